@@ -1,25 +1,25 @@
-//! The ways to the packets of an interface.
+//! Capture backends for network interfaces.
 //!
-//! [AF_PACKET](crate::live) taps an interface and leaves it as it is: in blocks of frames, or with each frame [as soon as it
-//! comes](crate::live::prompt). [AF_XDP](crate::xdp) is faster, and takes what comes in away from the host.
+//! [AF_PACKET](crate::live) taps an interface without side effects: in blocks of frames, or with each frame [as soon
+//! as it arrives](crate::live::prompt). [AF_XDP](crate::xdp) is faster, but hides incoming packets from the host.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// A way to the packets of an interface.
+/// A capture backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Backend {
-    /// A tap that gathers frames: the host's network stack goes on as before.
+    /// A tap that collects frames in blocks: the host's network stack is not affected.
     AfPacket,
-    /// Past the network stack, which no longer gets what comes in.
+    /// Bypasses the network stack, which no longer receives incoming packets.
     AfXdp,
-    /// A tap that hands each frame over as soon as it comes.
+    /// A tap that delivers each frame as soon as it arrives.
     Prompt,
 }
 
-/// `AF_PACKET` or `AF_XDP`, as in the kernel's documentation.
+/// Formats as `AF_PACKET` or `AF_XDP`, like the kernel's documentation.
 impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -30,7 +30,7 @@ impl fmt::Display for Backend {
     }
 }
 
-/// Why the name of a backend could not be read.
+/// Invalid name of a backend.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("expected `af_packet`, `af_xdp` or `prompt`")]
 pub struct ParseBackendError;
@@ -38,7 +38,7 @@ pub struct ParseBackendError;
 impl FromStr for Backend {
     type Err = ParseBackendError;
 
-    /// Reads `af_packet`, `af_xdp` and `prompt`, as configurations write them.
+    /// Parses `af_packet`, `af_xdp` and `prompt`, as in configurations.
     fn from_str(text: &str) -> Result<Backend, ParseBackendError> {
         match text {
             "af_packet" => Ok(Backend::AfPacket),
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_in_configurations_are_read() {
+    fn backend_names_are_parsed() {
         assert_eq!("af_packet".parse(), Ok(Backend::AfPacket));
         assert_eq!("af_xdp".parse(), Ok(Backend::AfXdp));
         assert_eq!("prompt".parse(), Ok(Backend::Prompt));

@@ -1,4 +1,4 @@
-//! Why packets cannot be captured.
+//! The error of all packet sources.
 
 use thalweg_linux::NamespaceError;
 use thiserror::Error;
@@ -7,20 +7,20 @@ use crate::file::FileError;
 use crate::filter::{FilterError, FilteredError};
 use crate::live::LiveError;
 
-/// Why a source could not be opened, or could not go on.
+/// Why a source could not be opened or read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// Of a file.
+    /// An error of a file.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Of an interface.
+    /// An error of an interface.
     #[error(transparent)]
     Live(#[from] LiveError),
-    /// Of a filter.
+    /// An error of a filter.
     #[error(transparent)]
     Filter(#[from] FilterError),
-    /// Of the interface's network namespace.
+    /// An error of the interface's network namespace.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
 }

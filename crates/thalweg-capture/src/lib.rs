@@ -1,7 +1,7 @@
-//! Packet sources behind the one trait of `thalweg-wire`: capture files and live interfaces, and what filters their
-//! frames.
+//! Packet sources that implement the `Source` trait of `thalweg-wire`: capture files, live interfaces, and filters in
+//! front of them.
 //!
-//! [`open`](open()) opens all of them, whatever the backend, in another network namespace where asked:
+//! [`open`](open()) opens all of them, with any backend, in another network namespace if configured:
 //!
 //! ```no_run
 //! use thalweg_capture::{InterfaceSpec, Opened, Spec, open};
@@ -18,7 +18,8 @@
 //! # Ok::<(), thalweg_capture::CaptureError>(())
 //! ```
 //!
-//! A home of `unsafe`: memory-mapped files, rings shared with the kernel and libpcap, each behind a small safe type.
+//! This crate contains `unsafe` code: memory-mapped files, rings shared with the kernel and libpcap, each behind a
+//! small safe type.
 
 pub mod backend;
 mod choice;

@@ -1,4 +1,4 @@
-//! The one way to open packets: a file, or an interface through any backend.
+//! Opens any packet source: a file, or an interface through any backend.
 
 use std::path::Path;
 
@@ -14,23 +14,23 @@ use crate::source::AnySource;
 use crate::spec::{InterfaceSpec, Readers, Spec};
 use crate::xdp::XdpSource;
 
-/// What has been opened.
+/// An opened packet source.
 #[derive(Debug)]
 pub struct Opened {
-    /// The sources: one, unless [`Readers::Workers`] of an interface share its packets.
+    /// The sources: one, unless [`Readers::Workers`] share the packets of an interface.
     pub sources: Vec<AnySource>,
-    /// Through which backend an interface is captured, and why; `None` for a file.
+    /// The backend of an interface, with the reason; `None` for a file.
     pub choice: Option<Choice>,
 }
 
-/// Opens what `spec` names. Frames of an interface are captured from this moment on.
+/// Opens a packet source. The capture of an interface starts at once.
 ///
-/// If no backend is asked for and AF_XDP is chosen but does not work after all, AF_PACKET is opened instead; the choice says
-/// why.
+/// If no backend is requested and AF_XDP is chosen but cannot be opened, AF_PACKET is opened instead; the choice
+/// contains the reason.
 ///
 /// # Errors
-/// See [`CaptureError`]. A filter that is wrong for Ethernet is refused at once, also for a file whose link type is
-/// known only with its first frame.
+/// See [`CaptureError`]. A filter that is invalid for Ethernet is rejected at once, also for a file whose link type
+/// is known only with its first frame.
 pub fn open(spec: &Spec) -> Result<Opened, CaptureError> {
     match spec {
         Spec::File { path, filter } => {
@@ -45,7 +45,7 @@ pub fn open(spec: &Spec) -> Result<Opened, CaptureError> {
 
 fn open_file(path: &Path, filter: Option<&str>) -> Result<AnySource, CaptureError> {
     let Some(expression) = filter else { return Ok(AnySource::File(FileSource::open(path)?)) };
-    // What is wrong on Ethernet is wrong everywhere, and is better said before anything is read.
+    // A filter that is invalid for Ethernet is invalid for every link type, and should be reported before reading.
     Filter::compile(expression, LinkType::Ethernet, 0)?;
     Ok(AnySource::FilteredFile(Filtered::new(FileSource::open(path)?, expression)?))
 }
@@ -61,11 +61,11 @@ fn open_interface(spec: &InterfaceSpec) -> Result<(Vec<AnySource>, Choice), Live
         }
         Backend::AfXdp => match open_xdp(spec) {
             Ok(sources) => Ok((sources, choice)),
-            // What is wrong with the options is wrong whatever the kernel can do.
+            // Invalid options are errors for every backend.
             Err(error @ (LiveError::BadOption { .. } | LiveError::Filter(_))) => Err(error),
             Err(error) if spec.backend.is_some() => Err(error),
             Err(error) => {
-                let reason = format!("AF_PACKET, since AF_XDP does not work: {error}");
+                let reason = format!("AF_PACKET, since AF_XDP cannot be used: {error}");
                 Ok((open_rings(spec)?, Choice { backend: Backend::AfPacket, reason }))
             }
         },

@@ -1,4 +1,4 @@
-//! One source for files and for every backend.
+//! One source type for files and for every backend.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::filter::Filtered;
 use crate::live::{LinkState, LiveSource, PromptSource};
 use crate::xdp::XdpSource;
 
-/// A source of any kind. Which it is, is asked once a batch.
+/// A source of any kind, with one dispatch per batch.
 #[derive(Debug)]
 pub enum AnySource {
     /// A capture file.
@@ -21,14 +21,14 @@ pub enum AnySource {
     FilteredFile(Filtered<FileSource>),
     /// An interface through AF_PACKET.
     Packet(LiveSource),
-    /// An interface through AF_PACKET, each frame as soon as it comes.
+    /// An interface through AF_PACKET, each frame as soon as it arrives.
     Prompt(PromptSource),
     /// An interface through AF_XDP.
     Xdp(XdpSource),
 }
 
 impl AnySource {
-    /// Through which backend an interface is captured; `None` for a file.
+    /// Returns the backend of an interface; `None` for a file.
     pub fn backend(&self) -> Option<Backend> {
         match self {
             AnySource::File(_) | AnySource::FilteredFile(_) => None,
@@ -38,7 +38,7 @@ impl AnySource {
         }
     }
 
-    /// The interface's name when it was opened, or the file's.
+    /// Returns the interface's name when it was opened, or the file's.
     pub fn name(&self) -> &str {
         match self {
             AnySource::File(file) => file.name(),
@@ -49,7 +49,7 @@ impl AnySource {
         }
     }
 
-    /// What an interface's frames begin with; a file may have frames of several kinds.
+    /// Returns the link type of an interface; `None` for a file, which may have several.
     pub fn link_type(&self) -> Option<LinkType> {
         match self {
             AnySource::File(_) | AnySource::FilteredFile(_) => None,
@@ -59,8 +59,8 @@ impl AnySource {
         }
     }
 
-    /// Whether packets can arrive at an interface, as of the last call of [`next_batch`](Source::next_batch); `None` for
-    /// a file.
+    /// Returns whether packets can arrive at an interface, as of the last call of [`next_batch`](Source::next_batch);
+    /// `None` for a file.
     pub fn link_state(&self) -> Option<LinkState> {
         match self {
             AnySource::File(_) | AnySource::FilteredFile(_) => None,
@@ -70,7 +70,7 @@ impl AnySource {
         }
     }
 
-    /// Whether packets come as they happen, by the clock of this machine.
+    /// Whether packets arrive in real time, with this machine's clock.
     pub fn is_live(&self) -> bool {
         self.backend().is_some()
     }
@@ -80,18 +80,18 @@ impl AnySource {
         self.link_state() == Some(LinkState::Down)
     }
 
-    /// Notes an interface's [link state](Self::link_state) without waiting for a frame: for who reads several sources, each
-    /// only when it [is ready](Self::is_ready). Nothing, of a file.
-    pub fn note_link_state(&mut self) {
+    /// Updates an interface's [link state](Self::link_state) without waiting for a frame, for callers that read
+    /// several sources, each only when it [is ready](Self::is_ready). No effect for a file.
+    pub fn update_link_state(&mut self) {
         match self {
             AnySource::File(_) | AnySource::FilteredFile(_) => {}
-            AnySource::Packet(source) => source.note_link_state(),
-            AnySource::Prompt(source) => source.note_link_state(),
-            AnySource::Xdp(source) => source.note_link_state(),
+            AnySource::Packet(source) => source.update_link_state(),
+            AnySource::Prompt(source) => source.update_link_state(),
+            AnySource::Xdp(source) => source.update_link_state(),
         }
     }
 
-    /// Whether frames wait beyond the last batch: the next one comes without waiting. Always, of a file.
+    /// Whether more frames are available, so that the next call does not wait. Always true for a file.
     #[inline]
     pub fn is_ready(&self) -> bool {
         match self {
@@ -138,14 +138,15 @@ impl Source for AnySource {
     }
 }
 
-/// Gives the last batches of these back, and waits until frames wait at any of them, for `patience` (rounded up to
-/// milliseconds) at most. Says whether any do; a signal ends the wait, too. So one thread reads several interfaces.
+/// Releases the last batches of the sources, and waits until any of them has frames, for at most `timeout` (rounded
+/// up to milliseconds). Returns whether one has; a signal also ends the wait. So one thread can read several
+/// interfaces.
 ///
 /// # Errors
-/// What the kernel says.
+/// The system error.
 pub fn wait_any<'a>(
     sources: impl IntoIterator<Item = &'a mut AnySource>,
-    patience: Nanos,
+    timeout: Nanos,
 ) -> io::Result<bool> {
     let mut descriptors = Vec::new();
     for source in sources {
@@ -156,5 +157,5 @@ pub fn wait_any<'a>(
             AnySource::Xdp(source) => source.release_batch(),
         });
     }
-    wait_for_any(descriptors, patience)
+    wait_for_any(descriptors, timeout)
 }

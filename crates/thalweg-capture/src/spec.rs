@@ -1,4 +1,4 @@
-//! What to capture, and how: the one argument of [`open`](crate::open()).
+//! Specifies a capture: the argument of [`open`](crate::open()).
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -10,12 +10,12 @@ use crate::backend::Backend;
 use crate::live::LiveOptions;
 use crate::xdp::{BusyPoll, XdpMode, XdpOptions};
 
-/// What to capture, and how.
+/// Specifies a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spec {
     /// A capture file.
     File {
-        /// Its path; `-` is standard input.
+        /// The path; `-` is standard input.
         path: PathBuf,
         /// A capture filter in tcpdump's language ([`crate::filter`]).
         filter: Option<String>,
@@ -27,20 +27,19 @@ pub enum Spec {
 /// How to capture from a network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceSpec {
-    /// Its name, what to keep of frames, and the memory for those that wait, whatever the backend. Blocks are
-    /// AF_PACKET's alone.
+    /// Name, snap length, memory and so on, for any backend. The options for blocks apply to AF_PACKET only.
     pub options: LiveOptions,
-    /// The network namespace that the interface is in. Default `None`: that of the calling thread. Sources stay there,
-    /// whichever thread reads them.
+    /// The network namespace of the interface. Default `None`: that of the calling thread. Sources stay there, even
+    /// if other threads read them.
     pub namespace: Option<Namespace>,
-    /// Which backend. Default `None`: AF_XDP if nothing of this host lives on the interface, else AF_PACKET, as
-    /// [`choose`](crate::choose) says.
+    /// The backend. Default `None`: AF_XDP if this host does not use the interface, otherwise AF_PACKET, see
+    /// [`choose`](crate::choose).
     pub backend: Option<Backend>,
     /// How many sources share the packets. Default [`Readers::One`].
     pub readers: Readers,
-    /// Where AF_XDP takes frames from the interface. Default `None`: natively, else generically.
+    /// Where AF_XDP takes frames from the interface. Default `None`: native, otherwise generic.
     pub xdp_mode: Option<XdpMode>,
-    /// Room for one frame with AF_XDP: 2048 or 4096 bytes. Default 2048.
+    /// The space for one frame with AF_XDP: 2048 or 4096 bytes. Default 2048.
     pub chunk_size: Bytes,
     /// Whether reads through AF_XDP process the receive queue themselves. Default `None`: the kernel does.
     pub busy_poll: Option<BusyPoll>,
@@ -49,26 +48,26 @@ pub struct InterfaceSpec {
 /// How many sources share the packets of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
-    /// One. AF_XDP then needs an interface with one receive queue.
+    /// One source. AF_XDP then needs an interface with one receive queue.
     One,
-    /// This many through AF_PACKET; through AF_XDP one for each receive queue, however many workers there are.
+    /// This many through AF_PACKET; through AF_XDP one for each receive queue, regardless of this number.
     Workers(NonZeroUsize),
 }
 
 impl Spec {
-    /// A capture file without a filter.
+    /// Specifies a capture file without a filter.
     pub fn file(path: impl Into<PathBuf>) -> Spec {
         Spec::File { path: path.into(), filter: None }
     }
 
-    /// An interface, with the defaults of [`InterfaceSpec`].
+    /// Specifies an interface, with the defaults of [`InterfaceSpec`].
     pub fn interface(name: impl Into<String>) -> Spec {
         Spec::Interface(InterfaceSpec::new(LiveOptions::new(name)))
     }
 }
 
 impl InterfaceSpec {
-    /// The defaults for the interface of `options`.
+    /// Creates the defaults for the interface of `options`.
     pub fn new(options: LiveOptions) -> InterfaceSpec {
         let xdp = XdpOptions::new("");
         InterfaceSpec {
@@ -82,12 +81,12 @@ impl InterfaceSpec {
         }
     }
 
-    /// The interface's name.
+    /// Returns the interface's name.
     pub fn name(&self) -> &str {
         &self.options.interface
     }
 
-    /// How many sources through AF_PACKET.
+    /// Returns the number of sources for AF_PACKET.
     pub(crate) fn workers(&self) -> NonZeroUsize {
         match self.readers {
             Readers::One => NonZeroUsize::MIN,
@@ -95,7 +94,7 @@ impl InterfaceSpec {
         }
     }
 
-    /// The same through AF_XDP.
+    /// Returns the options for AF_XDP.
     pub(crate) fn xdp_options(&self) -> XdpOptions {
         XdpOptions {
             memory_size: self.options.ring_size,

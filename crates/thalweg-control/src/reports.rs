@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use thalweg_measure::collector::{Crossing, FlowRate, LinkEvent, Way};
+use thalweg_measure::collector::{Crossing, FlowRate, LinkEvent, PortDirection};
 use thalweg_network::{RouterId, Topology};
 use thalweg_wire::BitRate;
 
@@ -24,7 +24,8 @@ pub fn congestion(
     least_share: f64,
 ) -> Option<Congestion> {
     let port = event.link.side.port;
-    let is_congested = event.crossing != Crossing::Downwards && event.link.side.way == Way::Output;
+    let is_congested =
+        event.crossing != Crossing::Downwards && event.link.side.direction == PortDirection::Output;
     if !is_congested || usize::from(port.0) >= paths.topology().ports(router) {
         return None;
     }
@@ -56,7 +57,7 @@ pub fn pair_rates<'a>(topology: &Topology, flows: impl IntoIterator<Item = &'a F
 mod tests {
     use std::sync::Arc;
 
-    use thalweg_measure::collector::{LinkReport, LinkSide};
+    use thalweg_measure::collector::{LinkDirection, LinkReport};
     use thalweg_measure::rates::Basis;
     use thalweg_network::routing::{TreeOptions, spanning_trees};
     use thalweg_network::topology::shapes::{Tiers, fat_tree};
@@ -101,8 +102,8 @@ mod tests {
         assert_eq!(pair_rates(&topology, &flows), expected);
     }
 
-    fn event(topology: &Topology, crossing: Crossing, way: Way, port: u16) -> LinkEvent {
-        let side = LinkSide { port: PortIndex(port), way };
+    fn event(topology: &Topology, crossing: Crossing, way: PortDirection, port: u16) -> LinkEvent {
+        let side = LinkDirection { port: PortIndex(port), direction: way };
         LinkEvent {
             crossing,
             link: LinkReport {
@@ -134,19 +135,23 @@ mod tests {
         let reported = |crossing, way, port, least| {
             congestion(&paths, router, &event(&topology, crossing, way, port), least)
         };
-        let all = reported(Crossing::Upwards, Way::Output, 2, 0.0).unwrap();
+        let all = reported(Crossing::Upwards, PortDirection::Output, 2, 0.0).unwrap();
         assert_eq!(
             (all.link, all.time, all.flows.len()),
             (paths.link(router, PortIndex(2)), Timestamp(7), 2)
         );
-        let heavy = reported(Crossing::Remains, Way::Output, 2, 0.1).unwrap();
+        let heavy = reported(Crossing::Remains, PortDirection::Output, 2, 0.1).unwrap();
         assert_eq!(heavy.flows.iter().map(|flow| flow.pair).collect::<Vec<_>>(), [pair(0, 8)]);
-        assert_eq!(reported(Crossing::Downwards, Way::Output, 2, 0.0), None, "the link has cleared");
         assert_eq!(
-            reported(Crossing::Upwards, Way::Input, 2, 0.0),
+            reported(Crossing::Downwards, PortDirection::Output, 2, 0.0),
+            None,
+            "the link has cleared"
+        );
+        assert_eq!(
+            reported(Crossing::Upwards, PortDirection::Input, 2, 0.0),
             None,
             "the switch at the other end reports it"
         );
-        assert_eq!(reported(Crossing::Upwards, Way::Output, 4, 0.0), None, "no such port");
+        assert_eq!(reported(Crossing::Upwards, PortDirection::Output, 4, 0.0), None, "no such port");
     }
 }

@@ -1,7 +1,7 @@
 //! Names in the API's JSON as values of the daemon: of what is asked for, and of what another daemon tells.
 
 use thalweg_api::{Basis, CrossingName, LinkName, WayName};
-use thalweg_measure::collector::{Crossing, LinkSide, Way};
+use thalweg_measure::collector::{Crossing, LinkDirection, PortDirection};
 use thalweg_measure::rates;
 use thalweg_network::PortIndex;
 
@@ -25,10 +25,10 @@ pub(crate) fn basis(basis: Basis) -> rates::Basis {
 }
 
 /// Which side of its switch a link is.
-pub(crate) fn side(name: &LinkName) -> LinkSide {
+pub(crate) fn side(name: &LinkName) -> LinkDirection {
     let way = match name.way {
-        WayName::In => Way::Input,
-        WayName::Out => Way::Output,
+        WayName::In => PortDirection::Input,
+        WayName::Out => PortDirection::Output,
     };
-    LinkSide { port: PortIndex(name.port), way }
+    LinkDirection { port: PortIndex(name.port), direction: way }
 }

@@ -1,4 +1,4 @@
-//! From a scheme's name to a network that runs it: the one place where the type of routers is chosen.
+//! Builds networks by the name of their scheme: the one place that selects the router type.
 
 use crate::core::blueprint::{Blueprint, BlueprintError};
 use crate::core::emulation::Emulation;
@@ -15,17 +15,17 @@ use crate::schemes::pie::pie;
 use crate::schemes::priority::priority;
 use crate::schemes::red::red;
 
-/// Something that is done with routers of whatever scheme: all that follows is compiled for each scheme by itself.
+/// An action on routers of any scheme. It is compiled separately for each scheme.
 pub trait ForScheme {
-    /// What comes of it.
+    /// The result.
     type Output;
 
-    /// Does it. `make` makes a router, of its routing and its ports.
+    /// Runs the action. `make` builds a router from its routing and its ports.
     fn with<R: Router + 'static>(self, make: impl Fn(Routing, Shape<'_>) -> R + Sync) -> Self::Output;
 }
 
 impl Scheme {
-    /// Does something with routers of this scheme.
+    /// Runs `action` with the router type of this scheme.
     pub fn apply<F: ForScheme>(&self, action: F) -> F::Output {
         match self {
             Scheme::DropTail(config) => action.with(|routing, shape| drop_tail(routing, shape, config)),
@@ -41,7 +41,7 @@ impl Scheme {
     }
 }
 
-/// A network whose routers all run `scheme`.
+/// Builds a network whose routers all run `scheme`.
 ///
 /// # Errors
 /// See [`BlueprintError`].
@@ -60,7 +60,7 @@ pub fn network(scheme: &Scheme, blueprint: &Blueprint<'_>) -> Result<Box<dyn Net
     scheme.apply(Build(blueprint))
 }
 
-/// Whether a network whose routers all run `scheme` can be built, without building it.
+/// Checks that a network with this scheme can be built, without building it.
 ///
 /// # Errors
 /// See [`BlueprintError`].
@@ -78,5 +78,5 @@ fn check_queues(scheme: &Scheme, blueprint: &Blueprint<'_>) -> Result<(), Bluepr
     }
 }
 
-/// Most packets that may wait in a whole network: 8 GiB of memory, if ever they do.
+/// The largest number of packets that may be queued in a network: 8 GiB of memory in the worst case.
 const MAX_WAITING: u64 = 1 << 29;

@@ -1,6 +1,6 @@
-//! The seam of the core: batches of abstract packets in, batches of outcomes out (Flexplane, figure 1:
-//! convey, emulate, reflect). Whoever stands at it (emulated hosts in virtual time, endpoints with real packets
-//! in real time) does not know which scheme runs: one virtual call a batch, none a packet.
+//! The interface of the core: batches of abstract packets in, batches of outcomes out (Flexplane, figure 1: convey,
+//! emulate, reflect). Its users (emulated hosts in virtual time, endpoints with real packets in real time) do not know
+//! which scheme runs. One virtual call per batch, none per packet.
 
 use thalweg_network::routing::ForwardingTable;
 use thalweg_network::{EndpointId, LinkId, LinkState, PortIndex, RouterId, Topology};
@@ -11,48 +11,48 @@ use crate::ports::tally::PortTally;
 use crate::queues::backlog::Backlog;
 use crate::slot::{Slot, SlotClock};
 
-/// An emulated network, with its scheme hidden.
+/// An emulated network, independent of its scheme.
 pub trait Fabric {
-    /// The length of a slot.
+    /// The slot clock.
     fn clock(&self) -> SlotClock;
 
     /// The slot that [`advance`](Fabric::advance) will run next.
     fn now(&self) -> Slot;
 
-    /// Hands packets to the network interfaces of their sources, in this order. A packet that finds its interface's
-    /// queue full is dropped there; this shows among the outcomes of the next slot.
+    /// Hands packets to the network interfaces of their sources, in this order. A full interface queue drops the
+    /// packet; the outcome appears in the next slot.
     fn inject(&mut self, requests: &[Request]);
 
-    /// Bytes that wait in the queue of an endpoint's network interface.
+    /// The number of bytes in the queue of an endpoint's network interface.
     fn backlog(&self, endpoint: EndpointId) -> u64;
 
-    /// Runs one timeslot, and adds what left the emulation by its end to `outcomes`: first what was dropped, then what
-    /// arrived.
+    /// Runs one timeslot and appends the packets that left the emulation to `outcomes`: first dropped, then delivered
+    /// ones.
     fn advance(&mut self, outcomes: &mut Vec<Outcome>);
 }
 
-/// What can be seen of an emulated network, and done to it, beside sending packets through it.
+/// An emulated network as an operator sees and controls it.
 pub trait Network: Fabric {
-    /// Who is attached to whom.
+    /// The topology.
     fn topology(&self) -> &Topology;
 
-    /// Which links are up.
+    /// The state of all links.
     fn links(&self) -> &LinkState;
 
-    /// Takes a link down, in both directions: what is on it, and what waits for it, is dropped. Routing does not know
-    /// of it before [`rewire`](Network::rewire).
+    /// Takes a link down in both directions and drops the packets on it and in its queues. Routing does not change
+    /// before [`rewire`](Network::rewire).
     fn fail(&mut self, link: LinkId);
 
     /// Brings a link up again.
     fn repair(&mut self, link: LinkId);
 
-    /// Tells all routers the shortest paths over the links that are up.
+    /// Installs shortest paths over the links that are up in all routers.
     fn rewire(&mut self);
 
-    /// Sets the forwarding table that a router goes by before shortest paths, or takes it away.
+    /// Sets or removes the forwarding table of a router. It has precedence over shortest paths.
     fn set_forwarding(&mut self, router: RouterId, table: Option<ForwardingTable>);
 
-    /// What waits at a port of a router.
+    /// The queue of a router's port.
     fn port_backlog(&self, router: RouterId, port: PortIndex) -> Backlog;
 
     /// Counters of a port of a router.
@@ -64,9 +64,9 @@ pub trait Network: Fabric {
     /// Counters of a router's monitor port, if it has one.
     fn monitor_tally(&self, router: RouterId) -> Option<MonitorTally>;
 
-    /// Moves what monitor ports have sent since this was last asked to `into`.
+    /// Moves the packets that monitor ports have sent since the last call to `into`.
     fn take_mirrored(&mut self, into: &mut Vec<Mirrored>);
 
-    /// Packets that have been injected and have neither arrived nor been dropped.
+    /// The number of packets that were injected and neither arrived nor were dropped.
     fn in_flight(&self) -> u64;
 }

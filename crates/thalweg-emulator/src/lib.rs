@@ -1,7 +1,6 @@
-//! A whole network in software, on abstract packets and in timeslots (Ousterhout et al., "Flexplane", NSDI
-//! 2017, sections 3.1 to 3.4): the core takes batches of abstract packets in and gives batches of outcomes
-//! out. In virtual time it runs as fast as the cores allow, and the same seed gives the same bytes; in real
-//! time the slot clock comes in as an argument.
+//! Emulates a whole network in software, with abstract packets and timeslots (Ousterhout et al., "Flexplane", NSDI 2017,
+//! sections 3.1 to 3.4). The core takes batches of requests to send packets and returns batches of outcomes. In virtual time it runs as
+//! fast as the cores allow, and the same seed gives the same bytes. In real time the slot clock is an argument.
 
 #![deny(unsafe_code)]
 
@@ -17,6 +16,7 @@ pub mod queues;
 pub mod router;
 pub mod schemes;
 pub mod slot;
+pub mod ticks;
 pub mod workloads;
 
 pub use fabric::{Fabric, Network};

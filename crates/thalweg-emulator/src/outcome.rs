@@ -1,26 +1,26 @@
-//! What is asked of the network, a packet to send, and what becomes of it.
+//! Requests to send packets, and their outcomes.
 
 use thalweg_network::{EndpointId, PortIndex, RouterId};
 
 use crate::packet::Packet;
 
-/// A packet that an endpoint wants to send.
+/// A request to send a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The packet, without the scheme's own fields.
     pub packet: Packet,
-    /// Bytes of its flow that have not been acknowledged yet, this packet's included: what pFabric takes as priority.
+    /// Bytes of its flow that are not acknowledged yet, including this packet: pFabric's priority.
     pub remaining: u32,
 }
 
-/// Where a packet was when it was dropped.
+/// The place where a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
-    /// In the queue of its source's network interface, or on the link from it.
+    /// The queue of its source's network interface, or the link from it.
     Endpoint(EndpointId),
-    /// At an output port of a router, or on the link that it leads to.
+    /// An output port of a router, or the link at it.
     Port(RouterId, PortIndex),
-    /// In a router, which had no port for it.
+    /// A router that had no port for the packet.
     Router(RouterId),
 }
 
@@ -32,11 +32,11 @@ pub enum Reason {
     Full,
     /// Active queue management dropped it early (RED, PIE, CoDel).
     Early,
-    /// A packet of higher priority took its place (pFabric).
+    /// A packet of higher priority displaced it (pFabric).
     Displaced,
     /// The link was down, or went down while the packet was on it.
     LinkDown,
-    /// No way leads to its destination.
+    /// No path leads to its destination.
     NoRoute,
 }
 
@@ -45,7 +45,7 @@ impl Reason {
     pub const ALL: [Reason; 5] =
         [Reason::Full, Reason::Early, Reason::Displaced, Reason::LinkDown, Reason::NoRoute];
 
-    /// As tables and files call it.
+    /// The name in tables and files.
     pub const fn name(self) -> &'static str {
         match self {
             Reason::Full => "full",
@@ -60,28 +60,28 @@ impl Reason {
 /// A packet that did not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dropped {
-    /// The packet, with the marks it had by then.
+    /// The packet, with its marks.
     pub packet: Packet,
-    /// Where it was.
+    /// The place.
     pub place: Place,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// What became of a packet.
+/// The outcome for one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It reached its destination.
+    /// The packet reached its destination.
     Delivered,
-    /// It did not.
+    /// The packet was dropped.
     Dropped(Place, Reason),
 }
 
-/// A packet that has left the emulation. Marks are in its traffic class.
+/// A packet that left the emulation. Its traffic class contains the marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The packet as its destination would see it: headers as the scheme's `prepare_to_send` left them.
+    /// The packet as its destination sees it, with the headers from the scheme's `prepare_to_send`.
     pub packet: Packet,
-    /// What became of it.
+    /// Its outcome.
     pub fate: Fate,
 }

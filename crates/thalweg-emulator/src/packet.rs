@@ -1,64 +1,69 @@
-//! Abstract packets: what a scheme needs to know of a packet, and no more (Flexplane, section 3.1).
+//! Abstract packets: the properties of a packet that schemes need, and no payload (Flexplane, section 3.1).
 
 use std::fmt;
 
 use thalweg_network::EndpointId;
 
+use crate::ticks::Lag;
+
 /// Bytes of Ethernet around an IP packet on a link: preamble and start delimiter 8, header 14, frame check sequence 4,
 /// gap 12 (IEEE 802.3, clause 4.4.2).
 pub const FRAMING: u16 = 8 + 14 + 4 + 12;
 
-/// Bytes of the shortest frame on a link, its preamble and gap included: 64 + 20 (IEEE 802.3, clause 4.4.2).
+/// Bytes of the shortest frame on a link, including preamble and gap: 64 + 20 (IEEE 802.3, clause 4.4.2).
 pub const SHORTEST: u16 = 64 + 20;
+
+/// The highest packet id.
+pub const MAX_ID: u32 = (1 << 24) - 1;
 
 /// Explicit congestion notification, the two low bits of the traffic class (RFC 3168, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Ecn {
-    /// The sender does not take part.
+    /// The sender does not use ECN.
     NotCapable = 0b00,
     /// ECN-capable transport, ECT(1).
     Capable1 = 0b01,
-    /// ECN-capable transport, ECT(0): what senders set.
+    /// ECN-capable transport, ECT(0). Senders set this one.
     Capable0 = 0b10,
-    /// Congestion experienced: a router has marked it.
+    /// Congestion experienced: a router marked the packet.
     Experienced = 0b11,
 }
 
-/// An abstract packet: 16 bytes and what its scheme carries through in `custom`.
+/// An abstract packet: 16 bytes, and the scheme's own fields in `custom`.
 ///
-/// What the packet stands for stays at its sender, who knows it by `id`. The fields lie packed in two words:
-/// a packet is copied at every hop, and two registers travel faster than seven.
+/// The sender keeps the real packet or segment and identifies it by `id`. The fields are packed in two words: a packet
+/// is copied at every hop, and two registers are faster than seven.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Packet<C = ()> {
-    /// Source (16 bits), destination (16), flow (32), from the low bits up.
+    /// From the low bits up: source (16 bits), destination (16), flow (32).
     who: u64,
-    /// Id (32), length (16), traffic class (8), address (8).
+    /// From the low bits up: id (24), lag (8), length (16), traffic class (8), address (8).
     what: u64,
-    /// Header fields of the scheme, filled in by its `prepare_request`.
+    /// The scheme's header fields, set by its `prepare_request`.
     pub custom: C,
 }
 
 impl Packet {
-    /// A packet of flow `flow`, which its sender knows as `id` and which occupies `length` bytes on a link, framing
-    /// included. Its traffic class and address are 0.
+    /// A packet of flow `flow` with the id `id`, at most [`MAX_ID`] (higher bits are ignored), which occupies `length`
+    /// bytes on a link, framing included. Traffic class, address and lag are 0.
     #[inline]
     pub const fn new(source: EndpointId, destination: EndpointId, flow: u32, id: u32, length: u16) -> Self {
         Packet {
             who: source.0 as u64 | (destination.0 as u64) << 16 | (flow as u64) << 32,
-            what: id as u64 | (length as u64) << 32,
+            what: (id & MAX_ID) as u64 | (length as u64) << 32,
             custom: (),
         }
     }
 
-    /// With this traffic class: DSCP (RFC 2474) in the six high bits, ECN (RFC 3168) in the two low ones.
+    /// Sets the traffic class: DSCP (RFC 2474) in the six high bits, ECN (RFC 3168) in the two low ones.
     #[inline]
     pub const fn with_traffic_class(self, traffic_class: u8) -> Self {
         Packet { what: self.what & !(0xff << 48) | (traffic_class as u64) << 48, ..self }
     }
 
-    /// Sent to this one of its destination's addresses: 0 is the base address, others are shadow addresses that
-    /// forwarding tables may lead another way (Planck, section 6.2).
+    /// Sets the address of the destination: 0 is the base address, others are shadow addresses, for which forwarding
+    /// tables may have other paths (Planck, section 6.2).
     #[inline]
     pub const fn with_address(self, address: u8) -> Self {
         Packet { what: self.what & !(0xff << 56) | (address as u64) << 56, ..self }
@@ -66,49 +71,64 @@ impl Packet {
 }
 
 impl<C> Packet<C> {
-    /// The endpoint it begins at.
+    /// Sets the [lag](Packet::lag).
+    #[inline(always)]
+    pub const fn with_lag(self, lag: Lag) -> Self
+    where
+        C: Copy,
+    {
+        Packet { what: self.what & !(0xff << 24) | (lag.0 as u64) << 24, ..self }
+    }
+
+    /// The time between the arrival of the last byte and the slot that processes the packet.
+    #[inline(always)]
+    pub const fn lag(&self) -> Lag {
+        Lag((self.what >> 24) as u8)
+    }
+
+    /// The source endpoint.
     #[inline]
     pub const fn source(&self) -> EndpointId {
         EndpointId(self.who as u16)
     }
 
-    /// The endpoint it is for.
+    /// The destination endpoint.
     #[inline]
     pub const fn destination(&self) -> EndpointId {
         EndpointId((self.who >> 16) as u16)
     }
 
-    /// The flow it belongs to. ECMP and fair queueing go by it.
+    /// The flow. ECMP and fair queueing use it.
     #[inline]
     pub const fn flow(&self) -> u32 {
         (self.who >> 32) as u32
     }
 
-    /// Source, destination and flow in one word, to be hashed.
+    /// Source, destination and flow in one word, as input of a hash.
     #[inline]
     pub const fn who(&self) -> u64 {
         self.who
     }
 
-    /// What its sender knows it by; no part of the network looks at it.
+    /// The id that the sender chose. The network does not use it.
     #[inline]
     pub const fn id(&self) -> u32 {
-        self.what as u32
+        self.what as u32 & MAX_ID
     }
 
-    /// Bytes that it occupies on a link, framing included.
+    /// Bytes on a link, framing included.
     #[inline]
     pub const fn length(&self) -> u16 {
         (self.what >> 32) as u16
     }
 
-    /// The octet of that name: DSCP in the six high bits, ECN in the two low ones.
+    /// The traffic class: DSCP in the six high bits, ECN in the two low ones.
     #[inline]
     pub const fn traffic_class(&self) -> u8 {
         (self.what >> 48) as u8
     }
 
-    /// Which of its destination's addresses it is sent to.
+    /// The number of the destination's address.
     #[inline]
     pub const fn address(&self) -> u8 {
         (self.what >> 56) as u8
@@ -120,7 +140,7 @@ impl<C> Packet<C> {
         self.traffic_class() >> 2
     }
 
-    /// What its ECN field says.
+    /// The ECN field.
     #[inline]
     pub const fn ecn(&self) -> Ecn {
         match self.traffic_class() & 0b11 {
@@ -131,19 +151,19 @@ impl<C> Packet<C> {
         }
     }
 
-    /// Whether its sender takes part in ECN, marked or not.
+    /// Whether the sender uses ECN, whether marked or not.
     #[inline]
     pub const fn is_ecn_capable(&self) -> bool {
         self.traffic_class() & 0b11 != 0
     }
 
-    /// Sets congestion experienced. Of a packet whose sender takes no part this makes no sense: drop it.
+    /// Sets congestion experienced. Drop packets of senders without ECN instead.
     #[inline]
     pub const fn mark(&mut self) {
         self.what |= 0b11 << 48;
     }
 
-    /// The same packet with other custom fields.
+    /// Replaces the custom fields.
     #[inline]
     pub fn with_custom<D>(self, custom: D) -> Packet<D> {
         Packet { who: self.who, what: self.what, custom }
@@ -161,6 +181,7 @@ impl<C: fmt::Debug> fmt::Debug for Packet<C> {
             .field("dscp", &self.dscp())
             .field("ecn", &self.ecn())
             .field("address", &self.address())
+            .field("lag", &self.lag())
             .field("custom", &self.custom)
             .finish()
     }

@@ -4,7 +4,7 @@ use std::ops::Add;
 
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
-/// A timeslot, counted from the beginning of the emulation.
+/// A timeslot, counted from the start of the emulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u64);
 
@@ -17,18 +17,18 @@ impl Add<u64> for Slot {
     }
 }
 
-/// How long a slot is: the time that `slot_bytes` take at `rate`. Kept as the two numbers, so that slots do not
-/// drift against nanoseconds: slot n begins at floor(n * slot_bytes * 8e9 / rate) ns.
+/// The length of a slot: the time of `slot_bytes` at `rate`. Two numbers, so that slots do not drift against
+/// nanoseconds: slot n starts at floor(n * slot_bytes * 8e9 / rate) ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotClock {
-    /// Bytes of a full-size packet on a link, framing included.
+    /// Bytes that pass at `rate` in one slot, framing included.
     pub slot_bytes: u32,
-    /// The rate at which such a packet takes one slot.
+    /// The rate of the fastest endpoint's link.
     pub rate: BitRate,
 }
 
 impl SlotClock {
-    /// When `slot` begins, with virtual time beginning at zero.
+    /// The start of `slot`. Virtual time starts at zero.
     ///
     /// # Panics
     /// If the rate is zero.
@@ -39,21 +39,21 @@ impl SlotClock {
         Timestamp(nanos as u64)
     }
 
-    /// The first slot that begins at or after `time`.
+    /// The first slot that starts at or after `time`.
     ///
     /// # Panics
-    /// If the clock's slots have no bytes.
+    /// If slots have no bytes.
     pub fn slot_at(&self, time: Timestamp) -> Slot {
         let bits = u128::from(time.0) * u128::from(self.rate.0);
         Slot(bits.div_ceil(u128::from(self.slot_bytes) * 8_000_000_000) as u64)
     }
 
-    /// Slots that cover `span`, at least one if the span is not empty.
+    /// The number of slots that cover `span`; at least one unless the span is empty.
     pub fn slots_in(&self, span: Nanos) -> u64 {
         self.slot_at(Timestamp(span.0)).0
     }
 
-    /// Length of a slot in seconds.
+    /// The length of a slot in seconds.
     pub fn seconds(&self) -> f64 {
         f64::from(self.slot_bytes) * 8.0 / self.rate.0 as f64
     }

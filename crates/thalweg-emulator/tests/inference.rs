@@ -231,7 +231,7 @@ fn wrong(seen: &[Seen]) -> usize {
 }
 
 #[test]
-fn under_ecmp_ports_and_paths_are_those_taken_before_and_after_a_link_fails() {
+fn inference_is_exact_for_ecmp_with_a_link_failure() {
     let scenario = Scenario::ecmp();
     let seen = scenario.run_all(SETTLE);
     let counted = check(&scenario, &seen);
@@ -241,7 +241,7 @@ fn under_ecmp_ports_and_paths_are_those_taken_before_and_after_a_link_fails() {
 }
 
 #[test]
-fn under_tables_ports_and_paths_are_those_taken_before_and_after_all_trees_change() {
+fn inference_is_exact_for_tables_with_changing_trees() {
     let scenario = Scenario::tables();
     let seen = scenario.run_all(SETTLE);
     let counted = check(&scenario, &seen);
@@ -254,7 +254,7 @@ fn under_tables_ports_and_paths_are_those_taken_before_and_after_all_trees_chang
 }
 
 #[test]
-fn without_a_settling_time_packets_on_their_way_are_taken_for_those_of_the_new_state() {
+fn without_a_settling_time_packets_in_flight_are_misattributed() {
     let seen = Scenario::tables().run_all(Nanos::ZERO);
     assert!(seen.iter().all(|frame| frame.inference.certainty == Certainty::Certain));
     assert!(wrong(&seen) > 0);
@@ -276,7 +276,7 @@ impl Workload for Flows {
 }
 
 #[test]
-fn data_and_acknowledgements_of_tcp_are_followed_alike() {
+fn tcp_data_and_acknowledgements_follow_the_path() {
     let scenario = Scenario::ecmp();
     let topology = &scenario.topology;
     let flow = |source: u16| FlowStart {

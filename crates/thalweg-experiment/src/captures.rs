@@ -1,4 +1,4 @@
-//! What monitor ports send, written into a capture file each, `mirror-ROUTER.pcapng`, as a NIC would have it.
+//! Writes the packets of each monitor port to a capture file, `mirror-ROUTER.pcapng`.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -12,7 +12,7 @@ use thalweg_wire::capture_file::pcapng::Encoder;
 /// The capture files of a run.
 pub(crate) struct CaptureFiles(Vec<CaptureFile>);
 
-/// One monitor port's file.
+/// The file of one monitor port.
 struct CaptureFile {
     router: RouterId,
     file: BufWriter<File>,
@@ -20,10 +20,10 @@ struct CaptureFile {
 }
 
 impl CaptureFiles {
-    /// Makes a file for each port of `feed` in `folder`, which is made if it is not there.
+    /// Creates a file for each port of `feed` in `folder`, which is created if missing.
     ///
     /// # Errors
-    /// If a file cannot be made.
+    /// If a file cannot be created.
     pub(crate) fn create(
         feed: &mut MirrorFeed<'_>,
         topology: &Topology,
@@ -37,7 +37,7 @@ impl CaptureFiles {
         Ok(CaptureFiles(files))
     }
 
-    /// Writes what a port has sent.
+    /// Writes the packets of a port.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -48,7 +48,7 @@ impl CaptureFiles {
         }
     }
 
-    /// Writes what is still to be written.
+    /// Flushes all files.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -59,7 +59,7 @@ impl CaptureFiles {
 
 impl CaptureFile {
     fn create(router: RouterId, batch: &Batch<'_>, folder: &Path, name: &str) -> io::Result<CaptureFile> {
-        // A name of a router may be no name of a file.
+        // Router names may contain characters that are invalid in file names.
         let harmless = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
         let file: String = name.chars().map(harmless).collect();
         fs::create_dir_all(folder)?;

@@ -1,5 +1,6 @@
 //! Runs an experiment from its first slot to its results.
 
+use std::convert::Infallible;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,22 +18,24 @@ use super::results::Results;
 use super::run::{Ended, Run, RunError};
 use super::summary;
 
-/// Slots between two looks at whether somebody wants to know or to stop.
-const SLOTS_A_LOOK: u64 = 1 << 10;
+/// Slots between progress reports and checks of `stop`.
+const SLOTS_PER_REPORT: u64 = 1 << 10;
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
     /// Time emulated.
     pub emulated: Nanos,
-    /// Time to emulate.
+    /// Time to emulate and measure.
     pub duration: Nanos,
-    /// Packets that have arrived.
+    /// Packets delivered.
     pub packets: u64,
+    /// Flows that have not completed, while the network drains after the duration.
+    pub unfinished: Option<u64>,
 }
 
-/// Runs an experiment. `hear` is told from time to time how far it has come; `stop` ends it, with what was measured so
-/// far. Only if there is a folder, rows of queues and links are kept, and what monitor ports send is written into it.
+/// Runs an experiment. Calls `report` regularly with the progress. `stop` ends the run early, with what was measured so
+/// far. With a folder, rows of queues and links are recorded, and the packets of monitor ports are written there.
 ///
 /// # Errors
 /// If the network cannot be built, captures cannot be written, or packets are not conserved.
@@ -40,7 +43,7 @@ pub fn run(
     plan: Plan,
     folder: Option<&Path>,
     stop: &AtomicBool,
-    hear: &mut dyn FnMut(Progress),
+    report: &mut dyn FnMut(Progress),
 ) -> Result<Results, RunError> {
     let started = Instant::now();
     let mut run = Run::new(plan)?;
@@ -48,23 +51,27 @@ pub fn run(
         |source| RunError::Mirror { folder: folder.unwrap_or(Path::new("")).to_owned(), source };
     let topology = run.plan.topology.clone();
     let mut mirrors = Mirrors::new(&run, &topology, folder).map_err(not_written)?;
-    let interrupted = go(&mut run, &mut mirrors, stop, hear).map_err(not_written)?;
+    let mut interrupted = run_duration(&mut run, &mut mirrors, stop, report).map_err(not_written)?;
     mirrors.captures.map_or(Ok(()), CaptureFiles::finish).map_err(not_written)?;
-    run.recorder.finish(&*run.watched.network);
+    run.end_measurement();
+    let mirrors = summary::mirrors(&run);
+    if !interrupted {
+        interrupted = drain(&mut run, stop, report);
+    }
     let in_flight = run.check_conservation()?;
     let wall_seconds = started.elapsed().as_secs_f64();
-    let ended = Ended { in_flight, interrupted, wall_seconds, keep_rows: folder.is_some() };
+    let ended = Ended { in_flight, interrupted, wall_seconds, keep_rows: folder.is_some(), mirrors };
     Ok(summary::results(&run, &ended))
 }
 
-/// What monitor ports of a run send, and the files that it is written into.
+/// The feed of monitor ports and their capture files.
 struct Mirrors<'a> {
     feed: MirrorFeed<'a>,
     captures: Option<CaptureFiles>,
 }
 
 impl<'a> Mirrors<'a> {
-    /// Without a folder the packets of monitor ports are counted, but not kept.
+    /// Without a folder, packets of monitor ports are only counted.
     fn new(run: &Run, topology: &'a Topology, folder: Option<&Path>) -> io::Result<Mirrors<'a>> {
         let monitors = folder.iter().flat_map(|_| run.plan.monitors.iter().map(|monitor| monitor.router));
         let mut feed = MirrorFeed::new(topology, run.clock, monitors);
@@ -82,26 +89,46 @@ impl<'a> Mirrors<'a> {
     }
 }
 
-/// Runs all slots. Says whether it was stopped before the last.
-fn go(
+/// Runs all slots of the duration. Returns whether the run was stopped early.
+fn run_duration(
     run: &mut Run,
     mirrors: &mut Mirrors<'_>,
     stop: &AtomicBool,
-    hear: &mut dyn FnMut(Progress),
+    report: &mut dyn FnMut(Progress),
 ) -> io::Result<bool> {
-    let mut next_look = Slot(0);
+    let mut next_report = Slot(0);
     while !run.is_over() {
-        if run.watched.now() >= next_look {
-            next_look = run.watched.now() + SLOTS_A_LOOK;
-            hear(progress(run));
+        if run.watched.now() >= next_report {
+            next_report = run.watched.now() + SLOTS_PER_REPORT;
+            report(progress(run));
             if stop.load(Ordering::Relaxed) {
                 return Ok(true);
             }
         }
         run.slot(|network, hosts| mirrors.slot(network, hosts))?;
     }
-    hear(progress(run));
+    report(progress(run));
     Ok(false)
+}
+
+/// Runs slots without new flows until all flows have completed. Returns whether the run was stopped early.
+fn drain(run: &mut Run, stop: &AtomicBool, report: &mut dyn FnMut(Progress)) -> bool {
+    let mut next_report = Slot(0);
+    while !run.is_drained() {
+        if run.watched.now() >= next_report {
+            next_report = run.watched.now() + SLOTS_PER_REPORT;
+            report(progress(run));
+            if stop.load(Ordering::Relaxed) {
+                return true;
+            }
+        }
+        let Ok(()) = run.slot(|network, _| {
+            let mut unread = Vec::new();
+            network.take_mirrored(&mut unread);
+            Ok::<(), Infallible>(())
+        });
+    }
+    false
 }
 
 fn progress(run: &Run) -> Progress {
@@ -109,5 +136,6 @@ fn progress(run: &Run) -> Progress {
         emulated: Nanos(run.clock.start_of(run.watched.now()).0),
         duration: run.plan.duration,
         packets: run.watched.delivered(),
+        unfinished: run.measured.as_ref().map(|_| run.unfinished()),
     }
 }

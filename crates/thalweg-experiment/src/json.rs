@@ -1,4 +1,4 @@
-//! JSON lines: one object for a run. Documented in `docs/reference/json.md`.
+//! JSON lines: one object per run. Documented in `docs/reference/json.md`.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,12 @@ struct Line<'a> {
     transport: &'a str,
     seed: u64,
     duration_ns: u64,
+    drain_ns: u64,
     warm_up_ns: u64,
     slots: u64,
     interrupted: bool,
-    wall_seconds: f64,
+    warnings: &'a [String],
+    elapsed_ns: u64,
     drops: &'a [DropRow],
     #[serde(flatten)]
     summary: &'a Summary,
@@ -31,7 +33,7 @@ pub fn line(results: &Results) -> String {
     written(results, None)
 }
 
-/// A line for each run of a sweep, each with the values that it was run with.
+/// A line for each run of a sweep, with its values.
 pub fn lines(results: &SweepResults) -> String {
     let of_run = |run: &super::results::SweepRun| {
         let keys = results.keys.iter().map(String::as_str);
@@ -50,10 +52,12 @@ fn written(results: &Results, sweep: Option<BTreeMap<&str, &str>>) -> String {
         transport: &results.transport,
         seed: results.seed,
         duration_ns: results.duration_ns,
+        drain_ns: results.drain_ns,
         warm_up_ns: results.warm_up_ns,
         slots: results.slots,
         interrupted: results.interrupted,
-        wall_seconds: results.wall_seconds,
+        warnings: &results.warnings,
+        elapsed_ns: (results.wall_seconds * 1e9).round() as u64,
         drops: &results.drops,
         summary: &results.summary,
     };

@@ -1,21 +1,21 @@
-//! Emulated experiments: an experiment file in, measurements of a whole emulated network out.
+//! Emulated experiments: from an experiment file to measurements of a whole emulated network.
 //!
 //! ```text
 //! experiment ──► plan ──► execute (run, watched, recorder) ──► results ──► json, files, plots
-//!                  sweep: many experiments, one run a core
+//!                  sweep: many experiments, one run per core
 //! ```
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
-//! | [`experiment`] | the file: what can be written, and what is wrong with it |
-//! | [`plan`] | what it means: everything that a run needs |
-//! | `execute` | the loop over slots, to the results; `captures` writes what monitor ports send |
-//! | `run` | a run under way; `watched` counts packets, `recorder` samples queues and links |
-//! | [`mirror`] | who else reads what monitor ports send: a collector, the daemon that steers the network |
-//! | `ideal_fct` | how long a flow takes alone in the network: what slowdown is measured against |
-//! | [`results`], `summary` | what was measured |
-//! | [`json`], [`files`], [`plots`] | the same for programs; for the folder of `--output` |
-//! | [`sweep`] | the matrix of a sweep |
+//! | [`experiment`] | the file: sections, keys, and errors in it |
+//! | [`plan`] | everything that a run needs, checked before the first slot |
+//! | `execute` | the loop over slots; `captures` writes the packets of monitor ports |
+//! | `run` | the state of a run; `watched` counts packets, `recorder` samples queues and links |
+//! | [`mirror`] | consumers of mirrored packets: a collector, the daemon that controls the network |
+//! | `ideal_fct` | flow completion times in an idle network |
+//! | [`results`], `summary` | the measurements |
+//! | [`json`], [`files`], [`plots`] | output for programs, and the files of `--output` |
+//! | [`sweep`] | the runs of a sweep |
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! What is written down as slots go by: queues at moments, links over intervals. Compact until the end; bounded by
-//! the plan, which knows how many rows there will be.
+//! Records queues at points in time and links over intervals. Compact until the end, and bounded by the plan, which
+//! knows the number of rows.
 
 use thalweg_emulator::ports::tally::PortTally;
 use thalweg_emulator::{Network, Slot, SlotClock};
@@ -14,18 +14,18 @@ pub(super) struct Recorder {
     clock: SlotClock,
     measure: Measure,
     directions: Vec<Direction>,
-    /// Slot of the next look at the queues, of the end of the interval, and of the end of the warm-up.
+    /// Slots of the next queue sample, of the end of the interval, and of the end of the warm-up.
     next_queues: Slot,
     interval_began: Slot,
     warm: Slot,
-    /// Counters of each direction when the interval began, and at the end of the warm-up.
+    /// Counters of each direction at the start of the interval, and at the end of the warm-up.
     at_interval: Vec<PortTally>,
     at_warm: Vec<PortTally>,
     intervals: Vec<(Slot, Slot)>,
     /// By interval and direction.
     link_samples: Vec<Sent>,
     looks: Vec<Slot>,
-    /// By look and port.
+    /// By sample and port.
     queue_samples: Vec<Waiting>,
 }
 
@@ -57,7 +57,7 @@ struct Waiting {
 }
 
 impl Recorder {
-    /// Begins at slot 0.
+    /// A recorder that starts at slot 0.
     pub(super) fn new(
         topology: &Topology,
         clock: SlotClock,
@@ -82,15 +82,15 @@ impl Recorder {
         }
     }
 
-    /// The first slot at which there is something to do.
+    /// The next slot with something to record.
     #[inline]
     pub(super) fn due(&self) -> Slot {
         let interval_ends = self.interval_began + self.measure.link_slots;
         self.next_queues.min(interval_ends).min(self.warm)
     }
 
-    /// Does what is due in the slot that the network has come to.
-    pub(super) fn look(&mut self, network: &dyn Network) {
+    /// Records what is due in the current slot.
+    pub(super) fn record(&mut self, network: &dyn Network) {
         let now = network.now();
         if now >= self.warm {
             self.at_warm = self.tallies(network);
@@ -105,7 +105,7 @@ impl Recorder {
         }
     }
 
-    /// Ends the interval under way.
+    /// Ends the current interval.
     pub(super) fn finish(&mut self, network: &dyn Network) {
         if network.now() > self.interval_began {
             self.end_interval(network, network.now());
@@ -137,12 +137,12 @@ impl Recorder {
         self.directions.iter().map(tally).collect()
     }
 
-    /// Packets that were marked, from the beginning on.
-    pub(super) fn marked(&self) -> u64 {
-        self.at_interval.iter().map(|tally| tally.verdicts.marked).sum()
+    /// Packets marked since the start.
+    pub(super) fn marked(&self, network: &dyn Network) -> u64 {
+        self.tallies(network).iter().map(|tally| tally.verdicts.marked).sum()
     }
 
-    /// Bytes that left routers for endpoints after the warm-up.
+    /// Bytes that routers sent to endpoints after the warm-up.
     pub(super) fn bytes_to_endpoints(&self) -> u64 {
         let directions = self.directions.iter().zip(self.after_warm_up());
         let delivering = directions.filter(|(direction, _)| matches!(direction.receiver, Node::Endpoint(_)));
@@ -153,7 +153,7 @@ impl Recorder {
         self.at_interval.iter().zip(&self.at_warm).map(|(after, before)| sent_between(before, after))
     }
 
-    /// The links that carried most after the warm-up, as a share of what they could.
+    /// The links with the highest utilisation after the warm-up.
     pub(super) fn busiest_links(&self, topology: &Topology, seconds: f64, most: usize) -> Vec<LinkUse> {
         let mut uses: Vec<(f64, usize, Sent)> = (self.after_warm_up().enumerate())
             .filter(|(_, sent)| sent.packets + sent.dropped > 0)
@@ -166,8 +166,8 @@ impl Recorder {
             packets: sent.packets,
             rate_bps: per_second(sent.bytes, seconds),
             utilisation,
-            marked: sent.marked,
-            dropped: sent.dropped,
+            marked_packets: sent.marked,
+            dropped_packets: sent.dropped,
         });
         shown.collect()
     }
@@ -176,7 +176,7 @@ impl Recorder {
         per_second(bytes, seconds) / self.directions[index].rate.0 as f64
     }
 
-    /// The ports with the longest mean queues, over the looks from `from` on.
+    /// The ports with the longest mean queues, over the samples from `from` on.
     pub(super) fn longest_queues(&self, topology: &Topology, from: Timestamp, most: usize) -> Vec<QueueUse> {
         let first = self.looks.partition_point(|&look| self.clock.start_of(look) < from);
         let ports = self.measure.ports.len();
@@ -209,7 +209,7 @@ impl Recorder {
         shown.collect()
     }
 
-    /// All looks at queues as rows.
+    /// All queue samples as rows.
     pub(super) fn queue_rows(&self, topology: &Topology) -> Vec<QueueRow> {
         let looks = self.looks.iter().zip(self.queue_samples.chunks(self.measure.ports.len().max(1)));
         let rows = looks.flat_map(|(&look, samples)| {
@@ -225,7 +225,7 @@ impl Recorder {
         rows.collect()
     }
 
-    /// All intervals as rows.
+    /// All link intervals as rows.
     pub(super) fn link_rows(&self, topology: &Topology) -> Vec<LinkRow> {
         let intervals = self.intervals.iter().zip(self.link_samples.chunks(self.directions.len().max(1)));
         let rows = intervals.flat_map(|(&(began, ended), samples)| {
@@ -239,8 +239,8 @@ impl Recorder {
                 packets: sent.packets,
                 bytes: sent.bytes,
                 utilisation: self.utilisation(index, sent.bytes, interval_ns as f64 / 1e9),
-                marked: sent.marked,
-                dropped: sent.dropped,
+                marked_packets: sent.marked,
+                dropped_packets: sent.dropped,
             })
         });
         rows.collect()
@@ -256,7 +256,7 @@ impl Direction {
     }
 }
 
-/// Endpoints' interfaces first, then the ports of routers.
+/// The endpoints' interfaces, then the ports of routers.
 fn directions(topology: &Topology) -> Vec<Direction> {
     let interfaces = topology.endpoint_ids().map(|endpoint| Direction {
         sender: Sender::Interface(endpoint),
@@ -282,7 +282,7 @@ fn sent_between(before: &PortTally, after: &PortTally) -> Sent {
     }
 }
 
-/// Bits a second of so many bytes in so many seconds; none in no time.
+/// The rate in bits per second; zero for zero seconds.
 pub(super) fn per_second(bytes: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 }
 }

@@ -1,27 +1,27 @@
-//! What one run of an experiment has measured: rows as they go into files, tables and plots.
+//! The measurements of one run: rows for files, tables and plots.
 
 use serde::Serialize;
 
-/// A flow that has been completed.
+/// A completed flow.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlowRow {
-    /// Its number, in the order in which flows began.
+    /// The flow number, in the order of starts.
     pub flow: u32,
-    /// Name of the endpoint that sent it.
-    pub source: String,
-    /// Name of the endpoint that received it.
-    pub destination: String,
-    /// Bytes of the application.
+    /// The sending endpoint.
+    pub src: String,
+    /// The receiving endpoint.
+    pub dst: String,
+    /// Bytes of payload.
     pub bytes: u64,
     /// Differentiated services code point.
     pub dscp: u8,
-    /// When it began, in nanoseconds of emulated time.
+    /// The start, in nanoseconds of emulated time.
     pub start_ns: u64,
-    /// From its beginning until its receiver had all of it, in nanoseconds.
-    pub completion_ns: u64,
-    /// Completion time over that of the same flow alone in the same network; at least about 1.
+    /// Flow completion time: from the start until the receiver has all bytes, in nanoseconds.
+    pub fct_ns: u64,
+    /// Completion time divided by that of the same flow in an idle network; about 1 or more.
     pub slowdown: f64,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmissions: u32,
     /// Retransmission timeouts.
     pub timeouts: u32,
@@ -29,148 +29,154 @@ pub struct FlowRow {
     pub marks: u32,
 }
 
-/// What waited at one output port at one moment.
+/// The queue of one output port at one time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QueueRow {
-    /// When, in nanoseconds of emulated time.
+    /// The time, in nanoseconds of emulated time.
     pub time_ns: u64,
-    /// Name of the router.
+    /// The router.
     pub router: String,
-    /// The port, counted from 0.
+    /// The port, from 0.
     pub port: u16,
-    /// Name of what the port leads to.
+    /// The node that the port leads to.
     pub to: String,
-    /// Packets that waited.
+    /// Packets in the queue.
     pub packets: u32,
-    /// Bytes that waited, framing included.
+    /// Bytes in the queue, framing included.
     pub bytes: u64,
 }
 
 /// One direction of one link in one interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkRow {
-    /// When the interval began, in nanoseconds of emulated time.
+    /// The start of the interval, in nanoseconds of emulated time.
     pub time_ns: u64,
-    /// Its length.
+    /// The length of the interval.
     pub interval_ns: u64,
-    /// Name of the sender.
+    /// The sending node.
     pub from: String,
-    /// Name of the receiver.
+    /// The receiving node.
     pub to: String,
     /// Packets sent.
     pub packets: u64,
     /// Bytes sent, framing included.
     pub bytes: u64,
-    /// Bytes sent over what the link could have carried, 0 to 1.
+    /// Bytes sent divided by the capacity in the interval, 0 to 1.
     pub utilisation: f64,
     /// Packets marked at the sending port.
-    pub marked: u64,
+    pub marked_packets: u64,
     /// Packets dropped at the sending port.
-    pub dropped: u64,
+    pub dropped_packets: u64,
 }
 
-/// Packets dropped at one place for one reason.
+/// Packets dropped in one place for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DropRow {
-    /// Where: `tor0 > h3` is the port of `tor0` that leads to `h3`; a name alone is a router, or an endpoint's
+    /// The place: `tor0 > h3` is the port of `tor0` that leads to `h3`; a single name is a router, or an endpoint's
     /// network interface.
     pub place: String,
-    /// Why, as [`thalweg_emulator::Reason::name`] has it.
+    /// The reason, see [`thalweg_emulator::Reason::name`].
     pub reason: &'static str,
-    /// How many since the beginning.
+    /// Packets since the start.
     pub packets: u64,
 }
 
 /// One run of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
-    /// Name of the experiment.
+    /// The name of the experiment.
     pub experiment: String,
-    /// Name of the scheme.
+    /// The scheme.
     pub scheme: String,
-    /// Name of the transport.
+    /// The transport.
     pub transport: String,
-    /// Name of the topology's shape, or of the file that it is from.
+    /// The shape of the topology, or its file.
     pub topology: String,
-    /// Seed of everything random.
+    /// The random seed.
     pub seed: u64,
-    /// Time emulated, in nanoseconds.
+    /// Emulated time that was measured, in nanoseconds.
     pub duration_ns: u64,
-    /// How much of it came before what the summary is about.
+    /// Emulated time after that, in which flows could complete, in nanoseconds.
+    pub drain_ns: u64,
+    /// Settings that are valid and probably not meant.
+    pub warnings: Vec<String>,
+    /// The part of the duration before the measurement, in nanoseconds.
     pub warm_up_ns: u64,
     /// Slots emulated.
     pub slots: u64,
-    /// How long it took, in seconds of the clock on the wall: the only thing here that no seed gives.
+    /// Real time of the run in seconds: the only field that the seed does not determine.
     pub wall_seconds: f64,
-    /// Whether somebody ended it before its time.
+    /// Whether the run was stopped early.
     pub interrupted: bool,
-    /// Flows that were completed, in order of their end, those of the warm-up among them.
+    /// Completed flows in order of completion, including those of the warm-up.
     pub flows: Vec<FlowRow>,
-    /// Queues sampled, by time; at the same time by router and port.
+    /// Queue samples, by time, router and port.
     pub queues: Vec<QueueRow>,
-    /// Links in intervals, by time; in the same interval the endpoints' interfaces first, then by router and port.
+    /// Link intervals, by time; within an interval endpoints' interfaces first, then by router and port.
     pub links: Vec<LinkRow>,
-    /// Drops since the beginning, by place and reason.
+    /// Drops since the start, by place and reason.
     pub drops: Vec<DropRow>,
-    /// What the table at the end shows.
+    /// The summary.
     pub summary: Summary,
 }
 
-/// What a run comes to, after its warm-up.
+/// The summary of a run, after its warm-up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
-    /// Packets since the beginning: injected = delivered + dropped + in flight.
+    /// Packets since the start: injected = delivered + dropped + in flight.
     pub packets: PacketCounts,
-    /// Bits a second that reached endpoints, framing included.
+    /// Bits per second delivered to endpoints, framing included.
     pub throughput_bps: f64,
-    /// Bits a second that applications got; zero of packets without transport.
+    /// Bits per second delivered to applications; zero for packets without transport.
     pub goodput_bps: f64,
-    /// Flows since the beginning.
+    /// Flows since the start.
     pub flows: FlowCounts,
-    /// Completion times by size class, of flows that began after the warm-up; the last is of all flows.
+    /// Completion times by size class, of flows that started after the warm-up. The last class has all flows.
     pub sizes: Vec<SizeClassRow>,
-    /// Flows without end, together; `None` if there are none.
-    pub endless: Option<EndlessFlows>,
-    /// Directed links by bytes sent, the busiest first.
+    /// Unbounded flows; `None` if there are none.
+    pub unbounded: Option<UnboundedFlows>,
+    /// Link directions by utilisation, highest first.
     pub busiest_links: Vec<LinkUse>,
-    /// Ports by mean queue, the longest first.
+    /// Ports by mean queue length, longest first.
     pub longest_queues: Vec<QueueUse>,
     /// Monitor ports, in the order of the experiment.
     pub mirrors: Vec<MirrorUse>,
 }
 
-/// Packets since the beginning.
+/// Packet counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PacketCounts {
     /// Handed to network interfaces.
     pub injected: u64,
-    /// Arrived.
+    /// Delivered to endpoints.
     pub delivered: u64,
     /// Dropped anywhere.
     pub dropped: u64,
-    /// Neither, at the end.
+    /// In the network at the end.
     pub in_flight: u64,
-    /// Marked (ECN); a packet that is marked twice counts twice.
+    /// ECN marks. A packet that is marked twice counts twice.
     pub marked: u64,
 }
 
-/// Flows since the beginning.
+/// Flow counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FlowCounts {
-    /// Began.
+    /// Started.
     pub started: u64,
-    /// Arrived whole, and their senders know it.
+    /// Completed: the sender has the last acknowledgement.
     pub completed: u64,
-    /// Under way at the end, those without end left out.
+    /// Not completed when the drain time ended, without unbounded flows.
     pub unfinished: u64,
-    /// Without end.
-    pub endless: u64,
-    /// Could not begin: too many were under way.
+    /// Unbounded flows.
+    pub unbounded: u64,
+    /// Refused: too many concurrent flows.
     pub refused: u64,
-    /// Completed, but beyond what is kept: neither rows nor completion times know of them.
-    pub not_kept: u64,
-    /// Segments sent again.
+    /// Completed, but beyond the limit of recorded flows: missing from rows and completion times.
+    pub not_recorded: u64,
+    /// Segments retransmitted.
     pub retransmissions: u64,
+    /// Segments that arrived although their bytes had arrived before: needless retransmissions.
+    pub spurious_retransmissions: u64,
     /// Expiries of retransmission timers.
     pub timeouts: u64,
 }
@@ -182,118 +188,120 @@ pub struct SizeClassRow {
     pub class: &'static str,
     /// Flows completed.
     pub completed: u64,
-    /// Flows under way at the end; their times would have been long, so if there are many the others deceive.
+    /// Flows that had not completed when the drain time was over. Their completion times would have been the longest: mean
+    /// and percentiles are too small by an unknown amount if there are any.
     pub unfinished: u64,
     /// Completion time in nanoseconds.
-    pub completion_ns: Spread,
-    /// Completion time over that of the same flow alone.
+    pub fct_ns: Spread,
+    /// Completion time divided by that of the same flow in an idle network.
     pub slowdown: Spread,
 }
 
-/// How numbers are spread; all zero if there are none. A percentile is the least number that so many are at or below.
+/// Distribution of a set of numbers; all zero if the set is empty. A percentile is the smallest number that this share of the
+/// set is at or below.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Spread {
     /// Mean.
     pub mean: f64,
-    /// Half are at or below.
-    pub median: f64,
-    /// 95 % are at or below.
+    /// Median: half of the numbers are at or below it.
+    pub p50: f64,
+    /// 95th percentile.
     pub p95: f64,
-    /// 99 % are at or below.
+    /// 99th percentile.
     pub p99: f64,
     /// The largest.
     pub max: f64,
 }
 
-/// Flows without end, after the warm-up.
+/// Unbounded flows after the warm-up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct EndlessFlows {
-    /// How many.
+pub struct UnboundedFlows {
+    /// The number of flows.
     pub flows: u64,
-    /// What they had each, in bits a second.
+    /// The goodput of each in bits per second.
     pub goodput_bps: Spread,
-    /// Jain's index of fairness (Jain, Chiu, Hawe 1984): 1 if all had the same, 1/n if one had all.
+    /// Jain's fairness index (Jain, Chiu, Hawe 1984): 1 if all are equal, 1/n if one flow has everything.
     pub fairness: f64,
 }
 
 /// One direction of one link, after the warm-up.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkUse {
-    /// Name of the sender.
+    /// The sending node.
     pub from: String,
-    /// Name of the receiver.
+    /// The receiving node.
     pub to: String,
     /// Packets sent.
     pub packets: u64,
-    /// Bits a second sent, framing included.
+    /// Bits per second, framing included.
     pub rate_bps: f64,
-    /// The same over the link's rate.
+    /// The rate divided by the link's capacity.
     pub utilisation: f64,
     /// Packets marked at the sending port.
-    pub marked: u64,
+    pub marked_packets: u64,
     /// Packets dropped at the sending port.
-    pub dropped: u64,
+    pub dropped_packets: u64,
 }
 
 /// The queue of one port over all samples after the warm-up.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QueueUse {
-    /// Name of the router.
+    /// The router.
     pub router: String,
-    /// The port, counted from 0.
+    /// The port, from 0.
     pub port: u16,
-    /// Name of what the port leads to.
+    /// The node that the port leads to.
     pub to: String,
-    /// Packets that waited.
+    /// Packets in the queue.
     pub packets: Spread,
-    /// Bytes that waited, framing included.
+    /// Bytes in the queue, framing included.
     pub bytes: Spread,
 }
 
-/// A monitor port, since the beginning.
+/// A monitor port, since the start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MirrorUse {
-    /// Name of the router.
+    /// The router.
     pub router: String,
     /// Packets sent.
     pub packets: u64,
     /// Bytes sent, framing included.
     pub bytes: u64,
-    /// Packets that found no room.
-    pub dropped: u64,
+    /// Packets dropped because the buffer was full.
+    pub dropped_packets: u64,
 }
 
-/// One experiment run again and again with other values of some keys.
+/// The results of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepResults {
-    /// Name of the experiment.
+    /// The name of the experiment.
     pub experiment: String,
-    /// Keys that were swept, as they were typed, the one that changes slowest first.
+    /// The swept keys as typed, slowest first.
     pub keys: Vec<String>,
-    /// A run for each combination of values, in order.
+    /// One run per combination of values, in order.
     pub runs: Vec<SweepRun>,
 }
 
-/// One combination of values.
+/// A run of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepRun {
-    /// The values, in the order of [`SweepResults::keys`], as text.
+    /// The values as text, in the order of [`SweepResults::keys`].
     pub values: Vec<String>,
-    /// Name of the folder with the files of the run, below that of the sweep.
+    /// The directory of the run's files, below that of the sweep.
     pub folder: String,
-    /// The run; its rows are left out, they are in the files.
+    /// The results without rows, which are in the files.
     pub results: Results,
 }
 
 impl Spread {
-    /// The spread of `numbers`, which are left sorted.
+    /// The distribution of `numbers`. Sorts them.
     pub fn of(numbers: &mut [f64]) -> Spread {
         numbers.sort_unstable_by(f64::total_cmp);
         let Some(&max) = numbers.last() else { return Spread::default() };
         let at = |share: f64| numbers[((share * numbers.len() as f64).ceil() as usize).max(1) - 1];
         Spread {
             mean: numbers.iter().sum::<f64>() / numbers.len() as f64,
-            median: at(0.5),
+            p50: at(0.5),
             p95: at(0.95),
             p99: at(0.99),
             max,
@@ -301,11 +309,11 @@ impl Spread {
     }
 }
 
-/// Names of the size classes, with the most bytes of each: as in the figures of pFabric (section 5.3) and Flexplane
-/// (section 5.2).
+/// The size classes with the largest size of each, as in the figures of pFabric (section 5.3) and Flexplane (section
+/// 5.2).
 pub const SIZE_CLASSES: [(&str, u64); 3] = [("small", 100_000), ("medium", 9_999_999), ("large", u64::MAX)];
 
-/// Index into [`SIZE_CLASSES`] of a flow of so many bytes.
+/// The index in [`SIZE_CLASSES`] of a flow size.
 pub fn size_class(bytes: u64) -> usize {
     SIZE_CLASSES.iter().position(|&(_, most)| bytes <= most).expect("the last has no bound")
 }
@@ -315,11 +323,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_percentile_is_the_least_number_that_so_many_are_at_or_below() {
+    fn percentiles_follow_their_definition() {
         let mut numbers: Vec<f64> = (1..=100).rev().map(f64::from).collect();
         let spread = Spread::of(&mut numbers);
-        assert_eq!(spread, Spread { mean: 50.5, median: 50.0, p95: 95.0, p99: 99.0, max: 100.0 });
-        let of_one = Spread { mean: 7.0, median: 7.0, p95: 7.0, p99: 7.0, max: 7.0 };
+        assert_eq!(spread, Spread { mean: 50.5, p50: 50.0, p95: 95.0, p99: 99.0, max: 100.0 });
+        let of_one = Spread { mean: 7.0, p50: 7.0, p95: 7.0, p99: 7.0, max: 7.0 };
         assert_eq!(Spread::of(&mut [7.0]), of_one);
         assert_eq!(Spread::of(&mut []), Spread::default());
     }

@@ -1,4 +1,4 @@
-//! A run of an experiment under way, slot after slot: what is sent, counted and sampled in it.
+//! A run of an experiment, slot by slot.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,39 +16,39 @@ use thiserror::Error;
 
 use super::plan::{Event, FailureEvent, Plan};
 use super::recorder::Recorder;
+use super::results::MirrorUse;
 use super::watched::Watched;
 
-/// Most flows that are kept until the end; more are only counted.
-const MOST_FLOWS: usize = 1 << 23;
+/// The largest number of flows that are recorded. More are only counted.
+const MAX_RECORDED_FLOWS: usize = 1 << 23;
 
-/// Why a run has no results.
+/// Why a run failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The network could not be built.
+    /// The network cannot be built.
     #[error("the network cannot be built")]
     Network(#[from] BlueprintError),
-    /// The hosts could not be built.
+    /// The hosts cannot be built.
     #[error("the hosts cannot be built")]
     Hosts(#[from] HostConfigError),
-    /// What a monitor port sent could not be written.
-    #[error("cannot write the captures of monitor ports into {}", folder.display())]
+    /// Packets of a monitor port cannot be written.
+    #[error("cannot write captures of monitor ports to {}", folder.display())]
     Mirror {
         /// The folder.
         folder: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// Packets were lost without a trace, or came from nowhere: a mistake of the emulator. Nothing that it measured
-    /// can be trusted.
+    /// Packets appeared or disappeared: an error of the emulator. The results cannot be trusted.
     #[error(
-        "packets are not conserved, a mistake of the emulator: {injected} were injected, {delivered} arrived, \
-         {dropped} were dropped and {in_flight} are in flight"
+        "packets are not conserved (an error of the emulator): {injected} injected, {delivered} delivered, \
+         {dropped} dropped, {in_flight} in flight"
     )]
     NotConserved {
         /// Handed to network interfaces.
         injected: u64,
-        /// Arrived.
+        /// Delivered.
         delivered: u64,
         /// Dropped anywhere.
         dropped: u64,
@@ -57,7 +57,7 @@ pub enum RunError {
     },
 }
 
-/// A run under way.
+/// A run.
 pub(super) struct Run {
     pub(super) plan: Plan,
     pub(super) clock: SlotClock,
@@ -65,17 +65,19 @@ pub(super) struct Run {
     pub(super) traffic: Traffic,
     pub(super) recorder: Recorder,
     pub(super) completed: Vec<CompletedFlow>,
-    /// Flows that were completed and not kept.
-    pub(super) beyond: u64,
-    /// As it was at the end of the warm-up.
-    pub(super) warm: Warm,
+    /// Completed flows that were not recorded.
+    pub(super) not_recorded: u64,
+    /// The counters at the end of the warm-up.
+    pub(super) warm: Counters,
+    /// The counters at the end of the duration, where the measurement ends.
+    pub(super) measured: Option<Counters>,
     events: Vec<(Slot, FailureEvent)>,
-    /// When something else is due than to go on.
+    /// The next slot with an event or a sample.
     due: Slot,
     last: Slot,
 }
 
-/// What endpoints send.
+/// The traffic of endpoints.
 pub(super) struct Traffic {
     pub(super) hosts: Option<Hosts>,
     flows: Merged,
@@ -84,22 +86,24 @@ pub(super) struct Traffic {
     outcomes: Vec<Outcome>,
 }
 
-/// What hosts had got at the end of the warm-up.
+/// Counters of hosts at some slot.
 #[derive(Default)]
-pub(super) struct Warm {
-    /// When that was.
+pub(super) struct Counters {
+    /// The slot.
     pub(super) slot: Option<Slot>,
     pub(super) totals: Totals,
-    /// Bytes that flows without end had delivered.
-    pub(super) endless: BTreeMap<u32, u64>,
+    /// Bytes delivered by unbounded flows.
+    pub(super) unbounded: BTreeMap<u32, u64>,
 }
 
-/// How it ended.
+/// How a run ended.
 pub(super) struct Ended {
     pub(super) in_flight: u64,
     pub(super) interrupted: bool,
     pub(super) wall_seconds: f64,
     pub(super) keep_rows: bool,
+    /// Packets sent by monitor ports within the duration.
+    pub(super) mirrors: Vec<MirrorUse>,
 }
 
 impl Run {
@@ -112,8 +116,8 @@ impl Run {
         let hosts = (!flows.is_empty()).then(|| Hosts::new(plan.hosts, endpoints, clock)).transpose()?;
         let warm_up = Timestamp(plan.warm_up.0);
         let mut events: Vec<(Slot, FailureEvent)> =
-            plan.events.iter().map(|&Event { at, happening }| (clock.slot_at(at), happening)).collect();
-        // The next is taken from the end.
+            plan.events.iter().map(|&Event { at, kind }| (clock.slot_at(at), kind)).collect();
+        // Events are taken from the end.
         events.reverse();
         let mut run = Run {
             clock,
@@ -127,18 +131,19 @@ impl Run {
             },
             recorder: Recorder::new(&plan.topology, clock, &plan.measure, warm_up),
             completed: Vec::new(),
-            beyond: 0,
-            warm: Warm::default(),
+            not_recorded: 0,
+            warm: Counters::default(),
+            measured: None,
             events,
             due: Slot(0),
             last: clock.slot_at(Timestamp(plan.duration.0)),
             plan,
         };
-        run.attend();
+        run.handle_due();
         Ok(run)
     }
 
-    /// Runs one slot; `mirrored` takes what monitor ports have sent in it, if there are any.
+    /// Runs one slot. `mirrored` takes the packets that monitor ports sent in it.
     #[inline]
     pub(super) fn slot<E>(
         &mut self,
@@ -150,48 +155,70 @@ impl Run {
             mirrored(&mut *self.watched.network, self.traffic.hosts.as_ref())?;
         }
         if self.watched.now() >= self.due {
-            self.attend();
+            self.handle_due();
         }
         Ok(())
     }
 
-    /// Whether all slots have been run.
+    /// Whether all slots of the duration have run.
     pub(super) fn is_over(&self) -> bool {
         self.watched.now() >= self.last
     }
 
-    fn keep_completed(&mut self) {
-        let Some(hosts) = &mut self.traffic.hosts else { return };
-        let room = MOST_FLOWS - self.completed.len();
-        let mut done = hosts.drain_completed();
-        self.completed.extend(done.by_ref().take(room));
-        self.beyond += done.count() as u64;
+    /// Ends the measurement. From here on the network only drains.
+    pub(super) fn end_measurement(&mut self) {
+        self.recorder.finish(&*self.watched.network);
+        self.measured = Some(Counters { slot: Some(self.watched.now()), ..self.traffic.counters() });
+        self.traffic.packets.clear();
     }
 
-    /// Does what is due: failures, samples, the end of the warm-up.
-    fn attend(&mut self) {
+    /// Whether all bounded flows have completed, or the drain time is over.
+    pub(super) fn is_drained(&self) -> bool {
+        let until = self.clock.slot_at(Timestamp(self.plan.duration.0.saturating_add(self.plan.drain.0)));
+        self.unfinished() == 0 || self.watched.now() >= until
+    }
+
+    /// The number of active bounded flows.
+    pub(super) fn unfinished(&self) -> u64 {
+        let unbounded = self.measured.as_ref().map_or(0, |measured| measured.unbounded.len());
+        self.traffic.hosts.as_ref().map_or(0, |hosts| (hosts.active_flows() - unbounded) as u64)
+    }
+
+    fn keep_completed(&mut self) {
+        let Some(hosts) = &mut self.traffic.hosts else { return };
+        let room = MAX_RECORDED_FLOWS - self.completed.len();
+        let mut done = hosts.drain_completed();
+        self.completed.extend(done.by_ref().take(room));
+        self.not_recorded += done.count() as u64;
+    }
+
+    /// Handles failures, samples, and the end of the warm-up.
+    fn handle_due(&mut self) {
         let now = self.watched.now();
-        while let Some(&(slot, happening)) = self.events.last()
+        while let Some(&(slot, kind)) = self.events.last()
             && slot <= now
         {
             self.events.pop();
-            match happening {
-                FailureEvent::Fails(link) => self.watched.network.fail(link),
-                FailureEvent::IsRepaired(link) => self.watched.network.repair(link),
-                FailureEvent::IsKnown => self.watched.network.rewire(),
+            match kind {
+                FailureEvent::LinkDown(link) => self.watched.network.fail(link),
+                FailureEvent::LinkUp(link) => self.watched.network.repair(link),
+                FailureEvent::Reroute => self.watched.network.rewire(),
             }
         }
         let warm = self.clock.slot_at(Timestamp(self.plan.warm_up.0));
         if self.warm.slot.is_none() && now >= warm {
-            self.warm = Warm { slot: Some(now), ..self.traffic.now() };
+            self.warm = Counters { slot: Some(now), ..self.traffic.counters() };
         }
-        self.recorder.look(&*self.watched.network);
         let next_event = self.events.last().map_or(Slot(u64::MAX), |&(slot, _)| slot);
-        self.due = self.recorder.due().min(next_event);
+        self.due = next_event;
+        if self.measured.is_none() {
+            self.recorder.record(&*self.watched.network);
+            self.due = self.recorder.due().min(next_event);
+        }
     }
 
-    /// Injected = delivered + dropped + in flight. What has been injected since the last slot shows only in the next,
-    /// so that one more is run.
+    /// Checks that injected = delivered + dropped + in flight. Runs one more slot, because packets injected since the
+    /// last one appear only in the next.
     pub(super) fn check_conservation(&mut self) -> Result<u64, RunError> {
         self.traffic.outcomes.clear();
         self.watched.advance(&mut self.traffic.outcomes);
@@ -225,10 +252,10 @@ impl Traffic {
         }
     }
 
-    fn now(&self) -> Warm {
-        let Some(hosts) = &self.hosts else { return Warm::default() };
-        let endless =
+    fn counters(&self) -> Counters {
+        let Some(hosts) = &self.hosts else { return Counters::default() };
+        let unbounded =
             hosts.flows().filter(|flow| flow.bytes == UNBOUNDED).map(|flow| (flow.flow, flow.delivered));
-        Warm { slot: None, totals: hosts.totals(), endless: endless.collect() }
+        Counters { slot: None, totals: hosts.totals(), unbounded: unbounded.collect() }
     }
 }

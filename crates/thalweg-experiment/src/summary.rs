@@ -1,23 +1,23 @@
-//! From a run that has ended to what it comes to.
+//! Computes the results of a finished run.
 
 use thalweg_emulator::hosts::{CompletedFlow, Hosts};
 use thalweg_emulator::workloads::UNBOUNDED;
-use thalweg_emulator::{Fabric, Place};
+use thalweg_emulator::{Fabric, Place, Slot};
 use thalweg_network::{Node, Topology};
 use thalweg_wire::Timestamp;
 
 use super::ideal_fct::IdealFct;
 use super::recorder::per_second;
 use super::results::{
-    DropRow, EndlessFlows, FlowCounts, FlowRow, MirrorUse, PacketCounts, Results, SIZE_CLASSES, SizeClassRow,
-    Spread, Summary, size_class,
+    DropRow, FlowCounts, FlowRow, MirrorUse, PacketCounts, Results, SIZE_CLASSES, SizeClassRow, Spread,
+    Summary, UnboundedFlows, size_class,
 };
 use super::run::{Ended, Run};
 
-/// Links and queues that the summary has.
+/// The number of links and queues in the summary.
 const BUSIEST: usize = 10;
 
-/// What a run has measured.
+/// The results of a run.
 pub(super) fn results(run: &Run, ended: &Ended) -> Results {
     let (plan, topology) = (&run.plan, &run.plan.topology);
     let slots = run.watched.now().0 - 1;
@@ -34,7 +34,9 @@ pub(super) fn results(run: &Run, ended: &Ended) -> Results {
         transport: if run.traffic.hosts.is_some() { plan.transport_name.clone() } else { "none".to_owned() },
         topology: plan.topology_name.clone(),
         seed: plan.seed,
-        duration_ns: run.clock.start_of(thalweg_emulator::Slot(slots)).0,
+        duration_ns: measured_until(run).0,
+        drain_ns: run.clock.start_of(Slot(slots)).since(measured_until(run)).0,
+        warnings: plan.warnings.clone(),
         warm_up_ns: plan.warm_up.0,
         slots,
         wall_seconds: ended.wall_seconds,
@@ -47,56 +49,66 @@ pub(super) fn results(run: &Run, ended: &Ended) -> Results {
     }
 }
 
+/// The end of the measurement.
+fn measured_until(run: &Run) -> Timestamp {
+    let end = run.measured.as_ref().and_then(|measured| measured.slot);
+    run.clock.start_of(end.unwrap_or(run.watched.now()))
+}
+
 fn summary(run: &Run, ended: &Ended, flows: &[FlowRow]) -> Summary {
     let topology = &run.plan.topology;
     let warm_up = Timestamp(run.plan.warm_up.0);
-    let end = run.clock.start_of(thalweg_emulator::Slot(run.watched.now().0 - 1));
-    let seconds = end.since(warm_up).as_secs_f64();
+    let seconds = measured_until(run).since(warm_up).as_secs_f64();
     let hosts = run.traffic.hosts.as_ref();
-    let delivered = hosts.map_or(0, |hosts| hosts.totals().bytes_delivered - run.warm.totals.bytes_delivered);
+    let measured = run.measured.as_ref();
+    let delivered = measured.map_or(0, |counters| {
+        counters.totals.bytes_delivered - run.warm.totals.bytes_delivered.min(counters.totals.bytes_delivered)
+    });
     Summary {
         packets: PacketCounts {
             injected: run.watched.injected(),
             delivered: run.watched.delivered(),
             dropped: run.watched.dropped(),
             in_flight: ended.in_flight,
-            marked: run.recorder.marked(),
+            marked: run.recorder.marked(&*run.watched.network),
         },
         throughput_bps: per_second(run.recorder.bytes_to_endpoints(), seconds),
         goodput_bps: per_second(delivered, seconds),
-        flows: hosts.map(|hosts| flow_counts(hosts, run.beyond)).unwrap_or_default(),
+        flows: hosts.map(|hosts| flow_counts(hosts, run.not_recorded)).unwrap_or_default(),
         sizes: hosts.map(|hosts| size_classes(hosts, flows, warm_up)).unwrap_or_default(),
-        endless: hosts.and_then(|hosts| endless(hosts, run, seconds)),
+        unbounded: unbounded(run, seconds),
         busiest_links: run.recorder.busiest_links(topology, seconds, BUSIEST),
         longest_queues: run.recorder.longest_queues(topology, warm_up, BUSIEST),
-        mirrors: mirrors(run),
+        mirrors: ended.mirrors.clone(),
     }
 }
 
-fn mirrors(run: &Run) -> Vec<MirrorUse> {
+/// Packets sent by monitor ports so far.
+pub(super) fn mirrors(run: &Run) -> Vec<MirrorUse> {
     let uses = run.plan.monitors.iter().filter_map(|monitor| {
         let tally = run.watched.network.monitor_tally(monitor.router)?;
         Some(MirrorUse {
             router: run.plan.topology.name(Node::Router(monitor.router)).to_owned(),
             packets: tally.sent.packets,
             bytes: tally.sent.bytes,
-            dropped: tally.dropped.packets,
+            dropped_packets: tally.dropped.packets,
         })
     });
     uses.collect()
 }
 
-fn flow_counts(hosts: &Hosts, beyond: u64) -> FlowCounts {
+fn flow_counts(hosts: &Hosts, not_recorded: u64) -> FlowCounts {
     let totals = hosts.totals();
-    let endless = hosts.flows().filter(|flow| flow.bytes == UNBOUNDED).count() as u64;
+    let unbounded = hosts.flows().filter(|flow| flow.bytes == UNBOUNDED).count() as u64;
     FlowCounts {
         started: totals.flows_started,
         completed: totals.flows_completed,
-        unfinished: hosts.active_flows() as u64 - endless,
-        endless,
+        unfinished: hosts.active_flows() as u64 - unbounded,
+        unbounded,
         refused: totals.flows_refused,
-        not_kept: beyond,
+        not_recorded,
         retransmissions: totals.retransmissions,
+        spurious_retransmissions: totals.spurious,
         timeouts: totals.timeouts,
     }
 }
@@ -106,17 +118,17 @@ fn flow_rows(run: &Run) -> Vec<FlowRow> {
     let mut ideal_fct = IdealFct::new(&run.plan);
     let name = |endpoint| topology.name(Node::Endpoint(endpoint)).to_owned();
     let row = |flow: &CompletedFlow| {
-        let completion_ns = flow.completion_time().0;
+        let fct_ns = flow.completion_time().0;
         let unloaded = ideal_fct.time_ns(flow.source, flow.destination, flow.bytes);
         FlowRow {
             flow: flow.flow,
-            source: name(flow.source),
-            destination: name(flow.destination),
+            src: name(flow.source),
+            dst: name(flow.destination),
             bytes: flow.bytes,
             dscp: flow.dscp,
             start_ns: flow.start.0,
-            completion_ns,
-            slowdown: unloaded.map_or(f64::NAN, |unloaded| completion_ns as f64 / unloaded),
+            fct_ns,
+            slowdown: unloaded.map_or(f64::NAN, |unloaded| fct_ns as f64 / unloaded),
             retransmissions: u32::try_from(flow.retransmissions).unwrap_or(u32::MAX),
             timeouts: u32::try_from(flow.timeouts).unwrap_or(u32::MAX),
             marks: u32::try_from(flow.marks).unwrap_or(u32::MAX),
@@ -125,7 +137,7 @@ fn flow_rows(run: &Run) -> Vec<FlowRow> {
     run.completed.iter().map(row).collect()
 }
 
-/// By size, and all together at the end.
+/// Completion times by size class, and of all flows.
 fn size_classes(hosts: &Hosts, flows: &[FlowRow], warm_up: Timestamp) -> Vec<SizeClassRow> {
     let all = ("all", None);
     let classes = SIZE_CLASSES.iter().enumerate().map(|(index, &(name, _))| (name, Some(index))).chain([all]);
@@ -138,22 +150,24 @@ fn size_classes(hosts: &Hosts, flows: &[FlowRow], warm_up: Timestamp) -> Vec<Siz
                 of_class.iter().map(|flow| of(flow)).filter(|value| value.is_finite()).collect();
             Spread::of(&mut values)
         };
-        let under_way = hosts.flows().filter(|flow| flow.bytes != UNBOUNDED && belongs(flow.bytes));
+        let under_way = hosts
+            .flows()
+            .filter(|flow| flow.start >= warm_up && flow.bytes != UNBOUNDED && belongs(flow.bytes));
         SizeClassRow {
             class,
             completed: of_class.len() as u64,
             unfinished: under_way.count() as u64,
-            completion_ns: spread(|flow| flow.completion_ns as f64),
+            fct_ns: spread(|flow| flow.fct_ns as f64),
             slowdown: spread(|flow| flow.slowdown),
         }
     });
     rows.collect()
 }
 
-fn endless(hosts: &Hosts, run: &Run, seconds: f64) -> Option<EndlessFlows> {
-    let flows = hosts.flows().filter(|flow| flow.bytes == UNBOUNDED);
+fn unbounded(run: &Run, seconds: f64) -> Option<UnboundedFlows> {
+    let flows = run.measured.iter().flat_map(|measured| &measured.unbounded);
     let mut goodputs: Vec<f64> = flows
-        .map(|flow| per_second(flow.delivered - run.warm.endless.get(&flow.flow).unwrap_or(&0), seconds))
+        .map(|(flow, delivered)| per_second(delivered - run.warm.unbounded.get(flow).unwrap_or(&0), seconds))
         .collect();
     if goodputs.is_empty() {
         return None;
@@ -161,7 +175,7 @@ fn endless(hosts: &Hosts, run: &Run, seconds: f64) -> Option<EndlessFlows> {
     let sum: f64 = goodputs.iter().sum();
     let squares: f64 = goodputs.iter().map(|goodput| goodput * goodput).sum();
     let fairness = if squares > 0.0 { sum * sum / (goodputs.len() as f64 * squares) } else { 1.0 };
-    Some(EndlessFlows { flows: goodputs.len() as u64, goodput_bps: Spread::of(&mut goodputs), fairness })
+    Some(UnboundedFlows { flows: goodputs.len() as u64, goodput_bps: Spread::of(&mut goodputs), fairness })
 }
 
 fn named(topology: &Topology, place: Place) -> String {

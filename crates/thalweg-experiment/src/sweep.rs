@@ -1,6 +1,6 @@
-//! An experiment run again and again with other values of some keys: a matrix, one run a core.
+//! Sweeps: one experiment with all combinations of some values, one run per core.
 //!
-//! Every run is that of a single experiment with these values, to the byte: nothing is shared between runs.
+//! Every run equals that of a single experiment with these values, to the byte. Runs share nothing.
 
 use std::fmt;
 use std::path::Path;
@@ -16,50 +16,50 @@ use super::plan::Plan;
 use super::results::{Results, SweepResults, SweepRun};
 use super::run::RunError;
 
-/// Most runs of a sweep: more were hardly meant.
+/// The largest number of runs. More are a typing error.
 pub const MAX_RUNS: usize = 100_000;
 
-/// Step of a range that has none.
+/// The default step of a range.
 const STEP: f64 = 0.1;
 
-/// A key, and the values that it is given: `scheme=droptail,dctcp`, `load=0.1..0.8`, `threshold=20..100:20`.
+/// A key and its values: `scheme=droptail,dctcp`, `load=0.1..0.8`, `threshold=20..100:20`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
-    /// Path of the key, as it was typed.
+    /// The path of the key as typed.
     pub key: String,
     /// Values as text.
     pub values: Vec<String>,
 }
 
-/// Text that is no axis.
+/// An invalid axis.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("`{text}`: expected KEY=VALUE,VALUE,... or KEY=FIRST..LAST or KEY=FIRST..LAST:STEP")]
 pub struct ParseAxisError {
-    /// What was typed.
+    /// The text.
     pub text: String,
 }
 
-/// Why a sweep cannot be run.
+/// Why a sweep is invalid.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SweepError {
-    /// An experiment of the matrix is wrong.
+    /// One of its experiments is invalid.
     #[error("{}{error}", with(values, error))]
     Experiment {
-        /// The values that it has, `key=value`.
+        /// Its values, as `key=value`.
         values: Vec<String>,
-        /// What is wrong.
+        /// The mistake.
         error: Box<ExperimentError>,
     },
-    /// A key is given values twice.
+    /// A key is swept twice.
     #[error("{0} is swept twice")]
     Twice(String),
     /// Too many combinations.
-    #[error("{0} runs: expected {MAX_RUNS} at most")]
+    #[error("{0} runs: expected at most {MAX_RUNS}")]
     TooMany(usize),
 }
 
-/// Which run an error is about, if the error does not say so itself.
+/// Names the run of an error, unless the error does.
 fn with(values: &[String], error: &ExperimentError) -> String {
     match error {
         ExperimentError::Override { .. } => String::new(),
@@ -94,7 +94,7 @@ impl fmt::Display for Axis {
     }
 }
 
-/// The values of `FIRST..LAST` or `FIRST..LAST:STEP`, both ends included; with as many decimals as are written.
+/// The values of `FIRST..LAST` or `FIRST..LAST:STEP`, including both ends, with as many decimals as written.
 fn range(text: &str) -> Option<Vec<String>> {
     let (first, rest) = text.split_once("..")?;
     let (last, step) = rest.split_once(':').unwrap_or((rest, ""));
@@ -116,7 +116,7 @@ fn range(text: &str) -> Option<Vec<String>> {
     })
 }
 
-/// The matrix of a sweep: the values of each run, the last axis changing fastest.
+/// The runs of a sweep. The last axis changes fastest.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     experiment: Experiment,
@@ -125,10 +125,10 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// All combinations, every one of them checked.
+    /// Checks all combinations.
     ///
     /// # Errors
-    /// If a key is swept twice, there are too many runs, or one of them is wrong.
+    /// If a key is swept twice, there are too many runs, or one of them is invalid.
     pub fn new(experiment: &Experiment, axes: Vec<Axis>) -> Result<Sweep, SweepError> {
         if let Some((_, axis)) = axes
             .iter()
@@ -153,29 +153,29 @@ impl Sweep {
         let sweep = Sweep { experiment: experiment.clone(), axes, combinations };
         for run in 0..sweep.runs() {
             sweep.plan(run).map_err(|error| SweepError::Experiment {
-                values: sweep.told(run),
+                values: sweep.describe(run),
                 error: Box::new(error),
             })?;
         }
         Ok(sweep)
     }
 
-    /// How many runs there are.
+    /// The number of runs.
     pub fn runs(&self) -> usize {
         self.combinations.len()
     }
 
     /// The values of a run, as `key=value`.
-    pub fn told(&self, run: usize) -> Vec<String> {
+    pub fn describe(&self, run: usize) -> Vec<String> {
         let pairs = self.axes.iter().zip(&self.combinations[run]);
         pairs.map(|(axis, value)| format!("{}={value}", axis.key)).collect()
     }
 
-    /// Name of the folder of a run: its values, in characters that every file system takes.
+    /// The directory of a run: its values, in characters that are valid in all file systems.
     pub fn folder(&self, run: usize) -> String {
         let harmless = |c: char| if c.is_ascii_alphanumeric() || "._-=".contains(c) { c } else { '_' };
         let name: Vec<String> =
-            self.told(run).iter().map(|told| told.chars().map(harmless).collect()).collect();
+            self.describe(run).iter().map(|told| told.chars().map(harmless).collect()).collect();
         name.join(",").chars().take(200).collect()
     }
 
@@ -187,7 +187,7 @@ impl Sweep {
     fn changed(&self, run: usize) -> Result<Experiment, ExperimentError> {
         let mut experiment = self.experiment.clone();
         let mut changes: Vec<(&Axis, &String)> = self.axes.iter().zip(&self.combinations[run]).collect();
-        // What is selected decides what other keys mean.
+        // Selectors first: they determine the meaning of other keys.
         changes.sort_by_key(|(axis, _)| !experiment.is_selector(&axis.key));
         for (axis, value) in changes {
             experiment.set(&axis.key, value, &format!("--sweep {}={value}", axis.key))?;
@@ -195,18 +195,18 @@ impl Sweep {
         Ok(experiment)
     }
 
-    /// Runs all of them, as many at a time as there are cores. `hear` is told how far each has come, `take` gets the
-    /// results of each as it ends, and says what is to be kept. With a `folder` results have their rows, and each run may
-    /// write into a folder of its own below it.
+    /// Runs all combinations, `threads` at a time. Calls `report` with the progress of each run, and `take` with its
+    /// results. `take` returns what to keep. With a `folder`, results have rows, and each run may write to its own
+    /// directory below it.
     ///
     /// # Errors
-    /// The first run's that fails, or that of `take`; the others are stopped then.
-    pub fn go<E: From<RunError> + From<ExperimentError> + Send>(
+    /// The first error of a run or of `take`. Then the other runs stop.
+    pub fn run<E: From<RunError> + From<ExperimentError> + Send>(
         &self,
         cores: usize,
         folder: Option<&Path>,
         stop: &AtomicBool,
-        hear: &(dyn Fn(usize, Progress) + Sync),
+        report: &(dyn Fn(usize, Progress) + Sync),
         take: &(dyn Fn(usize, Results) -> Result<Results, E> + Sync),
     ) -> Result<SweepResults, E> {
         let next = AtomicUsize::new(0);
@@ -222,7 +222,8 @@ impl Sweep {
                 let one = || -> Result<Results, E> {
                     let plan = self.plan(number)?;
                     let folder = folder.map(|folder| folder.join(self.folder(number)));
-                    let results = run(plan, folder.as_deref(), stop, &mut |progress| hear(number, progress))?;
+                    let results =
+                        run(plan, folder.as_deref(), stop, &mut |progress| report(number, progress))?;
                     take(number, results)
                 };
                 let result = one();
@@ -238,7 +239,7 @@ impl Sweep {
         let done = done.into_inner().expect("no run panics while it holds this");
         let mut runs = Vec::new();
         for (number, result) in done.into_iter().enumerate() {
-            // A run that was not begun before somebody stopped the sweep has no results.
+            // Runs that did not start before the sweep was stopped have no results.
             let Some(result) = result else { continue };
             runs.push(SweepRun {
                 values: self.combinations[number].clone(),
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_have_both_ends_and_steps_as_they_are_written() {
+    fn ranges_include_both_ends() {
         assert_eq!(values("load=0.1..0.4"), ["0.1", "0.2", "0.3", "0.4"]);
         assert_eq!(values("load=0.7..0.8"), ["0.7", "0.8"]);
         assert_eq!(values("threshold=20..100:40"), ["20", "60", "100"]);

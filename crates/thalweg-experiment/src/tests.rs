@@ -16,12 +16,12 @@ fn run_text(text: &str) -> Results {
     run_with(text, false)
 }
 
-/// Without what no seed gives.
+/// Without the field that the seed does not determine.
 fn of_seed(results: Results) -> Results {
     Results { wall_seconds: 0.0, ..results }
 }
 
-/// Everything at once: flows, packets without transport, a link that fails and is repaired.
+/// Flows, packets without transport, and a link that fails and is repaired.
 const BUSY: &str = "
     duration = '4ms'
     [topology]
@@ -76,11 +76,11 @@ fn the_same_seed_gives_the_same_results_and_another_gives_others() {
 fn runs_of_a_sweep_are_those_of_single_experiments() {
     let experiment = Experiment::parse(BUSY, "test.toml").unwrap();
     let axes = ["scheme=droptail,pfabric", "workload.load=0.2..0.3"].map(|text| text.parse().unwrap());
-    // The second workload has no load: it is left as it is.
+    // The second workload has no load and is not changed.
     let sweep = Sweep::new(&experiment, axes.into()).unwrap();
     assert_eq!(sweep.runs(), 4);
     let stop = AtomicBool::new(false);
-    let done = sweep.go::<anyhow::Error>(3, None, &stop, &|_, _| {}, &|_, results| Ok(results)).unwrap();
+    let done = sweep.run::<anyhow::Error>(3, None, &stop, &|_, _| {}, &|_, results| Ok(results)).unwrap();
     for (index, (scheme, load)) in
         [("droptail", "0.2"), ("droptail", "0.3"), ("pfabric", "0.2"), ("pfabric", "0.3")]
             .into_iter()
@@ -95,7 +95,7 @@ fn runs_of_a_sweep_are_those_of_single_experiments() {
 }
 
 #[test]
-fn senders_that_go_on_for_ever_share_the_link_and_fill_it() {
+fn unbounded_senders_share_and_fill_the_link() {
     let results = run_text(
         "duration = '60ms'\nwarm_up = '20ms'\n[topology]\nendpoints = 6\n[scheme]\nname = 'dctcp'\n[[workload]]\n\
          pattern = 'persistent'",
@@ -104,20 +104,20 @@ fn senders_that_go_on_for_ever_share_the_link_and_fill_it() {
     let busiest = &summary.busiest_links[0];
     assert_eq!((busiest.from.as_str(), busiest.to.as_str()), ("tor0", "h0"));
     assert!((0.99..=1.0).contains(&busiest.utilisation), "{busiest:?}");
-    let endless = summary.endless.as_ref().unwrap();
-    assert_eq!(endless.flows, 5);
-    assert!(endless.fairness > 0.9, "{endless:?}");
-    let sum = endless.goodput_bps.mean * 5.0;
-    assert!((sum / summary.goodput_bps - 1.0).abs() < 1e-9, "{endless:?}");
+    let unbounded = summary.unbounded.as_ref().unwrap();
+    assert_eq!(unbounded.flows, 5);
+    assert!(unbounded.fairness > 0.9, "{unbounded:?}");
+    let sum = unbounded.goodput_bps.mean * 5.0;
+    assert!((sum / summary.goodput_bps - 1.0).abs() < 1e-9, "{unbounded:?}");
     // 1448 of 1538 bytes are payload.
     assert!((summary.goodput_bps / 1e10 / (1448.0 / 1538.0) - 1.0).abs() < 0.01, "{}", summary.goodput_bps);
     // K = 65.
     let queue = &summary.longest_queues[0];
-    assert!((30.0..90.0).contains(&queue.packets.median), "{queue:?}");
+    assert!((30.0..90.0).contains(&queue.packets.p50), "{queue:?}");
 }
 
 #[test]
-fn what_comes_before_the_warm_up_ends_does_not_count() {
+fn the_warm_up_is_excluded() {
     let text = "duration = '4ms'\n[topology]\nendpoints = 4\n[[workload]]\npattern = 'incast'\nsizes = '20KB'\nrounds = 1\n";
     let counted = |warm_up: &str| {
         let summary = run_text(&format!("warm_up = '{warm_up}'\n{text}")).summary;
@@ -128,7 +128,7 @@ fn what_comes_before_the_warm_up_ends_does_not_count() {
 }
 
 #[test]
-fn a_flow_alone_is_as_fast_as_a_flow_alone() {
+fn a_lone_flow_has_slowdown_one() {
     let results = run_text(
         "duration = '20ms'\n[topology]\nshape = 'fat_tree'\n[[workload]]\npattern = 'incast'\nsenders = 'h15'\nsizes = \
          'web_search'\npause = '50us'\n",
@@ -140,17 +140,35 @@ fn a_flow_alone_is_as_fast_as_a_flow_alone() {
 }
 
 #[test]
-fn flows_that_are_under_way_at_the_end_are_counted_as_unfinished() {
-    let results = run_text(
-        "duration = '1ms'\n[topology]\nendpoints = 3\n[[workload]]\npattern = 'incast'\nsizes = '10MB'",
-    );
-    let (flows, sizes) = (results.summary.flows, results.summary.sizes);
+fn flows_complete_after_the_duration() {
+    let run = |drain| {
+        let text = "[topology]\nendpoints = 3\n[[workload]]\npattern = 'incast'\nsizes = '10MB'";
+        run_text(&format!("duration = '1ms'\n{drain}\n{text}"))
+    };
+    let without = run("drain = '0s'");
+    let (flows, sizes) = (without.summary.flows, without.summary.sizes);
     assert_eq!((flows.started, flows.completed, flows.unfinished), (2, 0, 2));
     assert_eq!(sizes.iter().map(|class| class.unfinished).collect::<Vec<_>>(), [0, 0, 2, 2]);
+
+    // Two flows of 10 MB over 10 Gbit/s take more than 16 ms.
+    let drained = run("");
+    let (flows, sizes) = (drained.summary.flows, &drained.summary.sizes);
+    assert_eq!((flows.started, flows.completed, flows.unfinished), (2, 2, 0));
+    assert!((16_000_000.0..30_000_000.0).contains(&sizes[3].fct_ns.max), "{sizes:?}");
+    assert!(
+        (16_000_000..30_000_000).contains(&(drained.duration_ns + drained.drain_ns)),
+        "{}",
+        drained.drain_ns
+    );
+    assert_eq!(drained.duration_ns, without.duration_ns);
+    assert_eq!(
+        drained.summary.throughput_bps, without.summary.throughput_bps,
+        "measured in the duration alone"
+    );
 }
 
 #[test]
-fn packets_without_transport_load_links_by_what_was_asked() {
+fn packets_without_transport_load_links_as_configured() {
     let results = run_text(
         "duration = '10ms'\n[topology]\nendpoints = 8\n[[packets]]\nsender = 'constant'\nload = 0.4\n\
                             destinations = 'permutation'",
@@ -162,14 +180,14 @@ fn packets_without_transport_load_links_by_what_was_asked() {
 }
 
 #[test]
-fn who_stops_a_run_gets_what_was_measured_so_far() {
+fn an_interrupted_run_returns_its_measurements() {
     let results = run_with(BUSY, true);
     assert!(results.interrupted);
     assert_eq!(results.slots, 0);
 }
 
 #[test]
-fn a_network_that_cannot_be_is_refused_before_the_first_slot() {
+fn an_invalid_network_is_refused_before_the_first_slot() {
     let refused = |rest: &str| {
         let text = format!("duration = '10ms'\n{rest}");
         let experiment = Experiment::parse(&text, "x.toml").unwrap_or_else(|error| panic!("{error}"));

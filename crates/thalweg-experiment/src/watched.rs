@@ -1,23 +1,24 @@
-//! A network with somebody at its seam who counts: what goes in, what comes out, and where packets are dropped.
+//! A network with counters around it: packets in, packets out, and drops by place.
 //!
-//! Packets without transport go by the same seam; their outcomes are kept from the hosts, who know nothing of them.
+//! Packets without transport use the same network. Their outcomes are hidden from the hosts, which do not know them.
 
 use std::collections::BTreeMap;
 
+use thalweg_emulator::packet::MAX_ID;
 use thalweg_emulator::{Fabric, Fate, Network, Outcome, Packet, Place, Reason, Request, Slot, SlotClock};
 use thalweg_network::EndpointId;
 
-/// The number that packets without transport have where there are hosts too, whose own are counted from 0.
-const WITHOUT_TRANSPORT: u32 = u32::MAX;
+/// The id of packets without transport, if there are hosts too. Hosts count ids from 0.
+const OPEN_LOOP_ID: u32 = MAX_ID;
 
-/// The bit that sets flows of such packets apart.
-const FLOW_APART: u32 = 1 << 31;
+/// The bit that marks flows of packets without transport.
+const OPEN_LOOP_FLOW: u32 = 1 << 31;
 
-/// A network, watched.
+/// A network with counters.
 pub(super) struct Watched {
     /// The network.
     pub(super) network: Box<dyn Network>,
-    /// Whether both hosts and senders without transport are there.
+    /// Whether there are both hosts and senders without transport.
     is_shared: bool,
     injected: u64,
     delivered: u64,
@@ -30,7 +31,7 @@ impl Watched {
         Watched { network, is_shared, injected: 0, delivered: 0, dropped: 0, drops: BTreeMap::new() }
     }
 
-    /// Hands over packets without transport, which are set apart from those of hosts if need be.
+    /// Injects packets without transport, marked if there are hosts too.
     pub(super) fn inject_without_transport(&mut self, requests: &mut [Request]) {
         if self.is_shared {
             for request in requests.iter_mut() {
@@ -59,8 +60,8 @@ impl Watched {
 }
 
 fn set_apart(packet: &Packet) -> Packet {
-    let flow = packet.flow() | FLOW_APART;
-    let apart = Packet::new(packet.source(), packet.destination(), flow, WITHOUT_TRANSPORT, packet.length());
+    let flow = packet.flow() | OPEN_LOOP_FLOW;
+    let apart = Packet::new(packet.source(), packet.destination(), flow, OPEN_LOOP_ID, packet.length());
     apart.with_traffic_class(packet.traffic_class()).with_address(packet.address())
 }
 
@@ -87,7 +88,7 @@ impl Fabric for Watched {
         self.network.advance(outcomes);
         let new = &outcomes[before..];
         let mut dropped = 0;
-        // What was dropped comes first.
+        // Drops come first.
         for outcome in new {
             let Fate::Dropped(place, reason) = outcome.fate else { break };
             *self.drops.entry((place, reason)).or_default() += 1;
@@ -96,7 +97,7 @@ impl Fabric for Watched {
         self.dropped += dropped;
         self.delivered += new.len() as u64 - dropped;
         if self.is_shared {
-            outcomes.retain(|outcome| outcome.packet.id() != WITHOUT_TRANSPORT);
+            outcomes.retain(|outcome| outcome.packet.id() != OPEN_LOOP_ID);
         }
     }
 }

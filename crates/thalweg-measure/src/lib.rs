@@ -1,9 +1,12 @@
-//! Flow metering and the detection of cheetah flows.
+//! Flow metering, detection of cheetah flows, and measurement tasks.
 //!
-//! `meter/` counts: frames become packets ([`meter::intake`]), packets are counted in flows
-//! ([`meter::flow_table`]), ended flows are handed on as records ([`meter::record`]). `detect/` finds: which
-//! flows are cheetahs ([`detect`]). `tasks/` summarises: what sketches say of the traffic, window by window, in a
-//! fixed memory ([`tasks`]). Time and seeds are arguments; the same packets give the same output.
+//! - [`meter`]: frames become packets ([`meter::intake`]), packets are counted in flows ([`meter::flow_table`]), and
+//!   ended flows become records ([`meter::record`]).
+//! - [`detect`]: detects cheetah flows.
+//! - [`collector`]: estimates flow rates and link utilisation from a monitor port.
+//! - [`tasks`]: answers questions about the traffic of a window with sketches, in a fixed memory.
+//!
+//! Time and seeds are arguments; the same packets give the same output.
 
 pub mod collector;
 pub mod detect;

@@ -1,8 +1,8 @@
 //! Large arrays of plain values: zeroed, of fixed length, on huge pages where the system has them.
 //!
-//! A table with a million entries is touched at random, so most of its time goes into memory: huge pages take
-//! the page-table walk out of that. Pages become resident when they are first touched; [`LargeArray::bytes`]
-//! is the bound, reached when every entry has been used.
+//! Accesses to a table with a million entries are random, so most of their time is memory latency; huge pages remove
+//! the page-table walk from it. Pages become resident when they are first touched; [`LargeArray::bytes`] is the upper
+//! limit, reached when every entry has been used.
 
 use std::ops::{Deref, DerefMut};
 
@@ -14,15 +14,15 @@ use thalweg_wire::Bytes;
 
 /// A table did not fit into the machine's memory.
 #[derive(Debug, Error)]
-#[error("no memory for a table of {bytes}: {cause}")]
+#[error("cannot allocate a table of {bytes}: {cause}")]
 pub struct MemoryError {
-    /// Size of the table.
+    /// The size of the table.
     pub bytes: Bytes,
-    /// What the system said.
+    /// The system error.
     pub cause: std::io::Error,
 }
 
-/// `len` values of `T`, all zero bytes at first.
+/// `len` values of `T`, initially all zero bytes.
 #[derive(Debug)]
 pub(crate) struct LargeArray<T> {
     map: MmapMut,
@@ -31,6 +31,8 @@ pub(crate) struct LargeArray<T> {
 }
 
 impl<T: AnyBitPattern + NoUninit> LargeArray<T> {
+    /// Maps an array of zeros.
+    ///
     /// # Errors
     /// If the system has no address space left for it.
     pub(crate) fn zeroed(len: usize) -> Result<Self, MemoryError> {
@@ -39,15 +41,15 @@ impl<T: AnyBitPattern + NoUninit> LargeArray<T> {
             .len(size.max(1))
             .map_anon()
             .map_err(|cause| MemoryError { bytes: Bytes(size as u64), cause })?;
-        // Mappings begin at a page, so that every type of this crate is aligned; the casts below rely on it.
+        // Mappings begin at a page, so every type of this crate is aligned; the casts below rely on it.
         assert!(map.as_ptr().cast::<T>().is_aligned() && isize::try_from(size).is_ok());
-        // A system without huge pages refuses the advice and works all the same.
+        // A system without huge pages rejects the advice, which does no harm.
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage);
         Ok(LargeArray { map, len, element: std::marker::PhantomData })
     }
 
-    /// Memory that it takes when every element has been touched.
+    /// Returns the memory when every element has been touched.
     pub(crate) fn bytes(&self) -> Bytes {
         Bytes((self.len * size_of::<T>()) as u64)
     }
@@ -57,13 +59,10 @@ impl<T: AnyBitPattern + NoUninit> Deref for LargeArray<T> {
     type Target = [T];
 
     #[inline(always)]
-    #[expect(
-        unsafe_code,
-        reason = "a checked cast costs a division at each of the ten looks that a packet takes"
-    )]
+    #[expect(unsafe_code, reason = "a checked cast costs a division at each of the ten accesses per packet")]
     fn deref(&self) -> &[T] {
-        // SAFETY: the mapping has `len` times the size of `T` bytes, all initialised, at an address that `zeroed`
-        // has checked to be aligned; every bit pattern is a `T`; and it lives as long as `self`.
+        // SAFETY: the mapping has `len` times the size of `T` bytes, all initialised, at an address that `zeroed` has
+        // checked to be aligned; every bit pattern is a `T`; and it lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.len) }
     }
 }
@@ -72,17 +71,17 @@ impl<T: AnyBitPattern + NoUninit> DerefMut for LargeArray<T> {
     #[inline(always)]
     #[expect(unsafe_code, reason = "as for Deref")]
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as for `deref`; and a `T` has no uninitialised bytes, so that the mapping stays initialised.
+        // SAFETY: as for `deref`; and a `T` has no uninitialised bytes, so the mapping stays initialised.
         unsafe { std::slice::from_raw_parts_mut(self.map.as_mut_ptr().cast(), self.len) }
     }
 }
 
-/// Asks the processor to bring the cache line of `value` in.
+/// Prefetches the cache line of `value`.
 #[inline(always)]
 pub(crate) fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     #[expect(unsafe_code, reason = "the intrinsic takes a raw pointer")]
-    // SAFETY: a prefetch has no effect that a program can observe and never faults; the pointer is valid anyway.
+    // SAFETY: a prefetch has no observable effect and never faults; the pointer is valid anyway.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast());

@@ -1,12 +1,11 @@
-//! From a hash to the slot of a table: buckets of one cache line.
+//! Maps a hash to the slot of a table, with buckets of one cache line.
 //!
-//! A bucket holds twelve places, each an 8-bit tag from the hash and a slot number; a lookup touches one line
-//! and almost always knows from the tags which slot to compare. A full bucket spills into the next ones and
-//! counts what it spilled, so that a lookup stops at the first bucket that never did; removal undoes the count
-//! and leaves no tombstones. (Tags as in Swiss tables, overflow counts as in F14: both public designs of 2017
-//! to 2019.)
+//! A bucket has twelve places, each with an 8-bit tag from the hash and a slot number. A lookup touches one line and
+//! the tags almost always identify the slot to compare. A full bucket spills into the next ones and counts the
+//! spilled entries, so a lookup stops at the first bucket that never did; removal decrements the count and leaves no
+//! tombstones. (Tags as in Swiss tables, overflow counts as in F14: both public designs of 2017 to 2019.)
 //!
-//! Memory: 64 bytes for every six slots of capacity, 10.7 bytes a slot. At capacity a bucket overflows with
+//! Memory: 64 bytes for every six slots of capacity, 10.7 bytes per slot. At capacity a bucket overflows with
 //! probability 0.9 % (Poisson, mean 6, more than 12).
 
 use bytemuck::{Pod, Zeroable};
@@ -15,7 +14,7 @@ use crate::memory::{LargeArray, MemoryError, prefetch};
 use thalweg_wire::Bytes;
 
 const PLACES: usize = 12;
-/// Slots of capacity for each bucket: half the places, so that few buckets overflow.
+/// Slots of capacity per bucket: half the places, so that few buckets overflow.
 const SLOTS_PER_BUCKET: usize = 6;
 /// A tag of zero marks a free place.
 const FREE: u8 = 0;
@@ -24,12 +23,12 @@ const FREE: u8 = 0;
 #[repr(C, align(64))]
 struct Bucket {
     tags: [u8; PLACES],
-    /// Entries whose own bucket is this one or an earlier one, and that lie in a later one.
+    /// The number of entries that belong to this or an earlier bucket, and are in a later one.
     spilled: u32,
     slots: [u32; PLACES],
 }
 
-/// Slots by hash. Keys are not kept here: the caller compares.
+/// Slots by hash. Keys are not stored here: the caller compares.
 #[derive(Debug)]
 pub(crate) struct SlotIndex {
     buckets: LargeArray<Bucket>,
@@ -42,7 +41,7 @@ impl std::fmt::Debug for Bucket {
 }
 
 impl SlotIndex {
-    /// An index over `capacity` slots.
+    /// Creates an index over `capacity` slots.
     pub(crate) fn new(capacity: usize) -> Result<Self, MemoryError> {
         Ok(SlotIndex { buckets: LargeArray::zeroed(capacity / SLOTS_PER_BUCKET + 1)? })
     }
@@ -51,20 +50,21 @@ impl SlotIndex {
         self.buckets.bytes()
     }
 
-    /// Brings the bucket of `hash` into the cache.
+    /// Prefetches the bucket of `hash`.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u64) {
         prefetch(&self.buckets[bucket_of(hash, self.buckets.len())]);
     }
 
-    /// The first slot in the bucket of `hash` whose tag fits: most likely, not surely, the right one.
+    /// Returns the first slot in the bucket of `hash` with a matching tag: most likely, but not certainly, the right
+    /// one.
     #[inline(always)]
     pub(crate) fn candidate(&self, hash: u64) -> Option<u32> {
         let bucket = &self.buckets[bucket_of(hash, self.buckets.len())];
         bucket.tagged(tag_of(hash)).next().map(|place| bucket.slots[place])
     }
 
-    /// The slot with this hash that `is_it` accepts.
+    /// Returns the slot with this hash that `is_it` accepts.
     #[inline]
     pub(crate) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let tag = tag_of(hash);
@@ -80,7 +80,7 @@ impl SlotIndex {
         None
     }
 
-    /// Adds a slot that is not there yet. There is room: slots are at most half of the places.
+    /// Adds a slot that is not in the index. It cannot be full: slots are at most half of the places.
     pub(crate) fn insert(&mut self, hash: u64, slot: u32) {
         let tag = tag_of(hash);
         for number in self.probe(hash) {
@@ -95,7 +95,7 @@ impl SlotIndex {
         unreachable!("an index has twice as many places as its table has slots");
     }
 
-    /// Removes a slot that is there under this hash.
+    /// Removes a slot that is in the index under this hash.
     pub(crate) fn remove(&mut self, hash: u64, slot: u32) {
         let tag = tag_of(hash);
         for number in self.probe(hash) {
@@ -109,7 +109,7 @@ impl SlotIndex {
         unreachable!("a slot is removed under the hash that it was inserted under");
     }
 
-    /// Numbers of the buckets to look into, the one of `hash` first.
+    /// Returns the numbers of the buckets to search, the one of `hash` first.
     #[inline]
     fn probe(&self, hash: u64) -> impl Iterator<Item = usize> + use<> {
         let buckets = self.buckets.len();
@@ -119,7 +119,7 @@ impl SlotIndex {
 }
 
 impl Bucket {
-    /// The places with this tag.
+    /// Returns the places with this tag.
     #[inline(always)]
     fn tagged(&self, tag: u8) -> Matches {
         #[cfg(target_arch = "x86_64")]
@@ -128,7 +128,7 @@ impl Bucket {
         self.tagged_one_by_one(tag)
     }
 
-    /// All places at once; every x86-64 processor has the instructions (SSE2).
+    /// Compares all places at once; every x86-64 processor has the instructions (SSE2).
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     #[expect(unsafe_code, reason = "vector instructions are marked unsafe for processors without them")]
@@ -200,7 +200,7 @@ mod tests {
 
         /// Few distinct hashes, so that buckets overflow and spill over each other.
         #[test]
-        fn finds_what_was_inserted_and_not_removed(
+        fn matches_a_map_of_hashes(
             capacity in 1usize..60,
             steps in prop::collection::vec((any::<bool>(), 0u64..8), 0..400),
         ) {

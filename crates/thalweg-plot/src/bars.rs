@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn stacked_bars_begin_where_the_one_before_ends_and_others_at_zero() {
+    fn stacked_bars_start_at_the_end_of_the_previous() {
         let ends = |arrangement| {
             let spans = bars(arrangement).spans(0);
             spans.iter().map(|span| (span.series, span.left, span.right)).collect::<Vec<_>>()
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_a_logarithmic_axis_cannot_show_is_left_out() {
+    fn a_column_below_a_logarithmic_axis_is_omitted() {
         let columns = Columns {
             title: String::new(),
             x_title: String::new(),

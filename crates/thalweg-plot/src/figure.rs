@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_no_number_or_not_above_zero_has_no_dot_on_a_logarithmic_axis() {
+    fn invalid_values_have_no_dot_on_a_logarithmic_axis() {
         let places = ["1", "2", "3", "4"].map(str::to_owned);
         let lines = [vec![1.0, f64::NAN, 3.0, 0.0], vec![2.0]];
         let panel = Panel::over_names("t", "x", &places, Scale::LOGARITHMIC, &lines);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_leaves_out_points_that_cannot_be_shown() {
+    fn a_curve_omits_invalid_points() {
         let curve = vec![(0.0, 1.0), (1.0, f64::NAN), (2.0, 0.0), (3.0, 10.0)];
         let panel = Panel::curves("t", "x", Scale::LOGARITHMIC, vec![curve, Vec::new()]);
         assert_eq!((panel.y.low(), panel.y.high()), (1.0, 10.0));

@@ -128,7 +128,7 @@ mod tests {
     use crate::page::{Heading, page};
 
     #[test]
-    fn a_logarithmic_axis_leaves_out_what_it_cannot_show() {
+    fn a_logarithmic_axis_omits_nonpositive_values() {
         let panel = Panel {
             title: String::new(),
             x_title: String::new(),

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_without_two_positive_numbers_is_left_out() {
+    fn a_point_without_two_positive_numbers_is_omitted() {
         let points = [("one", 1.0, 2.0), ("none", f64::NAN, 2.0), ("zero", 0.0, 1.0)];
         let points = Points {
             title: String::new(),

@@ -1,24 +1,24 @@
-//! What a sketch was fed: the weights, exactly, and how coarsely they were sampled.
+//! Exact totals of the weights that a sketch counted, and how they were sampled.
 //!
-//! Counters alone do not tell how good they are. With the account beside them a sketch that was saved, merged or
+//! Counters alone do not show how accurate they are. With these statistics, a sketch that was saved, merged or
 //! decayed still knows which bounds hold.
 
 use crate::probability::Probability;
 
-/// Sum of the weights, the heaviest of them, and the variance that sampling added.
+/// The sum of all weights, the largest one, and the variance that sampling added.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Account {
     pub(crate) total: i64,
     pub(crate) magnitude: u64,
-    pub(crate) heaviest: f64,
+    pub(crate) max_weight: f64,
     pub(crate) has_negative: bool,
-    pub(crate) coarsest: Probability,
+    pub(crate) min_probability: Probability,
     pub(crate) sampling_energy: f64,
     pub(crate) own_variance: f64,
     pub(crate) rounding: f64,
 }
 
-/// What a batch of weights adds up to.
+/// Totals of a batch of weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sums {
     /// Sum of the weights.
@@ -26,23 +26,23 @@ pub struct Sums {
     /// Sum of their magnitudes.
     pub magnitude: u64,
     /// The largest magnitude.
-    pub heaviest: u64,
+    pub max_weight: u64,
     /// Sum of their squares.
     pub squares: f64,
-    /// Whether one was below zero.
+    /// Whether a weight was negative.
     pub has_negative: bool,
 }
 
 impl Sums {
-    /// `count` weights of one.
+    /// Totals of `count` weights of one.
     #[inline(always)]
     pub const fn ones(count: usize) -> Sums {
-        let heaviest = if count > 0 { 1 } else { 0 };
+        let max_weight = if count > 0 { 1 } else { 0 };
         let (total, magnitude, squares) = (count as i64, count as u64, count as f64);
-        Sums { total, magnitude, heaviest, squares, has_negative: false }
+        Sums { total, magnitude, max_weight, squares, has_negative: false }
     }
 
-    /// The sums of these weights; those out of range saturate.
+    /// Totals of these weights; sums saturate.
     #[inline(always)]
     pub fn of(weights: impl IntoIterator<Item = i64>) -> Sums {
         let mut sums = Sums::default();
@@ -50,7 +50,7 @@ impl Sums {
             let magnitude = weight.unsigned_abs();
             sums.total = sums.total.saturating_add(weight);
             sums.magnitude = sums.magnitude.saturating_add(magnitude);
-            sums.heaviest = sums.heaviest.max(magnitude);
+            sums.max_weight = sums.max_weight.max(magnitude);
             sums.squares += magnitude as f64 * magnitude as f64;
             sums.has_negative |= weight < 0;
         }
@@ -59,63 +59,65 @@ impl Sums {
 }
 
 impl Account {
-    /// Sum of all weights: the stream's L1 norm if none was negative. Saturates at the ends of an `i64`.
+    /// Returns the sum of all weights, the stream's L1 norm if none was negative. Saturates at the limits of an
+    /// `i64`.
     pub const fn total(&self) -> i64 {
         self.total
     }
 
-    /// Sum of the magnitudes of all weights; saturates.
+    /// Returns the sum of the magnitudes of all weights; saturates.
     pub const fn magnitude(&self) -> u64 {
         self.magnitude
     }
 
-    /// The largest magnitude of one weight.
-    pub const fn heaviest(&self) -> f64 {
-        self.heaviest
+    /// Returns the largest magnitude of a single weight.
+    pub const fn max_weight(&self) -> f64 {
+        self.max_weight
     }
 
-    /// Whether a weight was below zero, or another stream was subtracted.
+    /// Whether a weight was negative, or another stream was subtracted.
     pub const fn has_negative(&self) -> bool {
         self.has_negative
     }
 
-    /// The smallest probability with which updates were sampled.
-    pub const fn coarsest(&self) -> Probability {
-        self.coarsest
+    /// Returns the smallest probability with which updates were sampled.
+    pub const fn min_probability(&self) -> Probability {
+        self.min_probability
     }
 
-    /// Whether some updates were left to chance.
+    /// Whether updates were sampled with p < 1.
     pub const fn is_sampled(&self) -> bool {
-        self.coarsest.log2_inverse() > 0
+        self.min_probability.log2_inverse() > 0
     }
 
-    /// Q, the sum of v^2 (1/p - 1) over all weights v: what sampling adds to the expected sum of squares of a row.
+    /// Returns Q, the sum of v^2 (1/p - 1) over all weights v: the increase that sampling adds to the expected sum of
+    /// squares of a row.
     pub const fn sampling_energy(&self) -> f64 {
         self.sampling_energy
     }
 
-    /// a, the variance that sampling adds to a key's own count, for each unit of that count: the most that
-    /// v (1/p - 1) came to, with the heaviest v of a batch and its p.
+    /// Returns a, the variance that sampling adds to a key's own count, per unit of that count: the maximum of v (1/p
+    /// - 1), with the largest v of each batch and its p.
     pub const fn own_variance(&self) -> f64 {
         self.own_variance
     }
 
-    /// What scaling may have moved a counter by, as counters are whole numbers: up to half of one each time.
+    /// Returns the maximum error of a counter from scaling: counters are integers, so each scaling adds at most 0.5.
     pub const fn rounding(&self) -> f64 {
         self.rounding
     }
 
-    /// Enters a batch that was sampled with `probability`.
+    /// Adds a batch that was sampled with `probability`.
     #[inline(always)]
-    pub(crate) fn enter(&mut self, sums: &Sums, probability: Probability) {
+    pub(crate) fn record(&mut self, sums: &Sums, probability: Probability) {
         self.total = self.total.saturating_add(sums.total);
         self.magnitude = self.magnitude.saturating_add(sums.magnitude);
-        self.heaviest = self.heaviest.max(sums.heaviest as f64);
+        self.max_weight = self.max_weight.max(sums.max_weight as f64);
         self.has_negative |= sums.has_negative;
         if sums.magnitude > 0 {
-            self.coarsest = self.coarsest.min(probability);
+            self.min_probability = self.min_probability.min(probability);
             self.sampling_energy += sums.squares * probability.excess();
-            self.own_variance = self.own_variance.max(sums.heaviest as f64 * probability.excess());
+            self.own_variance = self.own_variance.max(sums.max_weight as f64 * probability.excess());
         }
     }
 
@@ -133,18 +135,18 @@ impl Account {
 
     fn join(&mut self, other: &Account) {
         self.magnitude = self.magnitude.saturating_add(other.magnitude);
-        self.heaviest = self.heaviest.max(other.heaviest);
-        self.coarsest = self.coarsest.min(other.coarsest);
+        self.max_weight = self.max_weight.max(other.max_weight);
+        self.min_probability = self.min_probability.min(other.min_probability);
         self.sampling_energy += other.sampling_energy;
         self.own_variance = self.own_variance.max(other.own_variance);
         self.rounding += other.rounding;
     }
 
-    /// All counters were multiplied by `factor`, and moved by `moved` at most to be whole again.
+    /// Records that all counters were multiplied by `factor` and then rounded by at most `moved`.
     pub(crate) fn scale(&mut self, factor: f64, moved: f64) {
         self.total = (self.total as f64 * factor).round() as i64;
         self.magnitude = (self.magnitude as f64 * factor.abs()).round() as u64;
-        self.heaviest *= factor.abs();
+        self.max_weight *= factor.abs();
         self.has_negative |= factor < 0.0 && self.magnitude > 0;
         self.sampling_energy *= factor * factor;
         self.own_variance *= factor.abs();

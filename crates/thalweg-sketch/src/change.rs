@@ -1,15 +1,15 @@
-//! How much a key's weight changed between two windows.
+//! Change of a key's weight between two windows.
 //!
 //! The sketch of the difference is the difference of the sketches (Krishnamurthy et al. 2003, section 3.2), so a
 //! row's error comes from the keys that changed, not from all traffic.
 //!
-//! At p = 1 the bound is that of [`crate::noise`] for the difference. When windows were sampled, a key that did not
-//! change leaves noise in the difference all the same: its two counts were drawn apart. With a the larger own
-//! variance of the two, the difference's energy is E = L2^2 of the change + Q1 + Q2, still read off its rows, with a
-//! relative variance of at most r = 2/w + 6 q/E, where q = a (sqrt(E1) + sqrt(E2) + (N1 + N2)/w) bounds the
-//! sampling variance that meets in one counter; a key's own variance is a1 f1 + a2 f2, each f at most the upper
-//! bound of its estimate in its window. Converged means that both windows are and that sqrt(c r) <= 1/2. These are
-//! four medians that have to hold instead of two.
+//! At p = 1 the bound is that of [`crate::noise`] for the difference. In sampled windows, a key that did not change
+//! still leaves noise in the difference, because its two counts were sampled independently. Let a be the larger own
+//! variance of the two. The energy of the difference is E = L2^2 of the change + Q1 + Q2, still measured from its
+//! rows. Its relative variance is at most r = 2/w + 6 q/E, where q = a (sqrt(E1) + sqrt(E2) + (N1 + N2)/w) bounds the
+//! sampling variance in one counter. A key's own variance is a1 f1 + a2 f2, each f at most the upper bound of its
+//! estimate in its window. The difference has converged if both windows have and sqrt(c r) <= 1/2. The confidence
+//! covers four medians instead of two.
 
 use crate::digest::{Digest, Key};
 use crate::estimate::Estimate;
@@ -29,7 +29,7 @@ pub struct Change<'a, S> {
 }
 
 impl<'a, S: RowSketch + Clone> Change<'a, S> {
-    /// What is in `now` less what is in `before`.
+    /// Subtracts `before` from `now`.
     ///
     /// # Errors
     /// If shapes or seeds differ.
@@ -43,7 +43,7 @@ impl<'a, S: RowSketch + Clone> Change<'a, S> {
         Ok(Change { now, before, noise_now, noise_before, difference, noise })
     }
 
-    /// How much heavier the key of `digest` has become; below zero if it became lighter.
+    /// Estimates the increase of the weight of the key of `digest`; negative for a decrease.
     pub fn estimate(&self, digest: Digest) -> Estimate {
         let value = self.difference.estimate(digest, &self.noise).value;
         let own = |sketch: &S, noise: &Noise| match noise.own() {
@@ -51,21 +51,21 @@ impl<'a, S: RowSketch + Clone> Change<'a, S> {
             own => own * sketch.estimate(digest, noise).upper().unwrap_or(f64::INFINITY).max(0.0),
         };
         let own_variance = own(self.now, &self.noise_now) + own(self.before, &self.noise_before);
-        self.noise.around_difference(value, own_variance)
+        self.noise.difference_interval(value, own_variance)
     }
 
-    /// How much heavier a key has become; below zero if it became lighter.
+    /// Estimates the increase of a key's weight; negative for a decrease.
     pub fn estimate_key(&self, key: &impl Key) -> Estimate {
         self.estimate(self.now.hasher().digest(key.as_bytes()))
     }
 
-    /// Sum of the magnitudes of all changes, an upper bound of it: what shares of change are shares of. The sum of
-    /// both windows; a sketch does not tell what stayed the same.
-    pub fn most(&self) -> u64 {
+    /// Returns an upper bound of the sum of the magnitudes of all changes, the total that shares of change refer to.
+    /// It is the sum of both windows: a sketch does not know which weights stayed the same.
+    pub fn total_bound(&self) -> u64 {
         self.now.account().magnitude().saturating_add(self.before.account().magnitude())
     }
 
-    /// The sketch of the difference.
+    /// Returns the sketch of the difference.
     pub fn difference(&self) -> &S {
         &self.difference
     }
@@ -95,22 +95,22 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_found_with_its_sign_whatever_did_not_change() {
+    fn changes_are_estimated_with_their_sign() {
         let new = || KAry::<i32>::new(Shape::new(5, 4096).unwrap(), Hasher::new(1));
         let (now, before) = (window(new(), now), window(new(), before));
         let change = Change::between(&now, &before).unwrap();
         for (key, expected) in [(3u32, -2500.0), (1999, 3995.0), (0, 0.0), (7, 0.0)] {
             let estimate = change.estimate_key(&key.to_be_bytes());
-            assert_eq!(estimate.holds(expected), Some(true), "{key}: {estimate}");
-            // Only two keys changed, so the noise is theirs alone.
+            assert_eq!(estimate.contains(expected), Some(true), "{key}: {estimate}");
+            // Only two keys changed, so only they cause noise.
             assert!((estimate.value - expected).abs() < 10.0, "{key}: {estimate}");
         }
     }
 
-    /// 200 seeds, 4 keys each: 800 intervals, each wrong with probability at most 0.066 if independent; more than 90
-    /// wrong ones (0.1125) are a false alarm less often than once in a million.
+    /// 200 seeds with 4 keys each give 800 intervals, each wrong with probability at most 0.066 if independent. More
+    /// than 90 wrong ones (0.1125) happen by chance less than once in a million.
     #[test]
-    fn bounds_of_sampled_windows_hold_as_often_as_they_say() {
+    fn bounds_of_sampled_windows_hold_with_their_confidence() {
         let (mut wrong, mut bounded) = (0, 0);
         for seed in 0..200 {
             let sampled = |size: fn(u32) -> i64, draws| {
@@ -126,7 +126,7 @@ mod tests {
             let (later, earlier) = (sampled(growing, 2 * seed), sampled(before, 2 * seed + 1));
             let change = Change::between(&later, &earlier).unwrap();
             for (key, expected) in [(0u32, 0.0), (1, 0.0), (5, 9000.0 - 1666.0), (150, 0.0)] {
-                if let Some(holds) = change.estimate_key(&key.to_be_bytes()).holds(expected) {
+                if let Some(holds) = change.estimate_key(&key.to_be_bytes()).contains(expected) {
                     bounded += 1;
                     wrong += u32::from(!holds);
                 }
@@ -136,10 +136,10 @@ mod tests {
         assert!(wrong <= 90, "{wrong} of {bounded} were wrong");
     }
 
-    /// Counters grow with all traffic, 500,000 packets over 1,024 of them; a burst at the beginning must not look small
-    /// beside what comes later.
+    /// Counters grow with all traffic, 500,000 packets over 1,024 counters. An early burst must not look small beside
+    /// keys that arrive later.
     #[test]
-    fn a_key_that_came_early_in_a_window_stays_among_the_largest() {
+    fn an_early_key_stays_among_the_largest() {
         let sketch = KAry::<i32>::new(Shape::new(5, 1024).unwrap(), Hasher::new(1));
         let mut nitro = Nitro::new(WithTopK::new(sketch, 64), Mode::Fixed(Probability::ONE), 1);
         let packets: Vec<[u8; 4]> =
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_promised_of_f2_when_sampled_windows_are_subtracted() {
+    fn f2_has_no_bound_after_subtracting_sampled_windows() {
         let sampled = |seed| {
             let sketch = CountSketch::<i32>::new(Shape::new(5, 1024).unwrap(), Hasher::new(1));
             let mut nitro = Nitro::new(sketch, Mode::Fixed(Probability::new(1).unwrap()), seed);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_of_other_seeds_cannot_be_compared() {
+    fn windows_with_different_seeds_cannot_be_compared() {
         let new = |seed| CountSketch::<i64>::new(Shape::new(3, 64).unwrap(), Hasher::new(seed));
         assert!(matches!(Change::between(&new(1), &new(2)), Err(MergeError::Seed { .. })));
     }

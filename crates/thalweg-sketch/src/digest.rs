@@ -1,16 +1,16 @@
-//! One hash a key: 128 bits, of which every sketch takes the slices it needs.
+//! One hash per key: 128 bits, from which every sketch takes the slices it needs.
 //!
-//! The hash is XXH3-128 with a seed, as its author published it (Collet, xxHash specification 0.2): the same on
-//! every machine and in every language that has the library, so that a state written in one place is read and
-//! merged in another. Its name and version are part of every saved state ([`HASH_NAME`]).
+//! The hash is XXH3-128 with a seed, as published by its author (Collet, xxHash specification 0.2). It is the same on
+//! every machine and in every language that has the library, so a state written in one place can be read and merged
+//! in another. Its name and version are part of every saved state ([`HASH_NAME`]).
 //!
-//! The guarantees of this crate take the hash for a random function. For whom the seed is unknown to that is a
-//! good model; who knows the seed can prepare keys that collide, so a program that watches hostile traffic draws
-//! its seed at random (and saves it with the state).
+//! The guarantees of this crate assume that the hash is a random function. That is a good model as long as the seed
+//! is secret. An attacker who knows the seed can prepare colliding keys, so a program that monitors hostile traffic
+//! draws its seed at random and saves it with the state.
 
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-/// What saved states call the hash.
+/// The name of the hash in saved states.
 pub const HASH_NAME: &str = "XXH3-128";
 
 /// The hash that all sketches share, with its seed.
@@ -20,17 +20,17 @@ pub struct Hasher {
 }
 
 impl Hasher {
-    /// The hash with this seed.
+    /// Creates the hash with this seed.
     pub const fn new(seed: u64) -> Hasher {
         Hasher { seed }
     }
 
-    /// Seed that tells this hash from others.
+    /// Returns the seed.
     pub const fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// The digest of a key's bytes.
+    /// Returns the digest of a key's bytes.
     #[inline(always)]
     pub fn digest(&self, key: &[u8]) -> Digest {
         let hash = xxh3_128_with_seed(key, self.seed);
@@ -49,27 +49,27 @@ impl Digest {
     /// Bits at the top of the second word that no row uses: they choose a key's depth in UnivMon.
     pub const DEPTH_BITS: u32 = 16;
 
-    /// The level of a key among nested substreams, each of which keeps half of the keys of the one before:
-    /// leading ones of the second word, at most `deepest`.
+    /// Returns the deepest level of the key in nested substreams, each of which keeps half of the keys of the
+    /// previous one: the number of leading ones of the second word, at most `deepest`.
     #[inline(always)]
     pub const fn depth(self, deepest: u32) -> u32 {
         let ones = self.0[1].leading_ones();
         if ones < deepest { ones } else { deepest }
     }
 
-    /// 64 bits that tell keys apart in a table.
+    /// Returns 64 bits that distinguish keys in a table.
     #[inline(always)]
     pub const fn fingerprint(self) -> u64 {
         self.0[0] ^ self.0[1].rotate_left(32)
     }
 }
 
-/// What can be counted by a sketch: a small value with canonical bytes, which are hashed and stored.
+/// A key that a sketch can count: a small value with canonical bytes, which are hashed and stored.
 pub trait Key: Copy + Eq {
-    /// The bytes; equal keys have equal bytes, and different keys different ones.
+    /// Returns the bytes; two keys have equal bytes exactly if they are equal.
     fn as_bytes(&self) -> &[u8];
 
-    /// The key with these bytes, if there is one: the inverse of [`Key::as_bytes`].
+    /// Returns the key with these bytes, if it exists: the inverse of [`Key::as_bytes`].
     fn from_bytes(bytes: &[u8]) -> Option<Self>;
 }
 
@@ -88,22 +88,23 @@ impl<const N: usize> Key for [u8; N] {
 mod tests {
     use super::*;
 
-    /// What the reference implementation (xxHash 0.8.4, through its Python binding) says of these 13 bytes with seed 7.
+    /// The output of the reference implementation (xxHash 0.8.4, through its Python binding) for these 13 bytes with
+    /// seed 7.
     #[test]
-    fn halves_of_the_published_hash_are_the_words() {
+    fn digest_words_are_the_halves_of_the_published_hash() {
         let words = [0xbb2e_8794_7eb2_03bb, 0x8ad1_9ed4_759b_51c0];
         assert_eq!(Hasher::new(7).digest(b"thalweg-flows"), Digest(words));
         assert_ne!(Hasher::new(8).digest(b"thalweg-flows"), Digest(words));
     }
 
     #[test]
-    fn half_of_the_keys_are_one_level_deeper() {
+    fn each_level_has_half_of_the_keys() {
         let hasher = Hasher::new(1);
         let mut at_depth = [0u32; 5];
         for key in 0u32..40_000 {
             at_depth[hasher.digest(&key.to_le_bytes()).depth(4) as usize] += 1;
         }
-        // 40,000 coins; five standard deviations of the first bin are 500.
+        // 40,000 coin tosses; five standard deviations of the first bin are 500.
         for (depth, expected) in [20_000, 10_000, 5_000, 2_500, 2_500].into_iter().enumerate() {
             assert!(at_depth[depth].abs_diff(expected) < 500, "{at_depth:?}");
         }

@@ -1,49 +1,49 @@
-//! E, what the squares of a row's counters add up to, and how far a reading of it may be off.
+//! E, the sum of the squares of a row's counters, and the error of its measurement.
 //!
-//! [`crate::noise`] derives what is computed here: the relative variance r of a reading, and the square root of E
-//! being off by as much as scaling has moved counters, times sqrt(w).
+//! [`crate::noise`] derives the formulas: the relative variance r of a measurement, and the error of sqrt(E) from
+//! scaling, the rounding error of a counter times sqrt(w).
 
 use crate::account::Account;
-use crate::estimate::CHEBYSHEV;
+use crate::estimate::CHEBYSHEV_FACTOR;
 
-/// The median of the rows' sums of squares, with what tells how good it is.
+/// The median of the rows' sums of squares, with the inputs for its error bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Energy {
     pub(crate) reading: f64,
     pub(crate) width: usize,
-    /// a: variance that sampling adds to a key's count, for each unit of it.
+    /// a: the variance that sampling adds to a key's count, per unit of count.
     own: f64,
-    /// What scaling may have moved a counter by.
+    /// The maximum rounding error of a counter from scaling.
     rounding: f64,
 }
 
 impl Energy {
-    /// As rows of `width` counters have it that were fed what `account` says.
+    /// The energy of rows of `width` counters that counted the stream of `account`.
     pub(crate) fn new(reading: f64, width: usize, account: &Account) -> Energy {
         Energy { reading, width, own: account.own_variance(), rounding: account.rounding() }
     }
 
-    /// The same reading, if updates had been sampled with this own variance.
+    /// The same measurement as if updates had been sampled with this own variance.
     pub(crate) fn with_own_variance(self, own: f64) -> Energy {
         Energy { own, ..self }
     }
 
-    /// sqrt(c r): the relative error that a row exceeds with probability 1/c at most.
+    /// sqrt(c r): the relative error that a row exceeds with probability at most 1/c.
     pub(crate) fn deviation(&self) -> f64 {
         self.deviation_at(self.reading)
     }
 
     fn deviation_at(&self, energy: f64) -> f64 {
-        (CHEBYSHEV * energy_variance(energy, self.width, self.own)).sqrt()
+        (CHEBYSHEV_FACTOR * energy_variance(energy, self.width, self.own)).sqrt()
     }
 
-    /// Whether the reading is good to a factor of two.
+    /// Whether the measurement is accurate to a factor of two.
     pub(crate) fn is_known(&self) -> bool {
         self.deviation() <= 0.5
     }
 
-    /// A lower bound; zero if the reading is not good enough for one.
-    pub(crate) fn least(&self) -> f64 {
+    /// Returns a lower bound; zero if the measurement is too inaccurate for one.
+    pub(crate) fn lower_bound(&self) -> f64 {
         if !self.is_known() {
             return 0.0;
         }
@@ -53,17 +53,17 @@ impl Energy {
         norm.max(0.0).powi(2)
     }
 
-    /// An upper bound, if the reading is good enough for one.
-    pub(crate) fn most(&self) -> f64 {
-        self.most_within(self.deviation())
+    /// Returns an upper bound, if the measurement is accurate enough for one.
+    pub(crate) fn upper_bound(&self) -> f64 {
+        self.upper_bound_within(self.deviation())
     }
 
-    /// The same with another relative error of the reading.
-    pub(crate) fn most_within(&self, deviation: f64) -> f64 {
+    /// Returns the upper bound for another relative error of the measurement.
+    pub(crate) fn upper_bound_within(&self, deviation: f64) -> f64 {
         ((self.reading / (1.0 - deviation.min(0.5))).sqrt() + self.rounded()).powi(2)
     }
 
-    /// What scaling may have moved the root of E by.
+    /// The maximum error of sqrt(E) from scaling.
     fn rounded(&self) -> f64 {
         self.rounding * (self.width as f64).sqrt()
     }

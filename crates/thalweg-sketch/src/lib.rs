@@ -1,18 +1,18 @@
-//! Sketches: summaries of a stream of weighted keys in a small fixed memory, sampled as NitroSketch does.
+//! Sketches: summaries of a stream of weighted keys in a small, fixed memory, with NitroSketch sampling.
 //!
-//! | summary | answers | error |
+//! | sketch | answers | error |
 //! |---|---|---|
 //! | [`CountMin`] | the weight of a key | never too low; eps L1 |
 //! | [`CountSketch`] | the weight of a key; L2 | unbiased; eps L2 |
 //! | [`KAry`] | the change of a key's weight between two windows | each row unbiased; eps L2 of the change |
-//! | [`UnivMon`] | distinct keys, entropy, moments, heavy hitters, from one state | |
-//! | [`TopK`] | which keys are largest, beside any of these | |
+//! | [`UnivMon`] | distinct keys, entropy, moments and heavy hitters from one state | |
+//! | [`TopK`] | the largest keys, beside any of these | |
 //! | [`HyperLogLog`] | distinct keys | 1.04/sqrt(m) |
-//! | [`Spread`] | keys seen with many distinct peers | |
+//! | [`Spread`] | keys with many distinct peers | |
 //!
-//! [`Nitro`] samples the row updates of those that are linear in their stream, which makes them one to two orders of
-//! magnitude faster and keeps their guarantees. Every answer is an [`Estimate`]: a value and where the truth lies.
-//! What one machine has counted, another reads and merges: [`state`].
+//! [`Nitro`] samples the row updates of the linear sketches. That makes them one to two orders of magnitude faster
+//! and keeps their guarantees. Every result is an [`Estimate`]: a value with its error bounds. Sketches are saved,
+//! read back and merged across machines: [`state`].
 //!
 //! ```
 //! use thalweg_sketch::{CountSketch, Hasher, Mode, Nitro, Probability, RowSketch, Shape};
@@ -22,7 +22,7 @@
 //! let packets: Vec<[u8; 4]> = (0..1_000_000u32).map(|n| (n % 1000 * (n % 3)).to_be_bytes()).collect();
 //! nitro.update(packets.as_slice());
 //! let estimate = nitro.sketch().estimate_key(&[0, 0, 0, 0]);
-//! assert_eq!(estimate.holds(334_000.0), Some(true));
+//! assert_eq!(estimate.contains(334_000.0), Some(true));
 //! # Ok::<(), thalweg_sketch::ShapeError>(())
 //! ```
 
@@ -54,7 +54,7 @@ pub use count_min::CountMin;
 pub use count_sketch::CountSketch;
 pub use counters::{Counter, Reading};
 pub use digest::{Digest, HASH_NAME, Hasher, Key};
-pub use estimate::{Bound, CHEBYSHEV, Estimate, median_failure};
+pub use estimate::{Bound, CHEBYSHEV_FACTOR, Estimate, median_failure};
 pub use hyper_log_log::{HyperLogLog, RegistersError, SizeError};
 pub use k_ary::KAry;
 pub use merge::MergeError;

@@ -1,11 +1,11 @@
-//! Asking for memory before it is needed.
+//! Memory prefetch.
 
-/// Asks the processor to bring the cache line of `value` in.
+/// Prefetches the cache line of `value`.
 #[inline(always)]
 pub(crate) fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     #[expect(unsafe_code, reason = "the intrinsic takes a raw pointer")]
-    // SAFETY: a prefetch has no effect that a program can observe and never faults; the pointer is valid anyway.
+    // SAFETY: a prefetch has no observable effect and never faults; the pointer is valid anyway.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast());

@@ -1,59 +1,59 @@
-//! Why two summaries cannot be put together.
+//! Why two sketches cannot be merged.
 
 use thiserror::Error;
 
 use crate::digest::Hasher;
 use crate::shape::Shape;
 
-/// What differs between two summaries that were to be merged or subtracted.
+/// The property in which two sketches differ that were to be merged or subtracted.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum MergeError {
     /// Rows or columns.
-    #[error("shapes differ: {mine} here, {theirs} there")]
+    #[error("shapes differ: {ours} and {theirs}")]
     Shape {
-        /// Of the one that was to take in the other.
-        mine: Shape,
-        /// Of the other.
+        /// The value of the receiving sketch.
+        ours: Shape,
+        /// The value of the other sketch.
         theirs: Shape,
     },
-    /// Seed of the hash: the same key is in other places.
-    #[error("seeds of the hash differ: {mine:#x} here, {theirs:#x} there")]
+    /// The hash seed: the same key has different counters.
+    #[error("hash seeds differ: {ours:#x} and {theirs:#x}")]
     Seed {
-        /// Of the one that was to take in the other.
-        mine: u64,
-        /// Of the other.
+        /// The value of the receiving sketch.
+        ours: u64,
+        /// The value of the other sketch.
         theirs: u64,
     },
-    /// Levels of a UnivMon.
-    #[error("levels differ: {mine} here, {theirs} there")]
+    /// The number of levels of a UnivMon.
+    #[error("numbers of levels differ: {ours} and {theirs}")]
     Levels {
-        /// Of the one that was to take in the other.
-        mine: usize,
-        /// Of the other.
+        /// The value of the receiving sketch.
+        ours: usize,
+        /// The value of the other sketch.
         theirs: usize,
     },
-    /// Precision of a distinct counter.
-    #[error("precisions differ: 2^{mine} registers here, 2^{theirs} there")]
+    /// The precision of a distinct counter.
+    #[error("precisions differ: 2^{ours} and 2^{theirs} registers")]
     Precision {
-        /// Of the one that was to take in the other.
-        mine: u8,
-        /// Of the other.
+        /// The value of the receiving sketch.
+        ours: u8,
+        /// The value of the other sketch.
         theirs: u8,
     },
 }
 
 impl MergeError {
-    pub(crate) fn unless_same_shape(mine: Shape, theirs: Shape) -> Result<(), MergeError> {
-        if mine == theirs { Ok(()) } else { Err(MergeError::Shape { mine, theirs }) }
+    pub(crate) fn unless_same_shape(ours: Shape, theirs: Shape) -> Result<(), MergeError> {
+        if ours == theirs { Ok(()) } else { Err(MergeError::Shape { ours, theirs }) }
     }
 
-    pub(crate) fn unless_same_precision(mine: u8, theirs: u8) -> Result<(), MergeError> {
-        if mine == theirs { Ok(()) } else { Err(MergeError::Precision { mine, theirs }) }
+    pub(crate) fn unless_same_precision(ours: u8, theirs: u8) -> Result<(), MergeError> {
+        if ours == theirs { Ok(()) } else { Err(MergeError::Precision { ours, theirs }) }
     }
 
-    pub(crate) fn unless_same_seed(mine: Hasher, theirs: Hasher) -> Result<(), MergeError> {
-        let (mine, theirs) = (mine.seed(), theirs.seed());
-        if mine == theirs { Ok(()) } else { Err(MergeError::Seed { mine, theirs }) }
+    pub(crate) fn unless_same_seed(ours: Hasher, theirs: Hasher) -> Result<(), MergeError> {
+        let (ours, theirs) = (ours.seed(), theirs.seed());
+        if ours == theirs { Ok(()) } else { Err(MergeError::Seed { ours, theirs }) }
     }
 }

@@ -1,4 +1,4 @@
-//! What Count-Min, Count Sketch and K-ary have in common: rows of counters, one hash, an account.
+//! The common part of Count-Min, Count Sketch and K-ary: rows of counters, one hash, an account.
 
 use crate::account::{Account, Sums};
 use crate::counters::{Counter, Counters, Reading};
@@ -9,7 +9,7 @@ use crate::noise::Noise;
 use crate::probability::Probability;
 use crate::shape::Shape;
 
-/// Counters of one sketch, with the hash that places keys in them and the account of what came.
+/// The counters of a sketch, with its hash and its account.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows<C: Counter> {
     pub(crate) hasher: Hasher,
@@ -27,7 +27,7 @@ impl<C: Counter> Rows<C> {
         MergeError::unless_same_seed(self.hasher, other.hasher)
     }
 
-    /// Adds to all rows of each digest; enters nothing into the account.
+    /// Adds to all rows of each digest; does not update the account.
     #[inline(always)]
     pub(crate) fn add_all(
         &mut self,
@@ -44,14 +44,14 @@ impl<C: Counter> Rows<C> {
 
     pub(crate) fn merge(&mut self, other: &Rows<C>) -> Result<(), MergeError> {
         self.check(other)?;
-        self.counters.join(&other.counters, |mine, theirs| i128::from(mine) + i128::from(theirs));
+        self.counters.join(&other.counters, |ours, theirs| i128::from(ours) + i128::from(theirs));
         self.account.merge(&other.account);
         Ok(())
     }
 
     pub(crate) fn subtract(&mut self, other: &Rows<C>) -> Result<(), MergeError> {
         self.check(other)?;
-        self.counters.join(&other.counters, |mine, theirs| i128::from(mine) - i128::from(theirs));
+        self.counters.join(&other.counters, |ours, theirs| i128::from(ours) - i128::from(theirs));
         self.account.subtract(&other.account);
         Ok(())
     }
@@ -67,35 +67,35 @@ impl<C: Counter> Rows<C> {
     }
 }
 
-/// A sketch that is rows of counters, linear in its stream: one counter of each row holds a key's weight.
+/// A sketch of counter rows, linear in its stream: one counter of each row holds a key's weight.
 ///
-/// Count-Min, Count Sketch and K-ary are; what differs is how a row is read.
+/// Count-Min, Count Sketch and K-ary implement it; they differ in how a row is read.
 pub trait RowSketch: Sized {
-    /// Type of its counters.
+    /// The type of the counters.
     type Counter: Counter;
 
     /// Whether each row gives a key a sign.
     const SIGNED: bool;
 
-    /// Its counters.
+    /// Returns the counters.
     fn rows(&self) -> &Rows<Self::Counter>;
 
-    /// Its counters, to change.
+    /// Returns the counters, for updates.
     fn rows_mut(&mut self) -> &mut Rows<Self::Counter>;
 
-    /// How noisy it is now. Looks at every counter: ask once for many estimates.
+    /// Measures the current noise. Reads every counter: call it once for many estimates.
     fn noise(&self) -> Noise;
 
-    /// The weight of the key of `digest`, with `noise` as [`RowSketch::noise`] gave it.
+    /// Estimates the weight of the key of `digest`; `noise` comes from [`RowSketch::noise`].
     fn estimate(&self, digest: Digest, noise: &Noise) -> Estimate;
 
-    /// How the rows of a key become one number when a rough one will do.
+    /// Returns how a key's counters are reduced to a rough estimate.
     fn reading(&self) -> Reading {
         Reading::Median
     }
 
-    /// Hands to `take` the number and the weight of each key of `digests`, roughly and without a bound: what a top-k
-    /// is offered for each packet.
+    /// Calls `take` with the index and a rough weight, without a bound, of each key of `digests`. These are the
+    /// estimates that a top-k is offered for each packet.
     #[inline(always)]
     fn rough_estimates(&self, digests: &[Digest], mut take: impl FnMut(usize, i64)) {
         let counters = &self.rows().counters;
@@ -108,7 +108,7 @@ pub trait RowSketch: Sized {
         }
     }
 
-    /// The same of one key.
+    /// Returns the rough weight of one key.
     fn rough_estimate(&self, digest: Digest) -> i64 {
         let counters = &self.rows().counters;
         let counter = match Self::SIGNED {
@@ -118,8 +118,8 @@ pub trait RowSketch: Sized {
         counter.saturating_sub(self.rough_mean())
     }
 
-    /// What collisions add to a counter on average. It grows with the stream: with it, a key that came early would look
-    /// small beside one that comes now.
+    /// Returns the average that collisions add to a counter. It grows with the stream: if it were not subtracted,
+    /// early keys would look small beside later ones.
     #[inline(always)]
     fn rough_mean(&self) -> i64 {
         match (Self::SIGNED, self.reading()) {
@@ -128,32 +128,33 @@ pub trait RowSketch: Sized {
         }
     }
 
-    /// The weight of a key. For many keys ask [`RowSketch::noise`] once and [`RowSketch::estimate`] for each.
+    /// Estimates the weight of a key. For many keys call [`RowSketch::noise`] once and [`RowSketch::estimate`] for
+    /// each.
     fn estimate_key(&self, key: &impl Key) -> Estimate {
         self.estimate(self.hasher().digest(key.as_bytes()), &self.noise())
     }
 
-    /// Its hash.
+    /// Returns the hash.
     fn hasher(&self) -> Hasher {
         self.rows().hasher
     }
 
-    /// Its rows and columns.
+    /// Returns the number of rows and columns.
     fn shape(&self) -> Shape {
         self.rows().counters.shape()
     }
 
-    /// What it was fed.
+    /// Returns the totals of the stream.
     fn account(&self) -> &Account {
         &self.rows().account
     }
 
-    /// Additions that went beyond a counter's range; no bound is claimed once there was one.
+    /// Returns the number of additions that exceeded a counter's range; bounds hold only while it is zero.
     fn saturations(&self) -> u64 {
         self.rows().counters.saturations()
     }
 
-    /// Memory of its counters, in bytes.
+    /// Returns the memory of the counters, in bytes.
     fn bytes(&self) -> u64 {
         self.shape().bytes(Self::Counter::BYTES)
     }
@@ -164,53 +165,54 @@ pub trait RowSketch: Sized {
         self.add_batch(&[digest], &Sums::of([weight]), |_| weight);
     }
 
-    /// Adds `weight(i)` to the key of `digests[i]`; `sums` are those of all these weights.
+    /// Adds `weight(i)` to the key of `digests[i]`; `sums` are the totals of all these weights.
     #[inline(always)]
     fn add_batch(&mut self, digests: &[Digest], sums: &Sums, weight: impl Fn(usize) -> i64) {
         let rows = self.rows_mut();
-        rows.account.enter(sums, Probability::ONE);
+        rows.account.record(sums, Probability::ONE);
         rows.add_all(Self::SIGNED, digests, sums, weight);
     }
 
-    /// Makes it the sketch of both streams.
+    /// Merges `other` into this sketch.
     ///
     /// # Errors
-    /// If shapes or seeds differ; then nothing has changed.
+    /// If shapes or seeds differ; then nothing changes.
     fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
         self.rows_mut().merge(other.rows())
     }
 
-    /// Makes it the sketch of the difference: this stream less the other.
+    /// Subtracts `other` from this sketch.
     ///
     /// # Errors
-    /// If shapes or seeds differ; then nothing has changed.
+    /// If shapes or seeds differ; then nothing changes.
     fn subtract(&mut self, other: &Self) -> Result<(), MergeError> {
         self.rows_mut().subtract(other.rows())
     }
 
-    /// Multiplies all weights seen so far, each counter rounded to the nearest number: decay, for factors below 1.
-    /// Rounding moves each counter by up to a half; the account keeps it ([`Account::rounding`]), and bounds widen by it.
+    /// Multiplies all weights so far, each counter rounded to the nearest integer: a decay, for factors below 1.
+    /// Rounding changes each counter by up to 0.5. The account records it ([`Account::rounding`]), and bounds widen
+    /// by it.
     ///
     /// # Panics
-    /// If the factor is infinite or no number.
+    /// If the factor is infinite or NaN.
     fn scale(&mut self, factor: f64) {
-        assert!(factor.is_finite(), "a factor that is no number");
+        assert!(factor.is_finite(), "scale factor must be finite");
         self.rows_mut().scale(factor);
     }
 
-    /// Forgets the stream.
+    /// Resets the sketch.
     fn clear(&mut self) {
         self.rows_mut().clear();
     }
 }
 
-/// The median over rows of their sums of squares, for a sketch whose rows have signs.
+/// Returns the median of the rows' sums of squares, for a sketch whose rows have signs.
 pub(crate) fn signed_energy<C: Counter>(counters: &Counters<C>) -> f64 {
     median_over_rows(counters, |row| counters.energy(row))
 }
 
-/// The same for a sketch without signs: the sum of squares with its mean taken off,
-/// (w * sum of C^2 - S^2) / (w - 1) (Krishnamurthy et al. 2003, section 3.1).
+/// Returns the same for a sketch without signs: the sum of squares around the mean, (w * sum of C^2 - S^2) / (w - 1)
+/// (Krishnamurthy et al. 2003, section 3.1).
 pub(crate) fn unsigned_energy<C: Counter>(counters: &Counters<C>) -> f64 {
     let width = counters.shape().width() as f64;
     median_over_rows(counters, |row| {
@@ -219,7 +221,7 @@ pub(crate) fn unsigned_energy<C: Counter>(counters: &Counters<C>) -> f64 {
     })
 }
 
-/// The median of what the rows say.
+/// Returns the median of a value per row.
 #[inline(always)]
 pub(crate) fn median_over_rows<C: Counter>(counters: &Counters<C>, row: impl Fn(usize) -> f64) -> f64 {
     let mut values = [0.0; Shape::MAX_ROWS];

@@ -1,97 +1,97 @@
-//! How many rows and columns a sketch has, and where in a digest each row finds its column and its sign.
+//! The number of rows and columns of a sketch, and the bits of a digest that each row uses.
 //!
-//! Widths are powers of two: a column is a slice of the digest's bits, without a modulo. Row r takes `log2(width)`
-//! bits for the column and the bit below them for the sign, each row its own bits, so that rows are independent
-//! as far as the digest's bits are. Slices do not straddle words; the first word has as many as fit, the second
-//! as many as fit below [`Digest::DEPTH_BITS`], and shapes that need more go on in words three and four, which
-//! are made of the first two ([`Slices`] says how).
+//! Widths are powers of two: a column is a slice of the digest's bits, without a modulo. Row r uses `log2(width)`
+//! bits for the column and the bit below them for the sign. No two rows share a bit, so rows are as independent as
+//! the digest's bits. Slices do not straddle words. The first word has as many as fit, the second as many as fit
+//! below [`Digest::DEPTH_BITS`]. Shapes that need more use words three and four, which are derived from the first two
+//! (see [`Slices`]).
 
 use thiserror::Error;
 
 use crate::digest::Digest;
 
-/// Levels of a UnivMon, at most: the first, and one for each of the digest's depth bits.
+/// The maximum number of levels of a UnivMon: the first, and one for each of the digest's depth bits.
 pub(crate) const MAX_LEVELS: usize = Digest::DEPTH_BITS as usize + 1;
 
-/// Rows and columns of a sketch.
+/// The number of rows and columns of a sketch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     rows: u32,
     width_log2: u32,
 }
 
-/// Why there is no sketch of a shape or size.
+/// Why a sketch cannot have a shape or size.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum ShapeError {
-    /// Rows out of range.
-    #[error("{rows} rows: a sketch has 1 to {} rows", Shape::MAX_ROWS)]
+    /// The number of rows is out of range.
+    #[error("{rows} rows: expected 1 to {}", Shape::MAX_ROWS)]
     Rows {
-        /// Rows asked for.
+        /// The requested number of rows.
         rows: usize,
     },
-    /// Width out of range or no power of two.
+    /// The width is out of range or not a power of two.
     #[error(
         "rows of {width} counters: expected a power of two from {} to {}",
         Shape::MIN_WIDTH,
         Shape::MAX_WIDTH
     )]
     Width {
-        /// Width asked for.
+        /// The requested width.
         width: usize,
     },
-    /// Levels out of range.
-    #[error("{levels} levels: a UnivMon has 1 to {}", MAX_LEVELS)]
+    /// The number of levels is out of range.
+    #[error("{levels} levels: expected 1 to {} for a UnivMon", MAX_LEVELS)]
     Levels {
-        /// Levels asked for.
+        /// The requested number of levels.
         levels: usize,
     },
-    /// The memory does not hold the smallest sketch.
-    #[error("{bytes} bytes are too few: the smallest sketch of this kind takes {least}")]
+    /// The memory is too small for the smallest sketch.
+    #[error("{bytes} bytes of memory are too few: the smallest sketch of this kind needs {min}")]
     Memory {
-        /// Memory offered.
+        /// The available memory.
         bytes: u64,
-        /// Memory needed.
-        least: u64,
+        /// The required memory.
+        min: u64,
     },
-    /// A guarantee that is not between zero and one.
+    /// A parameter of the guarantee is not between 0 and 1.
     #[error("{name} = {value}: expected a number above 0 and below 1")]
     Guarantee {
         /// `eps` or `delta`.
         name: &'static str,
-        /// The value given.
+        /// The invalid value.
         value: f64,
     },
-    /// A guarantee that takes more rows or columns than a sketch may have.
+    /// The guarantee needs more rows or columns than a sketch may have.
     #[error(
-        "eps = {eps}, delta = {delta} takes {rows} rows of {width} counters: more than {} rows of {}",
+        "eps = {eps}, delta = {delta} needs {rows} rows of {width} counters: the limit is {} rows of {}",
         Shape::MAX_ROWS,
         Shape::MAX_WIDTH
     )]
     TooLarge {
-        /// Error asked for, as a share of the norm.
+        /// The requested error, as a share of the norm.
         eps: f64,
-        /// Failure probability asked for.
+        /// The requested failure probability.
         delta: f64,
-        /// Rows that it takes.
+        /// The required rows.
         rows: f64,
-        /// Counters a row that it takes.
+        /// The required counters per row.
         width: f64,
     },
 }
 
 impl Shape {
-    /// Rows, at most.
+    /// The maximum number of rows.
     pub const MAX_ROWS: usize = 8;
-    /// Counters a row, at least.
+    /// The minimum number of counters per row.
     pub const MIN_WIDTH: usize = 4;
-    /// Counters a row, at most: 8 Mi, so that eight slices fit into four words.
+    /// The maximum number of counters per row: 8 Mi, so that eight slices fit into four words.
     pub const MAX_WIDTH: usize = 1 << 23;
 
-    /// `rows` rows of `width` counters.
+    /// Creates a shape of `rows` rows of `width` counters.
     ///
     /// # Errors
-    /// If `rows` is not in 1..=8 or `width` no power of two in 4..=8 Mi.
+    /// If `rows` is not in 1..=8, or `width` is not a power of two in 4..=8 Mi.
     pub fn new(rows: usize, width: usize) -> Result<Shape, ShapeError> {
         if !(1..=Self::MAX_ROWS).contains(&rows) {
             return Err(ShapeError::Rows { rows });
@@ -102,23 +102,24 @@ impl Shape {
         Ok(Shape { rows: rows as u32, width_log2: width.trailing_zeros() })
     }
 
-    /// The widest shape of `rows` rows whose counters, `counter_bytes` each, fit into `memory_bytes`.
+    /// Returns the widest shape of `rows` rows whose counters, `counter_bytes` each, fit into `memory_bytes`.
     ///
     /// # Errors
-    /// If not even the narrowest fits, or `rows` is out of range.
+    /// If the narrowest shape does not fit, or `rows` is out of range.
     pub fn for_memory(memory_bytes: u64, rows: usize, counter_bytes: usize) -> Result<Shape, ShapeError> {
         let narrowest = Shape::new(rows, Self::MIN_WIDTH)?;
         let row_bytes = rows as u64 * counter_bytes as u64;
         let width = (memory_bytes / row_bytes).min(Self::MAX_WIDTH as u64);
         if width < Self::MIN_WIDTH as u64 {
-            return Err(ShapeError::Memory { bytes: memory_bytes, least: narrowest.bytes(counter_bytes) });
+            return Err(ShapeError::Memory { bytes: memory_bytes, min: narrowest.bytes(counter_bytes) });
         }
         Shape::new(rows, 1 << width.ilog2())
     }
 
-    /// The smallest shape with at least these many rows and columns; `eps` and `delta` are what asked for them.
+    /// Returns the smallest shape with at least these many rows and columns; `eps` and `delta` are for the error
+    /// only.
     pub(crate) fn at_least(eps: f64, delta: f64, rows: f64, width: f64) -> Result<Shape, ShapeError> {
-        // What follows from the guarantee of a shape, rounded up in its last digits, asks for that shape.
+        // A shape derived from the guarantee of another, rounded up in its last digits, must be that shape.
         let [rows, width] = [rows, width].map(|number| (number * (1.0 - 1e-9)).ceil());
         let too_large = ShapeError::TooLarge { eps, delta, rows, width };
         if rows > Self::MAX_ROWS as f64 || width > Self::MAX_WIDTH as f64 {
@@ -128,25 +129,25 @@ impl Shape {
         Shape::new((rows as usize).max(1), width).map_err(|_| too_large)
     }
 
-    /// Rows, called d in most papers.
+    /// Returns the number of rows, d in most papers.
     #[inline(always)]
     pub const fn rows(self) -> usize {
         self.rows as usize
     }
 
-    /// Counters a row, called w in most papers.
+    /// Returns the number of counters per row, w in most papers.
     #[inline(always)]
     pub const fn width(self) -> usize {
         1 << self.width_log2
     }
 
-    /// All counters.
+    /// Returns the number of all counters.
     #[inline(always)]
     pub const fn counters(self) -> usize {
         self.rows() << self.width_log2
     }
 
-    /// Memory of the counters.
+    /// Returns the memory of the counters in bytes.
     pub const fn bytes(self, counter_bytes: usize) -> u64 {
         self.counters() as u64 * counter_bytes as u64
     }
@@ -156,7 +157,7 @@ impl Shape {
     }
 }
 
-/// `5 x 8192`.
+/// Formats as `5 x 8192`.
 impl std::fmt::Display for Shape {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(&format!("{} x {}", self.rows(), self.width()))
@@ -167,7 +168,7 @@ pub(crate) fn check_guarantee(name: &'static str, value: f64) -> Result<(), Shap
     if value > 0.0 && value < 1.0 { Ok(()) } else { Err(ShapeError::Guarantee { name, value }) }
 }
 
-/// Where each row finds its slice.
+/// The position of each row's slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slices {
     width_log2: u32,
@@ -178,7 +179,7 @@ pub(crate) struct Slices {
     pub(crate) is_short: bool,
 }
 
-/// Where a row counts a key: its column, and whether its sign is minus.
+/// A key's column in a row, and whether its sign is minus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slice {
     pub(crate) column: usize,
@@ -186,7 +187,7 @@ pub(crate) struct Slice {
 }
 
 impl Slice {
-    /// The weight with the slice's sign; that of `i64::MIN` saturates.
+    /// Returns the weight with the slice's sign; the negation of `i64::MIN` saturates.
     #[inline(always)]
     pub(crate) const fn signed(self, weight: i64) -> i64 {
         let mask = -(self.minus as i64);
@@ -233,7 +234,7 @@ impl Slices {
         }
     }
 
-    /// Where `row` counts the key of `digest`.
+    /// Returns the column and sign of the key of `digest` in `row`.
     #[inline(always)]
     pub(crate) const fn of(&self, digest: Digest, row: usize) -> Slice {
         if self.is_short {
@@ -249,7 +250,7 @@ impl Slices {
         Slice { column: ((bits >> 1) & mask) as usize, minus: bits & 1 == 1 }
     }
 
-    /// Word (0 or 1) and shift of a row's slice, for shapes that are short.
+    /// Returns word (0 or 1) and shift of a row's slice, for short shapes.
     #[inline(always)]
     pub(crate) const fn at(&self, row: usize) -> (usize, u32) {
         ((self.word[row] & 1) as usize, (self.shift[row] & 63) as u32)
@@ -267,7 +268,7 @@ mod tests {
     use crate::digest::Hasher;
 
     #[test]
-    fn no_two_rows_share_a_bit_and_none_takes_a_depth_bit() {
+    fn rows_share_no_bits() {
         for rows in 1..=Shape::MAX_ROWS {
             for width_log2 in 2..=23 {
                 let slices = Shape::new(rows, 1 << width_log2).unwrap().slices();
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_and_signs_spread_evenly_in_every_word() {
+    fn columns_and_signs_are_uniform_in_every_word() {
         let shape = Shape::new(8, 1 << 20).unwrap();
         let slices = shape.slices();
         assert!(!slices.is_short);
@@ -295,22 +296,22 @@ mod tests {
                 low += u32::from(slice.column < shape.width() / 2);
                 minus += u32::from(slice.minus);
             }
-            // 20,000 coins: five standard deviations are 354.
+            // 20,000 coin tosses: five standard deviations are 354.
             assert!(low.abs_diff(10_000) < 354 && minus.abs_diff(10_000) < 354, "row {row}: {low} {minus}");
         }
     }
 
     #[test]
-    fn memory_is_used_up_to_a_power_of_two() {
+    fn memory_is_used_to_within_a_power_of_two() {
         let shape = Shape::for_memory(1 << 20, 5, 4).unwrap();
         assert_eq!((shape.rows(), shape.width(), shape.bytes(4)), (5, 32_768, 655_360));
-        assert_eq!(Shape::for_memory(79, 5, 4), Err(ShapeError::Memory { bytes: 79, least: 80 }));
+        assert_eq!(Shape::for_memory(79, 5, 4), Err(ShapeError::Memory { bytes: 79, min: 80 }));
         assert_eq!(Shape::for_memory(80, 5, 4).unwrap().width(), 4);
         assert_eq!(Shape::for_memory(u64::MAX, 8, 1).unwrap().width(), Shape::MAX_WIDTH);
     }
 
     #[test]
-    fn shapes_that_cannot_be_are_errors() {
+    fn invalid_shapes_are_rejected() {
         assert_eq!(Shape::new(0, 8), Err(ShapeError::Rows { rows: 0 }));
         assert_eq!(Shape::new(9, 8), Err(ShapeError::Rows { rows: 9 }));
         for width in [0, 2, 3, 10_000, 1 << 25] {

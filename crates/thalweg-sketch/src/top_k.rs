@@ -1,27 +1,27 @@
-//! The keys with the largest estimates, beside a sketch that cannot list its keys.
+//! Tracks the keys with the largest estimates, beside a sketch that cannot list its keys.
 //!
-//! Twice k candidates at most: when there are so many, the smaller half goes, and the smallest estimate that
-//! stays becomes the threshold. Whoever does not pass it is turned away before any lookup, which is what almost
-//! every offer comes to; a candidate that is there already costs one lookup and a store. A heap would reorder
-//! itself at every one of these. Halving costs O(k) and comes after k newcomers, so an offer costs O(1) on average.
+//! It holds at most 2 k candidates. When it is full, the smaller half is dropped, and the smallest remaining estimate
+//! becomes the threshold. Most offers do not exceed the threshold and are rejected before any lookup. An offer of an
+//! existing candidate costs one lookup and a store. A heap would have to reorder itself for each of these. Halving
+//! costs O(k) and happens after k new keys, so an offer costs O(1) on average.
 //!
-//! Candidates are as good as the estimates offered: a key whose estimate has never passed the threshold is not
-//! there. All of the k largest are candidates as long as every key is offered with its current estimate when its
-//! weight grows, and estimates are exact; with errors, keys within the error of the k-th may be missed.
+//! Candidates are as good as the estimates offered: a key whose estimate has never exceeded the threshold is not
+//! included. All of the k largest are candidates as long as every key is offered with its current estimate when its
+//! weight grows, and estimates are exact. With errors, keys within the error of the k-th may be missed.
 //!
-//! Memory: 2 k entries of a key, a fingerprint and an estimate, and 4 bytes for each of at least 4 k places.
+//! Memory: 2 k entries of a key, a fingerprint and an estimate, and 4 bytes for each of at least 4 k slots.
 
 use crate::digest::{Digest, Key};
 use crate::memory::prefetch;
 
-/// Up to k keys with the largest estimates, and as many on probation.
+/// Up to k keys with the largest estimates, and up to k more candidates.
 #[derive(Clone, Debug)]
 pub struct TopK<K> {
     k: usize,
     candidates: Vec<Candidate<K>>,
-    /// Open addressing: one more than the candidate's number, or zero; a power of two of places.
-    places: Vec<u32>,
-    /// Estimates up to this are turned away.
+    /// Open addressing: one more than the candidate's index, or zero; the number of slots is a power of two.
+    slots: Vec<u32>,
+    /// Estimates up to this value are rejected.
     threshold: i64,
 }
 
@@ -37,32 +37,36 @@ pub struct Candidate<K> {
 }
 
 impl<K: Key> TopK<K> {
-    /// Keys, at most; more are taken for so many.
+    /// The maximum number of keys; larger values of k are reduced to it.
     pub const MAX_K: usize = 1 << 24;
 
-    /// Room for the `k` largest; at least one.
+    /// Creates an empty top-k of the `k` largest keys; at least one.
     pub fn new(k: usize) -> TopK<K> {
         let k = k.clamp(1, Self::MAX_K);
-        let places = vec![0; (4 * k).next_power_of_two()];
-        TopK { k, candidates: Vec::with_capacity(2 * k), places, threshold: 0 }
+        let slots = vec![0; (4 * k).next_power_of_two()];
+        TopK { k, candidates: Vec::with_capacity(2 * k), slots, threshold: 0 }
     }
 
-    /// One as it was saved; `None` if a key is there twice. It takes memory for these candidates only, and more when
-    /// more come, so that a `k` that a stranger claims costs nothing.
-    pub(crate) fn restored(k: usize, threshold: i64, candidates: Vec<Candidate<K>>) -> Option<TopK<K>> {
-        let places = vec![0; (2 * candidates.len()).next_power_of_two().max(4)];
-        let mut top = TopK { k, candidates: Vec::with_capacity(candidates.len()), places, threshold };
+    /// Restores a saved top-k; `None` if a key is repeated. It allocates memory for these candidates only and grows
+    /// later, so an untrusted `k` costs nothing.
+    pub(crate) fn from_candidates(
+        k: usize,
+        threshold: i64,
+        candidates: Vec<Candidate<K>>,
+    ) -> Option<TopK<K>> {
+        let slots = vec![0; (2 * candidates.len()).next_power_of_two().max(4)];
+        let mut top = TopK { k, candidates: Vec::with_capacity(candidates.len()), slots, threshold };
         for candidate in candidates {
-            let place = top.find(&candidate.key, candidate.digest).err()?;
+            let slot = top.find(&candidate.key, candidate.digest).err()?;
             top.candidates.push(candidate);
-            top.places[place] = top.candidates.len() as u32;
+            top.slots[slot] = top.candidates.len() as u32;
         }
         Some(top)
     }
 
-    /// The largest k for which [`TopK::bytes`] is at most `memory_bytes`; at least one.
+    /// Creates an empty top-k with the largest k for which [`TopK::bytes`] is at most `memory_bytes`; at least one.
     pub fn for_memory(memory_bytes: u64) -> TopK<K> {
-        // Places come in powers of two, so that k does not follow by division.
+        // The number of slots is a power of two, so k cannot be computed by a division.
         let (mut fits, mut too_many) = (1, Self::MAX_K + 1);
         while too_many - fits > 1 {
             let k = usize::midpoint(fits, too_many);
@@ -75,68 +79,68 @@ impl<K: Key> TopK<K> {
         TopK::new(fits)
     }
 
-    /// Keys that are wanted.
+    /// Returns k, the number of keys to track.
     pub fn k(&self) -> usize {
         self.k
     }
 
-    /// Memory that `k` keys take.
+    /// Returns the memory for `k` keys, in bytes.
     pub fn bytes_for(k: usize) -> u64 {
         (2 * k * size_of::<Candidate<K>>() + (4 * k).next_power_of_two() * size_of::<u32>()) as u64
     }
 
-    /// Memory that it takes.
+    /// Returns the memory in bytes.
     pub fn bytes(&self) -> u64 {
         Self::bytes_for(self.k)
     }
 
-    /// Estimates up to this are turned away.
+    /// Returns the threshold: estimates up to this value are rejected.
     #[inline(always)]
     pub fn threshold(&self) -> i64 {
         self.threshold
     }
 
-    /// Asks for the memory that an offer looks at first.
+    /// Prefetches the memory that an offer reads first.
     #[inline(always)]
     pub fn prefetch(&self, digest: Digest) {
-        prefetch(&self.places[digest.fingerprint() as usize & (self.places.len() - 1)]);
+        prefetch(&self.slots[digest.fingerprint() as usize & (self.slots.len() - 1)]);
     }
 
-    /// Takes notice of a key's estimate. Negative ones and zero are never kept.
+    /// Offers a key with its estimate. Estimates of zero or less are never kept.
     #[inline(always)]
     pub fn offer(&mut self, key: &K, digest: Digest, estimate: i64) {
         self.offer_with(digest, estimate, || *key);
     }
 
-    /// The same, with a key that is made only when it is looked at.
+    /// Offers a key that is built only if it is needed.
     #[inline(always)]
     pub fn offer_with(&mut self, digest: Digest, estimate: i64, key: impl FnOnce() -> K) {
         if estimate > self.threshold {
-            self.take(digest, estimate, &key());
+            self.insert(digest, estimate, &key());
         }
     }
 
     #[inline(never)]
-    fn take(&mut self, digest: Digest, estimate: i64, key: &K) {
-        let place = match self.find(key, digest) {
+    fn insert(&mut self, digest: Digest, estimate: i64, key: &K) {
+        let slot = match self.find(key, digest) {
             Ok(known) => {
                 self.candidates[known].estimate = estimate;
                 return;
             }
-            Err(place) => place,
+            Err(slot) => slot,
         };
         self.make_room();
         self.candidates.push(Candidate { key: *key, digest, estimate });
-        self.places[place] = self.candidates.len() as u32;
+        self.slots[slot] = self.candidates.len() as u32;
         if self.candidates.len() == 2 * self.k {
             self.halve();
-        } else if 2 * self.candidates.len() > self.places.len() {
-            self.places = vec![0; 2 * self.places.len()];
-            self.note_places();
+        } else if 2 * self.candidates.len() > self.slots.len() {
+            self.slots = vec![0; 2 * self.slots.len()];
+            self.fill_slots();
         }
     }
 
-    /// Candidates grow by doubling, as in any vector, but never beyond twice k.
+    /// Grows the candidates by doubling, like any vector, but never beyond 2 k.
     #[inline(always)]
     fn make_room(&mut self) {
         let taken = self.candidates.len();
@@ -146,13 +150,13 @@ impl<K: Key> TopK<K> {
         }
     }
 
-    /// The candidate's number, or the free place where it would be noted.
+    /// Returns the candidate's index, or the free slot where it belongs.
     fn find(&self, key: &K, digest: Digest) -> Result<usize, usize> {
-        let mask = self.places.len() - 1;
-        let mut place = digest.fingerprint() as usize & mask;
+        let mask = self.slots.len() - 1;
+        let mut slot = digest.fingerprint() as usize & mask;
         loop {
-            match self.places[place] {
-                0 => return Err(place),
+            match self.slots[slot] {
+                0 => return Err(slot),
                 number => {
                     let candidate = &self.candidates[number as usize - 1];
                     if candidate.digest == digest && candidate.key == *key {
@@ -160,11 +164,11 @@ impl<K: Key> TopK<K> {
                     }
                 }
             }
-            place = (place + 1) & mask;
+            slot = (slot + 1) & mask;
         }
     }
 
-    /// Keeps the k largest, of equal ones those with the smaller digest.
+    /// Keeps the k largest; of equal ones those with the smaller digest.
     fn halve(&mut self) {
         let k = self.k;
         if self.candidates.len() > k {
@@ -172,23 +176,23 @@ impl<K: Key> TopK<K> {
             self.candidates.truncate(k);
             self.threshold = self.candidates[k - 1].estimate.max(0);
         }
-        self.places.fill(0);
-        self.note_places();
+        self.slots.fill(0);
+        self.fill_slots();
     }
 
-    /// Notes every candidate in the empty table.
-    fn note_places(&mut self) {
-        let mask = self.places.len() - 1;
+    /// Enters every candidate into the empty table.
+    fn fill_slots(&mut self) {
+        let mask = self.slots.len() - 1;
         for (number, candidate) in self.candidates.iter().enumerate() {
-            let mut place = candidate.digest.fingerprint() as usize & mask;
-            while self.places[place] != 0 {
-                place = (place + 1) & mask;
+            let mut slot = candidate.digest.fingerprint() as usize & mask;
+            while self.slots[slot] != 0 {
+                slot = (slot + 1) & mask;
             }
-            self.places[place] = number as u32 + 1;
+            self.slots[slot] = number as u32 + 1;
         }
     }
 
-    /// The k candidates with the largest estimates, largest first.
+    /// Returns the k candidates with the largest estimates, largest first.
     pub fn largest(&self) -> Vec<Candidate<K>> {
         let mut largest = self.candidates.clone();
         largest.sort_unstable_by(Candidate::before);
@@ -196,12 +200,12 @@ impl<K: Key> TopK<K> {
         largest
     }
 
-    /// All candidates, in no order: up to twice k.
+    /// Returns all candidates, unordered: up to 2 k.
     pub fn candidates(&self) -> &[Candidate<K>] {
         &self.candidates
     }
 
-    /// Asks anew for every estimate, after the sketch was merged, scaled or emptied; keeps the k largest above zero.
+    /// Updates every estimate after the sketch was merged, scaled or cleared; keeps the k largest above zero.
     pub fn refresh(&mut self, estimate: impl Fn(Digest) -> i64) {
         for candidate in &mut self.candidates {
             candidate.estimate = estimate(candidate.digest);
@@ -211,7 +215,7 @@ impl<K: Key> TopK<K> {
         self.halve();
     }
 
-    /// Takes in the candidates of another, with estimates from the sketch that both belong to now.
+    /// Merges the candidates of another top-k, with estimates from the merged sketch.
     pub fn merge(&mut self, other: &TopK<K>, estimate: impl Fn(Digest) -> i64) {
         self.refresh(&estimate);
         for candidate in &other.candidates {
@@ -219,22 +223,22 @@ impl<K: Key> TopK<K> {
         }
     }
 
-    /// Forgets everything.
+    /// Removes all candidates.
     pub fn clear(&mut self) {
         self.candidates.clear();
-        self.places.fill(0);
+        self.slots.fill(0);
         self.threshold = 0;
     }
 }
 
 impl<K> Candidate<K> {
-    /// Larger estimates first; the order of equal ones is the same in every run.
+    /// Larger estimates first; ties are ordered the same way in every run.
     fn before(&self, other: &Self) -> std::cmp::Ordering {
         other.estimate.cmp(&self.estimate).then(self.digest.cmp(&other.digest))
     }
 }
 
-/// Equal if the same keys are wanted and known with the same estimates.
+/// Equal if k, keys and estimates are the same.
 impl<K: Key> PartialEq for TopK<K> {
     fn eq(&self, other: &Self) -> bool {
         let sorted = |of: &Self| {
@@ -257,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_are_kept_whatever_their_order() {
+    fn the_largest_keys_are_kept_in_any_order() {
         for order in [1u32, 7, 911, 997] {
             let mut top = TopK::new(10);
             for step in 0..1000u32 {
@@ -273,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_grows_is_one_candidate() {
+    fn a_growing_key_is_one_candidate() {
         let mut top = TopK::new(3);
         for estimate in 1..100 {
             offer(&mut top, 5, estimate);
@@ -285,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_or_below_the_threshold_is_looked_at() {
+    fn estimates_up_to_the_threshold_are_rejected() {
         let mut top = TopK::new(2);
         (1..=4).for_each(|key| offer(&mut top, key, 10 * i64::from(key)));
         assert_eq!(top.threshold(), 30);
@@ -295,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn refreshing_forgets_what_is_no_more() {
+    fn refresh_drops_keys_without_weight() {
         let mut top = TopK::new(4);
         (1..=4).for_each(|key| offer(&mut top, key, 10));
         let gone = Hasher::new(1).digest(&2u32.to_be_bytes());
@@ -305,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn its_memory_is_what_was_offered_at_most() {
+    fn memory_stays_within_its_limit() {
         for memory in [0u64, 1_000, 65_536, 1 << 20] {
             let top = TopK::<[u8; 13]>::for_memory(memory);
             assert!(top.bytes() <= memory || top.k() == 1, "{memory}: {}", top.bytes());

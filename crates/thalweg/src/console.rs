@@ -49,6 +49,11 @@ pub(crate) fn shows_progress() -> bool {
     verbosity() != Verbosity::Quiet && io::stderr().is_terminal()
 }
 
+/// Writes a warning to standard error.
+pub(crate) fn warn(text: impl std::fmt::Display) {
+    eprintln!("thalweg: warning: {text}");
+}
+
 /// Writes a note to standard error, unless quiet.
 pub(crate) fn note(text: impl std::fmt::Display) {
     if verbosity() != Verbosity::Quiet {

@@ -57,10 +57,11 @@ impl Measured {
         let rows = results.queues.iter().filter(|row| row.time_ns >= results.warm_up_ns);
         let queue: Vec<f64> = rows.map(|row| f64::from(row.packets)).collect();
         let receiver = results.queues.first().map_or("", |row| &row.to);
-        let (drops, marks) = link_to(results, receiver).map_or((0, 0), |link| (link.dropped, link.marked));
+        let (drops, marks) =
+            link_to(results, receiver).map_or((0, 0), |link| (link.dropped_packets, link.marked_packets));
         Measured {
             goodput_bps: summary.goodput_bps,
-            fairness: summary.endless.as_ref().map_or(f64::NAN, |endless| endless.fairness),
+            fairness: summary.unbounded.as_ref().map_or(f64::NAN, |flows| flows.fairness),
             queue_mean: mean(&queue),
             queue_p5: quantile(&queue, 0.05),
             queue_median: quantile(&queue, 0.5),

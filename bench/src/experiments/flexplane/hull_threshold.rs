@@ -69,7 +69,7 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
             for run in runs {
                 let summary = &run.results.summary;
                 let (rate_bps, marked) =
-                    link_to(&run.results, "h0").map_or((0.0, 0), |link| (link.rate_bps, link.marked));
+                    link_to(&run.results, "h0").map_or((0.0, 0), |link| (link.rate_bps, link.marked_packets));
                 let queue = summary.longest_queues.first().map(|queue| queue.packets).unwrap_or_default();
                 row!(
                     raw,

@@ -118,7 +118,7 @@ fn sweep(
     // With a folder runs have their rows. Into it go captures of mirror ports, of which there are none.
     let folder = (keep == Keep::Queues).then_some(Path::new(""));
     let take = |_, results: Results| anyhow::Ok(results);
-    Ok(sweep.go(cores, folder, &AtomicBool::new(false), &|_, _| (), &take)?.runs)
+    Ok(sweep.run(cores, folder, &AtomicBool::new(false), &|_, _| (), &take)?.runs)
 }
 
 /// What the paper says, and whether it is so here.
@@ -162,7 +162,7 @@ fn idle_one_way_us(experiment: &Experiment) -> anyhow::Result<f64> {
     ];
     let runs = sweep("an idle network", &with(experiment, &one_segment)?, &[], Keep::Summary)?;
     let flow = runs.first().and_then(|run| run.results.flows.first()).context("one segment arrives")?;
-    Ok(flow.completion_ns as f64 / 1e3)
+    Ok(flow.fct_ns as f64 / 1e3)
 }
 
 /// With as many digits as tell something.

@@ -111,7 +111,7 @@ fn measure(
         let (results, summary) = (&run.results, &run.results.summary);
         let link = link_to(results, "h0");
         let (utilisation, dropped, marked) =
-            link.map_or((0.0, 0, 0), |link| (link.utilisation, link.dropped, link.marked));
+            link.map_or((0.0, 0, 0), |link| (link.utilisation, link.dropped_packets, link.marked_packets));
         let rows = results.queues.iter().filter(|row| row.time_ns >= results.warm_up_ns);
         let queue: Vec<f64> = rows.map(|row| f64::from(row.packets)).collect();
         row!(

@@ -82,7 +82,7 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
 fn measured(name: &'static str, runs: &[SweepRun]) -> Measured {
     let times = |of: fn(u8) -> bool| {
         let flows = runs.iter().flat_map(|run| flows_of(&run.results));
-        flows.filter(|flow| of(flow.dscp)).map(|flow| flow.completion_ns as f64 / 1e6).collect()
+        flows.filter(|flow| of(flow.dscp)).map(|flow| flow.fct_ns as f64 / 1e6).collect()
     };
     Measured {
         name,

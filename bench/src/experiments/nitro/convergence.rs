@@ -18,7 +18,7 @@ use crate::sketches::truth::Truth;
 
 const MODES: [Sampling; 6] = [
     Sampling::VANILLA,
-    Sampling::Fixed(Probability::PAPER_LEAST),
+    Sampling::Fixed(Probability::PAPER_MIN),
     Sampling::LineRate(1),
     Sampling::LineRate(10),
     Sampling::LineRate(40),
@@ -145,8 +145,8 @@ fn ask(feed: &Feed<CountSketch>, l2: f64, largest: &[(Key, u64)], any: &[(Key, u
         let error = (estimate.value - count).abs();
         relative += if number < largest.len() { error / count } else { 0.0 };
         moment.answers += 1;
-        moment.bounded += u64::from(estimate.holds(count).is_some());
-        moment.outside += u64::from(estimate.holds(count) == Some(false));
+        moment.bounded += u64::from(estimate.contains(count).is_some());
+        moment.outside += u64::from(estimate.contains(count) == Some(false));
         moment.beyond_target += u64::from(error > eps * l2);
         moment.worst = moment.worst.max(error / l2);
     }

@@ -38,7 +38,7 @@ const LINE_RATE: LineRate = LineRate {
     share: 0.1,
     row_ns: 1.5,
     sampled_row_ns: 12.0,
-    least: Probability::PAPER_LEAST,
+    min_probability: Probability::PAPER_MIN,
 };
 
 /// How a sketch is sampled.

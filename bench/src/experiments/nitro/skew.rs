@@ -29,7 +29,7 @@ const STREAMS: [(&str, f64, f64); 7] = [
     ("flood", 1.0, 0.9),
 ];
 /// Sampled as coarsely as the paper samples.
-const LEAST: Probability = Probability::PAPER_LEAST;
+const LEAST: Probability = Probability::PAPER_MIN;
 /// A short stream is so much shorter: the window of a fast detector.
 const SHORT: u64 = 100;
 
@@ -160,8 +160,8 @@ fn score(sketch: &CountSketch, l2: f64, asked: &[Vec<(Key, u64)>; 2]) -> [(&'sta
         let error = (estimate.value - count).abs() / l2;
         sum += if number < largest.len() { error } else { 0.0 };
         worst = worst.max(error);
-        bounded += i32::from(estimate.holds(count).is_some());
-        outside += i32::from(estimate.holds(count) == Some(false));
+        bounded += i32::from(estimate.contains(count).is_some());
+        outside += i32::from(estimate.contains(count) == Some(false));
         beyond += i32::from(error > eps);
     }
     let answers = (largest.len() + any.len()) as f64;

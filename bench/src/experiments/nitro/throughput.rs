@@ -66,7 +66,7 @@ pub(in crate::experiments) fn run(
 
 /// 1 to 1/128.
 fn probabilities() -> impl Iterator<Item = Probability> {
-    (0..=Probability::PAPER_LEAST.log2_inverse()).filter_map(Probability::new)
+    (0..=Probability::PAPER_MIN.log2_inverse()).filter_map(Probability::new)
 }
 
 fn one_in(p: f64) -> String {

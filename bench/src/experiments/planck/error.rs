@@ -159,7 +159,7 @@ impl Errors {
 
 /// Whether the bound held; nothing if there is none.
 fn held(told: &Told) -> Option<f64> {
-    told.rate.holds(told.truth).map(|holds| f64::from(u8::from(holds)))
+    told.rate.contains(told.truth).map(|holds| f64::from(u8::from(holds)))
 }
 
 /// How far off a sampler is over the span of an estimate.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use thalweg_measure::collector::{Collector, CollectorOptions, MonitorPort, Output, Way};
+use thalweg_measure::collector::{Collector, CollectorOptions, MonitorPort, Output, PortDirection};
 use thalweg_measure::meter::flow_table::FlowTableOptions;
 use thalweg_measure::rates::Basis;
 use thalweg_network::{EndpointId, Forwarding, LinkState, NetworkState, Versions};
@@ -130,9 +130,9 @@ impl Estimates {
         for report in collector.links() {
             // Port and host of a rack have the same number.
             let host = EndpointId(report.side.port.0);
-            let concerns = |pair: Pair| match report.side.way {
-                Way::Input => pair.from == host,
-                Way::Output => pair.to == host,
+            let concerns = |pair: Pair| match report.side.direction {
+                PortDirection::Input => pair.from == host,
+                PortDirection::Output => pair.to == host,
             };
             self.links.push(LinkTold {
                 passed: now,

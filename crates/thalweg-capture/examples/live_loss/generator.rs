@@ -1,6 +1,6 @@
-//! Sends one frame again and again from within the kernel, at a rate: BPF_PROG_TEST_RUN runs a small XDP program on
+//! Sends one frame repeatedly from within the kernel, at a given rate: BPF_PROG_TEST_RUN runs a small XDP program on
 //! "live" copies of the frame. The program waits until the copy is due and sends it out of an interface. User space
-//! cannot send as fast, for each packet that it sends becomes a socket buffer first.
+//! cannot send as fast, because each packet that it sends becomes a socket buffer first.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -19,13 +19,13 @@ const XDP: u32 = 6;
 /// BPF_F_TEST_XDP_LIVE_FRAMES.
 const LIVE_FRAMES: u32 = 1 << 1;
 
-/// Packets that leave together: a driver's usual share, and a quarter of what a veth's ring holds.
+/// Packets per batch: a driver's usual budget, and a quarter of a veth ring.
 const BURST: u32 = 64;
 
-/// Looks at the clock that a packet may wait at most: some 20 us and more.
+/// The maximum number of clock reads per packet: at least 20 us.
 const MAX_LOOKS: i32 = 1000;
 
-/// Packets a second below which a packet would have to wait for longer than that.
+/// The minimum rate in packets per second: below that a packet would have to wait longer.
 pub(crate) const LOWEST_RATE: u64 = 100_000;
 
 #[repr(C)]
@@ -65,10 +65,10 @@ struct TestRun {
     padding: u32,
 }
 
-/// Sends `count` copies of `frame` out of the interface `index`, one each `gap_ns`.
+/// Sends `count` copies of `frame` out of the interface `index`, one every `gap_ns`.
 pub(crate) fn send(index: u32, frame: &[u8], count: u32, gap_ns: u32) -> io::Result<()> {
     let map = MapCreate { kind: ARRAY, key_size: 4, value_size: 8, max_entries: 1 };
-    // SAFETY: the attributes of this command, without pointers; the descriptor that is returned is nobody else's.
+    // SAFETY: the attributes match this command and have no pointers; we own the returned descriptor.
     let next_due = unsafe { OwnedFd::from_raw_fd(call(MAP_CREATE, &map)?) };
     let instructions = program(index, gap_ns, &next_due).map(u64::to_le_bytes);
     let load = ProgramLoad {
@@ -77,8 +77,8 @@ pub(crate) fn send(index: u32, frame: &[u8], count: u32, gap_ns: u32) -> io::Res
         instructions: instructions.as_ptr() as u64,
         licence: c"Apache-2.0".as_ptr() as u64,
     };
-    // SAFETY: the attributes of this command; the program is as long as said, the licence a C string; the descriptor
-    // that is returned is nobody else's.
+    // SAFETY: the attributes match this command; the program has the given length, the licence is a C string; we own
+    // the returned descriptor.
     let program = unsafe { OwnedFd::from_raw_fd(call(PROGRAM_LOAD, &load)?) };
     let run = TestRun {
         program: program.as_raw_fd() as u32,
@@ -89,13 +89,13 @@ pub(crate) fn send(index: u32, frame: &[u8], count: u32, gap_ns: u32) -> io::Res
         batch_length: BURST,
         ..TestRun::default()
     };
-    // SAFETY: the attributes of this command; the frame is as long as said.
+    // SAFETY: the attributes match this command; the frame has the given length.
     unsafe { call(PROGRAM_TEST_RUN, &run) }.map(drop)
 }
 
-/// Waits until the time in the map, adds the gap to it, and redirects to the interface.
+/// The program waits until the time in the map, adds the gap to it, and redirects to the interface.
 fn program(index: u32, gap_ns: u32, next_due: &OwnedFd) -> [u64; 18] {
-    // Registers: 6 points to the time in the map, 7 is that time, 8 counts down the looks at the clock.
+    // Registers: 6 points to the time in the map, 7 is that time, 8 counts the remaining clock reads.
     const KTIME_GET_NS: i32 = 5;
     const REDIRECT: i32 = 23;
     let map = next_due.as_raw_fd();
@@ -125,9 +125,9 @@ fn program(index: u32, gap_ns: u32, next_due: &OwnedFd) -> [u64; 18] {
 }
 
 /// # Safety
-/// `attributes` must be laid out as `command` demands, and what it points to be as it says.
+/// `attributes` must have the layout that `command` requires, and its pointers must be valid.
 unsafe fn call<T>(command: i32, attributes: &T) -> io::Result<i32> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let answer =
         unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<T>()) };
     checked(answer as i32)

@@ -1,14 +1,14 @@
-//! Sends packets over a veth pair at a set rate and accounts for every one of them: received, dropped and counted by
-//! the source, or dropped and counted by the kernel before the source. Needs root and ip(8).
+//! Sends packets over a veth pair at a given rate and accounts for every one of them: received, dropped and counted
+//! by the source, or dropped and counted by the kernel before the source. Needs root and ip(8).
 //!
 //! ```text
 //! cargo run --release -p thalweg-capture --example live_loss -- [PACKETS_PER_SECOND [SECONDS [BYTES]]]
 //! ```
 //!
 //! By default one million packets/s of 64 bytes for 5 s, to each of: TPACKET_V3, AF_XDP native, AF_XDP native with
-//! busy polling, AF_XDP generic. Ends with exit code 1 if a packet is unaccounted for. The kernel itself sends, on
-//! a core of its own if there are two, which also does the kernel's part of receiving; so what bounds the rate is what
-//! one core can do for a packet.
+//! busy polling, AF_XDP generic. Exits with code 1 if a packet is unaccounted for. The kernel itself sends, on a
+//! separate core if there are two, which also does the kernel's part of receiving. So the rate is limited by the
+//! processing of one core.
 
 #![expect(unsafe_code, reason = "bpf(2), setns(2), a core for each thread")]
 
@@ -27,16 +27,16 @@ use thalweg_capture::xdp::{BusyPoll, XdpMode};
 use thalweg_capture::{InterfaceSpec, open};
 use thalweg_wire::{Source, SourceCounters};
 
-/// Namespaces of the receiver, with interface `receiver`, and of the sender, with interface `sender`.
+/// The namespaces of the receiver, with interface `receiver`, and of the sender, with interface `sender`.
 const RECEIVER: &str = "thalweg-loss-receiver";
 const SENDER: &str = "thalweg-loss-sender";
 
-/// How long after the last packet the receiver goes on.
+/// How long the receiver continues after the last packet.
 const GRACE: Duration = Duration::from_millis(500);
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// What is sent.
+/// The packets to send.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     packets_per_second: u64,
@@ -44,13 +44,13 @@ struct Load {
     length: usize,
 }
 
-/// What became of it.
+/// The result of a run.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     sent: u64,
     sent_within: Duration,
     counters: SourceCounters,
-    /// What the interfaces say they dropped, both ends together, that is not the source's own drops.
+    /// Drops that the interfaces count, both ends together, without the source's own drops.
     before_the_source: u64,
     processor_time: Duration,
 }
@@ -87,7 +87,7 @@ fn main() -> Result<ExitCode, Failure> {
     Ok(if all_accounted { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Prints a line; whether no packet is missing.
+/// Prints a line; returns whether no packet is missing.
 fn print(name: &str, outcome: &Outcome) -> bool {
     let Outcome { sent, sent_within, counters, before_the_source, processor_time } = *outcome;
     let missing = sent as i64 - (counters.frames + counters.kernel_drops + before_the_source) as i64;
@@ -128,7 +128,7 @@ fn run(spec: &InterfaceSpec, load: Load) -> Result<Outcome, Failure> {
             let counters = source.counters();
             let mut before_the_source = dropped_by_interfaces()? - before;
             if spec.backend == Some(Backend::AfXdp) && spec.xdp_mode == Some(XdpMode::Native) {
-                // The driver counts what AF_XDP refused as dropped, too.
+                // The driver also counts what AF_XDP rejected as dropped.
                 before_the_source = before_the_source.saturating_sub(counters.kernel_drops);
             }
             Ok::<_, Failure>((counters, before_the_source, processor_time))
@@ -149,7 +149,7 @@ fn run(spec: &InterfaceSpec, load: Load) -> Result<Outcome, Failure> {
     })
 }
 
-/// Sends the load; returns how many packets it was and how long it took.
+/// Sends the load; returns the number of packets and the duration.
 fn send(load: Load) -> Result<(u64, Duration), Failure> {
     enter(SENDER)?;
     pin(0);
@@ -172,17 +172,17 @@ fn udp_frame(length: usize) -> Vec<u8> {
     frame
 }
 
-/// The namespaces and the pair; deleted when dropped.
+/// The namespaces and the veth pair; deleted when dropped.
 struct Network;
 
 impl Network {
     fn make() -> Result<Network, Failure> {
-        // Left behind by a run that was killed, if any.
+        // Delete what a killed run left behind.
         drop(Network);
         let network = Network;
         for name in [RECEIVER, SENDER] {
             ip(&["netns", "add", name])?;
-            // Else both ends speak of their own accord when they come up.
+            // Otherwise both ends send packets of their own when they come up.
             let silence = "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6";
             ip(&["netns", "exec", name, "sh", "-c", silence])?;
         }
@@ -213,7 +213,7 @@ fn ip(arguments: &[&str]) -> Result<String, Failure> {
     }
 }
 
-/// Packets that both ends of the pair count as dropped: the fourth number of each line of counters.
+/// Returns the packets that both ends of the pair count as dropped: the fourth number of each line of counters.
 fn dropped_by_interfaces() -> Result<u64, Failure> {
     let mut dropped = 0;
     for (namespace, interface) in [(RECEIVER, "receiver"), (SENDER, "sender")] {
@@ -236,9 +236,9 @@ fn enter(namespace: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Keeps the calling thread on a core, if there is one of that number.
+/// Pins the calling thread to a core, if that core exists.
 fn pin(core: usize) {
-    // SAFETY: all-zero bytes are an empty set; the set is as long as said.
+    // SAFETY: all-zero bytes are an empty set; the set has the given length.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(core, &mut set);
@@ -246,7 +246,7 @@ fn pin(core: usize) {
     }
 }
 
-/// Processor time of the calling thread.
+/// Returns the CPU time of the calling thread.
 fn processor_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is to one time, which the kernel fills.
@@ -254,7 +254,7 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Switches GRO on, with which a veth takes XDP frames without having an XDP program itself.
+/// Enables GRO, with which a veth accepts XDP frames without having an XDP program itself.
 fn take_frames_without_a_program(interface: &str) -> Result<(), Failure> {
     /// ETHTOOL_SGRO of ethtool.h.
     const SET_GRO: u32 = 0x2c;

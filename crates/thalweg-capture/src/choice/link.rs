@@ -1,24 +1,25 @@
-//! What speaks for or against taking an interface's packets away, in the calling thread's network namespace.
+//! Properties of an interface that decide whether its packets may be taken, in the calling thread's network
+//! namespace.
 
 use std::io;
 
 use thalweg_linux::netlink::{Interface, Netlink, NetlinkError};
 
-/// What speaks for or against taking an interface's packets away.
+/// Properties of an interface that decide whether its packets may be taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Link {
     pub(super) is_ethernet: bool,
-    /// Whether it has an address that somebody gave it, not only the IPv6 address that it gives itself.
+    /// Whether it has a configured address, other than its automatic IPv6 link-local address.
     pub(super) has_address: bool,
     /// The bridge, bond or switch that it is a port of.
     pub(super) master: Option<String>,
     /// An interface that is built on it: a VLAN, a MACVLAN.
     pub(super) upper: Option<String>,
-    /// Whether it has an XDP program already.
+    /// Whether it already has an XDP program.
     pub(super) has_xdp: bool,
 }
 
-/// Looks the interface `name` up; `None` if there is none.
+/// Looks up the interface `name`; returns `None` if there is none.
 pub(super) fn look_up(name: &str) -> io::Result<Option<Link>> {
     let kernel = |error: NetlinkError| error.source;
     let netlink = Netlink::open()?;

@@ -1,8 +1,8 @@
-//! Which backend an interface is captured through, if nobody asks for one.
+//! Chooses the capture backend of an interface if none is configured.
 //!
-//! [AF_PACKET](crate::live) taps an interface and leaves it as it is. [AF_XDP](crate::xdp) is faster, and takes what
-//! comes in away from the host. So AF_XDP is chosen for a port that nobody else can want anything from, and only if
-//! everything it needs is there; for all others it has to be asked for.
+//! [AF_PACKET](crate::live) taps an interface without side effects. [AF_XDP](crate::xdp) is faster, but hides
+//! incoming packets from the host. So AF_XDP is chosen only for a port that the host does not use, and only if all
+//! its requirements are met; for all others it must be requested.
 
 mod link;
 
@@ -17,35 +17,35 @@ use crate::spec::{InterfaceSpec, Readers};
 use crate::xdp::XdpSocket;
 use link::Link;
 
-/// How an interface is captured, and why.
+/// The chosen backend, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// How.
+    /// The backend.
     pub backend: Backend,
-    /// Why, as one plain sentence for the log, without a full stop.
+    /// The reason, as one sentence for the log, without a full stop.
     pub reason: String,
 }
 
-/// Chooses how to capture from an interface: as the spec asks, or if it asks for nothing, through AF_XDP if all of this
-/// holds, and else through AF_PACKET:
+/// Chooses the backend for an interface: the requested one. Without a request, AF_XDP if all of this holds, and
+/// otherwise AF_PACKET:
 ///
-/// - nothing of this host lives on the interface: it has no address but an IPv6 address of its own making, is no port
-///   of a bridge, bond or switch, and no interface of this network namespace is built on it;
-/// - it is of Ethernet, and no other XDP program is attached;
-/// - the kernel knows AF_XDP, and the process has CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF (or CAP_SYS_ADMIN), and may lock
-///   as much memory as the frames of all receive queues need;
+/// - this host does not use the interface: it has no address except its automatic IPv6 link-local address, is not a
+///   port of a bridge, bond or switch, and no interface of this network namespace is built on it;
+/// - it is an Ethernet interface, and no other XDP program is attached;
+/// - the kernel supports AF_XDP, and the process has CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF (or CAP_SYS_ADMIN), and may
+///   lock as much memory as the frames of all receive queues need;
 /// - it has one receive queue, if one source is to read it.
 ///
-/// When AF_XDP is asked for on an interface that something lives on, the reason warns of that.
+/// If AF_XDP is requested for an interface that the host uses, the reason contains a warning.
 ///
 /// # Errors
-/// If AF_XDP is asked for with one source on an interface of several receive queues, or the interface's namespace cannot
-/// be entered.
+/// If AF_XDP is requested with one source on an interface with several receive queues, or the interface's namespace
+/// cannot be entered.
 pub fn choose(spec: &InterfaceSpec) -> Result<Choice, CaptureError> {
     Ok(spec.within(|| choose_here(spec))??)
 }
 
-/// As [`choose`], in the calling thread's network namespace.
+/// Like [`choose`], in the calling thread's network namespace.
 pub(crate) fn choose_here(spec: &InterfaceSpec) -> Result<Choice, LiveError> {
     let name = spec.name();
     let choice = |backend, reason| Ok(Choice { backend, reason });
@@ -54,33 +54,33 @@ pub(crate) fn choose_here(spec: &InterfaceSpec) -> Result<Choice, LiveError> {
             if let Some(queue_count) = too_many_queues(spec) {
                 return Err(LiveError::SeveralQueues { interface: name.to_owned(), queue_count });
             }
-            let dweller = link::look_up(name).ok().flatten().and_then(|link| dweller(&link));
-            let warning = dweller.map_or_else(String::new, |dweller| {
-                format!("; `{name}` {dweller}, and what comes in no longer reaches it")
+            let host_use = link::look_up(name).ok().flatten().and_then(|link| host_use(&link));
+            let warning = host_use.map_or_else(String::new, |host_use| {
+                format!("; `{name}` {host_use}, and incoming packets no longer reach it")
             });
-            choice(Backend::AfXdp, format!("AF_XDP, as asked for{warning}"))
+            choice(Backend::AfXdp, format!("AF_XDP, as requested{warning}"))
         }
-        Some(tap) => choice(tap, format!("{tap}, as asked for")),
-        None => match hindrance(spec) {
-            Some(hindrance) => choice(Backend::AfPacket, format!("AF_PACKET, since {hindrance}")),
-            None => choice(Backend::AfXdp, format!("AF_XDP, since nothing of this host lives on `{name}`")),
+        Some(tap) => choice(tap, format!("{tap}, as requested")),
+        None => match obstacle(spec) {
+            Some(obstacle) => choice(Backend::AfPacket, format!("AF_PACKET, since {obstacle}")),
+            None => choice(Backend::AfXdp, format!("AF_XDP, since this host does not use `{name}`")),
         },
     }
 }
 
-/// The first thing that speaks against AF_XDP, to be read after "since".
-fn hindrance(spec: &InterfaceSpec) -> Option<String> {
+/// Returns the first obstacle to AF_XDP, worded to follow "since".
+fn obstacle(spec: &InterfaceSpec) -> Option<String> {
     let name = spec.name();
     let link = match link::look_up(name) {
         Ok(Some(link)) => link,
-        Ok(None) => return Some(format!("there is no interface `{name}` to look at")),
+        Ok(None) => return Some(format!("there is no interface `{name}`")),
         Err(error) => return Some(format!("the interfaces cannot be listed ({error})")),
     };
-    if let Some(dweller) = dweller(&link) {
-        return Some(format!("`{name}` {dweller}, and AF_XDP would take its packets away"));
+    if let Some(host_use) = host_use(&link) {
+        return Some(format!("`{name}` {host_use}, and AF_XDP would hide its packets from the host"));
     }
     if !link.is_ethernet {
-        return Some(format!("`{name}` is not of Ethernet"));
+        return Some(format!("`{name}` is not an Ethernet interface"));
     }
     if link.has_xdp {
         return Some(format!("another XDP program is attached to `{name}`"));
@@ -91,8 +91,8 @@ fn hindrance(spec: &InterfaceSpec) -> Option<String> {
     })
 }
 
-/// What of this host lives on an interface, to be read after its name.
-fn dweller(link: &Link) -> Option<String> {
+/// Returns how this host uses an interface, worded to follow its name.
+fn host_use(link: &Link) -> Option<String> {
     if link.has_address {
         Some("has an IP address".to_owned())
     } else if let Some(master) = &link.master {
@@ -113,30 +113,30 @@ fn missing_permission() -> Option<String> {
         return Some(format!("AF_XDP needs the capability {capability}"));
     }
     let error = XdpSocket::open().err()?;
-    Some(format!("the kernel gives no XDP socket ({error})"))
+    Some(format!("an XDP socket cannot be opened ({error})"))
 }
 
-/// Locked memory is counted against a limit unless the process may lock what it likes.
+/// Locked memory is limited unless the process has CAP_IPC_LOCK.
 fn missing_memory(spec: &InterfaceSpec) -> Option<String> {
     if caps::has_cap(None, CapSet::Effective, Capability::CAP_IPC_LOCK).unwrap_or(false) {
         return None;
     }
     let options = spec.xdp_options();
-    // What is wrong with the options is told when the interface is opened.
+    // Invalid options are reported when the interface is opened.
     options.validate().ok()?;
-    let needed = Bytes(options.memory_of_a_queue().0 * u64::from(queue_count(spec)?));
+    let needed = Bytes(options.queue_memory().0 * u64::from(queue_count(spec)?));
     let limit = crate::xdp::locked_memory_limit();
     (needed > limit).then(|| {
         format!("its frames need {needed} of locked memory, and the limit is {limit} without CAP_IPC_LOCK")
     })
 }
 
-/// How many receive queues there are, if that is more than the one that one source reads.
+/// Returns the number of receive queues if one source would have to read more than one.
 fn too_many_queues(spec: &InterfaceSpec) -> Option<u32> {
     queue_count(spec).filter(|&count| spec.readers == Readers::One && count > 1)
 }
 
-/// `None` if there is no such interface.
+/// Returns `None` if the interface does not exist.
 fn queue_count(spec: &InterfaceSpec) -> Option<u32> {
     Socket::for_ioctls().and_then(|socket| socket.receive_queue_count(spec.name())).ok()
 }
@@ -149,15 +149,15 @@ mod tests {
     use crate::live::LiveOptions;
 
     #[test]
-    fn what_lives_on_an_interface_is_told() {
+    fn uses_of_an_interface_are_detected() {
         let port = Link { is_ethernet: true, ..Link::default() };
-        assert_eq!(dweller(&port), None);
-        assert_eq!(dweller(&Link { has_address: true, ..port.clone() }).unwrap(), "has an IP address");
+        assert_eq!(host_use(&port), None);
+        assert_eq!(host_use(&Link { has_address: true, ..port.clone() }).unwrap(), "has an IP address");
         assert_eq!(
-            dweller(&Link { master: Some("br0".into()), ..port.clone() }).unwrap(),
+            host_use(&Link { master: Some("br0".into()), ..port.clone() }).unwrap(),
             "is a port of `br0`"
         );
-        assert_eq!(dweller(&Link { upper: Some("eth0.5".into()), ..port }).unwrap(), "carries `eth0.5`");
+        assert_eq!(host_use(&Link { upper: Some("eth0.5".into()), ..port }).unwrap(), "carries `eth0.5`");
     }
 
     fn choose(interface: &str, backend: Option<Backend>) -> Choice {
@@ -166,23 +166,23 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_is_not_there_is_left_to_af_packet_to_complain_of() {
+    fn a_missing_interface_selects_af_packet() {
         let choice = choose("no-such-one", None);
         assert_eq!(choice.backend, Backend::AfPacket);
-        assert_eq!(choice.reason, "AF_PACKET, since there is no interface `no-such-one` to look at");
+        assert_eq!(choice.reason, "AF_PACKET, since there is no interface `no-such-one`");
     }
 
     #[test]
-    fn what_is_asked_for_is_chosen() {
+    fn a_requested_backend_is_used() {
         for backend in [Backend::AfPacket, Backend::AfXdp, Backend::Prompt] {
             let choice = choose("lo", Some(backend));
             assert_eq!(choice.backend, backend);
-            assert!(choice.reason.starts_with(&format!("{backend}, as asked for")), "{}", choice.reason);
+            assert!(choice.reason.starts_with(&format!("{backend}, as requested")), "{}", choice.reason);
         }
     }
 
     #[test]
-    fn a_namespace_that_is_not_there_is_an_error() {
+    fn a_missing_namespace_is_an_error() {
         let options = LiveOptions::new("lo");
         let namespace = Some(Namespace::named("no-such-namespace"));
         let error = super::choose(&InterfaceSpec { namespace, ..InterfaceSpec::new(options) }).unwrap_err();

@@ -1,11 +1,11 @@
-//! Unpacking while reading: gzip with any number of members, zstd with any number of frames.
+//! Decompression while reading: gzip with any number of members, zstd with any number of frames.
 
 use std::fmt;
 use std::io::{self, BufReader, Chain, Cursor, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
-/// What a capture file is compressed with.
+/// The compression of a capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// gzip (RFC 1952).
@@ -26,7 +26,7 @@ impl fmt::Display for Compression {
 const MAGIC_LENGTH: usize = 4;
 
 impl Compression {
-    /// From the first bytes of a file.
+    /// Detects the compression from the first bytes of a file.
     pub(super) fn detect(first: &[u8]) -> Option<Compression> {
         match first {
             [0x1f, 0x8b, 0x08, ..] => Some(Compression::Gzip),
@@ -37,21 +37,21 @@ impl Compression {
     }
 }
 
-/// Compressed bytes fetched at a time: as coarse are progress and the place of damage.
-const PACKED_BUFFER: usize = 32 << 10;
+/// Compressed bytes read at a time; also the resolution of progress and of the position of damage.
+const COMPRESSED_BUFFER: usize = 32 << 10;
 
-/// Most that is unpacked at a time. When a decompressor meets damage, what it had unpacked in the same call is
-/// lost, so the pieces are small; they are large enough to cost nothing.
+/// The maximum bytes to decompress at a time. When a decompressor finds damage, the output of the same call is lost,
+/// so the pieces are small; they are large enough to cost nothing.
 const PIECE: usize = 16 << 10;
 
 type Raw = Box<dyn Read + Send>;
-/// The first bytes, which were looked at, and the rest.
+/// The first bytes, which were inspected, and the rest.
 type Whole = Chain<Cursor<Vec<u8>>, Raw>;
 
-/// Reads the unpacked bytes of a stream, deciding by its first bytes how. An error of the stream leaves it as
-/// it was, so that reading can be tried again after [`io::ErrorKind::WouldBlock`].
-pub(super) enum Unpacker {
-    /// Fewer than four bytes have been seen.
+/// Reads the decompressed bytes of a stream; the first bytes decide how. An error of the stream does not change the
+/// state, so that reading can be retried after [`io::ErrorKind::WouldBlock`].
+pub(super) enum Decompressor {
+    /// Fewer than four bytes have been read.
     Undecided { first: Vec<u8>, rest: Option<Raw> },
     /// Not compressed.
     Plain(Whole),
@@ -61,22 +61,22 @@ pub(super) enum Unpacker {
     Zstd(zstd::stream::read::Decoder<'static, BufReader<Whole>>),
 }
 
-impl Unpacker {
-    pub(super) fn new(reader: impl Read + Send + 'static) -> Unpacker {
-        Unpacker::Undecided { first: Vec::with_capacity(MAGIC_LENGTH), rest: Some(Box::new(reader)) }
+impl Decompressor {
+    pub(super) fn new(reader: impl Read + Send + 'static) -> Decompressor {
+        Decompressor::Undecided { first: Vec::with_capacity(MAGIC_LENGTH), rest: Some(Box::new(reader)) }
     }
 
     pub(super) fn compression(&self) -> Option<Compression> {
         match self {
-            Unpacker::Undecided { .. } | Unpacker::Plain(_) => None,
-            Unpacker::Gzip(_) => Some(Compression::Gzip),
-            Unpacker::Zstd(_) => Some(Compression::Zstd),
+            Decompressor::Undecided { .. } | Decompressor::Plain(_) => None,
+            Decompressor::Gzip(_) => Some(Compression::Gzip),
+            Decompressor::Zstd(_) => Some(Compression::Zstd),
         }
     }
 
-    /// Reads the first bytes and chooses.
+    /// Reads the first bytes and detects the compression.
     fn decide(&mut self) -> io::Result<()> {
-        let Unpacker::Undecided { first, rest } = self else { return Ok(()) };
+        let Decompressor::Undecided { first, rest } = self else { return Ok(()) };
         let reader = rest.as_mut().expect("taken only when decided");
         while first.len() < MAGIC_LENGTH {
             let mut bytes = [0; MAGIC_LENGTH];
@@ -88,27 +88,27 @@ impl Unpacker {
         let compression = Compression::detect(first);
         let rest = rest.take().expect("taken only here");
         let whole = Cursor::new(std::mem::take(first)).chain(rest);
-        let buffered = |whole| BufReader::with_capacity(PACKED_BUFFER, whole);
+        let buffered = |whole| BufReader::with_capacity(COMPRESSED_BUFFER, whole);
         *self = match compression {
-            None => Unpacker::Plain(whole),
-            Some(Compression::Gzip) => Unpacker::Gzip(Box::new(MultiGzDecoder::new(buffered(whole)))),
+            None => Decompressor::Plain(whole),
+            Some(Compression::Gzip) => Decompressor::Gzip(Box::new(MultiGzDecoder::new(buffered(whole)))),
             Some(Compression::Zstd) => {
-                Unpacker::Zstd(zstd::stream::read::Decoder::with_buffer(buffered(whole))?)
+                Decompressor::Zstd(zstd::stream::read::Decoder::with_buffer(buffered(whole))?)
             }
         };
         Ok(())
     }
 }
 
-impl Read for Unpacker {
+impl Read for Decompressor {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         self.decide()?;
         let piece = out.len().min(PIECE);
         match self {
-            Unpacker::Undecided { .. } => unreachable!("decided above"),
-            Unpacker::Plain(reader) => reader.read(out),
-            Unpacker::Gzip(reader) => reader.read(&mut out[..piece]),
-            Unpacker::Zstd(reader) => reader.read(&mut out[..piece]),
+            Decompressor::Undecided { .. } => unreachable!("decided above"),
+            Decompressor::Plain(reader) => reader.read(out),
+            Decompressor::Gzip(reader) => reader.read(&mut out[..piece]),
+            Decompressor::Zstd(reader) => reader.read(&mut out[..piece]),
         }
     }
 }

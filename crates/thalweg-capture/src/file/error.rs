@@ -1,4 +1,4 @@
-//! Why a capture file could not be read, or not to its end.
+//! Errors of reading a capture file.
 
 use std::io;
 
@@ -8,146 +8,148 @@ use thiserror::Error;
 
 use super::compression::Compression;
 
-/// Why a capture file could not be read, or not to its end. Offsets count the unpacked bytes.
+/// Why a capture file could not be read completely. Offsets count decompressed bytes.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// There is no such file, or it may not be read.
+    /// The file does not exist, or cannot be opened.
     #[error("cannot open {file}: {cause}")]
     Open {
-        /// Name of the file.
+        /// The name of the file.
         file: String,
-        /// What the system says.
+        /// The system error.
         cause: io::Error,
     },
-    /// A directory was named.
+    /// The path is a directory.
     #[error("{file} is a directory, expected a capture file")]
     Directory {
-        /// Name of the directory.
+        /// The name of the directory.
         file: String,
     },
-    /// It has no bytes, or unpacks to none.
+    /// The file is empty, or decompresses to nothing.
     #[error("{file} is empty, expected a pcap or pcapng file")]
     Empty {
-        /// Name of the file.
+        /// The name of the file.
         file: String,
     },
-    /// It ends inside the header that would tell its format.
-    #[error("{file} ends after {present} bytes, expected a file header of 24 bytes or more (pcap or pcapng)")]
+    /// The file ends inside the header.
+    #[error(
+        "{file} is truncated: {present} bytes, expected a file header of at least 24 bytes (pcap or pcapng)"
+    )]
     TooShort {
-        /// Name of the file.
+        /// The name of the file.
         file: String,
-        /// Bytes that it has.
+        /// The length of the file.
         present: usize,
     },
-    /// It is something else.
+    /// The file has another format.
     #[error("{}", not_a_capture(file, *compression, found))]
     NotACapture {
-        /// Name of the file.
+        /// The name of the file.
         file: String,
-        /// How it was compressed.
+        /// Its compression.
         compression: Option<Compression>,
-        /// Its first bytes, unpacked.
+        /// Its first bytes, decompressed.
         found: [u8; 4],
     },
-    /// It breaks its format.
+    /// The file violates its format.
     #[error("{file}: {cause}")]
     Format {
-        /// Name of the file.
+        /// The name of the file.
         file: String,
-        /// Where and how.
+        /// The violation and its offset.
         cause: FormatError,
     },
-    /// All its frames have a link type that is not taken apart.
+    /// The link type of all its frames is not supported.
     #[error(
-        "{file}: link type {link_type} at offset {offset} is not taken apart, expected one of {}",
+        "{file}: unsupported link type {link_type} at offset {offset}: expected one of {}",
         supported_link_types()
     )]
     UnsupportedLinkType {
-        /// Name of the file.
+        /// The name of the file.
         file: String,
-        /// Its `LINKTYPE_` number.
+        /// The `LINKTYPE_` number.
         link_type: u16,
-        /// Where the number stands.
+        /// The offset of the number.
         offset: u64,
     },
-    /// It ends inside a record.
+    /// The file ends inside a record.
     #[error(
-        "{file} ends inside the record at offset {offset}: it needs {needed} bytes or more, {present} are there"
+        "{file} is truncated: the record at offset {offset} needs at least {needed} bytes, {present} are left"
     )]
     Truncated {
-        /// Name of the file.
+        /// The name of the file.
         file: String,
-        /// Where the record begins.
+        /// The beginning of the record.
         offset: u64,
-        /// Length of the record, as far as can be told.
+        /// The length of the record, as far as known.
         needed: usize,
-        /// Bytes that are there of it.
+        /// The bytes of it that are present.
         present: usize,
     },
-    /// It ends inside its compressed data.
+    /// The file ends inside its compressed data.
     #[error(
-        "{file} ends inside its {compression} data, at byte {packed_offset}; \
-         it could be unpacked up to offset {offset}"
+        "{file} is truncated: its {compression} data ends at byte {compressed_offset}; \
+         decompressed up to offset {offset}"
     )]
     TruncatedCompression {
-        /// Name of the file.
+        /// The name of the file.
         file: String,
-        /// How it is compressed.
+        /// Its compression.
         compression: Compression,
-        /// Length of the file as it lies on disk.
-        packed_offset: u64,
-        /// Unpacked bytes before the end.
+        /// The length of the file on disk.
+        compressed_offset: u64,
+        /// Decompressed bytes before the end.
         offset: u64,
     },
-    /// Its compressed data is damaged.
+    /// The compressed data is damaged.
     #[error(
-        "{file} has damaged {compression} data before byte {packed_offset} ({cause}); \
-         it could be unpacked up to offset {offset}"
+        "{file} has damaged {compression} data before byte {compressed_offset} ({cause}); \
+         decompressed up to offset {offset}"
     )]
     Decompress {
-        /// Name of the file.
+        /// The name of the file.
         file: String,
-        /// How it is compressed.
+        /// Its compression.
         compression: Compression,
-        /// How far it had been read: the damage lies shortly before.
-        packed_offset: u64,
-        /// Unpacked bytes before the damage was noticed.
+        /// The position up to which it was read; the damage is shortly before.
+        compressed_offset: u64,
+        /// Decompressed bytes before the damage was detected.
         offset: u64,
-        /// What the decompressor says.
+        /// The error of the decompressor.
         cause: io::Error,
     },
-    /// The system could not read on.
-    #[error("cannot read {file} beyond byte {packed_offset}: {cause}")]
+    /// The system failed to read the file.
+    #[error("cannot read {file} beyond byte {compressed_offset}: {cause}")]
     Read {
-        /// Name of the file.
+        /// The name of the file.
         file: String,
-        /// Bytes read of it, as it lies on disk.
-        packed_offset: u64,
-        /// What the system says.
+        /// Bytes of it read on disk.
+        compressed_offset: u64,
+        /// The system error.
         cause: io::Error,
     },
 }
 
 impl FileError {
-    /// Whether the file is sound but for its missing end, so that everything before was handed on.
+    /// Whether the file is valid except for its missing end, so that everything before was delivered.
     pub fn is_truncation(&self) -> bool {
         matches!(self, FileError::Truncated { .. } | FileError::TruncatedCompression { .. })
     }
 }
 
 fn not_a_capture(file: &str, compression: Option<Compression>, found: &[u8; 4]) -> String {
-    let unpacked = compression.map(|c| format!(" (once unpacked with {c})")).unwrap_or_default();
-    let guess = known_as(found).map(|name| format!(", as {name} does")).unwrap_or_default();
+    let unpacked = compression.map(|c| format!(" after {c} decompression")).unwrap_or_default();
+    let guess = file_type(found).map(|name| format!(" ({name})")).unwrap_or_default();
     format!(
-        "{file} is not a capture file: it begins{unpacked} with {:02x} {:02x} {:02x} {:02x}{guess}; expected \
-         pcap (d4 c3 b2 a1 and the like) or pcapng (0a 0d 0d 0a), plain or compressed with gzip or zstd",
+        "{file} is not a capture file: first bytes{unpacked} {:02x} {:02x} {:02x} {:02x}{guess}: expected \
+         pcap (such as d4 c3 b2 a1) or pcapng (0a 0d 0d 0a), plain or compressed with gzip or zstd",
         found[0], found[1], found[2], found[3]
     )
 }
 
-/// What files begin so, of those that people try.
-fn known_as(found: &[u8; 4]) -> Option<&'static str> {
+/// Returns the type of file with these first bytes, among those that users try.
+fn file_type(found: &[u8; 4]) -> Option<&'static str> {
     Some(match found {
         [0x1f, 0x8b, ..] => "a gzip file",
         [0x28, 0xb5, 0x2f, 0xfd] => "a zstd file",

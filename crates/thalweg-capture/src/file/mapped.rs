@@ -1,4 +1,4 @@
-//! Input that lies in memory: a plain file, mapped.
+//! Input in memory: a plain file, mapped.
 #![expect(unsafe_code, reason = "memory maps and advice on them")]
 
 use std::fs::File;
@@ -7,16 +7,16 @@ use std::io;
 use memmap2::{Advice, Mmap, UncheckedAdvice};
 use thalweg_wire::Progress;
 
-/// Pages are mapped ahead, and given back behind, in steps of this size. One system call then replaces the page
-/// faults of 50,000 short records, and resident memory stays at about two steps however long the file.
+/// Pages are mapped ahead, and released behind, in steps of this size. One system call then replaces the page faults
+/// of 50,000 short records, and resident memory stays at about two steps for any file length.
 const STEP: usize = 4 << 20;
 
-/// A step is taken as soon as less than this lies ahead: several times the longest batch of common frames.
+/// The next step begins when less than this is mapped ahead: several times the longest batch of common frames.
 const LOW_WATER: usize = 1 << 20;
 
-/// Bytes asked into the cache before a batch is looked for: a batch of short records. Records are found one from
-/// the length of the other, so without this each one that is not in the cache yet is waited for in turn; asked
-/// for together they arrive together, which halves the time a record takes.
+/// Bytes to prefetch before a batch is parsed: a batch of short records. The position of a record follows from the
+/// length of the previous one, so without prefetching the cache misses would be sequential; in parallel they halve
+/// the time per record.
 const PREFETCH: usize = 32 << 10;
 
 #[cfg(target_arch = "x86_64")]
@@ -27,25 +27,25 @@ const CACHE_LINE: usize = 64;
 pub(super) struct Mapped {
     map: Mmap,
     position: usize,
-    /// End of what was asked into the cache.
+    /// The end of the prefetched bytes.
     prefetched: usize,
-    /// End of what was mapped ahead; always a multiple of [`STEP`] until the end of the file.
+    /// The end of the pages mapped ahead; always a multiple of [`STEP`] until the end of the file.
     populated: usize,
-    /// End of what was given back; always a multiple of [`STEP`].
+    /// The end of the released pages; always a multiple of [`STEP`].
     released: usize,
-    /// Kernels before 5.14 do not know how to populate: then pages arrive by faults.
+    /// Kernels before 5.14 cannot populate; then pages are loaded by faults.
     can_populate: bool,
 }
 
 impl Mapped {
     /// Maps a regular file that is not empty.
     pub(super) fn new(file: &File) -> io::Result<Mapped> {
-        // SAFETY: the map is private to this value, only ever read, and handed out as `&[u8]`. The bytes can
-        // still change under us if another process writes to the file: no tool that maps files can exclude
-        // that. Nothing here relies on two reads of a byte being equal for memory safety, since every length is
-        // checked against the map after it was loaded; truncation is the module's documented SIGBUS.
+        // SAFETY: the map is private to this value, only ever read, and lent as `&[u8]`. The bytes can still change
+        // if another process writes to the file; no tool that maps files can exclude that. Memory safety never relies
+        // on two reads of a byte being equal, since every length is checked against the map after it was loaded.
+        // Truncation is the module's documented SIGBUS.
         let map = unsafe { Mmap::map(file)? };
-        // Only advice: without it the file is read all the same, with less read-ahead.
+        // Only advice: without it reading works too, with less read-ahead.
         let _ = map.advise(Advice::Sequential);
         let mut mapped =
             Mapped { map, position: 0, prefetched: 0, populated: 0, released: 0, can_populate: true };
@@ -63,14 +63,14 @@ impl Mapped {
 
     pub(super) fn consume(&mut self, length: usize) {
         self.position += length;
-        debug_assert!(self.position <= self.map.len(), "consumed what was never there");
+        debug_assert!(self.position <= self.map.len(), "consumed more than the window");
         if self.position + LOW_WATER > self.populated && self.populated < self.map.len() {
             self.step();
         }
         self.prefetch();
     }
 
-    /// Asks for the bytes that come next.
+    /// Prefetches the next bytes.
     fn prefetch(&mut self) {
         let end = self.map.len().min(self.position + PREFETCH);
         let start = self.prefetched.max(self.position);
@@ -83,7 +83,7 @@ impl Mapped {
         self.prefetched = end.max(start);
     }
 
-    /// Maps the next step's pages and gives back the whole steps behind.
+    /// Maps the next step's pages and releases the whole steps behind.
     fn step(&mut self) {
         let here = self.position / STEP * STEP;
         let ahead = self.populated.max(here);
@@ -93,8 +93,8 @@ impl Mapped {
         self.populated = ahead + length;
         if here > self.released {
             // SAFETY: the map is shared and file-backed and was never written to, so dropping its pages loses
-            // nothing: touched again, they come back from the file. Nobody holds a borrow of them: batches
-            // borrow the source, and `consume` needs it mutably.
+            // nothing: when touched again, they are read from the file. No borrow of them exists: batches borrow the
+            // source, and `consume` needs it mutably.
             let advised = unsafe {
                 self.map.unchecked_advise_range(
                     UncheckedAdvice::DontNeed,
@@ -102,13 +102,13 @@ impl Mapped {
                     here - self.released,
                 )
             };
-            // Only advice: without it resident memory grows by what the file has in the page cache anyway.
+            // Only advice: without it, resident memory includes what the page cache has of the file anyway.
             let _ = advised;
             self.released = here;
         }
     }
 
-    /// `lent` bytes of the window have been handed on.
+    /// Returns the progress after `lent` bytes of the window were delivered.
     pub(super) fn progress(&self, lent: usize) -> Progress {
         Progress { done: (self.position + lent) as u64, total: self.map.len() as u64 }
     }

@@ -1,28 +1,27 @@
-//! Capture files as a packet source: pcap and pcapng, plain or compressed with gzip or zstd, from a path or
-//! from a stream.
+//! Capture files as a packet source: pcap and pcapng, plain or compressed with gzip or zstd, from a path or from a
+//! stream.
 //!
-//! What a file is follows from its first bytes, never from its name. A plain regular file is mapped into
-//! memory and its frames are lent out where they lie; anything else (compressed files, pipes, standard input)
-//! is read into a buffer that holds little more than one batch, and that grows only for a record that does not
-//! fit, up to [`MAX_RECORD_LENGTH`](thalweg_wire::capture_file::MAX_RECORD_LENGTH).
+//! The first bytes of a file decide its type, never its name. A plain regular file is mapped into memory and its
+//! frames are lent without copying. Anything else (compressed files, pipes, standard input) is read into a buffer
+//! that holds little more than one batch. The buffer grows only for a record that does not fit, up to
+//! [`MAX_RECORD_LENGTH`](thalweg_wire::capture_file::MAX_RECORD_LENGTH).
 //!
-//! Everything before a fault is handed on before the fault is reported. One exception: where the compressed
-//! bytes themselves are damaged, up to 16 KiB of the unpacked bytes before the place where the decompressor
-//! noticed are lost.
+//! Everything before a fault is delivered before the fault is reported. One exception: where the compressed bytes
+//! themselves are damaged, up to 16 KiB of the decompressed bytes before the detected damage are lost.
 //!
 //! # A file that shrinks while it is read
-//! If another process truncates a mapped file below what has been read so far, the kernel has no page to give
-//! and ends this process with SIGBUS. That is accepted: the alternative costs a copy of every byte, and
-//! captures are written once. Whoever must read a file that may shrink gives it as standard input (`< FILE`),
-//! which is read, not mapped. A file that grows is read up to its length when it was opened.
+//! If another process truncates a mapped file below what has been read so far, the kernel has no page to provide and
+//! ends this process with SIGBUS. That is accepted: the alternative costs a copy of every byte, and captures are
+//! written once. To read a file that may shrink, pass it as standard input (`< FILE`), which is read, not mapped. A
+//! file that grows is read up to its length when it was opened.
 
 mod compression;
 mod error;
 mod mapped;
-mod patience;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod timeout_reader;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -36,28 +35,28 @@ use thalweg_wire::{Batch, FrameRef, Progress, Source, SourceCounters};
 pub use self::compression::Compression;
 pub use self::error::FileError;
 use self::mapped::Mapped;
-use self::patience::Patient;
 use self::stream::{Fill, Stream};
+use self::timeout_reader::TimeoutReader;
 
-/// Frames a batch: enough to overlap the memory misses of a flow table, few enough for the frames' headers to
-/// stay in the first-level cache.
+/// Frames per batch: enough to overlap the memory misses of a flow table, few enough for the frames' headers to stay
+/// in the first-level cache.
 const BATCH_FRAMES: usize = 256;
 
-/// Where the link type stands in a pcap file.
+/// The offset of the link type in a pcap file.
 const PCAP_LINK_TYPE_OFFSET: u64 = 20;
 
 /// Packets from a capture file.
 #[derive(Debug)]
 pub struct FileSource {
-    /// As messages name it.
+    /// The name for messages.
     file: String,
     input: Input,
     decoder: Decoder,
-    /// The batch that was handed on last.
+    /// The last batch delivered.
     frames: Vec<FrameRef>,
     /// Bytes of the input that this batch takes up.
     lent: usize,
-    /// Found behind the batch that was handed on last.
+    /// A fault found behind the last batch delivered.
     fault: Option<FileError>,
     ended: bool,
     frames_handed_on: u64,
@@ -69,7 +68,7 @@ enum Input {
     Stream(Stream),
 }
 
-/// What looking for frames came to.
+/// The result of looking for frames.
 enum Found {
     Frames,
     NotYet,
@@ -77,12 +76,12 @@ enum Found {
 }
 
 impl FileSource {
-    /// Opens a capture file; `-` is standard input. The header of a regular file is read at once. A named pipe
-    /// needs no writer yet: until one comes, batches are empty.
+    /// Opens a capture file; `-` is standard input. The header of a regular file is read at once. A named pipe does
+    /// not need a writer yet: until one opens it, batches are empty.
     ///
     /// # Errors
-    /// If it cannot be read, is a directory or empty, is no capture file, or is a pcap file of a link type that
-    /// is not taken apart. Of a stream, all but the first are found by the first
+    /// If the file cannot be read, is a directory or empty, is not a capture file, or is a pcap file of an
+    /// unsupported link type. For a stream, all but the first are reported by the first
     /// [`next_batch`](Source::next_batch).
     pub fn open(path: &Path) -> Result<FileSource, FileError> {
         if path == Path::new("-") {
@@ -90,7 +89,8 @@ impl FileSource {
         }
         let name = path.display().to_string();
         let cannot_open = |cause| FileError::Open { file: name.clone(), cause };
-        // Or opening a named pipe would wait for a writer, for ever if none comes. To a regular file it means nothing.
+        // Otherwise opening a named pipe would wait for a writer, possibly forever. It has no effect on a regular
+        // file.
         let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
         let file = file.map_err(cannot_open)?;
         let metadata = file.metadata().map_err(cannot_open)?;
@@ -98,7 +98,7 @@ impl FileSource {
             return Err(FileError::Directory { file: name });
         }
         if !metadata.is_file() {
-            return Ok(FileSource::new(name, Input::Stream(Stream::new(Patient::new(file), None))));
+            return Ok(FileSource::new(name, Input::Stream(Stream::new(TimeoutReader::new(file), None))));
         }
         if metadata.len() == 0 {
             return Err(FileError::Empty { file: name });
@@ -121,15 +121,15 @@ impl FileSource {
         let file = "standard input".to_owned();
         match io::stdin().as_fd().try_clone_to_owned() {
             Ok(descriptor) => {
-                let stream = Stream::new(Patient::new(File::from(descriptor)), None);
+                let stream = Stream::new(TimeoutReader::new(File::from(descriptor)), None);
                 Ok(FileSource::new(file, Input::Stream(stream)))
             }
             Err(cause) => Err(FileError::Open { file, cause }),
         }
     }
 
-    /// Reads a stream, which messages call `name`. A reader that gives [`io::ErrorKind::WouldBlock`] has
-    /// nothing yet: the batch is empty, and it is asked again for the next one.
+    /// Reads a stream, called `name` in messages. If the reader returns [`io::ErrorKind::WouldBlock`], the batch is
+    /// empty, and the next call reads again.
     pub fn from_reader(name: impl Into<String>, reader: impl Read + Send + 'static) -> FileSource {
         FileSource::new(name.into(), Input::Stream(Stream::new(reader, None)))
     }
@@ -147,17 +147,17 @@ impl FileSource {
         }
     }
 
-    /// The name that messages have for it.
+    /// Returns the name for messages.
     pub fn name(&self) -> &str {
         &self.file
     }
 
-    /// Which format the file has, once its first bytes are known.
+    /// Returns the format of the file, once its first bytes are known.
     pub fn format(&self) -> Option<Format> {
         self.decoder.format()
     }
 
-    /// What the file is compressed with, once its first bytes are known.
+    /// Returns the compression of the file, once its first bytes are known.
     pub fn compression(&self) -> Option<Compression> {
         match &self.input {
             Input::Mapped(_) => None,
@@ -165,8 +165,8 @@ impl FileSource {
         }
     }
 
-    /// Looks for up to `limit` frames, reading until there is at least one. With a limit of zero, until the
-    /// format is known.
+    /// Looks for up to `limit` frames, reading until there is at least one. With a limit of zero, until the format is
+    /// known.
     fn advance(&mut self, limit: usize) -> Result<Found, FileError> {
         loop {
             let known = self.decoder.format().is_some();
@@ -196,7 +196,7 @@ impl FileSource {
         }
     }
 
-    /// Judges the end of the input, before a record of which at least `needed` bytes were wanted.
+    /// Handles the end of the input, before a record of which at least `needed` bytes were expected.
     fn end(&self, needed: usize) -> Result<Found, FileError> {
         let (file, present) = (self.file.clone(), self.input.window().len());
         match (self.decoder.format(), present) {
@@ -207,8 +207,8 @@ impl FileSource {
         }
     }
 
-    /// A pcap file has one link type: if that is not taken apart, nothing of the file can be measured. A pcapng
-    /// file may have others too, so there the frames are handed on and counted by whoever takes them apart.
+    /// A pcap file has one link type; if it is not supported, the file has nothing to measure. A pcapng file may have
+    /// others too, so its frames are delivered and counted by the parser.
     fn check_link_type(&self) -> Result<(), FileError> {
         match (self.decoder.format(), self.decoder.interfaces()) {
             (Some(Format::Pcap), [interface]) if !interface.link_type.is_supported() => {
@@ -232,7 +232,7 @@ impl FileSource {
 }
 
 impl Input {
-    /// Bytes at hand that have not been consumed.
+    /// Returns the bytes in memory that have not been consumed.
     fn window(&self) -> &[u8] {
         match self {
             Input::Mapped(mapped) => mapped.window(),
@@ -240,7 +240,7 @@ impl Input {
         }
     }
 
-    /// Where the window begins in the unpacked file.
+    /// Returns the offset of the window in the decompressed file.
     fn offset(&self) -> u64 {
         match self {
             Input::Mapped(mapped) => mapped.offset(),
@@ -255,7 +255,7 @@ impl Input {
         }
     }
 
-    /// Makes the window longer.
+    /// Extends the window.
     fn fill(&mut self, file: &str) -> Result<Fill, FileError> {
         match self {
             Input::Mapped(_) => Ok(Fill::End),
@@ -264,7 +264,7 @@ impl Input {
     }
 }
 
-/// After an error, as after the end, there are no more batches.
+/// After an error or the end there are no more batches.
 impl Source for FileSource {
     type Error = FileError;
 

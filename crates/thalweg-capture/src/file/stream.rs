@@ -1,4 +1,4 @@
-//! Input that is read: a pipe, or a file that must be unpacked.
+//! Input that is read: a pipe, or a file that must be decompressed.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -7,35 +7,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use thalweg_wire::Progress;
 
-use super::compression::{Compression, Unpacker};
+use super::compression::{Compression, Decompressor};
 use super::error::FileError;
 
-/// Size of the buffer until a record does not fit: some batches, within the second-level cache.
+/// The size of the buffer until a record does not fit: several batches, within the second-level cache.
 const BUFFER: usize = 256 << 10;
 
-/// What trying to get more bytes came to.
+/// The result of trying to read more bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fill {
     More,
-    /// Nothing arrived for a while, but it may yet.
+    /// Nothing arrived for a while, but more may follow.
     NotYet,
     End,
 }
 
-/// A buffer over a reader: filled at its end, consumed at its start. What is left of a record moves to the
-/// front before more is read; that is less than a record a fill.
+/// A buffer over a reader: filled at its end, consumed at its start. The rest of a record moves to the front before
+/// more is read; that is less than one record per fill.
 pub(super) struct Stream {
-    reader: Unpacker,
+    reader: Decompressor,
     buffer: Vec<u8>,
-    /// What is in use of the buffer.
+    /// The part of the buffer in use.
     start: usize,
     end: usize,
-    /// Where `start` lies in the unpacked stream.
+    /// The offset of `start` in the decompressed stream.
     offset: u64,
-    /// Bytes taken from the reader before unpacking.
-    packed: Arc<AtomicU64>,
-    /// Length of the file on disk, if it is one.
-    packed_total: Option<u64>,
+    /// Bytes taken from the reader before decompression.
+    compressed: Arc<AtomicU64>,
+    /// The length of the file on disk, if it is one.
+    compressed_total: Option<u64>,
 }
 
 impl fmt::Debug for Stream {
@@ -46,12 +46,12 @@ impl fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// `packed_total` is the length of the file, if the stream is one.
-    pub(super) fn new(reader: impl Read + Send + 'static, packed_total: Option<u64>) -> Stream {
-        let packed = Arc::new(AtomicU64::new(0));
-        let counted = Counted { reader, count: Arc::clone(&packed) };
-        let reader = Unpacker::new(counted);
-        Stream { reader, buffer: vec![0; BUFFER], start: 0, end: 0, offset: 0, packed, packed_total }
+    /// `compressed_total` is the length of the file, if the stream is one.
+    pub(super) fn new(reader: impl Read + Send + 'static, compressed_total: Option<u64>) -> Stream {
+        let compressed = Arc::new(AtomicU64::new(0));
+        let counted = Counted { reader, count: Arc::clone(&compressed) };
+        let reader = Decompressor::new(counted);
+        Stream { reader, buffer: vec![0; BUFFER], start: 0, end: 0, offset: 0, compressed, compressed_total }
     }
 
     pub(super) fn compression(&self) -> Option<Compression> {
@@ -69,11 +69,11 @@ impl Stream {
     pub(super) fn consume(&mut self, length: usize) {
         self.start += length;
         self.offset += length as u64;
-        debug_assert!(self.start <= self.end, "consumed what was never there");
+        debug_assert!(self.start <= self.end, "consumed more than the window");
     }
 
-    /// Reads once. The buffer doubles if a record fills it; the decoder refuses records beyond its bound before
-    /// it asks for their bytes, and thereby bounds the buffer at twice that.
+    /// Reads once. The buffer doubles if a record fills it. The decoder rejects records beyond its limit before it
+    /// requests their bytes, which limits the buffer to twice that.
     pub(super) fn fill(&mut self, file: &str) -> Result<Fill, FileError> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -96,23 +96,23 @@ impl Stream {
     }
 
     fn error(&self, file: String, cause: io::Error) -> FileError {
-        let packed_offset = self.packed.load(Ordering::Relaxed);
+        let compressed_offset = self.compressed.load(Ordering::Relaxed);
         let offset = self.offset + (self.end - self.start) as u64;
-        // The system's own errors carry a number; those of decompressors do not.
+        // System errors have a number; those of decompressors do not.
         match self.compression() {
             Some(compression) if cause.kind() == io::ErrorKind::UnexpectedEof => {
-                FileError::TruncatedCompression { file, compression, packed_offset, offset }
+                FileError::TruncatedCompression { file, compression, compressed_offset, offset }
             }
             Some(compression) if cause.raw_os_error().is_none() => {
-                FileError::Decompress { file, compression, packed_offset, offset, cause }
+                FileError::Decompress { file, compression, compressed_offset, offset, cause }
             }
-            _ => FileError::Read { file, packed_offset, cause },
+            _ => FileError::Read { file, compressed_offset, cause },
         }
     }
 
     pub(super) fn progress(&self) -> Option<Progress> {
-        let total = self.packed_total?;
-        Some(Progress { done: self.packed.load(Ordering::Relaxed).min(total), total })
+        let total = self.compressed_total?;
+        Some(Progress { done: self.compressed.load(Ordering::Relaxed).min(total), total })
     }
 
     #[cfg(test)]
@@ -121,7 +121,7 @@ impl Stream {
     }
 }
 
-/// Counts the bytes that pass. The reader that it wraps disappears into the unpacker, so the count is shared.
+/// Counts the bytes read. The unpacker takes ownership of the reader, so the count is shared.
 struct Counted<R> {
     reader: R,
     count: Arc<AtomicU64>,

@@ -1,4 +1,4 @@
-//! Why a capture filter cannot be used.
+//! Errors of capture filters.
 
 use thalweg_wire::LinkType;
 use thiserror::Error;
@@ -8,19 +8,17 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum FilterError {
     /// libpcap could not be loaded.
-    #[error(
-        "capture filters need libpcap, which could not be loaded ({reason}); install it (Debian: libpcap0.8)"
-    )]
+    #[error("cannot load libpcap, which capture filters need ({reason}): install it (Debian: libpcap0.8)")]
     NoLibpcap {
         /// The loader's message.
         reason: String,
     },
-    /// libpcap refuses the expression.
-    #[error("capture filter `{expression}` for {link_type} frames: {reason}")]
+    /// libpcap rejects the expression.
+    #[error("invalid capture filter `{expression}` for {link_type} frames: {reason}")]
     Expression {
-        /// What was typed.
+        /// The expression.
         expression: String,
-        /// What the frames begin with.
+        /// The link type of the frames.
         link_type: LinkType,
         /// libpcap's message.
         reason: String,

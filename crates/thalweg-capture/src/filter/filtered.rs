@@ -6,11 +6,11 @@ use thiserror::Error;
 use super::libpcap::Libpcap;
 use super::{Filter, FilterError, UNLIMITED_SNAP_LENGTH};
 
-/// A source that hands on those frames of another source that a capture filter accepts, in their order and
-/// without copying them.
+/// A source that delivers the frames of another source that a capture filter accepts, in order and without copying
+/// them.
 ///
-/// The expression is compiled for each link type when the first interface of that type appears, for a
-/// pcapng file may hold several. A batch whose frames are all refused comes out empty.
+/// The expression is compiled for each link type when the first interface of that type appears, because a pcapng file
+/// may have several. If all frames of a batch are rejected, the batch is empty.
 #[derive(Debug)]
 pub struct Filtered<S> {
     source: S,
@@ -22,31 +22,31 @@ pub struct Filtered<S> {
     refused_count: u64,
 }
 
-/// What becomes of the frames of one link type.
+/// The treatment of the frames of one link type.
 #[derive(Debug)]
 enum Verdict {
     Ask(Filter),
-    /// libpcap knows no filter for this link type, and neither would Thalweg take the frames apart.
-    Refuse,
+    /// libpcap has no filter for this link type, and Thalweg cannot parse the frames either.
+    Reject,
 }
 
-/// Why a filtered source could not go on.
+/// Why a filtered source could not be read.
 #[derive(Debug, Error)]
 pub enum FilteredError<E> {
-    /// The source behind the filter could not go on.
+    /// The source behind the filter failed.
     #[error(transparent)]
     Source(E),
-    /// The expression does not fit a link type of the source.
+    /// The expression does not suit a link type of the source.
     #[error(transparent)]
     Filter(#[from] FilterError),
 }
 
 impl<S: Source> Filtered<S> {
-    /// Puts the filter `expression` in front of `source`. An expression that libpcap refuses is told with the
+    /// Puts the filter `expression` in front of `source`. An expression that libpcap rejects is reported with the
     /// first batch, when the link type is known.
     ///
     /// # Errors
-    /// When libpcap is missing.
+    /// If libpcap is missing.
     pub fn new(source: S, expression: impl Into<String>) -> Result<Filtered<S>, FilterError> {
         Libpcap::get()?;
         Ok(Filtered {
@@ -59,7 +59,7 @@ impl<S: Source> Filtered<S> {
         })
     }
 
-    /// The source behind the filter.
+    /// Returns the source behind the filter.
     pub fn source(&self) -> &S {
         &self.source
     }
@@ -104,7 +104,7 @@ impl<S: Source> Source for Filtered<S> {
     }
 }
 
-/// The index of the filter for `interface`, which is compiled if its link type is new.
+/// Returns the index of the filter for `interface`; compiles it if the link type is new.
 fn filter_for(
     interface: &Interface,
     expression: &str,
@@ -116,7 +116,7 @@ fn filter_for(
     }
     let verdict = match Filter::compile(expression, link_type, UNLIMITED_SNAP_LENGTH) {
         Ok(filter) => Verdict::Ask(filter),
-        Err(FilterError::Expression { .. }) if !link_type.is_supported() => Verdict::Refuse,
+        Err(FilterError::Expression { .. }) if !link_type.is_supported() => Verdict::Reject,
         Err(error) => return Err(error),
     };
     filters.push((link_type, verdict));

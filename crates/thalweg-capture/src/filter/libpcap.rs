@@ -1,4 +1,4 @@
-//! The five functions of libpcap that compile and run filters, found in the shared library at run time.
+//! The five functions of libpcap that compile and run filters, loaded from the shared library at run time.
 
 #![expect(unsafe_code, reason = "calls into a C library")]
 
@@ -11,11 +11,11 @@ use libloading::Library;
 use super::error::FilterError;
 use super::instruction::Instruction;
 
-/// Names of the shared library: Debian and its children, then the name that libpcap itself installs, then the
-/// link that comes with its headers.
+/// Names of the shared library: that of Debian and its derivatives, then the name that libpcap itself installs, then
+/// the link that comes with its headers.
 const LIBRARY_NAMES: [&str; 3] = ["libpcap.so.0.8", "libpcap.so.1", "libpcap.so"];
 
-/// `PCAP_NETMASK_UNKNOWN`: only `ip broadcast` needs a netmask, and it is refused without one.
+/// `PCAP_NETMASK_UNKNOWN`: only `ip broadcast` needs a netmask, and it is rejected without one.
 const NETMASK_UNKNOWN: c_uint = 0xffff_ffff;
 
 /// `struct bpf_program`.
@@ -25,10 +25,10 @@ struct BpfProgram {
     instructions: *mut Instruction,
 }
 
-/// `pcap_t`, which only libpcap looks into.
+/// `pcap_t`, opaque outside libpcap.
 type Pcap = c_void;
 
-/// libpcap, loaded for as long as the process lives.
+/// libpcap, loaded until the process ends.
 pub(super) struct Libpcap {
     open_dead: unsafe extern "C" fn(link_type: c_int, snap_length: c_int) -> *mut Pcap,
     close: unsafe extern "C" fn(*mut Pcap),
@@ -38,7 +38,7 @@ pub(super) struct Libpcap {
     run: unsafe extern "C" fn(*const Instruction, *const u8, wire_length: c_uint, length: c_uint) -> c_uint,
     /// The compiler kept its state in global variables before libpcap 1.8.
     compiling: Mutex<()>,
-    /// Keeps the functions above where they are.
+    /// Keeps the functions above valid.
     _library: Library,
 }
 
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Libpcap {
 }
 
 impl Libpcap {
-    /// libpcap, loaded at the first call.
+    /// Returns libpcap, which is loaded at the first call.
     pub(super) fn get() -> Result<&'static Libpcap, FilterError> {
         static LIBPCAP: OnceLock<Result<Libpcap, String>> = OnceLock::new();
         let loaded = LIBPCAP.get_or_init(|| Libpcap::load().map_err(|error| error.to_string()));
@@ -65,8 +65,8 @@ impl Libpcap {
         let library = others.iter().fold(open(first), |opened, name| {
             opened.or_else(|error| open(name).map_err(|_| error)) // the first name's message tells most
         })?;
-        // SAFETY: the types are those of the functions' declarations in pcap.h and pcap/bpf.h, which have not
-        // changed since libpcap 0.4; the library is kept beside the pointers.
+        // SAFETY: the types are those of the functions' declarations in pcap.h and pcap/bpf.h, which have not changed
+        // since libpcap 0.4; the library is kept beside the pointers.
         unsafe {
             Ok(Libpcap {
                 open_dead: *library.get("pcap_open_dead")?,
@@ -81,7 +81,7 @@ impl Libpcap {
         }
     }
 
-    /// The program for `expression`, or libpcap's message.
+    /// Compiles `expression`; returns the program, or libpcap's message.
     pub(super) fn compile(
         &self,
         expression: &str,
@@ -97,7 +97,7 @@ impl Libpcap {
             return Err("out of memory".to_owned());
         }
         let mut program = BpfProgram { length: 0, instructions: std::ptr::null_mut() };
-        // SAFETY: `pcap` is open, `program` is ours to be written, the expression ends in a zero byte.
+        // SAFETY: `pcap` is open, `program` is ours to write, the expression ends in a zero byte.
         let status = unsafe { (self.compile)(pcap, &mut program, expression.as_ptr(), 1, NETMASK_UNKNOWN) };
         let result = if status == 0 {
             // SAFETY: on success the program points to `length` instructions until it is freed.
@@ -116,17 +116,17 @@ impl Libpcap {
         result
     }
 
-    /// What `program`, which [`compile`](Self::compile) made, returns for a frame.
+    /// Runs `program`, compiled by [`compile`](Self::compile), on a frame; returns its result.
     #[inline]
     pub(super) fn run(&self, program: &[Instruction], bytes: &[u8], wire_length: u32) -> u32 {
         let length = bytes.len() as c_uint;
-        // SAFETY: a compiled program stays within itself until it returns; libpcap checks each load from the
-        // frame against `length`; the function keeps no state.
+        // SAFETY: a compiled program has no jumps outside itself and always returns; libpcap checks each load from
+        // the frame against `length`; the function keeps no state.
         unsafe { (self.run)(program.as_ptr(), bytes.as_ptr(), wire_length, length) }
     }
 }
 
 fn open(name: &str) -> Result<Library, libloading::Error> {
-    // SAFETY: libpcap has no initialiser or finaliser that touches what is ours.
+    // SAFETY: libpcap has no initialiser or finaliser that touches our memory.
     unsafe { Library::new(name) }
 }

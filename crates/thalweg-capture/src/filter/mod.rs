@@ -1,17 +1,16 @@
 //! Capture filters in tcpdump's language (pcap-filter(7)): `tcp port 443 and net 10.0.0.0/8`.
 //!
-//! An expression becomes a program of the classic Berkeley packet filter (McCanne and Jacobson, USENIX 1993),
-//! which runs in the kernel on live interfaces and in this process on files. libpcap compiles it and, in this
-//! process, runs it; it is loaded when first needed, so that Thalweg builds and runs without it as long as
-//! nobody filters.
+//! An expression becomes a program of the classic Berkeley packet filter (McCanne and Jacobson, USENIX 1993), which
+//! runs in the kernel on live interfaces and in this process on files. libpcap compiles it and, in this process, runs
+//! it. It is loaded when first needed, so Thalweg builds and runs without it as long as no filter is used.
 //!
-//! A program is made for one link type. It reads a frame as it went over the wire, 802.1Q tags included: on
-//! Ethernet `tcp` is TCP in untagged frames, `vlan and tcp` is TCP behind a tag, and both are
-//! `tcp or (vlan and tcp)`. This holds alike for files and for live interfaces, where the kernel takes the
-//! tag off a frame before it runs a filter: tagged frames therefore pass the kernel and are judged in this
-//! process once their tag is back (see [`crate::live`]).
+//! A program is compiled for one link type. It reads a frame as it was on the wire, 802.1Q tags included: on Ethernet
+//! `tcp` is TCP in untagged frames, `vlan and tcp` is TCP behind a tag, and both are `tcp or (vlan and tcp)`. This is
+//! the same for files and for live interfaces, where the kernel removes the tag of a frame before it runs a filter:
+//! tagged frames therefore pass the kernel and are filtered in this process once their tag is restored (see
+//! [`crate::live`]).
 //!
-//! Cost: tens of microseconds to compile, a few nanoseconds a frame to run.
+//! Cost: tens of microseconds to compile, a few nanoseconds per frame to run.
 
 mod error;
 mod filtered;
@@ -26,7 +25,7 @@ use thalweg_wire::LinkType;
 
 use libpcap::Libpcap;
 
-/// Most bytes of a frame that a program written for files may accept; libpcap's own limit.
+/// The maximum bytes of a frame that a program for files may accept; libpcap's own limit.
 pub const UNLIMITED_SNAP_LENGTH: u32 = 262_144;
 
 /// A compiled capture filter.
@@ -37,14 +36,14 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Compiles `expression` for frames that begin with `link_type`; an empty expression accepts every frame.
-    /// The program returns `snap_length` for a frame that it accepts (0 stands for
-    /// [`UNLIMITED_SNAP_LENGTH`]), which is how many bytes of it the kernel then keeps.
+    /// Compiles `expression` for frames of `link_type`; an empty expression accepts every frame. The program returns
+    /// `snap_length` for an accepted frame (0 stands for [`UNLIMITED_SNAP_LENGTH`]), the number of bytes of it that
+    /// the kernel then keeps.
     ///
     /// Host and service names are looked up, which may take as long as the resolver takes.
     ///
     /// # Errors
-    /// When libpcap is missing or refuses the expression.
+    /// If libpcap is missing or rejects the expression.
     pub fn compile(expression: &str, link_type: LinkType, snap_length: u32) -> Result<Filter, FilterError> {
         let libpcap = Libpcap::get()?;
         let snap_length = if snap_length == 0 { UNLIMITED_SNAP_LENGTH } else { snap_length };
@@ -56,20 +55,20 @@ impl Filter {
         }
     }
 
-    /// Whether the filter accepts a frame of which `bytes` were captured, `original_length` bytes long on the
-    /// wire. A test that looks beyond the captured bytes refuses the frame, as in tcpdump.
+    /// Whether the filter accepts a frame of which `bytes` were captured, `original_length` bytes long on the wire. A
+    /// test beyond the captured bytes rejects the frame, as in tcpdump.
     #[inline]
     pub fn matches(&self, bytes: &[u8], original_length: u32) -> bool {
         self.libpcap.run(&self.program, bytes, original_length) != 0
     }
 
-    /// The program. At least one instruction; it ends in a return on every path.
+    /// Returns the program. At least one instruction; every path ends in a return.
     pub fn program(&self) -> &[Instruction] {
         &self.program
     }
 }
 
-/// libpcap's number for a link type in this process, which differs from the one in files for raw IP alone.
+/// Returns libpcap's number for a link type in this process, which differs from the one in files only for raw IP.
 fn dlt(link_type: LinkType) -> i32 {
     const DLT_RAW: i32 = 12;
     match link_type {

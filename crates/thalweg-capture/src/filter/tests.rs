@@ -1,6 +1,6 @@
 use super::*;
 
-/// Whether the rest of a test can run.
+/// Whether libpcap is available; otherwise the rest of a test is skipped.
 fn has_libpcap() -> bool {
     match Libpcap::get() {
         Ok(_) => true,
@@ -22,7 +22,7 @@ fn frame(protocol: u8, port: u16) -> Vec<u8> {
 }
 
 #[test]
-fn an_expression_accepts_what_it_says() {
+fn expressions_select_matching_frames() {
     if !has_libpcap() {
         return;
     }
@@ -35,7 +35,7 @@ fn an_expression_accepts_what_it_says() {
 }
 
 #[test]
-fn lengths_are_those_on_the_wire() {
+fn lengths_refer_to_the_wire() {
     if !has_libpcap() {
         return;
     }
@@ -45,7 +45,7 @@ fn lengths_are_those_on_the_wire() {
 }
 
 #[test]
-fn an_empty_expression_accepts_everything_at_the_snap_length() {
+fn an_empty_expression_accepts_everything() {
     if !has_libpcap() {
         return;
     }
@@ -55,7 +55,7 @@ fn an_empty_expression_accepts_everything_at_the_snap_length() {
 }
 
 #[test]
-fn every_link_type_that_is_taken_apart_can_be_filtered() {
+fn every_supported_link_type_can_be_filtered() {
     if !has_libpcap() {
         return;
     }
@@ -69,18 +69,18 @@ fn every_link_type_that_is_taken_apart_can_be_filtered() {
 }
 
 #[test]
-fn a_refused_expression_comes_back_with_the_reason() {
+fn an_invalid_expression_is_rejected_with_the_reason() {
     if !has_libpcap() {
         return;
     }
-    let told = |text| Filter::compile(text, LinkType::Ethernet, 0).unwrap_err().to_string();
-    assert!(told("tcp prot 80").starts_with("capture filter `tcp prot 80` for Ethernet frames: "));
-    assert!(told("tcp prot 80").contains("syntax error"), "{}", told("tcp prot 80"));
-    assert!(told("tcp\0").contains("zero byte"));
+    let message = |text| Filter::compile(text, LinkType::Ethernet, 0).unwrap_err().to_string();
+    assert!(message("tcp prot 80").starts_with("invalid capture filter `tcp prot 80` for Ethernet frames: "));
+    assert!(message("tcp prot 80").contains("syntax error"), "{}", message("tcp prot 80"));
+    assert!(message("tcp\0").contains("zero byte"));
 }
 
 #[test]
-fn filters_are_compiled_by_many_threads_at_once() {
+fn filters_compile_concurrently() {
     if !has_libpcap() {
         return;
     }

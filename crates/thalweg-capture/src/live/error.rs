@@ -1,4 +1,4 @@
-//! Why a live capture cannot begin or go on.
+//! Errors of live captures.
 
 use std::io;
 
@@ -7,65 +7,65 @@ use thiserror::Error;
 
 use crate::filter::FilterError;
 
-/// Why a live capture cannot begin or go on.
+/// Why a live capture cannot start or continue.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LiveError {
     /// No interface has that name.
-    #[error("there is no interface `{name}`{}; there are: {}", did_you_mean(.nearest), .existing.join(", "))]
+    #[error("there is no interface `{name}`{}; available: {}", did_you_mean(.nearest), .existing.join(", "))]
     NoSuchInterface {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// The existing name nearest to it, if one is near.
+        /// The most similar existing name, if any.
         nearest: Option<String>,
         /// The interfaces of this network namespace.
         existing: Vec<String>,
     },
-    /// The process may not capture.
+    /// The process lacks the capability to capture.
     #[error(
         "capturing on `{interface}` needs the capability CAP_NET_RAW: run as root, or grant it to the program once \
          with `sudo setcap cap_net_raw=ep {program}`"
     )]
     NoPermission {
-        /// What was to be captured.
+        /// The interface.
         interface: String,
         /// The path of the running program.
         program: String,
     },
-    /// The process may not capture through AF_XDP.
+    /// The process lacks the capabilities for AF_XDP.
     #[error(
         "AF_XDP on `{interface}` needs the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root, or grant \
          them to the program once with `sudo setcap cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock=ep {program}`"
     )]
     NoXdpPermission {
-        /// What was to be captured.
+        /// The interface.
         interface: String,
         /// The path of the running program.
         program: String,
     },
-    /// AF_XDP is for Ethernet alone.
-    #[error("AF_XDP is for Ethernet, which `{interface}` is not: use AF_PACKET")]
+    /// AF_XDP supports only Ethernet.
+    #[error("AF_XDP supports only Ethernet, and `{interface}` is not an Ethernet interface: use AF_PACKET")]
     NotEthernet {
         /// The interface.
         interface: String,
     },
-    /// An interface has one XDP program at most, and this one has another's.
+    /// Another XDP program is attached to the interface, which can have only one.
     #[error(
-        "another program takes frames from `{interface}` through XDP already (see `ip link show {interface}`)"
+        "another XDP program is already attached to `{interface}` (see `ip link show {interface}`): detach it or use AF_PACKET"
     )]
-    XdpTaken {
+    XdpInUse {
         /// The interface.
         interface: String,
     },
-    /// AF_XDP has a socket for each receive queue, and one source was asked for.
+    /// AF_XDP needs a socket for each receive queue, but one source was requested.
     #[error(
-        "`{interface}` has {queue_count} receive queues, and a collector reads one through AF_XDP: \
-         `ethtool -L {interface} combined 1` makes it one, or use backend = \"af_packet\""
+        "`{interface}` has {queue_count} receive queues, and a collector can read only one through AF_XDP: \
+         run `ethtool -L {interface} combined 1`, or use backend = \"af_packet\""
     )]
     SeveralQueues {
         /// The interface.
         interface: String,
-        /// How many.
+        /// The number of queues.
         queue_count: u32,
     },
     /// The user may not lock as much memory as the frames need.
@@ -76,56 +76,56 @@ pub enum LiveError {
     LockedMemory {
         /// The interface.
         interface: String,
-        /// Of all its queues together.
+        /// The memory of all its queues together.
         needed: Bytes,
     },
-    /// The interface's frames begin with something that is not taken apart.
-    #[error("`{interface}` is of a kind that Thalweg cannot read (hardware type ARPHRD {hardware_type})")]
+    /// The interface's link type is not supported.
+    #[error("`{interface}` has an unsupported link type (hardware type ARPHRD {hardware_type})")]
     UnsupportedLink {
         /// The interface.
         interface: String,
-        /// `ARPHRD_` number of if_arp.h.
+        /// The `ARPHRD_` number of if_arp.h.
         hardware_type: u16,
     },
     /// Several workers cannot share an interface that is down before Linux 6.13.
-    #[error("`{name}` is down; bring it up first with `ip link set {name} up`, or use one worker")]
+    #[error("`{name}` is down: bring it up with `ip link set {name} up`, or use one worker")]
     InterfaceDown {
         /// The interface.
         name: String,
     },
-    /// The interface was deleted or moved to another network namespace while it was watched.
-    #[error("`{name}` is gone: it was deleted, or moved to another network namespace")]
+    /// The interface was deleted or moved to another network namespace during the capture.
+    #[error("interface `{name}` was deleted or moved to another network namespace")]
     InterfaceGone {
         /// Its name when it was opened.
         name: String,
     },
-    /// A value is outside its range.
+    /// An option is out of range.
     #[error("{option} {value}: expected {expected}")]
     BadOption {
-        /// Which.
+        /// The option.
         option: &'static str,
-        /// What was asked for.
+        /// The value.
         value: String,
-        /// What is allowed.
+        /// The accepted values.
         expected: &'static str,
     },
     /// The capture filter cannot be used.
     #[error(transparent)]
     Filter(#[from] FilterError),
-    /// The kernel refused a step.
+    /// A system call failed.
     #[error("`{interface}`: cannot {step}: {source}")]
     Kernel {
         /// The interface.
         interface: String,
-        /// What was tried, to be read after "cannot".
+        /// The failed step, worded to follow "cannot".
         step: &'static str,
-        /// The kernel's answer.
+        /// The system error.
         source: io::Error,
     },
 }
 
 impl LiveError {
-    /// For a packet socket that could not be opened.
+    /// Converts the error of opening a packet socket.
     pub(crate) fn from_open(interface: &str, source: io::Error) -> LiveError {
         let interface = interface.to_owned();
         match source.kind() {
@@ -135,7 +135,7 @@ impl LiveError {
     }
 }
 
-/// The path of the running program, to be put into a command.
+/// Returns the path of the running program, for a command in a message.
 pub(crate) fn program() -> String {
     std::env::current_exe().map_or_else(|_| "PROGRAM".to_owned(), |path| path.display().to_string())
 }

@@ -1,5 +1,5 @@
-//! What the kernel says of an interface. All of it is asked through the packet socket, so that the answer
-//! concerns the network namespace in which the socket was opened.
+//! Properties of an interface. All are queried through the packet socket, so they refer to the network namespace in
+//! which the socket was opened.
 
 use std::io;
 
@@ -10,8 +10,8 @@ use thalweg_wire::nearest::nearest;
 use super::error::LiveError;
 use super::socket::PacketSocket;
 
-/// Device types of if_arp.h whose frames begin with an IP header, no header of their own before it: the
-/// capture type is then raw IP. Tunnels that do build a header build the outer IP header, which reads as well.
+/// Device types of if_arp.h whose frames begin with an IP header, without a header of their own: the capture type is
+/// then raw IP. Tunnels that do build a header build the outer IP header, which can be parsed too.
 const RAW_IP: [u16; 8] = [
     libc::ARPHRD_NONE,
     libc::ARPHRD_PPP,
@@ -23,18 +23,18 @@ const RAW_IP: [u16; 8] = [
     519, // ARPHRD_RAWIP: cellular modems
 ];
 
-/// Whether the watched interface carries packets.
+/// Whether the captured interface carries packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
     /// It is up.
     Up,
-    /// It was taken down (`ip link set NAME down`), or was never up; packets flow again when it comes up.
+    /// It was taken down (`ip link set NAME down`), or was never up; packets arrive again when it comes up.
     Down,
-    /// It was deleted, or moved to another network namespace; what is left in the ring is still handed on.
+    /// It was deleted, or moved to another network namespace; what is left in the ring is still delivered.
     Gone,
 }
 
-/// The index of the interface `name`.
+/// Returns the index of the interface `name`.
 pub(crate) fn index_of(socket: &PacketSocket, name: &str) -> Result<i32, LiveError> {
     socket.socket().interface_index(name).map_err(|source| match source.raw_os_error() {
         Some(libc::ENODEV) => no_such_interface(name),
@@ -48,7 +48,7 @@ fn no_such_interface(name: &str) -> LiveError {
     LiveError::NoSuchInterface { name: name.to_owned(), nearest, existing }
 }
 
-/// What frames of the interface `name` begin with.
+/// Returns the link type of the interface `name`.
 pub(crate) fn link_type_of(socket: &PacketSocket, name: &str) -> Result<LinkType, LiveError> {
     let interface = || name.to_owned();
     match socket.socket().hardware_type(name) {
@@ -63,12 +63,12 @@ pub(crate) fn link_type_of(socket: &PacketSocket, name: &str) -> Result<LinkType
     }
 }
 
-/// Whether frames of the interface `name` go out and come in again.
+/// Whether the interface `name` is a loopback, whose outgoing frames come in again.
 pub(crate) fn is_loopback(socket: &PacketSocket, name: &str) -> io::Result<bool> {
     Ok(socket.socket().interface_flags(name)? & libc::IFF_LOOPBACK != 0)
 }
 
-/// The state of the interface that the socket is bound to, whatever its name is by now.
+/// Returns the state of the interface that the socket is bound to, even if it was renamed.
 pub(crate) fn state_of(socket: &PacketSocket) -> LinkState {
     // The kernel unbinds a socket (index -1) when its interface leaves the namespace.
     let Ok(index @ 1..) = socket.bound_index() else { return LinkState::Gone };
@@ -79,7 +79,7 @@ pub(crate) fn state_of(socket: &PacketSocket) -> LinkState {
     }
 }
 
-/// Has a bound socket join the fanout group `id`, or a new one; returns the group's id.
+/// Joins a bound socket to the fanout group `id`, or to a new one; returns the group's id.
 pub(crate) fn join_group(
     socket: &PacketSocket,
     name: &str,

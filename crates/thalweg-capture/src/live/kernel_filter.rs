@@ -1,13 +1,13 @@
-//! What the kernel runs on each frame before it goes into a ring.
+//! The program that the kernel runs on each frame before it enters a ring.
 
 use crate::filter::{Filter, Instruction};
 
-/// Refuses every frame: nothing is to enter a ring before all of its group are ready.
-pub(super) const REFUSE_ALL: [Instruction; 1] = [return_instruction(0)];
+/// Rejects every frame: nothing may enter a ring before all of its group are ready.
+pub(super) const REJECT_ALL: [Instruction; 1] = [return_instruction(0)];
 
-/// What the kernel runs on each frame: tagged frames pass, for the kernel holds their tag beside the frame
-/// where the expression would not find it; others are judged by the filter. Frames that pass are cut to
-/// the snap length, which the programs return.
+/// The program for each frame: tagged frames pass, because the kernel keeps their tag beside the frame where the
+/// expression would not find it; others are filtered. Frames that pass are cut to the snap length, which the programs
+/// return.
 pub(super) fn kernel_program(filter: Option<&Filter>, snap_length: u32) -> Vec<Instruction> {
     const LOAD_TAG_PRESENT: Instruction = Instruction {
         code: (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16,
@@ -28,7 +28,7 @@ pub(super) fn kernel_program(filter: Option<&Filter>, snap_length: u32) -> Vec<I
     program
 }
 
-/// Accepts `length` bytes of the frame; 0 refuses it.
+/// Accepts `length` bytes of the frame; 0 rejects it.
 const fn return_instruction(length: u32) -> Instruction {
     Instruction { code: (libc::BPF_RET | libc::BPF_K) as u16, jump_true: 0, jump_false: 0, k: length }
 }

@@ -1,37 +1,35 @@
-//! Packets of a network interface, through a ring shared with the kernel (AF_PACKET, TPACKET_V3; see packet(7)
-//! and the kernel's `Documentation/networking/packet_mmap.rst`).
+//! Captures packets of a network interface through a ring shared with the kernel (AF_PACKET, TPACKET_V3; see
+//! packet(7) and the kernel's `Documentation/networking/packet_mmap.rst`).
 //!
-//! The kernel copies the first bytes of each frame into a block of the ring; a full block, or one that has
-//! been open for the block timeout, is handed to us whole. Each becomes one [`Batch`] that borrows the ring's
-//! memory, and goes back to the kernel with the next call: no copy and no system call a frame, one poll a
-//! block at most.
+//! The kernel copies the first bytes of each frame into a block of the ring. It passes a block to us when the block
+//! is full, or has been open for the block timeout. Each becomes one [`Batch`] that borrows the ring's memory, and
+//! returns to the kernel with the next call: no copy and no system call per frame, and at most one poll per block.
 //!
-//! **What is seen.** Frames in both directions, each as it is on the wire: an 802.1Q or 802.1ad tag that the
-//! kernel took off is put back. On the loopback interface, which carries each frame out and in again, the
-//! outgoing copy is left out. Network cards and stacks that join or split segments (GRO, TSO) do so on the
-//! other side of the tap: a frame here may be longer than the interface's MTU.
+//! **Frames.** Frames in both directions, each as it is on the wire: an 802.1Q or 802.1ad tag that the kernel removed
+//! is restored. On the loopback interface, where each frame appears as outgoing and incoming, the outgoing copy is
+//! omitted. Network cards and stacks that join or split segments (GRO, TSO) do so on the other side of the tap: a
+//! captured frame may be longer than the interface's MTU.
 //!
-//! **What is lost is counted.** When no block is free, the kernel drops frames and counts them
+//! **Drops are counted.** If no block is free, the kernel drops frames and counts them
 //! ([`SourceCounters::kernel_drops`]).
 //!
-//! **Several workers.** [`LiveSource::open_group`] gives each worker a ring of its own (PACKET_FANOUT_HASH).
-//! The kernel divides frames by a hash of their flow that is the same in both directions, within GRE and
-//! IP-in-IP tunnels too but not within VXLAN or Geneve, where it hashes the outer flow. Fragments of IP are
-//! hashed by their addresses alone, so that a flow which sends both fragments and whole packets may be seen
-//! by two workers.
+//! **Several workers.** [`LiveSource::open_group`] gives each worker its own ring (PACKET_FANOUT_HASH). The kernel
+//! divides frames by a hash of their flow that is the same in both directions, within GRE and IP-in-IP tunnels too
+//! but not within VXLAN or Geneve, where it hashes the outer flow. IP fragments are hashed by their addresses alone,
+//! so a flow with both fragments and whole packets may be split between two workers.
 //!
-//! **An interface that goes down** is waited for and followed when it comes up again ([`LinkState`]); one that
-//! is deleted, or moved to another network namespace, ends the source with [`LiveError::InterfaceGone`]
-//! after everything in the ring has been handed on.
+//! **If an interface goes down**, the source waits and resumes when it comes up again ([`LinkState`]). If it is
+//! deleted, or moved to another network namespace, the source ends with [`LiveError::InterfaceGone`] after everything
+//! in the ring has been delivered.
 //!
-//! **Filters** run in the kernel on untagged frames. Tagged frames pass it and are filtered in this process
-//! with their tag back in place, so that an expression means the same here as on a file
-//! ([`SourceCounters::filtered`] counts what is refused in this process).
+//! **Filters** run in the kernel on untagged frames. Tagged frames pass it and are filtered in this process with
+//! their tag restored, so an expression means the same here as on a file ([`SourceCounters::filtered`] counts the
+//! frames rejected in this process).
 //!
-//! **Where every millisecond counts**, [`PromptSource`] hands each frame over on its own. [`FrameSender`] sends frames.
+//! **For minimum delay**, [`PromptSource`] delivers each frame on its own. [`FrameSender`] sends frames.
 //!
-//! Needs CAP_NET_RAW while opening and nothing afterwards; Linux 4.20 or newer. Memory: the ring, which
-//! the kernel allocates at once and does not swap.
+//! Needs CAP_NET_RAW while opening and nothing afterwards; Linux 4.20 or newer. Memory: the ring, which the kernel
+//! allocates at once and does not swap.
 
 mod block;
 pub(crate) mod error;
@@ -60,29 +58,29 @@ pub use sender::FrameSender;
 
 use crate::filter::Filter;
 use block::read_block;
-use kernel_filter::{REFUSE_ALL, kernel_program};
-use options::PATIENCE;
+use kernel_filter::{REJECT_ALL, kernel_program};
+use options::READ_TIMEOUT;
 use ring::Ring;
 use socket::PacketSocket;
 use vlan_tag::VLAN_TAG_LENGTH;
 
-/// A source of the packets that pass a network interface.
+/// Captures the packets of a network interface.
 #[derive(Debug)]
 pub struct LiveSource {
     ring: Ring,
     socket: PacketSocket,
     interface: Interface,
     link_state: LinkState,
-    /// Asked about tagged frames, which the kernel lets pass.
+    /// Applied to tagged frames, which the kernel lets pass.
     filter: Option<Filter>,
     frames: Vec<FrameRef>,
     counters: SourceCounters,
-    /// Wait at most this long: the patience, and enough for the kernel to hand over an open block.
+    /// The maximum wait: the read timeout, and enough for the kernel to pass on an open block.
     wait: Nanos,
 }
 
 impl LiveSource {
-    /// Opens an interface, and captures from this moment on.
+    /// Opens an interface and starts the capture.
     ///
     /// # Errors
     /// See [`LiveError`].
@@ -91,8 +89,8 @@ impl LiveSource {
         Ok(group.pop().expect("a group of one has one source"))
     }
 
-    /// Opens an interface for `workers` sources that share its packets: each has a ring of the size that
-    /// `options` says, and each flow, both directions together, goes to one of them.
+    /// Opens an interface for `workers` sources that share its packets: each has a ring of the size in `options`, and
+    /// each flow, both directions together, goes to one of them.
     ///
     /// # Errors
     /// See [`LiveError`].
@@ -101,7 +99,7 @@ impl LiveSource {
         let mut group: Vec<LiveSource> = Vec::with_capacity(workers.get());
         let mut fanout_id = None;
         for _ in 0..workers.get() {
-            let source = LiveSource::open_refusing_all(options)?;
+            let source = LiveSource::open_rejecting_all(options)?;
             if workers.get() > 1 {
                 let joined =
                     interface::join_group(&source.socket, source.name(), source.link_state, fanout_id);
@@ -109,15 +107,15 @@ impl LiveSource {
             }
             group.push(source);
         }
-        // A member that joins moves flows between those before it; so none takes a frame until all have joined.
+        // A new member moves flows between the earlier ones, so none accepts frames until all have joined.
         for source in &group {
             source.start()?;
         }
         Ok(group)
     }
 
-    /// Everything but letting frames in.
-    fn open_refusing_all(options: &LiveOptions) -> Result<LiveSource, LiveError> {
+    /// Opens the source without accepting frames yet.
+    fn open_rejecting_all(options: &LiveOptions) -> Result<LiveSource, LiveError> {
         let name = &options.interface;
         let at = |step| move |source| LiveError::Kernel { interface: name.clone(), step, source };
         let socket = PacketSocket::open().map_err(|source| LiveError::from_open(name, source))?;
@@ -126,7 +124,7 @@ impl LiveSource {
         let filter = options.filter.as_deref();
         let filter = filter.map(|text| Filter::compile(text, link_type, options.snap_length)).transpose()?;
 
-        socket.attach_filter(&REFUSE_ALL).map_err(at("attach a filter"))?;
+        socket.attach_filter(&REJECT_ALL).map_err(at("attach a filter"))?;
         socket.use_tpacket_v3().map_err(at("choose TPACKET_V3"))?;
         socket.reserve(VLAN_TAG_LENGTH as u32).map_err(at("reserve room for a VLAN tag"))?;
         let ring = Ring::map(&socket, options.geometry()).map_err(at("allocate the ring"))?;
@@ -146,62 +144,63 @@ impl LiveSource {
             filter,
             frames: Vec::new(),
             counters: SourceCounters::default(),
-            wait: PATIENCE.saturating_add(Nanos(2 * options.block_timeout.0)),
+            wait: READ_TIMEOUT.saturating_add(Nanos(2 * options.block_timeout.0)),
         };
-        source.note_link_state();
+        source.update_link_state();
         Ok(source)
     }
 
-    /// Lets frames in.
+    /// Starts to accept frames.
     fn start(&self) -> Result<(), LiveError> {
         let program = kernel_program(self.filter.as_ref(), self.interface.snap_length);
         self.socket.attach_filter(&program).map_err(|source| self.failed("attach the capture filter", source))
     }
 
-    /// The interface's name when it was opened.
+    /// Returns the interface's name when it was opened.
     pub fn name(&self) -> &str {
         self.interface.name.as_deref().unwrap_or_default()
     }
 
-    /// What its frames begin with.
+    /// Returns the link type.
     pub fn link_type(&self) -> LinkType {
         self.interface.link_type
     }
 
-    /// Whether packets can arrive, as of the last call of [`next_batch`](Source::next_batch); a change is
-    /// noted within about 100 ms.
+    /// Returns whether packets can arrive, as of the last call of [`next_batch`](Source::next_batch); a change is
+    /// detected within about 100 ms.
     pub fn link_state(&self) -> LinkState {
         self.link_state
     }
 
-    /// Notes the link state without waiting for a frame: for who reads several sources, each only when frames wait at it.
-    /// Of an interface that is gone [`next_batch`](Source::next_batch) hands on what is left, and then says so.
-    pub fn note_link_state(&mut self) {
+    /// Updates the link state without waiting for a frame, for callers that read several sources, each only when it
+    /// has frames. If the interface is gone, [`next_batch`](Source::next_batch) delivers the remaining frames and
+    /// then returns the error.
+    pub fn update_link_state(&mut self) {
         self.link_state = interface::state_of(&self.socket);
     }
 
-    /// Whether a block waits beyond the last batch: the next one comes without waiting.
+    /// Whether another block is available, so that the next call does not wait.
     pub fn is_ready(&self) -> bool {
         self.ring.has_more()
     }
 
-    /// Gives the last batch back, so that the descriptor that is returned can be waited for.
+    /// Releases the last batch and returns the descriptor to wait for.
     pub(crate) fn release_batch(&mut self) -> RawFd {
         self.ring.release();
         self.frames.clear();
         self.socket.raw()
     }
 
-    /// Waits until a block is ready, for the patience at most.
+    /// Waits until a block is ready or the timeout expires.
     fn wait_for_block(&mut self) -> Result<(), LiveError> {
         let was_gone = self.link_state == LinkState::Gone;
         let readiness =
             self.socket.wait(self.wait).map_err(|source| self.failed("wait for packets", source))?;
         if readiness != Readiness::Ready || self.link_state != LinkState::Up {
-            self.note_link_state();
+            self.update_link_state();
         }
-        // Once the interface is gone, a whole wait without a block means that the ring is empty for good: the
-        // kernel would have handed over an open block within its timeout.
+        // Once the interface is gone, a whole wait without a block means that the ring will stay empty: the kernel
+        // would have passed on an open block within its timeout.
         if was_gone && readiness == Readiness::Nothing {
             return Err(LiveError::InterfaceGone { name: self.name().to_owned() });
         }
@@ -216,8 +215,8 @@ impl LiveSource {
 impl Source for LiveSource {
     type Error = LiveError;
 
-    /// One block of the ring; see [`Source::next_batch`]. Empty also when a signal arrived, and when the
-    /// interface went down.
+    /// Returns one block of the ring; see [`Source::next_batch`]. Also empty after a signal, and when the interface
+    /// went down.
     fn next_batch(&mut self) -> Result<Option<Batch<'_>>, LiveError> {
         self.ring.release();
         self.frames.clear();
@@ -236,7 +235,7 @@ impl Source for LiveSource {
         Ok(Some(Batch { bytes, frames: &self.frames, interfaces: std::slice::from_ref(&self.interface) }))
     }
 
-    /// The kernel's counts are read here, and kept even when the kernel cannot be asked any more.
+    /// Reads the kernel's counts, and keeps the last ones when the kernel cannot be queried any longer.
     fn counters(&mut self) -> SourceCounters {
         if let Ok(since_last_time) = self.socket.take_statistics() {
             self.counters.kernel_drops += u64::from(since_last_time.tp_drops);

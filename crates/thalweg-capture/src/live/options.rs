@@ -1,44 +1,44 @@
-//! What a user may choose about a live capture.
+//! Options of a live capture.
 
 use thalweg_wire::{Bytes, Nanos};
 
 use super::error::LiveError;
 use super::ring::Geometry;
 
-/// How long to wait for a block before an empty batch says that nothing came.
-pub(crate) const PATIENCE: Nanos = Nanos::from_millis(100);
+/// The read timeout, after which a batch is empty.
+pub(crate) const READ_TIMEOUT: Nanos = Nanos::from_millis(100);
 
-/// How to capture from an interface.
+/// Options of a live capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveOptions {
     /// The interface's name, as `ip link` shows it.
     pub interface: String,
-    /// Memory for the packets of one worker that wait to be read; rounded down to whole blocks, of which there
-    /// must be at least two. Default 64 MiB: about 200,000 small frames, which is 20 ms at ten million
-    /// packets/s and 0.2 s at one million. When little arrives, blocks go over nearly empty and time is what
-    /// counts: a reader may fall behind by as many block timeouts as there are blocks, by default 2.5 s.
+    /// Memory for packets of one worker that wait to be read; rounded down to whole blocks, of which there must be at
+    /// least two. Default 64 MiB: about 200,000 small frames, which is 20 ms at ten million packets/s and 0.2 s at
+    /// one million. At low rates blocks are passed on nearly empty and the number of blocks counts: a reader may fall
+    /// behind by as many block timeouts as there are blocks, by default 2.5 s.
     pub ring_size: Bytes,
-    /// Memory that the kernel hands over at a time: a power of two from 64 KiB to 16 MiB. Default 256 KiB, so
-    /// that a block is still in a core's level 2 cache when it is read the second time.
+    /// The size of a block: a power of two from 64 KiB to 16 MiB. Default 256 KiB, so that a block is still in a
+    /// core's level 2 cache when it is read the second time.
     pub block_size: Bytes,
-    /// How long a block may stay open before the kernel hands it over half full, 1 ms to 1 s. Default 10 ms: a
-    /// tenth of the default flight duration, so that it adds little to the delay of a detection, at the
-    /// price of at most 100 wake-ups a second.
+    /// How long a block may stay open before the kernel passes it on partly filled, 1 ms to 1 s. Default 10 ms: a
+    /// tenth of the default flight duration, so it adds little to the delay of a detection, at the cost of at most
+    /// 100 wake-ups a second.
     pub block_timeout: Nanos,
-    /// Bytes kept of each frame, from the link header on; at least 64 and at most what fits in a block with
-    /// 256 bytes to spare. Default 192: the headers of TCP over IPv6 in a tunnel over IPv6, VLAN tags and
-    /// options included, take 156 to 188 bytes.
+    /// Bytes kept of each frame, from the link header on; at least 64 and at most the size of a block minus 256
+    /// bytes. Default 192: the headers of TCP over IPv6 in a tunnel over IPv6, VLAN tags and options included, take
+    /// 156 to 188 bytes.
     pub snap_length: u32,
-    /// Whether to take frames that are addressed to other hosts. Default true: a mirror port brings nothing
+    /// Whether to capture frames that are addressed to other hosts. Default true: a mirror port delivers nothing
     /// else.
     pub promiscuous: bool,
-    /// A capture filter in tcpdump's language ([`crate::filter`]), no filter by default. The few
-    /// expressions that need loops (`protochain`) work on files only: the kernel refuses them.
+    /// A capture filter in tcpdump's language ([`crate::filter`]), no filter by default. The few expressions that
+    /// need loops (`protochain`) work on files only: the kernel rejects them.
     pub filter: Option<String>,
 }
 
 impl LiveOptions {
-    /// The defaults, for `interface`.
+    /// Creates the default options for `interface`.
     pub fn new(interface: impl Into<String>) -> LiveOptions {
         LiveOptions {
             interface: interface.into(),
@@ -54,7 +54,7 @@ impl LiveOptions {
     /// Checks every value against its documented range.
     ///
     /// # Errors
-    /// [`LiveError::BadOption`] for the first that is outside.
+    /// [`LiveError::BadOption`] for the first value out of range.
     pub fn validate(&self) -> Result<(), LiveError> {
         let block_size = self.block_size.0;
         check(
@@ -83,7 +83,7 @@ impl LiveOptions {
         )
     }
 
-    /// The shape of the ring, once the options are valid.
+    /// Returns the geometry of the ring; the options must be valid.
     pub(super) fn geometry(&self) -> Geometry {
         Geometry {
             block_size: self.block_size.0 as u32,
@@ -93,7 +93,7 @@ impl LiveOptions {
     }
 }
 
-/// That `holds`, or what is wrong with the value of an option.
+/// Returns an error about the value of an option unless `holds`.
 pub(crate) fn check(
     holds: bool,
     option: &'static str,
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_outside_its_range_is_named() {
+    fn values_out_of_range_are_rejected() {
         let wrong = |change: fn(&mut LiveOptions)| {
             let mut options = LiveOptions::new("eth0");
             change(&mut options);

@@ -1,15 +1,15 @@
-//! Packets of a network interface as soon as they come, through a ring of frames shared with the kernel (AF_PACKET,
-//! TPACKET_V2; see packet(7)).
+//! Captures packets of a network interface as soon as they arrive, through a ring of frames shared with the kernel
+//! (AF_PACKET, TPACKET_V2; see packet(7)).
 //!
-//! [`LiveSource`](super::LiveSource) gets blocks of frames from the kernel, and waits for each until it is full or a
-//! millisecond old: right for speed. Here each frame is ours the moment the kernel has copied it, with the kernel's own
-//! time of its arrival: right where a reaction has to be quick, and packets are few. It costs the kernel a wake-up a
-//! frame as long as somebody waits.
+//! [`LiveSource`](super::LiveSource) receives blocks of frames from the kernel, and waits for each until it is full
+//! or a millisecond old: best for throughput. Here each frame is available as soon as the kernel has copied it, with
+//! the kernel's own timestamp: best if a reaction must be fast, and packets are few. It costs the kernel one wake-up
+//! per frame as long as a thread waits.
 //!
 //! **Several interfaces** are served by one thread: [`wait_any`](crate::wait_any) waits for all of them.
 //!
-//! **What is seen**, and how **filters** and **several workers** work, is as with [`LiveSource`](super::LiveSource). **What is
-//! lost is counted**: frames that find no free slot ([`SourceCounters::kernel_drops`]).
+//! **Frames, filters** and **several workers** are as with [`LiveSource`](super::LiveSource). **Drops are counted**:
+//! frames without a free slot ([`SourceCounters::kernel_drops`]).
 //!
 //! Needs CAP_NET_RAW while opening and nothing afterwards. Memory: the ring; a slot is the snap length and 128 bytes,
 //! rounded up to a power of two.
@@ -25,31 +25,31 @@ use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Source, SourceCounters,
 
 use super::error::LiveError;
 use super::interface::{self, LinkState};
-use super::kernel_filter::{REFUSE_ALL, kernel_program};
-use super::options::{LiveOptions, PATIENCE};
+use super::kernel_filter::{REJECT_ALL, kernel_program};
+use super::options::{LiveOptions, READ_TIMEOUT};
 use super::slots::Slots;
 use super::socket::PacketSocket;
 use super::vlan_tag::{Tag, VLAN_TAG_LENGTH};
 use crate::filter::Filter;
 
-/// Most frames of a batch.
-const LARGEST_BATCH: usize = 64;
+/// The maximum number of frames in a batch.
+const MAX_BATCH: usize = 64;
 
-/// A source of the packets that pass a network interface, as soon as they do.
+/// Captures the packets of a network interface as soon as they arrive.
 #[derive(Debug)]
 pub struct PromptSource {
     slots: Slots,
     socket: PacketSocket,
     interface: Interface,
     link_state: LinkState,
-    /// Asked about tagged frames, which the kernel lets pass.
+    /// Applied to tagged frames, which the kernel lets pass.
     filter: Option<Filter>,
     frames: Vec<FrameRef>,
     counters: SourceCounters,
 }
 
 impl PromptSource {
-    /// Opens an interface, and captures from this moment on. Of the options, those of blocks mean nothing here.
+    /// Opens an interface and starts the capture. The options for blocks have no effect here.
     ///
     /// # Errors
     /// See [`LiveError`].
@@ -58,8 +58,8 @@ impl PromptSource {
         Ok(group.pop().expect("a group of one has one source"))
     }
 
-    /// Opens an interface for `workers` sources that share its packets, as
-    /// [`LiveSource::open_group`](super::LiveSource::open_group) does.
+    /// Opens an interface for `workers` sources that share its packets, like
+    /// [`LiveSource::open_group`](super::LiveSource::open_group).
     ///
     /// # Errors
     /// See [`LiveError`].
@@ -68,7 +68,7 @@ impl PromptSource {
         let mut group: Vec<PromptSource> = Vec::with_capacity(workers.get());
         let mut fanout_id = None;
         for _ in 0..workers.get() {
-            let source = PromptSource::open_refusing_all(options)?;
+            let source = PromptSource::open_rejecting_all(options)?;
             if workers.get() > 1 {
                 let joined =
                     interface::join_group(&source.socket, source.name(), source.link_state, fanout_id);
@@ -76,7 +76,7 @@ impl PromptSource {
             }
             group.push(source);
         }
-        // As there: none takes a frame until all have joined.
+        // As there, none accepts frames until all have joined.
         for source in &group {
             let program = kernel_program(source.filter.as_ref(), source.interface.snap_length);
             let attached = source.socket.attach_filter(&program);
@@ -85,8 +85,8 @@ impl PromptSource {
         Ok(group)
     }
 
-    /// Everything but letting frames in.
-    fn open_refusing_all(options: &LiveOptions) -> Result<PromptSource, LiveError> {
+    /// Opens the source without accepting frames yet.
+    fn open_rejecting_all(options: &LiveOptions) -> Result<PromptSource, LiveError> {
         let name = &options.interface;
         let at = |step| move |source| LiveError::Kernel { interface: name.clone(), step, source };
         let socket = PacketSocket::open().map_err(|source| LiveError::from_open(name, source))?;
@@ -95,7 +95,7 @@ impl PromptSource {
         let snap_length = options.snap_length;
         let filter = options.filter.as_deref();
         let filter = filter.map(|text| Filter::compile(text, link_type, snap_length)).transpose()?;
-        socket.attach_filter(&REFUSE_ALL).map_err(at("attach a filter"))?;
+        socket.attach_filter(&REJECT_ALL).map_err(at("attach a filter"))?;
         socket.use_tpacket_v2().map_err(at("choose TPACKET_V2"))?;
         socket.reserve(VLAN_TAG_LENGTH as u32).map_err(at("reserve room for a VLAN tag"))?;
         let slots = Slots::map(&socket, options.ring_size.0, snap_length).map_err(at("allocate the ring"))?;
@@ -108,52 +108,53 @@ impl PromptSource {
         }
         let link_state = interface::state_of(&socket);
         let interface = Interface { name: Some(name.clone()), link_type, snap_length };
-        let (frames, counters) = (Vec::with_capacity(LARGEST_BATCH), SourceCounters::default());
+        let (frames, counters) = (Vec::with_capacity(MAX_BATCH), SourceCounters::default());
         Ok(PromptSource { slots, socket, interface, link_state, filter, frames, counters })
     }
 
-    /// The interface's name when it was opened.
+    /// Returns the interface's name when it was opened.
     pub fn name(&self) -> &str {
         self.interface.name.as_deref().unwrap_or_default()
     }
 
-    /// What its frames begin with.
+    /// Returns the link type.
     pub fn link_type(&self) -> LinkType {
         self.interface.link_type
     }
 
-    /// Whether packets can arrive, as of the last call of [`next_batch`](Source::next_batch); a change is
-    /// noted within about 100 ms.
+    /// Returns whether packets can arrive, as of the last call of [`next_batch`](Source::next_batch); a change is
+    /// detected within about 100 ms.
     pub fn link_state(&self) -> LinkState {
         self.link_state
     }
 
-    /// Notes the link state without waiting for a frame: for who reads several sources, each only when frames wait at it.
-    /// Of an interface that is gone [`next_batch`](Source::next_batch) hands on what is left, and then says so.
-    pub fn note_link_state(&mut self) {
+    /// Updates the link state without waiting for a frame, for callers that read several sources, each only when it
+    /// has frames. If the interface is gone, [`next_batch`](Source::next_batch) delivers the remaining frames and
+    /// then returns the error.
+    pub fn update_link_state(&mut self) {
         self.link_state = interface::state_of(&self.socket);
     }
 
-    /// Whether a frame waits beyond the last batch: the next one comes without waiting.
+    /// Whether another frame is available, so that the next call does not wait.
     pub fn is_ready(&self) -> bool {
         self.slots.is_ready()
     }
 
-    /// Gives the last batch back, so that the descriptor that is returned can be waited for: to the kernel a slot that
-    /// is held has a frame to be read.
+    /// Releases the last batch and returns the descriptor to wait for: as long as a slot is held, the kernel reports
+    /// it as readable.
     pub(crate) fn release_batch(&mut self) -> RawFd {
         self.slots.release();
         self.frames.clear();
         self.socket.raw()
     }
 
-    /// Waits until a frame is there, for the patience at most.
+    /// Waits until a frame is available or the timeout expires.
     fn wait_for_frame(&mut self) -> Result<(), LiveError> {
         let was_gone = self.link_state == LinkState::Gone;
         let readiness =
-            self.socket.wait(PATIENCE).map_err(|source| self.failed("wait for packets", source))?;
+            self.socket.wait(READ_TIMEOUT).map_err(|source| self.failed("wait for packets", source))?;
         if readiness != Readiness::Ready || self.link_state != LinkState::Up {
-            self.note_link_state();
+            self.update_link_state();
         }
         if was_gone && readiness == Readiness::Nothing {
             return Err(LiveError::InterfaceGone { name: self.name().to_owned() });
@@ -169,8 +170,8 @@ impl PromptSource {
 impl Source for PromptSource {
     type Error = LiveError;
 
-    /// The frames that wait, 64 at most; see [`Source::next_batch`]. Waits for one if there is none, and comes back
-    /// empty after about 100 ms, when a signal arrived, and when the interface went down.
+    /// Returns the available frames, at most 64; see [`Source::next_batch`]. Waits for one if there is none, and
+    /// returns an empty batch after about 100 ms, after a signal, and when the interface went down.
     fn next_batch(&mut self) -> Result<Option<Batch<'_>>, LiveError> {
         self.slots.release();
         self.frames.clear();
@@ -178,7 +179,7 @@ impl Source for PromptSource {
             self.wait_for_frame()?;
         }
         let slot_size = self.slots.slot_size();
-        let bytes = self.slots.hold(LARGEST_BATCH);
+        let bytes = self.slots.hold(MAX_BATCH);
         for at in (0..bytes.len()).step_by(slot_size) {
             let (mut frame, tag) = read_slot(&bytes[at..at + slot_size], at);
             if let Some(tag) = tag.filter(|_| self.interface.link_type == LinkType::Ethernet) {
@@ -196,7 +197,7 @@ impl Source for PromptSource {
         Ok(Some(Batch { bytes, frames: &self.frames, interfaces: std::slice::from_ref(&self.interface) }))
     }
 
-    /// The kernel's counts are read here, and kept even when the kernel cannot be asked any more.
+    /// Reads the kernel's counts, and keeps the last ones when the kernel cannot be queried any longer.
     fn counters(&mut self) -> SourceCounters {
         if let Ok(since_last_time) = self.socket.take_statistics_v2() {
             self.counters.kernel_drops += u64::from(since_last_time.tp_drops);
@@ -205,12 +206,12 @@ impl Source for PromptSource {
     }
 }
 
-/// The frame in a slot that begins at `at`, and the tag that was taken off it.
+/// Reads the frame in a slot that begins at `at`, and the tag that the kernel removed from it.
 fn read_slot(slot: &[u8], at: usize) -> (FrameRef, Option<Tag>) {
     // One bounds check for all fields.
     let header: &[u8; size_of::<tpacket2_hdr>()] = slot.first_chunk().expect("a whole header");
-    let word = |place: usize| u32::from_ne_bytes(*header[place..].first_chunk().expect("four bytes"));
-    let half = |place: usize| u16::from_ne_bytes(*header[place..].first_chunk().expect("two bytes"));
+    let word = |offset: usize| u32::from_ne_bytes(*header[offset..].first_chunk().expect("four bytes"));
+    let half = |offset: usize| u16::from_ne_bytes(*header[offset..].first_chunk().expect("two bytes"));
     let frame = FrameRef {
         time: Timestamp::new(
             u64::from(word(offset_of!(tpacket2_hdr, tp_sec))),

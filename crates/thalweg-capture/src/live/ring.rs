@@ -1,8 +1,8 @@
 //! The memory shared with the kernel, one block at a time.
 //!
-//! A block belongs to the kernel or to us, as its status word says. Its owner alone reads and writes the rest
-//! of it, and gives it away by writing the status last: an acquire load of the word therefore sees all that
-//! the kernel wrote, and a release store shows the kernel none of it half done. Blocks come in ring order.
+//! A block belongs to the kernel or to us, depending on its status word. Only its owner reads and writes the rest of
+//! it, and passes it on by writing the status last. An acquire load of the word therefore sees everything that the
+//! kernel wrote, and a release store ensures that the kernel sees our writes completed. Blocks come in ring order.
 
 #![expect(unsafe_code, reason = "memory shared with the kernel")]
 
@@ -14,22 +14,22 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::socket::PacketSocket;
 
-/// The shape of a ring.
+/// The geometry of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Geometry {
-    /// Bytes; a power of two and at least a page.
+    /// Bytes per block; a power of two and at least a page.
     pub(super) block_size: u32,
-    /// Blocks; at least two, less than 4 GiB together.
+    /// The number of blocks; at least two, less than 4 GiB together.
     pub(super) block_count: u32,
-    /// How long the kernel keeps a block open at most.
+    /// The maximum time that the kernel keeps a block open.
     pub(super) block_timeout_ms: u32,
 }
 
-/// Where a block's status word lies in it.
+/// The offset of a block's status word.
 const STATUS: usize =
     offset_of!(libc::tpacket_block_desc, hdr) + offset_of!(libc::tpacket_hdr_v1, block_status);
 
-/// Only checked by the kernel for consistency: frames of the third version are as long as they need to be.
+/// Only checked by the kernel for consistency: TPACKET_V3 frames have variable length.
 const NOMINAL_FRAME_SIZE: u32 = 2048;
 
 /// A mapped ring. The kernel keeps it alive even after the socket is closed.
@@ -38,7 +38,7 @@ pub(super) struct Ring {
     base: NonNull<u8>,
     block_size: usize,
     block_count: usize,
-    /// The block that comes next, or the one that is held.
+    /// The next block, or the one that is held.
     current: usize,
     is_held: bool,
 }
@@ -47,7 +47,7 @@ pub(super) struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Allocates a ring for `socket`, which must be of version 3, and maps it.
+    /// Allocates and maps a ring for `socket`, which must use TPACKET_V3.
     pub(super) fn map(socket: &PacketSocket, geometry: Geometry) -> io::Result<Ring> {
         let Geometry { block_size, block_count, block_timeout_ms } = geometry;
         socket.allocate_ring(&libc::tpacket_req3 {
@@ -70,24 +70,24 @@ impl Ring {
         self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
-    /// Whether a block is ours beyond the one that is held.
+    /// Whether another block after the held one is ours.
     #[inline]
     pub(super) fn has_more(&self) -> bool {
         let next = (self.current + usize::from(self.is_held)) % self.block_count;
         self.status_of(next).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
-    /// The next block, if it is ours. It stays ours until [`release`](Self::release).
+    /// Returns the next block, if it is ours. It stays ours until [`release`](Self::release).
     #[inline]
     pub(super) fn hold(&mut self) -> Option<&mut [u8]> {
         self.is_held = self.is_ready();
-        // SAFETY: the block lies within the mapping; the kernel does not touch it while it is ours; and nobody
-        // else here does, since the slice borrows the ring exclusively.
+        // SAFETY: the block is within the mapping; the kernel does not touch it while it is ours; and no other code
+        // here does, since the slice borrows the ring exclusively.
         self.is_held
             .then(|| unsafe { std::slice::from_raw_parts_mut(self.block().as_ptr(), self.block_size) })
     }
 
-    /// Gives the block that is held, if one is, back to the kernel, and goes on to the next.
+    /// Returns the held block, if any, to the kernel, and advances to the next.
     #[inline]
     pub(super) fn release(&mut self) {
         if self.is_held {
@@ -102,8 +102,7 @@ impl Ring {
     }
 
     fn status_of(&self, block: usize) -> &AtomicU32 {
-        // SAFETY: the status word lies within the block and is aligned as the kernel aligns it; the kernel
-        // too accesses it as a whole.
+        // SAFETY: the status word is within the block and aligned by the kernel, which also accesses it as a whole.
         unsafe { AtomicU32::from_ptr(self.block_at(block).as_ptr().add(STATUS).cast()) }
     }
 
@@ -127,7 +126,7 @@ impl Drop for Ring {
 
 pub(super) fn map_shared(descriptor: RawFd, length: usize) -> io::Result<NonNull<u8>> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: the kernel chooses the place, so no memory of ours is replaced.
+    // SAFETY: the kernel chooses the address, so no memory of ours is replaced.
     let base = unsafe { libc::mmap(ptr::null_mut(), length, access, libc::MAP_SHARED, descriptor, 0) };
     if base == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());

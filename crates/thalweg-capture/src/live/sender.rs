@@ -1,7 +1,7 @@
-//! Frames sent out of an interface as they are.
+//! Sends frames out of an interface unchanged.
 //!
-//! A frame goes into the queue of the interface like any other; nothing is added to it but what the interface pads
-//! short ones with. Needs CAP_NET_RAW while opening and nothing afterwards.
+//! A frame enters the queue of the interface like any other; the interface may pad short ones. Needs CAP_NET_RAW
+//! while opening and nothing afterwards.
 
 use std::io;
 
@@ -16,7 +16,8 @@ pub struct FrameSender {
 }
 
 impl FrameSender {
-    /// Opens an interface of the calling thread's network namespace. The sender stays there, whoever uses it after.
+    /// Opens an interface of the calling thread's network namespace. The sender stays there, even if another thread
+    /// uses it.
     ///
     /// # Errors
     /// See [`LiveError`].
@@ -31,10 +32,10 @@ impl FrameSender {
         Ok(FrameSender { socket })
     }
 
-    /// Sends a frame, from its destination address on and without check sequence.
+    /// Sends a frame, from its destination address on and without frame check sequence.
     ///
     /// # Errors
-    /// What the kernel says: that the frame is too long, the interface down or gone, its queue full.
+    /// The system error: the frame is too long, the interface is down or gone, or its queue is full.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         self.socket.send(frame)
     }

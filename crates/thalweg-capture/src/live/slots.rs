@@ -1,7 +1,7 @@
 //! A ring of slots shared with the kernel, one frame each (TPACKET_V2 of packet(7)).
 //!
-//! A slot belongs to the kernel or to us, as its status word says, and changes hands as the blocks of [`super::ring`] do:
-//! acquire to take it, release to give it back, in the order of the ring.
+//! A slot belongs to the kernel or to us, depending on its status word. It changes hands like the blocks of
+//! [`super::ring`]: acquire to take it, release to return it, in the order of the ring.
 
 #![expect(unsafe_code, reason = "memory shared with the kernel")]
 
@@ -15,10 +15,11 @@ use libc::tpacket2_hdr;
 use super::ring::map_shared;
 use super::socket::PacketSocket;
 
-/// What the kernel puts before a frame: the header, an address and what aligns the IP header. 80 bytes at most, rounded up.
+/// The maximum bytes before a frame: the header, an address and the alignment of the IP header. At most 80, rounded
+/// up.
 pub(super) const OVERHEAD: u32 = 128;
 
-/// What the kernel allocates at a time; slots are powers of two, so that they follow one another without gaps.
+/// The kernel's allocation unit; slots are powers of two, so that they are contiguous.
 const BLOCK_SIZE: u32 = 64 << 10;
 
 /// A mapped ring. The kernel keeps it alive even after the socket is closed.
@@ -27,7 +28,7 @@ pub(super) struct Slots {
     base: NonNull<u8>,
     slot_size: usize,
     count: usize,
-    /// The first slot that is held, or that comes next.
+    /// The first held slot, or the next one.
     current: usize,
     held: usize,
 }
@@ -36,8 +37,8 @@ pub(super) struct Slots {
 unsafe impl Send for Slots {}
 
 impl Slots {
-    /// Allocates a ring of about `size` bytes for `socket`, which must be of version 2, with room for `longest` bytes of
-    /// each frame, and maps it.
+    /// Allocates and maps a ring of about `size` bytes for `socket`, which must use TPACKET_V2, with space for
+    /// `longest` bytes of each frame.
     pub(super) fn map(socket: &PacketSocket, size: u64, longest: u32) -> io::Result<Slots> {
         let slot_size = (longest + OVERHEAD).next_power_of_two().min(BLOCK_SIZE);
         let blocks = u32::try_from(size / u64::from(BLOCK_SIZE)).unwrap_or(u32::MAX).max(1);
@@ -52,28 +53,28 @@ impl Slots {
         Ok(Slots { base, slot_size: slot_size as usize, count: count as usize, current: 0, held: 0 })
     }
 
-    /// Bytes of a slot.
+    /// Returns the bytes of a slot.
     pub(super) fn slot_size(&self) -> usize {
         self.slot_size
     }
 
-    /// Whether the slot that comes next is ours.
+    /// Whether the next slot is ours.
     pub(super) fn is_ready(&self) -> bool {
         self.is_ours(self.current + self.held)
     }
 
-    /// The slots that are ours, at most `most` and none beyond the end of the ring, one after the other. They stay ours
+    /// Returns the contiguous slots that are ours, at most `max` and none beyond the end of the ring. They stay ours
     /// until [`release`](Self::release).
-    pub(super) fn hold(&mut self, most: usize) -> &mut [u8] {
-        let last = self.count.min(self.current + most);
+    pub(super) fn hold(&mut self, max: usize) -> &mut [u8] {
+        let last = self.count.min(self.current + max);
         self.held = (self.current..last).take_while(|&slot| self.is_ours(slot)).count();
         let (first, length) = (self.slot(self.current).as_ptr(), self.held * self.slot_size);
-        // SAFETY: these slots lie within the mapping, the kernel does not touch them while they are ours, and nobody
-        // else here does, since the slice borrows the ring exclusively.
+        // SAFETY: these slots are within the mapping, the kernel does not touch them while they are ours, and no
+        // other code here does, since the slice borrows the ring exclusively.
         unsafe { std::slice::from_raw_parts_mut(first, length) }
     }
 
-    /// Gives the slots that are held back to the kernel.
+    /// Returns the held slots to the kernel.
     pub(super) fn release(&mut self) {
         for slot in self.current..self.current + self.held {
             self.status(slot).store(libc::TP_STATUS_KERNEL, Ordering::Release);
@@ -88,14 +89,13 @@ impl Slots {
 
     fn status(&self, slot: usize) -> &AtomicU32 {
         let status = self.slot(slot).as_ptr().wrapping_add(offset_of!(tpacket2_hdr, tp_status));
-        // SAFETY: the status word lies within the slot and is aligned as the kernel aligns it; the kernel too accesses
-        // it as a whole.
+        // SAFETY: the status word is within the slot and aligned by the kernel, which also accesses it as a whole.
         unsafe { AtomicU32::from_ptr(status.cast()) }
     }
 
     fn slot(&self, slot: usize) -> NonNull<u8> {
         debug_assert!(slot < self.count);
-        // SAFETY: the slot lies within the mapping.
+        // SAFETY: the slot is within the mapping.
         unsafe { self.base.add(slot * self.slot_size) }
     }
 }

@@ -21,7 +21,7 @@ impl PacketSocket {
         Ok(PacketSocket { socket: Socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0)? })
     }
 
-    /// Replaces the filter, at once and between two frames.
+    /// Replaces the filter atomically, between two frames.
     pub(super) fn attach_filter(&self, program: &[Instruction]) -> io::Result<()> {
         let len = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         // An `Instruction` is a `sock_filter`, and the kernel only reads it.
@@ -29,42 +29,42 @@ impl PacketSocket {
         self.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &libc::sock_fprog { len, filter })
     }
 
-    /// Chooses the third version of the ring.
+    /// Selects TPACKET_V3.
     pub(super) fn use_tpacket_v3(&self) -> io::Result<()> {
         self.set(libc::SOL_PACKET, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V3 as c_int))
     }
 
-    /// Chooses the second version of the ring.
+    /// Selects TPACKET_V2.
     pub(super) fn use_tpacket_v2(&self) -> io::Result<()> {
         self.set(libc::SOL_PACKET, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as c_int))
     }
 
-    /// Has `length` bytes left free before each frame in the ring.
+    /// Reserves `length` bytes before each frame in the ring.
     pub(super) fn reserve(&self, length: u32) -> io::Result<()> {
         self.set(libc::SOL_PACKET, libc::PACKET_RESERVE, &length)
     }
 
-    /// Allocates a ring of the second version.
+    /// Allocates a TPACKET_V2 ring.
     pub(super) fn allocate_slots(&self, request: &libc::tpacket_req) -> io::Result<()> {
         self.set(libc::SOL_PACKET, libc::PACKET_RX_RING, request)
     }
 
-    /// Allocates a ring of the third version.
+    /// Allocates a TPACKET_V3 ring.
     pub(super) fn allocate_ring(&self, request: &libc::tpacket_req3) -> io::Result<()> {
         self.set(libc::SOL_PACKET, libc::PACKET_RX_RING, request)
     }
 
-    /// Leaves out frames that this host sends.
+    /// Ignores frames that this host sends.
     pub(super) fn ignore_outgoing(&self) -> io::Result<()> {
         self.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)
     }
 
-    /// Takes every protocol's frames of one interface from now on.
+    /// Captures the frames of all protocols of one interface from now on.
     pub(super) fn bind(&self, index: i32) -> io::Result<()> {
         self.bind_for(libc::ETH_P_ALL as u16, index)
     }
 
-    /// Takes no frames, but tells what becomes of the interface ([`bound_index`](Self::bound_index)).
+    /// Binds without capturing, to monitor the state of the interface ([`bound_index`](Self::bound_index)).
     pub(crate) fn bind_to_watch(&self, index: i32) -> io::Result<()> {
         self.bind_for(0, index)
     }
@@ -77,12 +77,12 @@ impl PacketSocket {
         self.socket.bind(&address)
     }
 
-    /// The interface that the socket is bound to; -1 after it left the namespace.
+    /// Returns the index of the interface that the socket is bound to; -1 after it left the namespace.
     pub(crate) fn bound_index(&self) -> io::Result<i32> {
         Ok(self.socket.address::<libc::sockaddr_ll>()?.sll_ifindex)
     }
 
-    /// Has the interface take frames for other hosts until the socket is closed.
+    /// Makes the interface accept frames for other hosts until the socket is closed.
     pub(crate) fn enter_promiscuous_mode(&self, index: i32) -> io::Result<()> {
         let membership = libc::packet_mreq {
             mr_ifindex: index,
@@ -93,9 +93,9 @@ impl PacketSocket {
         self.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
     }
 
-    /// Joins the fanout group `id` of this namespace, or a new one with an id that the kernel chooses;
-    /// returns the id. Members get frames by a hash of their flow. Within a group the group decides whether
-    /// outgoing frames are ignored.
+    /// Joins the fanout group `id` of this namespace, or a new one with an id that the kernel chooses; returns the
+    /// id. Members get frames by a hash of their flow. Within a group, the group decides whether outgoing frames are
+    /// ignored.
     pub(super) fn join_fanout(&self, id: Option<u16>, ignore_outgoing: bool) -> io::Result<u16> {
         let mut mode = libc::PACKET_FANOUT_HASH;
         if ignore_outgoing {
@@ -109,12 +109,12 @@ impl PacketSocket {
         Ok(self.get::<u32>(libc::SOL_PACKET, libc::PACKET_FANOUT)? as u16)
     }
 
-    /// Frames taken and dropped since the last call.
+    /// Returns the frames received and dropped since the last call.
     pub(super) fn take_statistics(&self) -> io::Result<libc::tpacket_stats_v3> {
         self.get(libc::SOL_PACKET, libc::PACKET_STATISTICS)
     }
 
-    /// As [`take_statistics`](Self::take_statistics), of the second version.
+    /// Like [`take_statistics`](Self::take_statistics), for TPACKET_V2.
     pub(super) fn take_statistics_v2(&self) -> io::Result<libc::tpacket_stats> {
         self.get(libc::SOL_PACKET, libc::PACKET_STATISTICS)
     }
@@ -124,12 +124,12 @@ impl PacketSocket {
         self.socket.send(frame)
     }
 
-    /// Waits until a block is ready, for `patience` (rounded up to milliseconds) at most.
-    pub(super) fn wait(&self, patience: Nanos) -> io::Result<Readiness> {
-        self.socket.wait(patience)
+    /// Waits until a block is ready, for at most `timeout` (rounded up to milliseconds).
+    pub(super) fn wait(&self, timeout: Nanos) -> io::Result<Readiness> {
+        self.socket.wait(timeout)
     }
 
-    /// The socket, for questions about interfaces.
+    /// Returns the socket, to query interfaces.
     pub(crate) fn socket(&self) -> &Socket {
         &self.socket
     }

@@ -1,18 +1,18 @@
-//! VLAN tags, which the kernel takes off frames and keeps beside them: put back, so that a frame is as it was on the wire.
+//! Restores VLAN tags: the kernel removes them from frames and keeps them beside, but a frame should be as it was on
+//! the wire.
 
 use thalweg_wire::FrameRef;
 
-/// Bytes of an 802.1Q tag: protocol identifier and control information. As many must lie free before each
-/// frame.
+/// The bytes of an 802.1Q tag: protocol identifier and control information. As many must be free before each frame.
 pub(super) const VLAN_TAG_LENGTH: usize = 4;
 
 /// Destination and source address, which come before the tag.
 const ADDRESSES_LENGTH: usize = 12;
 
-/// 802.1Q; what a tag is if the kernel does not say.
+/// 802.1Q, the default if the kernel does not provide the type of a tag.
 const ETHERTYPE_VLAN: u16 = 0x8100;
 
-/// A tag that was taken off a frame.
+/// A tag that the kernel removed from a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
     tpid: u16,
@@ -20,7 +20,7 @@ pub(super) struct Tag {
 }
 
 impl Tag {
-    /// The tag of a frame whose header in the ring has this status; `None` if it had none.
+    /// Returns the tag of a frame whose header in the ring has this status; `None` if it had none.
     #[inline]
     pub(super) fn of(status: u32, tpid: u16, tci: u16) -> Option<Tag> {
         let has_tpid = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
@@ -28,9 +28,9 @@ impl Tag {
         (status & libc::TP_STATUS_VLAN_VALID != 0).then_some(tag)
     }
 
-    /// Puts the tag back where it was: moves the addresses down into the room that was reserved before the frame,
-    /// and writes the tag behind them. The frame then is four bytes longer, in so far as the snap length allows.
-    /// A frame of which not even the addresses were captured stays as it is.
+    /// Restores the tag: moves the addresses down into the space that was reserved before the frame, and writes the
+    /// tag behind them. The frame then is four bytes longer, as far as the snap length allows. A frame without its
+    /// complete addresses stays unchanged.
     pub(super) fn restore(self, bytes: &mut [u8], frame: &mut FrameRef, snap_length: u32) {
         if (frame.captured_length as usize) < ADDRESSES_LENGTH {
             return;

@@ -1,43 +1,44 @@
-//! Packets of a network interface through AF_XDP (the kernel's `Documentation/networking/af_xdp.rst`;
-//! Høiland-Jørgensen et al., "The eXpress Data Path", CoNEXT 2018): frames go from the driver to this process past the
-//! network stack.
+//! Captures packets of a network interface through AF_XDP (the kernel's `Documentation/networking/af_xdp.rst`;
+//! Høiland-Jørgensen et al., "The eXpress Data Path", CoNEXT 2018): frames go from the driver to this process,
+//! bypassing the network stack.
 //!
-//! A program of six instructions (`redirect.rs`) runs for each frame where the driver receives it and hands it
-//! to the socket of its receive queue. The kernel copies it, whole, into a chunk of memory that the socket has lent
-//! it; chunks that follow one another become a [`Batch`] that borrows them, and are lent again with the next call.
-//! No copy and no allocation here, and at most one system call a batch: none as long as frames wait.
+//! A program of six instructions (`redirect.rs`) runs for each frame where the driver receives it and passes it to
+//! the socket of its receive queue. The kernel copies the whole frame into a chunk of memory that the socket has lent
+//! to it. Consecutive chunks become a [`Batch`] that borrows them, and are lent again with the next call. No copy and
+//! no allocation here, and at most one system call per batch: none as long as frames are available.
 //!
-//! **Frames are taken away.** What comes in through the interface no longer reaches this host's own network stack, nor
-//! a bridge that the interface is a port of: this is for ports that bring nothing but a mirror's packets.
-//! [`crate::choose`] chooses so.
+//! **The host does not see the frames.** Packets that arrive at the interface no longer reach this host's network
+//! stack, nor a bridge that the interface is a port of. So this is for ports that carry only mirrored packets.
+//! [`crate::choose`] chooses accordingly.
 //!
-//! **What is seen.** Incoming frames alone, each as the driver received it, before GRO. A network card that takes VLAN
-//! tags off frames does so before: switch that off where tags matter (`ethtool -K eth0 rxvlan off`). A frame that does
-//! not fit in a chunk is dropped and counted.
+//! **Frames.** Only incoming frames, each as the driver received it, before GRO. A network card that removes VLAN
+//! tags does so before: disable that where tags matter (`ethtool -K eth0 rxvlan off`). A frame that does not fit in a
+//! chunk is dropped and counted.
 //!
-//! **Time.** AF_XDP tells none. The wall clock is read once a batch, when the batch is taken: a frame's time is never
-//! earlier than its arrival, and later by as long as it has waited to be read. That is the wake-up of a thread (some
-//! 10 us) as long as the reader keeps up, and else as much as it is behind, which the memory bounds: 33 ms at a million
-//! packets/s by default. Frames of a batch, [`LARGEST_BATCH`] at most, have one time.
+//! **Time.** AF_XDP provides no timestamps. The wall clock is read once per batch, when the batch is taken. So a
+//! frame's time is never earlier than its arrival, but later by the time that it waited to be read. That is the
+//! wake-up of a thread (some 10 us) as long as the reader keeps up, and otherwise its backlog, which the memory
+//! limits: 33 ms at a million packets/s by default. The frames of a batch, at most [`MAX_BATCH`], have the same
+//! time.
 //!
-//! **What is lost is counted.** [`SourceCounters::kernel_drops`] are the frames that found no free chunk or did not fit
-//! in one (`rx_dropped` and `rx_ring_full` of XDP_STATISTICS; `rx_fill_ring_empty_descs` are some of the former again).
-//! What is lost before the program runs, in the card or in the ring of a veth pair, the kernel counts elsewhere:
-//! `ip -s -s link`, for a veth pair as `dropped` of the sending end.
+//! **Drops are counted.** [`SourceCounters::kernel_drops`] are the frames without a free chunk and those that did not
+//! fit in one (`rx_dropped` and `rx_ring_full` of XDP_STATISTICS; `rx_fill_ring_empty_descs` counts some of the
+//! former again). Drops before the program runs, in the card or in the ring of a veth pair, are counted elsewhere by
+//! the kernel: `ip -s -s link`, for a veth pair as `dropped` of the sending end.
 //!
-//! **Several workers.** [`XdpSource::open_group`] gives one source for each receive queue. Which queue a frame comes to
-//! is the card's choice (RSS), which may differ for both directions of a flow; the number of queues is set by
-//! `ethtool -L`.
+//! **Several workers.** [`XdpSource::open_group`] returns one source for each receive queue. The card chooses the
+//! queue of a frame (RSS), possibly a different one for each direction of a flow; `ethtool -L` sets the number of
+//! queues.
 //!
-//! **An interface that goes down** is waited for and followed when it comes up again; one that is deleted, or moved to
-//! another network namespace, ends the source with [`LiveError::InterfaceGone`] after everything was handed on.
+//! **If an interface goes down**, the source waits and resumes when it comes up again. If it is deleted, or moved to
+//! another network namespace, the source ends with [`LiveError::InterfaceGone`] after everything was delivered.
 //!
 //! **Filters** run in this process, on whole frames ([`SourceCounters::filtered`]).
 //!
-//! Needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF while opening and nothing afterwards, and either CAP_IPC_LOCK or the
-//! allowance to lock as much memory; Linux 5.9 or newer. The program is attached through a link that vanishes with the
-//! last source of the group, or with the process, however that ends. Memory: [`XdpOptions::memory_size`] for each
-//! queue, which is not swapped, and 24 bytes a chunk for the rings.
+//! Needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF while opening and nothing afterwards, and either CAP_IPC_LOCK or a
+//! sufficient limit of locked memory; Linux 5.9 or newer. The program is attached through a link that ends with the
+//! last source of the group, or with the process, even if it is killed. Memory: [`XdpOptions::memory_size`] for each
+//! queue, which is not swapped, and 24 bytes per chunk for the rings.
 
 mod options;
 mod redirect;
@@ -57,28 +58,28 @@ use thalweg_wire::{Batch, Bytes, FrameRef, Interface, LinkType, Source, SourceCo
 pub use options::{BusyPoll, XdpMode, XdpOptions};
 
 use crate::filter::Filter;
-use crate::live::options::PATIENCE;
+use crate::live::options::READ_TIMEOUT;
 use crate::live::socket::PacketSocket;
 use crate::live::{LinkState, LiveError, error, interface};
 use redirect::{Attachment, Redirect};
 pub(crate) use socket::{XdpSocket, locked_memory_limit};
 use umem::Umem;
 
-/// Most frames of a batch. Their headers lie in a core's level 1 cache, and no frame shares its time with one that
-/// came long before it.
-pub const LARGEST_BATCH: u32 = 256;
+/// The maximum number of frames in a batch. Their headers fit in a core's level 1 cache, and the shared time is close
+/// to the arrival of each frame.
+pub const MAX_BATCH: u32 = 256;
 
-/// How long the queue of a closed socket may stay taken.
-const LONGEST_RELEASE: Duration = Duration::from_secs(1);
+/// How long the queue of a closed socket may stay in use.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The packets of one receive queue of an interface.
 #[derive(Debug)]
 pub struct XdpSource {
-    // Dropped in this order: nothing is redirected any more when the socket closes.
+    // Dropped in this order: nothing is redirected any longer when the socket closes.
     attachment: Arc<Attachment>,
     socket: XdpSocket,
     umem: Umem,
-    /// Tells what becomes of the interface, and keeps it promiscuous.
+    /// Monitors the state of the interface, and keeps it promiscuous.
     watch: PacketSocket,
     queue: u32,
     interface: Interface,
@@ -89,7 +90,7 @@ pub struct XdpSource {
     counters: SourceCounters,
 }
 
-/// A queue's socket before frames flow.
+/// A queue's socket before frames arrive.
 struct Member {
     socket: XdpSocket,
     umem: Umem,
@@ -97,8 +98,8 @@ struct Member {
 }
 
 impl XdpSource {
-    /// Opens an interface: one source for each of its receive queues, in their order. Frames are captured from
-    /// when all are ready.
+    /// Opens an interface: one source for each of its receive queues, in order. The capture starts when all are
+    /// ready.
     ///
     /// # Errors
     /// See [`LiveError`].
@@ -116,7 +117,7 @@ impl XdpSource {
         let filter = filter.map(|text| Filter::compile(text, LinkType::Ethernet, 0)).transpose()?;
 
         let redirect = Redirect::load(queue_count).map_err(|e| denied_or(name, "load the XDP program", e))?;
-        // Before there are sockets, so that all queues begin at once; until then frames pass.
+        // Before any socket exists, so that all queues begin at the same time; until then frames pass.
         let attachment = Arc::new(attach(&redirect, options, index)?);
         let open = |queue| Member::open(options, index, queue, queue_count);
         let members = (0..queue_count).map(open).collect::<Result<Vec<_>, _>>()?;
@@ -149,100 +150,102 @@ impl XdpSource {
             link_state,
             filter,
             busy_poll: options.busy_poll,
-            frames: Vec::with_capacity(LARGEST_BATCH as usize),
+            frames: Vec::with_capacity(MAX_BATCH as usize),
             counters: SourceCounters::default(),
         }
     }
 
-    /// The interface's name when it was opened.
+    /// Returns the interface's name when it was opened.
     pub fn name(&self) -> &str {
         self.interface.name.as_deref().unwrap_or_default()
     }
 
-    /// Which receive queue of the interface, from 0.
+    /// Returns the number of the receive queue, from 0.
     pub fn queue(&self) -> u32 {
         self.queue
     }
 
-    /// Where frames are taken from the interface.
+    /// Returns where frames are taken from the interface.
     pub fn mode(&self) -> XdpMode {
         self.attachment.mode()
     }
 
-    /// Whether packets can arrive, as of the last call of [`next_batch`](Source::next_batch); a change is
-    /// noted within about 100 ms.
+    /// Returns whether packets can arrive, as of the last call of [`next_batch`](Source::next_batch); a change is
+    /// detected within about 100 ms.
     pub fn link_state(&self) -> LinkState {
         self.link_state
     }
 
-    /// Notes the link state without waiting for a frame: for who reads several sources, each only when frames wait at it.
-    /// Of an interface that is gone [`next_batch`](Source::next_batch) hands on what is left, and then says so.
-    pub fn note_link_state(&mut self) {
+    /// Updates the link state without waiting for a frame, for callers that read several sources, each only when it
+    /// has frames. If the interface is gone, [`next_batch`](Source::next_batch) delivers the remaining frames and
+    /// then returns the error.
+    pub fn update_link_state(&mut self) {
         self.link_state = interface::state_of(&self.watch);
     }
 
-    /// Whether a frame waits beyond the last batch: the next one comes without waiting.
+    /// Whether another frame is available, so that the next call does not wait.
     pub fn is_ready(&self) -> bool {
         self.umem.is_ready()
     }
 
-    /// Gives the last batch back, so that the descriptor that is returned can be waited for.
+    /// Releases the last batch and returns the descriptor to wait for.
     pub(crate) fn release_batch(&mut self) -> RawFd {
         self.umem.give_back();
         self.frames.clear();
         self.socket.raw()
     }
 
-    /// Waits until a frame is there, for the patience at most.
+    /// Waits until a frame is available or the timeout expires.
     fn wait_for_frames(&mut self) -> Result<(), LiveError> {
-        let waited = if self.busy_poll.is_some() { self.poll_busily() } else { self.socket.wait(PATIENCE) };
+        let waited =
+            if self.busy_poll.is_some() { self.poll_busily() } else { self.socket.wait(READ_TIMEOUT) };
         let readiness = waited.map_err(|source| self.failed("wait for packets", source))?;
         if readiness != Readiness::Ready || self.link_state != LinkState::Up {
-            self.note_link_state();
+            self.update_link_state();
         }
-        // The kernel tells that an interface is gone after its last frame was processed.
+        // The kernel reports that an interface is gone after its last frame was processed.
         if self.link_state == LinkState::Gone && !self.umem.is_ready() {
             return Err(LiveError::InterfaceGone { name: self.name().to_owned() });
         }
         Ok(())
     }
 
-    /// Processes the queue until a frame is there, for the patience at most.
+    /// Processes the queue until a frame is available or the timeout expires.
     fn poll_busily(&self) -> io::Result<Readiness> {
         let start = Instant::now();
         loop {
-            self.socket.look()?;
+            self.socket.wake_kernel()?;
             if self.umem.is_ready() {
                 return Ok(Readiness::Ready);
             }
-            if start.elapsed().as_nanos() >= u128::from(PATIENCE.0) {
+            if start.elapsed().as_nanos() >= u128::from(READ_TIMEOUT.0) {
                 return Ok(Readiness::Nothing);
             }
         }
     }
 
-    /// Takes the frames that wait.
+    /// Takes the available frames.
     fn take_frames(&mut self) {
-        let waiting = self.umem.waiting().min(LARGEST_BATCH);
+        let waiting = self.umem.waiting().min(MAX_BATCH);
         if waiting == 0 {
             return;
         }
-        // After it is known how many wait, so that no frame's time is earlier than its arrival.
+        // Read after the number of frames is known, so that no frame's time is earlier than its arrival.
         let time = now();
         let (frames, snap_length) = (&mut self.frames, self.interface.snap_length);
-        self.umem.hold(waiting, |place| {
+        self.umem.hold(waiting, |position| {
             frames.push(FrameRef {
                 time,
-                offset: place.offset,
-                captured_length: place.length.min(snap_length),
-                original_length: place.length,
+                offset: position.offset,
+                captured_length: position.length.min(snap_length),
+                original_length: position.length,
                 interface: 0,
             });
         });
         if let Some(filter) = &self.filter {
             let held = self.umem.held();
             let taken = frames.len();
-            // The filter sees the frame whole, as it is in memory.
+            // The filter reads the whole frame in memory.
             frames.retain(|frame| {
                 let whole = &held[frame.offset..][..frame.original_length as usize];
                 filter.matches(whole, frame.original_length)
@@ -260,15 +263,15 @@ impl XdpSource {
 impl Source for XdpSource {
     type Error = LiveError;
 
-    /// The frames that wait, [`LARGEST_BATCH`] at most; see [`Source::next_batch`]. Empty also when a signal
-    /// arrived, and when the interface went down.
+    /// Returns the available frames, at most [`MAX_BATCH`]; see [`Source::next_batch`]. Also empty after a
+    /// signal, and when the interface went down.
     fn next_batch(&mut self) -> Result<Option<Batch<'_>>, LiveError> {
         self.umem.give_back();
         self.frames.clear();
         if !self.umem.is_ready() {
             self.wait_for_frames()?;
         } else if self.umem.needs_wakeup() {
-            self.socket.look().map_err(|source| self.failed("wake the kernel", source))?;
+            self.socket.wake_kernel().map_err(|source| self.failed("wake the kernel", source))?;
         }
         self.take_frames();
         Ok(Some(Batch {
@@ -278,7 +281,7 @@ impl Source for XdpSource {
         }))
     }
 
-    /// The kernel's counts are read here, and kept even when the kernel cannot be asked any more.
+    /// Reads the kernel's counts, and keeps the last ones when the kernel cannot be queried any longer.
     fn counters(&mut self) -> SourceCounters {
         if let Ok(statistics) = self.socket.statistics() {
             self.counters.kernel_drops = statistics.rx_dropped + statistics.rx_ring_full;
@@ -288,7 +291,7 @@ impl Source for XdpSource {
 }
 
 impl Member {
-    /// A socket that is bound to `queue`, and gets nothing yet.
+    /// Opens a socket that is bound to `queue` and receives nothing yet.
     fn open(options: &XdpOptions, index: i32, queue: u32, queue_count: u32) -> Result<Member, LiveError> {
         let name = &options.interface;
         let at = |step| move |source| LiveError::Kernel { interface: name.clone(), step, source };
@@ -302,7 +305,7 @@ impl Member {
         let umem = registered.map_err(|source| match source.raw_os_error() {
             Some(libc::ENOBUFS) => LiveError::LockedMemory {
                 interface: name.clone(),
-                needed: Bytes(options.memory_of_a_queue().0 * u64::from(queue_count)),
+                needed: Bytes(options.queue_memory().0 * u64::from(queue_count)),
             },
             _ => at("register memory for frames")(source),
         })?;
@@ -310,27 +313,27 @@ impl Member {
             socket.prefer_busy_poll(busy_poll).map_err(at("prefer busy polling"))?;
         }
         bind_when_free(&socket, index, queue).map_err(|source| match source.raw_os_error() {
-            Some(libc::EBUSY) => LiveError::XdpTaken { interface: name.clone() },
+            Some(libc::EBUSY) => LiveError::XdpInUse { interface: name.clone() },
             _ => at("bind to a receive queue")(source),
         })?;
         Ok(Member { socket, umem, watch })
     }
 }
 
-/// Binds to a queue. The kernel frees the queue of a socket that was closed a little later, in the background.
+/// Binds to a queue. The kernel frees the queue of a closed socket later, in the background.
 fn bind_when_free(socket: &XdpSocket, index: i32, queue: u32) -> io::Result<()> {
     let start = Instant::now();
     loop {
         match socket.bind(index, queue) {
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && start.elapsed() < LONGEST_RELEASE => {
-                thread::sleep(LONGEST_RELEASE / 100);
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && start.elapsed() < RELEASE_TIMEOUT => {
+                thread::sleep(RELEASE_TIMEOUT / 100);
             }
             result => return result,
         }
     }
 }
 
-/// Attaches the program as the options say.
+/// Attaches the program in the mode of the options.
 fn attach(redirect: &Redirect, options: &XdpOptions, index: i32) -> Result<Attachment, LiveError> {
     let name = &options.interface;
     let mut result = redirect.attach(index, options.mode.unwrap_or(XdpMode::Native));
@@ -340,12 +343,12 @@ fn attach(redirect: &Redirect, options: &XdpOptions, index: i32) -> Result<Attac
         result = redirect.attach(index, XdpMode::Generic);
     }
     result.map_err(|source| match source.raw_os_error() {
-        Some(libc::EBUSY | libc::EEXIST) => LiveError::XdpTaken { interface: name.clone() },
+        Some(libc::EBUSY | libc::EEXIST) => LiveError::XdpInUse { interface: name.clone() },
         _ => denied_or(name, "attach the XDP program", source),
     })
 }
 
-/// The missing permission, or that `step` failed.
+/// Returns the error of a missing permission, or of the failed `step`.
 fn denied_or(name: &str, step: &'static str, source: io::Error) -> LiveError {
     let interface = name.to_owned();
     match source.kind() {
@@ -356,7 +359,7 @@ fn denied_or(name: &str, step: &'static str, source: io::Error) -> LiveError {
     }
 }
 
-/// The wall clock, as the kernel reads it for the frames of a packet socket.
+/// Returns the wall clock, as the kernel reads it for the frames of a packet socket.
 fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(since_epoch.as_nanos() as u64)

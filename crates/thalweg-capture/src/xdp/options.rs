@@ -1,4 +1,4 @@
-//! What a user may choose about a capture through AF_XDP.
+//! Options of a capture through AF_XDP.
 
 use thalweg_wire::{Bytes, Nanos};
 
@@ -11,7 +11,7 @@ const CHUNK_HEADROOM: u32 = 256;
 /// Where in the kernel the program takes frames from the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XdpMode {
-    /// In the driver, before the kernel has made anything of a frame; about two to three times as fast.
+    /// In the driver, before the kernel has processed the frame; about two to three times as fast.
     Native,
     /// At the start of the network stack, for any driver.
     Generic,
@@ -20,50 +20,49 @@ pub enum XdpMode {
 /// How reads of a socket process its queue themselves (Linux 5.11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusyPoll {
-    /// How long one read may look for frames, in whole microseconds (SO_BUSY_POLL). Default 20 us.
-    pub turn: Nanos,
-    /// Frames taken from the driver in one go (SO_BUSY_POLL_BUDGET). Default 64, a driver's usual share.
+    /// The maximum time that one read looks for frames, in whole microseconds (SO_BUSY_POLL). Default 20 us.
+    pub time: Nanos,
+    /// The maximum number of frames taken from the driver at a time (SO_BUSY_POLL_BUDGET). Default 64, a driver's
+    /// usual budget.
     pub budget: u16,
 }
 
 impl Default for BusyPoll {
     fn default() -> BusyPoll {
-        BusyPoll { turn: Nanos::from_micros(20), budget: 64 }
+        BusyPoll { time: Nanos::from_micros(20), budget: 64 }
     }
 }
 
-/// How to capture from an interface through AF_XDP.
+/// Options of a capture through AF_XDP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct XdpOptions {
     /// The interface's name, as `ip link` shows it.
     pub interface: String,
-    /// Memory for the frames of one receive queue, 256 KiB to 2 GiB, rounded down to a power of two. A frame
-    /// takes a whole chunk however short it is. Default 64 MiB: 32,768 frames, which is 33 ms at a million
-    /// packets/s.
+    /// The memory for the frames of one receive queue, 256 KiB to 2 GiB, rounded down to a power of two. Even a short
+    /// frame takes a whole chunk. Default 64 MiB: 32,768 frames, which is 33 ms at a million packets/s.
     pub memory_size: Bytes,
-    /// Room for one frame, of which the kernel keeps 256 bytes to itself: 2048 or 4096 bytes, which take frames
-    /// of up to 1792 and 3840 bytes. Longer ones are dropped and counted. Default 2048.
+    /// The space for one frame, of which the kernel reserves 256 bytes: 2048 or 4096 bytes, for frames of up to 1792
+    /// and 3840 bytes. Longer ones are dropped and counted. Default 2048.
     pub chunk_size: Bytes,
-    /// Most bytes handed on of each frame, from the link header on; at least 64. Frames lie in memory whole;
-    /// what is cut is only not shown, so that what reads frames sees as much of them as from AF_PACKET.
-    /// Default: all that fits in a chunk.
+    /// The maximum bytes delivered of each frame, from the link header on; at least 64. Memory contains whole frames;
+    /// only the visible part is cut, so that readers get the same bytes as from AF_PACKET. Default: everything that
+    /// fits in a chunk.
     pub snap_length: u32,
-    /// Whether to take frames that are addressed to other hosts. Default true.
+    /// Whether to capture frames that are addressed to other hosts. Default true.
     pub promiscuous: bool,
-    /// A capture filter in tcpdump's language ([`crate::filter`]), no filter by default. It runs in this
-    /// process.
+    /// A capture filter in tcpdump's language ([`crate::filter`]), no filter by default. It runs in this process.
     pub filter: Option<String>,
-    /// Where to take frames from the interface. Default `None`: natively, else generically where the driver
-    /// cannot.
+    /// Where to take frames from the interface. Default `None`: native, otherwise generic if the driver does not
+    /// support native mode.
     pub mode: Option<XdpMode>,
-    /// Whether reads process the queue themselves; the thread that reads then takes a whole core, and spares
-    /// the interrupts. Default `None`: the kernel processes it. Worth having together with the interface's
-    /// `napi_defer_hard_irqs` and `gro_flush_timeout`, which are for the administrator to set.
+    /// Whether reads process the queue themselves; the reading thread then uses a whole core, and avoids interrupts.
+    /// Default `None`: the kernel processes it. Most useful together with the interface's `napi_defer_hard_irqs` and
+    /// `gro_flush_timeout`, which the administrator sets.
     pub busy_poll: Option<BusyPoll>,
 }
 
 impl XdpOptions {
-    /// The defaults, for `interface`.
+    /// Creates the default options for `interface`.
     pub fn new(interface: impl Into<String>) -> XdpOptions {
         XdpOptions {
             interface: interface.into(),
@@ -80,7 +79,7 @@ impl XdpOptions {
     /// Checks every value against its documented range.
     ///
     /// # Errors
-    /// [`LiveError::BadOption`] for the first that is outside.
+    /// [`LiveError::BadOption`] for the first value out of range.
     pub fn validate(&self) -> Result<(), LiveError> {
         check(
             (256 << 10..=2 << 30).contains(&self.memory_size.0),
@@ -95,34 +94,34 @@ impl XdpOptions {
             "2048 or 4096 bytes",
         )?;
         check(self.snap_length >= 64, "snap length", self.snap_length, "at least 64 bytes")?;
-        let Some(BusyPoll { turn, budget }) = self.busy_poll else { return Ok(()) };
+        let Some(BusyPoll { time, budget }) = self.busy_poll else { return Ok(()) };
         check(
-            (Nanos::from_micros(1)..=Nanos::from_millis(10)).contains(&turn),
-            "busy-poll turn",
-            turn,
+            (Nanos::from_micros(1)..=Nanos::from_millis(10)).contains(&time),
+            "busy-poll time",
+            time,
             "1 us to 10 ms",
         )?;
         check((1..=4096).contains(&budget), "busy-poll budget", budget, "1 to 4096 frames")
     }
 
-    /// Chunks of one queue, a power of two, once the options are valid.
+    /// Returns the number of chunks of one queue, a power of two; the options must be valid.
     pub(super) fn chunk_count(&self) -> u32 {
         let chunks = self.memory_size.0 / self.chunk_size.0;
         1 << chunks.ilog2()
     }
 
-    /// Bytes of memory of one queue, once the options are valid.
-    pub(crate) fn memory_of_a_queue(&self) -> Bytes {
+    /// Returns the bytes of memory of one queue; the options must be valid.
+    pub(crate) fn queue_memory(&self) -> Bytes {
         Bytes(u64::from(self.chunk_count()) * self.chunk_size.0)
     }
 
-    /// Most bytes that are handed on of a frame.
+    /// Returns the maximum bytes that are delivered of a frame.
     pub(super) fn longest_frame(&self) -> u32 {
         self.snap_length.min(self.chunk_size.0 as u32 - CHUNK_HEADROOM)
     }
 }
 
-/// The same interface, snap length, filter and mode of addressing through AF_XDP; the rest as by default.
+/// The same interface, snap length, filter and promiscuous mode through AF_XDP; the rest are defaults.
 impl From<&LiveOptions> for XdpOptions {
     fn from(options: &LiveOptions) -> XdpOptions {
         XdpOptions {
@@ -158,12 +157,12 @@ mod tests {
             };
             options.validate().unwrap();
             assert_eq!(options.chunk_count(), chunk_count, "{memory_size} in chunks of {chunk_size}");
-            assert!(options.memory_of_a_queue() <= options.memory_size);
+            assert!(options.queue_memory() <= options.memory_size);
         }
     }
 
     #[test]
-    fn each_value_outside_its_range_is_named() {
+    fn values_out_of_range_are_rejected() {
         let wrong = |change: fn(&mut XdpOptions)| {
             let mut options = XdpOptions::new("eth0");
             change(&mut options);
@@ -178,8 +177,8 @@ mod tests {
         };
         assert!(wrong(budget_zero).starts_with("busy-poll budget 0"));
         let turn_zero = |o: &mut XdpOptions| {
-            o.busy_poll = Some(BusyPoll { turn: Nanos::ZERO, ..BusyPoll::default() });
+            o.busy_poll = Some(BusyPoll { time: Nanos::ZERO, ..BusyPoll::default() });
         };
-        assert!(wrong(turn_zero).starts_with("busy-poll turn"));
+        assert!(wrong(turn_zero).starts_with("busy-poll time"));
     }
 }

@@ -1,12 +1,12 @@
-//! The program that takes frames from an interface and gives each to the socket of its queue.
+//! The program that takes frames from an interface and passes each to the socket of its queue.
 //!
-//! Six instructions, which are loaded by bpf(2) itself; they say
+//! Six instructions, which are loaded directly with bpf(2); they mean
 //!
 //! ```c
 //! return bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
 //! ```
 //!
-//! A frame of a queue that has no socket goes the way it would have gone without the program.
+//! A frame of a queue without a socket continues as if there were no program.
 
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -16,13 +16,13 @@ use thalweg_linux::bpf::{AnyMap, Instruction, Link, MapKind, MapShape, Program, 
 use super::options::XdpMode;
 use super::socket::XdpSocket;
 
-/// Name of the program, as `ip link` and bpftool show it.
+/// The name of the program in `ip link` and bpftool.
 const PROGRAM_NAME: &str = "thalweg";
 
-/// Name of the map, as bpftool shows it.
+/// The name of the map in bpftool.
 const MAP_NAME: &str = "sockets";
 
-/// Licence of the program.
+/// The licence of the program.
 const LICENCE: &str = "Apache-2.0";
 
 /// XDP_FLAGS_SKB_MODE of if_link.h.
@@ -30,14 +30,14 @@ const FLAG_GENERIC: u32 = 1 << 1;
 /// XDP_FLAGS_DRV_MODE of if_link.h.
 const FLAG_NATIVE: u32 = 1 << 2;
 
-/// The sockets of an interface's queues and the program that feeds them.
+/// The sockets of an interface's queues and the program that redirects to them.
 #[derive(Debug)]
 pub(super) struct Redirect {
     sockets: AnyMap,
     program: Program,
 }
 
-/// An attached program. Detached when dropped, and when the process ends in whatever way.
+/// An attached program. Detached when dropped, and when the process ends for any reason.
 #[derive(Debug)]
 pub(super) struct Attachment {
     mode: XdpMode,
@@ -61,7 +61,7 @@ impl Redirect {
         Ok(Redirect { sockets, program: program.map_err(|error| error.source)? })
     }
 
-    /// Gives frames of `queue` to a socket that is bound to it.
+    /// Redirects frames of `queue` to a socket that is bound to it.
     pub(super) fn put(&self, queue: u32, socket: &XdpSocket) -> io::Result<()> {
         self.sockets.put_descriptor(queue, socket.raw())
     }
@@ -83,10 +83,10 @@ impl Attachment {
 }
 
 impl Drop for Attachment {
-    /// A process that another thread is just starting has a copy of the link until it executes its program; so
-    /// closing it is not enough for the interface to be free at once.
+    /// If another thread is just starting a process, that process has a copy of the link until it executes its
+    /// program. So closing the link does not free the interface at once.
     fn drop(&mut self) {
-        // Where the kernel does not allow it without privileges, closing will have to do.
+        // If the kernel does not allow it without privileges, closing must do.
         let _ = self.link.detach();
     }
 }
@@ -95,7 +95,7 @@ impl Drop for Attachment {
 fn program(sockets: i32) -> [Instruction; 6] {
     // BPF_LDX | BPF_MEM | BPF_W: a word of memory.
     const LOAD_WORD: u8 = 0x61;
-    // BPF_LD | BPF_IMM | BPF_DW with source 1 (BPF_PSEUDO_MAP_FD): a map by its descriptor; takes two places.
+    // BPF_LD | BPF_IMM | BPF_DW with source 1 (BPF_PSEUDO_MAP_FD): a map by its descriptor; takes two instructions.
     const LOAD_MAP: u8 = 0x18;
     const MAP_BY_DESCRIPTOR: u8 = 1;
     // BPF_ALU64 | BPF_MOV | BPF_K.
@@ -105,14 +105,14 @@ fn program(sockets: i32) -> [Instruction; 6] {
     const EXIT: u8 = 0x95;
     /// Offset of `rx_queue_index` in `struct xdp_md`.
     const RX_QUEUE_INDEX: i16 = 16;
-    /// XDP_PASS: what is returned for a queue without a socket.
+    /// XDP_PASS: the result for a queue without a socket.
     const PASS: i32 = 2;
     /// BPF_FUNC_redirect_map.
     const REDIRECT_MAP: i32 = 51;
 
     let instruction = |code, destination: u8, source: u8, offset, immediate| Instruction {
         code,
-        // Two bit fields of one byte, which compilers lay out by the machine's byte order.
+        // Two bit fields of one byte, whose order depends on the machine's byte order.
         registers: if cfg!(target_endian = "little") {
             source << 4 | destination
         } else {

@@ -10,10 +10,10 @@ use thalweg_wire::{Bytes, Nanos};
 
 use super::options::BusyPoll;
 
-/// The completion ring, which is about sending: the kernel wants one, and nothing is ever in it.
+/// The completion ring is for sending: the kernel requires one, but it stays empty.
 const COMPLETION_RING_LENGTH: u32 = 1;
 
-/// An XDP socket, which takes nothing until it is bound and in the map of a program that redirects to it.
+/// An XDP socket, which receives nothing until it is bound and in the map of a program that redirects to it.
 #[derive(Debug)]
 pub(crate) struct XdpSocket {
     socket: Socket,
@@ -25,11 +25,11 @@ impl XdpSocket {
         Ok(XdpSocket { socket: Socket::open(libc::AF_XDP, libc::SOCK_RAW, 0)? })
     }
 
-    /// Gives the socket its memory.
+    /// Registers the socket's memory.
     ///
     /// # Safety
-    /// The kernel writes to the `length` bytes at `start` from when the socket is bound until it is gone. They
-    /// must be of a mapping, and nobody may read or write those that the fill ring lends to the kernel.
+    /// The kernel writes to the `length` bytes at `start` from when the socket is bound until it is gone. They must
+    /// be of a mapping, and no code may read or write those that the fill ring lends to the kernel.
     pub(super) unsafe fn register_memory(
         &self,
         start: *mut u8,
@@ -47,23 +47,23 @@ impl XdpSocket {
         self.set(libc::XDP_UMEM_REG, &memory)
     }
 
-    /// Makes an RX and a fill ring of as many entries, a power of two, and the completion ring.
+    /// Creates an RX and a fill ring of `entry_count` entries, a power of two, and the completion ring.
     pub(super) fn make_rings(&self, entry_count: u32) -> io::Result<()> {
         self.set(libc::XDP_UMEM_FILL_RING, &entry_count)?;
         self.set(libc::XDP_UMEM_COMPLETION_RING, &COMPLETION_RING_LENGTH)?;
         self.set(libc::XDP_RX_RING, &entry_count)
     }
 
-    /// Where in each ring what lies.
-    pub(super) fn ring_places(&self) -> io::Result<libc::xdp_mmap_offsets> {
+    /// Returns the layout of each ring.
+    pub(super) fn ring_offsets(&self) -> io::Result<libc::xdp_mmap_offsets> {
         self.socket.get(libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)
     }
 
-    /// Has reads of the socket process the queue's packets themselves, instead of the kernel's interrupts.
+    /// Lets reads of the socket process the queue's packets themselves, instead of the kernel's interrupts.
     pub(super) fn prefer_busy_poll(&self, busy_poll: BusyPoll) -> io::Result<()> {
         let set = |option, value: u32| self.socket.set(libc::SOL_SOCKET, option, &value);
         set(libc::SO_PREFER_BUSY_POLL, 1)?;
-        set(libc::SO_BUSY_POLL, busy_poll.turn.0.div_ceil(1000) as u32)?;
+        set(libc::SO_BUSY_POLL, busy_poll.time.0.div_ceil(1000) as u32)?;
         set(libc::SO_BUSY_POLL_BUDGET, busy_poll.budget.into())
     }
 
@@ -77,25 +77,25 @@ impl XdpSocket {
         self.socket.bind(&address)
     }
 
-    /// Waits until a frame is there, for `patience` (rounded up to milliseconds) at most.
-    pub(super) fn wait(&self, patience: Nanos) -> io::Result<Readiness> {
-        self.socket.wait(patience)
+    /// Waits until a frame is available, for at most `timeout` (rounded up to milliseconds).
+    pub(super) fn wait(&self, timeout: Nanos) -> io::Result<Readiness> {
+        self.socket.wait(timeout)
     }
 
-    /// Has the kernel look for frames now: it processes the queue if the socket prefers to be polled busily, and
-    /// goes on filling chunks if it had stopped.
-    pub(super) fn look(&self) -> io::Result<()> {
+    /// Wakes the kernel: it processes the queue if the socket prefers busy polling, and fills chunks again if it had
+    /// stopped.
+    pub(super) fn wake_kernel(&self) -> io::Result<()> {
         match self.socket.receive(&mut [], libc::MSG_DONTWAIT) {
             Ok(_) => Ok(()),
             Err(error) => match error.raw_os_error() {
-                // Nothing there, or the interface is down or gone, which the caller sees to.
+                // Nothing available, or the interface is down or gone, which the caller handles.
                 Some(libc::EAGAIN | libc::EBUSY | libc::EINTR | libc::ENETDOWN | libc::ENXIO) => Ok(()),
                 _ => Err(error),
             },
         }
     }
 
-    /// Counts since the socket was opened.
+    /// Returns the counts since the socket was opened.
     pub(super) fn statistics(&self) -> io::Result<libc::xdp_statistics> {
         self.socket.get(libc::SOL_XDP, libc::XDP_STATISTICS)
     }
@@ -109,7 +109,7 @@ impl XdpSocket {
     }
 }
 
-/// How much memory this process may lock without CAP_IPC_LOCK (RLIMIT_MEMLOCK).
+/// Returns how much memory this process may lock without CAP_IPC_LOCK (RLIMIT_MEMLOCK).
 pub(crate) fn locked_memory_limit() -> Bytes {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the pointer is to one limit, which the kernel fills.

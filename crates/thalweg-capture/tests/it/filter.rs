@@ -1,4 +1,4 @@
-//! Capture filters in front of a source, and against tcpdump's own verdict.
+//! Capture filters in front of a source, compared with tcpdump.
 
 use std::convert::Infallible;
 use std::io::Write;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use thalweg_capture::filter::{Filter, Filtered, FilteredError};
 use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Source, SourceCounters, Timestamp};
 
-/// Frames in memory, handed out a few at a time.
+/// Frames in memory, returned a few at a time.
 struct Memory {
     bytes: Vec<u8>,
     frames: Vec<FrameRef>,
@@ -42,7 +42,7 @@ impl Source for Memory {
         let end = self.frames.len().min(self.done + self.batch_size);
         let frames = &self.frames[self.done..end];
         self.done = end;
-        // An interface becomes known with its first frame, as in a pcapng file.
+        // An interface appears with its first frame, as in a pcapng file.
         let batch = Batch { bytes: &self.bytes, frames, interfaces: &self.interfaces[..end] };
         Ok((!frames.is_empty()).then_some(batch))
     }
@@ -52,7 +52,7 @@ impl Source for Memory {
     }
 }
 
-/// Whether the rest of a test can run.
+/// Whether libpcap is available; otherwise the rest of a test is skipped.
 fn has_libpcap() -> bool {
     let probe = Filter::compile("ip", LinkType::Ethernet, 0);
     if let Err(error) = &probe {
@@ -85,7 +85,7 @@ fn times_of_all(source: &mut Filtered<Memory>) -> Vec<u64> {
 }
 
 #[test]
-fn what_passes_keeps_its_order_and_what_does_not_is_counted() {
+fn accepted_frames_keep_their_order() {
     if !has_libpcap() {
         return;
     }
@@ -98,7 +98,7 @@ fn what_passes_keeps_its_order_and_what_does_not_is_counted() {
 }
 
 #[test]
-fn each_link_type_gets_a_filter_of_its_own() {
+fn each_link_type_has_its_own_filter() {
     if !has_libpcap() {
         return;
     }
@@ -115,14 +115,14 @@ fn each_link_type_gets_a_filter_of_its_own() {
 }
 
 #[test]
-fn an_expression_that_does_not_fit_a_link_type_is_told() {
+fn an_unsuitable_expression_names_the_link_type() {
     if !has_libpcap() {
         return;
     }
     let frames = [(LinkType::RawIp, ipv4(17))];
     let mut source = Filtered::new(Memory::new(&frames, 2), "vlan 5").unwrap();
     let Err(FilteredError::Filter(error)) = source.next_batch() else { panic!("no error") };
-    assert!(error.to_string().starts_with("capture filter `vlan 5` for raw IP frames: "), "{error}");
+    assert!(error.to_string().starts_with("invalid capture filter `vlan 5` for raw IP frames: "), "{error}");
 }
 
 const EXPRESSIONS: [&str; 12] = [
@@ -140,7 +140,7 @@ const EXPRESSIONS: [&str; 12] = [
     "ip[8] < 64 and portrange 50-60",
 ];
 
-/// Frames near what the expressions look for.
+/// Frames similar to those that the expressions match.
 fn a_frame() -> impl Strategy<Value = Vec<u8>> {
     let ethertype = prop_oneof![Just(0x0800_u16), Just(0x0800), Just(0x86dd), Just(0x0806), any::<u16>()];
     let protocol = prop_oneof![Just(6_u8), Just(17), Just(1), any::<u8>()];
@@ -181,7 +181,7 @@ fn pcap_of(frames: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-/// The frames of a pcap file that this machine wrote.
+/// The frames of a pcap file written on this machine.
 fn frames_of(mut file: &[u8]) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     file = &file[24..];
@@ -193,7 +193,7 @@ fn frames_of(mut file: &[u8]) -> Vec<Vec<u8>> {
     frames
 }
 
-/// What tcpdump lets pass, `None` if there is no tcpdump.
+/// The frames that tcpdump accepts; `None` without tcpdump.
 fn tcpdump(expression: &str, file: Vec<u8>) -> Option<Vec<Vec<u8>>> {
     let mut child = Command::new("tcpdump")
         .args(["-r", "-", "-w", "-", expression])
@@ -213,13 +213,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
-    fn our_verdict_is_that_of_tcpdump(frames in proptest::collection::vec(a_frame(), 100..200)) {
+    fn filters_agree_with_tcpdump(frames in proptest::collection::vec(a_frame(), 100..200)) {
         if !has_libpcap() {
             return Ok(());
         }
         for expression in EXPRESSIONS {
             let Some(theirs) = tcpdump(expression, pcap_of(&frames)) else {
-                crate::skip::skip("there is no tcpdump to compare with");
+            crate::skip::skip("tcpdump is not installed");
                 return Ok(());
             };
             let filter = Filter::compile(expression, LinkType::Ethernet, 0).unwrap();

@@ -1,5 +1,5 @@
-//! Captures that other people made, where a folder of them lies beside the checkout: every packet in them is
-//! accounted for, with `capinfos` as the judge.
+//! Captures by other people, if a folder of them is beside the checkout: every packet in them is accounted for,
+//! compared with `capinfos`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,11 +7,11 @@ use std::process::Command;
 use thalweg_capture::file::FileSource;
 use thalweg_wire::Source;
 
-/// What is in a capture file.
+/// The contents of a capture file.
 #[derive(Debug, PartialEq, Eq)]
 struct Contents {
     packets: u64,
-    /// Sum of the lengths on the wire.
+    /// The sum of the lengths on the wire.
     original_bytes: u64,
 }
 
@@ -27,20 +27,20 @@ fn ours(path: &Path) -> Contents {
     contents
 }
 
-/// What `capinfos` says, `None` if it is not installed.
-fn judged(path: &Path) -> Option<Contents> {
+/// The result of `capinfos`; `None` if it is not installed.
+fn by_capinfos(path: &Path) -> Option<Contents> {
     let output = Command::new("capinfos").args(["-M", "-c", "-d"]).arg(path).output().ok()?;
-    let said = String::from_utf8(output.stdout).expect("capinfos prints text");
+    let output = String::from_utf8(output.stdout).expect("capinfos prints text");
     let number = |label: &str| {
-        let line = said.lines().find_map(|line| line.strip_prefix(label));
+        let line = output.lines().find_map(|line| line.strip_prefix(label));
         let word = line.and_then(|rest| rest.split_whitespace().next());
-        word.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no `{label}` in: {said}"))
+        word.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no `{label}` in: {output}"))
     };
     Some(Contents { packets: number("Number of packets:"), original_bytes: number("Data size:") })
 }
 
 #[test]
-fn every_packet_of_other_peoples_captures_is_read() {
+fn captures_of_other_tools_are_read_completely() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/captures");
     let Ok(entries) = std::fs::read_dir(&folder) else {
         crate::skip::skip(format_args!("there is no folder {}", folder.display()));
@@ -50,11 +50,11 @@ fn every_packet_of_other_peoples_captures_is_read() {
     paths.retain(|path| path.extension().is_some_and(|kind| kind == "pcap" || kind == "pcapng"));
     paths.sort();
     for path in &paths {
-        let Some(judged) = judged(path) else {
+        let Some(by_capinfos) = by_capinfos(path) else {
             crate::skip::skip("capinfos is not installed");
             return;
         };
-        assert_eq!(ours(path), judged, "{}", path.display());
+        assert_eq!(ours(path), by_capinfos, "{}", path.display());
     }
     println!("{} captures agree with capinfos", paths.len());
 }

@@ -1,4 +1,4 @@
-//! Packet sources and filters. What needs a process with one thread is in `privileges.rs`.
+//! Packet sources and filters. Tests that need a process with one thread are in `privileges.rs`.
 
 mod filter;
 mod foreign_captures;

@@ -94,7 +94,7 @@ impl ArrivalCheck {
         };
         match report.progress {
             Progress::Awaiting { since } => watch.awaiting = Some((since, report.time)),
-            Progress::SetOut { first, .. } => watch.sent = Some((first, report.time)),
+            Progress::Departed { first, .. } => watch.sent = Some((first, report.time)),
             Progress::Arrived => watch.has_arrived = true,
         }
     }
@@ -177,7 +177,7 @@ mod tests {
 
         /// Reports that three packets were sent, the last at this time.
         fn set_out(&mut self, first: u64, last: u64) {
-            self.report(Progress::SetOut { first: at(first), packets: MIN_PACKETS }, 1, last);
+            self.report(Progress::Departed { first: at(first), packets: MIN_PACKETS }, 1, last);
         }
 
         /// Reports that nothing arrived from one time to another.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use thalweg_measure::collector::{AddressChange, ArrivalReport, Crossing, LinkEvent, Way};
+use thalweg_measure::collector::{AddressChange, ArrivalReport, Crossing, LinkEvent, PortDirection};
 
 use crate::event::EventKind;
 
@@ -29,7 +29,8 @@ impl Notice {
     /// What an event at a link of this switch is to the controller. Links that carry little are none of its business, and
     /// those into a switch are told of where they come out of another.
     pub(crate) fn of_link(switch: Arc<str>, event: LinkEvent) -> Option<Notice> {
-        let is_news = event.crossing != Crossing::Downwards && event.link.side.way == Way::Output;
+        let is_news =
+            event.crossing != Crossing::Downwards && event.link.side.direction == PortDirection::Output;
         is_news.then_some(Notice::Link(switch, event))
     }
 }

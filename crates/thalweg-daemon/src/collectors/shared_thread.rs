@@ -350,7 +350,7 @@ impl Member {
     fn look_at_link(&mut self) {
         let Stage::Reads(reading) = &mut self.stage else { return };
         let Some(interface) = reading.source.interface() else { return };
-        interface.note_link_state();
+        interface.update_link_state();
         let is_over = interface.link_state() == Some(LinkState::Gone) && !interface.is_ready();
         let is_down = interface.is_down();
         if std::mem::replace(&mut reading.was_down, is_down) != is_down {

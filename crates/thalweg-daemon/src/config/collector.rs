@@ -192,7 +192,7 @@ impl RuleConfig {
         &self,
         network: &NetworkState,
         router: RouterId,
-    ) -> Result<Option<Vec<thalweg_measure::collector::LinkSide>>, LinkSelectionError> {
+    ) -> Result<Option<Vec<thalweg_measure::collector::LinkDirection>>, LinkSelectionError> {
         if self.links.contains(&LinkSelection::All) {
             return Ok(None);
         }
@@ -343,7 +343,7 @@ fn samples(entry: &Typed<'_, Collector>, problems: &mut Vec<Problem>) -> Option<
     if !entry.keep_samples {
         return None;
     }
-    if options.bytes < SampleRing::least_bytes(options.snap_length) {
+    if options.bytes < SampleRing::min_bytes(options.snap_length) {
         problems.push(entry.refuse(Collector::sample_ring, "it holds less than two samples"));
     }
     Some(options)

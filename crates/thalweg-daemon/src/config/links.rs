@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use thalweg_measure::collector::{LinkSide, Way};
+use thalweg_measure::collector::{LinkDirection, PortDirection};
 use thalweg_network::{Node, PortIndex, RouterId, Topology};
 use thiserror::Error;
 
@@ -13,13 +13,13 @@ pub enum LinkSelection {
     /// All of them.
     All,
     /// Those between switches and hosts, in one direction or both.
-    Hosts(Option<Way>),
+    Hosts(Option<PortDirection>),
     /// Those between switches, in one direction or both.
-    Switches(Option<Way>),
+    Switches(Option<PortDirection>),
     /// The direction from one node to its neighbour: `tor0 > h3`.
     From(String, String),
     /// A port's, in one direction or both: `tor0:p3`, `tor0:p3:out`.
-    Port(String, PortIndex, Option<Way>),
+    Port(String, PortIndex, Option<PortDirection>),
 }
 
 /// Text that names no links.
@@ -75,8 +75,8 @@ impl FromStr for LinkSelection {
             return Ok(LinkSelection::From(from.trim().to_owned(), to.trim().to_owned()));
         }
         let (rest, way) = match text.rsplit_once(':') {
-            Some((rest, "in")) => (rest, Some(Way::Input)),
-            Some((rest, "out")) => (rest, Some(Way::Output)),
+            Some((rest, "in")) => (rest, Some(PortDirection::Input)),
+            Some((rest, "out")) => (rest, Some(PortDirection::Output)),
             _ => (text, None),
         };
         match rest {
@@ -104,11 +104,11 @@ impl fmt::Display for LinkSelection {
 }
 
 /// What stands behind the name of links for one direction of them.
-fn suffix(way: Option<Way>) -> &'static str {
+fn suffix(way: Option<PortDirection>) -> &'static str {
     match way {
         None => "",
-        Some(Way::Input) => ":in",
-        Some(Way::Output) => ":out",
+        Some(PortDirection::Input) => ":in",
+        Some(PortDirection::Output) => ":out",
     }
 }
 
@@ -120,10 +120,18 @@ impl LinkSelection {
     ///
     /// # Panics
     /// If there is no such switch.
-    pub fn at(&self, topology: &Topology, router: RouterId) -> Result<Vec<LinkSide>, LinkSelectionError> {
+    pub fn at(
+        &self,
+        topology: &Topology,
+        router: RouterId,
+    ) -> Result<Vec<LinkDirection>, LinkSelectionError> {
         let all = (0..topology.ports(router)).map(|port| PortIndex(port as u16));
-        let both = |port| [Way::Input, Way::Output].map(|way| LinkSide { port, way });
-        let of = |way: Option<Way>| move |side: &LinkSide| way.is_none_or(|way| side.way == way);
+        let both = |port| {
+            [PortDirection::Input, PortDirection::Output].map(|way| LinkDirection { port, direction: way })
+        };
+        let of = |way: Option<PortDirection>| {
+            move |side: &LinkDirection| way.is_none_or(|way| side.direction == way)
+        };
         let is_rack = |port: &PortIndex| port.index() < topology.rack_size(router);
         Ok(match self {
             LinkSelection::All => all.flat_map(both).collect(),
@@ -139,9 +147,10 @@ impl LinkSelection {
                 let here = Node::Router(router);
                 let side = |(other, way)| {
                     let leads = move |port: &PortIndex| topology.peer(router, *port).node == other;
-                    all.clone().filter(leads).map(move |port| LinkSide { port, way })
+                    all.clone().filter(leads).map(move |port| LinkDirection { port, direction: way })
                 };
-                let sides = [(from_node, to_node, Way::Output), (to_node, from_node, Way::Input)];
+                let sides =
+                    [(from_node, to_node, PortDirection::Output), (to_node, from_node, PortDirection::Input)];
                 let sides = sides.into_iter().filter(|(at, _, _)| *at == here);
                 sides.flat_map(|(_, other, way)| side((other, way))).collect()
             }
@@ -184,7 +193,8 @@ mod tests {
         assert_eq!(selection.to_string(), text);
         match selection.at(&topology, router) {
             Ok(sides) => {
-                let way = |side: &LinkSide| if side.way == Way::Input { "in" } else { "out" };
+                let way =
+                    |side: &LinkDirection| if side.direction == PortDirection::Input { "in" } else { "out" };
                 let sides: Vec<_> = sides.iter().map(|side| format!("{}{}", side.port, way(side))).collect();
                 sides.join(" ")
             }

@@ -1,6 +1,6 @@
 use super::links::LinkSelection;
 use super::*;
-use thalweg_measure::collector::Way;
+use thalweg_measure::collector::PortDirection;
 use thalweg_network::PortIndex;
 use thalweg_wire::{BitRate, Bytes};
 
@@ -129,7 +129,7 @@ fn values_come_to_options_of_the_collector() {
     );
     assert_eq!(
         collector.rules[0].links[1],
-        LinkSelection::Port("leaf0".into(), PortIndex(1), Some(Way::Output))
+        LinkSelection::Port("leaf0".into(), PortIndex(1), Some(PortDirection::Output))
     );
     assert_eq!(collector.samples, None);
     let options = collector.options(None).unwrap();

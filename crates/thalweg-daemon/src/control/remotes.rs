@@ -193,7 +193,7 @@ fn flow_key(text: &str) -> Result<FlowKey, InvalidEvent> {
 
 #[cfg(test)]
 mod tests {
-    use thalweg_measure::collector::{Crossing, LinkSide, Way};
+    use thalweg_measure::collector::{Crossing, LinkDirection, PortDirection};
     use thalweg_measure::rates::Basis;
     use thalweg_network::PortIndex;
 
@@ -231,7 +231,7 @@ mod tests {
             span: (Timestamp(1), Timestamp(4)),
         };
         let link = LinkReport {
-            side: LinkSide { port: PortIndex(3), way: Way::Output },
+            side: LinkDirection { port: PortIndex(3), direction: PortDirection::Output },
             capacity: BitRate(10_000_000_000),
             rate: Estimate { value: 9.1e9, bound: Bound::Unknown },
             smoothed: 9e9,

@@ -1,7 +1,7 @@
 //! All metrics.
 
 use thalweg_api::problem::Code;
-use thalweg_measure::collector::{LinkReport, Way};
+use thalweg_measure::collector::{LinkReport, PortDirection};
 use thalweg_measure::meter::record::EndReason;
 use thalweg_network::Case;
 use thalweg_records::export::Reason;
@@ -72,9 +72,9 @@ fn each_link(snapshot: &Snapshot, out: &mut Samples<'_>, read: impl Fn(&LinkRepo
         let switch = &handle.description().switch;
         for link in links {
             let port = format!("p{}", link.side.port.0);
-            let way = match link.side.way {
-                Way::Input => "in",
-                Way::Output => "out",
+            let way = match link.side.direction {
+                PortDirection::Input => "in",
+                PortDirection::Output => "out",
             };
             out.put(&[handle.name(), switch, &port, way], read(link));
         }

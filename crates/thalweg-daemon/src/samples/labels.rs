@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use thalweg_measure::collector::Way;
+use thalweg_measure::collector::PortDirection;
 use thalweg_network::{Certainty, Inference, Node, PortIndex, RouterId, Versions};
 use thalweg_wire::Frame;
 use thalweg_wire::parse::Parser;
@@ -17,7 +17,7 @@ pub(super) struct Labels<'a> {
 
 /// The port under which a packet is filed: that by which it left, as switches mirror what they send; if that is not known,
 /// that by which it came; `None` if neither is.
-pub(super) type Place = Option<(PortIndex, Way)>;
+pub(super) type Place = Option<(PortIndex, PortDirection)>;
 
 impl<'a> Labels<'a> {
     /// At the switch of this name.
@@ -40,8 +40,8 @@ impl<'a> Labels<'a> {
     /// `tor0:p3:out`, as the API calls links; the switch alone if no port is known.
     pub(super) fn name(&self, place: Place) -> String {
         match place {
-            Some((port, Way::Output)) => format!("{}:{port}:out", self.switch),
-            Some((port, Way::Input)) => format!("{}:{port}:in", self.switch),
+            Some((port, PortDirection::Output)) => format!("{}:{port}:out", self.switch),
+            Some((port, PortDirection::Input)) => format!("{}:{port}:in", self.switch),
             None => self.switch.to_owned(),
         }
     }
@@ -49,8 +49,8 @@ impl<'a> Labels<'a> {
     /// What is at the other end, and how fast the link is.
     pub(super) fn description(&self, place: Place) -> String {
         match place {
-            Some((port, Way::Output)) => format!("sent by {} to {}", self.switch, self.peer(port)),
-            Some((port, Way::Input)) => {
+            Some((port, PortDirection::Output)) => format!("sent by {} to {}", self.switch, self.peer(port)),
+            Some((port, PortDirection::Input)) => {
                 format!("sent to {} by {}; where it went is not known", self.switch, self.peer(port))
             }
             None => format!("seen at {}; its ports are not known", self.switch),
@@ -87,6 +87,6 @@ impl<'a> Labels<'a> {
 /// Where a packet is filed.
 pub(super) fn place_of(inference: Option<&Inference>) -> Place {
     let ports = inference?.ports;
-    let output = ports.output.map(|port| (port, Way::Output));
-    output.or(ports.input.map(|port| (port, Way::Input)))
+    let output = ports.output.map(|port| (port, PortDirection::Output));
+    output.or(ports.input.map(|port| (port, PortDirection::Input)))
 }

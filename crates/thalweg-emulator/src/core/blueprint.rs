@@ -1,4 +1,4 @@
-//! From a topology to shards: which router is on which core, and which lane leads from where to where.
+//! Splits a topology into shards: which router is on which core, and which lane connects which ports.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -14,46 +14,46 @@ use crate::ports::lane::Lane;
 use crate::ports::monitor::{Monitor, MonitorPort};
 use crate::ports::port::Port;
 use crate::ports::tally::Verdicts;
-use crate::ports::ticks::{Pace, Ticks};
 use crate::queues::port_set::PortSet;
 use crate::router::{Balance, Router, Routing, Shape};
 use crate::slot::{Slot, SlotClock};
+use crate::ticks::{Delay, Pace, Ticks};
 
-/// What a network is built from, whatever its scheme.
+/// Everything that a network is built from, except its scheme.
 #[derive(Clone, Debug)]
 pub struct Blueprint<'a> {
-    /// Who is attached to whom.
+    /// The topology.
     pub topology: &'a Topology,
-    /// The length of a slot.
+    /// The slot clock.
     pub clock: SlotClock,
     /// Bytes of the longest packet, framing included.
     pub longest: u16,
-    /// How routers choose among equally short ways.
+    /// How routers choose among equal-cost paths.
     pub balance: Balance,
-    /// Bytes that may wait at an endpoint's network interface, framing included.
+    /// Bytes that an endpoint's network interface can queue, framing included.
     pub interface_buffer: u64,
-    /// Monitor ports: at most one a router.
+    /// Monitor ports, at most one per router.
     pub monitors: &'a [Monitor],
-    /// Everything random comes of it.
+    /// The random seed.
     pub seed: u64,
 }
 
-/// Why a network could not be built.
+/// Why a network cannot be built.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BlueprintError {
-    /// The topology has no endpoints, so that nothing can happen.
+    /// The topology has no endpoints.
     #[error("the topology has no endpoints")]
     NoEndpoints,
-    /// Slots have no length, or more than the emulator's arithmetic has room for.
+    /// Slots are empty, or longer than the emulator's arithmetic supports.
     #[error("slots of {slot_bytes} bytes at {rate}: expected 84 to 65535 bytes and a rate above zero")]
     Clock {
-        /// Bytes of a slot.
+        /// Bytes per slot.
         slot_bytes: u32,
-        /// Its rate.
+        /// The rate.
         rate: BitRate,
     },
-    /// A link is too slow or too long for the length of a slot.
+    /// A link is too slow or too long for the slot length.
     #[error(
         "link {link}: a packet of {longest} bytes at {rate} with a delay of {delay} takes {slots} slots, more than {MAX_HORIZON}"
     )]
@@ -66,55 +66,55 @@ pub enum BlueprintError {
         rate: BitRate,
         /// The link's delay.
         delay: Nanos,
-        /// Slots that it takes.
+        /// Slots that a packet takes.
         slots: u64,
     },
-    /// Links are so long, and so many, that their delay lines would take too much memory.
-    #[error("the delays of all links together are {slots} slots: expected at most {MAX_SLOTS_ON_LINKS}")]
+    /// The delay lines of all links together would take too much memory.
+    #[error("the delays of all links add up to {slots} slots: expected at most {MAX_SLOTS_ON_LINKS}")]
     Links {
-        /// Slots of all links, both ways.
+        /// Slots of all links in both directions.
         slots: u64,
     },
-    /// Queues would take too much memory.
+    /// The queues would take too much memory.
     #[error(
         "{ports} ports with room for {room} packets each are {packets} packets: expected at most 2^29; take a smaller buffer"
     )]
     Queues {
         /// Ports of all routers.
         ports: usize,
-        /// Packets that one of them has room for.
+        /// Packets that each can queue.
         room: u64,
-        /// Packets in all.
+        /// Packets in total.
         packets: u64,
     },
-    /// A monitor names a router or port that is not there, or a router that has one already.
+    /// A monitor names a missing router or port, or a router that has a monitor already.
     #[error("monitor port at router {router}: {why}")]
     Monitor {
         /// The router's number.
         router: u16,
-        /// What is wrong.
+        /// The mistake.
         why: &'static str,
     },
-    /// The network is too large to route in.
+    /// The network is too large for routing.
     #[error(transparent)]
     Routing(#[from] NextHopsError),
-    /// The assignment of routers to cores has another length than there are routers.
-    #[error("{given} routers are assigned to cores, and there are {expected}")]
+    /// The assignment of routers to cores has the wrong length.
+    #[error("{given} routers are assigned to cores, but the topology has {expected}")]
     Assignment {
-        /// Routers assigned.
+        /// Routers in the assignment.
         given: usize,
-        /// Routers of the topology.
+        /// Routers in the topology.
         expected: usize,
     },
 }
 
-/// Most slots that a packet may be on one link.
+/// The largest number of slots that a packet may spend on one link.
 pub const MAX_HORIZON: u64 = 1 << 20;
 
-/// Most slots that the links of a network may be long together: 1.6 GB of empty buckets.
+/// The largest sum of slots over all links: 1.6 GB of empty buckets.
 pub const MAX_SLOTS_ON_LINKS: u64 = 1 << 26;
 
-/// Most slots that it may take to be put on it.
+/// The largest number of slots that the transmission of a packet may take.
 pub const MAX_TRANSMISSION: u64 = 1 << 14;
 
 /// A directed link between routers on different cores.
@@ -122,41 +122,42 @@ pub const MAX_TRANSMISSION: u64 = 1 << 14;
 pub struct Crossing {
     /// The link.
     pub link: LinkId,
-    /// The port that it begins at.
+    /// The sending port.
     pub sender: (RouterId, PortIndex),
     /// The shard that sends.
     pub from: usize,
     /// The shard that receives.
     pub to: usize,
-    /// Propagation delay in slots. What is sent leaves its shard without it, and gets it on arrival.
-    pub delay: u64,
-    /// The lane in which the sender leaves what it sends.
+    /// The propagation delay. The receiver adds it, not the sender.
+    pub delay: Delay,
+    /// The sender's lane for outgoing packets.
     pub(crate) out: u32,
-    /// The lane in which the receiver finds it.
+    /// The receiver's lane.
     pub(crate) into: u32,
-    /// Most slots between sending and the end of transmission.
+    /// The largest number of slots from the start to the end of a transmission.
     pub(crate) transmission: u64,
 }
 
 impl<'a> Blueprint<'a> {
-    /// A blueprint in which a full-size IP packet of `mtu` bytes takes one slot at the rate of the fastest endpoint's
-    /// link, interfaces hold 128 such packets, and routers use ECMP.
+    /// A blueprint with interface queues of 128 full-size IP packets of `mtu` bytes, and ECMP. A slot is the
+    /// transmission time of such a packet on the fastest endpoint's link, or over the fastest link if that is shorter
+    /// ([`slot_bytes`]).
     pub fn new(topology: &'a Topology, mtu: u16, seed: u64) -> Self {
         let rate_of = |endpoint| topology.links()[topology.endpoint_link(endpoint).index()].rate;
         let rate = topology.endpoint_ids().map(rate_of).max().unwrap_or_default();
-        let slot_bytes = u32::from(mtu) + u32::from(FRAMING);
+        let longest = u32::from(mtu) + u32::from(FRAMING);
         Blueprint {
             topology,
-            clock: SlotClock { slot_bytes, rate },
-            longest: slot_bytes.min(u32::from(u16::MAX)) as u16,
+            clock: SlotClock { slot_bytes: slot_bytes(topology, longest, rate), rate },
+            longest: longest.min(u32::from(u16::MAX)) as u16,
             balance: Balance::Ecmp,
-            interface_buffer: 128 * u64::from(slot_bytes),
+            interface_buffer: 128 * u64::from(longest),
             monitors: &[],
             seed,
         }
     }
 
-    /// Builds the network, all of it in one shard.
+    /// Builds the network as a single shard.
     ///
     /// # Errors
     /// See [`BlueprintError`].
@@ -169,7 +170,7 @@ impl<'a> Blueprint<'a> {
         Ok(shards.pop().expect("a topology with endpoints has a router"))
     }
 
-    /// Builds the network in as many shards as `assignment`, the shard of each router, has.
+    /// Builds the network in shards. `assignment` has the shard of each router.
     ///
     /// # Errors
     /// See [`BlueprintError`].
@@ -185,7 +186,7 @@ impl<'a> Blueprint<'a> {
         Ok(Builder::new(self, assignment).build(&next_hops, make))
     }
 
-    /// Whether the network can be built, without building it.
+    /// Checks that the network can be built, without building it.
     ///
     /// # Errors
     /// See [`BlueprintError`].
@@ -249,42 +250,55 @@ impl<'a> Blueprint<'a> {
         Pace::new(self.clock, rate)
     }
 
-    /// Most slots that a packet takes to be put on a link, one more if it begins within one.
+    /// The largest number of slots for a transmission on a link, plus one if it starts within a slot.
     fn transmission(&self, link: &Link) -> u64 {
         let bits = u128::from(self.longest) * u128::from(self.clock.rate.0);
         let slot_bits = u128::from(self.clock.slot_bytes) * u128::from(link.rate.0.max(1));
         bits.div_ceil(slot_bits).min(u128::from(u32::MAX)) as u64 + 1
     }
 
-    /// Most slots between the moment that a packet is handed to an idle link and its arrival.
+    /// The largest number of slots between handing a packet to an idle link and its arrival.
     fn horizon(&self, link: &Link) -> u64 {
         self.transmission(link) + self.clock.slots_in(link.delay)
     }
 
-    /// The delay of a link in slots; `check` has seen that it is small.
-    fn delay(&self, link: &Link) -> u32 {
-        self.clock.slots_in(link.delay) as u32
+    fn delay(&self, link: &Link) -> Delay {
+        Delay::new(self.clock, link.delay)
     }
 
     fn port(&self, link: &Link, lane: u32) -> Port {
         Port::new(self.pace(link.rate), self.delay(link), lane)
     }
 
-    /// How long it takes to send `bytes` at `rate`.
+    /// The transmission time of `bytes` at `rate`.
     fn patience(&self, bytes: u64, rate: BitRate) -> Ticks {
         self.pace(rate).long_span(bytes).min(Ticks::start_of(Slot(MAX_HORIZON)))
     }
 }
 
-/// The shards as they come to be.
+/// The bytes of a slot at `rate`: those of the longest packet, or those that pass while such a packet passes the
+/// fastest link (transmission plus delay), if that is less. So a packet is processed in the slot after its arrival on
+/// any link, and its lag does not add up over hops. At least 1/16 of the longest packet: on a faster link, back-to-back
+/// packets may be late.
+fn slot_bytes(topology: &Topology, longest: u32, rate: BitRate) -> u32 {
+    let bytes = |link: &Link| {
+        let transmission = u128::from(longest) * u128::from(rate.0) / u128::from(link.rate.0.max(1));
+        transmission + u128::from(link.delay.0) * u128::from(rate.0) / 8_000_000_000
+    };
+    let quickest = topology.links().iter().map(bytes).min().unwrap_or_default();
+    let least = longest.div_ceil(16).max(u32::from(SHORTEST)).min(longest);
+    quickest.min(u128::from(longest)).max(u128::from(least)) as u32
+}
+
+/// The shards under construction.
 struct Builder<'a> {
     blueprint: &'a Blueprint<'a>,
     assignment: &'a [usize],
-    /// Horizons of each shard's lanes so far.
+    /// The horizons of each shard's lanes so far.
     lanes: Vec<Vec<(u64, usize)>>,
-    /// By link, the lane from its first end to its second, and back: the one that the sender fills.
+    /// By link: the sender's lane from its first end to the second, and back.
     out: Vec<[u32; 2]>,
-    /// The same, the one that the receiver empties.
+    /// By link: the receiver's lanes likewise.
     into: Vec<[u32; 2]>,
     crossings: Vec<Crossing>,
 }
@@ -305,13 +319,13 @@ impl<'a> Builder<'a> {
         builder
     }
 
-    /// A lane in a shard.
+    /// Adds a lane to a shard.
     fn lane(&mut self, shard: usize, horizon: u64, width: usize) -> u32 {
         self.lanes[shard].push((horizon, width));
         self.lanes[shard].len() as u32 - 1
     }
 
-    /// Gives every directed link between routers its lane, or the two of a crossing.
+    /// Assigns a lane to every directed link between routers, or two to a crossing.
     fn lay_links(&mut self) {
         for (index, link) in self.blueprint.topology.links().iter().enumerate() {
             let [Node::Router(a), Node::Router(b)] = link.ends.map(|end| end.node) else { continue };
@@ -324,13 +338,13 @@ impl<'a> Builder<'a> {
                     let lane = self.lane(from, horizon, 4);
                     (lane, lane)
                 } else {
-                    // The sender may be ahead by as much as the link is long.
+                    // The sender may be ahead by the length of the link.
                     (self.lane(from, transmission, 4), self.lane(to, 2 * horizon, 4))
                 };
                 self.out[index][direction] = out;
                 self.into[index][direction] = into;
                 if from != to {
-                    let (link_id, delay) = (LinkId(index as u32), self.blueprint.clock.slots_in(link.delay));
+                    let (link_id, delay) = (LinkId(index as u32), self.blueprint.delay(link));
                     self.crossings.push(Crossing {
                         link: link_id,
                         sender,
@@ -382,7 +396,7 @@ impl<'a> Builder<'a> {
         make: &mut impl FnMut(Routing, Shape<'_>) -> R,
         shard: &mut Shard<R>,
     ) -> Site<R> {
-        let Blueprint { topology, clock, balance, seed, .. } = *self.blueprint;
+        let Blueprint { topology, clock, balance, seed, longest, .. } = *self.blueprint;
         let number = self.assignment[router.index()];
         let (uplink, deliveries) = self.rack_lanes(router, number);
         let mut inbound: Vec<u32> = uplink.into_iter().collect();
@@ -410,7 +424,7 @@ impl<'a> Builder<'a> {
             if let Node::Router(peer) = peer.node
                 && self.assignment[peer.index()] != number
             {
-                port.delay = 0; // It is added where the packet arrives.
+                port.delay = Delay::default(); // It is added where the packet arrives.
             }
             ports.push(port);
         }
@@ -425,7 +439,7 @@ impl<'a> Builder<'a> {
         let routing = Routing::new(router, topology.endpoints().len(), next_hops, balance, salt);
         Site {
             id: router,
-            router: make(routing, Shape { clock, rates: &rates }),
+            router: make(routing, Shape { clock, rates: &rates, longest }),
             verdicts: vec![Verdicts::default(); ports.len()].into_boxed_slice(),
             down: PortSet::new(ports.len()),
             any_down: false,
@@ -443,7 +457,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The lane from a rack's endpoints to their router, and the one back.
+    /// The lanes from a rack's endpoints to their router, and back.
     fn rack_lanes(&mut self, router: RouterId, shard: usize) -> (Option<u32>, Option<u32>) {
         let topology = self.blueprint.topology;
         let links = |endpoint: EndpointId| &topology.links()[topology.endpoint_link(endpoint).index()];
@@ -469,8 +483,8 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The stream of random numbers of one router: the same whichever core it is on.
+/// The random numbers of a router. They do not depend on the core that runs it.
 fn stream(seed: u64, router: RouterId) -> Xoshiro256PlusPlus {
-    // SplitMix64 spreads both over all 256 bits.
+    // SplitMix64 spreads both over 256 bits.
     Xoshiro256PlusPlus::seed_from_u64(seed ^ (u64::from(router.0) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

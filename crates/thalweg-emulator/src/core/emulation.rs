@@ -1,4 +1,4 @@
-//! A whole network on one core, behind the seam.
+//! A whole network on one core, behind the [`Fabric`] interface.
 
 use thalweg_network::routing::{ForwardingTable, NextHops};
 use thalweg_network::topology::Topology;
@@ -14,7 +14,7 @@ use crate::queues::backlog::Backlog;
 use crate::router::{Router, Routing, Shape};
 use crate::slot::{Slot, SlotClock};
 
-/// A network whose routers are all of one kind, run slot by slot by whoever holds it.
+/// A network whose routers all have the same type. Its owner runs it slot by slot.
 pub struct Emulation<R: Router> {
     topology: Topology,
     links: LinkState,
@@ -24,7 +24,7 @@ pub struct Emulation<R: Router> {
 }
 
 impl<R: Router> Emulation<R> {
-    /// Builds the network; `make` makes each router, of its routing and its ports.
+    /// Builds the network. `make` builds each router from its routing and its ports.
     ///
     /// # Errors
     /// See [`BlueprintError`].

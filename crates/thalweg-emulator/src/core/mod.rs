@@ -1,10 +1,10 @@
-//! The core: slots go round, and packets go from queue to link to queue.
+//! The core: runs the slots and moves packets from queue to link to queue.
 //!
-//! | file | what it has |
+//! | module | contents |
 //! |---|---|
 //! | `shard` | routers and their endpoints on one core |
 //! | `blueprint` | from a topology to shards |
-//! | `emulation` | a whole network on one core, behind the seam |
+//! | `emulation` | a whole network on one core, behind the `Fabric` interface |
 //! | `parallel` | shards on several cores, in virtual or in real time |
 
 pub mod blueprint;

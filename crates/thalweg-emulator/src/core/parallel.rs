@@ -1,10 +1,10 @@
-//! Several cores (Flexplane, section 3.4): each runs its shard, slot after slot, and hands what crosses to another
-//! core over a ring that has one producer and one consumer, all of a slot at once.
+//! Several cores (Flexplane, section 3.4). Each core runs its shard slot by slot. Packets to another core go over a
+//! ring with one producer and one consumer, all packets of a slot at once.
 //!
-//! In virtual time a core begins slot t when each neighbour has finished slot t - 1 - d, with d the delay of the link
-//! between them in slots: nothing that it sends later can arrive by then. So the result is that of one core, and cores
-//! wait for each other the less the longer links are. In real time nobody waits but for the clock, which comes in as
-//! an argument; what begins late, and what arrives late, is counted.
+//! In virtual time, a core starts slot t when each neighbour has finished slot t - 1 - d, where d is the lookahead that
+//! the link's delay allows ([`Delay::lookahead`]): nothing sent later can arrive by then. The result is the same as
+//! with one core, and longer links mean less waiting. In real time, cores wait only for the clock, which is an
+//! argument. Late slots and late packets are counted.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,56 +24,56 @@ use crate::ports::tally::Verdicts;
 use crate::router::Router;
 use crate::slot::{Slot, SlotClock};
 
-/// What stands at the seam of one shard: it injects, and takes what has arrived.
+/// The user of one shard's interface: injects requests and takes deliveries.
 pub trait Driver<R: Router>: Send {
     /// Called before each slot of the shard.
     fn slot(&mut self, shard: &mut Shard<R>);
 }
 
-/// Something that happens to the network at the beginning of a slot.
+/// An event in the network at the start of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A link goes down.
     Fail(LinkId),
     /// A link comes up again.
     Repair(LinkId),
-    /// Routers learn the shortest paths over the links that are up.
+    /// Routers install shortest paths over the links that are up.
     Rewire,
 }
 
-/// How slots follow each other.
+/// The pace of slots.
 #[derive(Clone, Copy)]
 pub enum Pace<'a> {
     /// As fast as the cores allow.
     Virtual,
-    /// By a clock that says how long ago slot 0 began.
+    /// By a clock that returns the time since the start of slot 0.
     Real(&'a (dyn Fn() -> Nanos + Sync)),
 }
 
-/// How a shard has kept time; all zero in virtual time.
+/// How well a shard kept time; all zero in virtual time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Punctuality {
-    /// Slots that began when they should have been over.
+    /// Slots that started after they should have ended.
     pub late_slots: u64,
-    /// The longest delay of a slot's beginning.
+    /// The longest delay of the start of a slot.
     pub worst: Nanos,
-    /// Packets from other cores that came after the slot they were to arrive in.
+    /// Packets from other cores that arrived after their slot.
     pub late_packets: u64,
 }
 
 /// A run of several shards.
 pub struct Run<'a> {
-    /// The network that the shards are of.
+    /// The topology.
     pub topology: &'a Topology,
-    /// The length of a slot.
+    /// The slot clock.
     pub clock: SlotClock,
-    /// Links between shards, as they came with these.
+    /// Links between shards, as built with them.
     pub crossings: &'a [Crossing],
-    /// What happens on the way, in order of slots.
+    /// Events, in order of slots.
     pub events: &'a [(Slot, Event)],
     /// The slot to stop before.
     pub until: Slot,
-    /// How slots follow each other.
+    /// The pace.
     pub pace: Pace<'a>,
 }
 
@@ -95,22 +95,22 @@ struct Outbound<'a, C> {
 struct Inbound<'a, C> {
     crossing: &'a Crossing,
     ring: Consumer<Message<C>>,
-    /// What has come and is not due yet, in order of arrival.
+    /// Received packets that are not due yet, in order of arrival.
     held: VecDeque<Message<C>>,
-    /// When its link last went down.
+    /// The slot in which its link last went down.
     failed: Slot,
     lost: u64,
 }
 
-/// Messages that a ring has room for. A full ring makes its producer wait, no more.
+/// Messages per ring. A full ring makes its producer wait.
 const RING: usize = 4_096;
 
 impl Run<'_> {
-    /// Runs each shard with its driver in a thread of its own, `begin` being called on each first, with the number of
-    /// the shard: to pin it to a core, for example. Says how each kept time.
+    /// Runs each shard with its driver in a thread of its own. Each thread first calls `begin` with the number of its
+    /// shard, for example to pin itself to a core. Returns how well each kept time.
     ///
     /// # Panics
-    /// If there are not as many drivers as shards, or shards are not at the same slot.
+    /// If the numbers of drivers and shards differ, or shards are not at the same slot.
     pub fn run<R: Router, D: Driver<R>>(
         &self,
         shards: &mut [Shard<R>],
@@ -157,7 +157,7 @@ impl Run<'_> {
         workers.into_iter().map(|(punctuality, _)| punctuality).collect()
     }
 
-    /// A ring for each crossing, its ends sorted by shard.
+    /// A ring for each crossing, with its ends sorted by shard.
     #[expect(clippy::type_complexity, reason = "two lists of lists, taken apart at once")]
     fn rings<C: Copy>(&self, shards: usize) -> (Vec<Vec<Outbound<'_, C>>>, Vec<Vec<Inbound<'_, C>>>) {
         let mut outbound: Vec<Vec<Outbound<'_, C>>> = (0..shards).map(|_| Vec::new()).collect();
@@ -172,7 +172,7 @@ impl Run<'_> {
     }
 }
 
-/// Slots that a shard has finished, alone on its cache line: others look at it all the time.
+/// The number of slots that a shard has finished. It has a cache line of its own, since other cores poll it.
 #[repr(align(128))]
 struct Padded(AtomicU64);
 
@@ -209,7 +209,7 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
         self.take_the_rest(shard);
     }
 
-    /// Waits until nobody will send any more, and puts what is still on its way into the shard's lanes.
+    /// Waits until all senders have stopped, and moves the remaining packets into the shard's lanes.
     fn take_the_rest<R: Router<Custom = C>>(&mut self, shard: &mut Shard<R>) {
         for index in 0..self.inbound.len() {
             let from = self.inbound[index].crossing.from;
@@ -224,17 +224,17 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
     fn wait_for(&mut self, neighbour: usize, slot: u64) {
         let mut patience = Patience::default();
         while self.finished[neighbour].0.load(Ordering::Acquire) < slot {
-            // Whoever is waited for may be waiting for room.
+            // The neighbour may be waiting for room in a ring.
             self.receive();
             patience.lose();
         }
     }
 
-    /// Waits until all that arrives by the beginning of slot `now` has been sent.
+    /// Waits until everything that arrives by the start of slot `now` was sent.
     fn wait_for_neighbours(&mut self, now: Slot) {
         for index in 0..self.inbound.len() {
             let &Crossing { from, delay, .. } = self.inbound[index].crossing;
-            self.wait_for(from, now.0.saturating_sub(delay));
+            self.wait_for(from, now.0.saturating_sub(delay.lookahead()));
         }
     }
 
@@ -250,7 +250,7 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
         self.punctuality.worst = self.punctuality.worst.max(Nanos(time - due));
     }
 
-    /// Takes what other cores have sent. In real time a core that is far behind leaves it to them to wait.
+    /// Receives packets from other cores. In real time, a core that is far behind makes them wait.
     fn receive(&mut self) {
         let room = if let Pace::Real(_) = self.run.pace { RING } else { usize::MAX };
         for Inbound { ring, held, .. } in &mut self.inbound {
@@ -262,7 +262,7 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
         }
     }
 
-    /// Puts what arrives by the beginning of slot `due` into the shard's lanes.
+    /// Moves packets that arrive by the start of slot `due` into the shard's lanes.
     fn deliver<R: Router<Custom = C>>(&mut self, shard: &mut Shard<R>, due: Slot) {
         self.lose_held(shard);
         let now = shard.now();
@@ -277,7 +277,7 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
         }
     }
 
-    /// Drops what was on a link when it went down.
+    /// Drops the packets that were on a link when it went down.
     fn lose_held<R: Router<Custom = C>>(&mut self, shard: &mut Shard<R>) {
         for Inbound { crossing, held, failed, lost, .. } in &mut self.inbound {
             if failed.0 == 0 {
@@ -294,7 +294,7 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
         }
     }
 
-    /// Hands on what the shard has sent to others in the slot that is over.
+    /// Hands the packets that the shard sent in the finished slot to other cores.
     fn send<R: Router<Custom = C>>(&mut self, shard: &mut Shard<R>) {
         let sent = Slot(shard.now().0 - 1);
         for index in 0..self.outbound.len() {
@@ -302,7 +302,8 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
             for offset in 1..=transmission {
                 let leaving = std::mem::take(shard.lanes[lane as usize].arriving_mut(sent + offset));
                 for &packet in &leaving {
-                    let mut message = Message { sent, arrival: sent + (offset + delay), packet };
+                    let (arrival, lag) = delay.arrival_after(sent + offset, packet.lag(), sent + 1);
+                    let mut message = Message { sent, arrival, packet: packet.with_lag(lag) };
                     let mut patience = Patience::default();
                     while let Err(rtrb::PushError::Full(back)) = self.outbound[index].ring.push(message) {
                         if self.outbound[index].ring.is_abandoned() {
@@ -333,13 +334,13 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
                 let next_hops = NextHops::new(self.run.topology, &self.links);
                 shard.rewire(&next_hops.expect("the network was built with as many"));
             }
-            // Down already, or up already.
+            // Already down, or already up.
             Event::Fail(_) | Event::Repair(_) => {}
         }
     }
 
-    /// Loses what is on a link that leads here from another core: what a run before this one has left in the lane, and
-    /// from now on whatever turns out to have been sent before.
+    /// Drops the packets on a link from another core: those that an earlier run left in the lane, and from now on those
+    /// that turn out to have been sent before the failure.
     fn lose_arrivals<R: Router<Custom = C>>(&mut self, link: LinkId, shard: &mut Shard<R>) {
         let now = shard.now();
         for inbound in self.inbound.iter_mut().filter(|inbound| inbound.crossing.link == link) {
@@ -360,7 +361,7 @@ fn lost_on<C>(crossing: &Crossing, packet: Packet<C>) -> Dropped {
     Dropped { packet: packet.with_custom(()), place, reason: Reason::LinkDown }
 }
 
-/// Lets go whoever waits for a thread that panics.
+/// Releases waiting threads if a thread panics.
 struct Release<'a>(&'a AtomicU64);
 
 impl Drop for Release<'_> {
@@ -371,8 +372,8 @@ impl Drop for Release<'_> {
     }
 }
 
-/// How to wait for another core: in a loop for a while, since it is mostly about to come; then by giving the core away,
-/// since it may be the one that the other needs.
+/// How to wait for another core: spin for a while, since it usually arrives soon, then yield the core, since the other
+/// may need it.
 #[derive(Default)]
 struct Patience(u32);
 

@@ -1,5 +1,7 @@
-//! Routers and their endpoints on one core. A shard runs slot after slot and knows nothing of other cores: what
-//! goes to them is left in outbound lanes, what comes from them is found in inbound ones.
+//! Routers and their endpoints on one core. A shard runs slot by slot and does not know other cores: packets to them go
+//! to outbound lanes, packets from them come from inbound lanes.
+
+use std::cmp::Reverse;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use thalweg_network::routing::{NextHops, ecmp};
@@ -9,22 +11,22 @@ use crate::outcome::{Dropped, Place, Reason, Request};
 use crate::packet::Packet;
 use crate::ports::lane::Lane;
 use crate::ports::monitor::{Mirrored, MonitorPort, MonitorTally};
-use crate::ports::port::{NEVER, Port, Ports};
+use crate::ports::port::{Copied, NEVER, Port, Ports};
 use crate::ports::tally::{PortTally, Verdicts};
-use crate::ports::ticks::Ticks;
 use crate::queues::backlog::Backlog;
 use crate::queues::port_set::PortSet;
 use crate::router::Router;
 use crate::router::context::Context;
 use crate::slot::Slot;
+use crate::ticks::Ticks;
 
-/// An endpoint's network interface. What waits in its queue leaves in order and at a known time: there is no need
-/// to keep it anywhere but on the link already.
+/// An endpoint's network interface. Its queue is implicit: packets leave in order and at known times, so they go into
+/// the link's lane at once.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Interface {
     pub(crate) port: Port,
-    /// How long packets may wait.
+    /// The longest queueing time.
     pub(crate) patience: Ticks,
     pub(crate) up: bool,
 }
@@ -37,33 +39,33 @@ pub(crate) struct Site<R: Router> {
     pub(crate) verdicts: Box<[Verdicts]>,
     pub(crate) down: PortSet,
     pub(crate) any_down: bool,
-    /// Lanes of what arrives at the router: its endpoints' first, then its links' by port.
+    /// Lanes into the router: first that of its endpoints, then those of its links by port.
     pub(crate) inbound: Box<[u32]>,
-    /// Those of them in which something has arrived in this slot.
+    /// The lanes with arrivals in this slot.
     pub(crate) busy: Vec<u32>,
-    /// Until then the links of the rack take turns by chance: something has been dropped of late.
+    /// Until this slot, the rack's links take turns at random, because a packet was dropped recently.
     pub(crate) contended: Slot,
-    /// The lane of what arrives at its endpoints, if it has any.
+    /// The lane to its endpoints, if there are any.
     pub(crate) deliveries: Option<u32>,
     pub(crate) random: Xoshiro256PlusPlus,
-    /// What its mirrored ports have sent in this slot, and by which port.
-    pub(crate) mirrored: Vec<(PortIndex, Packet<R::Custom>)>,
+    /// The packets that its mirrored ports sent in this slot.
+    pub(crate) mirrored: Vec<Copied<R::Custom>>,
     pub(crate) monitor: Option<MonitorPort>,
 }
 
-/// Slots after a drop in which what a rack's endpoints have sent is taken in an order of endpoints drawn anew. Otherwise
-/// who keeps its interface busy would always be first, for its packets lie in the lane a slot longer. As long as
-/// nothing is dropped the order decides nothing, and costs nothing.
+/// Slots after a drop in which packets of a rack's endpoints are taken in random order. Otherwise an endpoint that
+/// keeps its interface busy would always be first, since its packets wait in the lane for one slot longer. Without
+/// drops, the order has no effect.
 const CONTENTION: u64 = 64;
 
-/// No interface: an endpoint of another shard.
+/// An endpoint of another shard.
 pub(crate) const ELSEWHERE: u32 = u32::MAX;
 
 /// Some routers with their endpoints.
 pub struct Shard<R: Router> {
     pub(crate) sites: Vec<Site<R>>,
     pub(crate) lanes: Vec<Lane<R::Custom>>,
-    /// By endpoint, where in `interfaces` it is; [`ELSEWHERE`] for those of other shards.
+    /// The index in `interfaces` of each endpoint; [`ELSEWHERE`] for those of other shards.
     pub(crate) seats: Box<[u32]>,
     pub(crate) interfaces: Vec<Interface>,
     /// By interface.
@@ -79,7 +81,8 @@ impl<R: Router> Shard<R> {
         self.now
     }
 
-    /// Hands packets to the network interfaces of their sources.
+    /// Hands packets to the network interfaces of their sources, at the start of the slot minus their
+    /// [lag](Packet::lag).
     ///
     /// # Panics
     /// If a source is not in this shard.
@@ -94,12 +97,13 @@ impl<R: Router> Shard<R> {
                 self.refuse(packet.with_custom(()), seat);
                 continue;
             }
-            let finish = interface.port.transmit(packet.length(), start);
-            self.lanes[interface.port.lane as usize].send(interface.port.arrival(finish), packet);
+            let finish = interface.port.transmit(packet.length(), start.before(packet.lag()));
+            let (slot, lag) = interface.port.arrival(finish, self.now);
+            self.lanes[interface.port.lane as usize].send(slot, packet.with_lag(lag));
         }
     }
 
-    /// Drops a packet that its interface has no room for, or no link.
+    /// Drops a packet because its interface is full or its link is down.
     #[cold]
     fn refuse(&mut self, packet: Packet, seat: u32) {
         let up = self.interfaces[seat as usize].up;
@@ -108,17 +112,17 @@ impl<R: Router> Shard<R> {
         self.dropped.push(Dropped { packet, place: Place::Endpoint(packet.source()), reason });
     }
 
-    /// Runs one slot: routers take what has arrived, and send.
+    /// Runs one slot: routers process arrivals and send.
     pub fn step(&mut self) {
         let Shard { sites, lanes, now, dropped, mirrored, .. } = self;
         let start = Ticks::start_of(*now);
         for site in sites.iter_mut() {
             if let Some(lane) = site.deliveries {
-                // The endpoints have had a slot to look at these.
+                // The endpoints had one slot to process these.
                 lanes[lane as usize].arriving_mut(*now).clear();
             }
             site.receive(lanes, *now, dropped);
-            site.send(lanes, *now, start, dropped);
+            site.send(lanes, *now, dropped);
             if !site.mirrored.is_empty() {
                 site.mirror(start, mirrored);
             }
@@ -126,18 +130,18 @@ impl<R: Router> Shard<R> {
         *now = *now + 1;
     }
 
-    /// What has arrived at endpoints by the beginning of slot [`now`](Shard::now), rack by rack.
+    /// The packets delivered to endpoints by the start of slot [`now`](Shard::now), by rack.
     pub fn delivered(&self) -> impl Iterator<Item = &[Packet<R::Custom>]> {
         let arriving = |lane: u32| self.lanes[lane as usize].arriving(self.now);
         self.sites.iter().filter_map(move |site| site.deliveries.map(arriving))
     }
 
-    /// Moves what has been dropped since this was last asked to `into`.
+    /// Moves the packets dropped since the last call to `into`.
     pub fn take_dropped(&mut self, into: &mut Vec<Dropped>) {
         into.append(&mut self.dropped);
     }
 
-    /// Moves what monitor ports have sent since this was last asked to `into`. Of one router it is in order of time.
+    /// Moves the packets that monitor ports have sent since the last call to `into`, in order of time for each router.
     pub fn take_mirrored(&mut self, into: &mut Vec<Mirrored>) {
         into.append(&mut self.mirrored);
     }
@@ -169,7 +173,7 @@ impl<R: Router> Shard<R> {
         self.site(router).monitor.as_ref().map(MonitorPort::tally)
     }
 
-    /// What waits at a router's port.
+    /// The queue of a router's port.
     ///
     /// # Panics
     /// If the router is not in this shard.
@@ -177,7 +181,7 @@ impl<R: Router> Shard<R> {
         self.site(router).router.backlog(port)
     }
 
-    /// Bytes that wait at an endpoint's network interface, to the slot.
+    /// Bytes in the queue of an endpoint's network interface, to the slot.
     #[inline]
     pub fn interface_backlog(&self, endpoint: EndpointId) -> u64 {
         let port = &self.interfaces[self.seats[endpoint.index()] as usize].port;
@@ -195,7 +199,7 @@ impl<R: Router> Shard<R> {
         self.sites.get_mut(index).filter(|site| site.id == router).expect("the router is in this shard")
     }
 
-    /// Packets within the shard, in queues and on links; not those that [`delivered`](Shard::delivered) shows.
+    /// Packets in queues and on links of the shard, without those that [`delivered`](Shard::delivered) returns.
     pub fn in_flight(&self) -> u64 {
         let waiting = |site: &Site<R>| -> u64 {
             (0..site.ports.len())
@@ -209,7 +213,8 @@ impl<R: Router> Shard<R> {
 }
 
 impl<R: Router> Shard<R> {
-    /// Takes down the link between `ends`, as far as it is in this shard: what is on it, and what waits for it, is lost.
+    /// Takes down the part of the link between `ends` that is in this shard, and drops the packets on it and in its
+    /// queues.
     pub(crate) fn fail(&mut self, ends: [Attachment; 2]) {
         for (end, other) in [(ends[0], ends[1]), (ends[1], ends[0])] {
             match end.node {
@@ -242,7 +247,7 @@ impl<R: Router> Shard<R> {
         }
     }
 
-    /// Tells all routers of this shard the shortest paths.
+    /// Installs the shortest paths in all routers of this shard.
     pub(crate) fn rewire(&mut self, next_hops: &NextHops) {
         self.sites.iter_mut().for_each(|site| site.router.rewire(next_hops));
     }
@@ -288,14 +293,16 @@ impl<R: Router> Shard<R> {
 }
 
 impl<R: Router> Site<R> {
-    /// What the scheme may use, and the scheme.
+    /// The scheme, and the context that it may use.
     fn context<'a>(&'a mut self, now: Slot, dropped: &'a mut Vec<Dropped>) -> (Context<'a>, &'a mut R) {
         let Site { id, router, verdicts, down, any_down, random, .. } = self;
         let (router_id, any_down) = (*id, *any_down);
         (Context { now, router: router_id, random, verdicts, down, any_down, dropped }, router)
     }
 
-    /// Takes what has arrived, one lane after another in an order drawn anew: in a full queue the first gets the place.
+    /// Processes arrivals, lane by lane: in order of arrival while queues have room. In a full queue the first packet
+    /// gets the place, and hosts that send at full rate keep their order in time forever, so the order is drawn anew in
+    /// each slot.
     #[inline(never)]
     fn receive(&mut self, lanes: &mut [Lane<R::Custom>], now: Slot, dropped: &mut Vec<Dropped>) {
         let arrived = |&&lane: &&u32| !lanes[lane as usize].arriving(now).is_empty();
@@ -309,11 +316,18 @@ impl<R: Router> Site<R> {
             let drawn = ((context.bits() >> 32) * (last as u64 + 1)) >> 32;
             busy.swap(last, drawn as usize);
         }
+        if !contended && busy.len() > 1 {
+            busy.sort_by_key(|&lane| Reverse(lanes[lane as usize].arriving(now)[0].lag()));
+        }
         for &lane in &busy {
             let arrived = lanes[lane as usize].arriving_mut(now);
-            if contended && Some(lane) == rack {
-                let draw = context.bits();
-                arrived.sort_by_key(|packet| ecmp::hash(draw, u64::from(packet.source().0)));
+            if Some(lane) == rack {
+                if contended {
+                    let draw = context.bits();
+                    arrived.sort_by_key(|packet| ecmp::hash(draw, u64::from(packet.source().0)));
+                } else {
+                    arrived.sort_by_key(|packet| Reverse(packet.lag()));
+                }
             }
             router.input(arrived, &mut context);
             arrived.clear();
@@ -325,16 +339,16 @@ impl<R: Router> Site<R> {
     }
 
     #[inline(never)]
-    fn send(&mut self, lanes: &mut [Lane<R::Custom>], now: Slot, start: Ticks, dropped: &mut Vec<Dropped>) {
+    fn send(&mut self, lanes: &mut [Lane<R::Custom>], now: Slot, dropped: &mut Vec<Dropped>) {
         let Site { id, router, ports, verdicts, down, any_down, random, mirrored, .. } = self;
         let mut context = Context { now, router: *id, random, verdicts, down, any_down: *any_down, dropped };
-        router.output(&mut Ports { ports, lanes, mirrored, start }, &mut context);
+        router.output(&mut Ports { ports, lanes, mirrored, now }, &mut context);
     }
 
     fn mirror(&mut self, start: Ticks, mirrored: &mut Vec<Mirrored>) {
         let Some(monitor) = &mut self.monitor else { return };
-        monitor.order(&mut self.mirrored);
+        monitor.order(&mut self.mirrored, start);
         let copies = self.mirrored.drain(..);
-        mirrored.extend(copies.filter_map(|(_, packet)| monitor.offer(packet, self.id, start)));
+        mirrored.extend(copies.filter_map(|copy| monitor.offer(copy.packet, self.id, copy.at)));
     }
 }

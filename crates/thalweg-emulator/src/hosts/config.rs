@@ -1,4 +1,4 @@
-//! How hosts are configured, and what they refuse.
+//! The configuration of hosts and its validation.
 
 use thalweg_wire::Nanos;
 use thiserror::Error;
@@ -8,7 +8,7 @@ use super::segment::{IP_AND_TCP_HEADER_BYTES, TIMESTAMPS_BYTES};
 use super::tcp::{AckPolicy, Echo, TcpConfig};
 use crate::packet::FRAMING;
 
-/// How hosts send.
+/// The transport of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Transport {
@@ -24,13 +24,13 @@ impl Transport {
         matches!(self, Transport::Tcp(tcp) if tcp.is_ecn_capable())
     }
 
-    /// Whether acknowledgements are too. Pure acknowledgements must not be (RFC 3168, section 6.1.4); but Linux sends
-    /// DCTCP's so, as a switch that marks above a threshold drops what it cannot mark.
+    /// Whether acknowledgements are ECN-capable, too. RFC 3168 forbids it for pure acknowledgements (section 6.1.4).
+    /// Linux does it for DCTCP, because a switch that marks above a threshold drops packets that it cannot mark.
     pub(super) fn has_capable_acks(&self) -> bool {
         matches!(self, Transport::Tcp(tcp) if tcp.echo() == Echo::Exact)
     }
 
-    /// When receivers acknowledge. pFabric's answer each segment.
+    /// When receivers acknowledge. With pFabric they acknowledge each segment.
     pub(super) fn ack_policy(&self) -> AckPolicy {
         match self {
             Transport::Tcp(tcp) => tcp.ack,
@@ -47,27 +47,27 @@ impl Transport {
     }
 }
 
-/// What all hosts have in common.
+/// The configuration of all hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostConfig {
-    /// How they send. Default TCP with CUBIC.
+    /// The transport. Default TCP with CUBIC.
     pub transport: Transport,
-    /// Bytes of the longest IP packet. Default 1500 (Ethernet), which leaves segments of 1448 bytes.
+    /// Bytes of the longest IP packet. Default 1500 (Ethernet), for segments of 1448 bytes.
     pub mtu: u16,
-    /// Bytes that a receiver holds for a flow. Default 6 MiB, the most that Linux gives by itself (`tcp_rmem`).
+    /// Bytes that a receiver buffers per flow. Default 6 MiB, the maximum that Linux chooses by itself (`tcp_rmem`).
     pub receive_window: u32,
-    /// A host hands segments to its network interface while fewer bytes than this wait there, as Linux does (TCP small
-    /// queues): a flow's data wait in the host, where it knows about them. Default 3076, two full-size packets;
-    /// a link that carries several such packets a slot needs two slots' worth.
+    /// Hosts hand segments to their network interface while fewer bytes than this are queued there, like Linux (TCP
+    /// small queues). The rest waits in the host, which knows the flow. Default 3076, two full-size packets. A link
+    /// that carries several such packets per slot needs two slots' worth.
     pub interface_backlog: u32,
-    /// How long a segment that has arrived waits for the host: interrupts and the kernel's stack. Default 10 us, so
-    /// that a round trip through an idle rack takes some 25 us at 10 Gbit/s, about what kernels do.
+    /// The delay between the arrival of a segment and its processing: interrupts and the kernel's stack. Default 10 us:
+    /// a round trip through an idle rack takes about 25 us at 10 Gbit/s, similar to real kernels.
     pub stack_delay: Nanos,
-    /// Flows under way at the same time; more are refused, and counted. Default 1,048,576.
+    /// The maximum number of concurrent flows. More are refused and counted. Default 1,048,576.
     pub max_flows: u32,
-    /// Segments that can still be read when as many have come back after them, for copies at mirror ports. Default 0.
+    /// Segments can still be read until this many others were freed after them, for copies at monitor ports. Default 0.
     pub segment_history: u32,
-    /// Seed of the order in which hosts take turns within a slot. Default 1.
+    /// The seed of the order in which hosts take turns within a slot. Default 1.
     pub seed: u64,
 }
 
@@ -86,9 +86,9 @@ impl Default for HostConfig {
     }
 }
 
-/// The shortest MTU that IPv4 hosts must take (RFC 791, section 3.1).
+/// The smallest MTU that IPv4 hosts must support (RFC 791, section 3.1).
 const MIN_MTU: u16 = 576;
-/// The longest whose packets' lengths, framing included, are 16-bit numbers.
+/// The largest MTU for which packet lengths, framing included, are 16-bit numbers.
 const MAX_MTU: u16 = u16::MAX - FRAMING;
 
 impl HostConfig {
@@ -97,13 +97,15 @@ impl HostConfig {
         HostConfig { transport, ..HostConfig::default() }
     }
 
-    /// Bytes of payload of a full-size segment.
+    /// The payload of a full-size segment in bytes.
     pub const fn mss(&self) -> u16 {
         self.mtu - IP_AND_TCP_HEADER_BYTES - TIMESTAMPS_BYTES
     }
 
+    /// Checks the configuration.
+    ///
     /// # Errors
-    /// If hosts cannot work so.
+    /// If hosts cannot work with it.
     pub fn validate(&self) -> Result<(), HostConfigError> {
         if !(MIN_MTU..=MAX_MTU).contains(&self.mtu) {
             return Err(HostConfigError::Mtu(self.mtu));
@@ -129,40 +131,42 @@ impl HostConfig {
     }
 }
 
-/// Why hosts cannot work as configured.
+/// Why a configuration is invalid.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HostConfigError {
     /// The MTU is out of bounds.
-    #[error("an MTU of {0} bytes: expected {MIN_MTU} to {MAX_MTU}")]
+    #[error("invalid MTU {0}: expected {MIN_MTU} to {MAX_MTU} bytes")]
     Mtu(u16),
     /// The receive window is too small.
-    #[error("a receive window of {window} bytes: expected two segments at least, of {mss} bytes each")]
+    #[error("receive window of {window} bytes is too small: expected at least two segments of {mss} bytes")]
     ReceiveWindow {
         /// As configured.
         window: u32,
         /// Bytes of a full-size segment.
         mss: u16,
     },
-    /// Nothing would ever be sent.
-    #[error("an interface backlog of 0 bytes lets nothing out")]
+    /// The interface backlog is zero, so nothing would be sent.
+    #[error("interface backlog is 0 bytes: expected more, or nothing is sent")]
     InterfaceBacklog,
     /// The initial window is empty.
-    #[error("an initial window of nothing lets no flow begin")]
+    #[error("initial window is 0: expected at least 1 segment")]
     InitialWindow,
-    /// Acknowledgements would answer no segments.
-    #[error("an acknowledgement must answer one segment at least, not every 0")]
+    /// Receivers would never acknowledge.
+    #[error("acknowledgements every 0 segments: expected at least 1")]
     AckEvery,
     /// The bounds of the retransmission timeout contradict each other.
-    #[error("a retransmission timeout from {min} to {max}: expected more than zero, and no less than that")]
+    #[error(
+        "invalid retransmission timeout from {min} to {max}: expected a lower bound above 0 and an upper bound no smaller"
+    )]
     Rto {
-        /// Lower bound.
+        /// The lower bound.
         min: Nanos,
-        /// Upper bound.
+        /// The upper bound.
         max: Nanos,
     },
-    /// pFabric's timeout is missing.
-    #[error("pFabric needs a timeout above zero, and one timeout at least before it probes")]
+    /// pFabric's timeout or number of timeouts is zero.
+    #[error("invalid pFabric timeout: expected more than 0, and at least 1 timeout before it probes")]
     PFabric,
 }
 
@@ -178,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_refused_by_name() {
+    fn invalid_host_settings_are_refused_by_name() {
         let fine = HostConfig::default();
         let tcp = |tcp| HostConfig::with(Transport::Tcp(tcp));
         let refused = |config: HostConfig| config.validate().unwrap_err();

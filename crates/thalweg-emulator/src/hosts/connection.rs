@@ -1,4 +1,4 @@
-//! Flows under way: both ends of each, by flow number.
+//! Active flows: both ends of each, by flow number.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use super::tcp::receiver::Receiver;
 use super::tcp::sender::{self as tcp, Events};
 use crate::workloads::FlowStart;
 
-/// A sender of whichever transport.
+/// A sender of either transport.
 #[expect(clippy::large_enum_variant, reason = "all senders of a run are of one kind")]
 #[derive(Clone, Debug)]
 pub(super) enum Sender {
@@ -21,7 +21,7 @@ pub(super) enum Sender {
     PFabric(p_fabric::Sender),
 }
 
-/// The same call on either.
+/// Makes the same call on either sender.
 macro_rules! either {
     ($sender:expr, $inner:ident => $call:expr) => {
         match $sender {
@@ -106,22 +106,24 @@ impl Sender {
     }
 }
 
-/// A flow under way.
+/// An active flow.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
     pub(super) flow: u32,
     pub(super) source: EndpointId,
     pub(super) destination: EndpointId,
     pub(super) dscp: u8,
-    /// Whether it stands in its source's line of flows that may send.
+    /// Whether the flow is queued at its source's interface.
     pub(super) is_in_line: bool,
     pub(super) bytes: u64,
     pub(super) start: Timestamp,
-    /// When the receiver had all of it; zero before.
+    /// When its sender last had a reason to send.
+    pub(super) ready: Timestamp,
+    /// When the receiver had all bytes; zero before that.
     pub(super) end: Timestamp,
-    /// Data segments that came with a mark.
+    /// Data segments that arrived marked.
     pub(super) marks: u64,
-    /// When the timers of its sender and its receiver go off, at the latest.
+    /// The latest times at which the timers of sender and receiver fire.
     pub(super) armed: [Timestamp; 2],
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
@@ -141,6 +143,7 @@ impl Connection {
             is_in_line: false,
             bytes: start.bytes,
             start: start.at,
+            ready: start.at,
             end: Timestamp(0),
             marks: 0,
             armed: [NEVER; 2],
@@ -149,12 +152,12 @@ impl Connection {
         }
     }
 
-    /// Makes it another flow, and keeps its memory.
+    /// Reuses the memory for another flow.
     fn reset(&mut self, config: &HostConfig, flow: u32, start: &FlowStart) {
         self.sender.reset(config, start.bytes);
         self.receiver.reset(start.bytes);
         (self.flow, self.source, self.destination) = (flow, start.source, start.destination);
-        (self.dscp, self.bytes, self.start) = (start.dscp, start.bytes, start.at);
+        (self.dscp, self.bytes, self.start, self.ready) = (start.dscp, start.bytes, start.at, start.at);
         (self.is_in_line, self.end, self.marks) = (false, Timestamp(0), 0);
         self.armed = [NEVER; 2];
     }
@@ -169,8 +172,8 @@ impl Connection {
 /// No connection.
 const NONE: u32 = u32::MAX;
 
-/// The flows under way. A flow's number leads to its place in O(1); the table of numbers spans from the oldest flow
-/// that is alive to the newest, 4 bytes each.
+/// The active flows. Finds a flow by its number in O(1). The table of numbers spans the oldest to the newest active
+/// flow, at 4 bytes each.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Connections {
     connections: Vec<Connection>,
@@ -181,17 +184,17 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// Flows under way.
+    /// The number of active flows.
     pub(super) fn len(&self) -> usize {
         self.connections.len() - self.free.len()
     }
 
-    /// The number that the next flow will have.
+    /// The number of the next flow.
     pub(super) fn next_flow(&self) -> u32 {
         self.oldest + self.places.len() as u32
     }
 
-    /// Begins the next flow; gives its place.
+    /// Starts the next flow and returns its place.
     pub(super) fn begin(&mut self, config: &HostConfig, start: &FlowStart) -> u32 {
         let flow = self.next_flow();
         let place = match self.free.pop() {
@@ -208,7 +211,7 @@ impl Connections {
         place
     }
 
-    /// Passes over the next flow's number.
+    /// Skips the next flow number.
     pub(super) fn skip(&mut self) {
         self.places.push_back(NONE);
         self.forget_ended();
@@ -229,7 +232,7 @@ impl Connections {
         }
     }
 
-    /// Where a flow is, if it is under way.
+    /// The place of a flow, if it is active.
     #[inline]
     pub(super) fn place(&self, flow: u32) -> Option<u32> {
         let number = flow.checked_sub(self.oldest)?;
@@ -242,13 +245,13 @@ impl Connections {
         &mut self.connections[place as usize]
     }
 
-    /// The same, to look at.
+    /// Read access to the flow at a place.
     #[inline]
     pub(super) fn look(&self, place: u32) -> &Connection {
         &self.connections[place as usize]
     }
 
-    /// The flows under way, the oldest first.
+    /// The active flows, oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Connection> + '_ {
         self.places.iter().filter(|&&place| place != NONE).map(|&place| self.look(place))
     }
@@ -264,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_are_found_by_number_while_they_are_under_way() {
+    fn flows_are_found_by_number_while_active() {
         let config = HostConfig::default();
         let mut connections = Connections::default();
         let places: Vec<u32> = (1..=3).map(|bytes| connections.begin(&config, &start(bytes))).collect();

@@ -1,8 +1,7 @@
-//! What waits in each host for its network interface: acknowledgements, and flows that may send.
+//! Per host: acknowledgements and flows that wait for its network interface.
 //!
-//! A host hands over segments only while little waits in the interface's own queue (TCP small queues), so that flows
-//! take turns packet by packet, and data that pFabric ranks wait where the ranking is known. Hosts with nothing
-//! to hand over cost nothing.
+//! A host hands over segments only while its interface has a short queue (TCP small queues), so flows take turns packet
+//! by packet, and pFabric ranks the data that wait in the host. Idle hosts cost nothing.
 
 use std::collections::VecDeque;
 
@@ -11,17 +10,17 @@ use thalweg_network::EndpointId;
 use crate::packet::Packet;
 use crate::workloads::random::Random;
 
-/// A flow in line: where it is, and which it was when it got in line.
+/// A queued flow: its place, and its number when it was queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct InLine {
     pub(super) place: u32,
     pub(super) flow: u32,
 }
 
-/// What waits in one host.
+/// The queues of one host.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Interface {
-    /// Acknowledgements, which go first.
+    /// Acknowledgements, which have priority.
     pub(super) acks: VecDeque<Packet>,
     /// Flows that may have something to send.
     pub(super) flows: VecDeque<InLine>,
@@ -33,7 +32,7 @@ impl Interface {
     }
 }
 
-/// What waits in all hosts, and a bit for each host where something does.
+/// The queues of all hosts, and a bit for each host with something to send.
 #[derive(Clone, Debug)]
 pub(super) struct Interfaces {
     interfaces: Vec<Interface>,
@@ -43,7 +42,7 @@ pub(super) struct Interfaces {
 }
 
 impl Interfaces {
-    /// For so many hosts, which take turns in an order that comes of `seed`.
+    /// Queues for `endpoints` hosts, which take turns in an order derived from `seed`.
     pub(super) fn new(endpoints: usize, seed: u64) -> Interfaces {
         Interfaces {
             interfaces: vec![Interface::default(); endpoints],
@@ -53,18 +52,18 @@ impl Interfaces {
         }
     }
 
-    /// How many hosts.
+    /// The number of hosts.
     pub(super) fn len(&self) -> usize {
         self.interfaces.len()
     }
 
-    /// An acknowledgement waits at its source.
+    /// Queues an acknowledgement at its source.
     #[inline]
     pub(super) fn queue_ack(&mut self, packet: Packet) {
         self.at(packet.source()).acks.push_back(packet);
     }
 
-    /// A flow gets in line.
+    /// Queues a flow.
     #[inline]
     pub(super) fn queue_flow(&mut self, endpoint: EndpointId, flow: InLine) {
         self.at(endpoint).flows.push_back(flow);
@@ -76,13 +75,14 @@ impl Interfaces {
         &mut self.interfaces[endpoint.index()]
     }
 
-    /// Acknowledgements that wait in all hosts.
+    /// The number of acknowledgements queued in all hosts.
     pub(super) fn waiting_acks(&self) -> usize {
         self.interfaces.iter().map(|interface| interface.acks.len()).sum()
     }
 
-    /// Calls `visit` for each host where something waits, in an order drawn anew: what arrives in one slot at a full
-    /// queue gets places in the order in which it was sent. What `visit` leaves empty is passed over next time.
+    /// Calls `visit` for each host with something to send, in random order, because packets that arrive in the same
+    /// slot at a full queue get places in the order in which they were sent. Hosts that `visit` leaves empty are
+    /// skipped next time.
     #[inline]
     pub(super) fn visit_busy(&mut self, mut visit: impl FnMut(EndpointId, &mut Interface)) {
         let Interfaces { interfaces, busy, order, random } = self;
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn only_hosts_where_something_waits_are_visited() {
+    fn only_hosts_with_queued_items_are_visited() {
         let mut interfaces = Interfaces::new(200, 1);
         for index in [130, 3, 63] {
             interfaces.queue_flow(EndpointId(index), InLine { place: 0, flow: 0 });

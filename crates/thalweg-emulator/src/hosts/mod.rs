@@ -1,18 +1,16 @@
-//! Hosts in virtual time: they stand at the seam of the core ([`Fabric`]), begin the flows of a [`Workload`], and
-//! carry them by TCP or pFabric's transport.
+//! Hosts in virtual time. They use the core's [`Fabric`] interface, start the flows of a [`Workload`], and carry them
+//! by TCP or pFabric's transport.
 //!
-//! **A timeslot.** The network moves on; what arrived is taken in by its receiver or sender, after the host stack's
-//! delay; timers go off; flows begin; and each host hands segments to its network interface while little waits
-//! there. It is then the beginning of the next slot, in which the network takes up what it was handed.
+//! **A timeslot.** The network advances. After the host's stack delay, receivers and senders process the packets that
+//! arrived. Timers fire, flows start, and each host hands segments to its network interface while the interface's queue
+//! is short. The network takes them at the start of the next slot.
 //!
-//! **Guarantee.** Time is the slot's, chance is nowhere: the same workload over the same network gives the same
-//! segments. Every packet handed over is delivered, dropped (counted by reason) or in flight
+//! **Guarantee.** Time is the slot's time, and nothing is random: the same workload over the same network gives the
+//! same segments. Every packet handed over is delivered, dropped (counted by reason) or in flight
 //! ([`Hosts::check_invariants`]).
 //!
-//! **Cost.** O(1) amortised a segment, without allocation once tables have grown to what is under way at the same time;
-//! idle hosts and flows cost nothing.
-
-use std::collections::VecDeque;
+//! **Cost.** O(1) amortised per segment, without allocation once tables have grown to the number of concurrent flows
+//! and segments. Idle hosts and flows cost nothing.
 
 use thalweg_network::EndpointId;
 use thalweg_wire::Timestamp;
@@ -21,8 +19,10 @@ use crate::fabric::Fabric;
 use crate::outcome::{Fate, Outcome, Request};
 use crate::packet::{Ecn, Packet};
 use crate::slot::{Slot, SlotClock};
+use crate::ticks::Lag;
 use crate::workloads::{FlowStart, Workload};
 
+mod arrivals;
 pub mod config;
 mod connection;
 mod interface;
@@ -39,10 +39,11 @@ pub use segment::{Segment, Segments};
 pub use statistics::{CompletedFlow, FlowStatus, Totals};
 pub use tcp::{AckPolicy, Algorithm, RtoConfig, TcpConfig};
 
+use arrivals::{Arrival, Arrivals};
 use connection::{Connection, Connections, NEVER};
 use interface::{InLine, Interface, Interfaces};
 use neighbours::Neighbours;
-use segment::Data;
+use segment::{Ack, Data};
 use timer::{End, Entry, Timers};
 
 /// All hosts of a network.
@@ -55,12 +56,10 @@ pub struct Hosts {
     neighbours: Neighbours,
     segments: Segments,
     timers: Timers,
-    /// Packets that have arrived, and when their host gets to them.
-    arrived: VecDeque<(Slot, Packet)>,
-    stack_delay_slots: u64,
+    arrivals: Arrivals,
     totals: Totals,
     completed: Vec<CompletedFlow>,
-    /// Buffers, kept from slot to slot.
+    /// Buffers that are reused in each slot.
     outcomes: Vec<Outcome>,
     requests: Vec<Request>,
 }
@@ -69,7 +68,7 @@ impl Hosts {
     /// Hosts at endpoints 0 to `endpoints - 1` of a network with slots of `clock`.
     ///
     /// # Errors
-    /// If the configuration is not valid.
+    /// If the configuration is invalid.
     pub fn new(config: HostConfig, endpoints: usize, clock: SlotClock) -> Result<Hosts, HostConfigError> {
         config.validate()?;
         Ok(Hosts {
@@ -80,8 +79,7 @@ impl Hosts {
             neighbours: Neighbours::new(endpoints),
             segments: Segments::new(config.segment_history as usize),
             timers: Timers::default(),
-            arrived: VecDeque::new(),
-            stack_delay_slots: clock.slots_in(config.stack_delay),
+            arrivals: Arrivals::new(config.stack_delay, clock),
             totals: Totals::default(),
             completed: Vec::new(),
             outcomes: Vec::new(),
@@ -98,7 +96,7 @@ impl Hosts {
         self.take_outcomes(&outcomes, slot);
         outcomes.clear();
         self.outcomes = outcomes;
-        self.process_arrived(slot, now, workload);
+        self.process_arrived(slot, workload);
         self.fire_timers(now);
         self.start_flows(now, workload);
         self.hand_over(fabric, now);
@@ -106,12 +104,12 @@ impl Hosts {
 
     #[inline]
     fn take_outcomes(&mut self, outcomes: &[Outcome], slot: Slot) {
-        let due = slot + self.stack_delay_slots;
+        let now = self.clock.start_of(slot);
         for outcome in outcomes {
             match outcome.fate {
                 Fate::Delivered => {
                     self.totals.delivered += 1;
-                    self.arrived.push_back((due, outcome.packet));
+                    self.arrivals.push(outcome.packet, slot, now);
                 }
                 Fate::Dropped(_, reason) => {
                     self.totals.dropped[reason as usize] += 1;
@@ -122,11 +120,9 @@ impl Hosts {
     }
 
     #[inline]
-    fn process_arrived(&mut self, slot: Slot, now: Timestamp, workload: &mut dyn Workload) {
-        while let Some(&(due, packet)) = self.arrived.front()
-            && due <= slot
-        {
-            self.arrived.pop_front();
+    fn process_arrived(&mut self, slot: Slot, workload: &mut dyn Workload) {
+        let mut due = self.arrivals.take(slot);
+        for Arrival { at: now, packet } in due.drain(..) {
             let id = packet.id();
             match (self.connections.place(packet.flow()), self.segments.in_use(id)) {
                 (None, _) => self.totals.late += 1,
@@ -140,6 +136,7 @@ impl Hosts {
             }
             self.segments.remove(id);
         }
+        self.arrivals.give_back(slot, due);
     }
 
     #[inline]
@@ -159,7 +156,7 @@ impl Hosts {
         let before = connection.receiver.delivered();
         let template = ack_template(connection, config);
         let received = connection.receiver.on_data(data, marked, now, |ack| {
-            queue_ack(template, Segment::Ack(ack), segments, interfaces);
+            queue_ack(template, Ack { sent_at: now, ..ack }, segments, interfaces);
         });
         totals.bytes_delivered += connection.receiver.delivered() - before;
         totals.spurious += u64::from(received.is_duplicate);
@@ -170,10 +167,11 @@ impl Hosts {
         self.arm(place, End::Receiver);
     }
 
-    /// A sender has heard something: it may be done, may send, and its timer may have moved.
+    /// Handles a change of a sender: it may be done, may send, and its timer may have moved.
     #[inline]
     fn after_sender_event(&mut self, place: u32, now: Timestamp) {
         let connection = self.connections.at(place);
+        connection.ready = now;
         if connection.sender.is_done() {
             self.totals.flows_completed += 1;
             self.totals.timeouts += connection.sender.events().timeouts;
@@ -188,7 +186,7 @@ impl Hosts {
         self.arm(place, End::Sender);
     }
 
-    /// Makes sure that a timer comes up no later than the deadline of one end of a flow.
+    /// Ensures that a timer fires no later than the deadline of one end of a flow.
     #[inline]
     fn arm(&mut self, place: u32, end: End) {
         arm(self.connections.at(place), end, &mut self.timers);
@@ -210,7 +208,8 @@ impl Hosts {
                 End::Receiver if connection.receiver.deadline() <= now => {
                     let template = ack_template(connection, &self.config);
                     if let Some(ack) = connection.receiver.on_timer(now) {
-                        queue_ack(template, Segment::Ack(ack), &mut self.segments, &mut self.interfaces);
+                        let ack = Ack { sent_at: now, ..ack };
+                        queue_ack(template, ack, &mut self.segments, &mut self.interfaces);
                     }
                 }
                 end => self.arm(place, end),
@@ -228,7 +227,7 @@ impl Hosts {
             }
             self.totals.flows_started += 1;
             let place = self.connections.begin(&self.config, &start);
-            self.after_sender_event(place, now);
+            self.after_sender_event(place, start.at);
             let connections = &self.connections;
             let counts = |entry: &Entry| {
                 let place = connections.place(entry.flow);
@@ -248,28 +247,46 @@ impl Hosts {
             && self.connections.len() < self.config.max_flows as usize
     }
 
-    /// Tops up the network interfaces.
+    /// Fills the network interfaces. An idle interface has started to send as soon as the host had something to send.
     fn hand_over(&mut self, fabric: &mut dyn Fabric, now: Timestamp) {
-        let Hosts { interfaces, connections, neighbours, segments, timers, requests, config, totals, .. } =
-            self;
+        let Hosts {
+            interfaces,
+            connections,
+            neighbours,
+            segments,
+            timers,
+            requests,
+            config,
+            totals,
+            arrivals,
+            ..
+        } = self;
         requests.clear();
         let limit = u64::from(config.interface_backlog);
         interfaces.visit_busy(|endpoint, interface| {
             let mut waiting = fabric.backlog(endpoint);
+            let is_idle = waiting == 0;
+            let handed_over = |ready| if is_idle { arrivals.lag(ready, now) } else { (now, Lag::default()) };
             while waiting < limit {
                 if let Some(packet) = interface.acks.pop_front() {
+                    let mut lag = Lag::default();
                     if let Segment::Ack(ack) = segments.in_use_mut(packet.id()) {
-                        ack.sent_at = now;
+                        (ack.sent_at, lag) = handed_over(ack.sent_at);
                     }
                     totals.acks_sent += 1;
                     waiting += u64::from(packet.length());
-                    let packet = neighbours.addressed(packet);
+                    let packet = neighbours.addressed(packet).with_lag(lag);
                     requests.push(Request { packet, remaining: 0 });
                     continue;
                 }
-                let Some(place) = next_in_line(interface, connections, config) else { break };
+                let Some(place) =
+                    next_in_line(interface, connections, config).filter(|_| segments.has_room())
+                else {
+                    break;
+                };
                 let connection = connections.at(place);
-                let Some(data) = connection.sender.transmit(now) else {
+                let (sent_at, lag) = handed_over(connection.ready);
+                let Some(data) = connection.sender.transmit(sent_at) else {
                     leave_line(interface, connection);
                     continue;
                 };
@@ -277,7 +294,8 @@ impl Hosts {
                 totals.retransmissions += u64::from(data.is_retransmission);
                 arm(connection, End::Sender, timers);
                 take_turn(interface, config);
-                let packet = neighbours.addressed(data_packet(connection, data, segments, config));
+                let packet =
+                    neighbours.addressed(data_packet(connection, data, segments, config)).with_lag(lag);
                 waiting += u64::from(packet.length());
                 let remaining = u32::try_from(connection.remaining()).unwrap_or(u32::MAX);
                 requests.push(Request { packet, remaining });
@@ -289,8 +307,8 @@ impl Hosts {
         }
     }
 
-    /// From now on `source` sends to this one of `destination`'s addresses: what it has learnt from ARP (Planck, section
-    /// 6.2). What waits in its network interface has the address that it was given.
+    /// Sets the address of `destination` that `source` uses, as learnt by ARP (Planck, section 6.2). Packets in the
+    /// network interface keep their address.
     ///
     /// # Panics
     /// If there are no such endpoints.
@@ -298,7 +316,7 @@ impl Hosts {
         self.neighbours.set(source, destination, address);
     }
 
-    /// The address of `destination` that `source` sends to; 0, the base address, unless it was told another.
+    /// The address of `destination` that `source` uses; 0, the base address, by default.
     ///
     /// # Panics
     /// If there are no such endpoints.
@@ -306,46 +324,46 @@ impl Hosts {
         self.neighbours.address(source, destination)
     }
 
-    /// The segment that packets of this number stand for; `None` if there never was one. It can be read while the packet
-    /// is in the network, and for [`HostConfig::segment_history`] others after.
+    /// The segment of a packet id; `None` if the id was never used. Valid while the packet is in the network, and until
+    /// [`HostConfig::segment_history`] others were freed after it.
     pub fn segment(&self, id: u32) -> Option<&Segment> {
         self.segments.get(id)
     }
 
-    /// Flows that have ended since the last call, in order of their end.
+    /// Flows that ended since the last call, in order of their end.
     pub fn drain_completed(&mut self) -> std::vec::Drain<'_, CompletedFlow> {
         self.completed.drain(..)
     }
 
-    /// A flow under way.
+    /// An active flow.
     pub fn flow(&self, flow: u32) -> Option<FlowStatus> {
         self.connections.place(flow).map(|place| FlowStatus::of(self.connections.look(place)))
     }
 
-    /// The flows under way, the oldest first.
+    /// The active flows, oldest first.
     pub fn flows(&self) -> impl Iterator<Item = FlowStatus> + '_ {
         self.connections.iter().map(FlowStatus::of)
     }
 
-    /// How many flows are under way.
+    /// The number of active flows.
     pub fn active_flows(&self) -> usize {
         self.connections.len()
     }
 
-    /// Counts over all flows, those under way included.
+    /// Counters of all flows, including active ones.
     pub fn totals(&self) -> Totals {
         let under_way: u64 =
             self.connections.iter().map(|connection| connection.sender.events().timeouts).sum();
         Totals { timeouts: self.totals.timeouts + under_way, ..self.totals }
     }
 
-    /// Counts anew what the counters say: that every packet handed over was delivered, was dropped or is in flight,
-    /// and the scoreboards of all flows.
+    /// Checks the counters: every packet handed over was delivered, dropped or is in flight. Checks the scoreboards of
+    /// all flows.
     ///
     /// # Panics
     /// If a counter is wrong.
     pub fn check_invariants(&self) {
-        let in_hosts = self.arrived.len() + self.interfaces.waiting_acks();
+        let in_hosts = self.arrivals.len() + self.interfaces.waiting_acks();
         assert_eq!(
             self.totals.in_flight(),
             (self.segments.live() - in_hosts) as u64,
@@ -366,7 +384,7 @@ impl Hosts {
     }
 }
 
-/// A packet from a flow's destination back to its source.
+/// An empty packet from a flow's destination to its source.
 #[inline]
 fn ack_template(connection: &Connection, config: &HostConfig) -> Packet {
     let ecn = if config.transport.has_capable_acks() { Ecn::Capable0 } else { Ecn::NotCapable };
@@ -375,7 +393,8 @@ fn ack_template(connection: &Connection, config: &HostConfig) -> Packet {
 }
 
 #[inline]
-fn queue_ack(template: Packet, ack: Segment, segments: &mut Segments, interfaces: &mut Interfaces) {
+fn queue_ack(template: Packet, ack: Ack, segments: &mut Segments, interfaces: &mut Interfaces) {
+    let ack = Segment::Ack(ack);
     let (length, id) = (ack.wire_bytes(), segments.insert(ack));
     let packet = Packet::new(template.source(), template.destination(), template.flow(), id, length);
     interfaces.queue_ack(packet.with_traffic_class(template.traffic_class()));
@@ -383,7 +402,7 @@ fn queue_ack(template: Packet, ack: Segment, segments: &mut Segments, interfaces
 
 #[inline]
 fn data_packet(connection: &Connection, data: Data, segments: &mut Segments, config: &HostConfig) -> Packet {
-    // What is sent again is not ECN-capable (RFC 3168, section 6.1.5).
+    // Retransmissions are not ECN-capable (RFC 3168, section 6.1.5).
     let is_capable = config.transport.is_ecn_capable() && !data.is_retransmission;
     let ecn = if is_capable { Ecn::Capable0 } else { Ecn::NotCapable };
     let segment = Segment::Data(data);
@@ -405,7 +424,7 @@ fn arm(connection: &mut Connection, end: End, timers: &mut Timers) {
     }
 }
 
-/// The flow whose turn it is, at the head of the line: the next in turn, or with pFabric that with the fewest bytes left.
+/// The flow that sends next: the first in the queue, or with pFabric the one with the fewest bytes left.
 #[inline]
 fn next_in_line(interface: &mut Interface, connections: &Connections, config: &HostConfig) -> Option<u32> {
     let is_there = |in_line: &InLine| connections.place(in_line.flow) == Some(in_line.place);
@@ -421,14 +440,14 @@ fn next_in_line(interface: &mut Interface, connections: &Connections, config: &H
     interface.flows.front().map(|in_line| in_line.place)
 }
 
-/// The flow at the head has nothing to send for now.
+/// Removes the first flow, which has nothing to send for now.
 #[inline]
 fn leave_line(interface: &mut Interface, connection: &mut Connection) {
     connection.is_in_line = false;
     interface.flows.pop_front();
 }
 
-/// The flow at the head has sent: the next one's turn.
+/// Moves the first flow, which has sent, to the end.
 #[inline]
 fn take_turn(interface: &mut Interface, config: &HostConfig) {
     if let Transport::Tcp(_) = config.transport {

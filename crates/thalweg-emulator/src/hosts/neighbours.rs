@@ -1,4 +1,4 @@
-//! Which of a destination's addresses each source sends to: its ARP table.
+//! The address of each destination that each source uses: its ARP table.
 
 use thalweg_network::EndpointId;
 
@@ -8,12 +8,12 @@ use crate::packet::Packet;
 #[derive(Clone, Debug)]
 pub(super) struct Neighbours {
     endpoints: usize,
-    /// By source, and within it by destination; empty as long as everybody sends to base addresses.
+    /// By source and destination; empty while everybody uses base addresses.
     addresses: Vec<u8>,
 }
 
 impl Neighbours {
-    /// Everybody sends to base addresses.
+    /// All sources use base addresses.
     pub(super) fn new(endpoints: usize) -> Neighbours {
         Neighbours { endpoints, addresses: Vec::new() }
     }
@@ -31,7 +31,7 @@ impl Neighbours {
         self.addresses.get(place).copied().unwrap_or(0)
     }
 
-    /// A packet, with the address that its source sends to.
+    /// Sets the destination's address in a packet.
     #[inline]
     pub(super) fn addressed(&self, packet: Packet) -> Packet {
         if self.addresses.is_empty() {

@@ -1,13 +1,16 @@
-//! pFabric's minimal transport (Alizadeh et al., SIGCOMM 2013, section 4.3): the fabric does the scheduling, hosts only
-//! keep a collapsed network from being flooded.
+//! pFabric's minimal transport (Alizadeh et al., SIGCOMM 2013, section 4.3). The fabric does the scheduling; hosts only
+//! avoid congestion collapse.
 //!
-//! A flow begins with a window of one bandwidth-delay product. A loss shows by a short, fixed timeout and by nothing
-//! else; the window then begins again from one segment, in slow start up to half of what it was. After five
-//! timeouts in a row the flow only probes. Each segment is acknowledged, selectively, and what is missing is
-//! sent again from the earliest on.
+//! A flow starts with a window of one bandwidth-delay product. Only a short, fixed timeout detects loss. After a
+//! timeout the window restarts from one segment, in slow start up to half of its size. After five timeouts in a row the
+//! flow only probes. Each segment is acknowledged selectively, and lost segments are retransmitted in order.
 //!
-//! Where we differ: the window never exceeds the bandwidth-delay product, as more would only wait at the host; a
-//! probe has no payload where the paper's has one byte, so that segments keep their places.
+//! Where we differ:
+//! - A timeout marks segments lost that a later transmission overtook, or the first segment if there are none, not
+//!   everything outstanding. A flow of low priority waits in switches for longer than the timeout, and its segments
+//!   there would be retransmitted needlessly.
+//! - The window never exceeds the bandwidth-delay product, because more would only wait at the host.
+//! - A probe has no payload where the paper's has one byte, so that segments keep their boundaries.
 
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
@@ -19,33 +22,33 @@ use super::tcp::sender::Events;
 /// No timer runs.
 const NEVER: Timestamp = Timestamp(u64::MAX);
 
-/// What pFabric's hosts must know of the network.
+/// The configuration of pFabric's hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PFabricConfig {
-    /// Window of a flow that begins, and the largest, in bytes: a bandwidth-delay product.
+    /// The initial and largest window in bytes: a bandwidth-delay product.
     pub window: u32,
-    /// Timeout, the same for all flows: about three round trips without queues.
+    /// The timeout of all flows: about three round trips without queues.
     pub rto: Nanos,
-    /// Timeouts in a row after which a flow only probes. Default 5 (section 4.3).
+    /// Consecutive timeouts after which a flow only probes. Default 5 (section 4.3).
     pub probe_after: u32,
 }
 
 impl PFabricConfig {
-    /// For hosts on links of `rate`, and a round trip of `rtt` through empty queues.
+    /// For hosts on links of `rate` and a round trip of `rtt` through empty queues.
     pub fn for_path(rate: BitRate, rtt: Nanos) -> PFabricConfig {
         let window = rate.amount_in(rtt).0.min(u64::from(u32::MAX)) as u32;
         PFabricConfig { window, rto: Nanos(rtt.0.saturating_mul(3)), probe_after: 5 }
     }
 }
 
-/// 10 Gbit/s and 40 us: the default host stacks take half of that.
+/// 10 Gbit/s and 40 us, half of it in the default host stacks.
 impl Default for PFabricConfig {
     fn default() -> PFabricConfig {
         PFabricConfig::for_path(BitRate(10_000_000_000), Nanos::from_micros(40))
     }
 }
 
-/// A sender's state.
+/// The state of a sender.
 #[derive(Clone, Debug)]
 pub struct Sender {
     board: Scoreboard,
@@ -56,9 +59,12 @@ pub struct Sender {
     deadline: Timestamp,
     /// Timeouts since the last acknowledgement.
     timeouts_in_row: u32,
-    /// A probe is to be sent.
-    must_probe: bool,
-    /// What happened, for reports.
+    /// After a timeout: the first segment not sent by then. Until it is acknowledged, acknowledgements detect losses
+    /// too.
+    recovery_point: u64,
+    /// Whether the next segment or probe ignores the window.
+    must_send: bool,
+    /// Event counters for reports.
     pub(super) events: Events,
 }
 
@@ -73,12 +79,13 @@ impl Sender {
             segments: bytes.div_ceil(mss),
             deadline: NEVER,
             timeouts_in_row: 0,
-            must_probe: false,
+            recovery_point: 0,
+            must_send: false,
             events: Events::default(),
         }
     }
 
-    /// The same for another flow, with the memory of this one.
+    /// Reuses the memory for another flow.
     pub fn reset(&mut self, bytes: u64) {
         let mut board = std::mem::take(&mut self.board);
         board.reset();
@@ -100,24 +107,29 @@ impl Sender {
         self.board.una() == self.segments
     }
 
-    /// Whether it only probes.
+    /// Whether the flow only probes.
     pub fn is_probing(&self) -> bool {
         self.timeouts_in_row >= self.config.probe_after
     }
 
-    /// When [`on_timer`](Self::on_timer) is due; the end of time if it is not.
+    /// When [`on_timer`](Self::on_timer) is due; the end of time if no timer runs.
     pub fn deadline(&self) -> Timestamp {
         self.deadline
     }
 
-    /// Takes an acknowledgement. Whether it says anything new or answers a probe: the path is open.
+    /// Processes an acknowledgement. Any acknowledgement shows that the path is open.
     pub fn on_ack(&mut self, ack: &Ack, now: Timestamp) {
         let was_probing = self.is_probing();
         let mss = self.window.mss;
         let progress = self.board.acknowledge(ack.acknowledgement.div_ceil(mss), &ack.sack, mss);
         self.timeouts_in_row = 0;
-        self.must_probe = false;
-        if progress.acked > 0 || was_probing {
+        self.must_send = false;
+        if was_probing && progress.delivered == 0 {
+            self.board.lose_all(); // The probe has overtaken everything.
+        } else if self.board.una() < self.recovery_point {
+            self.board.lose_overtaken();
+        }
+        if progress.delivered > 0 || was_probing {
             self.deadline = if self.board.outstanding() == 0 { NEVER } else { now + self.config.rto };
         }
         let acked = progress.delivered * mss;
@@ -130,7 +142,7 @@ impl Sender {
         self.window.cwnd = self.window.cwnd.min(largest);
     }
 
-    /// The timer has run out.
+    /// Handles the expiry of the timer.
     pub fn on_timer(&mut self, now: Timestamp) {
         if self.deadline > now {
             return;
@@ -141,8 +153,12 @@ impl Sender {
             self.window.ssthresh = self.window.threshold(self.window.cwnd, 0.5);
         }
         self.window.cwnd = self.window.mss;
-        self.board.lose_all();
-        self.must_probe = self.is_probing();
+        self.board.lose_overtaken();
+        if self.board.next_lost().is_none() {
+            self.board.lose_first();
+        }
+        self.recovery_point = self.board.next();
+        self.must_send = true;
         self.deadline = now + self.config.rto;
     }
 
@@ -151,11 +167,12 @@ impl Sender {
         if self.is_probing() {
             let sequence = self.acknowledged();
             let probe = Data { sequence, sent_at: now, length: 0, is_retransmission: false, cwr: false };
-            return std::mem::take(&mut self.must_probe).then_some(probe);
+            return std::mem::take(&mut self.must_send).then_some(probe);
         }
-        if (self.board.pipe() + 1) * self.window.mss > self.window.cwnd {
+        if (self.board.pipe() + 1) * self.window.mss > self.window.cwnd && !self.must_send {
             return None;
         }
+        self.must_send = false;
         let (segment, is_retransmission) = match self.board.next_lost() {
             Some(segment) => {
                 self.board.send_again(segment);

@@ -1,14 +1,14 @@
-//! What an abstract packet stands for: a TCP segment with data, or an acknowledgement.
+//! The content of abstract packets: TCP segments with data, and acknowledgements.
 //!
-//! The packet carries a number through the network ([`Packet::id`](crate::Packet::id)), the segment stays here. Of
-//! a connection only the part between its handshakes is there: both ends know each other when it begins, data flow
-//! one way, byte offsets begin at 0 and never wrap. Whoever writes true headers takes the low 32 bits.
+//! A packet carries an id through the network ([`Packet::id`](crate::Packet::id)); the segment stays here. A connection
+//! consists of the part between its handshakes: both ends know each other, data flow one way, byte offsets start at 0
+//! and never wrap. Code that writes real headers uses the low 32 bits.
 
 use std::collections::VecDeque;
 
 use thalweg_wire::Timestamp;
 
-use crate::packet::{FRAMING, SHORTEST};
+use crate::packet::{FRAMING, MAX_ID, SHORTEST};
 
 /// Bytes of an IPv4 header (RFC 791, section 3.1) and a TCP header (RFC 9293, section 3.1) without options.
 pub const IP_AND_TCP_HEADER_BYTES: u16 = 20 + 20;
@@ -17,7 +17,7 @@ pub const TIMESTAMPS_BYTES: u16 = 12;
 /// SACK blocks that fit beside timestamps into the 40 bytes of options (RFC 2018, section 3).
 pub const MAX_SACK_BLOCKS: usize = 3;
 
-/// Bytes from `start` up to `end`, which have arrived ahead of others (RFC 2018, section 3).
+/// Bytes from `start` up to `end` that arrived out of order (RFC 2018, section 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SackBlock {
     /// Offset of the first byte.
@@ -27,18 +27,18 @@ pub struct SackBlock {
 }
 
 impl SackBlock {
-    /// Whether the two have a byte in common or touch.
+    /// Whether the blocks overlap or touch.
     pub(super) const fn touches(self, other: SackBlock) -> bool {
         self.start <= other.end && other.start <= self.end
     }
 
-    /// The smallest block around both.
+    /// The smallest block that contains both.
     pub(super) fn joined(self, other: SackBlock) -> SackBlock {
         SackBlock { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 }
 
-/// Up to [`MAX_SACK_BLOCKS`] blocks, that of the latest arrival first (RFC 2018, section 4).
+/// Up to [`MAX_SACK_BLOCKS`] blocks, most recent first (RFC 2018, section 4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     count: u8,
@@ -46,13 +46,14 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// The blocks, the latest first.
+    /// The blocks, most recent first.
     #[inline]
     pub fn as_slice(&self) -> &[SackBlock] {
         &self.blocks[..usize::from(self.count)]
     }
 
-    /// Puts `block` first. Blocks that touch it are taken to be part of it; the oldest goes if there are too many.
+    /// Puts `block` first and removes blocks that touch it, which must be part of it. Removes the oldest block if there
+    /// are too many.
     pub(super) fn put_first(&mut self, block: SackBlock) {
         let old = *self;
         self.clear();
@@ -60,7 +61,7 @@ impl SackBlocks {
         old.as_slice().iter().filter(|other| !other.touches(block)).for_each(|other| self.append(*other));
     }
 
-    /// Forgets blocks that end at or before `offset`.
+    /// Removes blocks that end at or before `offset`.
     pub(super) fn forget_below(&mut self, offset: u64) {
         let old = *self;
         self.clear();
@@ -78,7 +79,7 @@ impl SackBlocks {
         }
     }
 
-    /// Bytes of the option with its padding (RFC 2018, section 3).
+    /// Bytes of the option including its padding (RFC 2018, section 3).
     const fn option_bytes(&self) -> u16 {
         if self.count == 0 { 0 } else { 4 + 8 * self.count as u16 }
     }
@@ -87,13 +88,13 @@ impl SackBlocks {
 /// A segment with payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
-    /// Offset of its first byte in the flow.
+    /// The offset of its first byte in the flow.
     pub sequence: u64,
     /// When it was handed to the network interface (TSval of RFC 7323).
     pub sent_at: Timestamp,
-    /// Bytes of payload; 0 is a probe of pFabric, which asks for an acknowledgement and nothing else.
+    /// Bytes of payload; 0 is a probe of pFabric, which only requests an acknowledgement.
     pub length: u16,
-    /// Whether these bytes had been sent before.
+    /// Whether these bytes were sent before.
     pub is_retransmission: bool,
     /// Congestion window reduced (RFC 3168, section 6.1.2).
     pub cwr: bool,
@@ -111,17 +112,17 @@ impl Data {
 pub struct Ack {
     /// All bytes below this offset have arrived.
     pub acknowledgement: u64,
-    /// When the segment that it answers was sent (TSecr of RFC 7323, chosen as section 4.3 has it).
+    /// When the segment that it acknowledges was sent (TSecr of RFC 7323, chosen by its section 4.3).
     pub echo: Timestamp,
     /// When it was handed to the network interface.
     pub sent_at: Timestamp,
-    /// ECN echo, as RFC 3168 or RFC 8257 has it.
+    /// ECN echo (RFC 3168 or RFC 8257).
     pub ece: bool,
-    /// What has arrived beyond.
+    /// Blocks that arrived out of order.
     pub sack: SackBlocks,
 }
 
-/// What an abstract packet stands for.
+/// The content of an abstract packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment {
     /// From the flow's source.
@@ -142,10 +143,10 @@ impl Segment {
     }
 }
 
-/// Segments by the number that their packets carry.
+/// Segments by the id in their packets.
 ///
-/// Numbers are given out again in the order in which they came back, the oldest first and only after `history`
-/// others: a copy of a packet that waits at a mirror port can still be read when the original has arrived.
+/// Ids are reused in the order in which they were freed, and only after `history` others, so that a copy at a monitor
+/// port can still be read after the original has arrived.
 #[derive(Clone, Debug, Default)]
 pub struct Segments {
     segments: Vec<Segment>,
@@ -154,12 +155,21 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// None yet; segments can be read until `history` others have come back after them.
+    /// An empty table. Segments can be read until `history` others were freed after them.
     pub fn new(history: usize) -> Segments {
         Segments { segments: Vec::new(), free: VecDeque::new(), history }
     }
 
-    /// Keeps `segment`, and gives the number to find it by.
+    /// Whether there are ids for more data segments. Half of the ids are reserved for acknowledgements.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        self.live() < MAX_ID as usize / 2
+    }
+
+    /// Stores `segment` and returns its id.
+    ///
+    /// # Panics
+    /// If all ids are in use.
     #[inline]
     pub(super) fn insert(&mut self, segment: Segment) -> u32 {
         if self.free.len() > self.history
@@ -168,34 +178,35 @@ impl Segments {
             self.segments[id as usize] = segment;
             return id;
         }
+        assert!(self.segments.len() < MAX_ID as usize, "at most {MAX_ID} packets in flight");
         self.segments.push(segment);
         (self.segments.len() - 1) as u32
     }
 
-    /// The segment of a number that is in use.
+    /// The segment of an id in use.
     #[inline]
     pub(super) fn in_use(&self, id: u32) -> &Segment {
         &self.segments[id as usize]
     }
 
-    /// The same, to stamp it when it leaves.
+    /// Mutable access, to set the time of sending.
     #[inline]
     pub(super) fn in_use_mut(&mut self, id: u32) -> &mut Segment {
         &mut self.segments[id as usize]
     }
 
-    /// Gives a number back.
+    /// Frees an id.
     #[inline]
     pub(super) fn remove(&mut self, id: u32) {
         self.free.push_back(id);
     }
 
-    /// The segment that last had this number; `None` if none ever had.
+    /// The segment that last used this id; `None` if none ever did.
     pub fn get(&self, id: u32) -> Option<&Segment> {
         self.segments.get(id as usize)
     }
 
-    /// Numbers that are in use.
+    /// The number of ids in use.
     pub fn live(&self) -> usize {
         self.segments.len() - self.free.len()
     }
@@ -227,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_block_comes_first_and_swallows_what_it_touches() {
+    fn the_latest_block_is_first_and_merges_its_neighbours() {
         let mut sack = SackBlocks::default();
         for (start, end) in [(10, 20), (30, 40), (50, 60), (70, 80)] {
             sack.put_first(SackBlock { start, end });
@@ -241,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_not_given_out_again_before_its_history_is_over() {
+    fn an_id_is_not_reused_within_its_history() {
         let mut segments = Segments::new(2);
         let ids: Vec<u32> = (0..3).map(|n| segments.insert(data(n, 1))).collect();
         segments.remove(ids[1]);

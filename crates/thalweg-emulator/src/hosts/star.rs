@@ -1,5 +1,5 @@
-//! A small, slow network for tests: a star, one FIFO for each interface and each output port, all links one packet a
-//! slot, marks above a threshold, and losses by script.
+//! A small, slow network for tests: a star with one FIFO per interface and output port, links of one packet per slot,
+//! marks above a threshold, and scripted losses.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -10,6 +10,7 @@ use crate::fabric::Fabric;
 use crate::outcome::{Fate, Outcome, Place, Reason, Request};
 use crate::packet::{Ecn, Packet};
 use crate::slot::{Slot, SlotClock};
+use crate::ticks::Lag;
 
 /// Bytes of a full-size packet on the wire, and of a slot.
 const SLOT_BYTES: u32 = 1538;
@@ -19,19 +20,19 @@ pub(super) struct Star {
     now: Slot,
     interfaces: Vec<Queue>,
     ports: Vec<Queue>,
-    /// Full-size packets that a port holds, and above which it marks.
+    /// Full-size packets that a port can queue, and the number from which it marks.
     pub(super) buffer: usize,
     pub(super) marking_threshold: usize,
     /// Slots from the interface to the port, and from the port to the destination.
     pub(super) delay: u64,
     on_links: VecDeque<(Slot, Packet)>,
     arriving: VecDeque<(Slot, Packet)>,
-    /// Data packets that are lost at their port, by the order in which they come there.
+    /// Data packets to drop at their port, by order of arrival there.
     pub(super) losses: BTreeSet<u64>,
-    /// The same for acknowledgements.
+    /// Acknowledgements to drop likewise.
     pub(super) ack_losses: BTreeSet<u64>,
     seen: [u64; 2],
-    /// Packets lost by script or overflow, with what they were.
+    /// Packets lost by script or overflow.
     pub(super) dropped: Vec<Packet>,
     pub(super) highest_queue: usize,
 }
@@ -47,7 +48,7 @@ impl Queue {
         self.packets.iter().map(|packet| u64::from(packet.length())).sum()
     }
 
-    /// What a slot lets out.
+    /// Sends the packets of a slot.
     fn drain(&mut self, mut out: impl FnMut(Packet)) {
         self.credit += SLOT_BYTES;
         while let Some(packet) = self.packets.front()
@@ -64,7 +65,7 @@ impl Queue {
 }
 
 impl Star {
-    /// With links of 10 Gbit/s, no losses, no marks, and ports for 1000 packets.
+    /// A star with links of 10 Gbit/s, no losses, no marks, and ports for 1000 packets.
     pub(super) fn new(endpoints: usize) -> Star {
         Star {
             now: Slot(0),
@@ -120,7 +121,7 @@ impl Fabric for Star {
 
     fn inject(&mut self, requests: &[Request]) {
         for Request { packet, .. } in requests {
-            self.interfaces[packet.source().index()].packets.push_back(*packet);
+            self.interfaces[packet.source().index()].packets.push_back(packet.with_lag(Lag::default()));
         }
     }
 
@@ -144,7 +145,7 @@ impl Fabric for Star {
         }
         let at_port = now + 1 + self.delay;
         let at_host = now + self.delay;
-        // In either order, by chance, or else the first host's packets would take every place that a full port frees.
+        // In random order: otherwise the first host's packets would take every place that a full port frees.
         let backwards = now.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 63 == 1;
         for index in 0..self.interfaces.len() {
             let index = if backwards { self.interfaces.len() - 1 - index } else { index };

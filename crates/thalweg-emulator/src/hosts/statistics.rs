@@ -1,4 +1,4 @@
-//! What hosts have seen: flows that ended, flows under way, and totals.
+//! Statistics: completed flows, active flows, and totals.
 
 use thalweg_network::EndpointId;
 use thalweg_wire::{Nanos, Timestamp};
@@ -6,14 +6,14 @@ use thalweg_wire::{Nanos, Timestamp};
 use super::connection::Connection;
 use crate::outcome::Reason;
 
-/// A flow that has ended: its sender knows that all has arrived.
+/// A completed flow: its sender has the last acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompletedFlow {
-    /// Its number.
+    /// The flow number.
     pub flow: u32,
-    /// Who sent.
+    /// The sender.
     pub source: EndpointId,
-    /// Who received.
+    /// The receiver.
     pub destination: EndpointId,
     /// Bytes of payload.
     pub bytes: u64,
@@ -25,11 +25,11 @@ pub struct CompletedFlow {
     pub end: Timestamp,
     /// When its sender had the last acknowledgement.
     pub acknowledged: Timestamp,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmissions: u64,
     /// Expiries of the retransmission timer.
     pub timeouts: u64,
-    /// Data segments that arrived with a mark.
+    /// Data segments that arrived marked.
     pub marks: u64,
 }
 
@@ -51,40 +51,42 @@ impl CompletedFlow {
         }
     }
 
-    /// Flow completion time: from the start until the receiver has all.
+    /// The flow completion time: from the start until the receiver has all bytes.
     pub fn completion_time(&self) -> Nanos {
         self.end.since(self.start)
     }
 }
 
-/// A flow under way.
+/// An active flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowStatus {
-    /// Its number.
+    /// The flow number.
     pub flow: u32,
-    /// Who sends.
+    /// The sender.
     pub source: EndpointId,
-    /// Who receives.
+    /// The receiver.
     pub destination: EndpointId,
-    /// Bytes of payload; `u64::MAX` is a flow that goes on for ever.
+    /// Bytes of payload; `u64::MAX` for an unbounded flow.
     pub bytes: u64,
-    /// Bytes that its receiver has handed to the application, in order.
+    /// When its first byte might be sent.
+    pub start: Timestamp,
+    /// Bytes that its receiver has handed to the application.
     pub delivered: u64,
-    /// Bytes that its sender knows to have arrived, by acknowledgement number.
+    /// Bytes acknowledged cumulatively.
     pub acknowledged: u64,
     /// Congestion window in bytes.
     pub cwnd: u64,
-    /// Slow start threshold in bytes; `u64::MAX` before the first congestion.
+    /// Slow start threshold in bytes; `u64::MAX` before the first congestion event.
     pub ssthresh: u64,
-    /// Smoothed round-trip time; `None` before the first measurement, and of pFabric.
+    /// Smoothed round-trip time; `None` before the first measurement, and with pFabric.
     pub srtt: Option<Nanos>,
-    /// Whether its sender repairs losses, or probes (pFabric).
+    /// Whether its sender is in recovery, or probes (pFabric).
     pub is_recovering: bool,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmissions: u64,
     /// Expiries of the retransmission timer.
     pub timeouts: u64,
-    /// Data segments that arrived with a mark.
+    /// Data segments that arrived marked.
     pub marks: u64,
 }
 
@@ -96,6 +98,7 @@ impl FlowStatus {
             source: connection.source,
             destination: connection.destination,
             bytes: connection.bytes,
+            start: connection.start,
             delivered: connection.receiver.delivered(),
             acknowledged: connection.sender.acknowledged(),
             cwnd: window.cwnd,
@@ -109,41 +112,41 @@ impl FlowStatus {
     }
 }
 
-/// Counts over all flows since the beginning.
+/// Counters of all flows since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Flows that began.
+    /// Flows started.
     pub flows_started: u64,
-    /// Flows that ended.
+    /// Flows completed.
     pub flows_completed: u64,
-    /// Flows that did not begin: no bytes, no such host, source and destination the same, or too many under way.
+    /// Flows refused: no bytes, no such host, source and destination equal, or too many active flows.
     pub flows_refused: u64,
-    /// Data segments handed to network interfaces, repeated ones included.
+    /// Data segments handed to network interfaces, including retransmissions.
     pub data_sent: u64,
-    /// Data segments among them that were sent again.
+    /// Retransmissions among them.
     pub retransmissions: u64,
     /// Acknowledgements handed to network interfaces.
     pub acks_sent: u64,
     /// Expiries of retransmission timers.
     pub timeouts: u64,
-    /// Data segments that arrived with a mark.
+    /// Data segments that arrived marked.
     pub marks: u64,
-    /// Data segments that arrived though their bytes had arrived before: sent again without need.
+    /// Data segments that arrived although their bytes had arrived before: needless retransmissions.
     pub spurious: u64,
-    /// Segments that arrived for a flow that had ended.
+    /// Segments that arrived after their flow had ended.
     pub late: u64,
-    /// Bytes that arrived for the first time, in order: what applications got.
+    /// Bytes delivered to applications in order.
     pub bytes_delivered: u64,
     /// Packets handed to network interfaces: data and acknowledgements.
     pub injected: u64,
-    /// Packets that arrived.
+    /// Packets delivered.
     pub delivered: u64,
-    /// Packets that were dropped, by [`Reason`].
+    /// Packets dropped, by [`Reason`].
     pub dropped: [u64; Reason::ALL.len()],
 }
 
 impl Totals {
-    /// Packets that were dropped, for whatever reason.
+    /// Packets dropped for any reason.
     pub fn all_dropped(&self) -> u64 {
         self.dropped.iter().sum()
     }

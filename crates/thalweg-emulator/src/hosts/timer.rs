@@ -1,24 +1,24 @@
-//! Timers that are moved far more often than they expire.
+//! Timers that move far more often than they expire.
 //!
-//! An acknowledgement moves its flow's retransmission timer, nearly always to later. So a flow has at most one entry
-//! that counts, at or before its deadline: moving a deadline to later touches nothing here. An entry that comes
-//! up too early is set again at the deadline; one whose flow has been set anew to earlier, or is gone, is passed over.
+//! An acknowledgement moves its flow's retransmission timer, nearly always later. So a flow has at most one valid
+//! entry, at or before its deadline, and moving a deadline later changes nothing here. An entry that fires too early is
+//! set again for the deadline. An entry that was replaced by an earlier one, or whose flow has ended, is ignored.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use thalweg_wire::Timestamp;
 
-/// Whose timer.
+/// The end of a flow that a timer belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum End {
-    /// The sender's: retransmission.
+    /// The sender: retransmission.
     Sender = 0,
-    /// The receiver's: an acknowledgement that waits.
+    /// The receiver: a delayed acknowledgement.
     Receiver = 1,
 }
 
-/// A timer that comes up.
+/// A timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     pub(super) at: Timestamp,
@@ -32,9 +32,9 @@ pub(super) struct Timers {
     heap: BinaryHeap<Reverse<Entry>>,
 }
 
-/// Entries a living flow may have before those of dead ones are swept out: two that count, and as many that do not.
+/// Entries per active flow before invalid ones are removed: two valid ones, and as many others.
 const ENTRIES_PER_FLOW: usize = 4;
-/// As few entries are never swept.
+/// Fewer entries than this are never removed.
 const FEW_ENTRIES: usize = 1024;
 
 impl Timers {
@@ -43,7 +43,7 @@ impl Timers {
         self.heap.push(Reverse(entry));
     }
 
-    /// The next timer that is due by `now`.
+    /// The next timer that is due at `now`.
     #[inline]
     pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<Entry> {
         let Reverse(first) = self.heap.peek()?;
@@ -53,7 +53,7 @@ impl Timers {
         self.heap.pop().map(|Reverse(entry)| entry)
     }
 
-    /// Sweeps out entries that no longer count, if there may be many: O(1) amortised over the flows that begin.
+    /// Removes invalid entries if there may be many: O(1) amortised per started flow.
     pub(super) fn sweep(&mut self, flows: usize, counts: impl Fn(&Entry) -> bool) {
         if self.heap.len() > FEW_ENTRIES + ENTRIES_PER_FLOW * flows {
             self.heap.retain(|Reverse(entry)| counts(entry));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn timers_come_up_in_order_of_time_and_flow() {
+    fn timers_fire_in_order_of_time_and_flow() {
         let mut timers = Timers::default();
         [entry(7, 0), entry(5, 2), entry(5, 1), entry(9, 3)].into_iter().for_each(|entry| timers.set(entry));
         assert_eq!(timers.pop_due(Timestamp(4)), None);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_dead_flows_are_swept_out_when_there_are_many() {
+    fn entries_of_ended_flows_are_removed() {
         let mut timers = Timers::default();
         (0..1029).for_each(|flow| timers.set(entry(1, flow)));
         timers.sweep(2, |_| false);

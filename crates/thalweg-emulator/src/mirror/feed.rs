@@ -1,4 +1,4 @@
-//! What the monitor ports of a network send, as one batch a port for whoever wants it.
+//! Distributes what the monitor ports of a network send to consumers, one batch per port.
 
 use thalweg_network::{Node, RouterId, Topology};
 use thalweg_wire::{Batch, Source};
@@ -12,20 +12,20 @@ use crate::slot::SlotClock;
 /// A router without a port in the feed.
 const NO_PORT: u16 = u16::MAX;
 
-/// The monitor ports of a network. After each slot the feed [collects](MirrorFeed::collect) what they have sent; as often as its
-/// consumers like it [delivers](MirrorFeed::deliver) this to them. Nothing is allocated for a packet.
+/// The monitor ports of a network. After each slot the feed [collects](MirrorFeed::collect) what they have sent. It
+/// [delivers](MirrorFeed::deliver) that to consumers whenever they ask. It allocates nothing per packet.
 #[derive(Debug)]
 pub struct MirrorFeed<'a> {
     ports: Vec<(RouterId, MirrorSource<'a>)>,
-    /// By router, where in `ports` its port is, or [`NO_PORT`].
+    /// The index in `ports` of each router's port, or [`NO_PORT`].
     port_of: Vec<u16>,
-    /// Kept from slot to slot.
+    /// Reused in each slot.
     copies: Vec<Mirrored>,
 }
 
 impl<'a> MirrorFeed<'a> {
-    /// The monitor ports of these `routers`, each once, in a network of this topology and clock. What other routers mirror is
-    /// left out.
+    /// The monitor ports of `routers`, each once, in a network of this topology and clock. Copies from other routers
+    /// are ignored.
     ///
     /// # Panics
     /// If there is no such router.
@@ -43,8 +43,8 @@ impl<'a> MirrorFeed<'a> {
         MirrorFeed { ports, port_of, copies: Vec::new() }
     }
 
-    /// Takes what monitor ports have sent since the last call, and says how many packets that is. `segment_of` says what a packet
-    /// stands for; it is asked once for each packet, in the order in which routers sent them. To be called after each
+    /// Collects what monitor ports have sent since the last call, and returns the number of packets. `segment_of`
+    /// returns the segment of a packet; it is called once per packet, in the order of sending. Call this after each
     /// slot, while hosts still know their segments.
     pub fn collect<'s>(
         &mut self,
@@ -64,7 +64,7 @@ impl<'a> MirrorFeed<'a> {
         taken
     }
 
-    /// Gives `consumer` what each port has sent since the last delivery, which may be nothing.
+    /// Gives `consumer` what each port has sent since the last delivery, possibly nothing.
     pub fn deliver(&mut self, mut consumer: impl FnMut(RouterId, Batch<'_>)) {
         for (router, source) in &mut self.ports {
             if let Ok(Some(batch)) = source.next_batch() {
@@ -73,10 +73,10 @@ impl<'a> MirrorFeed<'a> {
         }
     }
 
-    /// The same for a consumer that may fail; what it did not get is lost.
+    /// The same for a consumer that may fail. What it did not get is lost.
     ///
     /// # Errors
-    /// The consumer's first.
+    /// The first error of the consumer.
     pub fn try_deliver<E>(
         &mut self,
         mut consumer: impl FnMut(RouterId, Batch<'_>) -> Result<(), E>,

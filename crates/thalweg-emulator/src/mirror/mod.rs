@@ -1,10 +1,10 @@
-//! Mirror ports as packet sources: what a monitor port of an emulated router sends, with the headers that it would
-//! have in a real network. Who reads it cannot tell it from a network interface (design rule 2).
+//! Monitor ports as packet sources: what a monitor port of an emulated router sends, with the headers of a real
+//! network. A consumer cannot tell it from a network interface (design rule 2).
 //!
-//! Frames end after their headers, as those of a capture with a short snap length. MAC and IP addresses are the
-//! topology's, shadow MAC addresses among them; sequence numbers, acknowledgements and SACK blocks are the hosts'.
-//! Times are emulated time, counted from 1970. What hosts have no segment for is UDP. The [ports](flow_ports) stand for
-//! the flow, so that whoever reads the frames can compute what ECMP does with it.
+//! Frames end after their headers, like those of a capture with a short snap length. MAC and IP addresses are the
+//! topology's, including shadow MAC addresses. Sequence numbers, acknowledgements and SACK blocks are the hosts'. Times
+//! are emulated time, counted from 1970. Packets without a segment are UDP. The [ports](flow_ports) encode the flow, so
+//! that consumers can compute its ECMP path.
 
 mod feed;
 
@@ -26,10 +26,10 @@ use crate::slot::SlotClock;
 
 /// Bytes of an Ethernet header.
 const ETHERNET_BYTES: u16 = 14;
-/// Most bytes kept of a frame: Ethernet 14, IPv4 20, TCP 60.
+/// Bytes kept per frame: Ethernet 14, IPv4 20, TCP 60.
 pub const SNAP_LENGTH: u32 = 94;
 
-/// The frames of one monitor port. They are put in as the emulation goes on, and taken out by batches.
+/// The frames of one monitor port. The emulation adds them, and the consumer takes them in batches.
 #[derive(Debug)]
 pub struct MirrorSource<'a> {
     topology: &'a Topology,
@@ -41,7 +41,7 @@ pub struct MirrorSource<'a> {
     ended: bool,
 }
 
-/// Frames, one after the other.
+/// Frames, back to back.
 #[derive(Debug, Default)]
 struct Frames {
     bytes: Vec<u8>,
@@ -49,7 +49,7 @@ struct Frames {
 }
 
 impl<'a> MirrorSource<'a> {
-    /// The source of a monitor port called `name`, in a network of this topology and clock.
+    /// A source for a monitor port called `name`, in a network of this topology and clock.
     pub fn new(topology: &'a Topology, clock: SlotClock, name: &str) -> Self {
         let link_type = LinkType::Ethernet;
         MirrorSource {
@@ -63,7 +63,7 @@ impl<'a> MirrorSource<'a> {
         }
     }
 
-    /// Adds a packet that the monitor port has sent, and what it stands for, if the hosts know it.
+    /// Adds a packet that the monitor port has sent, and its segment, if the hosts know it.
     pub fn push(&mut self, mirrored: &Mirrored, segment: Option<&Segment>) {
         let Mirrored { packet, at, .. } = mirrored;
         let offset = self.coming.bytes.len();
@@ -77,7 +77,7 @@ impl<'a> MirrorSource<'a> {
         });
     }
 
-    /// Says that nothing more will come.
+    /// Ends the source: nothing will be added.
     pub fn end(&mut self) {
         self.ended = true;
     }
@@ -112,10 +112,10 @@ impl<'a> MirrorSource<'a> {
     }
 }
 
-/// Writes both headers, with checksums that are right for a payload of zeros.
+/// Writes both headers, with valid checksums for a payload of zeros.
 fn finish(mut ip: Ipv4Header, mut tcp: TcpHeader, payload: u16, out: &mut Vec<u8>) {
     static ZEROS: [u8; u16::MAX as usize] = [0; u16::MAX as usize];
-    // A frame that Ethernet has padded has less in it than its length tells.
+    // A frame padded by Ethernet contains less than its length says.
     ip.total_len = (ip.header_len() + tcp.header_len()) as u16 + payload;
     ip.header_checksum = ip.calc_header_checksum();
     tcp.checksum = tcp.calc_checksum_ipv4(&ip, &ZEROS[..usize::from(payload)]).unwrap_or_default();
@@ -194,7 +194,7 @@ fn ip_bytes(packet: &Packet) -> u16 {
 impl Source for MirrorSource<'_> {
     type Error = Infallible;
 
-    /// What has been put in since the last batch; an empty batch if nothing has.
+    /// The frames added since the last batch, possibly none.
     fn next_batch(&mut self) -> Result<Option<Batch<'_>>, Infallible> {
         self.going.bytes.clear();
         self.going.frames.clear();

@@ -26,7 +26,7 @@ impl Workload for OneFlow {
 }
 
 #[test]
-fn a_mirrored_flow_has_true_addresses_and_sequence_numbers() {
+fn a_mirrored_flow_has_valid_addresses_and_sequence_numbers() {
     let topology = rack(2, LinkSpec { rate: BitRate(1_000_000_000), delay: Nanos::ZERO }).unwrap();
     let monitor = Monitor {
         router: RouterId(0),
@@ -59,7 +59,7 @@ fn a_mirrored_flow_has_true_addresses_and_sequence_numbers() {
     for frame in batch.iter() {
         assert!(frame.time >= last, "in order of time");
         last = frame.time;
-        // The payload, zeros all of it, was not captured.
+        // The payload, all zeros, was not captured.
         let mut whole = frame.bytes.to_vec();
         whole.resize(frame.original_length as usize, 0);
         let headers = PacketHeaders::from_ethernet_slice(&whole).unwrap();
@@ -87,7 +87,7 @@ fn a_mirrored_flow_has_true_addresses_and_sequence_numbers() {
             assert!(tcp.acknowledgment_number >= acknowledged && tcp.acknowledgment_number <= next);
             acknowledged = tcp.acknowledgment_number;
         }
-        // Our own parser sees the same.
+        // Our own parser reads the same.
         let packet = thalweg_wire::parse::Parser::default().parse(&frame).unwrap();
         assert_eq!(flow_ports::flow(packet.key.src_port, packet.key.dst_port), 0);
         assert_eq!(packet.key.src_port >= 32_768, forth, "the flow's source has the higher port");
@@ -100,13 +100,13 @@ fn a_mirrored_flow_has_true_addresses_and_sequence_numbers() {
 }
 
 #[test]
-fn what_hosts_do_not_know_is_udp_of_the_right_length() {
+fn packets_without_a_segment_are_udp() {
     let topology = rack(2, LinkSpec { rate: BitRate(1_000_000_000), delay: Nanos::ZERO }).unwrap();
     let clock = SlotClock { slot_bytes: 1_538, rate: BitRate(1_000_000_000) };
     let mut source = MirrorSource::new(&topology, clock, "r0");
     for (length, ip_length) in [(1_538, 1_500), (84, 46)] {
         let packet = Packet::new(EndpointId(1), EndpointId(0), 77, 3, length).with_address(2);
-        source.push(&Mirrored { router: RouterId(0), packet, at: crate::ports::ticks::Ticks(1 << 24) }, None);
+        source.push(&Mirrored { router: RouterId(0), packet, at: crate::ticks::Ticks(1 << 24) }, None);
         let batch = source.next_batch().unwrap().unwrap();
         let frame = batch.iter().next().unwrap();
         assert_eq!(frame.bytes[..6], topology.mac(EndpointId(0), 2).0, "the shadow address");
@@ -118,7 +118,7 @@ fn what_hosts_do_not_know_is_udp_of_the_right_length() {
 }
 
 #[test]
-fn a_feed_delivers_each_port_its_own_packets_and_leaves_out_what_it_has_no_port_for() {
+fn a_feed_delivers_only_the_packets_of_its_ports() {
     let topology = leaf_spine(2, 1, 1, Tiers::default()).unwrap();
     let monitor = |router: RouterId| Monitor {
         router,

@@ -1,19 +1,19 @@
-//! Links as delay lines. A lane holds the packets that are on their way to one node, by the slot in which they
-//! arrive; within a slot, in the order in which they were sent.
+//! Links as delay lines. A lane holds the packets in flight to one node, by the slot of their arrival; within a slot,
+//! in the order of sending.
 
 use crate::packet::Packet;
 use crate::slot::Slot;
 
-/// Packets on their way.
+/// Packets in flight.
 #[derive(Clone, Debug)]
 pub struct Lane<C> {
-    /// What arrives in slot t is in bucket t modulo their number, a power of two.
+    /// Arrivals in slot t are in bucket t modulo the number of buckets, a power of two.
     buckets: Box<[Vec<Packet<C>>]>,
     mask: usize,
 }
 
 impl<C: Copy> Lane<C> {
-    /// A lane for packets that arrive at most `horizon` slots after they are sent, about `width` in each slot.
+    /// A lane for packets that arrive at most `horizon` slots after sending, about `width` per slot.
     pub fn new(horizon: u64, width: usize) -> Self {
         let buckets = (horizon as usize + 1).next_power_of_two();
         Lane { buckets: vec![Vec::with_capacity(width); buckets].into_boxed_slice(), mask: buckets - 1 }
@@ -25,19 +25,19 @@ impl<C: Copy> Lane<C> {
         self.buckets[slot.0 as usize & self.mask].push(packet);
     }
 
-    /// What arrives in `slot`.
+    /// The arrivals in `slot`.
     #[inline(always)]
     pub fn arriving(&self, slot: Slot) -> &[Packet<C>] {
         &self.buckets[slot.0 as usize & self.mask]
     }
 
-    /// What arrives in `slot`, to be emptied by who takes it.
+    /// Mutable access to the arrivals in `slot`. The receiver empties it.
     #[inline(always)]
     pub fn arriving_mut(&mut self, slot: Slot) -> &mut Vec<Packet<C>> {
         &mut self.buckets[slot.0 as usize & self.mask]
     }
 
-    /// Takes out whatever satisfies `lost` and has not arrived by the beginning of slot `now`, in order of arrival.
+    /// Removes packets that satisfy `lost` and have not arrived by the start of slot `now`, in order of arrival.
     pub fn lose(
         &mut self,
         now: Slot,
@@ -50,7 +50,7 @@ impl<C: Copy> Lane<C> {
         }
     }
 
-    /// Packets on their way.
+    /// The number of packets in flight.
     pub fn packets(&self) -> usize {
         self.buckets.iter().map(Vec::len).sum()
     }

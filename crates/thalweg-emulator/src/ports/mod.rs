@@ -1,8 +1,7 @@
 //! Ports of a router and the links behind them.
 //!
-//! | file | what it has |
+//! | module | contents |
 //! |---|---|
-//! | `ticks` | time within a slot |
 //! | `lane` | links as delay lines |
 //! | `port` | the sending side of a link |
 //! | `tally` | what is counted at a port |
@@ -12,4 +11,3 @@ pub mod lane;
 pub mod monitor;
 pub mod port;
 pub mod tally;
-pub mod ticks;

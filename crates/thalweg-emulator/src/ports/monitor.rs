@@ -1,5 +1,5 @@
-//! Monitor ports: what some ports of a router send is sent once more by another, which can carry less than all of
-//! it (Planck, section 3.1). What its buffer has no room for is dropped in the router, and counted.
+//! Monitor ports: a router sends what some of its ports send once more through another port, which may have a lower
+//! rate (Planck, section 3.1). Copies that do not fit into its buffer are dropped and counted.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
@@ -8,20 +8,20 @@ use thalweg_network::{PortIndex, RouterId};
 use thalweg_wire::{BitRate, Bytes};
 
 use crate::packet::Packet;
-use crate::ports::port::Port;
+use crate::ports::port::{Copied, Port};
 use crate::ports::tally::Traffic;
-use crate::ports::ticks::{Pace, Ticks};
+use crate::ticks::{Delay, Pace, Ticks};
 
-/// A monitor port as it is asked for.
+/// The configuration of a monitor port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Monitor {
-    /// The router that it is at.
+    /// Its router.
     pub router: RouterId,
-    /// The output ports that are mirrored into it.
+    /// The output ports mirrored to it.
     pub ports: Vec<PortIndex>,
     /// Its rate.
     pub rate: BitRate,
-    /// Bytes that may wait for it.
+    /// The size of its buffer in bytes.
     pub buffer: Bytes,
 }
 
@@ -30,7 +30,7 @@ pub struct Monitor {
 pub struct Mirrored {
     /// The router.
     pub router: RouterId,
-    /// The packet, as it left the port that was mirrored.
+    /// The packet, as it left the mirrored port.
     pub packet: Packet,
     /// When its last byte left the monitor port.
     pub at: Ticks,
@@ -39,38 +39,45 @@ pub struct Mirrored {
 /// What a monitor port has sent and dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MonitorTally {
-    /// What it has sent, or will have once what waits for it has left.
+    /// Packets sent, including those in the buffer.
     pub sent: Traffic,
-    /// What found no room.
+    /// Packets dropped because the buffer was full.
     pub dropped: Traffic,
 }
 
-/// A monitor port at work. It is first in, first out, so that when a packet leaves is known as soon as it comes.
+/// A monitor port. It is first in, first out, so the departure of a packet is known at its arrival.
 #[derive(Clone, Debug)]
 pub(crate) struct MonitorPort {
     port: Port,
     patience: Ticks,
     dropped: Traffic,
-    /// Of its own, so that a network with a monitor port does what it would do without.
+    /// Random numbers of its own, so that a monitor port does not change the rest of the network.
     random: Xoshiro256PlusPlus,
 }
 
 impl MonitorPort {
     pub(crate) fn new(pace: Pace, patience: Ticks, random: Xoshiro256PlusPlus) -> Self {
-        MonitorPort { port: Port::new(pace, 0, 0), patience, dropped: Traffic::default(), random }
-    }
-
-    /// Puts the copies of a slot in an order of ports drawn anew; those of one port stay in theirs. All of them come at the
-    /// same time, and in a full buffer the first gets the place: always in the order of ports, the last would
-    /// never be seen.
-    pub(crate) fn order<C>(&mut self, copies: &mut [(PortIndex, Packet<C>)]) {
-        if copies.len() > 1 {
-            let draw = self.random.next_u64();
-            copies.sort_by_key(|(port, _)| ecmp::hash(draw, u64::from(port.0)));
+        MonitorPort {
+            port: Port::new(pace, Delay::default(), 0),
+            patience,
+            dropped: Traffic::default(),
+            random,
         }
     }
 
-    /// Offers a packet in the slot that begins at `start`. Says when it leaves, `None` if it finds no room.
+    /// Sorts the copies of the slot that starts at `start`: by time while the port is idle, otherwise by port, in
+    /// random order. In a full buffer the first copy gets the place, and ports that send at full rate keep their order
+    /// in time forever, so the last port would never be seen.
+    pub(crate) fn order<C>(&mut self, copies: &mut [Copied<C>], start: Ticks) {
+        if copies.len() > 1 && self.port.free > start {
+            let draw = self.random.next_u64();
+            copies.sort_by_key(|copy| ecmp::hash(draw, u64::from(copy.port.0)));
+        } else {
+            copies.sort_by_key(|copy| copy.at);
+        }
+    }
+
+    /// Offers a packet at time `start`. Returns its departure, `None` if the buffer is full.
     pub(crate) fn offer<C>(&mut self, packet: Packet<C>, router: RouterId, start: Ticks) -> Option<Mirrored> {
         if self.port.free > start + self.patience {
             self.dropped += Traffic { packets: 1, bytes: u64::from(packet.length()) };

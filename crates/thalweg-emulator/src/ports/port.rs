@@ -1,40 +1,40 @@
-//! The sending side of a link: a port sends one packet after the other at its link's rate, and each arrives when
-//! its last byte has come through.
+//! The sending side of a link. A port sends packets back to back at its link's rate, and each arrives with its last
+//! byte.
 
 use thalweg_network::PortIndex;
 
 use crate::packet::Packet;
 use crate::ports::lane::Lane;
 use crate::ports::tally::Traffic;
-use crate::ports::ticks::{Pace, Ticks};
 use crate::slot::Slot;
+use crate::ticks::{Delay, Lag, Pace, Ticks};
 
-/// One port: when it is free, and where its link leads.
+/// A port: when it is free, and where its link leads.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)] // The counters apart, for side by side the compiler takes them for a vector, which costs more than it saves.
 pub(crate) struct Port {
-    /// When the packets so far will have left it; [`NEVER`], while the link is down.
+    /// When the packets so far will have left; [`NEVER`] while the link is down.
     pub(crate) free: Ticks,
     sent_packets: u64,
     pub(crate) pace: Pace,
     sent_bytes: u64,
-    /// Propagation delay of the link, in slots.
-    pub(crate) delay: u32,
-    /// The lane that the link leads into.
+    /// The propagation delay of the link.
+    pub(crate) delay: Delay,
+    /// The lane of the link.
     pub(crate) lane: u32,
     pub(crate) mirrored: bool,
 }
 
-/// When a port is free whose link is down.
+/// The free time of a port whose link is down.
 pub(crate) const NEVER: Ticks = Ticks(u64::MAX >> 1);
 
 impl Port {
     /// An idle port.
-    pub(crate) fn new(pace: Pace, delay: u32, lane: u32) -> Self {
+    pub(crate) fn new(pace: Pace, delay: Delay, lane: u32) -> Self {
         Port { free: Ticks(0), sent_packets: 0, pace, sent_bytes: 0, delay, lane, mirrored: false }
     }
 
-    /// Sends `length` bytes as soon as what was sent before has left, not before `start`. Says when the last of them leaves.
+    /// Sends `length` bytes when the port is free, but not before `start`. Returns when the last byte leaves.
     #[inline(always)]
     pub(crate) fn transmit(&mut self, length: u16, start: Ticks) -> Ticks {
         self.free = self.free.max(start) + self.pace.span(length);
@@ -43,48 +43,60 @@ impl Port {
         self.free
     }
 
-    /// What it has sent, or will have, once what waits for it has left.
+    /// What the port has sent, including packets in its queue.
     pub(crate) fn sent(&self) -> Traffic {
         Traffic { packets: self.sent_packets, bytes: self.sent_bytes }
     }
 
-    /// The first slot that begins when a packet that leaves at `finish` has arrived at the other end.
+    /// The slot that processes a packet at the other end, `earliest` or later, and its lag, if it leaves at `finish`.
     #[inline(always)]
-    pub(crate) fn arrival(&self, finish: Ticks) -> Slot {
-        finish.slot_after() + u64::from(self.delay)
+    pub(crate) fn arrival(&self, finish: Ticks, earliest: Slot) -> (Slot, Lag) {
+        self.delay.arrival(finish, earliest)
     }
 }
 
-/// The ports of one router in one slot, ready to send.
+/// The copy of a packet that a mirrored port has started to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copied<C> {
+    pub(crate) port: PortIndex,
+    pub(crate) packet: Packet<C>,
+    /// When its first byte left the port.
+    pub(crate) at: Ticks,
+}
+
+/// The ports of a router in one slot.
 pub struct Ports<'a, C> {
     pub(crate) ports: &'a mut [Port],
     pub(crate) lanes: &'a mut [Lane<C>],
-    pub(crate) mirrored: &'a mut Vec<(PortIndex, Packet<C>)>,
-    /// When the slot begins.
-    pub(crate) start: Ticks,
+    pub(crate) mirrored: &'a mut Vec<Copied<C>>,
+    /// The slot.
+    pub(crate) now: Slot,
 }
 
 impl<C: Copy> Ports<'_, C> {
-    /// Number of ports.
+    /// The number of ports.
     pub fn count(&self) -> usize {
         self.ports.len()
     }
 
-    /// Whether a port can begin to send a packet in this slot: its link is up, and the packets before do not take
-    /// up all of it.
+    /// Whether a port can start to send in this slot: its link is up, and earlier packets do not take all of it.
     #[inline(always)]
     pub fn is_free(&self, port: PortIndex) -> bool {
-        self.ports[port.index()].free < self.start + Ticks::SLOT
+        self.ports[port.index()].free < Ticks::start_of(self.now + 1)
     }
 
-    /// Sends a packet. It arrives at the other end with its last byte, by the beginning of a later slot.
+    /// Sends a packet as soon as it has arrived and the port is free. It arrives at the other end with its last byte
+    /// and is processed there in a later slot.
     #[inline(always)]
     pub fn send(&mut self, port: PortIndex, packet: Packet<C>) {
         let by = &mut self.ports[port.index()];
-        let finish = by.transmit(packet.length(), self.start);
-        self.lanes[by.lane as usize].send(by.arrival(finish), packet);
+        let free = by.free;
+        let arrived = Ticks::start_of(self.now).before(packet.lag());
+        let finish = by.transmit(packet.length(), arrived);
+        let (slot, lag) = by.arrival(finish, self.now + 1);
+        self.lanes[by.lane as usize].send(slot, packet.with_lag(lag));
         if by.mirrored {
-            self.mirrored.push((port, packet));
+            self.mirrored.push(Copied { port, packet, at: free.max(arrived) });
         }
     }
 }

@@ -1,11 +1,11 @@
-//! What is counted at an output port. What has come in is what was sent, dropped, or still waits. (An endpoint's
-//! interface counts a packet as sent when it is handed over, for what waits there leaves at a known time.)
+//! Counters of an output port. Arrivals equal packets sent, dropped and queued. (An endpoint's interface counts a
+//! packet as sent when it is handed over, since its departure is known.)
 
 use std::ops::AddAssign;
 
 use crate::outcome::Reason;
 
-/// What a port has sent.
+/// Traffic that a port has sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Packets.
@@ -14,7 +14,7 @@ pub struct Traffic {
     pub bytes: u64,
 }
 
-/// What a port's scheme has done to packets.
+/// The decisions of a port's scheme.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdicts {
     /// Packets marked (ECN).
@@ -23,17 +23,17 @@ pub struct Verdicts {
     pub dropped: [u64; Reason::ALL.len()],
 }
 
-/// Counters of one port since the beginning.
+/// Counters of one port since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortTally {
-    /// What it has sent.
+    /// Traffic sent.
     pub sent: Traffic,
-    /// What its scheme has done.
+    /// The scheme's decisions.
     pub verdicts: Verdicts,
 }
 
 impl Verdicts {
-    /// Packets dropped for whatever reason.
+    /// Packets dropped for any reason.
     pub fn drops(&self) -> u64 {
         self.dropped.iter().sum()
     }

@@ -1,8 +1,8 @@
-//! What can wait, and how much of it does.
+//! Queued packets and their number.
 
 use crate::packet::Packet;
 
-/// What waits at a port or in a queue.
+/// The queue length of a port or queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// Packets.
@@ -11,9 +11,9 @@ pub struct Backlog {
     pub bytes: u64,
 }
 
-/// What a queue can hold: something of a length.
+/// An item of a queue: something with a length.
 pub trait Queued: Copy + Default {
-    /// Bytes that it occupies on a link.
+    /// Bytes on a link.
     fn length(&self) -> u64;
 }
 

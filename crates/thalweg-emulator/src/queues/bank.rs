@@ -6,13 +6,13 @@ use crate::queues::backlog::{Backlog, Queued};
 use crate::queues::fifos::Fifos;
 use crate::queues::port_set::PortSet;
 
-/// Most queues at a port: as many as a word has bits.
+/// The largest number of queues per port: the bits of a word.
 pub const MAX_QUEUES: usize = 64;
 
-/// First-in, first-out queues: the same number at each port, all of the same capacity.
+/// First-in, first-out queues, the same number and capacity at each port.
 #[derive(Clone, Debug)]
 pub struct QueueBank<T: Copy> {
-    /// Queue q of port p is number 64 p + q, so that the queues of a port that hold something are a word of theirs.
+    /// Queue q of port p has the number 64 p + q, so each port has a word with a bit per non-empty queue.
     queues: Fifos<T>,
     queues_per_port: usize,
     backlogged: PortSet,
@@ -40,7 +40,7 @@ impl<T: Queued> QueueBank<T> {
         PortIndex((port.index() * MAX_QUEUES + queue) as u16)
     }
 
-    /// Adds `item` to the end of a queue. Says whether there was room.
+    /// Appends `item` to a queue. Returns whether there was room.
     ///
     /// # Panics
     /// If there is no such port.
@@ -54,7 +54,7 @@ impl<T: Queued> QueueBank<T> {
         room
     }
 
-    /// Takes the first of a queue.
+    /// Removes the first item of a queue.
     ///
     /// # Panics
     /// If there is no such port.
@@ -65,13 +65,13 @@ impl<T: Queued> QueueBank<T> {
         Some(item)
     }
 
-    /// The first of a queue, which stays where it is.
+    /// The first item of a queue, which stays there.
     #[inline]
     pub fn first(&self, port: PortIndex, queue: usize) -> Option<&T> {
         self.queues.first(self.number(port, queue))
     }
 
-    /// What waits in a queue, the first first.
+    /// The items of a queue, first to last.
     pub fn iter(&self, port: PortIndex, queue: usize) -> impl Iterator<Item = &T> {
         self.queues.iter(self.number(port, queue))
     }
@@ -82,13 +82,13 @@ impl<T: Queued> QueueBank<T> {
         self.queues.packets(self.number(port, queue))
     }
 
-    /// The queues of a port that hold something: bit q for queue q.
+    /// The non-empty queues of a port: bit q for queue q.
     #[inline]
     pub fn occupied(&self, port: PortIndex) -> u64 {
         self.queues.backlogged().word(port.index())
     }
 
-    /// What waits at a port, in all its queues; goes over them.
+    /// The length of all queues of a port. Iterates over them.
     pub fn backlog(&self, port: PortIndex) -> Backlog {
         (0..self.queues_per_port).map(|queue| self.queues.backlog(self.number(port, queue))).fold(
             Backlog::default(),
@@ -96,18 +96,18 @@ impl<T: Queued> QueueBank<T> {
         )
     }
 
-    /// The ports at which something waits.
+    /// The ports with non-empty queues.
     #[inline]
     pub fn backlogged(&self) -> &PortSet {
         &self.backlogged
     }
 
-    /// Queues at each port.
+    /// Queues per port.
     pub fn queues(&self) -> usize {
         self.queues_per_port
     }
 
-    /// Packets that a queue has room for.
+    /// The capacity of a queue in packets.
     pub fn capacity(&self) -> u32 {
         self.queues.capacity()
     }

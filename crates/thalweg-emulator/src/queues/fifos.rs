@@ -1,9 +1,9 @@
-//! First-in, first-out queues, one at each port, each in a ring of its own.
+//! First-in, first-out queues, one per port, each in its own ring.
 //!
-//! A ring that runs empty begins again at its first place, so that what is touched stays as small as what
-//! waits: a port that is seldom backlogged lives in one or two cache lines whatever its capacity.
+//! An empty ring restarts at its first place, so the memory in use is as small as the queue: a port that is rarely
+//! backlogged uses one or two cache lines whatever its capacity.
 
-#![allow(unsafe_code)] // Unchecked places on the hottest path there is: decision 20.
+#![expect(unsafe_code, reason = "unchecked indices on the hottest path (decision 20)")]
 
 use std::mem::MaybeUninit;
 
@@ -12,7 +12,7 @@ use thalweg_network::PortIndex;
 use crate::queues::backlog::{Backlog, Queued};
 use crate::queues::port_set::PortSet;
 
-/// One queue's ring: positions `head` to `tail`, both counted on until it runs empty, in the places from `base` on.
+/// The ring of a queue: positions `head` to `tail`, which increase until it is empty, in the places from `base` on.
 #[derive(Clone, Copy, Debug)]
 struct Ring {
     head: u32,
@@ -20,23 +20,23 @@ struct Ring {
     base: usize,
 }
 
-/// Queues of equal capacity, one at each port.
+/// Queues of equal capacity, one per port.
 #[derive(Clone, Debug)]
 pub struct Fifos<T: Copy> {
     rings: Box<[Ring]>,
-    /// Not written before something waits there: memory that nobody has touched costs nothing.
+    /// Written only when an item is queued there: untouched memory costs nothing.
     places: Box<[MaybeUninit<T>]>,
     backlogged: PortSet,
     capacity: u32,
-    /// Places of a ring are a power of two; this is one less.
+    /// The places of a ring minus one; their number is a power of two.
     mask: u32,
 }
 
-/// Places left out between rings. Rings begin again at their first place: were they a power of two apart, all those
-/// places would fall into one set of the cache. A line of it further each, and they do not.
+/// Places between rings. Rings restart at their first place. If they were a power of two apart, all first places would
+/// be in the same set of the cache.
 const SKEW: usize = 4;
 
-/// Most packets a queue can have room for.
+/// The largest capacity of a queue.
 pub const MAX_CAPACITY: u32 = 1 << 24;
 
 impl<T: Queued> Fifos<T> {
@@ -48,7 +48,7 @@ impl<T: Queued> Fifos<T> {
         Fifos::of_every(1, 1, ports, capacity)
     }
 
-    /// Empty queues, `used` of every `group` ports, and none at the others.
+    /// Empty queues at `used` of every `group` ports, and none at the others.
     pub(super) fn of_every(used: usize, group: usize, ports: usize, capacity: u32) -> Self {
         assert!((1..=MAX_CAPACITY).contains(&capacity), "1 to 2^24 packets a queue, not {capacity}");
         let stride = capacity.next_power_of_two();
@@ -66,7 +66,7 @@ impl<T: Queued> Fifos<T> {
         }
     }
 
-    /// Where `position` of `ring` lies.
+    /// The place of `position` in `ring`.
     #[inline(always)]
     fn place(&self, ring: Ring, position: u32) -> usize {
         let place = ring.base + (position & self.mask) as usize;
@@ -74,16 +74,16 @@ impl<T: Queued> Fifos<T> {
         place
     }
 
-    /// What lies at `position` of `ring`, which is one from its head up to its tail.
+    /// The item at `position` of `ring`, which must be from its head up to its tail.
     #[inline(always)]
     fn at(&self, ring: Ring, position: u32) -> &T {
-        // SAFETY: a ring begins at its number times a distance no less than the stride, and the mask keeps the position
-        // below the stride; there is one such distance of places for each number. From head to tail all has been written
-        // by `push`.
+        // SAFETY: a ring starts at its number times a distance no less than the stride, and the mask keeps the position
+        // below the stride. Each number has one such distance of places. `push` has written everything from head to
+        // tail.
         unsafe { self.places.get_unchecked(self.place(ring, position)).assume_init_ref() }
     }
 
-    /// Adds `item` to the end of a queue. Says whether there was room.
+    /// Appends `item` to a queue. Returns whether there was room.
     ///
     /// # Panics
     /// If there is no such port.
@@ -102,7 +102,7 @@ impl<T: Queued> Fifos<T> {
         room
     }
 
-    /// Takes the first of a queue.
+    /// Removes the first item of a queue.
     ///
     /// # Panics
     /// If there is no such port.
@@ -122,14 +122,14 @@ impl<T: Queued> Fifos<T> {
         Some(item)
     }
 
-    /// The first of a queue, which stays where it is.
+    /// The first item of a queue, which stays there.
     #[inline]
     pub fn first(&self, port: PortIndex) -> Option<&T> {
         let ring = self.rings[port.index()];
         (ring.head != ring.tail).then(|| self.at(ring, ring.head))
     }
 
-    /// What waits in a queue, the first first.
+    /// The items of a queue, first to last.
     pub fn iter(&self, port: PortIndex) -> impl Iterator<Item = &T> {
         let ring = self.rings[port.index()];
         (ring.head..ring.tail).map(move |position| self.at(ring, position))
@@ -142,18 +142,18 @@ impl<T: Queued> Fifos<T> {
         ring.tail - ring.head
     }
 
-    /// What waits in a queue; goes over it.
+    /// The length of a queue. Iterates over it.
     pub fn backlog(&self, port: PortIndex) -> Backlog {
         Backlog { packets: self.packets(port), bytes: self.iter(port).map(T::length).sum() }
     }
 
-    /// The ports at which something waits.
+    /// The ports with non-empty queues.
     #[inline]
     pub fn backlogged(&self) -> &PortSet {
         &self.backlogged
     }
 
-    /// Packets that a queue has room for.
+    /// The capacity of a queue in packets.
     pub fn capacity(&self) -> u32 {
         self.capacity
     }

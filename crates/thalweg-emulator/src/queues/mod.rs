@@ -1,11 +1,11 @@
 //! Queues of packets at the ports of a router.
 //!
-//! | file | what it has |
+//! | module | contents |
 //! |---|---|
-//! | `backlog` | what can wait, and how much of it does |
-//! | `port_set` | the ports at which something waits |
-//! | `fifos` | one queue a port |
-//! | `bank` | several queues a port |
+//! | `backlog` | queued items and queue lengths |
+//! | `port_set` | a set of ports |
+//! | `fifos` | one queue per port |
+//! | `bank` | several queues per port |
 
 pub mod backlog;
 pub mod bank;

@@ -1,4 +1,4 @@
-//! A set of ports as a bitmap: going over it costs as much as it has members.
+//! A set of ports as a bitmap. Iteration costs as much as there are members.
 
 use thalweg_network::PortIndex;
 
@@ -20,26 +20,26 @@ impl PortSet {
         self.words[port.index() / 64] |= 1 << (port.index() % 64);
     }
 
-    /// Takes a port away if `condition` holds; without a branch, for who asks cannot know.
+    /// Removes a port if `condition` holds, without a branch, because it is unpredictable.
     #[inline(always)]
     pub fn remove_if(&mut self, port: PortIndex, condition: bool) {
         self.words[port.index() / 64] &= !(u64::from(condition) << (port.index() % 64));
     }
 
-    /// Whether a port is in it.
+    /// Whether the set contains a port.
     #[inline(always)]
     pub fn contains(&self, port: PortIndex) -> bool {
         self.words[port.index() / 64] >> (port.index() % 64) & 1 != 0
     }
 
-    /// Words of the bitmap: bit b of word w is port 64 w + b. To go over a set that changes on the way, take a
+    /// A word of the bitmap: bit b of word w is port 64 w + b. To iterate over a set that changes meanwhile, take a
     /// word at a time.
     #[inline(always)]
     pub fn word(&self, index: usize) -> u64 {
         self.words[index]
     }
 
-    /// Number of words.
+    /// The number of words.
     #[inline(always)]
     pub fn words(&self) -> usize {
         self.words.len()
@@ -58,7 +58,7 @@ pub struct Members {
 }
 
 impl Members {
-    /// Those of `word`, whose bit 0 is port `base`.
+    /// The members in `word`, whose bit 0 is port `base`.
     #[inline(always)]
     pub fn of(word: u64, base: usize) -> Self {
         Members { word, base }

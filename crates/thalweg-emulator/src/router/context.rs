@@ -1,4 +1,4 @@
-//! What a scheme may use beside its own state: the slot, chance, and where marks and drops are counted.
+//! What a scheme can use besides its own state: the slot, random numbers, and counters of marks and drops.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
@@ -10,7 +10,7 @@ use crate::ports::tally::Verdicts;
 use crate::queues::port_set::PortSet;
 use crate::slot::Slot;
 
-/// One router in one slot, as its scheme sees it.
+/// One router in one slot, for its scheme.
 pub struct Context<'a> {
     /// The slot.
     pub now: Slot,
@@ -28,7 +28,7 @@ impl Context<'_> {
         self.router
     }
 
-    /// Drops a packet that was to leave by `port`.
+    /// Drops a packet at `port`.
     #[inline]
     pub fn drop<C>(&mut self, packet: Packet<C>, port: PortIndex, reason: Reason) {
         self.verdicts[port.index()].dropped[reason as usize] += 1;
@@ -39,20 +39,20 @@ impl Context<'_> {
         });
     }
 
-    /// Drops a packet that no port leads on.
+    /// Drops a packet without a route.
     pub fn drop_unrouted<C>(&mut self, packet: Packet<C>) {
         let place = Place::Router(self.router);
         self.dropped.push(Dropped { packet: packet.with_custom(()), place, reason: Reason::NoRoute });
     }
 
-    /// Marks a packet that is to leave by `port`: congestion experienced (RFC 3168).
+    /// Marks a packet at `port`: congestion experienced (RFC 3168).
     #[inline]
     pub fn mark<C>(&mut self, packet: &mut Packet<C>, port: PortIndex) {
         self.verdicts[port.index()].marked += 1;
         packet.mark();
     }
 
-    /// Marks a packet whose sender takes part in ECN. Of another, says that it cannot: `false`.
+    /// Marks a packet if its sender uses ECN. Returns whether it did.
     #[inline]
     #[must_use = "what cannot be marked may have to be dropped"]
     pub fn try_mark<C>(&mut self, packet: &mut Packet<C>, port: PortIndex) -> bool {
@@ -69,13 +69,13 @@ impl Context<'_> {
         self.any_down && self.down.contains(port)
     }
 
-    /// A number drawn uniformly from [0, 1).
+    /// A uniform random number in [0, 1).
     #[inline]
     pub fn chance(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// 64 random bits. Each router has its own stream of them.
+    /// 64 random bits. Each router has its own sequence.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.random.next_u64()

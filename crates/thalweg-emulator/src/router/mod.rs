@@ -1,7 +1,7 @@
-//! What a scheme programs. The **pattern API** takes a router apart into four decisions (Flexplane, table 1):
-//! [`Route`], [`Classify`], [`Enqueue`], [`Schedule`], each a type of its own and freely composed by [`Pattern`].
-//! The **generic API** is [`Router`] itself: batches in, batches out. Either way all is known when it is compiled,
-//! and nothing is called through a pointer for a packet.
+//! The programming interface of schemes. The **pattern API** splits a router into four decisions (Flexplane, table 1):
+//! [`Route`], [`Classify`], [`Enqueue`], [`Schedule`]. Each is a type, and [`Pattern`] composes them freely. The
+//! **generic API** is [`Router`] itself: batches in, batches out. Both are resolved at compile time; there are no
+//! indirect calls per packet.
 
 pub mod context;
 mod pattern;
@@ -21,52 +21,55 @@ use crate::queues::backlog::Backlog;
 use crate::router::context::Context;
 use crate::slot::SlotClock;
 
-/// What a scheme is built for: the ports of one router.
+/// The ports of one router, for which a scheme is built.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape<'a> {
-    /// The length of a slot.
+    /// The slot clock.
     pub clock: SlotClock,
     /// The rate of each port.
     pub rates: &'a [BitRate],
+    /// Bytes of the longest packet, framing included.
+    pub longest: u16,
 }
 
 impl Shape<'_> {
-    /// Number of ports.
+    /// The number of ports.
     pub fn ports(&self) -> usize {
         self.rates.len()
     }
 }
 
-/// A router, and what endpoints must know of its scheme.
+/// A router, and the scheme's part in the endpoints.
 pub trait Router: Send {
     /// Header fields that the scheme carries through the network; `()` if none.
     type Custom: Copy + Default + Send + Sync + 'static;
 
-    /// Takes packets that have arrived on one link or from one rack. Whatever is not kept is dropped through the context.
+    /// Takes packets that arrived on one link or from one rack. Packets that are not kept are dropped through the
+    /// context.
     fn input(&mut self, packets: &[Packet<Self::Custom>], context: &mut Context<'_>);
 
-    /// Sends packets in this slot, as long as ports are free.
+    /// Sends packets in this slot, while ports are free.
     fn output(&mut self, ports: &mut Ports<'_, Self::Custom>, context: &mut Context<'_>);
 
-    /// What waits at a port.
+    /// The queue of a port.
     fn backlog(&self, port: PortIndex) -> Backlog;
 
-    /// Drops whatever waits at a port, whose link has gone down.
+    /// Drops all packets queued at a port whose link went down.
     fn flush(&mut self, port: PortIndex, context: &mut Context<'_>);
 
-    /// Takes in how the network looks now that links have failed or been repaired.
+    /// Installs new shortest paths after links failed or were repaired.
     fn rewire(&mut self, next_hops: &NextHops);
 
-    /// Sets the forwarding table that goes before shortest paths, or takes it away.
+    /// Sets or removes the forwarding table, which has precedence over shortest paths.
     fn set_forwarding(&mut self, table: Option<ForwardingTable>);
 
-    /// Fills in the custom fields of a packet before it enters the network (`prepare_request`).
+    /// Sets the custom fields of a packet before it enters the network (`prepare_request`).
     #[inline]
     fn prepare_request(_request: &Request) -> Self::Custom {
         Self::Custom::default()
     }
 
-    /// Turns what the scheme has written into headers that the destination reads (`prepare_to_send`).
+    /// Converts the scheme's fields to headers for the destination (`prepare_to_send`).
     #[inline]
     fn prepare_to_send(packet: &Packet<Self::Custom>) -> Packet {
         packet.with_custom(())

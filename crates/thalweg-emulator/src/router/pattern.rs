@@ -15,25 +15,25 @@ use crate::router::context::Context;
 
 /// Chooses the output port.
 pub trait Route: Send {
-    /// The port for a packet, `None` if no way leads to its destination.
+    /// The port for a packet, `None` if no path leads to its destination.
     fn route<C: Copy>(&mut self, packet: &Packet<C>, context: &mut Context<'_>) -> Option<PortIndex>;
 
-    /// See [`Router::rewire`]; what does not go by shortest paths need not care.
+    /// See [`Router::rewire`]. Ignored unless routing uses shortest paths.
     fn rewire(&mut self, _next_hops: &NextHops) {}
 
-    /// See [`Router::set_forwarding`]; what has no forwarding table leaves it.
+    /// See [`Router::set_forwarding`]. Ignored without a forwarding table.
     fn set_forwarding(&mut self, _table: Option<ForwardingTable>) {}
 }
 
 /// Chooses among the queues of a port.
 pub trait Classify<C>: Send {
-    /// The queue for a packet that is to leave by `port`.
+    /// The queue for a packet at `port`.
     fn classify(&mut self, packet: &Packet<C>, port: PortIndex) -> usize;
 }
 
 /// Puts a packet into its queue, or drops it.
 pub trait Enqueue<C, S>: Send {
-    /// Keeps `packet` in the store, marked or not, or drops it, or another in its place.
+    /// Stores `packet`, marked or not, or drops it or another packet.
     fn enqueue(
         &mut self,
         packet: Packet<C>,
@@ -46,19 +46,19 @@ pub trait Enqueue<C, S>: Send {
 
 /// Chooses which packet a port sends next.
 pub trait Schedule<C, S>: Send {
-    /// Takes the next packet of `port` out of the store.
+    /// Takes the next packet of `port` from the store.
     fn schedule(&mut self, port: PortIndex, store: &mut S, context: &mut Context<'_>) -> Option<Packet<C>>;
 }
 
-/// Where packets wait between `enqueue` and `schedule`.
+/// The queues between `enqueue` and `schedule`.
 pub trait Store: Send {
-    /// Ports at which something waits.
+    /// Ports with queued packets.
     fn backlogged(&self) -> &PortSet;
 
-    /// What waits at a port.
+    /// The queue of a port.
     fn backlog(&self, port: PortIndex) -> Backlog;
 
-    /// Takes any packet that waits at a port, without its custom fields.
+    /// Takes any packet queued at a port, without its custom fields.
     fn take_any(&mut self, port: PortIndex) -> Option<Packet>;
 }
 
@@ -96,7 +96,7 @@ impl<C: Copy + Default + Send> Store for QueueBank<Packet<C>> {
     }
 }
 
-/// All packets of a port go to one queue.
+/// One queue per port.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OneQueue;
 
@@ -107,8 +107,8 @@ impl<C> Classify<C> for OneQueue {
     }
 }
 
-/// Header fields that a scheme carries through the network, and the two places at the endpoints where they come
-/// from and go to (`prepare_request` and `prepare_to_send` of Flexplane, table 1).
+/// Header fields that a scheme carries through the network, and the functions that set and read them at endpoints
+/// (`prepare_request` and `prepare_to_send` of Flexplane, table 1).
 pub trait Headers: Send {
     /// The fields.
     type Custom: Copy + Default + Send + Sync + 'static;
@@ -126,7 +126,7 @@ pub trait Headers: Send {
     }
 }
 
-/// No header fields beyond those that all packets have.
+/// No header fields beyond those of all packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plain;
 
@@ -134,20 +134,20 @@ impl Headers for Plain {
     type Custom = ();
 }
 
-/// A router made of four decisions and a store.
+/// A router composed of four decisions and a store.
 #[derive(Clone, Debug)]
 pub struct Pattern<R, K, E, S, Q, H = Plain> {
     /// Chooses the port.
     pub route: R,
     /// Chooses the queue.
     pub classify: K,
-    /// Keeps, marks or drops.
+    /// Stores, marks or drops.
     pub enqueue: E,
-    /// Chooses what is sent.
+    /// Chooses the packet to send.
     pub schedule: S,
-    /// Where packets wait.
+    /// The queues.
     pub store: Q,
-    /// What packets carry for the scheme.
+    /// The scheme's header fields.
     pub headers: H,
 }
 

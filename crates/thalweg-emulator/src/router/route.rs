@@ -7,10 +7,10 @@ use super::Route;
 use crate::packet::Packet;
 use crate::router::context::Context;
 
-/// How a router chooses among ports that lead to the destination over equally many hops.
+/// How a router chooses among equal-cost ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Balance {
-    /// By the known hash of the packet's flow, so that a flow keeps to its path (ECMP, RFC 2992).
+    /// By the hash of the packet's flow, so that a flow keeps its path (ECMP, RFC 2992).
     #[default]
     Ecmp,
     /// At random for each packet.
@@ -19,10 +19,10 @@ pub enum Balance {
 
 /// An entry is a port, or a group of ports if this bit is set.
 const GROUP: u16 = 1 << 15;
-/// No way leads there.
+/// No path leads there.
 const NOWHERE: u16 = u16::MAX;
 
-/// Shortest paths, and before them the entries of a forwarding table that somebody else has set.
+/// Shortest paths, and a forwarding table with precedence.
 #[derive(Clone, Debug)]
 pub struct Routing {
     router: RouterId,
@@ -35,7 +35,7 @@ pub struct Routing {
 }
 
 impl Routing {
-    /// Shortest paths from `router` to each of `endpoints`. Routers of different salts choose differently for the
+    /// Shortest paths from `router` to each of `endpoints`. Routers with different salts choose differently for the
     /// same flow.
     pub fn new(
         router: RouterId,

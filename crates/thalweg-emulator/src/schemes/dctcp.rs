@@ -1,8 +1,8 @@
-//! DCTCP's marking: a packet that finds the queue at or beyond a threshold is marked (Alizadeh et al., "Data
-//! center TCP", SIGCOMM 2010, section 3.1, component 1).
+//! DCTCP's marking: a packet that finds the queue at or above a threshold is marked (Alizadeh et al., "Data center
+//! TCP", SIGCOMM 2010, section 3.1, component 1).
 //!
-//! The queue counts as it is at that moment, without averaging; that makes it queues longer than K when the new
-//! packet is counted, as the paper puts it. What is not ECN-capable passes unmarked. Beyond the buffer, DropTail.
+//! The queue is the instantaneous one, without the new packet; with it, queues longer than K are marked, as the paper
+//! says. Packets without ECN pass unmarked. A full buffer acts as DropTail.
 
 use thalweg_network::PortIndex;
 
@@ -14,10 +14,10 @@ use crate::queues::fifos::Fifos;
 use crate::router::context::Context;
 use crate::router::{Enqueue, OneQueue, Pattern, Plain, Shape};
 
-/// Marks what finds its queue long, drops what finds it full.
+/// Marks packets that find a long queue, drops packets that find a full one.
 #[derive(Clone, Copy, Debug)]
 pub struct Threshold {
-    /// Packets from which on a queue is long: K.
+    /// The length in packets from which a queue is long: K.
     pub packets: u32,
 }
 
@@ -44,9 +44,10 @@ impl<C: Copy + Default> Enqueue<C, Fifos<Packet<C>>> for Threshold {
 /// Settings of DCTCP's marking.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DctcpConfig {
-    /// Packets in a queue from which on arrivals are marked: K. 65 at 10 Gbit/s (Alizadeh et al. 2010, section 3.4).
+    /// The queue length in packets from which arrivals are marked: K. 65 at 10 Gbit/s (Alizadeh et al. 2010, section
+    /// 3.4).
     pub threshold: u32,
-    /// Packets that a port has room for. 1,024, as DropTail has (Flexplane, section 5.1).
+    /// The buffer of a port in packets. 1,024, like DropTail (Flexplane, section 5.1).
     pub buffer: u32,
 }
 
@@ -57,10 +58,10 @@ impl Default for DctcpConfig {
 }
 
 impl DctcpConfig {
-    /// Looks at every setting.
+    /// Checks all settings.
     ///
     /// # Errors
-    /// Names the first that is out of range.
+    /// Names the first setting that is out of range.
     pub fn validate(&self) -> Result<(), SchemeError> {
         let settings = Settings("dctcp");
         settings.expect_buffer(self.buffer)?;

@@ -1,4 +1,4 @@
-//! DropTail: one queue a port, first in, first out; what finds it full is dropped.
+//! DropTail: one queue per port, first in, first out. A full queue drops arrivals.
 
 use thalweg_network::PortIndex;
 
@@ -9,7 +9,7 @@ use crate::queues::fifos::Fifos;
 use crate::router::context::Context;
 use crate::router::{Enqueue, OneQueue, Pattern, Plain, Schedule, Shape};
 
-/// Drops what finds its queue full.
+/// Drops packets that find a full queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TailDrop;
 
@@ -48,7 +48,7 @@ impl<C: Copy + Default> Schedule<C, Fifos<Packet<C>>> for Fifo {
 /// Settings of DropTail.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DropTailConfig {
-    /// Packets that a port has room for. 1,024 MTUs are what Flexplane's section 5.1 has.
+    /// The buffer of a port in packets. 1,024 MTUs (Flexplane, section 5.1).
     pub buffer: u32,
 }
 
@@ -59,10 +59,10 @@ impl Default for DropTailConfig {
 }
 
 impl DropTailConfig {
-    /// Looks at every setting.
+    /// Checks all settings.
     ///
     /// # Errors
-    /// Names the first that is out of range.
+    /// Names the first setting that is out of range.
     pub fn validate(&self) -> Result<(), SchemeError> {
         Settings("droptail").expect_buffer(self.buffer)
     }

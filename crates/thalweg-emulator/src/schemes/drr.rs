@@ -1,13 +1,13 @@
-//! Deficit round robin (Shreedhar and Varghese, "Efficient fair queueing using deficit round robin", SIGCOMM 1995):
-//! queues take turns, each turn adds a quantum of bytes to what a queue may send, and what it does not use it keeps
-//! for its next turn, as long as something waits in it.
+//! Deficit round robin (Shreedhar and Varghese, "Efficient fair queueing using deficit round robin", SIGCOMM 1995).
+//! Queues take turns. Each turn adds a quantum of bytes to a queue's deficit, and a backlogged queue keeps the unused
+//! rest for its next turn.
 //!
-//! Since two queues became backlogged together, what they have sent differs by no more than a quantum and a longest
-//! packet (after lemma 2). With a quantum no smaller than the longest packet, each turn sends at least one, so that
-//! a packet costs O(1); longer ones take several rounds. Flows are spread over queues by a [hash](FlowHash).
+//! While two queues are backlogged, the bytes that they have sent differ by at most a quantum and a longest packet
+//! (after lemma 2). With a quantum no smaller than the longest packet, each turn sends at least one packet, so a packet
+//! costs O(1); longer packets take several rounds. A [hash](FlowHash) assigns flows to queues.
 //!
-//! Where we differ: turns go by number of the queue, over a bitmap, where the paper keeps a list; a queue that
-//! becomes backlogged waits for one round at most either way.
+//! Where we differ: turns follow queue numbers in a bitmap, where the paper has a list. A newly backlogged queue waits
+//! for at most one round either way.
 
 use thalweg_network::PortIndex;
 
@@ -19,15 +19,15 @@ use crate::queues::bank::{MAX_QUEUES, QueueBank};
 use crate::router::context::Context;
 use crate::router::{Pattern, Plain, Schedule, Shape};
 
-/// Whose turn it is at one port, and what each of its queues may still send.
+/// The current turn of a port, and the deficits of its queues.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     turn: usize,
-    /// Bytes, by queue.
+    /// In bytes, by queue.
     deficits: [u32; MAX_QUEUES],
 }
 
-/// Gives queues their turns.
+/// Serves queues in turn.
 #[derive(Clone, Debug)]
 pub struct DeficitRoundRobin {
     rounds: Box<[Round]>,
@@ -56,7 +56,7 @@ impl<C: Copy + Default> Schedule<C, QueueBank<Packet<C>>> for DeficitRoundRobin 
                 deficits[*turn] = (deficits[*turn] - u32::from(packet.length())) * still_backlogged as u32;
                 return Some(packet);
             }
-            // The next that is backlogged, round the corner if need be: it may be the same one.
+            // The next backlogged queue in cyclic order, possibly the same one.
             let skipped = occupied.rotate_right(*turn as u32 + 1).trailing_zeros() as usize;
             *turn = (*turn + 1 + skipped) % MAX_QUEUES;
             deficits[*turn] += self.quantum;
@@ -67,12 +67,12 @@ impl<C: Copy + Default> Schedule<C, QueueBank<Packet<C>>> for DeficitRoundRobin 
 /// Settings of deficit round robin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DrrConfig {
-    /// Queues at a port. 64 (Flexplane, section 4).
+    /// Queues per port. 64 (Flexplane, section 4).
     pub queues: u8,
-    /// Bytes that a turn adds, framing included: no less than the longest packet, for O(1). 1,538, a full-size frame
-    /// of Ethernet with preamble and gap.
+    /// Bytes per turn, framing included: at least the longest packet, for O(1). 1,538, a full-size frame of Ethernet
+    /// with preamble and gap.
     pub quantum: u32,
-    /// Packets that each queue has room for. 1,024, as DropTail has (Flexplane, section 5.1).
+    /// The capacity of each queue in packets. 1,024, like DropTail (Flexplane, section 5.1).
     pub buffer: u32,
 }
 
@@ -83,10 +83,10 @@ impl Default for DrrConfig {
 }
 
 impl DrrConfig {
-    /// Looks at every setting.
+    /// Checks all settings.
     ///
     /// # Errors
-    /// Names the first that is out of range.
+    /// Names the first setting that is out of range.
     pub fn validate(&self) -> Result<(), SchemeError> {
         let settings = Settings("drr");
         let holds = (1..=MAX_QUEUES).contains(&usize::from(self.queues));

@@ -1,33 +1,33 @@
-//! What is wrong with a scheme's settings.
+//! Invalid settings of schemes.
 
 use std::fmt::Display;
 
 use thiserror::Error;
 
-/// Why a scheme cannot be built as configured.
+/// Why a scheme cannot be built.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SchemeError {
-    /// A setting is out of its range.
+    /// A setting is out of range.
     #[error("{scheme}: `{field}` is {given}: expected {expected}")]
     Setting {
-        /// Name of the scheme, as in [`SCHEMES`](super::SCHEMES).
+        /// The scheme, as in [`SCHEMES`](super::SCHEMES).
         scheme: &'static str,
         /// The setting.
         field: &'static str,
-        /// What it was given.
+        /// Its value.
         given: String,
-        /// What it may be.
+        /// The valid range.
         expected: &'static str,
     },
 }
 
-/// Settings of one scheme, being looked at.
+/// Checks the settings of one scheme.
 #[derive(Clone, Copy)]
 pub(super) struct Settings(pub(super) &'static str);
 
 impl Settings {
-    /// An error about `field` unless `holds`.
+    /// Returns an error about `field` unless `holds`.
     pub(super) fn expect(
         self,
         field: &'static str,
@@ -39,14 +39,14 @@ impl Settings {
         if holds { Ok(()) } else { Err(wrong()) }
     }
 
-    /// An error unless a queue can have room for `packets`.
+    /// Returns an error unless a queue can hold `packets`.
     pub(super) fn expect_buffer(self, packets: u32) -> Result<(), SchemeError> {
         let holds = (1..=MAX_BUFFER).contains(&packets);
         self.expect("buffer", packets, holds, "1 to 1,048,576 packets")
     }
 }
 
-/// Packets that a buffer may have room for: a second and more of 10 Gbit/s.
+/// The largest buffer in packets: more than a second at 10 Gbit/s.
 const MAX_BUFFER: u32 = 1 << 20;
 
 const _: () = assert!(MAX_BUFFER <= crate::queues::fifos::MAX_CAPACITY, "or a queue would refuse it");

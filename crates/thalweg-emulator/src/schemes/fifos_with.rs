@@ -1,4 +1,4 @@
-//! One queue a port, and a state beside it that `enqueue` and `schedule` share.
+//! One queue per port, with a state that `enqueue` and `schedule` share.
 
 use thalweg_network::PortIndex;
 
@@ -8,7 +8,7 @@ use crate::queues::fifos::Fifos;
 use crate::queues::port_set::PortSet;
 use crate::router::Store;
 
-/// Queues of `T`, one at each port, with an `S` beside each.
+/// Queues of `T`, one per port, each with an `S`.
 #[derive(Clone, Debug)]
 pub struct FifosWith<T: Copy, S> {
     /// The queues.
@@ -18,7 +18,7 @@ pub struct FifosWith<T: Copy, S> {
 }
 
 impl<T: Queued, S: Clone> FifosWith<T, S> {
-    /// Empty queues for `capacity` packets each, in `state`.
+    /// Empty queues for `capacity` packets each, with initial `state`.
     ///
     /// # Panics
     /// As [`Fifos::new`].

@@ -1,13 +1,13 @@
-//! HULL's phantom queues (Alizadeh et al., "Less is more: trading a little bandwidth for ultra-low latency in the
-//! data center", NSDI 2012, section 3.1).
+//! HULL's phantom queues (Alizadeh et al., "Less is more: trading a little bandwidth for ultra-low latency in the data
+//! center", NSDI 2012, section 3.1).
 //!
-//! Beside each port runs the length of a queue that is not there: what it would be if the link drained only gamma of
-//! its rate. Packets that leave while it is above a threshold are marked, so that senders keep the real queue empty. A
-//! packet is measured against what it finds, itself not included. What is not ECN-capable passes unmarked.
+//! Each port simulates a queue: its length if the link drained at only gamma of its rate. Packets that leave while the
+//! length is above a threshold are marked, so that senders keep the real queue empty. The length excludes the packet
+//! itself. Packets without ECN pass unmarked.
 //!
-//! The length is kept to 2^-20 of a byte: it drains gamma of the link's rate to within 1 part in 10^9 for slots of
-//! an MTU. It drains by whole slots, so that packets shorter than a slot find up to a slot's bytes too many. As in
-//! Flexplane (section 4), there is no pacer at the endpoints.
+//! The length has a resolution of 2^-20 bytes, so it drains at gamma of the link's rate to within 1 part in 10^9 for
+//! slots of an MTU. It drains in whole slots, so packets shorter than a slot find up to a slot's bytes too many. As in
+//! Flexplane (section 4), endpoints do not pace.
 
 use thalweg_network::PortIndex;
 use thalweg_wire::BitRate;
@@ -20,26 +20,26 @@ use crate::router::context::Context;
 use crate::router::{OneQueue, Pattern, Plain, Schedule, Shape};
 use crate::slot::Slot;
 
-/// Parts of a byte in which lengths are kept, as a power of two.
+/// Resolution of lengths: 2^-20 bytes.
 const FRACTION_BITS: u32 = 20;
 
-/// A queue of which there is only the length.
+/// A simulated queue: only its length.
 #[derive(Clone, Copy, Debug)]
 pub struct Phantom {
-    /// As of `since`, in parts of a byte.
+    /// The length at `since`, in 2^-20 bytes.
     length: u64,
     since: Slot,
-    /// Parts of a byte that leave in a slot.
+    /// Drained per slot, in 2^-20 bytes.
     drain: u64,
 }
 
 impl Phantom {
-    /// Empty, losing `drain` bytes in a slot.
+    /// An empty queue that drains `drain` bytes per slot.
     pub fn new(drain: f64) -> Self {
         Phantom { length: 0, since: Slot(0), drain: (drain * f64::from(1 << FRACTION_BITS)).round() as u64 }
     }
 
-    /// Adds `bytes`, and says what length they found, in parts of a byte.
+    /// Adds `bytes`, and returns the length before, in 2^-20 bytes.
     #[inline]
     pub fn add(&mut self, bytes: u16, now: Slot) -> u64 {
         let drained = (now.0 - self.since.0).saturating_mul(self.drain);
@@ -49,11 +49,11 @@ impl Phantom {
     }
 }
 
-/// Sends in order, and marks what finds the phantom queue long.
+/// Sends in order, and marks packets that find a long phantom queue.
 #[derive(Clone, Debug)]
 pub struct PhantomQueues {
     phantoms: Box<[Phantom]>,
-    /// In parts of a byte.
+    /// In 2^-20 bytes.
     threshold: u64,
 }
 
@@ -77,12 +77,13 @@ impl<C: Copy + Default> Schedule<C, Fifos<Packet<C>>> for PhantomQueues {
 /// Settings of HULL.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HullConfig {
-    /// Part of the link's rate that phantom queues drain: gamma. 0.95 (HULL, section 6; Flexplane, section 5.2).
+    /// The fraction of the link's rate at which phantom queues drain: gamma. 0.95 (HULL, section 6; Flexplane, section
+    /// 5.2).
     pub gamma: f64,
-    /// Length of a phantom queue, in bytes, beyond which packets are marked. 15,000 at 10 Gbit/s (Flexplane,
-    /// section 5.2); HULL itself has 1,000 at 1 Gbit/s, and 3,000 to 5,000 for 10 Gbit/s.
+    /// The length of a phantom queue in bytes above which packets are marked. 15,000 at 10 Gbit/s (Flexplane, section
+    /// 5.2). HULL has 1,000 at 1 Gbit/s, and 3,000 to 5,000 at 10 Gbit/s.
     pub threshold: u32,
-    /// Packets that a port has room for. 1,024, as DropTail has (Flexplane, section 5.1).
+    /// The buffer of a port in packets. 1,024, like DropTail (Flexplane, section 5.1).
     pub buffer: u32,
 }
 
@@ -93,10 +94,10 @@ impl Default for HullConfig {
 }
 
 impl HullConfig {
-    /// Looks at every setting.
+    /// Checks all settings.
     ///
     /// # Errors
-    /// Names the first that is out of range.
+    /// Names the first setting that is out of range.
     pub fn validate(&self) -> Result<(), SchemeError> {
         let settings = Settings("hull");
         settings.expect(

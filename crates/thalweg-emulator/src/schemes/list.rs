@@ -1,4 +1,4 @@
-//! All schemes by name, with their settings: what an experiment chooses from.
+//! All schemes by name, with their settings.
 
 use crate::queues::bank::MAX_QUEUES;
 
@@ -13,14 +13,14 @@ use super::pie::PieConfig;
 use super::priority::PriorityConfig;
 use super::red::RedConfig;
 
-/// A scheme's name, and what it stands for.
+/// The name of a scheme and its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// As an experiment writes it.
+    /// The name in experiment files.
     pub name: &'static str,
-    /// One line for a person who chooses.
+    /// A description in one line.
     pub summary: &'static str,
-    /// Where it was first described.
+    /// The first publication.
     pub source: &'static str,
 }
 
@@ -75,7 +75,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// The scheme called `name` in [`SCHEMES`], with its default settings.
+    /// The scheme `name` of [`SCHEMES`] with its default settings.
     pub fn default_of(name: &str) -> Option<Scheme> {
         Some(match name {
             "droptail" => Scheme::DropTail(DropTailConfig::default()),
@@ -92,7 +92,7 @@ impl Scheme {
         })
     }
 
-    /// Its name in [`SCHEMES`].
+    /// The name in [`SCHEMES`].
     pub const fn name(&self) -> &'static str {
         match self {
             Scheme::DropTail(_) => "droptail",
@@ -108,7 +108,7 @@ impl Scheme {
         }
     }
 
-    /// Most packets that wait at one port.
+    /// The largest number of packets queued at one port.
     pub const fn room(&self) -> u64 {
         let (queues, buffer) = match self {
             Scheme::DropTail(config) => (1, config.buffer),
@@ -124,10 +124,10 @@ impl Scheme {
         queues as u64 * buffer as u64
     }
 
-    /// Looks at every setting.
+    /// Checks all settings.
     ///
     /// # Errors
-    /// Names the first that is out of range.
+    /// Names the first setting that is out of range.
     pub fn validate(&self) -> Result<(), SchemeError> {
         match self {
             Scheme::DropTail(config) => config.validate(),

@@ -1,19 +1,19 @@
-//! Resource management schemes, one a file.
+//! Resource management schemes, one per file.
 //!
-//! | file | scheme |
+//! | module | scheme |
 //! |---|---|
-//! | [`drop_tail`] | first in, first out; what finds the queue full is dropped |
+//! | [`drop_tail`] | first in, first out; a full queue drops arrivals |
 //! | [`red`] | random early detection, with and without ECN |
-//! | [`dctcp`] | marks beyond a threshold of the queue |
+//! | [`dctcp`] | marks above a threshold of the queue |
 //! | [`priority`] | strict priority by DSCP |
 //! | [`drr`] | deficit round robin by flow |
 //! | [`hull`] | phantom queues |
 //! | [`p_fabric`] | shortest remaining flow first |
-//! | [`pie`] | proportional integral controller on the queueing delay |
+//! | [`pie`] | proportional integral controller of the queueing delay |
 //! | [`fq_codel`] | deficit round robin over flow queues, each under CoDel |
 //!
-//! Beside them: [`list`] has them all by name, [`error`] says what is wrong with a setting; [`flow_hash`] spreads
-//! flows over queues, [`fifos_with`] keeps a state beside each port's queue, [`stamped`] when a packet came.
+//! Also: [`list`] names all schemes, [`error`] reports invalid settings, [`flow_hash`] assigns flows to queues,
+//! [`fifos_with`] has a state per queue, [`stamped`] records the arrival of packets.
 
 pub mod dctcp;
 pub mod drop_tail;

@@ -1,13 +1,13 @@
 //! pFabric's switches (Alizadeh et al., "pFabric: minimal near-optimal datacenter transport", SIGCOMM 2013, section
-//! 4.2): small buffers, in which the flow that has least left to send goes first.
+//! 4.2): small buffers that serve the flow with the fewest remaining bytes first.
 //!
-//! A packet's priority is what remained of its flow when it was sent. Of a full buffer the packet with the lowest
-//! priority is dropped, be it the one that has just come; of equals, the latest. A port finds the packet with the
-//! highest priority (of equals, the earliest) and sends the earliest packet of its flow, whose own priority may be
-//! lower: else the first packets of a flow would starve while it comes to its end.
+//! The priority of a packet is the remaining size of its flow when it was sent. A full buffer drops the packet with the
+//! lowest priority, possibly the new one; among equals, the latest. A port finds the packet with the highest priority
+//! (among equals, the earliest) and sends the earliest packet of its flow, whose own priority may be lower. Otherwise
+//! the first packets of a flow would starve until its end.
 //!
-//! Everything is found by looking at the whole buffer, as in the paper's hardware: a few dozen numbers side by side,
-//! four at a time and without a branch, since how many wait is anybody's guess.
+//! Each operation scans the whole buffer, like the paper's hardware: a few dozen numbers side by side, four at a time
+//! and without branches, because buffer lengths are unpredictable.
 
 use std::hint::select_unpredictable;
 
@@ -21,7 +21,7 @@ use crate::queues::port_set::PortSet;
 use crate::router::context::Context;
 use crate::router::{Enqueue, Headers, OneQueue, Pattern, Schedule, Shape, Store};
 
-/// What remains of a packet's flow, in bytes, this packet included: the less, the more urgent.
+/// Remaining bytes of a packet's flow, including this packet. Fewer means more urgent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Remaining;
 
@@ -34,27 +34,27 @@ impl Headers for Remaining {
     }
 }
 
-/// Packets that are looked at together.
+/// Packets scanned together.
 const GROUP: usize = 4;
 
-/// No packet: less urgent than any.
+/// An empty place: less urgent than any packet.
 const VACANT: u64 = u64::MAX;
 
-/// How much of one buffer is in use.
+/// The state of one buffer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
     waiting: u32,
-    /// Number of the next arrival since the buffer was empty.
+    /// The number of the next arrival since the buffer was empty.
     arrivals: u32,
 }
 
-/// One small buffer a port, in no order: packets carry the number of their arrival.
+/// One small, unordered buffer per port. Packets have arrival numbers.
 #[derive(Clone, Debug)]
 pub struct SmallBuffers {
     levels: Box<[Level]>,
-    /// What remains (32 bits) and the number of the arrival (32), from the high bits down: the least goes first, the
-    /// greatest is dropped first. Packet i of port p is number p * stride + i, here and below; places without a
-    /// packet are [`VACANT`].
+    /// Remaining bytes (32 bits) and arrival number (32), from the high bits down. The smallest key is sent first, the
+    /// largest is dropped first. Packet i of port p has the index p * stride + i, here and below. Empty places are
+    /// [`VACANT`].
     keys: Box<[u64]>,
     /// [`Packet::who`].
     flows: Box<[u64]>,
@@ -79,7 +79,7 @@ impl SmallBuffers {
         }
     }
 
-    /// Adds a packet. Says whether there was room.
+    /// Adds a packet. Returns whether there was room.
     #[inline]
     #[must_use = "what finds no room is dropped, and must be counted"]
     pub fn push(&mut self, port: PortIndex, packet: Packet<u32>) -> bool {
@@ -99,7 +99,7 @@ impl SmallBuffers {
         room
     }
 
-    /// Numbers the arrivals at a port from 0 again: it has not been empty for four billion.
+    /// Renumbers the arrivals at a port from 0, after four billion without an empty buffer.
     #[cold]
     fn renumber(&mut self, port: PortIndex) {
         let Level { waiting, arrivals } = &mut self.levels[port.index()];
@@ -112,7 +112,7 @@ impl SmallBuffers {
         *arrivals = *waiting;
     }
 
-    /// Takes the earliest packet of the flow that has the most urgent packet.
+    /// Takes the earliest packet of the flow with the most urgent packet.
     #[inline]
     pub fn pop(&mut self, port: PortIndex) -> Option<Packet<u32>> {
         let groups = (self.levels[port.index()].waiting as usize).next_multiple_of(GROUP);
@@ -120,13 +120,13 @@ impl SmallBuffers {
         let keys = &self.keys[base..][..groups];
         let flows = &self.flows[base..][..groups];
         let flow = flows[first_least(keys.iter().copied())?];
-        // Within the flow, by arrival alone.
+        // Within the flow, the arrival number decides.
         let arrival = |(&key, &other)| select_unpredictable(other == flow, key & 0xffff_ffff, VACANT);
         let earliest = first_least(keys.iter().zip(flows).map(arrival))?;
         Some(self.remove(port, earliest))
     }
 
-    /// Takes the least urgent packet, of equals the latest, if it is less urgent than one with so much remaining.
+    /// Takes the least urgent packet, among equals the latest, if it is less urgent than one with `remaining` bytes.
     #[inline]
     pub fn displace(&mut self, port: PortIndex, remaining: u32) -> Option<Packet<u32>> {
         let waiting = self.levels[port.index()].waiting as usize;
@@ -139,7 +139,7 @@ impl SmallBuffers {
         Some(self.remove(port, place))
     }
 
-    /// Takes out packet `index` of a port; the last takes its place.
+    /// Removes packet `index` of a port. The last packet moves to its place.
     #[inline]
     fn remove(&mut self, port: PortIndex, index: usize) -> Packet<u32> {
         let level = &mut self.levels[port.index()];
@@ -157,7 +157,7 @@ impl SmallBuffers {
     }
 }
 
-/// Where the least is, the first of equals; the number of values is a multiple of [`GROUP`].
+/// The index of the smallest value, the first among equals. The number of values is a multiple of [`GROUP`].
 #[inline]
 fn first_least(values: impl Iterator<Item = u64>) -> Option<usize> {
     let least =
@@ -229,8 +229,8 @@ impl Schedule<u32, SmallBuffers> for MostUrgentFlow {
 /// Settings of pFabric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PFabricConfig {
-    /// Packets that a port has room for: about twice the bandwidth-delay product (pFabric, section 4.2). The paper's
-    /// simulations have 36 kB, 24 full-size packets, for 10 Gbit/s and 14.6 us; 36 packets are that for 22 us.
+    /// The buffer of a port in packets: about twice the bandwidth-delay product (pFabric, section 4.2). The paper's
+    /// simulations have 36 kB, 24 full-size packets, for 10 Gbit/s and 14.6 us. 36 packets are that for 22 us.
     pub buffer: u32,
 }
 
@@ -241,13 +241,13 @@ impl Default for PFabricConfig {
 }
 
 impl PFabricConfig {
-    /// Looks at every setting.
+    /// Checks all settings.
     ///
     /// # Errors
-    /// Names the first that is out of range.
+    /// Names the first setting that is out of range.
     pub fn validate(&self) -> Result<(), SchemeError> {
         let holds = (1..=4_096).contains(&self.buffer);
-        // Every packet of a buffer is looked at for every packet.
+        // Each packet scans the whole buffer.
         Settings("pfabric").expect("buffer", self.buffer, holds, "1 to 4,096 packets")
     }
 }

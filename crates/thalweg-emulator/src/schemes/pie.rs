@@ -1,21 +1,21 @@
-//! PIE, the proportional integral controller enhanced (RFC 8033): arrivals are dropped with a probability that a
-//! controller moves until packets wait for as long as is wanted.
+//! PIE, the proportional integral controller enhanced (RFC 8033): drops arrivals with a probability that a controller
+//! adapts until the queueing delay equals the target.
 //!
 //! Every `update` the probability changes by
 //!
 //! > p = alpha (delay - target) + beta (delay - delay before),
 //!
-//! scaled down while the probability is small (section 4.2). The delay is that of the packet sent last, by its time
-//! stamp, or nothing if the queue is empty. Time stamps are one of the two ways that the RFC has; the other, the
-//! departure rate, would be an estimate of what is known here.
+//! scaled down while the probability is small (section 4.2). The delay is that of the packet sent last, by its
+//! timestamp, or zero if the queue is empty. Timestamps are one of the RFC's two methods. The other one, the departure
+//! rate, would estimate what is known here.
 //!
-//! Of the options of section 5, there are ECN (5.1) and the cap on a single step (5.5); there is neither turning on and
-//! off (5.3) nor de-randomisation (5.4). A couple of packets, below which nothing is dropped, are counted in packets.
-//! Updates that fall due between two packets are made up for at the next, as nothing happens to the queue until
-//! then: the result is the same, and an idle port costs nothing.
+//! Of the options of section 5, ECN (5.1) and the cap on a single step (5.5) are implemented; switching on and off
+//! (5.3) and de-randomisation (5.4) are not. The couple of packets below which nothing is dropped is counted in
+//! packets. Updates that fall between two packets are made at the next one, since nothing happens to the queue in
+//! between. The result is the same, and an idle port costs nothing.
 
 use thalweg_network::PortIndex;
-use thalweg_wire::Nanos;
+use thalweg_wire::{BitRate, Nanos};
 
 use super::error::{SchemeError, Settings};
 use super::fifos_with::FifosWith;
@@ -26,7 +26,7 @@ use crate::router::context::Context;
 use crate::router::{Enqueue, OneQueue, Pattern, Plain, Schedule, Shape};
 use crate::slot::Slot;
 
-/// Scale of a step, while the drop probability is below a bound (RFC 8033, section 4.2).
+/// Scale of a step while the drop probability is below a bound (RFC 8033, section 4.2).
 const AUTO_TUNING: [(f64, f64); 6] = [
     (0.000_001, 1.0 / 2_048.0),
     (0.000_01, 1.0 / 512.0),
@@ -36,16 +36,19 @@ const AUTO_TUNING: [(f64, f64); 6] = [
     (0.1, 1.0 / 2.0),
 ];
 
-/// Largest step up, from a drop probability of 0.1 on (RFC 8033, section 5.5).
+/// The largest step up, from a drop probability of 0.1 on (RFC 8033, section 5.5).
 const STEP_CAP: f64 = 0.02;
 
-/// What is left of the drop probability after an update without congestion (RFC 8033, section 4.2).
+/// Factor of the drop probability in an update without congestion (RFC 8033, section 4.2).
 const DECAY: f64 = 0.98;
 
 /// Drop probability below which a short delay suspends drops (RFC 8033, section 4.1).
 const SAFEGUARD: f64 = 0.2;
 
-/// Packets at or below which nothing is dropped (RFC 8033, section 4.1: two of mean size).
+/// The rate in bits per second above which settings depend on the link's rate, see [`PieConfig::for_rate`].
+const WAN_RATE: f64 = 10e9 / 150.0;
+
+/// The queue length in packets up to which nothing is dropped (RFC 8033, section 4.1: two of mean size).
 const COUPLE: u32 = 2;
 
 /// The controller of one queue.
@@ -53,16 +56,16 @@ const COUPLE: u32 = 2;
 pub struct Controller {
     /// `drop_prob_` of the RFC.
     pub drop_probability: f64,
-    /// Slots that the packet sent last had waited for.
+    /// The delay of the packet sent last, in slots.
     pub delay: u64,
     /// The delay at the last update, in seconds.
     pub delay_before: f64,
-    /// Slots for which nothing is dropped yet.
+    /// Slots without drops that remain for a burst.
     pub burst_allowance: u64,
     next_update: Slot,
 }
 
-/// Settings, in slots where a controller needs them so.
+/// The settings, partly in slots.
 #[derive(Clone, Copy, Debug)]
 pub struct Control {
     config: PieConfig,
@@ -73,7 +76,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// These settings on ports of this shape.
+    /// Converts the settings for ports of this shape.
     pub fn new(shape: Shape<'_>, config: &PieConfig) -> Self {
         Control {
             config: *config,
@@ -84,7 +87,7 @@ impl Control {
         }
     }
 
-    /// A controller at rest.
+    /// A controller of an empty queue.
     pub fn begin(&self) -> Controller {
         Controller {
             drop_probability: 0.0,
@@ -95,7 +98,7 @@ impl Control {
         }
     }
 
-    /// One update of the drop probability.
+    /// Makes one update of the drop probability.
     pub fn update(&self, controller: &mut Controller) {
         let PieConfig { alpha, beta, .. } = self.config;
         let delay = controller.delay as f64 * self.slot_seconds;
@@ -125,7 +128,7 @@ impl Control {
             let before = *controller;
             self.update(controller);
             if *controller == before {
-                // At rest: more updates would change nothing.
+                // More updates would change nothing.
                 let missed = (now.0 - controller.next_update.0) / self.update_slots;
                 controller.next_update = controller.next_update + missed * self.update_slots;
             }
@@ -133,7 +136,7 @@ impl Control {
         }
     }
 
-    /// Whether an arrival that finds `waiting` packets is to be dropped or marked.
+    /// Whether an arrival that finds `waiting` packets is dropped or marked.
     #[inline]
     fn strikes(&self, controller: &Controller, waiting: u32, context: &mut Context<'_>) -> bool {
         let probability = controller.drop_probability;
@@ -142,10 +145,10 @@ impl Control {
     }
 }
 
-/// Where PIE's packets wait.
+/// The queues of PIE.
 pub type PieStore<C> = FifosWith<Stamped<C>, Controller>;
 
-/// Drops or marks early, as the controller says.
+/// Drops or marks early, as the controller decides.
 #[derive(Clone, Copy, Debug)]
 pub struct DropByDelay(pub Control);
 
@@ -162,7 +165,7 @@ impl<C: Copy + Default> Enqueue<C, PieStore<C>> for DropByDelay {
         let waiting = store.fifos.packets(port);
         let controller = &mut store.states[port.index()];
         if waiting == 0 {
-            // Nobody waits, nor has since the last update that was not made.
+            // The queue is empty, and has been since the first missed update.
             controller.delay = 0;
         }
         self.0.catch_up(controller, context.now);
@@ -203,7 +206,7 @@ impl<C: Copy + Default> Schedule<C, PieStore<C>> for FifoWithDelay {
 /// Settings of PIE.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PieConfig {
-    /// Delay that is wanted: `QDELAY_REF`. 15 ms (RFC 8033, section 4.2).
+    /// Target queueing delay: `QDELAY_REF`. 15 ms (RFC 8033, section 4.2).
     pub target: Nanos,
     /// Time between updates: `T_UPDATE`. 15 ms (RFC 8033, section 4.2).
     pub update: Nanos,
@@ -211,18 +214,17 @@ pub struct PieConfig {
     pub alpha: f64,
     /// Gain on the change of the delay, per second. 1.25 (RFC 8033, section 4.2).
     pub beta: f64,
-    /// Length of a burst that is let through: `MAX_BURST`. 150 ms (RFC 8033, section 4.4).
+    /// The length of a burst that passes without drops: `MAX_BURST`. 150 ms (RFC 8033, section 4.4).
     pub max_burst: Nanos,
-    /// Whether ECN-capable packets are marked in the place of a drop. False.
+    /// Whether ECN-capable packets are marked instead of dropped. False.
     pub ecn: bool,
-    /// Drop probability beyond which packets are dropped all the same: `mark_ecnth`. 0.1 (RFC 8033, section 5.1).
+    /// The drop probability above which packets are dropped even with ECN: `mark_ecnth`. 0.1 (RFC 8033, section 5.1).
     pub ecn_threshold: f64,
-    /// Packets that a port has room for. 1,024, as DropTail has (Flexplane, section 5.1); for 15 ms of 10 Gbit/s
-    /// it takes more, as for any delay to be reached.
+    /// The buffer of a port in packets. 1,024, like DropTail (Flexplane, section 5.1).
     pub buffer: u32,
 }
 
-/// For the internet.
+/// The RFC's settings, for the Internet.
 impl Default for PieConfig {
     fn default() -> Self {
         PieConfig {
@@ -239,25 +241,28 @@ impl Default for PieConfig {
 }
 
 impl PieConfig {
-    /// For data centres: all times are a 150th of the internet's, all gains 150 times as much. So round trips of
-    /// 1 ms at most, rather than 150 ms, see the same controller in their own time: the RFC gives no values for
-    /// them. ECN is on.
-    pub fn data_centre() -> Self {
+    /// The settings for links of `rate`. The RFC's values are for the Internet and apply up to 66 Mbit/s. Above, times
+    /// shrink and gains grow in proportion to the rate, down to a target of 100 us and gains of 18.75 and 187.5 per
+    /// second from 10 Gbit/s on. So the target is the time of about 80 full-size packets at any rate, and a buffer of
+    /// 1,024 packets can reach it. The RFC has no values for data centres.
+    pub fn for_rate(rate: BitRate) -> Self {
+        let default = PieConfig::default();
+        let scale = (rate.0 as f64 / WAN_RATE).clamp(1.0, 150.0);
+        let shorter = |span: Nanos| Nanos((span.0 as f64 / scale).round() as u64);
         PieConfig {
-            target: Nanos::from_micros(100),
-            update: Nanos::from_micros(100),
-            alpha: 18.75,
-            beta: 187.5,
-            max_burst: Nanos::from_millis(1),
-            ecn: true,
-            ..PieConfig::default()
+            target: shorter(default.target),
+            update: shorter(default.update),
+            alpha: default.alpha * scale,
+            beta: default.beta * scale,
+            max_burst: shorter(default.max_burst),
+            ..default
         }
     }
 
-    /// Looks at every setting.
+    /// Checks all settings.
     ///
     /// # Errors
-    /// Names the first that is out of range.
+    /// Names the first setting that is out of range.
     pub fn validate(&self) -> Result<(), SchemeError> {
         let settings = Settings("pie");
         settings.expect_buffer(self.buffer)?;

@@ -1,8 +1,8 @@
-//! Strict priority: several queues a port, and whatever waits in the first is sent first.
+//! Strict priority: several queues per port. The first non-empty queue is served.
 //!
-//! DSCP `d` goes to queue `min(d, queues - 1)`, and the first queue that is not empty is served (Flexplane, figure
-//! 5): code point 0 is the most urgent. This turns around RFC 2474, section 4.2.2.1, where of two class selectors the
-//! higher number is to fare no worse: an experiment that uses class selectors counts them from the other end.
+//! DSCP `d` goes to queue `min(d, queues - 1)` (Flexplane, figure 5), so code point 0 is the most urgent. This reverses
+//! RFC 2474, section 4.2.2.1, where the higher class selector must not fare worse. Experiments with class selectors
+//! count them from the other end.
 
 use thalweg_network::PortIndex;
 
@@ -13,10 +13,10 @@ use crate::queues::bank::{MAX_QUEUES, QueueBank};
 use crate::router::context::Context;
 use crate::router::{Classify, Enqueue, Pattern, Plain, Schedule, Shape};
 
-/// Chooses a queue by DSCP: the code point's own, or the last.
+/// Chooses a queue by DSCP: the code point's own queue, or the last.
 #[derive(Clone, Copy, Debug)]
 pub struct ByDscp {
-    /// Queues at a port.
+    /// Queues per port.
     pub queues: u8,
 }
 
@@ -27,7 +27,7 @@ impl<C> Classify<C> for ByDscp {
     }
 }
 
-/// Drops what finds its queue, one of several, full.
+/// Drops packets that find their queue full.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TailDropEach;
 
@@ -47,7 +47,7 @@ impl<C: Copy + Default> Enqueue<C, QueueBank<Packet<C>>> for TailDropEach {
     }
 }
 
-/// Sends from the first queue that is not empty.
+/// Sends from the first non-empty queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FirstQueue;
 
@@ -67,9 +67,9 @@ impl<C: Copy + Default> Schedule<C, QueueBank<Packet<C>>> for FirstQueue {
 /// Settings of strict priority.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PriorityConfig {
-    /// Queues at a port. 64: one for each DSCP (Flexplane, section 4).
+    /// Queues per port. 64: one per DSCP (Flexplane, section 4).
     pub queues: u8,
-    /// Packets that each queue has room for. 1,024, as DropTail has (Flexplane, section 5.1).
+    /// The capacity of each queue in packets. 1,024, like DropTail (Flexplane, section 5.1).
     pub buffer: u32,
 }
 
@@ -80,10 +80,10 @@ impl Default for PriorityConfig {
 }
 
 impl PriorityConfig {
-    /// Looks at every setting.
+    /// Checks all settings.
     ///
     /// # Errors
-    /// Names the first that is out of range.
+    /// Names the first setting that is out of range.
     pub fn validate(&self) -> Result<(), SchemeError> {
         let settings = Settings("priority");
         let holds = (1..=MAX_QUEUES).contains(&usize::from(self.queues));

@@ -1,19 +1,18 @@
 //! Random early detection (Floyd and Jacobson, "Random early detection gateways for congestion avoidance", IEEE/ACM
-//! Transactions on Networking 1993): packets are dropped or marked with a probability that grows with the average
-//! length of the queue.
+//! Transactions on Networking 1993): drops or marks packets with a probability that grows with the average queue
+//! length.
 //!
-//! At each arrival that finds `q` packets, `avg += w (q - avg)` with `w = 2^-weight`; one that finds none, after the
-//! link could have sent `m` packets, has `avg *= (1 - w)^m` instead (section 4 and figure 2). Then
+//! An arrival that finds `q` packets updates `avg += w (q - avg)` with `w = 2^-weight`. One that finds an empty queue,
+//! during which the link could have sent `m` packets, updates `avg *= (1 - w)^m` instead (section 4 and figure 2). Then
 //!
 //! > p_b = max_p (avg - min) / (max - min),   p_a = p_b / (1 - count p_b),
 //!
-//! where `count` goes up by one for each arrival since the last drop or mark: gaps between those are spread evenly, not
-//! geometrically (section 7). From the upper threshold on everything is dropped, ECN or not. In the gentle variant
-//! (Floyd, "Recommendation on using the gentle variant of RED", 2000) p_b first goes on from `max_p` to 1 between
+//! where `count` is the number of arrivals since the last drop or mark, so that gaps between drops are uniform, not
+//! geometric (section 7). From the upper threshold on everything is dropped, with or without ECN. In the gentle variant
+//! (Floyd, "Recommendation on using the gentle variant of RED", 2000) p_b first increases from `max_p` to 1 between
 //! `max` and `2 max`.
 //!
-//! Lengths are in packets, whatever their bytes. With ECN (RFC 3168), what is ECN-capable is marked in the place of
-//! an early drop.
+//! Lengths are in packets of any size. With ECN (RFC 3168), ECN-capable packets are marked instead of dropped early.
 
 use std::hint::select_unpredictable;
 
@@ -28,21 +27,21 @@ use crate::router::context::Context;
 use crate::router::{Enqueue, OneQueue, Pattern, Plain, Schedule, Shape};
 use crate::slot::Slot;
 
-/// Powers of `1 - w` that are kept ready.
+/// Precomputed powers of `1 - w`.
 const DECAYS: usize = 64;
 
-/// What RED keeps of a queue.
+/// RED's state of a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Average {
     /// Average length in packets.
     pub length: f64,
     /// Arrivals since the last drop or mark, or since the average was below the lower threshold: -1 there.
     count: i32,
-    /// When the queue ran empty.
+    /// When the queue became empty.
     idle_since: Slot,
 }
 
-/// An empty queue, since ever.
+/// An empty queue.
 impl Default for Average {
     fn default() -> Self {
         Average { length: 0.0, count: -1, idle_since: Slot(0) }
@@ -69,11 +68,10 @@ impl EarlyDetection {
         EarlyDetection { config: *config, gain, decays, paces: shape.rates.iter().map(pace).collect() }
     }
 
-    /// Takes an arrival at `port` into its average, which found `waiting` packets.
+    /// Updates the average at `port` for an arrival that found `waiting` packets.
     #[inline]
     fn observe(&self, average: &mut Average, port: PortIndex, waiting: u32, now: Slot) {
-        // Both cases at once: an average of (1 - w)^m avg + w q, where m is 1 unless q is 0. Which of them it is
-        // nobody can foretell.
+        // Both cases at once: an average of (1 - w)^m avg + w q, where m is 1 unless q is 0. The case is unpredictable.
         let idle = ((now.0 - average.idle_since.0) * self.paces[port.index()]) >> 16;
         let m = select_unpredictable(waiting > 0, 1, idle);
         let decay = match self.decays.get(m as usize) {
@@ -83,7 +81,7 @@ impl EarlyDetection {
         average.length = decay * average.length + self.gain * f64::from(waiting);
     }
 
-    /// p_b: the probability of a drop or mark at this average, before gaps are evened out. 1 says always drop.
+    /// p_b: the probability of a drop or mark at this average, before gaps are evened out. 1 means always.
     #[inline]
     fn base_probability(&self, length: f64) -> f64 {
         let RedConfig { min_threshold, max_threshold, max_probability, gentle, .. } = self.config;
@@ -99,7 +97,7 @@ impl EarlyDetection {
         }
     }
 
-    /// Whether this arrival is to be dropped or marked.
+    /// Whether this arrival is dropped or marked.
     #[inline]
     fn strikes(&self, average: &mut Average, probability: f64, context: &mut Context<'_>) -> bool {
         if probability == 0.0 {
@@ -117,7 +115,7 @@ impl EarlyDetection {
     }
 }
 
-/// Where RED's packets wait.
+/// The queues of RED.
 pub type RedStore<C> = FifosWith<Packet<C>, Average>;
 
 impl<C: Copy + Default> Enqueue<C, RedStore<C>> for EarlyDetection {
@@ -148,7 +146,7 @@ impl<C: Copy + Default> Enqueue<C, RedStore<C>> for EarlyDetection {
     }
 }
 
-/// Sends in order, and remembers when a queue ran empty.
+/// Sends in order, and records when a queue becomes empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FifoWithIdle;
 
@@ -161,7 +159,7 @@ impl<C: Copy + Default> Schedule<C, RedStore<C>> for FifoWithIdle {
         context: &mut Context<'_>,
     ) -> Option<Packet<C>> {
         let packet = store.fifos.pop(port)?;
-        // While packets wait nobody looks at it, so that it need not be known whether this was the last.
+        // Only read when the queue is empty, so it does not matter whether this was the last packet.
         store.states[port.index()].idle_since = context.now;
         Some(packet)
     }
@@ -170,19 +168,19 @@ impl<C: Copy + Default> Schedule<C, RedStore<C>> for FifoWithIdle {
 /// Settings of RED.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedConfig {
-    /// Average length, in packets, below which nothing is dropped. 150 (Flexplane, section 5.1).
+    /// The average length in packets below which nothing is dropped. 150 (Flexplane, section 5.1).
     pub min_threshold: u32,
-    /// Average length, in packets, from which on everything is dropped. 300 (Flexplane, section 5.1).
+    /// The average length in packets from which everything is dropped. 300 (Flexplane, section 5.1).
     pub max_threshold: u32,
     /// p_b just below the upper threshold. 0.1 (Flexplane, section 5.1).
     pub max_probability: f64,
     /// The average's weight as a negative power of two. 5: 1/32 (Flexplane, section 5.1).
     pub weight: u8,
-    /// Whether the probability goes up to 1 between the upper threshold and twice that. False (Floyd and Jacobson).
+    /// Whether the probability increases to 1 between the upper threshold and twice that. False (Floyd and Jacobson).
     pub gentle: bool,
-    /// Whether ECN-capable packets are marked in the place of an early drop. False.
+    /// Whether ECN-capable packets are marked instead of dropped early. False.
     pub ecn: bool,
-    /// Packets that a port has room for. 1,024, as DropTail has (Flexplane, section 5.1).
+    /// The buffer of a port in packets. 1,024, like DropTail (Flexplane, section 5.1).
     pub buffer: u32,
 }
 
@@ -201,10 +199,10 @@ impl Default for RedConfig {
 }
 
 impl RedConfig {
-    /// Looks at every setting.
+    /// Checks all settings.
     ///
     /// # Errors
-    /// Names the first that is out of range.
+    /// Names the first setting that is out of range.
     pub fn validate(&self) -> Result<(), SchemeError> {
         let settings = Settings("red");
         settings.expect_buffer(self.buffer)?;

@@ -1,4 +1,4 @@
-//! Packets with the time at which they came, for schemes that control the delay.
+//! Packets with their arrival times, for schemes that control the delay.
 
 use thalweg_network::PortIndex;
 
@@ -9,17 +9,17 @@ use crate::queues::port_set::PortSet;
 use crate::router::Store;
 use crate::slot::Slot;
 
-/// A packet and the slot in which it was put into its queue.
+/// A packet and the slot in which it was queued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamped<C = ()> {
     /// The packet.
     pub packet: Packet<C>,
-    /// When it came.
+    /// The slot of its arrival.
     pub at: Slot,
 }
 
 impl<C> Stamped<C> {
-    /// Slots that it has waited by `now`.
+    /// Its queueing delay at `now`, in slots.
     #[inline]
     pub fn sojourn(&self, now: Slot) -> u64 {
         now.0 - self.at.0

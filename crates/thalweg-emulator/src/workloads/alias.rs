@@ -1,8 +1,8 @@
 //! Draws from a table of weights in constant time (Walker 1977, with the linear construction of Vose 1991).
 //!
-//! `n` columns of equal height hold one item each and, above a threshold, a piece of another: its alias. A draw takes
-//! one random number: its high part picks the column, what is left of it picks below or above. Probabilities are off
-//! by `n * 2^-52` at most, what rounding in the construction loses. 16 bytes an item, one of them read a draw.
+//! `n` columns of equal height each hold an item and, above a threshold, part of another one, its alias. A draw takes
+//! one random number: its high part selects the column, the rest the item. Probabilities are off by at most `n *
+//! 2^-52`, from rounding in the construction. 16 bytes per item, one of them read per draw.
 
 use super::WorkloadError;
 use super::random::scaled;
@@ -15,16 +15,16 @@ pub struct Alias {
 
 #[derive(Clone, Copy, Debug)]
 struct Column {
-    /// The column's own item is taken below this, out of 2^64.
+    /// The column's own item is drawn below this threshold, out of 2^64.
     threshold: u64,
     alias: u32,
 }
 
 impl Alias {
-    /// The table in which item `i` has `weights[i]` of their sum.
+    /// A table in which item `i` has the weight `weights[i]`.
     ///
     /// # Errors
-    /// [`WorkloadError::Weight`] unless the weights are finite, not negative, and one of them is more than zero.
+    /// [`WorkloadError::Weight`] unless the weights are finite and not negative, with one above zero.
     pub fn new(weights: &[f64]) -> Result<Alias, WorkloadError> {
         if let Some(&weight) = weights.iter().find(|weight| !(weight.is_finite() && **weight >= 0.0)) {
             return Err(WorkloadError::Weight(weight));
@@ -55,17 +55,17 @@ impl Alias {
         Ok(Alias { columns })
     }
 
-    /// Items.
+    /// The number of items.
     pub fn len(&self) -> usize {
         self.columns.len()
     }
 
-    /// Whether there are none; never so, since their weights add up to more than nothing.
+    /// Whether there are no items, which cannot be: the weights have a positive sum.
     pub fn is_empty(&self) -> bool {
         self.columns.is_empty()
     }
 
-    /// The item that these 64 random bits stand for.
+    /// The item for these 64 random bits.
     #[inline]
     pub fn draw(&self, bits: u64) -> usize {
         let (item, rest) = scaled(bits, self.columns.len() as u64);
@@ -73,7 +73,7 @@ impl Alias {
         if rest < column.threshold { item as usize } else { column.alias as usize }
     }
 
-    /// Probability of each item, as the table has it.
+    /// The probability of each item in the table.
     pub fn probabilities(&self) -> Vec<f64> {
         let mut sums = vec![0.0; self.columns.len()];
         for (item, column) in self.columns.iter().enumerate() {
@@ -104,10 +104,10 @@ mod tests {
         }
     }
 
-    /// 2^16 draws of four items: no count is off by six standard deviations, a false alarm below 1e-8; an item
-    /// without weight never comes.
+    /// 2^16 draws of four items: no count is off by six standard deviations, with a false alarm rate below 1e-8. An
+    /// item without weight is never drawn.
     #[test]
-    fn items_come_as_often_as_they_weigh() {
+    fn items_are_drawn_by_weight() {
         let weights = [5.0, 0.0, 1.0, 2.0];
         let alias = Alias::new(&weights).unwrap();
         let mut random = Random::new(1, "alias", 0);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_that_are_none_are_refused() {
+    fn invalid_weights_are_refused() {
         for weights in
             [&[][..], &[0.0, 0.0], &[1.0, -1.0], &[f64::NAN], &[f64::INFINITY], &[f64::MAX, f64::MAX]]
         {

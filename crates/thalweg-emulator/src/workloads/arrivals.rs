@@ -1,33 +1,33 @@
-//! When flows begin.
+//! When flows start.
 
 use thalweg_wire::{BitRate, Timestamp};
 
 use super::random::Random;
 use super::{WorkloadError, checked_load};
 
-/// How the times between arrivals are spread about their mean.
+/// The distribution of the times between arrivals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spacing {
     /// Independent and exponential: a Poisson process.
     #[default]
     Poisson,
-    /// All the same. The first comes after a part of one, drawn evenly.
+    /// All equal. The first one comes after a uniformly drawn part.
     Constant,
 }
 
-/// Times of arrival, in order, without end.
+/// An endless sequence of arrival times.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     spacing: Spacing,
     mean_gap_ns: f64,
     next: Timestamp,
-    /// What `next` has been rounded down by, in nanoseconds, so that roundings do not add up.
+    /// The nanoseconds by which `next` was rounded down, so that errors do not add up.
     fraction_ns: f64,
     random: Random,
 }
 
 impl Arrivals {
-    /// Arrivals after `from`, every `mean_gap_ns` nanoseconds on average.
+    /// Arrivals after `from` with a mean gap of `mean_gap_ns` nanoseconds.
     pub fn new(spacing: Spacing, mean_gap_ns: f64, from: Timestamp, random: Random) -> Arrivals {
         let mut arrivals = Arrivals { spacing, mean_gap_ns, next: from, fraction_ns: 0.0, random };
         let first = match spacing {
@@ -38,12 +38,12 @@ impl Arrivals {
         arrivals
     }
 
-    /// The next time, which stays.
+    /// The next arrival, without taking it.
     pub fn peek(&self) -> Timestamp {
         self.next
     }
 
-    /// Takes the next time. At the end of time (year 2554) they stop moving.
+    /// Takes the next arrival. At the end of time (year 2554) arrivals stop moving.
     pub fn take(&mut self) -> Timestamp {
         let taken = self.next;
         let gap = match self.spacing {
@@ -61,11 +61,11 @@ impl Arrivals {
     }
 }
 
-/// Nanoseconds between arrivals of `mean_bytes` each that load `links` links of `rate` by `load`, payload alone:
-/// `8e9 * mean_bytes / (load * rate * links)`.
+/// The mean gap in nanoseconds between arrivals of `mean_bytes` each that load `links` links of `rate` by `load`,
+/// counting payload alone: `8e9 * mean_bytes / (load * rate * links)`.
 ///
 /// # Errors
-/// A load, a rate or a size that makes no sense.
+/// If the load, rate or size is invalid.
 pub fn gap_for_load(load: f64, rate: BitRate, links: usize, mean_bytes: f64) -> Result<f64, WorkloadError> {
     let load = checked_load(load)?;
     if rate.0 == 0 {
@@ -103,8 +103,8 @@ mod tests {
         assert_ne!(first(1), first(2));
     }
 
-    /// 2^16 exponential gaps: mean and standard deviation are equal; the first is within 6/256 and the second within
-    /// 6 sqrt(2)/256 of 1 but for a probability below 1e-8.
+    /// 2^16 exponential gaps: mean and standard deviation are equal. The first is within 6/256 and the second within 6
+    /// sqrt(2)/256 of 1, with a false alarm rate below 1e-8.
     #[test]
     fn poisson_gaps_deviate_by_their_mean() {
         let times = times(Spacing::Poisson, 1e6, 1 + (1 << 16));
@@ -115,7 +115,7 @@ mod tests {
         assert!((variance.sqrt() - 1.0).abs() < 6.0 * 2f64.sqrt() / 256.0, "{variance}");
     }
 
-    /// 1000-byte flows at half of two 8 Gbit/s links: one a microsecond on each would fill them.
+    /// 1000-byte flows at half of two 8 Gbit/s links: one per microsecond on each would fill them.
     #[test]
     fn a_load_is_a_share_of_the_links() {
         assert_eq!(gap_for_load(0.5, BitRate(8_000_000_000), 2, 1000.0), Ok(1000.0));

@@ -1,12 +1,13 @@
-//! Workloads made of workloads.
+//! Workloads composed of workloads.
 
 use thalweg_wire::Timestamp;
 
 use super::{FlowStart, Workload};
 
-/// Several workloads at once, their flows merged in order of time; at the same time, the earlier part goes first.
+/// Several workloads, with their flows merged in order of time; of simultaneous flows, those of the earlier part start
+/// first.
 ///
-/// 8 bytes a flow: which part it belongs to, and its number there.
+/// 8 bytes per flow: its part, and its number there.
 #[derive(Default)]
 pub struct Merged {
     parts: Vec<Part>,
@@ -19,13 +20,13 @@ struct Part {
 }
 
 impl Merged {
-    /// The flows of all of these.
+    /// Merges the flows of all parts.
     pub fn new(parts: Vec<Box<dyn Workload + Send>>) -> Merged {
         let parts = parts.into_iter().map(|workload| Part { workload, started: 0 }).collect();
         Merged { parts, flows: Vec::new() }
     }
 
-    /// Which part flow `flow` belongs to; `None` if it has not been started.
+    /// The part that flow `flow` belongs to; `None` if it has not started.
     pub fn part_of(&self, flow: u32) -> Option<usize> {
         self.flows.get(flow as usize).map(|&(part, _)| part as usize)
     }
@@ -57,16 +58,16 @@ impl Workload for Merged {
     }
 }
 
-/// A workload cut short: the first so many flows, and none from some time on.
+/// A workload limited to a number of flows and a time.
 pub struct Limited<W> {
     workload: W,
-    /// Flows that may still begin.
+    /// Flows that may still start.
     left: u64,
     until: Timestamp,
 }
 
 impl<W: Workload> Limited<W> {
-    /// The first `flows` of `workload` that begin before `until`.
+    /// The first `flows` flows of `workload` that start before `until`.
     pub fn new(workload: W, flows: u64, until: Timestamp) -> Limited<W> {
         Limited { workload, left: flows, until }
     }

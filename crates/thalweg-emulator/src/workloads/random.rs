@@ -1,16 +1,16 @@
-//! Named streams of chance: a seed, a name and a number give a generator.
+//! Named random number streams: a seed, a name and an index determine a generator.
 //!
-//! The generator is xoshiro256++ (Blackman and Vigna 2019), its state filled by SplitMix64 from a digest of the
-//! three. Streams of other names or numbers share nothing but the seed: two of `n` streams coincide with probability
-//! `n^2 / 2^65`. So a part of an emulation that draws more, or a core that takes over a rack, disturbs no other.
+//! The generator is xoshiro256++ (Blackman and Vigna 2019), seeded by SplitMix64 from a digest of the three. Streams
+//! with different names or indices share only the seed: two of `n` streams coincide with probability `n^2 / 2^65`. So a
+//! part of an emulation that draws more, or a core that takes over a rack, does not affect others.
 
 use libm::{log, pow};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// The generator for item `index` of what is called `name`.
+/// The generator for item `index` of `name`.
 pub fn stream(seed: u64, name: &str, index: u64) -> Xoshiro256PlusPlus {
-    // FNV-1a, 64 bits: the names are a few short words known beforehand, told apart by any sound digest.
+    // FNV-1a, 64 bits. The names are a few short words, which any sound digest tells apart.
     let digest = name.bytes().fold(0xCBF2_9CE4_8422_2325, |digest: u64, byte| {
         (digest ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
     });
@@ -25,43 +25,43 @@ fn mixed(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// `floor(bits / 2^64 * bound)`, and what is left of the bits: even again, so that it can be scaled once more. Off
-/// from even by at most the product of all bounds / 2^64.
+/// `floor(bits / 2^64 * bound)`, and the remaining bits, which are uniform again and can be scaled once more. The
+/// deviation from uniform is at most the product of all bounds / 2^64.
 #[inline(always)]
 pub(super) const fn scaled(bits: u64, bound: u64) -> (u64, u64) {
     let product = bits as u128 * bound as u128;
     ((product >> 64) as u64, product as u64)
 }
 
-/// Draws from a stream.
+/// Random numbers of a stream.
 #[derive(Clone, Debug)]
 pub struct Random(Xoshiro256PlusPlus);
 
 impl Random {
-    /// Draws from the [`stream`] of these three.
+    /// Random numbers of the [`stream`] of these three.
     pub fn new(seed: u64, name: &str, index: u64) -> Random {
         Random(stream(seed, name, index))
     }
 
-    /// 64 even bits.
+    /// 64 uniform bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// An integer of `0..bound`; 0 if `bound` is 0. Off from even by at most `bound / 2^64`.
+    /// A uniform integer of `0..bound`; 0 if `bound` is 0. The deviation from uniform is at most `bound / 2^64`.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         scaled(self.bits(), bound).0
     }
 
-    /// As [`below`](Self::below), for an index.
+    /// [`below`](Self::below) for an index.
     #[inline]
     pub fn index(&mut self, length: usize) -> usize {
         self.below(length as u64) as usize
     }
 
-    /// A number of [0, 1), in steps of 2^-53.
+    /// A uniform number in [0, 1), in steps of 2^-53.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
@@ -77,18 +77,17 @@ impl Random {
         scale * pow(1.0 - self.unit(), -1.0 / shape)
     }
 
-    /// Puts `items` into an order that is as likely as any other (Fisher and Yates).
+    /// Shuffles `items` uniformly (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.index(last + 1));
         }
     }
 
-    /// A permutation of `0..length` that leaves nothing in its place, as likely as any other such: shuffles until
-    /// there is one, which takes e times on average.
+    /// A uniform permutation of `0..length` without fixed points. Shuffles until there is one, e times on average.
     ///
     /// # Panics
-    /// If `length` is less than 2, where there is none.
+    /// If `length` is less than 2.
     pub fn derangement(&mut self, length: usize) -> Vec<usize> {
         assert!(length >= 2, "one thing alone stays in its place");
         let mut order: Vec<usize> = (0..length).collect();
@@ -106,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_name_and_number_has_a_stream_of_its_own() {
+    fn each_name_and_index_has_its_own_stream() {
         let first = |seed, name, index| Random::new(seed, name, index).bits();
         let mut all =
             vec![first(1, "a", 0), first(2, "a", 0), first(1, "b", 0), first(1, "a", 1), first(0, "", 0)];
@@ -116,14 +115,14 @@ mod tests {
         assert_eq!(all.len(), 5);
     }
 
-    /// Streams are part of what a seed means: a change here changes every published result.
+    /// Streams are part of the meaning of a seed: a change here changes every published result.
     #[test]
-    fn a_stream_is_the_same_for_ever() {
+    fn a_stream_never_changes() {
         assert_eq!(Random::new(7, "sizes", 3).bits(), 9_740_288_442_648_127_678);
     }
 
     #[test]
-    fn what_is_left_after_scaling_is_even_again() {
+    fn scaled_bits_remain_uniform() {
         // Three digits of 0.375 in base 10.
         let bits = 3 << 61;
         let (tenths, rest) = scaled(bits, 10);
@@ -132,8 +131,8 @@ mod tests {
         assert_eq!([tenths, hundredths, thousandths, rest], [3, 7, 5, 0]);
     }
 
-    /// 2^16 draws: the standard error of the mean is 1/256 for the exponential, sqrt(2)/256 for Pareto(4, 3), whose
-    /// mean is 4 and variance 2; six of them is a false alarm with probability below 4e-9.
+    /// 2^16 draws: the standard error of the mean is 1/256 for the exponential distribution, and sqrt(2)/256 for
+    /// Pareto(4, 3), which has mean 4 and variance 2. Six standard errors have a false alarm rate below 4e-9.
     #[test]
     fn draws_have_their_means() {
         let mut random = Random::new(1, "means", 0);
@@ -143,8 +142,8 @@ mod tests {
         assert!((mean(&mut || random.pareto(4.0, 3.0)) - 4.0).abs() < 6.0 * 2f64.sqrt() / 256.0);
     }
 
-    /// All 9 derangements of 4 are drawn from 9000: each 1000 times but for a standard deviation of 30; six of them
-    /// is a false alarm with probability below 2e-8.
+    /// All 9 derangements of 4 from 9000 draws: each 1000 times with a standard deviation of 30. Six of them have a
+    /// false alarm rate below 2e-8.
     #[test]
     fn derangements_are_equally_likely() {
         let mut random = Random::new(5, "derangements", 0);

@@ -1,12 +1,12 @@
-//! Experiment files: TOML that says what is emulated.
+//! Experiment files: TOML that describes an emulated experiment.
 //!
-//! | file | what it has |
+//! | module | contents |
 //! |---|---|
-//! | `table` | all sections and keys, which make an experiment a kind of [`Document`] |
+//! | `table` | all sections and keys |
 //! | `print` | the reference |
 //!
-//! An [`Experiment`] holds what was written, checked value by value. What the values mean together is
-//! [`Plan`](super::plan::Plan)'s to say.
+//! An [`Experiment`] has the values in the file, each checked on its own. [`Plan`](super::plan::Plan) checks what they
+//! mean together.
 
 mod print;
 pub mod table;
@@ -22,10 +22,10 @@ use table::{SECTIONS, Scheme, TRANSPORT};
 use thalweg_config::{Declared, Document, Schema, Section};
 pub use thalweg_config::{DocumentError as ExperimentError, Entry, Place, Problem, ProblemKind};
 
-/// What an experiment file may say.
+/// The sections of experiment files.
 pub static SCHEMA: Schema = Schema { otherwise, ..Schema::new("experiment", &SECTIONS) };
 
-/// What an experiment file says.
+/// A parsed experiment file.
 #[derive(Clone, Debug)]
 pub struct Experiment(Document);
 
@@ -33,15 +33,15 @@ impl Experiment {
     /// Reads a file.
     ///
     /// # Errors
-    /// If it cannot be read, or as [`Experiment::parse`].
+    /// If it cannot be read, and as [`Experiment::parse`].
     pub fn load(path: &Path) -> Result<Experiment, ExperimentError> {
         Document::load(&SCHEMA, path).map(Experiment)
     }
 
-    /// Reads the text of a file; `file` is its name for messages.
+    /// Parses the text of a file; `file` is its name for messages.
     ///
     /// # Errors
-    /// With every unknown section, unknown key, wrong or missing value; or with the first error of syntax.
+    /// All unknown sections and keys, and invalid or missing values; or the first syntax error.
     pub fn parse(text: &str, file: &str) -> Result<Experiment, ExperimentError> {
         Document::parse(&SCHEMA, text, file).map(Experiment)
     }
@@ -61,7 +61,7 @@ impl DerefMut for Experiment {
     }
 }
 
-/// The transport for which a scheme was made.
+/// The transport that a scheme was designed for.
 fn otherwise(experiment: &Document, section: &'static Section) -> &'static str {
     if !std::ptr::eq(section, &TRANSPORT) {
         return "";

@@ -1,4 +1,4 @@
-//! The reference of experiment files.
+//! Generates the reference of experiment files.
 
 use super::SCHEMA;
 use thalweg_config::reference as reference_of;

@@ -1,5 +1,5 @@
-//! The sections that an experiment file may have, each declared once. Their types, the reading of files, the printed
-//! experiment, sweeps, the reference and the JSON Schema come from here.
+//! The sections of experiment files, each declared once. Types, parsing, printed experiments, sweeps, the reference and
+//! the JSON Schema derive from here.
 
 use thalweg_config::kind::{Amount, Boolean, Delay, Number, Rate, Share, Text, Texts, Time, Whole, one_of};
 use thalweg_config::{Section, choices, keys, section};
@@ -11,45 +11,47 @@ use thalweg_emulator::workloads::patterns::PATTERNS;
 use thalweg_network::topology::shapes::Shape;
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
-/// The sections, in the order of a printed experiment; the first is that of the keys above all others.
+/// The sections, in the order of a printed experiment; the first one has the keys above all sections.
 pub static SECTIONS: [&Section; 10] =
     [&TOP, &TOPOLOGY, &SCHEME, &ROUTING, &TRANSPORT, &WORKLOAD, &PACKETS, &MEASURE, &MIRROR, &FAILURE];
 
 section! {
     /// The experiment as a whole. These keys stand above all sections.
     pub struct Top in TOP = "" {
-        /// What reports and files call it.
+        /// Name of the experiment in reports and files.
         name: String [Text("a name")] or "the file's name",
-        /// Everything random comes of it: the same seed gives the same bytes.
+        /// Random seed: the same seed gives the same bytes.
         seed: u64 [Whole(0, u64::MAX)] default "1",
-        /// Time that is emulated.
+        /// Time to emulate.
         duration: Nanos [Time] needed,
-        /// How much of it passes before anything counts: what the table shows, and flows that begin, are
-        /// after it. Files have all of it.
+        /// Time before the measurement starts. The report excludes it, and flows that start in it. Files include it.
         warm_up: Nanos [Delay] default "0ns",
+        /// Time after the duration in which no flow starts and active flows may complete. Without it, completion times
+        /// would miss the slowest flows. It ends when all flows have completed.
+        drain: Nanos [Delay] or "ten times the duration, at least 1s",
     }
 }
 
 keys! {
-    /// Of shapes with racks that are alike.
+    /// Shapes with equal racks.
     pub struct RackCount {
-        /// How many racks there are.
+        /// Number of racks.
         racks: u32 [SIZE] default "2",
     }
 }
 
 keys! {
-    /// Of shapes with racks.
+    /// Shapes with racks.
     pub struct RackSize {
-        /// Endpoints of each rack. The default is that of Flexplane's racks.
+        /// Endpoints per rack. The default is that of Flexplane's racks.
         endpoints: u32 [SIZE] default "32",
     }
 }
 
 keys! {
-    /// Of leaf-spine networks.
+    /// Leaf-spine networks.
     pub struct LeafSpine {
-        /// How many racks there are.
+        /// Number of racks.
         leaves: u32 [SIZE] default "4",
         /// Switches that connect the racks.
         spines: u32 [SIZE] default "2",
@@ -57,7 +59,7 @@ keys! {
 }
 
 keys! {
-    /// Of fat trees.
+    /// Fat trees.
     pub struct FatTree {
         /// Ports of each switch, an even number: there are k^3/4 endpoints.
         k: u32 [SIZE] default "4",
@@ -65,18 +67,18 @@ keys! {
 }
 
 keys! {
-    /// Of shapes that are built, not read.
+    /// Shapes with generated links.
     pub struct AccessLinks {
         /// Rate of the endpoints' links.
         rate: BitRate [Rate] default "10gbps",
-        /// Delay of the endpoints' links: propagation, and what a switch takes. The default is that of 20 m
-        /// and a fast switch.
+        /// Delay of the endpoints' links: propagation, plus the switch's delay. The default is that of 20 m and a fast
+        /// switch.
         delay: Nanos [Delay] default "1us",
     }
 }
 
 keys! {
-    /// Of shapes with links between routers.
+    /// Shapes with links between routers.
     pub struct Uplinks {
         /// Rate of the links between routers.
         uplink_rate: BitRate [Rate] or "that of the endpoints' links",
@@ -86,26 +88,25 @@ keys! {
 }
 
 keys! {
-    /// Of topologies that are read.
+    /// Topologies from files.
     pub struct TopologyFile {
-        /// A file with routers, endpoints and links, named from the folder of the experiment's.
+        /// File with routers, endpoints and links. Relative paths start at the experiment file.
         file: String [Text("the name of a topology file")] needed,
     }
 }
 
 keys! {
-    /// Of all topologies.
+    /// All topologies.
     pub struct Packet {
-        /// Bytes of the longest IP packet. With 38 bytes of Ethernet framing it takes one slot on the fastest
-        /// endpoint's link.
+        /// Bytes of the longest IP packet. With 38 bytes of Ethernet framing it is the longest packet on a link.
         mtu: u16 [Whole(576, 9_216)] default "1500",
     }
 }
 
 section! {
-    /// Who is attached to whom, and by which links.
+    /// The network: nodes and links.
     pub enum Topology in TOPOLOGY = "topology" {
-        /// What the network looks like.
+        /// Shape of the network.
         select shape [shape_summary] default "rack",
         groups { RackCount, RackSize, LeafSpine, FatTree, AccessLinks, Uplinks, TopologyFile, Packet }
         Rack = "rack" (RackSize, AccessLinks),
@@ -119,131 +120,130 @@ section! {
 }
 
 keys! {
-    /// Of schemes with one queue a port.
+    /// Schemes with one queue per port.
     pub struct PortBuffer {
-        /// Packets that a port has room for. The default is that of Flexplane, section 5.1.
+        /// Buffer of a port in packets. The default is that of Flexplane, section 5.1.
         buffer: u32 [BUFFER] default "1024",
     }
 }
 
 keys! {
-    /// Of schemes with several queues a port, each with room of its own.
+    /// Schemes with several queues per port.
     pub struct QueueBuffer {
-        /// Packets that each queue of a port has room for. The default is that of Flexplane, section 5.1.
+        /// Capacity of each queue of a port in packets. The default is that of Flexplane, section 5.1.
         buffer: u32 [BUFFER] default "1024",
     }
 }
 
 keys! {
-    /// Of pFabric.
+    /// pFabric.
     pub struct PFabricBuffer {
-        /// Packets that a port has room for: about twice the bandwidth-delay product (pFabric, section 4.2).
+        /// Buffer of a port in packets: about twice the bandwidth-delay product (pFabric, section 4.2).
         buffer: u32 [Whole(1, 4_096)] default "36",
     }
 }
 
 keys! {
-    /// Of FQ-CoDel: its room.
+    /// FQ-CoDel's buffer.
     pub struct FqCodelBuffer {
-        /// Packets that a port has room for, in all its queues (RFC 8290, section 5.2.3).
+        /// Limit of a port in packets, over all its queues (RFC 8290, section 5.2.3).
         buffer: u32 [Whole(1, 32_768)] default "10240",
     }
 }
 
 keys! {
-    /// Of random early detection.
+    /// Random early detection.
     pub struct Red {
-        /// Average length, in packets, below which nothing is dropped (Flexplane, section 5.1).
+        /// Average queue length in packets below which nothing is dropped (Flexplane, section 5.1).
         min_threshold: u32 [Whole(0, MAX_BUFFER)] default "150",
-        /// Average length, in packets, from which on everything is dropped (Flexplane, section 5.1).
+        /// Average queue length in packets from which everything is dropped (Flexplane, section 5.1).
         max_threshold: u32 [Whole(1, MAX_BUFFER)] default "300",
         /// Probability of a drop or mark just below the upper threshold (Flexplane, section 5.1).
         max_probability: f64 [PROBABILITY] default "0.1",
-        /// The average's weight as a negative power of two: 5 is 1/32 (Flexplane, section 5.1).
+        /// Weight of the average as a negative power of two: 5 is 1/32 (Flexplane, section 5.1).
         weight: u8 [Whole(0, 16)] default "5",
-        /// Whether the probability goes up to 1 between the upper threshold and twice that.
+        /// Whether the probability increases to 1 between the upper threshold and twice that.
         gentle: bool [Boolean] default "false",
     }
 }
 
 keys! {
-    /// Of DCTCP.
+    /// DCTCP.
     pub struct Dctcp {
-        /// K: packets in a queue from which on arrivals are marked; 65 is for 10 Gbit/s (DCTCP, section 3.4).
+        /// K: queue length in packets from which arrivals are marked; 65 is for 10 Gbit/s (DCTCP, section 3.4).
         threshold: u32 [Whole(0, MAX_BUFFER)] default "65",
     }
 }
 
 keys! {
-    /// Of HULL.
+    /// HULL.
     pub struct Hull {
-        /// Length of a phantom queue beyond which packets are marked (Flexplane, section 5.2, for 10 Gbit/s;
-        /// HULL itself has 1 kB at 1 Gbit/s).
+        /// Length of a phantom queue above which packets are marked (Flexplane, section 5.2, for 10 Gbit/s; HULL has 1
+        /// kB at 1 Gbit/s).
         threshold: Bytes [Amount] default "15000B",
-        /// Share of the link's rate at which phantom queues drain (HULL, section 6).
+        /// Fraction of the link's rate at which phantom queues drain (HULL, section 6).
         gamma: f64 [PROBABILITY] default "0.95",
     }
 }
 
 keys! {
-    /// Of strict priorities.
+    /// Strict priority.
     pub struct PriorityQueues {
-        /// Queues at a port; DSCP 0 is the most urgent (Flexplane, section 4).
+        /// Queues per port; DSCP 0 is the most urgent (Flexplane, section 4).
         queues: u8 [QUEUES] default "64",
     }
 }
 
 keys! {
-    /// Of deficit round robin.
+    /// Deficit round robin.
     pub struct DrrQueues {
-        /// Queues at a port, for flows by a hash (Flexplane, section 4).
+        /// Queues per port; flows are assigned by a hash (Flexplane, section 4).
         queues: u8 [QUEUES] default "64",
-        /// What a turn adds, framing included: no less than the longest packet.
+        /// Bytes per turn, framing included: at least the longest packet.
         quantum: Bytes [Amount] default "1538B",
     }
 }
 
 keys! {
-    /// Of FQ-CoDel.
+    /// FQ-CoDel.
     pub struct FqCodel {
-        /// What a turn adds, framing included: a full-size packet (RFC 8290, section 5.2.4).
+        /// Bytes per turn, framing included: a full-size packet (RFC 8290, section 5.2.4).
         quantum: Bytes [Amount] default "1538B",
-        /// Flow queues at a port (RFC 8290, section 5.2.5).
+        /// Flow queues per port (RFC 8290, section 5.2.5).
         flows: u32 [Whole(1, 65_536)] default "1024",
-        /// Wait that is acceptable (RFC 8290, section 5.2.2); 50us suits a data centre.
-        target: Nanos [Time] default "5ms",
-        /// Time in which a packet must have waited for less: about the longest round trip (RFC 8290, section
-        /// 5.2.1); 1ms suits a data centre.
-        interval: Nanos [Time] default "100ms",
-        /// Whether ECN-capable packets are marked in the place of drops (RFC 8290, section 5.2.6).
+        /// Acceptable queueing delay (RFC 8290, section 5.2.2).
+        target: Nanos [Time] or "5ms up to 100Mbit/s, shorter on faster endpoint links, 50us from 10Gbit/s on",
+        /// Time in which at least one packet must have waited for less than the target: about the longest round trip
+        /// (RFC 8290, section 5.2.1).
+        interval: Nanos [Time] or "100ms up to 100Mbit/s, shorter on faster links, 1ms from 10Gbit/s on",
+        /// Whether ECN-capable packets are marked instead of dropped (RFC 8290, section 5.2.6).
         ecn: bool [Boolean] default "true",
     }
 }
 
 keys! {
-    /// Of PIE.
+    /// PIE.
     pub struct Pie {
-        /// Delay that is wanted, QDELAY_REF (RFC 8033, section 4.2).
-        target: Nanos [Time] default "15ms",
+        /// Target queueing delay, QDELAY_REF (RFC 8033, section 4.2).
+        target: Nanos [Time] or "15ms up to 66Mbit/s, shorter on faster endpoint links, 100us from 10Gbit/s on",
         /// Time between updates, T_UPDATE (RFC 8033, section 4.2).
-        update: Nanos [Time] default "15ms",
+        update: Nanos [Time] or "15ms up to 66Mbit/s, shorter on faster links, 100us from 10Gbit/s on",
         /// Gain on the distance from the target, per second (RFC 8033, section 4.2).
-        alpha: f64 [POSITIVE] default "0.125",
+        alpha: f64 [POSITIVE] or "0.125 up to 66Mbit/s, larger on faster links, 18.75 from 10Gbit/s on",
         /// Gain on the change of the delay, per second (RFC 8033, section 4.2).
-        beta: f64 [POSITIVE] default "1.25",
-        /// Length of a burst that is let through, MAX_BURST (RFC 8033, section 4.4).
-        max_burst: Nanos [Delay] default "150ms",
-        /// Whether ECN-capable packets are marked in the place of drops.
+        beta: f64 [POSITIVE] or "1.25 up to 66Mbit/s, larger on faster links, 187.5 from 10Gbit/s on",
+        /// Length of a burst that passes without drops, MAX_BURST (RFC 8033, section 4.4).
+        max_burst: Nanos [Delay] or "150ms up to 66Mbit/s, shorter on faster links, 1ms from 10Gbit/s on",
+        /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool [Boolean] default "false",
-        /// Drop probability beyond which packets are dropped all the same, mark_ecnth (RFC 8033, section
-        /// 5.1).
+        /// Drop probability above which packets are dropped even with ECN, mark_ecnth (RFC 8033, section 5.1).
         ecn_threshold: f64 [Share] default "0.1",
     }
 }
 
 section! {
-    /// How routers manage their queues. Keys for a scheme that a sweep chooses stand in a section of their
-    /// own, as [scheme.hull].
+    /// Queue management of all routers. Keys for a scheme that a sweep selects go into a section of their own, as
+    /// [scheme.hull].
     pub enum Scheme in SCHEME = "scheme" {
         /// The scheme of all routers.
         select name [scheme_summary] default "droptail",
@@ -264,72 +264,72 @@ section! {
 section! {
     /// How routers choose among shortest paths.
     pub struct Routing in ROUTING = "routing" {
-        /// By what they choose.
+        /// Method of load balancing.
         balance: BalanceName [one_of::<BalanceName>()] default "ecmp",
     }
 }
 
 keys! {
-    /// Of congestion control that can do without ECN.
+    /// Congestion control with optional ECN.
     pub struct Ecn {
-        /// Whether data are ECN-capable and the receiver echoes marks (RFC 3168). DCTCP does so in any case.
+        /// Whether data segments are ECN-capable and receivers echo marks (RFC 3168). DCTCP always uses ECN.
         ecn: bool [Boolean] or "true if the scheme marks",
     }
 }
 
 keys! {
-    /// Of TCP.
+    /// TCP.
     pub struct Tcp {
         /// Initial window in segments (RFC 6928, section 2).
         initial_window: u32 [Whole(1, 1_000)] default "10",
-        /// Least retransmission timeout. The default is that of Linux; data centres that tune for incast set
-        /// 1 to 10 ms.
+        /// Minimum retransmission timeout. The default is that of Linux; data centres that tune for incast set 1 to 10
+        /// ms.
         min_rto: Nanos [Time] default "200ms",
-        /// Retransmission timeout before the first measurement (RFC 6298, rule 2.1).
-        initial_rto: Nanos [Time] default "1s",
-        /// Longest retransmission timeout (RFC 6298, rule 2.5).
+        /// Retransmission timeout before the first measurement of a round trip. Flows start after the handshake, which
+        /// has measured one (RFC 6298, rule 2.2).
+        initial_rto: Nanos [Time] or "three round trips of the longest path without queues",
+        /// Maximum retransmission timeout (RFC 6298, rule 2.5).
         max_rto: Nanos [Time] default "1min",
-        /// Full-size segments that one acknowledgement answers (RFC 5681, section 4.2).
+        /// Full-size segments per acknowledgement (RFC 5681, section 4.2).
         ack_every: u32 [Whole(1, 64)] default "2",
-        /// How long an acknowledgement may wait. The default is the least that Linux waits.
+        /// Longest delay of an acknowledgement. The default is the minimum of Linux.
         ack_timeout: Nanos [Time] default "40ms",
-        /// Whether recovery is undone when what it took for lost was only late (RFC 3522 and 4015), as Linux
-        /// does it.
+        /// Whether recovery is undone if segments were late rather than lost (RFC 3522 and 4015), as in Linux.
         tolerates_reordering: bool [Boolean] default "true",
     }
 }
 
 keys! {
-    /// Of pFabric's minimal transport.
+    /// pFabric's minimal transport.
     pub struct PFabricTransport {
-        /// Window of a flow that begins, and the largest (pFabric, section 4.3).
+        /// Initial and largest window (pFabric, section 4.3).
         window: Bytes [Amount] or "a bandwidth-delay product of the longest path",
         /// Timeout of all flows (pFabric, section 4.3).
         rto: Nanos [Time] or "three round trips of the longest path without queues",
-        /// Timeouts in a row after which a flow only probes (pFabric, section 4.3).
+        /// Consecutive timeouts after which a flow only probes (pFabric, section 4.3).
         probe_after: u32 [Whole(1, 1_000)] default "5",
     }
 }
 
 keys! {
-    /// Of all transports.
+    /// All transports.
     pub struct Hosts {
-        /// How long a segment that has arrived waits for the host's kernel. With the default a round trip
-        /// through an idle rack takes some 25 us at 10 Gbit/s.
+        /// Delay between the arrival of a segment and its processing by the host's kernel. With the default, a round
+        /// trip through an idle rack takes about 25 us at 10 Gbit/s.
         stack_delay: Nanos [Delay] default "10us",
-        /// What a receiver holds of a flow. The default is the most that Linux gives by itself.
+        /// Receive buffer per flow. The default is the maximum that Linux chooses by itself.
         receive_window: Bytes [Amount] default "6MiB",
-        /// Flows under way at the same time; more are refused, and counted.
+        /// Maximum number of concurrent flows; more are refused and counted.
         max_flows: u32 [Whole(1, 1 << 24)] default "1048576",
     }
 }
 
 section! {
-    /// How endpoints send flows. Where no transport is named, keys of all of them may stand; else keys for
-    /// one that a sweep chooses stand in a section of their own, as [transport.dctcp].
+    /// Transport of the endpoints. Without a name, keys of all transports are valid. Keys for a transport that a sweep
+    /// selects go into a section of their own, as [transport.dctcp].
     pub enum Transport in TRANSPORT = "transport" {
         /// Congestion control, or pFabric's minimal transport.
-        select name [transport_summary] or "what goes with the scheme: dctcp with dctcp and hull, pfabric with pfabric, else cubic",
+        select name [transport_summary] or "dctcp for the schemes dctcp and hull, pfabric for pfabric, otherwise cubic",
         groups { Ecn, Tcp, PFabricTransport, Hosts }
         NewReno = "new_reno" (Ecn, Tcp),
         Cubic = "cubic" (Ecn, Tcp),
@@ -341,49 +341,49 @@ section! {
 }
 
 keys! {
-    /// Of patterns whose flows have sizes.
+    /// Patterns whose flows have sizes.
     pub struct FlowSizes {
-        /// Bytes of the flows: a published distribution (see thalweg emulate --list), a file of them with
-        /// lines BYTES,PROBABILITY, an amount, or forever. Several, each "WEIGHT SIZES" or "WEIGHT SIZES dscp
-        /// N", are a mixture: ["0.8 1500B dscp 0", "0.2 10MB dscp 1"].
+        /// Bytes of the flows: a published distribution (see thalweg emulate --list), a file with lines
+        /// BYTES,PROBABILITY, an amount, or forever. Several, each "WEIGHT SIZES" or "WEIGHT SIZES dscp N", are a
+        /// mixture: ["0.8 1500B dscp 0", "0.2 10MB dscp 1"].
         sizes: Vec<String> [Texts( "\"web_search\", another published distribution, the name of a file, an amount as \"10MB\", or \"forever\"", )] needed,
     }
 }
 
 keys! {
-    /// Of patterns that send at a load.
+    /// Patterns with a load.
     pub struct Load {
-        /// What hosts or clients receive on average, payload alone, as a share of their links' rate.
+        /// Mean traffic that hosts or clients receive, payload alone, as a share of their links' rate.
         load: f64 [LOAD] needed,
-        /// How requests are spaced over time.
+        /// Spacing of requests over time.
         spacing: SpacingName [one_of::<SpacingName>()] default "poisson",
     }
 }
 
 keys! {
-    /// Of requests to servers.
+    /// Requests to servers.
     pub struct Requests {
-        /// Endpoints that request.
+        /// Endpoints that send requests.
         clients: Vec<String> [ENDPOINTS] needed,
-        /// Endpoints that answer.
-        servers: Vec<String> [ENDPOINTS] or "all that are no clients",
-        /// Servers that each request asks at once; each answers with a flow.
+        /// Endpoints that respond.
+        servers: Vec<String> [ENDPOINTS] or "all endpoints that are not clients",
+        /// Servers per request; each responds with a flow.
         fan_in: usize [Whole(1, 65_535)] default "1",
     }
 }
 
 keys! {
-    /// Of patterns in which all hosts may take part.
+    /// Patterns for any set of hosts.
     pub struct Participants {
-        /// Endpoints that take part.
+        /// Hosts of the pattern.
         hosts: Vec<String> [ENDPOINTS] or "all",
     }
 }
 
 keys! {
-    /// Of patterns in which all send to one.
+    /// Patterns with one receiver.
     pub struct ToOne {
-        /// The endpoint that all send to.
+        /// The receiver.
         receiver: String [Text("the name of an endpoint")] default "h0",
         /// Endpoints that send to it.
         senders: Vec<String> [ENDPOINTS] or "all but the receiver",
@@ -391,39 +391,39 @@ keys! {
 }
 
 keys! {
-    /// Of incast.
+    /// Incast.
     pub struct Rounds {
-        /// Rounds; each begins when all flows of the one before are done.
+        /// Number of rounds; each starts when all flows of the previous one are complete.
         rounds: u64 [Whole(1, u64::MAX)] or "until the end",
-        /// Time between rounds.
+        /// Pause between rounds.
         pause: Nanos [Delay] default "0ns",
     }
 }
 
 keys! {
-    /// Of strides.
+    /// Strides.
     pub struct Stride {
-        /// Host i sends to host i + stride, counted round.
+        /// Host i sends to host i + stride, modulo the number of hosts.
         stride: usize [Whole(1, 65_535)] or "half of the hosts",
     }
 }
 
 keys! {
-    /// Of shuffles.
+    /// Shuffles.
     pub struct Shuffle {
-        /// Flows that each host sends at a time (Planck, section 7.1).
+        /// Concurrent flows per host (Planck, section 7.1).
         at_once: usize [Whole(1, 65_535)] default "2",
     }
 }
 
 keys! {
-    /// Of staggered flows.
+    /// Staggered flows.
     pub struct Stages {
-        /// Hosts under one edge switch, which follow one another.
+        /// Consecutive hosts per edge switch.
         hosts_per_edge: usize [Whole(2, 65_535)] default "2",
-        /// Hosts in one pod, a multiple of those.
+        /// Hosts per pod, a multiple of that.
         hosts_per_pod: usize [Whole(3, 65_535)] default "4",
-        /// Probability that a flow stays under its edge switch.
+        /// Probability that a flow stays at its edge switch.
         edge: f64 [Share] default "0.5",
         /// Probability that it goes to another edge switch of its pod.
         pod: f64 [Share] default "0.3",
@@ -431,54 +431,54 @@ keys! {
 }
 
 keys! {
-    /// Of patterns with a flow for each host.
+    /// Patterns with one flow per host.
     pub struct Apart {
-        /// How much later than the one before each flow begins.
+        /// Time between the starts of consecutive flows.
         apart: Nanos [Delay] default "0ns",
     }
 }
 
 keys! {
-    /// Of flows that are read.
+    /// Flows from files.
     pub struct FlowFile {
-        /// A CSV file, START,SOURCE,DESTINATION,BYTES and perhaps ,DSCP on each line, named from the folder
-        /// of the experiment's.
+        /// CSV file with START,SOURCE,DESTINATION,BYTES and optionally ,DSCP on each line. Relative paths start at the
+        /// experiment file.
         file: String [Text("the name of a file of flows")] needed,
     }
 }
 
 keys! {
-    /// Of flows that are not read.
+    /// Generated flows.
     pub struct Start {
-        /// When the first flow may begin.
+        /// Start of the first flow.
         from: Nanos [Delay] default "0ns",
     }
 }
 
 keys! {
-    /// Of all workloads.
+    /// All workloads.
     pub struct Limits {
-        /// From when on no flow begins.
+        /// Time from which no flow starts.
         until: Nanos [Time] or "the end",
-        /// Most flows that begin.
+        /// Maximum number of flows.
         flows: u64 [Whole(1, u64::MAX)] or "no limit",
     }
 }
 
 keys! {
-    /// Of patterns whose flows have sizes: how urgent they are.
+    /// Patterns whose flows have sizes: their code point.
     pub struct CodePoint {
-        /// Differentiated services code point of the packets; what sizes says goes first.
+        /// Differentiated services code point of the packets. A code point in sizes has precedence.
         dscp: u8 [Whole(0, 63)] default "0",
     }
 }
 
 section! {
-    /// Flows that endpoints begin. There may be several workloads, whose flows are merged in order of time.
+    /// Flows between endpoints. Several workloads are merged in order of time.
     ///
-    /// Endpoints are named as the topology has them, "h0", or as a range of them with both ends, "h0..h3".
+    /// Endpoints are named as in the topology, "h0", or as a range including both ends, "h0..h3".
     pub enum Workload in WORKLOAD = ["workload"] {
-        /// Who sends to whom.
+        /// Traffic pattern.
         select pattern [pattern_summary] needed,
         groups { FlowSizes, Load, Requests, Participants, ToOne, Rounds, Stride, Shuffle, Stages, Apart, FlowFile, Start, Limits, CodePoint }
         AllToAll = "all_to_all" (FlowSizes, Load, Participants, Start, CodePoint),
@@ -495,16 +495,16 @@ section! {
 }
 
 keys! {
-    /// Of all senders of packets.
+    /// All senders of packets.
     pub struct OpenLoop {
-        /// What each endpoint sends, framing included, as a share of its link's rate.
+        /// Traffic that each endpoint sends, framing included, as a share of its link's rate.
         load: f64 [LOAD] needed,
-        /// Bytes of the packets on a link, framing included. Several, each "WEIGHT LENGTH", are a mixture.
+        /// Bytes of packets on a link, framing included. Several, each "WEIGHT LENGTH", are a mixture.
         lengths: Vec<String> [Texts("\"64B\", or several as \"0.5 64B\"")] or "full-size packets",
-        /// Whom each endpoint sends to.
+        /// Destinations of each endpoint.
         destinations: DestinationsName [one_of::<DestinationsName>()] default "uniform",
-        /// Share of packets that leave their rack, if destinations are uniform.
-        leaving: f64 [Share] or "whatever an even draw gives",
+        /// Share of packets that leave their rack, with uniform destinations.
+        leaving: f64 [Share] or "that of uniform destinations",
         /// Differentiated services code point of the packets.
         dscp: u8 [Whole(0, 63)] default "0",
         /// Whether packets are ECN-capable.
@@ -513,11 +513,11 @@ keys! {
 }
 
 keys! {
-    /// Of bursts.
+    /// Bursts.
     pub struct BurstLengths {
-        /// Hurst parameter: 0.5 is no long-range dependence.
+        /// Hurst parameter: 0.5 means no long-range dependence.
         hurst: f64 [Number(0.499_999, 0.999_999)] default "0.8",
-        /// Mean length of a burst.
+        /// Mean duration of a burst.
         burst: Nanos [Time] default "100us",
         /// Rate of a burst, as a share of the endpoint's link.
         burst_rate: f64 [LOAD] default "0.1",
@@ -525,9 +525,9 @@ keys! {
 }
 
 section! {
-    /// Packets that endpoints send whatever becomes of them, without transport.
+    /// Packets without transport, sent without feedback.
     pub enum Packets in PACKETS = ["packets"] {
-        /// How packets are spaced over time.
+        /// Spacing of packets over time.
         select sender [sender_summary] needed,
         groups { OpenLoop, BurstLengths }
         Poisson = "poisson" (),
@@ -537,21 +537,20 @@ section! {
 }
 
 section! {
-    /// What is written down as the emulation runs.
+    /// What is recorded during the run.
     pub struct Measure in MEASURE = "measure" {
-        /// How often queues are looked at.
+        /// Time between queue samples.
         queue_interval: Nanos [Time] or "a thousandth of the duration, or longer if there are many ports",
-        /// Over how long what links carry is added up.
+        /// Interval over which link traffic is summed up.
         link_interval: Nanos [Time] or "a hundredth of the duration, or longer if there are many links",
-        /// Ports whose queues are looked at.
-        ports: Vec<String> [Texts("\"tor0 > h3\" (the port of tor0 that leads to h3), or \"tor0\" (all its ports)")] or "all of all routers",
+        /// Ports whose queues are sampled.
+        ports: Vec<String> [Texts("\"tor0 > h3\" (the port of tor0 that leads to h3), or \"tor0\" (all its ports)")] or "all ports of all routers",
     }
 }
 
 section! {
-    /// A monitor port of a router: it sends a copy of what other ports send, as far as its rate and its
-    /// buffer go (Planck, section 3.1). With --output the copies are in mirror-ROUTER.pcapng, with true headers.
-    /// There may be one a router.
+    /// A monitor port of a router: sends copies of what other ports send, up to its rate and buffer (Planck, section
+    /// 3.1). With --output, mirror-ROUTER.pcapng contains the copies with valid headers. At most one per router.
     pub struct Mirror in MIRROR = ["mirror"] {
         /// The router.
         router: String [Text("the name of a router")] needed,
@@ -559,21 +558,21 @@ section! {
         ports: Vec<String> [Texts("names of what ports lead to, as \"h3\"")] or "all",
         /// Rate of the monitor port.
         rate: BitRate [Rate] or "that of the fastest endpoint's link",
-        /// What may wait for it; what finds no room is dropped, and counted.
+        /// Buffer of the monitor port. Copies that do not fit are dropped and counted.
         buffer: Bytes [Amount] default "1MiB",
     }
 }
 
 section! {
-    /// A link that fails: what is on it, and what waits for it, is lost. There may be several.
+    /// A link failure: packets on the link and in its queues are lost. There may be several.
     pub struct Failure in FAILURE = ["failure"] {
         /// The two ends of the link.
         link: Vec<String> [Texts("the names of its two ends, as [\"edge0\", \"agg0\"]")] needed,
-        /// When it fails.
+        /// Time of the failure.
         at: Nanos [Delay] needed,
-        /// When it is up again.
-        repair: Nanos [Delay] or "it is not repaired",
-        /// How long after either routers know.
+        /// Time of the repair.
+        repair: Nanos [Delay] or "never",
+        /// Delay until routers react to failure and repair.
         reroute_after: Nanos [Delay] default "0ns",
     }
 }
@@ -588,9 +587,9 @@ const LOAD: Number = Number(0.0, thalweg_emulator::workloads::MAX_LOAD);
 const ENDPOINTS: Texts = Texts("names of endpoints, as \"h0\" or \"h0..h3\"");
 
 choices! {
-    /// How routers choose among paths.
+    /// How routers choose among equal-cost paths.
     pub enum BalanceName {
-        /// by a hash of the flow, so that a flow keeps to its path (RFC 2992)
+        /// by a hash of the flow, so that a flow keeps its path (RFC 2992)
         Ecmp = "ecmp",
         /// at random for each packet
         Spray = "spray",
@@ -598,21 +597,21 @@ choices! {
 }
 
 choices! {
-    /// How requests are spaced over time.
+    /// Spacing of requests over time.
     pub enum SpacingName {
         /// a Poisson process
         Poisson = "poisson",
-        /// evenly
+        /// evenly spaced
         Constant = "constant",
     }
 }
 
 choices! {
-    /// Whom endpoints send packets to.
+    /// Destinations of packets.
     pub enum DestinationsName {
-        /// any other, drawn evenly for each packet
+        /// any other endpoint, drawn uniformly for each packet
         Uniform = "uniform",
-        /// each to one other, all to different ones
+        /// a fixed permutation of the endpoints
         Permutation = "permutation",
     }
 }
@@ -655,12 +654,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_are_accepted_and_every_key_says_what_it_means() {
+    fn defaults_are_valid_and_every_key_is_documented() {
         SCHEMA.check();
     }
 
     #[test]
-    fn what_can_be_selected_is_what_there_is() {
+    fn selectable_names_are_the_implemented_ones() {
         let names =
             |section: &Section| -> Vec<&str> { section.choices().iter().map(|(name, _)| *name).collect() };
         let shapes = thalweg_network::topology::shapes::SHAPES.iter().map(|shape| shape.name);

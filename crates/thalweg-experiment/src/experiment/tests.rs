@@ -16,7 +16,7 @@ fn refused(text: &str, expected: &[&str]) {
     assert_eq!(message.lines().collect::<Vec<_>>(), expected);
 }
 
-/// What an experiment says, but for the lines that say it.
+/// The content of an experiment without line numbers.
 fn meaning(experiment: &Experiment) -> Vec<(String, Vec<(&'static str, String)>)> {
     let said = |entry: &Entry| {
         let keys = entry.section.keys_of(entry.chosen());
@@ -27,7 +27,7 @@ fn meaning(experiment: &Experiment) -> Vec<(String, Vec<(&'static str, String)>)
 }
 
 #[test]
-fn every_mistake_is_told_with_its_line_and_what_was_expected() {
+fn every_mistake_is_reported_with_line_and_expectation() {
     refused(
         "naem = \"x\"\nduration = \"10 parsec\"\n[topolgy]\nk = 4\n[scheme]\nname = \"dctp\"\nthreshold = 65\n\
          [transport]\necn = 1\nmin_rto = 5\n[[workload]]\npattern = \"rcp\"\nload = 0.5\n[[failure]]\nlink = \"a\"\n",
@@ -48,7 +48,7 @@ fn every_mistake_is_told_with_its_line_and_what_was_expected() {
 }
 
 #[test]
-fn what_must_be_there_and_is_not_is_told() {
+fn missing_keys_are_reported() {
     refused(
         "",
         &[
@@ -67,7 +67,7 @@ fn what_must_be_there_and_is_not_is_told() {
 }
 
 #[test]
-fn a_key_of_something_else_is_refused_and_told_whose_it_is() {
+fn a_key_of_another_section_is_refused_by_name() {
     refused(
         "duration = \"1s\"\nthreshold = 3\n[scheme]\nthreshold = 65\nload = 1\n[topology]\nshape = \"rack\"\nk = 4\n",
         &[
@@ -87,7 +87,7 @@ fn a_key_of_something_else_is_refused_and_told_whose_it_is() {
 }
 
 #[test]
-fn only_the_first_mistake_of_syntax_is_told() {
+fn only_the_first_syntax_error_is_reported() {
     let message = Experiment::parse("duration = 10ms\n[x]\n", "x.toml").unwrap_err().to_string();
     assert!(message.starts_with("x.toml:1: not valid TOML: "), "{message}");
     assert_eq!(message.lines().count(), 1);
@@ -112,7 +112,7 @@ fn the_printed_experiment_reads_back_with_the_same_meaning() {
 }
 
 #[test]
-fn keys_wait_in_a_section_of_their_own_until_they_are_selected() {
+fn keys_of_unselected_schemes_are_valid() {
     let mut experiment = parse(&format!(
         "duration = \"1s\"\n[scheme]\nbuffer = 99\n[scheme.hull]\nthreshold = \"3KB\"\n[scheme.dctcp]\nthreshold = 20\n{FLOWS}"
     ));
@@ -130,7 +130,7 @@ fn keys_wait_in_a_section_of_their_own_until_they_are_selected() {
 }
 
 #[test]
-fn the_transport_goes_with_the_scheme_unless_it_is_named() {
+fn the_default_transport_follows_the_scheme() {
     let of = |scheme: &str, rest: &str| {
         let experiment = parse(&format!("duration = \"1s\"\n[scheme]\nname = \"{scheme}\"\n{rest}{FLOWS}"));
         experiment.one::<Transport>().entry.chosen().to_owned()
@@ -143,7 +143,7 @@ fn the_transport_goes_with_the_scheme_unless_it_is_named() {
 }
 
 #[test]
-fn keys_of_any_transport_may_stand_where_none_is_named() {
+fn keys_of_any_transport_are_valid_without_a_name() {
     let text =
         format!("duration = \"1s\"\n[scheme]\nname = \"pfabric\"\n[transport]\nmin_rto = \"7ms\"\n{FLOWS}");
     let mut experiment = parse(&text);
@@ -160,7 +160,7 @@ fn keys_of_any_transport_may_stand_where_none_is_named() {
 }
 
 #[test]
-fn a_key_is_set_by_its_path_or_its_name_alone_if_that_is_clear() {
+fn a_key_is_set_by_its_path_or_unambiguous_name() {
     let mut experiment =
         parse(&format!("duration = \"1s\"\n[topology]\nshape = \"fat_tree\"\n{FLOWS}{FLOWS}"));
     for (path, value) in
@@ -179,7 +179,7 @@ fn a_key_is_set_by_its_path_or_its_name_alone_if_that_is_clear() {
 }
 
 #[test]
-fn what_cannot_be_set_is_told_with_what_was_typed() {
+fn an_invalid_override_is_reported_as_typed() {
     let mut experiment = parse(&format!("duration = \"1s\"\n{FLOWS}"));
     for (path, value, expected) in [
         ("lod", "1", "--sweep lod=1: unknown key lod; did you mean load?"),
@@ -206,7 +206,7 @@ fn what_cannot_be_set_is_told_with_what_was_typed() {
 }
 
 #[test]
-fn the_shortest_experiment_of_the_reference_is_one() {
+fn the_shortest_experiment_of_the_reference_is_valid() {
     let page = reference();
     let (_, rest) = page.split_once("```toml\n").unwrap();
     let (text, _) = rest.split_once("```").unwrap();

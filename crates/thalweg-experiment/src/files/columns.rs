@@ -1,50 +1,49 @@
-//! The columns of each file: name, unit, meaning, type, and how to read a value from a row. Parquet, CSV and the
-//! reference page are all made from these tables.
+//! The columns of each file: name, unit, meaning, type, and how to read the value from a row. Parquet, CSV and the
+//! reference page derive from these tables.
 
 use crate::results::{DropRow, FlowRow, LinkRow, QueueRow};
 
 /// A row of one of the files.
 pub trait Row: Sized + 'static {
-    /// Name of the file, without its ending.
+    /// The name of the file without its extension.
     const FILE: &'static str;
-    /// What a row is, and how rows are ordered.
+    /// What a row is, and the order of rows.
     const ABOUT: &'static str;
-    /// In the order of the file.
+    /// The columns in order.
     const COLUMNS: &'static [Column<Self>];
 }
 
 /// One column of a file of rows `R`.
 #[derive(Debug)]
 pub struct Column<R> {
-    /// Name, in small letters with `_` between words; the unit comes last where it is part of the name.
+    /// The name, in lower case with `_` between words. A unit comes last.
     pub name: &'static str,
-    /// Unit, or empty.
+    /// The unit, or empty.
     pub unit: &'static str,
-    /// What a value is.
+    /// The meaning of a value.
     pub about: &'static str,
-    /// Type, and how to read the value of a row.
+    /// The type, and how to read the value from a row.
     pub values: Values<R>,
 }
 
 /// The type of a column and how to read its value from a row.
 ///
-/// What people subtract from each other is signed and of 64 bits, so that a difference below zero does not wrap
-/// around in pandas or SQL; compression makes up for the width.
+/// Counts are signed 64-bit numbers, so that negative differences do not wrap around in pandas or SQL. Compression
+/// makes up for the width.
 #[derive(Debug)]
 pub enum Values<R> {
-    /// UTF-8 text that recurs in many rows.
+    /// UTF-8 text that repeats in many rows.
     Name(fn(&R) -> &str),
-    /// A number that tells things apart and is not reckoned with.
+    /// A number that identifies something.
     Number(fn(&R) -> u16),
-    /// Nanoseconds, bytes, packets. A value beyond `i64::MAX`, which would be 292 years of nanoseconds, is written as
-    /// that.
+    /// Nanoseconds, bytes, packets. Values above `i64::MAX` (292 years of nanoseconds) are written as that.
     Count(fn(&R) -> u64),
     /// A ratio.
     Ratio(fn(&R) -> f64),
 }
 
 impl<R> Values<R> {
-    /// Name of the type, as Arrow, pandas and polars have it.
+    /// The name of the type in Arrow, pandas and Polars.
     pub const fn type_name(&self) -> &'static str {
         match self {
             Values::Name(_) => "string",
@@ -55,7 +54,7 @@ impl<R> Values<R> {
     }
 }
 
-/// A count as it is written.
+/// A count as written.
 pub(super) fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
@@ -76,17 +75,12 @@ impl Row for FlowRow {
     const ABOUT: &'static str = "A row for each flow that was completed, in the order of completion.";
     const COLUMNS: &'static [Column<FlowRow>] = &[
         column("flow", "", "number of the flow, in the order in which flows began", Count(|r| r.flow.into())),
-        column("source", "", "endpoint that sent it", Name(|r| &r.source)),
-        column("destination", "", "endpoint that received it", Name(|r| &r.destination)),
+        column("src", "", "endpoint that sent the flow", Name(|r| &r.src)),
+        column("dst", "", "endpoint that received the flow", Name(|r| &r.dst)),
         column("bytes", "B", "bytes of the application", Count(|r| r.bytes)),
         column("dscp", "", "differentiated services code point, 0 to 63", Number(|r| r.dscp.into())),
         column("start_ns", "ns", "emulated time at which it began", Count(|r| r.start_ns)),
-        column(
-            "completion_ns",
-            "ns",
-            "from then until its receiver had all of it",
-            Count(|r| r.completion_ns),
-        ),
+        column("fct_ns", "ns", "from then until its receiver had all of it", Count(|r| r.fct_ns)),
         column(
             "slowdown",
             "",
@@ -129,8 +123,18 @@ impl Row for LinkRow {
             "bytes over what the link could have carried, 0 to 1",
             Ratio(|r| r.utilisation),
         ),
-        column("marked", "packets", "packets marked at the sending port", Count(|r| r.marked)),
-        column("dropped", "packets", "packets dropped at the sending port", Count(|r| r.dropped)),
+        column(
+            "marked_packets",
+            "packets",
+            "packets marked at the sending port",
+            Count(|r| r.marked_packets),
+        ),
+        column(
+            "dropped_packets",
+            "packets",
+            "packets dropped at the sending port",
+            Count(|r| r.dropped_packets),
+        ),
     ];
 }
 

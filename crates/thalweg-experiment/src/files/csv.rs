@@ -1,4 +1,4 @@
-//! CSV (RFC 4180, with `\n` at the end of lines): a header, then a line for each row.
+//! CSV (RFC 4180, with `\n` line ends): a header, then a line per row.
 
 use std::fmt::Write as _;
 use std::io::Write;

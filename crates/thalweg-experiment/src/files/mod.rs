@@ -1,8 +1,7 @@
-//! What a run leaves in its folder for other programs: `flows`, `queues`, `links` and `drops`, as Parquet or
-//! CSV.
+//! The tables of a run: `flows`, `queues`, `links` and `drops`, as Parquet or CSV.
 //!
-//! The columns are those of [`columns`]; [`reference()`] describes them. Equal rows give equal bytes. A file takes its
-//! name only when all of it is written, so that there is never half of one under it.
+//! [`columns`] defines the columns, [`reference()`] describes them. Equal rows give equal bytes. A file gets its name
+//! when it is complete.
 
 pub mod columns;
 mod csv;
@@ -23,10 +22,10 @@ use super::results::Results;
 pub use columns::{Column, Row, Values};
 pub use reference::reference;
 
-/// How files are written.
+/// The file format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// Parquet, compressed: small, typed, and read at once by DuckDB, pandas and polars.
+    /// Compressed Parquet: small, typed, and readable by DuckDB, pandas and Polars.
     #[default]
     Parquet,
     /// Comma-separated text with a header.
@@ -34,7 +33,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The ending of a file's name.
+    /// The file name extension.
     pub const fn extension(self) -> &'static str {
         match self {
             Format::Parquet => "parquet",
@@ -47,12 +46,12 @@ impl Format {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The folder cannot be made.
-    #[error("cannot make the folder {}", folder.display())]
+    /// The directory cannot be created.
+    #[error("cannot create the directory {}", folder.display())]
     Folder {
-        /// Of the results.
+        /// The directory.
         folder: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A file cannot be written.
@@ -60,7 +59,7 @@ pub enum WriteError {
     File {
         /// Its path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A Parquet file cannot be written.
@@ -68,7 +67,7 @@ pub enum WriteError {
     Parquet {
         /// Its path.
         path: PathBuf,
-        /// What the encoder says.
+        /// The encoder's error.
         source: ::parquet::errors::ParquetError,
     },
     /// A CSV file cannot be written.
@@ -76,15 +75,15 @@ pub enum WriteError {
     Csv {
         /// Its path.
         path: PathBuf,
-        /// What the encoder says.
+        /// The encoder's error.
         source: ::csv::Error,
     },
 }
 
-/// Writes all rows of a run into `folder`, which is made if it is not there, and returns the paths of the files.
+/// Writes all rows of a run to `folder`, which is created if missing. Returns the paths of the files.
 ///
 /// # Errors
-/// If the folder cannot be made or a file cannot be written.
+/// If the directory cannot be created or a file cannot be written.
 pub fn write(folder: &Path, format: Format, results: &Results) -> Result<Vec<PathBuf>, WriteError> {
     Ok(vec![
         write_rows(folder, format, &results.flows)?,
@@ -94,16 +93,16 @@ pub fn write(folder: &Path, format: Format, results: &Results) -> Result<Vec<Pat
     ])
 }
 
-/// Writes `rows` into `folder`, which is made if it is not there, and returns the path of the file.
+/// Writes `rows` to `folder`, which is created if missing. Returns the path of the file.
 ///
 /// # Errors
-/// If the folder cannot be made or the file cannot be written; what was there under its name then stays.
+/// If the directory cannot be created or the file cannot be written. An existing file then stays.
 pub fn write_rows<R: Row>(folder: &Path, format: Format, rows: &[R]) -> Result<PathBuf, WriteError> {
     fs::create_dir_all(folder).map_err(|source| WriteError::Folder { folder: folder.to_owned(), source })?;
     let path = folder.join(R::FILE).with_extension(format.extension());
     let unfinished = path.with_extension(format!("{}.unfinished", format.extension()));
     write_whole(&unfinished, &path, format, rows).inspect_err(|_| {
-        // There may be none; the first error is the one to tell.
+        // The file may not exist; the first error is the one to report.
         let _ = fs::remove_file(&unfinished);
     })?;
     Ok(path)

@@ -1,7 +1,6 @@
-//! Parquet: every column required, names in dictionaries, pages compressed with zstd.
+//! Parquet: required columns, names in dictionaries, pages compressed with zstd.
 //!
-//! Equal rows give equal bytes: the format has no date of its own, and what it says of its maker is the version of
-//! this program.
+//! Equal rows give equal bytes: the format has no date, and the writer is the version of this program.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -15,15 +14,14 @@ use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
 use super::columns::{Row, Values, signed};
 
-/// As the file's `created_by`.
+/// The file's `created_by`.
 const CREATED_BY: &str = concat!("thalweg version ", env!("CARGO_PKG_VERSION"));
-/// Rows that are compressed together and can be skipped together. Readers share out a file by these; 100,000 to a
-/// million is what DuckDB asks for.
+/// Rows that are compressed and skipped together. Readers split a file by them; DuckDB recommends 100,000 to a million.
 pub(super) const ROWS_PER_GROUP: usize = 1 << 17;
-/// The level at which zstd is about as fast as its readers.
+/// At this level zstd is about as fast as its readers.
 const ZSTD_LEVEL: i32 = 3;
 
-/// Writes `rows`, at most `group` together.
+/// Writes `rows` in groups of `group`.
 pub(super) fn write<R: Row>(out: impl Write + Send, rows: &[R], group: usize) -> Result<(), ParquetError> {
     let mut writer = SerializedFileWriter::new(out, schema::<R>()?, properties::<R>()?)?;
     for rows in rows.chunks(group) {
@@ -87,7 +85,7 @@ fn properties<R: Row>() -> Result<WriterPropertiesPtr, ParquetError> {
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?));
     for column in R::COLUMNS {
         if let Values::Count(_) = column.values {
-            // Times rise in even steps and counts are small: their differences take a few bits.
+            // Times increase in even steps and counts are small: their differences take a few bits.
             let path = ColumnPath::from(column.name);
             properties = properties
                 .set_column_dictionary_enabled(path.clone(), false)

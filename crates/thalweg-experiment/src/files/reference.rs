@@ -1,4 +1,4 @@
-//! The page about the files, made from the tables of columns.
+//! The page about the files, generated from the tables of columns.
 
 use std::fmt::Write as _;
 
@@ -57,7 +57,7 @@ GROUP BY ALL ORDER BY filename;
 ```
 ";
 
-/// The reference page, in Markdown.
+/// Generates the reference page in Markdown.
 pub fn reference() -> String {
     let mut page = BEGINNING.to_owned();
     describe::<FlowRow>(&mut page);

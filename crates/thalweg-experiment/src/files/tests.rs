@@ -11,12 +11,12 @@ use crate::results::{DropRow, FlowRow, LinkRow, QueueRow};
 fn flows() -> Vec<FlowRow> {
     let flow = FlowRow {
         flow: 0,
-        source: "h0".to_owned(),
-        destination: "h\u{e9}, \"17\"".to_owned(),
+        src: "h0".to_owned(),
+        dst: "h\u{e9}, \"17\"".to_owned(),
         bytes: 14_600,
         dscp: 46,
         start_ns: 1_200,
-        completion_ns: 23_400,
+        fct_ns: 23_400,
         slowdown: 1.25,
         retransmissions: 0,
         timeouts: 0,
@@ -28,10 +28,10 @@ fn flows() -> Vec<FlowRow> {
             flow: u32::MAX,
             bytes: u64::MAX,
             slowdown: 1.0 / 3.0,
-            source: "h2".to_owned(),
+            src: "h2".to_owned(),
             ..flow.clone()
         },
-        FlowRow { flow: 2, source: String::new(), slowdown: 2.0, dscp: 0, ..flow },
+        FlowRow { flow: 2, src: String::new(), slowdown: 2.0, dscp: 0, ..flow },
     ]
 }
 
@@ -56,8 +56,8 @@ fn links() -> Vec<LinkRow> {
         packets: 8_000,
         bytes: 12_304_000,
         utilisation: 0.984_32,
-        marked: 12,
-        dropped: 0,
+        marked_packets: 12,
+        dropped_packets: 0,
     }]
 }
 
@@ -79,7 +79,7 @@ fn open(bytes: &[u8]) -> SerializedFileReader<File> {
     SerializedFileReader::new(file).unwrap()
 }
 
-/// Column names and values as CSV would show them.
+/// Column names and values as in CSV.
 fn read_back(bytes: &[u8]) -> Vec<Vec<(String, String)>> {
     let reader = open(bytes);
     let text = |field: &Field| match field {
@@ -95,7 +95,7 @@ fn read_back(bytes: &[u8]) -> Vec<Vec<(String, String)>> {
     reader.get_row_iter(None).unwrap().map(|read| row(read.unwrap())).collect()
 }
 
-/// The same by way of CSV.
+/// The same, read from CSV.
 fn by_csv<R: Row>(rows: &[R]) -> Vec<Vec<(String, String)>> {
     let text = csv_text(rows);
     let mut reader = ::csv::Reader::from_reader(text.as_bytes());
@@ -107,10 +107,10 @@ fn by_csv<R: Row>(rows: &[R]) -> Vec<Vec<(String, String)>> {
 }
 
 #[test]
-fn csv_is_what_it_was() {
+fn csv_matches_the_golden_text() {
     assert_eq!(
         csv_text(&flows()),
-        "flow,source,destination,bytes,dscp,start_ns,completion_ns,slowdown,retransmissions,timeouts,marks\n\
+        "flow,src,dst,bytes,dscp,start_ns,fct_ns,slowdown,retransmissions,timeouts,marks\n\
          0,h0,\"h\u{e9}, \"\"17\"\"\",14600,46,1200,23400,1.25,0,0,3\n\
          4294967295,h2,\"h\u{e9}, \"\"17\"\"\",9223372036854775807,46,1200,23400,0.3333333333333333,0,0,3\n\
          2,,\"h\u{e9}, \"\"17\"\"\",14600,0,1200,23400,2,0,0,3\n"
@@ -121,7 +121,7 @@ fn csv_is_what_it_was() {
     );
     assert_eq!(
         csv_text(&links()),
-        "time_ns,interval_ns,from,to,packets,bytes,utilisation,marked,dropped\n\
+        "time_ns,interval_ns,from,to,packets,bytes,utilisation,marked_packets,dropped_packets\n\
          10000000,10000000,h0,tor0,8000,12304000,0.98432,12,0\n"
     );
     let drops = [DropRow { place: "tor0 > h3".to_owned(), reason: "queue full", packets: 7 }];
@@ -130,7 +130,7 @@ fn csv_is_what_it_was() {
 }
 
 #[test]
-fn parquet_gives_back_what_was_written_however_rows_are_grouped() {
+fn parquet_round_trips_for_any_row_groups() {
     assert_eq!(read_back(&parquet_bytes(&flows(), 2)), by_csv(&flows()));
     assert_eq!(read_back(&parquet_bytes(&links(), 1)), by_csv(&links()));
     for group in [300, 1_000, 5_000] {
@@ -139,7 +139,7 @@ fn parquet_gives_back_what_was_written_however_rows_are_grouped() {
     assert_eq!(read_back(&parquet_bytes::<LinkRow>(&[], 10)), [[]; 0]);
 }
 
-/// Serde's names are those of the structs, and of JSON.
+/// Serde's names are those of the structs and of JSON.
 #[test]
 fn columns_are_the_fields_of_the_rows_in_their_order() {
     fn check<R: Row + serde::Serialize>(row: &R) {
@@ -156,7 +156,7 @@ fn columns_are_the_fields_of_the_rows_in_their_order() {
 }
 
 #[test]
-fn a_parquet_file_says_who_made_it_and_not_when() {
+fn a_parquet_file_names_its_writer_without_a_date() {
     let bytes = parquet_bytes(&queues(), 300);
     assert_eq!(bytes, parquet_bytes(&queues(), 300));
     let reader = open(&bytes);
@@ -173,7 +173,7 @@ fn a_parquet_file_says_who_made_it_and_not_when() {
 }
 
 #[test]
-fn files_have_the_name_of_their_rows_and_leave_nothing_unfinished() {
+fn files_are_complete_under_their_names() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("a/new/folder");
     for format in [Format::Parquet, Format::Csv] {
@@ -193,10 +193,10 @@ fn an_error_names_the_file_and_the_cause() {
     fs::write(&file, "").unwrap();
     let error = write_rows(&file.join("below"), Format::Csv, &links()).unwrap_err();
     assert!(matches!(&error, WriteError::Folder { .. }));
-    assert_eq!(error.to_string(), format!("cannot make the folder {}", file.join("below").display()));
+    assert_eq!(error.to_string(), format!("cannot create the directory {}", file.join("below").display()));
     assert!(std::error::Error::source(&error).is_some());
 
-    // A folder where the file is to go.
+    // A directory in the place of the file.
     fs::create_dir(folder.path().join("links.csv")).unwrap();
     let error = write_rows(folder.path(), Format::Csv, &links()).unwrap_err();
     assert!(matches!(&error, WriteError::File { .. }));
@@ -209,7 +209,7 @@ fn an_error_names_the_file_and_the_cause() {
 fn the_reference_page_has_every_column_with_its_type() {
     let page = reference();
     for line in [
-        "| `completion_ns` | int64 | ns | from then until its receiver had all of it |",
+        "| `fct_ns` | int64 | ns | from then until its receiver had all of it |",
         "| `port` | uint16 |  | number of the port, from 0 |",
         "| `utilisation` | double |  | bytes over what the link could have carried, 0 to 1 |",
         "| `router` | string |  | router that the port belongs to |",
@@ -219,9 +219,9 @@ fn the_reference_page_has_every_column_with_its_type() {
     assert_eq!(page.matches("\n| `").count(), 11 + 6 + 9 + 3);
 }
 
-/// Other people's readers, where they are installed: types as the reference page says, and the values of CSV.
+/// With other readers, if installed: types as on the reference page, values as in CSV.
 #[test]
-fn pyarrow_and_duckdb_read_what_is_written() {
+fn pyarrow_and_duckdb_read_the_files() {
     const SCRIPT: &str = r#"
 import csv, sys
 try:

@@ -1,9 +1,9 @@
-//! Consumers of what an experiment's monitor ports send. All read the emulator's
+//! Consumers of the packets of an experiment's monitor ports. All read the emulator's
 //! [`MirrorFeed`](thalweg_emulator::mirror::MirrorFeed).
 //!
-//! | module | who reads |
+//! | module | consumer |
 //! |---|---|
-//! | [`run`] | whoever drives an experiment and steers it while it runs: the daemon |
+//! | [`run`] | a program that drives an experiment and controls it while it runs: the daemon |
 //! | [`port`] | one collector that reads one port as fast as it can |
 
 pub mod port;

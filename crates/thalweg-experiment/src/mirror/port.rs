@@ -1,4 +1,4 @@
-//! An experiment that is run for what one of its monitor ports sends.
+//! An experiment as the packet source of one monitor port.
 
 use std::convert::Infallible;
 
@@ -11,32 +11,32 @@ use super::run::MirroredRun;
 use crate::plan::Plan;
 use crate::run::RunError;
 
-/// Frames of a batch, about.
+/// The approximate number of frames in a batch.
 const BATCH: usize = 256;
 
-/// Slots after which a batch is handed on however few frames it has, so that the caller can see to other things: about
-/// 5 ms of emulated time at 10 Gbit/s.
-const PATIENCE: u32 = 4_096;
+/// Slots after which a batch is returned even if it is small, so that the caller can do other things: about 5 ms of
+/// emulated time at 10 Gbit/s.
+const MAX_SLOTS: u32 = 4_096;
 
-/// A monitor port of an emulated network as a packet source: the network goes on as packets are asked for.
+/// A monitor port of an emulated network as a packet source. The network advances when packets are requested.
 pub struct MirrorPort<'a> {
     run: MirroredRun<'a>,
     router: RouterId,
 }
 
-/// Why there is no such source.
+/// Why the source cannot be opened.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FeedError {
     /// The experiment cannot be run.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// No monitor port is at this router.
+    /// The router has no monitor port.
     #[error("the experiment has no [[mirror]] of router {router:?}{}", others(has))]
     NoMirror {
-        /// What was asked for.
+        /// The requested router.
         router: String,
-        /// Routers that have one.
+        /// Routers with a monitor port.
         has: Vec<String>,
     },
 }
@@ -49,8 +49,7 @@ fn others(has: &[String]) -> String {
 }
 
 impl<'a> MirrorPort<'a> {
-    /// The monitor port at the router of this name. `topology` is the plan's. What other monitor ports send is left
-    /// out.
+    /// The monitor port of `router`. `topology` is the plan's. Other monitor ports are ignored.
     ///
     /// # Errors
     /// If there is no such port, or the experiment cannot be run.
@@ -64,10 +63,10 @@ impl<'a> MirrorPort<'a> {
         Ok(MirrorPort { run: MirroredRun::of_ports(plan, topology, &[router])?, router })
     }
 
-    /// Runs until there are some frames, or there have been none for a while.
+    /// Runs until there are some frames, or for a while without any.
     fn advance(&mut self) {
         let (mut frames, mut slots) = (0, 0);
-        while frames < BATCH && slots < PATIENCE && !self.run.is_over() {
+        while frames < BATCH && slots < MAX_SLOTS && !self.run.is_over() {
             frames += self.run.slot();
             slots += 1;
         }
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_come_in_the_order_of_their_times_until_the_experiment_ends() {
+    fn frames_arrive_in_order_of_time() {
         let topology = plan().topology;
         let mut feed = MirrorPort::new(plan(), &topology, "tor0").unwrap();
         let mut times = Vec::new();

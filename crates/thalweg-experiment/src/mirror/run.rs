@@ -1,4 +1,4 @@
-//! An experiment that is run for what all of its monitor ports send, and that others steer while it runs.
+//! An experiment with a feed of its monitor ports, which others control while it runs.
 
 use std::convert::Infallible;
 
@@ -11,14 +11,14 @@ use thalweg_wire::{Batch, Timestamp};
 use crate::plan::Plan;
 use crate::run::{Run, RunError};
 
-/// An experiment with a feed of its monitor ports. It goes on as it is told to.
+/// An experiment with a feed of its monitor ports. Its owner advances it.
 pub struct MirroredRun<'a> {
     run: Run,
     pub(super) feed: MirrorFeed<'a>,
 }
 
 impl<'a> MirroredRun<'a> {
-    /// The run of a plan. `topology` is the plan's.
+    /// A run of a plan. `topology` is the plan's.
     ///
     /// # Errors
     /// If the experiment cannot be run.
@@ -27,7 +27,7 @@ impl<'a> MirroredRun<'a> {
         MirroredRun::of_ports(plan, topology, &routers)
     }
 
-    /// The run of a plan, with a feed of the monitor ports of these routers only.
+    /// A run of a plan with a feed of these routers' monitor ports only.
     pub(super) fn of_ports(
         plan: Plan,
         topology: &'a Topology,
@@ -43,22 +43,22 @@ impl<'a> MirroredRun<'a> {
         self.run.clock.start_of(self.run.watched.now())
     }
 
-    /// Whether the experiment has come to its end.
+    /// Whether the experiment has ended.
     pub fn is_over(&self) -> bool {
         self.run.is_over()
     }
 
-    /// Goes on until `time`, or to the end of the experiment.
+    /// Runs until `time`, or to the end of the experiment.
     pub fn run_until(&mut self, time: Timestamp) {
         let until = self.run.clock.slot_at(time);
         while !self.run.is_over() && self.run.watched.now() < until {
             self.slot();
         }
-        // Nobody asks for results; a run may last for days.
+        // No results are needed, and a run may last for days.
         self.run.completed.clear();
     }
 
-    /// Runs one slot. Returns the number of packets that monitor ports have sent in it.
+    /// Runs one slot. Returns the number of packets that monitor ports sent in it.
     pub(super) fn slot(&mut self) -> usize {
         let MirroredRun { run, feed } = self;
         let mut packets = 0;
@@ -69,17 +69,17 @@ impl<'a> MirroredRun<'a> {
         packets
     }
 
-    /// Gives `consumer` what each monitor port has sent since the last delivery, which may be nothing.
+    /// Gives `consumer` what each monitor port has sent since the last delivery, possibly nothing.
     pub fn deliver(&mut self, consumer: impl FnMut(RouterId, Batch<'_>)) {
         self.feed.deliver(consumer);
     }
 
-    /// From now on a router goes by this table before shortest paths.
+    /// Sets the forwarding table of a router. It has precedence over shortest paths.
     pub fn set_forwarding(&mut self, router: RouterId, table: Option<ForwardingTable>) {
         self.run.watched.network.set_forwarding(router, table);
     }
 
-    /// From now on `source` sends to this one of `destination`'s addresses. Nothing happens if nobody sends flows.
+    /// Sets the address of `destination` that `source` uses. Without flows it has no effect.
     ///
     /// # Panics
     /// If there are no such endpoints.
@@ -103,14 +103,14 @@ mod tests {
         [[mirror]]\nrouter = \"leaf0\"\n[[mirror]]\nrouter = \"leaf1\"\n";
 
     #[test]
-    fn every_monitor_port_is_heard_and_hosts_take_another_address_when_told() {
+    fn every_monitor_port_is_read_and_hosts_change_addresses() {
         let plan = || Plan::new(&Experiment::parse(EXPERIMENT, "test").unwrap()).unwrap();
         let topology = plan().topology;
         let mut run = MirroredRun::new(plan(), &topology).unwrap();
         let (source, destination) = (EndpointId(0), EndpointId(1));
-        // By router, the addresses of `destination` that packets were seen with.
+        // The addresses of `destination` in packets, by router.
         let mut seen: Vec<(RouterId, u8)> = Vec::new();
-        let mut hear = |run: &mut MirroredRun<'_>| {
+        let mut report = |run: &mut MirroredRun<'_>| {
             seen.clear();
             run.deliver(|router, batch| {
                 for packet in batch.iter().filter_map(|frame| Parser::default().parse(&frame).ok()) {
@@ -126,12 +126,12 @@ mod tests {
             seen.clone()
         };
         run.run_until(Timestamp(1_000_000));
-        assert_eq!(hear(&mut run), [(RouterId(0), 0), (RouterId(1), 0)]);
+        assert_eq!(report(&mut run), [(RouterId(0), 0), (RouterId(1), 0)]);
         run.set_address(source, destination, 3);
         run.run_until(Timestamp(2_000_000));
-        hear(&mut run);
+        report(&mut run);
         run.run_until(run.now() + Nanos::from_millis(1));
-        assert_eq!(hear(&mut run), [(RouterId(0), 3), (RouterId(1), 3)]);
+        assert_eq!(report(&mut run), [(RouterId(0), 3), (RouterId(1), 3)]);
         assert!(!run.is_over());
         run.run_until(Timestamp(u64::MAX));
         assert!(run.is_over());

@@ -8,27 +8,27 @@ use super::network::node;
 use crate::experiment::Problem;
 use crate::experiment::table::Failure;
 
-/// Something that happens to the network.
+/// An event in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When.
     pub at: Timestamp,
-    /// What.
-    pub happening: FailureEvent,
+    /// The event.
+    pub kind: FailureEvent,
 }
 
-/// What happens to the network.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureEvent {
     /// A link goes down.
-    Fails(LinkId),
+    LinkDown(LinkId),
     /// A link is up again.
-    IsRepaired(LinkId),
-    /// Routers learn of it.
-    IsKnown,
+    LinkUp(LinkId),
+    /// Routers install new paths.
+    Reroute,
 }
 
-/// What a failure brings.
+/// The events of a failure.
 ///
 /// # Errors
 /// If there is no such link, or it is repaired before it fails.
@@ -40,16 +40,16 @@ pub(super) fn events(entry: &Typed<'_, Failure>, topology: &Topology) -> Result<
     if repair.is_some_and(|repair| repair <= fails) {
         return Err(entry.refuse(Failure::repair, "it must come after the failure"));
     }
-    let event = |at, happening| Event { at, happening };
+    let event = |at, kind| Event { at, kind };
     let mut events =
-        vec![event(fails, FailureEvent::Fails(link)), event(fails + delay, FailureEvent::IsKnown)];
+        vec![event(fails, FailureEvent::LinkDown(link)), event(fails + delay, FailureEvent::Reroute)];
     events.extend(repair.into_iter().flat_map(|repair| {
-        [event(repair, FailureEvent::IsRepaired(link)), event(repair + delay, FailureEvent::IsKnown)]
+        [event(repair, FailureEvent::LinkUp(link)), event(repair + delay, FailureEvent::Reroute)]
     }));
     Ok(events)
 }
 
-/// Events by time; those at the same time in the order of the file.
+/// Sorts events by time. Simultaneous events keep the order of the file.
 pub(super) fn in_order(mut events: Vec<Event>) -> Vec<Event> {
     events.sort_by_key(|event| event.at);
     events

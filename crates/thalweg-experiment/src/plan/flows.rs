@@ -20,13 +20,13 @@ use crate::experiment::table::{
     Workload as Described,
 };
 
-/// A `[[workload]]` with its lines.
+/// A `[[workload]]` with its line numbers.
 type Entry<'e> = Typed<'e, Described>;
 
-/// The flows of a workload; `index` tells it from others.
+/// The flows of a workload. `index` distinguishes it from others.
 ///
 /// # Errors
-/// If there can be no such workload.
+/// If the workload is invalid.
 pub(super) fn workload(
     entry: &Entry<'_>,
     index: u64,
@@ -135,7 +135,7 @@ fn rpc_options(
     }
 }
 
-/// Mean rate of the links of some endpoints, so that a load is a share of what all of them can receive.
+/// The mean rate of the links of some endpoints, so that a load is a share of what all of them can receive.
 fn mean_rate(endpoints: &[EndpointId], stage: &Stage<'_>) -> BitRate {
     let rate = |&endpoint: &EndpointId| {
         stage.topology.links()[stage.topology.endpoint_link(endpoint).index()].rate.0
@@ -235,7 +235,7 @@ fn sizes_named(name: &str, stage: &Stage<'_>) -> Result<Sizes, String> {
     SizeDistribution::from_text(&text).map(Sizes::Drawn).map_err(|error| format!("{name}: {error}"))
 }
 
-/// The key that an error is about.
+/// The key of an error.
 fn refusal(entry: &Entry<'_>, error: &WorkloadError) -> Problem {
     let key = match error {
         WorkloadError::Load(_) | WorkloadError::Rate => Load::load,

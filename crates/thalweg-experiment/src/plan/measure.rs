@@ -9,24 +9,24 @@ use super::network::ports;
 use crate::experiment::Problem;
 use crate::experiment::table;
 
-/// Most samples of queues, and most intervals of links: they are kept until the end.
-const MOST_ROWS: u64 = 1 << 21;
+/// The largest number of queue samples and link intervals, which are kept until the end.
+const MAX_ROWS: u64 = 1 << 21;
 
-/// What is written down.
+/// What is recorded.
 #[derive(Clone, Debug)]
 pub struct Measure {
-    /// Slots between two looks at the queues.
+    /// Slots between queue samples.
     pub queue_slots: u64,
-    /// Slots over which what links carry is added up.
+    /// Slots per link interval.
     pub link_slots: u64,
-    /// Ports whose queues are looked at, in order.
+    /// Ports whose queues are sampled, in order.
     pub ports: Vec<(RouterId, PortIndex)>,
 }
 
-/// What is written down.
+/// What is recorded.
 ///
 /// # Errors
-/// If a port is not there, or there would be too many rows.
+/// If a port does not exist, or there would be too many rows.
 pub(super) fn measure(
     entry: &Typed<'_, table::Measure>,
     duration: Nanos,
@@ -48,16 +48,16 @@ pub(super) fn measure(
     let directions = 2 * topology.links().len() as u64;
     let interval =
         |key: &'static str, given: Option<Nanos>, parts: u64, series: u64| {
-            let most = (MOST_ROWS / series.max(1)).max(1);
+            let most = (MAX_ROWS / series.max(1)).max(1);
             let interval = match given {
                 Some(interval) => stage.clock.slots_in(interval),
                 None => slots.div_ceil(parts.min(most)),
             }
             .max(1);
             let rows = (slots / interval).saturating_mul(series);
-            match rows > MOST_ROWS && given.is_some() {
+            match rows > MAX_ROWS && given.is_some() {
             true => Err(entry.refuse(key, format!(
-                "it gives {rows} rows, more than {MOST_ROWS}: a longer interval is needed, or fewer ports"
+                "it gives {rows} rows, more than {MAX_ROWS}: a longer interval is needed, or fewer ports"
             ))),
             false => Ok(interval),
         }

@@ -12,7 +12,7 @@ use crate::experiment::table::Mirror;
 /// A monitor port.
 ///
 /// # Errors
-/// If the router or a port is not there.
+/// If the router or a port does not exist.
 pub(super) fn monitor(entry: &Typed<'_, Mirror>, stage: &Stage<'_>) -> Result<Monitor, Problem> {
     let topology = stage.topology;
     let name = &entry.router;

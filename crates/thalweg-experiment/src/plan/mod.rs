@@ -1,11 +1,12 @@
-//! What an experiment means: everything that a run needs, built and checked before the first slot.
+//! The plan of an experiment: everything that a run needs, checked before the first slot.
 //!
-//! | file | what it makes of the experiment |
+//! | module | part |
 //! |---|---|
-//! | `network` | a topology, and the names of its parts |
-//! | `scheme`, `transport` | how routers and endpoints behave |
-//! | `flows`, `packets` | what endpoints send |
-//! | `measure`, `mirror`, `failure` | what is written down, what is copied, and what breaks |
+//! | `network` | the topology and the names of its parts |
+//! | `scheme`, `transport` | the behaviour of routers and endpoints |
+//! | `flows`, `packets` | the traffic of endpoints |
+//! | `measure`, `mirror`, `failure` | what is recorded, what is copied, and what breaks |
+//! | `warnings` | settings that are valid and probably not meant |
 
 mod failure;
 mod flows;
@@ -15,6 +16,7 @@ mod network;
 mod packets;
 mod scheme;
 mod transport;
+mod warnings;
 
 use thalweg_emulator::SlotClock;
 use thalweg_emulator::core::blueprint::Blueprint;
@@ -33,47 +35,51 @@ pub use measure::Measure;
 use super::experiment::table::{self, BalanceName, Packet, Routing, Top};
 use super::experiment::{Experiment, ExperimentError, Problem};
 
-/// An experiment, ready to run.
+/// A checked experiment, ready to run.
 pub struct Plan {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Everything random comes of it.
+    /// The random seed.
     pub seed: u64,
     /// Time to emulate.
     pub duration: Nanos,
-    /// How much of it passes before anything counts.
+    /// Time before the measurement starts.
     pub warm_up: Nanos,
-    /// Name of the topology's shape or file.
+    /// Time in which the network may drain afterwards.
+    pub drain: Nanos,
+    /// The name of the topology's shape or file.
     pub topology_name: String,
-    /// Who is attached to whom.
+    /// The topology.
     pub topology: Topology,
     /// Bytes of the longest IP packet.
     pub mtu: u16,
-    /// How routers choose among paths.
+    /// How routers choose among equal-cost paths.
     pub balance: Balance,
-    /// How routers manage their queues.
+    /// The scheme of all routers.
     pub scheme: Scheme,
     /// Name of the transport.
     pub transport_name: String,
-    /// How endpoints send flows.
+    /// The hosts' configuration.
     pub hosts: HostConfig,
-    /// Flows, by workload; there are no hosts if there are none.
+    /// Flows, by workload. Without any there are no hosts.
     pub flows: Vec<Box<dyn Workload + Send>>,
     /// Packets without transport.
     pub packets: Vec<Box<dyn PacketWorkload>>,
-    /// What is written down.
+    /// What is recorded.
     pub measure: Measure,
     /// Monitor ports.
     pub monitors: Vec<Monitor>,
-    /// What breaks, in order of time.
+    /// Failures, in order of time.
     pub events: Vec<Event>,
+    /// Settings that are valid and probably not meant.
+    pub warnings: Vec<String>,
 }
 
 impl Plan {
-    /// What `experiment` means.
+    /// Builds the plan of `experiment`.
     ///
     /// # Errors
-    /// With what is wrong: one thing for each section.
+    /// All mistakes, one per section.
     pub fn new(experiment: &Experiment) -> Result<Plan, ExperimentError> {
         let mut problems = Problems(Vec::new());
         let plan = Plan::build(experiment, &mut problems);
@@ -88,16 +94,19 @@ impl Plan {
         let topology_entry = experiment.one::<table::Topology>();
         let transport_entry = experiment.one::<table::Transport>();
         let (duration, warm_up) = (top.duration, top.warm_up);
+        let drain = top.drain.unwrap_or(Nanos(duration.0.saturating_mul(10)).max(Nanos::from_secs(1)));
         if warm_up >= duration {
             problems.0.push(top.refuse(Top::warm_up, "it must be shorter than the duration"));
         }
-        let scheme = problems.keep(scheme::scheme(&experiment.one::<table::Scheme>()));
         let topology = problems.keep(network::topology(experiment, &topology_entry))?;
         let Packet { mtu } = topology_entry.keys();
+        let Blueprint { clock, longest, .. } = Blueprint::new(&topology, mtu, 0);
+        let scheme = problems.keep(scheme::scheme(&experiment.one::<table::Scheme>(), clock.rate));
         let stage = Stage {
             experiment,
             topology: &topology,
-            clock: Blueprint::new(&topology, mtu, 0).clock,
+            clock,
+            longest,
             seed: top.seed,
             until: Timestamp(duration.0),
         };
@@ -125,11 +134,12 @@ impl Plan {
             .filter_map(|entry| problems.keep(failure::events(&entry, &topology)));
         let events = failure::in_order(events.flatten().collect());
         let (scheme, hosts, measure) = (scheme?, hosts?, measure?);
-        let plan = Plan {
+        let mut plan = Plan {
             name: network::name_of(experiment),
             seed: stage.seed,
             duration,
             warm_up,
+            drain,
             topology_name: network::topology_name(&topology_entry),
             mtu,
             balance: match experiment.one::<Routing>().balance {
@@ -144,15 +154,17 @@ impl Plan {
             measure,
             monitors,
             events,
+            warnings: Vec::new(),
             topology,
         };
+        plan.warnings = warnings::of(&plan);
         if let Err(error) = thalweg_emulator::build::check(&plan.scheme, &plan.blueprint()) {
             problems.0.push(topology_entry.refuse("", error.to_string()));
         }
         Some(plan)
     }
 
-    /// What the network is built from.
+    /// The blueprint of the network.
     pub fn blueprint(&self) -> Blueprint<'_> {
         Blueprint {
             balance: self.balance,
@@ -162,16 +174,18 @@ impl Plan {
     }
 }
 
-/// What the parts of an experiment are built on.
+/// What all parts of a plan depend on.
 struct Stage<'a> {
     experiment: &'a Experiment,
     topology: &'a Topology,
     clock: SlotClock,
+    /// Bytes of the longest packet, framing included.
+    longest: u16,
     seed: u64,
     until: Timestamp,
 }
 
-/// All that is wrong.
+/// All mistakes.
 struct Problems(Vec<Problem>);
 
 impl Problems {

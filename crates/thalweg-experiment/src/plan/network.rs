@@ -1,4 +1,4 @@
-//! `[topology]`, and the parts of a topology by their names.
+//! `[topology]`, and the names of its parts.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ use crate::experiment::table::{
 };
 use crate::experiment::{Experiment, Problem};
 
-/// Name of the experiment.
+/// The name of the experiment.
 pub(super) fn name_of(experiment: &Experiment) -> String {
     let stem = || Path::new(&experiment.file).file_stem().unwrap_or_default().to_string_lossy().into_owned();
     experiment.one::<Top>().name.clone().unwrap_or_else(stem)
 }
 
-/// Name of the topology: that of its shape with its sizes, or of its file.
+/// The name of the topology: its shape and sizes, or its file.
 pub(super) fn topology_name(entry: &Typed<'_, table::Topology>) -> String {
     let (Some(shape), Some((sizes, _))) = (Shape::named(entry.entry.chosen()), built(entry)) else {
         return match &**entry {
@@ -33,7 +33,7 @@ pub(super) fn topology_name(entry: &Typed<'_, table::Topology>) -> String {
 /// The topology.
 ///
 /// # Errors
-/// If a file cannot be read or is wrong, or there is no network of these sizes.
+/// If a file cannot be read or is invalid, or no network has these sizes.
 pub(super) fn topology(
     experiment: &Experiment,
     entry: &Typed<'_, table::Topology>,
@@ -48,7 +48,7 @@ pub(super) fn topology(
     shape.build(&sizes, tiers).map_err(|error| refuse(error.to_string()))
 }
 
-/// Sizes and links of a shape that is built, the sizes in the order in which it takes them.
+/// The sizes and links of a generated shape, with sizes in the shape's order.
 fn built(topology: &table::Topology) -> Option<(Vec<u32>, Tiers)> {
     use table::Topology as Of;
     let alike = |&AccessLinks { rate, delay }: &AccessLinks| {
@@ -88,10 +88,10 @@ fn from_file(
     Topology::from_toml(&text, file).map_err(|error| refuse(error.to_string()))
 }
 
-/// Endpoints by name: `h0`, or `h0..h3` with both ends.
+/// Endpoints by name: `h0`, or `h0..h3` including both ends.
 ///
 /// # Errors
-/// Says which name is none, and the nearest that is one.
+/// Names an unknown endpoint and the nearest known one.
 pub(super) fn endpoints(topology: &Topology, names: &[String]) -> Result<Vec<EndpointId>, String> {
     let mut endpoints = Vec::new();
     for name in names {
@@ -112,7 +112,7 @@ pub(super) fn endpoints(topology: &Topology, names: &[String]) -> Result<Vec<End
 /// An endpoint by name.
 ///
 /// # Errors
-/// Says that there is none, and the nearest name that there is.
+/// If there is none. Names the nearest known one.
 pub(super) fn endpoint(topology: &Topology, name: &str) -> Result<EndpointId, String> {
     match topology.node_named(name) {
         Some(Node::Endpoint(endpoint)) => Ok(endpoint),
@@ -126,7 +126,7 @@ pub(super) fn endpoint(topology: &Topology, name: &str) -> Result<EndpointId, St
 /// A node by name.
 ///
 /// # Errors
-/// Says that there is none, and the nearest name that there is.
+/// If there is none. Names the nearest known one.
 pub(super) fn node(topology: &Topology, name: &str) -> Result<Node, String> {
     topology.node_named(name).ok_or_else(|| {
         let routers = topology.routers().iter().map(|router| router.name.as_str());
@@ -138,7 +138,7 @@ pub(super) fn node(topology: &Topology, name: &str) -> Result<Node, String> {
 /// Ports by name: `tor0 > h3`, or all of `tor0`.
 ///
 /// # Errors
-/// Says which name is none.
+/// Names an unknown port.
 pub(super) fn ports(
     topology: &Topology,
     names: &[impl AsRef<str>],
@@ -174,7 +174,7 @@ pub(super) fn ports(
     Ok(ports)
 }
 
-/// Of names that are equally near the first one is suggested.
+/// Of equally near names the first one is suggested.
 fn unknown<'a>(name: &str, what: &str, known: impl DoubleEndedIterator<Item = &'a str>) -> String {
     format!("there is no {what} {name}{}", Hint::nearest(name, known.rev()))
 }

@@ -14,10 +14,10 @@ use super::Stage;
 use crate::experiment::Problem;
 use crate::experiment::table::{BurstLengths, DestinationsName, OpenLoop, Packets};
 
-/// The senders of all racks; `index` tells this workload from others.
+/// The senders of all racks. `index` distinguishes this workload from others.
 ///
 /// # Errors
-/// If there can be no such senders.
+/// If the senders are invalid.
 pub(super) fn senders(
     entry: &Typed<'_, Packets>,
     index: u64,
@@ -34,7 +34,7 @@ pub(super) fn senders(
         };
         entry.refuse(key, error.to_string())
     };
-    // Senders are told apart by seed, as they know nothing of other workloads.
+    // Senders differ by seed, since they do not know other workloads.
     let seed = random::Random::new(stage.seed, "packets", index).bits();
     let racks = racks(stage).into_iter().map(|(first, endpoints, rate)| {
         let rack = Rack {
@@ -68,7 +68,7 @@ fn sender(
     })
 }
 
-/// Endpoints that follow one another at one router with links of one rate.
+/// Consecutive endpoints at one router with links of one rate.
 fn racks(stage: &Stage<'_>) -> Vec<(EndpointId, usize, BitRate)> {
     let topology = stage.topology;
     let of = |endpoint| {
@@ -79,6 +79,7 @@ fn racks(stage: &Stage<'_>) -> Vec<(EndpointId, usize, BitRate)> {
     racks.map(|rack| (rack[0], rack.len(), of(rack[0]).1)).collect()
 }
 
+/// Bytes that pass a link of this rate in a slot.
 fn slot_bytes(rate: BitRate, stage: &Stage<'_>) -> u32 {
     let bytes =
         u128::from(stage.clock.slot_bytes) * u128::from(rate.0) / u128::from(stage.clock.rate.0.max(1));
@@ -99,7 +100,7 @@ fn mix(entry: &Typed<'_, Packets>, keys: &OpenLoop, stage: &Stage<'_>) -> Result
     let ecn = if keys.ecn { Ecn::Capable0 } else { Ecn::NotCapable };
     let kind = |length| PacketKind { traffic_class: dscp << 2 | ecn as u8, ..PacketKind::of_length(length) };
     let kinds = match &keys.lengths {
-        None => vec![(kind(stage.clock.slot_bytes as u16), 1.0)],
+        None => vec![(kind(stage.longest), 1.0)],
         Some(texts) => {
             let kinds = texts.iter().map(|text| {
                 let (weight, length) = weighted(text, stage)?;
@@ -113,7 +114,7 @@ fn mix(entry: &Typed<'_, Packets>, keys: &OpenLoop, stage: &Stage<'_>) -> Result
 
 /// `LENGTH`, `WEIGHT LENGTH`.
 fn weighted(text: &str, stage: &Stage<'_>) -> Result<(f64, u16), String> {
-    let longest = stage.clock.slot_bytes;
+    let longest = stage.longest;
     let wrong = || {
         format!("{text}: expected LENGTH or WEIGHT LENGTH, as in 0.5 64B, with lengths from 1B to {longest}B")
     };

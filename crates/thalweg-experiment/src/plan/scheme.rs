@@ -11,16 +11,16 @@ use thalweg_emulator::schemes::pie::PieConfig;
 use thalweg_emulator::schemes::priority::PriorityConfig;
 use thalweg_emulator::schemes::red::RedConfig;
 use thalweg_emulator::schemes::{Scheme, SchemeError};
-use thalweg_wire::Bytes;
+use thalweg_wire::{BitRate, Bytes};
 
 use crate::experiment::Problem;
 use crate::experiment::table;
 
-/// The scheme.
+/// The scheme, with defaults for endpoints on links of `rate`.
 ///
 /// # Errors
 /// If settings contradict each other.
-pub(super) fn scheme(entry: &Typed<'_, table::Scheme>) -> Result<Scheme, Problem> {
+pub(super) fn scheme(entry: &Typed<'_, table::Scheme>, rate: BitRate) -> Result<Scheme, Problem> {
     let red = |room: &table::PortBuffer, red: &table::Red, ecn| {
         Scheme::Red(RedConfig {
             min_threshold: red.min_threshold,
@@ -51,24 +51,30 @@ pub(super) fn scheme(entry: &Typed<'_, table::Scheme>) -> Result<Scheme, Problem
             buffer: room.buffer,
         }),
         table::Scheme::PFabric(room) => Scheme::PFabric(PFabricConfig { buffer: room.buffer }),
-        table::Scheme::Pie(room, pie) => Scheme::Pie(PieConfig {
-            target: pie.target,
-            update: pie.update,
-            alpha: pie.alpha,
-            beta: pie.beta,
-            max_burst: pie.max_burst,
-            ecn: pie.ecn,
-            ecn_threshold: pie.ecn_threshold,
-            buffer: room.buffer,
-        }),
-        table::Scheme::FqCodel(room, codel) => Scheme::FqCodel(FqCodelConfig {
-            flows: codel.flows,
-            quantum: whole(codel.quantum),
-            target: codel.target,
-            interval: codel.interval,
-            ecn: codel.ecn,
-            buffer: room.buffer,
-        }),
+        table::Scheme::Pie(room, pie) => {
+            let default = PieConfig::for_rate(rate);
+            Scheme::Pie(PieConfig {
+                target: pie.target.unwrap_or(default.target),
+                update: pie.update.unwrap_or(default.update),
+                alpha: pie.alpha.unwrap_or(default.alpha),
+                beta: pie.beta.unwrap_or(default.beta),
+                max_burst: pie.max_burst.unwrap_or(default.max_burst),
+                ecn: pie.ecn,
+                ecn_threshold: pie.ecn_threshold,
+                buffer: room.buffer,
+            })
+        }
+        table::Scheme::FqCodel(room, codel) => {
+            let default = FqCodelConfig::for_rate(rate);
+            Scheme::FqCodel(FqCodelConfig {
+                flows: codel.flows,
+                quantum: whole(codel.quantum),
+                target: codel.target.unwrap_or(default.target),
+                interval: codel.interval.unwrap_or(default.interval),
+                ecn: codel.ecn,
+                buffer: room.buffer,
+            })
+        }
     };
     match scheme.validate() {
         Ok(()) => Ok(scheme),
@@ -79,7 +85,7 @@ pub(super) fn scheme(entry: &Typed<'_, table::Scheme>) -> Result<Scheme, Problem
     }
 }
 
-/// An amount in 32 bits: one beyond is as good as none.
+/// An amount in 32 bits; larger ones are unlimited in effect.
 fn whole(amount: Bytes) -> u32 {
     u32::try_from(amount.0).unwrap_or(u32::MAX)
 }
@@ -98,17 +104,33 @@ pub(super) fn marks(scheme: &Scheme) -> bool {
 #[cfg(test)]
 mod tests {
     use thalweg_emulator::schemes::SCHEMES;
+    use thalweg_wire::Nanos;
 
     use super::*;
     use crate::experiment::Experiment;
 
     #[test]
-    fn the_table_has_the_defaults_of_every_scheme() {
+    fn default_settings_are_those_of_each_scheme() {
         for listed in &SCHEMES {
             let text = format!("duration = \"1s\"\n[scheme]\nname = \"{}\"\n", listed.name);
             let experiment = Experiment::parse(&text, "test").unwrap();
-            let built = scheme(&experiment.one::<table::Scheme>()).unwrap();
+            let built = scheme(&experiment.one::<table::Scheme>(), BitRate(10_000_000)).unwrap();
             assert_eq!(Some(built), Scheme::default_of(listed.name));
         }
+    }
+
+    /// 10 Gbit/s: a 150th of PIE's times, a 100th of CoDel's.
+    #[test]
+    fn pie_and_codel_follow_the_rate_of_the_links() {
+        let built = |name: &str| {
+            let text = format!("duration = \"1s\"\n[scheme]\nname = \"{name}\"\n");
+            let experiment = Experiment::parse(&text, "test").unwrap();
+            scheme(&experiment.one::<table::Scheme>(), BitRate(10_000_000_000)).unwrap()
+        };
+        let Scheme::Pie(pie) = built("pie") else { panic!("asked for PIE") };
+        assert_eq!((pie.target, pie.update), (Nanos::from_micros(100), Nanos::from_micros(100)));
+        assert_eq!((pie.alpha, pie.beta, pie.max_burst), (18.75, 187.5, Nanos::from_millis(1)));
+        let Scheme::FqCodel(codel) = built("fq_codel") else { panic!("asked for FQ-CoDel") };
+        assert_eq!((codel.target, codel.interval), (Nanos::from_micros(50), Nanos::from_millis(1)));
     }
 }

@@ -1,13 +1,12 @@
 //! `[transport]`.
 
 use thalweg_config::Typed;
-use thalweg_emulator::Slot;
 use thalweg_emulator::hosts::{
     AckPolicy, Algorithm, HostConfig, HostConfigError, PFabricConfig, RtoConfig, TcpConfig, Transport,
 };
 use thalweg_emulator::schemes::Scheme;
 use thalweg_network::routing::{NextHops, path};
-use thalweg_network::{LinkId, LinkState};
+use thalweg_network::{LinkId, LinkState, Topology};
 use thalweg_wire::{BitRate, Nanos};
 
 use super::Stage;
@@ -17,12 +16,12 @@ use crate::experiment::table::{self, Hosts, MIRROR};
 
 /// Bytes of Ethernet framing.
 const FRAMING: u64 = thalweg_emulator::packet::FRAMING as u64;
-/// Segments that are kept for copies: packets that come back in a slot, many times over.
+/// Segments kept for copies: many times the packets that return in a slot.
 const MIRRORED_LATE: u32 = 1 << 16;
 /// Bytes of an acknowledgement on a link.
 const SHORTEST: u64 = thalweg_emulator::packet::SHORTEST as u64;
 
-/// How endpoints send.
+/// The configuration of hosts.
 ///
 /// # Errors
 /// If settings contradict each other.
@@ -33,13 +32,14 @@ pub(super) fn hosts(
     stage: &Stage<'_>,
 ) -> Result<HostConfig, Problem> {
     let Hosts { stack_delay, receive_window, max_flows } = entry.keys();
+    let (rate, round_trip) = longest_path(mtu, stack_delay, stage);
     let with_ecn = |algorithm, ecn: &table::Ecn, keys| {
-        Transport::Tcp(tcp(keys, algorithm, ecn.ecn.unwrap_or(marks(scheme))))
+        Transport::Tcp(tcp(keys, algorithm, ecn.ecn.unwrap_or(marks(scheme)), round_trip))
     };
     let transport = match &**entry {
-        table::Transport::PFabric(keys) => Transport::PFabric(p_fabric(keys, mtu, stack_delay, stage)),
-        // DCTCP has no such key: it is ECN-capable in any case.
-        table::Transport::Dctcp(keys) => Transport::Tcp(tcp(keys, Algorithm::Dctcp, false)),
+        table::Transport::PFabric(keys) => Transport::PFabric(p_fabric(keys, mtu, rate, round_trip)),
+        // DCTCP has no such key: it always uses ECN.
+        table::Transport::Dctcp(keys) => Transport::Tcp(tcp(keys, Algorithm::Dctcp, false, round_trip)),
         table::Transport::NewReno(ecn, keys) => with_ecn(Algorithm::NewReno, ecn, keys),
         table::Transport::Cubic(ecn, keys) => with_ecn(Algorithm::Cubic, ecn, keys),
         table::Transport::CubicHyStart(ecn, keys) => with_ecn(Algorithm::CubicHyStart, ecn, keys),
@@ -66,24 +66,24 @@ pub(super) fn hosts(
     Ok(config)
 }
 
-fn tcp(keys: &table::Tcp, algorithm: Algorithm, ecn: bool) -> TcpConfig {
+fn tcp(keys: &table::Tcp, algorithm: Algorithm, ecn: bool, round_trip: Nanos) -> TcpConfig {
+    // SRTT + 4 RTTVAR after one measurement R is R + 4 R/2 (RFC 6298, rules 2.2 and 2.3).
+    let measured = Nanos(round_trip.0.saturating_mul(3)).min(keys.max_rto);
     TcpConfig {
         algorithm,
         ecn,
         initial_window: keys.initial_window,
-        rto: RtoConfig { initial: keys.initial_rto, min: keys.min_rto, max: keys.max_rto },
+        rto: RtoConfig {
+            initial: keys.initial_rto.unwrap_or(measured),
+            min: keys.min_rto,
+            max: keys.max_rto,
+        },
         ack: AckPolicy { every: keys.ack_every, timeout: keys.ack_timeout },
         tolerates_reordering: keys.tolerates_reordering,
     }
 }
 
-fn p_fabric(
-    keys: &table::PFabricTransport,
-    mtu: u16,
-    stack_delay: Nanos,
-    stage: &Stage<'_>,
-) -> PFabricConfig {
-    let (rate, round_trip) = longest_path(mtu, stack_delay, stage);
+fn p_fabric(keys: &table::PFabricTransport, mtu: u16, rate: BitRate, round_trip: Nanos) -> PFabricConfig {
     let of_path = PFabricConfig::for_path(rate, round_trip);
     let window = keys.window.map(|window| u32::try_from(window.0).unwrap_or(u32::MAX));
     PFabricConfig {
@@ -93,8 +93,8 @@ fn p_fabric(
     }
 }
 
-/// The rate of the slowest link of the longest shortest path, and the time that a full-size packet and its
-/// acknowledgement take there and back through empty queues, host stacks included. Racks stand for their endpoints.
+/// The rate of the slowest link of the longest shortest path, and the round-trip time of a full-size packet and its
+/// acknowledgement through empty queues, including host stacks. One endpoint represents its rack.
 fn longest_path(mtu: u16, stack_delay: Nanos, stage: &Stage<'_>) -> (BitRate, Nanos) {
     let topology = stage.topology;
     let nothing = (stage.clock.rate, Nanos(2 * stack_delay.0));
@@ -110,7 +110,7 @@ fn longest_path(mtu: u16, stack_delay: Nanos, stage: &Stage<'_>) -> (BitRate, Na
     });
     let paths = pairs.filter_map(|(from, to)| {
         let path = path::by_ecmp(topology, &next_hops, stage.seed, from, to, 0).ok()?;
-        Some(cost(path.links(topology), mtu, stack_delay, stage))
+        Some(cost(path.links(topology), mtu, stack_delay, topology))
     });
     paths.max_by_key(|&(_, round_trip)| round_trip).unwrap_or(nothing)
 }
@@ -119,21 +119,16 @@ fn cost(
     path: impl Iterator<Item = LinkId>,
     mtu: u16,
     stack_delay: Nanos,
-    stage: &Stage<'_>,
+    topology: &Topology,
 ) -> (BitRate, Nanos) {
-    // In slots, as the emulator has it: every link's transmission and delay is rounded up.
-    let mut slots = 2 * stage.clock.slots_in(stack_delay);
+    let mut round_trip = 2 * stack_delay.0;
     let mut slowest = BitRate(u64::MAX);
-    for link in path.map(|link| stage.topology.links()[link.index()]) {
+    for link in path.map(|link| topology.links()[link.index()]) {
         slowest = slowest.min(link.rate);
-        let slot = u128::from(stage.clock.slot_bytes) * u128::from(link.rate.0);
-        let transmission =
-            |bytes: u64| (u128::from(bytes) * u128::from(stage.clock.rate.0)).div_ceil(slot.max(1)) as u64;
-        slots += transmission(u64::from(mtu) + FRAMING)
-            + transmission(SHORTEST)
-            + 2 * stage.clock.slots_in(link.delay);
+        let bits = 8_000_000_000 * u128::from(u64::from(mtu) + FRAMING + SHORTEST);
+        round_trip += 2 * link.delay.0 + bits.div_ceil(u128::from(link.rate.0.max(1))) as u64;
     }
-    (slowest, Nanos(stage.clock.start_of(Slot(slots)).0))
+    (slowest, Nanos(round_trip))
 }
 
 #[cfg(test)]
@@ -148,22 +143,38 @@ mod tests {
         Plan::new(&experiment).unwrap().hosts
     }
 
-    #[test]
-    fn the_table_has_the_defaults_of_the_hosts() {
-        assert_eq!(hosts_of(""), HostConfig::default());
-        let dctcp = HostConfig::with(Transport::Tcp(TcpConfig::with(Algorithm::Dctcp)));
-        assert_eq!(hosts_of("[scheme]\nname = \"dctcp\"\n"), dctcp, "it goes with its scheme");
+    /// The round trip of a rack: two links with 1,230.4 ns for data, 67.2 ns for acknowledgements and 1 us of delay each
+    /// way, and two stacks of 10 us.
+    const ROUND_TRIP: u64 = 26_596;
+
+    /// With the retransmission timeout that a handshake would have measured.
+    fn hosts_with(algorithm: Algorithm) -> HostConfig {
+        let mut tcp = TcpConfig::with(algorithm);
+        tcp.rto.initial = Nanos(3 * ROUND_TRIP);
+        HostConfig::with(Transport::Tcp(tcp))
     }
 
-    /// Two links, on each a slot for either packet and one for either delay, and two stacks of 9 slots: 26 slots of 1,230.4 ns.
+    #[test]
+    fn defaults_are_those_of_the_hosts() {
+        assert_eq!(hosts_of(""), hosts_with(Algorithm::Cubic));
+        let dctcp = hosts_of("[scheme]\nname = \"dctcp\"\n");
+        assert_eq!(dctcp, hosts_with(Algorithm::Dctcp), "the transport follows the scheme");
+    }
+
+    #[test]
+    fn the_initial_timeout_is_at_most_the_longest() {
+        let hosts = hosts_of("[transport]\nmin_rto = \"10us\"\nmax_rto = \"50us\"\n");
+        let Transport::Tcp(tcp) = hosts.transport else { panic!("TCP is the default") };
+        assert_eq!(tcp.rto.initial, Nanos::from_micros(50));
+    }
+
     #[test]
     fn the_window_of_p_fabric_is_a_bandwidth_delay_product() {
         let Transport::PFabric(config) = hosts_of("[scheme]\nname = \"pfabric\"\n").transport else {
             panic!("it goes with its scheme")
         };
-        let round_trip = 31_990;
-        assert_eq!(config.rto, Nanos(3 * round_trip));
-        assert_eq!(u64::from(config.window), round_trip * 10 / 8);
+        assert_eq!(config.rto, Nanos(3 * ROUND_TRIP));
+        assert_eq!(u64::from(config.window), ROUND_TRIP * 10 / 8);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `flows.svg`: how completion times and slowdowns of flows are distributed, by size class.
+//! `flows.svg`: distributions of flow completion times and slowdowns, by size class.
 
 use thalweg_plot::DrawError;
 use thalweg_plot::axis::{Axis, extent};
@@ -10,12 +10,12 @@ use thalweg_plot::quantity::{duration, number, size};
 use super::Times;
 use crate::results::{FlowRow, SIZE_CLASSES, Spread, size_class};
 
-/// Of each of the two plots.
+/// The size of each of the two plots.
 const PANEL: (u32, u32) = (490, 350);
-/// Columns of the table below a plot, and where they end.
+/// The columns of the table below a plot, and their right ends.
 const COLUMNS: [(&str, i32); 3] = [("flows", 300), ("median", 380), ("p99", 468)];
 
-/// Completion times in nanoseconds and slowdowns of the flows of one class, and how they are spread.
+/// Completion times in nanoseconds and slowdowns of one class, and their distributions.
 struct Class {
     style: usize,
     name: String,
@@ -62,11 +62,11 @@ pub(super) fn draw(title: &str, rows: &[FlowRow], times: Times) -> Result<String
     })
 }
 
-/// The flows of one class, or nothing if there are none.
+/// The flows of one class; `None` if there are none.
 fn class(index: usize, rows: &[&FlowRow]) -> Option<Class> {
     let flows = || rows.iter().filter(|row| size_class(row.bytes) == index);
     flows().next()?;
-    // Slowdowns are no numbers where it is not known how long a flow takes alone.
+    // Slowdowns are NaN if the ideal time is unknown.
     let distribution = |number: fn(&FlowRow) -> f64| {
         let mut sorted: Vec<f64> =
             flows().map(|row| number(row)).filter(|number| number.is_finite()).collect();
@@ -76,12 +76,12 @@ fn class(index: usize, rows: &[&FlowRow]) -> Option<Class> {
     Some(Class {
         style: index,
         name: format!("{}, {}", SIZE_CLASSES[index].0, sizes_of_class(index)),
-        completions: distribution(|row| row.completion_ns as f64),
+        completions: distribution(|row| row.fct_ns as f64),
         slowdowns: distribution(|row| row.slowdown),
     })
 }
 
-/// Which sizes are in a class.
+/// The sizes of a class as text.
 pub(super) fn sizes_of_class(index: usize) -> String {
     match index {
         0 => format!("to {}", size(SIZE_CLASSES[index].1 as f64)),
@@ -116,7 +116,7 @@ fn panel(
     }
 }
 
-/// The steps of the share of `sorted` numbers that are at or below each.
+/// The empirical distribution function of `sorted` numbers.
 fn steps(sorted: &[f64], x: &Axis) -> Vec<(f64, f64)> {
     let share = |count: usize| count as f64 / sorted.len() as f64;
     let steps = sorted.iter().enumerate().flat_map(|(below, number)| {
@@ -135,7 +135,7 @@ fn table(
         let Distribution { sorted, spread } = distribution(class);
         let cells = match sorted.len() {
             0 => [0.0, f64::NAN, f64::NAN].map(number),
-            flows => [number(flows as f64), label(spread.median), label(spread.p99)],
+            flows => [number(flows as f64), label(spread.p50), label(spread.p99)],
         };
         (class.style, class.name.clone(), cells)
     };

@@ -1,8 +1,8 @@
-//! Where the runs of a sweep have their places: which of its keys is the horizontal axis, and what the lines are.
+//! The layout of a sweep's runs: which of its keys is the horizontal axis, and what the lines are.
 //!
-//! The horizontal axis is the key with the most values that are numbers; if no key has numbers, that with the most
-//! values, side by side. Each combination of values of the other keys is a line. Runs that differ in their seed alone
-//! become their mean, with a bar from the least to the most.
+//! The horizontal axis is the key with the most numeric values; if no key is numeric, the one with the most values,
+//! side by side. Each combination of the other keys' values is a line. Runs that differ only in their seed become their
+//! mean, with a bar from minimum to maximum.
 
 use thalweg_plot::axis::Axis;
 use thalweg_plot::page::shortened;
@@ -11,32 +11,32 @@ use thalweg_plot::quantity::number;
 
 use crate::results::SweepResults;
 
-/// Characters of a name that are shown.
-const LONGEST_NAME: usize = 40;
-/// Numbers of a key that lie further apart than this have a logarithmic axis.
+/// Characters of a name that fit.
+const MAX_NAME: usize = 40;
+/// A key whose numbers spread by more than this has a logarithmic axis.
 const LINEAR_SPREAD: f64 = 100.0;
 
-/// Where each run has its place.
+/// The place of each run.
 pub(super) struct Grid {
-    /// Name of the key on the horizontal axis.
+    /// The key on the horizontal axis.
     pub(super) x_name: String,
     pub(super) x: Axis,
-    /// Whether places on the horizontal axis are numbers.
+    /// Whether the horizontal axis is numeric.
     pub(super) is_numeric: bool,
-    /// Names of the lines; one without a name if there is no other key.
+    /// Names of the lines; one empty name if there is no other key.
     pub(super) lines: Vec<String>,
     /// Names of the other keys.
     pub(super) line_keys: String,
-    /// Line and place of each run.
+    /// The line and place of each run.
     places: Vec<(usize, f64)>,
-    /// Whether runs differ in their seed alone.
+    /// Whether some runs differ only in their seed.
     has_seeds: bool,
-    /// Keys of one value, with it.
+    /// Keys with a single value, and the value.
     constants: Vec<String>,
 }
 
 impl Grid {
-    /// Nothing if nothing was swept.
+    /// The layout; `None` if nothing was swept.
     pub(super) fn of(results: &SweepResults) -> Option<Grid> {
         let keys: Vec<Key> = (0..results.keys.len()).map(|index| Key::of(results, index)).collect();
         let x_key = keys.iter().max_by_key(|key| key.rank())?;
@@ -68,7 +68,7 @@ impl Grid {
         })
     }
 
-    /// What runs are, in a line.
+    /// Describes the runs in one line.
     pub(super) fn subtitle(&self, results: &SweepResults) -> String {
         let seeds = "means over seeds, bars from the least to the most".to_owned();
         let runs = format!("{} runs", number(results.runs.len() as f64));
@@ -94,11 +94,11 @@ impl Grid {
     }
 }
 
-/// A key that was swept.
+/// A swept key.
 struct Key {
     index: usize,
     name: String,
-    /// Each once, in the order that they come in.
+    /// The distinct values in order of appearance.
     values: Vec<String>,
     is_numeric: bool,
 }
@@ -122,12 +122,12 @@ impl Key {
         self.values.len() > 1
     }
 
-    /// How well it goes on the horizontal axis.
+    /// How suitable the key is for the horizontal axis.
     fn rank(&self) -> (bool, bool, usize) {
         (self.varies() && !self.is_seed(), self.is_numeric && self.varies(), self.values.len())
     }
 
-    /// A value as the name of a line has it: a number says of what, if there are other keys.
+    /// A value in the name of a line; a number gets its key's name if there are other keys.
     fn value_in_line(&self, value: &str, keys: usize) -> String {
         match self.is_numeric && keys > 1 {
             true => format!("{} {value}", self.name),
@@ -152,13 +152,13 @@ impl Key {
         if least > 0.0 && most >= LINEAR_SPREAD * least {
             return Axis::logarithmic(least, most, number);
         }
-        // Room beside the first and the last, so that their dots are whole.
+        // Margins beside the first and last place, so that dots are not clipped.
         let room = 0.04 * if most > least { most - least } else { 1.0 };
         Axis::linear(least - room, most + room, 8, number)
     }
 }
 
-/// The last part of a path of a key that says something: that of `scheme.name` is `scheme`.
+/// The last meaningful part of a key's path: `scheme` for `scheme.name`.
 fn key_name(path: &str) -> &str {
     let path = path.strip_suffix(".name").unwrap_or(path);
     path.rsplit('.').next().unwrap_or(path)
@@ -175,7 +175,7 @@ fn position_or_push(names: &mut Vec<String>, name: String) -> usize {
     })
 }
 
-/// As much of a name as is shown.
+/// The part of a name that is shown.
 fn shown(name: &str) -> String {
-    shortened(name, LONGEST_NAME)
+    shortened(name, MAX_NAME)
 }

@@ -1,16 +1,16 @@
-//! What a run leaves in its folder to look at: plots as SVG.
+//! Plots of a run as SVG.
 //!
-//! | file | what it shows |
+//! | file | plot |
 //! |---|---|
-//! | `queues.svg` | packets waiting at the busiest ports over time |
-//! | `throughput.svg` | what the busiest links carried over time |
+//! | `queues.svg` | queue lengths of the busiest ports over time |
+//! | `throughput.svg` | rates of the busiest links over time |
 //! | `flows.svg` | distributions of completion times and slowdowns, by size class |
-//! | `sweep-slowdown.svg` | slowdowns against the key that was swept |
-//! | `sweep-throughput.svg` | throughput and drops against it |
-//! | `sweep-queues.svg` | the longest queue against it |
+//! | `sweep-slowdown.svg` | slowdowns over the swept key |
+//! | `sweep-throughput.svg` | throughput and drops over the swept key |
+//! | `sweep-queues.svg` | the longest queue over the swept key |
 //!
-//! Colours are told apart without colour vision, too. Lines are thinned to the columns of pixels, extremes kept, so
-//! that a file stays small however long the run. Equal results give equal bytes.
+//! Colours are distinguishable without colour vision. Lines are thinned to pixel columns and keep their extremes, so
+//! files stay small for any run. Equal results give equal bytes.
 
 mod flows;
 mod grid;
@@ -34,12 +34,12 @@ use super::results::{Results, SweepResults};
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DrawError {
-    /// The folder cannot be made.
-    #[error("cannot make the folder {}", folder.display())]
+    /// The directory cannot be created.
+    #[error("cannot create the directory {}", folder.display())]
     Folder {
-        /// Of the results.
+        /// The directory.
         folder: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A file cannot be written.
@@ -47,7 +47,7 @@ pub enum DrawError {
     File {
         /// Its path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The plot cannot be drawn.
@@ -55,15 +55,15 @@ pub enum DrawError {
     Plot {
         /// Its path.
         path: PathBuf,
-        /// What the plotting library says.
+        /// The plotting library's error.
         source: thalweg_plot::DrawError,
     },
 }
 
-/// Draws the plots of a run into `folder`, which is made if it is not there, and returns the paths of the files.
+/// Draws the plots of a run into `folder`, which is created if missing. Returns the paths of the files.
 ///
 /// # Errors
-/// If the folder cannot be made or a file cannot be written.
+/// If the directory cannot be created or a file cannot be written.
 pub fn draw(folder: &Path, results: &Results) -> Result<Vec<PathBuf>, DrawError> {
     let times = Times { duration_ns: results.duration_ns, warm_up_ns: results.warm_up_ns };
     let Results { experiment, topology, scheme, transport, .. } = results;
@@ -78,11 +78,11 @@ pub fn draw(folder: &Path, results: &Results) -> Result<Vec<PathBuf>, DrawError>
     )
 }
 
-/// Draws the plots that compare the runs of a sweep into `folder`, which is made if it is not there, and returns the
-/// paths of the files. Nothing is drawn of what no run has, such as slowdowns where there are no flows.
+/// Draws the plots of a sweep into `folder`, which is created if missing. Returns the paths of the files. Metrics that
+/// no run has, such as slowdowns without flows, are omitted.
 ///
 /// # Errors
-/// If the folder cannot be made or a file cannot be written.
+/// If the directory cannot be created or a file cannot be written.
 pub fn draw_sweep(folder: &Path, results: &SweepResults) -> Result<Vec<PathBuf>, DrawError> {
     save_all(folder, sweep::draw(results))
 }
@@ -101,7 +101,7 @@ fn save_all(
     plots.into_iter().map(save).collect()
 }
 
-/// What part of a run a plot shows.
+/// The part of a run that a plot shows.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     duration_ns: u64,
@@ -109,13 +109,13 @@ struct Times {
 }
 
 impl Times {
-    /// What the shading means, if there is any.
+    /// The meaning of the shading, if there is any.
     fn shading(self) -> &'static str {
         if self.warm_up_ns > 0 { "; numbers are without the warm-up, which is shaded" } else { "" }
     }
 }
 
-/// The first few by `weight`, the largest first; among equals in the order that they come in.
+/// The first few places by `weight`, largest first; equal ones keep their order.
 fn busiest<T>(mut places: Vec<T>, weight: impl Fn(&T) -> f64) -> Vec<T> {
     places.sort_by(|left, right| weight(right).total_cmp(&weight(left)));
     places.truncate(strips::MOST);

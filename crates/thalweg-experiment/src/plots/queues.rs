@@ -1,4 +1,4 @@
-//! `queues.svg`: packets that waited at the busiest ports, over time.
+//! `queues.svg`: queue lengths of the busiest ports over time.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use thalweg_plot::strips::{MOST, Strip, strips};
 use super::{Times, busiest};
 use crate::results::{QueueRow, Spread};
 
-/// Router, number and what it leads to.
+/// Router, port number, and the node that the port leads to.
 type Port<'a> = (&'a str, u16, &'a str);
 
-/// What waited at one port.
+/// The queue of one port.
 struct Queue<'a> {
     port: Port<'a>,
     /// After the warm-up.
@@ -26,7 +26,7 @@ impl Queue<'_> {
     fn strip(self) -> Strip {
         let ((router, port, to), spread) = (self.port, self.spread);
         let notes = vec![
-            format!("mean {}, median {}", number(spread.mean), number(spread.median)),
+            format!("mean {}, median {}", number(spread.mean), number(spread.p50)),
             format!("p99 {}, max {}", number(spread.p99), number(spread.max)),
             format!("port {port}"),
         ];

@@ -1,4 +1,4 @@
-//! `sweep-*.svg`: what runs come to against the key that was swept, a line for each value of the other keys.
+//! `sweep-*.svg`: results over the swept key, with a line for each value of the other keys.
 
 use thalweg_plot::DrawError;
 use thalweg_plot::axis::Axis;
@@ -11,12 +11,12 @@ use super::flows::sizes_of_class;
 use super::grid::Grid;
 use crate::results::{QueueUse, Results, SIZE_CLASSES, Spread, SweepResults};
 
-/// Of one plot; wider if its horizontal axis has many names.
+/// The size of one plot; wider if its horizontal axis has many names.
 const PANEL: (u32, u32) = (430, 320);
-/// A vertical axis becomes logarithmic if its values lie further apart than this.
+/// A vertical axis is logarithmic if its values spread by more than this.
 const LINEAR_SPREAD: f64 = 20.0;
 
-/// Files by name, and what is to be in them.
+/// The files and their contents.
 pub(super) fn draw(results: &SweepResults) -> Vec<(&'static str, Result<String, DrawError>)> {
     let Some(grid) = Grid::of(results) else { return Vec::new() };
     let pages = [
@@ -34,7 +34,7 @@ pub(super) fn draw(results: &SweepResults) -> Vec<(&'static str, Result<String, 
     drawn.collect()
 }
 
-/// A number that a run comes to; one that is no number if the run has none.
+/// A number of a run; NaN if the run has none.
 struct Metric {
     title: String,
     value: Box<dyn Fn(&Results) -> f64>,
@@ -57,7 +57,7 @@ impl Metric {
     }
 }
 
-/// Mean and 99th percentile for each size class, as in figure 7 of Flexplane, and how many flows are not in them.
+/// Mean and 99th percentile of each size class, as in figure 7 of Flexplane, and the number of flows that are missing.
 fn slowdowns() -> Vec<Metric> {
     let classes = SIZE_CLASSES.iter().enumerate().flat_map(|(index, &(class, _))| {
         let flows = format!("{class} flows ({})", sizes_of_class(index));
@@ -74,7 +74,7 @@ fn slowdowns() -> Vec<Metric> {
     });
     let unfinished = Metric::new("Flows unfinished at the end", |run: &Results| {
         let flows = run.summary.flows;
-        share(flows.unfinished, flows.started.saturating_sub(flows.endless))
+        share(flows.unfinished, flows.started.saturating_sub(flows.unbounded))
     });
     classes.chain([unfinished.share()]).collect()
 }
@@ -108,12 +108,12 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { f64::NAN } else { part as f64 / whole as f64 }
 }
 
-/// Nothing if it is zero: a quantity that no run of such a sort has.
+/// NaN for zero: a quantity that such runs do not have.
 fn some(value: f64) -> f64 {
     if value > 0.0 { value } else { f64::NAN }
 }
 
-/// Nothing if no run has such a number.
+/// The panel of a metric; `None` if no run has it.
 fn panel(grid: &Grid, results: &SweepResults, metric: &Metric) -> Option<Panel> {
     let values: Vec<f64> = results.runs.iter().map(|run| (metric.value)(&run.results)).collect();
     if !values.iter().any(|value| value.is_finite()) {

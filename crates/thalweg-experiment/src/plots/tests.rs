@@ -4,7 +4,7 @@ use crate::results::{
     Summary, SweepRun,
 };
 
-/// Numbers that look random and are the same every time (splitmix64).
+/// Reproducible random numbers (splitmix64).
 struct Numbers(u64);
 
 impl Numbers {
@@ -58,8 +58,8 @@ fn links(intervals: u64, hosts: u64) -> Vec<LinkRow> {
             packets: (utilisation * 812.0) as u64,
             bytes: (utilisation * 1_250_000.0) as u64,
             utilisation,
-            marked: 0,
-            dropped: index % 3,
+            marked_packets: 0,
+            dropped_packets: index % 3,
         }
     };
     (0..intervals * hosts).map(row).collect()
@@ -77,12 +77,12 @@ fn flows(count: u32) -> Vec<FlowRow> {
         let wait = 0.2 * numbers.gap() + if numbers.unit() < 0.02 { 20.0 * numbers.gap() } else { 0.0 };
         FlowRow {
             flow,
-            source: "h0".to_owned(),
-            destination: "h1".to_owned(),
+            src: "h0".to_owned(),
+            dst: "h1".to_owned(),
             bytes: bytes as u64,
             dscp: 0,
             start_ns: u64::from(flow) * 20_000,
-            completion_ns: (ideal_fct * (1.0 + wait)) as u64,
+            fct_ns: (ideal_fct * (1.0 + wait)) as u64,
             slowdown: 1.0 + wait,
             retransmissions: 0,
             timeouts: 0,
@@ -100,6 +100,8 @@ fn run(scheme: &str, samples: u64) -> Results {
         topology: "rack".to_owned(),
         seed: 1,
         duration_ns: samples * 100_000,
+        drain_ns: 0,
+        warnings: Vec::new(),
         warm_up_ns: samples * 10_000,
         slots: 1,
         wall_seconds: 1.0,
@@ -112,10 +114,10 @@ fn run(scheme: &str, samples: u64) -> Results {
     }
 }
 
-/// With numbers of no meaning that differ from run to run.
+/// Arbitrary numbers that differ from run to run.
 fn summary(steepness: f64, load: f64) -> Summary {
     let slow = 1.0 + steepness * load / (1.0 - load);
-    let spread = |of: f64| Spread { mean: of, median: of, p95: 2.0 * of, p99: 5.0 * of, max: 9.0 * of };
+    let spread = |of: f64| Spread { mean: of, p50: of, p95: 2.0 * of, p99: 5.0 * of, max: 9.0 * of };
     Summary {
         packets: PacketCounts {
             injected: 1_000_000,
@@ -169,7 +171,7 @@ fn sweep(keys: &[&str], values: &[&[&str]]) -> SweepResults {
     }
 }
 
-/// Whether tags are closed in the order that they were opened, and no character stands that must not.
+/// Checks that tags are closed in order and characters are escaped.
 fn check_well_formed(svg: &str) {
     let mut open = Vec::new();
     let mut rest = svg;
@@ -225,7 +227,7 @@ fn a_run_has_three_plots_that_are_well_formed_and_the_same_every_time() {
 }
 
 #[test]
-fn strips_are_those_of_the_busiest_places_in_their_order() {
+fn strips_show_the_busiest_places_in_order() {
     let results = run("dctcp", 500);
     let sum = |port: u16| {
         let counted =
@@ -243,7 +245,7 @@ fn strips_are_those_of_the_busiest_places_in_their_order() {
 }
 
 #[test]
-fn notes_leave_the_warm_up_out() {
+fn notes_exclude_the_warm_up() {
     let row = |time_ns, packets| QueueRow {
         time_ns,
         router: "r".to_owned(),
@@ -261,7 +263,7 @@ fn notes_leave_the_warm_up_out() {
 }
 
 #[test]
-fn nothing_and_next_to_nothing_can_be_drawn() {
+fn empty_and_tiny_results_are_drawn() {
     for samples in [0, 1, 10] {
         let mut results = Results { warm_up_ns: 0, ..run("red", samples) };
         for (_, svg) in drawn(&results) {
@@ -271,7 +273,7 @@ fn nothing_and_next_to_nothing_can_be_drawn() {
         results.queues.truncate(1);
         results.links.truncate(1);
         results.flows.truncate(1);
-        results.flows.iter_mut().for_each(|flow| (flow.slowdown, flow.completion_ns) = (f64::NAN, 0));
+        results.flows.iter_mut().for_each(|flow| (flow.slowdown, flow.fct_ns) = (f64::NAN, 0));
         results.links.iter_mut().for_each(|link| (link.interval_ns, link.bytes) = (0, u64::MAX));
         for (_, svg) in drawn(&results) {
             check_well_formed(&svg);
@@ -316,7 +318,7 @@ fn runs_that_differ_in_their_seed_alone_become_one_dot_with_a_bar() {
 }
 
 #[test]
-fn a_line_goes_through_means_and_has_bars_from_the_least_to_the_most() {
+fn lines_join_means_with_bars_from_min_to_max() {
     let grid = grid::Grid::of(&sweep(&["load", "seed"], &[&["0.4", "0.2"], &["1", "2", "3"]])).unwrap();
     let line = grid.line(0, &[2.0, 6.0, 1.0, f64::NAN, 5.0, f64::NAN]);
     assert_eq!(line.points, [(0.2, 5.0), (0.4, 3.0)]);
@@ -324,14 +326,14 @@ fn a_line_goes_through_means_and_has_bars_from_the_least_to_the_most() {
 }
 
 #[test]
-fn a_key_of_one_value_is_told_once() {
+fn a_key_with_one_value_is_reported_once() {
     let results = sweep(&["scheme", "load", "duration"], &[&["red", "pie"], &["0.2", "0.4"], &["100ms"]]);
     let svg = &drawn_sweep(&results)[2].1;
     assert!(svg.contains("4 runs; duration 100ms") && svg.matches("100ms").count() == 1, "{svg}");
 }
 
 #[test]
-fn names_that_begin_alike_have_lines_of_their_own() {
+fn names_with_equal_prefixes_have_their_own_lines() {
     let names = ["x".repeat(60) + "1", "x".repeat(60) + "2"];
     let results = sweep(&["scheme", "load"], &[&[&names[0], &names[1]], &["0.2", "0.4"]]);
     let svg = &drawn_sweep(&results)[2].1;

@@ -1,4 +1,4 @@
-//! `throughput.svg`: what the busiest links carried, over time.
+//! `throughput.svg`: rates of the busiest links over time.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use thalweg_plot::strips::{MOST, Strip, strips};
 use super::{Times, busiest};
 use crate::results::LinkRow;
 
-/// What one direction of one link carried.
+/// The traffic of one link direction.
 #[derive(Default)]
 struct Carried {
-    /// Bytes after the warm-up, and in how many nanoseconds.
+    /// Bytes after the warm-up, and their duration in nanoseconds.
     bytes: u64,
     nanoseconds: u64,
     /// Sum of utilisation times nanoseconds.
     busy: f64,
     dropped: u64,
-    /// Gbit/s at the beginning and the end of each interval.
+    /// Gbit/s at the start and end of each interval.
     rates: Vec<(f64, f64)>,
 }
 
 impl Carried {
     fn take(&mut self, row: &LinkRow, warm_up_ns: u64) {
-        // Bits a nanosecond are Gbit a second.
+        // Bits per nanosecond are Gbit per second.
         let rate = row.bytes as f64 * 8.0 / row.interval_ns.max(1) as f64;
         let end_ns = row.time_ns.saturating_add(row.interval_ns);
         self.rates.extend([(row.time_ns as f64, rate), (end_ns as f64, rate)]);
@@ -33,7 +33,7 @@ impl Carried {
             self.bytes += row.bytes;
             self.nanoseconds += row.interval_ns;
             self.busy += row.utilisation * row.interval_ns as f64;
-            self.dropped += row.dropped;
+            self.dropped += row.dropped_packets;
         }
     }
 

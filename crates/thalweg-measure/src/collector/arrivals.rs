@@ -1,77 +1,77 @@
-//! Whether packets that set out arrive: of the pairs of addresses that somebody observes, the packets that set out at the
-//! source's switch and the first that arrives at the destination's.
+//! Path confirmation: counts the departures of observed address pairs at the source's switch, and reports the first
+//! arrival at the destination's switch.
 //!
-//! A rerouted pair is observed at both switches. The collector of the source's switch reports when as many packets have set
-//! out as were asked for; that of the destination's switch reports the first packet that arrives. Whoever observes the same
-//! once more is told at once what has been seen so far, also that [nothing has arrived](Progress::Awaiting), and since when
-//! nothing can have been missed. So a report that gets lost proves nothing.
+//! A rerouted pair is observed at both switches. The collector of the source's switch reports when the requested
+//! number of packets has departed; that of the destination's switch reports the first packet that arrives. Repeating
+//! an observation returns the progress so far at once, including that [nothing has arrived](Progress::Awaiting), and
+//! since when no arrival can have been missed. So the loss of a report proves nothing.
 //!
-//! **Cost.** None while nothing is observed: one test for each batch. Otherwise a second pass over the packets of a batch,
-//! which are in the cache: one test of a filter of 64 bytes for each packet, and a look at up to eight places for those that
-//! pass it, until all has been reported. No allocation for packets.
+//! **Cost.** None while nothing is observed: one test per batch. Otherwise a second pass over the packets of a batch,
+//! which are in the cache: one test of a 64-byte filter per packet, and up to eight slots for those that pass it,
+//! until everything has been reported. No allocation per packet.
 //!
-//! **Bounds.** At most [`PLACES`] observations; one that finds no place is refused, and reports nothing.
+//! **Limit.** At most [`OBSERVATION_SLOTS`] observations; further ones are rejected and report nothing.
 
 use thalweg_network::{RouterId, Topology};
 use thalweg_wire::{EthernetAddresses, Packet, Timestamp};
 
-/// Observations at the same time, at most.
-pub const PLACES: usize = 512;
+/// The maximum number of concurrent observations.
+pub const OBSERVATION_SLOTS: usize = 512;
 
-/// Places in which an observation may lie, from the one that its hash names.
-const PROBES: usize = 8;
+/// The number of slots to probe, starting at the one that the hash selects.
+const MAX_PROBES: usize = 8;
 
-/// Packets with these addresses are to be watched.
+/// A request to observe packets with these addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observation {
-    /// The addresses: of a pair of hosts, and which of the destination's addresses.
+    /// The addresses of a host pair, including which address of the destination.
     pub ethernet: EthernetAddresses,
-    /// The same number goes on with an observation, another one begins it anew.
+    /// An observation with the same number continues; another number restarts it.
     pub id: u64,
-    /// Packets that set out before are not counted. A later time counts anew.
+    /// Packets that depart before this time are not counted. A later time restarts the count.
     pub from: Timestamp,
-    /// Packets that are to have set out until that is reported; at least one.
+    /// The number of departed packets to report; at least one.
     pub packets: u32,
-    /// It ends when packets have passed this time.
+    /// The observation ends when packet time passes this.
     pub until: Timestamp,
 }
 
-/// What a collector reports of an observation.
+/// A collector's report on an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArrivalReport {
-    /// The addresses that are observed.
+    /// The observed addresses.
     pub ethernet: EthernetAddresses,
-    /// What has been seen.
+    /// The progress.
     pub progress: Progress,
-    /// Packet time of it.
+    /// The packet time of the progress.
     pub time: Timestamp,
 }
 
-/// How far an observation has come.
+/// The progress of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// At the switch of the destination nothing has arrived since then, up to the report's time.
+    /// At the destination's switch nothing has arrived since then, up to the report's time.
     Awaiting {
-        /// From this time on no packet that arrives is missed.
+        /// From this time on no arrival is missed.
         since: Timestamp,
     },
-    /// As many packets as asked for have set out at the switch of the source, the last of them at the report's time.
-    SetOut {
-        /// When the first of them did.
+    /// The requested number of packets has departed at the source's switch, the last of them at the report's time.
+    Departed {
+        /// The time of the first of them.
         first: Timestamp,
-        /// How many there were.
+        /// The number of packets.
         packets: u32,
     },
-    /// The first packet arrived at the switch of the destination at the report's time.
+    /// The first packet arrived at the destination's switch at the report's time.
     Arrived,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ObservationSlot {
     observation: Observation,
-    /// What has been seen at the source's switch, if the source is attached to this one.
+    /// The progress at the source's switch, if the source is attached to this one.
     source: Option<Source>,
-    /// What has been seen at the destination's switch, if the destination is attached to this one.
+    /// The progress at the destination's switch, if the destination is attached to this one.
     destination: Option<Destination>,
 }
 
@@ -88,8 +88,8 @@ struct Destination {
     arrived: Option<Timestamp>,
 }
 
-impl Place {
-    /// Whether packets are still to be looked at.
+impl ObservationSlot {
+    /// Whether packets still need to be checked.
     fn is_open(&self) -> bool {
         let counts = self.source.is_some_and(|source| source.packets < self.observation.packets);
         counts || self.destination.is_some_and(|destination| destination.arrived.is_none())
@@ -99,43 +99,43 @@ impl Place {
         ArrivalReport { ethernet: self.observation.ethernet, progress, time }
     }
 
-    /// What has been seen so far.
+    /// Returns the progress so far.
     fn reports(&self, now: Timestamp) -> impl Iterator<Item = ArrivalReport> + use<> {
-        let set_out = self.source.filter(|source| source.packets >= self.observation.packets);
-        let set_out = set_out
-            .map(|Source { packets, first, last }| self.report(Progress::SetOut { first, packets }, last));
+        let departed = self.source.filter(|source| source.packets >= self.observation.packets);
+        let departed = departed
+            .map(|Source { packets, first, last }| self.report(Progress::Departed { first, packets }, last));
         let arrived = self.destination.map(|Destination { since, arrived }| match arrived {
             Some(time) => self.report(Progress::Arrived, time),
             None => self.report(Progress::Awaiting { since }, now),
         });
-        set_out.into_iter().chain(arrived)
+        departed.into_iter().chain(arrived)
     }
 }
 
 /// The observations of one collector.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arrivals {
-    /// Empty until something is observed for the first time.
-    places: Vec<Option<Place>>,
-    /// A bit for each place that the hash of an open observation names.
-    filter: [u64; PLACES / 64],
-    /// Observations for which packets are to be looked at.
+    /// Empty until the first observation.
+    slots: Vec<Option<ObservationSlot>>,
+    /// A bit for each slot that the hash of an open observation selects.
+    filter: [u64; OBSERVATION_SLOTS / 64],
+    /// The number of observations that still need packets.
     open: usize,
-    /// When the next observation ends.
+    /// The earliest end of an observation.
     next_end: Timestamp,
-    /// What is reported with the next batch.
+    /// Reports to send with the next batch.
     waiting: Vec<ArrivalReport>,
 }
 
 impl Arrivals {
-    /// Whether packets are to be looked at, or something waits to be reported.
+    /// Whether packets need to be checked, or reports are pending.
     #[inline(always)]
     pub(super) fn is_active(&self) -> bool {
         self.open > 0 || !self.waiting.is_empty()
     }
 
-    /// Observes at a switch from `now` on, in the place of an observation of the same addresses. `false` if neither end is
-    /// attached to the switch, or there is no place.
+    /// Starts an observation at a switch at `now`, replacing one of the same addresses. Returns `false` if neither
+    /// end is attached to the switch, or no slot is free.
     pub(super) fn observe(
         &mut self,
         observation: Observation,
@@ -143,28 +143,28 @@ impl Arrivals {
         router: RouterId,
         now: Timestamp,
     ) -> bool {
-        let is_here = |mac| {
+        let is_attached = |mac| {
             topology
                 .endpoint_with_mac(mac)
                 .is_some_and(|(endpoint, _)| topology.router_of(endpoint) == router)
         };
         let ethernet = observation.ethernet;
-        let (has_source, has_destination) = (is_here(ethernet.source), is_here(ethernet.destination));
+        let (has_source, has_destination) = (is_attached(ethernet.source), is_attached(ethernet.destination));
         if !has_source && !has_destination {
             return false;
         }
-        if self.places.is_empty() {
-            self.places = vec![None; PLACES];
+        if self.slots.is_empty() {
+            self.slots = vec![None; OBSERVATION_SLOTS];
         }
-        self.end_late(now);
+        self.remove_expired(now);
         let probes = probes(hash(&ethernet));
-        let is_same = |place: &Place| place.observation.ethernet == ethernet;
-        let same = probes.clone().find(|&number| self.places[number].as_ref().is_some_and(is_same));
-        let Some(number) = same.or_else(|| probes.clone().find(|&number| self.places[number].is_none()))
+        let is_same = |slot: &ObservationSlot| slot.observation.ethernet == ethernet;
+        let same = probes.clone().find(|&number| self.slots[number].as_ref().is_some_and(is_same));
+        let Some(number) = same.or_else(|| probes.clone().find(|&number| self.slots[number].is_none()))
         else {
             return false;
         };
-        let before = self.places[number].filter(|before| before.observation.id == observation.id);
+        let before = self.slots[number].filter(|before| before.observation.id == observation.id);
         let fresh = Source { packets: 0, first: now, last: now };
         let source = before
             .filter(|before| before.observation.from >= observation.from)
@@ -172,87 +172,85 @@ impl Arrivals {
             .unwrap_or(fresh);
         let awaiting = Destination { since: now, arrived: None };
         let destination = before.and_then(|before| before.destination).unwrap_or(awaiting);
-        let place = Place {
+        let slot = ObservationSlot {
             observation,
             source: has_source.then_some(source),
             destination: has_destination.then_some(destination),
         };
-        if self.waiting.len() < PLACES {
-            self.waiting.extend(place.reports(now));
+        if self.waiting.len() < OBSERVATION_SLOTS {
+            self.waiting.extend(slot.reports(now));
         }
-        self.places[number] = Some(place);
+        self.slots[number] = Some(slot);
         self.refresh();
         true
     }
 
-    /// Takes packets in their order, and reports.
+    /// Checks packets in order, and appends reports.
     #[inline(never)]
-    pub(super) fn take(&mut self, packets: &[Packet], reports: &mut Vec<ArrivalReport>) {
+    pub(super) fn process(&mut self, packets: &[Packet], reports: &mut Vec<ArrivalReport>) {
         reports.append(&mut self.waiting);
         for packet in packets {
             let hash = hash(&packet.ethernet);
             if self.filter[hash / 64] >> (hash % 64) & 1 == 1 {
-                self.see(hash, packet, reports);
+                self.check_packet(hash, packet, reports);
             }
         }
         if let Some(last) = packets.last() {
-            self.end_late(last.time);
+            self.remove_expired(last.time);
         }
     }
 
-    /// Lets time pass without packets, and reports.
+    /// Advances the time without packets, and appends reports.
     pub(super) fn advance(&mut self, now: Timestamp, reports: &mut Vec<ArrivalReport>) {
         reports.append(&mut self.waiting);
-        self.end_late(now);
+        self.remove_expired(now);
     }
 
-    fn see(&mut self, hash: usize, packet: &Packet, reports: &mut Vec<ArrivalReport>) {
+    fn check_packet(&mut self, hash: usize, packet: &Packet, reports: &mut Vec<ArrivalReport>) {
         let (ethernet, time) = (packet.ethernet, packet.time);
-        let is_it = |place: &Place| place.observation.ethernet == ethernet;
-        let Some(number) = probes(hash).find(|&number| self.places[number].as_ref().is_some_and(is_it))
-        else {
+        let is_it = |slot: &ObservationSlot| slot.observation.ethernet == ethernet;
+        let Some(number) = probes(hash).find(|&number| self.slots[number].as_ref().is_some_and(is_it)) else {
             return;
         };
-        let place = self.places[number].as_mut().expect("found");
-        let Observation { from, packets, .. } = place.observation;
-        if let Some(source) = place.source.as_mut().filter(|source| source.packets < packets && time >= from)
-        {
+        let slot = self.slots[number].as_mut().expect("found");
+        let Observation { from, packets, .. } = slot.observation;
+        if let Some(source) = slot.source.as_mut().filter(|source| source.packets < packets && time >= from) {
             if source.packets == 0 {
                 source.first = time;
             }
             (source.packets, source.last) = (source.packets + 1, time);
             if source.packets == packets {
-                let progress = Progress::SetOut { first: source.first, packets };
+                let progress = Progress::Departed { first: source.first, packets };
                 reports.push(ArrivalReport { ethernet, progress, time });
             }
         }
-        if let Some(destination) = place.destination.as_mut().filter(|it| it.arrived.is_none()) {
+        if let Some(destination) = slot.destination.as_mut().filter(|it| it.arrived.is_none()) {
             destination.arrived = Some(time);
             reports.push(ArrivalReport { ethernet, progress: Progress::Arrived, time });
         }
-        if !place.is_open() {
+        if !slot.is_open() {
             self.refresh();
         }
     }
 
-    /// Ends observations whose time is over.
-    fn end_late(&mut self, now: Timestamp) {
+    /// Removes expired observations.
+    fn remove_expired(&mut self, now: Timestamp) {
         if now < self.next_end {
             return;
         }
-        for place in &mut self.places {
-            *place = place.take_if(|place| place.observation.until > now);
+        for slot in &mut self.slots {
+            *slot = slot.take_if(|slot| slot.observation.until > now);
         }
         self.refresh();
     }
 
-    /// After a change: filter, count and the next end anew.
+    /// Recomputes filter, count and next end after a change.
     fn refresh(&mut self) {
-        (self.filter, self.open, self.next_end) = ([0; PLACES / 64], 0, Timestamp(u64::MAX));
-        for place in self.places.iter().flatten() {
-            self.next_end = self.next_end.min(place.observation.until);
-            if place.is_open() {
-                let hash = hash(&place.observation.ethernet);
+        (self.filter, self.open, self.next_end) = ([0; OBSERVATION_SLOTS / 64], 0, Timestamp(u64::MAX));
+        for slot in self.slots.iter().flatten() {
+            self.next_end = self.next_end.min(slot.observation.until);
+            if slot.is_open() {
+                let hash = hash(&slot.observation.ethernet);
                 self.filter[hash / 64] |= 1 << (hash % 64);
                 self.open += 1;
             }
@@ -260,7 +258,7 @@ impl Arrivals {
     }
 }
 
-/// The place that addresses are looked for at first.
+/// The first slot to probe for the addresses.
 #[inline(always)]
 fn hash(ethernet: &EthernetAddresses) -> usize {
     let [a, b, c, d, e, f] = ethernet.destination.0;
@@ -269,11 +267,11 @@ fn hash(ethernet: &EthernetAddresses) -> usize {
     let source = u64::from_le_bytes([0, 0, g, h, i, j, k, l]);
     // Fibonacci hashing (Knuth, TAOCP 3, section 6.4): the upper bits depend on all of them.
     let mixed = (destination ^ source.rotate_left(23)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> (64 - PLACES.ilog2())) as usize
+    (mixed >> (64 - OBSERVATION_SLOTS.ilog2())) as usize
 }
 
 fn probes(first: usize) -> impl Iterator<Item = usize> + Clone {
-    (first..first + PROBES).map(|place| place % PLACES)
+    (first..first + MAX_PROBES).map(|slot| slot % OBSERVATION_SLOTS)
 }
 
 #[cfg(test)]
@@ -340,79 +338,79 @@ mod tests {
         }
     }
 
-    fn taken(arrivals: &mut Arrivals, packets: &[Packet]) -> Vec<(Progress, u64)> {
+    fn reported(arrivals: &mut Arrivals, packets: &[Packet]) -> Vec<(Progress, u64)> {
         let mut reports = Vec::new();
-        arrivals.take(packets, &mut reports);
+        arrivals.process(packets, &mut reports);
         reports.iter().map(|report| (report.progress, report.time.0)).collect()
     }
 
     const AWAITING: Progress = Progress::Awaiting { since: Timestamp(5) };
 
-    fn set_out(first: u64) -> Progress {
-        Progress::SetOut { first: Timestamp(first), packets: 3 }
+    fn departed(first: u64) -> Progress {
+        Progress::Departed { first: Timestamp(first), packets: 3 }
     }
 
     #[test]
-    fn the_switch_of_the_source_reports_when_enough_packets_have_set_out() {
+    fn the_source_switch_reports_enough_departures() {
         let mut its = Watched::new();
         let packets = its.packets(1, &[10, 11]);
-        assert_eq!(taken(&mut its.source, &packets), []);
+        assert_eq!(reported(&mut its.source, &packets), []);
         let other = its.packets(0, &[12]);
-        assert_eq!(taken(&mut its.source, &other), [], "another address is another path");
+        assert_eq!(reported(&mut its.source, &other), [], "another address is another path");
         let packets = its.packets(1, &[13, 14]);
-        assert_eq!(taken(&mut its.source, &packets), [(set_out(10), 13)]);
-        assert!(!its.source.is_active(), "and looks at packets no more");
+        assert_eq!(reported(&mut its.source, &packets), [(departed(10), 13)]);
+        assert!(!its.source.is_active(), "finished");
     }
 
     #[test]
-    fn the_switch_of_the_destination_reports_that_it_waits_and_the_first_packet() {
+    fn the_destination_switch_reports_the_first_arrival() {
         let mut its = Watched::new();
         let packets = its.packets(1, &[20, 21]);
-        assert_eq!(taken(&mut its.destination, &packets), [(AWAITING, 5), (Progress::Arrived, 20)]);
+        assert_eq!(reported(&mut its.destination, &packets), [(AWAITING, 5), (Progress::Arrived, 20)]);
         assert!(!its.destination.is_active());
     }
 
     #[test]
-    fn who_observes_once_more_is_told_what_has_been_seen_so_far() {
+    fn a_repeated_observation_reports_progress() {
         let mut its = Watched::new();
         let again = observation(&its.topology);
-        taken(&mut its.destination, &[]);
+        reported(&mut its.destination, &[]);
         its.observe(again, 50);
-        assert_eq!(taken(&mut its.destination, &[]), [(AWAITING, 50)], "nothing has arrived up to now");
+        assert_eq!(reported(&mut its.destination, &[]), [(AWAITING, 50)], "nothing has arrived up to now");
         let packets = its.packets(1, &[60, 61, 62]);
-        assert_eq!(taken(&mut its.source, &packets), [(set_out(60), 62)]);
-        assert_eq!(taken(&mut its.destination, &packets), [(Progress::Arrived, 60)]);
+        assert_eq!(reported(&mut its.source, &packets), [(departed(60), 62)]);
+        assert_eq!(reported(&mut its.destination, &packets), [(Progress::Arrived, 60)]);
         its.observe(again, 70);
-        assert_eq!(taken(&mut its.source, &[]), [(set_out(60), 62)]);
-        assert_eq!(taken(&mut its.destination, &[]), [(Progress::Arrived, 60)]);
+        assert_eq!(reported(&mut its.source, &[]), [(departed(60), 62)]);
+        assert_eq!(reported(&mut its.destination, &[]), [(Progress::Arrived, 60)]);
     }
 
     #[test]
-    fn another_number_begins_anew_and_a_later_time_counts_anew() {
+    fn a_new_number_or_later_time_restarts_the_count() {
         let mut its = Watched::new();
         let packets = its.packets(1, &[10, 11, 12]);
-        taken(&mut its.source, &packets);
-        taken(&mut its.destination, &packets);
+        reported(&mut its.source, &packets);
+        reported(&mut its.destination, &packets);
         let later = Observation { from: Timestamp(20), ..observation(&its.topology) };
         its.observe(later, 15);
         let packets = its.packets(1, &[16, 21, 22, 23]);
-        assert_eq!(taken(&mut its.source, &packets), [(set_out(21), 23)]);
-        assert_eq!(taken(&mut its.destination, &packets), [(Progress::Arrived, 10)]);
+        assert_eq!(reported(&mut its.source, &packets), [(departed(21), 23)]);
+        assert_eq!(reported(&mut its.destination, &packets), [(Progress::Arrived, 10)]);
         its.observe(Observation { id: 2, ..later }, 30);
         let waits = Progress::Awaiting { since: Timestamp(30) };
-        assert_eq!(taken(&mut its.destination, &[]), [(waits, 30)]);
+        assert_eq!(reported(&mut its.destination, &[]), [(waits, 30)]);
     }
 
     #[test]
     fn an_observation_ends_at_its_time_limit() {
         let mut its = Watched::new();
         let packets = its.packets(0, &[999, 1_000]);
-        taken(&mut its.source, &packets);
-        assert!(!its.source.is_active() && its.source.places.iter().flatten().next().is_none());
+        reported(&mut its.source, &packets);
+        assert!(!its.source.is_active() && its.source.slots.iter().flatten().next().is_none());
     }
 
     #[test]
-    fn switches_that_neither_end_is_attached_to_observe_nothing() {
+    fn a_switch_without_either_end_observes_nothing() {
         let topology = topology();
         let mut arrivals = Arrivals::default();
         assert!(!arrivals.observe(observation(&topology), &topology, RouterId(2), Timestamp(0)), "a spine");
@@ -420,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_place_is_refused_and_the_rest_goes_on() {
+    fn observations_beyond_the_limit_are_rejected() {
         let topology = leaf_spine(2, 2, 40, Tiers::default()).unwrap();
         let mut arrivals = Arrivals::default();
         let mut accepted = 0;
@@ -434,7 +432,10 @@ mod tests {
                 accepted += usize::from(arrivals.observe(observation, &topology, RouterId(0), Timestamp(0)));
             }
         }
-        assert!((PLACES / 2..=PLACES).contains(&accepted), "{accepted} of {PLACES}");
+        assert!(
+            (OBSERVATION_SLOTS / 2..=OBSERVATION_SLOTS).contains(&accepted),
+            "{accepted} of {OBSERVATION_SLOTS}"
+        );
         assert_eq!(arrivals.open, accepted);
     }
 }

@@ -1,9 +1,9 @@
-//! What each direction of each link of the switch carries: the sum of the rates of the flows on it (Planck, section
-//! 3.2.2), and the rules that tell when that is much.
+//! The load of each link direction of the switch: the sum of the rates of its flows (Planck, section 3.2.2), and the
+//! rules that detect congestion.
 //!
-//! Sums are whole numbers of bits per second, so that what is added and taken away again leaves nothing behind. A flow
-//! that is faster by a bit changes two sums, its input's and its output's. Rules are looked at when a sum changes, and
-//! once a tick, since smoothing and spacing let time alone change something.
+//! Sums are integers in bits per second, so adding and subtracting the same rate leaves no residue. A change of a
+//! flow's rate changes two sums, its input's and its output's. Rules are evaluated when a sum changes, and once per
+//! tick, since smoothing and spacing depend on time alone.
 
 use thalweg_network::PortIndex;
 use thalweg_sketch::{Bound, Estimate};
@@ -11,32 +11,32 @@ use thalweg_wire::{BitRate, Nanos, Timestamp};
 
 use super::lag::{Behind, Lag};
 use super::options::LinkRule;
-use super::report::{Crossing, LinkReport, LinkSide, Way};
+use super::report::{Crossing, LinkDirection, LinkReport, PortDirection};
 
-/// What one direction of a link carries: the cache line that every change of a flow's rate touches.
+/// The load of one link direction: the cache line that every rate change touches.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Load {
     /// Bits per second.
     sum: u64,
-    /// What of it smoothing has not let through yet.
+    /// The part of it that has not passed the smoothing yet.
     behind: Behind,
-    /// No rule has anything to tell as long as the smoothed sum is at least the first and below the second of these.
+    /// No rule can fire while the smoothed sum is at least the first and below the second of these.
     quiet: [f64; 2],
     changed: Timestamp,
 }
 
-/// What else there is to one direction of a link.
+/// The rest of the state of one link direction.
 #[derive(Clone, Debug)]
 struct Link {
-    side: LinkSide,
+    side: LinkDirection,
     capacity: BitRate,
-    rules: Vec<Watch>,
+    rules: Vec<RuleState>,
 }
 
 /// A rule at one link.
 #[derive(Clone, Copy, Debug)]
-struct Watch {
+struct RuleState {
     rule: usize,
     upper: f64,
     lower: f64,
@@ -44,72 +44,73 @@ struct Watch {
     repeat: Nanos,
     is_congested: bool,
     last_event: Option<Timestamp>,
-    is_held_back: bool,
+    is_delayed: bool,
 }
 
-/// A rule that has something to tell.
+/// A rule that fired.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Told {
+pub(super) struct FiredRule {
     pub(super) rule: usize,
     pub(super) crossing: Crossing,
     pub(super) threshold: f64,
 }
 
-/// All links of the switch, in both directions.
+/// All link directions of the switch.
 #[derive(Clone, Debug)]
 pub(super) struct Links {
     /// Of port `p`, `2 p` is the input and `2 p + 1` the output.
     loads: Vec<Load>,
     links: Vec<Link>,
     smoothing: Lag,
-    held_back: u64,
+    delayed: u64,
 }
 
-/// The place of a link direction in all lists of them.
-pub(super) fn index_of(side: LinkSide) -> usize {
-    2 * side.port.index() + usize::from(side.way == Way::Output)
+/// Returns the index of a link direction in all lists.
+pub(super) fn index_of(side: LinkDirection) -> usize {
+    2 * side.port.index() + usize::from(side.direction == PortDirection::Output)
 }
 
 impl Links {
-    /// Links that carry nothing, one port for each capacity.
+    /// Creates idle links, one port for each capacity.
     pub(super) fn new(capacities: &[BitRate], rules: &[LinkRule], smoothing: Nanos) -> Links {
         let smoothing = Lag::new(smoothing);
         let ports = (0..).map(PortIndex).zip(capacities);
         let sides = ports.flat_map(|(port, &capacity)| {
-            [Way::Input, Way::Output].map(|way| (LinkSide { port, way }, capacity))
+            [PortDirection::Input, PortDirection::Output]
+                .map(|direction| (LinkDirection { port, direction }, capacity))
         });
         let links: Vec<Link> = sides.map(|(side, capacity)| Link::new(side, capacity, rules)).collect();
-        let loads = links.iter().map(|link| Load { quiet: link.quiet(), ..Load::NOTHING }).collect();
-        Links { loads, links, smoothing, held_back: 0 }
+        let loads = links.iter().map(|link| Load { quiet: link.quiet(), ..Load::IDLE }).collect();
+        Links { loads, links, smoothing, delayed: 0 }
     }
 
-    /// Crossings that came too soon after another event.
-    pub(super) fn held_back(&self) -> u64 {
-        self.held_back
+    /// Returns the number of crossings that occurred too soon after another event.
+    pub(super) fn delayed(&self) -> u64 {
+        self.delayed
     }
 
-    /// Number of link directions.
+    /// Returns the number of link directions.
     pub(super) fn len(&self) -> usize {
         self.links.len()
     }
 
-    /// What a link carries now, in bits per second.
+    /// Returns the current load of a link, in bits per second.
     #[inline(always)]
     pub(super) fn sum(&self, link: usize) -> u64 {
         self.loads[link].sum
     }
 
-    /// Whether a link would carry more than it can, if the rate `new` stood for `old`: by more than rates are off.
+    /// Whether a link would exceed its capacity, by more than the error of rates, if `new` replaced the rate `old`.
     pub(super) fn would_overflow(&self, link: usize, old: u64, new: u64) -> bool {
         let sum = self.loads[link].sum - old + new;
         sum as f64 > 1.02 * self.links[link].capacity.0 as f64
     }
 
-    /// Links for another topology, carrying nothing. A link that was there before, and its rules, go on: whoever was told
-    /// that it is congested will be told that it is so no more.
-    pub(super) fn lay(&mut self, capacities: &[BitRate], rules: &[LinkRule]) {
+    /// Sets up links for another topology, without load. A link that existed before keeps its state and its rules, so
+    /// that its congestion will be reported as cleared.
+    pub(super) fn set_up(&mut self, capacities: &[BitRate], rules: &[LinkRule]) {
         let mut laid = Links::new(capacities, rules, Nanos::ZERO);
-        (laid.smoothing, laid.held_back) = (self.smoothing, self.held_back);
+        (laid.smoothing, laid.delayed) = (self.smoothing, self.delayed);
         for (new, old) in laid.links.iter_mut().zip(&self.links) {
             new.rules.clone_from(&old.rules);
         }
@@ -119,17 +120,17 @@ impl Links {
         *self = laid;
     }
 
-    /// Time has been turned back to `now`: what was to be waited for is not.
-    pub(super) fn turn_back(&mut self, now: Timestamp) {
-        if let Some(factor) = self.smoothing.turn_back(now) {
+    /// Handles time that went back to `now`: nothing waits for a later time.
+    pub(super) fn rewind(&mut self, now: Timestamp) {
+        if let Some(factor) = self.smoothing.rewind(now) {
             self.scale(factor);
         }
-        for watch in self.links.iter_mut().flat_map(|link| &mut link.rules) {
-            watch.last_event = None;
+        for state in self.links.iter_mut().flat_map(|link| &mut link.rules) {
+            state.last_event = None;
         }
     }
 
-    /// Lets time pass for the smoothing.
+    /// Advances the time of the smoothing.
     #[inline(always)]
     pub(super) fn advance(&mut self, now: Timestamp) {
         if let Some(factor) = self.smoothing.advance(now) {
@@ -141,44 +142,44 @@ impl Links {
         self.loads.iter_mut().for_each(|load| load.behind.scale(factor));
     }
 
-    /// Takes the rate `old` out of a link's sum and puts `new` in, at a time that has passed for the smoothing. Says
-    /// whether rules have to be asked.
+    /// Replaces the rate `old` by `new` in a link's sum; the smoothing must have advanced to this time. Returns
+    /// whether rules must be evaluated.
     #[inline(always)]
     pub(super) fn replace(&mut self, link: usize, old: u64, new: u64, now: Timestamp) -> bool {
         let load = &mut self.loads[link];
         load.behind.jump(old, new, &self.smoothing);
         load.sum = load.sum - old + new;
         load.changed = now;
-        load.is_loud(&self.smoothing)
+        load.must_evaluate(&self.smoothing)
     }
 
-    /// Whether rules have to be asked, since time has passed.
+    /// Whether rules must be evaluated because time has passed.
     #[inline]
-    pub(super) fn is_loud(&self, link: usize) -> bool {
-        self.loads[link].is_loud(&self.smoothing)
+    pub(super) fn must_evaluate(&self, link: usize) -> bool {
+        self.loads[link].must_evaluate(&self.smoothing)
     }
 
-    /// Whether a rule may have to tell again that the link is congested.
+    /// Whether a rule may have to repeat that the link is congested.
     pub(super) fn repeats(&self, link: usize) -> bool {
-        self.links[link].rules.iter().any(|watch| watch.is_congested && watch.repeat > Nanos::ZERO)
+        self.links[link].rules.iter().any(|state| state.is_congested && state.repeat > Nanos::ZERO)
     }
 
-    /// What one of a link's rules has to tell. To be asked until none has.
+    /// Evaluates a link's rules and returns one that fired. Call it until `None`.
     #[cold]
-    pub(super) fn ask(&mut self, link: usize, now: Timestamp) -> Option<Told> {
+    pub(super) fn evaluate(&mut self, link: usize, now: Timestamp) -> Option<FiredRule> {
         let load = &mut self.loads[link];
         let line = &mut self.links[link];
         let utilisation = self.smoothing.smoothed(load.sum, load.behind) / line.capacity.0 as f64;
-        let held_back = &mut self.held_back;
-        let told = line.rules.iter_mut().find_map(|watch| watch.look(utilisation, now, held_back));
+        let delayed = &mut self.delayed;
+        let fired = line.rules.iter_mut().find_map(|state| state.update(utilisation, now, delayed));
         load.quiet = line.quiet();
-        told
+        fired
     }
 
-    /// A link as it is; `rate` is the sum of those of its `flows`.
+    /// Returns the current state of a link; `rate` is the sum of the rates of its `flows`.
     pub(super) fn report(&self, link: usize, now: Timestamp, rate: Estimate, flows: u32) -> LinkReport {
         let (load, line) = (&self.loads[link], &self.links[link]);
-        // A link carries no more than it can, however far the ages of its flows' rates lie apart.
+        // A link carries at most its capacity, even if its flows' rates are from different times.
         let smoothed = self.smoothing.smoothed_at(now, load.sum, load.behind);
         let smoothed = smoothed.clamp(0.0, line.capacity.0 as f64);
         LinkReport {
@@ -193,8 +194,8 @@ impl Links {
     }
 }
 
-/// The sum of two estimates. What each says may fail to hold; what both say fails with no more than the sum of the two
-/// probabilities (Boole's inequality).
+/// The sum of two estimates. The probability that its bounds fail is at most the sum of both failure probabilities
+/// (Boole's inequality).
 pub(super) fn sum(one: Estimate, other: Estimate) -> Estimate {
     let bound = match (one.bound, other.bound) {
         (
@@ -211,48 +212,48 @@ pub(super) fn sum(one: Estimate, other: Estimate) -> Estimate {
 }
 
 impl Load {
-    const NOTHING: Load = Load {
+    const IDLE: Load = Load {
         sum: 0,
-        behind: Behind::NOTHING,
+        behind: Behind::ZERO,
         quiet: [f64::NEG_INFINITY, f64::INFINITY],
         changed: Timestamp(0),
     };
 
     #[inline(always)]
-    fn is_loud(&self, smoothing: &Lag) -> bool {
+    fn must_evaluate(&self, smoothing: &Lag) -> bool {
         let level = smoothing.smoothed(self.sum, self.behind);
         level < self.quiet[0] || level >= self.quiet[1]
     }
 }
 
 impl Link {
-    fn new(side: LinkSide, capacity: BitRate, rules: &[LinkRule]) -> Link {
+    fn new(side: LinkDirection, capacity: BitRate, rules: &[LinkRule]) -> Link {
         let concerned = |rule: &LinkRule| rule.links.as_ref().is_none_or(|links| links.contains(&side));
         let rules = rules.iter().enumerate().filter(|(_, rule)| concerned(rule));
-        let rules = rules.map(|(number, rule)| Watch::new(number, rule)).collect();
+        let rules = rules.map(|(number, rule)| RuleState::new(number, rule)).collect();
         Link { side, capacity, rules }
     }
 
-    /// See [`Load::quiet`]. A rule that waits is asked each time.
+    /// See [`Load::quiet`]. A rule that waits is evaluated each time.
     fn quiet(&self) -> [f64; 2] {
         let capacity = self.capacity.0 as f64;
         let mut quiet = [f64::NEG_INFINITY, f64::INFINITY];
-        for watch in &self.rules {
-            match (watch.is_held_back, watch.is_congested) {
+        for state in &self.rules {
+            match (state.is_delayed, state.is_congested) {
                 (true, _) => quiet = [f64::INFINITY, f64::NEG_INFINITY],
-                // Wider than rounding, so that a rule is asked too often rather than too late.
-                (false, true) => quiet[0] = quiet[0].max(watch.lower * capacity * (1.0 + 1e-12)),
-                (false, false) => quiet[1] = quiet[1].min(watch.upper * capacity * (1.0 - 1e-12)),
+                // Wider than rounding errors: a rule may be evaluated too often, but never too late.
+                (false, true) => quiet[0] = quiet[0].max(state.lower * capacity * (1.0 + 1e-12)),
+                (false, false) => quiet[1] = quiet[1].min(state.upper * capacity * (1.0 - 1e-12)),
             }
         }
         quiet
     }
 }
 
-impl Watch {
-    fn new(number: usize, rule: &LinkRule) -> Watch {
+impl RuleState {
+    fn new(number: usize, rule: &LinkRule) -> RuleState {
         let &LinkRule { upper, lower, spacing, repeat, .. } = rule;
-        Watch {
+        RuleState {
             rule: number,
             upper,
             lower,
@@ -260,32 +261,32 @@ impl Watch {
             repeat,
             is_congested: false,
             last_event: None,
-            is_held_back: false,
+            is_delayed: false,
         }
     }
 
     #[inline]
-    fn look(&mut self, utilisation: f64, now: Timestamp, held_back: &mut u64) -> Option<Told> {
+    fn update(&mut self, utilisation: f64, now: Timestamp, delayed: &mut u64) -> Option<FiredRule> {
         let (crossing, threshold) = match self.is_congested {
             false if utilisation >= self.upper => (Crossing::Upwards, self.upper),
             true if utilisation < self.lower => (Crossing::Downwards, self.lower),
-            true if self.is_to_repeat(now) => (Crossing::Remains, self.lower),
+            true if self.must_repeat(now) => (Crossing::Remains, self.lower),
             _ => {
-                self.is_held_back = false;
+                self.is_delayed = false;
                 return None;
             }
         };
         if self.last_event.is_some_and(|last| now - last < self.spacing) {
-            *held_back += u64::from(!self.is_held_back);
-            self.is_held_back = true;
+            *delayed += u64::from(!self.is_delayed);
+            self.is_delayed = true;
             return None;
         }
         self.is_congested = crossing != Crossing::Downwards;
-        (self.last_event, self.is_held_back) = (Some(now), false);
-        Some(Told { rule: self.rule, crossing, threshold })
+        (self.last_event, self.is_delayed) = (Some(now), false);
+        Some(FiredRule { rule: self.rule, crossing, threshold })
     }
 
-    fn is_to_repeat(&self, now: Timestamp) -> bool {
+    fn must_repeat(&self, now: Timestamp) -> bool {
         self.repeat > Nanos::ZERO && self.last_event.is_none_or(|last| now - last >= self.repeat)
     }
 }

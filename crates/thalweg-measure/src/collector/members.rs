@@ -1,51 +1,50 @@
-//! Which flows are on which link: for each link a list of chunks, a cache line each, from a pool that has room for every
-//! flow.
+//! The flows on each link: for each link a list of chunks, a cache line each, from a pool with room for every flow.
 //!
-//! Of a list only the first chunk is not full: what joins goes there, and what leaves is replaced by what lies there last.
-//! So a list is walked a cache line at a time, and the tracks that a line names can be fetched together.
+//! Only the first chunk of a list may be partly filled: new elements go there, and its last element replaces a
+//! removed one. So a list is read a cache line at a time, and the tracks in a line can be prefetched together.
 
 use bytemuck::{Pod, Zeroable};
 
 use crate::memory::{LargeArray, MemoryError};
 
-/// Elements of a chunk.
+/// Elements per chunk.
 const CHUNK: usize = 15;
 
-/// No link has more sides than ports have numbers.
+/// The maximum number of link directions: two for each port number.
 const MAX_LINKS: usize = 2 << 16;
 
-/// Sides of tracks: twice the number of the track, and 1 more for the output's.
+/// Sides of tracks: twice the number of the track, plus 1 for the output.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C, align(64))]
 struct Chunk {
     elements: [u32; CHUNK],
-    /// One more than the number of the next chunk, of a list or of those that are free; zero for none.
+    /// One more than the number of the next chunk in the list or in the free list; zero for none.
     next: u32,
 }
 
-/// The lists of all links. A track is in two at most, that of its input and that of its output.
+/// The lists of all links. A track is in at most two, that of its input and that of its output.
 #[derive(Debug)]
 pub(super) struct Members {
     chunks: LargeArray<Chunk>,
-    /// By element, where it lies: the chunk times 16, and the place in it.
-    places: LargeArray<u32>,
-    /// By link, the first chunk, one more than its number.
+    /// The position of each element: the chunk times 16, plus the index in it.
+    positions: LargeArray<u32>,
+    /// One more than the number of the first chunk, by link.
     heads: Vec<u32>,
     counts: Vec<u32>,
-    /// The first free chunk, one more than its number; chunks from `fresh` on have never been used.
+    /// One more than the number of the first free chunk; chunks from `fresh` on have never been used.
     free: u32,
     fresh: u32,
 }
 
 impl Members {
-    /// Empty lists for so many tracks.
+    /// Creates empty lists for this many tracks.
     pub(super) fn new(tracks: usize) -> Result<Members, MemoryError> {
         let elements = 2 * tracks;
-        // A chunk that is not full belongs to a link that has an element.
+        // A partly filled chunk belongs to a link that has an element.
         let chunks = elements / CHUNK + elements.min(MAX_LINKS);
         Ok(Members {
             chunks: LargeArray::zeroed(chunks)?,
-            places: LargeArray::zeroed(elements)?,
+            positions: LargeArray::zeroed(elements)?,
             heads: Vec::new(),
             counts: Vec::new(),
             free: 0,
@@ -53,24 +52,24 @@ impl Members {
         })
     }
 
-    /// Empty lists for so many links; nothing is in any list.
-    pub(super) fn lay(&mut self, links: usize) {
+    /// Creates empty lists for this many links; no track may be in a list.
+    pub(super) fn set_up(&mut self, links: usize) {
         (self.heads, self.counts) = (vec![0; links], vec![0; links]);
         (self.free, self.fresh) = (0, 0);
     }
 
-    /// Memory that it takes when every track is in two lists.
+    /// Returns the memory if every track is in two lists.
     pub(super) fn bytes(&self) -> u64 {
-        let chunks = self.chunks.len().min(self.places.len() / CHUNK + self.heads.len());
-        self.places.bytes().0 + (chunks * size_of::<Chunk>()) as u64
+        let chunks = self.chunks.len().min(self.positions.len() / CHUNK + self.heads.len());
+        self.positions.bytes().0 + (chunks * size_of::<Chunk>()) as u64
     }
 
-    /// How many tracks are in a link's list.
+    /// Returns the number of tracks in a link's list.
     pub(super) fn count(&self, link: usize) -> u32 {
         self.counts[link]
     }
 
-    /// The tracks in a link's list, a few at a time.
+    /// Visits the tracks in a link's list, a few at a time.
     pub(super) fn of(
         &self,
         link: usize,
@@ -85,7 +84,7 @@ impl Members {
         })
     }
 
-    /// Puts a side of a track, which is in no list, into a link's.
+    /// Adds a side of a track, which is in no list, to a link's list.
     pub(super) fn join(&mut self, link: usize, track: u32, side: usize) {
         let count = self.counts[link] as usize;
         self.counts[link] += 1;
@@ -96,12 +95,12 @@ impl Members {
         self.put(self.heads[link] - 1, count % CHUNK, 2 * track + side as u32);
     }
 
-    /// Takes a side of a track out of a link's list.
+    /// Removes a side of a track from a link's list.
     pub(super) fn leave(&mut self, link: usize, track: u32, side: usize) {
-        let place = self.places[2 * track as usize + side];
+        let position = self.positions[2 * track as usize + side];
         let head = self.heads[link] - 1;
         let last = filled(self.counts[link] as usize) - 1;
-        self.put(place / 16, place as usize % 16, self.chunks[head as usize].elements[last]);
+        self.put(position / 16, position as usize % 16, self.chunks[head as usize].elements[last]);
         self.counts[link] -= 1;
         if last == 0 {
             let first = &mut self.chunks[head as usize];
@@ -110,12 +109,12 @@ impl Members {
         }
     }
 
-    fn put(&mut self, chunk: u32, place: usize, element: u32) {
-        self.chunks[chunk as usize].elements[place] = element;
-        self.places[element as usize] = 16 * chunk + place as u32;
+    fn put(&mut self, chunk: u32, position: usize, element: u32) {
+        self.chunks[chunk as usize].elements[position] = element;
+        self.positions[element as usize] = 16 * chunk + position as u32;
     }
 
-    /// A chunk that is in no list.
+    /// Returns a chunk that is in no list.
     fn take(&mut self) -> u32 {
         match self.free.checked_sub(1) {
             Some(chunk) => {
@@ -130,7 +129,7 @@ impl Members {
     }
 }
 
-/// How many elements the first chunk of a list of `count` has.
+/// The number of elements in the first chunk of a list of `count`.
 fn filled(count: usize) -> usize {
     if count == 0 { 0 } else { (count - 1) % CHUNK + 1 }
 }
@@ -145,9 +144,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lists_are_sets(steps in prop::collection::vec((0usize..3, 0u32..40, 0usize..2), 0..400)) {
+        fn member_lists_match_sets(steps in prop::collection::vec((0usize..3, 0u32..40, 0usize..2), 0..400)) {
             let mut members = Members::new(40).unwrap();
-            members.lay(3);
+            members.set_up(3);
             let mut sets = [(); 3].map(|()| BTreeSet::new());
             for (link, track, side) in steps {
                 let held = (0..3).find(|&link| sets[link].contains(&(track, side)));
@@ -168,7 +167,7 @@ mod tests {
                     prop_assert_eq!(members.count(link) as usize, set.len());
                 }
             }
-            // Chunks come back: as many are in use as the lists need.
+            // Freed chunks are reused: as many are in use as the lists need.
             let used: usize = sets.iter().map(|set| set.len().div_ceil(CHUNK)).sum();
             let free = std::iter::successors(members.free.checked_sub(1), |&at| {
                 members.chunks[at as usize].next.checked_sub(1)

@@ -1,24 +1,24 @@
-//! A collector: what one monitor port of one switch shows of the switch's flows and links (Rasley et al., "Planck",
-//! SIGCOMM 2014, sections 3.2 and 4.2).
+//! A collector: estimates the flow rates and link utilisation of one switch from its monitor port (Rasley et al.,
+//! "Planck", SIGCOMM 2014, sections 3.2 and 4.2).
 //!
-//! Packets go through once: the flow table counts them and looks for cheetahs, rates are estimated from bursts of
-//! samples ([`crate::rates`]), ports are inferred from the network's forwarding state
-//! ([`thalweg_network::inference`]), links add up the rates of their flows, and rules tell when a link is congested.
+//! Packets pass through once. The flow table counts them and detects cheetahs. Rates are estimated from bursts of
+//! samples ([`crate::rates`]). Ports are inferred from the network's forwarding state
+//! ([`thalweg_network::inference`]). Links add up the rates of their flows, and rules detect congestion.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `options` | what a collector is to do |
+//! | `options` | configuration of a collector |
 //! | `flow_rates` | rate and links of every flow, beside the flow table |
 //! | `links` | sums, rules with hysteresis |
 //! | `lag` | the smoothing of all sums |
-//! | `members` | which flows are on which link |
-//! | `report` | what it says of links and flows |
-//! | `arrivals` | whether packets of observed pairs that set out arrive |
+//! | `members` | the flows on each link |
+//! | `report` | reports on links and flows |
+//! | `arrivals` | whether packets of observed pairs depart and arrive |
 //!
-//! **Same packets, same events.** Whatever packets are put into batches how, and whenever questions are asked between,
-//! events are the same: nothing depends on anything but packets and their times.
+//! **Same packets, same events.** Events depend only on packets and their times, not on batches or on queries in
+//! between.
 //!
-//! **Memory** is fixed at construction, all in the options; about 450 bytes a flow.
+//! **Memory** is allocated at construction and depends only on the options; about 450 bytes per flow.
 
 mod arrivals;
 mod flow_rates;
@@ -36,53 +36,55 @@ use thalweg_sketch::Estimate;
 use thalweg_wire::{BitRate, Bytes, Direction, FlowKey, HashSeed, Nanos, Packet, Timestamp};
 use thiserror::Error;
 
-pub use arrivals::{ArrivalReport, Observation, PLACES, Progress};
+pub use arrivals::{ArrivalReport, OBSERVATION_SLOTS, Observation, Progress};
 pub use flow_rates::RateCounters;
 pub use options::{CollectorOptions, LinkRule, MonitorPort};
-pub use report::{AddressChange, Crossing, FlowRate, FlowReport, LinkEvent, LinkReport, LinkSide, Way};
+pub use report::{
+    AddressChange, Crossing, FlowRate, FlowReport, LinkDirection, LinkEvent, LinkReport, PortDirection,
+};
 
 use crate::MemoryError;
 use crate::detect::sliding_window::{SlidingWindow, SlidingWindowError};
 use crate::meter::flow_table::{self, FlowTable, FlowTableCounters, FlowTableError};
 use crate::rates::{Basis, BurstOptions};
 use arrivals::Arrivals;
-use flow_rates::{Crossed, FlowRates, Named, Rated};
+use flow_rates::{CrossedThreshold, FlowRates, NamedFlow, Rated};
 
-/// The fastest link of a network that is not known: as fast as Ethernet's were when this was written, 800 Gbit/s.
+/// The assumed speed of the fastest link if the network is not known: the fastest Ethernet, 800 Gbit/s.
 const UNKNOWN_CAPACITY: BitRate = BitRate(800_000_000_000);
 
-/// A burst that is longer tells of no burst.
+/// The upper limit of the longest burst; longer bursts make no sense.
 const LONGEST_BURST: Nanos = Nanos::from_secs(10);
 
-/// What a collector hands on; the caller empties it.
+/// The output of a collector; the caller clears it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Output {
     /// Links whose utilisation has crossed a threshold.
     pub events: Vec<LinkEvent>,
-    /// Flows that have been sent another way.
+    /// Flows whose addresses changed: they were rerouted.
     pub address_changes: Vec<AddressChange>,
-    /// Of pairs that are observed.
+    /// Reports on observed pairs.
     pub arrivals: Vec<ArrivalReport>,
     /// Flows that ended, cheetahs that began or ended.
     pub flows: flow_table::Output,
 }
 
-/// What a collector has done so far.
+/// Counters of a collector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Of the flow table.
+    /// Counters of the flow table.
     pub flow_table: FlowTableCounters,
-    /// Milestones of flows that the detector of cheetahs had no room for.
+    /// Milestones of flows for which the cheetah detector had no track left.
     pub untracked: u64,
-    /// Of samples and rates.
+    /// Counters of samples and rates.
     pub rates: RateCounters,
-    /// Events handed on.
+    /// Events emitted.
     pub events: u64,
-    /// Crossings that came too soon after another event of the link, and waited.
+    /// Crossings that were delayed because they occurred too soon after another event of the link.
     pub events_held_back: u64,
 }
 
-/// For one that goes on counting where another has ended.
+/// For a collector that continues counting after another one.
 impl std::ops::AddAssign for Counters {
     fn add_assign(&mut self, other: Counters) {
         let Counters { flow_table, untracked, rates, events, events_held_back } = other;
@@ -94,41 +96,41 @@ impl std::ops::AddAssign for Counters {
     }
 }
 
-/// Why a collector could not be made.
+/// Why a collector could not be created.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CollectorError {
-    /// The flow table could not be made.
+    /// The flow table could not be created.
     #[error(transparent)]
     FlowTable(#[from] FlowTableError),
-    /// The detector could not be made.
+    /// The detector could not be created.
     #[error(transparent)]
     Detector(#[from] SlidingWindowError),
     /// Rates did not fit into memory.
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// A rule cannot be followed.
-    #[error("rule {}: congestion begins at {upper} and ends at {lower} of the capacity: expected 0 < end <= begin", rule + 1)]
+    /// A rule is invalid.
+    #[error("rule {}: thresholds upper = {upper}, lower = {lower}: expected 0 < lower <= upper", rule + 1)]
     Thresholds {
-        /// Its place.
+        /// The index of the rule.
         rule: usize,
-        /// Where congestion begins.
+        /// The upper threshold, a share of the capacity.
         upper: f64,
-        /// Where it ends.
+        /// The lower threshold, a share of the capacity.
         lower: f64,
     },
-    /// Bursts that never end, or have no length.
-    #[error("bursts of at most {longest}, {gap} apart: expected a gap above 0, and from as long up to 10 s", longest = .0.longest, gap = .0.gap)]
+    /// The burst options are out of range.
+    #[error("bursts: gap {gap}, longest {longest}: expected 0 < gap <= longest <= 10 s", longest = .0.longest, gap = .0.gap)]
     Bursts(BurstOptions),
-    /// Too many rules.
-    #[error("{rules} rules: at most {} are followed", CollectorOptions::MAX_RULES)]
+    /// There are too many rules.
+    #[error("{rules} rules: expected at most {}", CollectorOptions::MAX_RULES)]
     Rules {
-        /// How many.
+        /// The number of rules.
         rules: usize,
     },
 }
 
-/// A collector at work.
+/// Estimates flow rates and link utilisation of one switch.
 #[derive(Debug)]
 pub struct Collector {
     options: CollectorOptions,
@@ -139,10 +141,10 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// A collector that has seen nothing yet. Without a network no ports are inferred, and no link is known.
+    /// Creates a collector. Without a network no ports are inferred, and no links are known.
     ///
     /// # Errors
-    /// If an option is out of range, or memory does not suffice.
+    /// If an option is out of range, or memory is insufficient.
     pub fn new(
         options: CollectorOptions,
         network: Option<Arc<Versions>>,
@@ -155,76 +157,76 @@ impl Collector {
         Ok(Collector { options, table, rates, arrivals: Arrivals::default(), events: 0 })
     }
 
-    /// What it was made with.
+    /// Returns the options.
     pub fn options(&self) -> &CollectorOptions {
         &self.options
     }
 
-    /// Memory that it takes when it is full.
+    /// Returns the memory of a full collector.
     pub fn bytes(&self) -> Bytes {
         Bytes(self.table.bytes().0 + self.rates.bytes())
     }
 
-    /// Packet time.
+    /// Returns the packet time.
     pub fn clock(&self) -> Timestamp {
         self.table.clock()
     }
 
-    /// Takes packets, in their order. Events are told when all of them are through: for the least delay, a few dozen
-    /// at a time.
+    /// Processes packets in order. Events are emitted after all of them: for the least delay, pass a few dozen at a
+    /// time.
     pub fn update(&mut self, packets: &[Packet], output: &mut Output) {
         self.table.update_with(packets, &mut output.flows, &mut self.rates);
         if self.arrivals.is_active() {
-            self.arrivals.take(packets, &mut output.arrivals);
+            self.arrivals.process(packets, &mut output.arrivals);
         }
-        self.tell(output);
+        self.emit_events(output);
     }
 
-    /// Lets time pass without packets.
+    /// Advances the time without packets.
     pub fn advance(&mut self, now: Timestamp, output: &mut Output) {
         self.rates.advance(now);
         self.table.advance_with(now, &mut output.flows, &mut self.rates);
         if self.arrivals.is_active() {
             self.arrivals.advance(now, &mut output.arrivals);
         }
-        self.tell(output);
+        self.emit_events(output);
     }
 
-    /// Observes a pair of addresses from now on: reports whether its packets set out, or arrive, at this switch. `false`
-    /// if the network does not have the pair at this switch, or too much is observed already.
+    /// Starts to observe a pair of addresses: reports whether its packets depart or arrive at this switch. Returns
+    /// `false` if the pair is not attached to this switch, or the maximum number of observations is reached.
     pub fn observe(&mut self, observation: Observation) -> bool {
         let Some(network) = self.rates.network() else { return false };
         let topology = network.newest().state.topology();
         self.arrivals.observe(observation, topology, self.options.router, self.table.clock())
     }
 
-    /// Goes on with what another collector of the same switch observed.
+    /// Continues the observations of another collector of the same switch.
     pub fn observe_as(&mut self, other: &Collector) {
         self.arrivals = other.arrivals.clone();
     }
 
-    /// Hands on every flow that is left. That links are empty then is no event.
+    /// Outputs every remaining flow. The links become empty without an event.
     pub fn finish(&mut self, output: &mut Output) {
         self.table.finish_with(&mut output.flows, &mut self.rates);
         self.rates.crossed().clear();
     }
 
-    /// From now on the network is another, or has changed.
+    /// Sets a new network, or a new version of it.
     pub fn set_network(&mut self, network: Option<Arc<Versions>>) {
         self.rates.set_network(&self.options, network);
     }
 
-    /// All links of the switch: input and output of each port, in the order of ports.
+    /// Returns all links of the switch: input and output of each port, in the order of ports.
     pub fn links(&self) -> Vec<LinkReport> {
         (0..self.rates.links()).map(|link| self.rates.report(link, self.clock())).collect()
     }
 
-    /// Flows lie in slots from 0 up to here.
+    /// Returns the end of the range of slots that flows use, from 0.
     pub fn slots(&self) -> u32 {
         self.table.slots()
     }
 
-    /// The flows in some slots: each direction that there are samples of.
+    /// Returns the flows in a range of slots: each direction with samples.
     pub fn flows(&self, slots: Range<u32>) -> impl Iterator<Item = FlowReport> + '_ {
         let slots = slots.start..slots.end.min(self.slots());
         slots.flat_map(move |slot| {
@@ -233,30 +235,30 @@ impl Collector {
         })
     }
 
-    /// The flow with this key, in the key's direction.
+    /// Returns the flow with this key, in the key's direction.
     pub fn flow(&self, key: &FlowKey) -> Option<FlowReport> {
         let (slot, direction) = self.table.slot_of(key)?;
         self.flow_at(slot, direction)
     }
 
-    /// The share of mirrored packets that reach this collector, if TCP flows have shown it.
+    /// Returns the sampling ratio of the monitor port, if recent TCP flows allow an estimate.
     pub fn sampling_ratio(&self) -> Option<Estimate> {
         self.rates.sampling_ratio()
     }
 
-    /// What it has done so far.
+    /// Returns the counters.
     pub fn counters(&self) -> Counters {
         Counters {
             flow_table: self.table.counters(),
             untracked: self.table.detector().map_or(0, SlidingWindow::untracked),
             rates: self.rates.counters(),
             events: self.events,
-            events_held_back: self.rates.held_back(),
+            events_held_back: self.rates.delayed(),
         }
     }
 
     fn flow_at(&self, slot: u32, direction: Direction) -> Option<FlowReport> {
-        let seen = self.table.seen(slot, direction)?;
+        let seen = self.table.direction_counts(slot, direction)?;
         let track = self.rates.track(slot, direction);
         let [input, output] = FlowRates::ports(track);
         Some(FlowReport {
@@ -274,8 +276,8 @@ impl Collector {
         })
     }
 
-    /// Turns what rules have found into events.
-    fn tell(&mut self, output: &mut Output) {
+    /// Turns crossings into events.
+    fn emit_events(&mut self, output: &mut Output) {
         output.address_changes.append(self.rates.address_changes());
         let crossed = std::mem::take(self.rates.crossed());
         for crossed in crossed {
@@ -285,22 +287,22 @@ impl Collector {
         }
     }
 
-    fn event(&self, crossed: Crossed) -> LinkEvent {
-        let Crossed { told, link, version, time, flows } = crossed;
+    fn event(&self, crossed: CrossedThreshold) -> LinkEvent {
+        let CrossedThreshold { fired, link, version, time, flows } = crossed;
         for named in &flows {
             self.table.prefetch(flow_rates::slot_of(named.track).0);
         }
-        let named = flows.into_iter().filter_map(|Named { track, key, rated }| {
+        let named = flows.into_iter().filter_map(|NamedFlow { track, key, rated }| {
             let (slot, direction) = flow_rates::slot_of(track);
-            Some(rated.of(key.or_else(|| Some(self.table.seen(slot, direction)?.key))?))
+            Some(rated.of(key.or_else(|| Some(self.table.direction_counts(slot, direction)?.key))?))
         });
         let flows: Vec<FlowRate> = named.collect();
         let flows_left_out = link.flows.saturating_sub(flows.len() as u32);
         LinkEvent {
-            crossing: told.crossing,
+            crossing: fired.crossing,
             link,
-            rule: told.rule,
-            threshold: told.threshold,
+            rule: fired.rule,
+            threshold: fired.threshold,
             version,
             time,
             flows,
@@ -318,7 +320,7 @@ impl Rated {
 }
 
 impl CollectorOptions {
-    /// Checks what does not depend on how much memory there is.
+    /// Checks the options, except for memory.
     ///
     /// # Errors
     /// If an option is out of range.

@@ -1,68 +1,70 @@
-//! What a collector is to do.
+//! Configuration of a collector.
 
 use thalweg_network::RouterId;
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
-use super::report::LinkSide;
+use super::report::LinkDirection;
 use crate::detect::CheetahThreshold;
 use crate::meter::flow_table::FlowTableOptions;
 use crate::rates::BurstOptions;
 
-/// What a collector is to do.
+/// Configuration of a collector.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CollectorOptions {
     /// The switch whose monitor port it reads.
     pub router: RouterId,
-    /// How many flows are kept, and for how long.
+    /// Size and timeouts of the flow table.
     pub flow_table: FlowTableOptions,
-    /// What makes a flow a cheetah; `None` to look for none.
+    /// The threshold for cheetah flows; `None` turns detection off.
     pub threshold: Option<CheetahThreshold>,
-    /// Flows that the detector of cheetahs can follow at once.
+    /// The maximum number of flows that the cheetah detector tracks at once.
     pub tracks: usize,
-    /// How samples are put together into bursts.
+    /// How samples are grouped into bursts.
     pub bursts: BurstOptions,
-    /// What is known of the monitor port; it makes error bounds possible.
+    /// The monitor port's rate and buffer, if known; required for error bounds.
     pub monitor: Option<MonitorPort>,
-    /// Time constant of the smoothing of link utilisation; zero for none. Default 1 ms: where flows compete for a link, their
-    /// rates change at different times, and an unsmoothed sum of them is off by 7 % now and then (see
-    /// `experiments/planck-error`). A sum that jumps from nothing to 95 % of the capacity passes 90 % after 3 ms then.
+    /// The time constant of the smoothing of link utilisation; zero for none. Default 1 ms: where flows compete for a
+    /// link, their rates change at different times, and an unsmoothed sum is occasionally off by 7 % (see
+    /// `experiments/planck-error`). With 1 ms, a sum that jumps from nothing to 95 % of the capacity passes 90 %
+    /// after 3 ms.
     pub smoothing: Nanos,
-    /// When to tell of links. At most [`CollectorOptions::MAX_RULES`].
+    /// Rules for congestion events. At most [`CollectorOptions::MAX_RULES`].
     pub rules: Vec<LinkRule>,
-    /// Seed of hashes; results do not depend on it.
+    /// The seed of hashes; results do not depend on it.
     pub seed: u64,
 }
 
-/// What is known of the monitor port.
+/// Properties of the monitor port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MonitorPort {
-    /// What it can send.
+    /// The rate at which it sends.
     pub rate: BitRate,
-    /// Bytes that may wait for it.
+    /// The size of its buffer.
     pub buffer: Bytes,
 }
 
-/// When to tell of the utilisation of links.
+/// A rule for congestion events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkRule {
-    /// Which links: `None` for all of the switch.
-    pub links: Option<Vec<LinkSide>>,
-    /// Share of the capacity from which on a link is congested. Above 0.
+    /// The links; `None` for all of the switch.
+    pub links: Option<Vec<LinkDirection>>,
+    /// The share of the capacity at which congestion begins. Above 0.
     pub upper: f64,
-    /// Share of the capacity at which it is so no more: at most `upper`. What is between them changes nothing.
+    /// The share of the capacity at which congestion clears: at most `upper`. Utilisation between the two changes
+    /// nothing.
     pub lower: f64,
-    /// Least packet time between two events of one link and rule. A crossing within it is told when it is over, if it
-    /// still holds then.
+    /// The minimum packet time between two events of one link and rule. An earlier crossing is reported when it has
+    /// passed, if it still holds then.
     pub spacing: Nanos,
-    /// As long as the link is congested, that is told again after so much packet time, for whoever forgets what is not
-    /// told. 0, the default, for never; at least the spacing otherwise.
+    /// The interval at which ongoing congestion is repeated, in packet time, for receivers that expire old events. 0,
+    /// the default, turns this off; otherwise at least the spacing.
     pub repeat: Nanos,
-    /// Most flows to name in an event.
+    /// The maximum number of flows to name in an event.
     pub flows: usize,
 }
 
 impl CollectorOptions {
-    /// Most rules.
+    /// The maximum number of rules.
     pub const MAX_RULES: usize = 64;
 }
 
@@ -82,7 +84,7 @@ impl Default for CollectorOptions {
     }
 }
 
-/// Congested from 90 % on, until below 80 %; every 1 ms at most, with 16 flows.
+/// Congestion begins at 90 % and clears below 80 %; at most one event per 1 ms, with 16 flows.
 impl Default for LinkRule {
     fn default() -> Self {
         let spacing = Nanos::from_millis(1);

@@ -1,4 +1,4 @@
-//! What a collector says of links and flows when it is asked, and of its own accord.
+//! Reports and events of a collector on links and flows.
 
 use thalweg_network::PortIndex;
 use thalweg_sketch::Estimate;
@@ -6,9 +6,9 @@ use thalweg_wire::{BitRate, Bytes, EthernetAddresses, FlowKey, Timestamp};
 
 use crate::rates::Basis;
 
-/// Which way packets go through a port.
+/// The direction of packets at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Way {
+pub enum PortDirection {
     /// Into the switch.
     Input,
     /// Out of the switch.
@@ -17,43 +17,43 @@ pub enum Way {
 
 /// One direction of the link at a port of the collector's switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LinkSide {
+pub struct LinkDirection {
     /// The port.
     pub port: PortIndex,
-    /// Which way.
-    pub way: Way,
+    /// The direction.
+    pub direction: PortDirection,
 }
 
-/// How much one direction of a link carries.
+/// The load of one link direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkReport {
-    /// Which link, and which way.
-    pub side: LinkSide,
-    /// What it can carry.
+    /// The link direction.
+    pub side: LinkDirection,
+    /// The capacity.
     pub capacity: BitRate,
-    /// Sum of the rates of its flows now, in bits per second on the wire, framing included. Its bound holds if those
-    /// of all flows do; it is unknown if one of them is, and has no upper end if one of them has none.
+    /// The current sum of the rates of its flows, in bits per second on the wire, framing included. Its bound holds
+    /// if those of all flows do. It is unknown if one of them is, and has no upper end if one of them has none.
     pub rate: Estimate,
-    /// The sum of rates, smoothed, in bits per second; no more than the capacity.
+    /// The smoothed sum of rates, in bits per second; at most the capacity.
     pub smoothed: f64,
     /// `smoothed` as a share of the capacity.
     pub utilisation: f64,
-    /// Directions of flows with a rate above zero.
+    /// The number of flow directions with a rate above zero.
     pub flows: u32,
-    /// When the sum last changed, in packet time.
+    /// The packet time of the last change of the sum.
     pub changed: Timestamp,
 }
 
-/// How fast one direction of a flow is.
+/// The rate of one direction of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowRate {
-    /// Its key, in its own direction.
+    /// The key, in its own direction.
     pub key: FlowKey,
-    /// The addresses that its last packet had, which say what way it goes.
+    /// The addresses of its last packet, which select its path.
     pub ethernet: EthernetAddresses,
-    /// Rate on the wire, framing included, in bits per second. Zero while it is idle.
+    /// The rate on the wire, framing included, in bits per second. Zero while the flow is idle.
     pub rate: Estimate,
-    /// What the rate was derived from.
+    /// The source of the rate.
     pub basis: Basis,
     /// The span that the rate covers: from the first sample of one burst to the first sample of the next.
     pub span: (Timestamp, Timestamp),
@@ -62,72 +62,72 @@ pub struct FlowRate {
 /// One direction of a flow as the collector sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowReport {
-    /// Its key, in its own direction.
+    /// The key, in its own direction.
     pub key: FlowKey,
-    /// How fast it is; `None` before the first estimate.
+    /// The rate; `None` before the first estimate.
     pub rate: Option<FlowRate>,
-    /// Port by which it comes into the switch, if that can be inferred.
+    /// The port at which it enters the switch, if that can be inferred.
     pub input: Option<PortIndex>,
-    /// Port by which it leaves the switch, if that can be inferred.
+    /// The port at which it leaves the switch, if that can be inferred.
     pub output: Option<PortIndex>,
-    /// Time of the first sample of the flow, either direction.
+    /// The time of the first sample of the flow, either direction.
     pub first: Timestamp,
-    /// Time of the last sample of the flow, either direction.
+    /// The time of the last sample of the flow, either direction.
     pub last: Timestamp,
-    /// Samples of this direction.
+    /// The samples of this direction.
     pub samples: u64,
-    /// Bytes of those, of the IP layer.
+    /// The bytes of these samples, of the IP layer.
     pub sampled: Bytes,
-    /// Payload that was seen twice: what was sent again at least (TCP).
+    /// The payload that was seen twice: a lower bound of what was retransmitted (TCP).
     pub repeated: Bytes,
-    /// Samples that came after later ones, and are not known to have been seen before: reordered, or sent again (TCP). At
-    /// most 65,535.
+    /// Samples that arrived after later ones, and are not known to have been seen before: reordered or retransmitted
+    /// (TCP). At most 65,535.
     pub reordered: u64,
-    /// Whether it is a cheetah now.
+    /// Whether it is currently a cheetah.
     pub is_cheetah: bool,
 }
 
 /// A link's utilisation has crossed a threshold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkEvent {
-    /// Upwards or downwards.
+    /// The direction of the crossing.
     pub crossing: Crossing,
-    /// The link, with the rates that made it so.
+    /// The link, with its rates at that time.
     pub link: LinkReport,
-    /// Which of the rules it was, by its place in the options.
+    /// The index of the rule in the options.
     pub rule: usize,
     /// The threshold that was crossed, as a share of the capacity.
     pub threshold: f64,
-    /// Version of the forwarding state at that time.
+    /// The version of the forwarding state at that time.
     pub version: u64,
-    /// Time of the packet that gave it away.
+    /// The time of the packet that revealed it.
     pub time: Timestamp,
-    /// Flows on the link and their rates, the fastest first; as many as the rule asks for.
+    /// The flows on the link with their rates, the fastest first; at most as many as the rule allows.
     pub flows: Vec<FlowRate>,
-    /// Flows on the link that did not fit in.
+    /// The number of flows on the link that are not listed.
     pub flows_left_out: u32,
 }
 
-/// Packets of a flow have other addresses than those before them: it has been sent another way.
+/// The addresses of a flow's packets have changed: it was rerouted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressChange {
-    /// Its key, in its own direction.
+    /// The key, in its own direction.
     pub key: FlowKey,
-    /// The addresses that it had.
+    /// The previous addresses.
     pub from: EthernetAddresses,
-    /// The addresses that it has.
+    /// The new addresses.
     pub to: EthernetAddresses,
-    /// Time of the first packet with these.
+    /// The time of the first packet with the new addresses.
     pub time: Timestamp,
 }
 
-/// Which way a threshold was crossed.
+/// The direction of a threshold crossing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossing {
     /// Utilisation rose to the upper threshold.
     Upwards,
-    /// Utilisation fell to the lower threshold, having been above the upper one.
+    /// Utilisation fell to the lower threshold after it had been above the upper one.
     Downwards,
-    /// None: it has not fallen to the lower threshold since it was told, and is told again.
+    /// No crossing: the congestion has not cleared since it was reported, and is repeated.
     Remains,
 }

@@ -41,7 +41,7 @@ fn packet(time: u64, from: u16, to: u16, protocol: Protocol, sequence: u32, payl
     }
 }
 
-/// Full-sized segments of one flow at a rate on the wire, every one sampled, from a time on for a while.
+/// Full-sized segments of one flow at a given rate on the wire, all sampled, from `begin` on for `length`.
 fn flow(from: u16, to: u16, bits: f64, begin: u64, length: u64) -> Vec<Packet> {
     let spacing = 1_538.0 * 8e9 / bits;
     let count = (length as f64 / spacing) as u32;
@@ -55,22 +55,22 @@ fn merged(flows: impl IntoIterator<Item = Vec<Packet>>) -> Vec<Packet> {
     packets
 }
 
-fn link(port: u16, way: Way) -> LinkSide {
-    LinkSide { port: PortIndex(port), way }
+fn link(port: u16, direction: PortDirection) -> LinkDirection {
+    LinkDirection { port: PortIndex(port), direction }
 }
 
 impl Collector {
-    fn link(&self, port: u16, way: Way) -> LinkReport {
-        self.links()[links::index_of(link(port, way))]
+    fn link(&self, port: u16, direction: PortDirection) -> LinkReport {
+        self.links()[links::index_of(link(port, direction))]
     }
 
     /// The sums of links are those of the flows on them.
     fn check_invariants(&self) {
         for report in self.links() {
             let side = report.side;
-            let is_on = |flow: &FlowReport| match side.way {
-                Way::Input => flow.input == Some(side.port),
-                Way::Output => flow.output == Some(side.port),
+            let is_on = |flow: &FlowReport| match side.direction {
+                PortDirection::Input => flow.input == Some(side.port),
+                PortDirection::Output => flow.output == Some(side.port),
             };
             let rates = self.flows(0..u32::MAX).filter(is_on).filter_map(|flow| flow.rate);
             let rates: Vec<f64> = rates.map(|rate| rate.rate.value).filter(|rate| *rate > 0.0).collect();
@@ -98,14 +98,14 @@ fn links_carry_the_sum_of_their_flows() {
         flow(0, 3, 1e9, SECOND, 10_000_000),
     ]);
     let (collector, _) = fed(options(Vec::new()), &packets, 100);
-    for (port, way, expected) in [
-        (0, Way::Input, 3e9),
-        (1, Way::Input, 3e9),
-        (2, Way::Output, 5e9),
-        (3, Way::Output, 1e9),
-        (2, Way::Input, 0.0),
+    for (port, direction, expected) in [
+        (0, PortDirection::Input, 3e9),
+        (1, PortDirection::Input, 3e9),
+        (2, PortDirection::Output, 5e9),
+        (3, PortDirection::Output, 1e9),
+        (2, PortDirection::Input, 0.0),
     ] {
-        let report = collector.link(port, way);
+        let report = collector.link(port, direction);
         assert!((report.rate.value - expected).abs() <= expected * 0.002, "{report:?}");
         assert_eq!(report.utilisation, report.rate.value / 1e10);
     }
@@ -115,7 +115,7 @@ fn links_carry_the_sum_of_their_flows() {
     assert_eq!((rate.basis, rate.rate.bound), (Basis::SequenceNumbers, thalweg_sketch::Bound::Unknown));
 }
 
-/// After one, two and three time constants a step has gone 63, 86 and 95 % of its way.
+/// After one, two and three time constants a step has covered 63, 86 and 95 % of its height.
 #[test]
 fn utilisation_is_smoothed_by_a_first_order_lag() {
     let smoothing = Nanos::from_millis(1);
@@ -124,24 +124,27 @@ fn utilisation_is_smoothed_by_a_first_order_lag() {
     let (mut collector, mut output) = (Collector::new(options, Some(network())).unwrap(), Output::default());
     let known = packets.iter().position(|packet| {
         collector.update(&[*packet], &mut output);
-        collector.link(1, Way::Output).rate.value > 0.0
+        collector.link(1, PortDirection::Output).rate.value > 0.0
     });
     let begun = packets[known.unwrap()].time;
     for packet in &packets[known.unwrap() + 1..] {
         collector.update(&[*packet], &mut output);
         let constants = (packet.time - begun).as_secs_f64() * 1e3;
         let expected = 0.5 * (1.0 - (-constants).exp());
-        assert!((collector.link(1, Way::Output).utilisation - expected).abs() < 0.002, "{constants}");
+        assert!(
+            (collector.link(1, PortDirection::Output).utilisation - expected).abs() < 0.002,
+            "{constants}"
+        );
     }
 }
 
 #[test]
-fn a_flow_that_stops_leaves_its_links() {
+fn a_stopped_flow_leaves_its_links() {
     let (mut collector, mut output) = fed(options(Vec::new()), &flow(0, 1, 5e9, SECOND, 5_000_000), 64);
     collector.advance(Timestamp(SECOND + 5_300_000), &mut output);
-    assert!(collector.link(1, Way::Output).rate.value > 4.9e9, "0.3 ms is no time");
+    assert!(collector.link(1, PortDirection::Output).rate.value > 4.9e9, "0.3 ms is too short to be idle");
     collector.advance(Timestamp(SECOND + 5_800_000), &mut output);
-    let report = collector.link(1, Way::Output);
+    let report = collector.link(1, PortDirection::Output);
     assert_eq!((report.rate.value, report.flows), (0.0, 0));
     collector.check_invariants();
     let flow = collector.flows(0..1).next().unwrap();
@@ -149,23 +152,23 @@ fn a_flow_that_stops_leaves_its_links() {
 }
 
 #[test]
-fn congestion_that_lasts_is_told_again_if_asked_for() {
+fn ongoing_congestion_is_repeated_if_configured() {
     let rule = LinkRule { repeat: Nanos::from_millis(3), ..LinkRule::default() };
     let packets = flow(0, 1, 9.6e9, SECOND, 20_000_000);
     let (mut collector, mut output) = fed(options(vec![rule]), &packets, 64);
     collector.advance(Timestamp(2 * SECOND), &mut output);
-    let of_output = output.events.iter().filter(|event| event.link.side == link(1, Way::Output));
-    let told: Vec<_> = of_output.map(|event| (event.crossing, event.time)).collect();
-    let crossings: Vec<_> = told.iter().map(|&(crossing, _)| crossing).collect();
+    let of_output = output.events.iter().filter(|event| event.link.side == link(1, PortDirection::Output));
+    let events: Vec<_> = of_output.map(|event| (event.crossing, event.time)).collect();
+    let crossings: Vec<_> = events.iter().map(|&(crossing, _)| crossing).collect();
     let mut expected = vec![Crossing::Remains; 8];
     (expected[0], expected[7]) = (Crossing::Upwards, Crossing::Downwards);
-    assert_eq!(crossings, expected, "20 ms of congestion, told every 3 ms");
-    let apart = told.windows(2).map(|pair| pair[1].1 - pair[0].1);
-    assert!(apart.take(6).all(|apart| (3_000_000..3_300_000).contains(&apart.0)), "{told:?}");
+    assert_eq!(crossings, expected, "20 ms of congestion, repeated every 3 ms");
+    let apart = events.windows(2).map(|pair| pair[1].1 - pair[0].1);
+    assert!(apart.take(6).all(|apart| (3_000_000..3_300_000).contains(&apart.0)), "{events:?}");
 }
 
 #[test]
-fn a_flow_that_is_sent_another_way_is_told() {
+fn a_rerouted_flow_is_reported() {
     let mut packets = flow(0, 1, 5e9, SECOND, 2_000_000);
     let middle = packets.len() / 2;
     let mut shadow = packets[0].ethernet;
@@ -177,32 +180,32 @@ fn a_flow_that_is_sent_another_way_is_told() {
 }
 
 #[test]
-fn a_link_that_fills_is_told_once_with_its_flows_and_once_when_it_empties() {
+fn congestion_is_reported_once_and_cleared_once() {
     let packets =
         merged([flow(0, 2, 5e9, SECOND, 20_000_000), flow(1, 2, 4.5e9, SECOND + 5_000_000, 5_000_000)]);
     let (mut collector, mut output) = fed(options(vec![LinkRule::default()]), &packets, 64);
     collector.advance(Timestamp(2 * SECOND), &mut output);
-    let told: Vec<_> = output.events.iter().map(|event| (event.crossing, event.link.side)).collect();
-    let output_2 = link(2, Way::Output);
-    assert_eq!(told, [(Crossing::Upwards, output_2), (Crossing::Downwards, output_2)]);
+    let events: Vec<_> = output.events.iter().map(|event| (event.crossing, event.link.side)).collect();
+    let output_2 = link(2, PortDirection::Output);
+    assert_eq!(events, [(Crossing::Upwards, output_2), (Crossing::Downwards, output_2)]);
     let up = &output.events[0];
     let rates: Vec<f64> = up.flows.iter().map(|flow| (flow.rate.value / 1e8).round() / 10.0).collect();
     assert_eq!(rates, [5.0, 4.5]);
     assert_eq!(up.flows[0].key, packets[0].key);
-    assert!(up.time.0 - SECOND < 6_000_000, "within 1 ms of the second flow's begin");
+    assert!(up.time.0 - SECOND < 6_000_000, "within 1 ms of the start of the second flow");
     assert!((up.link.utilisation, up.threshold, up.version) > (0.9, 0.9, 0));
     assert_eq!((collector.counters().events, collector.counters().events_held_back), (2, 0));
 }
 
 #[test]
-fn udp_is_measured_by_what_tcp_tells_of_sampling() {
+fn udp_rates_use_the_tcp_sampling_ratio() {
     let mut packets = merged([flow(0, 2, 4e9, SECOND, 50_000_000), flow(1, 2, 4e9, SECOND, 50_000_000)]);
     let udp: Vec<Packet> = flow(3, 2, 1e9, SECOND, 50_000_000)
         .into_iter()
         .map(|packet| Packet { key: FlowKey::v4(4, 3, 9, 9, Protocol::UDP), ..packet })
         .collect();
     packets = merged([packets, udp.clone()]);
-    // Every fourth, drawn by a hash of its place.
+    // One in four, drawn by a hash of its index.
     let sampled: Vec<Packet> = (0u64..)
         .zip(packets)
         .filter(|(n, _)| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 62 == 0)
@@ -210,10 +213,10 @@ fn udp_is_measured_by_what_tcp_tells_of_sampling() {
         .collect();
     let (collector, _) = fed(options(Vec::new()), &sampled, 64);
     let ratio = collector.sampling_ratio().unwrap();
-    assert!(ratio.holds(0.25).unwrap() && (ratio.value - 0.25).abs() < 0.02, "{ratio:?}");
+    assert!(ratio.contains(0.25).unwrap() && (ratio.value - 0.25).abs() < 0.02, "{ratio:?}");
     let rate = collector.flow(&udp[0].key).unwrap().rate.unwrap();
     assert_eq!(rate.basis, Basis::SamplingRatio);
-    assert!((rate.rate.value / 1e9 - 1.0).abs() < 0.2 && rate.rate.holds(1e9).unwrap(), "{rate:?}");
+    assert!((rate.rate.value / 1e9 - 1.0).abs() < 0.2 && rate.rate.contains(1e9).unwrap(), "{rate:?}");
 }
 
 #[test]
@@ -229,7 +232,7 @@ fn without_tcp_a_rate_is_a_lower_bound() {
 }
 
 #[test]
-fn a_flow_that_is_rerouted_takes_its_rate_along() {
+fn a_rerouted_flow_keeps_its_rate() {
     let mut packets = flow(0, 1, 4e9, SECOND, 10_000_000);
     let to_3 = default_mac(EndpointId(3));
     let half = packets.len() / 2;
@@ -237,12 +240,12 @@ fn a_flow_that_is_rerouted_takes_its_rate_along() {
         packet.ethernet.destination = to_3;
     }
     let (collector, _) = fed(options(Vec::new()), &packets[..half + 1], 7);
-    assert_eq!(collector.link(1, Way::Output).rate.value, 0.0);
-    assert!(collector.link(3, Way::Output).rate.value > 3.9e9);
+    assert_eq!(collector.link(1, PortDirection::Output).rate.value, 0.0);
+    assert!(collector.link(3, PortDirection::Output).rate.value > 3.9e9);
 }
 
 #[test]
-fn a_jump_of_sequence_numbers_is_no_rate() {
+fn a_jump_of_sequence_numbers_gives_no_rate() {
     let mut packets = flow(0, 1, 4e9, SECOND, 300_000_000);
     let at = 2_000;
     for packet in &mut packets[at..] {
@@ -250,14 +253,14 @@ fn a_jump_of_sequence_numbers_is_no_rate() {
     }
     let (collector, _) = fed(options(Vec::new()), &packets, 64);
     let late = collector.counters().rates.late;
-    // Another connection is believed in after 100 ms: 32,500 packets.
+    // Another connection is accepted after 100 ms: 32,500 packets.
     assert!((32_000..33_000).contains(&late), "{late}");
-    assert!((collector.link(1, Way::Output).rate.value / 4e9 - 1.0).abs() < 0.01);
+    assert!((collector.link(1, PortDirection::Output).rate.value / 4e9 - 1.0).abs() < 0.01);
 }
 
-/// One of a flow's packets says that it was sent a year later than it was; or all of a second file were a year earlier.
+/// One packet of a flow has a timestamp a year ahead; or all of a second file were a year earlier.
 #[test]
-fn time_stamps_that_jump_do_not_blind_the_collector() {
+fn the_collector_recovers_from_timestamp_jumps() {
     const YEAR: u64 = 365 * 86_400 * SECOND;
     let later = flow(0, 2, 9.5e9, SECOND + 50_000_000, 20_000_000);
     let mut wrong = flow(1, 3, 5e9, 2 * YEAR, 1_000_000);
@@ -268,17 +271,17 @@ fn time_stamps_that_jump_do_not_blind_the_collector() {
         packets.extend(before);
         packets.extend(later.iter().copied());
         let (mut collector, mut output) = fed(options(rules.clone()), &packets, 64);
-        assert!((collector.link(2, Way::Output).rate.value / 9.5e9 - 1.0).abs() < 0.01);
+        assert!((collector.link(2, PortDirection::Output).rate.value / 9.5e9 - 1.0).abs() < 0.01);
         assert_eq!(output.events.last().unwrap().crossing, Crossing::Upwards);
         collector.rates.advance(Timestamp(SECOND + 100_000_000));
-        collector.tell(&mut output);
-        assert_eq!(collector.link(2, Way::Output).rate.value, 0.0);
+        collector.emit_events(&mut output);
+        assert_eq!(collector.link(2, PortDirection::Output).rate.value, 0.0);
     }
 }
 
-/// At line rate for 1 ms every 2 s: the link is busy while it is, and not for the pause after it.
+/// At line rate for 1 ms every 2 s: the link is busy while it sends, and not during the pause.
 #[test]
-fn a_pause_does_not_teach_patience() {
+fn one_pause_does_not_raise_the_idle_timeout() {
     let bursts = (0..5).map(|round| flow(0, 1, 9.5e9, SECOND + 2 * round * SECOND, 1_000_000));
     let mut packets = Vec::new();
     for burst in bursts {
@@ -290,28 +293,28 @@ fn a_pause_does_not_teach_patience() {
         );
     }
     let (mut collector, mut output) = fed(options(Vec::new()), &packets, 64);
-    assert!(collector.link(1, Way::Output).rate.value > 9e9);
+    assert!(collector.link(1, PortDirection::Output).rate.value > 9e9);
     collector.advance(packets.last().unwrap().time + Nanos::from_millis(5), &mut output);
-    assert_eq!(collector.link(1, Way::Output).rate.value, 0.0);
+    assert_eq!(collector.link(1, PortDirection::Output).rate.value, 0.0);
 }
 
 #[test]
-fn a_flow_that_comes_in_by_another_port_stays_on_the_link_that_it_leaves_by() {
+fn a_new_input_port_keeps_the_output_link() {
     let mut packets = flow(0, 2, 9.5e9, SECOND, 10_000_000);
     let half = packets.len() / 2;
     for packet in &mut packets[half..] {
         packet.ethernet.source = default_mac(EndpointId(1));
     }
     let (collector, output) = fed(options(vec![LinkRule::default()]), &packets, 7);
-    let on_2 = output.events.iter().filter(|event| event.link.side == link(2, Way::Output));
+    let on_2 = output.events.iter().filter(|event| event.link.side == link(2, PortDirection::Output));
     assert_eq!(on_2.map(|event| event.crossing).collect::<Vec<_>>(), [Crossing::Upwards]);
-    assert!(collector.link(1, Way::Input).rate.value > 9e9);
-    assert_eq!(collector.link(0, Way::Input).rate.value, 0.0);
+    assert!(collector.link(1, PortDirection::Input).rate.value > 9e9);
+    assert_eq!(collector.link(0, PortDirection::Input).rate.value, 0.0);
 }
 
 /// Fragments without a sequence number of their own, resets and spoofed segments far ahead.
 #[test]
-fn packets_that_do_not_tell_where_the_flow_is_change_no_rate() {
+fn packets_without_a_valid_sequence_change_no_rate() {
     let mut packets = flow(0, 1, 4e9, SECOND, 20_000_000);
     let strange = |packet: &Packet, n: usize| match n % 3 {
         0 => Packet { tcp_sequence: 0, fragment: Fragment::Later { identification: 7 }, ..*packet },
@@ -323,12 +326,12 @@ fn packets_that_do_not_tell_where_the_flow_is_change_no_rate() {
     packets.extend(strangers.iter().copied().filter(|packet| !packet.tcp_flags.contains(TcpFlags::RST)));
     let packets = merged([packets]);
     let (collector, _) = fed(options(Vec::new()), &packets, 64);
-    assert!((collector.link(1, Way::Output).rate.value / 4e9 - 1.0).abs() < 0.02);
+    assert!((collector.link(1, PortDirection::Output).rate.value / 4e9 - 1.0).abs() < 0.02);
     assert_eq!(collector.counters().rates.late, 0);
 }
 
 #[test]
-fn links_of_another_topology_begin_anew_and_congestion_ends() {
+fn a_new_topology_clears_congestion() {
     let (mut collector, mut output) =
         fed(options(vec![LinkRule::default()]), &flow(0, 2, 9.5e9, SECOND, 5_000_000), 64);
     assert_eq!(output.events.len(), 2, "the input and the output");
@@ -344,25 +347,25 @@ fn links_of_another_topology_begin_anew_and_congestion_ends() {
     packets.iter_mut().for_each(|packet| packet.tcp_sequence = packet.tcp_sequence.wrapping_add(10_000_000));
     collector.update(&packets, &mut output);
     collector.check_invariants();
-    let told: Vec<_> = output.events[2..].iter().map(|event| event.crossing).collect();
-    assert_eq!(told, [Crossing::Downwards; 2]);
-    assert_eq!(collector.link(2, Way::Output).capacity, BitRate(100_000_000_000));
+    let events: Vec<_> = output.events[2..].iter().map(|event| event.crossing).collect();
+    assert_eq!(events, [Crossing::Downwards; 2]);
+    assert_eq!(collector.link(2, PortDirection::Output).capacity, BitRate(100_000_000_000));
 }
 
 #[test]
-fn what_is_known_of_the_monitor_port_bounds_rates() {
+fn monitor_port_options_give_rate_bounds() {
     let monitor = MonitorPort { rate: BitRate(10_000_000_000), buffer: Bytes(100_000) };
     let with_monitor = CollectorOptions { monitor: Some(monitor), ..options(Vec::new()) };
     let (collector, _) = fed(with_monitor, &flow(0, 1, 4e9, SECOND, 10_000_000), 64);
-    let rate = collector.link(1, Way::Output).rate;
-    assert_eq!(rate.holds(4e9), Some(true));
+    let rate = collector.link(1, PortDirection::Output).rate;
+    assert_eq!(rate.contains(4e9), Some(true));
     // 81 us of queue in 700 us.
     assert!((rate.upper().unwrap() / rate.value - 1.13).abs() < 0.01, "{rate:?}");
     assert!((rate.lower().unwrap() / rate.value - 0.896).abs() < 0.01, "{rate:?}");
 }
 
 #[test]
-fn headers_that_tell_no_ports_are_counted_by_reason() {
+fn failed_port_inference_is_counted_by_reason() {
     let mut packets = flow(0, 1, 1e9, SECOND, 1_000_000);
     packets.iter_mut().for_each(|packet| packet.ethernet.destination.0 = [2, 0, 0, 0, 0, 1]);
     let (collector, _) = fed(options(Vec::new()), &packets, 64);
@@ -374,15 +377,12 @@ fn headers_that_tell_no_ports_are_counted_by_reason() {
 }
 
 #[test]
-fn options_out_of_range_are_refused() {
+fn options_out_of_range_are_rejected() {
     let refused = |rule: LinkRule| {
         Collector::new(options(vec![rule]), None).err().map(|error| error.to_string()).unwrap_or_default()
     };
     let message = refused(LinkRule { upper: 0.5, lower: 0.6, ..LinkRule::default() });
-    assert_eq!(
-        message,
-        "rule 1: congestion begins at 0.5 and ends at 0.6 of the capacity: expected 0 < end <= begin"
-    );
+    assert_eq!(message, "rule 1: thresholds upper = 0.5, lower = 0.6: expected 0 < lower <= upper");
     assert_ne!(refused(LinkRule { upper: f64::NAN, ..LinkRule::default() }), "");
 }
 
@@ -411,8 +411,8 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever the load does: a link is told of up and down by turns, up only at or above the upper threshold, down
-    /// only below the lower one, and never twice within the spacing.
+    /// Under any load: up and down events of a link alternate, up only at or above the upper threshold, down only
+    /// below the lower one, and never two within the spacing.
     #[test]
     fn events_do_not_flap(
         packets in any_load(), band in 0.0f64..0.4, spacing in 0u64..4_000_000, smoothing in 0u64..2_000_000,
@@ -420,7 +420,7 @@ proptest! {
         let rule = LinkRule { upper: 0.6, lower: 0.6 - band, spacing: Nanos(spacing), ..LinkRule::default() };
         let options = CollectorOptions { smoothing: Nanos(smoothing), ..options(vec![rule]) };
         let (_, output) = fed(options, &packets, 64);
-        for side in [link(0, Way::Input), link(1, Way::Input), link(2, Way::Input), link(3, Way::Output)] {
+        for side in [link(0, PortDirection::Input), link(1, PortDirection::Input), link(2, PortDirection::Input), link(3, PortDirection::Output)] {
             let events: Vec<&LinkEvent> = output.events.iter().filter(|event| event.link.side == side).collect();
             prop_assert!(events.first().is_none_or(|event| event.crossing == Crossing::Upwards));
             prop_assert!(events.windows(2).all(|pair| pair[0].crossing != pair[1].crossing));
@@ -436,9 +436,9 @@ proptest! {
         }
     }
 
-    /// Also when flows throw each other out of the table.
+    /// Also when flows evict each other from the table.
     #[test]
-    fn events_do_not_depend_on_batches_or_questions(
+    fn events_do_not_depend_on_batches_or_queries(
         packets in any_load(), batch in 1usize..300, capacity in 1u32..5,
     ) {
         let rules = vec![LinkRule { upper: 0.5, lower: 0.4, ..LinkRule::default() }];

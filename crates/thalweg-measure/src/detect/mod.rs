@@ -1,11 +1,11 @@
-//! Findings: which flows are cheetahs, while they run.
+//! Detects cheetah flows while they run.
 //!
-//! A **cheetah flow** moves more than `R * T` bytes within a time of length `T`: its flight rate passes the
-//! threshold `R` over the flight duration `T` (the heavy-hitter dissertation, University of Virginia 2018,
-//! section 3.2.1, equation 3.1). Rates are per direction of a flow, in bytes of the IP layer.
+//! A **cheetah flow** moves more than `R * T` bytes within a time of length `T`: its flight rate exceeds the
+//! threshold `R` over the flight duration `T` (the heavy-hitter dissertation, University of Virginia 2018, section
+//! 3.2.1, equation 3.1). Rates are per direction of a flow, in bytes of the IP layer.
 //!
-//! - [`sliding_window`]: our own detector and the default. Looks at *every* window of length `T`; misses none.
-//! - [`cfinf`]: Algorithms 1 to 4 of the dissertation as published; looks at consecutive flights.
+//! - [`sliding_window`]: our own detector and the default. Checks *every* window of length `T`; misses none.
+//! - [`cfinf`]: Algorithms 1 to 4 of the dissertation as published; checks consecutive flights.
 
 pub mod cfinf;
 pub mod sliding_window;
@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Timestamp};
 
-/// What makes a flow a cheetah.
+/// The threshold for a cheetah flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheetahThreshold {
     /// `T`, the length of a flight. 100 ms in the dissertation's evaluation (section 3.4).
@@ -30,11 +30,13 @@ impl Default for CheetahThreshold {
 }
 
 impl CheetahThreshold {
-    /// `R * T`: a flow that moves more than this within `T` is a cheetah.
+    /// Returns `R * T`: a flow that moves more than this within `T` is a cheetah.
     pub fn volume(&self) -> Bytes {
         self.rate_threshold.amount_in(self.flight_duration)
     }
 
+    /// Checks that the threshold is at least one byte.
+    ///
     /// # Errors
     /// If `T` is zero or `R * T` is less than one byte.
     pub fn validate(&self) -> Result<(), ThresholdError> {
@@ -42,53 +44,54 @@ impl CheetahThreshold {
     }
 }
 
-/// A threshold that every packet passes.
+/// The threshold is below one byte, so every packet would exceed it.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error(
     "a flight of {} at {} is less than one byte: raise the flight duration or the rate threshold",
     threshold.flight_duration, threshold.rate_threshold
 )]
 pub struct ThresholdError {
-    /// What was asked for.
+    /// The requested threshold.
     pub threshold: CheetahThreshold,
 }
 
-/// What a detector says of a flow.
+/// A detector's finding about a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// A flow has become a cheetah.
     Began(Cheetah),
-    /// A flow that was a cheetah has ended, or was given up.
+    /// A cheetah has ended, or its state was evicted.
     Ended(CheetahEnd),
 }
 
 /// A flow found to be a cheetah.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cheetah {
-    /// The direction that is one.
+    /// The direction that is a cheetah.
     pub key: FlowKey,
-    /// Time of the flow's first packet (of its flight's, for [`cfinf`], which forgets the flow in between).
+    /// The time of the flow's first packet (of its flight's, for [`cfinf`], which forgets the flow in between).
     pub first: Timestamp,
-    /// Time of the packet that gave it away.
+    /// The time of the packet that exceeded the threshold.
     pub detected: Timestamp,
-    /// Flight rate: `bytes` over `T`; faster if they took less ([`sliding_window`] only).
+    /// The flight rate: `bytes` over `T`; higher if they took less ([`sliding_window`] only).
     pub rate: BitRate,
-    /// Bytes of the flight that gave it away: more than `R * T`. [`sliding_window`] counts them from the milestone
-    /// before the window on, at most 1/64 and 64 bytes more than passed within `T`; [`cfinf`] over the flight.
+    /// The bytes of the flight that exceeded the threshold: more than `R * T`. [`sliding_window`] counts them from
+    /// the milestone before the window, at most 1/64 and 64 bytes more than passed within `T`; [`cfinf`] over the
+    /// flight.
     pub bytes: Bytes,
 }
 
 /// The end of a cheetah.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheetahEnd {
-    /// The direction that was one.
+    /// The direction that was a cheetah.
     pub key: FlowKey,
-    /// Time of its first packet, as [`Cheetah::first`].
+    /// The time of its first packet, as [`Cheetah::first`].
     pub first: Timestamp,
-    /// Time of its last packet.
+    /// The time of its last packet.
     pub last: Timestamp,
-    /// Packets from first to last (modulo 2^32 with [`sliding_window`]).
+    /// The packets from first to last (modulo 2^32 with [`sliding_window`]).
     pub packets: u64,
-    /// Bytes from first to last.
+    /// The bytes from first to last.
     pub bytes: Bytes,
 }

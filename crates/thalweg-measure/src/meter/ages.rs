@@ -1,29 +1,28 @@
-//! Slots in the order in which they were last used, without a write for each use.
+//! Slots in the order of their last use, without a write per use.
 //!
-//! An exact list of the least recently used moves an entry to its front at every packet: three cache lines
-//! written in places that have nothing to do with the packet. Here a slot is put once into the bucket of the
-//! tick at which it was last used, and stays there while it is used again; whoever takes it out finds that it
-//! has been used since and puts it back at its newer tick. A slot is in once at most (its owner keeps note of
-//! that), so the number of such moves is at most one for each packet, and far fewer in fact: about one a slot and
-//! idle timeout.
+//! An exact LRU list moves an entry to its front at every packet: writes to three cache lines that are unrelated to
+//! the packet. Here a slot is added once to the bucket of the tick of its last use, and stays there while it is used
+//! again. When the slot is removed, the caller checks whether it has been used since, and adds it back at its newer
+//! tick. A slot is in at most one bucket (its owner records that), so the number of such moves is at most one per
+//! packet, and far fewer in practice: about one per slot and idle timeout.
 //!
-//! The order is exact to one tick. Places belong to slots, not to what occupies them: a slot that is freed and
-//! used anew stays where it is, which is never later than its newest use.
+//! The order is exact to one tick. Positions belong to slots, not to their flows: a slot that is freed and reused
+//! stays where it is, which is never later than its newest use.
 //!
-//! A bucket is a list of chunks of one cache line, all full but the first, so that slots are added to and taken
-//! from memory that is at hand, many at a time. Memory: 4.3 bytes a slot and 300 KiB.
+//! A bucket is a list of chunks of one cache line, all full but the first, so slots are added and removed many at a
+//! time in cached memory. Memory: 4.3 bytes per slot and 300 KiB.
 
 use bytemuck::{Pod, Zeroable};
 
 use crate::memory::{LargeArray, MemoryError};
 use thalweg_wire::Bytes;
 
-/// Buckets of the wheel; the ticks in use at any time span fewer.
+/// The number of buckets of the wheel; the ticks in use at any time span fewer.
 const BUCKETS: usize = 4096;
-/// Ticks from the oldest to the newest that a caller may span.
+/// The maximum span of ticks from the oldest to the newest.
 pub(crate) const SPAN: u64 = 2048;
 
-/// Slots of one chunk: with the link, a cache line.
+/// Slots per chunk: with the link, a cache line.
 const CHUNK: usize = 15;
 /// No chunk.
 const NONE: u32 = 0;
@@ -35,7 +34,7 @@ struct Chunk {
     slots: [u32; CHUNK],
 }
 
-/// A bucket: its first chunk and how many slots that holds.
+/// A bucket: its first chunk and the number of slots in it.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     chunk: u32,
@@ -48,17 +47,17 @@ pub(crate) struct Ages {
     buckets: Vec<Bucket>,
     /// Chunk 0 is [`NONE`].
     chunks: LargeArray<Chunk>,
-    /// First of the chunks that are free again.
+    /// The first of the chunks that are free again.
     free: u32,
     /// Chunks from here on have never been used.
     fresh: u32,
-    /// No bucket of an earlier tick holds anything.
+    /// All buckets of earlier ticks are empty.
     oldest: u64,
     slots: usize,
 }
 
 impl Ages {
-    /// Room for `capacity` slots: every bucket has one chunk at most that is not full.
+    /// Allocates space for `capacity` slots: every bucket has at most one chunk that is not full.
     pub(crate) fn new(capacity: usize) -> Result<Self, MemoryError> {
         let chunks = LargeArray::zeroed(capacity / CHUNK + BUCKETS + 2)?;
         let buckets = vec![Bucket { chunk: NONE, filled: 0 }; BUCKETS];
@@ -69,9 +68,9 @@ impl Ages {
         Bytes(self.chunks.bytes().0 + (BUCKETS * size_of::<Bucket>()) as u64)
     }
 
-    /// Puts `slot`, which is not in, in at `tick`. A tick before the oldest counts as the oldest, one too far
-    /// ahead as the last of the wheel: earlier will do. An empty wheel takes what comes within [`SPAN`] ticks before
-    /// its first, for slots that were taken out together go back in in any order.
+    /// Adds `slot`, which must not be in any bucket, at `tick`. A tick before the oldest counts as the oldest, one
+    /// too far ahead as the last of the wheel: too early does no harm. An empty wheel accepts ticks up to [`SPAN`]
+    /// before its first, because slots that were removed together are added back in any order.
     #[inline]
     pub(crate) fn put(&mut self, slot: u32, tick: u64) {
         if self.slots == 0 {
@@ -98,16 +97,16 @@ impl Ages {
         self.slots += 1;
     }
 
-    /// The tick that the last slot taken out was put in at; no earlier one holds anything.
+    /// Returns the tick of the last slot removed; all earlier buckets are empty.
     pub(crate) fn oldest(&self) -> u64 {
         self.oldest
     }
 
-    /// Takes out slots of the oldest ticks before `limit`, as many as fit into `taken`; gives those.
+    /// Removes slots of the oldest ticks before `limit`, as many as fit into `removed`, and returns them.
     #[inline]
-    pub(crate) fn take_before<'a>(&mut self, limit: u64, taken: &'a mut [u32]) -> &'a [u32] {
+    pub(crate) fn remove_before<'a>(&mut self, limit: u64, removed: &'a mut [u32]) -> &'a [u32] {
         let mut count = 0;
-        while count < taken.len() && self.slots > 0 && self.oldest < limit {
+        while count < removed.len() && self.slots > 0 && self.oldest < limit {
             let bucket = &mut self.buckets[self.oldest as usize % BUCKETS];
             if bucket.chunk == NONE {
                 self.oldest += 1;
@@ -115,7 +114,7 @@ impl Ages {
             }
             bucket.filled -= 1;
             let chunk = &mut self.chunks[bucket.chunk as usize];
-            taken[count] = chunk.slots[bucket.filled as usize];
+            removed[count] = chunk.slots[bucket.filled as usize];
             count += 1;
             self.slots -= 1;
             if bucket.filled == 0 {
@@ -125,7 +124,7 @@ impl Ages {
                 self.free = emptied;
             }
         }
-        &taken[..count]
+        &removed[..count]
     }
 }
 
@@ -135,44 +134,44 @@ mod tests {
 
     use super::*;
 
-    /// Every slot before `limit`, in the order in which they come.
-    fn taken(ages: &mut Ages, limit: u64) -> Vec<u32> {
+    /// Every slot before `limit`, in the order of removal.
+    fn removed(ages: &mut Ages, limit: u64) -> Vec<u32> {
         let mut all = Vec::new();
-        while let [slot] = ages.take_before(limit, &mut [0]) {
+        while let [slot] = ages.remove_before(limit, &mut [0]) {
             all.push(*slot);
         }
         all
     }
 
     #[test]
-    fn slots_come_out_oldest_first_and_never_too_early() {
+    fn slots_are_removed_oldest_first_and_not_early() {
         let mut ages = Ages::new(8).unwrap();
         for (slot, tick) in [(0, 100), (1, 102), (2, 101), (3, 102)] {
             ages.put(slot, tick);
         }
-        assert!(taken(&mut ages, 100).is_empty());
-        assert_eq!(taken(&mut ages, 101), [0]);
+        assert!(removed(&mut ages, 100).is_empty());
+        assert_eq!(removed(&mut ages, 101), [0]);
         ages.put(0, 105);
-        assert_eq!(taken(&mut ages, 102), [2]);
-        assert_eq!(taken(&mut ages, 103).len(), 2);
-        assert_eq!(taken(&mut ages, u64::MAX), [0]);
-        assert!(taken(&mut ages, u64::MAX).is_empty());
+        assert_eq!(removed(&mut ages, 102), [2]);
+        assert_eq!(removed(&mut ages, 103).len(), 2);
+        assert_eq!(removed(&mut ages, u64::MAX), [0]);
+        assert!(removed(&mut ages, u64::MAX).is_empty());
     }
 
     #[test]
     fn an_empty_wheel_starts_anywhere() {
         let mut ages = Ages::new(2).unwrap();
         ages.put(1, 1 << 50);
-        assert!(taken(&mut ages, 1 << 50).is_empty());
-        assert_eq!(taken(&mut ages, (1 << 50) + 1), [1]);
+        assert!(removed(&mut ages, 1 << 50).is_empty());
+        assert_eq!(removed(&mut ages, (1 << 50) + 1), [1]);
         ages.put(0, 3);
-        assert_eq!(taken(&mut ages, 4), [0]);
+        assert_eq!(removed(&mut ages, 4), [0]);
     }
 
     proptest! {
-        /// Against a plain list of pairs; all slots in use now and then, so that chunks run short if they can.
+        /// Compared with a plain list of pairs; sometimes all slots are in use, to test for a shortage of chunks.
         #[test]
-        fn gives_what_a_plain_list_gives(
+        fn matches_a_plain_list(
             capacity in 1u32..100,
             steps in prop::collection::vec((0u64..40, 0usize..120, 0u64..60), 1..40),
         ) {
@@ -190,12 +189,12 @@ mod tests {
                 let limit = now.saturating_sub(delay);
                 let mut room = [0; 7];
                 loop {
-                    let given = ages.take_before(limit, &mut room).to_vec();
+                    let given = ages.remove_before(limit, &mut room).to_vec();
                     for slot in &given {
-                        let least = list.iter().map(|(tick, _)| *tick).min().unwrap();
-                        let place = list.iter().position(|(_, s)| s == slot).unwrap();
-                        let (tick, _) = list.swap_remove(place);
-                        prop_assert!(tick == least && tick < limit);
+                        let min = list.iter().map(|(tick, _)| *tick).min().unwrap();
+                        let position = list.iter().position(|(_, s)| s == slot).unwrap();
+                        let (tick, _) = list.swap_remove(position);
+                        prop_assert!(tick == min && tick < limit);
                     }
                     if given.len() < room.len() {
                         break;

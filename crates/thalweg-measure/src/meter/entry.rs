@@ -1,14 +1,14 @@
-//! What the flow table keeps of one flow: one cache line, both directions.
+//! A flow's entry in the flow table: one cache line for both directions.
 
 use bytemuck::{Pod, Zeroable};
 
 use thalweg_wire::{Direction, FlowKey, HashSeed, IpVersion, Protocol, TcpFlags};
 
-/// The table's name for a flow: 16 bytes that both directions share.
+/// The table's key of a flow: 16 bytes that both directions share.
 ///
-/// IPv4 fits whole: `low` is the lower endpoint (address, port) under the protocol, `high` the higher one. Of
-/// IPv6, `low` is a hash of everything and `high` holds ports and protocol under [`Words::V6`]; the addresses
-/// lie beside the table and are compared when these words agree.
+/// IPv4 fits completely: `low` is the lower endpoint (address, port) and the protocol, `high` the higher one. For
+/// IPv6, `low` is a hash of everything and `high` has ports and protocol with [`Words::V6`]; the addresses are beside
+/// the table and are compared when these words match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Words {
     pub(super) low: u64,
@@ -24,10 +24,10 @@ pub(super) struct V6Addresses {
 }
 
 impl Words {
-    /// Marks the words of an IPv6 flow; above everything that IPv4 uses of `high`.
+    /// Marks the words of an IPv6 flow; a bit that IPv4 does not use in `high`.
     const V6: u64 = 1 << 63;
 
-    /// The words of a flow, and which way `key` runs.
+    /// Returns the words of a flow, and the direction of `key`.
     #[inline(always)]
     pub(super) fn of(key: &FlowKey, seed: &HashSeed) -> (Words, Direction) {
         let (src, dst) = key.address_words();
@@ -55,13 +55,13 @@ impl Words {
         self.high & Words::V6 != 0
     }
 
-    /// The hash that the table finds the flow by; IPv6 has one already.
+    /// Returns the hash for the index; for IPv6 it is already computed.
     #[inline(always)]
     pub(super) fn hash(self, seed: &HashSeed) -> u64 {
         if self.is_v6() { self.low } else { seed.hash_words(self.low, self.high) }
     }
 
-    /// The key in canonical form. `v6` is looked at for IPv6 only.
+    /// Returns the key in canonical form. `v6` is used for IPv6 only.
     pub(super) fn key(self, v6: &V6Addresses) -> FlowKey {
         if self.is_v6() {
             let number = |half: [u64; 2]| u128::from(half[0]) << 64 | u128::from(half[1]);
@@ -81,7 +81,7 @@ impl Words {
 }
 
 impl V6Addresses {
-    /// The addresses of an IPv6 key in canonical order.
+    /// Returns the addresses of an IPv6 key in canonical order.
     pub(super) fn of(key: &FlowKey) -> V6Addresses {
         let (low, high) = key.canonical().0.address_words();
         V6Addresses { low, high }
@@ -97,23 +97,23 @@ pub(super) struct Entry {
     /// Nanoseconds since the epoch.
     pub(super) first: u64,
     pub(super) last: u64,
-    /// Bytes and packets since the entry began, active timeouts or not; packets modulo 2^32.
+    /// Bytes and packets since the entry began, regardless of active timeouts; packets modulo 2^32.
     pub(super) bytes: [u64; 2],
     pub(super) packets: [u32; 2],
-    /// The detector's note; of a free entry the next free one.
+    /// The detector's track; for a free entry, the next free one.
     pub(super) track: u32,
     pub(super) tcp_flags: [u8; 2],
     state: u16,
 }
 
-/// What an entry has behind it when an active timeout has cut it: kept beside the table, for few flows matter.
+/// The counts of an entry at its last active timeout: kept beside the table, because few flows reach one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Handed {
-    /// As in the entry when the last record was handed on.
+pub(super) struct Exported {
+    /// The entry's bytes when the last record was exported.
     pub(super) bytes: [u64; 2],
     pub(super) packets: [u32; 2],
-    /// Time of the flow's first packet, nanoseconds since the epoch.
+    /// The time of the flow's first packet, nanoseconds since the epoch.
     pub(super) first: u64,
 }
 
@@ -122,21 +122,21 @@ pub(super) struct Handed {
 pub(super) struct State(u16);
 
 impl State {
-    /// A flow has the entry.
+    /// The entry has a flow.
     pub(super) const OCCUPIED: State = State(1);
     /// The initiator is the higher endpoint.
     pub(super) const INITIATOR_IS_HIGH: State = State(2);
     /// TCP has ended the flow: RST, or FIN in both directions.
     pub(super) const CLOSING: State = State(4);
-    /// Part of it has been handed on already.
-    pub(super) const CUT: State = State(8);
+    /// A part of the flow has been exported already.
+    pub(super) const SPLIT: State = State(8);
 
     /// The slot is in the order of ages, and in that of flows that TCP has ended. These two belong to the slot and
-    /// outlive what occupies it.
+    /// outlive its flow.
     pub(super) const AGED: State = State(64);
-    pub(super) const LINGERS: State = State(128);
+    pub(super) const LINGERING: State = State(128);
 
-    /// This direction is a cheetah.
+    /// The flag that a direction is a cheetah.
     #[inline(always)]
     pub(super) const fn cheetah(direction: Direction) -> State {
         State(16 << direction as u16)
@@ -158,9 +158,9 @@ impl Entry {
         self.state &= !state.0;
     }
 
-    /// Nothing but what belongs to the slot.
+    /// Clears all bits except those that belong to the slot.
     pub(super) fn wipe(&mut self) {
-        let kept = self.state & (State::AGED.0 | State::LINGERS.0);
+        let kept = self.state & (State::AGED.0 | State::LINGERING.0);
         *self = Entry { state: kept, ..Entry::zeroed() };
     }
 
@@ -168,12 +168,12 @@ impl Entry {
         Words { low: self.low, high: self.high }
     }
 
-    /// Direction of the initiator.
+    /// Returns the direction of the initiator.
     pub(super) fn initiator(&self) -> Direction {
         if self.is(State::INITIATOR_IS_HIGH) { Direction::Reverse } else { Direction::Forward }
     }
 
-    /// Whether TCP's own words end the flow: RST from anyone, or FIN from both.
+    /// Whether TCP ended the flow: RST from either side, or FIN from both.
     pub(super) fn tcp_ended(&self) -> bool {
         let [forward, reverse] = self.tcp_flags.map(TcpFlags);
         (forward | reverse).contains(TcpFlags::RST)
@@ -191,7 +191,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_give_the_key_back_and_name_both_directions(
+        fn words_round_trip_in_both_directions(
             v6 in any::<bool>(), src in any::<u128>(), dst in any::<u128>(),
             ports in any::<(u16, u16)>(), protocol in any::<u8>(),
         ) {

@@ -1,24 +1,24 @@
-//! Ports for later fragments.
+//! Assigns ports to later fragments.
 //!
-//! Only the first fragment of an IP datagram has ports. While they are remembered, later fragments get them and
-//! count for the flow of the first; otherwise they count for the flow of their addresses and protocol with
+//! Only the first fragment of an IP datagram has ports. The ports are remembered for a while, and later fragments get
+//! them and count for the flow of the first. Otherwise they count for the flow of their addresses and protocol with
 //! ports zero, as they do when they overtake the first. So every fragment is counted once.
 //!
-//! A fixed number of datagrams is remembered, one a place; another datagram of the same place takes it over.
+//! A fixed number of datagrams is remembered, one per slot; a newer datagram with the same slot replaces it.
 
 use thalweg_wire::{Fragment, HashSeed, IpVersion, Nanos, Packet};
 
-/// Datagrams remembered: more than a link has in flight, in 400 kB.
-const PLACES: usize = 8192;
+/// The number of datagrams remembered: more than a link has in flight, in 400 kB.
+const SLOTS: usize = 8192;
 
-/// How long ports are remembered. An identification can be used anew after the longest lifetime of a datagram,
-/// 30 s is what Linux waits for fragments (`net.ipv4.ipfrag_time`).
+/// How long ports are remembered. An identification can be reused after the maximum lifetime of a datagram; 30 s is
+/// how long Linux waits for fragments (`net.ipv4.ipfrag_time`).
 const LIFETIME: Nanos = Nanos::from_secs(30);
 
 /// The ports of recently fragmented datagrams.
 #[derive(Debug)]
 pub struct Fragments {
-    places: Vec<Option<Datagram>>,
+    datagrams: Vec<Option<Datagram>>,
     seed: HashSeed,
 }
 
@@ -29,25 +29,25 @@ struct Datagram {
 }
 
 impl Fragments {
-    /// Remembers nothing yet.
+    /// Creates an empty memory.
     pub fn new(seed: HashSeed) -> Self {
-        Fragments { places: vec![None; PLACES], seed }
+        Fragments { datagrams: vec![None; SLOTS], seed }
     }
 
-    /// Remembers a first fragment's ports and gives them to later ones. Whether `packet` is a later fragment
-    /// that goes without.
+    /// Remembers a first fragment's ports and assigns them to later ones. Returns whether `packet` is a later
+    /// fragment without known ports.
     #[inline]
     pub fn resolve(&mut self, packet: &mut Packet) -> bool {
         match packet.fragment {
             Fragment::Whole => false,
             Fragment::First { identification } => {
-                let place = self.place(packet, identification);
-                self.places[place] = Some(Datagram { first: *packet, identification });
+                let slot = self.slot(packet, identification);
+                self.datagrams[slot] = Some(Datagram { first: *packet, identification });
                 false
             }
             Fragment::Later { identification } => {
-                let place = self.place(packet, identification);
-                match self.places[place].filter(|datagram| datagram.has(packet, identification)) {
+                let slot = self.slot(packet, identification);
+                match self.datagrams[slot].filter(|datagram| datagram.has(packet, identification)) {
                     Some(Datagram { first, .. }) => {
                         packet.key = first.key;
                         false
@@ -58,8 +58,8 @@ impl Fragments {
         }
     }
 
-    /// By addresses, protocol and identification; not by ports, which later fragments lack.
-    fn place(&self, packet: &Packet, identification: u32) -> usize {
+    /// Hashes addresses, protocol and identification; not ports, which later fragments lack.
+    fn slot(&self, packet: &Packet, identification: u32) -> usize {
         let (src, dst) = packet.key.address_words();
         let protocol = u64::from(packet.key.protocol.0);
         let addresses = match packet.key.version() {
@@ -68,7 +68,7 @@ impl Fragments {
                 self.seed.hash_words(src[0] ^ dst[0].rotate_left(17), src[1] ^ dst[1].rotate_left(31))
             }
         };
-        self.seed.hash_words(addresses, u64::from(identification) | protocol << 32) as usize % PLACES
+        self.seed.hash_words(addresses, u64::from(identification) | protocol << 32) as usize % SLOTS
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_fragment_gets_the_ports_of_its_datagram_only() {
+    fn later_fragments_get_the_ports_of_their_datagram() {
         let mut fragments = Fragments::new(HashSeed::new(1));
         let mut first = packet((7, 8), Fragment::First { identification: 3 });
         let mut later = packet((0, 0), Fragment::Later { identification: 3 });
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_forgotten_before_an_identification_comes_round() {
+    fn ports_expire_before_identifications_repeat() {
         let mut fragments = Fragments::new(HashSeed::new(1));
         let mut first = packet((7, 8), Fragment::First { identification: 3 });
         fragments.resolve(&mut first);

@@ -1,4 +1,4 @@
-//! Frames in, packets out, and an account of every frame that gave none.
+//! Parses frames into packets, and counts every frame that is not an IP packet.
 
 use thalweg_wire::parse::{Malformed, Parser, Unparsed};
 use thalweg_wire::{Batch, Bytes, HashSeed, Packet, PacketNotes, Timestamp};
@@ -8,9 +8,9 @@ use super::fragments::Fragments;
 /// A number of frames and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How many.
+    /// The number of frames.
     pub packets: u64,
-    /// Their bytes: of the IP layer for IP packets, on the wire for others.
+    /// The bytes: of the IP layer for IP packets, on the wire for others.
     pub bytes: Bytes,
 }
 
@@ -29,35 +29,35 @@ impl std::ops::AddAssign for Tally {
     }
 }
 
-/// What became of the frames read. `frames = ip + non_ip + unsupported_link + all malformed`.
+/// Counters of the frames read. `frames = ip + non_ip + unsupported_link + all malformed`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IntakeCounters {
     /// All frames, with their bytes on the wire.
     pub frames: Tally,
-    /// IP packets, handed on to the flow table; bytes of the IP layer.
+    /// IP packets, passed to the flow table; bytes of the IP layer.
     pub ip: Tally,
     /// Frames without IP.
     pub non_ip: Tally,
-    /// Frames of a link type that is not taken apart.
+    /// Frames of an unsupported link type.
     pub unsupported_link: Tally,
-    /// Frames that break the format they claim, by kind in the order of [`Malformed::ALL`].
+    /// Frames that violate their format, by kind in the order of [`Malformed::ALL`].
     pub malformed: [Tally; Malformed::ALL.len()],
-    /// Frames with an earlier time stamp than the one before.
+    /// Frames with an earlier timestamp than the previous one.
     pub backwards: u64,
-    /// Later fragments whose ports are not known.
+    /// Later fragments with unknown ports.
     pub portless_fragments: u64,
     /// IP packets whose ports were cut off by the capture's snap length.
     pub ports_not_captured: u64,
-    /// IP packets that leave their length open (BIG TCP).
+    /// IP packets without a length of their own (BIG TCP).
     pub length_from_frame: u64,
-    /// IP packets that claim to be longer than their frame was.
+    /// IP packets with a length beyond their frame.
     pub length_beyond_frame: u64,
-    /// Packets taken out of tunnels.
+    /// Packets extracted from tunnels.
     pub peeled: u64,
 }
 
 impl IntakeCounters {
-    /// All malformed frames.
+    /// Returns the total of all malformed frames.
     pub fn malformed_total(&self) -> Tally {
         self.malformed.iter().fold(Tally::default(), |mut sum, kind| {
             sum += *kind;
@@ -65,9 +65,8 @@ impl IntakeCounters {
         })
     }
 
-    /// Everything read in the unit that flows are counted in: bytes of the IP layer for IP packets, bytes on
-    /// the wire for frames that gave none. Flow records, `non_ip`, `unsupported_link` and `malformed` add up
-    /// to this.
+    /// Returns the total in the unit of flow records: bytes of the IP layer for IP packets, bytes on the wire for
+    /// other frames. It equals the sum of flow records, `non_ip`, `unsupported_link` and `malformed`.
     pub fn accounted(&self) -> Tally {
         let mut sum = self.ip;
         sum += self.non_ip;
@@ -95,7 +94,7 @@ impl std::ops::AddAssign for IntakeCounters {
     }
 }
 
-/// Takes frames apart, gives later fragments their ports, and counts.
+/// Parses frames, assigns ports to later fragments, and counts.
 #[derive(Debug)]
 pub struct Intake {
     parser: Parser,
@@ -106,23 +105,23 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// An intake that has seen nothing yet.
+    /// Creates an intake.
     pub fn new(parser: Parser, seed: HashSeed) -> Self {
         let (counters, latest, span) = Default::default();
         Intake { parser, fragments: Fragments::new(seed), counters, latest, span }
     }
 
-    /// What became of the frames so far.
+    /// Returns the counters.
     pub fn counters(&self) -> IntakeCounters {
         self.counters
     }
 
-    /// Earliest and latest time stamp of all frames so far; `None` if there were none.
+    /// Returns the earliest and latest timestamp of all frames so far; `None` without frames.
     pub fn span(&self) -> Option<(Timestamp, Timestamp)> {
         self.span
     }
 
-    /// Appends the packets of a batch to `packets`; gives their number and bytes.
+    /// Appends the packets of a batch to `packets`; returns their number and bytes.
     #[inline]
     pub fn take(&mut self, batch: &Batch<'_>, packets: &mut Vec<Packet>) -> Tally {
         packets.reserve(batch.frames.len());
@@ -133,7 +132,7 @@ impl Intake {
         for frame in batch.iter() {
             counters.backwards += u64::from(frame.time < self.latest);
             self.latest = frame.time;
-            // Written in place: a packet that is copied right after it was made waits for its own stores.
+            // Written in place: copying a packet right after writing it would stall on its own stores.
             match self.parser.parse_onto(&frame, packets) {
                 Ok(()) => {
                     if let Some(packet) = packets.last() {

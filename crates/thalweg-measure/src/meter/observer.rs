@@ -1,26 +1,27 @@
-//! Who keeps more of a flow than the flow table does.
+//! Per-flow state outside the flow table.
 //!
-//! The table finds the slot of a packet's flow; an observer has arrays of its own by that slot, so that whatever is
-//! measured of flows costs one look-up.
+//! The table finds the slot of a packet's flow. An observer keeps its own arrays by slot, so all measurements of a
+//! flow share one lookup.
 
 use thalweg_wire::{Direction, FlowKey, Packet};
 
-/// Told of every packet, and of the end of every flow, by the slot that the flow has in the table.
+/// Receives every packet, and the end of every flow, with the flow's slot in the table.
 pub trait Observer {
-    /// A packet of this slot is about to come, most likely: a chance to fetch what it will touch.
+    /// Prefetches the memory for a packet that will most likely be of this slot.
     #[inline(always)]
     fn prefetch(&self, slot: u32, direction: Direction) {
         let _ = (slot, direction);
     }
 
-    /// A packet, counted in this slot. Packets come in their order.
+    /// Handles a packet that was counted in this slot. Packets arrive in order.
     fn packet(&mut self, slot: u32, direction: Direction, packet: &Packet);
 
-    /// The flow of this slot has ended; what comes in the slot next is another flow. `key` gives its keys.
+    /// Handles the end of the flow in this slot; the slot's next packet belongs to another flow. `key` returns its
+    /// keys.
     fn end(&mut self, slot: u32, key: impl Fn(Direction) -> FlowKey);
 }
 
-/// Nobody.
+/// Does nothing.
 impl Observer for () {
     #[inline(always)]
     fn packet(&mut self, _: u32, _: Direction, _: &Packet) {}

@@ -1,28 +1,28 @@
-//! Flow records: what is handed on when a flow, or a part of one, ends.
+//! Flow records: exported when a flow, or a part of one, ends.
 
 use std::fmt;
 
 use thalweg_wire::{Bytes, FlowKey, Nanos, TcpFlags, Timestamp};
 
-/// A flow in both directions, or the part of one between two active timeouts.
+/// A flow in both directions, or its part between two active timeouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowRecord {
-    /// Key in the direction of the initiator: who sent the first packet that was seen (or, if that was a
-    /// SYN/ACK, who it answered).
+    /// The key in the direction of the initiator: the sender of the first packet that was seen (or, if that was a
+    /// SYN/ACK, its receiver).
     pub key: FlowKey,
-    /// Time of the earliest packet.
+    /// The time of the earliest packet.
     pub first: Timestamp,
-    /// Time of the latest packet.
+    /// The time of the latest packet.
     pub last: Timestamp,
-    /// From the initiator.
+    /// Traffic from the initiator.
     pub forward: Traffic,
-    /// To the initiator.
+    /// Traffic to the initiator.
     pub reverse: Traffic,
-    /// Why it ended.
+    /// The reason for its end.
     pub end_reason: EndReason,
 }
 
-/// What passed in one direction.
+/// The traffic of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Packets.
@@ -36,28 +36,28 @@ pub struct Traffic {
 }
 
 impl FlowRecord {
-    /// Time from first to last packet.
+    /// Returns the time from first to last packet.
     pub fn duration(&self) -> Nanos {
         self.last - self.first
     }
 
-    /// Packets in both directions.
+    /// Returns the packets in both directions.
     pub fn packets(&self) -> u64 {
         self.forward.packets + self.reverse.packets
     }
 
-    /// Bytes of the IP layer in both directions.
+    /// Returns the bytes of the IP layer in both directions.
     pub fn bytes(&self) -> Bytes {
         self.forward.bytes + self.reverse.bytes
     }
 }
 
-/// Why a record was handed on. The numbers are IPFIX's `flowEndReason` (RFC 5102 section 5.11.3).
+/// Why a record was exported. The numbers are IPFIX's `flowEndReason` (RFC 5102 section 5.11.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EndReason {
     /// No packet for the idle timeout.
     Idle,
-    /// The active timeout passed; the flow goes on in a next record.
+    /// The active timeout passed; the flow continues in the next record.
     Active,
     /// TCP ended it with FIN in both directions.
     Fin,
@@ -70,7 +70,7 @@ pub enum EndReason {
 }
 
 impl EndReason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [EndReason; 6] = [
         EndReason::Idle,
         EndReason::Active,
@@ -80,7 +80,7 @@ impl EndReason {
         EndReason::Evicted,
     ];
 
-    /// IPFIX `flowEndReason`: 1 idle, 2 active, 3 end of flow detected, 4 forced, 5 lack of resources.
+    /// Returns IPFIX `flowEndReason`: 1 idle, 2 active, 3 end of flow detected, 4 forced, 5 lack of resources.
     pub const fn ipfix_number(self) -> u8 {
         match self {
             EndReason::Idle => 1,
@@ -91,7 +91,7 @@ impl EndReason {
         }
     }
 
-    /// Name in reports and JSON.
+    /// Returns the name in reports and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             EndReason::Idle => "idle",

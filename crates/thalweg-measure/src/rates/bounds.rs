@@ -1,34 +1,35 @@
-//! Bounds of a rate in the little room that a track has for them.
+//! Compact bounds of a rate, stored in a track.
 
 use bytemuck::{Pod, Zeroable};
 use thalweg_sketch::Estimate;
 
 use super::sampling::CONFIDENCE;
 
-/// Between which values a rate lies, in bits per second.
+/// The bounds of a rate, in bits per second.
 ///
-/// Rates are not negative. So the sign of the upper bound is free to say how sure both are: with a minus they hold with
-/// [`CONFIDENCE`], without for certain. Beside the rate in one cache line this is all that summing up a link takes.
+/// Rates are not negative, so the sign of the upper bound encodes the confidence: with a minus both bounds hold with
+/// [`CONFIDENCE`], without they are certain. Together with the rate in one cache line, this is all that the sum of a
+/// link needs.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Bounds {
-    /// Not a number if nothing is known.
+    /// NaN if unknown.
     lower: f32,
     upper: f32,
 }
 
 impl Bounds {
-    /// Of a rate that is zero for certain.
+    /// The bounds of a rate that is certainly zero.
     pub(crate) const ZERO: Bounds = Bounds { lower: 0.0, upper: 0.0 };
 
-    /// Bounds that hold for certain, or with [`CONFIDENCE`]; not a number if unknown.
+    /// Creates bounds that are certain, or hold with [`CONFIDENCE`]; NaN if unknown.
     #[inline(always)]
     pub(crate) fn new(lower: f64, upper: f64, is_certain: bool) -> Bounds {
         let upper = if is_certain { upper } else { -upper };
         Bounds { lower: lower as f32, upper: upper as f32 }
     }
 
-    /// The rate with its bounds.
+    /// Returns the rate with its bounds.
     #[inline]
     pub(crate) fn of(self, rate: u64) -> Estimate {
         let value = rate as f64;
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_in_comes_out() {
+    fn bounds_round_trip() {
         let interval = |lower, upper, confidence| Bound::Interval { lower, upper, confidence };
         let bound = |lower, upper, is_certain| Bounds::new(lower, upper, is_certain).of(7).bound;
         assert_eq!(bound(4.0, 8.0, true), interval(4.0, 8.0, 1.0));

@@ -1,16 +1,16 @@
-//! How fast flows are, from samples taken with an unknown and varying probability.
+//! Estimates the rates of flows from samples taken with an unknown and varying probability.
 //!
 //! An oversubscribed monitor port sends as many of the mirrored packets as it can, and drops the rest (Rasley et al.,
-//! "Planck", SIGCOMM 2014, section 3.1). What share it drops nobody says. So the rate of a flow cannot be had by
-//! multiplying samples; for TCP it is in the sequence numbers, which count bytes whether they were sampled or not
-//! ([`burst`]). Flows without sequence numbers are measured by the share that TCP flows beside them show was
-//! sampled ([`sampling`]).
+//! "Planck", SIGCOMM 2014, section 3.1). The share that it drops is unknown, so the rate of a flow is not a multiple
+//! of its samples. For TCP the rate is in the sequence numbers, which count bytes whether they were sampled or not
+//! ([`burst`]). Flows without sequence numbers are measured with the sampling ratio of the TCP flows beside them
+//! ([`sampling`]).
 //!
-//! **What no estimator can undo** is the queue of the monitor port. A sample is seen when it has waited there, so rates are
-//! those of some time ago: a fraction of a millisecond if the buffer is small, 3.5 ms with the 4 MB of the paper's switch
-//! (section 5.3). And while a large buffer fills, because the port has just become oversubscribed, each sample waits longer
-//! than the one before: time is stretched, and rates read too low by the factor of oversubscription until it is full. The
-//! bounds take it in, if the collector has been told how large the buffer is.
+//! **The limit of any estimator** is the queue of the monitor port. A sample is seen after it has waited there, so
+//! rates are delayed: by a fraction of a millisecond if the buffer is small, by 3.5 ms with the 4 MB of the paper's
+//! switch (section 5.3). And while a large buffer fills, because the port has just become oversubscribed, each sample
+//! waits longer than the previous one: time is stretched, and rates are too low by the factor of oversubscription
+//! until it is full. The bounds include this, if the size of the buffer is configured.
 
 pub(crate) mod bounds;
 pub mod burst;
@@ -18,26 +18,26 @@ pub mod sampling;
 
 use thalweg_wire::{BitRate, Nanos};
 
-/// What the rate of a flow was derived from.
+/// The source of a flow's rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Basis {
-    /// Nothing yet.
+    /// No rate yet.
     #[default]
     Nothing,
     /// Its TCP sequence numbers.
     SequenceNumbers,
-    /// Its samples, and the share of packets that the TCP flows beside it show was sampled.
+    /// Its samples, divided by the sampling ratio of the TCP flows beside it.
     SamplingRatio,
-    /// Its samples alone: it is at least as fast as they are.
+    /// Its samples alone: a lower bound.
     SamplesAlone,
 }
 
-/// How samples are put together into bursts (Planck, section 3.2.2).
+/// How samples are grouped into bursts (Planck, section 3.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BurstOptions {
-    /// Least time without a sample that separates two bursts. 200 us at 10 Gbit/s in the paper.
+    /// The minimum time without a sample that separates two bursts. 200 us at 10 Gbit/s in the paper.
     pub gap: Nanos,
-    /// Longest burst. 700 us in the paper.
+    /// The longest burst. 700 us in the paper.
     pub longest: Nanos,
 }
 
@@ -48,8 +48,8 @@ impl Default for BurstOptions {
 }
 
 impl BurstOptions {
-    /// What suits links of this rate: a gap of 200 us, but no less than eight full-sized frames take, and bursts of 3.5
-    /// gaps at most. The paper has the same 200 us and 700 us at 10 Gbit/s and at 1 Gbit/s.
+    /// Returns options for links of this rate: a gap of 200 us, but no less than eight full-sized frames take, and
+    /// bursts of at most 3.5 gaps. The paper has the same 200 us and 700 us at 10 Gbit/s and at 1 Gbit/s.
     pub fn for_rate(rate: BitRate) -> BurstOptions {
         let frames_bits = 8 * 1_538 * 8;
         let gap = (frames_bits * 1_000_000_000 / rate.0.max(1)).clamp(200_000, 1_000_000_000);

@@ -1,89 +1,90 @@
-//! What share of the mirrored packets a monitor port has sent, inferred from the TCP flows among them.
+//! Estimates the sampling ratio of a monitor port from the TCP flows among the samples.
 //!
 //! The paper leaves flows without sequence numbers to future work (Planck, sections 3.2.2 and 9.2). They share the
-//! monitor port with flows that have them: if those went on by `A` bytes and `S` bytes of that were sampled, then `S / A` is
-//! the share that was sampled, of their packets and, as a monitor port drops without looking, of all.
+//! monitor port with flows that have them. If those advanced by `A` bytes and `S` bytes of that were sampled, then `S
+//! / A` is the sampling ratio of their packets, and of all packets, as a monitor port drops without regard to their
+//! contents.
 //!
-//! `S` and `A` are summed over spans of all flows ([`super::burst`]) that ended within the last [`MEMORY`], eight windows
-//! of it. **Bound:** `S / A` is a ratio estimator over spans; its variance is estimated by that of the residuals `S - r A` of
-//! each span (Cochran, "Sampling Techniques", 3rd edition 1977, section 6.4), and the interval is the normal
-//! approximation's at 95 %. With fewer than [`FEWEST_SPANS`] spans there is no bound.
+//! `S` and `A` are summed over spans of all flows ([`super::burst`]) that ended within the last [`MEMORY`], divided
+//! into eight windows. **Bound:** `S / A` is a ratio estimator over spans. Its variance is estimated from the
+//! residuals `S - r A` of each span (Cochran, "Sampling Techniques", 3rd edition 1977, section 6.4), and the interval
+//! is the normal approximation's at 95 %. With fewer than [`MIN_SPANS`] spans there is no bound.
 //!
-//! **Ports do not compete with themselves.** A full first-in-first-out buffer takes one frame each time that it has sent one:
-//! the first that comes. Frames of one output port come one after the other, so that a frame competes with those of other
-//! ports only. Of a port with load `x` it takes `r = 1 / (1 + L - x)`, where `L` is the load of all ports, both as shares
-//! of the monitor port's rate. So the busier a port, the more of it is sampled, and a flow on a quiet port is
-//! underestimated by the ratio of flows on busy ones. Where the monitor port's rate is known, `1 + L` is estimated from
-//! `A + S x` in place of `A` for each span, with the load of its own port, and each flow has the ratio of its port
-//! (`Ratio::passed`). Whatever switches do instead, the ratio of a port lies between `r / (1 + r)` and `r` by
-//! this reasoning, and that is what bounds take in.
+//! **Ports do not compete with themselves.** A full first-in-first-out buffer accepts one frame each time that it has
+//! sent one: the next that arrives. Frames of one output port arrive one after the other, so a frame competes only
+//! with those of other ports. Of a port with load `x` it accepts `r = 1 / (1 + L - x)`, where `L` is the load of all
+//! ports, both as shares of the monitor port's rate. So the busier a port, the higher its ratio, and the ratio of
+//! flows on busy ports underestimates a flow on a quiet one. If the monitor port's rate is known, `1 + L` is
+//! estimated from `A + S x` instead of `A` for each span, with the load of its own port, and each flow has the ratio
+//! of its port (`Ratio::passed`). Even if a switch behaves differently, by this reasoning the ratio of a port is
+//! between `r / (1 + r)` and `r`, and the bounds include that range.
 //!
-//! **Cost:** eight additions a span. No allocation.
+//! **Cost:** eight additions per span. No allocation.
 
 use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::{Nanos, Timestamp};
 
 /// How long a span counts.
 pub const MEMORY: Nanos = Nanos::from_millis(8);
-/// Windows that the memory is divided into.
+/// The number of windows in the memory.
 const WINDOWS: usize = 8;
 const WINDOW: u64 = MEMORY.0 / WINDOWS as u64;
-/// Longest time that the last ratio stands when no more TCP comes.
-const STANDS: u64 = 100_000_000;
-/// Fewest spans that a bound is drawn from.
-pub const FEWEST_SPANS: u64 = 8;
-/// 97.5 % quantile of the normal distribution.
+/// How long the last ratio is valid without further TCP spans.
+const VALIDITY: u64 = 100_000_000;
+/// The minimum number of spans for a bound.
+pub const MIN_SPANS: u64 = 8;
+/// The 97.5 % quantile of the normal distribution.
 pub(crate) const Z_95: f64 = 1.959_964;
-/// A ratio of at least this says that everything is sampled.
+/// A ratio of at least this means that everything is sampled.
 const ALL: f64 = 0.999_9;
-/// Probability of the intervals.
+/// The confidence of the intervals.
 pub(crate) const CONFIDENCE: f64 = 0.95;
 
-/// Sums over spans: of what was sampled, of what passed, of their products.
+/// Sums over spans of sampled bytes, passed bytes and their products.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sums {
     spans: u64,
     sampled: u64,
     passed: u64,
-    /// Of what was sampled times the load of its port.
+    /// Of sampled bytes times the load of the port.
     loaded: f64,
     sampled_squared: f64,
     product: f64,
     passed_squared: f64,
 }
 
-/// The ratio as it was last computed.
+/// The ratio as last computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ratio {
-    /// Share of packets sampled, above 0 and at most 1.
+    /// The share of packets sampled, above 0 and at most 1.
     pub(crate) value: f64,
-    /// Half the width of the interval, as a share of the value; not a number if there is none.
+    /// Half the width of the interval, as a share of the value; NaN if there is none.
     pub(crate) relative_error: f64,
-    /// `1 + L`: one, and the load of all ports.
-    pub(crate) crowd: f64,
+    /// `1 + L`: one plus the load of all ports.
+    pub(crate) competition: f64,
 }
 
-/// The sampling ratio of a monitor port, as of late.
+/// The recent sampling ratio of a monitor port.
 #[derive(Clone, Debug, Default)]
 pub struct SamplingRatio {
     windows: [Sums; WINDOWS],
-    /// Number of the current window, counted from the epoch.
+    /// The number of the current window, counted from the epoch.
     number: u64,
     /// When the last span was added.
     latest: u64,
-    /// As of the end of the window before, and when the last span of that was.
+    /// The ratio at the end of the previous window, and the time of its last span.
     current: Option<(Ratio, u64)>,
 }
 
 impl SamplingRatio {
-    /// A span of a flow has ended at `time`: of `passed` bytes of payload, `sampled` were sampled, on a port with
-    /// this load, as a share of the monitor port's rate.
+    /// Adds a span of a flow that ended at `time`: of `passed` bytes of payload, `sampled` were sampled, on a port
+    /// with this load, as a share of the monitor port's rate.
     #[inline]
     pub(crate) fn add(&mut self, time: u64, sampled: u32, passed: u32, load: f64) {
-        // A span that ended a little earlier counts as one of now; time that goes back by more begins anew.
+        // A span that ended slightly earlier counts as current; time that goes back further restarts.
         let number = time / WINDOW;
         if number > self.number || number + (WINDOWS as u64) < self.number {
-            self.turn(number);
+            self.advance_to(number);
         }
         self.latest = time;
         let sums = &mut self.windows[(self.number % WINDOWS as u64) as usize];
@@ -97,20 +98,20 @@ impl SamplingRatio {
         sums.passed_squared += a * a;
     }
 
-    /// The ratio at `time`; `None` if no TCP flow has told it of late.
+    /// Returns the ratio at `time`; `None` without recent TCP spans.
     #[inline]
     pub(crate) fn at(&mut self, time: u64) -> Option<Ratio> {
         if time / WINDOW > self.number {
-            self.turn(time / WINDOW);
+            self.advance_to(time / WINDOW);
         }
         let (ratio, since) = self.current?;
-        (time.saturating_sub(since) < STANDS).then_some(ratio)
+        (time.saturating_sub(since) < VALIDITY).then_some(ratio)
     }
 
-    /// The ratio as it was last told, with its bound; `None` if no TCP flow has told it of late.
+    /// Returns the last ratio with its bound; `None` without recent TCP spans.
     pub fn estimate(&self, now: Timestamp) -> Option<Estimate> {
         let (Ratio { value, relative_error, .. }, since) = self.current?;
-        if now.0.saturating_sub(since) >= STANDS {
+        if now.0.saturating_sub(since) >= VALIDITY {
             return None;
         }
         let half = value * relative_error;
@@ -125,9 +126,9 @@ impl SamplingRatio {
         Some(Estimate { value, bound })
     }
 
-    /// Goes on to another window.
+    /// Advances to another window.
     #[cold]
-    fn turn(&mut self, number: u64) {
+    fn advance_to(&mut self, number: u64) {
         let mut all = Sums::default();
         for sums in &self.windows {
             all.spans += sums.spans;
@@ -141,7 +142,7 @@ impl SamplingRatio {
         if let Some(ratio) = all.ratio() {
             self.current = Some((ratio, self.latest));
         }
-        // Time that runs backwards begins anew, as a long pause does.
+        // Time that goes backwards restarts, like a long pause.
         let gone = number.checked_sub(self.number).map_or(WINDOWS as u64, |gone| gone.min(WINDOWS as u64));
         for window in number + 1 - gone.min(number + 1)..=number {
             self.windows[(window % WINDOWS as u64) as usize] = Sums::default();
@@ -157,11 +158,11 @@ impl Ratio {
         self.value >= ALL
     }
 
-    /// What passed of a flow of which `sampled` was sampled, all as shares of the monitor port's rate, if others on its
-    /// port have the load `others`.
+    /// Returns how much passed of a flow of which `sampled` was sampled, all as shares of the monitor port's rate, if
+    /// the others on its port have the load `others`.
     pub(crate) fn passed(&self, sampled: f64, others: f64) -> f64 {
         // sampled = x / (crowd - others - x), solved for x.
-        (sampled * (self.crowd - others) / (1.0 + sampled)).max(sampled)
+        (sampled * (self.competition - others) / (1.0 + sampled)).max(sampled)
     }
 }
 
@@ -175,11 +176,11 @@ impl Sums {
         let residuals =
             self.sampled_squared - 2.0 * ratio * self.product + ratio * ratio * self.passed_squared;
         let relative_error = match self.spans {
-            ..FEWEST_SPANS => f64::NAN,
+            ..MIN_SPANS => f64::NAN,
             _ => Z_95 * (residuals.max(0.0) * spans / (spans - 1.0)).sqrt() / (passed * ratio),
         };
-        let crowd = (passed + self.loaded) / self.sampled as f64;
-        Some(Ratio { value: ratio.min(1.0), relative_error, crowd })
+        let competition = (passed + self.loaded) / self.sampled as f64;
+        Some(Ratio { value: ratio.min(1.0), relative_error, competition })
     }
 }
 
@@ -187,28 +188,28 @@ impl Sums {
 mod tests {
     use super::*;
 
-    const WHILE: u64 = WINDOW / 10;
+    const INTERVAL: u64 = WINDOW / 10;
 
-    /// Spans of 100 packets each, of which `kept` say how many were sampled, one after the other.
+    /// Spans of 100 packets each, one after the other; `kept` has the number of sampled packets of each.
     fn ratio_of(kept: &[u32]) -> SamplingRatio {
         let mut ratio = SamplingRatio::default();
         for (step, &kept) in (1_000u64..).zip(kept) {
-            ratio.add(step * WHILE, kept * 1_448, 144_800, 0.0);
+            ratio.add(step * INTERVAL, kept * 1_448, 144_800, 0.0);
         }
-        ratio.at((1_000 + kept.len() as u64) * WHILE + WINDOW);
+        ratio.at((1_000 + kept.len() as u64) * INTERVAL + WINDOW);
         ratio
     }
 
     #[test]
-    fn equal_spans_give_their_ratio_without_doubt() {
-        let estimate = ratio_of(&[25; 40]).estimate(Timestamp(1_050 * WHILE)).unwrap();
+    fn equal_spans_give_an_exact_ratio() {
+        let estimate = ratio_of(&[25; 40]).estimate(Timestamp(1_050 * INTERVAL)).unwrap();
         assert!((estimate.value - 0.25).abs() < 1e-12);
         assert!(estimate.upper().unwrap() - estimate.lower().unwrap() < 1e-6);
     }
 
     #[test]
-    fn spans_that_differ_widen_the_interval() {
-        let estimate = ratio_of(&[20, 30].repeat(20)).estimate(Timestamp(1_050 * WHILE)).unwrap();
+    fn different_spans_widen_the_interval() {
+        let estimate = ratio_of(&[20, 30].repeat(20)).estimate(Timestamp(1_050 * INTERVAL)).unwrap();
         assert!((estimate.value - 0.25).abs() < 1e-3);
         // 40 spans with a standard deviation of 0.05 around 0.25: 1.96 * 0.05 / sqrt(40).
         let half = (estimate.upper().unwrap() - estimate.lower().unwrap()) / 2.0;
@@ -216,43 +217,43 @@ mod tests {
     }
 
     #[test]
-    fn what_was_long_ago_is_forgotten() {
+    fn old_spans_are_forgotten() {
         let mut ratio = SamplingRatio::default();
         for step in 0..200u64 {
             let kept = if step < 100 { 90 } else { 10 };
-            ratio.add(step * WHILE + WINDOW * 10, kept, 100, 0.0);
+            ratio.add(step * INTERVAL + WINDOW * 10, kept, 100, 0.0);
         }
         assert!((ratio.at(WINDOW * 31).unwrap().value - 0.1).abs() < 1e-9);
-        assert_eq!(ratio.at(WINDOW * 31 + STANDS + WINDOW), None, "nothing stands for ever");
+        assert_eq!(ratio.at(WINDOW * 31 + VALIDITY + WINDOW), None, "the last ratio expires");
     }
 
     /// Ports with loads of 1, 0.5 and 0.1 of a monitor port that is 1.6 times oversubscribed.
     #[test]
     fn quiet_ports_are_sampled_less_than_busy_ones() {
         let loads = [1.0, 0.5, 0.1];
-        let crowd = 1.0 + loads.iter().sum::<f64>();
+        let competition = 1.0 + loads.iter().sum::<f64>();
         let mut ratio = SamplingRatio::default();
         for step in 1_000..1_040u64 {
             for load in [1.0, 0.5] {
                 let passed = 1e6 * load;
-                ratio.add(step * WHILE, (passed / (crowd - load)) as u32, passed as u32, load);
+                ratio.add(step * INTERVAL, (passed / (competition - load)) as u32, passed as u32, load);
             }
         }
-        let ratio = ratio.at(1_050 * WHILE).unwrap();
-        assert!((ratio.crowd - crowd).abs() < 1e-3, "{ratio:?}");
-        let quiet = 0.1 / (crowd - 0.1);
+        let ratio = ratio.at(1_050 * INTERVAL).unwrap();
+        assert!((ratio.competition - competition).abs() < 1e-3, "{ratio:?}");
+        let quiet = 0.1 / (competition - 0.1);
         assert!((ratio.passed(quiet, 0.0) - 0.1).abs() < 1e-4);
         assert!((quiet / ratio.value - 0.1).abs() > 0.02, "the plain ratio is a fifth off");
     }
 
     #[test]
-    fn few_spans_have_no_bound_and_none_no_ratio() {
-        assert_eq!(ratio_of(&[25; 3]).estimate(Timestamp(1_050 * WHILE)).unwrap().bound, Bound::Unknown);
-        assert_eq!(SamplingRatio::default().estimate(Timestamp(1_050 * WHILE)), None);
+    fn few_spans_give_no_bound() {
+        assert_eq!(ratio_of(&[25; 3]).estimate(Timestamp(1_050 * INTERVAL)).unwrap().bound, Bound::Unknown);
+        assert_eq!(SamplingRatio::default().estimate(Timestamp(1_050 * INTERVAL)), None);
         assert_eq!(
-            ratio_of(&[0; 40]).estimate(Timestamp(1_050 * WHILE)),
+            ratio_of(&[0; 40]).estimate(Timestamp(1_050 * INTERVAL)),
             None,
-            "where nothing was sampled, nothing is known"
+            "no ratio without samples"
         );
     }
 }

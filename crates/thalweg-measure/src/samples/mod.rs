@@ -1,18 +1,17 @@
-//! The last frames of a monitor port, kept for whoever wants to look at them (Rasley et al., "Planck", SIGCOMM 2014,
-//! section 6.1).
+//! A ring of the last frames of a monitor port (Rasley et al., "Planck", SIGCOMM 2014, section 6.1).
 //!
-//! A ring of pages: one thread writes frames into one page after the other, any number copy. The writer waits for nobody,
-//! allocates nothing and does not know whether it is read; a reader that is overtaken knows it, leaves those frames out
-//! and counts them.
+//! A ring of pages: one thread writes frames, any number of threads copy them. The writer never waits, allocates
+//! nothing and does not know its readers. A reader that is overtaken detects it, omits the overwritten frames and
+//! counts them.
 //!
-//! **How.** Everything is in atomic words. Frames lie one behind the other, each as long as it is; none reaches from one page
-//! into the next. For each page there is the number of its first frame, and one counter says which page is written. The
-//! writer publishes that before it begins with the page; a reader copies a frame and looks at the counter again: if by
-//! then the writer has begun to write that page anew, the copy is void. That is a sequence lock (Boehm, "Can seqlocks
-//! get along with programming language memory models?", MSPC 2012) whose one sequence number serves all pages.
+//! **Implementation.** All data is in atomic words. Frames follow each other, each at its own length; none crosses a
+//! page boundary. Each page has the number of its first frame, and one counter holds the current page. The writer
+//! publishes the counter before it starts a page. A reader copies a frame and reads the counter again: if the writer
+//! has started to overwrite that page, the copy is void. That is a sequence lock (Boehm, "Can seqlocks get along with
+//! programming language memory models?", MSPC 2012) whose one sequence number serves all pages.
 //!
-//! **Memory** is `bytes`, rounded down to whole pages: 16 bytes of header and what was captured, up to the snap length, a
-//! frame. **Cost** a frame: a store for each 8 bytes kept, to memory that comes round again in order.
+//! **Memory** is `bytes`, rounded down to whole pages: per frame 16 bytes of header, and the captured bytes up to the
+//! snap length. **Cost** per frame: a store for each 8 bytes kept, to memory in sequential order.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,22 +25,23 @@ use crate::memory::prefetch;
 /// Words before a frame's bytes: its time; its lengths and link type.
 const HEADER: usize = 2;
 
-/// Words of a page, if frames are short: 4 KiB.
+/// Words per page, if frames are short: 4 KiB.
 const PAGE: usize = 512;
-/// So many frames of full length fit into a page at least. What is left over at its end is a sixteenth on average.
+/// The minimum number of full-length frames per page. On average a sixteenth of the page is unused.
 const FRAMES_A_PAGE: usize = 8;
 
-/// Words from the one that is written to the one that is asked for: about a dozen frames of bare headers. At ten million
-/// frames a second that is 1 us, several times what memory takes.
+/// The distance in words between the write position and the prefetch: about a dozen frames of bare headers. At ten
+/// million frames a second that is 1 us, several times the memory latency.
 const AHEAD: usize = 128;
 
 /// Size of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleRingOptions {
-    /// Memory. Default 64 MiB: between 350,000 and 870,000 frames, which is 0.35 s at least at a million frames/s.
+    /// The memory. Default 64 MiB: between 350,000 and 870,000 frames, which is at least 0.35 s at a million
+    /// frames/s.
     pub bytes: Bytes,
-    /// Most bytes kept of each frame, from the link header on; rounded up to a multiple of 8. Default 176: headers take 54
-    /// bytes (TCP over IPv4 without options) to 156 (in a tunnel, over IPv6).
+    /// The maximum bytes kept of each frame, from the link header on; rounded up to a multiple of 8. Default 176:
+    /// headers take 54 bytes (TCP over IPv4 without options) to 156 (in a tunnel, over IPv6).
     pub snap_length: u32,
 }
 
@@ -51,59 +51,60 @@ impl Default for SampleRingOptions {
     }
 }
 
-/// Why there can be no such ring.
+/// Why a ring could not be created.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SampleRingError {
-    /// Headers would not fit, or lengths not be told.
-    #[error("a sample has {least} to {most} bytes, not {0}", least = SampleRing::LEAST_SNAP_LENGTH,
-            most = SampleRing::MOST_SNAP_LENGTH)]
+    /// The snap length is out of range.
+    #[error("snap length {0}: expected {min} to {max} bytes", min = SampleRing::MIN_SNAP_LENGTH,
+            max = SampleRing::MAX_SNAP_LENGTH)]
     SnapLength(u32),
-    /// It would have less than two pages, or more than a process can have.
+    /// The size is out of range.
     #[error(
-        "a ring of {bytes} bytes for samples of {snap_length} bytes: expected at least {least}, and no more than fits in memory",
-        least = SampleRing::least_bytes(*snap_length).0
+        "sample ring of {} bytes: expected at least {min} for a snap length of {snap_length}, and no more than fits in memory",
+        bytes.0,
+        min = SampleRing::min_bytes(*snap_length).0
     )]
     Size {
-        /// What was asked for.
+        /// The requested memory.
         bytes: Bytes,
-        /// Bytes kept of each frame.
+        /// The requested snap length.
         snap_length: u32,
     },
 }
 
-/// What writer and readers share.
+/// The memory that writer and readers share.
 #[derive(Debug)]
 struct Pages {
     words: Box<[AtomicU64]>,
-    /// Words of a page.
+    /// Words per page.
     size: usize,
-    /// Words that a frame of full length takes.
+    /// Words of a frame of full length.
     longest: usize,
     /// The number of the first frame in each page.
     firsts: Box<[AtomicU64]>,
-    /// The page that is written, counted from 0 and never reset; it lies at this number modulo that of pages. What was
-    /// there is no more from here on.
+    /// The page being written, counted from 0 and never reset; its index is this number modulo the number of pages.
+    /// The old contents are void from here on.
     page: AtomicU64,
-    /// The newest page of which the first frame's number is known: the same, but for the moment in which a page is turned.
+    /// The newest page whose first frame number is known: the same, except while a page is turned.
     begun: AtomicU64,
-    /// Frames written in all.
+    /// The total number of frames written.
     written: AtomicU64,
 }
 
-/// The end of a ring that frames are written to.
+/// The writing end of a ring.
 #[derive(Debug)]
 pub struct SampleWriter {
     pages: Arc<Pages>,
     /// Only the writer changes [`Pages::written`] and [`Pages::page`], so it need not load them.
     written: u64,
     page: u64,
-    /// The word that is next, and where its page ends.
+    /// The index of the next word, and the end of its page.
     next: usize,
     end: usize,
 }
 
-/// The end of a ring that frames are copied from; clones are of the same ring.
+/// The reading end of a ring; clones share the ring.
 #[derive(Clone, Debug)]
 pub struct SampleRing {
     pages: Arc<Pages>,
@@ -128,23 +129,23 @@ struct Copied {
 }
 
 impl SampleRing {
-    /// Least bytes of a frame to keep: Ethernet and the largest part of TCP over IPv4.
-    pub const LEAST_SNAP_LENGTH: u32 = 64;
-    /// Most bytes of a frame to keep.
-    pub const MOST_SNAP_LENGTH: u32 = 65_528;
+    /// The minimum snap length: Ethernet and the largest part of TCP over IPv4.
+    pub const MIN_SNAP_LENGTH: u32 = 64;
+    /// The maximum snap length.
+    pub const MAX_SNAP_LENGTH: u32 = 65_528;
 
-    /// Memory that a ring for samples of this length needs at least.
-    pub const fn least_bytes(snap_length: u32) -> Bytes {
+    /// Returns the minimum memory of a ring with this snap length.
+    pub const fn min_bytes(snap_length: u32) -> Bytes {
         Bytes(2 * page_of(words_of(snap_length)) as u64 * 8)
     }
 
-    /// An empty ring, and its writer.
+    /// Creates an empty ring, and its writer.
     ///
     /// # Errors
-    /// If there can be no such ring.
+    /// If an option is out of range, or memory is insufficient.
     pub fn new(options: SampleRingOptions) -> Result<(SampleWriter, SampleRing), SampleRingError> {
         let SampleRingOptions { bytes, snap_length } = options;
-        if !(Self::LEAST_SNAP_LENGTH..=Self::MOST_SNAP_LENGTH).contains(&snap_length) {
+        if !(Self::MIN_SNAP_LENGTH..=Self::MAX_SNAP_LENGTH).contains(&snap_length) {
             return Err(SampleRingError::SnapLength(snap_length));
         }
         let longest = words_of(snap_length);
@@ -167,35 +168,35 @@ impl SampleRing {
         Ok((writer, SampleRing { pages }))
     }
 
-    /// Frames that can be copied when it is full, at least: as many as there are if all have the snap length.
+    /// Returns the minimum number of frames in a full ring: if all have the snap length.
     pub fn capacity(&self) -> u64 {
         let Pages { size, longest, .. } = *self.pages;
         (self.pages.count() - 1) * (size / longest) as u64
     }
 
-    /// Frames written so far, those overwritten since included.
+    /// Returns the number of frames written so far, including overwritten ones.
     pub fn written(&self) -> u64 {
         self.pages.written.load(Ordering::Relaxed)
     }
 
-    /// Memory of its pages.
+    /// Returns the memory of the pages.
     pub fn bytes(&self) -> Bytes {
         Bytes(self.pages.words.len() as u64 * 8)
     }
 
-    /// Most bytes kept of each frame.
+    /// Returns the snap length.
     pub fn snap_length(&self) -> u32 {
         ((self.pages.longest - HEADER) * 8) as u32
     }
 
-    /// Copies the last `most` frames. Takes as much memory as they do, and about 20 ns a frame.
-    pub fn copy(&self, most: u64) -> Samples {
+    /// Copies the last `max` frames. Allocates as much memory as they have, and takes about 20 ns per frame.
+    pub fn copy(&self, max: u64) -> Samples {
         let end = self.written();
-        self.copy_between(end.saturating_sub(most), end)
+        self.copy_between(end.saturating_sub(max), end)
     }
 
-    /// Copies the frames after the first `seen` that were ever written, those that are still kept; and says how many have been
-    /// written by then, to be given the next time.
+    /// Copies the frames after the first `seen` that were ever written, as far as they are still in the ring. Also
+    /// returns the number of frames written by then, for the next call.
     pub fn copy_after(&self, seen: u64) -> (Samples, u64) {
         let end = self.written();
         (self.copy_between(seen.min(end), end), end)
@@ -204,26 +205,26 @@ impl SampleRing {
     fn copy_between(&self, from: u64, mut end: u64) -> Samples {
         let pages = &*self.pages;
         let held = pages.holding(from);
-        // From the newest page to the oldest, as what is in each ends where the next begins; then copied in order.
+        // From the newest page to the oldest, as each page ends where the next begins; then copied in order.
         let mut parts = Vec::with_capacity(held.len());
         for (page, first) in held {
             parts.push((page, first, from.max(first)..end));
             end = end.min(first);
         }
         let mut samples = Samples::default();
-        for (page, first, wanted) in parts.into_iter().rev() {
-            pages.copy(page, first, wanted, &mut samples);
+        for (page, first, requested) in parts.into_iter().rev() {
+            pages.copy(page, first, requested, &mut samples);
         }
         samples
     }
 }
 
-/// Words that a frame of this length takes.
+/// Words of a frame of this length.
 const fn words_of(snap_length: u32) -> usize {
     HEADER + (snap_length as usize).div_ceil(8)
 }
 
-/// Words of a page for frames of so many words at most.
+/// Words per page for frames of at most this many words.
 const fn page_of(longest: usize) -> usize {
     let enough = (FRAMES_A_PAGE * longest).next_power_of_two();
     if enough > PAGE { enough } else { PAGE }
@@ -234,15 +235,15 @@ impl Pages {
         self.firsts.len() as u64
     }
 
-    /// Whether the writer has not begun to write a page anew, as of all that was loaded before.
+    /// Whether the writer had not started to overwrite a page when the preceding loads were done.
     fn is_intact(&self, page: u64) -> bool {
-        // The loads above are done before the counter is looked at.
+        // The loads above are done before the counter is read.
         fence(Ordering::Acquire);
         self.page.load(Ordering::Relaxed) < page + self.count()
     }
 
-    /// The pages with frames from this number on, as long as there are some, the newest first; and the number of the first
-    /// frame in each.
+    /// Returns the pages with frames from this number on that are still valid, the newest first, and the number of
+    /// the first frame in each.
     fn holding(&self, from: u64) -> Vec<(u64, u64)> {
         let newest = self.begun.load(Ordering::Acquire);
         let mut held = Vec::new();
@@ -259,20 +260,20 @@ impl Pages {
         held
     }
 
-    /// Copies those frames of a page that have these numbers, and counts those that are overwritten meanwhile.
-    fn copy(&self, page: u64, first: u64, wanted: Range<u64>, samples: &mut Samples) {
+    /// Copies the wanted frames of a page, and counts those that are overwritten meanwhile.
+    fn copy(&self, page: u64, first: u64, requested: Range<u64>, samples: &mut Samples) {
         let begin = (page % self.count()) as usize * self.size;
         let words = &self.words[begin..begin + self.size];
         let mut at = 0;
-        for number in first..wanted.end {
+        for number in first..requested.end {
             let offset = samples.bytes.len();
-            let (copied, next) = copy(words, at, number >= wanted.start, &mut samples.bytes);
+            let (copied, next) = copy(words, at, number >= requested.start, &mut samples.bytes);
             if !self.is_intact(page) {
                 samples.bytes.truncate(offset);
-                samples.overwritten += wanted.end - number.max(wanted.start);
+                samples.overwritten += requested.end - number.max(requested.start);
                 return;
             }
-            if number >= wanted.start {
+            if number >= requested.start {
                 samples.frames.push(Copied { offset, ..copied });
             }
             at = next;
@@ -280,9 +281,9 @@ impl Pages {
     }
 }
 
-/// Copies the frame at a word, if it is wanted, and says where the next one begins. What comes out may be a mixture of two
-/// frames.
-fn copy(words: &[AtomicU64], at: usize, is_wanted: bool, bytes: &mut Vec<u8>) -> (Copied, usize) {
+/// Copies the frame at a word, if it is wanted, and returns the position of the next one. The copy may be a mixture
+/// of two frames.
+fn copy(words: &[AtomicU64], at: usize, is_requested: bool, bytes: &mut Vec<u8>) -> (Copied, usize) {
     let word = |at: usize| words.get(at).map_or(0, |word| word.load(Ordering::Relaxed));
     let (time, about) = (word(at), word(at + 1));
     let captured_length = (about >> 48) as u16;
@@ -294,7 +295,7 @@ fn copy(words: &[AtomicU64], at: usize, is_wanted: bool, bytes: &mut Vec<u8>) ->
         original_length: about as u32,
     };
     let next = at + HEADER + usize::from(captured_length).div_ceil(8);
-    if is_wanted {
+    if is_requested {
         for at in at + HEADER..next {
             bytes.extend_from_slice(&word(at).to_le_bytes());
         }
@@ -318,7 +319,7 @@ impl SampleWriter {
         let about = (kept.len() as u64) << 48
             | u64::from(frame.link_type.number()) << 32
             | u64::from(frame.original_length);
-        // The ring is larger than any cache, and stores to memory that is not at hand hold everything up.
+        // The ring is larger than any cache, and stores to uncached memory would stall everything.
         for line in (self.next + AHEAD..self.next + AHEAD + length).step_by(8) {
             pages.words.get(line).into_iter().for_each(prefetch);
         }
@@ -336,18 +337,18 @@ impl SampleWriter {
         pages.written.store(self.written, Ordering::Release);
     }
 
-    /// Goes on to the next page: the oldest.
+    /// Advances to the next page, the oldest.
     #[cold]
     fn turn_page(&mut self) {
         let pages = &*self.pages;
         self.page += 1;
         pages.page.store(self.page, Ordering::Relaxed);
-        // Whoever sees one of the stores from here on sees the counter as it is now.
+        // A reader that sees one of the following stores also sees the new counter.
         fence(Ordering::Release);
-        let place = (self.page % pages.count()) as usize;
-        pages.firsts[place].store(self.written, Ordering::Relaxed);
+        let position = (self.page % pages.count()) as usize;
+        pages.firsts[position].store(self.written, Ordering::Relaxed);
         pages.begun.store(self.page, Ordering::Release);
-        (self.next, self.end) = (place * pages.size, (place + 1) * pages.size);
+        (self.next, self.end) = (position * pages.size, (position + 1) * pages.size);
     }
 
     /// Writes all frames of a batch.
@@ -357,8 +358,8 @@ impl SampleWriter {
     }
 }
 
-/// The bytes that do not fill a word, with zeros behind them. Where there is a word before, they are loaded together with
-/// what comes before them, and shifted: a copy of a length not known beforehand takes longer than all the rest.
+/// Returns the bytes that do not fill a word, padded with zeros. If there is a word before, they are loaded together
+/// with the preceding bytes and shifted: a copy of variable length would take longer than all the rest.
 #[inline(always)]
 fn last_word(kept: &[u8], rest: &[u8]) -> u64 {
     match kept.last_chunk::<8>() {
@@ -368,17 +369,17 @@ fn last_word(kept: &[u8], rest: &[u8]) -> u64 {
 }
 
 impl Samples {
-    /// How many frames there are.
+    /// Returns the number of frames.
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no frames.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// The frames, oldest first.
+    /// Returns the frames, oldest first.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Frame<'_>> {
         self.frames.iter().map(|copied| Frame {
             time: copied.time,

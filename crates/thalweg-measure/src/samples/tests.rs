@@ -10,7 +10,7 @@ fn frame(time: u64, bytes: &[u8]) -> Frame<'_> {
 }
 
 #[test]
-fn sizes_that_make_no_sense_are_refused() {
+fn sizes_out_of_range_are_rejected() {
     let new = |bytes, snap_length| {
         SampleRing::new(SampleRingOptions { bytes: Bytes(bytes), snap_length }).map(|_| ())
     };
@@ -18,20 +18,20 @@ fn sizes_that_make_no_sense_are_refused() {
     assert_eq!(new(1 << 30, 65_529), Err(SampleRingError::SnapLength(65_529)));
     assert_eq!(new(8_191, 64), Err(SampleRingError::Size { bytes: Bytes(8_191), snap_length: 64 }));
     assert_eq!(new(8_192, 64), Ok(()));
-    assert_eq!(SampleRing::least_bytes(64), Bytes(8_192));
+    assert_eq!(SampleRing::min_bytes(64), Bytes(8_192));
     assert!(matches!(new(u64::MAX, 64), Err(SampleRingError::Size { .. })));
     let (_, ring) = SampleRing::new(SampleRingOptions::default()).unwrap();
     assert_eq!((ring.capacity(), ring.snap_length(), ring.bytes()), (16_383 * 21, 176, Bytes(64 << 20)));
 }
 
 proptest! {
-    /// Against a list of all.
+    /// Compared with a list of all.
     #[test]
-    fn it_holds_the_last_frames_cut_to_the_snap_length(
+    fn the_ring_has_the_last_frames_up_to_the_snap_length(
         pages in 2u64..4,
         snap_length in 64u32..80,
         lengths in prop::collection::vec(0usize..120, 0..400),
-        most in 0u64..300,
+        max in 0u64..300,
     ) {
         let bytes = Bytes(pages * 4_096);
         let (mut writer, ring) = SampleRing::new(SampleRingOptions { bytes, snap_length }).unwrap();
@@ -41,7 +41,7 @@ proptest! {
         for (time, bytes) in all.iter().enumerate() {
             writer.write(&frame(time as u64, bytes));
         }
-        let samples = ring.copy(most);
+        let samples = ring.copy(max);
         let begin = all.len() - samples.len();
         for (frame, number) in samples.iter().zip(begin..) {
             let whole = &all[number];
@@ -50,24 +50,24 @@ proptest! {
             prop_assert_eq!(frame.original_length, whole.len() as u32 + 1_000);
         }
         let held = samples.len() as u64;
-        prop_assert!(held <= most && held >= most.min(ring.capacity()).min(all.len() as u64), "{held}");
+        prop_assert!(held <= max && held >= max.min(ring.capacity()).min(all.len() as u64), "{held}");
         prop_assert_eq!(samples.overwritten, 0);
         prop_assert_eq!(ring.written(), all.len() as u64);
     }
 }
 
-/// Every byte of frame `number` says which frame it is, so that a mixture of two shows.
+/// Every byte of frame `number` identifies the frame, so that a mixture of two shows.
 fn content(number: u64) -> ([u8; 176], usize) {
     ([number as u8 ^ (number >> 8) as u8; 176], 64 + (number % 113) as usize)
 }
 
 #[test]
-fn readers_get_whole_frames_in_order_while_they_are_overwritten() {
+fn concurrent_readers_get_whole_frames_in_order() {
     const FRAMES: u64 = 400_000;
     let options = SampleRingOptions { bytes: Bytes(4 * 4_096), snap_length: 176 };
     let (mut writer, ring) = SampleRing::new(options).unwrap();
     let done = AtomicBool::new(false);
-    // Readers that have read something: on a busy machine the writer would be through before they begin.
+    // Wait for readers that have read something: on a busy machine the writer would finish before they begin.
     let begun = AtomicU64::new(0);
     std::thread::scope(|scope| {
         let readers: Vec<_> = (0..3)
@@ -81,7 +81,7 @@ fn readers_get_whole_frames_in_order_while_they_are_overwritten() {
                             let (bytes, length) = content(frame.time.0);
                             assert_eq!(frame.bytes, &bytes[..length], "frame {}", frame.time.0);
                             assert_eq!(frame.original_length, frame.time.0 as u32);
-                            assert!(last < Some(frame.time), "in order");
+                            assert!(last < Some(frame.time), "out of order");
                             last = Some(frame.time);
                         }
                         if read == 0 && !samples.is_empty() {

@@ -1,10 +1,11 @@
-//! From a task's state to what it says.
+//! Computes the answer of a task from its state.
 
 use super::plan::PlannedTask;
 use super::report::TaskResult;
 use super::state::{TaskState, WindowTally};
 
-/// What a task says of `state`, which has counted what `tally` says; `None` of one that speaks at the end of a period.
+/// Returns the answer for `state`, which counted the packets of `tally`; `None` for tasks that answer at the end of a
+/// period.
 pub(super) fn answer(
     task: usize,
     planned: &PlannedTask,

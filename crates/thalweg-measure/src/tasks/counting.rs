@@ -1,7 +1,7 @@
-//! How packets get into the sketches of a task: the hot path.
+//! Counts packets in the sketches of a task: the hot path.
 //!
-//! A task looks at a whole batch at a time, so that choosing among the kinds of tasks costs one virtual call a batch.
-//! Sampled sketches make keys of the packets that they sample only.
+//! A task processes a whole batch at a time, so dispatching on the kind of task costs one virtual call per batch.
+//! Sampled sketches build keys only for the packets that they sample.
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -21,25 +21,25 @@ use super::plan::Plan;
 use super::prefix::Side;
 use super::state::TaskState;
 
-/// What a worker counts of a task.
+/// The counting of one task by one worker.
 pub(super) trait Count: Debug + Send {
     /// Counts a batch.
     fn packets(&mut self, packets: &[Packet]);
 
-    /// Lets time pass.
+    /// Advances the time.
     fn advance(&mut self, _now: Timestamp) {}
 
-    /// A copy of what was counted; begins anew.
-    fn hand_on(&mut self) -> TaskState;
+    /// Returns a copy of the state and starts again.
+    fn take_state(&mut self) -> TaskState;
 }
 
-/// What `worker` counts of `task`.
+/// Creates the counting of `task` by `worker`.
 pub(super) fn counting(plan: &Plan, task: usize, worker: usize) -> Box<dyn Count> {
     let planned = &plan.tasks()[task];
     let key = planned.spec.key();
     let (_, width) = planned.size.sampled();
     let mode = plan.sampling().mode(width, plan.sampled_sketches());
-    // Each sampler draws from a stream of its own.
+    // Each sampler uses its own random stream.
     let seed = |level: usize| {
         let place = (worker as u64) << 32 | (task as u64) << 8 | level as u64;
         plan.options().seed ^ place.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -52,10 +52,10 @@ pub(super) fn counting(plan: &Plan, task: usize, worker: usize) -> Box<dyn Count
         TaskState::UnivMon32(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
         TaskState::CountSketch32(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
         TaskState::CountSketch64(sketch) => Box::new(Sampled::new(sketch, key, mode, seed(0))),
-        TaskState::HyperLogLog(counter) => Box::new(Distinct { counter, key }),
-        TaskState::Spread(spread) => Box::new(Spreading { spread, key, peer: peer(&planned.spec) }),
-        TaskState::Levels32(levels) => Box::new(Leveled::new(levels, &planned.spec, mode, seed)),
-        TaskState::Levels64(levels) => Box::new(Leveled::new(levels, &planned.spec, mode, seed)),
+        TaskState::HyperLogLog(counter) => Box::new(DistinctCounting { counter, key }),
+        TaskState::Spread(spread) => Box::new(SpreadCounting { spread, key, peer: peer(&planned.spec) }),
+        TaskState::Levels32(levels) => Box::new(LevelsCounting::new(levels, &planned.spec, mode, seed)),
+        TaskState::Levels64(levels) => Box::new(LevelsCounting::new(levels, &planned.spec, mode, seed)),
     }
 }
 
@@ -67,11 +67,11 @@ fn side(spec: &TaskSpec) -> Side {
     spec.key().side().expect("spread and hhh are of one side")
 }
 
-/// What counters of this type count of a packet.
-pub(super) trait Weighed: Counter {
+/// What counters of this type count per packet.
+pub(super) trait WeightCounter: Counter {
     fn weight(packet: &Packet) -> i64;
 
-    /// What the weights of packets add up to.
+    /// Returns the totals of the packets' weights.
     #[inline(always)]
     fn sums(packets: &[Packet]) -> Sums {
         Sums::of(packets.iter().map(Self::weight))
@@ -79,7 +79,7 @@ pub(super) trait Weighed: Counter {
 }
 
 /// Packets.
-impl Weighed for i32 {
+impl WeightCounter for i32 {
     #[inline(always)]
     fn weight(_packet: &Packet) -> i64 {
         1
@@ -92,7 +92,7 @@ impl Weighed for i32 {
 }
 
 /// Bytes.
-impl Weighed for i64 {
+impl WeightCounter for i64 {
     #[inline(always)]
     fn weight(packet: &Packet) -> i64 {
         i64::from(packet.ip_length)
@@ -106,7 +106,7 @@ struct Keyed<'a, C> {
     weight: PhantomData<C>,
 }
 
-impl<C: Weighed> Batch for Keyed<'_, C> {
+impl<C: WeightCounter> Batch for Keyed<'_, C> {
     type Key = FlowBytes;
 
     fn len(&self) -> usize {
@@ -129,14 +129,14 @@ impl<C: Weighed> Batch for Keyed<'_, C> {
     }
 }
 
-/// A sketch whose updates may be sampled, as a task has it.
+/// A sketch of a task whose updates may be sampled.
 pub(super) trait Linear: RowWise<FlowBytes> + Clone + Debug + Send + Into<TaskState> {
-    type Counter: Weighed;
+    type Counter: WeightCounter;
 
-    fn forget(&mut self);
+    fn clear_state(&mut self);
 }
 
-/// The state that a sketch is.
+/// Implements `Into<TaskState>` for a sketch.
 macro_rules! is_state {
     ($($sketch:ty => $state:ident),* $(,)?) => {
         $(impl From<$sketch> for TaskState {
@@ -159,13 +159,13 @@ is_state! {
     Levels<i64> => Levels64,
 }
 
-impl<C: Weighed> Linear for CountSketch<C>
+impl<C: WeightCounter> Linear for CountSketch<C>
 where
     TaskState: From<CountSketch<C>>,
 {
     type Counter = C;
 
-    fn forget(&mut self) {
+    fn clear_state(&mut self) {
         RowSketch::clear(self);
     }
 }
@@ -173,12 +173,12 @@ where
 impl<S, C> Linear for Ranked<S>
 where
     S: RowSketch<Counter = C> + Clone + Debug + Send,
-    C: Weighed,
+    C: WeightCounter,
     TaskState: From<Ranked<S>>,
 {
     type Counter = C;
 
-    fn forget(&mut self) {
+    fn clear_state(&mut self) {
         self.clear();
     }
 }
@@ -186,7 +186,7 @@ where
 impl Linear for UnivMon<FlowBytes, i32> {
     type Counter = i32;
 
-    fn forget(&mut self) {
+    fn clear_state(&mut self) {
         self.clear();
     }
 }
@@ -208,10 +208,10 @@ impl<S: Linear> Sampled<S> {
         self.nitro.update(&Keyed::<S::Counter> { packets, key: self.key, weight: PhantomData });
     }
 
-    /// A copy of the sketch; begins anew.
+    /// Returns a copy of the sketch and clears it.
     fn take(&mut self) -> S {
         let sketch = self.nitro.sketch().clone();
-        self.nitro.sketch_mut().forget();
+        self.nitro.sketch_mut().clear_state();
         self.nitro.begin_window();
         sketch
     }
@@ -226,33 +226,33 @@ impl<S: Linear> Count for Sampled<S> {
         self.nitro.advance(now.0);
     }
 
-    fn hand_on(&mut self) -> TaskState {
+    fn take_state(&mut self) -> TaskState {
         self.take().into()
     }
 }
 
-/// A sketch for each length of prefix.
+/// A sketch for each prefix length.
 #[derive(Debug)]
-struct Leveled<C: Counter> {
+struct LevelsCounting<C: Counter> {
     levels: [Sampled<Ranked<CountSketch<C>>>; LEVELS.len()],
 }
 
-impl<C: Weighed> Leveled<C>
+impl<C: WeightCounter> LevelsCounting<C>
 where
     Ranked<CountSketch<C>>: Linear<Counter = C>,
 {
-    fn new(levels: Levels<C>, spec: &TaskSpec, mode: Mode, seed: impl Fn(usize) -> u64) -> Leveled<C> {
+    fn new(levels: Levels<C>, spec: &TaskSpec, mode: Mode, seed: impl Fn(usize) -> u64) -> LevelsCounting<C> {
         let mut number = 0;
         let levels = levels.into_levels().map(|sketch| {
             let key = KeyDefinition::Prefix(side(spec), LEVELS[number]);
             number += 1;
             Sampled::new(sketch, key, mode, seed(number))
         });
-        Leveled { levels }
+        LevelsCounting { levels }
     }
 }
 
-impl<C: Weighed> Count for Leveled<C>
+impl<C: WeightCounter> Count for LevelsCounting<C>
 where
     Ranked<CountSketch<C>>: Linear<Counter = C>,
     TaskState: From<Levels<C>>,
@@ -269,15 +269,15 @@ where
         }
     }
 
-    fn hand_on(&mut self) -> TaskState {
+    fn take_state(&mut self) -> TaskState {
         Levels::from_levels(self.levels.each_mut().map(Sampled::take)).into()
     }
 }
 
-/// Packets whose digests are made together: 4 KiB of them.
+/// Packets whose digests are computed together: 4 KiB of digests.
 const GROUP: usize = 256;
 
-/// Digests of the keys of up to [`GROUP`] packets.
+/// Computes the digests of the keys of up to [`GROUP`] packets.
 #[inline(always)]
 fn digests(packets: &[Packet], key: KeyDefinition, hasher: Hasher, digests: &mut [Digest; GROUP]) {
     for (digest, packet) in digests.iter_mut().zip(packets) {
@@ -285,14 +285,14 @@ fn digests(packets: &[Packet], key: KeyDefinition, hasher: Hasher, digests: &mut
     }
 }
 
-/// Different keys.
+/// Counts distinct keys.
 #[derive(Debug)]
-struct Distinct {
+struct DistinctCounting {
     counter: HyperLogLog,
     key: KeyDefinition,
 }
 
-impl Count for Distinct {
+impl Count for DistinctCounting {
     fn packets(&mut self, packets: &[Packet]) {
         let mut keys = [Digest::default(); GROUP];
         for group in packets.chunks(GROUP) {
@@ -301,22 +301,22 @@ impl Count for Distinct {
         }
     }
 
-    fn hand_on(&mut self) -> TaskState {
+    fn take_state(&mut self) -> TaskState {
         let counter = self.counter.clone();
         self.counter.clear();
         TaskState::HyperLogLog(counter)
     }
 }
 
-/// Different peers of each key.
+/// Counts distinct peers of each key.
 #[derive(Debug)]
-struct Spreading {
+struct SpreadCounting {
     spread: Spread<FlowBytes>,
     key: KeyDefinition,
     peer: KeyDefinition,
 }
 
-impl Count for Spreading {
+impl Count for SpreadCounting {
     fn packets(&mut self, packets: &[Packet]) {
         let (mut keys, mut peers) = ([Digest::default(); GROUP], [Digest::default(); GROUP]);
         let hasher = self.spread.hasher();
@@ -329,7 +329,7 @@ impl Count for Spreading {
         }
     }
 
-    fn hand_on(&mut self) -> TaskState {
+    fn take_state(&mut self) -> TaskState {
         let spread = self.spread.clone();
         self.spread.clear();
         TaskState::Spread(spread)

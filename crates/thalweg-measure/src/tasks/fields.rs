@@ -1,4 +1,4 @@
-//! What stands between the colons of a task, and why it could not be read.
+//! The colon-separated fields of a task, and the errors of parsing them.
 
 use thalweg_wire::Nanos;
 use thiserror::Error;
@@ -6,86 +6,86 @@ use thiserror::Error;
 use super::key::ParseKeyError;
 use super::weight::Share;
 
-/// Why a task could not be read.
+/// Why a task could not be parsed.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseTaskError {
-    /// No task of this name.
+    /// The task name is unknown.
     #[error("unknown task `{name}`{}: expected one of {}", hint(*.nearest), known.join(", "))]
     UnknownTask {
-        /// What was given.
+        /// The name.
         name: String,
-        /// What may have been meant.
+        /// The most similar name, if any.
         nearest: Option<&'static str>,
-        /// The names that there are.
+        /// All task names.
         known: Vec<&'static str>,
     },
-    /// Something that the task cannot do without is missing, or is not as it should be.
-    #[error("{task}{}: expected {expected}", what_was(.found))]
+    /// A required parameter is missing or invalid.
+    #[error("task {task}: {}: expected {expected}", missing_or_invalid(.found))]
     Wrong {
         /// The task.
         task: &'static str,
-        /// What was given; empty if nothing was.
+        /// The text; empty if the parameter is missing.
         found: String,
-        /// What was expected.
+        /// The accepted values.
         expected: &'static str,
     },
-    /// What follows is neither a key nor a weight.
-    #[error("{task}: {error}, or packets or bytes")]
+    /// A further field is neither a key nor a weight.
+    #[error("task {task}: {error}, packets or bytes")]
     Key {
         /// The task.
         task: &'static str,
-        /// What is wrong with it as a key.
+        /// Why it is not a key.
         error: ParseKeyError,
     },
-    /// The task has no use for this.
-    #[error("{task}: `{found}` is not for this task: expected {expected}")]
+    /// The task does not accept this field.
+    #[error("task {task}: unexpected `{found}`: expected {expected}")]
     Useless {
         /// The task.
         task: &'static str,
-        /// What was given.
+        /// The text.
         found: String,
-        /// What may be given.
+        /// The accepted values.
         expected: &'static str,
     },
     /// A key or a weight was given twice.
-    #[error("{task}: `{found}` comes after another of its kind: expected one key and one of packets, bytes")]
+    #[error("task {task}: unexpected `{found}`: expected at most one key and one of packets or bytes")]
     Twice {
         /// The task.
         task: &'static str,
-        /// What was given second.
+        /// The second text.
         found: String,
     },
 }
 
-fn what_was(found: &str) -> String {
-    if found.is_empty() { String::new() } else { format!(" has `{found}`") }
+fn missing_or_invalid(found: &str) -> String {
+    if found.is_empty() { "missing parameter".into() } else { format!("invalid parameter `{found}`") }
 }
 
-/// What is expected where a share is missing.
-pub(super) const SHARE: &str = "a share of all traffic above 0 and up to 100%, as in 0.1%";
+/// The expected form of a share.
+pub(super) const SHARE: &str = "a share of all traffic above 0 and at most 100%, as in 0.1%";
 
-/// What stands behind the name of a task, between colons.
+/// The fields behind the name of a task.
 pub(super) struct Fields<'a> {
     task: &'static str,
     rest: std::str::Split<'a, char>,
 }
 
 impl<'a> Fields<'a> {
-    /// What stands behind the name of `task`.
+    /// Creates the fields behind the name of `task`.
     pub(super) fn new(task: &'static str, rest: std::str::Split<'a, char>) -> Fields<'a> {
         Fields { task, rest }
     }
 
-    /// The next field; `None` behind the last.
+    /// Returns the next field; `None` behind the last.
     pub(super) fn next(&mut self) -> Option<&'a str> {
         self.rest.next().map(str::trim)
     }
 
-    /// The first field, which the task cannot do without.
+    /// Parses the first field, which is required.
     ///
     /// # Errors
-    /// That something else was expected, if there is none or `read` cannot read it.
+    /// If the field is missing, or `read` returns `None`.
     pub(super) fn first<T>(
         &mut self,
         expected: &'static str,
@@ -96,7 +96,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Reads `0.1%` or `0.001`.
+/// Parses `0.1%` or `0.001`.
 pub(super) fn share(text: &str) -> Option<Share> {
     let number = |text: &str| text.trim_end().parse::<f64>().ok();
     let percent = match text.strip_suffix('%') {
@@ -106,7 +106,7 @@ pub(super) fn share(text: &str) -> Option<Share> {
     Share::from_percent(percent)
 }
 
-/// A period in the largest unit of which it is a multiple.
+/// Formats a period in the largest unit of which it is a multiple.
 pub(super) fn period_text(period: Nanos) -> String {
     const UNITS: [(u64, &str); 4] =
         [(60_000_000_000, "m"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
@@ -116,7 +116,7 @@ pub(super) fn period_text(period: Nanos) -> String {
     }
 }
 
-/// `(did you mean heavy?)`, for an error; nothing if there is no guess.
+/// Returns ` (did you mean heavy?)` for an error; empty without a suggestion.
 pub(super) fn hint(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!(" (did you mean {name}?)"))
 }

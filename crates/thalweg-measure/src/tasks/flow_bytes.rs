@@ -1,7 +1,7 @@
-//! The canonical bytes of a flow key under some definition: what sketches hash, remember and save.
+//! The canonical bytes of a flow key under a definition: sketches hash, store and save these bytes.
 //!
-//! Numbers are in network byte order. IPv4 and IPv6 keys of one definition differ in length, so that they are
-//! never equal; a key says neither its definition nor its version beyond that.
+//! Numbers are in network byte order. IPv4 and IPv6 keys of one definition differ in length, so they are never equal;
+//! a key contains neither its definition nor its IP version otherwise.
 //!
 //! | definition | IPv4 | IPv6 |
 //! |---|---|---|
@@ -10,7 +10,7 @@
 //! | `src/n`, `dst/n` | address 4, host bits zero | address 16, host bits zero |
 //! | `dst+port` | destination 4, destination port 2, protocol 1: 7 bytes | 16, 2, 1: 19 bytes |
 //!
-//! Ports are those of [`FlowKey`]: zero where the protocol has none.
+//! Ports are those of [`FlowKey`]: zero for protocols without ports.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ use super::prefix::{PrefixLengths, Side};
 /// A sketch of keys' weights, with the largest keys.
 pub type Ranked<S> = WithTopK<S, FlowBytes>;
 
-/// Up to 37 bytes that name a flow.
+/// Up to 37 bytes that identify a flow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowBytes {
     /// Zero beyond `length`.
@@ -31,10 +31,10 @@ pub struct FlowBytes {
 }
 
 impl FlowBytes {
-    /// Length of the longest key, an IPv6 5-tuple.
+    /// The length of the longest key, an IPv6 5-tuple.
     pub const MAX_LENGTH: usize = 37;
 
-    /// The first `length` bytes of a number in network byte order.
+    /// Returns the first `length` bytes of a number in network byte order.
     #[inline(always)]
     fn of_number(number: u128, length: u8) -> FlowBytes {
         let mut bytes = [0; FlowBytes::MAX_LENGTH];
@@ -71,7 +71,7 @@ impl FlowBytes {
     #[inline(always)]
     pub(super) fn prefix(key: &FlowKey, side: Side, lengths: PrefixLengths) -> FlowBytes {
         let words = words_of(key, side);
-        // Both lengths are at least one, so that no shift is by all bits.
+        // Both lengths are at least one, so no shift is by all bits.
         match key.version() {
             IpVersion::V4 => {
                 let network = u128::from(words[1]) << 96 & u128::MAX << (128 - lengths.v4());
@@ -124,14 +124,14 @@ impl Key for FlowBytes {
     }
 }
 
-/// No bytes: the name of nothing.
+/// The empty key.
 impl Default for FlowBytes {
     fn default() -> FlowBytes {
         FlowBytes { bytes: [0; FlowBytes::MAX_LENGTH], length: 0 }
     }
 }
 
-/// Hexadecimal digits.
+/// Formats as hexadecimal digits.
 impl fmt::Debug for FlowBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))

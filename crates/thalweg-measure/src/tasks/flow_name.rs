@@ -1,11 +1,11 @@
-//! What a key names, as people write it.
+//! Keys in readable form.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use thalweg_wire::{FlowKey, Protocol};
 
-/// What the bytes of a key say under its definition (see [`super::KeyDefinition::name`]).
+/// The meaning of a key's bytes under its definition (see [`super::KeyDefinition::name`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum FlowName {
@@ -13,26 +13,26 @@ pub enum FlowName {
     Flow(FlowKey),
     /// A host.
     Address(IpAddr),
-    /// What listens at a port.
+    /// A service at a port.
     Service {
-        /// Its host.
+        /// The host.
         address: IpAddr,
-        /// The port; zero where the protocol has none.
+        /// The port; zero for protocols without ports.
         port: u16,
         /// The protocol above IP.
         protocol: Protocol,
     },
     /// A network.
     Prefix {
-        /// Its address, host bits zero.
+        /// The address, host bits zero.
         address: IpAddr,
-        /// Bits that all of its addresses share.
+        /// The number of common bits.
         length: u8,
     },
 }
 
 impl FlowName {
-    /// The address that it is about, if it is about one: of a host, a service, a network.
+    /// Returns the address of a host, service or network; `None` for a flow.
     pub const fn address(&self) -> Option<IpAddr> {
         match *self {
             FlowName::Flow(_) => None,
@@ -43,7 +43,7 @@ impl FlowName {
     }
 }
 
-/// `tcp 10.0.0.1:443 > 10.0.0.2:51000`, `10.0.0.1`, `udp [2001:db8::1]:53`, `esp 10.0.0.1`, `10.0.0.0/24`.
+/// Formats as `tcp 10.0.0.1:443 > 10.0.0.2:51000`, `10.0.0.1`, `udp [2001:db8::1]:53`, `esp 10.0.0.1`, `10.0.0.0/24`.
 impl fmt::Display for FlowName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match *self {

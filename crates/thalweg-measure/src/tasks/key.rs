@@ -1,4 +1,4 @@
-//! What makes packets count as one: the definition of a flow key.
+//! Definitions of flow keys: which packets count as one flow.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,7 +14,7 @@ use super::flow_name::FlowName;
 use super::prefix::{PrefixLengths, Side};
 use thalweg_wire::nearest::nearest;
 
-/// Which fields of a packet name what it is counted for.
+/// The fields of a packet that identify its flow.
 ///
 /// Written `5tuple`, `src`, `dst`, `dst+port`, `src/24`, `dst/16`, `src/24/56` (the second number is for IPv6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -32,7 +32,7 @@ pub enum KeyDefinition {
 }
 
 impl KeyDefinition {
-    /// The key of a packet with this 5-tuple.
+    /// Returns the key of a packet with this 5-tuple.
     #[inline(always)]
     pub fn of(self, packet: &FlowKey) -> FlowBytes {
         match self {
@@ -43,7 +43,7 @@ impl KeyDefinition {
         }
     }
 
-    /// What the bytes of a key say under this definition; `None` if they are no key of it.
+    /// Returns the meaning of a key's bytes under this definition; `None` if they are not a key of it.
     pub fn name(self, key: &FlowBytes) -> Option<FlowName> {
         let bytes = key.as_bytes();
         match self {
@@ -68,7 +68,7 @@ impl KeyDefinition {
         }
     }
 
-    /// The side whose address, or a prefix of it, is the key; `None` if the key is more than that.
+    /// Returns the side whose address or prefix is the key; `None` for other keys.
     pub const fn side(self) -> Option<Side> {
         match self {
             KeyDefinition::Address(side) | KeyDefinition::Prefix(side, _) => Some(side),
@@ -87,7 +87,7 @@ fn port(bytes: &[u8]) -> Option<u16> {
     bytes.try_into().map(u16::from_be_bytes).ok()
 }
 
-/// As it is read, the length for IPv6 only if it is not twice the other.
+/// Formats as it is parsed, with the length for IPv6 only if it is not twice the other.
 impl fmt::Display for KeyDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -106,24 +106,24 @@ impl fmt::Display for KeyDefinition {
     }
 }
 
-/// Why a key definition could not be read.
+/// Why a key definition could not be parsed.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseKeyError {
-    /// No such definition.
-    #[error("`{text}` is no flow key{}: expected 5tuple, src, dst, dst+port, src/24 or dst/24", hint(*.nearest))]
+    /// The definition is unknown.
+    #[error("invalid flow key `{text}`{}: expected 5tuple, src, dst, dst+port, src/24 or dst/24", hint(*.nearest))]
     Unknown {
-        /// What was given.
+        /// The text.
         text: String,
-        /// What may have been meant.
+        /// The most similar name, if any.
         nearest: Option<&'static str>,
     },
-    /// A prefix longer than an address, or of no bits.
+    /// The prefix length is out of range.
     #[error(
-        "`{text}` is no prefix: expected 1 to 32 bits for IPv4, and after another / 1 to 128 for IPv6, as in src/24 or src/24/56"
+        "invalid prefix `{text}`: expected 1 to 32 bits for IPv4, optionally followed by / and 1 to 128 bits for IPv6, as in src/24 or src/24/56"
     )]
     Prefix {
-        /// What was given.
+        /// The text.
         text: String,
     },
 }
@@ -156,7 +156,7 @@ impl FromStr for KeyDefinition {
     }
 }
 
-/// Reads `24` or `24/48`.
+/// Parses `24` or `24/48`.
 fn prefix_lengths(text: &str) -> Option<PrefixLengths> {
     match text.split_once('/') {
         Some((v4, v6)) => PrefixLengths::new(v4.parse().ok()?, v6.parse().ok()?),

@@ -1,7 +1,7 @@
-//! What a kind of task is: all that differs between one and another.
+//! The interface of a kind of task: everything that differs between kinds.
 //!
-//! A kind has a module of its own in [`super::kinds`]. What sketches it counts with, how they are fed, put together and
-//! saved is a matter of the sketches ([`super::state`], [`super::size`], [`super::counting`]), which kinds share.
+//! Each kind has a module in [`super::kinds`]. Kinds share the sketches, and how these are updated, merged and saved
+//! ([`super::state`], [`super::size`], [`super::counting`]).
 
 use std::fmt::Debug;
 
@@ -19,82 +19,82 @@ use super::weight::Weight;
 
 /// A kind of task; a value is one task of it.
 pub(super) trait TaskKind: Debug + Sized {
-    /// What it says.
+    /// The type of its answer.
     type Value;
 
-    /// Its name, and what its answers consist of.
+    /// The name, and the layout of its answers.
     const LAYOUT: Layout;
 
-    /// Reads what stands behind the name and must be there; a key and a weight may follow.
+    /// Parses the required parameters behind the name; a key and a weight may follow.
     ///
     /// # Errors
-    /// If something is missing, or is not as it should be.
+    /// If a parameter is missing or invalid.
     fn parse(fields: &mut Fields<'_>) -> Result<Self, ParseTaskError>;
 
-    /// What is behind the name when the task is shown: `:0.1%`. Key and weight follow, where they are not the usual ones.
+    /// Formats the parameters behind the name: `:0.1%`. Key and weight follow unless they are the defaults.
     fn parameters(&self) -> String {
         String::new()
     }
 
-    /// What is a flow.
+    /// Returns the definition of a flow key.
     fn key(&self) -> KeyDefinition;
 
-    /// Whether the key is one of the parameters, and is not shown again.
+    /// Whether the key is one of the parameters, and is not repeated.
     fn key_is_parameter(&self) -> bool {
         false
     }
 
-    /// What is counted: packets, where there is no choice.
+    /// Returns what is counted; packets if the kind has no choice.
     fn weight(&self) -> Weight {
         Weight::Packets
     }
 
-    /// Takes a key that was given.
+    /// Sets the key.
     ///
     /// # Errors
-    /// What is expected, if the task has no use for this one.
+    /// The accepted values, if the task does not accept this key.
     fn set_key(&mut self, key: KeyDefinition) -> Result<(), &'static str>;
 
-    /// Takes a weight that was given.
+    /// Sets the weight.
     ///
     /// # Errors
-    /// What is expected, if the task has no use for one.
+    /// The accepted values, if the task does not accept a weight.
     fn set_weight(&mut self, weight: Weight) -> Result<(), &'static str>;
 
-    /// Length of the periods that it compares, if that is what it does.
+    /// Returns the length of the periods that it compares, if it compares periods.
     fn period(&self) -> Option<Nanos> {
         None
     }
 
-    /// What its memory is worth, compared with that of other tasks.
-    fn worth(&self) -> u64;
+    /// Returns the relative weight of its memory, compared with other tasks.
+    fn memory_weight(&self) -> u64;
 
-    /// The size of its sketches on a step, from zero; `None` beyond the last.
+    /// Returns the size of its sketches at a step, from zero; `None` beyond the last.
     fn size(&self, step: u32) -> Option<TaskSize>;
 
-    /// The state that has seen nothing.
+    /// Returns an empty state.
     fn empty(&self, size: TaskSize, hasher: Hasher) -> TaskState {
         size.empty(self.weight(), hasher)
     }
 
-    /// What it says of a window in which `total` came; `None` if it speaks at the end of a period.
+    /// Returns the answer for a window with `total` traffic; `None` if it answers at the end of a period.
     fn value(&self, state: &TaskState, total: u64) -> Option<Self::Value>;
 
-    /// What it says of two periods; `None` if it does not compare any.
+    /// Returns the answer for two periods; `None` if it does not compare periods.
     fn compare(&self, _now: (&TaskState, Period), _before: (&TaskState, Period)) -> Option<Self::Value> {
         None
     }
 
-    /// What it says, in the shape that all kinds share; `weight` is what was counted.
+    /// Returns the answer in the common format; `weight` is what was counted.
     fn table(value: &Self::Value, weight: Weight) -> Table;
 }
 
-/// What a key is called.
+/// Returns the readable form of a key.
 pub(super) fn name(definition: KeyDefinition, key: &FlowBytes) -> FlowName {
     definition.name(key).expect("keys are of the task's definition")
 }
 
-/// A state of sketches that the task does not count with.
+/// Panics about a state that does not belong to the task.
 pub(super) fn wrong_state(task: &impl Debug) -> ! {
-    panic!("a state of another task than {task:?}")
+    panic!("the state belongs to another task than {task:?}")
 }

@@ -1,17 +1,17 @@
-//! Measurement tasks: what sketches say of the traffic, window by window, in a fixed memory.
+//! Measurement tasks: questions about the traffic of each window that sketches answer in a fixed memory.
 //!
 //! The five tasks of the NitroSketch paper (Liu et al. 2019, section 2) and two more, over any definition of a flow
-//! ([`spec`] has the list; [`kinds`] a module for each). A [`Plan`] divides the memory once; each worker counts with a [`Monitor`] and hands on a
-//! [`WindowState`] whenever a window is over; [`Windows`] puts those of all workers together, keeps the last ones and
-//! says what they come to.
+//! key ([`spec`] has the list; [`kinds`] a module for each). A [`Plan`] divides the memory once. Each worker counts
+//! with a [`Monitor`] and passes on a [`WindowState`] at the end of each window. [`Windows`] merges those of all
+//! workers, keeps the last ones and computes the answers.
 //!
 //! ```text
 //!     packets ──► Monitor ──► WindowState ──► Windows ──► WindowReport
-//!                 (a worker)                  (one for all)
+//!                 (per worker)                (shared)
 //! ```
 //!
-//! Windows follow the packets' time: they begin at multiples of their length since 1970. A packet that is older than
-//! the window under way is counted in that one, and counted as late.
+//! Windows follow packet time: they begin at multiples of their length since 1970. A packet older than the current
+//! window is counted in the current window, and counted as late.
 //!
 //! ```
 //! use thalweg_measure::tasks::{Monitor, Plan, TaskList, TasksOptions, Windows};
@@ -31,7 +31,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | task | sketch | a packet costs |
+//! | task | sketch | cost per packet |
 //! |---|---|---|
 //! | `heavy` | Count Sketch and its largest keys | d rows, sampled |
 //! | `change` | K-ary and its largest keys; two periods are subtracted | d rows, sampled |

@@ -1,4 +1,4 @@
-//! What one worker counts: all tasks, one window at a time.
+//! The counting of one worker: all tasks, one window at a time.
 
 use thalweg_wire::{Bytes, Nanos, Packet, Timestamp};
 
@@ -6,17 +6,17 @@ use super::counting::{Count, counting};
 use super::plan::Plan;
 use super::state::{WindowState, WindowTally};
 
-/// The tasks of one worker.
+/// Counts all tasks for one worker.
 #[derive(Debug)]
 pub struct Monitor {
     worker: usize,
     tasks: Vec<Box<dyn Count>>,
     window: Nanos,
-    /// The window under way; `None` before the first packet and the first moment.
+    /// The current window; `None` before the first packet or time.
     current: Option<Window>,
 }
 
-/// The window under way.
+/// The current window.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     index: u64,
@@ -26,14 +26,14 @@ struct Window {
 }
 
 impl Window {
-    /// The window that `time` is in.
+    /// Returns the window that contains `time`.
     fn of(time: Timestamp, length: Nanos) -> Window {
         let index = time.0 / length.0;
         let start = Timestamp(index * length.0);
         Window { index, start, end: start + length, tally: WindowTally::default() }
     }
 
-    /// Whether `time` is after it. The last window there is never ends.
+    /// Whether `time` is after the window. The last possible window never ends.
     #[inline(always)]
     fn is_over(&self, time: Timestamp) -> bool {
         time >= self.end && self.end.0 < u64::MAX
@@ -41,72 +41,67 @@ impl Window {
 }
 
 impl Monitor {
-    /// Worker number `worker`, from zero, of those in the plan.
+    /// Creates the monitor of worker number `worker`, from zero.
     ///
     /// # Panics
     /// If the plan has fewer workers.
     pub fn new(plan: &Plan, worker: usize) -> Monitor {
-        assert!(worker < plan.options().workers, "the plan is for fewer workers");
+        assert!(worker < plan.options().workers, "the plan has fewer workers");
         let tasks = (0..plan.tasks().len()).map(|task| counting(plan, task, worker)).collect();
         Monitor { worker, tasks, window: plan.window(), current: None }
     }
 
-    /// Counts packets. Each window that is over is handed on at once, before what follows is counted: `hand_on` may
-    /// wait until somebody takes it, so that however many windows a batch spans, no more than one is on its way.
-    pub fn packets(&mut self, packets: &[Packet], mut hand_on: impl FnMut(WindowState)) {
+    /// Counts packets. Each completed window is passed to `emit` at once, before later packets are counted.
+    /// `emit` may block until the window is accepted, so at most one window is in transit even if a batch spans
+    /// many.
+    pub fn packets(&mut self, packets: &[Packet], mut emit: impl FnMut(WindowState)) {
         let mut rest = packets;
         while let Some(first) = rest.first() {
-            self.go_on_to(first.time, &mut hand_on);
+            self.advance_to(first.time, &mut emit);
             let Some(window) = &mut self.current else { return };
             let inside;
-            (inside, rest) = rest.split_at(window.take(rest));
+            (inside, rest) = rest.split_at(window.count_into_window(rest));
             for task in &mut self.tasks {
                 task.packets(inside);
             }
         }
     }
 
-    /// Lets time pass up to `now`: the window under way is handed on if it is over. Call it about every batch, and on
-    /// packets' time: a packet that is older than the window under way is late.
-    pub fn advance(&mut self, now: Timestamp, mut hand_on: impl FnMut(WindowState)) {
-        self.go_on_to(now, &mut hand_on);
+    /// Advances the time to `now`: passes on the current window if it is over. Call it about once per batch, with
+    /// packet time: a packet older than the current window is late.
+    pub fn advance(&mut self, now: Timestamp, mut emit: impl FnMut(WindowState)) {
+        self.advance_to(now, &mut emit);
         for task in &mut self.tasks {
             task.advance(now);
         }
     }
 
-    /// Hands on the window under way, however much of it is over.
-    pub fn finish(mut self, mut hand_on: impl FnMut(WindowState)) {
+    /// Passes on the current window, even if it is not over.
+    pub fn finish(mut self, mut emit: impl FnMut(WindowState)) {
         if let Some(window) = self.current {
-            hand_on(self.finished(window));
+            emit(self.finished(window));
         }
     }
 
-    /// Begins the window that `now` is in, unless that is not after the one under way.
+    /// Begins the window that contains `now`, unless it is not after the current one.
     #[inline(always)]
-    fn go_on_to(&mut self, now: Timestamp, hand_on: &mut impl FnMut(WindowState)) {
+    fn advance_to(&mut self, now: Timestamp, emit: &mut impl FnMut(WindowState)) {
         match self.current {
             Some(window) if !window.is_over(now) => {}
-            _ => self.begin(now, hand_on),
+            _ => self.begin(now, emit),
         }
     }
 
     #[cold]
-    fn begin(&mut self, now: Timestamp, hand_on: &mut impl FnMut(WindowState)) {
+    fn begin(&mut self, now: Timestamp, emit: &mut impl FnMut(WindowState)) {
         let next = Window::of(now, self.window);
         if let Some(window) = self.current {
-            hand_on(self.finished(window));
-            // However far the clock has jumped, what lies in between is one stretch.
+            emit(self.finished(window));
+            // However far the clock has jumped, the windows in between form one stretch.
             let between = next.index - window.index - 1;
             if between > 0 {
                 let (index, tally) = (next.index - 1, WindowTally::default());
-                hand_on(WindowState {
-                    worker: self.worker,
-                    index,
-                    windows: between,
-                    tally,
-                    states: Vec::new(),
-                });
+                emit(WindowState { worker: self.worker, index, windows: between, tally, states: Vec::new() });
             }
         }
         self.current = Some(next);
@@ -116,16 +111,16 @@ impl Monitor {
         let Window { index, tally, .. } = window;
         let states = match tally.packets {
             0 => Vec::new(),
-            _ => self.tasks.iter_mut().map(|task| task.hand_on()).collect(),
+            _ => self.tasks.iter_mut().map(|task| task.take_state()).collect(),
         };
         WindowState { worker: self.worker, index, windows: 1, tally, states }
     }
 }
 
 impl Window {
-    /// How many of the packets, from the first on, come before the window's end. They are entered in its tally.
+    /// Returns how many of the packets, from the first on, come before the window's end. Adds them to its tally.
     #[inline(always)]
-    fn take(&mut self, packets: &[Packet]) -> usize {
+    fn count_into_window(&mut self, packets: &[Packet]) -> usize {
         let (mut bytes, mut late, mut taken) = (0, 0, 0);
         for packet in packets {
             if self.is_over(packet.time) {

@@ -1,4 +1,4 @@
-//! What is to be measured, in how much memory, and how exactly.
+//! Configuration of measurement tasks.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,23 +9,23 @@ use thiserror::Error;
 
 use super::kinds::TaskSpec;
 
-/// What is to be measured, in how much memory, and how exactly.
+/// Configuration of measurement tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TasksOptions {
-    /// The tasks; at least one, none of them twice.
+    /// The tasks; at least one, without duplicates.
     pub tasks: Vec<TaskSpec>,
-    /// Memory of all sketches of all workers and windows together. Default 2 MiB.
+    /// The memory of all sketches of all workers and windows together. Default 2 MiB.
     pub memory: Bytes,
-    /// Length of a window. At least [`super::Plan::SHORTEST_WINDOW`]. Windows begin at multiples of it since
+    /// The length of a window. At least [`super::Plan::SHORTEST_WINDOW`]. Windows begin at multiples of it since
     /// 1970. Default 10 s.
     pub window: Nanos,
-    /// Finished windows that are kept; at least one. Default 3.
+    /// The number of completed windows to keep; at least one. Default 3.
     pub kept_windows: usize,
     /// How packets are sampled. Default: all are counted.
     pub sampling: Sampling,
-    /// Seed of hashes and samplers. Equal seeds give equal results, and states that can be merged.
+    /// The seed of hashes and samplers. Equal seeds give equal results, and states that can be merged.
     pub seed: u64,
-    /// Monitors that count at the same time; at least one. Default 1.
+    /// The number of monitors that count concurrently; at least one. Default 1.
     pub workers: usize,
 }
 
@@ -43,8 +43,8 @@ impl Default for TasksOptions {
     }
 }
 
-/// How much of the counting is left to chance, in tasks whose sketches are linear: all but `distinct` and `spread`,
-/// which look at each packet, since one that was not looked at is not there.
+/// How updates of linear sketches are sampled. `distinct` and `spread` always process every packet, because their
+/// sketches cannot count a key that was not sampled.
 ///
 /// Written `1/16`, `line-rate`, `correct`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,9 +52,9 @@ impl Default for TasksOptions {
 pub enum Sampling {
     /// Each row of a sketch counts a packet with this probability; 1 for all.
     Fixed(Probability),
-    /// AlwaysLineRate: as few as the rate of packets demands. The tasks share [`LineRate`]'s budget of time.
+    /// AlwaysLineRate: the packet rate determines the probability. The tasks share [`LineRate`]'s time budget.
     LineRate,
-    /// AlwaysCorrect: all, until fewer keep the error.
+    /// AlwaysCorrect: counts all packets until sampling keeps the error.
     Correct,
 }
 
@@ -66,16 +66,16 @@ impl Default for Sampling {
 }
 
 impl Sampling {
-    /// The smallest probability that it may come to.
-    pub(super) fn least(self) -> Probability {
+    /// The smallest probability that may be used.
+    pub(super) fn min_probability(self) -> Probability {
         match self {
             Sampling::Fixed(probability) => probability,
-            Sampling::LineRate => LineRate::default().least,
-            Sampling::Correct => Target::for_width(1).least,
+            Sampling::LineRate => LineRate::default().min_probability,
+            Sampling::Correct => Target::for_width(1).min_probability,
         }
     }
 
-    /// The mode of one of `sketches` sketches, which is `width` wide.
+    /// The mode of one of `sketches` sketches of this `width`.
     pub(super) fn mode(self, width: usize, sketches: usize) -> Mode {
         match self {
             Sampling::Fixed(probability) => Mode::Fixed(probability),
@@ -88,7 +88,7 @@ impl Sampling {
     }
 }
 
-/// As it is read.
+/// Formats as it is parsed.
 impl fmt::Display for Sampling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -99,11 +99,11 @@ impl fmt::Display for Sampling {
     }
 }
 
-/// Text that is no way of sampling.
+/// Invalid text for a sampling mode.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("`{text}` is no way of sampling: expected 1, 1/2, 1/4, ... 1/1024, line-rate or correct")]
+#[error("invalid sampling `{text}`: expected 1, 1/2, 1/4, ... 1/1024, line-rate or correct")]
 pub struct ParseSamplingError {
-    /// What was given.
+    /// The text.
     pub text: String,
 }
 

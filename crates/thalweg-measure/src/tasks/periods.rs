@@ -1,7 +1,8 @@
-//! Change from one period to the next: base windows put together, and compared at the end of each period.
+//! Changes between periods: merges windows into periods, and compares each period with the previous one.
 //!
-//! Periods begin at multiples of their length since 1970. The first comparison comes at the end of the second period
-//! after the first packet. A period that is not over when the stream ends is not compared, nor are two without packets.
+//! Periods begin at multiples of their length since 1970. The first comparison is at the end of the second period
+//! after the first packet. A period that is incomplete at the end of the stream is not compared, nor are two without
+//! packets.
 
 use thalweg_sketch::Hasher;
 use thalweg_wire::{Nanos, Timestamp};
@@ -19,7 +20,7 @@ pub(super) struct Periods {
     task: usize,
     spec: TaskSpec,
     length: Nanos,
-    /// Windows of a period.
+    /// Windows per period.
     windows: u64,
     size: TaskSize,
     hasher: Hasher,
@@ -27,7 +28,7 @@ pub(super) struct Periods {
     before: Option<Sum>,
 }
 
-/// A period, summed up.
+/// The merged windows of a period.
 #[derive(Debug)]
 struct Sum {
     number: u64,
@@ -38,7 +39,7 @@ struct Sum {
 }
 
 impl Periods {
-    /// Those of a task of the plan, if it asks for changes.
+    /// Creates the periods of a task of the plan; `None` if it compares none.
     pub(super) fn of(plan: &Plan, task: usize) -> Option<Periods> {
         let PlannedTask { spec, size, .. } = plan.tasks()[task];
         let period = spec.period()?;
@@ -51,7 +52,7 @@ impl Periods {
         self.task
     }
 
-    /// Takes in a window, or a stretch of windows without packets. Appends what has changed if a period is over.
+    /// Adds a window, or a stretch of windows without packets. Appends the changes if a period is over.
     pub(super) fn take(
         &mut self,
         first: u64,
@@ -67,7 +68,8 @@ impl Periods {
         }
         let next = (last + 1) / self.windows;
         let ended = next - number;
-        // Of a stretch over many periods two tell something: the first, and the one in which all has gone.
+        // Of a stretch over many periods only two give results: the first, and the one after which all traffic is
+        // gone.
         for _ in 0..ended.min(2) {
             self.end_period(results);
         }
@@ -85,7 +87,7 @@ impl Periods {
         }
     }
 
-    /// Compares the period that is over with the one before, and begins the next.
+    /// Compares the completed period with the previous one, and begins the next.
     fn end_period(&mut self, results: &mut Vec<TaskResult>) {
         let Some(now) = self.now.take() else { return };
         let next = Sum::new(now.number + 1, false);

@@ -1,17 +1,17 @@
-//! How the memory is divided between tasks, workers and windows, before the first packet.
+//! Divides the memory between tasks, workers and windows before the first packet.
 //!
-//! Of each task's state there are as many copies as can be needed at one time: with W workers and N kept windows,
+//! Each task's state has as many copies as can be needed at one time: with W workers and N kept windows,
 //!
-//! - W that count, and W of a window that has just ended, on their way to [`super::Windows`];
-//! - N that are kept, and one more while several are put together for an answer;
-//! - for `change` two more: the period under way and the one before.
+//! - W that count, and W of the window that has just ended, on their way to [`super::Windows`];
+//! - N that are kept, and one more while several are merged for an answer;
+//! - for `change` two more: the current period and the previous one.
 //!
-//! So the bound stands while no worker is more than one window ahead of another, which a caller can see to
+//! So the limit holds while no worker is more than one window ahead of another, which the caller can ensure
 //! ([`super::Windows::is_ahead`]).
 //!
-//! The memory of a task's state is a step on a ladder, each step about twice the one before. All tasks begin on
-//! their lowest steps; then the task that has least for what it weighs goes up a step, if that fits, until nothing
-//! fits any more.
+//! The size of a task's state is a step on a ladder, each step about twice the previous one. All tasks begin on their
+//! lowest steps. Then the task with the least memory relative to its weight goes up a step, if that fits, until
+//! nothing fits any more.
 
 use thalweg_sketch::Hasher;
 use thalweg_sketch::nitro::table_bytes;
@@ -23,116 +23,116 @@ use super::options::{Sampling, TasksOptions};
 use super::size::TaskSize;
 use super::state::TaskState;
 
-/// Who gets how much memory: what monitors and windows are made from.
+/// The division of the memory; the basis of monitors and windows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     options: TasksOptions,
     tasks: Vec<PlannedTask>,
 }
 
-/// A task and what it got.
+/// A task and its share of the memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlannedTask {
     /// The task.
     pub spec: TaskSpec,
-    /// How large its sketches are.
+    /// The size of its sketches.
     pub size: TaskSize,
-    /// States of this size that there may be at one time.
+    /// The maximum number of states of this size at one time.
     pub copies: u64,
 }
 
-/// Why there is no plan.
+/// Why no plan is possible.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// Nothing is to be measured.
+    /// There are no tasks.
     #[error("no tasks: expected at least one, such as heavy:0.1%")]
     NoTasks,
-    /// A task is there twice.
-    #[error("the task {0} is there twice")]
+    /// A task is repeated.
+    #[error("task {0} is repeated: expected each task once")]
     Twice(TaskSpec),
-    /// A window so short that it would cost more to end it than to count in it.
-    #[error("the window must be at least {}, not {window}", Plan::SHORTEST_WINDOW)]
+    /// The window is so short that ending it would cost more than counting.
+    #[error("window of {window}: expected at least {}", Plan::SHORTEST_WINDOW)]
     ShortWindow {
-        /// Length of a window.
+        /// The length of a window.
         window: Nanos,
     },
-    /// No window would be kept.
-    #[error("at least one window must be kept")]
+    /// No windows would be kept.
+    #[error("no kept windows: expected at least one")]
     NoKeptWindows,
-    /// Nobody would count.
-    #[error("there must be at least one worker")]
+    /// There are no workers.
+    #[error("no workers: expected at least one")]
     NoWorkers,
-    /// A period that windows do not fill.
-    #[error("{spec}: a period must be a whole number of windows, which are of {window}")]
+    /// A period is not a multiple of the window.
+    #[error("task {spec}: the period must be a multiple of the window, {window}")]
     Period {
         /// The task.
         spec: TaskSpec,
-        /// Length of a window.
+        /// The length of a window.
         window: Nanos,
     },
-    /// Not even the smallest sketches fit.
+    /// The smallest sketches do not fit.
     #[error(
-        "{memory} are too little for these tasks, {workers} worker(s) and {kept_windows} kept window(s): they take at least {least} ({} bytes)",
-        least.0
+        "{memory} is too small for these tasks with {workers} worker(s) and {kept_windows} kept window(s): expected at least {min} ({} bytes)",
+        min.0
     )]
     Memory {
-        /// Memory offered.
+        /// The available memory.
         memory: Bytes,
-        /// Memory needed.
-        least: Bytes,
-        /// Workers asked for.
+        /// The required memory.
+        min: Bytes,
+        /// The number of workers.
         workers: usize,
-        /// Kept windows asked for.
+        /// The number of kept windows.
         kept_windows: usize,
     },
 }
 
 impl PlannedTask {
-    /// Memory of one state.
+    /// Returns the memory of one state.
     pub fn bytes_each(&self) -> Bytes {
         Bytes(self.size.bytes(self.spec.weight()))
     }
 
-    /// Memory of all states that there may be at one time.
+    /// Returns the maximum memory of all states at one time.
     pub fn bytes(&self) -> Bytes {
         Bytes(self.copies * self.bytes_each().0)
     }
 }
 
 impl Plan {
-    /// The shortest window that there may be.
+    /// The minimum length of a window.
     pub const SHORTEST_WINDOW: Nanos = Nanos::from_millis(1);
 
     /// Divides the memory.
     ///
     /// # Errors
-    /// If an option makes no sense, or the memory is too little for the smallest sketches.
+    /// If an option is invalid, or the memory is too small for the smallest sketches.
     pub fn new(options: TasksOptions) -> Result<Plan, PlanError> {
         validate(&options)?;
         let mut steps = vec![0; options.tasks.len()];
         let mut plan = Plan { tasks: Vec::new(), options };
-        plan.tasks = plan.on_steps(&steps).expect("every task has a lowest step");
-        let (memory, least) = (plan.options.memory, plan.bytes());
-        if least > memory {
+        plan.tasks = plan.at_steps(&steps).expect("every task has a lowest step");
+        let (memory, min) = (plan.options.memory, plan.bytes());
+        if min > memory {
             let TasksOptions { workers, kept_windows, .. } = plan.options;
-            return Err(PlanError::Memory { memory, least, workers, kept_windows });
+            return Err(PlanError::Memory { memory, min, workers, kept_windows });
         }
         let mut can_grow = vec![true; steps.len()];
-        while let Some(poorest) = plan.poorest(&can_grow) {
-            steps[poorest] += 1;
-            match plan.on_steps(&steps).map(|tasks| Plan { tasks, ..plan.clone() }) {
+        while let Some(least_served) = plan.least_served(&can_grow) {
+            steps[least_served] += 1;
+            match plan.at_steps(&steps).map(|tasks| Plan { tasks, ..plan.clone() }) {
                 Some(larger) if larger.bytes() <= memory => plan = larger,
                 _ => {
-                    steps[poorest] -= 1;
-                    can_grow[poorest] = false;
+                    steps[least_served] -= 1;
+                    can_grow[least_served] = false;
                 }
             }
         }
         Ok(plan)
     }
 
-    fn on_steps(&self, steps: &[u32]) -> Option<Vec<PlannedTask>> {
+    fn at_steps(&self, steps: &[u32]) -> Option<Vec<PlannedTask>> {
         let on_step = |(spec, &step): (&TaskSpec, &u32)| {
             let size = spec.size(step)?;
             Some(PlannedTask { spec: *spec, size, copies: copies(spec, &self.options) })
@@ -140,30 +140,30 @@ impl Plan {
         self.options.tasks.iter().zip(steps).map(on_step).collect()
     }
 
-    /// The task that has least for what it is worth, of those that can grow.
-    fn poorest(&self, can_grow: &[bool]) -> Option<usize> {
+    /// Returns the task with the least memory relative to its weight, of those that can grow.
+    fn least_served(&self, can_grow: &[bool]) -> Option<usize> {
         let growing = (0..self.tasks.len()).filter(|&task| can_grow[task]);
-        growing.min_by_key(|&task| self.tasks[task].bytes_each().0 / self.tasks[task].spec.worth())
+        growing.min_by_key(|&task| self.tasks[task].bytes_each().0 / self.tasks[task].spec.memory_weight())
     }
 
-    /// The tasks, in the order asked for.
+    /// Returns the tasks, in the order of the options.
     pub fn tasks(&self) -> &[PlannedTask] {
         &self.tasks
     }
 
-    /// What was asked for.
+    /// Returns the options.
     pub fn options(&self) -> &TasksOptions {
         &self.options
     }
 
-    /// Memory of all that there may be at one time: at most [`TasksOptions::memory`].
+    /// Returns the maximum memory in use at one time: at most [`TasksOptions::memory`].
     pub fn bytes(&self) -> Bytes {
         let states: u64 = self.tasks.iter().map(|task| task.bytes().0).sum();
         let samples = self.sampled_sketches() > 0;
-        Bytes(states + if samples { table_bytes(self.options.sampling.least()) } else { 0 })
+        Bytes(states + if samples { table_bytes(self.options.sampling.min_probability()) } else { 0 })
     }
 
-    /// Sketches of one worker whose updates are sampled.
+    /// Returns the number of sketches per worker whose updates are sampled.
     pub(super) fn sampled_sketches(&self) -> usize {
         self.tasks.iter().map(|task| task.size.sampled().0).sum()
     }
@@ -176,7 +176,7 @@ impl Plan {
         self.options.window
     }
 
-    /// The state of a task that has seen nothing.
+    /// Returns an empty state of a task.
     pub(super) fn empty(&self, task: usize) -> TaskState {
         let task = &self.tasks[task];
         task.spec.empty(task.size, Hasher::new(self.options.seed))
@@ -207,7 +207,7 @@ fn validate(options: &TasksOptions) -> Result<(), PlanError> {
     }
 }
 
-/// States of a task at one time.
+/// The number of states of a task at one time.
 fn copies(spec: &TaskSpec, options: &TasksOptions) -> u64 {
     let for_periods = if spec.period().is_some() { 2 } else { 0 };
     2 * options.workers as u64 + options.kept_windows as u64 + 1 + for_periods

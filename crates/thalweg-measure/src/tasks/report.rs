@@ -1,4 +1,4 @@
-//! What tasks have to say at the end of a window.
+//! Reports of the tasks at the end of a window.
 
 use thalweg_wire::Timestamp;
 
@@ -6,37 +6,37 @@ use super::kinds::{TaskSpec, TaskValue};
 use super::state::WindowTally;
 use super::table::Table;
 
-/// The end of a window, or of a stretch of windows without packets, or several kept windows together.
+/// The report of a window, of a stretch of windows without packets, or of several kept windows together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowReport {
-    /// Number of the window, its start divided by its length; of several the last.
+    /// The number of the window, its start divided by its length; of several windows, the last.
     pub index: u64,
-    /// Windows that it stands for: one, a stretch without packets, or all that are kept.
+    /// The number of windows: one, a stretch without packets, or all that are kept.
     pub windows: u64,
-    /// The first moment.
+    /// The start.
     pub start: Timestamp,
-    /// The first moment after.
+    /// The end, exclusive.
     pub end: Timestamp,
-    /// What was counted.
+    /// The packets counted.
     pub tally: WindowTally,
-    /// What tasks say, in their order. All but `change` say something each time; `change` at the end of a period
-    /// (of two periods, if nothing came for so long).
+    /// The answers of the tasks, in their order. All but `change` answer each time; `change` at the end of a period
+    /// (of two periods, if no packets arrived for that long).
     pub results: Vec<TaskResult>,
 }
 
-/// What a task says.
+/// The answer of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskResult {
-    /// Number of the task in the plan.
+    /// The index of the task in the plan.
     pub task: usize,
     /// The task.
     pub spec: TaskSpec,
-    /// What it says.
+    /// The answer.
     pub value: TaskValue,
 }
 
 impl TaskResult {
-    /// What it says, in the shape that all kinds share.
+    /// Returns the answer in the common format.
     pub fn table(&self) -> Table {
         self.value.table(self.spec.weight())
     }

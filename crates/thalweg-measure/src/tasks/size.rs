@@ -1,4 +1,4 @@
-//! How large the sketches of a task are: steps of a ladder, each about twice the one before.
+//! The sizes of the sketches of a task: steps of a ladder, each about twice the previous one.
 
 use std::fmt;
 
@@ -11,22 +11,22 @@ use super::hierarchy::{LEVELS, Levels};
 use super::state::TaskState;
 use super::weight::{Share, Weight};
 
-/// Rows of sketches whose estimate is a median: a bound fails one time in thirty (see [`thalweg_sketch::Noise`]).
+/// The rows of sketches whose estimate is a median: a bound fails one time in thirty (see [`thalweg_sketch::Noise`]).
 const ROWS: usize = 5;
 
-/// Counters of a row for each key that is remembered: then counters and candidates take about as much memory.
+/// Counters per row for each key tracked: then counters and candidates take about as much memory.
 const COUNTERS_PER_KEY: usize = 8;
 
-/// Levels of a UnivMon: the deepest sees one key in 32,768.
+/// The levels of a UnivMon: the deepest has one key in 32,768.
 const UNIVMON_LEVELS: usize = 16;
 
-/// Error of 0.4 %: more registers than these are of use to nobody who watches.
+/// An error of 0.4 %: more registers than that are of no practical use.
 const MAX_PRECISION: u8 = 16;
 
-/// Error of 0.8 % of L2.
+/// An error of 0.8 % of L2.
 const MAX_MOMENTS_WIDTH: usize = 1 << 17;
 
-/// How large the sketches of a task are.
+/// The size of the sketches of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskSize {
@@ -34,14 +34,14 @@ pub enum TaskSize {
     Ranked {
         /// Rows and columns.
         shape: Shape,
-        /// Keys that are remembered.
+        /// The number of keys tracked.
         k: usize,
     },
     /// A sketch alone (`moments`).
     Counters(Shape),
     /// A distinct counter (`distinct`).
     Registers {
-        /// Binary logarithm of their number.
+        /// The binary logarithm of their number.
         precision: u8,
     },
     /// A UnivMon (`entropy`).
@@ -50,60 +50,60 @@ pub enum TaskSize {
     Cells {
         /// Rows and cells in each.
         shape: Shape,
-        /// Keys that are remembered.
+        /// The number of keys tracked.
         k: usize,
     },
-    /// A sketch with its largest keys for each length of prefix (`hhh`).
+    /// A sketch with its largest keys for each prefix length (`hhh`).
     Levels {
         /// Rows and columns of each.
         shape: Shape,
-        /// Keys that each remembers.
+        /// The number of keys that each tracks.
         k: usize,
     },
 }
 
-/// Beyond these the processor's caches are long left behind, and step numbers stay small.
+/// Beyond these steps a sketch far exceeds the processor's caches; the limit keeps step numbers small.
 const MAX_STEPS: u32 = 24;
 
 impl TaskSize {
-    /// A sketch with its largest keys, no more than can have `share`. Here as below: the size on a step, from zero;
-    /// `None` beyond the last.
+    /// The size of a sketch with its largest keys, at most as many as can have `share`. Here as below: the size at a
+    /// step, from zero; `None` beyond the last.
     pub(super) fn ranked(step: u32, share: Share) -> Option<TaskSize> {
         let shape = shape(ROWS, 32, step)?;
         Some(TaskSize::Ranked { shape, k: keys_beside(shape, share) })
     }
 
-    /// A sketch with its largest keys for each length of prefix.
+    /// The size of a sketch with its largest keys for each prefix length.
     pub(super) fn levels(step: u32, share: Share) -> Option<TaskSize> {
         let shape = shape(ROWS, 32, step)?;
         Some(TaskSize::Levels { shape, k: keys_beside(shape, share) })
     }
 
-    /// A sketch alone.
+    /// The size of a sketch alone.
     pub(super) fn counters(step: u32) -> Option<TaskSize> {
         shape(ROWS, 32, step).filter(|shape| shape.width() <= MAX_MOMENTS_WIDTH).map(TaskSize::Counters)
     }
 
-    /// A distinct counter.
+    /// The size of a distinct counter.
     pub(super) fn registers(step: u32) -> Option<TaskSize> {
         let precision = 8 + step as u8;
         (precision <= MAX_PRECISION).then_some(TaskSize::Registers { precision })
     }
 
-    /// A UnivMon.
+    /// The size of a UnivMon.
     pub(super) fn univmon(step: u32) -> Option<TaskSize> {
         let shape = shape(ROWS, 8, step)?;
         let k = shape.width() / COUNTERS_PER_KEY;
         UnivMonShape::new(UNIVMON_LEVELS, shape, k).ok().map(TaskSize::UnivMon)
     }
 
-    /// Distinct counters in cells.
+    /// The size of distinct counters in cells.
     pub(super) fn cells(step: u32) -> Option<TaskSize> {
         let shape = shape(Spread::<FlowBytes>::ROWS, 8, step)?;
         Some(TaskSize::Cells { shape, k: shape.width() / 4 })
     }
 
-    /// Memory of one such state, in bytes.
+    /// Returns the memory of one such state, in bytes.
     pub(super) fn bytes(self, weight: Weight) -> u64 {
         let counter_bytes = match weight {
             Weight::Packets => size_of::<i32>(),
@@ -122,7 +122,7 @@ impl TaskSize {
         }
     }
 
-    /// Sketches whose updates are sampled, and the width of each.
+    /// Returns the number of sketches whose updates are sampled, and the width of each.
     pub(super) fn sampled(self) -> (usize, usize) {
         match self {
             TaskSize::Ranked { shape, .. } | TaskSize::Counters(shape) => (1, shape.width()),
@@ -132,7 +132,7 @@ impl TaskSize {
         }
     }
 
-    /// A state of this size that has seen nothing; of a ranked sketch a Count Sketch.
+    /// Returns an empty state of this size; for a ranked sketch a Count Sketch.
     pub(super) fn empty(self, weight: Weight, hasher: Hasher) -> TaskState {
         match (self, weight) {
             (TaskSize::Ranked { shape, k }, Weight::Packets) => {
@@ -160,13 +160,13 @@ impl TaskSize {
             (TaskSize::Cells { shape, k }, _) => {
                 let precision = Spread::<FlowBytes>::CELL_PRECISION;
                 TaskState::Spread(
-                    Spread::new(shape, precision, k, hasher).expect("it is the usual precision"),
+                    Spread::new(shape, precision, k, hasher).expect("the precision is the default"),
                 )
             }
         }
     }
 
-    /// The same, with a K-ary sketch for a Count Sketch, so that states can be subtracted.
+    /// Returns the same with a K-ary sketch instead of a Count Sketch, so that states can be subtracted.
     pub(super) fn empty_k_ary(self, weight: Weight, hasher: Hasher) -> TaskState {
         let TaskSize::Ranked { shape, k } = self else { return self.empty(weight, hasher) };
         match weight {
@@ -176,17 +176,17 @@ impl TaskSize {
     }
 }
 
-/// The shape on a step; `None` beyond the last.
+/// Returns the shape at a step; `None` beyond the last.
 fn shape(rows: usize, narrowest: usize, step: u32) -> Option<Shape> {
     if step > MAX_STEPS { None } else { Shape::new(rows, narrowest << step).ok() }
 }
 
-/// Keys to remember beside a sketch: no more than can have the share.
+/// Returns the number of keys to track beside a sketch: at most as many as can have the share.
 fn keys_beside(shape: Shape, share: Share) -> usize {
-    (shape.width() / COUNTERS_PER_KEY).min(share.most_keys())
+    (shape.width() / COUNTERS_PER_KEY).min(share.max_keys())
 }
 
-/// `5 x 4096 counters, 256 keys`, `2^12 registers`.
+/// Formats as `5 x 4096 counters, 256 keys` or `2^12 registers`.
 impl fmt::Display for TaskSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {

@@ -1,4 +1,4 @@
-//! What a task has counted in one window.
+//! The state of a task in one window.
 
 use thalweg_sketch::{CountSketch, Counter, HyperLogLog, KAry, RowSketch, Spread, TopK, UnivMon};
 use thalweg_wire::{Bytes, Timestamp};
@@ -8,7 +8,7 @@ use super::hierarchy::{LEVELS, Levels};
 use super::key::KeyDefinition;
 use super::weight::Weight;
 
-/// What a task has counted in one window, or in several put together: one of the sketches that tasks count with.
+/// The state of a task in one window, or in several merged ones: one of the sketches that tasks use.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TaskState {
@@ -30,42 +30,42 @@ pub enum TaskState {
     CountSketch32(CountSketch<i32>),
     /// A Count Sketch of bytes.
     CountSketch64(CountSketch<i64>),
-    /// Count Sketches of packets and their largest keys, for each length of prefix.
+    /// Count Sketches of packets and their largest keys, for each prefix length.
     Levels32(Levels<i32>),
-    /// Count Sketches of bytes and their largest keys, for each length of prefix.
+    /// Count Sketches of bytes and their largest keys, for each prefix length.
     Levels64(Levels<i64>),
 }
 
 impl TaskState {
-    /// Takes in what the same task has counted elsewhere.
+    /// Merges the state of the same task from another worker or window.
     ///
     /// # Panics
     /// If it is of another task or plan: shapes and seeds of one plan are the same everywhere.
     pub(super) fn merge(&mut self, other: &TaskState) {
         let merged = match (self, other) {
-            (TaskState::RankedCountSketch32(mine), TaskState::RankedCountSketch32(theirs)) => {
-                mine.merge(theirs)
+            (TaskState::RankedCountSketch32(ours), TaskState::RankedCountSketch32(theirs)) => {
+                ours.merge(theirs)
             }
-            (TaskState::RankedCountSketch64(mine), TaskState::RankedCountSketch64(theirs)) => {
-                mine.merge(theirs)
+            (TaskState::RankedCountSketch64(ours), TaskState::RankedCountSketch64(theirs)) => {
+                ours.merge(theirs)
             }
-            (TaskState::RankedKAry32(mine), TaskState::RankedKAry32(theirs)) => mine.merge(theirs),
-            (TaskState::RankedKAry64(mine), TaskState::RankedKAry64(theirs)) => mine.merge(theirs),
-            (TaskState::HyperLogLog(mine), TaskState::HyperLogLog(theirs)) => mine.merge(theirs),
-            (TaskState::UnivMon32(mine), TaskState::UnivMon32(theirs)) => mine.merge(theirs),
-            (TaskState::Spread(mine), TaskState::Spread(theirs)) => mine.merge(theirs),
-            (TaskState::CountSketch32(mine), TaskState::CountSketch32(theirs)) => mine.merge(theirs),
-            (TaskState::CountSketch64(mine), TaskState::CountSketch64(theirs)) => mine.merge(theirs),
-            (TaskState::Levels32(mine), TaskState::Levels32(theirs)) => mine.merge(theirs),
-            (TaskState::Levels64(mine), TaskState::Levels64(theirs)) => mine.merge(theirs),
-            _ => panic!("states of different tasks were put together"),
+            (TaskState::RankedKAry32(ours), TaskState::RankedKAry32(theirs)) => ours.merge(theirs),
+            (TaskState::RankedKAry64(ours), TaskState::RankedKAry64(theirs)) => ours.merge(theirs),
+            (TaskState::HyperLogLog(ours), TaskState::HyperLogLog(theirs)) => ours.merge(theirs),
+            (TaskState::UnivMon32(ours), TaskState::UnivMon32(theirs)) => ours.merge(theirs),
+            (TaskState::Spread(ours), TaskState::Spread(theirs)) => ours.merge(theirs),
+            (TaskState::CountSketch32(ours), TaskState::CountSketch32(theirs)) => ours.merge(theirs),
+            (TaskState::CountSketch64(ours), TaskState::CountSketch64(theirs)) => ours.merge(theirs),
+            (TaskState::Levels32(ours), TaskState::Levels32(theirs)) => ours.merge(theirs),
+            (TaskState::Levels64(ours), TaskState::Levels64(theirs)) => ours.merge(theirs),
+            _ => panic!("cannot merge states of different tasks"),
         };
         if let Err(error) = merged {
-            panic!("states of different plans were put together: {error}");
+            panic!("cannot merge states of different plans: {error}");
         }
     }
 
-    /// Memory of its sketches.
+    /// Returns the memory of its sketches.
     pub fn bytes(&self) -> Bytes {
         Bytes(match self {
             TaskState::RankedCountSketch32(ranked) => ranked.sketch.bytes() + ranked.top.bytes(),
@@ -82,8 +82,8 @@ impl TaskState {
         })
     }
 
-    /// Its sketches, each with the definition of its keys: one, but for `hhh` one for each length of prefix,
-    /// longest first. `key` is that of the task whose state it is.
+    /// Returns its sketches, each with the definition of its keys: one, or for `hhh` one per prefix length, longest
+    /// first. `key` is that of the state's task.
     pub fn sketches(&self, key: KeyDefinition) -> Vec<(KeyDefinition, SketchRef<'_>)> {
         let sketch = match self {
             TaskState::RankedCountSketch32(Ranked { sketch, top }) => {
@@ -126,54 +126,54 @@ impl<C: Counter> Levels<C> {
     }
 }
 
-/// A sketch of any kind, with its largest keys if it has them; to be saved.
+/// A sketch of any kind, with its largest keys if it tracks them; for saving.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum SketchRef<'a> {
-    /// Count Sketch of packets.
+    /// A Count Sketch of packets.
     CountSketch32(&'a CountSketch<i32>, Option<&'a TopK<FlowBytes>>),
-    /// Count Sketch of bytes.
+    /// A Count Sketch of bytes.
     CountSketch64(&'a CountSketch<i64>, Option<&'a TopK<FlowBytes>>),
-    /// K-ary sketch of packets.
+    /// A K-ary sketch of packets.
     KAry32(&'a KAry<i32>, Option<&'a TopK<FlowBytes>>),
-    /// K-ary sketch of bytes.
+    /// A K-ary sketch of bytes.
     KAry64(&'a KAry<i64>, Option<&'a TopK<FlowBytes>>),
-    /// UnivMon of packets.
+    /// A UnivMon of packets.
     UnivMon32(&'a UnivMon<FlowBytes, i32>),
-    /// Distinct counter.
+    /// A distinct counter.
     HyperLogLog(&'a HyperLogLog),
     /// Distinct peers of keys.
     Spread(&'a Spread<FlowBytes>),
 }
 
-/// A window of one worker, finished.
+/// A completed window of one worker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowState {
-    /// Which worker.
+    /// The number of the worker.
     pub worker: usize,
-    /// Number of the window: its start divided by its length. Of several the last.
+    /// The number of the window: its start divided by its length. Of several windows, the last.
     pub index: u64,
-    /// Windows that it stands for: one, or a stretch of windows without packets.
+    /// The number of windows: one, or a stretch of windows without packets.
     pub windows: u64,
-    /// What was counted.
+    /// The packets counted.
     pub tally: WindowTally,
-    /// A state for each task of the plan; none at all if there were no packets.
+    /// A state for each task of the plan; empty if there were no packets.
     pub states: Vec<TaskState>,
 }
 
-/// Packets of a window.
+/// The packets of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowTally {
-    /// How many.
+    /// The number of packets.
     pub packets: u64,
     /// Their bytes, of the IP layer.
     pub bytes: Bytes,
-    /// How many of them were older than the window, whose own was over.
+    /// The number of late packets, older than the window.
     pub late: u64,
 }
 
 impl WindowTally {
-    /// All that was counted.
+    /// Returns the total of this weight.
     pub(super) fn total(&self, weight: Weight) -> u64 {
         match weight {
             Weight::Packets => self.packets,
@@ -190,16 +190,16 @@ impl std::ops::AddAssign for WindowTally {
     }
 }
 
-/// A finished window of all workers together.
+/// A completed window of all workers together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeptWindow {
-    /// Number of the window: its start divided by its length.
+    /// The number of the window: its start divided by its length.
     pub index: u64,
-    /// Its first moment.
+    /// The start.
     pub start: Timestamp,
-    /// The first moment after it.
+    /// The end, exclusive.
     pub end: Timestamp,
-    /// What was counted.
+    /// The packets counted.
     pub tally: WindowTally,
     /// A state for each task of the plan.
     pub states: Vec<TaskState>,

@@ -1,62 +1,62 @@
-//! One shape for what any task says: a headline, facts, and keys in rows. Text, JSON, the live view and the API are
-//! written from it, so that none of them knows the kinds of tasks.
+//! The common format of answers: a headline, facts, and keys in rows. Text, JSON, the live view and the API are
+//! generated from it, so none of them depends on the kinds of tasks.
 //!
-//! A kind says once, in its [`Layout`], what its facts and columns are called, what they mean, and which of them text
-//! shows; a [`Table`] has the cells in that order.
+//! A kind defines in its [`Layout`] the names and meanings of its facts and columns, and which of them text shows; a
+//! [`Table`] has the cells in that order.
 
 use thalweg_sketch::Estimate;
 use thalweg_wire::Timestamp;
 
 use super::flow_name::FlowName;
 
-/// What answers of one kind of task consist of.
+/// The layout of the answers of one kind of task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The kind: the task's name, as in `heavy:0.1%`.
     pub kind: &'static str,
-    /// What an answer says, in a sentence.
+    /// The meaning of an answer, in a sentence.
     pub meaning: &'static str,
-    /// What is said once.
+    /// The single values.
     pub facts: &'static [Field],
-    /// What is said of each key; `None` if no keys are listed.
+    /// The columns for each key; `None` if no keys are listed.
     pub keys: Option<KeyLayout>,
 }
 
-/// What is said of each key.
+/// The layout of the rows of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyLayout {
-    /// Name of a row's type, for schemas: `HeavyKey`.
+    /// The name of a row's type, for schemas: `HeavyKey`.
     pub type_name: &'static str,
-    /// What a row is, in a sentence.
+    /// The meaning of a row, in a sentence.
     pub meaning: &'static str,
     /// The order of rows, in a sentence.
     pub order: &'static str,
-    /// What the key is, in a sentence.
+    /// The meaning of the key, in a sentence.
     pub key_meaning: &'static str,
     /// Whether the key may be one direction of a flow.
     pub may_be_flows: bool,
     /// The columns.
     pub columns: &'static [Field],
-    /// The column of the estimate that keys are listed for.
+    /// The column of the main estimate, by which keys are selected.
     pub listed_for: usize,
-    /// What text shows beside that estimate; empty if nothing.
+    /// The heading of the columns that text shows beside that estimate; empty without columns.
     pub aside_name: &'static str,
-    /// The columns shown there.
+    /// The columns that text shows there.
     pub aside: &'static [usize],
 }
 
 /// A fact or a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name in JSON.
+    /// The name in JSON.
     pub name: &'static str,
-    /// What its cells are.
+    /// The type of its cells.
     pub kind: FieldKind,
-    /// What it means, in a sentence.
+    /// The meaning, in a sentence.
     pub meaning: &'static str,
 }
 
-/// What the cells of a field are.
+/// The type of a field's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FieldKind {
@@ -78,16 +78,16 @@ pub enum FieldKind {
 pub enum Cell {
     /// An exact number.
     Count(u64),
-    /// A part of a whole, 0 to 1; `None` where there is no whole.
+    /// A share, 0 to 1; `None` if the whole is zero.
     Share(Option<f64>),
-    /// An estimate with its bound.
+    /// An estimate with its bounds.
     Estimate(Estimate),
     /// A period and its total.
     Period(Period),
 }
 
 impl Cell {
-    /// What kind of field it can be a cell of.
+    /// Whether this is a cell of a field of this kind.
     pub const fn is_of(&self, kind: FieldKind) -> bool {
         matches!(
             (self, kind),
@@ -103,34 +103,34 @@ impl Cell {
 /// A period that is compared with another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Period {
-    /// Its first moment.
+    /// The start.
     pub start: Timestamp,
-    /// The first moment after it.
+    /// The end, exclusive.
     pub end: Timestamp,
     /// All its traffic, exactly: packets or bytes.
     pub total: u64,
-    /// Whether the first packet of all came in a later window of it, so that it is shorter than it should be.
+    /// Whether counting began within the period, so that it is shorter than it should be.
     pub is_partial: bool,
 }
 
-/// What a task says, in the shape that all kinds share.
+/// The answer of a task in the common format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// What facts and columns are.
+    /// The layout of facts and columns.
     pub layout: &'static Layout,
-    /// The answer in brief.
+    /// The summary.
     pub headline: Headline,
-    /// What the estimates of keys are of: `packets`, `bytes`, `peers`.
+    /// The unit of the keys' estimates: `packets`, `bytes`, `peers`.
     pub unit: &'static str,
     /// A cell for each fact of the layout.
     pub facts: Vec<Cell>,
     /// The keys.
     pub rows: Vec<Row>,
-    /// The first moment of what it is about and the first after it, if that is not the window.
+    /// The start and the exclusive end of the time covered, if that is not the window.
     pub span: Option<(Timestamp, Timestamp)>,
 }
 
-/// A key and what is said of it.
+/// A key and its cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The key.
@@ -139,37 +139,37 @@ pub struct Row {
     pub cells: Vec<Cell>,
 }
 
-/// An answer in brief.
+/// The summary of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Headline {
     /// One estimate.
     Estimate {
         /// The estimate.
         estimate: Estimate,
-        /// What it is of, behind the number: `keys`, `bits`.
+        /// The unit, behind the number: `keys`, `bits`.
         unit: &'static str,
-        /// Digits behind the decimal point that mean something.
+        /// The number of significant digits behind the decimal point.
         decimals: usize,
-        /// What more there is to say; may be empty.
+        /// Additional words; may be empty.
         more: Vec<Word>,
     },
-    /// How many keys are listed, and of how much.
+    /// The number of keys listed, and the total.
     Keys(Vec<Word>),
 }
 
-/// A part of a sentence; numbers are written as the medium writes numbers.
+/// A part of a sentence; each output medium formats the numbers in its own style.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Word {
     /// Text, with the spaces around it.
     Text(&'static str),
     /// A number.
     Count(u64),
-    /// A share, 0 to 1, to be written in whole percent.
+    /// A share, 0 to 1, to be shown in whole percent.
     Percent(f64),
 }
 
 impl Table {
-    /// One number that says how a window was: the estimate, or how many keys are listed.
+    /// Returns one number that represents the window: the estimate, or the number of keys listed.
     pub fn figure(&self) -> f64 {
         match &self.headline {
             Headline::Estimate { estimate, .. } => estimate.value,
@@ -177,31 +177,31 @@ impl Table {
         }
     }
 
-    /// The facts with what they are.
+    /// Returns the facts with their fields.
     pub fn facts(&self) -> impl Iterator<Item = (&'static Field, Cell)> {
         self.layout.facts.iter().zip(self.facts.iter().copied())
     }
 
-    /// The estimate that a row is listed for.
+    /// Returns the main estimate of a row.
     pub fn listed_for(&self, row: &Row) -> Estimate {
         let column = self.layout.keys.map(|keys| keys.listed_for);
         match column.and_then(|column| row.cells.get(column)) {
             Some(Cell::Estimate(estimate)) => *estimate,
-            _ => panic!("keys of {} are listed for an estimate", self.layout.kind),
+            _ => panic!("the main column of {} is not an estimate", self.layout.kind),
         }
     }
 
-    /// What text shows beside that estimate.
+    /// Returns the cells that text shows beside that estimate.
     pub fn aside(&self, row: &Row) -> impl Iterator<Item = Cell> {
         self.layout.keys.iter().flat_map(|keys| keys.aside).map(|&column| row.cells[column])
     }
 
-    /// What stands above that.
+    /// Returns the heading of these cells.
     pub fn aside_name(&self) -> &'static str {
         self.layout.keys.map_or("", |keys| keys.aside_name)
     }
 
-    /// The least probability with which a bound holds, if there is a bound.
+    /// Returns the lowest confidence of any bound, if there is a bound.
     pub fn confidence(&self) -> Option<f64> {
         match &self.headline {
             Headline::Estimate { estimate, .. } => estimate.confidence(),
@@ -213,7 +213,7 @@ impl Table {
     }
 }
 
-/// `12 keys`, and whether more may be missing: `room` are remembered, if there is a limit.
+/// Returns `12 keys`, and whether more may be missing: at most `room` are tracked, if there is a limit.
 pub(super) fn keys_in_words(count: usize, room: Option<usize>) -> Vec<Word> {
     let unit = if count == 1 { " key" } else { " keys" };
     let mut words = vec![Word::Count(count as u64), Word::Text(unit)];

@@ -1,9 +1,9 @@
-//! Windows of all workers, put together.
+//! Merges the windows of all workers.
 //!
-//! A window is complete when every worker has handed on it or a later one. Workers are put together in their order,
-//! so that the same packets give the same report whichever thread was faster. What has been handed on by some and
-//! not by others waits; [`Windows::is_ahead`] says of whom nothing more should be taken meanwhile, if the memory of
-//! the plan is to be kept to.
+//! A window is complete when every worker has passed on it or a later one. Workers are merged in their order, so the
+//! same packets give the same report, however fast the threads are. Windows of some workers wait for the others.
+//! [`Windows::is_ahead`] tells from which workers no more windows should be accepted meanwhile, to keep the memory
+//! within the plan.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,28 +15,28 @@ use super::plan::Plan;
 use super::report::{TaskResult, WindowReport};
 use super::state::{KeptWindow, TaskState, WindowState, WindowTally};
 
-/// Puts the windows of all workers together, and keeps the last ones.
+/// Merges the windows of all workers, and keeps the last ones.
 #[derive(Debug)]
 pub struct Windows {
     plan: Plan,
-    /// The last window that each worker has handed on.
-    through: Vec<Option<u64>>,
+    /// The last window that each worker has passed on.
+    last_index: Vec<Option<u64>>,
     is_finished: bool,
-    /// Windows with packets that are not complete, or not reported; what was handed on of each, by worker.
+    /// Windows with packets that are not complete, or not reported; their states by worker.
     waiting: BTreeMap<u64, BTreeMap<usize, WindowState>>,
-    /// The window to be reported next; `None` before the first with packets.
+    /// The next window to report; `None` before the first with packets.
     next: Option<u64>,
     kept: VecDeque<KeptWindow>,
     periods: Vec<Periods>,
 }
 
 impl Windows {
-    /// Nothing yet, for the workers of the plan.
+    /// Creates an empty list for the workers of the plan.
     pub fn new(plan: &Plan) -> Windows {
         let periods = (0..plan.tasks().len()).filter_map(|task| Periods::of(plan, task)).collect();
         Windows {
             plan: plan.clone(),
-            through: vec![None; plan.options().workers],
+            last_index: vec![None; plan.options().workers],
             is_finished: false,
             waiting: BTreeMap::new(),
             next: None,
@@ -45,72 +45,72 @@ impl Windows {
         }
     }
 
-    /// Takes a window of a worker. Then ask [`Windows::next_report`] until there is none.
+    /// Adds a window of a worker. Then call [`Windows::next_report`] until it returns `None`.
     ///
     /// # Panics
     /// If it is of another plan.
     pub fn add(&mut self, state: WindowState) {
-        let through = &mut self.through[state.worker];
-        assert!(*through < Some(state.index), "a worker hands on its windows in their order");
-        *through = Some(state.index);
+        let last_index = &mut self.last_index[state.worker];
+        assert!(*last_index < Some(state.index), "a worker must pass on its windows in order");
+        *last_index = Some(state.index);
         if state.tally.packets > 0 {
             assert_eq!(state.states.len(), self.plan.tasks().len(), "a state of another plan");
             self.waiting.entry(state.index).or_default().insert(state.worker, state);
         }
     }
 
-    /// No more windows come: those that wait are complete.
+    /// Declares the end of input: windows that wait are complete.
     pub fn finish(&mut self) {
         self.is_finished = true;
     }
 
-    /// Whether a worker has handed on windows that others have not. The memory of the plan is kept to if nothing is
-    /// taken from it until they have.
+    /// Whether a worker has passed on windows that others have not. The memory stays within the plan if no more
+    /// windows are accepted from it until they have.
     pub fn is_ahead(&self, worker: usize) -> bool {
-        self.through[worker] > self.through.iter().copied().min().flatten()
+        self.last_index[worker] > self.last_index.iter().copied().min().flatten()
     }
 
-    /// States that wait for other workers.
+    /// Returns the number of states that wait for other workers.
     pub fn waiting(&self) -> usize {
         self.waiting.values().map(BTreeMap::len).sum()
     }
 
-    /// The next complete window, or stretch of windows without packets. The last of [`Windows::kept`] is this one
-    /// then, if it had packets. A stretch before the first packet is not reported.
+    /// Returns the next complete window, or stretch of windows without packets. It is then the last of
+    /// [`Windows::kept`], if it had packets. A stretch before the first packet is not reported.
     pub fn next_report(&mut self) -> Option<WindowReport> {
-        let through = self.complete_through()?;
-        let first_waiting = self.waiting.keys().next().copied().filter(|&index| index <= through);
+        let last_index = self.complete_through()?;
+        let first_waiting = self.waiting.keys().next().copied().filter(|&index| index <= last_index);
         let next = self.next.or(first_waiting)?;
-        if next > through {
+        if next > last_index {
             return None;
         }
         let report = match first_waiting {
             Some(index) if index == next => self.complete(index),
             Some(index) => self.stretch(next, index - 1),
-            None => self.stretch(next, through),
+            None => self.stretch(next, last_index),
         };
         self.next = Some(report.index + 1);
         Some(report)
     }
 
-    /// The last window that all workers have handed on.
+    /// Returns the last window that all workers have passed on.
     fn complete_through(&self) -> Option<u64> {
-        let handed_on = self.through.iter().copied();
+        let handed_on = self.last_index.iter().copied();
         if self.is_finished { handed_on.max().flatten() } else { handed_on.min().flatten() }
     }
 
-    /// The last windows with packets, oldest first: at most as many as the plan keeps, none older than so many
-    /// windows.
+    /// Returns the last windows with packets, oldest first: at most as many as the plan keeps, none older than that
+    /// many windows.
     pub fn kept(&self) -> impl ExactSizeIterator<Item = &KeptWindow> {
         self.kept.iter()
     }
 
-    /// What was measured, and how.
+    /// Returns the plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// What all kept windows together come to; `None` if there are none. `change` has nothing to say of that.
+    /// Returns a report of all kept windows together; `None` if there are none. `change` has no answer for them.
     pub fn together(&self) -> Option<WindowReport> {
         let (first, last) = (self.kept.front()?, self.kept.back()?);
         let mut tally = WindowTally::default();
@@ -126,9 +126,9 @@ impl Windows {
         Some(WindowReport { index: last.index, windows, start: first.start, end: last.end, tally, results })
     }
 
-    /// Puts what the workers have of a window together, and reports it.
+    /// Merges the workers' states of a window, and reports it.
     fn complete(&mut self, index: u64) -> WindowReport {
-        self.let_go(index);
+        self.drop_old(index);
         let (mut tally, mut states): (_, Vec<TaskState>) = Default::default();
         for (_, part) in self.waiting.remove(&index).unwrap_or_default() {
             tally += part.tally;
@@ -146,13 +146,13 @@ impl Windows {
 
     /// Reports windows without packets.
     fn stretch(&mut self, first: u64, last: u64) -> WindowReport {
-        self.let_go(last);
+        self.drop_old(last);
         let states: Vec<TaskState> = (0..self.plan.tasks().len()).map(|task| self.plan.empty(task)).collect();
         self.report(last, last - first + 1, WindowTally::default(), &states)
     }
 
-    /// Lets kept windows go that are too old when window `index` is complete.
-    fn let_go(&mut self, index: u64) {
+    /// Drops kept windows that are too old when window `index` is complete.
+    fn drop_old(&mut self, index: u64) {
         let kept = self.plan.options().kept_windows as u64;
         while self.kept.front().is_some_and(|window| index - window.index >= kept) {
             self.kept.pop_front();

@@ -1,5 +1,5 @@
-//! The account of a whole meter: whatever frames come in, every one of them is in exactly one flow record or in
-//! exactly one counter, with its bytes.
+//! Accounting of a whole meter: for any input, every frame is in exactly one flow record or in exactly one counter,
+//! with its bytes.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ fn sound() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Sound, or with some bytes overwritten, or cut off, or nothing but noise.
+/// Valid, or with some bytes overwritten or cut off, or random.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let damaged = (sound(), prop::collection::vec((any::<Index>(), any::<u8>()), 1..4)).prop_map(
         |(mut bytes, changes)| {
@@ -75,7 +75,7 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![6 => sound(), 2 => damaged, 2 => cut, 1 => noise]
 }
 
-/// Most are on Ethernet; time goes on by up to 3 s a frame, and back now and then.
+/// Most are on Ethernet; time advances by up to 3 s per frame, and sometimes goes back.
 fn drafts() -> impl Strategy<Value = Vec<Draft>> {
     let step = prop_oneof![8 => 0..3_000_000_000i64, 1 => -5_000_000_000..0i64];
     let interface = prop_oneof![12 => Just(0u32), 1 => Just(1), 1 => Just(2), 1 => Just(3)];
@@ -92,7 +92,7 @@ fn drafts() -> impl Strategy<Value = Vec<Draft>> {
     })
 }
 
-/// A table so small that it evicts, with timeouts so short that they pass.
+/// A table so small that it evicts, with timeouts so short that they expire.
 fn options() -> FlowTableOptions {
     FlowTableOptions {
         capacity: 8,
@@ -102,7 +102,7 @@ fn options() -> FlowTableOptions {
     }
 }
 
-/// What a meter made of frames that were given to it in batches.
+/// The output of a meter for frames in batches.
 struct Metered {
     counters: IntakeCounters,
     packets: Vec<Packet>,
@@ -150,7 +150,7 @@ fn by_key(parts: impl Iterator<Item = (FlowKey, u64, u64)>) -> BTreeMap<FlowKey,
 
 proptest! {
     #[test]
-    fn every_frame_is_in_one_record_or_one_counter(
+    fn every_frame_is_counted_once(
         drafts in drafts(), batch_length in 1..100usize, peel_tunnels in any::<bool>(), seed in any::<u64>()
     ) {
         let Metered { counters, packets, output } =
@@ -183,7 +183,7 @@ proptest! {
     }
 
     #[test]
-    fn the_account_does_not_depend_on_batches_or_seeds(
+    fn accounting_does_not_depend_on_batches_or_seeds(
         drafts in drafts(), batch_length in 1..100usize, seeds in any::<[u64; 2]>()
     ) {
         let one = meter(&drafts, batch_length, Parser::default(), seeds[0]);

@@ -1,5 +1,5 @@
-//! A flood of random 5-tuples, every packet a flow of its own: memory stays at its bound, the account stays exact,
-//! and the cheetahs that run through it are found, they alone.
+//! A flood of random 5-tuples, every packet a flow of its own: memory stays within its limit, accounting stays exact,
+//! and exactly the planted cheetahs are found.
 
 use std::collections::BTreeSet;
 
@@ -14,17 +14,17 @@ use thalweg_wire::{
 const BEGIN: u64 = 1_700_000_000_000_000_000;
 const MICROSECOND: u64 = 1_000;
 
-/// Flows that the table holds: at one new flow a microsecond, 33 ms of the flood.
+/// Flows that the table holds: at one new flow per microsecond, 33 ms of the flood.
 const CAPACITY: u32 = 32_768;
 const TRACKS: usize = 256;
-/// Ten tables full.
+/// Ten times the table's capacity.
 const FLOOD: u64 = 327_680;
 
-/// Most memory of the table a flow, and of the detector a track, as their documentation has it; the index rounds
-/// its size up to a power of two.
+/// The maximum memory of the table per flow, and of the detector per track, as documented; the index rounds its size
+/// up to a power of two.
 const BYTES_A_FLOW: u64 = 200;
 const BYTES_A_TRACK: u64 = 1_040;
-/// What does not grow with either: the heads of the orders of age.
+/// The fixed part: the heads of the orders of age.
 const FIXED_BYTES: u64 = 64 << 10;
 
 /// Bytes of every packet of a planted flow.
@@ -68,7 +68,7 @@ fn random_key(number: u64) -> FlowKey {
     }
 }
 
-/// The flood, one packet of 60 bytes a microsecond, and the planted flows in their places.
+/// The flood, one packet of 60 bytes per microsecond, and the planted flows between them.
 fn trace() -> Vec<Packet> {
     let mut packets = Vec::new();
     for number in 0..FLOOD {
@@ -87,7 +87,7 @@ fn trace() -> Vec<Packet> {
 }
 
 #[test]
-fn a_flood_of_new_flows_neither_grows_the_table_nor_hides_a_cheetah() {
+fn a_flood_neither_grows_memory_nor_hides_cheetahs() {
     let flight_duration = Nanos::from_millis(100);
     let threshold = CheetahThreshold { flight_duration, rate_threshold: BitRate(50_000_000) };
     let detector = SlidingWindow::new(threshold, TRACKS).unwrap();
@@ -98,7 +98,7 @@ fn a_flood_of_new_flows_neither_grows_the_table_nor_hides_a_cheetah() {
     let formula = u64::from(CAPACITY) * BYTES_A_FLOW + (TRACKS as u64 + 1) * BYTES_A_TRACK + FIXED_BYTES;
     assert!(
         bound <= Bytes(formula),
-        "{bound} for {CAPACITY} flows and {TRACKS} tracks, not {}",
+        "{bound} for {CAPACITY} flows and {TRACKS} tracks, expected {}",
         Bytes(formula)
     );
 
@@ -110,7 +110,7 @@ fn a_flood_of_new_flows_neither_grows_the_table_nor_hides_a_cheetah() {
         records.append(&mut output.records);
         findings.append(&mut output.findings);
     }
-    assert_eq!(table.bytes(), bound, "all memory is taken at the beginning");
+    assert_eq!(table.bytes(), bound, "all memory is allocated at the beginning");
     assert_eq!(table.live(), CAPACITY, "the table is full");
     assert_eq!(table.detector().unwrap().untracked(), 0);
     table.finish(&mut output);
@@ -118,7 +118,7 @@ fn a_flood_of_new_flows_neither_grows_the_table_nor_hides_a_cheetah() {
 
     let counters = table.counters();
     let evicted = counters.ended(EndReason::Evicted);
-    assert_eq!(evicted, FLOOD + u64::from(CHEETAHS) + 1 - u64::from(CAPACITY), "of the flood alone");
+    assert_eq!(evicted, FLOOD + u64::from(CHEETAHS) + 1 - u64::from(CAPACITY), "from the flood alone");
     assert_eq!(counters.flows, FLOOD + u64::from(CHEETAHS) + 1);
     let recorded: u64 = records.iter().map(|record| record.packets()).sum();
     assert_eq!(recorded, packets.len() as u64);
@@ -133,7 +133,7 @@ fn a_flood_of_new_flows_neither_grows_the_table_nor_hides_a_cheetah() {
         })
         .collect();
     let keys: BTreeSet<_> = found.iter().map(|cheetah| cheetah.key).collect();
-    assert_eq!(keys, (0..CHEETAHS).map(planted).collect(), "those planted and no other");
+    assert_eq!(keys, (0..CHEETAHS).map(planted).collect(), "exactly the planted ones");
     assert_eq!(found.len(), keys.len(), "each once");
     for cheetah in found {
         assert!(cheetah.detected - cheetah.first <= flight_duration, "{cheetah:?}");

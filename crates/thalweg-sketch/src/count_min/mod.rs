@@ -1,14 +1,14 @@
-//! Count-Min: never too low, and rarely much too high.
+//! Count-Min: estimates that are never too low and seldom much too high.
 //!
-//! Cormode and Muthukrishnan 2005, "An improved data stream summary: the count-min sketch and its applications".
-//! Each key adds its weight to one counter of each row; the least of them is the estimate.
+//! Cormode and Muthukrishnan 2005, "An improved data stream summary: the count-min sketch and its applications". Each
+//! key adds its weight to one counter of each row; the minimum of these counters is the estimate.
 //!
-//! **Guarantee** (their theorem 1), for weights of zero or more and p = 1: the estimate is never below the truth,
-//! and above it by more than eps L1, eps = e/w, with probability at most delta = exp(-d).
+//! **Guarantee** (their theorem 1), for non-negative weights and p = 1: the estimate is never below the truth, and
+//! above it by more than eps L1, eps = e/w, with probability at most delta = exp(-d).
 //!
-//! When weights are negative, or updates sampled, the least counter means nothing. Then rows are read as K-ary
-//! reads them, each without the mean of the others, and their median is the estimate, unbiased, with the bound of
-//! [`crate::noise`].
+//! With negative weights or sampled updates, the minimum is not an estimate. Then rows are read as in K-ary: the mean
+//! of the other keys is subtracted from each counter. The median of the rows is the estimate; it is unbiased and has
+//! the bound of [`crate::noise`].
 //!
 //! Memory: d w counters of 4 or 8 bytes. An update touches d cache lines.
 
@@ -27,23 +27,23 @@ pub struct CountMin<C: Counter = i32> {
 }
 
 impl<C: Counter> CountMin<C> {
-    /// An empty sketch.
+    /// Creates an empty sketch.
     pub fn new(shape: Shape, hasher: Hasher) -> CountMin<C> {
         CountMin { rows: Rows::new(shape, hasher) }
     }
 
-    /// The smallest shape that keeps the error below `eps` L1 with probability 1 - `delta`: w = e/eps,
-    /// d = ln(1/delta).
+    /// Returns the smallest shape that keeps the error below `eps` L1 with probability 1 - `delta`: w = e/eps, d =
+    /// ln(1/delta).
     ///
     /// # Errors
-    /// If they are not between 0 and 1, or ask for a sketch larger than there is.
+    /// If `eps` or `delta` is not between 0 and 1, or the sketch would exceed the maximum size.
     pub fn shape_for(eps: f64, delta: f64) -> Result<Shape, ShapeError> {
         check_guarantee("eps", eps)?;
         check_guarantee("delta", delta)?;
         Shape::at_least(eps, delta, -delta.ln(), std::f64::consts::E / eps)
     }
 
-    /// Error as a share of L1, eps, and the probability of more, delta, that a shape gives.
+    /// Returns (eps, delta) of a shape: the error is at most `eps` L1 with probability 1 - `delta`.
     pub fn guarantee(shape: Shape) -> (f64, f64) {
         (std::f64::consts::E / shape.width() as f64, (-(shape.rows() as f64)).exp())
     }
@@ -72,7 +72,7 @@ impl<C: Counter> RowSketch for CountMin<C> {
 
     fn estimate(&self, digest: Digest, noise: &Noise) -> Estimate {
         if !self.has_minimum() {
-            let estimate = noise.around(mean_free(&self.rows.counters, digest, noise));
+            let estimate = noise.interval(mean_free(&self.rows.counters, digest, noise));
             return if self.rows.account.has_negative() { estimate } else { estimate.at_least_zero() };
         }
         let value = self.rough_estimate(digest) as f64;
@@ -87,6 +87,6 @@ impl<C: Counter> RowSketch for CountMin<C> {
 
     #[inline(always)]
     fn reading(&self) -> Reading {
-        if self.has_minimum() { Reading::Least } else { Reading::Median }
+        if self.has_minimum() { Reading::Minimum } else { Reading::Median }
     }
 }

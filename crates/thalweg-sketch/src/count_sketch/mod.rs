@@ -1,12 +1,12 @@
-//! Count Sketch: unbiased, with an error that follows the L2 norm.
+//! Count Sketch: unbiased estimates with an error proportional to the L2 norm.
 //!
-//! Charikar, Chen, Farach-Colton 2002, "Finding frequent items in data streams". Each key adds its weight, with a
-//! sign of its own in each row, to one counter of each row; the median of the counters, signs undone, is the
-//! estimate. Collisions cancel instead of adding up.
+//! Charikar, Chen, Farach-Colton 2002, "Finding frequent items in data streams". Each key adds its weight, with its
+//! own sign in each row, to one counter of each row. The estimate is the median of these counters, signs undone.
+//! Collisions cancel instead of adding up.
 //!
-//! **Guarantee**: the interval of [`crate::noise`]; before any data, an error of more than eps L2,
-//! eps = sqrt(c/w), has the probability that the median of d rows fails which each fail with 1/c (their lemma 4,
-//! with c = 8). The sum of a row's squares estimates F2 (Alon, Matias, Szegedy 1996), with relative variance 2/w.
+//! **Guarantee**: the interval of [`crate::noise`]. Before any data, the error exceeds eps L2, eps = sqrt(c/w), with
+//! the probability that the median of d rows fails when each row fails with probability 1/c (their lemma 4, with c =
+//! 8). The sum of a row's squares estimates F2 (Alon, Matias, Szegedy 1996), with relative variance 2/w.
 //!
 //! Memory: d w counters of 4 or 8 bytes. An update touches d cache lines.
 
@@ -14,7 +14,7 @@ use crate::account::Account;
 use crate::counters::{Counter, Counters};
 use crate::digest::{Digest, Hasher};
 use crate::energy::Energy;
-use crate::estimate::{Bound, CHEBYSHEV, Estimate, median_failure};
+use crate::estimate::{Bound, CHEBYSHEV_FACTOR, Estimate, median_failure};
 use crate::noise::Noise;
 use crate::rows::{RowSketch, Rows, median_over_rows, signed_energy};
 use crate::shape::{Shape, ShapeError, check_guarantee};
@@ -26,25 +26,25 @@ pub struct CountSketch<C: Counter = i32> {
 }
 
 impl<C: Counter> CountSketch<C> {
-    /// An empty sketch.
+    /// Creates an empty sketch.
     pub fn new(shape: Shape, hasher: Hasher) -> CountSketch<C> {
         CountSketch { rows: Rows::new(shape, hasher) }
     }
 
-    /// The smallest shape that keeps the error below `eps` L2 with probability 1 - `delta`.
+    /// Returns the smallest shape that keeps the error below `eps` L2 with probability 1 - `delta`.
     ///
     /// # Errors
-    /// If they are not between 0 and 1, or ask for a sketch larger than there is.
+    /// If `eps` or `delta` is not between 0 and 1, or the sketch would exceed the maximum size.
     pub fn shape_for(eps: f64, delta: f64) -> Result<Shape, ShapeError> {
         shape_for(eps, delta, |spread| spread)
     }
 
-    /// Error as a share of L2, eps, and the probability of more, delta, that a shape gives.
+    /// Returns (eps, delta) of a shape: the error is at most `eps` L2 with probability 1 - `delta`.
     pub fn guarantee(shape: Shape) -> (f64, f64) {
         guarantee(shape, shape.width() as f64)
     }
 
-    /// Sum of the squares of all keys' weights, F2 = L2^2.
+    /// Estimates F2 = L2^2, the sum of the squares of all keys' weights.
     pub fn f2(&self) -> Estimate {
         f2(&self.rows, signed_energy(&self.rows.counters))
     }
@@ -73,21 +73,21 @@ impl<C: Counter> RowSketch for CountSketch<C> {
     }
 }
 
-/// The smallest odd number of rows whose median fails seldom enough, each wide enough for `eps`: collisions are to
-/// divide the variance by c/eps^2, which takes rows of `width_for` that.
+/// Returns the smallest odd number of rows whose median fails with probability at most `delta`, each wide enough for
+/// `eps`. `width_for(x)` is the row width at which collisions divide the variance by x; here x = c/eps^2.
 pub(crate) fn shape_for(eps: f64, delta: f64, width_for: impl Fn(f64) -> f64) -> Result<Shape, ShapeError> {
     check_guarantee("eps", eps)?;
     check_guarantee("delta", delta)?;
-    let fails_seldom = |&rows: &usize| median_failure(rows, 1.0 / CHEBYSHEV) <= delta;
+    let fails_seldom = |&rows: &usize| median_failure(rows, 1.0 / CHEBYSHEV_FACTOR) <= delta;
     let rows = (1..).step_by(2).take(100).find(fails_seldom).map_or(f64::INFINITY, |rows| rows as f64);
-    Shape::at_least(eps, delta, rows, width_for(CHEBYSHEV / (eps * eps)))
+    Shape::at_least(eps, delta, rows, width_for(CHEBYSHEV_FACTOR / (eps * eps)))
 }
 
 pub(crate) fn guarantee(shape: Shape, spread: f64) -> (f64, f64) {
-    ((CHEBYSHEV / spread).sqrt(), median_failure(shape.rows(), 1.0 / CHEBYSHEV))
+    ((CHEBYSHEV_FACTOR / spread).sqrt(), median_failure(shape.rows(), 1.0 / CHEBYSHEV_FACTOR))
 }
 
-/// F2 from the median sum of squares, less what sampling added to it.
+/// Estimates F2 from the median sum of squares, less the share of sampling.
 pub(crate) fn f2<C: Counter>(rows: &Rows<C>, energy: f64) -> Estimate {
     f2_from(energy, rows.counters.shape(), &rows.account, rows.counters.saturations())
 }
@@ -103,8 +103,9 @@ pub(crate) fn f2_from(energy: f64, shape: Shape, account: &Account, saturations:
         let bound = if account.is_sampled() { Bound::NotConverged } else { Bound::Unknown };
         return Estimate { value, bound };
     }
-    let confidence = 1.0 - median_failure(shape.rows(), 1.0 / CHEBYSHEV);
-    Estimate::within(value, energy.least() - added, energy.most() - added, confidence).at_least_zero()
+    let confidence = 1.0 - median_failure(shape.rows(), 1.0 / CHEBYSHEV_FACTOR);
+    Estimate::within(value, energy.lower_bound() - added, energy.upper_bound() - added, confidence)
+        .at_least_zero()
 }
 
 /// The noise of rows with signs, whose median energy is `energy`.
@@ -112,14 +113,14 @@ pub(crate) fn noise(energy: f64, shape: Shape, account: &Account, saturations: u
     Noise::new(energy, shape.rows(), shape.width(), shape.width() as f64, account, saturations)
 }
 
-/// The weight of a key in rows with signs.
+/// Estimates the weight of a key from rows with signs.
 pub(crate) fn estimate<C: Counter>(
     counters: &Counters<C>,
     digest: Digest,
     noise: &Noise,
     account: &Account,
 ) -> Estimate {
-    let estimate = noise.around(median_over_rows(counters, |row| {
+    let estimate = noise.interval(median_over_rows(counters, |row| {
         let slice = counters.slice(row, digest);
         slice.signed(counters.get(row, slice)) as f64
     }));

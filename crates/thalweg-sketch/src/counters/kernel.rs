@@ -1,8 +1,8 @@
-//! The two loops that everything spends its time in: adding to one counter of each row, and reading a key's rows.
+//! The two hot loops: adding to one counter of each row, and reading a key's counters.
 //!
-//! Both are written once, for a number of rows that the compiler knows, and compiled twice: portably, and for
-//! processors with AVX2. Columns are masked to the rows' common width, which is a power of two: the compiler sees that
-//! no index is out of range, and no check is left in the loops. The results are the same to the last bit.
+//! Both are written once, generic over the number of rows, and compiled twice: portably and for processors with AVX2.
+//! Columns are masked to the rows' common width, a power of two, so the compiler can prove that every index is in
+//! range and omits the bounds checks. Both versions give identical results.
 
 use super::counter::Counter;
 use crate::digest::Digest;
@@ -25,24 +25,24 @@ pub(super) fn add_rows<C: Counter, const ROWS: usize, const SIGNED: bool>(
             let (word, shift) = at[row];
             let slice = digest.0[word] >> shift;
             let cell = &mut rows[row][(slice >> 1) as usize & (width - 1)];
-            *cell = cell.plus_in_range(weights[if SIGNED { (slice & 1) as usize } else { 0 }]);
+            *cell = cell.plus_unchecked(weights[if SIGNED { (slice & 1) as usize } else { 0 }]);
         }
     }
 }
 
-/// Keys that are read side by side.
+/// Keys that are read in parallel.
 pub(super) const LANES: usize = 8;
 
-/// How the counters of a key become one number.
+/// How the counters of a key are reduced to one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// The least.
-    Least,
-    /// The median; of an even number of rows half-way between the middle two.
+    /// The minimum.
+    Minimum,
+    /// The median; for an even number of rows, the midpoint of the middle two.
     Median,
 }
 
-/// Reads eight keys side by side: the network that sorts their rows is made of minima and maxima of vectors.
+/// Reads eight keys in parallel, sorting their rows with a network of vector minima and maxima.
 #[inline(always)]
 pub(super) fn read_lanes<C: Counter, const ROWS: usize, const SIGNED: bool>(
     rows: [&[C]; ROWS],
@@ -70,22 +70,22 @@ pub(super) fn read_lanes<C: Counter, const ROWS: usize, const SIGNED: bool>(
         }
     }
     match reading {
-        Reading::Least => values[0],
+        Reading::Minimum => values[0],
         Reading::Median if ROWS % 2 == 1 => values[ROWS / 2],
         Reading::Median => {
-            std::array::from_fn(|lane| values[ROWS / 2 - 1][lane].middle(values[ROWS / 2][lane]))
+            std::array::from_fn(|lane| values[ROWS / 2 - 1][lane].midpoint(values[ROWS / 2][lane]))
         }
     }
 }
 
-/// The same loops for processors with AVX2, which all have shifts by a variable in one step (BMI2).
+/// The same loops for processors with AVX2, all of which have single-step variable shifts (BMI2).
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx2 {
     use super::{Counter, Digest, LANES, Reading, Slices};
 
-    /// Whether this processor has what the loop is compiled for.
+    /// Whether this processor supports the instructions that the loops are compiled for.
     #[inline(always)]
-    pub(in super::super) fn is_here() -> bool {
+    pub(in super::super) fn is_supported() -> bool {
         std::arch::is_x86_feature_detected!("avx2")
             && std::arch::is_x86_feature_detected!("bmi1")
             && std::arch::is_x86_feature_detected!("bmi2")
@@ -99,7 +99,7 @@ pub(super) mod avx2 {
         digests: &[Digest],
         weight: impl Fn(usize) -> i64,
     ) {
-        // SAFETY: callers have asked `is_here`.
+        // SAFETY: callers have checked `is_supported`.
         unsafe { compiled_add_rows::<C, ROWS, SIGNED>(rows, slices, digests, weight) }
     }
 
@@ -111,7 +111,7 @@ pub(super) mod avx2 {
         digests: &[Digest; LANES],
         reading: Reading,
     ) -> [C; LANES] {
-        // SAFETY: callers have asked `is_here`.
+        // SAFETY: callers have checked `is_supported`.
         unsafe { compiled_read_lanes::<C, ROWS, SIGNED>(rows, slices, digests, reading) }
     }
 

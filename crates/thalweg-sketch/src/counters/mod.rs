@@ -1,8 +1,8 @@
-//! The matrix of counters under every row-wise sketch, and the two ways to add to it: one row, or all rows of
+//! The counter matrix of every row-wise sketch. It supports two kinds of update: one row of one key, and all rows of
 //! many keys.
 //!
-//! Counters saturate at the ends of their type and never wrap; each time that happens it is counted. A saturated
-//! counter breaks linearity, so bounds are only promised while [`Counters::saturations`] is zero.
+//! Counters saturate at the limits of their type instead of wrapping; each saturation is counted. A saturated counter
+//! breaks linearity, so bounds hold only while [`Counters::saturations`] is zero.
 
 mod counter;
 mod kernel;
@@ -23,13 +23,13 @@ use crate::shape::{Shape, Slice, Slices};
 pub(crate) struct Counters<C> {
     shape: Shape,
     slices: Slices,
-    /// Row after row.
+    /// All counters, row by row.
     cells: Vec<C>,
     saturations: u64,
-    /// No counter leaves its range before weights of this much have come.
-    room: i64,
-    /// Weights are looked at one by one until so many additions were made; then room is measured again.
-    careful: usize,
+    /// No counter leaves its range before weights of this magnitude were added.
+    headroom: i64,
+    /// Additions to make with an overflow check each, before headroom is measured again.
+    checked_additions: usize,
 }
 
 impl<C: Counter> Counters<C> {
@@ -37,10 +37,10 @@ impl<C: Counter> Counters<C> {
         Self::from_cells(shape, vec![C::default(); shape.counters()], 0)
     }
 
-    /// Counters as they were saved; `cells` has as many as the shape says.
+    /// Restores saved counters; `cells` must have as many as the shape.
     pub(crate) fn from_cells(shape: Shape, cells: Vec<C>, saturations: u64) -> Counters<C> {
         assert_eq!(cells.len(), shape.counters());
-        Counters { shape, slices: shape.slices(), cells, saturations, room: 0, careful: 0 }
+        Counters { shape, slices: shape.slices(), cells, saturations, headroom: 0, checked_additions: 0 }
     }
 
     #[inline(always)]
@@ -57,18 +57,18 @@ impl<C: Counter> Counters<C> {
         &self.cells[row * width..][..width]
     }
 
-    /// Additions that went beyond a counter's range.
+    /// The number of additions that exceeded a counter's range.
     pub(crate) fn saturations(&self) -> u64 {
         self.saturations
     }
 
     pub(crate) fn clear(&mut self) {
         self.cells.fill(C::default());
-        (self.saturations, self.room, self.careful) = (0, 0, 0);
+        (self.saturations, self.headroom, self.checked_additions) = (0, 0, 0);
     }
 
     #[inline(always)]
-    fn place(&self, row: usize, slice: Slice) -> usize {
+    fn index(&self, row: usize, slice: Slice) -> usize {
         row * self.shape.width() + slice.column
     }
 
@@ -77,17 +77,17 @@ impl<C: Counter> Counters<C> {
         self.slices.of(digest, row)
     }
 
-    /// Index of the counter of `row` for a key, and its sign.
+    /// Returns the index of a key's counter in `row`, and its sign.
     #[inline(always)]
     pub(crate) fn locate(&self, row: usize, digest: Digest) -> (usize, Slice) {
         let slice = self.slices.of(digest, row);
-        (self.place(row, slice), slice)
+        (self.index(row, slice), slice)
     }
 
-    /// The counter of `row` for a key.
+    /// Returns a key's counter in `row`.
     #[inline(always)]
     pub(crate) fn get(&self, row: usize, slice: Slice) -> i64 {
-        self.cells[self.place(row, slice)].get()
+        self.cells[self.index(row, slice)].get()
     }
 
     #[inline(always)]
@@ -95,11 +95,11 @@ impl<C: Counter> Counters<C> {
         prefetch(&self.cells[index]);
     }
 
-    /// Asks for all counters of a key.
+    /// Prefetches all counters of a key.
     #[inline(always)]
     pub(crate) fn prefetch_rows(&self, digest: Digest) {
         for row in 0..self.shape.rows() {
-            prefetch(&self.cells[self.place(row, self.slices.of(digest, row))]);
+            prefetch(&self.cells[self.index(row, self.slices.of(digest, row))]);
         }
     }
 
@@ -107,20 +107,20 @@ impl<C: Counter> Counters<C> {
     #[inline(always)]
     pub(crate) fn add_at(&mut self, index: usize, weight: i64) {
         let cell = &mut self.cells[index];
-        match cell.plus(weight) {
+        match cell.checked_plus(weight) {
             Some(sum) => *cell = sum,
             None => {
-                *cell = C::end(weight);
+                *cell = C::limit(weight);
                 self.saturations = self.saturations.saturating_add(1);
             }
         }
-        self.room = self.room.saturating_sub_unsigned(weight.unsigned_abs());
+        self.headroom = self.headroom.saturating_sub_unsigned(weight.unsigned_abs());
     }
 
     /// Adds `weight(i)` to all rows of the key of `digests[i]`, with the row's sign if `SIGNED`.
     ///
-    /// The weights' magnitudes add up to `magnitude`. While that is known to leave every counter in range, the
-    /// additions are made without a look at each.
+    /// The weights' magnitudes add up to `magnitude`. While that certainly keeps every counter in range, no addition
+    /// is checked for overflow.
     #[inline(always)]
     pub(crate) fn add_all<const SIGNED: bool>(
         &mut self,
@@ -128,8 +128,8 @@ impl<C: Counter> Counters<C> {
         magnitude: u64,
         weight: impl Fn(usize) -> i64,
     ) {
-        if !self.slices.is_short || !self.has_room(magnitude, digests.len()) {
-            return self.add_carefully::<SIGNED>(digests, weight);
+        if !self.slices.is_short || !self.reserve_headroom(magnitude, digests.len()) {
+            return self.add_checked::<SIGNED>(digests, weight);
         }
         match self.shape.rows() {
             1 => self.add_rows::<1, SIGNED>(digests, weight),
@@ -143,40 +143,40 @@ impl<C: Counter> Counters<C> {
         }
     }
 
-    /// Takes `magnitude` from the room that is left, if there is so much.
+    /// Reserves `magnitude` of the headroom, if that much is left.
     #[inline(always)]
-    fn has_room(&mut self, magnitude: u64, additions: usize) -> bool {
+    fn reserve_headroom(&mut self, magnitude: u64, additions: usize) -> bool {
         match i64::try_from(magnitude) {
-            Ok(magnitude) if magnitude <= self.room => {
-                self.room -= magnitude;
+            Ok(magnitude) if magnitude <= self.headroom => {
+                self.headroom -= magnitude;
                 true
             }
-            _ => self.make_room(magnitude, additions),
+            _ => self.measure_headroom(magnitude, additions),
         }
     }
 
-    /// Measures the room anew, unless that was done just now: looking at all counters takes as long as adding to
-    /// as many.
+    /// Measures the headroom again, unless that was done recently: scanning all counters takes as long as adding to
+    /// that many.
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, magnitude: u64, additions: usize) -> bool {
-        if self.careful == 0 {
+    fn measure_headroom(&mut self, magnitude: u64, additions: usize) -> bool {
+        if self.checked_additions == 0 {
             let fullest = self.cells.iter().map(|cell| cell.get().unsigned_abs()).max().unwrap_or(0);
-            // One less, so that a weight that is cut at the end of an `i64` does not pass.
-            let room = C::end(1).get().unsigned_abs().saturating_sub(fullest + 1);
-            self.room = i64::try_from(room).unwrap_or(i64::MAX);
-            self.careful = self.cells.len();
-            if let Some(room) = room.checked_sub(magnitude) {
-                self.room = i64::try_from(room).unwrap_or(i64::MAX);
-                self.careful = 0;
+            // One less, so that a weight clamped at the limit of an `i64` is not added without a check.
+            let headroom = C::limit(1).get().unsigned_abs().saturating_sub(fullest + 1);
+            self.headroom = i64::try_from(headroom).unwrap_or(i64::MAX);
+            self.checked_additions = self.cells.len();
+            if let Some(headroom) = headroom.checked_sub(magnitude) {
+                self.headroom = i64::try_from(headroom).unwrap_or(i64::MAX);
+                self.checked_additions = 0;
                 return true;
             }
         }
-        self.careful = self.careful.saturating_sub(additions);
+        self.checked_additions = self.checked_additions.saturating_sub(additions);
         false
     }
 
-    fn add_carefully<const SIGNED: bool>(&mut self, digests: &[Digest], weight: impl Fn(usize) -> i64) {
+    fn add_checked<const SIGNED: bool>(&mut self, digests: &[Digest], weight: impl Fn(usize) -> i64) {
         for (number, &digest) in digests.iter().enumerate() {
             for row in 0..self.shape.rows() {
                 let (index, slice) = self.locate(row, digest);
@@ -195,13 +195,13 @@ impl<C: Counter> Counters<C> {
         let mut cells = self.cells.chunks_exact_mut(self.shape.width());
         let rows: [&mut [C]; ROWS] = std::array::from_fn(|_| cells.next().unwrap_or_default());
         #[cfg(target_arch = "x86_64")]
-        if avx2::is_here() {
+        if avx2::is_supported() {
             return avx2::add_rows::<C, ROWS, SIGNED>(rows, &self.slices, digests, weight);
         }
         add_rows::<C, ROWS, SIGNED>(rows, &self.slices, digests, weight);
     }
 
-    /// What the rows say of the keys of `digests`, roughly: their median, or their least counter.
+    /// Calls `take` with a rough estimate of each key of `digests`: the median or the minimum of its rows.
     #[inline(always)]
     pub(crate) fn read_all<const SIGNED: bool>(
         &self,
@@ -226,7 +226,7 @@ impl<C: Counter> Counters<C> {
         }
     }
 
-    /// The same for one key.
+    /// Returns the same for one key.
     pub(crate) fn read<const SIGNED: bool>(&self, digest: Digest, reading: Reading) -> i64 {
         let mut values = [C::default(); Shape::MAX_ROWS];
         let values = &mut values[..self.shape.rows()];
@@ -238,9 +238,9 @@ impl<C: Counter> Counters<C> {
         values.sort_unstable();
         let middle = values.len() / 2;
         let value = match reading {
-            Reading::Least => values[0],
+            Reading::Minimum => values[0],
             Reading::Median if values.len() % 2 == 1 => values[middle],
-            Reading::Median => values[middle - 1].middle(values[middle]),
+            Reading::Median => values[middle - 1].midpoint(values[middle]),
         };
         value.get()
     }
@@ -258,7 +258,7 @@ impl<C: Counter> Counters<C> {
             let mut lanes = [Digest::default(); LANES];
             lanes[..digests.len()].copy_from_slice(digests);
             #[cfg(target_arch = "x86_64")]
-            let values = if avx2::is_here() {
+            let values = if avx2::is_supported() {
                 avx2::read_lanes::<C, ROWS, SIGNED>(rows, &self.slices, &lanes, reading)
             } else {
                 read_lanes::<C, ROWS, SIGNED>(rows, &self.slices, &lanes, reading)
@@ -271,57 +271,58 @@ impl<C: Counter> Counters<C> {
         }
     }
 
-    /// Applies `join` to each pair of counters; a result out of range saturates.
+    /// Applies `join` to each pair of counters; results saturate.
     pub(crate) fn join(&mut self, other: &Counters<C>, join: impl Fn(i64, i64) -> i128) {
         debug_assert_eq!(self.shape, other.shape);
         let mut saturations = 0;
-        for (mine, theirs) in self.cells.iter_mut().zip(&other.cells) {
-            let sum = join(mine.get(), theirs.get());
-            *mine = i64::try_from(sum).ok().and_then(|sum| C::default().plus(sum)).unwrap_or_else(|| {
-                saturations += 1;
-                C::end(if sum < 0 { -1 } else { 1 })
-            });
+        for (ours, theirs) in self.cells.iter_mut().zip(&other.cells) {
+            let sum = join(ours.get(), theirs.get());
+            *ours =
+                i64::try_from(sum).ok().and_then(|sum| C::default().checked_plus(sum)).unwrap_or_else(|| {
+                    saturations += 1;
+                    C::limit(if sum < 0 { -1 } else { 1 })
+                });
         }
         self.saturations = self.saturations.saturating_add(other.saturations).saturating_add(saturations);
-        (self.room, self.careful) = (0, 0);
+        (self.headroom, self.checked_additions) = (0, 0);
     }
 
-    /// Multiplies each counter, rounding to the nearest number; halves go away from zero. The furthest that one was
-    /// moved by that.
+    /// Multiplies each counter and rounds to the nearest integer, halves away from zero. Returns the largest rounding
+    /// error.
     pub(crate) fn scale(&mut self, factor: f64) -> f64 {
         let mut furthest = 0.0f64;
         for cell in &mut self.cells {
             let exact = cell.get() as f64 * factor;
-            let (scaled, moved) = C::nearest(exact);
+            let (scaled, moved) = C::saturate(exact);
             *cell = scaled;
             match moved {
                 true => self.saturations = self.saturations.saturating_add(1),
                 false => furthest = furthest.max((exact - scaled.get() as f64).abs()),
             }
         }
-        (self.room, self.careful) = (0, 0);
+        (self.headroom, self.checked_additions) = (0, 0);
         furthest
     }
 
-    /// Sum of the squares of a row.
+    /// Returns the sum of the squares of a row.
     pub(crate) fn energy(&self, row: usize) -> f64 {
         self.row(row).iter().map(|cell| (cell.get() as f64) * (cell.get() as f64)).sum()
     }
 
-    /// Sum of a row.
+    /// Returns the sum of a row.
     pub(crate) fn sum(&self, row: usize) -> f64 {
         self.row(row).iter().map(|cell| cell.get() as i128).sum::<i128>() as f64
     }
 }
 
-/// The middle one of some values, or the mean of the middle two; they end up in order.
+/// Returns the median of some values, the mean of the middle two if their number is even. Sorts the slice.
 pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let middle = values.len() / 2;
     if values.len() % 2 == 1 { values[middle] } else { values[middle - 1] / 2.0 + values[middle] / 2.0 }
 }
 
-/// Equal if they count the same; what room is left is not looked at.
+/// Compares only the counts, not the headroom.
 impl<C: Counter> PartialEq for Counters<C> {
     fn eq(&self, other: &Self) -> bool {
         (self.shape, self.saturations) == (other.shape, other.saturations) && self.cells == other.cells

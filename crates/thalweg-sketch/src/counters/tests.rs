@@ -6,8 +6,8 @@ use super::*;
 use crate::account::Sums;
 use crate::digest::Hasher;
 
-/// The counters as the module doc of [`crate::shape`] describes them, in the plainest way: bits as text, a map of
-/// (row, column), sums in an `i128` that is clamped after every addition.
+/// The counters as the module doc of [`crate::shape`] describes them, written as simply as possible: bits as text, a
+/// map of (row, column), sums in an `i128` that is clamped after every addition.
 struct Oracle {
     shape: Shape,
     ends: [i128; 2],
@@ -17,11 +17,11 @@ struct Oracle {
 
 impl Oracle {
     fn new<C: Counter>(shape: Shape) -> Oracle {
-        let ends = [i128::from(C::end(-1).get()), i128::from(C::end(1).get())];
+        let ends = [i128::from(C::limit(-1).get()), i128::from(C::limit(1).get())];
         Oracle { shape, ends, cells: HashMap::new(), saturations: 0 }
     }
 
-    /// Column and sign: the lowest bits of a word that are still free, of them the lowest for the sign.
+    /// Column and sign: the lowest free bits of a word, the very lowest for the sign.
     fn slice(&self, digest: Digest, row: usize) -> (usize, bool) {
         let [low, high] = digest.0;
         let fold = |a: u64, b: u64| {
@@ -33,8 +33,8 @@ impl Oracle {
         let fourth = fold(low, high ^ 0xBB67_AE85_84CA_A73B);
         let bits = self.shape.width().ilog2() as usize + 1;
         let mut slices = Vec::new();
-        for (word, room) in [(low, 64), (high, 48), (third, 64), (fourth, 64)] {
-            let text: Vec<bool> = (0..room).map(|bit| word >> bit & 1 == 1).collect();
+        for (word, free_bits) in [(low, 64), (high, 48), (third, 64), (fourth, 64)] {
+            let text: Vec<bool> = (0..free_bits).map(|bit| word >> bit & 1 == 1).collect();
             slices.extend(text.chunks_exact(bits).map(<[bool]>::to_vec));
         }
         let slice = &slices[row];
@@ -42,7 +42,7 @@ impl Oracle {
         (column, slice[0])
     }
 
-    /// A weight at an end of an `i64` stands for one beyond it.
+    /// A weight at a limit of `i64` stands for one beyond it.
     fn add<const SIGNED: bool>(&mut self, digest: Digest, weight: i64) {
         for row in 0..self.shape.rows() {
             let (column, minus) = self.slice(digest, row);
@@ -50,9 +50,9 @@ impl Oracle {
             let is_cut = signed.abs() >= i128::from(i64::MAX);
             let cell = self.cells.entry((row, column)).or_default();
             let sum = *cell + if is_cut { 4 * signed } else { signed };
-            let [least, most] = self.ends;
-            self.saturations += u64::from(sum < least || sum > most);
-            *cell = sum.clamp(least, most);
+            let [min, max] = self.ends;
+            self.saturations += u64::from(sum < min || sum > max);
+            *cell = sum.clamp(min, max);
         }
     }
 
@@ -78,7 +78,7 @@ fn add<C: Counter, const SIGNED: bool>(counters: &mut Counters<C>, batch: &[(u16
     counters.add_all::<SIGNED>(&digests, sums.magnitude, |number| batch[number].1);
 }
 
-/// Batches give what the oracle gives; so do their additions one by one, and each alone.
+/// Checks that batches, their additions one by one, and each alone agree with the oracle.
 fn assert_as_the_oracle<C: Counter, const SIGNED: bool>(shape: Shape, batches: &Batches) {
     let (mut whole, mut single) = (Counters::<C>::new(shape), Counters::<C>::new(shape));
     let mut oracle = Oracle::new::<C>(shape);
@@ -101,7 +101,7 @@ fn assert_as_the_oracle_for_all<C: Counter>(shape: Shape, batches: &Batches) {
     assert_as_the_oracle::<C, false>(shape, batches);
 }
 
-/// Weights of all sizes, many of them where counters end.
+/// Weights of all sizes, many of them at the limits of counters.
 fn weights() -> impl Strategy<Value = i64> {
     let ends =
         [0, 1, -1, i64::MAX, i64::MIN, i64::MIN + 1, i64::MAX - 1, 1 << 62, -(1 << 62), 1 << 30, -(1 << 31)];
@@ -119,7 +119,7 @@ fn batches(weights: impl Strategy<Value = i64>) -> impl Strategy<Value = Batches
     prop::collection::vec(prop::collection::vec((0..60u16, weights), 0..40), 0..8)
 }
 
-/// Up to 2^13 columns; eight rows of those need a third word.
+/// Up to 2^13 columns; eight rows of that width need a third word.
 fn shapes() -> impl Strategy<Value = Shape> {
     (1..=8usize, 2..=13u32).prop_map(|(rows, width_log2)| Shape::new(rows, 1 << width_log2).unwrap())
 }
@@ -128,13 +128,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn counters_are_those_of_a_map_of_rows_and_columns(shape in shapes(), batches in batches(-1500..1500i64)) {
+    fn counters_match_a_map_of_rows_and_columns(shape in shapes(), batches in batches(-1500..1500i64)) {
         assert_as_the_oracle_for_all::<i32>(shape, &batches);
         assert_as_the_oracle_for_all::<i64>(shape, &batches);
     }
 
     #[test]
-    fn counters_saturate_at_both_ends_and_count_each_time(
+    fn counters_saturate_at_both_limits_and_count_it(
         rows in 1..=8usize, width_log2 in 2..=5u32, batches in batches(weights()),
     ) {
         let shape = Shape::new(rows, 1 << width_log2).unwrap();
@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn a_median_is_the_middle_of_the_sorted(values in prop::collection::vec(-9..9i64, 1..=8)) {
+    fn median_is_the_middle_of_the_sorted_values(values in prop::collection::vec(-9..9i64, 1..=8)) {
         let mut sorted = values.clone();
         sorted.sort_unstable();
         let (low, high) = (sorted[(values.len() - 1) / 2], sorted[values.len() / 2]);
@@ -152,19 +152,19 @@ proptest! {
     }
 
     #[test]
-    fn what_rows_say_roughly_is_their_least_or_their_median(
-        shape in shapes(), batches in batches(weights()), asked in 0..40u16,
+    fn rough_estimates_are_the_minimum_or_the_median(
+        shape in shapes(), batches in batches(weights()), queried in 0..40u16,
     ) {
-        assert_read_as_sorted::<i32>(shape, &batches, asked);
-        assert_read_as_sorted::<i64>(shape, &batches, asked);
+        assert_read_as_sorted::<i32>(shape, &batches, queried);
+        assert_read_as_sorted::<i64>(shape, &batches, queried);
     }
 }
 
-fn assert_read_as_sorted<C: Counter>(shape: Shape, batches: &Batches, asked: u16) {
+fn assert_read_as_sorted<C: Counter>(shape: Shape, batches: &Batches, queried: u16) {
     let mut counters = Counters::<C>::new(shape);
     batches.iter().for_each(|batch| add::<C, true>(&mut counters, batch));
-    let digests: Vec<Digest> = (0..asked).map(digest).collect();
-    for reading in [Reading::Least, Reading::Median] {
+    let digests: Vec<Digest> = (0..queried).map(digest).collect();
+    for reading in [Reading::Minimum, Reading::Median] {
         let (mut signed, mut unsigned) = (Vec::new(), Vec::new());
         counters.read_all::<true>(&digests, reading, |number, value| signed.push((number, value)));
         counters.read_all::<false>(&digests, reading, |number, value| unsigned.push((number, value)));
@@ -174,12 +174,16 @@ fn assert_read_as_sorted<C: Counter>(shape: Shape, batches: &Batches, asked: u16
                     .map(|row| {
                         let (index, slice) = counters.locate(row, digest);
                         let cell = i128::from(counters.cells()[index].get());
-                        if is_signed && slice.minus { (-cell).min(i128::from(C::end(1).get())) } else { cell }
+                        if is_signed && slice.minus {
+                            (-cell).min(i128::from(C::limit(1).get()))
+                        } else {
+                            cell
+                        }
                     })
                     .collect();
                 rows.sort_unstable();
                 let (low, high) = (rows[(rows.len() - 1) / 2], rows[rows.len() / 2]);
-                let value = if reading == Reading::Least { rows[0] } else { (low + high).div_euclid(2) };
+                let value = if reading == Reading::Minimum { rows[0] } else { (low + high).div_euclid(2) };
                 i64::try_from(value).unwrap()
             });
             assert_eq!((signed[number], unsigned[number]), ((number, with), (number, without)), "{shape}");
@@ -191,7 +195,7 @@ fn assert_read_as_sorted<C: Counter>(shape: Shape, batches: &Batches, asked: u16
 
 /// 8 x 2^21 takes slices from all four words; 5 x 2^15 ends in the second.
 #[test]
-fn rows_in_the_third_and_fourth_word_are_those_of_the_map() {
+fn rows_in_words_three_and_four_match_the_map() {
     for (rows, width_log2) in [(8, 21), (6, 21), (8, 19), (5, 15)] {
         let shape = Shape::new(rows, 1 << width_log2).unwrap();
         let mut counters = Counters::<i32>::new(shape);
@@ -209,9 +213,9 @@ fn rows_in_the_third_and_fourth_word_are_those_of_the_map() {
     }
 }
 
-/// Two keys that meet in one row meet in another as often as any: 2,000 keys make 1,999,000 pairs, of which 30.5 are
-/// expected to meet in two given rows of 256 columns. More than 64 (six standard deviations) come once in 10^6
-/// for each of the pairs of rows. Rows of 2^21 columns are cut to their low eight bits.
+/// A collision in one row does not make one in another row more likely. 2,000 keys make 1,999,000 pairs, of which
+/// 30.5 are expected to collide in two given rows of 256 columns. More than 64 (six standard deviations) occur once
+/// in 10^6 for each pair of rows. Rows of 2^21 columns are reduced to their low eight bits.
 #[test]
 fn rows_are_independent_across_words() {
     for width_log2 in [8, 13, 21] {
@@ -250,7 +254,7 @@ fn both_paths<C: Counter, const ROWS: usize, const SIGNED: bool>(width_log2: u32
     assert_eq!(cells, fill(false), "{shape}");
     let rows: [&[C]; ROWS] = std::array::from_fn(|row| &cells[row << width_log2..][..1 << width_log2]);
     for lanes in digests.as_chunks::<LANES>().0 {
-        for reading in [Reading::Least, Reading::Median] {
+        for reading in [Reading::Minimum, Reading::Median] {
             let portable = read_lanes::<C, ROWS, SIGNED>(rows, &slices, lanes, reading);
             assert_eq!(avx2::read_lanes::<C, ROWS, SIGNED>(rows, &slices, lanes, reading), portable);
         }
@@ -260,8 +264,8 @@ fn both_paths<C: Counter, const ROWS: usize, const SIGNED: bool>(width_log2: u32
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn both_ways_through_the_loops_give_the_same() {
-    if !avx2::is_here() {
+fn portable_and_avx2_loops_agree() {
+    if !avx2::is_supported() {
         eprintln!("skipped: this processor has no AVX2");
         return;
     }
@@ -277,10 +281,10 @@ fn both_ways_through_the_loops_give_the_same() {
     }
 }
 
-/// A counter comes within less than one batch of its end, in batches whose additions are not looked at one by one, and
-/// only then is cut.
+/// A counter approaches its limit to within less than one batch, in batches whose additions are not checked one by
+/// one, and only then saturates.
 #[test]
-fn room_is_measured_again_before_a_counter_could_leave_its_range() {
+fn headroom_is_measured_before_a_counter_can_overflow() {
     fn fill<C: Counter, const SIGNED: bool>(step: i64, negative: bool) {
         let shape = Shape::new(3, 8).unwrap();
         let mut counters = Counters::<C>::new(shape);
@@ -303,22 +307,22 @@ fn room_is_measured_again_before_a_counter_could_leave_its_range() {
     }
 }
 
-/// While there is room nobody looks at single additions; when there is little, the counters are looked at as seldom as
-/// they are added to.
+/// While there is headroom, no single addition is checked; when there is little, all counters are scanned no more
+/// often than they are updated.
 #[test]
-fn room_is_measured_seldom() {
+fn headroom_is_measured_seldom() {
     let shape = Shape::new(2, 64).unwrap();
     let mut counters = Counters::<i32>::new(shape);
-    assert!(counters.has_room(1000, 1));
-    assert_eq!((counters.room, counters.careful), (i64::from(i32::MAX) - 1001, 0));
+    assert!(counters.reserve_headroom(1000, 1));
+    assert_eq!((counters.headroom, counters.checked_additions), (i64::from(i32::MAX) - 1001, 0));
     counters.cells[70] = i32::MIN + 10;
-    counters.room = 5;
-    assert!(!counters.has_room(100, 1), "the fullest counter, far below zero, leaves no room");
-    assert_eq!(counters.careful, shape.counters() - 1);
+    counters.headroom = 5;
+    assert!(!counters.reserve_headroom(100, 1), "the fullest counter, far below zero, leaves no headroom");
+    assert_eq!(counters.checked_additions, shape.counters() - 1);
     counters.cells[70] = 0;
-    assert!(!counters.has_room(100, 100), "that there is room again is seen later");
-    assert!(!counters.has_room(100, 27));
-    assert!(counters.has_room(100, 1));
+    assert!(!counters.reserve_headroom(100, 100), "headroom was measured too early");
+    assert!(!counters.reserve_headroom(100, 27));
+    assert!(counters.reserve_headroom(100, 1));
 }
 
 #[test]
@@ -341,28 +345,28 @@ fn scaling_rounds_halves_away_from_zero_and_saturates() {
 }
 
 #[test]
-fn joining_saturates_and_adds_up_what_was_saturated() {
+fn joining_saturates_and_adds_saturations() {
     let shape = Shape::new(1, 4).unwrap();
     let mut one = Counters::from_cells(shape, vec![i32::MAX, i32::MIN, 5, -5], 3);
     let other = Counters::from_cells(shape, vec![1, -1, 7, 5], 4);
-    one.join(&other, |mine, theirs| i128::from(mine) + i128::from(theirs));
+    one.join(&other, |ours, theirs| i128::from(ours) + i128::from(theirs));
     assert_eq!((one.cells(), one.saturations()), ([i32::MAX, i32::MIN, 12, 0].as_slice(), 9));
 
     let mut one = Counters::from_cells(shape, vec![i64::MAX - 1, i64::MIN + 1, 0, 9], 0);
     let other = Counters::from_cells(shape, vec![-5, 5, i64::MIN, 4], 0);
-    one.join(&other, |mine, theirs| i128::from(mine) - i128::from(theirs));
+    one.join(&other, |ours, theirs| i128::from(ours) - i128::from(theirs));
     assert_eq!((one.cells(), one.saturations()), ([i64::MAX, i64::MIN, i64::MAX, 5].as_slice(), 3));
 }
 
-/// After a join or a scaling what was known of the room is forgotten.
+/// A join or a scaling resets the known headroom.
 #[test]
-fn room_is_forgotten_when_counters_change_otherwise() {
+fn headroom_is_reset_when_counters_change() {
     let shape = Shape::new(1, 4).unwrap();
     let full = Counters::from_cells(shape, vec![i32::MAX - 5; 4], 0);
-    for way in 0..2 {
+    for version in 0..2 {
         let mut counters = Counters::<i32>::new(shape);
         add::<i32, false>(&mut counters, &[(1, 50)]);
-        if way == 0 {
+        if version == 0 {
             counters.join(&full, |_, theirs| i128::from(theirs));
         } else {
             counters.scale(4.29e7);

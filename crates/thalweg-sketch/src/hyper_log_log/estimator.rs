@@ -1,34 +1,34 @@
-//! From registers to a number of keys, and how sure that number is.
+//! Converts registers to a number of keys with an interval.
 //!
 //! **Estimate.** Ertl 2017, section 4, the improved raw estimator: with C_k registers of rank k among m,
 //!
 //! > n = m^2 / (2 ln 2) / (m sigma(C_0/m) + sum over k = 1..=q of C_k 2^-k + m tau(1 - C_(q+1)/m) 2^-q),
 //!
-//! where sigma and tau stand for the registers of rank 0 and of the last rank, of which it is only known that
-//! they would lie below and above. So it holds from no key at all to as many as there are hashes, without a table
-//! of biases and without a switch to another formula at either end.
+//! where sigma and tau correct for the registers of rank 0 and of the last rank, whose true rank may be lower or
+//! higher. So one formula covers the whole range, from no key to as many as there are hashes, without a bias table
+//! and without a switch to another formula at either end.
 //!
-//! **Error.** What is under the fraction bar is a sum over registers, so n/estimate is close to normal. Its
-//! moments, of one register and for n well above m, come from those of y 2^-rank under Poisson arrivals (Mellin
-//! transform, without the periodic part, which is below 1e-4): E\[Y^s\] = Gamma(s) (1 - 2^-s) / ln 2. Hence a
-//! relative deviation of sqrt(3 ln 2 - 1) = 1.0390 (Flajolet et al. 2007, theorem 1) and a skewness of 2.218 for
-//! one register, both divided by sqrt(m) for their mean. Below m keys the error is smaller still.
+//! **Error.** The denominator is a sum over registers, so n/estimate is close to normal. Its moments, for one
+//! register and n well above m, are those of y 2^-rank under Poisson arrivals (Mellin transform, without the periodic
+//! part, which is below 1e-4): E\[Y^s\] = Gamma(s) (1 - 2^-s) / ln 2. Hence a relative deviation of sqrt(3 ln 2 - 1)
+//! = 1.0390 (Flajolet et al. 2007, theorem 1) and a skewness of 2.218 for one register; the mean of m registers
+//! divides both by sqrt(m). Below m keys the error is smaller still.
 
 use std::f64::consts::LN_2;
 
-/// Standard deviation of truth/estimate with a single register: sqrt(3 ln 2 - 1).
+/// The standard deviation of truth/estimate for a single register: sqrt(3 ln 2 - 1).
 pub(crate) const DEVIATION: f64 = 1.038_961_757;
 
-/// Skewness of truth/estimate with a single register: m3/m2^1.5 of the moments in the module's text.
+/// The skewness of truth/estimate for a single register: m3/m2^1.5 of the moments in the module doc.
 const SKEWNESS: f64 = 2.218;
 
-/// Probability that truth/estimate is in [`Ratio::STANDARD_NORMAL`] deviations, with the two tails alike.
+/// The probability that truth/estimate is within [`Ratio::STANDARD_NORMAL`] deviations, with equal tails.
 pub(crate) const CONFIDENCE: f64 = 0.99;
 
-/// Number of ranks, rank 0 included, at the lowest precision; no other has more.
+/// The number of ranks, including rank 0, at the lowest precision, which has the most.
 const RANKS: usize = 64;
 
-/// Where truth/estimate lies.
+/// The range of truth/estimate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ratio {
     pub(crate) low: f64,
@@ -36,17 +36,17 @@ pub(crate) struct Ratio {
 }
 
 impl Ratio {
-    /// The normal distribution's 99.5th percentile: half of what [`CONFIDENCE`] leaves is on each side.
+    /// The normal distribution's 99.5th percentile: each tail has half of 1 - [`CONFIDENCE`].
     const STANDARD_NORMAL: f64 = 2.575_829_303_548_901;
 
-    /// The range with probability [`CONFIDENCE`].
+    /// The range that has probability [`CONFIDENCE`].
     pub(crate) fn of(precision: u8) -> Ratio {
-        Ratio::within(precision, Self::STANDARD_NORMAL)
+        Ratio::deviations(precision, Self::STANDARD_NORMAL)
     }
 
-    /// The range of `z` standard deviations to either side, moved for the skewness: the first term of Cornish
-    /// and Fisher's expansion.
-    pub(crate) fn within(precision: u8, z: f64) -> Ratio {
+    /// The range of `z` standard deviations to either side, shifted for the skewness by the first term of the
+    /// Cornish-Fisher expansion.
+    pub(crate) fn deviations(precision: u8, z: f64) -> Ratio {
         let root = f64::from(1u32 << precision).sqrt();
         let deviation = DEVIATION / root;
         let shift = (z * z - 1.0) * SKEWNESS / root / 6.0;
@@ -58,19 +58,19 @@ impl Ratio {
         (1.0 / self.low - 1.0).max(1.0 - 1.0 / self.high)
     }
 
-    /// The least truth behind an estimate.
+    /// The lower bound of the truth.
     pub(crate) fn lower(self, value: f64) -> f64 {
         value * self.low
     }
 
-    /// The most truth behind an estimate. One key more than the ratio says: among few keys the error comes in
-    /// whole keys that share a register, and one such accident can be more than all the ratio allows for.
+    /// The upper bound of the truth. It adds one key to the ratio: among few keys the error is a whole number of keys
+    /// that share a register, and one such collision can exceed the ratio's allowance.
     pub(crate) fn upper(self, value: f64) -> f64 {
         if value > 0.0 { value * self.high + 1.0 } else { 0.0 }
     }
 }
 
-/// The z beyond which, on both sides together, a standard normal variable is with probability `delta`.
+/// Returns the z for which P(|Z| > z) = `delta` for a standard normal Z.
 pub(crate) fn normal_quantile(delta: f64) -> f64 {
     let (mut low, mut high) = (0.0, 10.0);
     for _ in 0..60 {
@@ -80,7 +80,7 @@ pub(crate) fn normal_quantile(delta: f64) -> f64 {
     high
 }
 
-/// P(|Z| > z), by the series of Marsaglia 2004: the middle is 2 phi(z) (z + z^3/3 + z^5/15 + ...).
+/// P(|Z| > z), by the series of Marsaglia 2004: P(|Z| <= z) is 2 phi(z) (z + z^3/3 + z^5/15 + ...).
 fn two_tails(z: f64) -> f64 {
     let (mut term, mut sum, mut divisor) = (z, z, 1.0);
     while term > sum * f64::EPSILON {
@@ -91,8 +91,8 @@ fn two_tails(z: f64) -> f64 {
     (1.0 - 2.0 * sum * (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt()).max(0.0)
 }
 
-/// Number of keys behind the registers of a counter of `precision`: zero if all are zero, infinite if all have
-/// the last rank. Never less than the registers that are not zero.
+/// Estimates the number of keys from the registers of a counter of `precision`: zero if all are zero, infinite if all
+/// have the last rank. Never less than the number of nonzero registers.
 pub(crate) fn keys(registers: &[u8], precision: u8) -> f64 {
     let mut counts = [0u32; RANKS];
     for &register in registers {
@@ -109,12 +109,12 @@ pub(crate) fn keys(registers: &[u8], precision: u8) -> f64 {
     (numerator(registers) / sum).max(registers - zeros)
 }
 
-/// What the sum over registers divides.
+/// The numerator of the estimate; the denominator is the sum over registers.
 pub(crate) fn numerator(registers: f64) -> f64 {
     registers * registers / (2.0 * LN_2)
 }
 
-/// sigma(x) = x + sum over k >= 1 of x^(2^k) 2^(k-1): what registers of rank 0, a share x, count for.
+/// sigma(x) = x + sum over k >= 1 of x^(2^k) 2^(k-1): the term of registers of rank 0, a share x.
 pub(crate) fn sigma(share: f64) -> f64 {
     if share >= 1.0 {
         return f64::INFINITY;
@@ -131,8 +131,8 @@ pub(crate) fn sigma(share: f64) -> f64 {
     }
 }
 
-/// tau(x) = (1 - x - sum over k >= 1 of (1 - x^(2^-k))^2 2^-k) / 3: what registers of the last rank, a share
-/// 1 - x, count for.
+/// tau(x) = (1 - x - sum over k >= 1 of (1 - x^(2^-k))^2 2^-k) / 3: the term of registers of the last rank, a share 1
+/// - x.
 fn tau(share: f64) -> f64 {
     if share <= 0.0 || share >= 1.0 {
         return 0.0;
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_constants_follow_from_the_moments() {
+    fn constants_follow_from_the_moments() {
         // Gamma(s) (1 - 2^-s) / ln 2 for s = 1, 2, 3.
         let [first, second, third] = [0.5, 0.75, 2.0 * 0.875].map(|moment: f64| moment / LN_2);
         let variance = second - first * first;
@@ -164,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_those_of_the_normal_distribution() {
+    fn quantiles_match_the_normal_distribution() {
         for (delta, z) in [(0.317_310_507_86, 1.0), (0.05, 1.959_963_984_5), (0.01, Ratio::STANDARD_NORMAL)] {
             assert!((normal_quantile(delta) - z).abs() < 1e-9, "{delta}: {}", normal_quantile(delta));
         }
     }
 
     #[test]
-    fn the_ends_are_what_the_series_say() {
+    fn series_are_exact_at_both_ends() {
         assert_eq!((sigma(0.0), sigma(1.0)), (0.0, f64::INFINITY));
         assert!((sigma(0.5) - (0.5 + 0.25 + 2.0 / 16.0 + 4.0 / 256.0 + 8.0 / 65_536.0)).abs() < 1e-8);
         assert_eq!((tau(0.0), tau(1.0)), (0.0, 0.0));

@@ -1,52 +1,52 @@
-//! How many registers: by precision, by memory, or by guarantee.
+//! The number of registers: by precision, by memory, or by guarantee.
 
 use thiserror::Error;
 
 use super::HyperLogLog;
 use super::estimator::{Ratio, normal_quantile};
 
-/// Why there is no distinct counter of a precision, a size or a guarantee.
+/// Why a distinct counter cannot have a precision, a size or a guarantee.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum SizeError {
-    /// Precision out of range.
-    #[error("precision {precision}: expected {least} to {most} (2^precision registers)")]
+    /// The precision is out of range.
+    #[error("precision {precision}: expected {min} to {max} (2^precision registers)")]
     Precision {
-        /// Precision asked for.
+        /// The requested precision.
         precision: u8,
-        /// The lowest there is.
-        least: u8,
-        /// The highest there is.
-        most: u8,
+        /// The lowest supported precision.
+        min: u8,
+        /// The highest supported precision.
+        max: u8,
     },
-    /// The memory does not hold the smallest one.
-    #[error("{bytes} bytes are too few: the smallest counter of this kind takes {least}")]
+    /// The memory is too small for the smallest counter.
+    #[error("{bytes} bytes of memory are too few: the smallest counter of this kind needs {min}")]
     Memory {
-        /// Memory offered.
+        /// The available memory.
         bytes: u64,
-        /// Memory needed.
-        least: u64,
+        /// The required memory.
+        min: u64,
     },
-    /// A guarantee that is not between zero and one.
+    /// A parameter of the guarantee is not between 0 and 1.
     #[error("{name} = {value}: expected a number above 0 and below 1")]
     Guarantee {
         /// `eps` or `delta`.
         name: &'static str,
-        /// The value given.
+        /// The invalid value.
         value: f64,
     },
-    /// A guarantee that takes more registers than a counter may have.
+    /// The guarantee needs more registers than a counter may have.
     #[error(
-        "eps = {eps}, delta = {delta} takes more than 2^{} registers, whose error is {least}",
+        "eps = {eps}, delta = {delta} needs more than 2^{} registers, whose relative error is {min}: increase eps or delta",
         HyperLogLog::MAX_PRECISION
     )]
     TooLarge {
-        /// Relative error asked for.
+        /// The requested relative error.
         eps: f64,
-        /// Failure probability asked for.
+        /// The requested failure probability.
         delta: f64,
-        /// The smallest relative error there is with this failure probability.
-        least: f64,
+        /// The smallest relative error with this failure probability.
+        min: f64,
     },
 }
 
@@ -54,39 +54,39 @@ pub enum SizeError {
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum RegistersError {
-    /// There is no counter of this precision.
+    /// The precision is out of range.
     #[error(transparent)]
     Size(#[from] SizeError),
-    /// Too few or too many.
-    #[error("{found} registers where there should be {expected}")]
+    /// The number of registers is wrong.
+    #[error("{found} registers: expected {expected}")]
     Count {
-        /// How many there are.
+        /// The number found.
         found: usize,
-        /// How many there should be.
+        /// The number expected.
         expected: usize,
     },
-    /// A rank that no hash has.
-    #[error("register {register} has rank {rank}: the last rank is {last}")]
+    /// The rank is impossible.
+    #[error("register {register} has rank {rank}: expected at most {last}")]
     Rank {
-        /// Number of the register, from zero.
+        /// The index of the register.
         register: usize,
         /// Its value.
         rank: u8,
-        /// The highest there is at this precision.
+        /// The highest rank at this precision.
         last: u8,
     },
 }
 
-/// The precision, if it is one of `least..=most`.
-pub(crate) fn check_precision(precision: u8, least: u8, most: u8) -> Result<u8, SizeError> {
-    if (least..=most).contains(&precision) {
+/// Returns the precision if it is in `least..=most`.
+pub(crate) fn check_precision(precision: u8, min: u8, max: u8) -> Result<u8, SizeError> {
+    if (min..=max).contains(&precision) {
         Ok(precision)
     } else {
-        Err(SizeError::Precision { precision, least, most })
+        Err(SizeError::Precision { precision, min, max })
     }
 }
 
-/// Whether there are `expected` registers and each has a rank of a counter of `precision`.
+/// Checks that there are `expected` registers, each with a valid rank for `precision`.
 pub(crate) fn check_registers(
     registers: &[u8],
     expected: usize,
@@ -104,9 +104,9 @@ pub(crate) fn check_registers(
 
 /// The highest precision whose registers fit into `bytes`.
 pub(super) fn precision_in(bytes: u64) -> Result<u8, SizeError> {
-    let least = 1 << HyperLogLog::MIN_PRECISION;
-    if bytes < least {
-        return Err(SizeError::Memory { bytes, least });
+    let min = 1 << HyperLogLog::MIN_PRECISION;
+    if bytes < min {
+        return Err(SizeError::Memory { bytes, min });
     }
     Ok((bytes.ilog2() as u8).min(HyperLogLog::MAX_PRECISION))
 }
@@ -119,8 +119,8 @@ pub(super) fn precision_for(eps: f64, delta: f64) -> Result<u8, SizeError> {
         }
     }
     let z = normal_quantile(delta);
-    let error = |precision: u8| Ratio::within(precision, z).relative_error();
+    let error = |precision: u8| Ratio::deviations(precision, z).relative_error();
     (HyperLogLog::MIN_PRECISION..=HyperLogLog::MAX_PRECISION)
         .find(|&precision| error(precision) <= eps)
-        .ok_or_else(|| SizeError::TooLarge { eps, delta, least: error(HyperLogLog::MAX_PRECISION) })
+        .ok_or_else(|| SizeError::TooLarge { eps, delta, min: error(HyperLogLog::MAX_PRECISION) })
 }

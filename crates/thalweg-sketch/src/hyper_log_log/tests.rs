@@ -14,11 +14,11 @@ fn counted(precision: u8, seed: u64, keys: std::ops::Range<u32>) -> HyperLogLog 
     counter
 }
 
-/// 200 seeds. A mean further than five of its standard deviations from the truth (beside the known bias) is a
-/// false alarm in 6e-7, twelve misses of an interval of 99 % in 1.4e-6, a mean square off by half in 1e-5; five
-/// cardinalities and three tests each: less than one in ten thousand together.
+/// 200 seeds. The chances of a false alarm: 6e-7 for a mean further than five standard deviations from the truth
+/// (beside the known bias), 1.4e-6 for twelve misses of a 99 % interval, 1e-5 for a mean square off by half. Five
+/// cardinalities with three tests each: less than one in ten thousand together.
 #[test]
-fn estimates_are_unbiased_and_intervals_hold_at_any_cardinality() {
+fn estimates_are_unbiased_and_intervals_hold() {
     const SEEDS: u64 = 200;
     for (keys, precision) in
         [(1u32, 6u8), (10, 6), (10, 12), (40, 14), (1_000, 6), (1_000, 12), (100_000, 12)]
@@ -29,7 +29,7 @@ fn estimates_are_unbiased_and_intervals_hold_at_any_cardinality() {
             let error = estimate.value / f64::from(keys) - 1.0;
             sum += error;
             squares += error * error;
-            misses += u32::from(estimate.holds(f64::from(keys)) != Some(true));
+            misses += u32::from(estimate.contains(f64::from(keys)) != Some(true));
         }
         let registers = f64::from(1u32 << precision);
         let (mean, deviation) = (sum / SEEDS as f64, 1.06 / registers.sqrt());
@@ -43,18 +43,18 @@ fn estimates_are_unbiased_and_intervals_hold_at_any_cardinality() {
 }
 
 #[test]
-fn two_of_few_keys_may_share_a_register() {
+fn interval_allows_a_register_shared_by_two_keys() {
     let mut counter = HyperLogLog::new(14, Hasher::new(0)).unwrap();
     for key in 0..20u64 {
-        // The last is in the register of the first.
+        // The last key is in the register of the first.
         counter.add(Digest([(key % 19) << 50 | 1 << 49 | key, 0]));
     }
     let estimate = counter.estimate();
-    assert!(estimate.value < 19.1 && estimate.holds(20.0) == Some(true), "{estimate:.2}");
+    assert!(estimate.value < 19.1 && estimate.contains(20.0) == Some(true), "{estimate:.2}");
 }
 
 #[test]
-fn without_keys_the_count_is_exactly_zero() {
+fn an_empty_counter_is_exactly_zero() {
     for precision in HyperLogLog::MIN_PRECISION..=HyperLogLog::MAX_PRECISION {
         let mut counter = counted(precision, 1, 0..100);
         counter.clear();
@@ -64,7 +64,7 @@ fn without_keys_the_count_is_exactly_zero() {
 }
 
 #[test]
-fn a_register_grows_only_for_a_key_that_is_new() {
+fn a_register_changes_only_for_a_new_key() {
     let mut counter = HyperLogLog::new(10, Hasher::new(5)).unwrap();
     let mut seen = HashSet::new();
     for step in 0u32..5_000 {
@@ -73,12 +73,12 @@ fn a_register_grows_only_for_a_key_that_is_new() {
         assert!(seen.insert(key) || !grew);
     }
     let estimate = counter.estimate();
-    assert_eq!(estimate.holds(seen.len() as f64), Some(true), "{estimate} for {}", seen.len());
+    assert_eq!(estimate.contains(seen.len() as f64), Some(true), "{estimate} for {}", seen.len());
     assert_eq!(counter.registers(), counted(10, 5, 0..0).with_all(&seen).registers());
 }
 
 impl HyperLogLog {
-    /// By the definition, bit by bit.
+    /// The definition, bit by bit.
     fn with_all(mut self, keys: &HashSet<u32>) -> HyperLogLog {
         for key in keys {
             let bits = format!("{:064b}", self.hasher.digest(&key.to_be_bytes()).0[0]);
@@ -92,32 +92,32 @@ impl HyperLogLog {
 }
 
 #[test]
-fn a_batch_is_its_keys_one_by_one() {
+fn a_batch_equals_its_keys_one_by_one() {
     let mut batch = HyperLogLog::new(7, Hasher::new(3)).unwrap();
     batch.add_batch(&digests(3, 0..1_001).collect::<Vec<_>>());
     assert_eq!(batch, counted(7, 3, 0..1_001));
 }
 
 #[test]
-fn parts_that_overlap_merge_to_the_whole() {
+fn overlapping_parts_merge_to_the_whole() {
     let mut merged = counted(11, 9, 0..6_000);
     merged.merge(&counted(11, 9, 4_000..10_000)).unwrap();
     assert_eq!(merged, counted(11, 9, 0..10_000));
 }
 
 #[test]
-fn what_cannot_be_merged_says_why_and_stays() {
+fn a_failed_merge_changes_nothing() {
     let mut counter = counted(8, 1, 0..100);
     let before = counter.clone();
     let error = counter.merge(&counted(9, 1, 0..9)).unwrap_err();
-    assert_eq!(error, MergeError::Precision { mine: 8, theirs: 9 });
+    assert_eq!(error, MergeError::Precision { ours: 8, theirs: 9 });
     let error = counter.merge(&counted(8, 2, 0..9)).unwrap_err();
-    assert_eq!(error, MergeError::Seed { mine: 1, theirs: 2 });
+    assert_eq!(error, MergeError::Seed { ours: 1, theirs: 2 });
     assert_eq!(counter, before);
 }
 
 #[test]
-fn ranks_end_where_the_hash_ends() {
+fn ranks_are_limited_by_the_hash() {
     for precision in HyperLogLog::MIN_PRECISION..=HyperLogLog::MAX_PRECISION {
         let last = 65 - precision;
         let mut counter = HyperLogLog::new(precision, Hasher::new(0)).unwrap();
@@ -126,12 +126,12 @@ fn ranks_end_where_the_hash_ends() {
         assert!(!counter.add(Digest([1, !0])), "a rank below the last does not lower it");
         assert!(counter.add(Digest([!0, 0])));
         assert_eq!(counter.registers()[(1 << precision) - 1], 1);
-        assert_eq!(counter.estimate().holds(2.0), Some(true), "{}", counter.estimate());
+        assert_eq!(counter.estimate().contains(2.0), Some(true), "{}", counter.estimate());
     }
 }
 
 #[test]
-fn a_counter_that_is_full_claims_no_bound() {
+fn a_full_counter_has_no_bound() {
     let all_last = vec![65 - 6; 64];
     let counter = HyperLogLog::from_registers(6, Hasher::new(0), all_last).unwrap();
     assert_eq!(counter.estimate(), Estimate { value: HASHES, bound: Bound::Unknown });
@@ -154,14 +154,14 @@ fn saved_registers_are_checked() {
 }
 
 #[test]
-fn size_follows_from_memory_or_from_a_guarantee() {
+fn precision_follows_from_memory_or_guarantee() {
     let hasher = Hasher::default();
     let for_memory = |bytes| HyperLogLog::for_memory(bytes, hasher).map(|counter| counter.bytes());
     assert_eq!(for_memory(20_000), Ok(16_384));
     assert_eq!(for_memory(u64::MAX), Ok(1 << 18));
-    assert_eq!(for_memory(15), Err(SizeError::Memory { bytes: 15, least: 16 }));
+    assert_eq!(for_memory(15), Err(SizeError::Memory { bytes: 15, min: 16 }));
 
-    // By hand: z = 1.96 for delta = 5 %, so that m = (1.96 * 1.039 / 0.02)^2 = 10,368 at least.
+    // Manual calculation: z = 1.96 for delta = 5 %, so that m = (1.96 * 1.039 / 0.02)^2 = 10,368 at least.
     let counter = HyperLogLog::for_guarantee(0.02, 0.05, hasher).unwrap();
     assert_eq!(counter.precision(), 14);
     assert!((counter.relative_standard_error() - 0.0081).abs() < 0.0001);
@@ -170,10 +170,7 @@ fn size_follows_from_memory_or_from_a_guarantee() {
     assert_eq!(HyperLogLog::for_guarantee(eps * 0.9999, delta, hasher).unwrap().precision(), 15);
 
     let error = HyperLogLog::for_guarantee(0.001, 0.05, hasher).unwrap_err();
-    assert!(
-        matches!(error, SizeError::TooLarge { least, .. } if (0.0039..0.0041).contains(&least)),
-        "{error}"
-    );
+    assert!(matches!(error, SizeError::TooLarge { min, .. } if (0.0039..0.0041).contains(&min)), "{error}");
     for (eps, delta) in [(0.0, 0.1), (1.0, 0.1), (f64::NAN, 0.1), (0.1, 0.0), (0.1, 1.5)] {
         assert!(matches!(HyperLogLog::for_guarantee(eps, delta, hasher), Err(SizeError::Guarantee { .. })));
     }

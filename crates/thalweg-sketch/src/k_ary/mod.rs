@@ -1,11 +1,11 @@
-//! K-ary: rows without signs, each read without its mean; made for the difference of two windows.
+//! K-ary: rows without signs, each read minus its mean; made for the difference of two windows.
 //!
 //! Krishnamurthy, Sen, Zhang, Chen 2003, "Sketch-based change detection". With S the sum of a row, the row's estimate
 //! of x is (C\[h(x)\] - S/w) / (1 - 1/w), unbiased with variance at most F2/(w - 1) (section 3.1); the median of the
 //! rows is the estimate. Being linear, the sketch of a difference is the difference of the sketches.
 //!
-//! **Guarantee**: the interval of [`crate::noise`] with w - 1 for w; before any data, an error of more than
-//! eps L2, eps = sqrt(c/(w - 1)), has the probability that the median of d rows fails which each fail with 1/c.
+//! **Guarantee**: the interval of [`crate::noise`] with w - 1 for w. Before any data, the error exceeds eps L2, eps =
+//! sqrt(c/(w - 1)), with the probability that the median of d rows fails when each row fails with probability 1/c.
 //!
 //! Memory: d w counters of 4 or 8 bytes. An update touches d cache lines.
 
@@ -24,25 +24,25 @@ pub struct KAry<C: Counter = i32> {
 }
 
 impl<C: Counter> KAry<C> {
-    /// An empty sketch.
+    /// Creates an empty sketch.
     pub fn new(shape: Shape, hasher: Hasher) -> KAry<C> {
         KAry { rows: Rows::new(shape, hasher) }
     }
 
-    /// The smallest shape that keeps the error below `eps` L2 with probability 1 - `delta`.
+    /// Returns the smallest shape that keeps the error below `eps` L2 with probability 1 - `delta`.
     ///
     /// # Errors
-    /// If they are not between 0 and 1, or ask for a sketch larger than there is.
+    /// If `eps` or `delta` is not between 0 and 1, or the sketch would exceed the maximum size.
     pub fn shape_for(eps: f64, delta: f64) -> Result<Shape, ShapeError> {
         count_sketch::shape_for(eps, delta, |spread| spread + 1.0)
     }
 
-    /// Error as a share of L2, eps, and the probability of more, delta, that a shape gives.
+    /// Returns (eps, delta) of a shape: the error is at most `eps` L2 with probability 1 - `delta`.
     pub fn guarantee(shape: Shape) -> (f64, f64) {
         count_sketch::guarantee(shape, shape.width() as f64 - 1.0)
     }
 
-    /// Sum of the squares of all keys' weights, F2 = L2^2.
+    /// Estimates F2 = L2^2, the sum of the squares of all keys' weights.
     pub fn f2(&self) -> Estimate {
         count_sketch::f2(&self.rows, unsigned_energy(&self.rows.counters))
     }
@@ -67,7 +67,7 @@ impl<C: Counter> RowSketch for KAry<C> {
 
     fn estimate(&self, digest: Digest, noise: &Noise) -> Estimate {
         let counters = &self.rows.counters;
-        let estimate = noise.around(mean_free(counters, digest, noise));
+        let estimate = noise.interval(mean_free(counters, digest, noise));
         if self.rows.account.has_negative() { estimate } else { estimate.at_least_zero() }
     }
 }
@@ -82,12 +82,12 @@ pub(crate) fn noise<C: Counter>(rows: &Rows<C>) -> Noise {
     for (row, mean) in noise.means[..shape.rows()].iter_mut().enumerate() {
         *mean = rows.counters.sum(row) / width;
     }
-    // The mean may have been moved as far as the counter.
+    // The mean may be off by as much as the counter.
     noise.rounding *= 2.0 / (1.0 - 1.0 / width);
     noise
 }
 
-/// The median of what rows say of a key, each without the mean of what collides with it.
+/// Returns the median of a key's row estimates, each minus the mean of the colliding keys.
 pub(crate) fn mean_free<C: Counter>(counters: &Counters<C>, digest: Digest, noise: &Noise) -> f64 {
     let width = counters.shape().width() as f64;
     median_over_rows(counters, |row| {

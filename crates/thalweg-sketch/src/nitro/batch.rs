@@ -1,44 +1,44 @@
-//! What is counted: a batch of keys with their weights, looked at only where it is sampled.
+//! A batch of keys with their weights; only sampled packets are read.
 
 use crate::account::Sums;
 use crate::digest::{Digest, Hasher, Key};
 use crate::memory::prefetch;
 
-/// A batch of packets, seen as keys and weights. A sampled sketch asks for few of the keys, so a key is best made
-/// when it is asked for.
+/// A batch of packets as keys and weights. A sampled sketch needs few of the keys, so a batch should build a key only
+/// on request.
 pub trait Batch {
-    /// What is counted.
+    /// The key type.
     type Key: Key;
 
-    /// Packets.
+    /// The number of packets.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Whether the batch is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The key of packet `number`.
+    /// Returns the key of packet `number`.
     fn key(&self, number: usize) -> Self::Key;
 
-    /// Asks for the memory that the key of packet `number` is in.
+    /// Prefetches the memory of the key of packet `number`.
     #[inline(always)]
     fn prefetch(&self, _number: usize) {}
 
-    /// The digest of that key. To be overridden where the key's bytes can be hashed in their place: a key that was
-    /// just put together on the stack cannot be read at once in larger pieces than it was written in.
+    /// Returns the digest of that key. Override it where the key's bytes can be hashed in place: reading a key that
+    /// was just built on the stack stalls if the reads are wider than the writes.
     #[inline(always)]
     fn digest(&self, number: usize, hasher: Hasher) -> Digest {
         hasher.digest(self.key(number).as_bytes())
     }
 
-    /// The weight of packet `number`.
+    /// Returns the weight of packet `number`.
     #[inline(always)]
     fn weight(&self, _number: usize) -> i64 {
         1
     }
 
-    /// What the weights of packets `from..to` add up to.
+    /// Returns the totals of the weights of packets `from..to`.
     #[inline(always)]
     fn sums(&self, from: usize, to: usize) -> Sums {
         Sums::of((from..to).map(|number| self.weight(number)))

@@ -1,21 +1,20 @@
-//! NitroSketch: row updates left to chance, so that most packets cost nothing.
+//! NitroSketch: samples row updates, so most packets cost nothing.
 //!
-//! Liu, Ben-Basat, Einziger, Kassner, Braverman, Friedman, Sekar 2019, "NitroSketch: robust and general
-//! sketch-based monitoring in software switches". Of the sequence of all (packet, row) pairs each is updated with
-//! probability p, and then by 1/p of the weight; which ones is drawn as geometric gaps, so that the rest is never
-//! looked at. p is a power of two, so that 1/p is a whole number and every row is unbiased for every p;
-//! weights enter with the p of their moment, so that changes of p keep it so.
+//! Liu, Ben-Basat, Einziger, Kassner, Braverman, Friedman, Sekar 2019, "NitroSketch: robust and general sketch-based
+//! monitoring in software switches". Each (packet, row) pair is updated with probability p, by 1/p of the weight.
+//! Geometric gaps select the pairs, so the others are never read. p is a power of two, so 1/p is an integer and every
+//! row is unbiased for every p. Each weight uses the p at its time, so changes of p keep rows unbiased.
 //!
-//! **Cost.** A batch goes through in groups of 64 sampled pairs, in three steps: draw the pairs, asking for their keys'
-//! cache lines; hash the keys, asking for the counters' lines; add. Keys of other packets are not even made. At p = 1 the batch is hashed and
-//! added row by row without draws, to the same state as the sketch alone would have.
+//! **Cost.** A batch is processed in groups of 64 sampled pairs, in three steps: draw the pairs and prefetch their
+//! keys; hash the keys and prefetch the counters; add. Keys of other packets are never built. At p = 1 the batch is
+//! hashed and added row by row without draws, with the same result as the sketch alone.
 //!
-//! **Guarantee.** See `noise`: the account of a sketch knows how it was sampled, so that its estimates carry
-//! bounds in every mode, or say that it has not converged.
+//! **Guarantee.** See `noise`: a sketch knows from its account how it was sampled. Its estimates have bounds in every
+//! mode, or are marked as not converged.
 //!
-//! **Modes** ([`Mode`]). *Fixed*: one p. *AlwaysLineRate*: p follows the arrival rate, once an epoch, so that the
-//! rows' updates fit into a budget of time. *AlwaysCorrect*: p = 1 until the [`convergence`] test says that sampling
-//! keeps the error below eps L2; the test is repeated, and p goes back up if a stream turns so that it fails.
+//! **Modes** ([`Mode`]). *Fixed*: one p. *AlwaysLineRate*: p follows the arrival rate, once per epoch, so that the
+//! row updates fit into a time budget. *AlwaysCorrect*: p = 1 until the [`convergence`] test shows that sampling
+//! keeps the error below eps L2; the test is repeated, and p rises again if a later test fails.
 
 use crate::digest::Digest;
 
@@ -30,30 +29,30 @@ pub use batch::Batch;
 pub use convergence::Target;
 pub use line_rate::LineRate;
 pub(crate) use row_wise::largest;
-pub use row_wise::{Place, RowWise, WithTopK};
+pub use row_wise::{CounterIndex, RowWise, WithTopK};
 pub use sampler::table_bytes;
 
 use line_rate::Epoch;
 use sampler::Sampler;
 
-/// Sampled pairs that go through together.
+/// Sampled pairs per group.
 const GROUP: usize = 64;
 
-/// Packets that go through together at p = 1: the digests take 4 KiB.
+/// Packets per group at p = 1: the digests take 4 KiB.
 const EXACT_GROUP: usize = 256;
 
-/// Keys that are about a cache line: one is asked for, a group ahead.
-const A_LINE: usize = 4;
+/// Keys per cache line, approximately: the sampler prefetches one key per line, a group ahead.
+const KEYS_PER_LINE: usize = 4;
 
 /// How p is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Mode {
-    /// Always this.
+    /// A constant p.
     Fixed(Probability),
-    /// As the arrival rate demands.
+    /// p follows the arrival rate.
     AlwaysLineRate(LineRate),
-    /// As the error allows.
+    /// p follows the error.
     AlwaysCorrect(Target),
 }
 
@@ -63,13 +62,13 @@ pub struct Nitro<S> {
     sketch: S,
     sampler: Sampler,
     mode: Mode,
-    pace: Pace,
+    mode_state: ModeState,
 }
 
-/// What the modes have seen.
+/// The state of the modes.
 #[derive(Clone, Copy, Debug, Default)]
-struct Pace {
-    /// AlwaysLineRate: the time, and the epoch under way.
+struct ModeState {
+    /// AlwaysLineRate: the time and the current epoch.
     now_ns: Option<u64>,
     epoch: Option<Epoch>,
     /// AlwaysCorrect: packets so far, and when to test next.
@@ -78,52 +77,52 @@ struct Pace {
 }
 
 impl<S> Nitro<S> {
-    /// Samples the updates of `sketch`, which may have been fed before. Equal seeds draw equally.
+    /// Samples the updates of `sketch`, which may already have data. Equal seeds give equal draws.
     pub fn new(sketch: S, mode: Mode, seed: u64) -> Nitro<S> {
         let probability = match mode {
             Mode::Fixed(probability) => probability,
             Mode::AlwaysLineRate(_) | Mode::AlwaysCorrect(_) => Probability::ONE,
         };
-        Nitro { sketch, sampler: Sampler::new(probability, seed), mode, pace: Pace::default() }
+        Nitro { sketch, sampler: Sampler::new(probability, seed), mode, mode_state: ModeState::default() }
     }
 
-    /// The sketch, to ask.
+    /// Returns the sketch, for queries.
     pub fn sketch(&self) -> &S {
         &self.sketch
     }
 
-    /// The sketch, to change: to empty it when a window ends, or to take another in.
+    /// Returns the sketch, for changes: to clear it at the end of a window, or to merge another into it.
     pub fn sketch_mut(&mut self) -> &mut S {
         &mut self.sketch
     }
 
-    /// The sketch alone.
+    /// Returns the sketch and drops the sampler.
     pub fn into_sketch(self) -> S {
         self.sketch
     }
 
-    /// How p is chosen.
+    /// Returns how p is chosen.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// The p of now.
+    /// Returns the current p.
     pub fn probability(&self) -> Probability {
         self.sampler.probability()
     }
 
-    /// A new window begins with an empty sketch: AlwaysCorrect begins anew, AlwaysLineRate keeps its pace.
+    /// Starts a new window with an empty sketch: AlwaysCorrect restarts at p = 1, AlwaysLineRate keeps its p.
     pub fn begin_window(&mut self) {
         if let Mode::AlwaysCorrect(_) = self.mode {
-            (self.pace.packets, self.pace.next_test) = (0, 0);
+            (self.mode_state.packets, self.mode_state.next_test) = (0, 0);
             self.sampler.set_probability(Probability::ONE);
         }
     }
 
-    /// Lets time pass, in nanoseconds of any clock that does not go back; call it about every batch.
-    /// Only AlwaysLineRate looks at it, when the next batch comes.
+    /// Sets the current time in nanoseconds of any monotonic clock; call it about once per batch. Only AlwaysLineRate
+    /// uses it, at the next batch.
     pub fn advance(&mut self, now_ns: u64) {
-        self.pace.now_ns = Some(now_ns);
+        self.mode_state.now_ns = Some(now_ns);
     }
 
     /// Counts a batch.
@@ -134,10 +133,10 @@ impl<S> Nitro<S> {
         S: RowWise<B::Key>,
     {
         if let Mode::AlwaysCorrect(target) = self.mode {
-            return self.update_correctly(batch, target);
+            return self.update_always_correct(batch, target);
         }
-        if let (Mode::AlwaysLineRate(line_rate), Some(now_ns)) = (self.mode, self.pace.now_ns) {
-            let epoch = self.pace.epoch.get_or_insert(Epoch::beginning(now_ns));
+        if let (Mode::AlwaysLineRate(line_rate), Some(now_ns)) = (self.mode, self.mode_state.now_ns) {
+            let epoch = self.mode_state.epoch.get_or_insert(Epoch::starting_at(now_ns));
             if let Some(probability) = line_rate.next(epoch, now_ns, self.sketch.depth()) {
                 self.sampler.set_probability(probability);
             }
@@ -146,35 +145,36 @@ impl<S> Nitro<S> {
         self.update_part(batch, 0, batch.len());
     }
 
-    /// AlwaysCorrect: cuts the batch where tests are due.
-    fn update_correctly<B>(&mut self, batch: &B, target: Target)
+    /// AlwaysCorrect: splits the batch where tests are due.
+    fn update_always_correct<B>(&mut self, batch: &B, target: Target)
     where
         B: Batch + ?Sized,
         S: RowWise<B::Key>,
     {
         let mut from = 0;
         while from < batch.len() {
-            if self.pace.packets >= self.pace.next_test {
-                let interval = target.interval(self.pace.packets);
+            if self.mode_state.packets >= self.mode_state.next_test {
+                let interval = target.interval(self.mode_state.packets);
                 let probability = target.probability(&self.sketch.noise(), self.sketch.account(), interval);
                 self.sampler.set_probability(probability);
-                self.pace.next_test = self.pace.packets + interval;
+                self.mode_state.next_test = self.mode_state.packets + interval;
             }
-            let left = usize::try_from(self.pace.next_test - self.pace.packets).unwrap_or(usize::MAX);
+            let left =
+                usize::try_from(self.mode_state.next_test - self.mode_state.packets).unwrap_or(usize::MAX);
             let to = batch.len().min(from.saturating_add(left));
-            if !self.was_tested_for(batch, from, to) {
+            if !self.last_test_covers(batch, from, to) {
                 self.sampler.set_probability(Probability::ONE);
-                self.pace.next_test = self.pace.packets + (to - from) as u64;
+                self.mode_state.next_test = self.mode_state.packets + (to - from) as u64;
             }
             self.update_part(batch, from, to);
-            self.pace.packets += (to - from) as u64;
+            self.mode_state.packets += (to - from) as u64;
             from = to;
         }
     }
 
-    /// Whether the test spoke of such weights: none negative, none heavier than all before. If not, they are counted
-    /// exactly, and the test is asked again.
-    fn was_tested_for<B>(&self, batch: &B, from: usize, to: usize) -> bool
+    /// Whether the last test covers these weights: none negative, none heavier than all before. If not, they are
+    /// counted exactly, and the test runs again.
+    fn last_test_covers<B>(&self, batch: &B, from: usize, to: usize) -> bool
     where
         B: Batch + ?Sized,
         S: RowWise<B::Key>,
@@ -183,7 +183,7 @@ impl<S> Nitro<S> {
             return true;
         }
         let sums = batch.sums(from, to);
-        !sums.has_negative && sums.heaviest as f64 <= self.sketch.account().heaviest()
+        !sums.has_negative && sums.max_weight as f64 <= self.sketch.account().max_weight()
     }
 
     #[inline(always)]
@@ -195,12 +195,12 @@ impl<S> Nitro<S> {
         if self.sampler.probability() == Probability::ONE {
             self.update_all(batch, from, to);
         } else {
-            self.sketch.account_mut().enter(&batch.sums(from, to), self.sampler.probability());
+            self.sketch.account_mut().record(&batch.sums(from, to), self.sampler.probability());
             self.update_sampled(batch, from, to);
         }
     }
 
-    /// Every row of every packet.
+    /// Updates every row of every packet.
     fn update_all<B>(&mut self, batch: &B, from: usize, to: usize)
     where
         B: Batch + ?Sized,
@@ -211,20 +211,20 @@ impl<S> Nitro<S> {
         for begin in (from..to).step_by(EXACT_GROUP) {
             let end = to.min(begin + EXACT_GROUP);
             let digests = &mut digests[..end - begin];
-            for (first, digests) in (begin..).step_by(A_LINE).zip(digests.chunks_mut(A_LINE)) {
+            for (first, digests) in (begin..).step_by(KEYS_PER_LINE).zip(digests.chunks_mut(KEYS_PER_LINE)) {
                 batch.prefetch((first + EXACT_GROUP).min(to - 1));
                 for (number, digest) in (first..).zip(digests) {
                     *digest = batch.digest(number, hasher);
                 }
             }
             let sums = batch.sums(begin, end);
-            self.sketch.account_mut().enter(&sums, Probability::ONE);
-            self.sketch.add_all(digests, &sums, |place| batch.weight(begin + place));
-            self.sketch.offer(digests, |place| batch.key(begin + place));
+            self.sketch.account_mut().record(&sums, Probability::ONE);
+            self.sketch.add_all(digests, &sums, |position| batch.weight(begin + position));
+            self.sketch.offer(digests, |position| batch.key(begin + position));
         }
     }
 
-    /// The pairs that chance chooses.
+    /// Updates the sampled pairs.
     #[inline(always)]
     fn update_sampled<B>(&mut self, batch: &B, from: usize, to: usize)
     where
@@ -245,20 +245,20 @@ impl<S> Nitro<S> {
                 let (packet, row) = rows.divide(pair);
                 let packet = from + packet as usize;
                 batch.prefetch(packet);
-                group[filled] = Sampled { packet, row: row as usize, place: Place::default() };
+                group[filled] = Sampled { packet, row: row as usize, position: CounterIndex::default() };
                 filled += 1;
             }
             for (sampled, digest) in group[..filled].iter_mut().zip(&mut digests) {
                 *digest = batch.digest(sampled.packet, hasher);
-                sampled.place = self.sketch.place(sampled.row, *digest);
-                self.sketch.prefetch(sampled.place);
+                sampled.position = self.sketch.locate(sampled.row, *digest);
+                self.sketch.prefetch(sampled.position);
                 self.sketch.prefetch_offer(*digest);
             }
             for sampled in &group[..filled] {
                 let weight = batch.weight(sampled.packet).saturating_mul(increment);
-                self.sketch.add_at(sampled.place, weight);
+                self.sketch.add_at(sampled.position, weight);
             }
-            self.sketch.offer(&digests[..filled], |place| batch.key(group[place].packet));
+            self.sketch.offer(&digests[..filled], |position| batch.key(group[position].packet));
             if filled < GROUP {
                 return;
             }
@@ -266,12 +266,12 @@ impl<S> Nitro<S> {
     }
 }
 
-/// A pair on its way from its hash to its counter.
+/// A pair between its hash and its counter.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sampled {
     packet: usize,
     row: usize,
-    place: Place,
+    position: CounterIndex,
 }
 
 /// Division by the number of rows, as a multiplication: exact for numbers below 2^40.

@@ -1,4 +1,4 @@
-//! What Nitro needs of a sketch: that its rows can be updated one at a time.
+//! The interface between Nitro and a sketch: updates of single rows.
 
 use crate::account::{Account, Sums};
 use crate::counters::Counter;
@@ -8,55 +8,55 @@ use crate::rows::RowSketch;
 use crate::shape::Slice;
 use crate::top_k::TopK;
 
-/// A counter, and the sign with which a key counts there.
+/// A counter, and the sign of a key there.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Place {
+pub struct CounterIndex {
     pub(crate) index: u32,
-    /// Among several matrices of counters, which one.
+    /// The index of the counter matrix, if the sketch has several.
     pub(crate) level: u16,
     pub(crate) minus: bool,
 }
 
-impl Place {
+impl CounterIndex {
     #[inline(always)]
     pub(crate) const fn signed(self, weight: i64) -> i64 {
         Slice { column: 0, minus: self.minus }.signed(weight)
     }
 }
 
-/// A sketch whose update is one addition in each of its rows, and that counts keys of type `K`.
+/// A sketch that adds to one counter of each row, over keys of type `K`.
 pub trait RowWise<K: Key> {
-    /// Its hash.
+    /// Returns the hash.
     fn hasher(&self) -> Hasher;
 
-    /// Rows, d: additions for each packet when nothing is left out.
+    /// The number of rows, d: additions per packet without sampling.
     fn depth(&self) -> usize;
 
-    /// What it was fed.
+    /// Returns the totals of the stream.
     fn account(&self) -> &Account;
 
-    /// What it was fed, to enter more.
+    /// Returns the totals of the stream, for updates.
     fn account_mut(&mut self) -> &mut Account;
 
-    /// How noisy it is now.
+    /// Measures the current noise.
     fn noise(&self) -> Noise;
 
-    /// Adds to all rows of each digest; enters nothing into the account.
+    /// Adds to all rows of each digest; does not update the account.
     fn add_all(&mut self, digests: &[Digest], sums: &Sums, weight: impl Fn(usize) -> i64);
 
-    /// Where `row` counts a key.
-    fn place(&self, row: usize, digest: Digest) -> Place;
+    /// Returns the counter of a key in `row`.
+    fn locate(&self, row: usize, digest: Digest) -> CounterIndex;
 
-    /// Asks for the memory of a place.
-    fn prefetch(&self, place: Place);
+    /// Prefetches a counter.
+    fn prefetch(&self, position: CounterIndex);
 
-    /// Asks for all the memory that [`RowWise::offer`] will look at.
+    /// Prefetches all the memory that [`RowWise::offer`] will read.
     fn prefetch_offer(&self, _digest: Digest) {}
 
     /// Adds to one counter.
-    fn add_at(&mut self, place: Place, weight: i64);
+    fn add_at(&mut self, position: CounterIndex, weight: i64);
 
-    /// Packets of these keys have changed counters; `key` makes the key of `digests[i]`, where it is needed.
+    /// Offers keys whose counters have changed to the top-k; `key(i)` builds the key of `digests[i]` if it is needed.
     fn offer(&mut self, _digests: &[Digest], _key: impl Fn(usize) -> K) {}
 }
 
@@ -90,19 +90,19 @@ impl<K: Key, C: Counter, S: RowSketch<Counter = C>> RowWise<K> for S {
     }
 
     #[inline(always)]
-    fn place(&self, row: usize, digest: Digest) -> Place {
+    fn locate(&self, row: usize, digest: Digest) -> CounterIndex {
         let (index, slice) = self.rows().counters.locate(row, digest);
-        Place { index: index as u32, level: 0, minus: S::SIGNED && slice.minus }
+        CounterIndex { index: index as u32, level: 0, minus: S::SIGNED && slice.minus }
     }
 
     #[inline(always)]
-    fn prefetch(&self, place: Place) {
-        self.rows().counters.prefetch(place.index as usize);
+    fn prefetch(&self, position: CounterIndex) {
+        self.rows().counters.prefetch(position.index as usize);
     }
 
     #[inline(always)]
-    fn add_at(&mut self, place: Place, weight: i64) {
-        self.rows_mut().counters.add_at(place.index as usize, place.signed(weight));
+    fn add_at(&mut self, position: CounterIndex, weight: i64) {
+        self.rows_mut().counters.add_at(position.index as usize, position.signed(weight));
     }
 }
 
@@ -116,53 +116,53 @@ pub struct WithTopK<S, K: Key> {
 }
 
 impl<S: RowSketch, K: Key> WithTopK<S, K> {
-    /// Remembers the `k` largest keys of a sketch, which is best empty.
+    /// Tracks the `k` largest keys of a sketch, which should be empty.
     pub fn new(sketch: S, k: usize) -> WithTopK<S, K> {
         WithTopK { sketch, top: TopK::new(k) }
     }
 
-    /// Makes it that of both streams.
+    /// Merges `other` into this sketch.
     ///
     /// # Errors
-    /// If shapes or seeds differ; then nothing has changed.
+    /// If shapes or seeds differ; then nothing changes.
     pub fn merge(&mut self, other: &Self) -> Result<(), crate::merge::MergeError> {
         self.sketch.merge(&other.sketch)?;
         self.top.merge(&other.top, |digest| self.sketch.rough_estimate(digest));
         Ok(())
     }
 
-    /// Makes it that of the difference, this stream less the other, with the candidates of both that grew.
+    /// Subtracts `other` from this sketch. The candidates are those of both that grew.
     ///
     /// # Errors
-    /// If shapes or seeds differ; then nothing has changed.
+    /// If shapes or seeds differ; then nothing changes.
     pub fn subtract(&mut self, other: &Self) -> Result<(), crate::merge::MergeError> {
         self.sketch.subtract(&other.sketch)?;
         self.top.merge(&other.top, |digest| self.sketch.rough_estimate(digest));
         Ok(())
     }
 
-    /// Multiplies all weights seen so far: decay, for factors below 1.
+    /// Multiplies all weights so far: a decay, for factors below 1.
     ///
     /// # Panics
-    /// If the factor is infinite or no number.
+    /// If the factor is infinite or NaN.
     pub fn scale(&mut self, factor: f64) {
         self.sketch.scale(factor);
         self.top.refresh(|digest| self.sketch.rough_estimate(digest));
     }
 
-    /// Forgets the stream.
+    /// Resets the sketch and its keys.
     pub fn clear(&mut self) {
         self.sketch.clear();
         self.top.clear();
     }
 
-    /// The k keys with the largest estimates now, largest first, each with its bound.
+    /// Returns the k keys with the largest current estimates, largest first, with bounds.
     pub fn largest(&self) -> Vec<(K, crate::estimate::Estimate)> {
         largest(&self.sketch, &self.top)
     }
 }
 
-/// The candidates with the largest estimates now, largest first, each with its bound: as many as are wanted.
+/// Returns the candidates with the largest current estimates, largest first, with bounds: at most k.
 pub(crate) fn largest<S: RowSketch, K: Key>(
     sketch: &S,
     top: &TopK<K>,
@@ -206,13 +206,13 @@ impl<S: RowSketch, K: Key> RowWise<K> for WithTopK<S, K> {
     }
 
     #[inline(always)]
-    fn place(&self, row: usize, digest: Digest) -> Place {
-        RowWise::<K>::place(&self.sketch, row, digest)
+    fn locate(&self, row: usize, digest: Digest) -> CounterIndex {
+        RowWise::<K>::locate(&self.sketch, row, digest)
     }
 
     #[inline(always)]
-    fn prefetch(&self, place: Place) {
-        RowWise::<K>::prefetch(&self.sketch, place);
+    fn prefetch(&self, position: CounterIndex) {
+        RowWise::<K>::prefetch(&self.sketch, position);
     }
 
     #[inline(always)]
@@ -221,8 +221,8 @@ impl<S: RowSketch, K: Key> RowWise<K> for WithTopK<S, K> {
     }
 
     #[inline(always)]
-    fn add_at(&mut self, place: Place, weight: i64) {
-        RowWise::<K>::add_at(&mut self.sketch, place, weight);
+    fn add_at(&mut self, position: CounterIndex, weight: i64) {
+        RowWise::<K>::add_at(&mut self.sketch, position, weight);
     }
 
     #[inline(always)]

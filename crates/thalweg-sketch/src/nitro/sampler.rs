@@ -1,14 +1,14 @@
-//! Which (packet, row) pairs are updated: geometric gaps over the flattened sequence.
+//! Selects the (packet, row) pairs to update: geometric gaps over the flattened sequence.
 //!
-//! NitroSketch (Liu et al. 2019, algorithm 1) sees a stream as the sequence of pairs (packet 0, row 0),
-//! (packet 0, row 1), ... and draws the distance to the next pair to update, instead of tossing a coin at each:
-//! the distance is geometric, P(g) = p (1-p)^(g-1) for g = 1, 2, ..., so that each pair is updated with
-//! probability p, independently of all others. Work is done for sampled pairs only.
+//! NitroSketch (Liu et al. 2019, algorithm 1) treats a stream as the sequence of pairs (packet 0, row 0), (packet 0,
+//! row 1), ... and draws the distance to the next pair to update, instead of tossing a coin for each. The distance is
+//! geometric, P(g) = p (1-p)^(g-1) for g = 1, 2, ..., so each pair is updated with probability p, independently of
+//! all others. Only sampled pairs cost time.
 //!
-//! A draw is a uniform 64-bit number, looked up in the distribution function, which is kept to 64 bits: a table
-//! of 1,024 entries says where to begin, and it is seldom more than one step from there. A short table of ready
-//! draws, as fast as this is, biases the rate; here a gap's probability is right to 2^-64. The tables are made when
-//! a probability is first used, and shared by all samplers ([`table_bytes`]).
+//! A draw is a uniform 64-bit number, looked up in the distribution function, which is stored with 64 bits. A table
+//! of 1,024 entries gives the starting point, seldom more than one step from the result. A short table of precomputed
+//! draws would be as fast but biases the rate; here a gap's probability is accurate to 2^-64. The tables are built
+//! when a probability is first used, and shared by all samplers ([`table_bytes`]).
 
 use std::sync::OnceLock;
 
@@ -44,8 +44,8 @@ impl Sampler {
         self.probability
     }
 
-    /// Samples with another probability from the next pair on. The gap under way is drawn anew, which changes
-    /// nothing for the pairs to come: geometric gaps have no memory.
+    /// Samples with another probability from the next pair on. The current gap is drawn again, which does not bias
+    /// the following pairs: geometric gaps have no memory.
     pub(crate) fn set_probability(&mut self, probability: Probability) {
         if probability != self.probability {
             self.probability = probability;
@@ -54,8 +54,8 @@ impl Sampler {
         }
     }
 
-    /// The next pair to update, counted from the beginning of a sequence of `pairs`; `None` if it is not in it.
-    /// Ask until then, with the same sequence: what is left of the gap goes into the next.
+    /// Returns the next pair to update, as an index in a sequence of `pairs`, or `None` if it lies beyond the end.
+    /// Call it with the same sequence until `None`: the rest of the gap then carries over to the next sequence.
     #[inline(always)]
     pub(crate) fn next(&mut self, position: &mut u64, pairs: u64) -> Option<u64> {
         let pair = *position + self.skip;
@@ -74,7 +74,7 @@ impl Sampler {
     }
 }
 
-/// The geometric distribution function, by its inverse.
+/// The geometric distribution function, inverted.
 #[derive(Clone, Debug)]
 struct Gaps {
     /// `below[g - 1]` is P(gap <= g) as a share of 2^64; the last is all ones.
@@ -85,17 +85,18 @@ struct Gaps {
 
 const PARTS_LOG2: u32 = 10;
 
-/// Memory of the tables that sampling with probabilities down to `least` takes, in bytes; however many sample.
-pub fn table_bytes(least: Probability) -> u64 {
-    let used = (0..=least.log2_inverse()).filter_map(Probability::new);
+/// Returns the memory of the tables for sampling with probabilities down to `min_probability`, in bytes; all samplers share
+/// them.
+pub fn table_bytes(min_probability: Probability) -> u64 {
+    let used = (0..=min_probability.log2_inverse()).filter_map(Probability::new);
     used.map(|probability| Gaps::of(probability).bytes()).sum()
 }
 
 impl Gaps {
-    /// The one for a probability.
+    /// Returns the shared table of a probability.
     fn of(probability: Probability) -> &'static Gaps {
-        static ALL: [OnceLock<Gaps>; Probability::LEAST.log2_inverse() as usize + 1] =
-            [const { OnceLock::new() }; Probability::LEAST.log2_inverse() as usize + 1];
+        static ALL: [OnceLock<Gaps>; Probability::MIN.log2_inverse() as usize + 1] =
+            [const { OnceLock::new() }; Probability::MIN.log2_inverse() as usize + 1];
         ALL[usize::from(probability.log2_inverse())].get_or_init(|| Gaps::new(probability))
     }
 
@@ -105,7 +106,8 @@ impl Gaps {
 
     fn new(probability: Probability) -> Gaps {
         let mut below = Vec::new();
-        // P(gap > g) = (1 - p)^g, in units of 2^-64, by exact steps: rest -= rest / 2^k, rounded up so that it ends.
+        // P(gap > g) = (1 - p)^g, in units of 2^-64, by exact steps: rest -= rest / 2^k, rounded up so that it
+        // reaches zero.
         let mut rest = 1u128 << 64;
         while rest > 1 {
             rest -= rest.div_ceil(u128::from(probability.inverse()));
@@ -125,11 +127,11 @@ impl Gaps {
         Gaps { below, first }
     }
 
-    /// The gap of a uniform draw.
+    /// Returns the gap for a uniform draw.
     #[inline(always)]
     fn look_up(&self, draw: u64) -> u64 {
         let mut gap = usize::from(self.first[(draw >> (u64::BITS - PARTS_LOG2)) as usize]);
-        // One step without a branch, since nobody can predict it; more are rare.
+        // One step without a branch, which would be unpredictable; more steps are rare.
         gap += usize::from(self.below[gap - 1] < draw);
         while self.below[gap - 1] < draw {
             gap += 1;
@@ -143,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_distribution_function_is_geometric_to_sixty_bits() {
+    fn distribution_function_is_geometric_to_sixty_bits() {
         for log2 in 0..=10 {
             let probability = Probability::new(log2).unwrap();
             let gaps = Gaps::new(probability);
@@ -158,8 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn a_draw_finds_the_gap_whose_part_it_lies_in() {
-        let gaps = Gaps::new(Probability::PAPER_LEAST);
+    fn a_draw_selects_the_gap_of_its_interval() {
+        let gaps = Gaps::new(Probability::PAPER_MIN);
         let mut draws = Xoshiro256PlusPlus::seed_from_u64(1);
         for draw in (0..10_000).map(|_| draws.next_u64()).chain([0, 1, u64::MAX, u64::MAX - 1]) {
             let slow = gaps.below.iter().position(|&below| draw <= below).unwrap() as u64 + 1;
@@ -167,9 +169,9 @@ mod tests {
         }
     }
 
-    /// Counts of 2,000,000 p pairs: each is within five standard deviations but once in 1.7 million.
+    /// Counts of 2,000,000 p pairs: each is outside five standard deviations once in 1.7 million.
     #[test]
-    fn pairs_are_sampled_at_the_rate_whatever_the_pieces() {
+    fn sampling_rate_is_independent_of_batch_size() {
         for log2 in 0..=10 {
             let probability = Probability::new(log2).unwrap();
             for piece in [1u64, 7, 160, 5000] {

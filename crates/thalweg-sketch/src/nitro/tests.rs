@@ -1,4 +1,5 @@
-//! What sampling does to rows, over many seeds of the hash and of the draws. The stream is the same for all of them.
+//! Bias and variance of rows under sampling, over many seeds of the hash and of the draws. The stream is always the
+//! same.
 
 use proptest::prelude::*;
 
@@ -43,7 +44,7 @@ fn moments(values: &[f64]) -> (f64, f64, f64) {
     (mean, (variance / n).sqrt(), variance)
 }
 
-/// What each row says of X, mean taken off where rows have no signs.
+/// Each row's estimate of X, minus the mean for rows without signs.
 fn rows_of_x<S: RowSketch>(sketch: &S) -> Vec<f64> {
     let Rows { counters, hasher, .. } = sketch.rows();
     let of_row = |row| {
@@ -75,7 +76,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// Checks 5 rows of each of 600 seeds against the truth f and the variance V = E/w + Q_x: the mean within five
-/// standard errors (false alarm: once in 1.7 million), the variance within a fifth, which are about five standard
+/// standard errors (false alarm: once in 1.7 million), the variance within a fifth, which is about five standard
 /// errors too, as the kurtosis of a row is below six.
 #[track_caller]
 fn assert_unbiased(what: &str, rows: &[Vec<f64>], truth: f64, variance: f64) {
@@ -89,7 +90,7 @@ fn assert_unbiased(what: &str, rows: &[Vec<f64>], truth: f64, variance: f64) {
     }
 }
 
-/// V of [`crate::noise`], with equality: E without X over w, and X's own.
+/// V of [`crate::noise`], as an equality: E without X over w, and X's own.
 fn variance(stream: &[Packet], excess: f64, spread: f64) -> f64 {
     let own = sum_of(stream, X, |weight| (weight as f64).powi(2)) * excess;
     let truth = sum_of(stream, X, |weight| weight as f64);
@@ -107,7 +108,7 @@ fn assert_rows_are_unbiased<S: RowSketch>(new: impl Fn(Hasher) -> S, spread: f64
             .collect();
         let variance = variance(&stream, probability.excess(), spread);
         assert_unbiased(&format!("p = {probability}"), &rows, truth, variance);
-        // Signs make a row symmetric but for the draws of X itself, whose skew is below a tenth here. Rows without
+        // Signs make a row symmetric except for the draws of X itself, whose skew is below a tenth here. Rows without
         // signs are skewed by collisions: their median is low by up to a deviation.
         let (mean, error, _) = moments(&rows.into_iter().map(median).collect::<Vec<_>>());
         let bias = ((mean - truth).abs() - 5.0 * error) / variance.sqrt();
@@ -119,18 +120,18 @@ fn assert_rows_are_unbiased<S: RowSketch>(new: impl Fn(Hasher) -> S, spread: f64
 }
 
 #[test]
-fn every_row_of_a_count_sketch_is_unbiased_for_every_p_and_its_variance_is_v() {
+fn count_sketch_rows_are_unbiased_with_variance_v() {
     assert_rows_are_unbiased(|hasher| CountSketch::<i32>::new(shape(), hasher), WIDTH as f64);
 }
 
 #[test]
-fn every_row_of_a_k_ary_is_unbiased_for_every_p_and_its_variance_is_v() {
+fn k_ary_rows_are_unbiased_with_variance_v() {
     assert_rows_are_unbiased(|hasher| KAry::<i64>::new(shape(), hasher), WIDTH as f64 - 1.0);
 }
 
-/// 600 seeds, tolerances of `assert_unbiased`. The halves are sampled with other seeds and probabilities.
+/// 600 seeds, tolerances of `assert_unbiased`. The halves are sampled with different seeds and probabilities.
 #[test]
-fn sketches_sampled_apart_merge_to_one_that_is_unbiased() {
+fn merged_sampled_sketches_are_unbiased() {
     let stream = stream();
     let (one, other) = stream.split_at(1500);
     let [coarse, fine] = [6, 3].map(|log2| Probability::new(log2).unwrap());
@@ -140,7 +141,7 @@ fn sketches_sampled_apart_merge_to_one_that_is_unbiased() {
             let new = || CountSketch::<i32>::new(shape(), Hasher::new(seed));
             let mut sketch = fed(new(), one, coarse, seed);
             sketch.merge(&fed(new(), other, fine, seed + 10_000)).unwrap();
-            assert_eq!(sketch.rows().account.coarsest(), coarse);
+            assert_eq!(sketch.rows().account.min_probability(), coarse);
             q = sketch.rows().account.sampling_energy();
             rows_of_x(&sketch)
         })
@@ -152,7 +153,7 @@ fn sketches_sampled_apart_merge_to_one_that_is_unbiased() {
     assert_unbiased("merged", &rows, truth, (f2(&stream) - truth * truth + q - own) / WIDTH as f64 + own);
 }
 
-/// 600 seeds, tolerances of `assert_unbiased`. The rate goes up and down, p with it.
+/// 600 seeds, tolerances of `assert_unbiased`. The rate rises and falls, and p with it.
 #[test]
 fn estimates_stay_unbiased_while_p_follows_the_rate() {
     let stream = stream();
@@ -161,7 +162,7 @@ fn estimates_stay_unbiased_while_p_follows_the_rate() {
         share: 1.0,
         row_ns: 20.0,
         sampled_row_ns: 20.0,
-        least: Probability::LEAST,
+        min_probability: Probability::MIN,
     };
     let gaps_ns = [15_000, 400, 90, 2600, 30, 1100, 7000, 60];
     let (mut seen, mut q, mut own) = (Vec::new(), 0.0, 0.0);
@@ -218,7 +219,7 @@ fn assert_f2_is_unbiased<S: RowSketch>(
 }
 
 #[test]
-fn f2_is_unbiased_under_sampling_and_varies_no_more_than_r_says() {
+fn f2_is_unbiased_under_sampling_with_variance_r() {
     fn mean_free<C: Counter>(rows: &Rows<C>, row: usize) -> f64 {
         let (width, sum) = (WIDTH as f64, rows.counters.sum(row));
         (width * rows.counters.energy(row) - sum * sum) / (width - 1.0)
@@ -231,8 +232,8 @@ fn f2_is_unbiased_under_sampling_and_varies_no_more_than_r_says() {
     assert_f2_is_unbiased(|hasher| CountMin::<i32>::new(shape(), hasher), mean_free);
 }
 
-/// Each (packet, row) pair is drawn by itself: what two rows say of one key's sampling does not agree. 4,000 pairs of
-/// rows; the correlation of independent ones is below 5/sqrt(4,000) but once in 1.7 million.
+/// Each (packet, row) pair is drawn independently: the sampling errors of one key in two rows are uncorrelated. 4,000
+/// pairs of rows; the correlation of independent ones exceeds 5/sqrt(4,000) once in 1.7 million.
 #[test]
 fn rows_are_sampled_independently() {
     let packets = vec![(X, 1i64); 400];
@@ -249,14 +250,14 @@ fn rows_are_sampled_independently() {
 }
 
 /// 2,000 times 100 pairs with p = 1/2 between as many with 1/1024: 100,000 +- 224 of the former, and 195 +- 14 of the
-/// latter, are sampled; five deviations are passed once in 1.7 million.
+/// latter, are sampled; five deviations are exceeded once in 1.7 million.
 #[test]
-fn a_gap_that_was_drawn_for_one_p_is_not_carried_to_the_next() {
-    let [half, least] = [Probability::new(1).unwrap(), Probability::LEAST];
+fn a_change_of_p_draws_a_new_gap() {
+    let [half, min] = [Probability::new(1).unwrap(), Probability::MIN];
     let mut sampler = Sampler::new(half, 4);
     let mut sampled = [0u32; 2];
     for piece in 0..4000 {
-        sampler.set_probability(if piece % 2 == 0 { half } else { least });
+        sampler.set_probability(if piece % 2 == 0 { half } else { min });
         let mut position = 0;
         while sampler.next(&mut position, 100).is_some() {
             sampled[piece % 2] += 1;
@@ -266,7 +267,7 @@ fn a_gap_that_was_drawn_for_one_p_is_not_carried_to_the_next() {
 }
 
 #[test]
-fn a_product_that_is_beyond_an_i64_saturates_on_the_right_side() {
+fn an_overflowing_product_saturates_with_its_sign() {
     let mut packets = vec![];
     for key in 0..40u32 {
         packets.push((key.to_be_bytes(), if key % 2 == 0 { 1 << 61 } else { -(1 << 61) }));
@@ -295,7 +296,7 @@ fn a_product_that_is_beyond_an_i64_saturates_on_the_right_side() {
 
 proptest! {
     #[test]
-    fn a_multiplication_divides_as_a_division_does(divisor in 1..=64u64, number in 0..1u64 << 40, below in 1..100u64) {
+    fn divisor_matches_integer_division(divisor in 1..=64u64, number in 0..1u64 << 40, below in 1..100u64) {
         let rows = Divisor::new(divisor);
         let multiple = number / divisor * divisor;
         for number in [number, multiple, multiple.saturating_sub(1), (1 << 40) - below] {

@@ -1,81 +1,80 @@
-//! How far a row-wise estimate may be from the truth, read off the sketch itself.
+//! Error bounds of row-wise estimates, measured from the sketch itself.
 //!
 //! Let f_y be the weight of key y, and F_y what a sketch has counted of it: each weight v enters as v/p with
-//! probability p, row by row, so E\[F_y\] = f_y and Var\[F_y\] is the sum of v^2 (1/p - 1), at most a f_y with
-//! a = max(v) (max(1/p) - 1). At p = 1, a is zero and F_y = f_y.
+//! probability p, row by row, so E\[F_y\] = f_y and Var\[F_y\] is the sum of v^2 (1/p - 1), at most a f_y with a =
+//! max(v) (max(1/p) - 1). At p = 1, a is zero and F_y = f_y.
 //!
-//! **One row.** A row's estimate of x is F_x plus what collides with it, each y with probability 1/w and with a
-//! random sign (Count Sketch; Charikar, Chen, Farach-Colton 2002) or with its mean taken off (K-ary; Krishnamurthy
-//! et al. 2003). It is unbiased, and with pairwise independent columns its variance is at most
+//! **One row.** A row's estimate of x is F_x plus the colliding keys, each y with probability 1/w and with a random
+//! sign (Count Sketch; Charikar, Chen, Farach-Colton 2002) or minus its mean (K-ary; Krishnamurthy et al. 2003). It
+//! is unbiased, and with pairwise independent columns its variance is at most
 //!
 //! > V = E / w + a f_x,   E = sum over y of E\[F_y^2\] = L2^2 + Q,   Q = sum over all weights of v^2 (1/p - 1).
 //!
-//! (K-ary: w - 1 instead of w.) By Chebyshev's inequality the row errs by more than sqrt(c V) with probability at
-//! most 1/c, and the median of d rows with the probability that half of them do ([`median_failure`]).
+//! (K-ary: w - 1 instead of w.) By Chebyshev's inequality the error of the row exceeds sqrt(c V) with probability at
+//! most 1/c, and the median of d rows is wrong with the probability that half of them are ([`median_failure`]).
 //!
-//! **E is what the row's own squares add up to**, in expectation: sampling noise shows in the counters as
-//! collisions do. So the bound needs no knowledge of the stream. The median of the rows' sums of squares has a
-//! relative variance of at most
+//! **E is the expected sum of the row's squares**, because sampling noise shows in the counters just as collisions
+//! do. So the bound needs no knowledge of the stream. The median of the rows' sums of squares has a relative variance
+//! of at most
 //!
 //! > r = 2/w + 4 a/sqrt(E) + a^2/E
 //!
-//! a row (2/w for collisions, Alon, Matias, Szegedy 1996; for sampling: 4 a times the sum of f_y^3, at most
-//! 4 a L2^3, over E^2; the kurtosis of the draws, at most Q a^2 over E^2). The sketch has **converged** when
-//! sqrt(c r) <= 1/2, that is when its reading of its own noise is good to a factor of two; before that it claims
-//! no bound. E is then raised by 1/(1 - sqrt(c r)). (A lower end of E is the reading over 1 + sqrt(c r), with r at that
-//! lower E, where it is larger.) Both medians hold together with probability at least
-//! 1 - 2 [`median_failure`]`(d, 1/c)`: 0.967 for five rows with c = 8.
+//! per row (2/w for collisions, Alon, Matias, Szegedy 1996; for sampling: 4 a times the sum of f_y^3, at most 4 a
+//! L2^3, over E^2; the kurtosis of the draws, at most Q a^2 over E^2). The sketch has **converged** when sqrt(c r) <=
+//! 1/2, that is when its measurement of its own noise is accurate to a factor of two; before that it claims no bound.
+//! E is then raised by 1/(1 - sqrt(c r)). (A lower bound of E is the measurement over 1 + sqrt(c r), with r at that
+//! lower E, where it is larger.) Both medians hold together with probability at least 1 - 2 [`median_failure`]`(d,
+//! 1/c)`: 0.967 for five rows with c = 8.
 //!
-//! **The interval.** (F - f)^2 <= c (E/w + a f) is solved for f, as Wilson's interval is: with h = c a/2,
+//! **The interval.** (F - f)^2 <= c (E/w + a f) is solved for f, like Wilson's interval: with h = c a/2,
 //!
 //! > f in F + h +- sqrt(h^2 + c (E/w + a F)).
 //!
-//! **After scaling** counters are whole numbers again, each moved by half of one at most, and by more if that was done
-//! before. The square root of E may then be off by that times sqrt(w), and an estimate by that much; both are
-//! added.
+//! **After scaling** counters are rounded to integers, each by at most 0.5, and by more if they were rounded before.
+//! The error of sqrt(E) is then up to that times sqrt(w), and the error of an estimate up to that; both are added.
 //!
-//! This bound is per instance. The worst case over streams with unit weights follows from L1 <= L2^2: with
-//! w >= 2 c / (eps^2 p) and L2 >= 2 c / (eps^2 p), V <= L2^2/(w p) + L2/p <= eps^2 L2^2 / c. With c = 4 that is the
-//! condition w = 8 eps^-2 p^-1, L2 >= 8 eps^-2 p^-1 of NitroSketch (Liu et al. 2019); with c = 5.5 the one that
-//! its AlwaysCorrect mode tests, 121 (1 + eps sqrt(p)) eps^-4 p^-2 for the sum of squares.
+//! This bound is per instance. The worst case over streams with unit weights follows from L1 <= L2^2: with w >= 2 c /
+//! (eps^2 p) and L2 >= 2 c / (eps^2 p), V <= L2^2/(w p) + L2/p <= eps^2 L2^2 / c. With c = 4 that is the condition w
+//! = 8 eps^-2 p^-1, L2 >= 8 eps^-2 p^-1 of NitroSketch (Liu et al. 2019); with c = 5.5 the one that its AlwaysCorrect
+//! mode tests, 121 (1 + eps sqrt(p)) eps^-4 p^-2 for the sum of squares.
 
 use crate::account::Account;
 use crate::energy::Energy;
-use crate::estimate::{Bound, CHEBYSHEV, Estimate, median_failure};
+use crate::estimate::{Bound, CHEBYSHEV_FACTOR, Estimate, median_failure};
 use crate::shape::Shape;
 
-/// The noise of one sketch at one moment; read once for many estimates.
+/// The noise of a sketch at one moment; measured once for many estimates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
     energy: Energy,
-    /// Collisions divide E by this: w or w - 1.
+    /// The divisor of E for collisions: w or w - 1.
     spread: f64,
-    /// Variance of a row from collisions: an upper bound of E/w.
+    /// The variance of a row from collisions: an upper bound of E/w.
     collisions: f64,
-    /// a: variance of a key's own count, for each unit of it.
+    /// a: the variance of a key's own count, per unit of count.
     own: f64,
-    /// What scaling may have moved an estimate by.
+    /// The maximum error of an estimate from scaling.
     pub(crate) rounding: f64,
-    /// What is known of all estimates.
+    /// Whether estimates have bounds.
     quality: Quality,
-    /// Mean of each row's counters, for rows without signs.
+    /// The mean of each row's counters, for rows without signs.
     pub(crate) means: [f64; Shape::MAX_ROWS],
 }
 
-/// Whether estimates have a bound.
+/// Whether estimates have bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Quality {
     /// They have, with this probability.
     Bounded(f64),
     /// Not yet.
     NotConverged,
-    /// Rows too narrow, counters saturated, or a sampled stream subtracted from another.
+    /// No bound: rows too narrow, counters saturated, or a sampled stream subtracted from another.
     Unbounded,
 }
 
 impl Noise {
-    /// From the median energy E of `rows` rows, whose collisions divide it by `spread` (w or w - 1). Nothing is promised
-    /// once a counter was saturated.
+    /// Computes the noise from the median energy E of `rows` rows, whose collisions divide it by `spread` (w or w -
+    /// 1). There is no bound after a counter was saturated.
     pub(crate) fn new(
         energy: f64,
         rows: usize,
@@ -89,26 +88,26 @@ impl Noise {
         let quality = if narrow || saturations > 0 || (account.has_negative && account.is_sampled()) {
             Quality::Unbounded
         } else if energy.is_known() {
-            Quality::Bounded(1.0 - 2.0 * median_failure(rows, 1.0 / CHEBYSHEV))
+            Quality::Bounded(1.0 - 2.0 * median_failure(rows, 1.0 / CHEBYSHEV_FACTOR))
         } else {
             Quality::NotConverged
         };
         let (own, rounding) = (account.own_variance(), account.rounding());
-        let collisions = energy.most() / spread;
+        let collisions = energy.upper_bound() / spread;
         Noise { energy, spread, collisions, own, rounding, quality, means: [0.0; Shape::MAX_ROWS] }
     }
 
-    /// No bound is to be claimed: a counter was saturated.
+    /// Removes the bound, because a counter was saturated.
     pub(crate) fn without_bound(self) -> Noise {
         Noise { quality: Quality::Unbounded, ..self }
     }
 
-    /// Standard deviation of one row, apart from the sampling of the key itself; an upper bound.
+    /// Returns an upper bound of the standard deviation of one row, without the sampling of the key itself.
     pub fn deviation(&self) -> f64 {
         self.collisions.sqrt()
     }
 
-    /// Whether too little was sampled for bounds to hold.
+    /// Whether enough updates were sampled for bounds to hold.
     pub fn is_converged(&self) -> bool {
         self.quality != Quality::NotConverged
     }
@@ -117,24 +116,24 @@ impl Noise {
         self.spread
     }
 
-    /// A lower bound of E if updates had been sampled with own variance `own`; zero if that has no bound.
-    pub(crate) fn least_energy(&self, own: f64) -> f64 {
-        self.energy.with_own_variance(own).least()
+    /// Returns a lower bound of E as if updates had been sampled with own variance `own`; zero if it has no bound.
+    pub(crate) fn energy_lower_bound(&self, own: f64) -> f64 {
+        self.energy.with_own_variance(own).lower_bound()
     }
 
-    /// a, the own variance of a key for each unit of its count.
+    /// a, the own variance of a key per unit of its count.
     pub(crate) fn own(&self) -> f64 {
         self.own
     }
 
-    /// The noise of a difference, which `self` is read off, with that of its two windows (see [`crate::change`]).
+    /// Combines the noise of a difference, which is `self`, with that of its two windows (see [`crate::change`]).
     pub(crate) fn of_difference(&self, now: &Noise, before: &Noise, fed: [&Account; 2]) -> Noise {
         let own = now.own.max(before.own);
         let width = self.energy.width as f64;
         let met: f64 = fed.iter().map(|account| account.magnitude() as f64 / width).sum();
         let met = own * (now.energy.reading.sqrt() + before.energy.reading.sqrt() + met);
         let variance = 2.0 / width + if met > 0.0 { 6.0 * met / self.energy.reading } else { 0.0 };
-        let deviation = (CHEBYSHEV * variance).sqrt();
+        let deviation = (CHEBYSHEV_FACTOR * variance).sqrt();
         let quality = match (self.quality, now.quality, before.quality) {
             (_, Quality::Bounded(one), Quality::Bounded(other)) if deviation <= 0.5 => {
                 Quality::Bounded(1.0 - (1.0 - one) - if own > 0.0 { 1.0 - other } else { 0.0 })
@@ -143,16 +142,16 @@ impl Noise {
             _ if own > 0.0 => Quality::NotConverged,
             _ => Quality::Unbounded,
         };
-        Noise { own, quality, collisions: self.energy.most_within(deviation) / self.spread, ..*self }
+        Noise { own, quality, collisions: self.energy.upper_bound_within(deviation) / self.spread, ..*self }
     }
 
-    /// The interval around the median of the rows.
-    pub(crate) fn around(&self, value: f64) -> Estimate {
-        self.with_variance(value, CHEBYSHEV * self.own / 2.0, self.own * value.max(0.0))
+    /// Returns the interval around the median of the rows.
+    pub(crate) fn interval(&self, value: f64) -> Estimate {
+        self.with_variance(value, CHEBYSHEV_FACTOR * self.own / 2.0, self.own * value.max(0.0))
     }
 
-    /// The interval around the median of the rows, for a key whose own sampling variance is known.
-    pub(crate) fn around_difference(&self, value: f64, own_variance: f64) -> Estimate {
+    /// Returns the interval around the median of the rows, for a key whose own sampling variance is known.
+    pub(crate) fn difference_interval(&self, value: f64, own_variance: f64) -> Estimate {
         self.with_variance(value, 0.0, own_variance)
     }
 
@@ -160,7 +159,7 @@ impl Noise {
         let bound = match self.quality {
             Quality::Bounded(confidence) => {
                 let variance = self.collisions + own_variance;
-                let half = (shift * shift + CHEBYSHEV * variance).sqrt() + self.rounding;
+                let half = (shift * shift + CHEBYSHEV_FACTOR * variance).sqrt() + self.rounding;
                 Bound::Interval { lower: value + shift - half, upper: value + shift + half, confidence }
             }
             Quality::NotConverged => Bound::NotConverged,

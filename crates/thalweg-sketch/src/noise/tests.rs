@@ -4,9 +4,14 @@ use super::*;
 use crate::energy::energy_variance;
 use crate::nitro::Probability;
 
-fn sampled(heaviest: f64, log2_inverse: u8) -> Account {
-    let coarsest = Probability::new(log2_inverse).unwrap();
-    Account { heaviest, coarsest, own_variance: heaviest * coarsest.excess(), ..Account::default() }
+fn sampled(max_weight: f64, log2_inverse: u8) -> Account {
+    let min_probability = Probability::new(log2_inverse).unwrap();
+    Account {
+        max_weight,
+        min_probability,
+        own_variance: max_weight * min_probability.excess(),
+        ..Account::default()
+    }
 }
 
 fn interval(estimate: Estimate) -> (f64, f64) {
@@ -16,14 +21,14 @@ fn interval(estimate: Estimate) -> (f64, f64) {
 proptest! {
     /// The ends are where (F - f)^2 = c (E/w + a f), E raised for its own error.
     #[test]
-    fn the_interval_is_what_chebyshev_allows(energy in 1e6..1e12f64, log2 in 0..=10u8, value in 0.0..1e6f64) {
+    fn interval_ends_satisfy_chebyshev(energy in 1e6..1e12f64, log2 in 0..=10u8, value in 0.0..1e6f64) {
         let account = sampled(1.0, log2);
         let noise = Noise::new(energy, 5, 1024, 1024.0, &account, 0);
         let a = account.own_variance();
         let r = 2.0 / 1024.0 + 4.0 * a / energy.sqrt() + a * a / energy;
         prop_assume!(8.0 * r < 0.25);
         let raised = energy / (1.0 - (8.0 * r).sqrt());
-        let (lower, upper) = interval(noise.around(value));
+        let (lower, upper) = interval(noise.interval(value));
         prop_assert!(lower < value && value < upper);
         for f in [lower, upper] {
             let (left, right) = ((value - f).powi(2), 8.0 * (raised / 1024.0 + a * f));
@@ -32,27 +37,27 @@ proptest! {
         }
     }
 
-    /// Without sampling, c times the variance that collisions have.
+    /// Without sampling, c times the variance of collisions.
     #[test]
-    fn the_interval_at_p_of_one_is_that_of_collisions(energy in 0.0..1e12f64, value in -1e6..1e6f64) {
+    fn interval_at_p_one_covers_only_collisions(energy in 0.0..1e12f64, value in -1e6..1e6f64) {
         let noise = Noise::new(energy, 5, 1024, 1023.0, &Account::default(), 0);
         let half = (8.0 * energy / (1.0 - (16.0f64 / 1024.0).sqrt()) / 1023.0).sqrt();
-        let (lower, upper) = interval(noise.around(value));
+        let (lower, upper) = interval(noise.interval(value));
         prop_assert!((lower - (value - half)).abs() <= 1e-9 * (half + value.abs()));
         prop_assert!((upper - (value + half)).abs() <= 1e-9 * (half + value.abs()));
         prop_assert!(noise.is_converged());
     }
 
-    /// The exact variance of a row's sum of squares, by the law of total variance and the cumulants of sampled weights:
-    /// r is not below it.
+    /// Compares r with the exact variance of a row's sum of squares, by the law of total variance and the cumulants
+    /// of sampled weights.
     #[test]
-    fn r_bounds_the_variance_of_a_row_s_sum_of_squares(
+    fn r_bounds_the_variance_of_a_sum_of_squares(
         flows in prop::collection::vec((1..20_000u32, 1..1500u32), 1..12), log2 in 0..=10u8, width_log2 in 2..=16u32,
     ) {
         let p = Probability::new(log2).unwrap().get();
         let width = f64::from(1u32 << width_log2);
         let (mut energy, mut of_squares, mut own_squares) = (0.0, 0.0, 0.0);
-        let mut heaviest = 0.0f64;
+        let mut max_weight = 0.0f64;
         for &(packets, weight) in &flows {
             let (n, v) = (f64::from(packets), f64::from(weight));
             let (k1, k2) = (n * v, n * v * v * (1.0 - p) / p);
@@ -63,34 +68,34 @@ proptest! {
             energy += square;
             of_squares += fourth - square * square;
             own_squares += square * square;
-            heaviest = heaviest.max(v);
+            max_weight = max_weight.max(v);
         }
         let exact = (2.0 / width * (energy * energy - own_squares) + of_squares) / (energy * energy);
-        let own = heaviest * (1.0 / p - 1.0);
+        let own = max_weight * (1.0 / p - 1.0);
         let r = energy_variance(energy, 1 << width_log2, own);
         prop_assert!(exact <= r * (1.0 + 1e-9), "{} above {}", exact, r);
     }
 }
 
 #[test]
-fn no_bound_is_claimed_where_there_is_none() {
+fn unbounded_noise_gives_no_bound() {
     let short = Noise::new(1e4, 5, 1024, 1024.0, &sampled(1.0, 4), 0);
     assert!(!short.is_converged());
-    assert_eq!(short.around(7.0).bound, Bound::NotConverged);
+    assert_eq!(short.interval(7.0).bound, Bound::NotConverged);
     let exact = Noise::new(1e4, 5, 1024, 1024.0, &sampled(1.0, 0), 0);
-    assert!(exact.around(7.0).confidence().is_some());
+    assert!(exact.interval(7.0).confidence().is_some());
     let narrow = Noise::new(1e9, 5, 32, 32.0, &Account::default(), 0);
-    assert_eq!(narrow.around(7.0).bound, Bound::Unknown);
+    assert_eq!(narrow.interval(7.0).bound, Bound::Unknown);
     let negative = Account { has_negative: true, ..sampled(1.0, 4) };
-    assert_eq!(Noise::new(1e12, 5, 1024, 1024.0, &negative, 0).around(7.0).bound, Bound::Unknown);
-    assert_eq!(exact.without_bound().around(7.0).bound, Bound::Unknown);
+    assert_eq!(Noise::new(1e12, 5, 1024, 1024.0, &negative, 0).interval(7.0).bound, Bound::Unknown);
+    assert_eq!(exact.without_bound().interval(7.0).bound, Bound::Unknown);
     let empty = Noise::new(0.0, 5, 1024, 1024.0, &Account::default(), 0);
-    assert_eq!(interval(empty.around(0.0)), (0.0, 0.0));
+    assert_eq!(interval(empty.interval(0.0)), (0.0, 0.0));
 }
 
 /// sqrt(c r) <= 1/2 in the number of packets of one key, p = 1/16: r = 1/512 + 60/n + 225/n^2 = 1/32 at n = 2,055.
 #[test]
-fn convergence_is_where_the_noise_is_known_to_a_factor_of_two() {
+fn convergence_requires_energy_within_a_factor_of_two() {
     let is_converged = |l2: f64| Noise::new(l2 * l2, 5, 1024, 1024.0, &sampled(1.0, 4), 0).is_converged();
     assert!(!is_converged(2_050.0) && is_converged(2_060.0));
     let bytes = |l2: f64| Noise::new(l2 * l2, 5, 1024, 1024.0, &sampled(1500.0, 4), 0).is_converged();
@@ -99,15 +104,15 @@ fn convergence_is_where_the_noise_is_known_to_a_factor_of_two() {
 
 /// Both medians hold with 1 - 2 median_failure; five rows: 0.967.
 #[test]
-fn the_confidence_of_five_rows_is_what_the_doc_says() {
+fn confidence_of_five_rows_matches_the_doc() {
     let noise = Noise::new(1e9, 5, 1024, 1024.0, &Account::default(), 0);
-    let confidence = noise.around(1.0).confidence().unwrap();
+    let confidence = noise.interval(1.0).confidence().unwrap();
     assert!((confidence - (1.0 - 2.0 * 526.0 / 32_768.0)).abs() < 1e-12);
     assert_eq!(format!("{confidence:.3}"), "0.968");
 }
 
 #[test]
-fn collisions_divide_by_w_with_signs_and_by_one_less_without() {
+fn collisions_divide_by_w_with_signs_or_w_minus_one() {
     use crate::{CountMin, CountSketch, Hasher, KAry, RowSketch};
     let (shape, hasher) = (Shape::new(3, 128).unwrap(), Hasher::new(1));
     assert_eq!(RowSketch::noise(&CountSketch::<i32>::new(shape, hasher)).spread(), 128.0);

@@ -1,20 +1,20 @@
 //! The matrix of small distinct counters: rows of cells, a cell of 2^c registers, all in one array.
 //!
-//! A cell of 64 registers is one cache line, and lies in one.
+//! A cell of 64 registers is exactly one cache line.
 
 use crate::digest::Digest;
 use crate::hyper_log_log::estimator::{numerator, sigma};
-use crate::hyper_log_log::{join, place, raise};
+use crate::hyper_log_log::{join, raise, register_and_rank};
 use crate::memory::prefetch;
 use crate::shape::{Shape, Slices};
 
-/// Registers that are read together when a cell is: the smallest cell has as many.
+/// Registers that are read together: the smallest cell has as many.
 const LANES: usize = 16;
 
-/// Exponent bits of 1.0: a float with the exponent n less is 2^-n.
+/// The exponent bits of 1.0: a float with an exponent n less is 2^-n.
 const ONE_EXPONENT: u32 = 127;
 
-/// A cache line of registers; it is here for its alignment.
+/// A cache line of registers, for its alignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 struct Line([u8; 64]);
@@ -25,11 +25,10 @@ pub(super) struct Cells {
     shape: Shape,
     slices: Slices,
     precision: u8,
-    /// Row after row.
+    /// All registers, row by row.
     lines: Vec<Line>,
-    /// What registers of rank 0 count for under the fraction bar of the estimate, less their number, by their
-    /// number.
-    zeros_count_for: Vec<f64>,
+    /// The term of z registers of rank 0 in the denominator of the estimate, minus z, by z.
+    zero_rank_terms: Vec<f64>,
 }
 
 impl Cells {
@@ -45,7 +44,7 @@ impl Cells {
             slices: shape.slices(),
             precision,
             lines: vec![Line([0; 64]); registers.div_ceil(size_of::<Line>())],
-            zeros_count_for: (0..=in_cell).map(counts_for).collect(),
+            zero_rank_terms: (0..=in_cell).map(counts_for).collect(),
         }
     }
 
@@ -77,40 +76,40 @@ impl Cells {
         join(self.registers_mut(), other.registers());
     }
 
-    /// Number of the first register of a key's cell.
+    /// Returns the index of the first register of a key's cell.
     #[inline(always)]
     fn cell(&self, row: usize, key: Digest) -> usize {
         (row * self.shape.width() + self.slices.of(key, row).column) << self.precision
     }
 
-    /// Number of the register of `row` that counts a peer of a key, and its rank; the register is asked for.
+    /// Returns the index of the register that counts a key's peer in `row`, and its rank; prefetches the register.
     #[inline(always)]
     pub(super) fn locate(&self, row: usize, key: Digest, peer: Digest) -> (usize, u8) {
-        let (register, rank) = place(peer, self.precision);
+        let (register, rank) = register_and_rank(peer, self.precision);
         let number = self.cell(row, key) + register;
         prefetch(&self.registers()[number]);
         (number, rank)
     }
 
-    /// Raises a register to `rank`; whether it grew.
+    /// Raises a register to `rank`; returns whether it changed.
     #[inline(always)]
     pub(super) fn raise(&mut self, number: usize, rank: u8) -> bool {
         raise(&mut self.registers_mut()[number], rank)
     }
 
-    /// Number of peers in the cell of `row` where a key is.
+    /// Estimates the number of peers in a key's cell of `row`.
     #[inline(always)]
     pub(super) fn peers(&self, row: usize, key: Digest) -> f64 {
         let cell = self.cell(row, key);
         self.read(&self.registers()[cell..][..1 << self.precision])
     }
 
-    /// Number of peers in the least cell of a key.
-    pub(super) fn least(&self, key: Digest) -> f64 {
+    /// Estimates the number of peers in a key's minimum cell.
+    pub(super) fn min_peers(&self, key: Digest) -> f64 {
         (0..self.shape.rows()).map(|row| self.peers(row, key)).fold(f64::INFINITY, f64::min)
     }
 
-    /// Numbers of peers in all cells of a row.
+    /// Estimates the numbers of peers in all cells of a row.
     pub(super) fn row(&self, row: usize) -> impl Iterator<Item = f64> {
         let in_row = self.shape.width() << self.precision;
         self.registers()[row * in_row..][..in_row]
@@ -118,10 +117,10 @@ impl Cells {
             .map(|cell| self.read(cell))
     }
 
-    /// The estimate of [`crate::hyper_log_log`] for one cell, in a few vector operations.
+    /// Computes the estimate of [`crate::hyper_log_log`] for one cell, in a few vector operations.
     ///
-    /// Registers of the last rank are taken for what they say: the series tau, which is for them, is worth less
-    /// than rounding below 2^50 peers.
+    /// Registers of the last rank are taken at face value: the correction tau for them is smaller than rounding below
+    /// 2^50 peers.
     #[inline(always)]
     fn read(&self, cell: &[u8]) -> f64 {
         let mut sums = [0f32; LANES];
@@ -134,7 +133,7 @@ impl Cells {
         }
         let sum: f32 = sums.iter().sum();
         let zeros: usize = zeros.iter().map(|&zeros| usize::from(zeros)).sum();
-        let value = numerator(cell.len() as f64) / (f64::from(sum) + self.zeros_count_for[zeros]);
+        let value = numerator(cell.len() as f64) / (f64::from(sum) + self.zero_rank_terms[zeros]);
         value.max((cell.len() - zeros) as f64)
     }
 }

@@ -1,19 +1,19 @@
-//! Superspreaders: keys that many different peers are seen with, such as a source that scans or a destination
-//! that is flooded.
+//! Superspreaders: keys with many distinct peers, such as a scanning source or a flooded destination.
 //!
-//! A Count-Min of distinct counters, as a task that sketches can do posed by Yu, Jose, Miao 2013, "Software defined
-//! traffic measurement with OpenSketch". A packet adds its peer to one cell of each row, a [HyperLogLog] of 2^c
-//! registers; a key's estimate is the least of its cells. Only when a register grew has anything changed, and
-//! only then is the key's estimate read and offered to a [`TopK`]; a packet between hosts that have met before
-//! costs three looks at three cache lines. (SpreadSketch, Tang, Huang, Lee 2020, keeps a candidate in each cell
-//! instead; ours are in a table of their own, of a size of its own.)
+//! A Count-Min of distinct counters, for the superspreader task of Yu, Jose, Miao 2013, "Software defined traffic
+//! measurement with OpenSketch". A packet adds its peer to one cell of each row, a [HyperLogLog] of 2^c registers; a
+//! key's estimate is the minimum of its cells. The estimate can only change when a register changes, so only then is
+//! it read and offered to a [`TopK`]. A packet between known peers costs three reads of three cache lines.
+//! (SpreadSketch, Tang, Huang, Lee 2020, keeps a candidate in each cell; ours are in a separate table of its own
+//! size.)
 //!
-//! **Guarantee.** [`Collisions`] derives it. The estimate is too high by what collides, like Count-Min's, and
-//! errs besides by its cell's 1.04/sqrt(2^c), 13 % with 64 registers, to either side. Nothing is corrected for
-//! collisions: those of a superspreader are few beside its own peers. Sampling is of no use here (a peer that was
-//! not sampled is not counted), so there is none.
+//! **Guarantee.** [`Collisions`] derives it. The estimate is too high by the collisions, like that of Count-Min, and
+//! has its cell's standard error of 1.04/sqrt(2^c), 13 % with 64 registers, to either side. Collisions are not
+//! corrected: those of a superspreader are few beside its own peers. There is no sampling, because a peer that was
+//! not sampled is not counted.
 //!
-//! A key is listed only if it is a candidate; [`Spread::missed_up_to`] says what may be missing.
+//! A key is listed only if it is a candidate; [`Spread::missed_up_to`] returns the size of the keys that may be
+//! missing.
 //!
 //! Memory: 2^c bytes for each cell, and the candidates. A packet touches one cache line of each row.
 //!
@@ -31,30 +31,30 @@ use crate::top_k::TopK;
 use cells::Cells;
 pub use collisions::Collisions;
 
-/// Packets whose registers are asked for together.
+/// Packets whose registers are prefetched together.
 const GROUP: usize = 32;
 
-/// For each key, how many different peers it was seen with.
+/// Counts the distinct peers of each key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spread<K: Key> {
     hasher: Hasher,
     cells: Cells,
     top: TopK<K>,
-    /// What was missing in the parts that this was merged from.
+    /// The estimates that may be missing in the sketches that were merged into this one.
     missed_in_parts: u64,
 }
 
 impl<K: Key> Spread<K> {
-    /// The fewest registers of a cell: 2^4, a standard error of 26 %.
+    /// The minimum registers of a cell: 2^4, a standard error of 26 %.
     pub const MIN_CELL_PRECISION: u8 = 4;
-    /// The most registers of a cell: 2^8, a standard error of 6.5 %.
+    /// The maximum registers of a cell: 2^8, a standard error of 6.5 %.
     pub const MAX_CELL_PRECISION: u8 = 8;
-    /// A cell of 2^6 registers is a cache line; its standard error is 13 %.
+    /// The default: a cell of 2^6 registers is a cache line, and its standard error is 13 %.
     pub const CELL_PRECISION: u8 = 6;
-    /// Rows, unless told otherwise.
+    /// The default number of rows.
     pub const ROWS: usize = 3;
 
-    /// An empty one, of `shape` cells with 2^`cell_precision` registers each, and room for `k` candidates.
+    /// Creates an empty sketch of `shape` cells with 2^`cell_precision` registers each, and up to `k` candidates.
     ///
     /// # Errors
     /// If `cell_precision` is not in 4..=8.
@@ -63,16 +63,16 @@ impl<K: Key> Spread<K> {
         Ok(Spread { hasher, cells: Cells::new(shape, precision), top: TopK::new(k), missed_in_parts: 0 })
     }
 
-    /// The widest one of [`Spread::ROWS`] rows that takes at most `memory_bytes`, an eighth of that, or less, for
-    /// candidates.
+    /// Creates the widest sketch of [`Spread::ROWS`] rows that takes at most `memory_bytes`, of which up to an eighth
+    /// is for candidates.
     ///
     /// # Errors
-    /// If the memory does not hold the smallest one.
+    /// If the memory is too small for the smallest one.
     pub fn for_memory(memory_bytes: u64, hasher: Hasher) -> Result<Spread<K>, SizeError> {
         let cell = 1 << Self::CELL_PRECISION;
-        let least = (Self::ROWS * Shape::MIN_WIDTH * cell) as u64 + TopK::<K>::bytes_for(1);
-        let too_little = SizeError::Memory { bytes: memory_bytes, least };
-        if memory_bytes < least {
+        let min = (Self::ROWS * Shape::MIN_WIDTH * cell) as u64 + TopK::<K>::bytes_for(1);
+        let too_little = SizeError::Memory { bytes: memory_bytes, min };
+        if memory_bytes < min {
             return Err(too_little);
         }
         let for_candidates = (memory_bytes / 8).max(TopK::<K>::bytes_for(1));
@@ -82,12 +82,12 @@ impl<K: Key> Spread<K> {
         Spread::new(shape, Self::CELL_PRECISION, k, hasher)
     }
 
-    /// One as it was saved: `registers` of all cells, row after row, with its candidates and what
-    /// [`Spread::missed_up_to`] said.
+    /// Restores a saved sketch: `registers` of all cells, row by row, its candidates and its
+    /// [`Spread::missed_up_to`].
     ///
     /// # Errors
-    /// If the precision is out of range, the registers are not as many as shape and precision say, or one has a
-    /// rank that no hash has.
+    /// If the precision is out of range, the number of registers does not match shape and precision, or a register
+    /// has an impossible rank.
     pub fn from_registers(
         shape: Shape,
         cell_precision: u8,
@@ -103,32 +103,32 @@ impl<K: Key> Spread<K> {
         Ok(Spread { hasher, cells, top: candidates, missed_in_parts: missed_up_to })
     }
 
-    /// Its hash, of keys and of peers.
+    /// Returns the hash of keys and peers.
     pub fn hasher(&self) -> Hasher {
         self.hasher
     }
 
-    /// Its rows and the cells in each.
+    /// Returns the number of rows, and of cells in each.
     pub fn shape(&self) -> Shape {
         self.cells.shape()
     }
 
-    /// c: the binary logarithm of a cell's registers.
+    /// Returns c, the binary logarithm of a cell's registers.
     pub fn cell_precision(&self) -> u8 {
         self.cells.precision()
     }
 
-    /// The registers of all cells, row after row.
+    /// Returns the registers of all cells, row by row.
     pub fn registers(&self) -> &[u8] {
         self.cells.registers()
     }
 
-    /// The keys that may have the most peers, with their estimates when they last met a new one.
+    /// Returns the candidates for the most peers, with their estimates when they last met a new peer.
     pub fn candidates(&self) -> &TopK<K> {
         &self.top
     }
 
-    /// Memory of its registers and candidates, in bytes.
+    /// Returns the memory of registers and candidates, in bytes.
     pub fn bytes(&self) -> u64 {
         self.cells.bytes() + self.top.bytes()
     }
@@ -143,10 +143,10 @@ impl<K: Key> Spread<K> {
     /// Counts for each i the peer of digest `peers[i]` with the key of digest `keys[i]`, which is `key(i)`.
     ///
     /// # Panics
-    /// If there are not as many peers as keys.
+    /// If the numbers of keys and peers differ.
     #[inline(always)]
     pub fn add_batch(&mut self, keys: &[Digest], peers: &[Digest], key: impl Fn(usize) -> K) {
-        assert_eq!(keys.len(), peers.len(), "each key has a peer");
+        assert_eq!(keys.len(), peers.len(), "number of keys and peers");
         for start in (0..keys.len()).step_by(GROUP) {
             let end = keys.len().min(start + GROUP);
             let (grown, count) = self.add_group(&keys[start..end], &peers[start..end]);
@@ -157,23 +157,23 @@ impl<K: Key> Spread<K> {
         }
     }
 
-    /// Counts up to [`GROUP`] peers: first all registers are found and asked for, then all are raised. Which of
-    /// the packets raised one is the answer: a list and its length.
+    /// Counts up to [`GROUP`] peers: first locates and prefetches all registers, then raises them. Returns the
+    /// indices of the packets that changed a register: a list and its length.
     #[inline(always)]
     fn add_group(&mut self, keys: &[Digest], peers: &[Digest]) -> ([u8; GROUP], usize) {
         let rows = self.cells.shape().rows();
-        let mut places = [[0usize; GROUP]; Shape::MAX_ROWS];
+        let mut registers = [[0usize; GROUP]; Shape::MAX_ROWS];
         let mut ranks = [0u8; GROUP];
         for (number, (&key, &peer)) in keys.iter().zip(peers).enumerate().take(GROUP) {
-            for (row, places) in places.iter_mut().enumerate().take(rows) {
-                (places[number], ranks[number]) = self.cells.locate(row, key, peer);
+            for (row, registers) in registers.iter_mut().enumerate().take(rows) {
+                (registers[number], ranks[number]) = self.cells.locate(row, key, peer);
             }
         }
         let (mut grown, mut count) = ([0; GROUP], 0);
         for number in 0..keys.len().min(GROUP) {
             let mut grows = false;
-            for places in &places[..rows] {
-                grows |= self.cells.raise(places[number], ranks[number]);
+            for registers in &registers[..rows] {
+                grows |= self.cells.raise(registers[number], ranks[number]);
             }
             grown[count % GROUP] = number as u8;
             count += usize::from(grows);
@@ -181,39 +181,39 @@ impl<K: Key> Spread<K> {
         (grown, count)
     }
 
-    /// Offers a key to the candidates, unless one of its rows has already turned it away.
+    /// Offers a key to the candidates, unless one of its rows already excludes it.
     #[inline(always)]
     fn offer(&mut self, digest: Digest, key: impl FnOnce() -> K) {
         let threshold = self.top.threshold() as f64 + 0.5;
-        let mut least = f64::INFINITY;
+        let mut min = f64::INFINITY;
         for row in 0..self.cells.shape().rows() {
-            least = least.min(self.cells.peers(row, digest));
-            if least < threshold {
+            min = min.min(self.cells.peers(row, digest));
+            if min < threshold {
                 return;
             }
         }
-        self.top.offer(&key(), digest, least.round() as i64);
+        self.top.offer(&key(), digest, min.round() as i64);
     }
 
-    /// How crowded it is now. Looks at every register: ask once for many estimates.
+    /// Measures the current collisions. Reads every register: call it once for many estimates.
     pub fn collisions(&self) -> Collisions {
         Collisions::of(&self.cells)
     }
 
-    /// Number of different peers of the key of `digest`, with `collisions` as [`Spread::collisions`] gave them.
-    /// Exactly zero if a row has seen nothing of it.
+    /// Estimates the number of distinct peers of the key of `digest`; `collisions` comes from [`Spread::collisions`].
+    /// Exactly zero if a row has no peer for it.
     pub fn estimate(&self, digest: Digest, collisions: &Collisions) -> Estimate {
         collisions.estimate(&self.cells, digest)
     }
 
-    /// Number of different peers of a key. For many keys ask [`Spread::collisions`] once and [`Spread::estimate`]
-    /// for each.
+    /// Estimates the number of distinct peers of a key. For many keys call [`Spread::collisions`] once and
+    /// [`Spread::estimate`] for each.
     pub fn estimate_key(&self, key: &K) -> Estimate {
         self.estimate(self.hasher.digest(key.as_bytes()), &self.collisions())
     }
 
-    /// Keys with more than `threshold` peers by their estimates, most peers first; of those that are candidates,
-    /// see [`Spread::missed_up_to`].
+    /// Returns the candidates with an estimate above `threshold`, most peers first. See [`Spread::missed_up_to`] for
+    /// keys that are not candidates.
     pub fn above(&self, threshold: u64) -> Vec<(K, Estimate)> {
         let collisions = self.collisions();
         let estimated = self.top.candidates().iter().map(|candidate| {
@@ -226,25 +226,25 @@ impl<K: Key> Spread<K> {
         above.into_iter().map(|(_, key, estimate)| (key, estimate)).collect()
     }
 
-    /// Keys may be missing from the candidates whose estimate, rounded, was not above this when they last raised a
-    /// register. No others are, except keys that never raised one: other keys had raised all of theirs, in every
-    /// row, so that they have no more peers than [`Collisions`] allows for.
+    /// Returns the largest estimate that a missing key may have had, rounded, when it last raised a register. Keys
+    /// that never raised one may be missing too: other keys had raised all of their registers, in every row, so that
+    /// they have no more peers than [`Collisions`] allows for.
     ///
-    /// Zero until the candidates have been too many. After a merge the sum over the parts, since peers of a key
-    /// that was missing in each may add up.
+    /// Zero until the candidates have exceeded their limit. After a merge it is the sum over the parts, since the
+    /// peers of a key that is missing in each part may add up.
     pub fn missed_up_to(&self) -> u64 {
         self.missed_in_parts.max(self.top.threshold().unsigned_abs())
     }
 
-    /// What [`Spread::missed_up_to`] says apart from the threshold of the candidates.
+    /// Returns the part of [`Spread::missed_up_to`] that does not come from the threshold of the candidates.
     pub(crate) fn missed_in_parts(&self) -> u64 {
         self.missed_in_parts
     }
 
-    /// Makes it that of both streams. Candidates of both are estimated anew.
+    /// Merges `other` into this sketch. Candidates of both get new estimates.
     ///
     /// # Errors
-    /// If shapes, precisions or seeds differ; then nothing has changed.
+    /// If shapes, precisions or seeds differ; then nothing changes.
     pub fn merge(&mut self, other: &Spread<K>) -> Result<(), MergeError> {
         MergeError::unless_same_shape(self.shape(), other.shape())?;
         MergeError::unless_same_precision(self.cell_precision(), other.cell_precision())?;
@@ -252,11 +252,11 @@ impl<K: Key> Spread<K> {
         self.missed_in_parts = self.missed_up_to().saturating_add(other.missed_up_to());
         self.cells.join(&other.cells);
         let cells = &self.cells;
-        self.top.merge(&other.top, |digest| cells.least(digest).round() as i64);
+        self.top.merge(&other.top, |digest| cells.min_peers(digest).round() as i64);
         Ok(())
     }
 
-    /// Forgets all keys and peers.
+    /// Resets the sketch.
     pub fn clear(&mut self) {
         self.cells.clear();
         self.top.clear();

@@ -32,7 +32,7 @@ fn scan(by: u32, peers: std::ops::Range<u32>) -> impl Iterator<Item = (u32, u32)
 }
 
 #[test]
-fn a_key_alone_is_a_distinct_counter_of_its_peers() {
+fn a_single_key_is_a_distinct_counter() {
     for precision in 4..=8 {
         for peers in [0, 1, 5, 63, 1_000, 20_000] {
             let mut spread = spread(16, precision, 4, 7);
@@ -51,10 +51,10 @@ fn a_key_alone_is_a_distinct_counter_of_its_peers() {
 }
 
 #[test]
-fn a_scanner_is_found_and_normal_hosts_are_not() {
+fn only_the_scanner_is_found() {
     let mut spread = spread(4_096, 6, 64, 1);
     let mut pairs: Vec<_> = normal_traffic().collect();
-    // Among the others, not after them.
+    // Interleaved with the others, not after them.
     for (number, pair) in scan(77, 0..2_000).enumerate() {
         pairs.insert(number * 13 % pairs.len(), pair);
     }
@@ -62,12 +62,12 @@ fn a_scanner_is_found_and_normal_hosts_are_not() {
     let above = spread.above(500);
     assert_eq!(above.len(), 1, "{above:?}");
     assert_eq!(above[0].0, host(77));
-    assert_eq!(above[0].1.holds(2_008.0), Some(true), "{}", above[0].1);
+    assert_eq!(above[0].1.contains(2_008.0), Some(true), "{}", above[0].1);
     assert!(spread.missed_up_to() < 50, "{}", spread.missed_up_to());
 }
 
 #[test]
-fn small_streams_are_counted_as_a_set_counts_them() {
+fn small_streams_match_a_set() {
     let mut spread = spread(1_024, 8, 100, 2);
     let mut exact: HashMap<u32, HashSet<u32>> = HashMap::new();
     let pairs: Vec<_> = (0..3_000u32).map(|step| (step % 37, step * step % 1_009)).collect();
@@ -78,18 +78,18 @@ fn small_streams_are_counted_as_a_set_counts_them() {
     let collisions = spread.collisions();
     let misses = exact.iter().filter(|(key, peers)| {
         let digest = spread.hasher().digest(&host(**key));
-        spread.estimate(digest, &collisions).holds(peers.len() as f64) != Some(true)
+        spread.estimate(digest, &collisions).contains(peers.len() as f64) != Some(true)
     });
-    // One seed, so that this holds or does not; of 37 intervals of 96 % one or two may fail.
+    // One seed, so the result is deterministic; of 37 intervals of 96 % one or two may fail.
     assert!(misses.count() <= 3);
     assert_eq!(spread.above(0).len(), exact.len());
     assert_eq!(spread.estimate_key(&host(5_000)), Estimate::exact(0.0));
 }
 
-/// 200 seeds, a crowded sketch (three keys a cell), intervals of 96.3 %: 23 misses or more would be a false alarm
-/// in 4e-6 of all runs, and for each of three keys.
+/// 200 seeds, a crowded sketch (three keys per cell), intervals of 96.3 %: 23 misses or more are a false alarm in
+/// 4e-6 of all runs, for each of three keys.
 #[test]
-fn intervals_hold_as_often_as_they_say() {
+fn intervals_hold_with_their_confidence() {
     let mut misses = [0; 3];
     let sizes = [20u32, 200, 2_000];
     let others: Vec<_> = (10..202u32).flat_map(|key| scan(key, key * 50..key * 50 + 15)).collect();
@@ -103,7 +103,7 @@ fn intervals_hold_as_often_as_they_say() {
         let collisions = spread.collisions();
         for (key, peers) in sizes.iter().enumerate() {
             let estimate = spread.estimate(spread.hasher().digest(&host(key as u32)), &collisions);
-            misses[key] += u32::from(estimate.holds(f64::from(*peers)) != Some(true));
+            misses[key] += u32::from(estimate.contains(f64::from(*peers)) != Some(true));
             confidence = estimate.confidence().unwrap();
             informative += u32::from(key == 2 && estimate.lower() > Some(800.0));
         }
@@ -113,9 +113,9 @@ fn intervals_hold_as_often_as_they_say() {
     assert!(informative > 180, "{informative} lower bounds of 2,000 above 800");
 }
 
-/// What collides can only raise an estimate: never below that of the key's peers alone.
+/// Collisions can only raise an estimate: it is never below that of the key's peers alone.
 #[test]
-fn crowding_never_lowers_an_estimate() {
+fn collisions_never_lower_an_estimate() {
     for seed in 0..20 {
         let mut alone = spread(16, 4, 4, seed);
         add_all(&mut alone, &scan(1, 0..100).collect::<Vec<_>>());
@@ -126,7 +126,7 @@ fn crowding_never_lowers_an_estimate() {
 }
 
 #[test]
-fn parts_merge_to_the_whole_bit_for_bit() {
+fn parts_merge_exactly_to_the_whole() {
     let mut pairs: Vec<_> = normal_traffic().collect();
     pairs.extend(scan(5, 0..900));
     pairs.extend(scan(6, 0..300));
@@ -139,14 +139,14 @@ fn parts_merge_to_the_whole_bit_for_bit() {
     add_all(&mut other, &theirs.into_iter().map(|(_, &pair)| pair).collect::<Vec<_>>());
     merged.merge(&other).unwrap();
     assert!(merged.registers() == whole.registers());
-    // Not those of a few peers: one that others hid from the first register on is no candidate.
+    // Not keys of a few peers: a key that others hid from its first register on is not a candidate.
     let (found, expected) = (merged.above(200), whole.above(200));
     assert_eq!(found.iter().map(|(key, _)| *key).collect::<Vec<_>>(), [host(5), host(6)]);
     assert_eq!((found, merged.missed_up_to()), (expected, 0));
 }
 
 #[test]
-fn a_scan_that_no_part_sees_is_found_in_the_whole() {
+fn a_scan_below_every_part_is_found_after_merging() {
     let (mut left, mut right) = (spread(1_024, 6, 16, 8), spread(1_024, 6, 16, 8));
     add_all(&mut left, &scan(9, 0..400).collect::<Vec<_>>());
     add_all(&mut right, &scan(9, 400..800).collect::<Vec<_>>());
@@ -156,20 +156,20 @@ fn a_scan_that_no_part_sees_is_found_in_the_whole() {
 }
 
 #[test]
-fn what_cannot_be_merged_says_why_and_stays() {
-    let mut mine = spread(64, 6, 4, 1);
-    mine.add(&host(1), &host(2));
-    let before = mine.clone();
+fn a_failed_merge_changes_nothing() {
+    let mut ours = spread(64, 6, 4, 1);
+    ours.add(&host(1), &host(2));
+    let before = ours.clone();
     let shapes = [Shape::new(3, 64).unwrap(), Shape::new(3, 128).unwrap()];
-    let expected = MergeError::Shape { mine: shapes[0], theirs: shapes[1] };
-    assert_eq!(mine.merge(&spread(128, 6, 4, 1)), Err(expected));
-    assert_eq!(mine.merge(&spread(64, 5, 4, 1)), Err(MergeError::Precision { mine: 6, theirs: 5 }));
-    assert_eq!(mine.merge(&spread(64, 6, 4, 2)), Err(MergeError::Seed { mine: 1, theirs: 2 }));
-    assert_eq!(mine, before);
+    let expected = MergeError::Shape { ours: shapes[0], theirs: shapes[1] };
+    assert_eq!(ours.merge(&spread(128, 6, 4, 1)), Err(expected));
+    assert_eq!(ours.merge(&spread(64, 5, 4, 1)), Err(MergeError::Precision { ours: 6, theirs: 5 }));
+    assert_eq!(ours.merge(&spread(64, 6, 4, 2)), Err(MergeError::Seed { ours: 1, theirs: 2 }));
+    assert_eq!(ours, before);
 }
 
 #[test]
-fn a_batch_of_any_length_is_its_packets_one_by_one() {
+fn a_batch_equals_its_packets_one_by_one() {
     for packets in [0, 1, 31, 32, 33, 100] {
         let pairs: Vec<_> = normal_traffic().take(packets).collect();
         let (mut batch, mut single) = (spread(128, 6, 1_000, 4), spread(128, 6, 1_000, 4));
@@ -181,7 +181,7 @@ fn a_batch_of_any_length_is_its_packets_one_by_one() {
 }
 
 #[test]
-fn whoever_is_missing_was_below_what_is_said() {
+fn missing_keys_are_below_missed_up_to() {
     let mut spread = spread(4_096, 8, 8, 6);
     let peers_of = |key: u32| 10 + 5 * key;
     (0..40u32).for_each(|key| add_all(&mut spread, &scan(key, 0..peers_of(key)).collect::<Vec<_>>()));
@@ -199,7 +199,7 @@ fn whoever_is_missing_was_below_what_is_said() {
 }
 
 #[test]
-fn an_empty_one_lists_nobody() {
+fn an_empty_sketch_lists_no_keys() {
     let empty = spread(4, 6, 1, 0);
     assert!(empty.above(0).is_empty());
     assert_eq!(empty.estimate_key(&host(1)), Estimate::exact(0.0));
@@ -224,12 +224,12 @@ fn saved_registers_are_checked() {
 }
 
 #[test]
-fn memory_is_what_was_offered_at_most_and_cells_are_lines() {
+fn memory_stays_within_its_limit() {
     for memory in [1_000u64, 4_096, 65_536, 1 << 20, 2 << 20] {
         let spread = Spread::<Host>::for_memory(memory, Hasher::default()).unwrap();
         assert!(spread.bytes() <= memory && spread.bytes() > memory / 3, "{memory}: {}", spread.bytes());
         assert!(spread.registers().as_ptr().addr().is_multiple_of(64));
     }
     let error = Spread::<Host>::for_memory(800, Hasher::default()).unwrap_err();
-    assert!(matches!(error, SizeError::Memory { bytes: 800, least } if least > 800), "{error}");
+    assert!(matches!(error, SizeError::Memory { bytes: 800, min } if min > 800), "{error}");
 }

@@ -1,14 +1,14 @@
-//! Reading and writing the numbers of a state: little-endian, or of variable length.
+//! Reading and writing the numbers of a state: little-endian or variable-length.
 //!
-//! A *varint* has seven bits a byte, the lowest first; the top bit says that another byte follows. Only the shortest
-//! form is valid, so that equal numbers have equal bytes. A signed number is made unsigned first by *zigzag*:
-//! 0, -1, 1, -2, ... become 0, 1, 2, 3, ...
+//! A *varint* has seven bits per byte, the lowest first; a set top bit means that another byte follows. Only the
+//! shortest form is valid, so equal numbers have equal bytes. A signed number is first made unsigned by *zigzag*: 0,
+//! -1, 1, -2, ... become 0, 1, 2, 3, ...
 //!
-//! The reader never goes beyond its bytes; what does not fit is an error that says where.
+//! The reader never reads beyond its bytes; errors name the offset.
 
 use super::error::StateError;
 
-/// Bits of a varint's byte that belong to the number.
+/// The bits of a varint byte that belong to the number.
 const PAYLOAD: u8 = 0x7F;
 const CONTINUES: u8 = 0x80;
 
@@ -28,13 +28,13 @@ pub(super) fn put_zigzag(number: i64, out: &mut Vec<u8>) {
     put_varint(((number << 1) ^ (number >> 63)) as u64, out);
 }
 
-/// Appends bytes and, before them, how many there are.
+/// Appends bytes with a length prefix.
 pub(super) fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     put_varint(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
 }
 
-/// What is left of a state.
+/// The unread rest of a state.
 #[derive(Clone, Debug)]
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
@@ -46,89 +46,89 @@ impl<'a> Reader<'a> {
         Reader { bytes, offset: 0 }
     }
 
-    /// Bytes read so far.
+    /// The number of bytes read so far.
     pub(super) fn offset(&self) -> usize {
         self.offset
     }
 
-    /// Bytes not read yet.
-    pub(super) fn left(&self) -> usize {
+    /// The number of bytes not read yet.
+    pub(super) fn remaining(&self) -> usize {
         self.bytes.len() - self.offset
     }
 
-    /// Whether `count` things of a byte at least can still come; asked before there is memory for them.
-    pub(super) fn expect(&self, count: u64, field: &'static str) -> Result<(), StateError> {
-        if count <= self.left() as u64 {
+    /// Checks that at least `count` bytes are left; called before memory for `count` items is allocated.
+    pub(super) fn require(&self, count: u64, field: &'static str) -> Result<(), StateError> {
+        if count <= self.remaining() as u64 {
             return Ok(());
         }
-        Err(StateError::Truncated { offset: self.offset, field, needed: count, left: self.left() })
+        Err(StateError::Truncated { offset: self.offset, field, needed: count, left: self.remaining() })
     }
 
-    /// The next `count` bytes.
+    /// Reads `count` bytes.
     pub(super) fn take(&mut self, count: u64, field: &'static str) -> Result<&'a [u8], StateError> {
-        self.expect(count, field)?;
+        self.require(count, field)?;
         let taken = &self.bytes[self.offset..][..count as usize];
         self.offset += taken.len();
         Ok(taken)
     }
 
-    /// The next `N` bytes.
+    /// Reads `N` bytes.
     pub(super) fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], StateError> {
         let mut array = [0; N];
         array.copy_from_slice(self.take(N as u64, field)?);
         Ok(array)
     }
 
-    /// An unsigned number of variable length.
+    /// Reads an unsigned number of variable length.
     #[inline]
     pub(super) fn varint(&mut self, field: &'static str) -> Result<u64, StateError> {
         let (mut number, mut shift) = (0u64, 0);
-        for (place, &byte) in self.bytes[self.offset..].iter().enumerate() {
+        for (index, &byte) in self.bytes[self.offset..].iter().enumerate() {
             let payload = u64::from(byte & PAYLOAD);
             let is_last = byte & CONTINUES == 0;
             let is_too_large = shift > 63 || payload << shift >> shift != payload;
-            let is_overlong = is_last && byte == 0 && place > 0;
+            let is_overlong = is_last && byte == 0 && index > 0;
             if is_too_large || is_overlong {
                 return Err(StateError::Varint { offset: self.offset, field });
             }
             number |= payload << shift;
             if is_last {
-                self.offset += place + 1;
+                self.offset += index + 1;
                 return Ok(number);
             }
             shift += 7;
         }
-        let needed = self.left() as u64 + 1;
-        Err(StateError::Truncated { offset: self.offset, field, needed, left: self.left() })
+        let needed = self.remaining() as u64 + 1;
+        Err(StateError::Truncated { offset: self.offset, field, needed, left: self.remaining() })
     }
 
-    /// A signed number of variable length.
+    /// Reads a signed number of variable length.
     #[inline]
     pub(super) fn zigzag(&mut self, field: &'static str) -> Result<i64, StateError> {
         let number = self.varint(field)?;
         Ok((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    /// A number of variable length that fits into 63 bits.
-    pub(super) fn positive(&mut self, field: &'static str, least: i64) -> Result<i64, StateError> {
+    /// Reads a number of variable length that fits into 63 bits.
+    pub(super) fn varint_63(&mut self, field: &'static str, min: i64) -> Result<i64, StateError> {
         let offset = self.offset;
         let found = self.varint(field)?;
         match i64::try_from(found) {
-            Ok(number) if number >= least => Ok(number),
-            _ => Err(StateError::range(offset, field, found, least.into(), i64::MAX.into())),
+            Ok(number) if number >= min => Ok(number),
+            _ => Err(StateError::range(offset, field, found, min.into(), i64::MAX.into())),
         }
     }
 
-    /// Bytes with their number before them.
-    pub(super) fn counted(&mut self, field: &'static str) -> Result<&'a [u8], StateError> {
+    /// Reads bytes with a length prefix.
+    pub(super) fn length_prefixed(&mut self, field: &'static str) -> Result<&'a [u8], StateError> {
         let count = self.varint(field)?;
         self.take(count, field)
     }
 
-    /// Text with the number of its bytes before it.
+    /// Reads text with a length prefix.
     pub(super) fn text(&mut self, field: &'static str) -> Result<&'a str, StateError> {
         let offset = self.offset;
-        std::str::from_utf8(self.counted(field)?).map_err(|_| StateError::Text { offset, field })
+        std::str::from_utf8(self.length_prefixed(field)?).map_err(|_| StateError::Text { offset, field })
     }
 }
 
@@ -137,13 +137,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_read_back_as_written_in_the_bytes_they_need() {
+    fn varints_round_trip_in_the_shortest_form() {
         for (number, length) in [(0, 1), (127, 1), (128, 2), (16_383, 2), (16_384, 3), (u64::MAX, 10)] {
             let mut out = Vec::new();
             put_varint(number, &mut out);
             assert_eq!(out.len(), length);
             let mut reader = Reader::new(&out);
-            assert_eq!((reader.varint("n"), reader.left()), (Ok(number), 0));
+            assert_eq!((reader.varint("n"), reader.remaining()), (Ok(number), 0));
         }
         for (number, length) in [(0, 1), (-64, 1), (63, 1), (64, 2), (i64::MIN, 10), (i64::MAX, 10)] {
             let mut out = Vec::new();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_shortest_form_of_a_number_is_one() {
+    fn longer_forms_of_a_varint_are_rejected() {
         let wrong = Err(StateError::Varint { offset: 0, field: "n" });
         assert_eq!(Reader::new(&[0x80, 0]).varint("n"), wrong);
         assert_eq!(Reader::new(&[0xFF, 0x80, 0]).varint("n"), wrong);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_beyond_the_end_is_an_error_and_not_an_allocation() {
+    fn an_excessive_length_allocates_nothing() {
         let mut out = Vec::new();
         put_varint(u64::MAX, &mut out);
         out.push(b'x');

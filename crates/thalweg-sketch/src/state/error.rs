@@ -1,4 +1,4 @@
-//! Why bytes are no state, and why two states cannot be put together.
+//! Why bytes are not a saved state, and why two states cannot be merged.
 
 use thiserror::Error;
 
@@ -7,226 +7,229 @@ use crate::hyper_log_log::RegistersError;
 use crate::merge::MergeError;
 use crate::shape::ShapeError;
 
-/// Why bytes are not the state of a sketch. Offsets are in bytes from the beginning of the state.
+/// Why bytes are not the saved state of a sketch. Offsets are in bytes from the beginning of the state.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum StateError {
-    /// It does not begin as a state does.
-    #[error("not a saved sketch: it begins with {found:02x?}, expected {:02x?}", super::MAGIC)]
+    /// The magic number is missing.
+    #[error("not a saved sketch: first bytes {found:02x?}, expected {:02x?}", super::MAGIC)]
     NotAState {
-        /// The first bytes: eight, or all there are.
+        /// The first bytes, at most eight.
         found: Vec<u8>,
     },
-    /// It begins almost as a state does: line ends or top bits were changed on the way.
-    #[error("damaged by a transfer as text: it begins with {found:02x?}, expected {:02x?}", super::MAGIC)]
+    /// The magic number has changed line ends or top bits.
+    #[error(
+        "damaged by a text-mode transfer: first bytes {found:02x?}, expected {:02x?}; transfer it as binary",
+        super::MAGIC
+    )]
     TextMode {
-        /// The first bytes: eight, or all there are.
+        /// The first bytes, at most eight.
         found: Vec<u8>,
     },
-    /// A format version that this program does not know.
-    #[error("format version {found}: this program reads version {}", super::VERSION)]
+    /// The format version is not supported.
+    #[error("unsupported format version {found}: this program reads version {}", super::VERSION)]
     UnknownVersion {
         /// The version.
         found: u16,
     },
-    /// The bytes are not those that were written.
+    /// The checksum does not match.
     #[error(
-        "damaged or cut short: the checksum at offset {offset} is {found:#018x}, expected {expected:#018x}"
+        "damaged or truncated: the checksum at offset {offset} is {found:#018x}, expected {expected:#018x}"
     )]
     Checksum {
-        /// Where it is.
+        /// The offset of the checksum.
         offset: usize,
-        /// What is there.
+        /// The stored checksum.
         found: u64,
-        /// What the bytes before it have.
+        /// The checksum of the bytes before it.
         expected: u64,
     },
-    /// A kind of summary that this program does not know.
-    #[error("offset {offset}: unknown kind of summary {found}")]
+    /// The kind of sketch is not supported.
+    #[error("offset {offset}: unknown kind of sketch {found}")]
     UnknownKind {
-        /// Where it is.
+        /// The offset of the kind.
         offset: usize,
-        /// Its number.
+        /// The number of the kind.
         found: u8,
     },
-    /// A type of counter that there is not.
+    /// The counter type does not exist.
     #[error("offset {offset}: counters of {found} bytes, expected 4 or 8")]
     Counter {
-        /// Where it is.
+        /// The offset of the counter size.
         offset: usize,
-        /// Bytes of a counter.
+        /// The bytes of a counter.
         found: u8,
     },
-    /// A hash that this program does not have.
+    /// The hash is not supported.
     #[error(
-        "offset {offset}: hash {name:?}, version {version}; expected {:?}, version {}",
+        "offset {offset}: unsupported hash {name:?} version {version}: expected {:?} version {}",
         crate::digest::HASH_NAME,
         super::HASH_VERSION
     )]
     UnknownHash {
-        /// Where its name is.
+        /// The offset of the name.
         offset: usize,
-        /// Its name.
+        /// The name.
         name: String,
-        /// Its version.
+        /// The version.
         version: u16,
     },
-    /// It ends too early, or claims to have more than there is.
-    #[error("offset {offset}: {field}: {needed} bytes are needed at least, {left} are left")]
+    /// The state is truncated, or a length exceeds its end.
+    #[error("offset {offset}: truncated {field}: at least {needed} bytes expected, {left} left")]
     Truncated {
-        /// Where it begins.
+        /// The offset of the field.
         offset: usize,
-        /// What is missing.
+        /// The field.
         field: &'static str,
-        /// Bytes that it takes, at least.
+        /// The minimum number of bytes expected.
         needed: u64,
-        /// Bytes left.
+        /// The number of bytes left.
         left: usize,
     },
-    /// There is more after the end.
-    #[error("offset {offset}: {left} bytes left over")]
+    /// More bytes follow the end.
+    #[error("offset {offset}: {left} unexpected bytes at the end")]
     Trailing {
-        /// Where the state should end.
+        /// The end of the state.
         offset: usize,
-        /// Bytes beyond.
+        /// The number of bytes after it.
         left: usize,
     },
-    /// A whole number that cannot be.
-    #[error("offset {offset}: {field} is {found}, expected {least} to {most}")]
+    /// An integer is out of range.
+    #[error("offset {offset}: {field} is {found}, expected {min} to {max}")]
     Range {
-        /// Where it is.
+        /// The offset of the field.
         offset: usize,
-        /// What it is.
+        /// The field.
         field: &'static str,
-        /// Its value.
+        /// The value.
         found: i128,
-        /// The least there is.
-        least: i128,
-        /// The largest there is.
-        most: i128,
+        /// The minimum.
+        min: i128,
+        /// The maximum.
+        max: i128,
     },
-    /// A number below zero, or none.
-    #[error("offset {offset}: {field} is {found}, expected zero or more")]
+    /// A floating-point number is negative or NaN.
+    #[error("offset {offset}: {field} is {found}, expected a number >= 0")]
     Negative {
-        /// Where it is.
+        /// The offset of the field.
         offset: usize,
-        /// What it is.
+        /// The field.
         field: &'static str,
-        /// Its value.
+        /// The value.
         found: f64,
     },
-    /// A byte that this kind of summary leaves empty.
-    #[error("offset {offset}: {found:#04x} where this kind of summary has nothing; expected {expected:#04x}")]
+    /// A header byte that this kind of sketch does not use is not at its fixed value.
+    #[error("offset {offset}: unused byte is {found:#04x}, expected {expected:#04x} for this kind of sketch")]
     Unused {
-        /// Where it is.
+        /// The offset of the byte.
         offset: usize,
-        /// Its value.
+        /// The value.
         found: u8,
-        /// What it has to be.
+        /// The expected value.
         expected: u8,
     },
-    /// Not UTF-8.
+    /// Text is not UTF-8.
     #[error("offset {offset}: {field} is not UTF-8")]
     Text {
-        /// Where it begins.
+        /// The offset of the field.
         offset: usize,
-        /// What it is.
+        /// The field.
         field: &'static str,
     },
-    /// A number of variable length that has more than 64 bits, or more bytes than it needs.
-    #[error("offset {offset}: {field} is not the shortest form of a number of 64 bits")]
+    /// A varint has more than 64 bits, or is not in its shortest form.
+    #[error("offset {offset}: {field} is not a shortest-form varint of at most 64 bits")]
     Varint {
-        /// Where it begins.
+        /// The offset of the field.
         offset: usize,
-        /// What it is.
+        /// The field.
         field: &'static str,
     },
-    /// No key of this type has these bytes.
-    #[error("offset {offset}: no key of the type asked for has these {length} bytes")]
+    /// A key has a wrong length for its type.
+    #[error("offset {offset}: invalid length of a key: {length} bytes")]
     Key {
-        /// Where the candidate begins.
+        /// The offset of the candidate.
         offset: usize,
-        /// Length of the key.
+        /// The length of the key.
         length: usize,
     },
-    /// Candidates are not in order, or one is there twice.
-    #[error("offset {offset}: a candidate out of order, or for the second time")]
+    /// Candidates are out of order, or one is repeated.
+    #[error("offset {offset}: candidate out of order or repeated")]
     Order {
-        /// Where the candidate begins; of one that is there twice, where the list begins.
+        /// The offset of the candidate; of a repeated one, the offset of the list.
         offset: usize,
     },
-    /// There is no sketch of this shape.
+    /// The shape is invalid.
     #[error("offset {offset}: {source}")]
     Shape {
-        /// Where the shape is.
+        /// The offset of the shape.
         offset: usize,
-        /// What is wrong with it.
+        /// The cause.
         source: ShapeError,
     },
-    /// These are not the registers of a distinct counter.
+    /// The registers are invalid.
     #[error("offset {offset}: {source}")]
     Registers {
-        /// Where they are, or their precision.
+        /// The offset of the registers or of their precision.
         offset: usize,
-        /// What is wrong with them.
+        /// The cause.
         source: RegistersError,
     },
 }
 
 impl StateError {
-    /// A whole number out of its range.
+    /// Creates the error for an integer out of range.
     pub(super) fn range(
         offset: usize,
         field: &'static str,
         found: impl Into<i128>,
-        least: i128,
-        most: i128,
+        min: i128,
+        max: i128,
     ) -> StateError {
-        StateError::Range { offset, field, found: found.into(), least, most }
+        StateError::Range { offset, field, found: found.into(), min, max }
     }
 }
 
-/// What differs between two saved states that were to be merged or subtracted.
+/// The property in which two saved states differ that were to be merged or subtracted.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum CombineError {
-    /// Kinds of summary.
-    #[error("kinds differ: {mine} here, {theirs} there")]
+    /// The kinds of sketch.
+    #[error("kinds differ: {ours} and {theirs}")]
     Kind {
-        /// Of the one that was to take in the other.
-        mine: Kind,
-        /// Of the other.
+        /// The value of the receiving state.
+        ours: Kind,
+        /// The value of the other state.
         theirs: Kind,
     },
-    /// Types of counters.
-    #[error("counters differ: {mine} bits here, {theirs} there")]
+    /// The counter types.
+    #[error("counter sizes differ: {ours} and {theirs} bits")]
     Counter {
-        /// Bits of a counter of the one that was to take in the other.
-        mine: u32,
-        /// Of the other.
+        /// The counter bits of the receiving state.
+        ours: u32,
+        /// The counter bits of the other state.
         theirs: u32,
     },
-    /// What the keys are.
-    #[error("keys differ: {mine:?} here, {theirs:?} there")]
+    /// The kinds of keys.
+    #[error("keys differ: {ours:?} and {theirs:?}")]
     KeyKind {
-        /// Of the one that was to take in the other.
-        mine: String,
-        /// Of the other.
+        /// The value of the receiving state.
+        ours: String,
+        /// The value of the other state.
         theirs: String,
     },
-    /// One remembers its largest keys, the other does not: those of the whole would be unknown.
-    #[error("only the one {} remembers its largest keys", if *.mine { "here" } else { "there" })]
+    /// Only one of them has a top-k, so the largest keys of the whole would be unknown.
+    #[error("only the {} state tracks its largest keys", if *.ours { "first" } else { "second" })]
     TopK {
-        /// Whether it is the one that was to take in the other.
-        mine: bool,
+        /// Whether the receiving state has the top-k.
+        ours: bool,
     },
     /// Shapes, levels, precisions or seeds.
     #[error(transparent)]
     Sketch(#[from] MergeError),
-    /// A summary that cannot be subtracted: it is not linear in its stream.
-    #[error("a {kind} cannot be subtracted: it does not keep how often a key came")]
+    /// The sketch is not linear in its stream, so it cannot be subtracted.
+    #[error("a {kind} cannot be subtracted: it does not count how often a key occurs")]
     NotLinear {
-        /// Its kind.
+        /// The kind.
         kind: Kind,
     },
 }

@@ -1,7 +1,7 @@
-//! What every state begins with: 96 bytes of numbers in fixed places, then three texts.
+//! The header of every state: 96 bytes of numbers at fixed offsets, then three texts.
 //!
-//! A number that a kind of summary has no use for is zero. A reader need not check that: decoding builds the header
-//! anew from what was read and compares the two ([`Header::check`]).
+//! Fields that a kind of sketch does not use are zero. A reader need not check that: decoding rebuilds the header
+//! from the decoded state and compares the two ([`Header::check`]).
 
 use super::bytes::{Reader, put_bytes};
 use super::error::StateError;
@@ -14,38 +14,38 @@ use crate::probability::Probability;
 use crate::shape::Shape;
 use crate::top_k::TopK;
 
-/// The numbers in fixed places.
+/// The numbers at fixed offsets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Header {
     pub(super) kind: Kind,
-    /// Bytes of a counter: 4, 8, or 0 for registers.
+    /// The bytes of a counter: 4, 8, or 0 for registers.
     pub(super) counter_bytes: u8,
     pub(super) rows: u8,
     pub(super) width_log2: u8,
-    /// Binary logarithm of the registers of a distinct counter.
+    /// The binary logarithm of the registers of a distinct counter.
     pub(super) precision: u8,
     pub(super) levels: u8,
-    /// Keys that a top-k wants; 0 if there is none.
+    /// The number of keys that a top-k tracks; 0 without one.
     pub(super) k: u32,
     pub(super) hasher: Hasher,
     pub(super) account: Account,
 }
 
-/// Where things are, for errors; the encoder writes them in this order.
+/// Offsets for errors; the encoder writes the fields in this order.
 pub(super) const AT_KIND: usize = 10;
 pub(super) const AT_COUNTER_BYTES: usize = 11;
 pub(super) const AT_SHAPE: usize = 12;
 pub(super) const AT_PRECISION: usize = 14;
 pub(super) const AT_LEVELS: usize = 15;
 pub(super) const AT_K: usize = 16;
-const AT_COARSEST: usize = 22;
+const AT_MIN_PROBABILITY: usize = 22;
 const LENGTH: usize = 96;
 
-/// Bit of the flags that says that a weight was below zero.
+/// The flag bit for negative weights.
 const HAS_NEGATIVE: u8 = 1;
 
 impl Header {
-    /// Of a summary of registers or counters, with nothing else said.
+    /// Creates a header with all other fields zero.
     pub(super) fn new(kind: Kind, hasher: Hasher) -> Header {
         let account = Account::default();
         Header {
@@ -61,12 +61,12 @@ impl Header {
         }
     }
 
-    /// The same with a shape.
+    /// Returns the header with a shape.
     pub(super) fn with_shape(self, shape: Shape) -> Header {
         Header { rows: shape.rows() as u8, width_log2: shape.width().trailing_zeros() as u8, ..self }
     }
 
-    /// Appends the header, and the texts behind it.
+    /// Appends the header and its texts.
     pub(super) fn put(&self, meta: &Meta, out: &mut Vec<u8>) {
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
@@ -76,11 +76,11 @@ impl Header {
         out.extend_from_slice(&self.k.to_le_bytes());
         out.extend_from_slice(&HASH_VERSION.to_le_bytes());
         let flags = if self.account.has_negative { HAS_NEGATIVE } else { 0 };
-        out.extend_from_slice(&[self.account.coarsest.log2_inverse(), flags]);
+        out.extend_from_slice(&[self.account.min_probability.log2_inverse(), flags]);
         out.extend_from_slice(&self.hasher.seed().to_le_bytes());
         out.extend_from_slice(&self.account.total.to_le_bytes());
         out.extend_from_slice(&self.account.magnitude.to_le_bytes());
-        out.extend_from_slice(&self.account.heaviest.to_le_bytes());
+        out.extend_from_slice(&self.account.max_weight.to_le_bytes());
         out.extend_from_slice(&self.account.sampling_energy.to_le_bytes());
         out.extend_from_slice(&self.account.own_variance.to_le_bytes());
         out.extend_from_slice(&self.account.rounding.to_le_bytes());
@@ -91,41 +91,47 @@ impl Header {
         }
     }
 
-    /// Reads what is behind magic and version.
+    /// Reads the header after magic and version.
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<(Header, Meta), StateError> {
         let [kind, counter_bytes, rows, width_log2, precision, levels] = reader.array("sizes")?;
         let kind = Kind::of(kind).ok_or(StateError::UnknownKind { offset: AT_KIND, found: kind })?;
         let k = u32::from_le_bytes(reader.array("k")?);
-        let hash_version = u16::from_le_bytes(reader.array("version of the hash")?);
-        let [coarsest, flags] = reader.array("sampling")?;
+        let hash_version = u16::from_le_bytes(reader.array("hash version")?);
+        let [min_probability, flags] = reader.array("sampling")?;
         let hasher = Hasher::new(u64::from_le_bytes(reader.array("seed")?));
-        let most = Probability::LEAST.log2_inverse();
+        let max = Probability::MIN.log2_inverse();
         let account = Account {
             total: i64::from_le_bytes(reader.array("total")?),
             magnitude: u64::from_le_bytes(reader.array("magnitude")?),
-            heaviest: zero_or_more(reader, "heaviest weight")?,
+            max_weight: zero_or_more(reader, "heaviest weight")?,
             has_negative: flags & HAS_NEGATIVE != 0,
-            coarsest: Probability::new(coarsest).ok_or_else(|| {
-                StateError::range(AT_COARSEST, "binary logarithm of 1/p", coarsest, 0, most.into())
+            min_probability: Probability::new(min_probability).ok_or_else(|| {
+                StateError::range(
+                    AT_MIN_PROBABILITY,
+                    "binary logarithm of 1/p",
+                    min_probability,
+                    0,
+                    max.into(),
+                )
             })?,
             sampling_energy: zero_or_more(reader, "sampling energy")?,
             own_variance: zero_or_more(reader, "own variance")?,
             rounding: zero_or_more(reader, "rounding")?,
         };
-        let start_ns = u64::from_le_bytes(reader.array("start of the window")?);
-        let end_ns = u64::from_le_bytes(reader.array("end of the window")?);
+        let start_ns = u64::from_le_bytes(reader.array("window start")?);
+        let end_ns = u64::from_le_bytes(reader.array("window end")?);
         let offset = reader.offset();
-        let name = reader.text("name of the hash")?;
+        let name = reader.text("hash name")?;
         if (name, hash_version) != (HASH_NAME, HASH_VERSION) {
             return Err(StateError::UnknownHash { offset, name: name.to_owned(), version: hash_version });
         }
-        let key_kind = reader.text("kind of keys")?.to_owned();
+        let key_kind = reader.text("key kind")?.to_owned();
         let label = reader.text("label")?.to_owned();
         let header = Header { kind, counter_bytes, rows, width_log2, precision, levels, k, hasher, account };
         Ok((header, Meta { key_kind, label, start_ns, end_ns }))
     }
 
-    /// Whether `bytes` begin with this header and no more: nothing where its kind has nothing.
+    /// Checks that `bytes` equal this header, so that unused fields are zero.
     pub(super) fn check(&self, meta: &Meta, bytes: &[u8]) -> Result<(), StateError> {
         let mut expected = Vec::with_capacity(LENGTH);
         self.put(meta, &mut expected);
@@ -137,19 +143,19 @@ impl Header {
         }
     }
 
-    /// Rows and columns.
+    /// Returns the number of rows and columns.
     pub(super) fn shape(&self) -> Result<Shape, StateError> {
         let width = 1usize.checked_shl(self.width_log2.into()).unwrap_or(0);
         let shape = Shape::new(self.rows.into(), width);
         shape.map_err(|source| StateError::Shape { offset: AT_SHAPE, source })
     }
 
-    /// Keys wanted by a top-k that has to be there.
-    pub(super) fn wanted(&self) -> Result<usize, StateError> {
-        let most = TopK::<[u8; 0]>::MAX_K;
+    /// Returns k of a mandatory top-k.
+    pub(super) fn top_k(&self) -> Result<usize, StateError> {
+        let max = TopK::<[u8; 0]>::MAX_K;
         match self.k as usize {
-            k if (1..=most).contains(&k) => Ok(k),
-            _ => Err(StateError::range(AT_K, "k", self.k, 1, most as i128)),
+            k if (1..=max).contains(&k) => Ok(k),
+            _ => Err(StateError::range(AT_K, "k", self.k, 1, max as i128)),
         }
     }
 }
@@ -168,20 +174,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_where_errors_say() {
+    fn error_offsets_match_the_header_layout() {
         let header = Header {
             counter_bytes: 0xC0,
             precision: 0xAA,
             levels: 0xBB,
             k: 0xDDDD_DDDD,
-            account: Account { coarsest: Probability::LEAST, ..Account::default() },
+            account: Account { min_probability: Probability::MIN, ..Account::default() },
             ..Header::new(Kind::Spread, Hasher::new(0)).with_shape(Shape::new(3, 64).unwrap())
         };
         let mut out = Vec::new();
         header.put(&Meta::default(), &mut out);
         assert_eq!((out[AT_KIND], out[AT_COUNTER_BYTES]), (6, 0xC0));
         assert_eq!((&out[AT_SHAPE..AT_SHAPE + 2], out[AT_PRECISION]), (&[3, 6][..], 0xAA));
-        assert_eq!((out[AT_LEVELS], &out[AT_K..AT_K + 4], out[AT_COARSEST]), (0xBB, &[0xDD; 4][..], 10));
+        assert_eq!(
+            (out[AT_LEVELS], &out[AT_K..AT_K + 4], out[AT_MIN_PROBABILITY]),
+            (0xBB, &[0xDD; 4][..], 10)
+        );
         assert_eq!(out[LENGTH], HASH_NAME.len() as u8);
     }
 }

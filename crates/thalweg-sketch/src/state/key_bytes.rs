@@ -1,19 +1,19 @@
-//! A key for programs that do not know what the keys are.
+//! A key type for programs that do not know the meaning of the keys.
 
 use std::fmt;
 
 use crate::digest::Key;
 
-/// Any key of up to [`KeyBytes::MAX_LENGTH`] bytes: what merges, shows and compares states of any keys.
+/// Any key of up to [`KeyBytes::MAX_LENGTH`] bytes; used to merge, print and compare states of any keys.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KeyBytes {
     length: u8,
-    /// Zeros beyond the length, so that equal keys are equal.
+    /// Zero beyond the length, so that equal keys are equal.
     bytes: [u8; KeyBytes::MAX_LENGTH],
 }
 
 impl KeyBytes {
-    /// The longest key.
+    /// The length of the longest key.
     pub const MAX_LENGTH: usize = 64;
 }
 
@@ -29,7 +29,7 @@ impl Key for KeyBytes {
     }
 }
 
-/// Hexadecimal: `0a000001`.
+/// Formats as hexadecimal: `0a000001`.
 impl fmt::Display for KeyBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_its_bytes_whatever_their_number() {
+    fn key_bytes_of_any_length_round_trip() {
         for length in 0..=KeyBytes::MAX_LENGTH {
             let bytes: Vec<u8> = (0..length as u8).collect();
             let key = KeyBytes::from_bytes(&bytes).unwrap();

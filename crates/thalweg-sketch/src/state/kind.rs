@@ -1,8 +1,8 @@
-//! Which sketch a state is of.
+//! The kind of sketch of a state.
 
 use std::fmt;
 
-/// Kinds of summary that can be saved; the numbers are those of the format.
+/// Kinds of sketch that can be saved; the numbers are those of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 #[repr(u8)]
@@ -22,7 +22,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All there are.
+    /// All kinds.
     pub const ALL: [Kind; 6] =
         [Kind::CountMin, Kind::CountSketch, Kind::KAry, Kind::UnivMon, Kind::HyperLogLog, Kind::Spread];
 
@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-/// As papers call it: `Count-Min`.
+/// Formats as in the papers: `Count-Min`.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_told_by_their_numbers() {
+    fn kinds_have_unique_numbers() {
         for kind in Kind::ALL {
             assert_eq!(Kind::of(kind as u8), Some(kind));
         }

@@ -1,4 +1,4 @@
-//! The summaries that are linear in their stream, with counters of one type.
+//! The linear sketches, with counters of one type.
 
 use super::bytes::Reader;
 use super::error::{CombineError, StateError};
@@ -19,26 +19,26 @@ use crate::shape::{Shape, ShapeError};
 use crate::top_k::TopK;
 use crate::univmon::{Level, UnivMon, UnivMonShape};
 
-/// A summary with counters of type `C`.
+/// A linear sketch with counters of type `C`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Linear<K: Key, C: Counter> {
-    /// Never too low.
+    /// Estimates that are never too low.
     CountMin(RowState<CountMin<C>, K>),
-    /// Unbiased.
+    /// Unbiased estimates.
     CountSketch(RowState<CountSketch<C>, K>),
-    /// For changes.
+    /// Changes between windows.
     KAry(RowState<KAry<C>, K>),
-    /// For many questions.
+    /// Many statistics from one state.
     UnivMon(UnivMon<K, C>),
 }
 
-/// A sketch, and its largest keys if it remembers them.
+/// A sketch, and its largest keys if it tracks them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowState<S, K: Key> {
     /// The sketch.
     pub sketch: S,
-    /// The keys.
+    /// The largest keys.
     pub top: Option<TopK<K>>,
 }
 
@@ -55,18 +55,18 @@ impl<S, K: Key> From<WithTopK<S, K>> for RowState<S, K> {
 }
 
 impl<S: RowSketch, K: Key> RowState<S, K> {
-    /// Applies `combine` to the sketches; the candidates of both are estimated anew.
+    /// Applies `combine` to the sketches; the candidates of both get new estimates.
     fn combine(
         &mut self,
         other: &Self,
         combine: impl Fn(&mut S, &S) -> Result<(), MergeError>,
     ) -> Result<(), CombineError> {
         if self.top.is_some() != other.top.is_some() {
-            return Err(CombineError::TopK { mine: self.top.is_some() });
+            return Err(CombineError::TopK { ours: self.top.is_some() });
         }
         combine(&mut self.sketch, &other.sketch)?;
-        if let (Some(mine), Some(theirs)) = (&mut self.top, &other.top) {
-            mine.merge(theirs, |digest| self.sketch.rough_estimate(digest));
+        if let (Some(ours), Some(theirs)) = (&mut self.top, &other.top) {
+            ours.merge(theirs, |digest| self.sketch.rough_estimate(digest));
         }
         Ok(())
     }
@@ -76,7 +76,7 @@ impl<S: RowSketch, K: Key> RowState<S, K> {
     }
 }
 
-/// Does the same with a row-wise sketch, whichever it is, and something else with a UnivMon.
+/// Evaluates one expression for any row-wise sketch, and another for a UnivMon.
 macro_rules! either {
     ($linear:expr, $rows:ident => $with_rows:expr, $univmon:ident => $with_univmon:expr) => {
         match $linear {
@@ -89,7 +89,7 @@ macro_rules! either {
 }
 
 impl<K: Key, C: Counter> Linear<K, C> {
-    /// What kind it is.
+    /// Returns the kind of sketch.
     pub fn kind(&self) -> Kind {
         match self {
             Linear::CountMin(_) => Kind::CountMin,
@@ -99,27 +99,27 @@ impl<K: Key, C: Counter> Linear<K, C> {
         }
     }
 
-    /// Its hash.
+    /// Returns the hash.
     pub fn hasher(&self) -> Hasher {
         either!(self, rows => rows.sketch.hasher(), univmon => univmon.hasher())
     }
 
-    /// Its rows and columns; of a UnivMon those of each level.
+    /// Returns the number of rows and columns; of a UnivMon those of each level.
     pub fn shape(&self) -> Shape {
         either!(self, rows => rows.sketch.shape(), univmon => univmon.shape().shape())
     }
 
-    /// What it was fed.
+    /// Returns the totals of the stream.
     pub fn account(&self) -> &Account {
         either!(self, rows => rows.sketch.account(), univmon => univmon.account())
     }
 
-    /// Additions that went beyond a counter's range.
+    /// Returns the number of additions that exceeded a counter's range.
     pub fn saturations(&self) -> u64 {
         either!(self, rows => rows.sketch.saturations(), univmon => univmon.saturations())
     }
 
-    /// Memory of its counters and candidates, in bytes.
+    /// Returns the memory of counters and candidates, in bytes.
     pub fn bytes(&self) -> u64 {
         either!(self,
             rows => rows.sketch.bytes() + rows.top.as_ref().map_or(0, TopK::bytes),
@@ -127,44 +127,44 @@ impl<K: Key, C: Counter> Linear<K, C> {
         )
     }
 
-    /// The keys with the largest estimates, largest first; none if it remembers none.
+    /// Returns the keys with the largest estimates, largest first; empty if the sketch tracks none.
     pub fn largest(&self) -> Vec<(K, Estimate)> {
         either!(self, rows => rows.largest(), univmon => univmon.largest())
     }
 
-    /// Makes it that of both streams.
+    /// Merges `other` into this sketch.
     ///
     /// # Errors
-    /// If they differ in anything but what they counted; then nothing has changed.
+    /// If they differ in anything but their counts; then nothing changes.
     pub fn merge(&mut self, other: &Self) -> Result<(), CombineError> {
         match (self, other) {
-            (Linear::CountMin(mine), Linear::CountMin(theirs)) => mine.combine(theirs, RowSketch::merge),
-            (Linear::CountSketch(mine), Linear::CountSketch(theirs)) => {
-                mine.combine(theirs, RowSketch::merge)
+            (Linear::CountMin(ours), Linear::CountMin(theirs)) => ours.combine(theirs, RowSketch::merge),
+            (Linear::CountSketch(ours), Linear::CountSketch(theirs)) => {
+                ours.combine(theirs, RowSketch::merge)
             }
-            (Linear::KAry(mine), Linear::KAry(theirs)) => mine.combine(theirs, RowSketch::merge),
-            (Linear::UnivMon(mine), Linear::UnivMon(theirs)) => Ok(mine.merge(theirs)?),
-            (mine, theirs) => Err(CombineError::Kind { mine: mine.kind(), theirs: theirs.kind() }),
+            (Linear::KAry(ours), Linear::KAry(theirs)) => ours.combine(theirs, RowSketch::merge),
+            (Linear::UnivMon(ours), Linear::UnivMon(theirs)) => Ok(ours.merge(theirs)?),
+            (ours, theirs) => Err(CombineError::Kind { ours: ours.kind(), theirs: theirs.kind() }),
         }
     }
 
-    /// Makes it that of the difference: this stream less the other. Candidates are those of both that grew.
+    /// Subtracts `other` from this sketch. The candidates are those of both that grew.
     ///
     /// # Errors
-    /// If they differ in anything but what they counted; then nothing has changed.
+    /// If they differ in anything but their counts; then nothing changes.
     pub fn subtract(&mut self, other: &Self) -> Result<(), CombineError> {
         match (self, other) {
-            (Linear::CountMin(mine), Linear::CountMin(theirs)) => mine.combine(theirs, RowSketch::subtract),
-            (Linear::CountSketch(mine), Linear::CountSketch(theirs)) => {
-                mine.combine(theirs, RowSketch::subtract)
+            (Linear::CountMin(ours), Linear::CountMin(theirs)) => ours.combine(theirs, RowSketch::subtract),
+            (Linear::CountSketch(ours), Linear::CountSketch(theirs)) => {
+                ours.combine(theirs, RowSketch::subtract)
             }
-            (Linear::KAry(mine), Linear::KAry(theirs)) => mine.combine(theirs, RowSketch::subtract),
-            (Linear::UnivMon(mine), Linear::UnivMon(theirs)) => Ok(mine.subtract(theirs)?),
-            (mine, theirs) => Err(CombineError::Kind { mine: mine.kind(), theirs: theirs.kind() }),
+            (Linear::KAry(ours), Linear::KAry(theirs)) => ours.combine(theirs, RowSketch::subtract),
+            (Linear::UnivMon(ours), Linear::UnivMon(theirs)) => Ok(ours.subtract(theirs)?),
+            (ours, theirs) => Err(CombineError::Kind { ours: ours.kind(), theirs: theirs.kind() }),
         }
     }
 
-    /// What its state begins with.
+    /// Returns the header of the state.
     pub(super) fn header(&self) -> Header {
         let (k, levels) = either!(self,
             rows => (rows.top.as_ref().map_or(0, TopK::k), 0),
@@ -193,7 +193,7 @@ impl<K: Key, C: Counter> Linear<K, C> {
         );
     }
 
-    /// Reads counters and candidates of the kind that the header says.
+    /// Reads counters and candidates of the kind in the header.
     pub(super) fn read(header: &Header, reader: &mut Reader<'_>) -> Result<Linear<K, C>, StateError> {
         Ok(match header.kind {
             Kind::CountMin => Linear::CountMin(read_rows(header, reader, |rows| CountMin { rows })?),
@@ -214,7 +214,7 @@ fn read_rows<S, K: Key, C: Counter>(
     let rows = Rows { hasher: header.hasher, counters, account: header.account };
     let top = match header.k {
         0 => None,
-        _ => Some(read_top(header.wanted()?, header.hasher, reader)?),
+        _ => Some(read_top(header.top_k()?, header.hasher, reader)?),
     };
     Ok(RowState { sketch: sketch(rows), top })
 }
@@ -223,7 +223,7 @@ fn read_univmon<K: Key, C: Counter>(
     header: &Header,
     reader: &mut Reader<'_>,
 ) -> Result<UnivMon<K, C>, StateError> {
-    let (shape, k) = (header.shape()?, header.wanted()?);
+    let (shape, k) = (header.shape()?, header.top_k()?);
     let in_shape = |source: ShapeError| StateError::Shape { offset: AT_LEVELS, source };
     let univmon_shape = UnivMonShape::new(header.levels.into(), shape, k).map_err(in_shape)?;
     let mut levels = Vec::new();

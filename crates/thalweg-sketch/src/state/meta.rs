@@ -1,33 +1,33 @@
-//! What a saved state says about itself beside its numbers.
+//! The metadata of a saved state.
 
 use super::error::CombineError;
 
-/// What stands between the labels of states that were merged.
-const BETWEEN_LABELS: &str = " + ";
+/// The separator between the labels of merged states.
+const LABEL_SEPARATOR: &str = " + ";
 
-/// What was counted, when, and for whom.
+/// The keys, the label and the window of a state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
-    /// What the keys are, such as `5tuple` or `src/24`: states of different ones are not put together.
+    /// The kind of keys, such as `5tuple` or `src/24`; states with different kinds cannot be merged.
     pub key_kind: String,
-    /// Anything: the collector's name, for example.
+    /// Any text, for example the collector's name.
     pub label: String,
-    /// Beginning of the window, in nanoseconds since 1970; 0 with an end of 0 if there is none.
+    /// The start of the window, in nanoseconds since 1970; start and end are 0 without a window.
     pub start_ns: u64,
-    /// End of the window, in nanoseconds since 1970.
+    /// The end of the window, in nanoseconds since 1970.
     pub end_ns: u64,
 }
 
 impl Meta {
-    /// Whether there is a window.
+    /// Whether the state has a window.
     pub fn has_window(&self) -> bool {
         (self.start_ns, self.end_ns) != (0, 0)
     }
 
-    /// Makes it that of both: the shortest window that has both, and the labels of both, each once.
+    /// Merges `other` into this metadata: the shortest window that covers both, and each label once.
     ///
     /// # Errors
-    /// If keys are of different kinds; then nothing has changed.
+    /// If keys are of different kinds; then nothing changes.
     pub fn merge(&mut self, other: &Meta) -> Result<(), CombineError> {
         self.check(other)?;
         if other.has_window() {
@@ -35,16 +35,16 @@ impl Meta {
             self.start_ns = if is_first { other.start_ns } else { self.start_ns.min(other.start_ns) };
             self.end_ns = self.end_ns.max(other.end_ns);
         }
-        for label in other.label.split(BETWEEN_LABELS).filter(|label| !label.is_empty()) {
-            if !self.label.split(BETWEEN_LABELS).any(|mine| mine == label) {
-                let between = if self.label.is_empty() { "" } else { BETWEEN_LABELS };
+        for label in other.label.split(LABEL_SEPARATOR).filter(|label| !label.is_empty()) {
+            if !self.label.split(LABEL_SEPARATOR).any(|ours| ours == label) {
+                let between = if self.label.is_empty() { "" } else { LABEL_SEPARATOR };
                 self.label = format!("{}{between}{label}", self.label);
             }
         }
         Ok(())
     }
 
-    /// Whether states of the two can be put together.
+    /// Checks that the two states may be merged.
     ///
     /// # Errors
     /// If keys are of different kinds.
@@ -52,7 +52,7 @@ impl Meta {
         if self.key_kind == other.key_kind {
             return Ok(());
         }
-        Err(CombineError::KeyKind { mine: self.key_kind.clone(), theirs: other.key_kind.clone() })
+        Err(CombineError::KeyKind { ours: self.key_kind.clone(), theirs: other.key_kind.clone() })
     }
 }
 
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_of_both_has_both() {
+    fn a_merged_window_covers_both() {
         let mut whole = meta("", 0, 0);
         for (part, label, window) in [
             (meta("", 0, 0), "", (0, 0)),
@@ -81,11 +81,11 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_different_kinds_stay_apart() {
-        let mut mine = meta("a", 1, 2);
+    fn different_kinds_of_keys_are_not_merged() {
+        let mut ours = meta("a", 1, 2);
         let theirs = Meta { key_kind: "dst".to_owned(), ..meta("b", 3, 4) };
-        let expected = CombineError::KeyKind { mine: "src".to_owned(), theirs: "dst".to_owned() };
-        assert_eq!(mine.merge(&theirs), Err(expected));
-        assert_eq!(mine, meta("a", 1, 2));
+        let expected = CombineError::KeyKind { ours: "src".to_owned(), theirs: "dst".to_owned() };
+        assert_eq!(ours.merge(&theirs), Err(expected));
+        assert_eq!(ours, meta("a", 1, 2));
     }
 }

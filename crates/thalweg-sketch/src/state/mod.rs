@@ -1,19 +1,19 @@
-//! Saved states: what one machine has counted, for another to read, merge and compare.
+//! Saved states: sketches that another machine can read, merge and compare.
 //!
 //! A versioned binary format, little-endian, the same on every machine; `docs/reference/sketch-state.md` describes it
-//! byte for byte, so that other languages can read, query and merge. A state says of itself all that a merge has to
-//! know: kind, shape, hash with its version and seed, what the keys are, how it was sampled.
+//! byte for byte, so programs in other languages can read, query and merge it. A state contains everything that a
+//! merge needs: kind, shape, hash with its version and seed, the kind of keys, how it was sampled.
 //!
-//! **Guarantee.** What was encoded decodes to an equal state, and what decodes encodes to the same bytes: there is one
-//! encoding of a state. Damage is found by a checksum over everything, XXH3-64, which misses one change in 2^64. Bytes
-//! are judged as a stranger's, checksum or not: nothing panics, and no memory is taken for what the bytes left cannot
-//! fill.
+//! **Guarantee.** An encoded state decodes to an equal state, and decoded bytes encode to the same bytes: each state
+//! has exactly one encoding. A checksum over everything, XXH3-64, detects damage and misses one change in 2^64. Bytes
+//! are untrusted, whether the checksum matches or not: decoding never panics, and never allocates more memory than
+//! the remaining bytes can fill.
 //!
-//! **Size.** Counters are varints, always: most counters of a sketch are small numbers, so that after ten million
+//! **Size.** Counters are always varints, because most counters of a sketch are small numbers. After ten million
 //! packets of Zipf traffic a state is a quarter (UnivMon, packets) to two fifths (bytes) of its memory; it is at most
-//! a quarter larger. One form, a loop of a few lines in any language, one or two milliseconds for a MiB. A plain array
-//! would be read in one step but be three times as large; a choice between forms would have to be canonical too.
-//! Registers are bytes already.
+//! a quarter larger than its memory. Varints are the only form: a loop of a few lines in any language, one or two
+//! milliseconds per MiB. A plain array would be read in one step but be three times as large; a choice between forms
+//! would need a canonical rule too. Registers are single bytes already.
 //!
 //! ```
 //! use thalweg_sketch::state::{AnyState, KeyBytes, Linear, Meta};
@@ -59,26 +59,26 @@ pub use linear::{Linear, RowState};
 pub use meta::Meta;
 use tables::{put_top, read_top};
 
-/// What every state begins with. As in PNG, the first byte is no text, and line ends of all kinds follow the name, so
-/// that a transfer that changes any of them is found out at once.
+/// The first bytes of every state. As in PNG, the first byte is not text, and line ends of all kinds follow the name,
+/// so a transfer that changes any of them is detected at once.
 pub const MAGIC: [u8; 8] = *b"\x89TSK\r\n\x1a\n";
 
-/// The format's version that is written, and the only one that is read.
+/// The format version that is written, and the only one that is read.
 pub const VERSION: u16 = 1;
 
-/// Version of the hash together with the rules that cut it into columns, signs, depths and ranks.
+/// The version of the hash and of the rules that derive columns, signs, depths and ranks from it.
 pub const HASH_VERSION: u16 = 1;
 
-/// Bytes of the checksum at the end.
+/// The bytes of the checksum at the end.
 const CHECKSUM_BYTES: usize = 8;
 
-/// The state of any summary over keys `K`; [`KeyBytes`] where the keys are not known.
+/// The state of any sketch over keys `K`; [`KeyBytes`] if the keys are not known.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum AnyState<K: Key> {
-    /// Linear in its stream, with counters of 32 bits.
+    /// A linear sketch with 32-bit counters.
     I32(Linear<K, i32>),
-    /// Linear in its stream, with counters of 64 bits.
+    /// A linear sketch with 64-bit counters.
     I64(Linear<K, i64>),
     /// Distinct keys.
     HyperLogLog(HyperLogLog),
@@ -110,13 +110,13 @@ impl<K: Key> From<Spread<K>> for AnyState<K> {
     }
 }
 
-/// The checksum of a state: XXH3-64 without a seed, of everything before it.
+/// Returns the checksum of a state: XXH3-64 without a seed, of everything before it.
 pub fn checksum(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
 impl<K: Key> AnyState<K> {
-    /// What kind it is.
+    /// Returns the kind of sketch.
     pub fn kind(&self) -> Kind {
         match self {
             AnyState::I32(linear) => linear.kind(),
@@ -126,7 +126,7 @@ impl<K: Key> AnyState<K> {
         }
     }
 
-    /// Bits of its counters, if it has counters.
+    /// Returns the bits of a counter, if the sketch has counters.
     pub fn counter_bits(&self) -> Option<u32> {
         match self {
             AnyState::I32(_) => Some(i32::BITS),
@@ -135,7 +135,7 @@ impl<K: Key> AnyState<K> {
         }
     }
 
-    /// Its hash.
+    /// Returns the hash.
     pub fn hasher(&self) -> Hasher {
         match self {
             AnyState::I32(linear) => linear.hasher(),
@@ -145,7 +145,7 @@ impl<K: Key> AnyState<K> {
         }
     }
 
-    /// Its rows and columns, if it has any; of a UnivMon those of each level.
+    /// Returns the number of rows and columns, if the sketch has rows; of a UnivMon those of each level.
     pub fn shape(&self) -> Option<Shape> {
         match self {
             AnyState::I32(linear) => Some(linear.shape()),
@@ -155,7 +155,7 @@ impl<K: Key> AnyState<K> {
         }
     }
 
-    /// What it was fed, if it keeps account.
+    /// Returns the totals of the stream, if the sketch keeps them.
     pub fn account(&self) -> Option<&Account> {
         match self {
             AnyState::I32(linear) => Some(linear.account()),
@@ -164,7 +164,7 @@ impl<K: Key> AnyState<K> {
         }
     }
 
-    /// Additions that went beyond a counter's range; registers have no such thing.
+    /// Returns the number of additions that exceeded a counter's range; zero for sketches of registers.
     pub fn saturations(&self) -> u64 {
         match self {
             AnyState::I32(linear) => linear.saturations(),
@@ -173,7 +173,7 @@ impl<K: Key> AnyState<K> {
         }
     }
 
-    /// Memory that it takes, in bytes; see [`AnyState::encode`] for what it takes on a disk.
+    /// Returns the memory in bytes; [`AnyState::encode`] returns the bytes on disk.
     pub fn bytes(&self) -> u64 {
         match self {
             AnyState::I32(linear) => linear.bytes(),
@@ -183,8 +183,8 @@ impl<K: Key> AnyState<K> {
         }
     }
 
-    /// The keys with the largest estimates, largest first: of weights, or of peers in a [`Spread`]. None if it
-    /// remembers none.
+    /// Returns the keys with the largest estimates, largest first: of weights, or of peers in a [`Spread`]. Empty if
+    /// the sketch tracks none.
     pub fn largest(&self) -> Vec<(K, Estimate)> {
         match self {
             AnyState::I32(linear) => linear.largest(),
@@ -194,44 +194,44 @@ impl<K: Key> AnyState<K> {
         }
     }
 
-    /// Makes it that of both streams. Check or merge what is said about them too: [`Meta::merge`].
+    /// Merges `other` into this state. Call [`Meta::merge`] or [`Meta::check`] for their metadata.
     ///
     /// # Errors
-    /// If they differ in anything but what they counted; then nothing has changed.
+    /// If they differ in anything but their counts; then nothing changes.
     pub fn merge(&mut self, other: &Self) -> Result<(), CombineError> {
         match (self, other) {
-            (AnyState::I32(mine), AnyState::I32(theirs)) => mine.merge(theirs),
-            (AnyState::I64(mine), AnyState::I64(theirs)) => mine.merge(theirs),
-            (AnyState::HyperLogLog(mine), AnyState::HyperLogLog(theirs)) => Ok(mine.merge(theirs)?),
-            (AnyState::Spread(mine), AnyState::Spread(theirs)) => Ok(mine.merge(theirs)?),
-            (mine, theirs) => Err(mine.difference(theirs)),
+            (AnyState::I32(ours), AnyState::I32(theirs)) => ours.merge(theirs),
+            (AnyState::I64(ours), AnyState::I64(theirs)) => ours.merge(theirs),
+            (AnyState::HyperLogLog(ours), AnyState::HyperLogLog(theirs)) => Ok(ours.merge(theirs)?),
+            (AnyState::Spread(ours), AnyState::Spread(theirs)) => Ok(ours.merge(theirs)?),
+            (ours, theirs) => Err(ours.difference(theirs)),
         }
     }
 
-    /// Makes it that of the difference: this stream less the other. Candidates are those of both that grew. What is
-    /// said about them stays with whom it is said of; see [`Meta::check`].
+    /// Subtracts `other` from this state. The candidates are those of both that grew. Call [`Meta::check`] for their
+    /// metadata.
     ///
     /// # Errors
-    /// If they differ in anything but what they counted, or are not linear in their stream; then nothing has changed.
+    /// If they differ in anything but their counts, or are not linear in their stream; then nothing changes.
     pub fn subtract(&mut self, other: &Self) -> Result<(), CombineError> {
         match (self, other) {
-            (AnyState::I32(mine), AnyState::I32(theirs)) => mine.subtract(theirs),
-            (AnyState::I64(mine), AnyState::I64(theirs)) => mine.subtract(theirs),
-            (mine, theirs) => Err(mine.difference(theirs)),
+            (AnyState::I32(ours), AnyState::I32(theirs)) => ours.subtract(theirs),
+            (AnyState::I64(ours), AnyState::I64(theirs)) => ours.subtract(theirs),
+            (ours, theirs) => Err(ours.difference(theirs)),
         }
     }
 
-    /// Why two states of which one would have to be of another variant cannot be put together.
+    /// Returns the error for two states of different variants.
     fn difference(&self, other: &Self) -> CombineError {
-        let (mine, theirs) = (self.kind(), other.kind());
+        let (ours, theirs) = (self.kind(), other.kind());
         match (self.counter_bits(), other.counter_bits()) {
-            _ if mine != theirs => CombineError::Kind { mine, theirs },
-            (Some(mine), Some(theirs)) => CombineError::Counter { mine, theirs },
-            _ => CombineError::NotLinear { kind: mine },
+            _ if ours != theirs => CombineError::Kind { ours, theirs },
+            (Some(ours), Some(theirs)) => CombineError::Counter { ours, theirs },
+            _ => CombineError::NotLinear { kind: ours },
         }
     }
 
-    /// Its bytes, with what `meta` says about it.
+    /// Encodes the state with its metadata.
     pub fn encode(&self, meta: &Meta) -> Vec<u8> {
         let mut out = Vec::new();
         self.header().put(meta, &mut out);
@@ -259,17 +259,18 @@ impl<K: Key> AnyState<K> {
         }
     }
 
-    /// The state that has these bytes, and what is said about it.
+    /// Decodes a state and its metadata.
     ///
     /// # Errors
-    /// If they are not those of a state of this version, with keys of this type: what is wrong, and where.
+    /// If the bytes are not a state of this version with keys of this type; the error names the problem and its
+    /// offset.
     pub fn decode(bytes: &[u8]) -> Result<(Meta, Self), StateError> {
         let mut reader = Reader::new(check_frame(bytes)?);
         reader.take((MAGIC.len() + size_of_val(&VERSION)) as u64, "magic and version")?;
         let (header, meta) = Header::read(&mut reader)?;
         let state = Self::read(&header, &mut reader)?;
         state.header().check(&meta, bytes)?;
-        match reader.left() {
+        match reader.remaining() {
             0 => Ok((meta, state)),
             left => Err(StateError::Trailing { offset: reader.offset(), left }),
         }
@@ -286,7 +287,7 @@ impl<K: Key> AnyState<K> {
     }
 }
 
-/// Whether magic, version and checksum are right; the bytes before the checksum.
+/// Checks magic, version and checksum; returns the bytes before the checksum.
 fn check_frame(bytes: &[u8]) -> Result<&[u8], StateError> {
     let Some(rest) = bytes.strip_prefix(&MAGIC) else {
         let found = bytes[..bytes.len().min(MAGIC.len())].to_vec();
@@ -321,7 +322,7 @@ fn read_distinct(header: &Header, reader: &mut Reader<'_>) -> Result<HyperLogLog
     counter.map_err(|source| StateError::Registers { offset, source })
 }
 
-/// Appends registers, what parts have missed, and candidates.
+/// Appends registers, the estimates missed in parts, and candidates.
 fn put_spread<K: Key>(spread: &Spread<K>, out: &mut Vec<u8>) {
     out.extend_from_slice(spread.registers());
     put_varint(spread.missed_in_parts(), out);
@@ -330,7 +331,7 @@ fn put_spread<K: Key>(spread: &Spread<K>, out: &mut Vec<u8>) {
 
 fn read_spread<K: Key>(header: &Header, reader: &mut Reader<'_>) -> Result<Spread<K>, StateError> {
     check_registers(header, Spread::<K>::MIN_CELL_PRECISION, Spread::<K>::MAX_CELL_PRECISION)?;
-    let (shape, k, hasher) = (header.shape()?, header.wanted()?, header.hasher);
+    let (shape, k, hasher) = (header.shape()?, header.top_k()?, header.hasher);
     let offset = reader.offset();
     let registers = reader.take((shape.counters() as u64) << header.precision, "registers")?;
     let missed = reader.varint("estimates missed in parts")?;
@@ -339,9 +340,9 @@ fn read_spread<K: Key>(header: &Header, reader: &mut Reader<'_>) -> Result<Sprea
     spread.map_err(|source| StateError::Registers { offset, source })
 }
 
-/// Whether the precision is one that the kind has.
-fn check_registers(header: &Header, least: u8, most: u8) -> Result<(), StateError> {
-    let precision = check_precision(header.precision, least, most);
+/// Checks that the kind supports the precision.
+fn check_registers(header: &Header, min: u8, max: u8) -> Result<(), StateError> {
+    let precision = check_precision(header.precision, min, max);
     let in_header =
         |source| StateError::Registers { offset: AT_PRECISION, source: RegistersError::Size(source) };
     precision.map(|_| ()).map_err(in_header)

@@ -1,4 +1,4 @@
-//! The bulk of a state: counters, candidates, registers.
+//! The bulk data of a state: counters, candidates, registers.
 
 use super::bytes::{Reader, put_bytes, put_varint, put_zigzag};
 use super::error::StateError;
@@ -7,7 +7,7 @@ use crate::digest::{Hasher, Key};
 use crate::shape::Shape;
 use crate::top_k::{Candidate, TopK};
 
-/// Appends the saturations, then all counters row after row.
+/// Appends the saturations, then all counters row by row.
 pub(super) fn put_counters<C: Counter>(counters: &Counters<C>, out: &mut Vec<u8>) {
     put_varint(counters.saturations(), out);
     for counter in counters.cells() {
@@ -15,27 +15,28 @@ pub(super) fn put_counters<C: Counter>(counters: &Counters<C>, out: &mut Vec<u8>
     }
 }
 
-/// Reads counters of `shape`. A counter has one byte at least: no memory is taken for more than may follow.
+/// Reads counters of `shape`. A counter takes at least one byte, so memory is allocated only for as many as may
+/// follow.
 pub(super) fn read_counters<C: Counter>(
     shape: Shape,
     reader: &mut Reader<'_>,
 ) -> Result<Counters<C>, StateError> {
     let saturations = reader.varint("saturations")?;
-    reader.expect(shape.counters() as u64, "counters")?;
+    reader.require(shape.counters() as u64, "counters")?;
     let mut cells = Vec::with_capacity(shape.counters());
     for _ in 0..shape.counters() {
         let offset = reader.offset();
-        let found = reader.zigzag("a counter")?;
+        let found = reader.zigzag("counter")?;
         let Ok(cell) = C::try_from(found) else {
-            let [least, most] = [C::end(-1), C::end(1)].map(|end| end.get().into());
-            return Err(StateError::range(offset, "a counter", found, least, most));
+            let [min, max] = [C::limit(-1), C::limit(1)].map(|end| end.get().into());
+            return Err(StateError::range(offset, "counter", found, min, max));
         };
         cells.push(cell);
     }
     Ok(Counters::from_cells(shape, cells, saturations))
 }
 
-/// Appends the threshold, then the candidates, largest estimate first, and of equal ones by the keys' bytes.
+/// Appends the threshold, then the candidates, largest estimate first, equal ones ordered by the keys' bytes.
 pub(super) fn put_top<K: Key>(top: &TopK<K>, out: &mut Vec<u8>) {
     let mut candidates: Vec<_> = top.candidates().iter().collect();
     candidates.sort_unstable_by(|a, b| order(a).cmp(&order(b)));
@@ -47,13 +48,13 @@ pub(super) fn put_top<K: Key>(top: &TopK<K>, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads the candidates of a top-k of `k`. They come into memory one by one.
+/// Reads the candidates of a top-k of `k`. Memory grows with each candidate.
 pub(super) fn read_top<K: Key>(
     k: usize,
     hasher: Hasher,
     reader: &mut Reader<'_>,
 ) -> Result<TopK<K>, StateError> {
-    let threshold = reader.positive("threshold", 0)?;
+    let threshold = reader.varint_63("threshold", 0)?;
     let start = reader.offset();
     let count = reader.varint("number of candidates")?;
     if count >= 2 * k as u64 {
@@ -62,19 +63,19 @@ pub(super) fn read_top<K: Key>(
     let mut candidates: Vec<Candidate<K>> = Vec::new();
     for _ in 0..count {
         let offset = reader.offset();
-        let bytes = reader.counted("a candidate's key")?;
+        let bytes = reader.length_prefixed("candidate key")?;
         let key = K::from_bytes(bytes).ok_or(StateError::Key { offset, length: bytes.len() })?;
-        let estimate = reader.positive("a candidate's estimate", threshold.max(1))?;
+        let estimate = reader.varint_63("candidate estimate", threshold.max(1))?;
         let candidate = Candidate { key, digest: hasher.digest(bytes), estimate };
         if candidates.last().is_some_and(|last| order(last) >= order(&candidate)) {
             return Err(StateError::Order { offset });
         }
         candidates.push(candidate);
     }
-    TopK::restored(k, threshold, candidates).ok_or(StateError::Order { offset: start })
+    TopK::from_candidates(k, threshold, candidates).ok_or(StateError::Order { offset: start })
 }
 
-/// What candidates are sorted by.
+/// The sort key of candidates.
 fn order<K: Key>(candidate: &Candidate<K>) -> (std::cmp::Reverse<i64>, &[u8]) {
     (std::cmp::Reverse(candidate.estimate), candidate.key.as_bytes())
 }

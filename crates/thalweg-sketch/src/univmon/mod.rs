@@ -1,28 +1,28 @@
-//! UnivMon: one state that answers many questions: distinct keys, entropy, moments, heavy hitters.
+//! UnivMon: distinct keys, entropy, moments and heavy hitters from one state.
 //!
 //! Liu, Manousis, Vorsanger, Sekar, Braverman 2016, "One sketch to rule them all"; the theory is Braverman and
-//! Ostrovsky 2010, "Zero-one frequency laws". Level 0 sees all keys, and each level the half of the keys of the
-//! one before that a coin of the key's hash sends on. Each level is a Count Sketch with its k largest keys, Q_j.
-//! A sum of g(f) over all keys is built from the deepest level up (algorithm 2):
+//! Ostrovsky 2010, "Zero-one frequency laws". Level 0 contains all keys, and each further level a random half of the
+//! keys of the previous one, selected by the key's hash. Each level is a Count Sketch with its k largest keys, Q_j. A
+//! sum of g(f) over all keys is computed from the deepest level up (algorithm 2):
 //!
 //! > Y_last = sum over Q_last of g(f);  Y_j = 2 Y_(j+1) + sum over Q_j of (1 - 2 \[key is in level j+1\]) g(f).
 //!
-//! **Each packet updates one level, the deepest that its key reaches**, where the paper updates all levels down to
-//! that one. With the same hash at all levels, the paper's level j is the sum of ours from j down, counter by
-//! counter, as sketches are linear: nothing is lost, and a packet costs d additions instead of 2 d on average.
-//! A key's weight lies in one level's counters, so that it is estimated there, among fewer keys than at level j.
+//! **Each packet updates one level, the deepest of its key**, where the paper updates all levels down to that one.
+//! With the same hash at all levels, the paper's level j is the sum of ours from j down, counter by counter, as
+//! sketches are linear: nothing is lost, and a packet costs d additions instead of 2 d on average. A key's weight is
+//! in one level's counters, so it is estimated there, among fewer keys than at level j.
 //!
-//! **Q_j is all keys that are surely large**, of those that levels j and deeper remember: larger than what any of these
-//! levels has turned away, and than its noise. The sum is unbiased for any Q_j that does not depend on the coin that
-//! sends keys on to level j + 1; the k largest by noisy estimates do depend on it, since levels differ in noise and in how
-//! many equal keys they have to choose from. Smaller keys are counted further down, as a sample.
+//! **Q_j is all keys that are certainly large**, of those that levels j and deeper track: larger than any key that
+//! these levels rejected, and than their noise. The sum is unbiased for any Q_j that does not depend on the coin toss
+//! that moves keys to level j + 1. The k largest by noisy estimates do depend on it, since levels differ in noise and
+//! in the number of equal keys that they choose from. Smaller keys are counted at deeper levels, as a sample.
 //!
 //! **Guarantee.** Weights of single keys and F2 have the intervals of [`crate::noise`], each level with its own
-//! noise. For other sums the theory promises 1 +- eps for polynomial memory, which says nothing of a given state:
-//! they come without a bound. Where a level holds at most k keys it holds all of them, and from there up
-//! the error of a count is that of a sample of k keys, about 1/sqrt(k).
+//! noise. For other sums the theory promises 1 +- eps for polynomial memory, which does not bound the error of a
+//! given state: they have no bound. A level with at most k keys has all of them, and from there up the error of a
+//! count is that of a sample of k keys, about 1/sqrt(k).
 //!
-//! Memory: levels times (d w counters and a top-k). An update touches d cache lines, and a look at d for the top-k.
+//! Memory: levels times (d w counters and a top-k). An update touches d cache lines, and the top-k reads d.
 
 use crate::account::{Account, Sums};
 use crate::count_sketch::{self, CountSketch};
@@ -30,7 +30,7 @@ use crate::counters::{Counter, Counters, Reading};
 use crate::digest::{Digest, Hasher, Key};
 use crate::estimate::{Bound, Estimate};
 use crate::merge::MergeError;
-use crate::nitro::{Place, RowWise};
+use crate::nitro::{CounterIndex, RowWise};
 use crate::noise::Noise;
 use crate::probability::Probability;
 use crate::rows::{median_over_rows, signed_energy};
@@ -40,7 +40,7 @@ use crate::top_k::{Candidate, TopK};
 #[cfg(test)]
 mod tests;
 
-/// Levels, the shape of each, and the keys that each remembers.
+/// The number of levels, the shape of each, and the number of keys that each tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnivMonShape {
     levels: usize,
@@ -49,10 +49,10 @@ pub struct UnivMonShape {
 }
 
 impl UnivMonShape {
-    /// Levels, at most: the first, and one for each of the digest's depth bits.
+    /// The maximum number of levels: the first, and one for each of the digest's depth bits.
     pub const MAX_LEVELS: usize = MAX_LEVELS;
 
-    /// `levels` Count Sketches of `shape`, each with the `k` largest of its keys.
+    /// Creates `levels` Count Sketches of `shape`, each with the `k` largest of its keys.
     ///
     /// # Errors
     /// If `levels` is not in 1..=17.
@@ -63,10 +63,11 @@ impl UnivMonShape {
         Ok(UnivMonShape { levels, shape, k: k.max(1) })
     }
 
-    /// The widest that fits into `memory_bytes`, counters and candidates together: a quarter at most is for candidates.
+    /// Returns the widest shape that fits into `memory_bytes`, counters and candidates together; at most a quarter is
+    /// for candidates.
     ///
     /// # Errors
-    /// If `levels` or `rows` is out of range, or not even the narrowest fits.
+    /// If `levels` or `rows` is out of range, or the narrowest shape does not fit.
     pub fn for_memory<K: Key, C: Counter>(
         memory_bytes: u64,
         levels: usize,
@@ -76,41 +77,42 @@ impl UnivMonShape {
         let level_bytes = memory_bytes / levels as u64;
         let k = TopK::<K>::for_memory(level_bytes / 4).k();
         let shape = Shape::for_memory(level_bytes.saturating_sub(TopK::<K>::bytes_for(k)), rows, C::BYTES)
-            .map_err(|_| ShapeError::Memory { bytes: memory_bytes, least: smallest.bytes::<K, C>() })?;
+            .map_err(|_| ShapeError::Memory { bytes: memory_bytes, min: smallest.bytes::<K, C>() })?;
         UnivMonShape::new(levels, shape, k)
     }
 
-    /// The smallest that keeps the error of a key's weight below `eps` L2 with probability 1 - `delta`, L2 that of the
-    /// keys of its level (see [`crate::CountSketch::shape_for`]).
+    /// Returns the smallest shape that keeps the error of a key's weight below `eps` L2 with probability 1 - `delta`,
+    /// with the L2 of the keys of its level (see [`crate::CountSketch::shape_for`]).
     ///
     /// # Errors
-    /// If they are not between 0 and 1, or ask for a sketch larger than there is, or `levels` is out of range.
+    /// If `eps` or `delta` is not between 0 and 1, the sketch would exceed the maximum size, or `levels` is out of
+    /// range.
     pub fn for_guarantee(eps: f64, delta: f64, levels: usize, k: usize) -> Result<UnivMonShape, ShapeError> {
         UnivMonShape::new(levels, CountSketch::<i32>::shape_for(eps, delta)?, k)
     }
 
-    /// Error of a key's weight as a share of the L2 of its level, eps, and the probability of more, delta. Sums over all
-    /// keys have no such guarantee.
+    /// Returns (eps, delta): the error of a key's weight is at most eps times the L2 of its level with probability 1
+    /// - delta. Sums over all keys have no such guarantee.
     pub fn guarantee(self) -> (f64, f64) {
         CountSketch::<i32>::guarantee(self.shape)
     }
 
-    /// Levels.
+    /// Returns the number of levels.
     pub const fn levels(self) -> usize {
         self.levels
     }
 
-    /// Rows and columns of each level.
+    /// Returns the number of rows and columns of each level.
     pub const fn shape(self) -> Shape {
         self.shape
     }
 
-    /// Keys that each level remembers.
+    /// Returns the number of keys that each level tracks.
     pub const fn k(self) -> usize {
         self.k
     }
 
-    /// Memory, in bytes.
+    /// Returns the memory in bytes.
     pub fn bytes<K: Key, C: Counter>(self) -> u64 {
         self.levels as u64 * (self.shape.bytes(C::BYTES) + TopK::<K>::bytes_for(self.k))
     }
@@ -122,11 +124,11 @@ pub struct UnivMon<K: Key, C: Counter = i32> {
     pub(crate) hasher: Hasher,
     pub(crate) shape: UnivMonShape,
     pub(crate) account: Account,
-    /// The level with number z has the keys of depth z, the last one all deeper ones too.
+    /// Level z has the keys of depth z; the last level also has all deeper ones.
     pub(crate) levels: Vec<Level<K, C>>,
 }
 
-/// Counters of the keys whose deepest level this is, and the largest of them.
+/// The counters of the keys whose deepest level this is, and the largest of these keys.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Level<K: Key, C: Counter> {
     pub(crate) counters: Counters<C>,
@@ -134,34 +136,34 @@ pub(crate) struct Level<K: Key, C: Counter> {
 }
 
 impl<K: Key, C: Counter> UnivMon<K, C> {
-    /// An empty one.
+    /// Creates an empty UnivMon.
     pub fn new(shape: UnivMonShape, hasher: Hasher) -> UnivMon<K, C> {
         let level = || Level { counters: Counters::new(shape.shape), top: TopK::new(shape.k) };
         let levels = (0..shape.levels).map(|_| level()).collect();
         UnivMon { hasher, shape, account: Account::default(), levels }
     }
 
-    /// Its hash.
+    /// Returns the hash.
     pub fn hasher(&self) -> Hasher {
         self.hasher
     }
 
-    /// Its shape.
+    /// Returns the shape.
     pub fn shape(&self) -> UnivMonShape {
         self.shape
     }
 
-    /// What it was fed.
+    /// Returns the totals of the stream.
     pub fn account(&self) -> &Account {
         &self.account
     }
 
-    /// Memory, in bytes.
+    /// Returns the memory in bytes.
     pub fn bytes(&self) -> u64 {
         self.shape.bytes::<K, C>()
     }
 
-    /// Additions that went beyond a counter's range.
+    /// Returns the number of additions that exceeded a counter's range.
     pub fn saturations(&self) -> u64 {
         self.levels.iter().fold(0, |sum, level| sum.saturating_add(level.counters.saturations()))
     }
@@ -170,7 +172,7 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
     pub fn add(&mut self, key: &K, weight: i64) {
         let digest = self.hasher.digest(key.as_bytes());
         let sums = Sums::of([weight]);
-        self.account.enter(&sums, Probability::ONE);
+        self.account.record(&sums, Probability::ONE);
         self.add_all(&[digest], &sums, |_| weight);
         self.offer(&[digest], |_| *key);
     }
@@ -180,7 +182,7 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
         digest.depth(self.levels.len() as u32 - 1) as usize
     }
 
-    /// The weight of a key.
+    /// Estimates the weight of a key.
     pub fn estimate_key(&self, key: &K) -> Estimate {
         let digest = self.hasher.digest(key.as_bytes());
         let level = &self.levels[self.level_of(digest)];
@@ -196,7 +198,7 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
         count_sketch::estimate(&level.counters, digest, noise, &self.account)
     }
 
-    /// The k keys with the largest estimates, largest first.
+    /// Returns the k keys with the largest estimates, largest first.
     pub fn largest(&self) -> Vec<(K, Estimate)> {
         let mut all = Vec::new();
         for level in &self.levels {
@@ -210,27 +212,27 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
         all
     }
 
-    /// The sum of g(f) over the weights f of all keys (algorithm 2 of the paper).
+    /// Estimates the sum of g(f) over the weights f of all keys (algorithm 2 of the paper).
     pub fn g_sum(&self, g: impl Fn(f64) -> f64) -> f64 {
         let [large, small] = self.g_sums(|weight| [g(weight)])[0];
         large + small
     }
 
-    /// Sums of several g at once, each in two parts: over the keys that are surely large at the first level, one by
-    /// one, and over all others, by their sample.
+    /// Estimates sums of several g at once, each in two parts: over the keys that are certainly large at the first
+    /// level, one by one, and over all others, from their sample.
     fn g_sums<const N: usize>(&self, g: impl Fn(f64) -> [f64; N]) -> [[f64; 2]; N] {
-        // Q_j: weights of keys that are surely large, and the level of each.
+        // Q_j: the weights of keys that are certainly large, and the level of each.
         let mut large: Vec<(i64, usize)> = Vec::new();
-        let mut sure = 0;
+        let mut threshold = 0;
         let mut sums = [0.0; N];
         for (number, level) in self.levels.iter().enumerate().rev() {
             let is_deepest = number + 1 == self.levels.len();
-            sure = sure.max(if is_deepest { 0 } else { level.sure() });
+            threshold = threshold.max(if is_deepest { 0 } else { level.certain_above() });
             let weight =
                 |candidate: &Candidate<K>| level.counters.read::<true>(candidate.digest, Reading::Median);
             let here = level.top.candidates().iter().map(weight).filter(|&weight| weight > 0);
             large.extend(here.map(|weight| (weight, number)));
-            large.retain(|&(weight, _)| weight > sure);
+            large.retain(|&(weight, _)| weight > threshold);
             sums = sums.map(|sum| 2.0 * sum);
             for &(weight, level) in &large {
                 let sign = if level == number { 1.0 } else { -1.0 };
@@ -247,17 +249,17 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
         parts
     }
 
-    /// Distinct keys. A [`crate::HyperLogLog`] is better at this; when updates are sampled, small keys are missed.
+    /// Estimates the number of distinct keys. A [`crate::HyperLogLog`] is more accurate; sampling misses small keys.
     pub fn distinct(&self) -> Estimate {
         Estimate { value: self.g_sum(|_| 1.0).max(0.0), bound: Bound::Unknown }
     }
 
-    /// Entropy of the distribution of weights over keys, in bits: log2 N - (1/N) sum of f log2 f, N their sum
-    /// (Lall et al. 2006). Zero for an empty stream.
+    /// Estimates the entropy of the distribution of weights over keys, in bits: log2 N - (1/N) sum of f log2 f, N
+    /// their sum (Lall et al. 2006). Zero for an empty stream.
     ///
-    /// The keys that are not surely large are known by a sample, which has too many or too few of them by chance; but
-    /// their weights are known to add up to N less those of the large ones, and so the sample's part is scaled to
-    /// that. Not when updates were sampled: then the smallest keys are missing from it altogether.
+    /// Keys that are not certainly large are known from a sample, which has too many or too few of them by chance.
+    /// But their total weight is known, N minus the weights of the large keys, so the sample's part is scaled to it.
+    /// Not if updates were sampled: then the sample lacks the smallest keys altogether.
     pub fn entropy(&self) -> Estimate {
         let total = self.account.total() as f64;
         if total <= 0.0 {
@@ -274,8 +276,8 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
         Estimate { value, bound: Bound::Unknown }
     }
 
-    /// Sum of the squares of all keys' weights, F2 = L2^2: levels have no key in common, so their rows' sums of
-    /// squares add up.
+    /// Estimates F2 = L2^2, the sum of the squares of all keys' weights. Levels have no key in common, so their rows'
+    /// sums of squares add up.
     pub fn f2(&self) -> Estimate {
         count_sketch::f2_from(self.energy(), self.shape.shape, &self.account, self.saturations())
     }
@@ -286,47 +288,47 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
         })
     }
 
-    /// Makes it that of both streams.
+    /// Merges `other` into this sketch.
     ///
     /// # Errors
-    /// If levels, shapes or seeds differ; then nothing has changed.
+    /// If levels, shapes or seeds differ; then nothing changes.
     pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
-        self.join(other, |mine, theirs| i128::from(mine) + i128::from(theirs))?;
+        self.join(other, |ours, theirs| i128::from(ours) + i128::from(theirs))?;
         self.account.merge(&other.account);
         Ok(())
     }
 
-    /// Makes it that of the difference, this stream less the other. Candidates are those of both.
+    /// Subtracts `other` from this sketch. The candidates are those of both.
     ///
     /// # Errors
-    /// If levels, shapes or seeds differ; then nothing has changed.
+    /// If levels, shapes or seeds differ; then nothing changes.
     pub fn subtract(&mut self, other: &Self) -> Result<(), MergeError> {
-        self.join(other, |mine, theirs| i128::from(mine) - i128::from(theirs))?;
+        self.join(other, |ours, theirs| i128::from(ours) - i128::from(theirs))?;
         self.account.subtract(&other.account);
         Ok(())
     }
 
     fn join(&mut self, other: &Self, join: impl Fn(i64, i64) -> i128) -> Result<(), MergeError> {
-        let (mine, theirs) = (self.shape.levels, other.shape.levels);
-        if mine != theirs {
-            return Err(MergeError::Levels { mine, theirs });
+        let (ours, theirs) = (self.shape.levels, other.shape.levels);
+        if ours != theirs {
+            return Err(MergeError::Levels { ours, theirs });
         }
         MergeError::unless_same_shape(self.shape.shape, other.shape.shape)?;
         MergeError::unless_same_seed(self.hasher, other.hasher)?;
-        for (mine, theirs) in self.levels.iter_mut().zip(&other.levels) {
-            mine.counters.join(&theirs.counters, &join);
-            let counters = &mine.counters;
-            mine.top.merge(&theirs.top, |digest| counters.read::<true>(digest, Reading::Median));
+        for (ours, theirs) in self.levels.iter_mut().zip(&other.levels) {
+            ours.counters.join(&theirs.counters, &join);
+            let counters = &ours.counters;
+            ours.top.merge(&theirs.top, |digest| counters.read::<true>(digest, Reading::Median));
         }
         Ok(())
     }
 
-    /// Multiplies all weights seen so far: decay, for factors below 1.
+    /// Multiplies all weights so far: a decay, for factors below 1.
     ///
     /// # Panics
-    /// If the factor is infinite or no number.
+    /// If the factor is infinite or NaN.
     pub fn scale(&mut self, factor: f64) {
-        assert!(factor.is_finite(), "a factor that is no number");
+        assert!(factor.is_finite(), "scale factor must be finite");
         let mut moved = 0.0f64;
         for level in &mut self.levels {
             moved = moved.max(level.counters.scale(factor));
@@ -336,7 +338,7 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
         self.account.scale(factor, moved);
     }
 
-    /// Forgets the stream.
+    /// Resets the sketch.
     pub fn clear(&mut self) {
         for level in &mut self.levels {
             level.counters.clear();
@@ -347,14 +349,14 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
 }
 
 impl<K: Key, C: Counter> Level<K, C> {
-    /// Keys with larger estimates than this are all among the candidates, and are large indeed: none was turned away,
-    /// and noise does not reach so far. Three times what nine of ten counters hold at most is about five standard
-    /// deviations of a row where many keys collide, and nothing where few do.
-    fn sure(&self) -> i64 {
+    /// Returns a threshold above which keys are certainly large and certainly candidates: none was rejected, and
+    /// noise does not reach that far. The 90th percentile of the counters' magnitudes, times three, is about five
+    /// standard deviations of a row where many keys collide, and zero where few do.
+    fn certain_above(&self) -> i64 {
         let mut sizes: Vec<u64> =
             self.counters.cells().iter().map(|cell| cell.get().unsigned_abs()).collect();
-        let place = sizes.len() * 9 / 10;
-        let (_, noise, _) = sizes.select_nth_unstable(place);
+        let position = sizes.len() * 9 / 10;
+        let (_, noise, _) = sizes.select_nth_unstable(position);
         self.top.threshold().max(i64::try_from(noise.saturating_mul(3)).unwrap_or(i64::MAX))
     }
 }
@@ -391,24 +393,24 @@ impl<K: Key, C: Counter> RowWise<K> for UnivMon<K, C> {
         let mut by_level = ByLevel::default();
         for (first, digests) in (0..).step_by(GROUP).zip(digests.chunks(GROUP)) {
             by_level.sort(digests, self.levels.len());
-            for (level, digests, places) in by_level.levels(&mut self.levels) {
-                level.counters.add_all::<true>(digests, sums.magnitude, |place| {
-                    weight(first + usize::from(places[place]))
+            for (level, digests, indices) in by_level.levels(&mut self.levels) {
+                level.counters.add_all::<true>(digests, sums.magnitude, |position| {
+                    weight(first + usize::from(indices[position]))
                 });
             }
         }
     }
 
     #[inline(always)]
-    fn place(&self, row: usize, digest: Digest) -> Place {
+    fn locate(&self, row: usize, digest: Digest) -> CounterIndex {
         let level = self.level_of(digest);
         let (index, slice) = self.levels[level].counters.locate(row, digest);
-        Place { index: index as u32, level: level as u16, minus: slice.minus }
+        CounterIndex { index: index as u32, level: level as u16, minus: slice.minus }
     }
 
     #[inline(always)]
-    fn prefetch(&self, place: Place) {
-        self.levels[usize::from(place.level)].counters.prefetch(place.index as usize);
+    fn prefetch(&self, position: CounterIndex) {
+        self.levels[usize::from(position.level)].counters.prefetch(position.index as usize);
     }
 
     #[inline(always)]
@@ -417,9 +419,9 @@ impl<K: Key, C: Counter> RowWise<K> for UnivMon<K, C> {
     }
 
     #[inline(always)]
-    fn add_at(&mut self, place: Place, weight: i64) {
-        let level = &mut self.levels[usize::from(place.level)];
-        level.counters.add_at(place.index as usize, place.signed(weight));
+    fn add_at(&mut self, position: CounterIndex, weight: i64) {
+        let level = &mut self.levels[usize::from(position.level)];
+        level.counters.add_at(position.index as usize, position.signed(weight));
     }
 
     #[inline(always)]
@@ -427,34 +429,34 @@ impl<K: Key, C: Counter> RowWise<K> for UnivMon<K, C> {
         let mut by_level = ByLevel::default();
         for (first, digests) in (0..).step_by(GROUP).zip(digests.chunks(GROUP)) {
             by_level.sort(digests, self.levels.len());
-            for (level, digests, places) in by_level.levels(&mut self.levels) {
-                level.counters.read_all::<true>(digests, Reading::Median, |place, estimate| {
-                    let key = || key(first + usize::from(places[place]));
-                    level.top.offer_with(digests[place], estimate, key);
+            for (level, digests, indices) in by_level.levels(&mut self.levels) {
+                level.counters.read_all::<true>(digests, Reading::Median, |position, estimate| {
+                    let key = || key(first + usize::from(indices[position]));
+                    level.top.offer_with(digests[position], estimate, key);
                 });
             }
         }
     }
 }
 
-/// Digests of a batch, gathered level by level, so that each level gets a loop of its own.
+/// Digests of a batch, grouped by level, so that each level gets its own loop.
 struct ByLevel {
     digests: [Digest; GROUP],
-    /// Where each was in the batch.
-    places: [u8; GROUP],
-    /// Where each level ends.
+    /// The index of each in the batch.
+    indices: [u8; GROUP],
+    /// The end of each level.
     ends: [u16; UnivMonShape::MAX_LEVELS],
 }
 
 impl Default for ByLevel {
     fn default() -> ByLevel {
         let ends = [0; UnivMonShape::MAX_LEVELS];
-        ByLevel { digests: [Digest::default(); GROUP], places: [0; GROUP], ends }
+        ByLevel { digests: [Digest::default(); GROUP], indices: [0; GROUP], ends }
     }
 }
 
 impl ByLevel {
-    /// Sorts by counting.
+    /// Counting sort.
     #[inline(always)]
     fn sort(&mut self, digests: &[Digest], levels: usize) {
         let deepest = levels as u32 - 1;
@@ -466,15 +468,15 @@ impl ByLevel {
             next[level + 1] += next[level];
         }
         self.ends.copy_from_slice(&next[1..]);
-        for (place, &digest) in digests.iter().enumerate() {
+        for (position, &digest) in digests.iter().enumerate() {
             let next = &mut next[digest.depth(deepest) as usize];
             self.digests[usize::from(*next)] = digest;
-            self.places[usize::from(*next)] = place as u8;
+            self.indices[usize::from(*next)] = position as u8;
             *next += 1;
         }
     }
 
-    /// Each level that has some, with its digests and their places in the batch.
+    /// Returns each level that has digests, with the digests and their indices in the batch.
     #[inline(always)]
     fn levels<'a, L>(
         &'a self,
@@ -483,7 +485,7 @@ impl ByLevel {
         let mut begin = 0;
         levels.iter_mut().zip(&self.ends).filter_map(move |(level, &end)| {
             let span = std::mem::replace(&mut begin, usize::from(end))..usize::from(end);
-            (!span.is_empty()).then(|| (level, &self.digests[span.clone()], &self.places[span]))
+            (!span.is_empty()).then(|| (level, &self.digests[span.clone()], &self.indices[span]))
         })
     }
 }

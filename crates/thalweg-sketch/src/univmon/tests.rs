@@ -5,7 +5,7 @@ use crate::nitro::{Mode, Nitro};
 
 type Exact = HashMap<[u8; 4], i64>;
 
-/// `packets` packets whose key of rank r comes about 1/r as often as the first.
+/// `packets` packets; the key of rank r occurs about 1/r as often as the first.
 fn zipf(packets: usize, keys: u32, seed: u64) -> Vec<[u8; 4]> {
     use rand_xoshiro::rand_core::{Rng, SeedableRng};
     let mut draws = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -34,7 +34,7 @@ fn shape(width: usize, k: usize) -> UnivMonShape {
 }
 
 #[test]
-fn with_room_for_every_key_every_sum_is_exact() {
+fn sums_are_exact_if_every_key_is_tracked() {
     let packets = zipf(20_000, 300, 1);
     let truth = exact(&packets);
     let mut univmon: UnivMon<[u8; 4]> = UnivMon::new(shape(16_384, 400), Hasher::new(3));
@@ -48,7 +48,7 @@ fn with_room_for_every_key_every_sum_is_exact() {
 }
 
 #[test]
-fn entropy_and_distinct_come_near_the_truth_with_few_candidates() {
+fn entropy_and_distinct_are_close_with_few_candidates() {
     let packets = zipf(200_000, 50_000, 2);
     let truth = exact(&packets);
     let total = packets.len() as f64;
@@ -66,7 +66,7 @@ fn entropy_and_distinct_come_near_the_truth_with_few_candidates() {
     let distinct = univmon.distinct().value / truth.len() as f64;
     assert!((distinct - 1.0).abs() < 0.2, "{distinct}");
     let f2: f64 = truth.values().map(|&count| (count * count) as f64).sum();
-    assert_eq!(univmon.f2().holds(f2), Some(true), "{} {f2}", univmon.f2());
+    assert_eq!(univmon.f2().contains(f2), Some(true), "{} {f2}", univmon.f2());
 }
 
 #[test]
@@ -81,7 +81,12 @@ fn the_largest_keys_are_found_with_their_bounds() {
     nitro.update(packets.as_slice());
     let largest = nitro.sketch().largest();
     for (rank, (key, estimate)) in largest.iter().take(20).enumerate() {
-        assert_eq!(estimate.holds(truth[key] as f64), Some(true), "rank {rank}: {estimate} {}", truth[key]);
+        assert_eq!(
+            estimate.contains(truth[key] as f64),
+            Some(true),
+            "rank {rank}: {estimate} {}",
+            truth[key]
+        );
         assert!(u32::from_be_bytes(*key) < 40, "rank {rank}");
     }
 }
@@ -98,8 +103,8 @@ fn parts_merge_to_the_whole() {
     let [mut merged, second, third] = parts;
     merged.merge(&second).unwrap();
     merged.merge(&third).unwrap();
-    for (mine, whole) in merged.levels.iter().zip(&whole.levels) {
-        assert_eq!(mine.counters, whole.counters);
+    for (ours, whole) in merged.levels.iter().zip(&whole.levels) {
+        assert_eq!(ours.counters, whole.counters);
     }
     assert_eq!(merged.account, whole.account);
     assert_eq!(merged.largest()[..20], whole.largest()[..20]);
@@ -108,24 +113,24 @@ fn parts_merge_to_the_whole() {
 }
 
 #[test]
-fn those_of_other_shapes_or_seeds_do_not_merge() {
+fn different_shapes_or_seeds_do_not_merge() {
     let new = |width, seed| UnivMon::<[u8; 4]>::new(shape(width, 8), Hasher::new(seed));
     assert!(matches!(new(64, 1).merge(&new(128, 1)), Err(MergeError::Shape { .. })));
     assert!(matches!(new(64, 1).merge(&new(64, 2)), Err(MergeError::Seed { .. })));
     let fewer = UnivMonShape::new(3, Shape::new(5, 64).unwrap(), 8).unwrap();
     let other = UnivMon::<[u8; 4]>::new(fewer, Hasher::new(1));
-    assert_eq!(new(64, 1).merge(&other), Err(MergeError::Levels { mine: 12, theirs: 3 }));
+    assert_eq!(new(64, 1).merge(&other), Err(MergeError::Levels { ours: 12, theirs: 3 }));
 }
 
 #[test]
-fn an_empty_one_knows_that_it_is() {
+fn an_empty_univmon_is_exactly_zero() {
     let univmon = UnivMon::<[u8; 4]>::new(shape(256, 8), Hasher::new(1));
     assert_eq!((univmon.distinct().value, univmon.entropy().value, univmon.f2().value), (0.0, 0.0, 0.0));
     assert!(univmon.largest().is_empty());
 }
 
 #[test]
-fn sampled_entropy_is_near_the_truth() {
+fn sampled_entropy_is_close() {
     let packets = zipf(400_000, 20_000, 11);
     let truth = exact(&packets);
     let total = packets.len() as f64;
@@ -142,7 +147,7 @@ fn sampled_entropy_is_near_the_truth() {
 }
 
 #[test]
-fn its_shape_keeps_the_guarantee_that_was_asked_for() {
+fn shape_meets_the_requested_guarantee() {
     let shape = UnivMonShape::for_guarantee(0.05, 0.02, 16, 100).unwrap();
     let (eps, delta) = shape.guarantee();
     assert!(eps <= 0.05 && delta <= 0.02, "{eps} {delta}");
@@ -151,7 +156,7 @@ fn its_shape_keeps_the_guarantee_that_was_asked_for() {
 }
 
 #[test]
-fn its_memory_is_what_was_offered_at_most() {
+fn memory_stays_within_its_limit() {
     for memory in [100_000u64, 1 << 20, 4 << 20] {
         let shape = UnivMonShape::for_memory::<[u8; 13], i32>(memory, 16, 5).unwrap();
         assert!(shape.bytes::<[u8; 13], i32>() <= memory, "{shape:?}");
@@ -160,8 +165,8 @@ fn its_memory_is_what_was_offered_at_most() {
     assert_eq!(UnivMonShape::new(18, Shape::new(1, 4).unwrap(), 1), Err(ShapeError::Levels { levels: 18 }));
 }
 
-/// 20,000 keys of equal weight and room for 64 a level: whom to take is chance, which must not depend on levels. The sum
-/// over 40 seeds has a standard deviation of 16 % / sqrt(40) = 2.6 %: five of them are 13 %.
+/// 20,000 keys of equal weight and room for 64 per level: which ones are tracked is chance, which must not depend on
+/// levels. The sum over 40 seeds has a standard deviation of 16 % / sqrt(40) = 2.6 %: five of them are 13 %.
 #[test]
 fn many_equal_keys_are_counted_without_bias() {
     let packets: Vec<[u8; 4]> = (0..20_000u32).map(u32::to_be_bytes).collect();
@@ -176,9 +181,9 @@ fn many_equal_keys_are_counted_without_bias() {
     assert!((mean / 20_000.0 - 1.0).abs() < 0.13, "{mean}");
 }
 
-/// What a sample of levels misjudges, the number of keys, must not show in the entropy: all weight is known.
+/// The sample's error in the number of keys must not affect the entropy: the total weight is known.
 #[test]
-fn the_entropy_of_equal_keys_is_that_of_their_number() {
+fn entropy_of_equal_keys_is_the_log_of_their_number() {
     for width in [64, 256, 1024] {
         for seed in 0..10 {
             let sketch = UnivMon::<[u8; 4]>::new(shape(width, width / 8), Hasher::new(seed));
@@ -191,9 +196,9 @@ fn the_entropy_of_equal_keys_is_that_of_their_number() {
     }
 }
 
-/// 400 seeds, p = 1/8, a key of 600 among 200 of 20: its variance is at most a f + E/w = 7 * 600 + 800, so the mean of
-/// 400 has a standard error of 3.6, and 18 is five of them. F2 likewise: 360,000 + 80,000, which sampling and collisions
-/// move by less than 15 % in a run.
+/// 400 seeds, p = 1/8, a key of 600 among 200 of 20: its variance is at most a f + E/w = 7 * 600 + 800, so the mean
+/// of 400 has a standard error of 3.6, and 18 is five of them. F2 likewise: 360,000 + 80,000, which sampling and
+/// collisions change by less than 15 % in a run.
 #[test]
 fn sampled_weights_and_f2_are_unbiased() {
     let packets: Vec<[u8; 4]> = (0..4_600u32)

@@ -1,12 +1,11 @@
-//! The theorems, at p = 1: how often bounds hold over many seeds of the hash, on streams that are easy and on the
-//! worst that there are.
+//! The theorems at p = 1: how often bounds hold over many seeds of the hash, on easy streams and on the worst case.
 //!
-//! Keys of one sketch share its collisions, so seeds are what is counted: of each the share of keys that are outside,
-//! which is between 0 and 1 and has a mean of at most delta if the theorem holds. The mean over n seeds is then above
-//! delta + 5 sqrt(delta (1 - delta)/n) less than once in a million (by the central limit theorem).
+//! Keys of one sketch share its collisions, so the statistic is per seed: the share of keys that are outside, which
+//! is between 0 and 1 and has a mean of at most delta if the theorem holds. The mean over n seeds is then above delta
+//! + 5 sqrt(delta (1 - delta)/n) less than once in a million (by the central limit theorem).
 
 use thalweg_sketch::{
-    CHEBYSHEV, CountMin, CountSketch, Hasher, KAry, Mode, Nitro, Probability, RowSketch, Shape,
+    CHEBYSHEV_FACTOR, CountMin, CountSketch, Hasher, KAry, Mode, Nitro, Probability, RowSketch, Shape,
     median_failure,
 };
 
@@ -18,11 +17,11 @@ fn fed<S: RowSketch>(sketch: S, stream: &Stream) -> S {
     nitro.into_sketch()
 }
 
-/// The mean over seeds of the share of keys whose truth is outside, which the sketch says is at most `delta`.
+/// The mean over seeds of the share of keys outside their bounds, which the sketch claims to be at most `delta`.
 fn share_outside<S: RowSketch>(
     new: impl Fn(Hasher) -> S,
     stream: &Stream,
-    asked: &[(FlowKey, f64)],
+    queried: &[(FlowKey, f64)],
     seeds: u64,
     delta: f64,
 ) -> f64 {
@@ -30,14 +29,14 @@ fn share_outside<S: RowSketch>(
     for seed in 0..seeds {
         let sketch = fed(new(Hasher::new(seed)), stream);
         let noise = sketch.noise();
-        for (key, truth) in asked {
+        for (key, truth) in queried {
             let estimate = sketch.estimate(sketch.hasher().digest(key), &noise);
             assert!((estimate.confidence().unwrap() - (1.0 - delta)).abs() < 1e-12);
-            outside += u64::from(estimate.holds(*truth) == Some(false));
+            outside += u64::from(estimate.contains(*truth) == Some(false));
         }
     }
-    let share = outside as f64 / (seeds * asked.len() as u64) as f64;
-    assert!(share <= limit(delta, seeds), "{share} outside, not {delta}");
+    let share = outside as f64 / (seeds * queried.len() as u64) as f64;
+    assert!(share <= limit(delta, seeds), "share outside {share}, expected {delta}");
     share
 }
 
@@ -57,18 +56,19 @@ fn streams() -> [Stream; 5] {
 
 /// 200 seeds x 60 keys for each stream.
 #[test]
-fn count_min_is_above_by_eps_l1_no_more_often_than_delta() {
+fn count_min_exceeds_eps_l1_with_probability_delta() {
     let shape = Shape::new(3, 64).unwrap();
     for stream in streams() {
         let new = |hasher| CountMin::<i64>::new(shape, hasher);
-        share_outside(new, &stream, &stream.asked(20), 200, (-3f64).exp());
+        share_outside(new, &stream, &stream.queries(20), 200, (-3f64).exp());
     }
 }
 
-/// Keys of equal weight, as many as make each a little more than eps L1: with any of them a row is outside. So it is with
-/// probability 1 - (1 - 1/w)^n, near 1 - exp(-1/e) = 0.31 where Markov's inequality has 1/e = 0.37.
+/// Keys of equal weight, just few enough that each weighs a little more than eps L1: a row that collides with any of
+/// them is outside. That has probability 1 - (1 - 1/w)^n, near 1 - exp(-1/e) = 0.31, where Markov's inequality has
+/// 1/e = 0.37.
 #[test]
-fn on_the_worst_stream_count_min_is_nearly_as_often_outside_as_the_theorem_allows() {
+fn the_count_min_bound_is_nearly_tight() {
     let stream = Stream::uniform(23, 23 * 10);
     let absent: Vec<_> = (1000..1100u32).map(|key| (key.to_be_bytes(), 0.0)).collect();
     for (rows, seeds) in [(1, 500), (2, 500)] {
@@ -78,46 +78,46 @@ fn on_the_worst_stream_count_min_is_nearly_as_often_outside_as_the_theorem_allow
         let share =
             share_outside(|hasher| CountMin::<i32>::new(shape, hasher), &stream, &absent, seeds, delta);
         let exact = (1.0 - (1.0 - 1.0 / 64f64).powi(23)).powi(rows as i32);
-        assert!((share - exact).abs() < 0.03, "{rows} rows: {share}, not {exact}");
+        assert!((share - exact).abs() < 0.03, "{rows} rows: {share}, expected {exact}");
     }
 }
 
 /// 200 seeds x 60 keys for each stream; five rows, 512 columns.
 #[test]
-fn intervals_of_count_sketch_and_k_ary_hold_as_often_as_they_say() {
+fn count_sketch_and_k_ary_intervals_hold() {
     let shape = Shape::new(5, 512).unwrap();
-    let delta = 2.0 * median_failure(5, 1.0 / CHEBYSHEV);
+    let delta = 2.0 * median_failure(5, 1.0 / CHEBYSHEV_FACTOR);
     for stream in streams() {
-        let asked = stream.asked(20);
-        share_outside(|hasher| CountSketch::<i64>::new(shape, hasher), &stream, &asked, 200, delta);
-        share_outside(|hasher| KAry::<i64>::new(shape, hasher), &stream, &asked, 200, delta);
+        let queried = stream.queries(20);
+        share_outside(|hasher| CountSketch::<i64>::new(shape, hasher), &stream, &queried, 200, delta);
+        share_outside(|hasher| KAry::<i64>::new(shape, hasher), &stream, &queried, 200, delta);
     }
 }
 
-/// n keys of equal weight: whoever meets one of them is wrong by its weight, which is outside while n is below
-/// w (1 - sqrt(2 c/w))/c = 112. One row of 1,024 columns, 300 seeds x 200 absent keys. At 105 that has the probability
-/// 1 - (1 - 1/w)^105 = 0.0975, near Chebyshev's 1/8; at 125 two in one column are needed, 0.007.
+/// n keys of equal weight: a key that collides with one of them is wrong by its weight, which is outside while n is
+/// below w (1 - sqrt(2 c/w))/c = 112. One row of 1,024 columns, 300 seeds x 200 absent keys. At 105 that has the
+/// probability 1 - (1 - 1/w)^105 = 0.0975, near Chebyshev's 1/8; at 125 it takes two keys in one column, 0.007.
 #[test]
-fn on_the_worst_stream_intervals_are_as_wide_as_chebyshev_s_inequality_needs() {
+fn chebyshev_intervals_are_nearly_tight() {
     let shape = Shape::new(1, 1024).unwrap();
-    let delta = 2.0 / CHEBYSHEV;
+    let delta = 2.0 / CHEBYSHEV_FACTOR;
     let absent: Vec<_> = (1000..1200u32).map(|key| (key.to_be_bytes(), 0.0)).collect();
-    for (keys, least, most) in [(105, 0.085, 0.11), (125, 0.002, 0.015)] {
+    for (keys, min, max) in [(105, 0.085, 0.11), (125, 0.002, 0.015)] {
         let stream = Stream::uniform(keys, 100 * keys as usize);
-        // A negative weight that comes and goes keeps estimates from being cut at zero.
+        // A positive and a negative weight that cancel keep estimates from being clamped to zero.
         let mut stream = stream;
         stream.packets.extend([([9; 4], 1), ([9; 4], -1)]);
         let share =
             share_outside(|hasher| CountSketch::<i32>::new(shape, hasher), &stream, &absent, 300, delta);
-        assert!((least..most).contains(&share), "{keys} keys: {share}");
+        assert!((min..max).contains(&share), "{keys} keys: {share}");
     }
 }
 
 /// F2 within its interval: 200 seeds, delta = 0.016 for five rows.
 #[test]
-fn intervals_of_f2_hold_as_often_as_they_say() {
+fn f2_intervals_hold() {
     let shape = Shape::new(5, 512).unwrap();
-    let delta = median_failure(5, 1.0 / CHEBYSHEV);
+    let delta = median_failure(5, 1.0 / CHEBYSHEV_FACTOR);
     for stream in streams() {
         let (mut outside, mut sum) = (0, 0.0);
         for seed in 0..200 {
@@ -125,7 +125,7 @@ fn intervals_of_f2_hold_as_often_as_they_say() {
             let unsigned = fed(KAry::<i64>::new(shape, Hasher::new(seed)), &stream).f2();
             for estimate in [signed, unsigned] {
                 assert!((estimate.confidence().unwrap() - (1.0 - delta)).abs() < 1e-12);
-                outside += u32::from(estimate.holds(stream.f2()) == Some(false));
+                outside += u32::from(estimate.contains(stream.f2()) == Some(false));
                 sum += estimate.value / stream.f2() / 400.0;
             }
         }
@@ -135,31 +135,32 @@ fn intervals_of_f2_hold_as_often_as_they_say() {
     }
 }
 
-/// The sketch of a decayed stream is as near to it as that of any other: 200 seeds x 60 keys.
+/// The sketch of a decayed stream is as accurate as any other: 200 seeds x 60 keys.
 #[test]
 fn intervals_hold_after_scaling() {
     let shape = Shape::new(5, 512).unwrap();
     let stream = Stream::zipf(1.0, 5_000, 8_000);
-    let delta = 2.0 * median_failure(5, 1.0 / CHEBYSHEV);
+    let delta = 2.0 * median_failure(5, 1.0 / CHEBYSHEV_FACTOR);
     for factor in [0.4, 0.9] {
-        let asked: Vec<_> = stream.asked(20).into_iter().map(|(key, truth)| (key, factor * truth)).collect();
+        let queried: Vec<_> =
+            stream.queries(20).into_iter().map(|(key, truth)| (key, factor * truth)).collect();
         let mut outside = 0;
         for seed in 0..200 {
             let mut sketch = fed(CountSketch::<i32>::new(shape, Hasher::new(seed)), &stream);
             sketch.scale(factor);
             let noise = sketch.noise();
             let is_outside = |key: &FlowKey, truth| {
-                sketch.estimate(sketch.hasher().digest(key), &noise).holds(truth) == Some(false)
+                sketch.estimate(sketch.hasher().digest(key), &noise).contains(truth) == Some(false)
             };
-            outside += asked.iter().filter(|(key, truth)| is_outside(key, *truth)).count();
+            outside += queried.iter().filter(|(key, truth)| is_outside(key, *truth)).count();
         }
-        let share = outside as f64 / (200 * asked.len()) as f64;
+        let share = outside as f64 / (200 * queried.len()) as f64;
         assert!(share <= limit(delta, 200), "{factor}: {share}");
     }
 }
 
-/// Scaled counters are whole numbers again: with weights this small that is most of what there is, and bounds have to
-/// know. Every key, every seed: rounding is no matter of chance.
+/// Scaled counters are rounded to integers. With weights this small the rounding error dominates, and bounds have to
+/// include it. Every key, every seed: rounding is deterministic.
 #[test]
 fn bounds_hold_for_small_weights_after_scaling() {
     for (keys, factors) in [(100u32, vec![0.5, 0.4, 0.3]), (5_000, vec![0.3]), (100, vec![0.5, 0.5, 3.0])] {
@@ -183,15 +184,16 @@ fn bounds_hold_for_small_weights_after_scaling() {
             let mut outside = [0; 3];
             for key in 0..keys {
                 let digest = Hasher::new(seed).digest(&key.to_be_bytes());
-                outside[0] += u32::from(count_min.estimate(digest, &min).holds(truth) == Some(false));
-                outside[1] += u32::from(count_sketch.estimate(digest, &signed).holds(truth) == Some(false));
-                outside[2] += u32::from(k_ary.estimate(digest, &ary).holds(truth) == Some(false));
+                outside[0] += u32::from(count_min.estimate(digest, &min).contains(truth) == Some(false));
+                outside[1] +=
+                    u32::from(count_sketch.estimate(digest, &signed).contains(truth) == Some(false));
+                outside[2] += u32::from(k_ary.estimate(digest, &ary).contains(truth) == Some(false));
             }
             assert!(
                 outside.iter().all(|&keys_outside| keys_outside * 100 <= keys * 5),
                 "{outside:?} of {keys}"
             );
-            assert_eq!(count_sketch.f2().holds(f64::from(keys) * truth * truth), Some(true));
+            assert_eq!(count_sketch.f2().contains(f64::from(keys) * truth * truth), Some(true));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the sketches promise, and how their state is kept.
+//! Guarantees of the sketches, and their saved states.
 
 mod always_correct;
 mod guarantees;

@@ -1,4 +1,4 @@
-//! What is exact at p = 1, against a map of weights: whichever way a stream is fed, cut, merged or taken apart.
+//! Exact results at p = 1, compared with a map of weights, however a stream is fed, split, merged or subtracted.
 
 use std::collections::HashMap;
 
@@ -58,7 +58,7 @@ where
     assert!(!expected.account().is_sampled());
 }
 
-/// Merging in any parts is the whole; what is merged and subtracted, or subtracted and merged, is as before.
+/// Merging any parts gives the whole; merging and subtracting, in either order, changes nothing.
 fn assert_linear<S>(empty: &S, packets: &[Packet], cuts: [usize; 2])
 where
     S: RowSketch + Clone + PartialEq + std::fmt::Debug,
@@ -81,7 +81,7 @@ where
     back.merge(&two).unwrap();
     assert_eq!(values(&back).len(), 300);
     assert_eq!(back.account().total(), whole.account().total());
-    // A Count-Min that was subtracted from is read by its median.
+    // After a subtraction a Count-Min is read by its median.
     back.subtract(&whole).unwrap();
     assert!(values(&back).iter().all(|&value| value == 0));
     assert!(back.account().has_negative() || packets.iter().all(|packet| packet.1 == 0));
@@ -91,7 +91,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn one_by_one_in_batches_and_by_nitro_is_bit_for_bit_the_same(
+    fn single_batch_and_nitro_updates_agree(
         shape in shapes(), packets in packets(-2000..2000i64), batch in 1..600usize, seed: u64,
     ) {
         let hasher = Hasher::new(seed);
@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn merging_parts_gives_the_whole_and_subtracting_takes_it_apart(
+    fn merge_and_subtract_are_inverse(
         shape in shapes(), packets in packets(-2000..2000i64), cuts: [usize; 2], seed: u64,
     ) {
         let hasher = Hasher::new(seed);
@@ -111,9 +111,9 @@ proptest! {
         assert_linear(&KAry::<i32>::new(shape, hasher), &packets, cuts);
     }
 
-    /// With 300 keys in 2^13 columns, rows where a key is alone are the majority; no chance, as seeds are fixed.
+    /// With 300 keys in 2^13 columns, a key is alone in most rows; deterministic, as seeds are fixed.
     #[test]
-    fn with_hardly_any_collision_estimates_are_the_truth(packets in packets(-9..2000i64), seed in 0..20u64) {
+    fn estimates_are_exact_almost_without_collisions(packets in packets(-9..2000i64), seed in 0..20u64) {
         let shape = Shape::new(7, 1 << 13).unwrap();
         let exact = truth(&packets);
         let sketch = one_by_one(CountSketch::<i64>::new(shape, Hasher::new(seed)), &packets);
@@ -140,7 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn scaling_by_powers_of_two_and_back_changes_nothing(packets in packets(-2000..2000i64), up in 0..8i32) {
+    fn scaling_by_powers_of_two_is_reversible(packets in packets(-2000..2000i64), up in 0..8i32) {
         let shape = Shape::new(3, 64).unwrap();
         let sketch = fed(CountSketch::<i64>::new(shape, Hasher::new(1)), &packets, 64);
         let mut scaled = sketch.clone();
@@ -150,7 +150,7 @@ proptest! {
         prop_assert_eq!(scaled, sketch);
     }
 
-    /// Every key is offered with its exact count when it grows: the k largest are there, but for ties.
+    /// Every key is offered with its exact count when it grows: the k largest are there, except for ties.
     #[test]
     fn a_top_k_of_exact_estimates_is_exact(
         keys in prop::collection::vec(0..200u16, 0..2000), k in 1..40usize, skew in 1..5u32,
@@ -184,33 +184,33 @@ proptest! {
 }
 
 #[test]
-fn sketches_that_differ_are_not_merged_and_say_in_what() {
+fn different_sketches_are_not_merged() {
     let [narrow, wide] = [64, 128].map(|width| Shape::new(3, width).unwrap());
     let mut sketch = CountSketch::<i32>::new(narrow, Hasher::new(1));
     sketch.add(&[1u8, 2], 9);
     let before = sketch.clone();
     let other = CountSketch::new(wide, Hasher::new(1));
-    assert_eq!(sketch.merge(&other), Err(MergeError::Shape { mine: narrow, theirs: wide }));
+    assert_eq!(sketch.merge(&other), Err(MergeError::Shape { ours: narrow, theirs: wide }));
     let other = CountSketch::new(narrow, Hasher::new(2));
-    assert_eq!(sketch.subtract(&other), Err(MergeError::Seed { mine: 1, theirs: 2 }));
+    assert_eq!(sketch.subtract(&other), Err(MergeError::Seed { ours: 1, theirs: 2 }));
     assert_eq!(sketch, before);
 }
 
-/// What is left of two streams may be negative, though neither was: a Count-Min is then read by its median.
+/// The difference of two streams may be negative even if neither was: a Count-Min is then read by its median.
 #[test]
-fn a_difference_counts_as_negative_and_may_be_below_zero() {
+fn a_difference_may_be_negative() {
     fn check<S: RowSketch + Clone>(empty: S) {
         let (mut one, mut other) = (empty.clone(), empty.clone());
         one.add(&[1u8; 2], 10);
         other.add(&[2u8; 2], 30);
         one.subtract(&empty).unwrap();
-        assert!(!one.account().has_negative(), "nothing was subtracted");
+        assert!(!one.account().has_negative(), "before subtraction");
         one.subtract(&other).unwrap();
         assert!(one.account().has_negative());
         assert_eq!((one.account().total(), one.account().magnitude()), (-20, 40));
         let [grown, shrunk] = [[1u8; 2], [2u8; 2]].map(|key| one.estimate_key(&key));
         assert!((grown.value - 10.0).abs() < 1.0 && (shrunk.value + 30.0).abs() < 1.0, "{grown}, {shrunk}");
-        assert_eq!((grown.holds(10.0), shrunk.holds(-30.0)), (Some(true), Some(true)));
+        assert_eq!((grown.contains(10.0), shrunk.contains(-30.0)), (Some(true), Some(true)));
     }
     let (shape, hasher) = (Shape::new(5, 256).unwrap(), Hasher::new(1));
     check(CountSketch::<i32>::new(shape, hasher));
@@ -219,7 +219,7 @@ fn a_difference_counts_as_negative_and_may_be_below_zero() {
 }
 
 #[test]
-fn an_empty_sketch_knows_that_nothing_came() {
+fn an_empty_sketch_estimates_exactly_zero() {
     fn check<S: RowSketch>(sketch: S) {
         let estimate = sketch.estimate_key(&[7u8; 2]);
         assert_eq!((estimate.value, estimate.lower(), estimate.upper()), (0.0, Some(0.0), Some(0.0)));
@@ -230,25 +230,25 @@ fn an_empty_sketch_knows_that_nothing_came() {
     check(CountMin::<i32>::new(shape, hasher));
     check(KAry::<i32>::new(shape, hasher));
     let empty: [FlowKey; 0] = [];
-    let mode = Mode::Fixed(Probability::LEAST);
+    let mode = Mode::Fixed(Probability::MIN);
     let mut nitro = Nitro::new(CountSketch::<i32>::new(shape, hasher), mode, 1);
     nitro.update(empty.as_slice());
     check(nitro.into_sketch());
 }
 
 #[test]
-fn once_a_counter_was_saturated_no_bound_is_claimed() {
+fn a_saturated_sketch_has_no_bound() {
     fn check<S: RowSketch>(mut sketch: S) {
-        let most = S::Counter::end(1).get();
-        sketch.add(&[1u8; 2], most / 3 * 2);
+        let max = S::Counter::limit(1).get();
+        sketch.add(&[1u8; 2], max / 3 * 2);
         sketch.add(&[2u8; 2], 5);
         assert!(sketch.estimate_key(&[2u8; 2]).confidence().is_some());
-        sketch.add(&[1u8; 2], most / 3 * 2);
+        sketch.add(&[1u8; 2], max / 3 * 2);
         assert_eq!(sketch.saturations(), 3);
         assert_eq!(sketch.estimate_key(&[2u8; 2]).bound, Bound::Unknown);
-        // But for the mean of a row without signs, all of it.
+        // All of it, except for the mean of a row without signs.
         let rough = sketch.rough_estimate(sketch.hasher().digest(&[1u8; 2]));
-        assert!(rough <= most && rough > most / 100 * 97, "{rough}");
+        assert!(rough <= max && rough > max / 100 * 97, "{rough}");
         sketch.clear();
         assert_eq!(sketch.saturations(), 0);
     }
@@ -260,7 +260,7 @@ fn once_a_counter_was_saturated_no_bound_is_claimed() {
     check(CountSketch::<i64>::new(shape, hasher));
 }
 
-/// A guarantee that a shape gives asks for that shape.
+/// The shape for the guarantee of a shape is that shape.
 #[test]
 fn a_shape_is_the_smallest_for_its_own_guarantee() {
     for rows in [1, 3, 5, 7] {

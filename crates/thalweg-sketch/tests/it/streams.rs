@@ -1,4 +1,4 @@
-//! Streams whose truth is known.
+//! Streams with known truth.
 
 #![allow(dead_code, reason = "each test uses some of them")]
 
@@ -9,7 +9,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 pub(crate) type FlowKey = [u8; 4];
 
-/// Packets, and what each key's weights add up to.
+/// Packets, and the total weight of each key.
 pub(crate) struct Stream {
     pub(crate) packets: Vec<(FlowKey, i64)>,
     pub(crate) truth: HashMap<FlowKey, i64>,
@@ -28,7 +28,7 @@ impl Stream {
         Stream::of(keys.map(|key| (key.to_be_bytes(), 1)).collect())
     }
 
-    /// The n-th of `keys` has a probability in proportion to n^-exponent.
+    /// The n-th of `keys` has a probability proportional to n^-exponent.
     pub(crate) fn zipf(exponent: f64, keys: u32, packets: usize) -> Stream {
         let mut below = Vec::new();
         let mut sum = 0.0;
@@ -48,7 +48,7 @@ impl Stream {
         Stream::of_keys((0..packets as u32).map(|number| number % keys))
     }
 
-    /// Every other packet is of key 0; all others are of keys of their own.
+    /// Every other packet is of key 0; each of the others has a key of its own.
     pub(crate) fn one_giant(packets: usize) -> Stream {
         Stream::of_keys((0..packets as u32).map(|number| if number.is_multiple_of(2) { 0 } else { number }))
     }
@@ -72,8 +72,8 @@ impl Stream {
         self.truth.values().map(|&weight| (weight as f64).powi(2)).sum()
     }
 
-    /// The heaviest `each` keys, as many others, as many that never came; with their weights.
-    pub(crate) fn asked(&self, each: usize) -> Vec<(FlowKey, f64)> {
+    /// The heaviest `each` keys, as many others, and as many absent ones, with their weights.
+    pub(crate) fn queries(&self, each: usize) -> Vec<(FlowKey, f64)> {
         let mut all: Vec<_> = self.truth.iter().map(|(&key, &weight)| (key, weight as f64)).collect();
         all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let others = all.len().saturating_sub(each);

@@ -148,7 +148,8 @@ impl Collector {
 
 impl Health {
     fn of(sketch: SketchRef<'_>) -> Health {
-        let of = |account: &Account, saturations| Health { sampled: Some(account.coarsest()), saturations };
+        let of =
+            |account: &Account, saturations| Health { sampled: Some(account.min_probability()), saturations };
         match sketch {
             SketchRef::CountSketch32(sketch, _) => of(sketch.account(), sketch.saturations()),
             SketchRef::CountSketch64(sketch, _) => of(sketch.account(), sketch.saturations()),

@@ -18,7 +18,7 @@ struct Manifest {
     uses: BTreeSet<String>,
 }
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
@@ -108,18 +108,23 @@ fn list(crates: &BTreeMap<String, Manifest>) -> String {
     list
 }
 
-#[test]
-fn the_list_of_crates_is_that_of_the_manifests() {
-    let path = root().join("ARCHITECTURE.md");
+/// Checks that a document has `expected` between two lines, or writes it there if `THALWEG_REFRESH_GOLDEN` is set.
+pub(crate) fn replace_between(document: &str, begin_line: &str, end_line: &str, expected: &str) {
+    let path = root().join(document);
     let page = fs::read_to_string(&path).unwrap();
-    let begin = page.find(BEGIN).expect("ARCHITECTURE.md has a list of crates") + BEGIN.len();
-    let end = begin + page[begin..].find(END).expect("the list of crates ends");
-    let expected = format!("\n{}\n", list(&manifests()));
+    let begin =
+        page.find(begin_line).unwrap_or_else(|| panic!("{document} lacks {begin_line}")) + begin_line.len();
+    let end = begin + page[begin..].find(end_line).unwrap_or_else(|| panic!("{document} lacks {end_line}"));
     if std::env::var_os("THALWEG_REFRESH_GOLDEN").is_some() {
         fs::write(&path, format!("{}{expected}{}", &page[..begin], &page[end..])).unwrap();
         return;
     }
-    assert!(page[begin..end] == *expected, "ARCHITECTURE.md should list these crates:\n{expected}");
+    assert!(page[begin..end] == *expected, "{document} should contain:\n{expected}");
+}
+
+#[test]
+fn the_list_of_crates_is_that_of_the_manifests() {
+    replace_between("ARCHITECTURE.md", BEGIN, END, &format!("\n{}\n", list(&manifests())));
 }
 
 #[test]

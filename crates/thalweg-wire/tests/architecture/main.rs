@@ -3,4 +3,5 @@
 //! It is tested here because this crate compiles first.
 
 mod crates;
+mod documents;
 mod modules;

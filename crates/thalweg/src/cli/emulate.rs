@@ -118,6 +118,7 @@ impl EmulateArgs {
 
     fn single(&self, experiment: &Experiment, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
         let plan = Plan::new(experiment)?;
+        plan.warnings.iter().for_each(console::warn);
         self.create_output()?;
         let bars = Bars::new(vec![String::new()]);
         stop_on_signals(stop)?;
@@ -143,9 +144,9 @@ impl EmulateArgs {
         let sweep = Sweep::new(experiment, self.sweep.clone())?;
         self.create_output()?;
         let threads = self.threads.unwrap_or_else(|| available_parallelism().map_or(1, Into::into));
-        let bars = Bars::new((0..sweep.runs()).map(|run| sweep.told(run).join(" ")).collect());
+        let bars = Bars::new((0..sweep.runs()).map(|run| sweep.describe(run).join(" ")).collect());
         stop_on_signals(stop)?;
-        let results = sweep.go(
+        let results = sweep.run(
             threads,
             self.output.as_deref(),
             stop,
@@ -164,6 +165,13 @@ impl EmulateArgs {
         let results = results?;
         if let Some(folder) = &self.output {
             plots::draw_sweep(folder, &results)?;
+        }
+        for run in &results.runs {
+            let values = results.keys.iter().zip(&run.values).map(|(key, value)| format!("{key}={value}"));
+            let values: Vec<String> = values.collect();
+            for warning in &run.results.warnings {
+                console::warn(format_args!("{}: {warning}", values.join(" ")));
+            }
         }
         super::print(if self.json { json::lines(&results) } else { report::comparison(&results) })
     }
@@ -220,8 +228,12 @@ impl Bars {
         let seconds = bar.elapsed().as_secs_f64().max(1e-3);
         let ratio = progress.emulated.as_secs_f64() / seconds;
         let rate = progress.packets as f64 / seconds / 1e6;
-        bar.set_position(progress.emulated.0);
-        bar.set_message(format!("{}, {rate:.1} M packets/s, {ratio:.2} x real time", progress.emulated));
+        bar.set_position(progress.emulated.min(progress.duration).0);
+        let speed = format!("{}, {rate:.1} M packets/s, {ratio:.2} x real time", progress.emulated);
+        bar.set_message(match progress.unfinished {
+            Some(flows) => format!("{speed}, draining {flows} flows"),
+            None => speed,
+        });
     }
 
     /// Replaces the bar of a finished run by a line.

@@ -173,7 +173,7 @@ fn wrong_tasks_are_refused_with_what_was_probably_meant() {
         ),
         (
             "[tasks]\ntasks = ['distinct', 'entropy:scr']",
-            "2: tasks: entropy: `scr` is no flow key (did you mean src?): expected 5tuple,",
+            "2: tasks: task entropy: invalid flow key `scr` (did you mean src?): expected 5tuple,",
         ),
         ("[tasks]\ntasks = 'heavy:1%'", "2: tasks is 'heavy:1%': expected a list of measurement tasks,"),
         (
@@ -188,15 +188,15 @@ fn wrong_tasks_are_refused_with_what_was_probably_meant() {
         ("[tasks]\ntable = false", "table (lab.toml, line 2): without it there is nothing left to measure"),
         (
             "[tasks]\ntasks = ['heavy:1%']\nmemory = '1KiB'",
-            "memory (lab.toml, line 3): 1.02 kB are too little for these tasks, 1 worker(s) and 3 kept window(s)",
+            "memory (lab.toml, line 3): 1.02 kB is too small for these tasks with 1 worker(s) and 3 kept window(s)",
         ),
         (
             "[tasks]\ntasks = ['change:15s']",
-            "tasks (lab.toml, line 2) and --window (default): change:15s: a period must be a whole number of windows",
+            "tasks (lab.toml, line 2) and --window (default): task change:15s: the period must be a multiple of the window",
         ),
         (
             "[tasks]\ntasks = ['distinct', 'distinct']",
-            "tasks (lab.toml, line 2): the task distinct is there twice",
+            "tasks (lab.toml, line 2): task distinct is repeated: expected each task once",
         ),
     ] {
         let refused = resolution_refused(text);

@@ -56,11 +56,13 @@ fn heading(text: &mut String, results: &Results) {
     row(text, "scheme", &format!("{scheme}, transport {transport}, seed {seed}"));
     let mut time = Nanos(results.duration_ns).to_string();
     if results.warm_up_ns > 0 {
-        let _ =
-            write!(time, ", rates, links, queues and completion times from {} on", Nanos(results.warm_up_ns));
+        let _ = write!(time, ", measured from {} on", Nanos(results.warm_up_ns));
+    }
+    if results.drain_ns > 0 {
+        let _ = write!(time, "; drained for {}", Nanos(results.drain_ns));
     }
     if results.interrupted {
-        time.push_str("; ended before its time");
+        time.push_str("; interrupted");
     }
     row(text, "emulated", &time);
 }
@@ -90,9 +92,9 @@ fn traffic(text: &mut String, results: &Results) {
     let mut counts = format!("{} began, {} completed", grouped(flows.started), grouped(flows.completed));
     for (count, what) in [
         (flows.unfinished, "unfinished"),
-        (flows.endless, "without end"),
+        (flows.unbounded, "without end"),
         (flows.refused, "refused (too many at once)"),
-        (flows.not_kept, "completed but not kept"),
+        (flows.not_recorded, "completed but not kept"),
     ] {
         if count > 0 {
             let _ = write!(counts, ", {} {what}", grouped(count));
@@ -101,19 +103,24 @@ fn traffic(text: &mut String, results: &Results) {
     row(text, "flows", &counts);
     row(
         text,
-        "repeated",
-        &format!("{} segments, {} timeouts", grouped(flows.retransmissions), grouped(flows.timeouts)),
+        "retransmits",
+        &format!(
+            "{} segments, {} of them needlessly; {} timeouts",
+            grouped(flows.retransmissions),
+            grouped(flows.spurious_retransmissions),
+            grouped(flows.timeouts)
+        ),
     );
-    if let Some(endless) = &summary.endless {
-        let each = &endless.goodput_bps;
+    if let Some(unbounded) = &summary.unbounded {
+        let each = &unbounded.goodput_bps;
         row(
             text,
             "without end",
             &format!(
                 "{} flows of {} each on average, fairness {:.3} (Jain)",
-                grouped(endless.flows),
+                grouped(unbounded.flows),
                 rate(each.mean),
-                endless.fairness
+                unbounded.fairness
             ),
         );
     }
@@ -125,16 +132,22 @@ fn flows(text: &mut String, summary: &Summary) {
     }
     let _ = writeln!(
         text,
-        "\n{:<41} {:>21} {:>26}",
-        "Flow completion times", "---- time ----", "-- over time alone --"
+        "\n{:<44} {:>21} {:>26}",
+        "Flow completion times", "---- time ----", "----- slowdown -----"
     );
     let _ = writeln!(
         text,
-        "  {:<20} {:>9} {:>7} {:>10} {:>10} {:>8} {:>8} {:>8}",
-        "size", "completed", "not yet", "mean", "p99", "mean", "median", "p99"
+        "  {:<20} {:>9} {:>10} {:>10} {:>10} {:>8} {:>8} {:>8}",
+        "size", "completed", "unfinished", "mean", "p99", "mean", "median", "p99"
     );
     for class in summary.sizes.iter().filter(|class| class.completed + class.unfinished > 0) {
         let _ = writeln!(text, "{}", size_row(class));
+    }
+    if summary.sizes.iter().any(|class| class.unfinished > 0) {
+        let _ = writeln!(
+            text,
+            "  Some flows did not complete: the true times of their rows are longer. A longer `drain` lets them."
+        );
     }
 }
 
@@ -143,18 +156,18 @@ fn size_row(class: &SizeClassRow) -> String {
     let (completed, unfinished) = (grouped(class.completed), grouped(class.unfinished));
     if class.completed == 0 {
         return format!(
-            "  {name:<20} {completed:>9} {unfinished:>7} {:>10} {:>10} {:>8} {:>8} {:>8}",
+            "  {name:<20} {completed:>9} {unfinished:>10} {:>10} {:>10} {:>8} {:>8} {:>8}",
             "-", "-", "-", "-", "-"
         );
     }
     let time = |nanos: f64| Nanos(nanos as u64).to_string();
     let slowdown = &class.slowdown;
     format!(
-        "  {name:<20} {completed:>9} {unfinished:>7} {:>10} {:>10} {:>8} {:>8} {:>8}",
-        time(class.completion_ns.mean),
-        time(class.completion_ns.p99),
+        "  {name:<20} {completed:>9} {unfinished:>10} {:>10} {:>10} {:>8} {:>8} {:>8}",
+        time(class.fct_ns.mean),
+        time(class.fct_ns.p99),
         number(slowdown.mean, 2),
-        number(slowdown.median, 2),
+        number(slowdown.p50, 2),
         number(slowdown.p99, 2)
     )
 }
@@ -194,8 +207,8 @@ fn links(text: &mut String, links: &[LinkUse]) {
             rate(link.rate_bps),
             100.0 * link.utilisation,
             grouped(link.packets),
-            grouped(link.marked),
-            grouped(link.dropped)
+            grouped(link.marked_packets),
+            grouped(link.dropped_packets)
         );
     }
 }
@@ -222,7 +235,7 @@ fn queues(text: &mut String, queues: &[QueueUse]) {
             text,
             "  {name:<24} {:>8} {:>8} {:>8} {:>8} {:>8} {:>12}",
             number(waits.mean, 1),
-            whole(waits.median),
+            whole(waits.p50),
             whole(waits.p95),
             whole(waits.p99),
             whole(waits.max),
@@ -238,7 +251,7 @@ fn mirrors(text: &mut String, mirrors: &[MirrorUse]) {
     text.push_str("\nMonitor ports\n");
     let _ = writeln!(text, "  {:<24} {:>13} {:>12} {:>13}", "router", "packets", "bytes", "dropped");
     for mirror in mirrors {
-        let (packets, dropped) = (grouped(mirror.packets), grouped(mirror.dropped));
+        let (packets, dropped) = (grouped(mirror.packets), grouped(mirror.dropped_packets));
         let _ = writeln!(
             text,
             "  {:<24} {packets:>13} {:>12} {dropped:>13}",
@@ -274,8 +287,8 @@ fn drops(text: &mut String, results: &Results) {
 /// What the columns of a comparison mean.
 const LEGEND: &str = "\
 queue: packets that wait at the port with the longest mean queue, mean and 99th percentile
-small, large: flows to 100 kB and from 10 MB, their time over that of the flow alone, mean and
-99th percentile
+small, large: slowdown of flows up to 100 kB and from 10 MB on (their completion time over that in
+an idle network), mean and 99th percentile; > if flows did not complete, whose slowdown would be larger
 ";
 
 /// The runs of a sweep beside each other.
@@ -288,7 +301,10 @@ pub fn comparison(results: &SweepResults) -> String {
         let class =
             |name: &str| summary.sizes.iter().find(|class| class.class == name && class.completed > 0);
         let slowdown = |name, of: fn(&SizeClassRow) -> f64| {
-            class(name).map_or("-".to_owned(), |class| number(of(class), 2))
+            class(name).map_or("-".to_owned(), |class| {
+                let at_least = if class.unfinished > 0 { ">" } else { "" };
+                format!("{at_least}{}", number(of(class), 2))
+            })
         };
         let queue = |of: fn(&QueueUse) -> f64, decimals| {
             summary.longest_queues.first().map_or("-".to_owned(), |queue| number(of(queue), decimals))

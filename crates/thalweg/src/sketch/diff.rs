@@ -52,7 +52,7 @@ impl Difference<'_> {
                     .map(|(key, digest)| {
                         let from = before.estimate(digest, &collisions[0]);
                         let to = now.estimate(digest, &collisions[1]);
-                        ChangedKey { name: names.name(&key), from, to, change: to.less(from) }
+                        ChangedKey { name: names.name(&key), from, to, change: to.minus(from) }
                     })
                     .collect()
             }
@@ -106,7 +106,7 @@ fn of_univmon<C: Counter>(
     let largest = before.largest().into_iter().chain(now.largest());
     let changed = |(key, _): (KeyBytes, _)| {
         let [from, to] = [before.estimate_key(&key), now.estimate_key(&key)];
-        ChangedKey { name: names.name(&key), from, to, change: to.less(from) }
+        ChangedKey { name: names.name(&key), from, to, change: to.minus(from) }
     };
     each_once(largest.map(|(key, _)| (key, ())).collect()).into_iter().map(changed).collect()
 }

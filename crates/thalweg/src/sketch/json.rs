@@ -54,7 +54,7 @@ impl From<&State> for Counted {
             start_ns: meta.start_ns,
             end_ns: meta.end_ns,
             counted: state.account().map(Account::magnitude),
-            sampled: state.account().map(|account| account.coarsest().get()),
+            sampled: state.account().map(|account| account.min_probability().get()),
             saturations: state.saturations(),
         }
     }

@@ -141,7 +141,7 @@ pub(super) fn window(meta: &Meta) -> Option<String> {
 pub(super) fn counted(account: &Account) -> String {
     let weight = grouped(account.magnitude());
     match account.is_sampled() {
-        true => format!("{weight}, sampled with p = {}", account.coarsest()),
+        true => format!("{weight}, sampled with p = {}", account.min_probability()),
         false => weight,
     }
 }

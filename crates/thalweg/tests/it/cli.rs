@@ -159,17 +159,13 @@ fn wrong_usage_is_told_from_failure() {
         (
             &["watch", "--tasks=distinct:port", "-"],
             2,
-            "thalweg: invalid value 'distinct:port' for '--tasks <LIST>': distinct: `port` is no flow key",
+            "thalweg: invalid value 'distinct:port' for '--tasks <LIST>': task distinct: invalid flow key `port`",
         ),
-        (
-            &["watch", "--tasks=heavy:1%", "--memory=1KiB", "-"],
-            2,
-            "thalweg: --memory: 1.02 kB are too little",
-        ),
+        (&["watch", "--tasks=heavy:1%", "--memory=1KiB", "-"], 2, "thalweg: --memory: 1.02 kB is too small"),
         (
             &["watch", "--tasks=change:15s", "-"],
             2,
-            "thalweg: --tasks and --window (default): change:15s: a period must be a whole number of windows",
+            "thalweg: --tasks and --window (default): task change:15s: the period must be a multiple of the window",
         ),
         (
             &["watch", "--no-table", "-"],

@@ -62,13 +62,13 @@ fn page() -> String {
 /// Tables of parts, by the type of keys that have such a part.
 const PARTS: [(&str, &str); 4] = [
     ("estimate", "An estimate"),
-    ("spread", "A spread"),
+    ("distribution", "A distribution"),
     ("times", "Some times"),
     ("headroom", "What the machine had left"),
 ];
 
 /// The keys in the first column of the page's tables, by the heading above. Tables of parts go with what has such a
-/// part: the flow with each `flow`, an estimate or a spread with each key of that type, what tasks say with each `tasks`.
+/// part: the flow with each `flow`, an estimate or a distribution with each key of that type, what tasks say with each `tasks`.
 fn documented(page: &str) -> Keys {
     let mut keys = Keys::new();
     let mut with_parts: Vec<(&str, String, &str)> = Vec::new();

@@ -97,8 +97,8 @@ fn nothing_is_left_of_the_privileges_while_it_watches() {
 fn another_backend_is_used_where_asked_and_is_told() {
     const NAME: &str = "another_backend_is_used_where_asked_and_is_told";
     for (backend, told) in [
-        ("prompt", "prompt AF_PACKET, as asked for"),
-        ("auto", "has an IP address, and AF_XDP would take its packets away"),
+        ("prompt", "prompt AF_PACKET, as requested"),
+        ("auto", "has an IP address, and AF_XDP would hide its packets from the host"),
     ] {
         let Some(link) = Link::set_up(NAME, &PING) else { return };
         let watch = Watch::start(&link, &["--threads", "2", "--backend", backend]);
@@ -129,8 +129,8 @@ fn af_xdp_takes_packets_away_from_the_host_and_says_so() {
     assert!(!ping.status.success(), "nobody is to answer");
     let ended = watch.interrupt();
     assert_eq!(ended.code, Some(0));
-    assert!(ended.told.contains("AF_XDP, as asked for"), "{}", ended.told);
-    assert!(ended.told.contains("what comes in no longer reaches it"), "{}", ended.told);
+    assert!(ended.told.contains("AF_XDP, as requested"), "{}", ended.told);
+    assert!(ended.told.contains("incoming packets no longer reach it"), "{}", ended.told);
     let echo = ended.of_type("flow").find(is_ping).expect("a flow of pings");
     assert_eq!((number(echo, "packets"), number(echo, "reverse_packets")), (3, 0));
 }

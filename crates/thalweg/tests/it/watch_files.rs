@@ -175,7 +175,7 @@ fn a_file_cut_inside_a_record_is_measured_up_to_there_and_says_so() {
         assert_eq!(number(&summary, "packets"), 2);
         assert_eq!(summary["cut_short"][0]["source"], *cut);
         assert!(run.stderr.starts_with("thalweg: warning: "), "{}", run.stderr);
-        assert!(run.stderr.contains("ends inside the record at offset"), "{}", run.stderr);
+        assert!(run.stderr.contains("is truncated: the record at offset"), "{}", run.stderr);
     }
     let report = watch(&["--summary", &cut]).ended_with(3);
     assert!(report.stdout.contains("packets      2 ("), "{}", report.stdout);

@@ -16,7 +16,7 @@ use super::*;
 /// Time, captured bytes, original length.
 type Captured = (u64, Vec<u8>, u32);
 
-/// Frames of changing length, enough for several batches, whose bytes compress no better than headers do.
+/// Frames of varying length, enough for several batches, whose bytes compress no better than headers do.
 fn some_frames(count: u64) -> Vec<Captured> {
     let frame = |n: u64| {
         let length = 60 + (n * 37 % 200) as usize;
@@ -70,7 +70,7 @@ fn in_two(compress: impl Fn(&[u8]) -> Vec<u8>, bytes: &[u8]) -> Vec<u8> {
     [compress(first), compress(second)].concat()
 }
 
-/// A folder with one file in it, both gone when dropped.
+/// A folder with one file in it, both deleted when dropped.
 struct OnDisk {
     _folder: tempfile::TempDir,
     path: PathBuf,
@@ -96,7 +96,7 @@ fn drain(source: &mut FileSource) -> (Vec<Captured>, Option<FileError>) {
             Err(fault) => break Some(fault),
         }
     };
-    assert!(matches!(source.next_batch(), Ok(None)), "nothing follows the end, or an error");
+    assert!(matches!(source.next_batch(), Ok(None)), "no more batches after the end or an error");
     assert_eq!(source.counters().frames, frames.len() as u64);
     (frames, fault)
 }
@@ -110,7 +110,7 @@ fn read(bytes: &[u8]) -> (Vec<Captured>, Option<FileError>) {
 }
 
 fn open_error(bytes: &[u8]) -> FileError {
-    FileSource::open(&on_disk(bytes).path).expect_err("it is no capture file")
+    FileSource::open(&on_disk(bytes).path).expect_err("not a capture file")
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn plain_and_compressed_files_give_the_same_frames() {
 }
 
 #[test]
-fn interfaces_of_a_pcapng_file_are_told_apart() {
+fn pcapng_interfaces_are_distinguished() {
     let file = on_disk(&pcapng_file(&some_frames(4)));
     let mut source = FileSource::open(&file.path).unwrap();
     let batch = source.next_batch().unwrap().unwrap();
@@ -147,7 +147,7 @@ fn interfaces_of_a_pcapng_file_are_told_apart() {
 }
 
 #[test]
-fn a_file_that_ends_inside_a_record_gives_every_frame_before_it() {
+fn a_truncated_file_yields_all_complete_frames() {
     let frames = some_frames(5);
     let mut ends = vec![24];
     ends.extend(frames.iter().scan(24, |end, frame| {
@@ -172,61 +172,61 @@ fn a_file_that_ends_inside_a_record_gives_every_frame_before_it() {
 }
 
 #[test]
-fn compressed_files_that_end_too_soon_say_so_after_what_could_be_unpacked() {
+fn truncated_compressed_files_fail_after_the_last_frame() {
     let frames = some_frames(3000);
-    for packed in [gzip(&pcap_file(&frames)), zstd(&pcap_file(&frames))] {
-        let (read, fault) = read(&packed[..packed.len() - 5]);
+    for compressed in [gzip(&pcap_file(&frames)), zstd(&pcap_file(&frames))] {
+        let (read, fault) = read(&compressed[..compressed.len() - 5]);
         let fault = fault.unwrap();
         assert!(fault.is_truncation(), "{fault}");
-        let FileError::TruncatedCompression { packed_offset, .. } = fault else { panic!("{fault}") };
-        assert_eq!(packed_offset, packed.len() as u64 - 5);
+        let FileError::TruncatedCompression { compressed_offset, .. } = fault else { panic!("{fault}") };
+        assert_eq!(compressed_offset, compressed.len() as u64 - 5);
         assert!(read.len() > 2500 && read[..] == frames[..read.len()], "{} frames", read.len());
     }
 }
 
 #[test]
-fn damaged_compression_is_an_error_after_what_could_be_unpacked() {
+fn damaged_compression_fails_after_the_last_valid_frame() {
     let frames = some_frames(20_000);
     let plain = pcap_file(&frames);
-    for packed in [gzip(&plain), zstd(&plain)] {
-        let mut damaged = packed.clone();
-        let middle = packed.len() / 2;
+    for compressed in [gzip(&plain), zstd(&plain)] {
+        let mut damaged = compressed.clone();
+        let middle = compressed.len() / 2;
         damaged[middle..middle + 64].fill(0xff);
         let (read, fault) = read(&damaged);
-        // Neither format has a checksum before its end: damage may first show as a record that cannot be.
+        // Neither format has a checksum before its end: damage may first show as an invalid record.
         match fault {
-            Some(FileError::Decompress { packed_offset, .. }) => {
-                let noticed = middle as u64..(middle + 64 + PACKED_SLACK) as u64;
-                assert!(noticed.contains(&packed_offset), "{packed_offset} in {noticed:?}");
+            Some(FileError::Decompress { compressed_offset, .. }) => {
+                let noticed = middle as u64..(middle + 64 + COMPRESSED_SLACK) as u64;
+                assert!(noticed.contains(&compressed_offset), "{compressed_offset} in {noticed:?}");
             }
             Some(FileError::Format { .. }) => {}
             fault => panic!("{fault:?}"),
         }
         let sound = read.iter().zip(&frames).take_while(|(read, frame)| read == frame).count();
-        assert!(sound > 5000, "{sound} sound frames");
+        assert!(sound > 5000, "{sound} valid frames");
     }
 }
 
-/// How far beyond the damage a decompressor may have read: a buffer, or a block of zstd.
-const PACKED_SLACK: usize = 128 << 10;
+/// How far a decompressor may have read beyond the damage: a buffer, or a block of zstd.
+const COMPRESSED_SLACK: usize = 128 << 10;
 
 #[test]
-fn a_wrong_checksum_is_an_error_after_every_frame() {
+fn a_wrong_checksum_fails_after_the_last_frame() {
     let frames = some_frames(3000);
-    let mut packed = gzip(&pcap_file(&frames));
-    let checksum = packed.len() - 8;
-    packed[checksum] ^= 1;
-    let packed_length = packed.len() as u64;
-    let (read, fault) = read(&packed);
+    let mut compressed = gzip(&pcap_file(&frames));
+    let checksum = compressed.len() - 8;
+    compressed[checksum] ^= 1;
+    let compressed_length = compressed.len() as u64;
+    let (read, fault) = read(&compressed);
     assert!(read == frames);
-    let Some(FileError::Decompress { packed_offset, compression: Compression::Gzip, .. }) = fault else {
+    let Some(FileError::Decompress { compressed_offset, compression: Compression::Gzip, .. }) = fault else {
         panic!("{fault:?}")
     };
-    assert_eq!(packed_offset, packed_length);
+    assert_eq!(compressed_offset, compressed_length);
 }
 
 #[test]
-fn a_record_that_breaks_the_format_is_an_error_after_the_frames_before_it() {
+fn an_invalid_record_fails_after_the_previous_frames() {
     let frames = some_frames(600);
     let mut file = pcap_file(&frames);
     let offset = file.len() as u64;
@@ -242,7 +242,7 @@ fn a_record_that_breaks_the_format_is_an_error_after_the_frames_before_it() {
 }
 
 #[test]
-fn what_is_no_capture_file_is_refused_with_what_was_found() {
+fn other_files_are_rejected_with_their_first_bytes() {
     let missing = FileSource::open(Path::new("no-such-file.pcap")).unwrap_err();
     assert!(missing.to_string().starts_with("cannot open no-such-file.pcap: No such file"), "{missing}");
     let folder = tempfile::tempdir().unwrap();
@@ -250,13 +250,13 @@ fn what_is_no_capture_file_is_refused_with_what_was_found() {
 
     for (bytes, said) in [
         (&b""[..], "is empty"),
-        (b"hi", "ends after 2 bytes"),
-        (&pcap_file(&[])[..20], "ends after 20 bytes"),
-        (b"time,src,dst\n", "74 69 6d 65, as a text file does"),
-        (b"\xfd7zXZ\0\0\0", "as an xz file does"),
-        (b"\x7fELF\x02\x01\x01", "begins with 7f 45 4c 46; expected pcap"),
-        (&gzip(b"time,src,dst\n"), "begins (once unpacked with gzip) with 74 69"),
-        (&gzip(&gzip(&pcap_file(&[]))), "as a gzip file does"),
+        (b"hi", "is truncated: 2 bytes"),
+        (&pcap_file(&[])[..20], "is truncated: 20 bytes"),
+        (b"time,src,dst\n", "first bytes 74 69 6d 65 (a text file)"),
+        (b"\xfd7zXZ\0\0\0", "(an xz file)"),
+        (b"\x7fELF\x02\x01\x01", "first bytes 7f 45 4c 46: expected pcap"),
+        (&gzip(b"time,src,dst\n"), "first bytes after gzip decompression 74 69"),
+        (&gzip(&gzip(&pcap_file(&[]))), "(a gzip file)"),
         (&zstd(b""), "is empty"),
         (&gzip(b""), "is empty"),
     ] {
@@ -267,7 +267,7 @@ fn what_is_no_capture_file_is_refused_with_what_was_found() {
 }
 
 #[test]
-fn a_pcap_file_of_a_foreign_link_type_is_refused() {
+fn an_unsupported_link_type_is_rejected() {
     let mut file = pcap_file(&some_frames(3));
     file[20] = 105;
     for bytes in [file.clone(), gzip(&file)] {
@@ -292,7 +292,7 @@ fn a_capture_without_packets_ends_at_once() {
 }
 
 #[test]
-fn progress_counts_the_bytes_on_disk_and_ends_at_their_number() {
+fn progress_ends_at_the_size_on_disk() {
     let plain = pcap_file(&some_frames(20_000));
     for bytes in [gzip(&plain), plain] {
         let file = on_disk(&bytes);
@@ -302,10 +302,10 @@ fn progress_counts_the_bytes_on_disk_and_ends_at_their_number() {
             steps.push(source.progress().unwrap().done);
         }
         assert_eq!(source.progress(), Some(Progress { done: bytes.len() as u64, total: bytes.len() as u64 }));
-        assert_eq!(steps.last(), Some(&(bytes.len() as u64)), "the last batch is counted once it is lent");
+        assert_eq!(steps.last(), Some(&(bytes.len() as u64)), "the last batch counts when it is lent");
         assert!(steps.is_sorted());
         steps.dedup();
-        assert!(steps.len() > 10, "it moves: {steps:?}");
+        assert!(steps.len() > 10, "too few steps: {steps:?}");
     }
 }
 

@@ -1,9 +1,9 @@
-//! Files that are mapped, and streams.
+//! Mapped files, and streams.
 
 use super::*;
 
 #[test]
-fn a_mapped_file_of_several_steps_is_read_to_its_end() {
+fn a_large_mapped_file_is_read_to_its_end() {
     let frames = some_frames(100_000);
     let bytes = pcap_file(&frames);
     assert!(bytes.len() > 12 << 20, "the step is 4 MiB");
@@ -11,13 +11,13 @@ fn a_mapped_file_of_several_steps_is_read_to_its_end() {
     assert!(fault.is_none() && read == frames);
 }
 
-/// Gives its bytes in portions of changing size, with nothing between them now and then.
-struct Dribble {
+/// Returns its bytes in portions of varying size, sometimes with nothing between them.
+struct SlowReader {
     bytes: std::io::Cursor<Vec<u8>>,
     turn: usize,
 }
 
-impl Read for Dribble {
+impl Read for SlowReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         self.turn += 1;
         if self.turn.is_multiple_of(3) {
@@ -29,13 +29,13 @@ impl Read for Dribble {
 }
 
 #[test]
-fn a_stream_that_dribbles_gives_the_same_frames_and_empty_batches_between() {
+fn a_slow_stream_yields_the_same_frames() {
     let frames = some_frames(300);
     for plain in [pcap_file(&frames), pcapng_file(&frames)] {
         for bytes in [plain.clone(), in_two(gzip, &plain), in_two(zstd, &plain)] {
-            let dribble = Dribble { bytes: std::io::Cursor::new(bytes), turn: 0 };
-            let mut source = FileSource::from_reader("a dribble", dribble);
-            assert!(source.next_batch().unwrap().unwrap().frames.is_empty(), "nothing was there yet");
+            let slow = SlowReader { bytes: std::io::Cursor::new(bytes), turn: 0 };
+            let mut source = FileSource::from_reader("a slow stream", slow);
+            assert!(source.next_batch().unwrap().unwrap().frames.is_empty(), "no data yet");
             let (read, fault) = drain(&mut source);
             assert!(fault.is_none() && read == frames, "{fault:?}");
         }
@@ -43,7 +43,7 @@ fn a_stream_that_dribbles_gives_the_same_frames_and_empty_batches_between() {
 }
 
 #[test]
-fn the_buffer_of_a_stream_grows_for_a_record_and_not_for_a_claim() {
+fn the_buffer_grows_only_for_data_received() {
     let jumbo: Captured = (5, vec![7; 3 << 20], 3 << 20);
     let file = pcap_file(std::slice::from_ref(&jumbo));
     let mut source = FileSource::from_reader("a stream", std::io::Cursor::new(file));
@@ -61,13 +61,13 @@ fn the_buffer_of_a_stream_grows_for_a_record_and_not_for_a_claim() {
 }
 
 #[test]
-fn a_named_pipe_is_open_before_it_has_a_writer_and_ends_with_the_writer() {
+fn a_named_pipe_ends_with_its_writer() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
     let mut source = FileSource::open(&path).unwrap();
     for _ in 0..2 {
-        assert!(source.next_batch().unwrap().unwrap().frames.is_empty(), "nobody writes yet");
+        assert!(source.next_batch().unwrap().unwrap().frames.is_empty(), "no writer yet");
     }
     let frames = some_frames(300);
     let bytes = pcap_file(&frames);
@@ -81,20 +81,24 @@ fn a_named_pipe_is_open_before_it_has_a_writer_and_ends_with_the_writer() {
 }
 
 #[test]
-fn a_silent_pipe_gives_empty_batches() {
+fn a_silent_pipe_yields_empty_batches() {
     let frames = some_frames(2);
     let file = pcap_file(&frames);
     let (reader, mut writer) = std::io::pipe().unwrap();
     let file_end = File::from(std::os::fd::OwnedFd::from(reader));
-    let mut source = FileSource::from_reader("a pipe", Patient::new(file_end));
+    let mut source = FileSource::from_reader("a pipe", TimeoutReader::new(file_end));
 
     let begun = Instant::now();
     assert!(source.next_batch().unwrap().unwrap().frames.is_empty());
-    assert!(begun.elapsed() >= Duration::from_millis(90), "it waits rather than spins");
+    assert!(begun.elapsed() >= Duration::from_millis(90), "it must block, not spin");
 
     let second = file.len() - 16 - frames[1].1.len();
     writer.write_all(&file[..second + 7]).unwrap();
-    assert_eq!(source.next_batch().unwrap().unwrap().frames.len(), 1, "what is there is handed on at once");
+    assert_eq!(
+        source.next_batch().unwrap().unwrap().frames.len(),
+        1,
+        "available frames are delivered at once"
+    );
     assert!(source.next_batch().unwrap().unwrap().frames.is_empty());
     writer.write_all(&file[second + 7..]).unwrap();
     assert_eq!(source.next_batch().unwrap().unwrap().frames.len(), 1);

@@ -1,7 +1,7 @@
 //! The frames of one block of the ring (`struct tpacket_block_desc`, `struct tpacket3_hdr` of if_packet.h).
 //!
-//! A block begins with its descriptor, which says how many frames it has and where the first is; each frame
-//! begins with a header that says where the next is, and where and how long the captured bytes are.
+//! A block begins with its descriptor, which has the number of frames and the position of the first. Each frame
+//! begins with a header, which has the positions of the next frame and of the captured bytes, and their length.
 
 use std::mem::offset_of;
 
@@ -11,11 +11,11 @@ use thalweg_wire::{FrameRef, Interface, LinkType, Timestamp};
 use super::vlan_tag::Tag;
 use crate::filter::Filter;
 
-/// Appends the frames of `block` to `frames`, in their order, each with its VLAN tag restored. `filter` is
-/// asked about those that had one; returns how many it refused.
+/// Appends the frames of `block` to `frames`, in order, each with its VLAN tag restored. `filter` is applied to those
+/// that had one; returns how many it rejected.
 ///
 /// # Panics
-/// If the block is not as the kernel makes them.
+/// If the block violates the kernel's format.
 pub(super) fn read_block(
     block: &mut [u8],
     interface: &Interface,
@@ -44,7 +44,7 @@ pub(super) fn read_block(
     refused_count
 }
 
-/// What is used of a `struct tpacket3_hdr`.
+/// The fields used of a `struct tpacket3_hdr`.
 #[derive(Clone, Copy, Debug)]
 struct Header {
     /// From this header to the next.
@@ -79,7 +79,7 @@ impl Header {
         }
     }
 
-    /// The frame as it lies in the ring.
+    /// Returns the frame in the ring.
     #[inline]
     fn frame(&self, at: usize) -> FrameRef {
         FrameRef {
@@ -91,7 +91,7 @@ impl Header {
         }
     }
 
-    /// The tag that was taken off the frame.
+    /// Returns the tag that the kernel removed from the frame.
     #[inline]
     fn tag(&self) -> Option<Tag> {
         Tag::of(self.status, self.vlan_tpid, self.vlan_tci)

@@ -1,4 +1,4 @@
-//! Blocks built by hand as the kernel builds them.
+//! Blocks built by hand in the kernel's format.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use super::*;
 /// From a frame's header to its bytes, as the kernel places Ethernet frames.
 const MAC: usize = 82;
 
-/// A frame as it was on the wire, with what the kernel would do to it.
+/// A frame as it was on the wire; the tests process it as the kernel would.
 #[derive(Clone, Debug)]
 struct Sent {
     bytes: Vec<u8>,
@@ -18,7 +18,7 @@ fn ethernet(snap_length: u32) -> Interface {
     Interface { name: None, link_type: LinkType::Ethernet, snap_length }
 }
 
-/// A block with these frames, each cut to `snap_length` after its tag was taken off.
+/// A block with these frames, each cut to `snap_length` after its tag was removed.
 fn block_of(frames: &[Sent], snap_length: usize) -> Vec<u8> {
     const DESCRIPTOR: usize = offset_of!(tpacket_block_desc, hdr);
     const FIRST: usize = size_of::<tpacket_block_desc>();
@@ -61,7 +61,7 @@ fn put(bytes: &mut [u8], at: usize, value: u32) {
     bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
 }
 
-/// A frame with an 802.1Q or 802.1ad tag, or with none.
+/// A frame with an 802.1Q or 802.1ad tag, or without one.
 fn a_frame() -> impl Strategy<Value = Sent> {
     let tagged =
         (proptest::collection::vec(any::<u8>(), 18..400), prop_oneof![Just(0x8100_u16), Just(0x88a8)])
@@ -76,7 +76,7 @@ fn a_frame() -> impl Strategy<Value = Sent> {
 
 proptest! {
     #[test]
-    fn frames_read_as_if_no_tag_had_been_taken_off(
+    fn removed_vlan_tags_are_restored(
         sent in proptest::collection::vec(a_frame(), 0..20),
         snap_length in 64..300_u32,
     ) {
@@ -94,7 +94,7 @@ proptest! {
 }
 
 #[test]
-fn a_tag_without_identifier_is_an_802_1q_tag() {
+fn a_tag_without_tpid_is_an_802_1q_tag() {
     let mut bytes = vec![0; 60];
     bytes[12..16].copy_from_slice(&[0x88, 0xa8, 0, 5]);
     let mut block = block_of(&[Sent { bytes, tag_is_taken_off: true }], 64);
@@ -106,7 +106,7 @@ fn a_tag_without_identifier_is_an_802_1q_tag() {
 }
 
 #[test]
-fn a_frame_too_short_for_its_addresses_stays_as_it_is() {
+fn a_frame_without_addresses_is_unchanged() {
     let mut block = block_of(&[Sent { bytes: vec![9; 20], tag_is_taken_off: true }], 8);
     let mut frames = Vec::new();
     read_block(&mut block, &ethernet(8), None, &mut frames);

@@ -1,5 +1,5 @@
-//! Capture from real interfaces: veth pairs between network namespaces that each test makes and deletes.
-//! Needs root; otherwise every test says that it is skipped.
+//! Capture from real interfaces: veth pairs between network namespaces that each test creates and deletes. Needs
+//! root; otherwise every test reports that it is skipped.
 
 #![expect(unsafe_code, reason = "setns(2), and frames written to a packet socket")]
 
@@ -26,7 +26,7 @@ fn options(interface: &str) -> LiveOptions {
     LiveOptions { ring_size: Bytes(32 << 20), block_size: Bytes(64 << 10), ..LiveOptions::new(interface) }
 }
 
-/// A captured frame of its own.
+/// An owned copy of a captured frame.
 #[derive(Clone, Debug)]
 struct Seen {
     time: Timestamp,
@@ -34,7 +34,7 @@ struct Seen {
     original_length: u32,
 }
 
-/// Everything that arrives until nothing has for `batches` batches in a row.
+/// Reads frames until `batches` batches in a row are empty.
 fn read_until_idle(source: &mut impl Source<Error: std::fmt::Debug>, batches: usize) -> Vec<Seen> {
     let (mut seen, mut idle) = (Vec::new(), 0);
     while idle < batches {
@@ -63,7 +63,7 @@ fn now() -> Timestamp {
 }
 
 #[test]
-fn every_packet_is_seen_once_with_its_time_and_length() {
+fn every_packet_is_captured_once() {
     let Some(network) = Network::new() else { return };
     let mut source = network.open(&options("twl0")).unwrap();
     assert_eq!(source.link_type(), LinkType::Ethernet);
@@ -88,7 +88,7 @@ fn every_packet_is_seen_once_with_its_time_and_length() {
 }
 
 #[test]
-fn a_packet_is_handed_on_within_three_block_timeouts() {
+fn a_packet_arrives_within_three_block_timeouts() {
     let Some(network) = Network::new() else { return };
     let mut source = network.open(&options("twl0")).unwrap();
     let mut delays = Vec::new();
@@ -107,7 +107,7 @@ fn a_packet_is_handed_on_within_three_block_timeouts() {
 }
 
 #[test]
-fn vlan_tags_are_where_they_were() {
+fn vlan_tags_are_restored() {
     let Some(network) = Network::new() else { return };
     let mut source = network.open(&options("twl0")).unwrap();
     let frames: Vec<Vec<u8>> = [
@@ -129,7 +129,7 @@ fn vlan_tags_are_where_they_were() {
 }
 
 #[test]
-fn a_filter_means_the_same_on_an_interface_as_on_a_file() {
+fn live_and_file_filters_agree() {
     let Some(network) = Network::new() else { return };
     let udp = |ethertypes: &[u8]| {
         let mut frame = network.frame(ethertypes, 46);
@@ -165,7 +165,7 @@ fn a_filter_means_the_same_on_an_interface_as_on_a_file() {
 }
 
 #[test]
-fn a_group_shares_the_flows_and_keeps_both_directions_of_each_together() {
+fn a_group_keeps_both_directions_of_a_flow_together() {
     let Some(network) = Network::new() else { return };
     let mut group = network.open_group(&options("twl0"), NonZeroUsize::new(2).unwrap()).unwrap();
     for port in 5000..5064 {
@@ -192,7 +192,7 @@ fn a_group_shares_the_flows_and_keeps_both_directions_of_each_together() {
 }
 
 #[test]
-fn frames_that_find_no_room_are_counted() {
+fn dropped_frames_are_counted() {
     let Some(network) = Network::new() else { return };
     let small = LiveOptions { ring_size: Bytes(128 << 10), ..options("twl0") };
     let mut source = network.open(&small).unwrap();
@@ -205,13 +205,13 @@ fn frames_that_find_no_room_are_counted() {
     assert_eq!(source.counters(), counters, "reading the counters does not change them");
 
     network.send_udp_many(SENDER, 5000, READER, 6000, 300, 10);
-    assert_eq!(read_until_idle(&mut source, 2).len(), 10, "the ring goes on after it was full");
+    assert_eq!(read_until_idle(&mut source, 2).len(), 10, "the ring continues after it was full");
 }
 
 #[test]
-fn the_ring_is_read_round_and_round() {
+fn the_ring_wraps_around() {
     let Some(network) = Network::new() else { return };
-    // Three blocks, of which what is sent at a time fills one; nor are all handed over by the clock while it is sent.
+    // Three blocks: one round of sending fills one, and not all are passed on by their timeout meanwhile.
     let block_timeout = thalweg_wire::Nanos::from_millis(50);
     let small = LiveOptions { ring_size: Bytes(192 << 10), block_timeout, ..options("twl0") };
     let mut source = network.open(&small).unwrap();
@@ -224,7 +224,7 @@ fn the_ring_is_read_round_and_round() {
 }
 
 #[test]
-fn an_interface_that_goes_down_is_followed_when_it_comes_up() {
+fn capture_resumes_when_the_interface_comes_up() {
     let Some(network) = Network::new() else { return };
     for workers in [1, 2] {
         let mut group = network.open_group(&options("twl0"), NonZeroUsize::new(workers).unwrap()).unwrap();
@@ -255,7 +255,7 @@ fn an_interface_may_be_down_when_it_is_opened() {
 }
 
 #[test]
-fn a_deleted_interface_ends_the_source_after_all_packets_were_handed_on() {
+fn a_deleted_interface_ends_the_source_after_its_last_packet() {
     let Some(network) = Network::new() else { return };
     let slow = LiveOptions { block_timeout: thalweg_wire::Nanos::from_millis(200), ..options("twl0") };
     let mut source = network.open(&slow).unwrap();
@@ -276,7 +276,7 @@ fn a_deleted_interface_ends_the_source_after_all_packets_were_handed_on() {
 }
 
 #[test]
-fn a_renamed_interface_is_still_watched() {
+fn a_renamed_interface_is_still_captured() {
     let Some(network) = Network::new() else { return };
     let mut source = network.open(&options("twl0")).unwrap();
     network.ip_reader(&["link", "set", "twl0", "down"]);
@@ -307,7 +307,7 @@ fn a_tunnel_device_without_link_header_gives_raw_ip() {
 }
 
 #[test]
-fn a_misspelt_interface_is_answered_with_the_nearest_one() {
+fn an_unknown_interface_suggests_the_nearest_name() {
     let Some(network) = Network::new() else { return };
     let error = network.open(&options("twl00")).unwrap_err();
     let LiveError::NoSuchInterface { nearest, existing, .. } = &error else { panic!("{error}") };
@@ -322,7 +322,7 @@ fn a_misspelt_interface_is_answered_with_the_nearest_one() {
 }
 
 #[test]
-fn cap_net_raw_is_all_that_is_needed_and_its_lack_is_explained() {
+fn cap_net_raw_is_sufficient_and_required() {
     let Some(network) = Network::new() else { return };
     let everything = LiveOptions { promiscuous: true, ..options("twl0") };
     let two = NonZeroUsize::new(2).unwrap();
@@ -337,7 +337,7 @@ fn cap_net_raw_is_all_that_is_needed_and_its_lack_is_explained() {
 }
 
 #[test]
-fn a_group_opened_amid_traffic_never_moves_a_flow_between_workers() {
+fn a_group_never_moves_a_flow_between_workers() {
     let Some(network) = Network::new() else { return };
     let (is_open, sent_count) = (AtomicBool::new(false), AtomicU32::new(0));
     let mut group = std::thread::scope(|scope| {
@@ -353,7 +353,7 @@ fn a_group_opened_amid_traffic_never_moves_a_flow_between_workers() {
         is_open.store(true, Ordering::Relaxed);
         group.unwrap()
     });
-    // By flow: the workers that saw it, and the numbers of its datagrams.
+    // By flow: the workers that received it, and the numbers of its datagrams.
     let mut flows: BTreeMap<u16, (BTreeSet<usize>, Vec<u32>)> = BTreeMap::new();
     for (worker, source) in group.iter_mut().enumerate() {
         for frame in read_until_idle(source, 2) {
@@ -365,8 +365,8 @@ fn a_group_opened_amid_traffic_never_moves_a_flow_between_workers() {
         }
         assert_eq!(source.counters().kernel_drops, 0);
     }
-    // Had the first worker taken frames before the second joined, each flow would have moved by chance of 1/2:
-    // all sixteen would have stayed once in 65,536 runs.
+    // If the first worker had accepted frames before the second joined, each flow would have moved with probability
+    // 1/2: all sixteen would have stayed once in 65,536 runs.
     assert_eq!(flows.len(), 16);
     for (port, (workers, numbers)) in flows {
         assert_eq!(workers.len(), 1, "port {port} moved");

@@ -1,5 +1,5 @@
 //! Two network namespaces joined by a veth pair: `twl0` in the reader's, `twl1` in the sender's. Neighbours are
-//! known and IPv6 is off, so that nothing is on the wire but what a test sends.
+//! static and IPv6 is off, so that the wire carries only what a test sends.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use thalweg_capture::live::{LiveError, LiveOptions, LiveSource};
 
-/// Address of `twl0`.
+/// The address of `twl0`.
 pub(crate) const READER: &str = "10.99.0.1";
-/// Address of `twl1`.
+/// The address of `twl1`.
 pub(crate) const SENDER: &str = "10.99.0.2";
 
 const READER_MAC: &str = "02:00:00:00:00:01";
@@ -27,12 +27,12 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Makes the namespaces, or says why it cannot.
+    /// Creates the namespaces, or prints why it cannot.
     pub(crate) fn new() -> Option<Network> {
         Network::with_queues(1)
     }
 
-    /// As [`new`](Self::new), with several queues at each end, in both directions.
+    /// Like [`new`](Self::new), with several queues at each end, in both directions.
     pub(crate) fn with_queues(queue_count: u32) -> Option<Network> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -62,7 +62,7 @@ impl Network {
         Some(network)
     }
 
-    /// Tells both ends the other's address; to be repeated after a link was down.
+    /// Sets both ends' neighbour entries; to be repeated after a link was down.
     pub(crate) fn add_neighbours(&self) {
         for (namespace, interface, address, mac) in
             [(&self.reader, "twl0", SENDER, SENDER_MAC), (&self.sender, "twl1", READER, READER_MAC)]
@@ -72,7 +72,7 @@ impl Network {
         }
     }
 
-    /// The reader's namespace.
+    /// Returns the reader's namespace.
     pub(crate) fn reader(&self) -> &str {
         &self.reader
     }
@@ -101,7 +101,7 @@ impl Network {
         in_namespace(&self.sender, work)
     }
 
-    /// What `ip` prints of `twl0`.
+    /// Returns the output of `ip` for `twl0`.
     pub(crate) fn show_reader(&self) -> String {
         let arguments = ["-n", &self.reader, "-details", "link", "show", "dev", "twl0"];
         String::from_utf8(Command::new("ip").args(arguments).output().unwrap().stdout).unwrap()
@@ -112,13 +112,13 @@ impl Network {
         ip(&[&["-n", self.reader.as_str()], arguments].concat());
     }
 
-    /// Switches IPv6 on for `twl0`, which gives itself an address then.
+    /// Enables IPv6 on `twl0`, which then gets an automatic address.
     pub(crate) fn enable_ipv6_at_reader(&self) {
         let enable = "echo 0 > /proc/sys/net/ipv6/conf/twl0/disable_ipv6";
         ip(&["netns", "exec", &self.reader, "sh", "-c", enable]);
     }
 
-    /// Frames that found the ring of the veth pair full on their way to the reader.
+    /// Returns the frames that were dropped because the ring of the veth pair was full.
     pub(crate) fn dropped_by_sender(&self) -> u64 {
         let arguments = ["-n", &self.sender, "-stats", "link", "show", "dev", "twl1"];
         let shown = String::from_utf8(Command::new("ip").args(arguments).output().unwrap().stdout).unwrap();
@@ -136,7 +136,7 @@ impl Network {
         self.send(from, from_port, to, to_port, size, 1);
     }
 
-    /// Sends `count` datagrams whose first four bytes number them.
+    /// Sends `count` datagrams; the first four bytes are their number.
     pub(crate) fn send_udp_many(
         &self,
         from: &str,
@@ -153,7 +153,7 @@ impl Network {
     fn send(&self, from: &str, from_port: u16, to: &str, to_port: u16, size: usize, count: u32) {
         let namespace = if from == SENDER { &self.sender } else { &self.reader };
         in_namespace(namespace, || {
-            // A socket that takes what arrives and throws it away, so that no ICMP error answers it.
+            // A socket that discards what arrives, so that no ICMP error is sent.
             let socket = bind(from, from_port);
             let other = if from == SENDER { &self.reader } else { &self.sender };
             let _sink = (from != to).then(|| in_namespace(other, || bind(to, to_port)));
@@ -167,7 +167,7 @@ impl Network {
         });
     }
 
-    /// Sends datagrams of `flow_count` flows in turn until told to stop, at most 100,000. The first four bytes
+    /// Sends datagrams of `flow_count` flows in turn until `stop` is set, at most 100,000. The first four bytes
     /// number those of a flow; `sent_count` counts all.
     pub(crate) fn send_flows_until(&self, flow_count: u16, stop: &AtomicBool, sent_count: &AtomicU32) {
         in_namespace(&self.sender, || {
@@ -182,12 +182,12 @@ impl Network {
                     break;
                 }
             }
-            // Never leave a test waiting for more.
+            // Never let a test wait for more.
             sent_count.store(u32::MAX, Ordering::Relaxed);
         });
     }
 
-    /// A frame to `twl0`: the addresses, then `ethertypes` (tags included), then `length` bytes of payload.
+    /// Returns a frame to `twl0`: the addresses, then `ethertypes` (tags included), then `length` bytes of payload.
     pub(crate) fn frame(&self, ethertypes: &[u8], length: usize) -> Vec<u8> {
         let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
         frame.extend(ethertypes);
@@ -195,7 +195,7 @@ impl Network {
         frame
     }
 
-    /// Sends a frame from `twl1` as it is.
+    /// Sends a frame from `twl1` unchanged.
     pub(crate) fn send_frame(&self, frame: &[u8]) {
         in_namespace(&self.sender, || {
             // SAFETY: takes a C string.
@@ -207,7 +207,7 @@ impl Network {
             address.sll_family = libc::AF_PACKET as u16;
             address.sll_ifindex = index as i32;
             let address_length = size_of::<libc::sockaddr_ll>() as u32;
-            // SAFETY: the frame and the address are as long as said.
+            // SAFETY: the frame and the address have the given lengths.
             let sent = unsafe {
                 let to = (&raw const address).cast();
                 libc::sendto(socket, frame.as_ptr().cast(), frame.len(), 0, to, address_length)
@@ -226,12 +226,12 @@ impl Drop for Network {
     }
 }
 
-/// Leaves the calling thread these effective capabilities and no others.
+/// Restricts the calling thread to these effective capabilities.
 pub(crate) fn has_capabilities_only(kept: &[caps::Capability]) {
     caps::set(None, caps::CapSet::Effective, &kept.iter().copied().collect()).unwrap();
 }
 
-/// Runs `work` in a thread of its own within a namespace.
+/// Runs `work` in a new thread within a namespace.
 pub(crate) fn in_namespace<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -244,8 +244,8 @@ pub(crate) fn in_namespace<T: Send>(name: &str, work: impl FnOnce() -> T + Send)
     })
 }
 
-/// A port stays taken for a moment after its socket is closed: while another test starts a program, that program
-/// has a copy of the socket.
+/// A port stays in use for a moment after its socket is closed: while another test starts a program, that program has
+/// a copy of the socket.
 fn bind(address: &str, port: u16) -> UdpSocket {
     for _ in 0..1000 {
         match UdpSocket::bind((address, port)) {

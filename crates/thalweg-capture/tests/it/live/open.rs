@@ -43,14 +43,14 @@ fn filtered(expression: &str) -> LiveOptions {
 }
 
 #[test]
-fn every_backend_captures_within_the_namespace_that_is_asked_for() {
+fn every_backend_captures_in_a_given_namespace() {
     let Some(network) = Network::new() else { return };
     for backend in BACKENDS {
         let Opened { mut sources, choice } =
             open(&network.spec(options("twl0"), Some(backend)).into()).unwrap();
         let choice = choice.unwrap();
         assert_eq!(choice.backend, backend);
-        assert!(choice.reason.starts_with(&format!("{backend}, as asked for")), "{}", choice.reason);
+        assert!(choice.reason.starts_with(&format!("{backend}, as requested")), "{}", choice.reason);
         let source = &mut sources[0];
         assert_eq!((source.backend(), source.name()), (Some(backend), "twl0"));
         assert_eq!(
@@ -67,7 +67,7 @@ fn every_backend_captures_within_the_namespace_that_is_asked_for() {
 }
 
 #[test]
-fn of_several_interfaces_one_thread_waits_for_any() {
+fn one_thread_waits_for_several_interfaces() {
     let Some(network) = Network::new() else { return };
     let mut sources: Vec<AnySource> =
         TAPS.into_iter().map(|tap| network.open_one(options("twl0"), tap).unwrap()).collect();
@@ -83,7 +83,7 @@ fn of_several_interfaces_one_thread_waits_for_any() {
 }
 
 #[test]
-fn vlan_tags_are_put_back_by_each_tap() {
+fn every_backend_restores_vlan_tags() {
     let Some(network) = Network::new() else { return };
     let frames = [
         network.frame(&[0x81, 0x00, 0x60, 0x05, 0x08, 0x00], 60),
@@ -104,7 +104,7 @@ fn vlan_tags_are_put_back_by_each_tap() {
 }
 
 #[test]
-fn a_filter_means_the_same_through_every_backend_as_on_a_file() {
+fn every_backend_agrees_with_file_filters() {
     let Some(network) = Network::new() else { return };
     let udp = |ethertypes: &[u8]| {
         let mut frame = network.frame(ethertypes, 46);
@@ -132,7 +132,7 @@ fn a_filter_means_the_same_through_every_backend_as_on_a_file() {
 }
 
 #[test]
-fn a_wrong_filter_is_refused_before_anything_is_read() {
+fn an_invalid_filter_is_rejected_at_open() {
     let Some(network) = Network::new() else { return };
     let wrong = "udp and and";
     let mut errors: Vec<CaptureError> =
@@ -148,7 +148,7 @@ fn a_wrong_filter_is_refused_before_anything_is_read() {
 }
 
 #[test]
-fn what_is_not_there_is_named() {
+fn missing_sources_are_named() {
     let Some(network) = Network::new() else { return };
     for backend in BACKENDS {
         let error = network.open_one(options("twl00"), backend).unwrap_err();
@@ -162,7 +162,7 @@ fn what_is_not_there_is_named() {
 }
 
 #[test]
-fn a_file_is_opened_with_a_filter_and_without() {
+fn a_file_opens_with_and_without_a_filter() {
     let all = open(&Spec::file(example())).unwrap();
     assert_eq!(all.choice, None);
     let frames = |mut source: AnySource| {
@@ -183,7 +183,7 @@ fn a_file_is_opened_with_a_filter_and_without() {
 }
 
 #[test]
-fn a_lack_of_capabilities_is_explained_by_every_backend() {
+fn every_backend_explains_missing_capabilities() {
     let Some(network) = Network::new() else { return };
     network.in_reader(|| {
         has_capabilities_only(&[]);
@@ -200,7 +200,7 @@ fn a_lack_of_capabilities_is_explained_by_every_backend() {
 }
 
 #[test]
-fn a_prompt_source_follows_its_interface_and_ends_with_it() {
+fn a_prompt_source_ends_with_its_interface() {
     let Some(network) = Network::new() else { return };
     let mut source = network.open_one(options("twl0"), Backend::Prompt).unwrap();
     let wait_for = |source: &mut AnySource, state| {
@@ -234,7 +234,7 @@ fn a_prompt_source_follows_its_interface_and_ends_with_it() {
 }
 
 #[test]
-fn workers_share_the_flows_of_each_tap() {
+fn workers_share_the_flows_of_each_interface() {
     let Some(network) = Network::new() else { return };
     for tap in TAPS {
         let readers = Readers::Workers(NonZeroUsize::new(2).unwrap());
@@ -262,7 +262,7 @@ fn workers_share_the_flows_of_each_tap() {
 }
 
 #[test]
-fn one_source_reads_no_interface_of_several_queues_through_af_xdp() {
+fn one_af_xdp_source_rejects_several_queues() {
     let Some(network) = Network::with_queues(2) else { return };
     network.make_monitor_port();
     let asked = network.spec(options("twl0"), Some(Backend::AfXdp));

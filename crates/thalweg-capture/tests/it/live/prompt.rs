@@ -1,4 +1,4 @@
-//! Frames one by one, and frames sent.
+//! Single frames, and sending.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use super::network::{Network, READER, SENDER};
 use super::{now, options, read_until_idle};
 
 #[test]
-fn a_packet_is_handed_on_at_once_with_the_time_of_its_arrival() {
+fn a_packet_arrives_at_once_with_its_timestamp() {
     let Some(network) = Network::new() else { return };
     let source = network.in_reader(|| PromptSource::open(&options("twl0"))).unwrap();
     let mut source = AnySource::Prompt(source);
@@ -22,7 +22,7 @@ fn a_packet_is_handed_on_at_once_with_the_time_of_its_arrival() {
         network.send_udp(SENDER, 5000, READER, 6000, 10 * size);
         assert!(wait_any([&mut source], Nanos::from_secs(1)).unwrap());
         let batch = source.next_batch().unwrap().unwrap();
-        let frame = batch.iter().next().expect("it was said to be there");
+        let frame = batch.iter().next().expect("a frame is ready");
         delays.push(now() - frame.time);
         assert!(frame.time >= before && frame.time <= now());
         assert_eq!(frame.original_length as usize, 42 + 10 * size);
@@ -31,17 +31,17 @@ fn a_packet_is_handed_on_at_once_with_the_time_of_its_arrival() {
     delays.sort();
     // A block would take its timeout of 10 ms.
     assert!(delays[20].0 < 3_000_000, "half of them took {} or longer", delays[20]);
-    assert!(!wait_any([&mut source], Nanos::from_millis(1)).unwrap(), "nothing more came");
+    assert!(!wait_any([&mut source], Nanos::from_millis(1)).unwrap(), "unexpected frame");
     let counters = source.counters();
     assert_eq!((counters.frames, counters.kernel_drops), (40, 0));
 }
 
 #[test]
-fn a_ring_goes_round_and_what_it_has_no_room_for_is_counted() {
+fn the_ring_wraps_around_and_counts_drops() {
     let Some(network) = Network::new() else { return };
     let small = LiveOptions { ring_size: Bytes(128 << 10), ..options("twl0") };
     let mut source = network.in_reader(|| PromptSource::open(&small)).unwrap();
-    // 256 slots of 512 bytes: 250 at a time fit, over and over.
+    // 256 slots of 512 bytes: 250 frames at a time fit, repeatedly.
     for _ in 0..5 {
         for number in 0..250 {
             network.send_udp(SENDER, 5000 + number, READER, 6000, 20);
@@ -57,7 +57,7 @@ fn a_ring_goes_round_and_what_it_has_no_room_for_is_counted() {
 }
 
 #[test]
-fn a_frame_that_is_sent_arrives_as_it_is() {
+fn a_sent_frame_arrives_unchanged() {
     let Some(network) = Network::new() else { return };
     let mut source = network.in_reader(|| PromptSource::open(&options("twl0"))).unwrap();
     let sender = network.in_sender(|| FrameSender::open("twl1")).unwrap();

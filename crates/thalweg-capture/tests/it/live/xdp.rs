@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use thalweg_capture::backend::Backend;
 use thalweg_capture::live::{LinkState, LiveError, LiveOptions};
-use thalweg_capture::xdp::{BusyPoll, LARGEST_BATCH, XdpMode, XdpOptions, XdpSource};
+use thalweg_capture::xdp::{BusyPoll, MAX_BATCH, XdpMode, XdpOptions, XdpSource};
 use thalweg_capture::{AnySource, CaptureError, Choice, InterfaceSpec, Opened, Readers, open};
 use thalweg_wire::{Bytes, LinkType, Source};
 
@@ -39,7 +39,7 @@ impl Network {
         }
     }
 
-    /// Takes the addresses off `twl0`: a port that nothing lives on.
+    /// Removes the addresses of `twl0`, so that the host does not use it.
     pub(crate) fn make_monitor_port(&self) {
         self.ip_reader(&["address", "flush", "dev", "twl0"]);
     }
@@ -56,7 +56,7 @@ fn frames_of_many_lengths(network: &Network) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_frame_arrives_byte_for_byte_and_in_order() {
+fn frames_arrive_unchanged_and_in_order() {
     let Some(network) = Network::new() else { return };
     let frames = frames_of_many_lengths(&network);
     for mode in MODES {
@@ -78,7 +78,7 @@ fn every_frame_arrives_byte_for_byte_and_in_order() {
 }
 
 #[test]
-fn the_snap_length_cuts_what_is_shown_and_not_what_is_counted() {
+fn the_snap_length_does_not_change_lengths() {
     let Some(network) = Network::new() else { return };
     let mut source = network.open_xdp(&XdpOptions { snap_length: 96, ..xdp(XdpMode::Native) });
     let frame = network.frame(&[8, 0], 1000);
@@ -88,7 +88,7 @@ fn the_snap_length_cuts_what_is_shown_and_not_what_is_counted() {
 }
 
 #[test]
-fn chunks_go_round_and_round() {
+fn chunks_are_reused() {
     let Some(network) = Network::new() else { return };
     for mode in MODES {
         // 128 chunks, fewer than a batch may have.
@@ -107,7 +107,7 @@ fn chunks_go_round_and_round() {
 }
 
 #[test]
-fn frames_that_find_no_chunk_are_counted() {
+fn frames_without_a_chunk_are_counted() {
     let Some(network) = Network::new() else { return };
     for mode in MODES {
         let mut source = network.open_xdp(&XdpOptions { memory_size: Bytes(256 << 10), ..xdp(mode) });
@@ -122,7 +122,7 @@ fn frames_that_find_no_chunk_are_counted() {
         assert_eq!(source.counters(), counters, "reading the counters does not change them");
 
         network.send_gently(100);
-        assert_eq!(read_until_idle(&mut source, 2).len(), 100, "it goes on after it was full");
+        assert_eq!(read_until_idle(&mut source, 2).len(), 100, "it continues after it was full");
     }
 }
 
@@ -157,11 +157,11 @@ fn a_batch_is_bounded_and_its_frames_share_a_time() {
         sizes.push(batch.frames.len());
     }
     assert_eq!(times.len(), sizes.len());
-    assert_eq!(sizes.iter().max(), Some(&(LARGEST_BATCH as usize)), "{sizes:?}");
+    assert_eq!(sizes.iter().max(), Some(&(MAX_BATCH as usize)), "{sizes:?}");
 }
 
 #[test]
-fn a_filter_runs_on_whole_frames() {
+fn filters_run_on_whole_frames() {
     let Some(network) = Network::new() else { return };
     let options =
         XdpOptions { filter: Some("vlan 5 or len > 600".into()), snap_length: 64, ..xdp(XdpMode::Native) };
@@ -181,7 +181,7 @@ fn a_filter_runs_on_whole_frames() {
 }
 
 #[test]
-fn busy_polling_brings_the_same_frames() {
+fn busy_polling_yields_the_same_frames() {
     let Some(network) = Network::new() else { return };
     let options = XdpOptions { busy_poll: Some(BusyPoll::default()), ..xdp(XdpMode::Native) };
     let mut source = network.open_xdp(&options);
@@ -189,12 +189,12 @@ fn busy_polling_brings_the_same_frames() {
     frames.iter().for_each(|frame| network.send_frame(frame));
     let start = Instant::now();
     let seen: Vec<_> = read_until_idle(&mut source, 2).into_iter().map(|seen| seen.bytes).collect();
-    assert!(start.elapsed() > Duration::from_millis(180), "an empty batch comes after the patience");
+    assert!(start.elapsed() > Duration::from_millis(180), "an empty batch comes after the timeout");
     assert_eq!(seen, frames);
 }
 
 #[test]
-fn each_queue_has_its_source_and_no_frame_is_lost_between_them() {
+fn each_queue_has_a_source_and_no_frame_is_lost() {
     let Some(network) = Network::with_queues(2) else { return };
     for mode in MODES {
         let mut group = network.open_xdp_group(&xdp(mode)).unwrap();
@@ -223,7 +223,7 @@ fn each_queue_has_its_source_and_no_frame_is_lost_between_them() {
 }
 
 #[test]
-fn the_program_is_there_until_the_last_source_is_dropped() {
+fn the_xdp_program_stays_until_the_last_source_closes() {
     let Some(network) = Network::with_queues(2) else { return };
     for mode in MODES {
         assert!(!network.show_reader().contains("xdp"), "{}", network.show_reader());
@@ -238,9 +238,9 @@ fn the_program_is_there_until_the_last_source_is_dropped() {
     }
 }
 
-/// The process that is killed is this program again, told the namespace by an environment variable.
+/// The killed process is this program again; an environment variable passes the namespace.
 #[test]
-fn a_killed_process_leaves_no_program_behind() {
+fn a_killed_process_leaves_no_xdp_program() {
     const NAMESPACE: &str = "THALWEG_TEST_XDP_NAMESPACE";
     if let Ok(namespace) = std::env::var(NAMESPACE) {
         let _group = in_namespace(&namespace, || XdpSource::open_group(&xdp(XdpMode::Native)).unwrap());
@@ -249,7 +249,7 @@ fn a_killed_process_leaves_no_program_behind() {
     }
     let Some(network) = Network::new() else { return };
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "live::xdp::a_killed_process_leaves_no_program_behind"])
+        .args(["--exact", "live::xdp::a_killed_process_leaves_no_xdp_program"])
         .env(NAMESPACE, network.reader())
         .stdout(Stdio::null())
         .spawn()
@@ -266,19 +266,19 @@ fn a_killed_process_leaves_no_program_behind() {
 }
 
 #[test]
-fn a_second_capture_is_told_that_the_interface_is_taken() {
+fn a_second_capture_reports_that_the_interface_is_in_use() {
     let Some(network) = Network::new() else { return };
     let first = network.open_xdp(&xdp(XdpMode::Native));
     for mode in [None, Some(XdpMode::Native), Some(XdpMode::Generic)] {
         let error = network.open_xdp_group(&XdpOptions { mode, ..xdp(XdpMode::Native) }).unwrap_err();
-        assert!(matches!(error, LiveError::XdpTaken { .. }), "{mode:?}: {error}");
+        assert!(matches!(error, LiveError::XdpInUse { .. }), "{mode:?}: {error}");
     }
     drop(first);
     network.open_xdp(&xdp(XdpMode::Generic));
 }
 
 #[test]
-fn a_driver_without_xdp_is_captured_generically() {
+fn a_driver_without_xdp_uses_generic_mode() {
     let Some(network) = Network::new() else { return };
     network.ip_reader(&["link", "add", "twl-br", "type", "bridge"]);
     let bridge = XdpOptions { interface: "twl-br".into(), mode: None, ..xdp(XdpMode::Native) };
@@ -289,7 +289,7 @@ fn a_driver_without_xdp_is_captured_generically() {
 }
 
 #[test]
-fn an_interface_that_goes_down_is_followed_when_it_comes_up() {
+fn capture_resumes_when_the_interface_comes_up() {
     let Some(network) = Network::new() else { return };
     for mode in MODES {
         let mut source = network.open_xdp(&xdp(mode));
@@ -305,13 +305,13 @@ fn an_interface_that_goes_down_is_followed_when_it_comes_up() {
 }
 
 #[test]
-fn a_deleted_interface_ends_the_source_after_all_packets_were_handed_on() {
+fn a_deleted_interface_ends_the_source_after_its_last_packet() {
     for mode in MODES {
         for busy_poll in [None, Some(BusyPoll::default())] {
             let Some(network) = Network::new() else { return };
             let mut source = network.open_xdp(&XdpOptions { busy_poll, ..xdp(mode) });
             network.send_gently(1500);
-            // The last of them may still be on their way through the pair.
+            // The last of them may still be in the pair.
             std::thread::sleep(Duration::from_millis(50));
             if busy_poll.is_some() {
                 source.next_batch().unwrap();
@@ -334,7 +334,7 @@ fn a_deleted_interface_ends_the_source_after_all_packets_were_handed_on() {
 }
 
 #[test]
-fn what_is_no_ethernet_is_refused() {
+fn only_ethernet_is_accepted() {
     let Some(network) = Network::new() else { return };
     network.ip_reader(&["tuntap", "add", "dev", "twl-tun", "mode", "tun"]);
     let tunnel = XdpOptions { interface: "twl-tun".into(), ..xdp(XdpMode::Generic) };
@@ -345,7 +345,7 @@ fn what_is_no_ethernet_is_refused() {
 }
 
 #[test]
-fn a_lack_of_capabilities_or_of_locked_memory_is_explained() {
+fn missing_capabilities_and_locked_memory_are_explained() {
     use caps::Capability::{CAP_BPF, CAP_NET_ADMIN, CAP_NET_RAW};
     let Some(network) = Network::new() else { return };
     network.make_monitor_port();
@@ -370,24 +370,24 @@ fn a_lack_of_capabilities_or_of_locked_memory_is_explained() {
 }
 
 #[test]
-fn af_xdp_is_chosen_only_where_nothing_lives_on_the_interface() {
+fn af_xdp_is_chosen_only_for_unused_interfaces() {
     let Some(network) = Network::new() else { return };
     let reason_against = |expected: &str| {
         let choice = network.in_reader(|| choose(None));
         assert_eq!(choice.backend, Backend::AfPacket, "{}", choice.reason);
         assert!(choice.reason.contains(expected), "{}", choice.reason);
     };
-    reason_against("has an IP address, and AF_XDP would take its packets away");
+    reason_against("has an IP address, and AF_XDP would hide its packets from the host");
     let choice = network.in_reader(|| choose(Some(Backend::AfXdp)));
     assert_eq!(choice.backend, Backend::AfXdp);
-    assert!(choice.reason.contains("no longer reaches it"), "{}", choice.reason);
+    assert!(choice.reason.contains("no longer reach it"), "{}", choice.reason);
 
     network.make_monitor_port();
     network.enable_ipv6_at_reader();
     let choice = network.in_reader(|| choose(None));
     assert_eq!(choice.backend, Backend::AfXdp, "{}", choice.reason);
-    assert_eq!(choice.reason, "AF_XDP, since nothing of this host lives on `twl0`");
-    assert_eq!(network.in_reader(|| choose(Some(Backend::AfXdp))).reason, "AF_XDP, as asked for");
+    assert_eq!(choice.reason, "AF_XDP, since this host does not use `twl0`");
+    assert_eq!(network.in_reader(|| choose(Some(Backend::AfXdp))).reason, "AF_XDP, as requested");
 
     network.ip_reader(&["link", "add", "link", "twl0", "name", "twl-up", "type", "macvlan"]);
     reason_against("carries `twl-up`");
@@ -402,14 +402,14 @@ fn af_xdp_is_chosen_only_where_nothing_lives_on_the_interface() {
     assert_eq!(network.in_reader(|| choose(None)).backend, Backend::AfXdp);
 }
 
-/// What is chosen for `twl0`, in the calling thread's namespace.
+/// The choice for `twl0`, in the calling thread's namespace.
 fn choose(backend: Option<Backend>) -> Choice {
     let options = LiveOptions::new("twl0");
     thalweg_capture::choose(&InterfaceSpec { backend, ..InterfaceSpec::new(options) }).unwrap()
 }
 
 #[test]
-fn one_type_holds_either_source() {
+fn both_sources_have_a_common_type() {
     let Some(network) = Network::new() else { return };
     let two = NonZeroUsize::new(2).unwrap();
     let spec = |backend, xdp_mode| InterfaceSpec {
@@ -441,16 +441,16 @@ fn one_type_holds_either_source() {
     let (group, choice) = open(None, any_mode);
     assert_eq!(choice.backend, Backend::AfXdp);
     assert_eq!(group[0].link_state(), Some(LinkState::Up));
-    // Frames of the interface that the first group has taken go to nobody else.
+    // Frames of an interface in use by the first group go to no other source.
     drop(group);
 
-    // No driver takes frames of this length natively.
+    // No driver supports frames of this length natively.
     network.ip_reader(&["link", "set", "twl0", "mtu", "9000"]);
     network.ip_sender(&["link", "set", "twl1", "mtu", "9000"]);
     let (group, choice) = open(None, Some(XdpMode::Native));
     assert!(group.iter().all(|source| source.backend() == Some(Backend::AfPacket)));
     assert!(
-        choice.reason.starts_with("AF_PACKET, since AF_XDP does not work: `twl0`: cannot"),
+        choice.reason.starts_with("AF_PACKET, since AF_XDP cannot be used: `twl0`: cannot"),
         "{}",
         choice.reason
     );

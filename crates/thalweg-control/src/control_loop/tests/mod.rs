@@ -2,7 +2,7 @@ mod properties;
 mod reconciliation;
 
 use proptest::prelude::*;
-use thalweg_measure::collector::{Crossing, FlowRate, LinkReport, LinkSide, Progress, Way};
+use thalweg_measure::collector::{Crossing, FlowRate, LinkDirection, LinkReport, PortDirection, Progress};
 use thalweg_measure::rates::Basis;
 use thalweg_network::routing::{TreeOptions, spanning_trees};
 use thalweg_network::topology::shapes::{Tiers, fat_tree};
@@ -62,7 +62,7 @@ fn link_event(link: LinkNumber, time: Timestamp, flows: &[(Pair, u8, u64)]) -> I
     let event = LinkEvent {
         crossing: Crossing::Upwards,
         link: LinkReport {
-            side: LinkSide { port, way: Way::Output },
+            side: LinkDirection { port, direction: PortDirection::Output },
             capacity: BitRate(LINE),
             rate: Estimate::exact(LINE as f64),
             smoothed: LINE as f64,
@@ -149,7 +149,7 @@ fn a_pair_moves_back_if_its_packets_do_not_arrive() {
     let awaiting = Progress::Awaiting { since: at(2) };
     control.handle(at(2), arrival(&action, awaiting, 2));
     control.handle(at(3), address_change(&action, 3));
-    control.handle(at(4), arrival(&action, Progress::SetOut { first: at(3), packets: 3 }, 4));
+    control.handle(at(4), arrival(&action, Progress::Departed { first: at(3), packets: 3 }, 4));
     control.handle(at(53), Input::Tick);
     let requests = commands(&mut control);
     assert!(matches!(requests[..], [Command::Observe { .. }]), "the third may be in transit: {requests:?}");
@@ -169,7 +169,7 @@ fn a_pair_stays_if_its_packets_arrive() {
     let (action, _) = rerouted(&mut control, 1);
     control.handle(at(2), arrival(&action, Progress::Awaiting { since: at(2) }, 2));
     control.handle(at(3), address_change(&action, 3));
-    control.handle(at(4), arrival(&action, Progress::SetOut { first: at(3), packets: 3 }, 4));
+    control.handle(at(4), arrival(&action, Progress::Departed { first: at(3), packets: 3 }, 4));
     control.handle(at(5), arrival(&action, Progress::Arrived, 5));
     for ms in [53, 103, 500, 20_000] {
         control.handle(at(ms), Input::Tick);

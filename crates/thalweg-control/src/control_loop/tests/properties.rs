@@ -96,7 +96,7 @@ impl Driven {
                 let time = at(self.now);
                 let progress = [
                     Progress::Awaiting { since: Timestamp(time.0 / 2) },
-                    Progress::SetOut { first: time, packets: 3 },
+                    Progress::Departed { first: time, packets: 3 },
                     Progress::Arrived,
                 ][usize::from(*kind)];
                 let ethernet = addresses(&network(), pair(*a, *b), *address);

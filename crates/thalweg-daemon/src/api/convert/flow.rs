@@ -1,7 +1,7 @@
 //! Flows.
 
 use thalweg_api::{Basis, Flow, FlowName, FlowRate};
-use thalweg_measure::collector::{self, FlowReport, LinkSide, Way};
+use thalweg_measure::collector::{self, FlowReport, LinkDirection, PortDirection};
 use thalweg_measure::rates;
 use thalweg_network::PortIndex;
 
@@ -9,8 +9,9 @@ use super::{link_name, rate};
 
 /// A flow as the collector of this name sees it at this switch.
 pub fn flow(report: &FlowReport, collector: &str, switch: &str) -> Flow {
-    let link =
-        |port: Option<PortIndex>, way| port.map(|port| link_name(switch, LinkSide { port, way }).to_string());
+    let link = |port: Option<PortIndex>, way| {
+        port.map(|port| link_name(switch, LinkDirection { port, direction: way }).to_string())
+    };
     Flow {
         flow: FlowName::from(&report.key),
         key: report.key.to_string(),
@@ -18,8 +19,8 @@ pub fn flow(report: &FlowReport, collector: &str, switch: &str) -> Flow {
         rate_bps: report.rate.map(|known| rate(known.rate)),
         basis: report.rate.map_or(Basis::Nothing, |known| basis_name(known.basis)),
         span: report.rate.map(|known| known.span.into()),
-        input: link(report.input, Way::Input),
-        output: link(report.output, Way::Output),
+        input: link(report.input, PortDirection::Input),
+        output: link(report.output, PortDirection::Output),
         first: report.first.into(),
         last: report.last.into(),
         samples: report.samples,

@@ -1,13 +1,13 @@
 //! Links, and how they are named.
 
 use thalweg_api::{Link, LinkName, WayName};
-use thalweg_measure::collector::{LinkReport, LinkSide, Way};
+use thalweg_measure::collector::{LinkDirection, LinkReport, PortDirection};
 
 use super::rate;
 
 /// A link as the collector of this name sees it at this switch; `peer` is who is at the other end.
 pub fn link(report: &LinkReport, collector: &str, switch: &str, peer: Option<&str>) -> Link {
-    let LinkSide { port, way } = report.side;
+    let LinkDirection { port, direction: way } = report.side;
     Link {
         link: link_name(switch, report.side).to_string(),
         collector: collector.to_owned(),
@@ -24,14 +24,14 @@ pub fn link(report: &LinkReport, collector: &str, switch: &str, peer: Option<&st
     }
 }
 
-fn way_name(way: Way) -> WayName {
+fn way_name(way: PortDirection) -> WayName {
     match way {
-        Way::Input => WayName::In,
-        Way::Output => WayName::Out,
+        PortDirection::Input => WayName::In,
+        PortDirection::Output => WayName::Out,
     }
 }
 
 /// The name of one direction of a link.
-pub fn link_name(switch: &str, side: LinkSide) -> LinkName {
-    LinkName { switch: switch.to_owned(), port: side.port.0, way: way_name(side.way) }
+pub fn link_name(switch: &str, side: LinkDirection) -> LinkName {
+    LinkName { switch: switch.to_owned(), port: side.port.0, way: way_name(side.direction) }
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use thalweg_api::problem::{Code, Problem};
 use thalweg_api::{Flows, LinkName, Links};
-use thalweg_measure::collector::{FlowReport, LinkSide, Way};
+use thalweg_measure::collector::{FlowReport, LinkDirection, PortDirection};
 use thalweg_network::{Attachment, NetworkState, Node};
 
 use super::flows::Fastest;
@@ -66,10 +66,10 @@ pub(in crate::api) fn flows(
 }
 
 /// Whether the packets of a flow go this way through this port, as far as is known.
-fn is_on(flow: &FlowReport, side: LinkSide) -> bool {
-    match side.way {
-        Way::Input => flow.input == Some(side.port),
-        Way::Output => flow.output == Some(side.port),
+fn is_on(flow: &FlowReport, side: LinkDirection) -> bool {
+    match side.direction {
+        PortDirection::Input => flow.input == Some(side.port),
+        PortDirection::Output => flow.output == Some(side.port),
     }
 }
 
@@ -85,7 +85,7 @@ fn check_port(network: &NetworkState, link: &LinkName) -> Result<(), Problem> {
 }
 
 /// Name of what is at the other end of a link.
-fn peer<'a>(network: &'a NetworkState, switch: &str, side: LinkSide) -> Option<&'a str> {
+fn peer<'a>(network: &'a NetworkState, switch: &str, side: LinkDirection) -> Option<&'a str> {
     let topology = network.topology();
     let Some(Node::Router(router)) = topology.node_named(switch) else { return None };
     let Attachment { node, .. } = *topology.peers(router).get(usize::from(side.port.0))?;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Uniformly random traffic from the endpoints of some racks, each rack with its own stream.
+/// Uniformly random traffic from the endpoints of some racks. Each rack has its own random numbers.
 struct Uniform {
     racks: Vec<(Vec<EndpointId>, Xoshiro256PlusPlus)>,
     endpoints: u64,
@@ -47,7 +47,7 @@ impl Driver<DropTail<Routing>> for Uniform {
     }
 }
 
-/// Arrivals in the order of endpoints, then of time: what does not depend on how racks are dealt out.
+/// Arrivals sorted by endpoint, then by time: an order that does not depend on the assignment of racks to cores.
 fn in_order(mut arrived: Vec<(Slot, Packet)>) -> Vec<(Slot, Packet)> {
     arrived.sort_by_key(|(slot, packet)| (packet.destination(), *slot));
     arrived
@@ -96,7 +96,7 @@ fn run(
 }
 
 #[test]
-fn several_cores_give_what_one_core_gives() {
+fn several_cores_give_the_result_of_one() {
     let delay = Nanos::from_micros(4);
     for (topology, cores) in [
         (racks(3, 4, tiers(10, 40, delay)).unwrap(), 2),
@@ -123,8 +123,8 @@ fn several_cores_give_what_one_core_gives() {
     }
 }
 
-/// Runs a dumbbell with a long link between its racks, in two stages, with `cores` cores. Says how many packets were
-/// injected, and how many of them arrived, were dropped, and are on their way.
+/// Runs a dumbbell with a long link between its racks, in two stages, on `cores` cores. Returns the numbers of packets
+/// injected, delivered, dropped and in flight.
 fn long_link(cores: usize, delay: Nanos, events: &[(Slot, Event)]) -> [u64; 4] {
     let topology = dumbbell(4, tiers(10, 40, delay)).unwrap();
     let blueprint = Blueprint::new(&topology, 1_500, 7);
@@ -162,8 +162,8 @@ fn long_link(cores: usize, delay: Nanos, events: &[(Slot, Event)]) -> [u64; 4] {
 }
 
 #[test]
-fn nothing_is_lost_between_cores_however_long_the_link() {
-    // 10 ms are 8,128 slots, and some 20,000 packets on their way: more than a ring has room for.
+fn nothing_is_lost_between_cores_on_long_links() {
+    // 10 ms are 8,128 slots with some 20,000 packets in flight: more than a ring holds.
     for delay in [Nanos::from_micros(50), Nanos::from_millis(10)] {
         let [one, two] = [1, 2].map(|cores| long_link(cores, delay, &[]));
         assert_eq!(one, two, "{delay}");
@@ -173,7 +173,7 @@ fn nothing_is_lost_between_cores_however_long_the_link() {
 }
 
 #[test]
-fn a_link_that_is_down_for_less_than_its_delay_loses_the_same_on_two_cores() {
+fn a_short_failure_drops_the_same_packets_on_two_cores() {
     let link = LinkId(8); // Endpoints' links come first.
     let events = [(Slot(300), Event::Fail(link)), (Slot(310), Event::Repair(link))];
     let [one, two] = [1, 2].map(|cores| long_link(cores, Nanos::from_micros(100), &events));
@@ -182,7 +182,7 @@ fn a_link_that_is_down_for_less_than_its_delay_loses_the_same_on_two_cores() {
 }
 
 #[test]
-fn slots_that_begin_late_are_counted() {
+fn late_slots_are_counted() {
     let topology = rack(2, tiers(10, 10, Nanos::ZERO).access).unwrap();
     let blueprint = Blueprint::new(&topology, 1_500, 1);
     let (mut shards, crossings) = blueprint
@@ -216,7 +216,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn every_packet_arrives_is_dropped_or_is_on_its_way(
+    fn every_packet_arrives_is_dropped_or_is_in_flight(
         shape in 0..4, buffer in 1..20u32, seed: u64, packets in 1..400usize, failures in prop::collection::vec((0..60u64, 0..12u32), 0..4),
     ) {
         let topology = match shape {

@@ -41,7 +41,7 @@ fn request(source: u16, destination: u16, id: u32, length: u16) -> Request {
     Request { packet, remaining: 0 }
 }
 
-/// Runs `slots` slots; says in which slot each packet arrived (at its beginning), by id.
+/// Runs `slots` slots. Returns the slot in which each packet arrived (at its start), by id.
 fn arrivals(network: &mut dyn Network, slots: u64) -> Vec<(u64, u32)> {
     let mut outcomes = Vec::new();
     let mut arrivals = Vec::new();
@@ -74,9 +74,38 @@ fn small_packets_share_a_slot() {
     assert_eq!(slots[18..], [3]);
 }
 
+/// Runs `slots` slots. Returns the arrival time in nanoseconds and the id of each packet, in order of time.
+fn arrival_times(network: &mut dyn Network, slots: u64) -> Vec<(f64, u32)> {
+    let mut outcomes = Vec::new();
+    let mut times = Vec::new();
+    let slot = network.clock().seconds() * 1e9;
+    for _ in 0..slots {
+        network.advance(&mut outcomes);
+        let now = network.now().0 as f64;
+        let delivered = outcomes.drain(..).filter(|outcome| outcome.fate == Fate::Delivered);
+        times.extend(
+            delivered.map(|outcome| {
+                ((now - f64::from(outcome.packet.lag().0) / 128.0) * slot, outcome.packet.id())
+            }),
+        );
+    }
+    times.sort_by(|a, b| a.0.total_cmp(&b.0));
+    times
+}
+
+/// Each hop rounds to the nearest 2^-7 of a slot, 9.6 ns.
+fn assert_times(times: &[(f64, u32)], expected: &[(f64, u32)], tolerance: f64) {
+    assert_eq!(times.len(), expected.len(), "{times:?}");
+    for (time, expected) in times.iter().zip(expected) {
+        assert!(
+            time.1 == expected.1 && (time.0 - expected.0).abs() < tolerance,
+            "{times:?}, not {expected:?}"
+        );
+    }
+}
+
 #[test]
-fn slow_links_take_as_many_slots_as_they_are_slower_and_delay_comes_on_top() {
-    // Full-size packets at 10 Gbit/s take 1,230.4 ns; 2.5 Gbit/s makes that four slots, 5 us of delay another 5.
+fn packets_take_their_transmission_times_and_the_delay() {
     let topology = dumbbell(
         1,
         Tiers {
@@ -87,21 +116,43 @@ fn slow_links_take_as_many_slots_as_they_are_slower_and_delay_comes_on_top() {
     .unwrap();
     let mut network = emulation(&topology, 64);
     network.inject(&[request(0, 1, 1, 1_538), request(0, 1, 2, 1_538), request(0, 1, 3, 84)]);
-    assert_eq!(arrivals(&mut network, 40), [(1 + 4 + 5 + 1, 1), (1 + 8 + 5 + 1, 2), (1 + 9 + 5 + 1, 3)]);
+    // Full-size packets take 1,230.4 ns at 10 Gbit/s and 4,921.6 ns at 2.5 Gbit/s.
+    let expected = [(12_382.4, 1), (17_304.0, 2), (17_371.2, 3)];
+    assert_times(&arrival_times(&mut network, 40), &expected, 30.0);
 }
 
 #[test]
 fn fast_links_carry_several_packets_a_slot() {
     let topology = dumbbell(8, tiers(10, 40, Nanos::ZERO)).unwrap();
     let mut network = emulation(&topology, 64);
-    let packets: Vec<Request> = (0..8).map(|host| request(host, 8 + host, u32::from(host), 1_538)).collect();
+    let packets: Vec<Request> = (0..8).map(|host| request(host, 8 + host, 0, 1_538)).collect();
     network.inject(&packets);
-    let slots: Vec<u64> = arrivals(&mut network, 8).into_iter().map(|(slot, _)| slot).collect();
-    assert_eq!(slots, [3, 3, 3, 3, 4, 4, 4, 4]);
+    let expected: Vec<(f64, u32)> = (1..=8).map(|n| (2.0 * 1_230.4 + 307.6 * f64::from(n), 0)).collect();
+    assert_times(&arrival_times(&mut network, 40), &expected, 30.0);
+}
+
+/// A lone packet takes the transmission times and delays of its four links, for any slot length.
+#[test]
+fn a_packet_alone_takes_the_latency_of_its_links() {
+    for (access, uplink, length, expected) in [
+        (10, 100, 1_538, 2.0 * (1_230.4 + 123.04) + 4_000.0),
+        (1, 10, 1_538, 2.0 * (12_304.0 + 1_230.4) + 4_000.0),
+        (10, 10, 1_538, 4.0 * 1_230.4 + 4_000.0),
+        (10, 100, 84, 2.0 * (67.2 + 6.72) + 4_000.0),
+        (1, 10, 84, 2.0 * (672.0 + 67.2) + 4_000.0),
+    ] {
+        let mut tiers = tiers(access, uplink, Nanos::from_micros(1));
+        tiers.access.delay = Nanos::from_micros(1);
+        let topology = leaf_spine(2, 2, 1, tiers).unwrap();
+        let mut network = emulation(&topology, 64);
+        network.inject(&[request(0, 1, 7, length)]);
+        let times = arrival_times(&mut network, 100);
+        assert_times(&times, &[(expected, 7)], expected * 0.02);
+    }
 }
 
 #[test]
-fn a_full_queue_drops_what_comes_last_and_says_where() {
+fn a_full_queue_drops_the_latest_packet() {
     let topology = rack(4, tiers(10, 10, Nanos::ZERO).access).unwrap();
     let mut network = emulation(&topology, 2);
     network.inject(&[request(0, 3, 0, 1_538), request(1, 3, 1, 1_538), request(2, 3, 2, 1_538)]);
@@ -118,10 +169,10 @@ fn a_full_queue_drops_what_comes_last_and_says_where() {
     assert_eq!((tally.sent.packets, tally.verdicts.drops()), (2, 1));
 }
 
-/// Two hosts that send at full rate, one of them from a queue at its interface, share a port of half the rate they need.
-/// Each loses half of 20,000, plus or minus 5 % in all but one run of 10^11 (7 sigma, seed 1).
+/// Two hosts send at full rate, one of them through a queue at its interface, over a port of half the rate that they
+/// need. Each loses half of 20,000, plus or minus 5 % in all but one run of 10^11 (7 sigma, seed 1).
 #[test]
-fn who_keeps_its_interface_busy_has_no_advantage_at_a_full_queue() {
+fn busy_interfaces_have_no_advantage_at_a_full_queue() {
     let topology = rack(3, tiers(10, 10, Nanos::ZERO).access).unwrap();
     let mut network = emulation(&topology, 8);
     let mut outcomes = Vec::new();
@@ -136,7 +187,7 @@ fn who_keeps_its_interface_busy_has_no_advantage_at_a_full_queue() {
 }
 
 #[test]
-fn an_interface_holds_what_it_has_room_for() {
+fn an_interface_queue_is_limited() {
     let topology = rack(2, tiers(10, 10, Nanos::ZERO).access).unwrap();
     let mut network = emulation(&topology, 1_024);
     let packets: Vec<Request> = (0..200).map(|id| request(0, 1, id, 1_538)).collect();
@@ -151,7 +202,7 @@ fn an_interface_holds_what_it_has_room_for() {
 }
 
 #[test]
-fn a_link_that_fails_loses_what_is_on_it_and_what_waits_for_it() {
+fn a_failing_link_drops_its_packets_and_queue() {
     let topology = dumbbell(2, tiers(10, 10, Nanos::from_micros(20))).unwrap();
     let mut network = emulation(&topology, 64);
     let between = topology
@@ -178,7 +229,7 @@ fn a_link_that_fails_loses_what_is_on_it_and_what_waits_for_it() {
 }
 
 #[test]
-fn traffic_goes_another_way_when_routers_know_that_a_link_is_down() {
+fn traffic_is_rerouted_around_a_failed_link() {
     let topology = leaf_spine(2, 2, 1, tiers(10, 10, Nanos::ZERO)).unwrap();
     let mut network = emulation(&topology, 64);
     let uplinks: Vec<LinkId> = (0..topology.links().len() as u32)
@@ -207,7 +258,7 @@ fn traffic_goes_another_way_when_routers_know_that_a_link_is_down() {
 }
 
 #[test]
-fn a_monitor_port_sends_what_it_can_of_what_its_router_sends() {
+fn a_monitor_port_sends_up_to_its_rate() {
     let topology = rack(4, tiers(10, 10, Nanos::ZERO).access).unwrap();
     let monitor = Monitor {
         router: RouterId(0),
@@ -222,7 +273,7 @@ fn a_monitor_port_sends_what_it_can_of_what_its_router_sends() {
             .unwrap();
     let mut outcomes = Vec::new();
     let mut mirrored = Vec::new();
-    // Two hosts send at full rate: half of it fits.
+    // Two hosts send at full rate; half of it fits.
     for slot in 0..1_000 {
         network.inject(&[request(0, 1, slot, 1_538), request(2, 3, slot, 1_538)]);
         network.advance(&mut outcomes);
@@ -239,13 +290,13 @@ fn a_monitor_port_sends_what_it_can_of_what_its_router_sends() {
     assert!(times.is_sorted());
     let gap = (times[900] - times[100]) as f64 / 800.0;
     assert!((gap - 1_230.4).abs() < 0.1, "{gap} ns between packets");
-    // Drawn anew in each slot: 500 of 1,000 and four standard deviations of 16.
+    // A random order in each slot: 500 of 1,000, plus or minus four standard deviations of 16.
     let first = mirrored.iter().filter(|copy| copy.packet.destination() == EndpointId(1)).count();
     assert!((436..=564).contains(&first), "{first} of 1,000 copies are of the first port");
 }
 
 #[test]
-fn what_cannot_be_built_is_an_error() {
+fn an_invalid_network_is_an_error() {
     let topology = rack(2, tiers(10, 10, Nanos::ZERO).access).unwrap();
     let build = |blueprint: &Blueprint<'_>| {
         let error =

@@ -1,13 +1,13 @@
-//! TCP without its handshakes, as pure state machines: time is an argument, bytes are only counted.
+//! TCP without handshakes, as pure state machines. Time is an argument, and bytes are only counted.
 //!
-//! RFC 5681 and 6582 (slow start, congestion avoidance, fast retransmit), 6928 (initial window), 3465 (byte counting),
-//! 6675 (what is lost and what is under way, by selective acknowledgements), 3042 (limited transmit, which follows from
-//! it), 6937 (proportional rate reduction), 6298 (timeout), 7323 (timestamps), 2018 (selective acknowledgement),
-//! 3168 and 8257 (both kinds of ECN echo), 3522 and 4015 (Eifel: recovery from what was late and not lost is undone),
-//! and the algorithms of [`congestion`].
+//! Implements RFC 5681 and 6582 (slow start, congestion avoidance, fast retransmit), 6928 (initial window), 3465 (byte
+//! counting), 6675 (loss detection and pipe by selective acknowledgements), 3042 (limited transmit, which follows from
+//! it), 6937 (proportional rate reduction), 6298 (timeout), 7323 (timestamps), 2018 (selective acknowledgement), 3168
+//! and 8257 (both kinds of ECN echo), 3522 and 4015 (Eifel: undo recovery if segments were late and not lost), and the
+//! algorithms of [`congestion`].
 //!
-//! Not there: handshakes, flow control by a slow reader (the application reads at once), Nagle's algorithm (a flow's
-//! bytes are all there when it begins), pacing, tail loss probes (RFC 8985), undoing of spurious timeouts (RFC 5682).
+//! Not implemented: handshakes, flow control by a slow reader (applications read at once), Nagle's algorithm (all bytes
+//! of a flow exist at its start), pacing, tail loss probes (RFC 8985), undo of spurious timeouts (RFC 5682).
 
 pub mod congestion;
 pub(super) mod reassembly;
@@ -20,22 +20,22 @@ pub use congestion::Algorithm;
 pub use receiver::{AckPolicy, Echo};
 pub use rto::RtoConfig;
 
-/// How TCP's senders and receivers behave.
+/// Configuration of TCP's senders and receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpConfig {
     /// Congestion control. Default CUBIC.
     pub algorithm: Algorithm,
-    /// Whether data are ECN-capable and the receiver echoes marks. Default no; DCTCP does so in any case.
+    /// Whether data segments are ECN-capable and receivers echo marks. Default no; DCTCP always does.
     pub ecn: bool,
     /// Initial window in segments. Default 10 (RFC 6928, section 2).
     pub initial_window: u32,
     /// Bounds of the retransmission timeout.
     pub rto: RtoConfig,
-    /// When acknowledgements may wait.
+    /// Delayed acknowledgements.
     pub ack: AckPolicy,
-    /// Whether recovery is undone when what it took for lost was only late, and what comes out of order then is waited for
-    /// (RFC 3522, 4015, and the bound of RFC 8985). Default yes, as Linux does it; without it a flow that changes to a
-    /// shorter way takes what it overtakes for lost.
+    /// Whether recovery is undone if segments were late rather than lost, and reordered segments are waited for (RFC
+    /// 3522, 4015, with the bound of RFC 8985). Default yes, as in Linux. Without it, a flow that moves to a shorter
+    /// path takes overtaken segments for lost.
     pub tolerates_reordering: bool,
 }
 

@@ -1,19 +1,19 @@
-//! Which bytes of a flow have arrived: all below `next`, and blocks beyond it.
+//! Reassembly: which bytes of a flow have arrived.
 
 use std::collections::VecDeque;
 
 use crate::hosts::segment::SackBlock;
 
-/// What an arrival is to what has arrived before.
+/// How an arrival relates to the bytes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// The bytes that were due, and nothing waits beyond them.
+    /// The expected bytes, and no gap.
     InOrder,
-    /// The bytes that were due, with others beyond: it fills a gap, in whole or in part.
+    /// The expected bytes, before others that arrived earlier: fills a gap in whole or in part.
     FillsGap,
-    /// Ahead of what is due; it is now part of this block.
+    /// Beyond the expected bytes. Now part of this block.
     Ahead(SackBlock),
-    /// Nothing new.
+    /// Only bytes that had arrived before.
     Duplicate,
 }
 
@@ -21,24 +21,24 @@ pub(super) enum Arrival {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reassembly {
     next: u64,
-    /// Disjoint and not touching, ascending, all beyond `next`.
+    /// Blocks beyond `next`: disjoint, not touching, ascending.
     ahead: VecDeque<SackBlock>,
 }
 
 impl Reassembly {
-    /// Empties it for another flow, and keeps its memory.
+    /// Reuses the memory for another flow.
     pub(super) fn reset(&mut self) {
         self.next = 0;
         self.ahead.clear();
     }
 
-    /// First byte that has not arrived: RCV.NXT.
+    /// The first byte that has not arrived: RCV.NXT.
     #[inline]
     pub(super) const fn next(&self) -> u64 {
         self.next
     }
 
-    /// Takes the bytes of `block`.
+    /// Adds the bytes of `block`.
     #[inline]
     pub(super) fn insert(&mut self, block: SackBlock) -> Arrival {
         if block.end <= self.next {
@@ -76,13 +76,13 @@ impl Reassembly {
         Arrival::Ahead(joined)
     }
 
-    /// Blocks that wait beyond a gap, ascending.
+    /// Blocks beyond a gap, ascending.
     #[cfg(test)]
     pub(super) fn ahead(&self) -> impl Iterator<Item = SackBlock> + '_ {
         self.ahead.iter().copied()
     }
 
-    /// Whether nothing waits beyond a gap.
+    /// Whether no bytes have arrived beyond a gap.
     pub(super) fn has_no_gap(&self) -> bool {
         self.ahead.is_empty()
     }
@@ -97,9 +97,9 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a plain set of bytes.
+        /// Compares with a plain set of bytes.
         #[test]
-        fn it_knows_the_bytes_that_have_arrived(blocks in prop::collection::vec((0u64..200, 1u64..40), 1..60)) {
+        fn reassembly_matches_a_set_of_bytes(blocks in prop::collection::vec((0u64..200, 1u64..40), 1..60)) {
             let mut reassembly = Reassembly::default();
             let mut bytes = BTreeSet::new();
             for (start, length) in blocks {

@@ -1,16 +1,16 @@
-//! The receiving end: what has arrived, and when and how it is acknowledged.
+//! The receiver: which bytes have arrived, and when and how it acknowledges them.
 
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::reassembly::{Arrival, Reassembly};
 use crate::hosts::segment::{Ack, Data, SackBlock, SackBlocks};
 
-/// When acknowledgements may wait.
+/// Delayed acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckPolicy {
-    /// Full-size segments that one acknowledgement answers. Default 2, the most that RFC 5681, section 4.2, allows.
+    /// Full-size segments per acknowledgement. Default 2, the maximum of RFC 5681, section 4.2.
     pub every: u32,
-    /// How long one may wait. Default 40 ms, the least that Linux waits; RFC 5681 allows 500 ms.
+    /// The longest delay of an acknowledgement. Default 40 ms, the minimum of Linux; RFC 5681 allows 500 ms.
     pub timeout: Nanos,
 }
 
@@ -25,25 +25,25 @@ impl Default for AckPolicy {
 pub enum Echo {
     /// Not at all.
     Never,
-    /// On every acknowledgement until the sender says that it has reduced its window (RFC 3168, section 6.1.3).
+    /// On every acknowledgement until the sender confirms that it has reduced its window (RFC 3168, section 6.1.3).
     UntilReduced,
     /// As exactly as delayed acknowledgements allow (RFC 8257, section 3.2).
     Exact,
 }
 
-/// What a data segment was to the receiver.
+/// The effect of a data segment at the receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// It brought nothing new: sent again without need.
+    /// The segment had no new bytes: a needless retransmission.
     pub is_duplicate: bool,
-    /// With it all bytes of the flow have arrived.
+    /// All bytes of the flow have now arrived.
     pub completes: bool,
 }
 
 /// No timer runs.
 const NEVER: Timestamp = Timestamp(u64::MAX);
 
-/// A receiver's state.
+/// The state of a receiver.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     reassembly: Reassembly,
@@ -51,14 +51,14 @@ pub struct Receiver {
     bytes: u64,
     policy: AckPolicy,
     echo: Echo,
-    /// Segments that no acknowledgement has answered yet, and until when they may wait.
+    /// Segments that are not acknowledged yet, and the deadline of their acknowledgement.
     waiting: u32,
     deadline: Timestamp,
     /// TS.Recent and Last.ACK.sent (RFC 7323, section 4.3).
     ts_recent: Timestamp,
     last_ack_sent: u64,
     last_arrival: Option<Timestamp>,
-    /// What the next acknowledgement echoes; of the exact echo: DCTCP.CE.
+    /// Whether the next acknowledgement echoes a mark. With the exact echo: DCTCP.CE.
     ece: bool,
 }
 
@@ -80,24 +80,24 @@ impl Receiver {
         }
     }
 
-    /// The same for another flow, with the memory of this one.
+    /// Reuses the memory for another flow.
     pub fn reset(&mut self, bytes: u64) {
         let mut reassembly = std::mem::take(&mut self.reassembly);
         reassembly.reset();
         *self = Receiver { reassembly, ..Receiver::new(bytes, self.policy, self.echo) };
     }
 
-    /// Bytes that the application has: all below this offset.
+    /// The application has all bytes below this offset.
     pub fn delivered(&self) -> u64 {
         self.reassembly.next()
     }
 
-    /// When [`on_timer`](Self::on_timer) is due; the end of time if it is not.
+    /// When [`on_timer`](Self::on_timer) is due; the end of time if no timer runs.
     pub fn deadline(&self) -> Timestamp {
         self.deadline
     }
 
-    /// Takes a segment, which came with or without a mark, and gives the acknowledgements that it calls for.
+    /// Processes a segment with or without a mark, and returns the acknowledgements to send.
     #[inline]
     pub fn on_data(
         &mut self,
@@ -126,9 +126,9 @@ impl Receiver {
             Arrival::FillsGap => self.sack.forget_below(self.reassembly.next()),
             Arrival::Duplicate => {}
         }
-        // RFC 5681, section 4.2: at once what is out of order or fills a gap, else every second segment. At once too
-        // the last segment, as its FIN would be, and the first after a silence: its sender, whose window may be one
-        // segment, has just timed out (Linux does so).
+        // RFC 5681, section 4.2: acknowledge at once what is out of order or fills a gap, otherwise every second
+        // segment. Also at once: the last segment, as its FIN would be, and the first one after a silence, because its
+        // sender, whose window may be one segment, has just timed out (as Linux does).
         let at_once = arrival != Arrival::InOrder || completes || was_idle;
         if at_once || self.waiting >= self.policy.every {
             send(self.acknowledge());
@@ -138,7 +138,7 @@ impl Receiver {
         Received { is_duplicate: arrival == Arrival::Duplicate, completes }
     }
 
-    /// The timer of [`deadline`](Self::deadline) has run out: gives the acknowledgement that has waited.
+    /// Handles the expiry of the timer of [`deadline`](Self::deadline): returns the delayed acknowledgement.
     pub fn on_timer(&mut self, now: Timestamp) -> Option<Ack> {
         (self.deadline <= now).then(|| self.acknowledge())
     }
@@ -149,7 +149,7 @@ impl Receiver {
             Echo::Never => {}
             Echo::UntilReduced => self.ece = marked || (self.ece && !data.cwr),
             Echo::Exact => {
-                // RFC 8257, figure 1: what waits is acknowledged with the old state.
+                // RFC 8257, figure 1: acknowledge pending segments with the old state.
                 if marked != self.ece && self.waiting > 0 {
                     send(self.acknowledge());
                 }

@@ -7,10 +7,10 @@ use thalweg_wire::Nanos;
 pub struct RtoConfig {
     /// Before the first measurement. Default 1 s (RFC 6298, rule 2.1).
     pub initial: Nanos,
-    /// Lower bound. Default 200 ms: RFC 6298 asks for 1 s (rule 2.4), but the hosts that people measure run Linux,
-    /// whose floor is 200 ms; data centres that tune for incast set 1 to 10 ms.
+    /// The lower bound. Default 200 ms, that of Linux. RFC 6298 requires 1 s (rule 2.4). Data centres that tune for
+    /// incast set 1 to 10 ms.
     pub min: Nanos,
-    /// Upper bound, backed off or not. Default 60 s, the least that rule 2.5 allows.
+    /// The upper bound, backed off or not. Default 60 s, the minimum of rule 2.5.
     pub max: Nanos,
 }
 
@@ -20,7 +20,7 @@ impl Default for RtoConfig {
     }
 }
 
-/// The estimator's state: smoothed round-trip time, its variation, and how often the timer has backed off.
+/// The estimator: smoothed round-trip time, its variation, and the number of backoffs.
 #[derive(Clone, Copy, Debug)]
 pub struct RttEstimator {
     config: RtoConfig,
@@ -31,12 +31,12 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// Without measurement.
+    /// An estimator without measurements.
     pub const fn new(config: RtoConfig) -> RttEstimator {
         RttEstimator { config, srtt: None, rttvar: Nanos::ZERO, min_rtt: Nanos(u64::MAX), backoff: 0 }
     }
 
-    /// Takes a measurement, alpha 1/8 and beta 1/4 (rules 2.2 and 2.3), and ends the backing off.
+    /// Adds a measurement, with alpha 1/8 and beta 1/4 (rules 2.2 and 2.3), and resets the backoff.
     #[inline]
     pub fn sample(&mut self, rtt: Nanos) {
         match self.srtt {
@@ -50,7 +50,7 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// The timer has expired: the timeout doubles (rule 5.5).
+    /// Doubles the timeout after an expiry (rule 5.5).
     pub fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
     }
@@ -60,8 +60,8 @@ impl RttEstimator {
         self.backoff > 0
     }
 
-    /// The retransmission timeout: SRTT + 4 RTTVAR within its bounds, doubled as often as it has expired. The
-    /// granularity G of rule 2.3 is left out: emulated clocks are exact to a slot, and the floor is far above it.
+    /// The retransmission timeout: SRTT + 4 RTTVAR within its bounds, doubled for each expiry. The granularity G of
+    /// rule 2.3 is omitted: emulated clocks are exact to a slot, and the lower bound is far above it.
     #[inline]
     pub fn rto(&self) -> Nanos {
         let base =
@@ -75,13 +75,13 @@ impl RttEstimator {
         self.srtt
     }
 
-    /// The shortest measurement; the longest span there is before the first.
+    /// The shortest measurement; the maximum value before the first.
     pub const fn min_rtt(&self) -> Nanos {
         self.min_rtt
     }
 }
 
-/// 2^16 times the shortest timeout is beyond every upper bound that makes sense.
+/// 2^16 times the shortest timeout exceeds any reasonable upper bound.
 const MAX_BACKOFF: u32 = 16;
 
 #[cfg(test)]
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn it_doubles_at_each_expiry_until_the_next_measurement() {
+    fn the_timeout_doubles_until_the_next_measurement() {
         let mut rtt = unbounded();
         rtt.sample(Nanos::from_micros(800));
         let timeouts: Vec<u64> = (0..4)
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_within_its_bounds() {
+    fn the_timeout_stays_within_its_bounds() {
         let mut rtt = RttEstimator::new(RtoConfig::default());
         rtt.sample(Nanos::from_micros(100));
         assert_eq!(rtt.rto(), Nanos::from_millis(200));

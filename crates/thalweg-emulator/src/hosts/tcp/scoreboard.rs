@@ -1,62 +1,62 @@
-//! What has become of each segment that was sent (RFC 6675, sections 3 and 4): a flat ring with one word a segment.
+//! The state of each sent segment (RFC 6675, sections 3 and 4): a flat ring with one word per segment.
 //!
-//! A flow is cut into segments at fixed places, so that the ring goes by segment numbers. Every update touches the
-//! segments whose state changes, and a few counters that make `pipe` a subtraction: an acknowledgement costs O(1)
-//! amortised. Blocks that the last acknowledgement had already reported are not walked again.
+//! A flow is cut into segments at fixed offsets, so the ring is indexed by segment number. Each update touches the
+//! segments whose state changes, and a few counters that make `pipe` a subtraction. An acknowledgement costs O(1)
+//! amortised. Blocks that the previous acknowledgement reported are not processed again.
 //!
-//! Beyond RFC 6675: a retransmission counts as lost when three segments that were sent after it have arrived, which
-//! is RACK's idea (RFC 8985, section 3) counted in segments. RFC 6675 alone waits for the timeout.
+//! Beyond RFC 6675: a retransmission is lost when three segments sent after it have arrived, like RACK (RFC 8985,
+//! section 3), but counted in segments. RFC 6675 alone waits for the timeout.
 
 use std::collections::VecDeque;
 
 use crate::hosts::segment::{SackBlock, SackBlocks};
 
-/// Segments above that must have arrived before one counts as lost: DupThresh (RFC 6675, section 2).
+/// Segments above a segment that must have arrived before it is lost: DupThresh (RFC 6675, section 2).
 const DUP_THRESH: usize = 3;
 
-/// A segment's word: three flags, and above them which transmission of the flow it was.
+/// The word of a segment: three flags, and the number of its latest transmission above them.
 const SACKED: u64 = 1;
 const LOST: u64 = 2;
 const RETRANSMITTED: u64 = 4;
 const FLAG_BITS: u32 = 3;
 
-/// The segments from the first that is not acknowledged to the last that was sent.
+/// The segments from the first one that is not acknowledged to the last one sent.
 #[derive(Clone, Debug, Default)]
 pub(in crate::hosts) struct Scoreboard {
-    /// A power of two of words.
+    /// The words. Their number is a power of two.
     words: Vec<u64>,
     una: u64,
     next: u64,
-    /// Of the segments from `una` to `next`: how many have arrived, are lost, are under way again.
+    /// Counts of segments from `una` to `next`: arrived, lost, retransmitted and in flight.
     sacked: u64,
     lost: u64,
     retransmitted: u64,
-    /// Below this every segment has arrived or is marked lost.
+    /// Every segment below has arrived or is marked lost.
     lost_below: u64,
-    /// HighRxt + 1: below this nothing is to be sent again.
+    /// HighRxt + 1: nothing below needs a retransmission.
     retransmit_from: u64,
-    /// One beyond the highest segments that have arrived, descending.
+    /// The highest segments that have arrived, plus one, descending.
     highest: [u64; DUP_THRESH],
     /// The highest transmissions that have arrived, descending.
     latest: [u64; DUP_THRESH],
     transmissions: u64,
-    /// Retransmissions (segment, transmission) in the order in which they were sent.
+    /// Retransmissions (segment, transmission) in flight, in the order of sending.
     under_way_again: VecDeque<(u64, u64)>,
-    /// What the last acknowledgement reported.
+    /// The blocks of the last acknowledgement.
     reported: SackBlocks,
 }
 
-/// What an acknowledgement changed.
+/// The effect of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::hosts) struct Progress {
-    /// Segments that the acknowledgement number newly covers.
+    /// Segments newly covered by the acknowledgement number.
     pub(in crate::hosts) acked: u64,
-    /// Segments of which this is the first news that they arrived.
+    /// Segments newly known to have arrived.
     pub(in crate::hosts) delivered: u64,
 }
 
 impl Scoreboard {
-    /// Empties it for another flow, and keeps its memory.
+    /// Reuses the memory for another flow.
     pub(in crate::hosts) fn reset(&mut self) {
         let (words, mut under_way_again) =
             (std::mem::take(&mut self.words), std::mem::take(&mut self.under_way_again));
@@ -64,38 +64,38 @@ impl Scoreboard {
         *self = Scoreboard { words, under_way_again, ..Scoreboard::default() };
     }
 
-    /// First segment that is not acknowledged: HighACK + 1.
+    /// The first segment that is not acknowledged: HighACK + 1.
     pub(in crate::hosts) const fn una(&self) -> u64 {
         self.una
     }
 
-    /// First segment that was never sent: HighData + 1.
+    /// The first segment that was never sent: HighData + 1.
     pub(in crate::hosts) const fn next(&self) -> u64 {
         self.next
     }
 
-    /// Segments sent and not acknowledged: FlightSize.
+    /// Segments sent but not acknowledged: FlightSize.
     pub(in crate::hosts) const fn outstanding(&self) -> u64 {
         self.next - self.una
     }
 
-    /// Segments that are thought to be in the network (RFC 6675, section 4, SetPipe).
+    /// Segments assumed to be in the network (RFC 6675, section 4, SetPipe).
     #[inline]
     pub(in crate::hosts) const fn pipe(&self) -> u64 {
         self.outstanding() - self.sacked - self.lost + self.retransmitted
     }
 
-    /// Transmissions so far, repeated ones included.
+    /// The number of transmissions so far, including retransmissions.
     pub(in crate::hosts) const fn transmissions(&self) -> u64 {
         self.transmissions
     }
 
-    /// Whether the first outstanding segment is lost: what begins recovery.
+    /// Whether the first outstanding segment is lost, which starts recovery.
     pub(in crate::hosts) const fn first_is_lost(&self) -> bool {
         self.una < self.lost_below
     }
 
-    /// Takes an acknowledgement of all segments below `una`, and of `sack` beyond.
+    /// Processes an acknowledgement of all segments below `una`, and of the blocks in `sack`.
     #[inline]
     pub(in crate::hosts) fn acknowledge(&mut self, una: u64, sack: &SackBlocks, mss: u64) -> Progress {
         let mut progress = self.advance(una.min(self.next));
@@ -124,7 +124,7 @@ impl Scoreboard {
         progress
     }
 
-    /// Marks what `sack` reports and the last report did not have; gives the number of segments.
+    /// Marks segments that `sack` newly reports. Returns their number.
     fn select(&mut self, sack: &SackBlocks, mss: u64) -> u64 {
         let reported = std::mem::replace(&mut self.reported, *sack);
         let mut delivered = 0;
@@ -162,7 +162,7 @@ impl Scoreboard {
         delivered
     }
 
-    /// The first news that the segment of `word` has arrived.
+    /// Updates the counters for a segment that is newly known to have arrived.
     #[inline]
     fn leave(&mut self, word: u64) {
         self.lost -= u64::from(word & LOST != 0);
@@ -170,7 +170,7 @@ impl Scoreboard {
         keep_highest(&mut self.latest, word >> FLAG_BITS);
     }
 
-    /// Finds what is lost: what three segments above have overtaken (RFC 6675, section 4, IsLost).
+    /// Marks segments lost that three higher ones have overtaken (RFC 6675, section 4, IsLost).
     #[inline]
     pub(in crate::hosts) fn mark_lost(&mut self) {
         let third_highest = self.highest[DUP_THRESH - 1].saturating_sub(1);
@@ -184,7 +184,7 @@ impl Scoreboard {
         }
     }
 
-    /// Finds retransmissions that are lost too; gives the latest transmission among them.
+    /// Marks lost retransmissions. Returns the latest transmission among them.
     #[inline]
     pub(in crate::hosts) fn lose_retransmissions(&mut self) -> Option<u64> {
         let mut latest = None;
@@ -209,7 +209,8 @@ impl Scoreboard {
         latest
     }
 
-    /// Nothing was lost after all: what is marked so is under way, beside what was sent again of it.
+    /// Returns all segments marked lost to the pipe, because they were only late. Retransmissions remain in flight
+    /// beside them.
     pub(in crate::hosts) fn unmark_lost(&mut self) {
         for segment in self.una..self.lost_below {
             let place = self.place(segment);
@@ -220,7 +221,7 @@ impl Scoreboard {
         self.retransmit_from = self.una;
     }
 
-    /// The retransmission timer has expired: whatever has not arrived is lost (RFC 6675, section 5.1).
+    /// Marks everything outstanding lost after a timeout (RFC 6675, section 5.1).
     pub(in crate::hosts) fn lose_all(&mut self) {
         for segment in self.una..self.next {
             let place = self.place(segment);
@@ -235,13 +236,47 @@ impl Scoreboard {
         self.under_way_again.clear();
     }
 
-    /// NextSeg, rule 1 (RFC 6675, section 4): the first segment that is lost and not yet sent again.
+    /// Marks segments lost that were sent before one that has arrived, including retransmissions.
+    pub(in crate::hosts) fn lose_overtaken(&mut self) {
+        let latest = self.latest[0];
+        while self.under_way_again.front().is_some_and(|&(_, transmission)| transmission < latest) {
+            self.under_way_again.pop_front();
+        }
+        for segment in self.una..self.next {
+            if self.words[self.place(segment)] >> FLAG_BITS < latest {
+                self.lose(segment);
+            }
+        }
+    }
+
+    /// Marks the first outstanding segment lost.
+    pub(in crate::hosts) fn lose_first(&mut self) {
+        if self.una < self.next {
+            self.lose(self.una);
+        }
+    }
+
+    /// Marks a segment lost unless it has arrived.
+    fn lose(&mut self, segment: u64) {
+        let place = self.place(segment);
+        let word = self.words[place];
+        if word & SACKED != 0 || word & (LOST | RETRANSMITTED) == LOST {
+            return;
+        }
+        self.words[place] = (word | LOST) & !RETRANSMITTED;
+        self.lost += u64::from(word & LOST == 0);
+        self.retransmitted -= u64::from(word & RETRANSMITTED != 0);
+        self.lost_below = self.lost_below.max(segment + 1);
+        self.retransmit_from = self.retransmit_from.min(segment);
+    }
+
+    /// NextSeg, rule 1 (RFC 6675, section 4): the first lost segment that was not retransmitted yet.
     #[inline]
     pub(in crate::hosts) fn next_lost(&mut self) -> Option<u64> {
         self.next_hole(self.lost_below)
     }
 
-    /// NextSeg, rule 3: the first segment that has not arrived though a later one has.
+    /// NextSeg, rule 3: the first segment that has not arrived although a later one has.
     pub(in crate::hosts) fn next_missing(&mut self) -> Option<u64> {
         self.next_hole(self.highest[0])
     }
@@ -257,7 +292,7 @@ impl Scoreboard {
         None
     }
 
-    /// A segment is sent for the first time.
+    /// Records the first transmission of a segment.
     #[inline]
     pub(in crate::hosts) fn send_new(&mut self) -> u64 {
         if self.outstanding() == self.words.len() as u64 {
@@ -271,7 +306,7 @@ impl Scoreboard {
         segment
     }
 
-    /// A segment is sent again.
+    /// Records a retransmission.
     pub(in crate::hosts) fn send_again(&mut self, segment: u64) {
         self.transmissions += 1;
         let place = self.place(segment);
@@ -296,10 +331,10 @@ impl Scoreboard {
         self.words = words;
     }
 
-    /// Counts anew what the counters say.
+    /// Checks the counters.
     ///
     /// # Panics
-    /// If they are wrong.
+    /// If a counter is wrong.
     pub(in crate::hosts) fn check_invariants(&self) {
         let count =
             |flag| (self.una..self.next).filter(|&s| self.words[self.place(s)] & flag == flag).count();
@@ -311,7 +346,7 @@ impl Scoreboard {
     }
 }
 
-/// Puts `value` among the highest, in descending order.
+/// Inserts `value` among the highest, in descending order.
 #[inline]
 fn keep_highest(highest: &mut [u64; DUP_THRESH], value: u64) {
     let [first, second, third] = *highest;
@@ -330,7 +365,7 @@ mod tests {
 
     const MSS: u64 = 100;
 
-    /// A scoreboard with `count` segments under way.
+    /// A scoreboard with `count` segments in flight.
     fn sent(count: u64) -> Scoreboard {
         let mut board = Scoreboard::default();
         (0..count).for_each(|segment| assert_eq!(board.send_new(), segment));
@@ -384,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_loses_whatever_has_not_arrived() {
+    fn a_timeout_marks_all_outstanding_segments_lost() {
         let mut board = sent(8);
         acknowledge(&mut board, 1, &[(3, 5)]);
         board.lose_all();
@@ -400,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_longer_lost_is_under_way_twice_if_it_was_sent_again() {
+    fn unmarked_retransmissions_count_twice() {
         let mut board = sent(10);
         acknowledge(&mut board, 0, &[(2, 6)]);
         board.send_again(0);
@@ -427,6 +462,27 @@ mod tests {
         acknowledge(&mut board, 0, &[(1, 9)]);
         assert_eq!(board.lose_retransmissions(), Some(transmission));
         assert_eq!((board.pipe(), board.next_lost()), (0, Some(0)));
+        board.check_invariants();
+    }
+
+    #[test]
+    fn segments_overtaken_by_a_later_transmission_are_lost() {
+        let mut board = sent(8);
+        acknowledge(&mut board, 1, &[(3, 5)]);
+        board.lose_overtaken();
+        board.check_invariants();
+        assert_eq!(board.pipe(), 3, "segments 5 to 7");
+        assert_eq!(board.next_lost(), Some(1));
+        board.send_again(1);
+        board.send_again(2);
+        assert_eq!(board.next_lost(), None);
+        // The retransmission of segment 2 overtakes everything sent before it.
+        acknowledge(&mut board, 1, &[(2, 5)]);
+        board.lose_overtaken();
+        board.check_invariants();
+        assert_eq!((board.pipe(), board.next_lost()), (0, Some(1)));
+        board.lose_first();
+        assert_eq!(board.next_lost(), Some(1));
         board.check_invariants();
     }
 

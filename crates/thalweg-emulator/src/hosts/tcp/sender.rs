@@ -1,11 +1,10 @@
-//! The sending end: what may be sent now, and what comes next.
+//! The sender: what may be sent now, and which segment is next.
 //!
-//! A segment may be sent when the congestion window has room for it beside what is under way (`pipe` of RFC 6675).
-//! So limited transmit (RFC 3042) needs no rule of its own: each segment that arrives out of order leaves the pipe.
-//! Recovery from losses is RFC 6675's, paced by proportional rate reduction (RFC 6937), with the addition that
-//! `scoreboard.rs` describes. A timeout marks everything lost and begins slow start again.
-//! What was late rather than lost is told apart by time stamps, and answered as `reordering.rs` describes.
-//! ECN follows RFC 3168: the window shrinks at most once a window of data.
+//! A segment may be sent when the congestion window exceeds `pipe` (RFC 6675). Limited transmit (RFC 3042) needs no
+//! rule of its own, because each segment that arrives out of order leaves the pipe. Recovery follows RFC 6675, paced by
+//! proportional rate reduction (RFC 6937), with the addition in `scoreboard.rs`. A timeout marks everything lost and
+//! restarts slow start. Timestamps tell late segments from lost ones, see `reordering.rs`. ECN follows RFC 3168: the
+//! window shrinks at most once per window of data.
 
 use thalweg_wire::{Nanos, Timestamp};
 
@@ -22,28 +21,28 @@ use reordering::{Before, Patience};
 /// No timer runs.
 const NEVER: Timestamp = Timestamp(u64::MAX);
 
-/// Where the sender stands between losses.
+/// The phase of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing is known to be lost.
+    /// No loss is known.
     Open,
-    /// Fast recovery (RFC 6675, section 5), until all below `point` is acknowledged.
+    /// Fast recovery (RFC 6675, section 5), until everything below `point` is acknowledged.
     Recovery { point: u64, prr: RateReduction },
-    /// After a timeout, until all below `point` is acknowledged.
+    /// After a timeout, until everything below `point` is acknowledged.
     Loss { point: u64 },
 }
 
 /// Proportional rate reduction (RFC 6937, section 3). Bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RateReduction {
-    /// Under way when recovery began: RecoverFS.
+    /// Bytes in flight when recovery started: RecoverFS.
     flight: u64,
     delivered: u64,
     sent: u64,
 }
 
 impl RateReduction {
-    /// How much may be sent on an acknowledgement of `delivered` bytes, with slow start reduction bound.
+    /// Bytes that may be sent on an acknowledgement of `delivered` bytes, with slow start reduction bound.
     fn allowance(&mut self, delivered: u64, pipe: u64, window: &Window) -> u64 {
         self.delivered += delivered;
         if pipe > window.ssthresh {
@@ -55,7 +54,7 @@ impl RateReduction {
     }
 }
 
-/// A sender's state.
+/// The state of a sender.
 #[derive(Clone, Debug)]
 pub struct Sender {
     board: Scoreboard,
@@ -69,30 +68,30 @@ pub struct Sender {
     receive_window: u64,
     deadline: Timestamp,
     tolerates_reordering: bool,
-    /// What recovery has changed, until it is known whether anything was lost.
+    /// The state before recovery, until it is known whether anything was lost.
     before: Option<Before>,
-    /// Nothing counts as lost for now.
+    /// If set, nothing is marked lost for now.
     patience: Option<Patience>,
-    /// The transmissions up to this one have been answered for: a retransmission among them that is lost as well
-    /// shrinks the window no further.
+    /// Losses of transmissions up to this one have reduced the window. A lost retransmission among them does not reduce
+    /// it again.
     cut_at: u64,
-    /// Marks of data below this segment have been answered for.
+    /// Marks of data below this segment have reduced the window.
     reduced_below: u64,
     must_send_cwr: bool,
-    /// What happened, for reports.
+    /// Event counters for reports.
     pub(in crate::hosts) events: Events,
 }
 
-/// What has happened to a sender.
+/// Event counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Events {
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmissions: u64,
     /// Expiries of the retransmission timer.
     pub timeouts: u64,
     /// Entries into fast recovery.
     pub recoveries: u64,
-    /// Of those, how many were undone, as nothing had been lost.
+    /// Recoveries that were undone, because nothing had been lost.
     pub undone: u64,
 }
 
@@ -119,7 +118,7 @@ impl Sender {
         }
     }
 
-    /// The same for another flow, with the memory of this one.
+    /// Reuses the memory for another flow.
     pub fn reset(&mut self, config: &TcpConfig, bytes: u64) {
         let mut board = std::mem::take(&mut self.board);
         board.reset();
@@ -148,18 +147,18 @@ impl Sender {
         self.board.una() == self.segments
     }
 
-    /// Whether it repairs losses.
+    /// Whether the sender is in recovery.
     pub fn is_recovering(&self) -> bool {
         self.phase != Phase::Open
     }
 
-    /// When [`on_timer`](Self::on_timer) is due; the end of time if it is not.
+    /// When [`on_timer`](Self::on_timer) is due; the end of time if no timer runs.
     #[inline]
     pub fn deadline(&self) -> Timestamp {
         self.patience.map_or(self.deadline, |patience| patience.until.min(self.deadline))
     }
 
-    /// Takes an acknowledgement.
+    /// Processes an acknowledgement.
     #[inline]
     pub fn on_ack(&mut self, ack: &Ack, now: Timestamp) {
         let pipe = self.board.pipe() * self.window.mss;
@@ -204,7 +203,7 @@ impl Sender {
         }
     }
 
-    /// Measures the round trip, and starts the timer anew (RFC 6298, rules 5.2 and 5.3).
+    /// Measures the round trip and restarts the timer (RFC 6298, rules 5.2 and 5.3).
     #[inline]
     fn take_rtt(&mut self, ack: &Ack, now: Timestamp) -> Nanos {
         let rtt = now.since(ack.echo);
@@ -226,7 +225,7 @@ impl Sender {
         }
     }
 
-    /// Bytes under way, for the threshold. Not those that limited transmit has added (RFC 5681, section 3.2).
+    /// Bytes in flight for the threshold, without those of limited transmit (RFC 5681, section 3.2).
     fn flight(&self) -> u64 {
         (self.board.outstanding() * self.window.mss).min(self.window.cwnd)
     }
@@ -241,8 +240,8 @@ impl Sender {
         self.begin_reduction(self.board.next(), self.board.outstanding(), progress);
     }
 
-    /// Brings the window down to the threshold while `flight` segments leave the network. The first retransmission does
-    /// not wait (RFC 6675, section 5, step 4.3).
+    /// Starts to reduce the window to the threshold while `flight` segments leave the network. The first retransmission
+    /// does not wait (RFC 6675, section 5, step 4.3).
     fn begin_reduction(&mut self, point: u64, flight: u64, progress: Progress) {
         let prr = RateReduction { flight: flight.max(1) * self.window.mss, delivered: 0, sent: 0 };
         self.phase = Phase::Recovery { point, prr };
@@ -262,8 +261,8 @@ impl Sender {
         }
     }
 
-    /// The loss of a retransmission that was sent after the window shrank counts as congestion of its own (RFC 5681,
-    /// section 4.3).
+    /// Handles the loss of a retransmission. If it was sent after the window shrank, it is a congestion event of its
+    /// own (RFC 5681, section 4.3).
     fn answer_lost_retransmission(&mut self, progress: Progress, now: Timestamp) {
         let flight = self.window.ssthresh.min(self.flight());
         self.window.ssthresh = self.congestion.on_congestion(&self.window, Signal::Loss, flight, now);
@@ -276,7 +275,7 @@ impl Sender {
         }
     }
 
-    /// Reduces the window if it has not been within the last window of data (RFC 3168, section 6.1.2).
+    /// Reduces the window, unless it was reduced within the last window of data (RFC 3168, section 6.1.2).
     fn answer_mark(&mut self, now: Timestamp) {
         if self.board.una() < self.reduced_below || self.phase != Phase::Open {
             return;
@@ -288,7 +287,8 @@ impl Sender {
         self.must_send_cwr = true;
     }
 
-    /// The timer of [`deadline`](Self::deadline) has run out (RFC 6298, rules 5.4 to 5.6; RFC 5681, section 3.1).
+    /// Handles the expiry of the timer of [`deadline`](Self::deadline) (RFC 6298, rules 5.4 to 5.6; RFC 5681, section
+    /// 3.1).
     pub fn on_timer(&mut self, now: Timestamp) {
         self.end_patience(now);
         if self.deadline > now {
@@ -310,7 +310,7 @@ impl Sender {
         self.deadline = now + self.rtt.rto();
     }
 
-    /// The next segment, if one may be sent now (RFC 6675, section 4, NextSeg; rule 4 is left out).
+    /// The next segment, if one may be sent now (RFC 6675, section 4, NextSeg, without rule 4).
     #[inline]
     pub fn transmit(&mut self, now: Timestamp) -> Option<Data> {
         let mss = self.window.mss;
@@ -349,8 +349,10 @@ impl Sender {
         Some(Data { sequence, sent_at: now, length, is_retransmission, cwr })
     }
 
+    /// Checks the scoreboard.
+    ///
     /// # Panics
-    /// If the scoreboard's counters are wrong.
+    /// If its counters are wrong.
     pub fn check_invariants(&self) {
         self.board.check_invariants();
         assert!(self.board.next() <= self.segments, "more was sent than there is");

@@ -9,7 +9,7 @@ fn arrival(id: u32, ecn: Ecn) -> Request {
 }
 
 #[test]
-fn what_finds_the_threshold_is_marked_and_what_finds_less_is_not() {
+fn packets_are_marked_from_the_threshold_on() {
     let mut bench =
         Bench::new(1, |route, shape| dctcp(route, shape, &DctcpConfig { threshold: 3, buffer: 6 }));
     bench.arrive((0..8).map(|id| arrival(id, Ecn::Capable0)));
@@ -20,7 +20,7 @@ fn what_finds_the_threshold_is_marked_and_what_finds_less_is_not() {
 }
 
 #[test]
-fn who_takes_no_part_passes_unmarked() {
+fn packets_without_ecn_pass_unmarked() {
     let mut bench =
         Bench::new(1, |route, shape| dctcp(route, shape, &DctcpConfig { threshold: 0, buffer: 6 }));
     bench.arrive((0..6).map(|id| arrival(id, Ecn::NotCapable)));

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::schemes::tests::harness::{Bench, request};
 
-/// `count` flows, each with a queue of its own among 64.
+/// `count` flows that have queues of their own among 64.
 fn flows_apart(count: usize) -> Vec<u32> {
     let hash = FlowHash::over(64);
     let mut taken = 0u64;
@@ -17,10 +17,10 @@ fn flows_apart(count: usize) -> Vec<u32> {
 }
 
 proptest! {
-    /// Whoever sends short packets, whoever sends long ones: after the same number of turns each has sent k quanta
-    /// but for a deficit shorter than a packet, and nobody is ahead by more than a turn.
+    /// For any packet lengths: after the same number of turns, each queue has sent k quanta minus a deficit shorter
+    /// than a packet, and none is ahead by more than a turn.
     #[test]
-    fn backlogged_flows_are_never_apart_by_more_than_a_quantum_and_a_packet(
+    fn backlogged_flows_differ_by_at_most_a_quantum_and_a_packet(
         quantum in 1_500u32..6_000,
         lengths in prop::collection::vec(prop::collection::vec(64u16..=1_500, 200), 2..8),
     ) {
@@ -47,7 +47,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_queue_does_not_use_it_keeps_only_while_something_waits_in_it() {
+fn unused_deficit_is_kept_only_while_backlogged() {
     let config = DrrConfig { quantum: 1_500, ..DrrConfig::default() };
     let mut bench = Bench::new(1, |route, shape| drr(route, shape, &config));
     let flow = flows_apart(1)[0];
@@ -69,13 +69,13 @@ fn a_packet_longer_than_the_quantum_waits_for_enough_turns() {
     bench.arrive([request(0, flows[0], 100, 4_000)]);
     bench.arrive((0..4).map(|id| request(0, flows[1], id, 1_500)));
     let order: Vec<u32> = bench.drain()[0].iter().map(|packet| packet.id()).collect();
-    // Three turns each, whoever is first.
+    // Three turns each, in any order.
     let place = order.iter().position(|&id| id == 100).unwrap();
     assert!((2..=3).contains(&place), "{order:?}");
 }
 
-/// 6,400 flows over 64 queues: chi-squared with 63 degrees of freedom exceeds 140 with probability 1e-7. Neighbouring
-/// numbers, as workloads give them.
+/// 6,400 flows over 64 queues: chi-squared with 63 degrees of freedom exceeds 140 with probability 1e-7. Consecutive
+/// numbers, as workloads assign them.
 #[test]
 fn flows_fall_on_queues_evenly() {
     let hash = FlowHash::over(64);

@@ -1,30 +1,30 @@
-//! CoDel, controlled delay (RFC 8289): a queue in which packets have waited for longer than `target` during a whole
-//! `interval` drops one as it is emptied, and then more, at shorter and shorter times, until the wait is short.
+//! CoDel, controlled delay (RFC 8289): if all packets have waited for longer than `target` during a whole `interval`,
+//! the queue drops one when it sends, then more at decreasing intervals, until the delay is short.
 //!
-//! The n-th drop of a spell follows the one before it after `interval / sqrt(n)` (section 3.3): TCP's throughput goes
-//! with one over the square root of the loss, so that it falls linearly.
+//! The n-th drop in a row follows after `interval / sqrt(n)` (section 3.3). TCP's throughput is proportional to one
+//! over the square root of the loss, so it decreases linearly.
 
 use crate::packet::Packet;
 use crate::schemes::stamped::Stamped;
 use crate::slot::Slot;
 
-/// A spell of drops that begins within so many intervals of the last one begins at the pace where that ended
-/// (RFC 8289, section 5.5).
+/// A series of drops that starts within this many intervals of the last one continues at its pace (RFC 8289, section
+/// 5.5).
 const MEMORY_INTERVALS: u64 = 16;
 
-/// The two parameters, and the packet length at which a queue counts as empty.
+/// The two parameters, and the queue length that counts as empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Wait that is acceptable, in slots.
+    /// Acceptable queueing delay in slots.
     pub target: u64,
     /// Slots in which at least one packet must have waited for less.
     pub interval: u64,
-    /// Bytes of the longest packet: a queue that holds no more is not long.
+    /// Bytes of the longest packet. A queue with no more bytes counts as empty.
     pub mtu: u32,
 }
 
 impl Timing {
-    /// When to drop next, after drop number `count` at `time`; a slot later at the least.
+    /// When to drop next, after drop number `count` at `time`: at least a slot later.
     #[inline]
     pub fn control_law(&self, time: Slot, count: u32) -> Slot {
         let wait = self.interval as f64 / f64::from(count).sqrt();
@@ -32,32 +32,32 @@ impl Timing {
     }
 }
 
-/// What CoDel keeps of a queue, named as in the RFC.
+/// CoDel's state of a queue, with the RFC's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoDel {
-    /// When waits will have been too long for an interval, if they are now.
+    /// When delays will have exceeded the target for an interval, if they do now.
     first_above: Option<Slot>,
     drop_next: Slot,
-    /// Drops in this spell.
+    /// Drops in this series.
     count: u32,
-    /// `count` at the beginning of the last spell.
+    /// `count` at the start of the last series.
     last_count: u32,
     is_dropping: bool,
 }
 
-/// A packet out of the queue, and whether it is the time to drop one.
+/// A packet from the queue, and whether it may be dropped.
 struct Next<C> {
     packet: Packet<C>,
     ok_to_drop: bool,
 }
 
 impl CoDel {
-    /// Of a queue in which nobody has waited yet.
+    /// The state of a new queue.
     pub const IDLE: CoDel =
         CoDel { first_above: None, drop_next: Slot(0), count: 0, last_count: 0, is_dropping: false };
 
-    /// Takes the next packet to send. `pop` empties the queue, and says how many bytes it then holds; `strike` drops
-    /// a packet, or marks it and says that it is still there.
+    /// Takes the next packet to send. `pop` takes a packet from the queue and returns the bytes left in it. `strike`
+    /// drops a packet, or marks it and returns true.
     #[inline]
     pub fn dequeue<C>(
         &mut self,
@@ -93,7 +93,7 @@ impl CoDel {
         next.map(|next| next.packet)
     }
 
-    /// Whether the spell of drops goes on; ends it if not.
+    /// Whether the series of drops continues; ends it if not.
     #[inline]
     fn goes_on<C>(&mut self, next: &Option<Next<C>>) -> bool {
         self.is_dropping = next.as_ref().is_some_and(|next| next.ok_to_drop);
@@ -109,7 +109,7 @@ impl CoDel {
         self.drop_next = timing.control_law(now, self.count);
     }
 
-    /// Takes a packet out of the queue, and looks at how long it has waited (`dodequeue` of the RFC).
+    /// Takes a packet from the queue and checks its delay (`dodequeue` of the RFC).
     #[inline]
     fn next<C>(
         &mut self,

@@ -1,8 +1,7 @@
-//! Many queues a port over one pool of places: linked lists in flat arrays.
+//! Many queues per port in one pool of places: linked lists in flat arrays.
 //!
-//! Memory is bounded by the configuration: a place for each packet of a port's limit, and one more for the one that
-//! exceeds it; a queue is 64 bytes. Pushing and popping cost O(1); finding the fattest queue looks at a number for
-//! each of a port's queues.
+//! The configuration bounds the memory: a place for each packet of a port's limit plus one, and 64 bytes per queue.
+//! Push and pop cost O(1). Finding the longest queue reads a number for each queue of a port.
 
 use thalweg_network::PortIndex;
 
@@ -16,14 +15,14 @@ use crate::schemes::stamped::Stamped;
 /// The end of a list.
 const NONE: u32 = u32::MAX;
 
-/// A packet, and the place of the one after it.
+/// A packet and the place of the next one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place<C> {
     stamped: Stamped<C>,
     next: u32,
 }
 
-/// A linked list: its ends.
+/// The ends of a linked list.
 #[derive(Clone, Copy, Debug)]
 struct List {
     first: u32,
@@ -32,10 +31,10 @@ struct List {
 
 const EMPTY: List = List { first: NONE, last: NONE };
 
-/// Queues of a port that take turns, in the order of their turns (RFC 8290, section 4.2).
+/// The lists in which the queues of a port take turns (RFC 8290, section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turns {
-    /// Queues that were empty until lately.
+    /// Queues that were empty recently.
     New,
     /// The others.
     Old,
@@ -45,35 +44,35 @@ pub enum Turns {
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     packets: List,
-    /// The queue whose turn is after this one's.
+    /// The next queue in the list.
     next: u32,
-    /// Whether it is in one of the lists of turns.
+    /// Whether the queue is in one of the lists.
     is_listed: bool,
-    /// Bytes that it may send in this turn; negative if it has sent more.
+    /// Bytes that the queue may still send in this turn; negative if it has sent more.
     credits: i32,
     codel: CoDel,
 }
 
 const IDLE: Flow = Flow { packets: EMPTY, next: NONE, is_listed: false, credits: 0, codel: CoDel::IDLE };
 
-/// A port: its pool and its turns.
+/// The pool and the lists of a port.
 #[derive(Clone, Copy, Debug)]
 struct Pool {
-    /// Places given back.
+    /// The list of freed places.
     free: u32,
-    /// Places from here on have never been used.
+    /// Places from here on were never used.
     fresh: u32,
     waiting: u32,
     turns: [List; 2],
 }
 
-/// Stamped packets in `flows` queues at each port.
+/// Stamped packets in `flows` queues per port.
 #[derive(Clone, Debug)]
 pub struct FlowQueues<C> {
     pools: Box<[Pool]>,
-    /// Place i of port p is number p * (limit + 1) + i.
+    /// Place i of port p has the index p * (limit + 1) + i.
     places: Box<[Place<C>]>,
-    /// Queue f of port p is number p * flows + f, here and in `bytes`.
+    /// Queue f of port p has the index p * flows + f, here and in `bytes`.
     queues: Box<[Flow]>,
     bytes: Box<[u32]>,
     backlogged: PortSet,
@@ -82,7 +81,7 @@ pub struct FlowQueues<C> {
 }
 
 impl<C: Copy + Default> FlowQueues<C> {
-    /// Empty queues: `flows` at each of `ports` ports, for `limit` packets at each port.
+    /// Empty queues: `flows` at each of `ports` ports, for `limit` packets per port.
     pub fn new(ports: usize, flows: usize, limit: u32) -> Self {
         let pool = Pool { free: NONE, fresh: 0, waiting: 0, turns: [EMPTY; 2] };
         FlowQueues {
@@ -107,10 +106,10 @@ impl<C: Copy + Default> FlowQueues<C> {
         &mut self.places[port.index() * (self.limit as usize + 1) + place as usize]
     }
 
-    /// Adds a packet to the end of a queue. There is room for one more than the limit: who adds that makes room again.
+    /// Appends a packet to a queue. There is room for one more than the limit; the caller must then make room.
     ///
     /// # Panics
-    /// If there is no room left.
+    /// If there is no room.
     #[inline]
     pub fn push(&mut self, port: PortIndex, flow: usize, stamped: Stamped<C>) {
         let number = self.number(port, flow);
@@ -135,7 +134,7 @@ impl<C: Copy + Default> FlowQueues<C> {
         self.backlogged.insert(port);
     }
 
-    /// Takes the first of a queue, and says how many bytes are left in it.
+    /// Removes the first packet of a queue. Returns the bytes left in the queue, too.
     #[inline]
     pub fn pop(&mut self, port: PortIndex, flow: usize) -> Option<(Stamped<C>, u32)> {
         let number = self.number(port, flow);
@@ -159,14 +158,14 @@ impl<C: Copy + Default> FlowQueues<C> {
         Some((stamped, self.bytes[number]))
     }
 
-    /// The queue with the most bytes, the first of equals.
-    pub fn fattest(&self, port: PortIndex) -> usize {
+    /// The queue with the most bytes, the first among equals.
+    pub fn longest(&self, port: PortIndex) -> usize {
         let bytes = &self.bytes[port.index() * self.flows..][..self.flows];
         let most = bytes.iter().copied().max().unwrap_or(0);
         bytes.iter().position(|&bytes| bytes == most).unwrap_or(0)
     }
 
-    /// Packets in a queue; goes over them.
+    /// The number of packets in a queue. Iterates over it.
     pub fn packets(&self, port: PortIndex, flow: usize) -> u32 {
         let places = &self.places[port.index() * (self.limit as usize + 1)..];
         let mut place = self.queues[self.number(port, flow)].packets.first;
@@ -184,12 +183,12 @@ impl<C: Copy + Default> FlowQueues<C> {
         self.pools[port.index()].waiting
     }
 
-    /// Packets that a port has room for.
+    /// The limit of a port in packets.
     pub fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// The queue whose turn it is: the first of the new ones, else of the old ones.
+    /// The queue whose turn it is: the first new one, otherwise the first old one.
     #[inline]
     pub fn turn(&self, port: PortIndex) -> Option<(usize, Turns)> {
         let [new, old] = self.pools[port.index()].turns;
@@ -200,7 +199,7 @@ impl<C: Copy + Default> FlowQueues<C> {
         }
     }
 
-    /// Puts a queue that is in no list at the end of one.
+    /// Appends a queue that is in no list to one.
     #[inline]
     pub fn list(&mut self, port: PortIndex, flow: usize, turns: Turns) {
         let number = self.number(port, flow);
@@ -218,7 +217,7 @@ impl<C: Copy + Default> FlowQueues<C> {
         }
     }
 
-    /// Takes the first queue out of a list.
+    /// Removes the first queue of a list.
     #[inline]
     pub fn unlist(&mut self, port: PortIndex, turns: Turns) {
         let first = self.pools[port.index()].turns[turns as usize].first;
@@ -248,7 +247,7 @@ impl<C: Copy + Default> FlowQueues<C> {
         &mut self.queues[number].credits
     }
 
-    /// What CoDel keeps of a queue.
+    /// CoDel's state of a queue.
     #[inline]
     pub fn codel(&mut self, port: PortIndex, flow: usize) -> &mut CoDel {
         let number = self.number(port, flow);

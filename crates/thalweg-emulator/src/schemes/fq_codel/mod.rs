@@ -1,15 +1,14 @@
-//! FQ-CoDel (RFC 8290): flows are spread over many queues, which take turns by [deficit round robin](super::drr),
-//! queues that were empty until lately first; each is under [CoDel](codel). When a port is full, half of the fattest
-//! queue, 64 packets at most, is dropped from its head at once (section 4.1): the search for it is paid by several.
+//! FQ-CoDel (RFC 8290): spreads flows over many queues, which take turns by [deficit round robin](super::drr), recently
+//! empty ones first. [CoDel](codel) controls each. A full port drops half of its longest queue, at most 64 packets,
+//! from the head at once (section 4.1), which amortises the search for it.
 //!
-//! With ECN, what is ECN-capable is marked in the place of CoDel's drops; drops from a full port are drops. A limit
-//! holds for each port.
+//! With ECN, packets are marked instead of dropped by CoDel; a full port always drops. The limit is per port.
 
 pub mod codel;
 pub mod flow_queues;
 
 use thalweg_network::PortIndex;
-use thalweg_wire::Nanos;
+use thalweg_wire::{BitRate, Nanos};
 
 use self::codel::Timing;
 use self::flow_queues::{FlowQueues, Turns};
@@ -21,17 +20,17 @@ use crate::packet::Packet;
 use crate::router::context::Context;
 use crate::router::{Enqueue, Pattern, Plain, Schedule, Shape};
 
-/// Packets that are dropped at once from the fattest queue, at most (RFC 8290, section 4.1).
+/// The largest number of packets dropped at once from the longest queue (RFC 8290, section 4.1).
 const DROP_BATCH: u32 = 64;
 
-/// Drops from the fattest queue of a full port.
+/// Drops from the longest queue of a full port.
 #[derive(Clone, Copy, Debug)]
-pub struct DropFattest {
-    /// Bytes a turn.
+pub struct DropFromLongest {
+    /// Bytes per turn.
     quantum: u32,
 }
 
-impl<C: Copy + Default> Enqueue<C, FlowQueues<C>> for DropFattest {
+impl<C: Copy + Default> Enqueue<C, FlowQueues<C>> for DropFromLongest {
     #[inline]
     fn enqueue(
         &mut self,
@@ -47,24 +46,28 @@ impl<C: Copy + Default> Enqueue<C, FlowQueues<C>> for DropFattest {
             *store.credits(port, flow) = self.quantum as i32;
         }
         if store.waiting(port) > store.limit() {
-            drop_fattest(port, store, context);
+            drop_from_longest(port, store, context);
         }
     }
 }
 
 /// Makes room at a port.
 #[cold]
-fn drop_fattest<C: Copy + Default>(port: PortIndex, store: &mut FlowQueues<C>, context: &mut Context<'_>) {
-    let fattest = store.fattest(port);
-    let half = store.packets(port, fattest).div_ceil(2);
+fn drop_from_longest<C: Copy + Default>(
+    port: PortIndex,
+    store: &mut FlowQueues<C>,
+    context: &mut Context<'_>,
+) {
+    let longest = store.longest(port);
+    let half = store.packets(port, longest).div_ceil(2);
     for _ in 0..half.min(DROP_BATCH) {
-        if let Some((stamped, _)) = store.pop(port, fattest) {
+        if let Some((stamped, _)) = store.pop(port, longest) {
             context.drop(stamped.packet, port, Reason::Full);
         }
     }
 }
 
-/// Gives flow queues their turns, new ones first, each under CoDel.
+/// Serves flow queues in turn, new ones first, each under CoDel.
 #[derive(Clone, Copy, Debug)]
 pub struct FairTurns {
     quantum: u32,
@@ -94,7 +97,8 @@ impl<C: Copy + Default> Schedule<C, FlowQueues<C>> for FairTurns {
             }
             store.unlist(port, turns);
             if turns == Turns::New {
-                // Once through the old ones, lest a queue that empties and fills again be new for ever.
+                // Move it to the old queues for one round, so that a queue that empties and fills again does not stay
+                // new forever.
                 store.list(port, flow, Turns::Old);
             }
         }
@@ -102,7 +106,7 @@ impl<C: Copy + Default> Schedule<C, FlowQueues<C>> for FairTurns {
 }
 
 impl FairTurns {
-    /// The next packet of a flow queue that CoDel lets through.
+    /// The next packet of a flow queue that CoDel passes.
     #[inline]
     fn dequeue<C: Copy + Default>(
         &self,
@@ -129,23 +133,23 @@ impl FairTurns {
 /// Settings of FQ-CoDel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FqCodelConfig {
-    /// Flow queues at a port. 1,024 (RFC 8290, section 5.2.5).
+    /// Flow queues per port. 1,024 (RFC 8290, section 5.2.5).
     pub flows: u32,
-    /// Bytes a turn, framing included. 1,538: a full-size frame of Ethernet with preamble and gap (RFC 8290, section
+    /// Bytes per turn, framing included. 1,538: a full-size frame of Ethernet with preamble and gap (RFC 8290, section
     /// 5.2.4, has the MTU).
     pub quantum: u32,
-    /// Wait that is acceptable. 5 ms (RFC 8290, section 5.2.2).
+    /// Acceptable queueing delay. 5 ms (RFC 8290, section 5.2.2).
     pub target: Nanos,
     /// Time in which at least one packet must have waited for less: about the longest round trip. 100 ms (RFC 8290,
     /// section 5.2.1).
     pub interval: Nanos,
-    /// Whether ECN-capable packets are marked in the place of CoDel's drops. True (RFC 8290, section 5.2.6).
+    /// Whether ECN-capable packets are marked instead of dropped by CoDel. True (RFC 8290, section 5.2.6).
     pub ecn: bool,
-    /// Packets that a port has room for, in all its queues. 10,240 (RFC 8290, section 5.2.3).
+    /// The limit of a port in packets, over all its queues. 10,240 (RFC 8290, section 5.2.3).
     pub buffer: u32,
 }
 
-/// For the internet.
+/// The RFC's settings, for the Internet.
 impl Default for FqCodelConfig {
     fn default() -> Self {
         FqCodelConfig {
@@ -160,38 +164,38 @@ impl Default for FqCodelConfig {
 }
 
 impl FqCodelConfig {
-    /// For data centres: an interval of 1 ms, as round trips are hardly longer there, and the target at 5 % of it, as
-    /// RFC 8289 (section 4.4) has it: the RFCs give no values for data centres.
-    pub fn data_centre() -> Self {
-        FqCodelConfig {
-            target: Nanos::from_micros(50),
-            interval: Nanos::from_millis(1),
-            buffer: 1_024,
-            ..FqCodelConfig::default()
-        }
+    /// The settings for links of `rate`. The RFC's target and interval are for the Internet and apply up to 100 Mbit/s.
+    /// Above, they shrink in proportion to the rate, down to a target of 50 us and an interval of 1 ms from 10 Gbit/s
+    /// on. The RFCs have no values for data centres, where round trips take less than 1 ms. The target stays 5 % of the
+    /// interval (RFC 8289, section 4.4).
+    pub fn for_rate(rate: BitRate) -> Self {
+        let default = FqCodelConfig::default();
+        let scale = (rate.0 as f64 / 100e6).clamp(1.0, 100.0);
+        let shorter = |span: Nanos| Nanos((span.0 as f64 / scale).round() as u64);
+        FqCodelConfig { target: shorter(default.target), interval: shorter(default.interval), ..default }
     }
 
-    /// Looks at every setting.
+    /// Checks all settings.
     ///
     /// # Errors
-    /// Names the first that is out of range.
+    /// Names the first setting that is out of range.
     pub fn validate(&self) -> Result<(), SchemeError> {
         let settings = Settings("fq_codel");
         let holds = (1..=65_536).contains(&self.flows);
         settings.expect("flows", self.flows, holds, "1 to 65,536")?;
-        // Less than a packet costs a round through the queues for each packet, and 256 is the RFC's least.
+        // A smaller quantum costs a round through the queues per packet. 256 is the RFC's minimum.
         let holds = (256..=1 << 20).contains(&self.quantum);
         settings.expect("quantum", self.quantum, holds, "256 to 1,048,576 bytes")?;
         settings.expect("target", self.target, self.target > Nanos::ZERO, "more than 0")?;
         settings.expect("interval", self.interval, self.interval > self.target, "more than `target`")?;
-        // Bytes of a queue are counted in 32 bits.
+        // Bytes of a queue have 32 bits.
         let holds = (1..=32_768).contains(&self.buffer);
         settings.expect("buffer", self.buffer, holds, "1 to 32,768 packets")
     }
 }
 
 /// A router with FQ-CoDel.
-pub type FqCodel<R> = Pattern<R, FlowHash, DropFattest, FairTurns, FlowQueues<()>>;
+pub type FqCodel<R> = Pattern<R, FlowHash, DropFromLongest, FairTurns, FlowQueues<()>>;
 
 /// Builds a router with FQ-CoDel.
 ///
@@ -202,12 +206,12 @@ pub fn fq_codel<R>(route: R, shape: Shape<'_>, config: &FqCodelConfig) -> FqCode
     let timing = Timing {
         target: shape.clock.slots_in(config.target),
         interval: shape.clock.slots_in(config.interval),
-        mtu: shape.clock.slot_bytes,
+        mtu: u32::from(shape.longest),
     };
     Pattern {
         route,
         classify: FlowHash::over(flows),
-        enqueue: DropFattest { quantum },
+        enqueue: DropFromLongest { quantum },
         schedule: FairTurns { quantum, timing, ecn },
         store: FlowQueues::new(shape.ports(), flows as usize, buffer),
         headers: Plain,

@@ -8,9 +8,9 @@ use crate::schemes::tests::harness::{Bench, ByDestination, request};
 const PART: u128 = 1 << FRACTION_BITS;
 
 proptest! {
-    /// 1,425 bytes a slot are kept exactly, and so is what remains of them.
+    /// 1,425 bytes per slot are exact, and so is the remainder.
     #[test]
-    fn the_phantom_drains_exactly(
+    fn the_phantom_queue_drains_exactly(
         packets in prop::collection::vec((0u64..8, 64u16..=9_000), 1..200),
     ) {
         let mut phantom = Phantom::new(0.95 * 1_500.0);
@@ -23,9 +23,9 @@ proptest! {
         }
     }
 
-    /// 1,538 * 0.95 = 1,461.1 = 14,611 / 10 is no multiple of a part: each slot is off by half of one at most.
+    /// 1,538 * 0.95 = 1,461.1 = 14,611 / 10 is no multiple of the resolution: the error per slot is at most half of it.
     #[test]
-    fn other_drains_are_off_by_half_a_part_a_slot(slots in 1u64..1_000_000) {
+    fn drains_are_exact_to_half_the_resolution(slots in 1u64..1_000_000) {
         let mut phantom = Phantom::new(0.95 * 1_538.0);
         let full = 60_000u16;
         let rounds = slots * 1_461 / u64::from(full) + 1;
@@ -40,7 +40,7 @@ proptest! {
 }
 
 #[test]
-fn a_long_silence_empties_the_phantom() {
+fn a_long_silence_empties_the_phantom_queue() {
     let mut phantom = Phantom::new(1.0);
     phantom.add(9_000, Slot(0));
     assert_eq!(phantom.add(0, Slot(u64::MAX)), 0);
@@ -55,9 +55,9 @@ fn capable(id: u32) -> Request {
     Request { packet: request.packet.with_traffic_class(Ecn::Capable0 as u8), ..request }
 }
 
-/// At line rate 75 bytes a slot stay behind: packet k finds 75 k, and 75 * 201 is the first beyond 15,000.
+/// At line rate 75 bytes remain per slot: packet k finds 75 k, and 75 * 201 is the first above 15,000.
 #[test]
-fn a_link_in_full_use_is_marked_once_the_phantom_is_long() {
+fn a_full_link_is_marked_when_the_phantom_queue_is_long() {
     let mut bench = bench();
     let first_mark = (0..300).find(|&id| {
         bench.arrive([capable(id)]);
@@ -67,9 +67,9 @@ fn a_link_in_full_use_is_marked_once_the_phantom_is_long() {
     assert_eq!(first_mark, Some(201));
 }
 
-/// 19 of 20 slots are gamma: the phantom holds a slot's packet and no more than 20 * 75 bytes.
+/// 19 of 20 slots are gamma: the phantom queue holds a slot's packet and at most 20 * 75 bytes.
 #[test]
-fn a_link_in_use_by_gamma_is_not_marked() {
+fn a_link_used_at_gamma_is_not_marked() {
     let mut bench = bench();
     for id in (0..10_000).filter(|id| id % 20 != 0) {
         bench.now = Slot(id.into());

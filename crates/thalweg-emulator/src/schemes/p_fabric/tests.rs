@@ -3,18 +3,18 @@ use proptest::prelude::*;
 use super::*;
 use crate::schemes::tests::harness::{Bench, request};
 
-/// The plain version of a port: packets in order of arrival, as (remaining, flow, id).
+/// A plain model of a port: packets in order of arrival, as (remaining, flow, id).
 #[derive(Default)]
 struct Plain(Vec<(u32, u32, u32)>);
 
 impl Plain {
-    /// Says who is dropped, if the buffer has no room left.
+    /// Returns the dropped packet if the buffer is full.
     fn arrive(&mut self, packet: (u32, u32, u32), buffer: usize) -> Option<u32> {
         self.0.push(packet);
         if self.0.len() <= buffer {
             return None;
         }
-        // Of equals the latest, and the one that has just come is the latest of all.
+        // Among equals the latest, and the new one is the latest of all.
         let lowest = (0..self.0.len()).max_by_key(|&place| (self.0[place].0, place))?;
         Some(self.0.remove(lowest).2)
     }
@@ -50,7 +50,7 @@ proptest! {
 }
 
 #[test]
-fn arrivals_are_told_apart_beyond_four_billion() {
+fn arrival_numbers_survive_a_wrap() {
     let mut bench = Bench::new(1, |route, shape| p_fabric(route, shape, &PFabricConfig { buffer: 9 }));
     bench.arrive([request(0, 1, 1, 1_500)]);
     bench.router.store.levels[0].arrivals = u32::MAX - 2;
@@ -61,7 +61,7 @@ fn arrivals_are_told_apart_beyond_four_billion() {
 }
 
 #[test]
-fn a_drop_says_whether_it_was_the_newcomer() {
+fn a_drop_is_displaced_or_full() {
     let mut bench = Bench::new(1, |route, shape| p_fabric(route, shape, &PFabricConfig { buffer: 2 }));
     let arrival = |id, remaining| Request { remaining, ..request(0, id, id, 1_500) };
     bench.arrive([arrival(1, 500), arrival(2, 300), arrival(3, 400), arrival(4, 400), arrival(5, 900)]);

@@ -7,10 +7,10 @@ use crate::router::Router;
 use crate::schemes::tests::harness::{Bench, CLOCK, request};
 
 fn control(config: &PieConfig) -> Control {
-    Control::new(Shape { clock: CLOCK, rates: &[BitRate(10_000_000_000)] }, config)
+    Control::new(Shape { clock: CLOCK, rates: &[BitRate(10_000_000_000)], longest: 1_500 }, config)
 }
 
-/// Slots of 1.2 us in so many milliseconds.
+/// The number of slots of 1.2 us in `ms` milliseconds.
 fn slots(ms: u64) -> u64 {
     ms * 2_500 / 3
 }
@@ -25,7 +25,7 @@ fn updated(drop_probability: f64, delay_ms: u64, before_ms: u64) -> Controller {
     controller
 }
 
-/// 18 ms after 15: 0.125 * 3 ms + 1.25 * 3 ms = 0.004125, by the scale that belongs to the probability.
+/// 18 ms after 15: 0.125 * 3 ms + 1.25 * 3 ms = 0.004125, scaled by the probability.
 #[test]
 fn steps_are_those_of_the_rfc() {
     for (probability, divisor) in [
@@ -55,14 +55,14 @@ fn a_large_step_up_is_capped_where_the_probability_is_high() {
 fn the_probability_stays_between_0_and_1_and_decays_in_quiet_times() {
     assert_eq!(updated(0.99, 300, 300).drop_probability, 1.0);
     assert_eq!(updated(0.000_000_1, 0, 3).drop_probability, 0.0);
-    // -0.125 * 0.015, and a 50th of the rest.
+    // -0.125 * 0.015, then minus 2 %.
     assert!((updated(0.5, 0, 0).drop_probability - (0.5 - 0.001_875) * 0.98).abs() < 1e-15);
     // 9 ms is more than half of the target.
     assert!((updated(0.5, 9, 9).drop_probability - (0.5 - 0.125 * 0.006)).abs() < 1e-15);
 }
 
 #[test]
-fn bursts_are_let_through_for_their_allowance_which_quiet_times_renew() {
+fn bursts_pass_within_an_allowance_that_quiet_times_renew() {
     let control = control(&PieConfig::default());
     let mut controller = control.begin();
     assert_eq!(controller.burst_allowance, slots(150));
@@ -79,14 +79,14 @@ fn bursts_are_let_through_for_their_allowance_which_quiet_times_renew() {
 }
 
 proptest! {
-    /// The plain version looks in every slot; the other when the delay is measured, or after a long silence.
+    /// The plain model updates in every slot, the other when it measures the delay, or after a long silence.
     #[test]
-    fn updates_made_up_for_are_those_that_were_due(
+    fn deferred_updates_equal_timely_ones(
         measured in prop::collection::vec((0u64..2_000, 0u64..60), 1..40),
     ) {
         let nanos = |slots: u64| Nanos(slots * 1_200);
         let (target, update, max_burst) = (nanos(20), nanos(7), nanos(70));
-        let control = control(&PieConfig { target, update, max_burst, ..PieConfig::data_centre() });
+        let control = control(&PieConfig { target, update, max_burst, ..PieConfig::for_rate(CLOCK.rate) });
         let (mut lazy, mut plain, mut now) = (control.begin(), control.begin(), 0);
         for (silence, delay) in measured {
             for slot in now..=now + silence {
@@ -100,11 +100,11 @@ proptest! {
     }
 }
 
-/// Twice what the link carries, from a sender that does not care: half must be dropped, and the rest wait for the
-/// target. 20 ms to settle, then 80: of 133,000 arrivals the share dropped has a standard error of 0.0014.
+/// Twice the link's rate from an unresponsive sender: half is dropped, and the rest waits for the target. 20 ms to
+/// settle, then 80 ms: the drop ratio of 133,000 arrivals has a standard error of 0.0014.
 #[test]
-fn an_overload_is_dropped_until_the_rest_waits_for_the_target() {
-    let config = PieConfig { ecn: false, ..PieConfig::data_centre() };
+fn overload_is_dropped_down_to_the_target_delay() {
+    let config = PieConfig::for_rate(CLOCK.rate);
     let mut bench = Bench::new(1, |route, shape| pie(route, shape, &config));
     let (mut waits, mut sent, mut dropped_before) = (0, 0, 0);
     for slot in 0..slots(100) {
@@ -125,8 +125,8 @@ fn an_overload_is_dropped_until_the_rest_waits_for_the_target() {
 }
 
 #[test]
-fn an_empty_queue_has_no_delay_however_it_came_to_be_empty() {
-    let config = PieConfig::data_centre();
+fn an_emptied_or_flushed_queue_has_no_delay() {
+    let config = PieConfig::for_rate(CLOCK.rate);
     for flushed in [false, true] {
         let mut bench = Bench::new(1, |route, shape| pie(route, shape, &config));
         for slot in 0..slots(3) {
@@ -147,11 +147,11 @@ fn an_empty_queue_has_no_delay_however_it_came_to_be_empty() {
 }
 
 #[test]
-fn marks_take_the_place_of_drops_up_to_the_ecn_threshold() {
+fn marks_replace_drops_up_to_the_ecn_threshold() {
     for (probability, marked, dropped) in [(0.1, true, false), (0.11, false, true)] {
         let config = PieConfig { ecn: true, ..PieConfig::default() };
         let mut bench = Bench::new(1, |route, shape| pie(route, shape, &config));
-        // Out of the burst and over the target, for as long as this takes.
+        // Until the burst allowance is used up and the delay exceeds the target.
         let quiet = bench.router.store.states[0];
         bench.router.store.states[0] =
             Controller { drop_probability: probability, delay_before: 1.0, burst_allowance: 0, ..quiet };

@@ -6,9 +6,9 @@ use super::*;
 use crate::schemes::tests::harness::{Bench, request};
 
 proptest! {
-    /// The plain version: a list of packets, of which the first of the lowest number goes.
+    /// A plain model: a list of packets, of which the first with the lowest number is sent.
     #[test]
-    fn what_is_sent_is_the_earliest_of_the_most_urgent(
+    fn the_earliest_packet_of_the_most_urgent_flow_is_sent(
         queues in 1u8..=64,
         slots in prop::collection::vec(prop::collection::vec(0u8..64, 0..6), 1..40),
     ) {

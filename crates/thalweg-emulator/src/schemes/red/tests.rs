@@ -4,7 +4,7 @@ use super::*;
 use crate::packet::Ecn;
 use crate::schemes::tests::harness::{Bench, request};
 
-/// Ten packets of 1,500 bytes for the port, of a sender that takes part in ECN or not.
+/// Ten packets of 1,500 bytes for the port, with the sender's ECN field.
 fn ten(ecn: Ecn) -> impl Iterator<Item = crate::outcome::Request> {
     (0..10).map(move |id| {
         let mut request = request(0, 0, id, 1_500);
@@ -18,7 +18,7 @@ fn bench(config: RedConfig) -> Bench<Red<crate::schemes::tests::harness::ByDesti
 }
 
 proptest! {
-    /// The plain version goes by the formula of each case, with powers by the standard library.
+    /// The plain model uses the formula of each case, with powers by the standard library.
     #[test]
     fn the_average_is_that_of_the_formula(
         weight in 0u8..=8,
@@ -92,7 +92,7 @@ fn gaps_between_marks_are_spread_evenly() {
     assert!(chi_squared < 60.0, "{gaps:?}");
 }
 
-/// w = 1, so that the average is what an arrival finds, and p_b = 1 / 2 at 6 of 4 to 8.
+/// w = 1: the average is the length that an arrival finds, and p_b = 1 / 2 at 6 of 4 to 8.
 fn quick(ecn: bool) -> RedConfig {
     RedConfig {
         min_threshold: 4,
@@ -106,7 +106,7 @@ fn quick(ecn: bool) -> RedConfig {
 }
 
 #[test]
-fn early_drops_become_marks_of_who_takes_part_but_not_beyond_the_upper_threshold() {
+fn ecn_replaces_early_drops_below_the_upper_threshold() {
     for (ecn, field) in [(true, Ecn::Capable0), (true, Ecn::NotCapable), (false, Ecn::Capable0)] {
         let mut bench = bench(quick(ecn));
         for _ in 0..50 {
@@ -116,7 +116,7 @@ fn early_drops_become_marks_of_who_takes_part_but_not_beyond_the_upper_threshold
         let is_marked = ecn && field == Ecn::Capable0;
         assert_eq!(bench.marked() > 0, is_marked, "{ecn} {field:?}");
         assert!(bench.dropped_for(Reason::Early) > 0);
-        // With marks the queue reaches the upper threshold, where everything is dropped; without, hardly.
+        // With marks the queue reaches the upper threshold, where everything is dropped; without marks, rarely.
         assert_eq!(bench.dropped_for(Reason::Full), 0, "below the buffer");
         assert!(bench.waiting() <= 8);
     }

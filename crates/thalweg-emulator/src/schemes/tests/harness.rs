@@ -8,21 +8,21 @@ use thalweg_wire::BitRate;
 use crate::outcome::{Dropped, Reason, Request};
 use crate::packet::Packet;
 use crate::ports::lane::Lane;
-use crate::ports::port::{Port, Ports};
+use crate::ports::port::{Copied, Port, Ports};
 use crate::ports::tally::Verdicts;
-use crate::ports::ticks::{Pace, Ticks};
 use crate::queues::port_set::PortSet;
 use crate::router::context::Context;
 use crate::router::{Route, Router, Shape};
 use crate::slot::{Slot, SlotClock};
+use crate::ticks::{Delay, Pace};
 
 /// 1,500 bytes at 10 Gbit/s: 1.2 us.
 pub(crate) const CLOCK: SlotClock = SlotClock { slot_bytes: 1_500, rate: BitRate(10_000_000_000) };
 
-/// Longest packets are 44 slots.
+/// The longest packets take 44 slots.
 const HORIZON: u64 = 63;
 
-/// The port of the destination's number.
+/// The port with the destination's number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByDestination;
 
@@ -32,19 +32,19 @@ impl Route for ByDestination {
     }
 }
 
-/// A packet of `flow` to `port`, as its sender requests it.
+/// A request to send a packet of `flow` to `port`.
 pub(crate) fn request(port: u16, flow: u32, id: u32, length: u16) -> Request {
     Request { packet: Packet::new(EndpointId(9), EndpointId(port), flow, id, length), remaining: 0 }
 }
 
-/// A router on its bench.
+/// A router under test.
 pub(crate) struct Bench<R: Router> {
     pub(crate) router: R,
     pub(crate) now: Slot,
     pub(crate) dropped: Vec<Dropped>,
     ports: Vec<Port>,
     lanes: Vec<Lane<R::Custom>>,
-    mirrored: Vec<(PortIndex, Packet<R::Custom>)>,
+    mirrored: Vec<Copied<R::Custom>>,
     verdicts: Vec<Verdicts>,
     down: PortSet,
     random: Xoshiro256PlusPlus,
@@ -56,10 +56,10 @@ impl<R: Router> Bench<R> {
         let pace = Pace::new(CLOCK, CLOCK.rate);
         let rates = vec![CLOCK.rate; ports];
         Bench {
-            router: build(ByDestination, Shape { clock: CLOCK, rates: &rates }),
+            router: build(ByDestination, Shape { clock: CLOCK, rates: &rates, longest: 1_500 }),
             now: Slot(0),
             dropped: Vec::new(),
-            ports: (0..ports as u32).map(|lane| Port::new(pace, 0, lane)).collect(),
+            ports: (0..ports as u32).map(|lane| Port::new(pace, Delay::default(), lane)).collect(),
             lanes: (0..ports).map(|_| Lane::new(HORIZON, 4)).collect(),
             mirrored: Vec::new(),
             verdicts: vec![Verdicts::default(); ports],
@@ -82,14 +82,14 @@ impl<R: Router> Bench<R> {
         call(&mut self.router, &mut context)
     }
 
-    /// Packets arrive.
+    /// Delivers packets to the router.
     pub(crate) fn arrive(&mut self, requests: impl IntoIterator<Item = Request>) {
         let prepare = |request: Request| request.packet.with_custom(R::prepare_request(&request));
         let packets: Vec<Packet<R::Custom>> = requests.into_iter().map(prepare).collect();
         self.with_context(|router, context| router.input(&packets, context));
     }
 
-    /// One slot goes by. What each port has sent, in order.
+    /// Runs one slot. Returns what each port has sent, in order.
     pub(crate) fn step(&mut self) -> Vec<Vec<Packet>> {
         let mut context = Context {
             now: self.now,
@@ -104,7 +104,7 @@ impl<R: Router> Bench<R> {
             ports: &mut self.ports,
             lanes: &mut self.lanes,
             mirrored: &mut self.mirrored,
-            start: Ticks::start_of(self.now),
+            now: self.now,
         };
         self.router.output(&mut ports, &mut context);
         let now = self.now;
@@ -116,17 +116,17 @@ impl<R: Router> Bench<R> {
         self.lanes.iter_mut().map(sent).collect()
     }
 
-    /// One slot goes by at a router with one port.
+    /// Runs one slot of a router with one port.
     pub(crate) fn step_one(&mut self) -> Vec<Packet> {
         self.step().swap_remove(0)
     }
 
-    /// `slots` slots in which nothing comes or goes.
+    /// Skips `slots` slots without arrivals and departures.
     pub(crate) fn skip(&mut self, slots: u64) {
         self.now = self.now + slots;
     }
 
-    /// Sends until nothing waits.
+    /// Sends until the queues are empty.
     pub(crate) fn drain(&mut self) -> Vec<Vec<Packet>> {
         let mut sent = vec![Vec::new(); self.ports.len()];
         while self.waiting() > 0 {
@@ -137,18 +137,18 @@ impl<R: Router> Bench<R> {
         sent
     }
 
-    /// Packets that wait in the router.
+    /// Packets queued in the router.
     pub(crate) fn waiting(&self) -> u64 {
         let backlog = |port: usize| u64::from(self.router.backlog(PortIndex(port as u16)).packets);
         (0..self.ports.len()).map(backlog).sum()
     }
 
-    /// Packets of port 0 that were marked.
+    /// Marked packets of port 0.
     pub(crate) fn marked(&self) -> u64 {
         self.verdicts[0].marked
     }
 
-    /// Packets of port 0 that were dropped for this reason.
+    /// Packets of port 0 dropped for this reason.
     pub(crate) fn dropped_for(&self, reason: Reason) -> u64 {
         self.verdicts[0].dropped[reason as usize]
     }

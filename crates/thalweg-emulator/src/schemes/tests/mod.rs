@@ -1,4 +1,4 @@
-//! What holds for every scheme; what holds for one is beside it.
+//! Properties of all schemes. Properties of one are in its own tests.
 
 pub(crate) mod harness;
 
@@ -16,10 +16,10 @@ use crate::schemes::{dctcp, drop_tail, drr, fq_codel, hull, p_fabric, pie, prior
 
 const PORTS: u16 = 3;
 
-/// What happens in one slot: packets arrive, and the link of a port may go down.
+/// One slot: packets arrive, and the link of a port may go down.
 type Slot = (Vec<Request>, Option<u16>);
 
-/// Six flows to three ports; half of them take part in ECN, and each has a code point of its own.
+/// Six flows to three ports; half of them use ECN, and each has its own code point.
 fn arrivals() -> impl Strategy<Value = Vec<Slot>> {
     let packet = (0..PORTS, 0u32..6, prop_oneof![Just(64u16), Just(1_500), 64u16..9_000], 0u32..100_000);
     let slot = (prop::collection::vec(packet, 0..12), prop::option::weighted(0.05, 0..PORTS));
@@ -39,7 +39,7 @@ fn arrivals() -> impl Strategy<Value = Vec<Slot>> {
     })
 }
 
-/// What has become of packets, put together slot by slot.
+/// The fate of all packets, collected slot by slot.
 #[derive(Default)]
 struct Ledger {
     arrived: usize,
@@ -61,7 +61,7 @@ impl Ledger {
     }
 }
 
-/// Runs a scheme with small buffers over `slots`, and checks what every scheme must keep.
+/// Runs a scheme with small buffers over `slots`, and checks the properties of all schemes.
 fn keeps_the_books<R: Router>(mut bench: Bench<R>, slots: &[Slot]) {
     let mut ledger = Ledger::default();
     for (requests, down) in slots {
@@ -142,7 +142,7 @@ fn each_scheme_of_the_list_has_settings_that_are_valid_and_its_name() {
 }
 
 #[test]
-fn a_setting_out_of_range_is_named_with_what_it_may_be() {
+fn a_setting_out_of_range_is_named_with_its_range() {
     let field = |scheme: Scheme| match scheme.validate() {
         Err(SchemeError::Setting { field, .. }) => field,
         Ok(()) => "none",

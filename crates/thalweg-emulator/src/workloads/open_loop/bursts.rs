@@ -1,20 +1,19 @@
-//! The Poisson Pareto burst process: packet traffic that is long-range dependent, as measured traffic is.
+//! The Poisson Pareto burst process: long-range dependent packet traffic, like measured traffic.
 //!
-//! Zukerman, Neame, Addie 2003, "Internet traffic modeling and future technology implications", INFOCOM. Bursts
-//! begin as a Poisson process, last for a time that is Pareto distributed with shape alpha, 1 < alpha <= 2, and
-//! send at a constant rate meanwhile. The variance of the traffic's mean over a time t falls as t^(2H - 2), with
-//! the Hurst parameter H = (3 - alpha) / 2.
+//! Zukerman, Neame, Addie 2003, "Internet traffic modeling and future technology implications", INFOCOM. Bursts start
+//! as a Poisson process, last for a Pareto distributed time with shape alpha, 1 < alpha <= 2, and send at a constant
+//! rate. The variance of the traffic's mean over a time t decreases as t^(2H - 2), with the Hurst parameter H = (3 -
+//! alpha) / 2.
 //!
-//! All bursts have the same rate, and so the same gap between packets: a burst that has sent goes to the back of
-//! the line with its next packet, behind all that are due earlier. So bursts under way are a plain queue in order
-//! of time, at constant cost a packet.
+//! All bursts have the same rate and therefore the same gap between packets. After a packet, a burst goes to the back
+//! of the queue with its next packet, behind all that are due earlier. So active bursts are a plain queue in order of
+//! time, at constant cost per packet.
 //!
-//! Where we differ: a burst begins at any point between two of its packets, not with one. So the number of its
-//! packets is its duration over the gap, rounded up or down by chance, and the load is met exactly; a fixed way of
-//! rounding would be off by as much as half a packet a burst. The process does not begin empty but stationary, with
-//! bursts under way as if it had run for ever; else with H near 1 the load would take very long to build up. At
-//! most `mean + 10 sqrt(mean) + 64` bursts are under way at once; what begins beyond that (probability below 1e-20
-//! at any time) is refused and counted.
+//! Where we differ: a burst starts at any point between two of its packets, not with one. So its number of packets is
+//! its duration divided by the gap, rounded up or down at random, and the load is exact. Fixed rounding would be off by
+//! up to half a packet per burst. The process starts in its stationary state, with active bursts, as if it had run
+//! forever; otherwise, with H near 1, the load would take very long to build up. At most `mean + 10 sqrt(mean) + 64`
+//! bursts are active. More (probability below 1e-20 at any time) are refused and counted.
 
 use std::collections::VecDeque;
 
@@ -26,19 +25,19 @@ use crate::slot::Slot;
 use crate::workloads::WorkloadError;
 use crate::workloads::random::Random;
 
-/// What bursts are like.
+/// The properties of bursts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bursts {
     /// The Hurst parameter H, at least 0.5 (no long-range dependence) and less than 1.
     pub hurst: f64,
     /// Mean duration in slots.
     pub mean_slots: f64,
-    /// Rate of each, as a share of the access link's.
+    /// The rate of each, as a share of the access link's.
     pub rate: f64,
 }
 
 impl Bursts {
-    /// Shape of the Pareto distribution, alpha = 3 - 2 H: over 1, so that there is a mean.
+    /// The shape of the Pareto distribution, alpha = 3 - 2 H: above 1, so that the mean exists.
     pub fn shape(&self) -> f64 {
         3.0 - 2.0 * self.hurst
     }
@@ -48,14 +47,13 @@ impl Bursts {
         self.mean_slots * (self.shape() - 1.0) / self.shape()
     }
 
-    /// Duration of a burst, in slots.
+    /// Draws the duration of a burst in slots.
     fn duration(&self, random: &mut Random) -> f64 {
         random.pareto(self.shape(), self.shortest())
     }
 
-    /// What is left of a burst that is under way at a time picked blindly: with density P(duration > x) / mean.
-    /// That is even below the shortest duration, with probability (alpha - 1) / alpha, and Pareto with shape alpha
-    /// - 1 above.
+    /// Draws the rest of a burst that is active at a random time, with density P(duration > x) / mean: with probability
+    /// (alpha - 1) / alpha uniform below the shortest duration, otherwise Pareto with shape alpha minus 1.
     pub(super) fn residual(&self, random: &mut Random) -> f64 {
         let shape = self.shape();
         if random.unit() < (shape - 1.0) / shape {
@@ -77,31 +75,31 @@ impl Bursts {
     }
 }
 
-/// Time is counted in 2^-20 slots: enough for 2^44 slots, months at the highest rates.
+/// Time has a resolution of 2^-20 slots: enough for 2^44 slots, months at the highest rates.
 const TICKS_PER_SLOT: u64 = 1 << 20;
 
-/// Most bursts on average at once.
+/// The largest mean number of active bursts.
 const MAX_UNDER_WAY: f64 = (1u64 << 24) as f64;
 
-/// A burst that has more to send.
+/// An active burst.
 #[derive(Clone, Copy, Debug)]
 struct Burst {
-    /// When, in ticks.
+    /// When its next packet is due, in ticks.
     next: u64,
     packets_left: u64,
     source: u16,
     destination: u16,
 }
 
-/// A rack whose endpoints send bursts. 24 bytes for each burst under way.
+/// A rack whose endpoints send bursts. 24 bytes per active burst.
 #[derive(Clone, Debug)]
 pub struct BurstSenders {
     bursts: Bursts,
     /// Ticks between the packets of a burst.
     gap: u64,
-    /// Mean ticks between beginnings of bursts.
+    /// Mean ticks between starts of bursts.
     mean_between: f64,
-    /// When the next burst begins, in ticks.
+    /// When the next burst starts, in ticks.
     next_burst: u64,
     under_way: VecDeque<Burst>,
     most: usize,
@@ -114,13 +112,13 @@ impl BurstSenders {
     /// The senders of a rack.
     ///
     /// # Errors
-    /// Whatever is wrong with the rack or the bursts.
+    /// If the rack or the bursts are invalid.
     pub fn new(rack: &Rack, bursts: Bursts) -> Result<BurstSenders, WorkloadError> {
         bursts.check()?;
         let packets = Packets::new(rack)?;
         let gap_slots = rack.mix.mean_length() / (bursts.rate * f64::from(rack.slot_bytes));
         let mean_under_way = rack.packets_per_slot()? * gap_slots;
-        // Less than a packet a burst would be many bursts that send nothing.
+        // Less than a packet per burst would mean many bursts that send nothing.
         let sound =
             (1.0 / 1024.0..1e12).contains(&gap_slots) && (gap_slots..1e12).contains(&bursts.mean_slots);
         if !sound || mean_under_way > MAX_UNDER_WAY {
@@ -129,7 +127,7 @@ impl BurstSenders {
         let mut senders = BurstSenders {
             bursts,
             gap: (gap_slots * TICKS_PER_SLOT as f64).round() as u64,
-            // Little's law: as many under way as begin in a mean duration.
+            // Little's law: active bursts are those that start in a mean duration.
             mean_between: bursts.mean_slots * TICKS_PER_SLOT as f64 / mean_under_way,
             next_burst: 0,
             under_way: VecDeque::new(),
@@ -143,17 +141,17 @@ impl BurstSenders {
         Ok(senders)
     }
 
-    /// Bursts that were refused since too many were under way.
+    /// Bursts refused because too many were active.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Bursts under way.
+    /// The number of active bursts.
     pub fn under_way(&self) -> usize {
         self.under_way.len()
     }
 
-    /// The bursts that are under way at the beginning: a Poisson distributed number, at any point between two
+    /// Draws the bursts that are active at the start: a Poisson distributed number, each at any point between two
     /// packets.
     fn settle(&mut self, mean_under_way: f64) -> Result<(), WorkloadError> {
         let count = PoissonTable::new(mean_under_way)?.draw(self.random.bits()).min(self.most);
@@ -175,11 +173,11 @@ impl BurstSenders {
         self.next_burst = self.next_burst.saturating_add(wait.round() as u64);
     }
 
-    /// A burst sends its first packet.
+    /// Sends the first packet of a burst.
     ///
-    /// Bursts begin as a Poisson process, each at some point between two of its packets. So first packets are a
-    /// Poisson process too, and are what is drawn; how long a burst has lasted by then is drawn for it. If that is
-    /// more than the time since slot 0, the burst is one of those that were under way from the beginning.
+    /// Bursts start as a Poisson process, each at some point between two of its packets. So first packets are a Poisson
+    /// process too, and are drawn. The age of the burst is drawn then. If it exceeds the time since slot 0, the burst
+    /// is one of those that were active at the start.
     fn begin_burst(&mut self, requests: &mut Vec<Request>) {
         let next = self.next_burst;
         let gap = self.gap as f64;
@@ -197,7 +195,7 @@ impl BurstSenders {
         self.schedule_burst();
     }
 
-    /// Sends the packet that is due, and puts the burst at the back of the line.
+    /// Sends the packet that is due, and moves the burst to the back of the queue.
     #[inline]
     fn send(&mut self, burst: Burst, requests: &mut Vec<Request>) {
         self.packets.send_one(burst.source, burst.destination, requests);

@@ -1,4 +1,4 @@
-//! Packets evenly spaced.
+//! Evenly spaced packets.
 
 use super::packets::Packets;
 use super::{PacketWorkload, Rack};
@@ -6,15 +6,15 @@ use crate::outcome::Request;
 use crate::slot::Slot;
 use crate::workloads::WorkloadError;
 
-/// A rack whose endpoints take turns, and send the same number of packets in every slot; what is left of a packet is
-/// kept for the next. So each endpoint's packets come at even spaces, as many as its load has.
+/// A rack whose endpoints take turns and send the same number of packets in every slot; fractions carry over. So each
+/// endpoint's packets are evenly spaced at its load.
 #[derive(Clone, Debug)]
 pub struct ConstantSenders {
-    /// Packets a slot, out of 2^32.
+    /// Packets per slot, in 2^-32.
     rate: u64,
-    /// What is due of the next packet, out of 2^32.
+    /// The fraction of the next packet that is due, in 2^-32.
     due: u64,
-    /// Endpoint that is next, counted within the rack.
+    /// The next endpoint, counted within the rack.
     turn: u64,
     packets: Packets,
 }
@@ -23,10 +23,10 @@ impl ConstantSenders {
     /// The senders of a rack.
     ///
     /// # Errors
-    /// Whatever is wrong with the rack.
+    /// If the rack is invalid.
     pub fn new(rack: &Rack) -> Result<ConstantSenders, WorkloadError> {
         let packets = Packets::new(rack)?;
-        // At most 100 * 2^16 * 2^32 packets, of which 2^32 parts fit only if the slot is not absurdly long.
+        // At most 100 * 2^16 * 2^32 packets; 2^32 parts of one fit unless the slot is absurdly long.
         let rate = rack.packets_per_slot()? * 4_294_967_296.0;
         if rate >= (1u64 << 60) as f64 {
             return Err(WorkloadError::Load(rack.load));

@@ -1,13 +1,13 @@
-//! Packets that are sent whatever becomes of them: no window, no answer, no repetition.
+//! Packets sent without feedback: no window, no acknowledgements, no retransmissions.
 //!
-//! A sender stands for a **rack**: endpoints that follow one another, whose packets one core emulates. In every
-//! slot it adds requests to a list that the core injects. Each rack has its own streams of chance, by its first
-//! endpoint, so that its packets do not depend on which core runs it, or on what other racks there are.
+//! A sender represents a **rack**: consecutive endpoints whose packets one core emulates. In every slot it appends
+//! requests to a list that the core injects. Each rack has its own random numbers, by its first endpoint, so its
+//! packets do not depend on the core that runs it or on other racks.
 //!
-//! | sender | packets of a rack in a slot |
+//! | sender | packets of a rack per slot |
 //! |---|---|
-//! | [`PoissonSenders`] | Poisson distributed, from endpoints drawn evenly: each endpoint is a Poisson process |
-//! | [`ConstantSenders`] | always the mean, its fraction carried over; endpoints take turns |
+//! | [`PoissonSenders`] | Poisson distributed, from uniformly drawn endpoints: each endpoint is a Poisson process |
+//! | [`ConstantSenders`] | always the mean, with fractions carried over; endpoints take turns |
 //! | [`BurstSenders`] | Poisson Pareto burst process: long-range dependent |
 
 mod bursts;
@@ -28,7 +28,7 @@ use super::{Named, WorkloadError, checked_load};
 use crate::outcome::Request;
 use crate::slot::Slot;
 
-/// All kinds of senders, by the names that experiments use.
+/// All senders, by their names in experiment files.
 pub const SENDERS: &[Named] = &[
     Named { name: "poisson", summary: "packets as a Poisson process from each endpoint" },
     Named { name: "constant", summary: "packets evenly spaced from each endpoint" },
@@ -38,9 +38,9 @@ pub const SENDERS: &[Named] = &[
     },
 ];
 
-/// Packets that come slot by slot.
+/// A source of packets, slot by slot.
 pub trait PacketWorkload: Send {
-    /// Adds the packets that are sent in `slot`. To be called for one slot after another.
+    /// Appends the packets sent in `slot`. Call this for consecutive slots.
     fn slot(&mut self, slot: Slot, requests: &mut Vec<Request>);
 }
 
@@ -49,27 +49,27 @@ pub trait PacketWorkload: Send {
 pub struct Rack {
     /// The first endpoint of the rack.
     pub first: EndpointId,
-    /// How many it has.
+    /// The number of its endpoints.
     pub endpoints: usize,
-    /// How many there are in the whole network, numbered from 0.
+    /// The number of endpoints in the network, numbered from 0.
     pub network: usize,
-    /// Whom they send to.
+    /// Their destinations.
     pub destinations: Destinations,
-    /// Bytes sent, as a share of what the access links carry: framing included, as packets' lengths are.
+    /// Bytes sent, as a share of the access links' capacity, framing included.
     pub load: f64,
     /// Bytes that an access link carries in a slot.
     pub slot_bytes: u32,
-    /// What packets look like.
+    /// The kinds of packets.
     pub mix: PacketMix,
-    /// Seed of the experiment.
+    /// The seed of the experiment.
     pub seed: u64,
 }
 
 impl Rack {
-    /// Mean number of packets that the rack sends in a slot: `load * slot_bytes / mean length` from each endpoint.
+    /// The mean number of packets that the rack sends per slot: `load * slot_bytes / mean length` for each endpoint.
     ///
     /// # Errors
-    /// A load, or a slot of no bytes.
+    /// If the load is invalid or the slot has no bytes.
     pub fn packets_per_slot(&self) -> Result<f64, WorkloadError> {
         let load = checked_load(self.load)?;
         if self.slot_bytes == 0 {

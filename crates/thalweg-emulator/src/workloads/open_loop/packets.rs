@@ -1,4 +1,4 @@
-//! What the packets of a rack look like, and where they go.
+//! Kinds of packets, and their destinations.
 
 use thalweg_network::EndpointId;
 
@@ -14,20 +14,20 @@ use crate::workloads::{WorkloadError, checked_share};
 pub struct PacketKind {
     /// Bytes on a link, framing included.
     pub length: u16,
-    /// Its traffic class: DSCP in the six high bits, ECN in the two low ones.
+    /// The traffic class: DSCP in the six high bits, ECN in the two low ones.
     pub traffic_class: u8,
-    /// What pFabric takes as its priority: bytes of its flow that are still to be sent, these included.
+    /// The priority in pFabric: remaining bytes of its flow, including this packet.
     pub remaining: u32,
 }
 
 impl PacketKind {
-    /// A packet that is a flow of its own, of traffic class 0.
+    /// A packet that is a flow of its own, with traffic class 0.
     pub fn of_length(length: u16) -> PacketKind {
         PacketKind { length, traffic_class: 0, remaining: u32::from(length) }
     }
 }
 
-/// Kinds of packets, and how often each occurs.
+/// Kinds of packets and their frequencies.
 #[derive(Clone, Debug)]
 pub struct PacketMix {
     kinds: Box<[PacketKind]>,
@@ -39,15 +39,15 @@ impl PacketMix {
     /// All packets of one kind.
     ///
     /// # Errors
-    /// A length of 0.
+    /// If the length is 0.
     pub fn of(kind: PacketKind) -> Result<PacketMix, WorkloadError> {
         PacketMix::mixed(&[(kind, 1.0)])
     }
 
-    /// Packets of several kinds, each with its weight.
+    /// Packets of several kinds with weights.
     ///
     /// # Errors
-    /// A length of 0, or weights that add up to nothing.
+    /// If a length is 0, or all weights are zero.
     pub fn mixed(kinds: &[(PacketKind, f64)]) -> Result<PacketMix, WorkloadError> {
         if kinds.iter().any(|(kind, _)| kind.length == 0) {
             return Err(WorkloadError::Empty("a packet"));
@@ -59,12 +59,12 @@ impl PacketMix {
         Ok(PacketMix { kinds: kinds.iter().map(|&(kind, _)| kind).collect(), choice, mean_length })
     }
 
-    /// Mean length in bytes.
+    /// The mean length in bytes.
     pub fn mean_length(&self) -> f64 {
         self.mean_length
     }
 
-    /// A kind; costs a random number only if there are several.
+    /// Draws a kind. Costs a random number only if there are several.
     #[inline(always)]
     fn draw(&self, random: &mut Random) -> PacketKind {
         match *self.kinds {
@@ -74,26 +74,26 @@ impl PacketMix {
     }
 }
 
-/// Whom the endpoints of a rack send to. Nobody sends to itself.
+/// The destinations of a rack's endpoints. No endpoint sends to itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Destinations {
-    /// To any other endpoint of the network, drawn evenly for each packet.
+    /// Any other endpoint of the network, drawn uniformly for each packet.
     Uniform,
-    /// So great a share, 0 to 1 in steps of 2^-20, to endpoints of other racks, the rest within the rack; each drawn
-    /// evenly.
+    /// This share, 0 to 1 in steps of 2^-20, to endpoints of other racks, the rest within the rack; each drawn
+    /// uniformly.
     Leaving(f64),
-    /// Each to one other, all to different ones; the same for the whole network, drawn once.
+    /// A fixed permutation of all endpoints, drawn once for the network.
     Permutation,
 }
 
 /// Destinations, ready to be drawn.
 #[derive(Clone, Debug)]
 enum Pairs {
-    /// Anybody in a network of so many, the source passed over.
+    /// Any of `network` endpoints except the source.
     Any { network: u64 },
-    /// Within the rack or out of it.
+    /// Within or outside the rack.
     Divided(Divided),
-    /// Destination of each endpoint of the rack, from its first on.
+    /// The destination of each endpoint of the rack.
     Permuted { first: u64, to: Box<[EndpointId]> },
 }
 
@@ -108,14 +108,14 @@ impl Pairs {
     }
 }
 
-/// `endpoint`, counted without those `step` that begin with `over`, as it is counted with them.
+/// Converts `endpoint` from a count that excludes `step` endpoints from `over` on.
 #[inline(always)]
 fn passing_over(endpoint: u64, over: u64, step: u64) -> u64 {
-    // A product, so that the compiler does not make it a branch: chance would mispredict every second one.
+    // A product instead of a branch, which would be mispredicted every second time.
     endpoint + step * u64::from(endpoint >= over)
 }
 
-/// Of 2^20 packets so many may leave the rack.
+/// The number of packets, out of 2^20, that leave the rack.
 const LEAVING_BITS: u32 = 20;
 
 #[derive(Clone, Copy, Debug)]
@@ -123,14 +123,13 @@ struct Divided {
     first: u64,
     endpoints: u64,
     network: u64,
-    /// Out of 2^20.
+    /// In 2^-20.
     leaving: u64,
 }
 
 impl Divided {
-    /// Either one of the others of the rack, counted from its first and passing over the source; or one of the
-    /// others of the network, counted from 0 and passing over the rack. Both are one computation with different
-    /// numbers, so that chance does not decide a branch.
+    /// Draws another endpoint of the rack, counted from its first without the source, or one of another rack, counted
+    /// from 0 without the rack. Both are the same computation with different numbers, so no random branch is needed.
     #[inline(always)]
     fn destination(&self, source: u64, bits: u64) -> u64 {
         let (part, bits) = scaled(bits, 1 << LEAVING_BITS);
@@ -142,7 +141,7 @@ impl Divided {
     }
 }
 
-/// Makes the requests of a rack.
+/// Creates the requests of a rack.
 #[derive(Clone, Debug)]
 pub(super) struct Packets {
     first: u64,
@@ -181,7 +180,7 @@ impl Packets {
         })
     }
 
-    /// `count` packets from endpoints drawn evenly.
+    /// `count` packets from uniformly drawn endpoints.
     #[inline]
     pub(super) fn send_evenly(&mut self, count: usize, requests: &mut Vec<Request>) {
         let (first, endpoints) = (self.first, self.endpoints);
@@ -191,8 +190,7 @@ impl Packets {
         });
     }
 
-    /// `count` packets from endpoints in turn, the first from endpoint `turn` of the rack. Gives the turn that is
-    /// next.
+    /// `count` packets from endpoints in turn, the first from endpoint `turn` of the rack. Returns the next turn.
     #[inline]
     pub(super) fn send_in_turn(&mut self, count: usize, turn: u64, requests: &mut Vec<Request>) -> u64 {
         let (first, endpoints, mut turn) = (self.first, self.endpoints, turn);
@@ -212,14 +210,14 @@ impl Packets {
         self.next_id = self.next_id.wrapping_add(1);
     }
 
-    /// A source drawn evenly, and a destination for it.
+    /// A uniformly drawn source, and a destination for it.
     pub(super) fn draw_pair(&mut self) -> (u16, u16) {
         let (source, rest) = scaled(self.random.bits(), self.endpoints);
         let source = self.first + source;
         (source as u16, self.pairs.destination(source, rest) as u16)
     }
 
-    /// One random number a packet gives its source and its destination, and another its kind if there are several.
+    /// One random number per packet for source and destination, and another for its kind if there are several.
     #[inline(always)]
     fn send(&mut self, count: usize, requests: &mut Vec<Request>, source: impl FnMut(u64) -> (u64, u64)) {
         let mix = &self.mix;
@@ -230,7 +228,7 @@ impl Packets {
             random: &mut self.random,
             next_id: &mut self.next_id,
         };
-        // Told apart once a batch: with one kind its fields stay in registers.
+        // Decided once per batch: with one kind its fields stay in registers.
         match *mix.kinds {
             [kind] => batch.send(requests, source, |_| kind),
             _ => batch.send(requests, source, |random| mix.draw(random)),
@@ -238,7 +236,7 @@ impl Packets {
     }
 }
 
-/// Packets that are made at once.
+/// Packets created at once.
 struct Batch<'a> {
     count: usize,
     network: u64,
@@ -270,7 +268,7 @@ impl Batch<'_> {
     }
 }
 
-/// What a rack's endpoints send to, checked.
+/// Checks the destinations of a rack.
 fn pairs(rack: &Rack) -> Result<Pairs, WorkloadError> {
     let (first, endpoints, network) = (u64::from(rack.first.0), rack.endpoints as u64, rack.network as u64);
     match rack.destinations {
@@ -298,7 +296,7 @@ fn enough(role: &'static str, given: usize, least: usize) -> Result<(), Workload
     if given < least { Err(WorkloadError::TooFew { role, given, least }) } else { Ok(()) }
 }
 
-/// The request of one packet. A flow is a source and a destination.
+/// The request for one packet. A flow is a source and a destination.
 #[inline(always)]
 fn request(source: u64, destination: u64, network: u64, id: u32, kind: PacketKind) -> Request {
     let flow = (source * network + destination) as u32;

@@ -1,5 +1,5 @@
-//! Packets as a Poisson process: one draw a slot says how many the whole rack sends, and each goes out from an
-//! endpoint drawn evenly. That is the same as independent processes at the endpoints, and costs a fraction of it.
+//! Packets as a Poisson process: one draw per slot gives the number of packets of the whole rack, and each leaves a
+//! uniformly drawn endpoint. This is equivalent to independent processes at the endpoints, at a fraction of the cost.
 
 use super::packets::Packets;
 use super::{PacketWorkload, Rack};
@@ -9,29 +9,29 @@ use crate::workloads::WorkloadError;
 use crate::workloads::alias::Alias;
 use crate::workloads::random::Random;
 
-/// Largest mean that is accepted: 65,536 endpoints with 256 packets a slot each.
+/// The largest valid mean: 65,536 endpoints with 256 packets per slot each.
 const MAX_MEAN: f64 = (1u64 << 24) as f64;
 
-/// Numbers that are less likely than this, relative to the likeliest, are left out; all of them together have less
-/// than 2^-58 of the whole.
+/// Numbers less likely than this, relative to the most likely one, are omitted. Together they have a probability below
+/// 2^-58.
 const NEGLIGIBLE: f64 = 1.0 / (1u128 << 72) as f64;
 
-/// Poisson distributed numbers, by a table.
+/// Poisson distributed numbers from a table.
 ///
-/// Weights come from p(k+1) = p(k) mean / (k+1), outwards from the likeliest number, so that no exponential is
-/// taken and nothing underflows. Exact up to 2^-40 of a probability. About 20 sqrt(mean) + 30 items of 16 bytes.
+/// Weights follow p(k+1) = p(k) mean / (k+1), outwards from the most likely number, so there is no exponential and no
+/// underflow. Exact to 2^-40 of a probability. About 20 sqrt(mean) + 30 items of 16 bytes.
 #[derive(Clone, Debug)]
 pub struct PoissonTable {
-    /// The number that item 0 stands for.
+    /// The number of item 0.
     least: usize,
     numbers: Alias,
 }
 
 impl PoissonTable {
-    /// The table for numbers of this mean.
+    /// A table for this mean.
     ///
     /// # Errors
-    /// [`WorkloadError::Load`] unless the mean is more than 0 and at most 2^24.
+    /// [`WorkloadError::Load`] unless the mean is above 0 and at most 2^24.
     pub fn new(mean: f64) -> Result<PoissonTable, WorkloadError> {
         if !(mean > 0.0 && mean <= MAX_MEAN) {
             return Err(WorkloadError::Load(mean));
@@ -52,13 +52,13 @@ impl PoissonTable {
         Ok(PoissonTable { least, numbers: Alias::new(&weights)? })
     }
 
-    /// The number that these 64 random bits stand for.
+    /// The number for these 64 random bits.
     #[inline]
     pub fn draw(&self, bits: u64) -> usize {
         self.least + self.numbers.draw(bits)
     }
 
-    /// Numbers that can come, each with its probability.
+    /// The possible numbers with their probabilities.
     pub fn probabilities(&self) -> impl Iterator<Item = (usize, f64)> {
         (self.least..).zip(self.numbers.probabilities())
     }
@@ -66,7 +66,7 @@ impl PoissonTable {
 
 /// A rack whose endpoints send packets as independent Poisson processes (Flexplane, section 6).
 ///
-/// A slot costs one random number and a table look-up, a packet one random number and two multiplications.
+/// A slot costs a random number and a table lookup, a packet a random number and two multiplications.
 #[derive(Clone, Debug)]
 pub struct PoissonSenders {
     counts: PoissonTable,
@@ -78,7 +78,7 @@ impl PoissonSenders {
     /// The senders of a rack.
     ///
     /// # Errors
-    /// Whatever is wrong with the rack.
+    /// If the rack is invalid.
     pub fn new(rack: &Rack) -> Result<PoissonSenders, WorkloadError> {
         let packets = Packets::new(rack)?;
         let counts = PoissonTable::new(rack.packets_per_slot()?)?;

@@ -1,4 +1,4 @@
-//! Racks that send at the seam of a shard.
+//! Racks that send packets in a shard.
 
 use super::PacketWorkload;
 use crate::core::parallel::Driver;
@@ -7,7 +7,7 @@ use crate::outcome::{Dropped, Request};
 use crate::ports::tally::Traffic;
 use crate::router::Router;
 
-/// The senders of all racks of a shard, and what has become of their packets.
+/// The senders of all racks of a shard, and the outcomes of their packets.
 #[derive(Debug)]
 pub struct Racks<W> {
     senders: Vec<W>,
@@ -15,14 +15,14 @@ pub struct Racks<W> {
     losses: Vec<Dropped>,
     /// Packets sent.
     pub sent: u64,
-    /// What has arrived in this shard, from wherever.
+    /// Traffic that arrived in this shard from anywhere.
     pub delivered: Traffic,
     /// Packets dropped in this shard.
     pub dropped: u64,
 }
 
 impl<W> Racks<W> {
-    /// These senders, one for each rack of a shard.
+    /// One sender for each rack of a shard.
     pub fn new(senders: Vec<W>) -> Self {
         Racks {
             senders,

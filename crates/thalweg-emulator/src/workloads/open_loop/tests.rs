@@ -23,7 +23,7 @@ fn run(senders: &mut dyn PacketWorkload, slots: u64) -> Vec<Request> {
     requests
 }
 
-/// Requests in each slot.
+/// The number of requests in each slot.
 fn counts(senders: &mut dyn PacketWorkload, slots: u64) -> Vec<f64> {
     let mut requests = Vec::new();
     let mut count = |slot| {
@@ -43,7 +43,7 @@ fn pairs(requests: &[Request]) -> Vec<(u16, u16)> {
     requests.iter().map(|request| (request.packet.source().0, request.packet.destination().0)).collect()
 }
 
-/// Against mean^k e^-mean / k!, by logarithms, and against the mean and the variance, both of which are `mean`.
+/// Compared with mean^k e^-mean / k!, by logarithms, and with mean and variance, which both equal `mean`.
 #[test]
 fn the_table_is_the_poisson_distribution() {
     for mean in [1e-9, 0.1, 1.0, 25.6, 700.0, 819.2, 1e6] {
@@ -52,7 +52,7 @@ fn the_table_is_the_poisson_distribution() {
         for (k, probability) in table.probabilities() {
             let k = k as f64;
             let expected = libm::exp(k * libm::log(mean) - mean - libm::lgamma(k + 1.0));
-            // lgamma loses about as many digits as mean has.
+            // lgamma loses about as many digits as the mean has.
             assert!(
                 (probability - expected).abs() < 1e-11 + 1e-15 * mean,
                 "{mean} {k}: {probability} {expected}"
@@ -70,8 +70,8 @@ fn the_table_is_the_poisson_distribution() {
     }
 }
 
-/// Mean 25.6 packets a slot. Over 40,000 slots the mean is off by more than six standard errors of 0.0253, or the
-/// variance by more than six of 0.182, with probability below 4e-9.
+/// 25.6 packets per slot on average. Over 40,000 slots the mean is off by more than six standard errors of 0.0253, or
+/// the variance by more than six of 0.182, with probability below 4e-9.
 #[test]
 fn poisson_senders_offer_their_load() {
     let counts = counts(&mut PoissonSenders::new(&rack()).unwrap(), 40_000);
@@ -81,7 +81,7 @@ fn poisson_senders_offer_their_load() {
 }
 
 /// 992 pairs, about 1032 packets each in 40,000 slots: chi-squared with 991 degrees of freedom has mean 991 and
-/// standard deviation 44.5; seven of them is a false alarm below 1e-9.
+/// standard deviation 44.5. Seven of them have a false alarm rate below 1e-9.
 #[test]
 fn each_pair_is_as_likely_as_another() {
     let requests = run(&mut PoissonSenders::new(&rack()).unwrap(), 40_000);
@@ -96,8 +96,8 @@ fn each_pair_is_as_likely_as_another() {
     assert!((chi_squared - 991.0).abs() < 7.0 * 44.5, "{chi_squared}");
 }
 
-/// A rack of 4 in the middle of 12. A quarter of 16,000 or so packets leaves: off by more than six standard
-/// deviations of 55 with probability below 2e-9. Every pair there is occurs.
+/// A rack of 4 in the middle of 12. A quarter of about 16,000 packets leaves; off by more than six standard deviations
+/// of 55 with probability below 2e-9. Every possible pair occurs.
 #[test]
 fn the_given_share_leaves_the_rack() {
     let some = Rack { first: EndpointId(4), endpoints: 4, network: 12, ..rack() };
@@ -109,7 +109,7 @@ fn the_given_share_leaves_the_rack() {
     assert_eq!(distinct.len(), 4 * 11);
     assert!(pairs.iter().all(|&(source, destination)| (4..8).contains(&source) && source != destination));
 
-    // Evenly over the network: 8 of 11 leave.
+    // Uniform over the network: 8 of 11 leave.
     let pairs = self::pairs(&run(&mut PoissonSenders::new(&some).unwrap(), 5_000));
     let leaving = pairs.iter().filter(|(_, destination)| !(4..8).contains(destination)).count();
     assert!(leaving.abs_diff(pairs.len() * 8 / 11) < 6 * 57, "{leaving} of {}", pairs.len());
@@ -135,7 +135,7 @@ fn racks_agree_on_one_permutation() {
     assert_eq!(destinations.len(), 12);
 }
 
-/// 0.8 of 32 packets a slot: each endpoint sends 4 of 5 slots, so 25 or 26 packets come in each.
+/// 0.8 of 32 packets per slot: each endpoint sends in 4 of 5 slots, so there are 25 or 26 packets in each.
 #[test]
 fn constant_senders_take_turns() {
     let mut senders = ConstantSenders::new(&rack()).unwrap();
@@ -148,8 +148,8 @@ fn constant_senders_take_turns() {
     assert!(in_turn);
 }
 
-/// 64-byte packets are 24 times as many as full-size ones. Lengths, classes and priorities come as mixed: of 20,000
-/// packets or more a quarter, off by more than six standard deviations with probability below 2e-9.
+/// 64-byte packets are 24 times as many as full-size ones. Lengths, classes and priorities have the given frequencies:
+/// of at least 20,000 packets a quarter, off by more than six standard deviations with probability below 2e-9.
 #[test]
 fn packets_are_mixed_and_loaded_by_their_bytes() {
     let small = PacketKind { length: 84, traffic_class: 46 << 2, remaining: 7 };
@@ -172,8 +172,8 @@ fn bursts(hurst: f64) -> Bursts {
     Bursts { hurst, mean_slots: 20.0, rate: 0.25 }
 }
 
-/// Averaged over 200 seeds, windows of 50 slots at the beginning and later have 0.8 of the packets. The standard
-/// deviation of such an average was measured as 0.005; six of them are allowed.
+/// Averaged over 200 seeds, windows of 50 slots at the start and later contain 0.8 of the packets. The measured
+/// standard deviation of such an average is 0.005; six of them are allowed.
 #[test]
 fn bursts_offer_their_load_from_the_first_slot_on() {
     for hurst in [0.5, 0.8] {
@@ -205,10 +205,10 @@ fn hurst_of(counts: &[f64]) -> f64 {
     1.0 + covariance / points.iter().map(|point| (point.0 - x).powi(2)).sum::<f64>() / 2.0
 }
 
-/// 2^19 slots, seeds 1 to 4 averaged. Over 64 such averages of other seeds the estimates had a standard deviation
-/// of 0.02, and fell short by 0.02 at H = 0.8 and 0.044 at H = 0.9, since no finite time has all of a long memory.
+/// 2^19 slots, averaged over seeds 1 to 4. Over 64 such averages of other seeds the estimates had a standard deviation
+/// of 0.02, and were low by 0.02 at H = 0.8 and 0.044 at H = 0.9, since a finite time cannot show all of a long memory.
 #[test]
-fn the_variance_of_bursts_falls_as_the_hurst_parameter_says() {
+fn the_variance_of_bursts_follows_the_hurst_parameter() {
     for hurst in [0.7, 0.8, 0.9] {
         let estimate = |seed| {
             let rack = Rack { seed, load: 0.1, ..rack() };
@@ -223,7 +223,7 @@ fn the_variance_of_bursts_falls_as_the_hurst_parameter_says() {
     assert!((poisson - 0.5).abs() < 0.05, "{poisson}");
 }
 
-/// One burst at a time: packets of a pair come every fourth slot, at a quarter of the rate.
+/// One burst at a time: packets of a pair are four slots apart, a quarter of the rate.
 #[test]
 fn a_burst_sends_at_a_constant_rate() {
     let rack = Rack { load: 0.001, ..rack() };
@@ -241,11 +241,11 @@ fn a_burst_sends_at_a_constant_rate() {
     assert!(gaps.len() > 500 && regular * 10 > gaps.len() * 9, "{regular} of {}", gaps.len());
 }
 
-/// With alpha = 2 half of all bursts under way have less than the shortest duration left. Of 10,000 draws that is
-/// 5000 but for a standard deviation of 50; six of them is a false alarm below 2e-9. Above, what is left is Pareto
-/// with shape 1: every second exceeds twice the shortest duration.
+/// With alpha = 2, half of the active bursts have less than the shortest duration left. Of 10,000 draws that is 5000
+/// with a standard deviation of 50; six of them have a false alarm rate below 2e-9. Above, the rest is Pareto with
+/// shape 1: half exceed twice the shortest duration.
 #[test]
-fn what_is_left_of_bursts_under_way_is_longer_than_a_new_one() {
+fn residual_bursts_are_longer_than_new_ones() {
     let bursts = Bursts { hurst: 0.5, mean_slots: 10.0, rate: 1.0 };
     assert_eq!((bursts.shape(), bursts.shortest()), (2.0, 5.0));
     let mut random = Random::new(1, "residuals", 0);
@@ -256,10 +256,10 @@ fn what_is_left_of_bursts_under_way_is_longer_than_a_new_one() {
     assert!(below(10.0).abs_diff(7500) < 260, "{}", below(10.0));
 }
 
-/// Little's law: 25.6 packets a slot, from bursts of a quarter of a packet a slot, are 102.4 bursts, but for a
-/// standard deviation of 10.1; six of them, over 20 seeds, is a false alarm below 4e-8.
+/// Little's law: 25.6 packets per slot, from bursts of a quarter of a packet per slot, are 102.4 bursts with a standard
+/// deviation of 10.1. Six of them, over 20 seeds, have a false alarm rate below 4e-8.
 #[test]
-fn bursts_under_way_are_as_many_as_the_load_takes() {
+fn active_bursts_follow_littles_law() {
     for seed in 0..20 {
         let rack = Rack { seed, ..rack() };
         let begun =
@@ -297,7 +297,7 @@ fn each_pair_is_a_flow_and_each_packet_has_its_own_number() {
 }
 
 #[test]
-fn racks_that_cannot_be_are_refused() {
+fn invalid_racks_are_refused() {
     let refused = |rack: Rack| PoissonSenders::new(&rack).unwrap_err().to_string();
     assert!(refused(Rack { load: 0.0, ..rack() }).starts_with("a load of 0"));
     assert!(refused(Rack { load: f64::NAN, ..rack() }).starts_with("a load of NaN"));

@@ -8,8 +8,8 @@ use crate::workloads::random::Random;
 use crate::workloads::sizes::FlowSizes;
 use crate::workloads::{FlowStart, Workload, WorkloadError};
 
-/// All senders begin a flow to the receiver at the same time; when the last of these flows is done, and after a
-/// pause, they do so again.
+/// All senders start a flow to the receiver at the same time. When the last of these flows is complete, and after a
+/// pause, they start again.
 #[derive(Clone, Debug)]
 pub struct Incast {
     senders: Box<[EndpointId]>,
@@ -17,30 +17,30 @@ pub struct Incast {
     sizes: FlowSizes,
     pause: Nanos,
     size_draws: Random,
-    /// When the round begins whose flows are being started.
+    /// The start of the round whose flows are being started.
     round_at: Timestamp,
-    /// Rounds that have yet to begin.
+    /// Rounds that have not started.
     rounds_left: u64,
-    /// Senders of this round that have yet to begin.
+    /// Senders of this round that have not started.
     to_start: usize,
-    /// Flows of this round that are not done.
+    /// Flows of this round that are not complete.
     under_way: usize,
 }
 
-/// What rounds are like.
+/// Options of the rounds.
 #[derive(Clone, Debug)]
 pub struct IncastOptions {
     /// Sizes, drawn for each flow.
     pub sizes: FlowSizes,
-    /// Rounds in all.
+    /// The number of rounds.
     pub rounds: u64,
-    /// When the first begins.
+    /// The start of the first.
     pub from: Timestamp,
-    /// From the end of one to the beginning of the next.
+    /// The pause between the end of a round and the start of the next.
     pub pause: Nanos,
-    /// Seed of the experiment.
+    /// The seed of the experiment.
     pub seed: u64,
-    /// Number of this pattern among others of its kind in the experiment, so that they differ.
+    /// The index of this pattern among others of its kind in the experiment, so that they differ.
     pub index: u64,
 }
 
@@ -48,7 +48,8 @@ impl Incast {
     /// Each of `senders` sends one flow to `receiver` in each round.
     ///
     /// # Errors
-    /// No senders, one named twice, or the receiver among them; [`WorkloadError::Endless`] if flows do not end.
+    /// If there are no senders, one is listed twice, or the receiver is among them; [`WorkloadError::Endless`] if flows
+    /// do not end.
     pub fn new(
         senders: &[EndpointId],
         receiver: EndpointId,

@@ -1,11 +1,11 @@
-//! Who sends flows to whom.
+//! Which hosts send flows to which.
 //!
 //! | pattern | flows |
 //! |---|---|
-//! | [`Rpc`] | clients ask servers as Poisson processes; all to all is the case where everybody is both |
-//! | [`Incast`] | many to one, in rounds: the next begins when all of this one are done |
+//! | [`Rpc`] | clients ask servers as Poisson processes; in all-to-all everybody is both |
+//! | [`Incast`] | many to one, in rounds: the next starts when all flows of this one are complete |
 //! | [`Shuffle`] | everybody to everybody else in random order, a few at a time |
-//! | [`Schedule`] | known beforehand: stride, random pairings, persistent senders, a file's |
+//! | [`Schedule`] | known in advance: stride, random pairings, persistent senders, a file |
 
 mod incast;
 mod pairings;
@@ -27,7 +27,7 @@ use thalweg_network::EndpointId;
 
 use super::{Named, WorkloadError};
 
-/// All patterns, by the names that experiments use.
+/// All patterns, by their names in experiment files.
 pub const PATTERNS: &[Named] = &[
     Named { name: "all_to_all", summary: "flows between random pairs at a load of the access links" },
     Named {
@@ -50,7 +50,7 @@ pub const PATTERNS: &[Named] = &[
     Named { name: "file", summary: "from a CSV file: start,source,destination,bytes[,dscp]" },
 ];
 
-/// That there are at least `least` of these, and none twice.
+/// Checks that there are at least `least` endpoints without duplicates.
 fn distinct(role: &'static str, endpoints: &[EndpointId], least: usize) -> Result<(), WorkloadError> {
     if endpoints.len() < least {
         return Err(WorkloadError::TooFew { role, given: endpoints.len(), least });

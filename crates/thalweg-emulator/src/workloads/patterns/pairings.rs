@@ -1,5 +1,5 @@
-//! One flow from each host (Planck, section 7.1; Hedera, Al-Fares et al., NSDI 2010, section 6.2): the patterns that
-//! traffic engineering is tried on. Hosts are taken in the order in which they are given.
+//! One flow from each host (Planck, section 7.1; Hedera, Al-Fares et al., NSDI 2010, section 6.2): the patterns for
+//! traffic engineering. Hosts are in the given order.
 
 use thalweg_network::EndpointId;
 use thalweg_wire::{Nanos, Timestamp};
@@ -9,40 +9,40 @@ use crate::workloads::random::Random;
 use crate::workloads::sizes::FlowSizes;
 use crate::workloads::{FlowStart, UNBOUNDED, WorkloadError, checked_share};
 
-/// What each host's flow is like.
+/// Options of each host's flow.
 #[derive(Clone, Debug)]
 pub struct Each {
     /// Sizes, drawn for each flow.
     pub sizes: FlowSizes,
-    /// When the first flow begins.
+    /// The start of the first flow.
     pub at: Timestamp,
-    /// How much later each of the following flows begins; zero if all begin at once.
+    /// The time between the starts of consecutive flows; zero if all start at once.
     pub apart: Nanos,
-    /// Seed of the experiment.
+    /// The seed of the experiment.
     pub seed: u64,
-    /// Number of this pattern among others of its kind in the experiment, so that they differ.
+    /// The index of this pattern among others of its kind in the experiment, so that they differ.
     pub index: u64,
 }
 
-/// Where flows stay, with which probability (Hedera's Staggered Prob).
+/// The probabilities that flows stay local (Hedera's Staggered Prob).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Staggered {
-    /// Hosts under one edge switch, which follow one another.
+    /// Consecutive hosts per edge switch.
     pub hosts_per_edge: usize,
-    /// Hosts in one pod, a multiple of those.
+    /// Hosts per pod, a multiple of that.
     pub hosts_per_pod: usize,
-    /// Probability that a flow stays under its edge switch.
+    /// The probability that a flow stays at its edge switch.
     pub edge: f64,
-    /// Probability that it goes to another edge switch of its pod. What is left goes to other pods.
+    /// The probability that it goes to another edge switch of its pod. The rest goes to other pods.
     pub pod: f64,
 }
 
 impl Schedule {
-    /// Host i sends to host i + `stride`, counted round; with half of the hosts as stride all flows of a fat tree
-    /// cross its core.
+    /// Host i sends to host i + `stride`, modulo the number of hosts. With half of the hosts as stride, all flows of a
+    /// fat tree cross its core.
     ///
     /// # Errors
-    /// Less than two hosts, one named twice, or a stride that leads back to where it began.
+    /// If there are fewer than two hosts, one is listed twice, or hosts would send to themselves.
     pub fn stride(hosts: &[EndpointId], stride: usize, each: &Each) -> Result<Schedule, WorkloadError> {
         distinct("hosts", hosts, 2)?;
         let endpoints = hosts.len();
@@ -55,28 +55,28 @@ impl Schedule {
     /// Each host sends one flow and receives one. All pairings in which nobody sends to itself are equally likely.
     ///
     /// # Errors
-    /// Less than two hosts, or one named twice.
+    /// If there are fewer than two hosts, or one is listed twice.
     pub fn random_bijection(hosts: &[EndpointId], each: &Each) -> Result<Schedule, WorkloadError> {
         distinct("hosts", hosts, 2)?;
         let to = Random::new(each.seed, "random bijection", each.index).derangement(hosts.len());
         Ok(each.schedule(hosts, |host| to[host]))
     }
 
-    /// Each host sends to another drawn evenly; some receive several flows, some none.
+    /// Each host sends to another one, drawn uniformly. Some receive several flows, some none.
     ///
     /// # Errors
-    /// Less than two hosts, or one named twice.
+    /// If there are fewer than two hosts, or one is listed twice.
     pub fn random(hosts: &[EndpointId], each: &Each) -> Result<Schedule, WorkloadError> {
         distinct("hosts", hosts, 2)?;
         let mut random = Random::new(each.seed, "random", each.index);
         Ok(each.schedule(hosts, |host| other(&mut random, 0..hosts.len(), host..host + 1)))
     }
 
-    /// Each host sends to another under its edge switch, in its pod or beyond, by chance.
+    /// Each host sends to a random host at its edge switch, in its pod or beyond.
     ///
     /// # Errors
-    /// Less than two hosts, or one named twice; groups that do not fit into one another, or leave nobody to send
-    /// to; shares that are none.
+    /// If there are fewer than two hosts, one is listed twice, groups do not fit, a group has no receivers, or a
+    /// probability is invalid.
     pub fn staggered(
         hosts: &[EndpointId],
         staggered: Staggered,
@@ -108,10 +108,10 @@ impl Schedule {
         }))
     }
 
-    /// Each of `senders` sends to `receiver` for ever; the first begins at `at`, each other `apart` later.
+    /// Each of `senders` sends an unbounded flow to `receiver`. The first starts at `at`, each other `apart` later.
     ///
     /// # Errors
-    /// No senders, one named twice, or the receiver among them.
+    /// If there are no senders, one is listed twice, or the receiver is among them.
     pub fn persistent(
         senders: &[EndpointId],
         receiver: EndpointId,
@@ -134,7 +134,7 @@ impl Schedule {
 }
 
 impl Each {
-    /// One flow from each host, to the one at the place that `to` gives for its own.
+    /// One flow from each host, to the host with the index that `to` returns.
     fn schedule(&self, hosts: &[EndpointId], mut to: impl FnMut(usize) -> usize) -> Schedule {
         let mut size_draws = Random::new(self.seed, "pairing sizes", self.index);
         let flow = |(number, &source)| {
@@ -146,12 +146,12 @@ impl Each {
     }
 }
 
-/// `at`, and `number` times `apart`.
+/// `at` plus `number` times `apart`.
 fn later(at: Timestamp, apart: Nanos, number: usize) -> Timestamp {
     at + Nanos(apart.0.saturating_mul(number as u64))
 }
 
-/// One of `among`, drawn evenly, but none of `without`, which is part of it.
+/// A uniformly drawn index of `among` outside of `without`, which is part of it.
 fn other(random: &mut Random, among: std::ops::Range<usize>, without: std::ops::Range<usize>) -> usize {
     let drawn = among.start + random.index(among.len() - without.len());
     if drawn >= without.start { drawn + without.len() } else { drawn }

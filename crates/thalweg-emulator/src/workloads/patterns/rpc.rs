@@ -1,8 +1,8 @@
-//! Requests and their answers.
+//! Requests and responses.
 //!
-//! The request itself is not sent: a flow is an answer, from a server to its client, and begins when the request is
-//! made. All clients' requests are one Poisson process whose clients are drawn evenly, which is the same as one at
-//! each.
+//! Requests are not sent: a flow is a response from a server to its client, and starts when the request is made. The
+//! requests of all clients are one Poisson process with uniformly drawn clients, which is equivalent to one process per
+//! client.
 
 use std::collections::BTreeSet;
 
@@ -15,37 +15,37 @@ use crate::workloads::random::Random;
 use crate::workloads::sizes::FlowSizes;
 use crate::workloads::{FlowStart, Workload, WorkloadError};
 
-/// How requests are made.
+/// Options of requests.
 #[derive(Clone, Debug)]
 pub struct RpcOptions {
-    /// What clients receive, as a share of their access links: payload alone, without headers.
+    /// Traffic that clients receive, as a share of their access links, counting payload alone.
     pub load: f64,
-    /// Rate of a client's access link.
+    /// The rate of a client's access link.
     pub rate: BitRate,
-    /// Sizes of the answers.
+    /// The sizes of responses.
     pub sizes: FlowSizes,
-    /// Servers that each request asks at once, all different. Each answers with a flow of its own.
+    /// Servers per request, all different. Each responds with a flow of its own.
     pub fan_in: usize,
-    /// How requests are spaced, over all clients together.
+    /// The spacing of requests, over all clients.
     pub spacing: Spacing,
-    /// When requests begin.
+    /// The time of the first request.
     pub from: Timestamp,
-    /// Seed of the experiment.
+    /// The seed of the experiment.
     pub seed: u64,
-    /// Number of this pattern among others of its kind in the experiment, so that they differ.
+    /// The index of this pattern among others of its kind in the experiment, so that they differ.
     pub index: u64,
 }
 
-/// Clients that ask servers (Flexplane, section 5.1: four clients, 32 servers, web search). Without end.
+/// Clients that ask servers (Flexplane, section 5.1: four clients, 32 servers, web search), forever.
 #[derive(Clone, Debug)]
 pub struct Rpc {
     clients: Box<[EndpointId]>,
-    /// In whatever order the last draw left them.
+    /// In the order that the last draw left.
     servers: Box<[EndpointId]>,
     sizes: FlowSizes,
     fan_in: usize,
     arrivals: Arrivals,
-    /// The request under way: its client, servers that have been asked, and servers tried for it.
+    /// The current request: its client, servers asked, and servers drawn.
     asking: Option<Request>,
     size_draws: Random,
     pair_draws: Random,
@@ -55,18 +55,18 @@ pub struct Rpc {
 struct Request {
     at: Timestamp,
     client: EndpointId,
-    /// Servers that are still to be asked.
+    /// Servers still to be asked.
     left: usize,
-    /// Servers at the front of the list that have been drawn for this request.
+    /// Servers at the front of the list that were drawn for this request.
     drawn: usize,
 }
 
 impl Rpc {
-    /// `clients` ask `servers`. An endpoint may be both; it does not ask itself.
+    /// `clients` ask `servers`. An endpoint may be both, but does not ask itself.
     ///
     /// # Errors
-    /// A load, rate or size that makes no sense; endpoints named twice; a fan-in of 0 or of more than the servers
-    /// that a client can ask.
+    /// If a load, rate or size is invalid, an endpoint is listed twice, or the fan-in is 0 or exceeds the servers of a
+    /// client.
     pub fn new(
         clients: &[EndpointId],
         servers: &[EndpointId],
@@ -93,8 +93,8 @@ impl Rpc {
         })
     }
 
-    /// Everybody sends to everybody: flows between pairs drawn evenly, that load each access link by `load` in either
-    /// direction.
+    /// Everybody sends to everybody: flows between uniformly drawn pairs, which load each access link by `load` in both
+    /// directions.
     ///
     /// # Errors
     /// As [`new`](Rpc::new).
@@ -103,7 +103,7 @@ impl Rpc {
         Rpc::new(hosts, hosts, options)
     }
 
-    /// The request under way, or the next one.
+    /// The current request, or the next one.
     fn request(&mut self) -> Request {
         self.asking.take().unwrap_or_else(|| Request {
             at: self.arrivals.take(),
@@ -113,8 +113,8 @@ impl Rpc {
         })
     }
 
-    /// A server that this request has not asked, not the client itself: the next of a random order of all, which is
-    /// made only as far as it is needed (Fisher and Yates).
+    /// A server that this request has not asked and that is not the client: the next in a random order of all, which is
+    /// generated only as far as needed (Fisher and Yates).
     fn draw_server(&mut self, request: &mut Request) -> EndpointId {
         loop {
             let from = request.drawn;

@@ -1,4 +1,4 @@
-//! Flows that are known beforehand.
+//! Flows that are known in advance.
 
 use thalweg_wire::Timestamp;
 
@@ -12,13 +12,13 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// These flows, put in order of time; those that begin at the same time keep theirs.
+    /// Sorts these flows by time. Simultaneous flows keep their order.
     pub fn new(mut flows: Vec<FlowStart>) -> Schedule {
         flows.sort_by_key(|flow| flow.at);
         Schedule { flows: flows.into(), next: 0 }
     }
 
-    /// All flows, begun or not.
+    /// All flows, started or not.
     pub fn flows(&self) -> &[FlowStart] {
         &self.flows
     }

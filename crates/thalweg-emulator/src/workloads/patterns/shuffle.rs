@@ -1,4 +1,4 @@
-//! Everybody sends to everybody else.
+//! Shuffle: everybody sends to everybody else.
 
 use std::collections::VecDeque;
 
@@ -10,44 +10,45 @@ use crate::workloads::random::Random;
 use crate::workloads::sizes::FlowSizes;
 use crate::workloads::{FlowStart, Workload, WorkloadError};
 
-/// Most hosts that are shuffled: their orders take 2 bytes a pair, 128 MB.
+/// The largest number of hosts: their orders take 2 bytes per pair, 128 MB.
 pub const MAX_SHUFFLED: usize = 8192;
 
-/// Each host sends one flow to every other, in an order drawn for it, a few at a time; when one is done, its next
-/// begins (Planck, section 7.1, with two at a time; Hedera, NSDI 2010).
+/// Each host sends one flow to every other one in random order, a few at a time. When one completes, the next starts
+/// (Planck, section 7.1, with two at a time; Hedera, NSDI 2010).
 #[derive(Clone, Debug)]
 pub struct Shuffle {
     hosts: Box<[EndpointId]>,
     sizes: FlowSizes,
     size_draws: Random,
-    /// For each host, those it has yet to send to, the next at the end; hosts by their place in `hosts`.
+    /// The remaining receivers of each host, the next one last, as indices of `hosts`.
     to_send: Box<[Vec<u16>]>,
-    /// Flows that may begin: when, from whom, to whom.
+    /// Flows that may start: time, sender, receiver.
     ready: VecDeque<(Timestamp, u16, u16)>,
-    /// The host that sends each flow.
+    /// The sender of each flow.
     senders: Vec<u16>,
 }
 
-/// How hosts shuffle.
+/// Options of a shuffle.
 #[derive(Clone, Debug)]
 pub struct ShuffleOptions {
     /// Sizes, drawn for each flow.
     pub sizes: FlowSizes,
-    /// Flows that each host sends at a time.
+    /// Concurrent flows per host.
     pub at_once: usize,
-    /// When the first flows begin.
+    /// The start of the first flows.
     pub from: Timestamp,
-    /// Seed of the experiment.
+    /// The seed of the experiment.
     pub seed: u64,
-    /// Number of this pattern among others of its kind in the experiment, so that they differ.
+    /// The index of this pattern among others of its kind in the experiment, so that they differ.
     pub index: u64,
 }
 
 impl Shuffle {
-    /// Each of `hosts` sends to each other.
+    /// Each of `hosts` sends to each other one.
     ///
     /// # Errors
-    /// Less than two hosts, more than [`MAX_SHUFFLED`], one named twice; `at_once` of 0; flows that do not end.
+    /// If there are fewer than two hosts or more than [`MAX_SHUFFLED`], one is listed twice, `at_once` is 0, or flows
+    /// do not end.
     pub fn new(hosts: &[EndpointId], options: ShuffleOptions) -> Result<Shuffle, WorkloadError> {
         let ShuffleOptions { sizes, at_once, from, seed, index } = options;
         distinct("hosts", hosts, 2)?;
@@ -75,7 +76,7 @@ impl Shuffle {
             ready: VecDeque::new(),
             senders: Vec::new(),
         };
-        // One flow of everybody, then the second of everybody, and so on.
+        // The first flow of every host, then the second of every host, and so on.
         let waves = at_once.min(hosts.len() - 1);
         (0..waves).flat_map(|_| places.clone()).for_each(|host| shuffle.make_ready(host, from));
         Ok(shuffle)

@@ -45,13 +45,13 @@ fn take(workload: &mut dyn Workload, count: usize) -> Vec<FlowStart> {
     (0..count).map_while(&mut flow).collect()
 }
 
-/// Source and destination of each flow.
+/// The source and destination of each flow.
 fn pairs(flows: &[FlowStart]) -> Vec<(u16, u16)> {
     flows.iter().map(|flow| (flow.source.0, flow.destination.0)).collect()
 }
 
 #[test]
-fn a_stride_leads_to_the_host_so_many_further() {
+fn a_stride_leads_to_the_host_at_that_distance() {
     let schedule = Schedule::stride(&hosts(0..16), 8, &each(100)).unwrap();
     let expected: Vec<_> = (0..16).map(|host| (host, (host + 8) % 16)).collect();
     assert_eq!(pairs(schedule.flows()), expected);
@@ -80,7 +80,7 @@ proptest! {
         }
     }
 
-    /// Whatever order flows are done in, each pair is sent exactly once, and no host has more flows than it may.
+    /// For any order of completions, each pair is sent exactly once, and no host exceeds its concurrent flows.
     #[test]
     fn a_shuffle_covers_each_pair_once(count in 2u16..12, at_once in 1usize..14, order in any::<u64>()) {
         let all = hosts(3..3 + count);
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_in_a_flow_file_it_is_read_or_refused(text in "([0-9a-z#., \\-\u{e9}]{0,24}\n){0,6}") {
+    fn any_flow_file_is_read_or_refused(text in "([0-9a-z#., \\-\u{e9}]{0,24}\n){0,6}") {
         if let Ok(mut schedule) = Schedule::from_text(&text, 4) {
             let flows = take(&mut schedule, 10);
             prop_assert!(flows.is_sorted_by_key(|flow| flow.at));
@@ -133,7 +133,7 @@ fn a_shuffle_does_not_follow_the_order_of_hosts() {
 }
 
 #[test]
-fn incast_waits_for_all() {
+fn incast_waits_for_all_flows_of_a_round() {
     let mut incast = Incast::new(&hosts(1..6), EndpointId(0), rounds(3)).unwrap();
     let mut done = 0;
     for (round, at) in [(0, 10), (1, 1104), (2, 2198)] {
@@ -150,18 +150,18 @@ fn incast_waits_for_all() {
 }
 
 #[test]
-fn persistent_senders_go_on_for_ever() {
+fn persistent_senders_are_unbounded() {
     let schedule = Schedule::persistent(&hosts(1..4), EndpointId(0), Timestamp(5), Nanos(10)).unwrap();
     assert!(schedule.flows().iter().all(|flow| flow.bytes == UNBOUNDED));
     let times: Vec<_> = schedule.flows().iter().map(|flow| (flow.source.0, flow.at.0)).collect();
     assert_eq!(times, [(1, 5), (2, 15), (3, 25)]);
 }
 
-/// 400,000 flows of web search at load 0.6 to each of four clients. E[X^2] / E[X]^2 is 6.4, so that the relative
-/// standard deviation of the load is sqrt(6.4 / n) = 0.0040, or 0.0058 if eight come at a time; six of the latter is a
-/// false alarm below 2e-9.
+/// 400,000 flows of web search at load 0.6 to each of four clients. E[X^2] / E[X]^2 is 6.4, so the relative standard
+/// deviation of the load is sqrt(6.4 / n) = 0.0040, or 0.0058 for eight at a time. Six of the latter have a false alarm
+/// rate below 2e-9.
 #[test]
-fn requests_load_the_clients_as_asked() {
+fn requests_load_the_clients_as_configured() {
     let sizes = FlowSizes::of(Sizes::Drawn(SizeDistribution::published("web_search").unwrap())).unwrap();
     for fan_in in [1, 8] {
         let options = rpc(0.6, sizes.clone(), fan_in);
@@ -177,7 +177,7 @@ fn requests_load_the_clients_as_asked() {
 }
 
 #[test]
-fn a_request_asks_as_many_different_servers_as_its_fan_in() {
+fn a_request_asks_fan_in_distinct_servers() {
     let mut rpc = Rpc::new(&hosts(0..4), &hosts(2..10), rpc(0.5, fixed(1000), 7)).unwrap();
     let mut clients = BTreeSet::new();
     for request in take(&mut rpc, 7 * 500).chunks(7) {
@@ -192,10 +192,10 @@ fn a_request_asks_as_many_different_servers_as_its_fan_in() {
     assert_eq!(clients.len(), 4);
 }
 
-/// 90 pairs of 10 hosts, 1000 flows each but for a standard deviation of 31.4; six of them, over 90 pairs, is a false
-/// alarm below 2e-7.
+/// 90 pairs of 10 hosts, 1000 flows each with a standard deviation of 31.4. Six of them, over 90 pairs, have a false
+/// alarm rate below 2e-7.
 #[test]
-fn all_to_all_takes_every_pair_as_often() {
+fn all_to_all_draws_pairs_uniformly() {
     let mut all = Rpc::all_to_all(&hosts(0..10), rpc(0.5, fixed(1000), 1)).unwrap();
     let mut counts = BTreeMap::new();
     for pair in pairs(&take(&mut all, 90_000)) {
@@ -205,10 +205,10 @@ fn all_to_all_takes_every_pair_as_often() {
     assert!(counts.iter().all(|(pair, count)| pair.0 != pair.1 && count.abs_diff(1000) < 189), "{counts:?}");
 }
 
-/// Of 16 hosts, 4 a pod, 2 an edge switch, 8000 flows: half stay at the edge, 3 of 10 in the pod; off by more than
-/// six standard deviations of 45 or 41 with probability below 4e-9.
+/// 16 hosts, 4 per pod, 2 per edge switch, 8000 flows: half stay at the edge, 3 of 10 in the pod; off by more than six
+/// standard deviations of 45 or 41 with probability below 4e-9.
 #[test]
-fn staggered_flows_stay_where_they_should() {
+fn staggered_flows_stay_local_as_configured() {
     let staggered = Staggered { hosts_per_edge: 2, hosts_per_pod: 4, edge: 0.5, pod: 0.3 };
     let mut counts = [0usize; 3];
     for index in 0..500 {
@@ -226,9 +226,9 @@ fn staggered_flows_stay_where_they_should() {
     assert!(counts[0].abs_diff(4000) < 6 * 45 && counts[1].abs_diff(2400) < 6 * 41, "{counts:?}");
 }
 
-/// 32,000 flows of 5 hosts: each of 20 pairs 1600 times but for a standard deviation of 39.
+/// 32,000 flows of 5 hosts: each of 20 pairs 1600 times with a standard deviation of 39.
 #[test]
-fn random_pairs_are_drawn_evenly() {
+fn random_pairs_are_uniform() {
     let mut counts = BTreeMap::new();
     for index in 0..6400 {
         let schedule = Schedule::random(&hosts(0..5), &Each { index, ..each(1) }).unwrap();
@@ -242,7 +242,7 @@ fn random_pairs_are_drawn_evenly() {
 }
 
 #[test]
-fn merged_workloads_come_in_order_and_hear_of_their_own_flows() {
+fn merged_workloads_are_in_order_and_get_their_completions() {
     let incast = Incast::new(&hosts(1..3), EndpointId(0), rounds(2)).unwrap();
     let file = Schedule::from_text("0.000000005,8,9,1\n10ns,8,9,2\n20ns,8,9,3\n5us,8,9,4", 10).unwrap();
     let mut merged = Merged::new(vec![Box::new(incast), Box::new(file)]);
@@ -286,7 +286,7 @@ fn a_limited_workload_ends_by_number_and_by_time() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_flows_and_sizes_leave_times_as_they_are() {
+fn the_same_seed_gives_the_same_flows_for_any_sizes() {
     let sizes = |name: &str| FlowSizes::of(Sizes::Drawn(SizeDistribution::published(name).unwrap())).unwrap();
     let flows = |seed, name: &str| {
         let options = RpcOptions { seed, ..rpc(0.5, sizes(name), 1) };
@@ -297,8 +297,8 @@ fn the_same_seed_gives_the_same_flows_and_sizes_leave_times_as_they_are() {
     assert_eq!(pairs(&flows(1, "hadoop")), pairs(&flows(1, "storage")));
 }
 
-/// Both are above their medians in a quarter of 10,000 requests, but for a standard deviation of 50 (hypergeometric);
-/// six of them, twice, is a false alarm below 4e-9. Drawn from one stream they would go together.
+/// Both exceed their medians in a quarter of 10,000 requests, with a standard deviation of 50 (hypergeometric). Six of
+/// them, twice, have a false alarm rate below 4e-9. Drawn from one stream they would be correlated.
 #[test]
 fn sizes_do_not_depend_on_times() {
     let sizes = FlowSizes::of(Sizes::Drawn(SizeDistribution::published("hadoop").unwrap())).unwrap();
@@ -319,7 +319,7 @@ fn sizes_do_not_depend_on_times() {
 }
 
 #[test]
-fn patterns_that_cannot_be_are_refused() {
+fn invalid_patterns_are_refused() {
     let rpc_of = |clients, servers, options| Rpc::new(&hosts(clients), &hosts(servers), options).unwrap_err();
     let refused = |error: WorkloadError, expected: &str| {
         assert!(error.to_string().starts_with(expected), "{error}: {expected}");
@@ -388,7 +388,7 @@ fn a_flow_file_is_read_in_order_of_time() {
 }
 
 #[test]
-fn a_wrong_flow_file_says_which_line_and_what_was_expected() {
+fn an_invalid_flow_file_names_line_and_expectation() {
     for (text, expected) in [
         ("0,1,2", "line 1: 3 fields: expected start,source,destination,bytes and perhaps dscp"),
         ("\n0,1,2,3,4,5", "line 2: 6 fields"),

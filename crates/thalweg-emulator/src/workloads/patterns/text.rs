@@ -1,9 +1,8 @@
-//! Flows from a file: `start,source,destination,bytes` and, if it is wanted, `,dscp` on each line.
+//! Flows from a file: `start,source,destination,bytes` and optionally `,dscp` on each line.
 //!
-//! `start` is a length of time from the beginning, `10ms`, or seconds without a unit; endpoints are numbers, with
-//! or without the `h` that they print with; `bytes` is an amount, `1460` or `10MB`, or `forever`. Empty lines, what
-//! follows a `#`, and rows that name the columns ahead of the first flow are passed over. Lines may come in any
-//! order.
+//! `start` is a time since the start, such as `10ms`, or seconds without a unit. Endpoints are numbers, with or without
+//! the prefix `h`. `bytes` is an amount, such as `1460` or `10MB`, or `forever`. Empty lines, comments after `#`, and
+//! header lines before the first flow are ignored. Lines may be in any order.
 
 use thalweg_network::EndpointId;
 use thalweg_wire::{Bytes, Nanos, Timestamp};
@@ -12,45 +11,45 @@ use thiserror::Error;
 use super::Schedule;
 use crate::workloads::{FlowStart, UNBOUNDED};
 
-/// Most flows that are read from one file.
+/// The largest number of flows in a file.
 pub const MAX_FLOWS: usize = 1 << 26;
 
-/// Why a file has no flows to give.
+/// Why a file is invalid.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FlowFileError {
     /// Too few fields, or too many.
-    #[error("line {line}: {fields} fields: expected start,source,destination,bytes and perhaps dscp")]
+    #[error("line {line}: {fields} fields: expected start,source,destination,bytes and optionally dscp")]
     Fields {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// How many there are.
+        /// Fields on the line.
         fields: usize,
     },
     /// A field that cannot be read.
     #[error("line {line}: {field} `{text}`: expected {expected}")]
     Field {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Which.
+        /// The field.
         field: &'static str,
-        /// What it says, cut to 40 characters.
+        /// Its text, cut to 40 characters.
         text: String,
-        /// What it should say.
+        /// The expected text.
         expected: String,
     },
     /// A flow to its own source.
     #[error("line {line}: a flow from {endpoint} to itself")]
     ToItself {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Which endpoint.
+        /// The endpoint.
         endpoint: EndpointId,
     },
     /// Too many flows.
     #[error("line {line}: more than {MAX_FLOWS} flows")]
     TooMany {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
     },
 }
@@ -59,7 +58,7 @@ impl Schedule {
     /// Reads flows between endpoints `0..endpoints`.
     ///
     /// # Errors
-    /// The first line that cannot be read.
+    /// The first invalid line.
     pub fn from_text(text: &str, endpoints: usize) -> Result<Schedule, FlowFileError> {
         let mut flows = Vec::new();
         for (number, line) in text.lines().enumerate() {
@@ -76,7 +75,7 @@ impl Schedule {
     }
 }
 
-/// Where a row is, and what it may name.
+/// A line, and the range of endpoints.
 struct Line {
     number: usize,
     endpoints: usize,

@@ -1,58 +1,58 @@
-//! A distribution of flow sizes, given by points of its cumulative distribution function.
+//! A distribution of flow sizes, defined by points of its cumulative distribution function.
 //!
-//! Between points the function is linear, as the papers' generators have it. Two points of one size are a step, so
-//! that the size itself has the difference as its probability; two points of one probability are a gap that no flow
-//! falls into. Memory: 16 bytes a point; a draw is a binary search.
+//! The function is linear between points, as in the papers' generators. Two points with the same size are a step: that
+//! size has the difference as its probability. Two points with the same probability are a gap without flows. Memory: 16
+//! bytes per point. A draw is a binary search.
 
 use thiserror::Error;
 
-/// A probability that flows have at most so many bytes.
+/// The probability that flows have at most this size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Size in bytes.
     pub bytes: u64,
-    /// Part of all flows, 0 to 1, that have this size or a smaller one.
+    /// The share of flows with at most this size, 0 to 1.
     pub probability: f64,
 }
 
-/// Largest size that is accepted, 1 PB: exact as a floating-point number.
+/// The largest valid size, 1 PB: exact as a floating-point number.
 pub const MAX_SIZE: u64 = 1_000_000_000_000_000;
 
-/// Most points that are accepted.
+/// The largest valid number of points.
 pub const MAX_POINTS: usize = 65_536;
 
-/// Why points are no distribution. A point is given by its number, from 0 on.
+/// Why points are invalid. Points are numbered from 0.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum PointsError {
-    /// There are none.
+    /// There are no points.
     #[error("expected at least one size with its probability")]
     None,
-    /// There are too many.
+    /// There are too many points.
     #[error("expected at most {MAX_POINTS} points")]
     TooMany,
-    /// A size that is too large.
+    /// A size is too large.
     #[error("a size of {bytes} bytes: expected at most {MAX_SIZE}")]
     Size {
-        /// Which point.
+        /// The point.
         point: usize,
         /// Its size.
         bytes: u64,
     },
-    /// A probability that is none.
+    /// A probability is not between 0 and 1.
     #[error("a probability of {probability}: expected 0 to 1")]
     Probability {
-        /// Which point.
+        /// The point.
         point: usize,
         /// Its probability.
         probability: f64,
     },
-    /// A point that is not above and to the right of the one before.
+    /// A point is not above and to the right of the one before.
     #[error(
         "{bytes} bytes with probability {probability}: expected the size or the probability to rise, and neither to fall"
     )]
     Order {
-        /// Which point.
+        /// The point.
         point: usize,
         /// Its size.
         bytes: u64,
@@ -64,7 +64,7 @@ pub enum PointsError {
         "the last probability is {probability}: expected 1, since all flows have at most the largest size"
     )]
     Last {
-        /// Which point.
+        /// The point.
         point: usize,
         /// Its probability.
         probability: f64,
@@ -79,11 +79,11 @@ pub struct SizeDistribution {
 }
 
 impl SizeDistribution {
-    /// The distribution through `points`, in rising order; the last probability is 1. If the first is more than 0, it
-    /// is that of the first size alone.
+    /// A distribution through `points` in increasing order, up to the probability 1. A first probability above 0 is
+    /// that of the first size alone.
     ///
     /// # Errors
-    /// The first point that is out of place.
+    /// The first invalid point.
     pub fn new(points: Vec<Point>) -> Result<SizeDistribution, PointsError> {
         check(&points)?;
         let mut mean = points[0].bytes as f64 * points[0].probability;
@@ -99,18 +99,18 @@ impl SizeDistribution {
         &self.points
     }
 
-    /// Mean size in bytes, from the points: the integral of the linear pieces, and at least one. Rounding to whole
-    /// bytes moves a draw by half a byte at most.
+    /// The mean size in bytes: the integral of the linear pieces, at least one. Rounding to whole bytes changes a draw
+    /// by at most half a byte.
     pub fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// Largest size in bytes.
+    /// The largest size in bytes.
     pub fn max(&self) -> u64 {
         self.points[self.points.len() - 1].bytes.max(1)
     }
 
-    /// The size in bytes that a part `probability` of all flows does not exceed; the smallest below the first point,
+    /// The size in bytes that a share `probability` of flows does not exceed; the smallest size below the first point,
     /// the largest from 1 on.
     pub fn quantile(&self, probability: f64) -> f64 {
         let above = self.points.partition_point(|point| point.probability < probability);
@@ -121,13 +121,13 @@ impl SizeDistribution {
             Some(below) => {
                 let low = self.points[below];
                 let part = (probability - low.probability) / (high.probability - low.probability);
-                // From the upper end, so that a point's own probability gives its size exactly.
+                // From the upper end, so that a point's own probability gives its exact size.
                 high_bytes - (1.0 - part) * (high_bytes - low.bytes as f64)
             }
         }
     }
 
-    /// The part of all flows that have at most `bytes`: the function itself.
+    /// The share of flows with at most `bytes`.
     pub fn cumulative(&self, bytes: f64) -> f64 {
         let above = self.points.partition_point(|point| point.bytes as f64 <= bytes);
         let Some(below) = above.checked_sub(1) else { return 0.0 };
@@ -137,7 +137,7 @@ impl SizeDistribution {
         low.probability + part * (high.probability - low.probability)
     }
 
-    /// A size, for a number `u` drawn evenly from [0, 1): the quantile, to the nearest byte and at least one.
+    /// The size for a uniform number `u` in [0, 1): the quantile, rounded to whole bytes, at least one.
     pub fn sample(&self, u: f64) -> u64 {
         (self.quantile(u).round() as u64).max(1)
     }

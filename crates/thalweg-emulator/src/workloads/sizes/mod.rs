@@ -1,4 +1,4 @@
-//! How many bytes a flow has.
+//! Flow sizes.
 
 pub mod distribution;
 mod published;
@@ -12,17 +12,17 @@ use super::alias::Alias;
 use super::random::Random;
 use super::{UNBOUNDED, WorkloadError, checked_dscp};
 
-/// Where the sizes of one class of flows come from.
+/// The sizes of one class of flows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sizes {
-    /// All flows have so many bytes; [`UNBOUNDED`] is without end.
+    /// All flows have this size; [`UNBOUNDED`] for unbounded flows.
     Fixed(u64),
     /// Each flow draws from a distribution.
     Drawn(SizeDistribution),
 }
 
 impl Sizes {
-    /// Mean in bytes; infinite if flows do not end.
+    /// The mean in bytes; infinite for unbounded flows.
     pub fn mean(&self) -> f64 {
         match self {
             Sizes::Fixed(UNBOUNDED) => f64::INFINITY,
@@ -44,14 +44,14 @@ impl Sizes {
 pub struct SizeClass {
     /// Their sizes.
     pub sizes: Sizes,
-    /// Differentiated services code point of their packets, 0 to 63.
+    /// The differentiated services code point of their packets, 0 to 63.
     pub dscp: u8,
-    /// How many of all flows are of this class, in proportion to the other classes' weights.
+    /// The frequency of this class relative to the others.
     pub weight: f64,
 }
 
-/// Flows of one class or several: 80 % of 1.5 KB with one code point and 20 % of 10 MB with another (Flexplane,
-/// section 5.2), for example.
+/// Flows of one or several classes, for example 80 % of 1.5 KB with one code point and 20 % of 10 MB with another
+/// (Flexplane, section 5.2).
 #[derive(Clone, Debug)]
 pub struct FlowSizes {
     classes: Box<[SizeClass]>,
@@ -71,7 +71,7 @@ impl FlowSizes {
     /// Flows of several classes.
     ///
     /// # Errors
-    /// A size of 0, a code point above 63, or weights that add up to nothing.
+    /// If a size is 0, a code point exceeds 63, or all weights are zero.
     pub fn mixed(classes: Vec<SizeClass>) -> Result<FlowSizes, WorkloadError> {
         if classes.iter().any(|class| class.sizes == Sizes::Fixed(0)) {
             return Err(WorkloadError::Empty("a flow"));
@@ -82,13 +82,13 @@ impl FlowSizes {
         let weights: Vec<f64> = classes.iter().map(|class| class.weight).collect();
         let choice = Alias::new(&weights)?;
         let sum: f64 = weights.iter().sum();
-        // A class without weight has no part in the mean, even if its flows do not end.
+        // A class without weight does not affect the mean, even if its flows are unbounded.
         let weighted = classes.iter().filter(|class| class.weight > 0.0);
         let mean = weighted.map(|class| class.sizes.mean() * (class.weight / sum)).sum();
         Ok(FlowSizes { classes: classes.into(), choice, mean })
     }
 
-    /// Mean in bytes over all classes; infinite if there are flows that do not end.
+    /// The mean in bytes over all classes; infinite with unbounded flows.
     pub fn mean(&self) -> f64 {
         self.mean
     }
@@ -98,7 +98,7 @@ impl FlowSizes {
         &self.classes
     }
 
-    /// Bytes and code point of a flow.
+    /// Draws the size and code point of a flow.
     pub fn draw(&self, random: &mut Random) -> (u64, u8) {
         let class = match &*self.classes {
             [only] => only,

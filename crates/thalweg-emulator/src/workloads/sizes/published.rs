@@ -1,4 +1,4 @@
-//! Distributions that papers have published, each a file beside this one that names its source.
+//! Published distributions. Each is a file in this folder that names its source.
 
 use thiserror::Error;
 
@@ -8,14 +8,14 @@ use crate::workloads::Named;
 /// A published distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
-    /// Its name, and what it is.
+    /// Its name and description.
     pub named: Named,
     text: &'static str,
 }
 
 macro_rules! published {
     ($($name:literal, $summary:literal;)+) => {
-        /// All of them.
+        /// All published distributions.
         pub const PUBLISHED: &[Published] = &[
             $(Published {
                 named: Named { name: $name, summary: $summary },
@@ -35,16 +35,16 @@ published! {
     "storage", "storage at Alibaba (2019), as in HPCC: mean 40.9 kB, at most 2 MB";
 }
 
-/// A name that no distribution has.
+/// An unknown name of a distribution.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("no distribution of flow sizes is called `{name}`: expected {}", names())]
 pub struct UnknownSizes {
-    /// What was asked for.
+    /// The name.
     pub name: String,
 }
 
 impl SizeDistribution {
-    /// The published distribution of that name.
+    /// The published distribution `name`.
     ///
     /// # Errors
     /// [`UnknownSizes`] if there is none.

@@ -6,7 +6,8 @@ fn uniform(points: &[(u64, f64)]) -> Result<SizeDistribution, PointsError> {
     SizeDistribution::new(points.iter().map(|&(bytes, probability)| Point { bytes, probability }).collect())
 }
 
-/// Means by hand from the published points: the sum of (p - p') (x + x') / 2. Homa's file gives 185.0 for the cache.
+/// Means computed by hand from the published points: the sum of (p - p') (x + x') / 2. Homa's file gives 185.0 for the
+/// cache.
 #[test]
 fn published_means_are_those_of_the_points() {
     for (name, mean, tolerance) in [
@@ -25,7 +26,7 @@ fn published_means_are_those_of_the_points() {
 }
 
 #[test]
-fn summaries_say_the_mean_and_the_maximum() {
+fn summaries_include_mean_and_maximum() {
     for published in PUBLISHED {
         let distribution = published.distribution();
         let amount = |bytes: f64| thalweg_wire::Bytes(bytes.round() as u64).to_string();
@@ -38,7 +39,7 @@ fn summaries_say_the_mean_and_the_maximum() {
 }
 
 #[test]
-fn an_unknown_name_is_told_the_known_ones() {
+fn an_unknown_name_lists_the_known_ones() {
     let error = SizeDistribution::published("websearch").unwrap_err().to_string();
     assert!(
         error.contains("`websearch`") && error.contains("web_search, ") && error.contains("cache"),
@@ -51,7 +52,7 @@ fn quantiles_meet_every_point_exactly() {
     for published in PUBLISHED {
         let distribution = published.distribution();
         for pair in distribution.points().windows(2) {
-            // The lower end of a gap is the size at its probability; a step has the size over its whole height.
+            // The lower end of a gap is the size at its probability. A step has its size over its whole height.
             if pair[0].probability < pair[1].probability {
                 assert_eq!(distribution.quantile(pair[1].probability), pair[1].bytes as f64);
                 let middle = (pair[0].probability + pair[1].probability) / 2.0;
@@ -84,8 +85,8 @@ fn no_flow_is_empty() {
     assert_eq!(uniform(&[(0, 1.0)]).unwrap().sample(0.5), 1);
 }
 
-/// Kolmogorov and Smirnov: of n = 20,000 draws (seed 1) the empirical function is off by more than 2.2 / sqrt(n) with
-/// probability 2 exp(-2 * 2.2^2) = 1.3e-4 a distribution, 9e-4 for all seven; less where there are steps.
+/// Kolmogorov and Smirnov: for n = 20,000 draws (seed 1) the empirical function is off by more than 2.2 / sqrt(n) with
+/// probability 2 exp(-2 * 2.2^2) = 1.3e-4 per distribution, 9e-4 for all seven; less with steps.
 #[test]
 fn draws_follow_their_distribution() {
     for (index, published) in PUBLISHED.iter().enumerate() {
@@ -95,7 +96,7 @@ fn draws_follow_their_distribution() {
         draws.sort_unstable_by(f64::total_cmp);
         for (rank, draw) in draws.iter().enumerate() {
             let (below, upto) = (rank as f64 / 20_000.0, (rank + 1) as f64 / 20_000.0);
-            // Half a byte either way is what rounding to whole bytes moves.
+            // Rounding to whole bytes changes a size by up to half a byte.
             let off =
                 (distribution.cumulative(draw - 0.5) - upto).max(below - distribution.cumulative(draw + 0.5));
             assert!(off < 2.2 / 20_000f64.sqrt(), "{}: {draw} {off}", published.named.name);
@@ -103,8 +104,8 @@ fn draws_follow_their_distribution() {
     }
 }
 
-/// Flexplane, section 5.2: 80 % of 1.5 KB and 20 % of 10 MB. Of 10,000 draws the small ones are 8000 but for a
-/// standard deviation of 40; six of them is a false alarm below 2e-9.
+/// Flexplane, section 5.2: 80 % of 1.5 KB and 20 % of 10 MB. Of 10,000 draws 8000 are small, with a standard deviation
+/// of 40. Six of them have a false alarm rate below 2e-9.
 #[test]
 fn classes_come_in_their_proportions_with_their_code_points() {
     let class = |bytes, dscp, weight| SizeClass { sizes: Sizes::Fixed(bytes), dscp, weight };
@@ -119,7 +120,7 @@ fn classes_come_in_their_proportions_with_their_code_points() {
 }
 
 #[test]
-fn classes_that_cannot_be_are_refused() {
+fn invalid_classes_are_refused() {
     let class = |bytes, dscp, weight| SizeClass { sizes: Sizes::Fixed(bytes), dscp, weight };
     assert!(matches!(FlowSizes::mixed(vec![]), Err(WorkloadError::Weight(_))));
     assert!(matches!(FlowSizes::mixed(vec![class(1, 0, 0.0)]), Err(WorkloadError::Weight(_))));
@@ -130,7 +131,7 @@ fn classes_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn a_wrong_file_says_which_line_and_what_was_expected() {
+fn an_invalid_file_names_line_and_expectation() {
     for (text, expected) in [
         ("", "line 1: expected at least one size"),
         ("# nothing\n\n", "line 1: expected at least one size"),
@@ -165,7 +166,7 @@ fn a_wrong_file_says_which_line_and_what_was_expected() {
 
 proptest! {
     #[test]
-    fn whatever_is_in_a_file_it_is_read_or_refused(text in "([0-9#., \\-eN]{0,12}\n){0,8}") {
+    fn any_text_is_read_or_refused(text in "([0-9#., \\-eN]{0,12}\n){0,8}") {
         if let Ok(distribution) = SizeDistribution::from_text(&text) {
             prop_assert!((0..100).all(|u| distribution.sample(f64::from(u) / 100.0) >= 1));
         }

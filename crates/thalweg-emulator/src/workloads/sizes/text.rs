@@ -1,33 +1,33 @@
-//! Distributions as text: `bytes,probability` on each line, probabilities cumulative from 0 to 1.
+//! Distributions as text: `bytes,probability` on each line, with cumulative probabilities from 0 to 1.
 //!
-//! Empty lines and what follows a `#` are passed over; so are rows ahead of the first point that name these two
-//! columns. The published distributions are files of this format, and are read by this code.
+//! Empty lines, comments after `#`, and header lines before the first point are ignored. The published distributions
+//! are files in this format.
 
 use thiserror::Error;
 
 use super::distribution::{MAX_POINTS, Point, PointsError, SizeDistribution};
 
-/// The row that names the columns.
+/// The header.
 const HEADER: &str = "bytes,probability";
 
-/// Why a text is no distribution.
+/// Why a text is invalid.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum SizesError {
-    /// A line that is no point.
+    /// A line is not a point.
     #[error("line {line}: `{text}`: expected a size in bytes and a cumulative probability, as in `1460,0.5`")]
     Line {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What it says, cut to 60 characters.
+        /// Its text, cut to 60 characters.
         text: String,
     },
-    /// A point out of place.
+    /// A point is invalid.
     #[error("line {line}: {error}")]
     Point {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The mistake.
         error: PointsError,
     },
 }
@@ -36,7 +36,7 @@ impl SizeDistribution {
     /// Reads a distribution.
     ///
     /// # Errors
-    /// The first line that cannot be read, or that is out of place.
+    /// The first invalid line.
     pub fn from_text(text: &str) -> Result<SizeDistribution, SizesError> {
         let (mut points, mut lines) = (Vec::new(), Vec::new());
         for (number, line) in text.lines().enumerate() {
@@ -61,7 +61,7 @@ fn point(row: &str) -> Option<Point> {
     Some(Point { bytes: bytes.trim().parse().ok()?, probability: probability.trim().parse().ok()? })
 }
 
-/// The line that an error is about: that of its point, else the last.
+/// The line of an error: that of its point, or the last.
 fn line_of(error: &PointsError, lines: &[usize]) -> usize {
     let last = lines.last().copied().unwrap_or(1);
     match *error {

@@ -1,28 +1,28 @@
-//! What samples came to.
+//! Counters of samples and rate estimates.
 
 use thalweg_network::inference::Case;
 
-/// What samples came to.
+/// Counters of samples and rate estimates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateCounters {
-    /// Samples looked at.
+    /// Samples processed.
     pub samples: u64,
     /// Spans that gave a rate.
     pub estimates: u64,
-    /// Samples of ranges that had been seen: sent again.
+    /// Samples of ranges that had been seen before: retransmissions.
     pub repeated: u64,
-    /// Samples that came after later ones, and that had not been seen.
+    /// Samples that arrived after later ones, and had not been seen before.
     pub late: u64,
-    /// Spans so long that sequence numbers may have gone round; their samples were counted instead.
+    /// Spans so long that sequence numbers may have wrapped around; their rates come from sample counts.
     pub wrapped: u64,
-    /// Spans that would make a flow faster than any link, and gave no rate.
+    /// Spans without a rate because it would exceed the speed of any link.
     pub implausible: u64,
-    /// Samples whose ports may be others, since forwarding had just changed.
+    /// Samples with ambiguous ports, since forwarding had just changed.
     pub ambiguous: u64,
-    /// Samples so old that the forwarding state of their time has been forgotten.
+    /// Samples whose forwarding state is no longer kept.
     pub forgotten: u64,
-    /// Samples by what could be inferred of their ports, in the order of [`Case::ALL`]; the first, for which all
-    /// could, is not counted. Nothing is counted without a network.
+    /// Samples by the result of port inference, in the order of [`Case::ALL`]; the first, full success, is not
+    /// counted. Zero without a network.
     pub cases: [u64; Case::COUNT],
 }
 

@@ -1,42 +1,42 @@
-//! What rules find: links whose utilisation crosses a threshold, with the flows that are on them then.
+//! Threshold crossings of links, with the flows on them at that time.
 
 use thalweg_sketch::Estimate;
 use thalweg_wire::{FlowKey, Timestamp};
 
 use super::{FlowRates, Rated};
-use crate::collector::links::{self, Told};
+use crate::collector::links::{self, FiredRule};
 use crate::collector::report::LinkReport;
 use crate::memory::prefetch;
 
-/// A rule's finding, with the rates as they were then.
+/// A threshold crossing, with the rates at that time.
 #[derive(Clone, Debug)]
-pub(in crate::collector) struct Crossed {
-    pub(in crate::collector) told: Told,
+pub(in crate::collector) struct CrossedThreshold {
+    pub(in crate::collector) fired: FiredRule,
     pub(in crate::collector) link: LinkReport,
     pub(in crate::collector) version: u64,
     pub(in crate::collector) time: Timestamp,
     /// Flows on the link, the fastest first.
-    pub(in crate::collector) flows: Vec<Named>,
+    pub(in crate::collector) flows: Vec<NamedFlow>,
 }
 
-/// A flow in an event. Its key is filled in by who knows the flow table, before the flow ends.
+/// A flow in an event. The collector fills in its key from the flow table before the flow ends.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::collector) struct Named {
+pub(in crate::collector) struct NamedFlow {
     pub(in crate::collector) track: u32,
     pub(in crate::collector) key: Option<FlowKey>,
     pub(in crate::collector) rated: Rated,
 }
 
 impl FlowRates {
-    /// Asks a link's rules what they have to tell.
+    /// Evaluates a link's rules.
     #[cold]
-    pub(super) fn ask(&mut self, link: usize, now: Timestamp) {
-        while let Some(told) = self.links.ask(link, now) {
-            self.tell(link, told, now);
+    pub(super) fn evaluate_rules(&mut self, link: usize, now: Timestamp) {
+        while let Some(fired) = self.links.evaluate(link, now) {
+            self.record(link, fired, now);
         }
     }
 
-    fn tell(&mut self, link: usize, told: Told, now: Timestamp) {
+    fn record(&mut self, link: usize, fired: FiredRule, now: Timestamp) {
         let mut largest = std::mem::take(&mut self.largest);
         largest.clear();
         let mut rate = Estimate::exact(0.0);
@@ -45,7 +45,7 @@ impl FlowRates {
             largest.push((track.rate, number));
         });
         let fastest_first = |a: &(u64, u32), b: &(u64, u32)| b.cmp(a);
-        let named = self.named[told.rule].min(largest.len());
+        let named = self.named[fired.rule].min(largest.len());
         if named < largest.len() {
             largest.select_nth_unstable_by(named, fastest_first);
             largest.truncate(named);
@@ -56,9 +56,9 @@ impl FlowRates {
         largest.sort_unstable_by(fastest_first);
         let flows = largest.iter();
         let flows =
-            flows.filter_map(|&(_, track)| Some(Named { track, key: None, rated: self.rated(track)? }));
-        let crossed = Crossed {
-            told,
+            flows.filter_map(|&(_, track)| Some(NamedFlow { track, key: None, rated: self.rated(track)? }));
+        let crossed = CrossedThreshold {
+            fired,
             link: self.links.report(link, now, rate, self.members.count(link)),
             version: self.network.as_ref().map_or(0, |network| network.phase(now).newest),
             time: now,

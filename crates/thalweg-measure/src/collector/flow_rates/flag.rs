@@ -1,16 +1,16 @@
-//! Bits of [`crate::rates::burst::Way::flags`].
+//! Bits of [`crate::rates::burst::InferredPorts::flags`].
 
-/// Waits in the order of those who may become idle.
+/// Queued for an idle check.
 pub(super) const WAITS: u32 = 1;
-/// There was an estimate.
+/// A rate was estimated.
 pub(super) const HAS_RATE: u32 = 1 << 1;
-/// The ports may be others: the forwarding state had just changed.
+/// The ports are ambiguous: the forwarding state had just changed.
 pub(super) const AMBIGUOUS: u32 = 1 << 2;
-/// Where the basis begins, two bits.
+/// The shift of the basis, two bits.
 pub(super) const BASIS: u32 = 8;
-/// The forwarding state that would tell the ports has been forgotten.
+/// The forwarding state for the ports is no longer kept.
 pub(super) const FORGOTTEN: u32 = 1 << 5;
-/// Where the number of the inference's case begins.
+/// The shift of the inference case.
 pub(super) const CASE: u32 = 16;
-/// There is something to count.
+/// Something needs to be counted.
 pub(super) const UNUSUAL: u32 = AMBIGUOUS | FORGOTTEN | u32::MAX << CASE;

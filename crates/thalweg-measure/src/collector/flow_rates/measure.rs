@@ -1,4 +1,4 @@
-//! From a span of samples to a rate with its bound.
+//! Estimates a rate with bounds from a span of samples.
 
 use thalweg_wire::Timestamp;
 
@@ -7,26 +7,26 @@ use crate::rates::Basis;
 use crate::rates::burst::Span;
 use crate::rates::sampling::Z_95;
 
-/// The payload of a full-sized frame's TCP segment with time stamps.
+/// The payload of a full-sized frame's TCP segment with timestamps.
 const FULL_SEGMENT: f64 = 1_448.0;
 
-/// What a span comes to.
+/// The rate of a span with its bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Measured {
     /// Bits per second on the wire.
     pub(super) rate: f64,
-    /// At least this; not a number if unknown.
+    /// Lower bound; NaN if unknown.
     pub(super) lower: f64,
-    /// At most this; infinite if nobody knows.
+    /// Upper bound; infinite if unknown.
     pub(super) upper: f64,
     pub(super) basis: Basis,
 }
 
 impl FlowRates {
-    /// The rate of a span that a direction has completed at `time`.
+    /// Estimates the rate of a span that a direction has completed at `time`.
     ///
-    /// Everything below is inlined: what it comes to, handed on through memory in other pieces than it is taken up, took a
-    /// tenth of the time of a packet.
+    /// Everything below is inlined: passing the result through memory, written and read in pieces of different sizes,
+    /// took a tenth of the time per packet.
     #[inline(always)]
     pub(super) fn measure(&mut self, number: u32, span: &Span, time: Timestamp) -> Measured {
         let by_sequence = if span.advance == 0 {
@@ -43,8 +43,8 @@ impl FlowRates {
         }
     }
 
-    /// The rate of a span whose sequence numbers went on, unless they are misleading. Headers and framing are counted as the
-    /// samples have them.
+    /// Estimates the rate from the advance of sequence numbers, unless they are misleading. Headers and framing are
+    /// extrapolated from the samples.
     #[inline(always)]
     fn by_sequence(&mut self, number: u32, span: &Span, time: Timestamp) -> Option<Measured> {
         let bits = 8e9 * wire_bytes(span);
@@ -52,18 +52,18 @@ impl FlowRates {
         if rate > PLAUSIBLE * self.fastest {
             return None;
         }
-        let is_misleading = span.late > 0 && self.is_much_late(span, time)
-            || span.payload < span.advance && self.is_short_of_samples(number, span, rate, time);
-        self.note_sampled(number, span, time);
+        let is_misleading = span.late > 0 && self.has_many_late_samples(span, time)
+            || span.payload < span.advance && self.has_lost_samples(number, span, rate, time);
+        self.record_sampled(number, span, time);
         let (lower, upper) = self.within_jitter(bits, bits, span);
         (!is_misleading).then_some(Measured { rate, lower, upper, basis: Basis::SequenceNumbers })
     }
 
-    /// Tells the sampling ratio what was sampled of a span, and what passed.
+    /// Adds the span to the sampling ratio: bytes sampled and bytes passed.
     #[inline(always)]
-    fn note_sampled(&mut self, number: u32, span: &Span, time: Timestamp) {
+    fn record_sampled(&mut self, number: u32, span: &Span, time: Timestamp) {
         let load = self.load_of_port(number) as f64 * self.per_monitor_rate;
-        // What was sent again has passed once, if it was lost before it came here.
+        // Retransmitted data has passed once, even if it was lost before the monitor port.
         let sampled = match span.late {
             0 => span.payload,
             late => {
@@ -73,19 +73,19 @@ impl FlowRates {
         self.ratio.add(time.0, sampled, span.advance, load);
     }
 
-    /// Whether so many samples were late that counting samples tells more than sequence numbers do: late ones are a
-    /// larger share than the noise of drawing samples.
+    /// Whether so many samples were late that the sample count is more accurate than sequence numbers: the share of
+    /// late ones exceeds the sampling noise.
     #[cold]
-    fn is_much_late(&mut self, span: &Span, time: Timestamp) -> bool {
+    fn has_many_late_samples(&mut self, span: &Span, time: Timestamp) -> bool {
         let Some(ratio) = self.ratio.at(time.0) else { return false };
         let late = f64::from(span.late);
         late * late > (1.0 - ratio.value) * f64::from(span.samples)
     }
 
-    /// Whether part of what sequence numbers went on by was lost before it came here. Then they make the output link carry
-    /// more than it can, and fewer packets were sampled than they promise, by more than three standard deviations. Where
-    /// the link is not known, six will do.
-    fn is_short_of_samples(&mut self, number: u32, span: &Span, rate: f64, time: Timestamp) -> bool {
+    /// Whether part of the sequence advance was lost before the monitor port. Then the estimated rate exceeds the
+    /// output link's capacity, and fewer packets were sampled than expected, by more than three standard deviations;
+    /// by six if the link is not known.
+    fn has_lost_samples(&mut self, number: u32, span: &Span, rate: f64, time: Timestamp) -> bool {
         let track = &self.tracks[number as usize];
         let deviations = match links_of(track)[1] {
             Some(link) if self.links.would_overflow(link, track.rate, rate as u64) => 3.0,
@@ -99,8 +99,8 @@ impl FlowRates {
         missing > deviations * ((1.0 - ratio.value) / packets).sqrt()
     }
 
-    /// The rate of a span by its samples, over the share that is sampled. Of `n` samples drawn with probability `r`, the
-    /// number of packets is known to within a standard deviation of `sqrt((1 - r) / n)` of itself.
+    /// Estimates the rate from the samples, divided by the sampling ratio. Of `n` samples drawn with probability `r`,
+    /// the number of packets is known with a relative standard deviation of `sqrt((1 - r) / n)`.
     #[inline(always)]
     fn by_samples(&mut self, number: u32, span: &Span, time: Timestamp) -> Measured {
         let samples = f64::from(span.samples + span.late);
@@ -112,7 +112,7 @@ impl FlowRates {
         let sampled = bits / span.length as f64;
         let Some(ratio) = self.ratio.at(time.0) else {
             let (lower, _) = self.within_jitter(bits, bits, span);
-            // As seen here, if how long samples waited is not known.
+            // The observed rate, if the queueing delay of samples is not known.
             let lower = if lower.is_nan() { sampled } else { lower };
             return Measured { rate: sampled, lower, upper: f64::INFINITY, basis: Basis::SamplesAlone };
         };
@@ -131,32 +131,32 @@ impl FlowRates {
             }
         };
         if relative.is_nan() {
-            // Too little is known of the ratio for a bound.
+            // Too few spans for a bound of the ratio.
             return Measured { rate, lower: f64::NAN, upper: f64::NAN, basis: Basis::SamplingRatio };
         }
-        // The ratio of a quiet port, and that of a port as busy as those of TCP flows.
-        let (least, most) = (rate.min(plain), rate.max(plain * (1.0 + ratio.value)));
-        let (least, most) = ((least * (1.0 - relative)).max(sampled), most * (1.0 + relative));
+        // The ratio of a quiet port, and that of a port as busy as those of the TCP flows.
+        let (min, max) = (rate.min(plain), rate.max(plain * (1.0 + ratio.value)));
+        let (min, max) = ((min * (1.0 - relative)).max(sampled), max * (1.0 + relative));
         let length = span.length as f64;
-        let (lower, upper) = self.within_jitter(least * length, most * length, span);
-        // How long samples waited is not known: the interval is that of drawing them.
-        let (lower, upper) = if lower.is_nan() { (least, most) } else { (lower, upper) };
+        let (lower, upper) = self.within_jitter(min * length, max * length, span);
+        // The queueing delay of samples is not known: the interval covers only the sampling error.
+        let (lower, upper) = if lower.is_nan() { (min, max) } else { (lower, upper) };
         Measured { rate, lower, upper, basis: Basis::SamplingRatio }
     }
 
-    /// Rates of `least` and `most` bits in a span whose ends are known to within what samples wait at the monitor port;
-    /// not numbers if that is not known. Bits are times 1e9.
+    /// Rates of `min` and `max` bits in a span whose ends are uncertain by the queueing delay at the monitor port;
+    /// NaN if that is not known. Bits are times 1e9.
     #[inline(always)]
-    fn within_jitter(&self, least: f64, most: f64, span: &Span) -> (f64, f64) {
+    fn within_jitter(&self, min: f64, max: f64, span: &Span) -> (f64, f64) {
         let length = span.length as f64;
         match self.jitter {
             None => (f64::NAN, f64::NAN),
-            Some(jitter) if jitter < length => (least / (length + jitter), most / (length - jitter)),
-            Some(jitter) => (least / (length + jitter), f64::INFINITY),
+            Some(jitter) if jitter < length => (min / (length + jitter), max / (length - jitter)),
+            Some(jitter) => (min / (length + jitter), f64::INFINITY),
         }
     }
 
-    /// What the output port of a flow carries; the flow's own rate if it is not known.
+    /// The load of a flow's output port; the flow's own rate if the port is not known.
     #[inline]
     fn load_of_port(&self, number: u32) -> u64 {
         let track = &self.tracks[number as usize];
@@ -165,8 +165,9 @@ impl FlowRates {
     }
 }
 
-/// Bytes on the wire of a span whose sequence numbers went on: the advance, and headers and framing as its samples have
-/// them. A full-sized frame counts among those, lest few and small samples speak for many and large packets.
+/// Bytes on the wire of a span with sequence numbers: the advance, with headers and framing extrapolated from its
+/// samples. One full-sized frame is added to the samples, so that a few small samples do not represent many large
+/// packets.
 #[inline(always)]
 fn wire_bytes(span: &Span) -> f64 {
     if span.payload == span.advance {

@@ -1,11 +1,11 @@
-//! What a collector keeps of every flow beside the flow table: its rate, and which links it is on.
+//! The per-flow state of a collector beside the flow table: the rate of each flow, and its links.
 //!
-//! **One pass.** The flow table finds a packet's slot; the two cache lines here that belong to slot and direction are
-//! fetched in the same breath. A sample within a burst writes to them and is done. The first sample of a burst closes a
-//! span: the rate changes, and with it two sums of links.
+//! **One pass.** The flow table finds a packet's slot, and prefetches the two cache lines here for that slot and
+//! direction. A sample within a burst only updates these. The first sample of a burst closes a span: the rate
+//! changes, and with it the sums of two links.
 //!
-//! **Time** is that of packets. All that time does, it does when a packet passes the end of a [`TICK`], so that results
-//! depend on packets and not on how they were put into batches.
+//! **Time** is packet time. Timers are processed when a packet passes the end of a [`TICK`], so results depend on
+//! packets and not on how they are batched.
 
 mod counters;
 mod crossings;
@@ -23,36 +23,36 @@ use thalweg_wire::{Direction, EthernetAddresses, FlowKey, MacAddress, Nanos, Pac
 use super::links::{self, Links, index_of};
 use super::members::Members;
 use super::options::{CollectorOptions, MonitorPort};
-use super::report::{AddressChange, LinkReport, LinkSide, Way};
+use super::report::{AddressChange, LinkDirection, LinkReport, PortDirection};
 use crate::memory::{LargeArray, MemoryError, prefetch};
 use crate::meter::ages::Ages;
 use crate::meter::observer::Observer;
 use crate::rates::bounds::Bounds;
-use crate::rates::burst::{Sampled, Scene, Span, TURNED_BACK, Track};
+use crate::rates::burst::{Sampled, Span, TURNED_BACK, Track, TrackContext};
 use crate::rates::sampling::SamplingRatio;
 use crate::rates::{Basis, BurstOptions};
 pub use counters::RateCounters;
-pub(super) use crossings::{Crossed, Named};
+pub(super) use crossings::{CrossedThreshold, NamedFlow};
 use measure::Measured;
 use ports::capacities;
 
-/// How often time is looked at: flows that have become idle, rules that wait.
+/// The interval of timer processing: flows that have become idle, rules that wait.
 pub(super) const TICK: Nanos = Nanos::from_micros(250);
 
-/// A flow is idle after this at the latest. Less than the 1 s that a flow lingers after its end, so that what leaves the
-/// flow table has left the links before.
-const MAX_PATIENCE: u64 = 900_000_000;
+/// The maximum idle timeout of a rate. Less than the 1 s that a flow lingers after its end, so that flows leave the
+/// links before they leave the flow table.
+const MAX_IDLE_TIMEOUT: u64 = 900_000_000;
 
-/// Half of all sequence numbers: a flow that may have sent more between two samples may have sent anything.
+/// Half of all sequence numbers: beyond that, the advance between two samples is ambiguous.
 const SEQUENCE_NUMBERS: f64 = 2_147_483_648.0;
 
-/// A rate above this many times that of the fastest link was no rate: another connection has the same ports.
+/// A rate above this multiple of the fastest link is not a rate: another connection has the same ports.
 const PLAUSIBLE: f64 = 1.25;
 
-/// A full-sized frame, framing included.
+/// A full-sized frame, including framing.
 const FULL_FRAME: f64 = 1_538.0;
 
-/// A rate as a track has it.
+/// The rate in a track.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rated {
     pub(super) rate: Estimate,
@@ -73,33 +73,33 @@ pub(super) struct FlowRates {
     bursts: BurstOptions,
     router: RouterId,
     network: Option<Arc<Versions>>,
-    /// Changes whenever the same headers may mean other ports: a version begins, or its settling time is over.
+    /// Incremented whenever port inference may give new results: a version begins, or its settling time is over.
     era: u32,
     era_ends: Timestamp,
-    /// Nanoseconds of uncertainty that a sample's time has, if known.
+    /// The uncertainty of a sample's time in nanoseconds, if known.
     jitter: Option<f64>,
-    /// One over the monitor port's rate in bits per second, if known, or else zero.
+    /// The inverse of the monitor port's rate in bits per second; zero if unknown.
     per_monitor_rate: f64,
     longest_span: u64,
-    /// Of a flow that has fallen silent, at most.
-    most_patience: u64,
-    /// Rate of the fastest link in bits per second.
+    /// The maximum idle timeout of a rate.
+    max_idle_timeout: u64,
+    /// The rate of the fastest link in bits per second.
     fastest: f64,
-    scene: Scene,
+    context: TrackContext,
     /// The latest packet time.
     now: Timestamp,
     next_tick: u64,
     counters: RateCounters,
-    /// Most flows that a rule wants named.
+    /// The maximum number of flows to name, by rule.
     named: Vec<usize>,
-    /// Kept from event to event.
+    /// Reused from event to event.
     largest: Vec<(u64, u32)>,
-    crossed: Vec<Crossed>,
+    crossed: Vec<CrossedThreshold>,
     address_changes: Vec<AddressChange>,
 }
 
 impl FlowRates {
-    /// Room for as many flows as the flow table has.
+    /// Allocates state for as many flows as the flow table has.
     pub(super) fn new(
         options: &CollectorOptions,
         network: Option<Arc<Versions>>,
@@ -121,9 +121,9 @@ impl FlowRates {
             }),
             per_monitor_rate: options.monitor.map_or(0.0, |monitor| 1.0 / monitor.rate.0.max(1) as f64),
             longest_span: 0,
-            most_patience: options.flow_table.linger.0.saturating_sub(2 * TICK.0).min(MAX_PATIENCE),
+            max_idle_timeout: options.flow_table.linger.0.saturating_sub(2 * TICK.0).min(MAX_IDLE_TIMEOUT),
             fastest: 0.0,
-            scene: Scene { bytes_per_ns: 0.0, is_all: false },
+            context: TrackContext { bytes_per_ns: 0.0, is_all: false },
             now: Timestamp(0),
             next_tick: 0,
             counters: RateCounters::default(),
@@ -132,23 +132,23 @@ impl FlowRates {
             crossed: Vec::new(),
             address_changes: Vec::new(),
         };
-        rates.lay_links(options);
+        rates.set_up_links(options);
         Ok(rates)
     }
 
-    /// Links as the newest topology has them.
-    fn lay_links(&mut self, options: &CollectorOptions) {
+    /// Sets up the links of the newest topology.
+    fn set_up_links(&mut self, options: &CollectorOptions) {
         let capacities = capacities(self.network.as_deref(), self.router);
         let fastest = capacities.iter().copied().max().unwrap_or(super::UNKNOWN_CAPACITY);
         self.fastest = fastest.0 as f64;
-        self.scene.bytes_per_ns = self.fastest / 8e9;
-        self.longest_span = (SEQUENCE_NUMBERS / self.scene.bytes_per_ns).min(1e18) as u64;
-        self.links.lay(&capacities, &options.rules);
-        self.members.lay(self.links.len());
+        self.context.bytes_per_ns = self.fastest / 8e9;
+        self.longest_span = (SEQUENCE_NUMBERS / self.context.bytes_per_ns).min(1e18) as u64;
+        self.links.set_up(&capacities, &options.rules);
+        self.members.set_up(self.links.len());
     }
 
-    /// A new version of the network: ports are inferred anew as packets come. If links are others than before, rates and
-    /// sums begin anew too.
+    /// Sets a new network version; ports are inferred again as packets arrive. If the links have changed, rates and
+    /// sums restart too.
     pub(super) fn set_network(&mut self, options: &CollectorOptions, network: Option<Arc<Versions>>) {
         let ports = |network: &Option<Arc<Versions>>| capacities(network.as_deref(), self.router);
         let same = ports(&self.network) == ports(&network);
@@ -159,15 +159,15 @@ impl FlowRates {
                 let tracks: Vec<u32> = self.members.of(link).flatten().collect();
                 for track in tracks {
                     let track = &mut self.tracks[track as usize];
-                    (track.rate, track.way.input, track.way.output) = (0, 0, 0);
-                    track.way.flags &= !flag::HAS_RATE;
+                    (track.rate, track.ports.input, track.ports.output) = (0, 0, 0);
+                    track.ports.flags &= !flag::HAS_RATE;
                 }
             }
-            self.lay_links(options);
+            self.set_up_links(options);
         }
     }
 
-    /// The network, if it is known.
+    /// Returns the network, if known.
     pub(super) fn network(&self) -> Option<&Versions> {
         self.network.as_deref()
     }
@@ -176,19 +176,19 @@ impl FlowRates {
         self.counters
     }
 
-    /// Number of link directions.
+    /// Returns the number of link directions.
     pub(super) fn links(&self) -> usize {
         self.links.len()
     }
 
-    /// A link as it is.
+    /// Returns the current state of a link.
     pub(super) fn report(&self, link: usize, now: Timestamp) -> LinkReport {
         let mut rate = Estimate::exact(0.0);
         self.each_member(link, |_, track| rate = links::sum(rate, track.bounds.of(track.rate)));
         self.links.report(link, now, rate, self.members.count(link))
     }
 
-    /// Shows every track on a link. What is fetched early is the cache line with its rate.
+    /// Calls `show` with every track on a link, prefetching the cache lines with the rates.
     #[inline]
     fn each_member(&self, link: usize, mut show: impl FnMut(u32, &Track)) {
         let mut fetched = None;
@@ -202,12 +202,12 @@ impl FlowRates {
         }
     }
 
-    /// Crossings that came too soon after another event of the link.
-    pub(super) fn held_back(&self) -> u64 {
-        self.links.held_back()
+    /// Returns the number of crossings that occurred too soon after another event of the link.
+    pub(super) fn delayed(&self) -> u64 {
+        self.links.delayed()
     }
 
-    /// The share of mirrored packets that comes here, if TCP flows have told of late.
+    /// Returns the sampling ratio of the monitor port, if recent TCP flows allow an estimate.
     pub(super) fn sampling_ratio(&self) -> Option<Estimate> {
         self.ratio.estimate(self.now)
     }
@@ -216,116 +216,116 @@ impl FlowRates {
         self.tracks.bytes().0 + self.members.bytes() + self.idle_order.bytes().0
     }
 
-    /// What rules have found since they were last asked.
-    pub(super) fn crossed(&mut self) -> &mut Vec<Crossed> {
+    /// Returns the crossings since the last call.
+    pub(super) fn crossed(&mut self) -> &mut Vec<CrossedThreshold> {
         &mut self.crossed
     }
 
-    /// Flows that were sent another way since this was last asked.
+    /// Returns the flows whose addresses changed since the last call.
     pub(super) fn address_changes(&mut self) -> &mut Vec<AddressChange> {
         &mut self.address_changes
     }
 
-    /// The track of a direction.
+    /// Returns the track of a direction.
     pub(super) fn track(&self, slot: u32, direction: Direction) -> &Track {
         &self.tracks[track_of(slot, direction) as usize]
     }
 
-    /// How fast a direction is, if that has been estimated.
+    /// Returns the rate of a direction, if it has been estimated.
     pub(super) fn rated(&self, track: u32) -> Option<Rated> {
         let track = &self.tracks[track as usize];
-        if track.way.flags & flag::HAS_RATE == 0 {
+        if track.ports.flags & flag::HAS_RATE == 0 {
             return None;
         }
         let (from, to) = track.span();
         Some(Rated {
             rate: track.bounds.of(track.rate),
-            ethernet: addresses(track.way.ethernet),
+            ethernet: addresses(track.ports.ethernet),
             basis: basis(track),
             span: (Timestamp(from), Timestamp(to)),
         })
     }
 
-    /// Lets time pass, up to `now`.
+    /// Advances the time to `now`.
     #[inline(always)]
     pub(super) fn advance(&mut self, now: Timestamp) {
         if now.0 >= self.next_tick {
             self.tick(now);
         } else if now.0.saturating_add(TURNED_BACK) < self.next_tick {
-            self.turn_back(now);
+            self.rewind(now);
         }
         if now >= self.era_ends {
-            self.turn_era(now);
+            self.begin_era(now);
         }
         self.now = self.now.max(now);
     }
 
-    /// Flows that have been silent for too long are idle; rules get their turn.
+    /// Marks silent flows as idle and evaluates rules that wait.
     #[cold]
     fn tick(&mut self, now: Timestamp) {
         let tick = now.0 / TICK.0;
         self.next_tick = (tick + 1).saturating_mul(TICK.0);
-        let mut taken = [0; 32];
-        while let tracks @ [_, ..] = self.idle_order.take_before(tick, &mut taken) {
+        let mut removed = [0; 32];
+        while let tracks @ [_, ..] = self.idle_order.remove_before(tick, &mut removed) {
             for track in tracks {
                 prefetch(&self.tracks[*track as usize]);
             }
             for track in tracks {
-                self.see_whether_idle(*track, now);
+                self.check_idle(*track, now);
             }
         }
         self.links.advance(now);
         for link in 0..self.links.len() {
-            if self.links.is_loud(link) || self.links.repeats(link) {
-                self.ask(link, now);
+            if self.links.must_evaluate(link) || self.links.repeats(link) {
+                self.evaluate_rules(link, now);
             }
         }
-        self.scene.is_all = self.ratio.at(now.0).is_some_and(|ratio| ratio.is_all());
+        self.context.is_all = self.ratio.at(now.0).is_some_and(|ratio| ratio.is_all());
     }
 
-    /// Time stamps have gone back: a clock was set, one of them was wrong, or an older file is read. Whatever waits for a
-    /// time that is far off now waits no longer; flows last seen then are idle.
+    /// Handles time that went backwards: a clock was set, a timestamp was wrong, or an older file is read. Timers far
+    /// in the future expire now; flows last seen in the future are idle.
     #[cold]
-    fn turn_back(&mut self, now: Timestamp) {
-        self.links.turn_back(now);
+    fn rewind(&mut self, now: Timestamp) {
+        self.links.rewind(now);
         self.now = now;
-        let mut taken = [0];
-        while let &[track] = self.idle_order.take_before(u64::MAX, &mut taken) {
-            self.tracks[track as usize].way.flags &= !flag::WAITS;
+        let mut removed = [0];
+        while let &[track] = self.idle_order.remove_before(u64::MAX, &mut removed) {
+            self.tracks[track as usize].ports.flags &= !flag::WAITS;
             self.set_rate(track, 0, now);
         }
         self.era_ends = Timestamp(0);
         self.tick(now);
     }
 
-    fn see_whether_idle(&mut self, number: u32, now: Timestamp) {
-        self.tracks[number as usize].way.flags &= !flag::WAITS;
+    fn check_idle(&mut self, number: u32, now: Timestamp) {
+        self.tracks[number as usize].ports.flags &= !flag::WAITS;
         if self.tracks[number as usize].rate == 0 {
             return;
         }
         match self.idle_at(number) {
             until if until <= now.0 => self.set_rate(number, 0, now),
-            until => self.wait(number, until),
+            until => self.schedule_check(number, until),
         }
     }
 
-    /// When a flow is idle, if no sample comes.
+    /// Returns when a flow becomes idle without further samples.
     #[inline(always)]
     fn idle_at(&self, number: u32) -> u64 {
         let track = &self.tracks[number as usize];
-        track.last_time().saturating_add(track.patience(&self.bursts).min(self.most_patience))
+        track.last_time().saturating_add(track.idle_timeout(&self.bursts).min(self.max_idle_timeout))
     }
 
-    /// Looks at a track again at a time.
-    fn wait(&mut self, number: u32, until: u64) {
-        let flags = &mut self.tracks[number as usize].way.flags;
+    /// Schedules an idle check of a track.
+    fn schedule_check(&mut self, number: u32, until: u64) {
+        let flags = &mut self.tracks[number as usize].ports.flags;
         if *flags & flag::WAITS == 0 {
             *flags |= flag::WAITS;
             self.idle_order.put(number, until / TICK.0);
         }
     }
 
-    /// A span is over: what its rate is.
+    /// Closes a span and updates the rate.
     #[inline]
     fn close(&mut self, number: u32, span: &Span, time: Timestamp) {
         let Measured { rate, lower, upper, basis } = self.measure(number, span, time);
@@ -335,16 +335,16 @@ impl FlowRates {
         }
         self.counters.estimates += 1;
         let track = &mut self.tracks[number as usize];
-        let flags = track.way.flags;
-        track.way.flags = flags & !(3 << flag::BASIS) | flag::HAS_RATE | (basis as u32) << flag::BASIS;
+        let flags = track.ports.flags;
+        track.ports.flags = flags & !(3 << flag::BASIS) | flag::HAS_RATE | (basis as u32) << flag::BASIS;
         track.bounds = Bounds::new(lower, upper, basis != Basis::SamplingRatio);
         if flags & flag::WAITS == 0 {
-            self.wait(number, self.idle_at(number));
+            self.schedule_check(number, self.idle_at(number));
         }
         self.set_rate(number, rate as u64, time);
     }
 
-    /// Changes a rate, and the sums of the links that the flow is on.
+    /// Changes a rate, and the sums of the flow's links.
     #[inline(always)]
     fn set_rate(&mut self, number: u32, new: u64, now: Timestamp) {
         let track = &mut self.tracks[number as usize];
@@ -354,7 +354,7 @@ impl FlowRates {
         }
         let links = links_of(track);
         self.links.advance(now);
-        let mut is_loud = [false; 2];
+        let mut must_evaluate = [false; 2];
         for side in 0..2 {
             let Some(link) = links[side] else { continue };
             match (old > 0, new > 0) {
@@ -362,21 +362,21 @@ impl FlowRates {
                 (true, false) => self.members.leave(link, number, side),
                 _ => {}
             }
-            is_loud[side] = self.links.replace(link, old, new, now);
+            must_evaluate[side] = self.links.replace(link, old, new, now);
         }
-        // Both sums have changed before a rule is asked of either.
+        // Both sums must change before rules are evaluated.
         for side in 0..2 {
-            if let (Some(link), true) = (links[side], is_loud[side]) {
-                self.ask(link, now);
+            if let (Some(link), true) = (links[side], must_evaluate[side]) {
+                self.evaluate_rules(link, now);
             }
         }
     }
 
-    /// A direction goes another way from now on, and takes its rate along. A link that it stays on notices nothing.
+    /// Moves a direction and its rate to other ports. A link that it stays on does not change.
     fn set_ports(&mut self, number: u32, ports: [u16; 2], now: Timestamp) {
         let track = &mut self.tracks[number as usize];
         let (rate, before) = (track.rate, links_of(track));
-        [track.way.input, track.way.output] = ports;
+        [track.ports.input, track.ports.output] = ports;
         let after = links_of(track);
         if rate == 0 {
             return;
@@ -394,13 +394,13 @@ impl FlowRates {
             }
         }
         for link in loud.into_iter().flatten() {
-            self.ask(link, now);
+            self.evaluate_rules(link, now);
         }
     }
 
-    /// The ports of a direction, input first.
+    /// Returns the ports of a direction, input first.
     pub(super) fn ports(track: &Track) -> [Option<PortIndex>; 2] {
-        [track.way.input, track.way.output].map(|port| port.checked_sub(1).map(PortIndex))
+        [track.ports.input, track.ports.output].map(|port| port.checked_sub(1).map(PortIndex))
     }
 }
 
@@ -417,18 +417,19 @@ impl Observer for FlowRates {
         let time = packet.time;
         self.advance(time);
         let number = track_of(slot, direction);
-        let way = &self.tracks[number as usize].way;
+        let ports = &self.tracks[number as usize].ports;
         let ethernet = &packet.ethernet;
-        let is_same = way.ethernet[..6] == ethernet.destination.0 && way.ethernet[6..] == ethernet.source.0;
-        if !is_same || way.version != self.era {
+        let is_same =
+            ports.ethernet[..6] == ethernet.destination.0 && ports.ethernet[6..] == ethernet.source.0;
+        if !is_same || ports.version != self.era {
             self.infer(number, packet);
         }
         self.counters.samples += 1;
         let track = &mut self.tracks[number as usize];
-        let flags = track.way.flags;
-        let sampled = track.sample(packet, &self.bursts, &self.scene);
+        let flags = track.ports.flags;
+        let sampled = track.sample(packet, &self.bursts, &self.context);
         if flags & flag::UNUSUAL != 0 {
-            self.note_unusual(flags);
+            self.count_unusual(flags);
         }
         match sampled {
             Sampled::Within | Sampled::First => {}
@@ -443,33 +444,34 @@ impl Observer for FlowRates {
         for direction in [Direction::Forward, Direction::Reverse] {
             let number = track_of(slot, direction);
             self.set_rate(number, 0, now);
-            let of_it = |named: &&mut Named| named.track == number && named.key.is_none();
+            let of_it = |named: &&mut NamedFlow| named.track == number && named.key.is_none();
             let named = self.crossed.iter_mut().flat_map(|crossed| &mut crossed.flows);
             named.filter(of_it).for_each(|named| named.key = Some(key(direction)));
-            let waits = self.tracks[number as usize].way.flags & flag::WAITS;
+            let waits = self.tracks[number as usize].ports.flags & flag::WAITS;
             self.tracks[number as usize] = bytemuck::Zeroable::zeroed();
-            self.tracks[number as usize].way.flags = waits;
+            self.tracks[number as usize].ports.flags = waits;
         }
     }
 }
 
-/// The place of a direction in all arrays.
+/// Returns the index of a direction in all arrays.
 #[inline(always)]
 pub(super) fn track_of(slot: u32, direction: Direction) -> u32 {
     2 * slot + direction as u32
 }
 
-/// The slot and the direction at a place.
+/// Returns the slot and the direction at an index.
 pub(super) fn slot_of(track: u32) -> (u32, Direction) {
     (track / 2, [Direction::Forward, Direction::Reverse][track as usize % 2])
 }
 
-/// Where a direction comes in and where it goes out.
+/// Returns the input and output links of a direction.
 #[inline]
 fn links_of(track: &Track) -> [Option<usize>; 2] {
     let [input, output] = FlowRates::ports(track);
-    let side = |port: Option<PortIndex>, way| port.map(|port| index_of(LinkSide { port, way }));
-    [side(input, Way::Input), side(output, Way::Output)]
+    let side =
+        |port: Option<PortIndex>, direction| port.map(|port| index_of(LinkDirection { port, direction }));
+    [side(input, PortDirection::Input), side(output, PortDirection::Output)]
 }
 
 fn addresses(ethernet: [u8; 12]) -> EthernetAddresses {
@@ -478,7 +480,7 @@ fn addresses(ethernet: [u8; 12]) -> EthernetAddresses {
 }
 
 fn basis(track: &Track) -> Basis {
-    match track.way.flags >> flag::BASIS & 3 {
+    match track.ports.flags >> flag::BASIS & 3 {
         0 => Basis::Nothing,
         1 => Basis::SequenceNumbers,
         2 => Basis::SamplingRatio,

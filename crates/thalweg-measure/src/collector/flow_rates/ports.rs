@@ -1,4 +1,4 @@
-//! Which ports a direction comes in and goes out by.
+//! Infers the input and output ports of a direction.
 
 use thalweg_network::inference::{Certainty, Inference};
 use thalweg_network::versions::Versions;
@@ -9,11 +9,11 @@ use super::{FlowRates, addresses, flag};
 use crate::collector::report::AddressChange;
 
 impl FlowRates {
-    /// A direction has other addresses than before, or they may mean something else by now.
+    /// Infers the ports again, because the addresses or the forwarding state have changed.
     #[cold]
     pub(super) fn infer(&mut self, number: u32, packet: &Packet) {
         let now = packet.time;
-        // ECMP has hashed the outer header of a tunnel, which is not known any more.
+        // ECMP hashed the outer header of a tunnel, which is no longer known.
         let is_peeled = packet.notes.contains(PacketNotes::PEELED);
         let key = if is_peeled { FlowKey::v4(0, 0, 0, 0, Protocol::TCP) } else { packet.key };
         let network = self.network.as_ref();
@@ -25,31 +25,31 @@ impl FlowRates {
             |port: Option<PortIndex>| port.filter(|port| port.index() < links).map_or(0, |port| port.0 + 1);
         let (input, output) = (name(ports.input), name(ports.output));
         let era = self.era;
-        let way = &mut self.tracks[number as usize].way;
+        let ports = &mut self.tracks[number as usize].ports;
         let EthernetAddresses { destination, source } = packet.ethernet;
-        let before = addresses(way.ethernet);
-        if before != packet.ethernet && way.ethernet != [0; 12] {
+        let before = addresses(ports.ethernet);
+        if before != packet.ethernet && ports.ethernet != [0; 12] {
             let (key, from, to, time) = (packet.key, before, packet.ethernet, now);
             self.address_changes.push(AddressChange { key, from, to, time });
         }
-        way.ethernet[..6].copy_from_slice(&destination.0);
-        way.ethernet[6..].copy_from_slice(&source.0);
-        way.version = era;
-        way.flags &= ((1 << flag::CASE) - 1) & !(flag::AMBIGUOUS | flag::FORGOTTEN);
-        way.flags |= case << flag::CASE;
-        way.flags |= match certainty {
+        ports.ethernet[..6].copy_from_slice(&destination.0);
+        ports.ethernet[6..].copy_from_slice(&source.0);
+        ports.version = era;
+        ports.flags &= ((1 << flag::CASE) - 1) & !(flag::AMBIGUOUS | flag::FORGOTTEN);
+        ports.flags |= case << flag::CASE;
+        ports.flags |= match certainty {
             Certainty::Ambiguous => flag::AMBIGUOUS,
             Certainty::Forgotten => flag::FORGOTTEN,
             _ => 0,
         };
-        if [way.input, way.output] != [input, output] {
+        if [ports.input, ports.output] != [input, output] {
             self.set_ports(number, [input, output], now);
         }
     }
 
-    /// Packets from now on may go other ways.
+    /// Starts a new era: from now on packets may take other paths.
     #[cold]
-    pub(super) fn turn_era(&mut self, now: Timestamp) {
+    pub(super) fn begin_era(&mut self, now: Timestamp) {
         self.era += 1;
         let network = self.network.as_deref();
         let changes = network.into_iter().flat_map(|network| {
@@ -59,7 +59,7 @@ impl FlowRates {
     }
 
     #[cold]
-    pub(super) fn note_unusual(&mut self, flags: u32) {
+    pub(super) fn count_unusual(&mut self, flags: u32) {
         self.counters.ambiguous += u64::from(flags & flag::AMBIGUOUS != 0);
         self.counters.forgotten += u64::from(flags & flag::FORGOTTEN != 0);
         if flags >> flag::CASE != 0 {
@@ -68,7 +68,7 @@ impl FlowRates {
     }
 }
 
-/// The directions of all ports of a switch have these capacities; none if the network does not know the switch.
+/// Returns the capacities of a switch's ports; empty if the network does not have the switch.
 pub(super) fn capacities(network: Option<&Versions>, router: RouterId) -> Vec<BitRate> {
     let Some(network) = network else { return Vec::new() };
     let topology = network.newest().state.topology();

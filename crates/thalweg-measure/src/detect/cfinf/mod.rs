@@ -1,20 +1,20 @@
-//! CFINF: cheetah-flow identification as published (the heavy-hitter dissertation, University of Virginia
-//! 2018, section 3.2.3, Algorithms 1 to 4), under the names of its Table 3.1.
+//! CFINF: cheetah-flow identification as published (the heavy-hitter dissertation, University of Virginia 2018,
+//! section 3.2.3, Algorithms 1 to 4), with the names of its Table 3.1.
 //!
-//! A flow has an entry in the flow cache from the first packet of a flight. The first packet that comes `T` or
-//! more after it closes the flight: with `r = b / d` above `R` the flow is a cheetah and its entry stays; if
-//! not, the entry is deleted and the flow's next packet begins a new one. When the cache is full, the least
-//! recently used entry makes room; if it was a cheetah's, that is how its end is known.
+//! A flow has an entry in the flow cache from the first packet of a flight. The first packet that comes `T` or more
+//! after it closes the flight. If `r = b / d` is above `R`, the flow is a cheetah and its entry stays; if not, the
+//! entry is deleted and the flow's next packet begins a new one. When the cache is full, the least recently used
+//! entry is evicted; the eviction of a cheetah's entry is its reported end.
 //!
-//! **What it misses, by design.** A burst that straddles two flights is cut in two halves, and a flight that
-//! the flow's next packet closes late is divided by a `d` much longer than `T`. Our own
-//! [`super::sliding_window`] has neither gap.
+//! **What it misses, by design.** A burst that straddles two flights is cut in two halves, and a flight that the
+//! flow's next packet closes late is divided by a `d` much longer than `T`. Our own [`super::sliding_window`] has
+//! neither gap.
 //!
-//! **Where the text leaves a choice.** The packet that closes a flight belongs to it (equation 3.1) and does
-//! not begin the next one. Equation 3.1 closes a flight at `tau_n - tau_1 >= T` and divides its bytes by `T`;
-//! Algorithm 3 closes it at `d > T` and divides by `d`. We close at `d >= T` and divide by `d`.
+//! **Choices that the text leaves open.** The packet that closes a flight belongs to it (equation 3.1) and does not
+//! begin the next one. Equation 3.1 closes a flight at `tau_n - tau_1 >= T` and divides its bytes by `T`; Algorithm 3
+//! closes it at `d > T` and divides by `d`. We close at `d >= T` and divide by `d`.
 //!
-//! Memory: see [`Cfinf::bytes`]; about 100 bytes an entry. Cost: a hash lookup and two list writes a packet.
+//! Memory: see [`Cfinf::bytes`]; about 100 bytes per entry. Cost: a hash lookup and two list writes per packet.
 
 use thiserror::Error;
 
@@ -31,13 +31,13 @@ const NIL: u32 = u32::MAX;
 pub struct CfinfParameters {
     /// `T` and `R`.
     pub threshold: CheetahThreshold,
-    /// `L`: a packet shorter than this, in bytes of the IP layer, begins no entry. 0 keeps all.
+    /// `L`: a packet shorter than this, in bytes of the IP layer, begins no entry. 0 disables the test.
     pub packet_length_threshold: u32,
-    /// `S`: probability that a packet begins an entry, once it has passed the other tests. 1 keeps all.
+    /// `S`: the probability that a packet begins an entry, once it has passed the other tests. 1 disables sampling.
     pub sampling_probability: f64,
     /// Protocols that begin no entry. ICMP and ICMPv6 by default, as in the text.
     pub dropped_protocols: Vec<Protocol>,
-    /// Entries in the flow cache. 50,000 was best in the dissertation's evaluation (section 3.4).
+    /// The number of entries in the flow cache. 50,000 was best in the dissertation's evaluation (section 3.4).
     pub flow_cache_entries: u32,
 }
 
@@ -57,21 +57,21 @@ impl Default for CfinfParameters {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CfinfError {
-    /// The threshold makes no sense.
+    /// The threshold is invalid.
     #[error(transparent)]
     Threshold(#[from] ThresholdError),
-    /// `S` is no probability.
-    #[error("the sampling probability must be in (0, 1], not {0}")]
+    /// `S` is not a probability.
+    #[error("sampling probability {0}: expected a number above 0 and at most 1")]
     SamplingProbability(f64),
-    /// There is no room for any flow.
-    #[error("the flow cache must have between 1 and 2^31 entries, not {0}")]
+    /// The size of the flow cache is out of range.
+    #[error("flow cache of {0} entries: expected 1 to 2^31")]
     FlowCacheEntries(u32),
     /// The flow cache did not fit into memory.
     #[error(transparent)]
     Memory(#[from] MemoryError),
 }
 
-/// What became of packets and entries.
+/// Counters of packets and entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CfinfCounters {
     /// Packets without an entry, dropped for their protocol.
@@ -133,19 +133,20 @@ enum State {
 pub struct Cfinf {
     parameters: CfinfParameters,
     seed: HashSeed,
-    /// State of the generator behind `S`.
+    /// The state of the random number generator for `S`.
     random: u64,
     index: SlotIndex,
     entries: Vec<Entry>,
     free: Vec<u32>,
-    /// Ends of the LRU list.
+    /// The ends of the LRU list.
     front: u32,
     back: u32,
     counters: CfinfCounters,
 }
 
 impl Cfinf {
-    /// `seed` seeds both hash and sampling: the same seed on the same packets gives the same findings.
+    /// Creates the network function. `seed` seeds hash and sampling: the same seed and packets give the same
+    /// findings.
     ///
     /// # Errors
     /// If a parameter is out of range, or the flow cache does not fit into memory.
@@ -172,18 +173,18 @@ impl Cfinf {
         })
     }
 
-    /// What became of packets and entries so far.
+    /// Returns the counters.
     pub fn counters(&self) -> CfinfCounters {
         self.counters
     }
 
-    /// Memory when the cache is full.
+    /// Returns the memory of a full cache.
     pub fn bytes(&self) -> Bytes {
         let entries = self.parameters.flow_cache_entries as usize * (size_of::<Entry>() + size_of::<u32>());
         self.index.bytes() + Bytes(entries as u64)
     }
 
-    /// Algorithm 1: handles one packet; what it gives away is added to `findings`.
+    /// Algorithm 1: handles one packet and appends findings.
     pub fn handle(&mut self, packet: &Packet, findings: &mut Vec<Finding>) {
         let hash = self.hash(&packet.key);
         match self.index.find(hash, |slot| self.entries[slot as usize].flow == packet.key) {
@@ -192,15 +193,15 @@ impl Cfinf {
         }
     }
 
-    /// Reports the end of every cheetah that is still in the cache, the least recently used first, and empties
-    /// the cache.
+    /// Reports the end of every cheetah that is still in the cache, the least recently used first, and empties the
+    /// cache.
     pub fn finish(&mut self, findings: &mut Vec<Finding>) {
         while self.back != NIL {
             self.evict(findings);
         }
     }
 
-    /// The two directions of a flow are two flows here.
+    /// The two directions of a flow count as two flows here.
     fn hash(&self, key: &FlowKey) -> u64 {
         let symmetric = key.symmetric_hash(&self.seed);
         if key.direction() == Direction::Forward { symmetric } else { !symmetric }
@@ -279,7 +280,7 @@ impl Cfinf {
         }
     }
 
-    /// Algorithm 4: evicts the least recently used entry; if it was a cheetah, its flow has ended.
+    /// Algorithm 4: evicts the least recently used entry; if it was a cheetah, reports its end.
     fn evict(&mut self, findings: &mut Vec<Finding>) {
         let slot = self.back;
         let entry = self.entries[slot as usize];
@@ -323,7 +324,7 @@ impl Cfinf {
         }
     }
 
-    /// A number from [0, 1): xorshift64* (Vigna 2016).
+    /// Returns a number from [0, 1): xorshift64* (Vigna 2016).
     fn draw(&mut self) -> f64 {
         self.random ^= self.random >> 12;
         self.random ^= self.random << 25;

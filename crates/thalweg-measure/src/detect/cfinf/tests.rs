@@ -80,7 +80,7 @@ fn line_by_line(parameters: &CfinfParameters, packets: &[Packet]) -> Vec<Finding
 
 proptest! {
     #[test]
-    fn does_what_the_algorithms_say_line_by_line(
+    fn matches_the_published_algorithms(
         steps in prop::collection::vec((0u64..60, 0u32..12, 20u32..3000), 0..400), l in prop_oneof![Just(0u32), Just(600)],
     ) {
         let mut now = 0;
@@ -92,7 +92,7 @@ proptest! {
 }
 
 #[test]
-fn a_flight_is_closed_by_the_first_packet_at_its_duration() {
+fn a_flight_ends_with_the_first_packet_after_its_duration() {
     let (findings, counters) =
         run(parameters(), &[packet(0, 1, 500), packet(99, 1, 500), packet(100, 1, 501)]);
     assert!(matches!(
@@ -104,7 +104,7 @@ fn a_flight_is_closed_by_the_first_packet_at_its_duration() {
 }
 
 #[test]
-fn a_flight_at_the_threshold_is_none_and_its_entry_goes() {
+fn a_flight_at_the_threshold_is_deleted() {
     let (findings, counters) =
         run(parameters(), &[packet(0, 1, 500), packet(100, 1, 500), packet(101, 1, 500)]);
     assert_eq!(findings, []);
@@ -122,7 +122,7 @@ fn sampling_keeps_about_its_share_of_flows() {
 }
 
 #[test]
-fn parameters_out_of_range_are_refused() {
+fn parameters_out_of_range_are_rejected() {
     for probability in [0.0, -1.0, 1.5, f64::NAN] {
         let wrong = CfinfParameters { sampling_probability: probability, ..parameters() };
         assert!(matches!(Cfinf::new(wrong, 1), Err(CfinfError::SamplingProbability(_))));

@@ -1,35 +1,34 @@
-//! Cheetahs in any window, in constant memory a flow.
+//! Detects cheetahs in any window, with constant memory per flow.
 //!
-//! The published algorithm cuts a flow into consecutive flights and so misses a burst that straddles two of
-//! them. This detector looks at every window `(t - T, t]`.
+//! The published algorithm cuts a flow into consecutive flights and so misses a burst that straddles two of them.
+//! This detector checks every window `(t - T, t]`.
 //!
-//! **Idea.** Instead of bytes by time, keep time by bytes. Divide `V = R * T` into `K = 64` quanta of
-//! `q = floor(V / K)` bytes (where `V` is under 64 bytes, into `V` quanta of one byte). *Milestone* `m` of a flow
-//! is passed by the packet with which the flow's count of bytes first exceeds `m * q`; its time is kept in a
-//! ring of the last `K`. When milestone `m >= K` is passed at `t`, look at milestone `j = m + 1 - K`: if that was
-//! passed after `t - T`, the flow is a cheetah.
+//! **Idea.** Instead of bytes by time, keep time by bytes. Divide `V = R * T` into `K = 64` quanta of `q = floor(V /
+//! K)` bytes (where `V` is under 64 bytes, into `V` quanta of one byte). *Milestone* `m` of a flow is passed by the
+//! packet with which the flow's count of bytes first exceeds `m * q`. A ring keeps the times of the last `K`
+//! milestones. When milestone `m >= K` is passed at `t`, check milestone `j = m + 1 - K`: if that was passed after `t
+//! - T`, the flow is a cheetah.
 //!
-//! **None is missed.** Let a flow move more than `V >= K * q` bytes in `(t - T, t]`, let `C` be its count at
-//! `t` and `m` the last milestone passed, so `K * q < C <= (m + 1) * q` and `m >= K`. Its count at `t - T` was
-//! less than `C - K * q <= j * q`, so milestone `j` was passed after `t - T`. At the time `s <= t` when `m` was
-//! passed, `s - T <= t - T`, so the test held then: the flow is reported at `s`, no later than the packet that
-//! makes it a cheetah.
+//! **None is missed.** Let a flow move more than `V >= K * q` bytes in `(t - T, t]`, let `C` be its count at `t` and
+//! `m` the last milestone passed, so `K * q < C <= (m + 1) * q` and `m >= K`. Its count at `t - T` was less than `C -
+//! K * q <= j * q`, so milestone `j` was passed after `t - T`. At the time `s <= t` when `m` was passed, `s - T <= t
+//! - T`, so the test succeeded then: the flow is reported at `s`, no later than the packet that makes it a cheetah.
 //!
-//! **Slack.** If the test holds, the count exceeded `m * q` at `t` and was at most `j * q` at `t - T`. So every
-//! flow reported moved more than `(K - 1) * q` bytes within `T`: 63/64 of `V`, less at most `K` bytes of rounding.
+//! **Slack.** If the test succeeds, the count exceeded `m * q` at `t` and was at most `j * q` at `t - T`. So every
+//! reported flow moved more than `(K - 1) * q` bytes within `T`: 63/64 of `V`, minus at most `K` bytes of rounding.
 //!
-//! **Memory.** A direction that never moves more than one quantum (9.8 kB at 50 Mbit/s and 100 ms), as nearly
-//! all do, takes none. The others share a fixed number of tracks of 1 KiB (both directions); the track of a flow
-//! that passed no milestone within `T` tells nothing and is taken when another flow needs it. On average a link of
-//! `C` bit/s passes `C * T / (8 * q)` milestones within `T`, which is what it needs in tracks; traffic made for it
-//! can pass more, for a milestone may lack one byte only. When no track is found the milestone is not kept and
-//! counted.
+//! **Memory.** A direction that never moves more than one quantum (9.8 kB at 50 Mbit/s and 100 ms), as nearly all do,
+//! takes none. The others share a fixed number of tracks of 1 KiB (both directions). A track is stale if its flow
+//! passed no milestone within `T`; another flow that needs a track then takes it. On average a link of `C` bit/s
+//! passes `C * T / (8 * q)` milestones within `T`, which is the number of tracks that it needs. Adversarial traffic
+//! can pass more, since a single byte may complete a milestone. If no track is available, the milestone is not kept
+//! but counted.
 //!
-//! **What the guarantee stands on.** A flow is what the flow table takes for one: it ends when it idles, when TCP
-//! ends it, and when it is evicted, and begins anew with nothing counted. [`SlidingWindow::untracked`] must be
-//! zero. Time stamps must run forwards; one that runs backwards counts as the latest time seen of its flow.
+//! **Requirements of the guarantee.** A flow is what the flow table considers one: it ends when it idles, when TCP
+//! ends it, and when it is evicted, and restarts with a count of zero. [`SlidingWindow::untracked`] must be zero.
+//! Timestamps must not go backwards; one that does counts as the latest time seen of its flow.
 //!
-//! **Cost.** Two multiplications and a comparison a packet; two lines of memory a quantum.
+//! **Cost.** Two multiplications and a comparison per packet; two cache lines per quantum.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -37,19 +36,19 @@ use super::{CheetahThreshold, ThresholdError};
 use crate::memory::{LargeArray, MemoryError};
 use thalweg_wire::{BitRate, Bytes, Direction, Nanos, Timestamp};
 
-/// Most quanta that `R * T` is divided into.
+/// The maximum number of quanta of `R * T`.
 const K: usize = 64;
 
-/// A flow without a track.
+/// The track number of a flow without a track.
 pub(crate) const NO_TRACK: u32 = 0;
 
-/// Tracks looked at for one that can be taken, before a fresh one is.
+/// Tracks to check for a stale one before a fresh one is used.
 const SEARCH: usize = 8;
 
-/// Tracks looked at when there is no fresh one, before a milestone goes unkept.
+/// Tracks to check if no fresh one is left, before a milestone is dropped.
 const LONG_SEARCH: usize = 64;
 
-/// Owner of a free track; no slot has this number.
+/// The owner of a free track; no slot has this number.
 const NOBODY: u32 = u32::MAX;
 
 /// No milestone was kept yet.
@@ -58,15 +57,15 @@ const NEVER: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C, align(64))]
 struct Track {
-    /// Time of the newest milestone of either direction.
+    /// The time of the newest milestone of either direction.
     newest: u64,
-    /// First milestone kept of each direction; [`NEVER`] if there is none. What the ring holds of earlier ones is
-    /// somebody else's.
+    /// The first milestone kept of each direction; [`NEVER`] if none. Earlier ones in the ring belong to another
+    /// flow.
     first_kept: [u64; 2],
-    /// Slot whose flow has it, or [`NOBODY`].
+    /// The slot of the flow that has the track, or [`NOBODY`].
     owner: u32,
     reserved: [u32; 9],
-    /// Times of the last `K` milestones of each direction, milestone `m` at `m % K`.
+    /// The times of the last `K` milestones of each direction, milestone `m` at `m % K`.
     milestones: [[u64; K]; 2],
 }
 
@@ -74,18 +73,18 @@ struct Track {
 #[derive(Debug)]
 pub struct SlidingWindow {
     threshold: CheetahThreshold,
-    /// Number of quanta: `K`, fewer only where `R * T` has fewer bytes.
+    /// The number of quanta: `K`, fewer only where `R * T` has fewer bytes.
     quanta: u64,
     quantum: u64,
-    /// `2^64 / quantum`, rounded up: a count below `exact_below` times this has the number of quanta in its high
-    /// half (its error is below `count / 2^64`, too little to reach the next quantum).
+    /// `2^64 / quantum`, rounded up: for a count below `exact_below`, the high half of the product is the number of
+    /// quanta (its error is below `count / 2^64`, too little to reach the next quantum).
     reciprocal: u64,
     exact_below: u64,
-    /// Track 0 is nobody's: a flow's track number is zero as long as it has none.
+    /// Track 0 is unused: a flow without a track has track number zero.
     tracks: LargeArray<Track>,
-    /// Tracks from here on have never been used: as few are in use as will do, so that they stay in the cache.
+    /// Tracks from here on have never been used. As few as possible are in use, so that they stay in the cache.
     fresh: usize,
-    /// Where the search for a track goes on.
+    /// Where the search for a track continues.
     hand: usize,
     untracked: u64,
 }
@@ -93,18 +92,18 @@ pub struct SlidingWindow {
 /// A window in which more than the threshold passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flight {
-    /// What passed since the milestone before the one that the window begins with: more than `R * T`, and at
-    /// most 1/64 of that (and 64 bytes) more than passed within `T` at least.
+    /// The bytes since the milestone before the one that begins the window: more than `R * T`, and at most 1/64 of
+    /// that (and 64 bytes) more than passed within `T`.
     pub(crate) bytes: Bytes,
-    /// That over `T`, or faster if it took less: the rate between the first milestone in the window and now.
+    /// These bytes over `T`, or higher if they took less: the rate between the first milestone in the window and now.
     pub(crate) rate: BitRate,
 }
 
-/// Why a detector could not be made.
+/// Why a detector could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SlidingWindowError {
-    /// The threshold makes no sense.
+    /// The threshold is invalid.
     #[error(transparent)]
     Threshold(#[from] ThresholdError),
     /// The tracks did not fit into memory.
@@ -113,10 +112,10 @@ pub enum SlidingWindowError {
 }
 
 impl SlidingWindow {
-    /// A detector with room for `tracks` flows at once that move more than a quantum in each `T`.
+    /// Creates a detector for up to `tracks` concurrent flows that move more than a quantum in each `T`.
     ///
     /// # Errors
-    /// If the threshold is below one byte, or memory does not suffice.
+    /// If the threshold is below one byte, or memory is insufficient.
     pub fn new(threshold: CheetahThreshold, tracks: usize) -> Result<Self, SlidingWindowError> {
         threshold.validate()?;
         let volume = threshold.volume().0;
@@ -136,30 +135,30 @@ impl SlidingWindow {
         })
     }
 
-    /// Milestones that found no track: flows with as many were watched with a gap. Zero means that the
-    /// guarantee holds.
+    /// Returns the number of milestones without a track: up to as many flows were checked with a gap. Zero means that
+    /// the guarantee holds.
     pub fn untracked(&self) -> u64 {
         self.untracked
     }
 
-    /// What it looks for.
+    /// Returns the threshold.
     pub fn threshold(&self) -> CheetahThreshold {
         self.threshold
     }
 
-    /// Memory when all tracks are in use.
+    /// Returns the memory if all tracks are in use.
     pub fn bytes(&self) -> Bytes {
         self.tracks.bytes()
     }
 
-    /// Whether a count of bytes that goes from `before` to `after` passes a milestone. One branch that is rarely
-    /// taken: whether a flow is a fast one is a toss-up at each packet, whether it completes a quantum is not.
+    /// Whether a count of bytes that grows from `before` to `after` passes a milestone. One branch that is rarely
+    /// taken: whether a flow is fast is unpredictable per packet, whether it completes a quantum is not.
     #[inline(always)]
     pub(crate) fn passes_milestone(&self, before: u64, after: u64) -> bool {
         after > (self.quanta_in(before.saturating_sub(1)) + 1) * self.quantum
     }
 
-    /// Whole quanta in a count of bytes, `bytes / quantum`, without a division wherever that is exact.
+    /// Returns the whole quanta in a count of bytes, `bytes / quantum`, without a division wherever that is exact.
     #[inline(always)]
     fn quanta_in(&self, bytes: u64) -> u64 {
         if bytes < self.exact_below {
@@ -169,9 +168,9 @@ impl SlidingWindow {
         }
     }
 
-    /// Takes note that a direction's count of bytes went from `before` to `after` at `time`, and passed a milestone.
+    /// Records that a direction's count of bytes grew from `before` to `after` at `time`, and passed a milestone.
     ///
-    /// `owner` names the flow, `track` is where it keeps the number of its track.
+    /// `owner` identifies the flow, `track` is its track number, which may change.
     pub(crate) fn observe(
         &mut self,
         owner: u32,
@@ -185,7 +184,7 @@ impl SlidingWindow {
         Some(self.flight(after, since, time - passed))
     }
 
-    /// A flight since milestone `since`, which was passed `ago`, up to a count of `after`.
+    /// The flight from milestone `since`, which was passed `ago`, to a count of `after`.
     #[cold]
     fn flight(&self, after: u64, since: u64, ago: Nanos) -> Flight {
         let rounding = self.threshold.volume().0 - self.quanta * self.quantum;
@@ -198,8 +197,8 @@ impl SlidingWindow {
         Flight { bytes, rate }
     }
 
-    /// Milestones `from` to `to` were passed at `time`. The milestone since which a flight passed, if one did, and
-    /// when that was passed.
+    /// Records that milestones `from` to `to` were passed at `time`. Returns the milestone at which a flight begins,
+    /// if there is one, and its time.
     fn pass(
         &mut self,
         owner: u32,
@@ -213,7 +212,7 @@ impl SlidingWindow {
                 Some(taken) => *number = taken,
                 None => {
                     self.untracked += 1;
-                    // Even without a track a flight within one packet is seen.
+                    // Even without a track a flight within one packet is detected.
                     return (to + 1 - from >= self.quanta).then_some((from, time));
                 }
             }
@@ -232,7 +231,7 @@ impl SlidingWindow {
         (time - passed < self.threshold.flight_duration).then_some((since.min(from), passed))
     }
 
-    /// A free track, or one that tells nothing any more.
+    /// Returns a free or stale track.
     fn take_track(&mut self, owner: u32, now: Timestamp) -> Option<u32> {
         let looks = if self.fresh < self.tracks.len() { SEARCH } else { LONG_SEARCH };
         let mut looks = 0..looks.min(self.fresh - 1);
@@ -249,7 +248,7 @@ impl SlidingWindow {
         Some(number as u32)
     }
 
-    /// Moves the hand on to the next track in use, and gives it if it is free or its newest milestone too old.
+    /// Moves the hand to the next track in use, and returns it if it is free or stale.
     fn next_if_stale(&mut self, now: Timestamp) -> Option<usize> {
         self.hand = self.hand % (self.fresh - 1) + 1;
         let track = &self.tracks[self.hand];
@@ -257,7 +256,7 @@ impl SlidingWindow {
         (track.owner == NOBODY || is_stale).then_some(self.hand)
     }
 
-    /// Gives the track of a flow that ended back.
+    /// Releases the track of a flow that ended.
     pub(crate) fn release(&mut self, owner: u32, track: &mut u32) {
         if *track != NO_TRACK && self.tracks[*track as usize].owner == owner {
             self.tracks[*track as usize].owner = NOBODY;
@@ -265,7 +264,7 @@ impl SlidingWindow {
         *track = NO_TRACK;
     }
 
-    /// `T`.
+    /// Returns `T`.
     pub(crate) fn flight_duration(&self) -> Nanos {
         self.threshold.flight_duration
     }

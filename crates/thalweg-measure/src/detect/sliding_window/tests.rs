@@ -12,7 +12,7 @@ struct Exact {
 }
 
 impl Exact {
-    /// Bytes in `(time - span, time]` with this packet.
+    /// Returns the bytes in `(time - span, time]` including this packet.
     fn add(&mut self, time: u64, bytes: u64, span: Nanos) -> u64 {
         self.window.push_back((time, bytes));
         self.sum += bytes;
@@ -23,7 +23,7 @@ impl Exact {
     }
 }
 
-/// A flow of one direction as the flow table shows it to the detector. Index of the packet that gave it away.
+/// A flow of one direction, passed to the detector as by the flow table. Returns the index of the detecting packet.
 fn detected(detector: &mut SlidingWindow, packets: &[(u64, u64)]) -> Option<(usize, Flight)> {
     let (mut count, mut track) = (0, NO_TRACK);
     packets.iter().enumerate().find_map(|(index, (time, bytes))| {
@@ -58,10 +58,10 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// The two guarantees of the module's doc, against the exact window: no flow missed, none reported later
-    /// than the packet that makes it a cheetah, none reported that stays below the slack.
+    /// The two guarantees of the module's doc, against the exact window: no flow missed, none reported later than the
+    /// packet that makes it a cheetah, none reported below the slack.
     #[test]
-    fn misses_nothing_and_reports_nothing_below_the_slack(
+    fn no_cheetah_is_missed_and_none_below_the_slack_reported(
         flow in any_flow(), flight_ms in prop_oneof![Just(100u64), Just(10), Just(1)], rate in 1_000_000u64..80_000_000,
     ) {
         let threshold = threshold(flight_ms, rate);
@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn multiplication_counts_quanta_as_division_does(
+    fn quanta_match_integer_division(
         volume in prop_oneof![1u64..1000, 1u64..1 << 40], bytes in any::<u64>(), shift in 0u32..64, near in 0u64..3,
     ) {
         let flight_duration = Nanos(8_000_000_000);
@@ -97,9 +97,9 @@ proptest! {
         }
     }
 
-    /// A track that was taken from a quiet flow leaves no gap when that flow wakes up.
+    /// Taking a track from a quiet flow leaves no gap when that flow resumes.
     #[test]
-    fn flows_that_share_one_track_in_turn_are_found_all_the_same(flow in any_flow()) {
+    fn flows_that_share_a_track_are_detected(flow in any_flow()) {
         let threshold = threshold(100, 50_000_000);
         let mut alone = SlidingWindow::new(threshold, 2).unwrap();
         let mut shared = SlidingWindow::new(threshold, 2).unwrap();
@@ -121,8 +121,8 @@ proptest! {
 }
 
 #[test]
-fn a_burst_cut_in_two_by_consecutive_flights_is_found() {
-    // 0.8 of the threshold just before the end of the first flight, 0.8 just after its begin of the second.
+fn a_burst_across_two_flights_is_detected() {
+    // 0.8 of the threshold just before the end of the first flight, 0.8 just after the beginning of the second.
     let mut flow = vec![(0, 100)];
     flow.extend((0..333).map(|n| (90_000_000 + n * 20_000, 1500)));
     flow.extend((0..333).map(|n| (101_000_000 + n * 20_000, 1500)));
@@ -133,7 +133,7 @@ fn a_burst_cut_in_two_by_consecutive_flights_is_found() {
 }
 
 #[test]
-fn the_rate_is_that_of_the_flow_not_that_of_the_threshold() {
+fn the_reported_rate_is_that_of_the_flow() {
     // 200 Mbit/s in packets of 1500 bytes: one every 60 us.
     let flow: Vec<_> = (0..1000).map(|n| (n * 60_000, 1500)).collect();
     let mut detector = SlidingWindow::new(CheetahThreshold::default(), 4).unwrap();
@@ -143,7 +143,7 @@ fn the_rate_is_that_of_the_flow_not_that_of_the_threshold() {
 }
 
 #[test]
-fn one_packet_beyond_the_threshold_is_a_flight_with_or_without_a_track() {
+fn one_packet_can_exceed_the_threshold() {
     for tracks in [1, 4] {
         let mut detector = SlidingWindow::new(threshold(1, 1_000_000), tracks).unwrap();
         let mut other = NO_TRACK;
@@ -173,6 +173,6 @@ fn milestones_without_a_track_are_counted() {
 }
 
 #[test]
-fn a_threshold_below_one_byte_is_refused() {
+fn a_threshold_below_one_byte_is_rejected() {
     assert!(SlidingWindow::new(threshold(0, 1), 1).is_err());
 }

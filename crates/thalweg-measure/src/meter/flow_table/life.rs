@@ -1,18 +1,18 @@
-//! The life of an entry: how flows begin, are cut, begin anew and end.
+//! The life cycle of an entry: how flows begin, are split, restart and end.
 
 use super::{FlowTable, Lookup, NONE, Output};
 use crate::detect::sliding_window::{Flight, NO_TRACK};
 use crate::detect::{Cheetah, CheetahEnd, Finding};
 use crate::memory::prefetch;
-use crate::meter::entry::{Entry, Handed, State, V6Addresses};
+use crate::meter::entry::{Entry, Exported, State, V6Addresses};
 use crate::meter::observer::Observer;
 use crate::meter::record::{EndReason, FlowRecord};
 use thalweg_wire::{Bytes, Direction, FlowKey, Packet, TcpFlags, Timestamp};
 
 impl FlowTable {
-    /// A slot was taken out of the order of ages: its flow ends if it was last used before the tick `before`, or
-    /// goes back in.
-    pub(super) fn take_aged(
+    /// Handles a slot removed from the order of ages: its flow ends if it was last used before the tick `before`;
+    /// otherwise the slot is added back.
+    pub(super) fn process_aged(
         &mut self,
         slot: u32,
         before: u64,
@@ -30,8 +30,8 @@ impl FlowTable {
         }
     }
 
-    /// A slot was taken out of the order of flows that TCP has ended: its flow has lingered, or goes back in.
-    pub(super) fn take_lingering(
+    /// Handles a slot removed from the order of flows that TCP has ended: its linger is over, or it is added back.
+    pub(super) fn process_lingering(
         &mut self,
         slot: u32,
         lingered_before: u64,
@@ -40,7 +40,7 @@ impl FlowTable {
     ) {
         let tick = self.linger_tick(self.entries[slot as usize].last);
         let entry = &mut self.entries[slot as usize];
-        entry.clear(State::LINGERS);
+        entry.clear(State::LINGERING);
         match entry.is(State::CLOSING) {
             true if tick < lingered_before => self.end(slot, EndReason::Fin, output, observer),
             true => self.put_lingering(slot, tick),
@@ -58,13 +58,13 @@ impl FlowTable {
 
     fn put_lingering(&mut self, slot: u32, tick: u64) {
         let entry = &mut self.entries[slot as usize];
-        if !entry.is(State::LINGERS) {
-            entry.set(State::LINGERS);
+        if !entry.is(State::LINGERING) {
+            entry.set(State::LINGERING);
             self.closing.put(slot, tick);
         }
     }
 
-    /// Fetches what ending these flows will touch.
+    /// Prefetches the memory for ending these flows.
     pub(super) fn prefetch_ends(&self, slots: &[u32]) {
         for slot in slots {
             prefetch(&self.entries[*slot as usize]);
@@ -74,7 +74,7 @@ impl FlowTable {
         }
     }
 
-    /// An entry without packets yet for a flow that has none.
+    /// Creates an entry without packets for a new flow.
     pub(super) fn begin(
         &mut self,
         packet: &Packet,
@@ -115,12 +115,12 @@ impl FlowTable {
         slot
     }
 
-    /// Ends the least recently used flow. There is one, for the table is full.
+    /// Ends the least recently used flow; only called for a full table.
     #[cold]
     fn evict(&mut self, output: &mut Output, observer: &mut impl Observer) {
-        while let [slot] = *self.ages.take_before(u64::MAX, &mut [0]) {
+        while let [slot] = *self.ages.remove_before(u64::MAX, &mut [0]) {
             let live = self.live;
-            self.take_aged(slot, self.ages.oldest() + 1, EndReason::Evicted, output, observer);
+            self.process_aged(slot, self.ages.oldest() + 1, EndReason::Evicted, output, observer);
             if self.live < live {
                 return;
             }
@@ -128,9 +128,9 @@ impl FlowTable {
         unreachable!("every flow of the table is in the order of ages");
     }
 
-    /// Before `packet` is counted: what came so far may be a flow, or a part of one, of its own.
+    /// Called before `packet` is counted: the packets so far may be a complete flow or part.
     #[cold]
-    pub(super) fn turn_over(
+    pub(super) fn end_or_split(
         &mut self,
         slot: u32,
         packet: &Packet,
@@ -145,9 +145,9 @@ impl FlowTable {
         let closed = entry.is(State::CLOSING) && (syn || quiet > self.options.linger);
         if idle || closed {
             observer.end(slot, |direction| self.key(slot, direction));
-            self.begin_anew(slot, packet, direction, output);
+            self.restart(slot, packet, direction, output);
         } else if packet.time - Timestamp(entry.first) >= self.options.active_timeout {
-            self.cut(slot, EndReason::Active, output);
+            self.split(slot, EndReason::Active, output);
         } else {
             return;
         }
@@ -155,18 +155,18 @@ impl FlowTable {
         (entry.first, entry.last) = (packet.time.0, packet.time.0);
     }
 
-    /// The next flow of the same 5-tuple takes the slot over; nothing is carried over.
-    fn begin_anew(&mut self, slot: u32, packet: &Packet, direction: Direction, output: &mut Output) {
+    /// Restarts the slot for the next flow of the same 5-tuple; nothing is carried over.
+    fn restart(&mut self, slot: u32, packet: &Packet, direction: Direction, output: &mut Output) {
         let reason = self.entries[slot as usize].reason(EndReason::Idle);
         self.report_end(slot, output);
-        self.cut(slot, reason, output);
+        self.split(slot, reason, output);
         let entry = &mut self.entries[slot as usize];
         if let Some(detector) = &mut self.detector {
             detector.release(slot, &mut entry.track);
         }
         (entry.bytes, entry.packets) = ([0; 2], [0; 2]);
         entry.set_initiator(packet, direction);
-        entry.clear(State::CUT);
+        entry.clear(State::SPLIT);
         entry.clear(State::CLOSING);
         for direction in [Direction::Forward, Direction::Reverse] {
             entry.clear(State::cheetah(direction));
@@ -174,18 +174,18 @@ impl FlowTable {
         self.counters.flows += 1;
     }
 
-    /// Hands on what came since the last record.
-    pub(super) fn cut(&mut self, slot: u32, reason: EndReason, output: &mut Output) {
+    /// Exports the counts since the last record.
+    pub(super) fn split(&mut self, slot: u32, reason: EndReason, output: &mut Output) {
         let record = self.record(slot, reason);
-        self.hand_on(record, output);
-        let begun = self.begun(slot).0;
+        self.export(record, output);
+        let begun = self.start_time(slot).0;
         let entry = &mut self.entries[slot as usize];
-        self.handed[slot as usize] = Handed { bytes: entry.bytes, packets: entry.packets, first: begun };
+        self.exported[slot as usize] = Exported { bytes: entry.bytes, packets: entry.packets, first: begun };
         if reason != EndReason::Active {
             entry.tcp_flags = [0; 2];
         }
         entry.first = entry.last;
-        entry.set(State::CUT);
+        entry.set(State::SPLIT);
     }
 
     /// Ends a flow and frees its slot.
@@ -201,7 +201,7 @@ impl FlowTable {
         self.report_end(slot, output);
         let record = self.record(slot, reason);
         if record.packets() > 0 {
-            self.hand_on(record, output);
+            self.export(record, output);
         }
         let entry = &mut self.entries[slot as usize];
         if let Some(detector) = &mut self.detector {
@@ -215,7 +215,7 @@ impl FlowTable {
         self.live -= 1;
     }
 
-    fn hand_on(&mut self, record: FlowRecord, output: &mut Output) {
+    fn export(&mut self, record: FlowRecord, output: &mut Output) {
         self.counters.records[record.end_reason as usize] += 1;
         output.records.push(record);
     }
@@ -230,7 +230,7 @@ impl FlowTable {
         output: &mut Output,
     ) {
         self.counters.cheetahs += 1;
-        let first = self.begun(slot);
+        let first = self.start_time(slot);
         let entry = &mut self.entries[slot as usize];
         entry.set(State::cheetah(direction));
         let detected = Timestamp(entry.last);
@@ -244,15 +244,15 @@ impl FlowTable {
         for direction in [Direction::Forward, Direction::Reverse] {
             if entry.is(State::cheetah(direction)) {
                 let key = self.key(slot, direction);
-                let way = direction as usize;
-                let (first, last) = (self.begun(slot), Timestamp(entry.last));
-                let (packets, bytes) = (u64::from(entry.packets[way]), Bytes(entry.bytes[way]));
+                let side = direction as usize;
+                let (first, last) = (self.start_time(slot), Timestamp(entry.last));
+                let (packets, bytes) = (u64::from(entry.packets[side]), Bytes(entry.bytes[side]));
                 output.findings.push(Finding::Ended(CheetahEnd { key, first, last, packets, bytes }));
             }
         }
     }
 
-    /// A FIN or RST was seen: if it ended the flow, the linger begins.
+    /// Handles a FIN or RST: if it ended the flow, the linger begins.
     #[cold]
     pub(super) fn note_end(&mut self, slot: u32) {
         let entry = &mut self.entries[slot as usize];
@@ -265,7 +265,7 @@ impl FlowTable {
 }
 
 impl Entry {
-    /// The initiator sends the first packet, unless that is an answer to a SYN.
+    /// The initiator sends the first packet, unless that is a SYN/ACK.
     fn set_initiator(&mut self, packet: &Packet, direction: Direction) {
         let answers = packet.tcp_flags.contains(TcpFlags::SYN | TcpFlags::ACK);
         let initiator = if answers { direction.opposite() } else { direction };
@@ -275,7 +275,7 @@ impl Entry {
         }
     }
 
-    /// Why a flow ends: what TCP said of it goes before what the table found.
+    /// Returns why a flow ends: TCP's reason takes precedence over the table's.
     fn reason(&self, otherwise: EndReason) -> EndReason {
         let flags = TcpFlags(self.tcp_flags[0] | self.tcp_flags[1]);
         match self.is(State::CLOSING) {

@@ -1,30 +1,30 @@
-//! The flow table: every packet is counted, exactly, in the one entry of its flow.
+//! The flow table: counts every packet exactly, in the one entry of its flow.
 //!
-//! **Life of an entry.** The first packet of a 5-tuple, in either direction, begins it; later ones are counted
-//! by direction. It ends, and is handed on as a [`FlowRecord`], when
-//! - no packet came for the idle timeout ([`EndReason::Idle`]);
-//! - TCP ended it, by RST or by FIN in both directions, and no packet came for the *linger* after that, so that
-//!   the last acknowledgments do not begin a flow of their own; or a SYN begins the next connection
-//!   ([`EndReason::Fin`], [`EndReason::Rst`]);
-//! - the table is full, a new flow needs room and this one is the least recently used, to within 1/2048 of the
+//! **Life of an entry.** The first packet of a 5-tuple, in either direction, begins it; later ones are counted by
+//! direction. It ends, and is exported as a [`FlowRecord`], when
+//! - no packet arrived for the idle timeout ([`EndReason::Idle`]);
+//! - TCP ended it, by RST or by FIN in both directions, and no packet arrived for the *linger* after that, so that
+//!   the last acknowledgments do not begin a new flow; or a SYN begins the next connection ([`EndReason::Fin`],
+//!   [`EndReason::Rst`]);
+//! - the table is full, a new flow needs an entry and this one is the least recently used, to within 1/2048 of the
 //!   idle timeout ([`EndReason::Evicted`]);
 //! - the input ends ([`EndReason::EndOfInput`]).
 //!
-//! A flow that lasts longer than the active timeout is handed on in parts ([`EndReason::Active`]).
+//! A flow that lasts longer than the active timeout is exported in parts ([`EndReason::Active`]).
 //!
-//! **Exact.** The packets and bytes of all records are those of all packets shown to the table. Timeouts are
-//! checked at each packet of a flow, so as long as time stamps run forwards and the table is not full, records do
-//! not depend on how packets are batched; only the moment at which a record is handed on does. Nor do they depend
-//! on the hash seed.
+//! **Exact.** The packets and bytes of all records are those of all packets passed to the table. Timeouts are checked
+//! at each packet of a flow. So as long as timestamps do not go backwards and the table is not full, records do not
+//! depend on how packets are batched; only the moment of their export does. Records do not depend on the hash seed
+//! either.
 //!
-//! **Time** is the latest time stamp seen, and what [`FlowTable::advance`] is told. It does not go back: a
-//! packet with an earlier time stamp is counted all the same, and its flow's first and last time take it in. So a
-//! time stamp that is wrong and far ahead ends the flows of its time, and flows that come after it end only when
-//! TCP says so, when the table is full, or with the input; counts stay exact.
+//! **Time** is the latest timestamp seen, or passed to [`FlowTable::advance`]. It does not go backwards: a packet
+//! with an earlier timestamp is counted as well, and extends its flow's first and last time. A timestamp that is
+//! wrong and far ahead ends the current flows, and later flows end only when TCP ends them, when the table is full,
+//! or at the end of input; counts stay exact.
 //!
-//! **Memory** is fixed at construction, about 148 bytes a flow: 64 for the entry, 32 for IPv6 addresses, 32 for
-//! what active timeouts need, 9 for the two orders of age, 11 for the index. **Cost** a packet: two cache lines,
-//! both fetched ahead over groups of 32 packets.
+//! **Memory** is fixed at construction, about 148 bytes per flow: 64 for the entry, 32 for IPv6 addresses, 32 for
+//! active timeouts, 9 for the two orders of age, 11 for the index. **Cost** per packet: two cache lines, both
+//! prefetched over groups of 32 packets.
 
 mod life;
 mod options;
@@ -32,7 +32,7 @@ mod options;
 pub use options::{FlowTableError, FlowTableOptions};
 
 use super::ages::{Ages, SPAN};
-use super::entry::{Entry, Handed, State, V6Addresses, Words};
+use super::entry::{Entry, Exported, State, V6Addresses, Words};
 use super::observer::Observer;
 use super::record::{EndReason, FlowRecord, Traffic};
 use crate::detect::Finding;
@@ -41,14 +41,14 @@ use crate::memory::{LargeArray, prefetch};
 use crate::slot_index::SlotIndex;
 use thalweg_wire::{Bytes, Direction, FlowKey, HashSeed, Nanos, Packet, TcpFlags, Timestamp};
 
-/// Packets of a group. The misses of 32 packets keep all fill buffers of a core busy (10 to 16 of them) without
-/// pushing each other out of the first-level cache.
+/// Packets per group. The misses of 32 packets keep all fill buffers of a core busy (10 to 16 of them) without
+/// evicting each other from the first-level cache.
 const GROUP: usize = 32;
 
-/// No slot; the end of the list of free ones.
+/// No slot; the end of the free list.
 const NONE: u32 = u32::MAX;
 
-/// What the table hands on; the caller empties it.
+/// The output of the table; the caller clears it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
     /// Ended flows, or parts of flows.
@@ -57,19 +57,19 @@ pub struct Output {
     pub findings: Vec<Finding>,
 }
 
-/// What the table has done so far.
+/// Counters of a flow table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowTableCounters {
     /// Flows begun.
     pub flows: u64,
-    /// Records handed on, by [`EndReason`] in the order of [`EndReason::ALL`].
+    /// Records exported, by [`EndReason`] in the order of [`EndReason::ALL`].
     pub records: [u64; EndReason::ALL.len()],
-    /// Directions of flows found to be cheetahs.
+    /// Flow directions found to be cheetahs.
     pub cheetahs: u64,
 }
 
 impl FlowTableCounters {
-    /// Records handed on for one reason.
+    /// Returns the number of records exported for one reason.
     pub fn ended(&self, reason: EndReason) -> u64 {
         self.records[reason as usize]
     }
@@ -85,7 +85,7 @@ impl std::ops::AddAssign for FlowTableCounters {
     }
 }
 
-/// Flows in progress.
+/// All live flows, in a fixed amount of memory.
 #[derive(Debug)]
 pub struct FlowTable {
     options: FlowTableOptions,
@@ -93,13 +93,13 @@ pub struct FlowTable {
     index: SlotIndex,
     entries: LargeArray<Entry>,
     v6: LargeArray<V6Addresses>,
-    handed: LargeArray<Handed>,
+    exported: LargeArray<Exported>,
     /// Flows by last use.
     ages: Ages,
     /// Flows that TCP has ended, by last use.
     closing: Ages,
     detector: Option<SlidingWindow>,
-    /// First of the free slots that have been used before.
+    /// The first of the free slots that have been used before.
     free: u32,
     /// Slots from here on have never been used.
     fresh: u32,
@@ -108,10 +108,10 @@ pub struct FlowTable {
     counters: FlowTableCounters,
 }
 
-/// One direction of a flow in progress.
+/// One direction of a live flow.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
-    /// Its key, in its own direction.
+pub(crate) struct DirectionCounts {
+    /// The key, in its own direction.
     pub(crate) key: FlowKey,
     /// First and last packet of either direction.
     pub(crate) first: Timestamp,
@@ -123,7 +123,7 @@ pub(crate) struct Seen {
     pub(crate) is_cheetah: bool,
 }
 
-/// A packet's flow, on its way from hash to entry.
+/// The lookup of a packet's flow, between hash and entry.
 #[derive(Clone, Copy)]
 struct Lookup {
     words: Words,
@@ -133,17 +133,17 @@ struct Lookup {
 }
 
 impl FlowTable {
-    /// An empty table; `detector` watches its flows for cheetahs.
+    /// Creates an empty table; `detector` checks its flows for cheetahs.
     ///
     /// # Errors
-    /// If an option is out of range or memory does not suffice.
+    /// If an option is out of range or memory is insufficient.
     pub fn new(
         options: FlowTableOptions,
         detector: Option<SlidingWindow>,
         seed: HashSeed,
     ) -> Result<Self, FlowTableError> {
         options.validate(detector.as_ref())?;
-        // A flow must not be forgotten, and begin anew, within a window that the detector looks at.
+        // A flow must not end and restart within a window that the detector checks.
         let flight_duration = detector.as_ref().map_or(Nanos::ZERO, SlidingWindow::flight_duration);
         let options = FlowTableOptions { linger: options.linger.max(flight_duration), ..options };
         let capacity = options.capacity as usize;
@@ -151,7 +151,7 @@ impl FlowTable {
             index: SlotIndex::new(capacity)?,
             entries: LargeArray::zeroed(capacity)?,
             v6: LargeArray::zeroed(capacity)?,
-            handed: LargeArray::zeroed(capacity)?,
+            exported: LargeArray::zeroed(capacity)?,
             ages: Ages::new(capacity)?,
             closing: Ages::new(capacity)?,
             detector,
@@ -165,48 +165,48 @@ impl FlowTable {
         })
     }
 
-    /// Flows in the table now.
+    /// Returns the number of live flows.
     pub fn live(&self) -> u32 {
         self.live
     }
 
-    /// What it was made with.
+    /// Returns the options.
     pub fn options(&self) -> &FlowTableOptions {
         &self.options
     }
 
-    /// What it has done so far.
+    /// Returns the counters.
     pub fn counters(&self) -> FlowTableCounters {
         self.counters
     }
 
-    /// The detector that watches its flows.
+    /// Returns the detector that checks its flows.
     pub fn detector(&self) -> Option<&SlidingWindow> {
         self.detector.as_ref()
     }
 
-    /// The latest time seen.
+    /// Returns the latest time seen.
     pub fn clock(&self) -> Timestamp {
         self.clock
     }
 
-    /// Most memory that the table, its index and its detector take.
+    /// Returns the maximum memory of the table, its index and its detector.
     pub fn bytes(&self) -> Bytes {
-        let arrays = [self.index.bytes(), self.entries.bytes(), self.v6.bytes(), self.handed.bytes()];
+        let arrays = [self.index.bytes(), self.entries.bytes(), self.v6.bytes(), self.exported.bytes()];
         let orders = [self.ages.bytes(), self.closing.bytes()];
         let detector = self.detector.as_ref().map(SlidingWindow::bytes);
         arrays.into_iter().chain(orders).chain(detector).fold(Bytes(0), |sum, part| sum + part)
     }
 
-    /// Counts packets, in their order, and hands on what ended meanwhile.
+    /// Counts packets in order, and exports flows that ended meanwhile.
     ///
-    /// Groups of packets go through three stages, each a group behind the one before, so that the memory that one
-    /// stage waits for is fetched while the others compute.
+    /// Groups of packets go through three stages, each a group behind the previous one, so that the memory that one
+    /// stage needs is fetched while the others compute.
     pub fn update(&mut self, packets: &[Packet], output: &mut Output) {
         self.update_with(packets, output, &mut ());
     }
 
-    /// As [`FlowTable::update`], with somebody who is told of each packet and the slot of its flow.
+    /// Like [`FlowTable::update`], with an observer of each packet and the slot of its flow.
     pub fn update_with(&mut self, packets: &[Packet], output: &mut Output, observer: &mut impl Observer) {
         let groups = packets.len().div_ceil(GROUP);
         let group = |number: usize| &packets[number * GROUP..packets.len().min((number + 1) * GROUP)];
@@ -226,40 +226,40 @@ impl FlowTable {
         }
     }
 
-    /// Lets time pass: hands on the flows that have been idle, or have lingered, for long enough.
+    /// Advances the time: exports the flows whose idle timeout or linger is over.
     pub fn advance(&mut self, now: Timestamp, output: &mut Output) {
         self.advance_with(now, output, &mut ());
     }
 
-    /// As [`FlowTable::advance`], with somebody who is told which slots become free.
+    /// Like [`FlowTable::advance`], with an observer of the slots that become free.
     pub fn advance_with(&mut self, now: Timestamp, output: &mut Output, observer: &mut impl Observer) {
         if now <= self.clock {
             return;
         }
         self.clock = now;
-        let mut taken = [0; GROUP];
+        let mut removed = [0; GROUP];
         let idle_before = self.age_tick(now.saturating_sub(self.options.idle_timeout).0);
-        while let slots @ [_, ..] = self.ages.take_before(idle_before, &mut taken) {
+        while let slots @ [_, ..] = self.ages.remove_before(idle_before, &mut removed) {
             self.prefetch_ends(slots);
             for slot in slots {
-                self.take_aged(*slot, idle_before, EndReason::Idle, output, observer);
+                self.process_aged(*slot, idle_before, EndReason::Idle, output, observer);
             }
         }
         let lingered_before = self.linger_tick(now.saturating_sub(self.options.linger).0);
-        while let slots @ [_, ..] = self.closing.take_before(lingered_before, &mut taken) {
+        while let slots @ [_, ..] = self.closing.remove_before(lingered_before, &mut removed) {
             self.prefetch_ends(slots);
             for slot in slots {
-                self.take_lingering(*slot, lingered_before, output, observer);
+                self.process_lingering(*slot, lingered_before, output, observer);
             }
         }
     }
 
-    /// Hands on every flow that is left, in the order of their slots, and leaves the table empty.
+    /// Exports every remaining flow, in the order of their slots, and leaves the table empty.
     pub fn finish(&mut self, output: &mut Output) {
         self.finish_with(output, &mut ());
     }
 
-    /// As [`FlowTable::finish`], with somebody who is told that each slot becomes free.
+    /// Like [`FlowTable::finish`], with an observer of the slots that become free.
     pub fn finish_with(&mut self, output: &mut Output, observer: &mut impl Observer) {
         for slot in 0..self.fresh {
             if self.entries[slot as usize].is(State::OCCUPIED) {
@@ -268,55 +268,56 @@ impl FlowTable {
         }
     }
 
-    /// The flows in progress with their slots, as [`FlowTable::finish`] would hand them on now.
+    /// Returns the live flows with their slots, as [`FlowTable::finish`] would export them now.
     pub fn flows(&self) -> impl Iterator<Item = (u32, FlowRecord)> + '_ {
         (0..self.fresh)
             .filter(|slot| self.entries[*slot as usize].is(State::OCCUPIED))
             .map(|slot| (slot, self.record(slot, EndReason::EndOfInput)))
     }
 
-    /// The flow of this key, in either direction, as [`FlowTable::finish`] would hand it on now.
+    /// Returns the flow of this key, in either direction, as [`FlowTable::finish`] would export it now.
     pub fn get(&self, key: &FlowKey) -> Option<FlowRecord> {
         let (slot, _) = self.slot_of(key)?;
         Some(self.record(slot, EndReason::EndOfInput))
     }
 
-    /// Bytes from and to the initiator since the flow of a slot began, and when that was; for rates between two
-    /// looks.
+    /// Returns the bytes from and to the initiator since the flow of a slot began, and its begin; for rates between
+    /// two queries.
     pub(super) fn progress(&self, slot: u32) -> ([u64; 2], Timestamp) {
         let entry = &self.entries[slot as usize];
-        let way = entry.initiator();
-        let bytes = [way, way.opposite()].map(|way| entry.bytes[way as usize]);
-        (bytes, self.begun(slot))
+        let from_initiator = entry.initiator();
+        let bytes =
+            [from_initiator, from_initiator.opposite()].map(|direction| entry.bytes[direction as usize]);
+        (bytes, self.start_time(slot))
     }
 
-    /// Slots that have ever been used: they are the first ones.
+    /// Returns the number of slots that have ever been used: they are the first ones.
     pub(crate) fn slots(&self) -> u32 {
         self.fresh
     }
 
-    /// The slot of this key's flow, and which way the key runs.
+    /// Returns the slot of this key's flow, and the direction of the key.
     pub(crate) fn slot_of(&self, key: &FlowKey) -> Option<(u32, Direction)> {
         let (words, direction) = Words::of(key, &self.seed);
         let lookup = Lookup { words, hash: words.hash(&self.seed), direction, candidate: NONE };
         Some((self.find(key, &lookup)?, direction))
     }
 
-    /// What was seen of one direction of a slot's flow; `None` if nothing was.
-    pub(crate) fn seen(&self, slot: u32, direction: Direction) -> Option<Seen> {
+    /// Returns the counts of one direction of a slot's flow; `None` if it has no packets.
+    pub(crate) fn direction_counts(&self, slot: u32, direction: Direction) -> Option<DirectionCounts> {
         let entry = self.entries.get(slot as usize).filter(|entry| entry.is(State::OCCUPIED))?;
-        let way = direction as usize;
-        (entry.packets[way] > 0).then(|| Seen {
+        let side = direction as usize;
+        (entry.packets[side] > 0).then(|| DirectionCounts {
             key: self.key(slot, direction),
-            first: self.begun(slot),
+            first: self.start_time(slot),
             last: Timestamp(entry.last),
-            packets: u64::from(entry.packets[way]),
-            bytes: Bytes(entry.bytes[way]),
+            packets: u64::from(entry.packets[side]),
+            bytes: Bytes(entry.bytes[side]),
             is_cheetah: entry.is(State::cheetah(direction)),
         })
     }
 
-    /// Fetches what is known of a flow.
+    /// Prefetches the entry of a flow.
     pub(crate) fn prefetch(&self, slot: u32) {
         if let Some(entry) = self.entries.get(slot as usize) {
             prefetch(entry);
@@ -349,7 +350,7 @@ impl FlowTable {
         }
     }
 
-    /// Third stage: packets are counted, and time goes on.
+    /// Third stage: counts packets and advances the time.
     #[inline(always)]
     fn count_all(
         &mut self,
@@ -367,7 +368,7 @@ impl FlowTable {
         self.advance_with(latest, output, observer);
     }
 
-    /// Counts one packet in its flow's entry; gives its slot.
+    /// Counts one packet in its flow's entry; returns its slot.
     #[inline(always)]
     fn count(
         &mut self,
@@ -388,7 +389,7 @@ impl FlowTable {
         let idle = now.saturating_sub(entry.last) > self.options.idle_timeout.0;
         let active = now.saturating_sub(entry.first) >= self.options.active_timeout.0;
         if idle | active | entry.is(State::CLOSING) {
-            self.turn_over(slot, packet, lookup.direction, output, observer);
+            self.end_or_split(slot, packet, lookup.direction, output, observer);
         }
         self.add(slot, packet, lookup.direction, output);
         slot
@@ -397,16 +398,16 @@ impl FlowTable {
     #[inline(always)]
     fn add(&mut self, slot: u32, packet: &Packet, direction: Direction, output: &mut Output) {
         let entry = &mut self.entries[slot as usize];
-        let way = direction as usize;
-        let before = entry.bytes[way];
+        let side = direction as usize;
+        let before = entry.bytes[side];
         let after = before + u64::from(packet.ip_length);
         entry.first = entry.first.min(packet.time.0);
         entry.last = entry.last.max(packet.time.0);
-        entry.bytes[way] = after;
-        entry.packets[way] = entry.packets[way].wrapping_add(1);
-        entry.tcp_flags[way] |= packet.tcp_flags.0;
-        // A part of a flow never has 2^32 packets in one direction, so that its 32-bit counts are exact.
-        let is_long = entry.packets[way] & 0x7FFF_FFFF == 0;
+        entry.bytes[side] = after;
+        entry.packets[side] = entry.packets[side].wrapping_add(1);
+        entry.tcp_flags[side] |= packet.tcp_flags.0;
+        // A part of a flow never has 2^32 packets in one direction, so its 32-bit counts are exact.
+        let is_long = entry.packets[side] & 0x7FFF_FFFF == 0;
         if let Some(detector) = &mut self.detector
             && detector.passes_milestone(before, after)
             && !entry.is(State::cheetah(direction))
@@ -421,7 +422,7 @@ impl FlowTable {
             self.note_end(slot);
         }
         if is_long {
-            self.cut(slot, EndReason::Active, output);
+            self.split(slot, EndReason::Active, output);
         }
     }
 
@@ -438,16 +439,17 @@ impl FlowTable {
         self.index.find(lookup.hash, |slot| self.holds(slot, key, lookup))
     }
 
-    /// What came since the last record.
+    /// Returns the record of what was counted since the last one.
     fn record(&self, slot: u32, end_reason: EndReason) -> FlowRecord {
         let entry = &self.entries[slot as usize];
-        let handed = if entry.is(State::CUT) { self.handed[slot as usize] } else { Handed::default() };
+        let exported =
+            if entry.is(State::SPLIT) { self.exported[slot as usize] } else { Exported::default() };
         let traffic = |direction: Direction| {
-            let way = direction as usize;
+            let side = direction as usize;
             Traffic {
-                packets: u64::from(entry.packets[way].wrapping_sub(handed.packets[way])),
-                bytes: Bytes(entry.bytes[way] - handed.bytes[way]),
-                tcp_flags: TcpFlags(entry.tcp_flags[way]),
+                packets: u64::from(entry.packets[side].wrapping_sub(exported.packets[side])),
+                bytes: Bytes(entry.bytes[side] - exported.bytes[side]),
+                tcp_flags: TcpFlags(entry.tcp_flags[side]),
                 cheetah: entry.is(State::cheetah(direction)),
             }
         };
@@ -462,10 +464,10 @@ impl FlowTable {
         }
     }
 
-    /// Time of the first packet of the flow, whatever has been handed on since.
-    fn begun(&self, slot: u32) -> Timestamp {
+    /// Returns the time of the flow's first packet, regardless of earlier records.
+    fn start_time(&self, slot: u32) -> Timestamp {
         let entry = &self.entries[slot as usize];
-        Timestamp(if entry.is(State::CUT) { self.handed[slot as usize].first } else { entry.first })
+        Timestamp(if entry.is(State::SPLIT) { self.exported[slot as usize].first } else { entry.first })
     }
 
     fn key(&self, slot: u32, direction: Direction) -> FlowKey {
@@ -473,13 +475,13 @@ impl FlowTable {
         if direction == Direction::Forward { key } else { key.reversed() }
     }
 
-    /// Tick of [`FlowTable::ages`]: 1/2048 of the idle timeout.
+    /// The tick of [`FlowTable::ages`]: 1/2048 of the idle timeout.
     #[inline]
     fn age_tick(&self, time: u64) -> u64 {
         time / (self.options.idle_timeout.0 / SPAN).max(1)
     }
 
-    /// Tick of [`FlowTable::closing`]: 1/64 of the linger.
+    /// The tick of [`FlowTable::closing`]: 1/64 of the linger.
     fn linger_tick(&self, time: u64) -> u64 {
         time / (self.options.linger.0 / 64).max(1)
     }

@@ -1,4 +1,4 @@
-//! Size and timeouts of a flow table, and which of them make no sense.
+//! Size and timeouts of a flow table, and their validation.
 
 use thiserror::Error;
 
@@ -9,15 +9,15 @@ use thalweg_wire::Nanos;
 /// Size and timeouts of a flow table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowTableOptions {
-    /// Most flows at once. Default 1,048,576 (155 MB when all are in use).
+    /// The maximum number of live flows. Default 1,048,576 (155 MB when all are in use).
     pub capacity: u32,
-    /// A flow ends when no packet came for this long. Default 15 s, as Cisco's exporters and softflowd's
-    /// shorter timeouts have it.
+    /// A flow ends when no packet arrived for this long. Default 15 s, like the defaults of Cisco's exporters and
+    /// softflowd's shorter timeouts.
     pub idle_timeout: Nanos,
-    /// A flow that lasts longer is handed on in parts of this length. Default 30 min, Cisco's default.
+    /// A flow that lasts longer is exported in parts of this length. Default 30 min, Cisco's default.
     pub active_timeout: Nanos,
-    /// A flow that TCP has ended is handed on when no packet came for this long, or for the flight duration of
-    /// the detector if that is longer. Default 1 s: longer than retransmissions of the last segments take.
+    /// A flow that TCP has ended is exported when no packet arrived for this long, or for the flight duration of the
+    /// detector if that is longer. Default 1 s: longer than retransmissions of the last segments take.
     pub linger: Nanos,
 }
 
@@ -32,20 +32,22 @@ impl Default for FlowTableOptions {
     }
 }
 
-/// Why a flow table could not be made.
+/// Why a flow table could not be created.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FlowTableError {
-    /// There is no room for any flow, or for more than slot numbers can tell apart.
-    #[error("a flow table holds between 1 and 2^31 flows, not {0}")]
+    /// The capacity is zero, or larger than slot numbers allow.
+    #[error("flow table of {0} flows: expected 1 to 2^31")]
     Capacity(u32),
     /// A timeout is zero.
-    #[error("the {0} must be longer than zero")]
+    #[error("{0} is 0: expected a duration above 0")]
     ZeroTimeout(&'static str),
-    /// The detector looks at windows longer than a flow is kept.
-    #[error("the idle timeout ({idle_timeout}) must be at least the flight duration ({flight_duration})")]
+    /// The detector checks windows longer than a flow is kept.
+    #[error(
+        "idle timeout {idle_timeout} is shorter than the flight duration {flight_duration}: expected at least that"
+    )]
     IdleBeforeFlight {
-        /// Idle timeout of the table.
+        /// The idle timeout of the table.
         idle_timeout: Nanos,
         /// `T` of the detector.
         flight_duration: Nanos,

@@ -45,7 +45,7 @@ fn table(options: FlowTableOptions, seed: u64) -> FlowTable {
     FlowTable::new(options, None, HashSeed::new(seed)).unwrap()
 }
 
-/// All records of `packets`, given to the table in batches of `batch`.
+/// All records of `packets`, passed to the table in batches of `batch`.
 fn records_of(options: FlowTableOptions, seed: u64, packets: &[Packet], batch: usize) -> Vec<FlowRecord> {
     let (mut table, mut output) = (table(options, seed), Output::default());
     for batch in packets.chunks(batch) {
@@ -56,7 +56,7 @@ fn records_of(options: FlowTableOptions, seed: u64, packets: &[Packet], batch: u
     output.records
 }
 
-/// A plain flow meter without a bound: one flow a key, ends decided at its next packet or at the end.
+/// A plain flow meter without a limit: one flow per key, ends decided at its next packet or at the end.
 fn oracle(options: FlowTableOptions, packets: &[Packet]) -> Vec<FlowRecord> {
     let mut live: HashMap<FlowKey, (FlowRecord, bool)> = HashMap::new();
     let mut records = Vec::new();
@@ -126,7 +126,7 @@ fn sorted(mut records: Vec<FlowRecord>) -> Vec<FlowRecord> {
     records
 }
 
-/// Idle at the end of input is known only to within a tick; both say that the flow had simply stopped.
+/// Idle at the end of input is known only to within a tick; both mean that the flow had stopped.
 fn without_the_last_tick(mut records: Vec<FlowRecord>) -> Vec<FlowRecord> {
     for record in &mut records {
         if record.end_reason == EndReason::EndOfInput {
@@ -138,7 +138,7 @@ fn without_the_last_tick(mut records: Vec<FlowRecord>) -> Vec<FlowRecord> {
 
 prop_compose! {
     /// Packets of some flows in both directions, with gaps around all the timeouts.
-    fn any_packets(flows: u32, most: usize)(
+    fn any_packets(flows: u32, max: usize)(
         steps in prop::collection::vec(
             (
                 prop_oneof![
@@ -151,7 +151,7 @@ prop_compose! {
                 20u32..70_000,
                 prop_oneof![4 => Just(0x10), 1 => Just(0x11), 1 => Just(0x02), 1 => Just(0x12), 1 => Just(0x04)],
             ),
-            0..most,
+            0..max,
         )
     ) -> Vec<Packet> {
         let mut now = 1_000 * SECOND;
@@ -165,7 +165,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn records_are_those_of_a_plain_meter(packets in any_packets(6, 300), batch in 1usize..100, seed in 0u64..4) {
+    fn records_match_a_plain_meter(packets in any_packets(6, 300), batch in 1usize..100, seed in 0u64..4) {
         let records = records_of(options(), seed, &packets, batch);
         prop_assert_eq!(without_the_last_tick(records), without_the_last_tick(oracle(options(), &packets)));
     }
@@ -176,9 +176,9 @@ proptest! {
         prop_assert_eq!(sorted(records_of(options(), 2, &packets, batch)), one);
     }
 
-    /// However full the table and whatever the order of time stamps, nothing is lost or counted twice.
+    /// Even with a full table and unordered timestamps, nothing is lost or counted twice.
     #[test]
-    fn packets_and_bytes_of_all_records_are_those_shown(
+    fn records_account_for_all_packets_and_bytes(
         packets in any_packets(40, 300).prop_shuffle(), batch in 1usize..100, capacity in 1u32..20,
     ) {
         let records = records_of(FlowTableOptions { capacity, ..options() }, 1, &packets, batch);
@@ -189,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn a_full_table_gives_up_the_least_recently_used_flow(flows in prop::collection::vec(0u32..30, 1..300)) {
+    fn a_full_table_evicts_the_least_recently_used_flow(flows in prop::collection::vec(0u32..30, 1..300)) {
         let options = FlowTableOptions { capacity: 8, ..options() };
         let (mut table, mut output) = (table(options, 1), Output::default());
         let mut last_use: Vec<FlowKey> = Vec::new();
@@ -200,16 +200,16 @@ proptest! {
             last_use.retain(|used| *used != canonical);
             let evicted = (last_use.len() == 8).then(|| last_use.remove(0));
             last_use.push(canonical);
-            let handed: Vec<_> = output.records.drain(..).collect();
-            prop_assert_eq!(handed.iter().map(|record| record.key.canonical().0).collect::<Vec<_>>(),
+            let exported: Vec<_> = output.records.drain(..).collect();
+            prop_assert_eq!(exported.iter().map(|record| record.key.canonical().0).collect::<Vec<_>>(),
                 evicted.into_iter().collect::<Vec<_>>());
-            prop_assert!(handed.iter().all(|record| record.end_reason == EndReason::Evicted));
+            prop_assert!(exported.iter().all(|record| record.end_reason == EndReason::Evicted));
             prop_assert_eq!(table.live() as usize, last_use.len());
         }
     }
 }
 
-/// Whoever knew the seed could make IPv6 flows whose hashes collide; they are told apart all the same.
+/// An attacker who knows the seed could make IPv6 flows whose hashes collide; they are still distinguished.
 #[test]
 fn ipv6_flows_with_the_same_hash_are_two_flows() {
     let seed = HashSeed::from_words([5, 6, 7]);
@@ -223,10 +223,10 @@ fn ipv6_flows_with_the_same_hash_are_two_flows() {
     assert_eq!([1, 2].map(|host| table.get(&key(host)).unwrap().packets()), [3, 2]);
 }
 
-/// Many flows at once through the table, near the threshold, some ended and begun anew by TCP, from time zero on:
-/// each that moves more than `R * T` within a window is found, and none that stays 1/64 below.
+/// Many concurrent flows near the threshold, some ended and restarted by TCP, from time zero on: each that moves more
+/// than `R * T` within a window is found, and none that stays 1/64 below.
 #[test]
-fn interleaved_flows_are_judged_each_by_itself() {
+fn interleaved_flows_are_detected_independently() {
     let threshold =
         CheetahThreshold { flight_duration: Nanos::from_millis(10), rate_threshold: BitRate(8_000_000) };
     let volume = threshold.volume().0;
@@ -274,7 +274,7 @@ fn interleaved_flows_are_judged_each_by_itself() {
 }
 
 #[test]
-fn a_flow_begun_anew_carries_nothing_over() {
+fn a_restarted_flow_carries_nothing_over() {
     let detector = SlidingWindow::new(CheetahThreshold::default(), 4).unwrap();
     let mut table = FlowTable::new(options(), Some(detector), HashSeed::new(1)).unwrap();
     let mut output = Output::default();
@@ -299,7 +299,7 @@ fn a_flow_begun_anew_carries_nothing_over() {
 }
 
 #[test]
-fn time_that_passes_without_packets_ends_idle_flows() {
+fn advancing_time_ends_idle_flows() {
     let (mut table, mut output) = (table(options(), 1), Output::default());
     table.update(&[packet(1_000 * SECOND, key(1), 100, TcpFlags::ACK)], &mut output);
     table.advance(Timestamp(1_009 * SECOND), &mut output);
@@ -325,7 +325,7 @@ fn the_acknowledgment_of_the_last_fin_begins_no_flow() {
 }
 
 #[test]
-fn an_answer_seen_first_does_not_make_the_server_the_initiator() {
+fn a_syn_ack_seen_first_keeps_the_client_as_initiator() {
     let syn_ack = packet(SECOND, key(1).reversed(), 60, TcpFlags::SYN | TcpFlags::ACK);
     let records = records_of(options(), 1, &[syn_ack], 1);
     assert_eq!(records[0].key, key(1));
@@ -333,12 +333,15 @@ fn an_answer_seen_first_does_not_make_the_server_the_initiator() {
 }
 
 #[test]
-fn options_out_of_range_are_refused() {
+fn options_out_of_range_are_rejected() {
     let refused = |options| FlowTable::new(options, None, HashSeed::new(1)).unwrap_err().to_string();
-    assert!(refused(FlowTableOptions { capacity: 0, ..options() }).contains("between 1 and"));
+    assert!(refused(FlowTableOptions { capacity: 0, ..options() }).contains("expected 1 to 2^31"));
     assert!(refused(FlowTableOptions { linger: Nanos::ZERO, ..options() }).contains("linger"));
     let short = FlowTableOptions { idle_timeout: Nanos::from_millis(50), ..options() };
     let detector = SlidingWindow::new(Default::default(), 1).unwrap();
     let error = FlowTable::new(short, Some(detector), HashSeed::new(1)).unwrap_err();
-    assert_eq!(error.to_string(), "the idle timeout (50.0 ms) must be at least the flight duration (100 ms)");
+    assert_eq!(
+        error.to_string(),
+        "idle timeout 50.0 ms is shorter than the flight duration 100 ms: expected at least that"
+    );
 }

@@ -1,35 +1,36 @@
-//! The rate of one direction of a flow from bursts of samples (Planck, section 3.2.2).
+//! Estimates the rate of one direction of a flow from bursts of samples (Planck, section 3.2.2).
 //!
 //! **Bursts.** Samples that follow each other within the *gap* belong to one burst, and no burst is longer than the
-//! *longest* allowed. A rate is that of the **span** from the first sample of a burst to the first sample of the next: how
-//! far sequence numbers went on, over the time that took. So a span holds one burst *and the pause after it*. In slow
-//! start TCP sends a window at line rate and then waits for the rest of a round trip; a span takes in both, and what it
-//! gives is the window over the round trip, not the line rate. A flow that sends all the time has spans of the
+//! *longest* allowed. A rate covers the **span** from the first sample of a burst to the first sample of the next:
+//! the advance of sequence numbers, divided by the time. So a span contains one burst *and the pause after it*. In
+//! slow start TCP sends a window at line rate and then waits for the rest of a round trip. A span contains both, so
+//! the estimate is the window over the round trip, not the line rate. A flow that sends all the time has spans of the
 //! longest burst's length.
 //!
-//! **What is exact.** Spans of a flow follow each other without a hole, and their advances add up to all that it sent. Bytes
-//! between two samples are known to the byte, however few of the packets between were sampled, because sequence numbers
-//! count them all. What is not known is when the two samples passed the switch: the monitor port's queue delays
-//! them by more or less. And bytes sent again are not seen by sequence numbers (`Track::repeated`).
+//! **Accuracy.** Spans of a flow follow each other without a gap, and their advances add up to all that it sent. The
+//! bytes between two samples are known exactly, however few of the packets between were sampled, because sequence
+//! numbers count them all. The times at which the two samples passed the switch are not known exactly: the monitor
+//! port's queue delays them by varying amounts. And sequence numbers do not count retransmitted bytes
+//! (`Track::repeated`).
 //!
-//! **What does not go on.** A sample below the highest sequence number seen is late: reordered, or sent again. The paper
-//! leaves it out. Here it is counted for its span (`Span::late`): where packets are lost before the monitor port,
-//! sequence numbers run ahead of what passes and then stand while it is sent again, and late samples are what tells
-//! (the collector turns to the sampling ratio then). Also it is told, where that can be, what it was: if a sample that
-//! began in the same kibibyte was seen before, the range came twice and was sent again; if not, it may be either. The
-//! last 256 KiB are remembered. Segments shorter than 1 KiB are too short to be told apart so, and keep-alives (RFC 9293,
-//! section 3.8.4) are none of both.
+//! **Late samples.** A sample below the highest sequence number seen is late: reordered, or retransmitted. The paper
+//! ignores it. Here it is counted for its span (`Span::late`). Where packets are lost before the monitor port,
+//! sequence numbers run ahead of the passed data and then stop while it is retransmitted; many late samples indicate
+//! this (the collector then uses the sampling ratio). Where possible, the two cases are distinguished: if a sample
+//! that begins in the same kibibyte was seen before, the range was retransmitted; if not, it may be either. The last
+//! 256 KiB are remembered. Segments shorter than 1 KiB are too short for this test, and keep-alives (RFC 9293,
+//! section 3.8.4) count as neither.
 //!
-//! **The first span** of a flow ends after one gap already: it is as good as any other, only shorter, and whoever waits
-//! for a new flow's rate has it so much earlier.
+//! **The first span** of a flow ends after a single gap: it is as accurate as any other, only shorter, and a new
+//! flow's rate is available that much earlier.
 //!
-//! **SYN and FIN** take a sequence number each (RFC 9293, section 3.4); a SYN begins anew. **Wrap-around** (every 4 GiB) is
-//! harmless as long as less than 2 GiB can have passed between two samples; the collector judges this by the fastest
-//! link. A sample that is further ahead than the fastest link can have sent is not taken for one that goes on, nor are
-//! resets, and later fragments have no sequence number.
+//! **SYN and FIN** take a sequence number each (RFC 9293, section 3.4); a SYN restarts the direction. **Wrap-around**
+//! (every 4 GiB) is harmless as long as less than 2 GiB can have passed between two samples; the collector checks
+//! this with the fastest link. A sample further ahead than the fastest link can have sent does not count as an
+//! advance, nor do resets, and later fragments have no sequence number.
 //!
-//! Where sequence numbers do not go on, the direction only acknowledges, or its protocol has none. Its samples are
-//! counted, over spans of at least [`ENOUGH_SAMPLES`] where there are so many.
+//! Without an advance of sequence numbers, the direction only acknowledges, or its protocol has none. Then its
+//! samples are counted, over spans of at least [`MIN_SAMPLES`] if there are that many.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -38,87 +39,87 @@ use thalweg_wire::{Fragment, Nanos, Packet, PacketNotes, Protocol, TcpFlags};
 use super::BurstOptions;
 use super::bounds::Bounds;
 
-/// Bytes that begin at the same multiple of this are one range to the memory of ranges seen.
+/// Bytes that begin at the same multiple of this are one range in the memory of ranges seen.
 const RANGE: u32 = 1 << 10;
-/// Ranges remembered.
+/// The number of ranges remembered.
 const RANGES: u32 = 256;
 
-/// Bytes on the wire beside the IP packet: Ethernet's header and checksum (18), preamble and start delimiter (8), the gap
-/// between packets (12) (IEEE 802.3, sections 3.1.1 and 4.4.2).
+/// Bytes on the wire beside the IP packet: Ethernet's header and checksum (18), preamble and start delimiter (8), the
+/// gap between packets (12) (IEEE 802.3, sections 3.1.1 and 4.4.2).
 const FRAMING: u32 = 38;
-/// Fewest bytes that a frame takes on the wire: 64, and 20 around it.
-const SHORTEST: u32 = 84;
+/// The minimum bytes of a frame on the wire: 64, and 20 around it.
+const MIN_FRAME: u32 = 84;
 
-/// A span without sequence numbers has at least this many samples, unless it has become [`LONGEST_COUNT`] long. If
-/// samples are drawn at random, their number is within 18 % of its mean 19 times of 20.
-pub const ENOUGH_SAMPLES: u32 = 128;
-/// Longest span without sequence numbers that waits for samples.
+/// The minimum number of samples of a span without sequence numbers, unless it lasts [`LONGEST_COUNT`]. If samples
+/// are drawn at random, their number is within 18 % of its mean 19 times out of 20.
+pub const MIN_SAMPLES: u32 = 128;
+/// The longest span without sequence numbers that waits for samples.
 pub const LONGEST_COUNT: Nanos = Nanos::from_millis(20);
 
-/// A sample that is further behind than is remembered, as long as this after the last burst began: another connection
-/// has the same ports.
+/// If a sample is further behind than is remembered, and the last burst began this long ago, another connection has
+/// the same ports.
 const RESYNCHRONISE: u64 = 100_000_000;
 
-/// What pauses are counted in: 16 bits reach to a second.
+/// The unit of pauses: 16 bits reach to a second.
 const PAUSE: u64 = 16_384;
 
-/// Time that has gone back by more than this was set anew; what is known of a burst is not.
+/// If time goes back by more than this, the clock was set, and the state of a burst is void.
 pub(crate) const TURNED_BACK: u64 = 1_000_000_000;
 
 /// The state of one direction of a flow: two cache lines.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct Track {
-    /// Time of the burst's first sample, in nanoseconds since the epoch.
+    /// The time of the burst's first sample, in nanoseconds since the epoch.
     burst_time: u64,
-    /// Time of the last sample that went on.
+    /// The time of the last sample in sequence.
     last_time: u64,
-    /// Sequence number at which the burst begins.
+    /// The sequence number at which the burst begins.
     burst_sequence: u32,
-    /// The highest sequence number seen, and one.
+    /// One more than the highest sequence number seen.
     next_sequence: u32,
     /// Bytes on the wire, payload, and number of the burst's samples so far.
     wire: u32,
     payload: u32,
     samples: u32,
-    /// Time between samples, a running mean in nanoseconds.
+    /// The time between samples, a running mean in nanoseconds.
     mean_gap: u32,
-    /// Whatever the owner keeps of the packet's way.
-    pub(crate) way: Way,
+    /// The path data of the track's owner.
+    pub(crate) ports: InferredPorts,
 
-    /// Rate on the wire in bits per second.
+    /// The rate on the wire in bits per second.
     pub(crate) rate: u64,
     pub(crate) bounds: Bounds,
-    /// Length of the span that the rate covers, in nanoseconds, saturating; it ends where the burst begins.
+    /// The length of the span that the rate covers, in nanoseconds, saturating; it ends where the burst begins.
     span: u32,
-    /// The pauses at the end of that span and of the one before, in units of [`PAUSE`], saturating.
+    /// The pauses at the end of that span and of the previous one, in units of [`PAUSE`], saturating.
     pauses: [u16; 2],
-    /// Which ranges of sequence numbers have been seen, by number modulo [`RANGES`].
+    /// The ranges of sequence numbers that have been seen, by number modulo [`RANGES`].
     seen: [u64; RANGES as usize / 64],
     /// Payload bytes seen twice, saturating.
     repeated: u32,
-    /// Late samples that had not been seen, saturating.
+    /// Late samples that had not been seen before, saturating.
     reordered: u16,
     /// Late samples of data in this burst, saturating.
     late: u16,
 }
 
-/// What a track cannot know of itself.
+/// The environment of a track.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scene {
-    /// The most that anybody can send, in bytes a nanosecond.
+pub(crate) struct TrackContext {
+    /// The maximum sending rate, in bytes per nanosecond.
     pub(crate) bytes_per_ns: f64,
     /// Whether every packet is sampled.
     pub(crate) is_all: bool,
 }
 
-/// Where packets of this direction go, as far as the owner of the track has found out.
+/// The ports of this direction, as inferred by the owner of the track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct Way {
-    /// Ethernet addresses that it was inferred from, destination first.
+pub(crate) struct InferredPorts {
+    /// The Ethernet addresses that they were inferred from, destination first.
     pub(crate) ethernet: [u8; 12],
-    /// Version of the forwarding state that it was inferred from, the lower half.
+    /// The version of the forwarding state that they were inferred from, the lower half.
     pub(crate) version: u32,
     /// Ports, one more than their number; zero for none.
     pub(crate) input: u16,
@@ -129,24 +130,24 @@ pub(crate) struct Way {
 
 const _: () = assert!(size_of::<Track>() == 128, "a track is two cache lines");
 
-/// A burst that is over, and the pause after it.
+/// A completed burst, and the pause after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     /// Nanoseconds from its first sample to the first of the next burst.
     pub(crate) length: u64,
-    /// How far sequence numbers went on; 0 if they did not, or there are none.
+    /// The advance of sequence numbers; 0 if they did not advance, or there are none.
     pub(crate) advance: u32,
-    /// Payload of its samples, those that were late left out.
+    /// The payload of its samples, without late ones.
     pub(crate) payload: u32,
     /// Their bytes on the wire.
     pub(crate) wire: u32,
-    /// Number of samples.
+    /// The number of samples.
     pub(crate) samples: u32,
-    /// Number of late samples beside those: of data that had been sent before.
+    /// The number of additional late samples: of data that had been sent before.
     pub(crate) late: u32,
 }
 
-/// What came of a sample.
+/// The result of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sampled {
     /// It belongs to the burst.
@@ -155,64 +156,68 @@ pub(crate) enum Sampled {
     First,
     /// It begins a burst; this is the span before it.
     Began(Span),
-    /// It was seen before: sent again.
+    /// It was seen before: a retransmission.
     Repeated,
-    /// It came after later ones.
+    /// It arrived after later ones.
     Late,
 }
 
-/// Bytes that an IP packet takes on an Ethernet link.
+/// Returns the bytes that an IP packet takes on an Ethernet link.
 #[inline(always)]
 pub(crate) fn wire_bytes(ip_length: u32) -> u32 {
-    ip_length.saturating_add(FRAMING).max(SHORTEST)
+    ip_length.saturating_add(FRAMING).max(MIN_FRAME)
 }
 
 impl Track {
-    /// Time of the last sample that went on.
+    /// Returns the time of the last sample in sequence.
     #[inline(always)]
     pub(crate) fn last_time(&self) -> u64 {
         self.last_time
     }
 
-    /// The span that the rate covers, from and to.
+    /// Returns the begin and end of the span that the rate covers.
     pub(crate) fn span(&self) -> (u64, u64) {
         (self.burst_time.saturating_sub(u64::from(self.span)), self.burst_time)
     }
 
-    /// Payload bytes seen twice.
+    /// Returns the payload bytes seen twice.
     pub(crate) fn repeated(&self) -> u32 {
         self.repeated
     }
 
-    /// Late samples that had not been seen before.
+    /// Returns the late samples that had not been seen before.
     pub(crate) fn reordered(&self) -> u16 {
         self.reordered
     }
 
-    /// How long no sample may come until the flow is taken to be idle: two gaps, twice as long as it pauses between
-    /// bursts, or eight times as long as its samples are apart (so that one that is steady, and sampled at random, is
-    /// taken for idle less than once in 2,000 samples). Of its last two pauses the shorter counts: one may have been a
-    /// rest.
+    /// Returns the idle timeout: the maximum of two gaps, twice the flow's pause between bursts, and eight times the
+    /// interval between its samples (so that a steady flow, sampled at random, is considered idle less than once in
+    /// 2,000 samples). The shorter one of its last two pauses counts, because one may have been a longer rest.
     #[inline(always)]
-    pub(crate) fn patience(&self, options: &BurstOptions) -> u64 {
+    pub(crate) fn idle_timeout(&self, options: &BurstOptions) -> u64 {
         let [last, before] = self.pauses;
         let pause = if before == 0 { last } else { last.min(before) };
         (2 * options.gap.0.max(u64::from(pause) * PAUSE)).max(8 * u64::from(self.mean_gap))
     }
 
-    /// Takes a sample in.
+    /// Processes a sample.
     #[inline(always)]
-    pub(crate) fn sample(&mut self, packet: &Packet, options: &BurstOptions, scene: &Scene) -> Sampled {
+    pub(crate) fn sample(
+        &mut self,
+        packet: &Packet,
+        options: &BurstOptions,
+        context: &TrackContext,
+    ) -> Sampled {
         let time = packet.time.0;
         if time.saturating_add(TURNED_BACK) < self.burst_time {
             self.samples = 0;
         }
         if packet.key.protocol != Protocol::TCP {
-            return self.unsequenced(time, packet, options, scene.is_all);
+            return self.unsequenced(time, packet, options, context.is_all);
         }
-        const UNSURE: TcpFlags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::RST.0);
-        if (packet.tcp_flags.intersects(UNSURE) || packet.is_unusual())
-            && let Some(sampled) = self.unsure(time, packet)
+        const UNRELIABLE: TcpFlags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::RST.0);
+        if (packet.tcp_flags.intersects(UNRELIABLE) || packet.is_unusual())
+            && let Some(sampled) = self.unreliable(time, packet)
         {
             return sampled;
         }
@@ -223,20 +228,20 @@ impl Track {
             self.begin(time, packet, begin, begin.wrapping_add(length));
             return Sampled::First;
         }
-        // What has no data tells nothing of what was sent before it but that it was: it may be anybody's.
+        // A packet without data shows only that data before it was sent, possibly by another connection.
         let begin = if length == 0 { self.next_sequence } else { packet.tcp_sequence };
         let end = begin.wrapping_add(length);
         let ahead = begin.wrapping_sub(self.next_sequence) as i32;
         let gap = time.saturating_sub(self.last_time);
-        let is_possible = f64::from(ahead) <= (gap + options.longest.0) as f64 * scene.bytes_per_ns;
+        let is_possible = f64::from(ahead) <= (gap + options.longest.0) as f64 * context.bytes_per_ns;
         if ahead < 0 || !is_possible {
             return self.late(time, packet, begin, end);
         }
         let length = time.saturating_sub(self.burst_time);
         let advance = begin.wrapping_sub(self.burst_sequence);
-        // One branch that nobody can foretell, not four.
+        // One unpredictable branch, not four.
         let is_over = (gap >= options.gap.0) | (length >= self.longest(options));
-        let tells = (advance > 0) | self.enough(length, options, scene.is_all);
+        let tells = (advance > 0) | self.has_enough_samples(length, options, context.is_all);
         let sampled = if is_over & (length > 0) & tells {
             let span = self.close(length, advance, gap);
             (self.burst_time, self.burst_sequence) = (time, begin);
@@ -244,18 +249,18 @@ impl Track {
         } else {
             Sampled::Within
         };
-        self.note_gap(gap);
+        self.update_mean_gap(gap);
         self.last_time = self.last_time.max(time);
         self.forget(self.next_sequence, end);
         self.next_sequence = end;
         self.count(packet);
-        self.see(begin, packet.payload_length);
+        self.mark_seen(begin, packet.payload_length);
         sampled
     }
 
-    /// A packet whose sequence number is not to be relied on; `None` if it is after all.
+    /// Handles a packet with an unreliable sequence number; returns `None` if it is reliable after all.
     #[cold]
-    fn unsure(&mut self, time: u64, packet: &Packet) -> Option<Sampled> {
+    fn unreliable(&mut self, time: u64, packet: &Packet) -> Option<Sampled> {
         if packet.tcp_flags.intersects(TcpFlags::SYN) {
             let begin = packet.tcp_sequence;
             self.begin(time, packet, begin, begin.wrapping_add(packet.payload_length).wrapping_add(1));
@@ -281,10 +286,10 @@ impl Track {
         }
         let gap = time.saturating_sub(self.last_time);
         let length = time.saturating_sub(self.burst_time);
-        self.note_gap(gap);
+        self.update_mean_gap(gap);
         self.last_time = self.last_time.max(time);
         let is_over = gap >= options.gap.0 || length >= options.longest.0;
-        if is_over && self.enough(length, options, is_all) {
+        if is_over && self.has_enough_samples(length, options, is_all) {
             let span = self.close(length, 0, gap);
             self.burst_time = time;
             self.count(packet);
@@ -294,27 +299,27 @@ impl Track {
         Sampled::Within
     }
 
-    /// The first span need not be as long as others.
+    /// The first span may be shorter than others.
     #[inline(always)]
     fn longest(&self, options: &BurstOptions) -> u64 {
         if self.span == 0 { options.gap.0 } else { options.longest.0 }
     }
 
-    /// A running mean of the time between samples, which goes an eighth of the way to each. A pause counts as no more than
+    /// Updates the running mean of the time between samples by an eighth of the difference. A pause counts as at most
     /// eight times the mean, so that it is soon forgotten.
     #[inline(always)]
-    fn note_gap(&mut self, gap: u64) {
+    fn update_mean_gap(&mut self, gap: u64) {
         let mean = i64::from(self.mean_gap);
         let gap = gap.min(u64::from(u32::MAX)) as i64;
         let next = if mean == 0 { gap } else { mean + ((gap.min(8 * mean) - mean) >> 3) };
         self.mean_gap = next as u32;
     }
 
-    /// Whether a span without sequence numbers tells something. If every packet is sampled, any does.
+    /// Whether a span without sequence numbers has enough samples. If every packet is sampled, any span has.
     #[inline(always)]
-    fn enough(&self, length: u64, options: &BurstOptions, is_all: bool) -> bool {
-        let wanted = if is_all { 1 } else { ENOUGH_SAMPLES };
-        (length >= options.longest.0) & (self.samples >= wanted) | (length >= LONGEST_COUNT.0)
+    fn has_enough_samples(&self, length: u64, options: &BurstOptions, is_all: bool) -> bool {
+        let required = if is_all { 1 } else { MIN_SAMPLES };
+        (length >= options.longest.0) & (self.samples >= required) | (length >= LONGEST_COUNT.0)
     }
 
     fn begin(&mut self, time: u64, packet: &Packet, begin: u32, end: u32) {
@@ -323,7 +328,7 @@ impl Track {
         (self.wire, self.payload, self.samples, self.late) = (0, 0, 0, 0);
         self.seen = [0; RANGES as usize / 64];
         self.count(packet);
-        self.see(begin, packet.payload_length);
+        self.mark_seen(begin, packet.payload_length);
     }
 
     #[inline(always)]
@@ -342,7 +347,7 @@ impl Track {
         Span { length, advance, payload, wire, samples, late: u32::from(late) }
     }
 
-    /// A sample that does not begin at the highest sequence number seen, or above.
+    /// Handles a sample that begins below the highest sequence number seen.
     #[cold]
     fn late(&mut self, time: u64, packet: &Packet, begin: u32, end: u32) -> Sampled {
         let is_data = packet.payload_length > 1;
@@ -361,19 +366,19 @@ impl Track {
             self.repeated = self.repeated.saturating_add(packet.payload_length);
             return Sampled::Repeated;
         }
-        self.see(begin, packet.payload_length);
+        self.mark_seen(begin, packet.payload_length);
         self.reordered = self.reordered.saturating_add(1);
         Sampled::Late
     }
 
-    /// The ranges between two sequence numbers come into memory, and what they displace goes out of it.
+    /// Adds the ranges between two sequence numbers to the memory, which removes older ones.
     #[inline(always)]
     fn forget(&mut self, from: u32, to: u32) {
         let first = (from / RANGE).wrapping_add(1);
         let count = (to / RANGE).wrapping_sub(from / RANGE) % (1 << 22);
         let bit = first % 64;
         if bit + count < 64 {
-            // They lie in one word, as most do, none included.
+            // Usually all ranges, possibly none, are in one word.
             self.seen[(first % RANGES / 64) as usize] &= !(((1 << count) - 1) << bit);
         } else {
             self.forget_many(first, count);
@@ -392,9 +397,9 @@ impl Track {
         }
     }
 
-    /// A segment that begins here was seen, unless it is too short to be told apart.
+    /// Marks a segment that begins here as seen, unless it is too short.
     #[inline(always)]
-    fn see(&mut self, sequence: u32, payload: u32) {
+    fn mark_seen(&mut self, sequence: u32, payload: u32) {
         let range = sequence / RANGE % RANGES;
         self.seen[range as usize / 64] |= u64::from(payload >= RANGE) << (range % 64);
     }

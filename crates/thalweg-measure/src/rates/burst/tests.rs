@@ -4,11 +4,11 @@ use thalweg_wire::{FlowKey, Fragment, PacketNotes, Timestamp};
 
 use super::*;
 
-/// Payload of a full-sized segment with time stamps.
+/// The payload of a full-sized segment with timestamps.
 const SEGMENT: u32 = 1_448;
 const SECOND: u64 = 1_000_000_000;
 /// A network of 100 Gbit/s links, where some packets are not sampled.
-const SCENE: Scene = Scene { bytes_per_ns: 12.5, is_all: false };
+const CONTEXT: TrackContext = TrackContext { bytes_per_ns: 12.5, is_all: false };
 
 fn tcp(time: u64, sequence: u32, payload: u32, flags: TcpFlags) -> Packet {
     Packet {
@@ -36,7 +36,7 @@ fn udp(time: u64) -> Packet {
 fn spans(packets: impl IntoIterator<Item = Packet>) -> (Track, Vec<Span>) {
     let (mut track, mut spans) = (Track::zeroed(), Vec::new());
     for packet in packets {
-        if let Sampled::Began(span) = track.sample(&packet, &BurstOptions::default(), &SCENE) {
+        if let Sampled::Began(span) = track.sample(&packet, &BurstOptions::default(), &CONTEXT) {
             spans.push(span);
         }
     }
@@ -47,7 +47,7 @@ fn rate(span: &Span) -> f64 {
     8e9 * f64::from(span.advance) / span.length as f64
 }
 
-/// SplitMix64, to thin out packets.
+/// SplitMix64, to drop random packets.
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut z = *state;
@@ -57,11 +57,11 @@ fn random(state: &mut u64) -> u64 {
 }
 
 proptest! {
-    /// A steady flow, from 1 Mbit/s to 100 Gbit/s, of which some packets are sampled, some of these late by one place,
-    /// from any sequence number on: the advances of all spans add up to what passed, and each rate is right to within
-    /// the two packets at its ends.
+    /// A steady flow, from 1 Mbit/s to 100 Gbit/s, of which some packets are sampled, some of these late by one
+    /// place, from any initial sequence number. The advances of all spans add up to what passed, and each rate is
+    /// accurate to within the two packets at its ends.
     #[test]
-    fn a_steady_flow_has_its_rate_however_it_is_sampled(
+    fn steady_flows_are_measured_under_any_sampling(
         rate_exponent in 6.0f64..11.0, kept in 1u64..=16, swapped in 0u64..8, first: u32, seed: u64,
     ) {
         let bits = 10f64.powf(rate_exponent);
@@ -73,7 +73,7 @@ proptest! {
                 order.swap(place - 1, place);
             }
         }
-        // What is late takes the time of its place, as in a queue that was overtaken.
+        // A late packet gets the time of its place, as in a queue that was overtaken.
         let mut times = order.clone();
         times.sort_unstable();
         let packets = order.iter().zip(&times).map(|(number, place)| {
@@ -83,7 +83,7 @@ proptest! {
         let (track, spans) = spans(packets);
         prop_assert!(spans.len() > 1);
         for span in &spans {
-            // A swap of places moves a sample by the distance to its neighbour, 16 packets in the mean at most.
+            // A swap moves a sample by the distance to its neighbour, on average at most 16 packets.
             let slack = if swapped == 0 { 2.0 } else { 2.0 * spacing * 400.0 / kept as f64 };
             let error = (rate(span) / bits - 1.0).abs();
             prop_assert!(error * span.length as f64 <= slack + 2.0, "{span:?} {bits}");
@@ -91,11 +91,11 @@ proptest! {
         let advance: u64 = spans.iter().map(|span| u64::from(span.advance)).sum();
         let begun = first.wrapping_add((order[0] as u32).wrapping_mul(SEGMENT));
         let reached = u64::from(track.burst_sequence.wrapping_sub(begun));
-        prop_assert_eq!(advance % (1 << 32), reached, "spans follow each other without a hole");
+        prop_assert_eq!(advance % (1 << 32), reached, "spans follow each other without a gap");
         prop_assert_eq!(track.repeated(), 0);
     }
 
-    /// Whatever comes, nothing panics, and spans never overlap.
+    /// For any packets, nothing panics, and spans never overlap.
     #[test]
     fn any_packets_give_spans_that_follow_each_other(
         steps in prop::collection::vec((0u64..3_000_000, any::<u32>(), 0u32..70_000, any::<u8>(), any::<bool>()), 1..200),
@@ -105,7 +105,7 @@ proptest! {
         for (gap, sequence, payload, flags, is_back) in steps {
             now = if is_back { now.saturating_sub(gap) } else { now + gap };
             let packet = tcp(now, sequence % 100_000, payload, TcpFlags(flags));
-            if let Sampled::Began(span) = track.sample(&packet, &BurstOptions::default(), &SCENE) {
+            if let Sampled::Began(span) = track.sample(&packet, &BurstOptions::default(), &CONTEXT) {
                 covered += span.length;
             }
         }
@@ -113,9 +113,9 @@ proptest! {
     }
 }
 
-/// Windows of 10, 20, 40... segments at 10 Gbit/s, one a round trip of 400 us: the rate is window over round trip.
+/// Windows of 10, 20, 40... segments at 10 Gbit/s, one per round trip of 400 us: the rate is window over round trip.
 #[test]
-fn slow_start_does_not_read_as_line_rate() {
+fn slow_start_is_not_measured_as_line_rate() {
     let (mut packets, mut sequence) = (Vec::new(), u32::MAX - 20_000);
     for (trip, window) in [10u32, 20, 40, 80].into_iter().enumerate() {
         for place in 0..window {
@@ -140,15 +140,15 @@ fn a_span_lasts_as_long_as_the_longest_burst() {
 }
 
 #[test]
-fn what_is_seen_twice_is_told_from_what_is_late() {
+fn repeated_and_late_samples_are_distinguished() {
     let mut track = Track::zeroed();
     let mut sample =
-        |time, sequence| track.sample(&data(SECOND + time, sequence), &BurstOptions::default(), &SCENE);
+        |time, sequence| track.sample(&data(SECOND + time, sequence), &BurstOptions::default(), &CONTEXT);
     assert_eq!(sample(0, 0), Sampled::First);
     assert_eq!(sample(1, SEGMENT), Sampled::Within);
     assert_eq!(sample(2, 4 * SEGMENT), Sampled::Within);
     assert_eq!(sample(3, SEGMENT), Sampled::Repeated);
-    assert_eq!(sample(4, 2 * SEGMENT), Sampled::Late, "nobody saw it before");
+    assert_eq!(sample(4, 2 * SEGMENT), Sampled::Late, "not seen before");
     assert_eq!(sample(5, 2 * SEGMENT), Sampled::Repeated);
     assert_eq!(sample(6, 400 * SEGMENT), Sampled::Within);
     assert_eq!(sample(7, SEGMENT), Sampled::Late, "too long ago to be remembered");
@@ -159,10 +159,10 @@ fn what_is_seen_twice_is_told_from_what_is_late() {
 fn keep_alives_and_acknowledgments_are_neither_late_nor_data() {
     let mut track = Track::zeroed();
     let options = BurstOptions::default();
-    track.sample(&data(SECOND, 1_000), &options, &SCENE);
+    track.sample(&data(SECOND, 1_000), &options, &CONTEXT);
     let next = 1_000 + SEGMENT;
-    let keep_alive = track.sample(&tcp(SECOND + 50, next - 1, 1, TcpFlags::ACK), &options, &SCENE);
-    let acknowledgment = track.sample(&tcp(SECOND + 60, next, 0, TcpFlags::ACK), &options, &SCENE);
+    let keep_alive = track.sample(&tcp(SECOND + 50, next - 1, 1, TcpFlags::ACK), &options, &CONTEXT);
+    let acknowledgment = track.sample(&tcp(SECOND + 60, next, 0, TcpFlags::ACK), &options, &CONTEXT);
     assert_eq!([keep_alive, acknowledgment], [Sampled::Within; 2]);
     assert_eq!((track.repeated(), track.reordered(), track.next_sequence), (0, 0, next));
 }
@@ -171,20 +171,20 @@ fn keep_alives_and_acknowledgments_are_neither_late_nor_data() {
 fn syn_and_fin_take_a_sequence_number() {
     let mut track = Track::zeroed();
     let options = BurstOptions::default();
-    track.sample(&tcp(SECOND, 99, 0, TcpFlags::SYN), &options, &SCENE);
+    track.sample(&tcp(SECOND, 99, 0, TcpFlags::SYN), &options, &CONTEXT);
     assert_eq!(track.next_sequence, 100);
-    track.sample(&tcp(SECOND + 1, 100, 10, TcpFlags::FIN | TcpFlags::ACK), &options, &SCENE);
+    track.sample(&tcp(SECOND + 1, 100, 10, TcpFlags::FIN | TcpFlags::ACK), &options, &CONTEXT);
     assert_eq!(track.next_sequence, 111);
 }
 
 #[test]
-fn another_connection_with_lower_numbers_is_taken_up() {
+fn a_new_connection_with_lower_sequence_numbers_is_accepted() {
     let mut track = Track::zeroed();
     let options = BurstOptions::default();
-    track.sample(&data(SECOND, 3_000_000_000), &options, &SCENE);
-    let soon = track.sample(&data(SECOND + 1_000, 2_000_000_000), &options, &SCENE);
+    track.sample(&data(SECOND, 3_000_000_000), &options, &CONTEXT);
+    let soon = track.sample(&data(SECOND + 1_000, 2_000_000_000), &options, &CONTEXT);
     assert_eq!(soon, Sampled::Late);
-    let later = track.sample(&data(SECOND + 200_000_000, 2_000_000_000), &options, &SCENE);
+    let later = track.sample(&data(SECOND + 200_000_000, 2_000_000_000), &options, &CONTEXT);
     assert_eq!((later, track.next_sequence), (Sampled::First, 2_000_000_000 + SEGMENT));
 }
 
@@ -197,11 +197,15 @@ fn without_sequence_numbers_a_span_waits_for_samples() {
     assert!(sparse.iter().all(|span| span.samples == 20 && span.length == 20_000_000), "{sparse:?}");
     let mut track = Track::zeroed();
     let all = (0..200).map(|n| {
-        track.sample(&udp(SECOND + n * 10_000), &BurstOptions::default(), &Scene { is_all: true, ..SCENE })
+        track.sample(
+            &udp(SECOND + n * 10_000),
+            &BurstOptions::default(),
+            &TrackContext { is_all: true, ..CONTEXT },
+        )
     });
     assert_eq!(
         all.filter(|sampled| matches!(sampled, Sampled::Began(_))).count(),
         2,
-        "700 us do if nothing is lost"
+        "700 us are enough if nothing is lost"
     );
 }

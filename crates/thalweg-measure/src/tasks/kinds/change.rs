@@ -1,5 +1,5 @@
-//! `change:30s`: keys whose traffic has changed from one period to the next. A K-ary sketch and its largest keys; the
-//! sketches of two periods are subtracted.
+//! `change:30s`: keys whose traffic changed between two periods. A K-ary sketch and its largest keys; the sketches of
+//! two periods are subtracted.
 
 use thalweg_sketch::{Change, Digest, Estimate, Hasher, RowSketch, TopK};
 use thalweg_wire::Nanos;
@@ -16,58 +16,58 @@ use crate::tasks::table::{
 };
 use crate::tasks::weight::{Share, Weight};
 
-/// Asks for keys whose traffic has changed from one period to the next.
+/// Finds keys whose traffic changed between two periods.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangeTask {
-    /// Length of a period: a whole number of windows.
+    /// The length of a period: a whole number of windows.
     pub period: Nanos,
-    /// The least change, as a share of the traffic of both periods together: an upper bound of all change.
+    /// The minimum change, as a share of the traffic of both periods together, which is an upper bound of all change.
     pub share: Share,
-    /// What is a flow.
+    /// The flow key.
     pub key: KeyDefinition,
     /// What is counted.
     pub weight: Weight,
 }
 
-/// Keys whose traffic has changed.
+/// Keys whose traffic changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Changes {
     /// The earlier period.
     pub before: Period,
     /// The later one.
     pub now: Period,
-    /// Largest change first, whatever its sign.
+    /// Largest magnitude of change first.
     pub keys: Vec<ChangedKey>,
-    /// Keys that each period remembers: when as many are listed, more may be missing.
+    /// The maximum number of keys tracked per period: if as many are listed, more may be missing.
     pub room: usize,
 }
 
-/// A key whose traffic has changed.
+/// A key whose traffic changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangedKey {
     /// The key.
     pub key: FlowBytes,
-    /// What it says.
+    /// The readable form of the key.
     pub name: FlowName,
-    /// How much more it is; below zero if it is less.
+    /// The increase; negative for a decrease.
     pub change: Estimate,
-    /// What it was before.
+    /// The traffic in the earlier period.
     pub from: Estimate,
-    /// What it is now.
+    /// The traffic in the later period.
     pub to: Estimate,
 }
 
 const EXPECTED: &str =
-    "a length of time, and after > the least share if you wish, as in change:30s or change:30s>5%";
+    "a duration, optionally followed by > and a minimum share, as in change:30s or change:30s>5%";
 
 impl ChangeTask {
-    /// The least change that is told of unless a specification says otherwise: 1 %.
+    /// The default minimum change: 1 %.
     pub const DEFAULT_SHARE: Share = Share::ONE_PERCENT;
 
-    /// Reads `30s` or `30s>5%`.
+    /// Parses `30s` or `30s>5%`.
     fn read(text: &str) -> Option<ChangeTask> {
         let (period, share) = match text.split_once('>') {
-            Some((period, least)) => (period, share(least.trim())?),
+            Some((period, min)) => (period, share(min.trim())?),
             None => (text, ChangeTask::DEFAULT_SHARE),
         };
         let period: Nanos = period.parse().ok().filter(|&period| period > Nanos::ZERO)?;
@@ -80,30 +80,30 @@ impl TaskKind for ChangeTask {
 
     const LAYOUT: Layout = Layout {
         kind: "change",
-        meaning: "Keys whose traffic has changed between two periods.",
+        meaning: "Keys whose traffic changed between two periods.",
         facts: &[
             Field { name: "before", kind: FieldKind::Period, meaning: "The earlier period." },
-            Field { name: "now", kind: FieldKind::Period, meaning: "The later one." },
+            Field { name: "now", kind: FieldKind::Period, meaning: "The later period." },
             Field {
                 name: "room",
                 kind: FieldKind::Count,
-                meaning: "Keys that each period remembers: when as many are listed, more may be missing.",
+                meaning: "Maximum number of keys tracked per period. If as many are listed, more may be missing.",
             },
         ],
         keys: Some(KeyLayout {
             type_name: "ChangedKey",
-            meaning: "A key whose traffic has changed.",
-            order: "Largest change first, whatever its sign.",
-            key_meaning: "The key, as people write it.",
+            meaning: "A key whose traffic changed.",
+            order: "Largest magnitude of change first.",
+            key_meaning: "The key in readable form.",
             may_be_flows: true,
             columns: &[
                 Field {
                     name: "change",
                     kind: FieldKind::Estimate,
-                    meaning: "How much more it is; below zero if less.",
+                    meaning: "Increase of the traffic; negative for a decrease.",
                 },
-                Field { name: "from", kind: FieldKind::Estimate, meaning: "What it was before." },
-                Field { name: "to", kind: FieldKind::Estimate, meaning: "What it is now." },
+                Field { name: "from", kind: FieldKind::Estimate, meaning: "Traffic in the earlier period." },
+                Field { name: "to", kind: FieldKind::Estimate, meaning: "Traffic in the later period." },
             ],
             listed_for: 0,
             aside_name: "before > after",
@@ -145,7 +145,7 @@ impl TaskKind for ChangeTask {
         Some(self.period)
     }
 
-    fn worth(&self) -> u64 {
+    fn memory_weight(&self) -> u64 {
         4
     }
 
@@ -202,7 +202,8 @@ impl TaskKind for ChangeTask {
     }
 }
 
-/// Keys that have changed by at least `threshold` above zero, of those that are among the largest of either period.
+/// Returns the keys that changed by at least `threshold`, a number above zero, among the largest keys of both
+/// periods.
 fn changed<S: RowSketch + Clone>(
     now: &Ranked<S>,
     before: &Ranked<S>,
@@ -229,7 +230,7 @@ fn changed<S: RowSketch + Clone>(
     keys
 }
 
-/// The candidates of both, each once.
+/// Returns the candidates of both, each once.
 fn candidates(now: &TopK<FlowBytes>, before: &TopK<FlowBytes>) -> impl Iterator<Item = (FlowBytes, Digest)> {
     let both = now.candidates().iter().chain(before.candidates());
     let mut keys: Vec<_> = both.map(|candidate| (candidate.key, candidate.digest)).collect();

@@ -1,4 +1,4 @@
-//! `distinct:src`: the number of different keys. A HyperLogLog.
+//! `distinct:src`: the number of distinct keys. A HyperLogLog.
 
 use thalweg_sketch::Estimate;
 
@@ -10,10 +10,10 @@ use crate::tasks::state::TaskState;
 use crate::tasks::table::{Cell, Field, FieldKind, Headline, Layout, Table};
 use crate::tasks::weight::Weight;
 
-/// Asks for the number of different keys.
+/// Counts distinct keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DistinctTask {
-    /// What is a flow.
+    /// The flow key.
     pub key: KeyDefinition,
 }
 
@@ -22,8 +22,8 @@ impl TaskKind for DistinctTask {
 
     const LAYOUT: Layout = Layout {
         kind: "distinct",
-        meaning: "The number of different keys.",
-        facts: &[Field { name: "distinct", kind: FieldKind::Estimate, meaning: "How many." }],
+        meaning: "The number of distinct keys.",
+        facts: &[Field { name: "distinct", kind: FieldKind::Estimate, meaning: "Number of distinct keys." }],
         keys: None,
     };
 
@@ -44,7 +44,7 @@ impl TaskKind for DistinctTask {
         Err("a flow key")
     }
 
-    fn worth(&self) -> u64 {
+    fn memory_weight(&self) -> u64 {
         1
     }
 

@@ -11,20 +11,20 @@ use crate::tasks::state::TaskState;
 use crate::tasks::table::{Cell, Field, FieldKind, Headline, Layout, Table, Word};
 use crate::tasks::weight::Weight;
 
-/// Asks for the entropy of the distribution of packets over keys.
+/// Measures the entropy of the distribution of packets over keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EntropyTask {
-    /// What is a flow.
+    /// The flow key.
     pub key: KeyDefinition,
 }
 
-/// Entropy of the distribution of packets over keys.
+/// The entropy of the distribution of packets over keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Entropy {
-    /// In bits: from zero, if all packets have one key, to log2 of the number of keys, if all have as many.
+    /// In bits: from zero, if all packets have one key, to log2 of the number of keys, if all have equally many.
     pub bits: Estimate,
-    /// As a share of the most that so many keys (their number is estimated too) can have, 0 to 1; `None` if there
-    /// are fewer than two.
+    /// As a share of the maximum for that number of keys (which is also estimated), 0 to 1; `None` for fewer than two
+    /// keys.
     pub normalised: Option<f64>,
 }
 
@@ -33,17 +33,17 @@ impl TaskKind for EntropyTask {
 
     const LAYOUT: Layout = Layout {
         kind: "entropy",
-        meaning: "How evenly packets are spread over keys.",
+        meaning: "How evenly packets are distributed over keys.",
         facts: &[
             Field {
                 name: "bits",
                 kind: FieldKind::Estimate,
-                meaning: "Of the distribution of packets over keys, in bits.",
+                meaning: "Entropy of the distribution of packets over keys, in bits.",
             },
             Field {
                 name: "normalised",
                 kind: FieldKind::OptionalShare,
-                meaning: "As a share of the most that so many keys can have; null if there are fewer than two.",
+                meaning: "Entropy as a share of the maximum for that number of keys; null for fewer than two keys.",
             },
         ],
         keys: None,
@@ -66,8 +66,8 @@ impl TaskKind for EntropyTask {
         Err("a flow key")
     }
 
-    /// One sketch for each level.
-    fn worth(&self) -> u64 {
+    /// One sketch per level.
+    fn memory_weight(&self) -> u64 {
         8
     }
 
@@ -81,7 +81,7 @@ impl TaskKind for EntropyTask {
     }
 
     fn table(entropy: &Entropy, weight: Weight) -> Table {
-        let of_most = [Word::Text(" of the most that so many keys can have")];
+        let of_most = [Word::Text(" of the maximum for that number of keys")];
         let more =
             entropy.normalised.map(|share| [Word::Percent(share)].into_iter().chain(of_most).collect());
         let more = more.unwrap_or_default();
@@ -99,7 +99,7 @@ impl TaskKind for EntropyTask {
 impl Entropy {
     fn of(univmon: &UnivMon<FlowBytes, i32>) -> Entropy {
         let bits = univmon.entropy();
-        let most = univmon.distinct().value.log2();
-        Entropy { bits, normalised: (most >= 1.0).then(|| (bits.value / most).clamp(0.0, 1.0)) }
+        let max = univmon.distinct().value.log2();
+        Entropy { bits, normalised: (max >= 1.0).then(|| (bits.value / max).clamp(0.0, 1.0)) }
     }
 }

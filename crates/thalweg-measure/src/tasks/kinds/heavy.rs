@@ -1,4 +1,4 @@
-//! `heavy:0.1%`: keys with at least a share of all traffic. A Count Sketch and its largest keys.
+//! `heavy:0.1%`: keys with at least a given share of all traffic. A Count Sketch and its largest keys.
 
 use thalweg_sketch::{CountSketch, Counter, Estimate};
 
@@ -14,25 +14,25 @@ use crate::tasks::table::{
 };
 use crate::tasks::weight::{Share, Weight};
 
-/// Asks for keys with at least a share of all traffic.
+/// Finds keys with at least a given share of all traffic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeavyTask {
     /// The share, called alpha in most papers.
     pub share: Share,
-    /// What is a flow.
+    /// The flow key.
     pub key: KeyDefinition,
     /// What is counted.
     pub weight: Weight,
 }
 
-/// Keys with at least a share of all traffic.
+/// Keys with at least a given share of all traffic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeavyHitters {
     /// All traffic, exactly: packets or bytes.
     pub total: u64,
     /// Largest first.
     pub keys: Vec<HeavyKey>,
-    /// Keys that are remembered: when as many are listed, more may be missing.
+    /// The maximum number of keys tracked: if as many are listed, more may be missing.
     pub room: usize,
 }
 
@@ -41,11 +41,11 @@ pub struct HeavyHitters {
 pub struct HeavyKey {
     /// The key.
     pub key: FlowBytes,
-    /// What it says.
+    /// The readable form of the key.
     pub name: FlowName,
     /// Its traffic: packets or bytes.
     pub estimate: Estimate,
-    /// The estimate's value as a share of all traffic, 0 to 1 but for errors.
+    /// The estimate's value as a share of all traffic, 0 to 1 except for errors.
     pub share: f64,
 }
 
@@ -54,24 +54,24 @@ impl TaskKind for HeavyTask {
 
     const LAYOUT: Layout = Layout {
         kind: "heavy",
-        meaning: "Keys with at least a share of all traffic.",
+        meaning: "Keys with at least a given share of all traffic.",
         facts: &[
             Field { name: "total", kind: FieldKind::Count, meaning: "All traffic, exactly." },
             Field {
                 name: "room",
                 kind: FieldKind::Count,
-                meaning: "Keys that are remembered: when as many are listed, more may be missing.",
+                meaning: "Maximum number of keys tracked. If as many are listed, more may be missing.",
             },
         ],
         keys: Some(KeyLayout {
             type_name: "HeavyKey",
             meaning: "A key with much traffic.",
             order: "Largest first.",
-            key_meaning: "The key, as people write it.",
+            key_meaning: "The key in readable form.",
             may_be_flows: true,
             columns: &[
                 Field { name: "share", kind: FieldKind::Share, meaning: "Share of all traffic." },
-                Field { name: "estimate", kind: FieldKind::Estimate, meaning: "Its traffic." },
+                Field { name: "estimate", kind: FieldKind::Estimate, meaning: "Traffic of the key." },
             ],
             listed_for: 1,
             aside_name: "share",
@@ -106,7 +106,7 @@ impl TaskKind for HeavyTask {
         Ok(())
     }
 
-    fn worth(&self) -> u64 {
+    fn memory_weight(&self) -> u64 {
         4
     }
 

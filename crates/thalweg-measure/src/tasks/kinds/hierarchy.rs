@@ -1,4 +1,4 @@
-//! `hhh:1%`: hierarchical heavy hitters. A Count Sketch and its largest keys for each length of prefix
+//! `hhh:1%`: hierarchical heavy hitters. A Count Sketch and its largest keys for each prefix length
 //! ([`crate::tasks::hierarchy`]).
 
 use thalweg_sketch::{Counter, Estimate};
@@ -17,13 +17,13 @@ use crate::tasks::table::{
 };
 use crate::tasks::weight::{Share, Weight};
 
-/// Asks for hierarchical heavy hitters: prefixes with at least a share of all traffic, that of longer prefixes which
-/// are hierarchical heavy hitters themselves left out.
+/// Finds hierarchical heavy hitters: prefixes with at least a given share of all traffic, not counting longer
+/// prefixes which are hierarchical heavy hitters themselves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HierarchyTask {
     /// The share.
     pub share: Share,
-    /// Whose addresses.
+    /// Source or destination addresses.
     pub side: Side,
     /// What is counted.
     pub weight: Weight,
@@ -34,9 +34,9 @@ pub struct HierarchyTask {
 pub struct HeavyPrefixes {
     /// All traffic, exactly: packets or bytes.
     pub total: u64,
-    /// Longest prefixes first, of one length largest first.
+    /// Longest prefixes first, then largest first.
     pub prefixes: Vec<HeavyPrefix>,
-    /// Prefixes that are remembered of each length: when as many of a length are listed, more may be missing.
+    /// The maximum number of prefixes tracked per length: if as many of a length are listed, more may be missing.
     pub room: usize,
 }
 
@@ -45,11 +45,11 @@ pub struct HeavyPrefixes {
 pub struct HeavyPrefix {
     /// The key.
     pub key: FlowBytes,
-    /// What it says: always a [`FlowName::Prefix`].
+    /// The readable form of the key: always a [`FlowName::Prefix`].
     pub name: FlowName,
     /// All its traffic: packets or bytes.
     pub estimate: Estimate,
-    /// Its traffic without that of longer prefixes which are listed (the discounted or conditioned count).
+    /// Its traffic without that of longer listed prefixes (the discounted or conditioned count).
     pub beyond: Estimate,
     /// The value of `beyond` as a share of all traffic.
     pub share: f64,
@@ -60,13 +60,13 @@ impl TaskKind for HierarchyTask {
 
     const LAYOUT: Layout = Layout {
         kind: "hhh",
-        meaning: "Prefixes with at least a share of all traffic, that of longer prefixes in the list left out.",
+        meaning: "Prefixes with at least a given share of all traffic, without that of longer listed prefixes.",
         facts: &[
             Field { name: "total", kind: FieldKind::Count, meaning: "All traffic, exactly." },
             Field {
                 name: "room",
                 kind: FieldKind::Count,
-                meaning: "Prefixes of each length that are remembered.",
+                meaning: "Maximum number of prefixes tracked per length.",
             },
         ],
         keys: Some(KeyLayout {
@@ -81,11 +81,11 @@ impl TaskKind for HierarchyTask {
                     kind: FieldKind::Share,
                     meaning: "`beyond` as a share of all traffic.",
                 },
-                Field { name: "estimate", kind: FieldKind::Estimate, meaning: "Its traffic." },
+                Field { name: "estimate", kind: FieldKind::Estimate, meaning: "Traffic of the prefix." },
                 Field {
                     name: "beyond",
                     kind: FieldKind::Estimate,
-                    meaning: "Its traffic without that of longer prefixes in the list.",
+                    meaning: "Traffic of the prefix without that of longer listed prefixes.",
                 },
             ],
             listed_for: 2,
@@ -129,8 +129,8 @@ impl TaskKind for HierarchyTask {
         Ok(())
     }
 
-    /// One sketch for each level.
-    fn worth(&self) -> u64 {
+    /// One sketch per level.
+    fn memory_weight(&self) -> u64 {
         8
     }
 

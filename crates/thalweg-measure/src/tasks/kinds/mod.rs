@@ -1,5 +1,5 @@
-//! The kinds of tasks, a module each. Their list at the end of this file is the only place that names them all: a kind
-//! is added by writing its module and adding a line there.
+//! The kinds of tasks, one module each. The list at the end of this file is the only place that names them all: to
+//! add a kind, write its module and add a line there.
 
 mod change;
 mod distinct;
@@ -27,10 +27,10 @@ pub use hierarchy::{HeavyPrefix, HeavyPrefixes, HierarchyTask};
 pub use moments::{Moments, MomentsTask};
 pub use spread::{SpreadKey, SpreadTask, Spreaders};
 
-/// Reads what stands behind the name of a task.
+/// Parses the fields behind the name of a task.
 type Parse = fn(&mut Fields<'_>) -> Result<TaskSpec, ParseTaskError>;
 
-/// Makes of the list of kinds what is known of all of them.
+/// Generates the enums over all kinds from the list.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident($task:ty) => $value:ty;)*) => {
         /// One measurement task.
@@ -40,43 +40,44 @@ macro_rules! kinds {
             $($(#[$doc])* $kind($task),)*
         }
 
-        /// What a task says; estimates carry their bounds.
+        /// The answer of a task; estimates have error bounds.
         #[derive(Clone, Debug, PartialEq)]
         #[non_exhaustive]
         pub enum TaskValue {
             $($(#[$doc])* $kind($value),)*
         }
 
-        /// What the answers of each kind consist of, in the order in which kinds are listed.
+        /// The layouts of the answers, in the order of the list of kinds.
         pub const LAYOUTS: &[&Layout] = &[$(&<$task as TaskKind>::LAYOUT),*];
 
-        /// Each kind's reader, in the order of [`LAYOUTS`].
+        /// The parser of each kind, in the order of [`LAYOUTS`].
         pub(super) const PARSE: &[Parse] =
             &[$(|fields| <$task as TaskKind>::parse(fields).map(TaskSpec::$kind)),*];
 
         impl TaskSpec {
-            /// What the answers of this task consist of.
+            /// Returns the layout of this task's answers.
             pub fn layout(&self) -> &'static Layout {
                 match self {
                     $(TaskSpec::$kind(_) => &<$task as TaskKind>::LAYOUT,)*
                 }
             }
 
-            /// What is a flow; of hierarchical heavy hitters the address whose prefixes they are.
+            /// Returns the flow key; for hierarchical heavy hitters the address whose prefixes they are.
             pub fn key(&self) -> KeyDefinition {
                 match self {
                     $(TaskSpec::$kind(task) => TaskKind::key(task),)*
                 }
             }
 
-            /// What is counted: packets, where there is no choice.
+            /// Returns what is counted; packets if the kind has no choice.
             pub fn weight(&self) -> Weight {
                 match self {
                     $(TaskSpec::$kind(task) => TaskKind::weight(task),)*
                 }
             }
 
-            /// Length of the periods that the task compares; `None` of one that speaks at the end of each window.
+            /// Returns the length of the periods that the task compares; `None` for tasks that answer at the end of
+            /// each window.
             pub fn period(&self) -> Option<Nanos> {
                 match self {
                     $(TaskSpec::$kind(task) => TaskKind::period(task),)*
@@ -107,9 +108,9 @@ macro_rules! kinds {
                 }
             }
 
-            pub(super) fn worth(&self) -> u64 {
+            pub(super) fn memory_weight(&self) -> u64 {
                 match self {
-                    $(TaskSpec::$kind(task) => task.worth(),)*
+                    $(TaskSpec::$kind(task) => task.memory_weight(),)*
                 }
             }
 
@@ -143,7 +144,7 @@ macro_rules! kinds {
         }
 
         impl TaskValue {
-            /// In the shape that all kinds share; `weight` is what the task counts ([`TaskSpec::weight`]).
+            /// Returns the answer in the common format; `weight` is what the task counts ([`TaskSpec::weight`]).
             pub fn table(&self, weight: Weight) -> Table {
                 match self {
                     $(TaskValue::$kind(value) => <$task as TaskKind>::table(value, weight),)*
@@ -154,15 +155,15 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Keys with at least a share of all traffic.
+    /// Keys with at least a given share of all traffic.
     Heavy(HeavyTask) => HeavyHitters;
-    /// Keys whose traffic has changed from one period to the next.
+    /// Keys whose traffic changed between two periods.
     Change(ChangeTask) => Changes;
-    /// The number of different keys.
+    /// The number of distinct keys.
     Distinct(DistinctTask) => Estimate;
     /// The entropy of the distribution of packets over keys.
     Entropy(EntropyTask) => Entropy;
-    /// Keys that have been seen with many different peers.
+    /// Keys with many distinct peers.
     Spread(SpreadTask) => Spreaders;
     /// L1 and L2 norm of the keys' sizes.
     Moments(MomentsTask) => Moments;
@@ -171,7 +172,7 @@ kinds! {
 }
 
 impl TaskSpec {
-    /// The task's name: `heavy`, `change`, `distinct`, `entropy`, `spread`, `moments` or `hhh`.
+    /// Returns the task's name: `heavy`, `change`, `distinct`, `entropy`, `spread`, `moments` or `hhh`.
     pub fn name(&self) -> &'static str {
         self.layout().kind
     }

@@ -10,10 +10,10 @@ use crate::tasks::state::TaskState;
 use crate::tasks::table::{Cell, Field, FieldKind, Headline, Layout, Table, Word};
 use crate::tasks::weight::Weight;
 
-/// Asks for L1 and L2 norm of the keys' sizes.
+/// Measures L1 and L2 norm of the keys' sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MomentsTask {
-    /// What is a flow.
+    /// The flow key.
     pub key: KeyDefinition,
     /// What is counted.
     pub weight: Weight,
@@ -24,7 +24,7 @@ pub struct MomentsTask {
 pub struct Moments {
     /// The sum of all sizes, exactly: packets or bytes.
     pub l1: u64,
-    /// The root of the sum of their squares.
+    /// The square root of the sum of their squares.
     pub l2: Estimate,
 }
 
@@ -36,7 +36,11 @@ impl TaskKind for MomentsTask {
         meaning: "Moments of the keys' sizes.",
         facts: &[
             Field { name: "l1", kind: FieldKind::Count, meaning: "The sum of all sizes, exactly." },
-            Field { name: "l2", kind: FieldKind::Estimate, meaning: "The root of the sum of their squares." },
+            Field {
+                name: "l2",
+                kind: FieldKind::Estimate,
+                meaning: "The square root of the sum of their squares.",
+            },
         ],
         keys: None,
     };
@@ -64,7 +68,7 @@ impl TaskKind for MomentsTask {
         Ok(())
     }
 
-    fn worth(&self) -> u64 {
+    fn memory_weight(&self) -> u64 {
         1
     }
 
@@ -94,7 +98,7 @@ impl TaskKind for MomentsTask {
     }
 }
 
-/// The square root of a quantity that is not below zero.
+/// Returns the square root of a quantity that is not negative.
 fn root(of: Estimate) -> Estimate {
     let bound = match of.bound {
         Bound::Interval { lower, upper, confidence } => {

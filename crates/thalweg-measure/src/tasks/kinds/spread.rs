@@ -1,4 +1,4 @@
-//! `spread:dst>1000`: addresses with many different peers. HyperLogLogs in the cells of a Count-Min.
+//! `spread:dst>1000`: addresses with many distinct peers. HyperLogLogs in the cells of a Count-Min.
 
 use thalweg_sketch::Estimate;
 
@@ -15,18 +15,18 @@ use crate::tasks::table::{
 };
 use crate::tasks::weight::Weight;
 
-/// Asks for keys that have been seen with many different peers: the addresses of the other side.
+/// Finds keys with many distinct peers: the addresses of the other side.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpreadTask {
     /// An address or a prefix of one side.
     pub key: KeyDefinition,
     /// The side of `key`.
     pub side: Side,
-    /// More peers than this are many.
+    /// Keys with more peers than this are listed.
     pub threshold: u64,
 }
 
-/// Keys with many different peers.
+/// Keys with many distinct peers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spreaders {
     /// Most peers first.
@@ -35,25 +35,25 @@ pub struct Spreaders {
     pub missed_up_to: u64,
 }
 
-/// A key with many different peers.
+/// A key with many distinct peers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpreadKey {
     /// The key.
     pub key: FlowBytes,
-    /// What it says.
+    /// The readable form of the key.
     pub name: FlowName,
-    /// Number of different peers.
+    /// The number of distinct peers.
     pub peers: Estimate,
 }
 
 const EXPECTED: &str =
-    "src or dst, or a prefix of them, and after > a number of peers, as in spread:dst>1000";
+    "src or dst or a prefix of them, optionally followed by > and a number of peers, as in spread:dst>1000";
 
 impl SpreadTask {
-    /// More peers than this are many unless a specification says otherwise.
+    /// The default threshold.
     pub const DEFAULT_THRESHOLD: u64 = 1000;
 
-    /// Reads `dst` or `src/24>1000`.
+    /// Parses `dst` or `src/24>1000`.
     fn read(text: &str) -> Option<SpreadTask> {
         let (key, threshold) = match text.split_once('>') {
             Some((key, threshold)) => (key, threshold.trim().parse().ok()?),
@@ -69,7 +69,7 @@ impl TaskKind for SpreadTask {
 
     const LAYOUT: Layout = Layout {
         kind: "spread",
-        meaning: "Keys with many different peers.",
+        meaning: "Keys with many distinct peers.",
         facts: &[Field {
             name: "missed_up_to",
             kind: FieldKind::Count,
@@ -77,11 +77,15 @@ impl TaskKind for SpreadTask {
         }],
         keys: Some(KeyLayout {
             type_name: "SpreadKey",
-            meaning: "A key with many different peers.",
+            meaning: "A key with many distinct peers.",
             order: "Most peers first.",
-            key_meaning: "The key, as people write it.",
+            key_meaning: "The key in readable form.",
             may_be_flows: false,
-            columns: &[Field { name: "peers", kind: FieldKind::Estimate, meaning: "How many peers." }],
+            columns: &[Field {
+                name: "peers",
+                kind: FieldKind::Estimate,
+                meaning: "Number of distinct peers.",
+            }],
             listed_for: 0,
             aside_name: "",
             aside: &[],
@@ -112,7 +116,7 @@ impl TaskKind for SpreadTask {
         Err("nothing more")
     }
 
-    fn worth(&self) -> u64 {
+    fn memory_weight(&self) -> u64 {
         4
     }
 
@@ -131,7 +135,7 @@ impl TaskKind for SpreadTask {
         let mut words = keys_in_words(spreaders.keys.len(), None);
         if spreaders.missed_up_to > 0 {
             words.extend([
-                Word::Text(", incomplete under "),
+                Word::Text(", incomplete below "),
                 Word::Count(spreaders.missed_up_to),
                 Word::Text(" peers"),
             ]);

@@ -1,18 +1,17 @@
-//! What is to be measured, as it is written on the command line.
+//! The text form of tasks, as on the command line.
 //!
-//! | written | asks for |
+//! | text | answers |
 //! |---|---|
 //! | `heavy:0.1%` | keys with at least this share of all traffic |
-//! | `change:30s`, `change:30s>5%` | keys whose traffic has changed since the 30 s before, by at least this share of both together (1 % unless told otherwise) |
-//! | `distinct:src` | the number of different keys |
+//! | `change:30s`, `change:30s>5%` | keys whose traffic changed from one period of 30 s to the next, by at least this share of both together (default 1 %) |
+//! | `distinct:src` | the number of distinct keys |
 //! | `entropy:dst` | the entropy of the distribution of packets over keys |
-//! | `spread:dst>1000`, `spread:src` | addresses with more than this many different peers (1,000 unless told otherwise) |
+//! | `spread:dst>1000`, `spread:src` | addresses with more than this number of distinct peers (default 1,000) |
 //! | `moments` | L1 and L2 of the keys' sizes |
-//! | `hhh:1%`, `hhh:1%:dst` | hierarchical heavy hitters: prefixes with at least this share of all traffic beyond that of longer ones |
+//! | `hhh:1%`, `hhh:1%:dst` | hierarchical heavy hitters: prefixes with at least this share of all traffic beyond that of longer listed ones |
 //!
-//! Behind a colon each may have a key ([`KeyDefinition`]; `5tuple` unless told otherwise; `src` or `dst` for `hhh`)
-//! and what is counted, `packets` (the default) or `bytes`: `heavy:0.1%:src/24:bytes`. Several are separated by
-//! commas.
+//! After another colon each may have a key ([`KeyDefinition`]; default `5tuple`; `src` or `dst` for `hhh`) and a
+//! weight, `packets` (the default) or `bytes`: `heavy:0.1%:src/24:bytes`. Several tasks are separated by commas.
 
 mod parse;
 #[cfg(test)]
@@ -26,7 +25,7 @@ use super::key::KeyDefinition;
 use super::kinds::TaskSpec;
 use super::weight::Weight;
 
-/// As it is read; what would be taken for granted is left out.
+/// Formats as it is parsed, without defaults.
 impl fmt::Display for TaskSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = format!("{}{}", self.name(), self.parameters());
@@ -52,7 +51,7 @@ impl FromStr for TaskSpec {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskList(pub Vec<TaskSpec>);
 
-/// As it is read.
+/// Formats as it is parsed.
 impl fmt::Display for TaskList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let specs: Vec<String> = self.0.iter().map(TaskSpec::to_string).collect();
@@ -63,7 +62,7 @@ impl fmt::Display for TaskList {
 impl FromStr for TaskList {
     type Err = ParseTaskError;
 
-    /// Nothing is the empty list.
+    /// Empty text is the empty list.
     fn from_str(text: &str) -> Result<TaskList, ParseTaskError> {
         if text.trim().is_empty() {
             return Ok(TaskList::default());

@@ -1,4 +1,4 @@
-//! Reading a task: its name, what it cannot do without, and then what it may have, in any order.
+//! Parses a task: its name, its required parameters, and then optional fields in any order.
 
 use thalweg_wire::nearest::nearest;
 
@@ -7,7 +7,7 @@ use crate::tasks::key::KeyDefinition;
 use crate::tasks::kinds::{LAYOUTS, PARSE, TaskSpec};
 use crate::tasks::weight::Weight;
 
-/// The names of all kinds.
+/// Returns the names of all kinds.
 fn names() -> impl Iterator<Item = &'static str> {
     LAYOUTS.iter().map(|layout| layout.kind)
 }
@@ -22,34 +22,34 @@ pub(super) fn task(text: &str) -> Result<TaskSpec, ParseTaskError> {
     };
     let mut fields = Fields::new(task, rest);
     let mut spec = parse(&mut fields)?;
-    let mut is_given = Given::default();
+    let mut seen = SeenFields::default();
     while let Some(field) = fields.next() {
-        refine(&mut spec, field, &mut is_given)?;
+        refine(&mut spec, field, &mut seen)?;
     }
     Ok(spec)
 }
 
-/// What was given already.
+/// The optional fields seen so far.
 #[derive(Default)]
-struct Given {
+struct SeenFields {
     key: bool,
     weight: bool,
 }
 
-/// Takes in a key or a weight.
-fn refine(spec: &mut TaskSpec, field: &str, is_given: &mut Given) -> Result<(), ParseTaskError> {
+/// Parses a key or a weight.
+fn refine(spec: &mut TaskSpec, field: &str, seen: &mut SeenFields) -> Result<(), ParseTaskError> {
     let task = spec.name();
     let useless = |expected| ParseTaskError::Useless { task, found: field.to_owned(), expected };
-    let once = |is_given: &mut bool| match std::mem::replace(is_given, true) {
+    let once = |seen: &mut bool| match std::mem::replace(seen, true) {
         true => Err(ParseTaskError::Twice { task, found: field.to_owned() }),
         false => Ok(()),
     };
     if let Some(given) = weight(field) {
-        once(&mut is_given.weight)?;
+        once(&mut seen.weight)?;
         return spec.set_weight(given).map_err(useless);
     }
     let given: KeyDefinition = field.parse().map_err(|error| ParseTaskError::Key { task, error })?;
-    once(&mut is_given.key)?;
+    once(&mut seen.key)?;
     spec.set_key(given).map_err(useless)
 }
 

@@ -21,7 +21,7 @@ fn any_key() -> impl Strategy<Value = KeyDefinition> {
 fn any_spec() -> impl Strategy<Value = TaskSpec> {
     let weight = prop_oneof![Just(Weight::Packets), Just(Weight::Bytes)];
     let share = (0.0..100.0f64).prop_filter_map("a share is above zero", Share::from_percent);
-    // Lengths of time are read through f64, which holds integers up to 2^53.
+    // Durations are parsed as f64, which holds integers up to 2^53.
     (0..7, any_key(), weight, share, 1..1u64 << 53, any::<u64>()).prop_map(
         |(kind, key, weight, share, period, threshold)| {
             let side = key.side().unwrap_or(Side::Destination);
@@ -40,13 +40,13 @@ fn any_spec() -> impl Strategy<Value = TaskSpec> {
 
 proptest! {
     #[test]
-    fn what_is_shown_reads_back(specs in prop::collection::vec(any_spec(), 0..5)) {
+    fn tasks_parse_back_from_their_display(specs in prop::collection::vec(any_spec(), 0..5)) {
         let list = TaskList(specs);
         prop_assert_eq!(list.to_string().parse(), Ok(list));
     }
 
     #[test]
-    fn no_text_is_too_strange(text in ".*") {
+    fn parsing_never_panics(text in ".*") {
         let _ = text.parse::<TaskList>();
     }
 }
@@ -60,7 +60,7 @@ fn error(text: &str) -> String {
 }
 
 #[test]
-fn the_list_of_the_manual_is_read() {
+fn documented_tasks_are_parsed() {
     let list: TaskList = "heavy:0.1%,entropy:src,distinct:5tuple,change:30s,spread:dst>1000".parse().unwrap();
     assert_eq!(list.to_string(), "heavy:0.1%,entropy:src,distinct,change:30s,spread:dst>1000");
     let key = KeyDefinition::FiveTuple;
@@ -82,7 +82,7 @@ fn the_list_of_the_manual_is_read() {
 }
 
 #[test]
-fn what_is_taken_for_granted_may_be_said() {
+fn defaults_may_be_explicit() {
     for (long, short) in [
         ("heavy:0.001", "heavy:0.1%"),
         ("heavy: 1 % :5tuple:packets", "heavy:1%"),
@@ -101,28 +101,28 @@ fn what_is_taken_for_granted_may_be_said() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_what_was_expected() {
+fn errors_name_the_accepted_values() {
     for (text, expected) in [
         ("heavi:1%", "unknown task `heavi` (did you mean heavy?)"),
         ("xyzzy", "unknown task `xyzzy`: expected one of heavy, change,"),
         ("heavy:1%,,moments", "unknown task ``"),
-        ("heavy", "heavy: expected a share"),
-        ("heavy:0%", "heavy has `0%`: expected a share"),
-        ("heavy:101%", "heavy has `101%`"),
-        ("heavy:NaN", "heavy has `NaN`"),
-        ("hhh:src", "hhh has `src`: expected a share"),
-        ("change", "change: expected a length of time"),
-        ("change:0s", "change has `0s`"),
-        ("change:30s>0", "change has `30s>0`"),
-        ("spread:5tuple>10", "spread has `5tuple>10`: expected src or dst"),
-        ("spread:dst>many", "spread has `dst>many`"),
-        ("distinct:scr", "distinct: `scr` is no flow key (did you mean src?)"),
-        ("heavy:1%:src/40", "heavy: `src/40` is no prefix"),
-        ("entropy:src:bytes", "entropy: `bytes` is not for this task: expected a flow key"),
-        ("hhh:1%:dst+port", "hhh: `dst+port` is not for this task: expected src or dst"),
-        ("spread:dst>10:src", "spread: `src` is not for this task: expected nothing more"),
-        ("heavy:1%:src:dst", "heavy: `dst` comes after another of its kind"),
-        ("heavy:1%:bytes:bytes", "heavy: `bytes` comes after another of its kind"),
+        ("heavy", "task heavy: missing parameter: expected a share"),
+        ("heavy:0%", "task heavy: invalid parameter `0%`: expected a share"),
+        ("heavy:101%", "task heavy: invalid parameter `101%`"),
+        ("heavy:NaN", "task heavy: invalid parameter `NaN`"),
+        ("hhh:src", "task hhh: invalid parameter `src`: expected a share"),
+        ("change", "task change: missing parameter: expected a duration"),
+        ("change:0s", "task change: invalid parameter `0s`"),
+        ("change:30s>0", "task change: invalid parameter `30s>0`"),
+        ("spread:5tuple>10", "task spread: invalid parameter `5tuple>10`: expected src or dst"),
+        ("spread:dst>many", "task spread: invalid parameter `dst>many`"),
+        ("distinct:scr", "task distinct: invalid flow key `scr` (did you mean src?)"),
+        ("heavy:1%:src/40", "task heavy: invalid prefix `src/40`"),
+        ("entropy:src:bytes", "task entropy: unexpected `bytes`: expected a flow key"),
+        ("hhh:1%:dst+port", "task hhh: unexpected `dst+port`: expected src or dst"),
+        ("spread:dst>10:src", "task spread: unexpected `src`: expected nothing more"),
+        ("heavy:1%:src:dst", "task heavy: unexpected `dst`: expected at most one key"),
+        ("heavy:1%:bytes:bytes", "task heavy: unexpected `bytes`: expected at most one key"),
     ] {
         assert!(error(text).starts_with(expected), "{text}: {}", error(text));
     }

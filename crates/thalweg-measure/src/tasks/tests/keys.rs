@@ -1,4 +1,4 @@
-//! Keys: their bytes, their names.
+//! Keys: their bytes and their readable forms.
 
 use proptest::prelude::*;
 use thalweg_sketch::Key;
@@ -42,7 +42,7 @@ fn bytes_are_as_documented() {
 }
 
 #[test]
-fn names_are_as_people_write_them() {
+fn names_are_readable() {
     let name = |definition: &str, packet: &str| {
         let definition: KeyDefinition = definition.parse().unwrap();
         let name = definition.name(&definition.of(&packet.parse().unwrap())).unwrap();
@@ -64,7 +64,7 @@ fn names_are_as_people_write_them() {
 
 proptest! {
     #[test]
-    fn a_key_names_what_it_was_made_of(packet in any_packet()) {
+    fn key_names_match_their_packets(packet in any_packet()) {
         let name = |definition: KeyDefinition| definition.name(&definition.of(&packet)).unwrap();
         prop_assert_eq!(name(KeyDefinition::FiveTuple), FlowName::Flow(packet));
         prop_assert_eq!(name(KeyDefinition::Address(Side::Source)), FlowName::Address(packet.src()));
@@ -74,7 +74,7 @@ proptest! {
     }
 
     #[test]
-    fn a_prefix_has_the_first_bits_and_no_others(packet in any_packet(), v4 in 1..=32u8, v6 in 1..=128u8) {
+    fn a_prefix_has_only_the_first_bits(packet in any_packet(), v4 in 1..=32u8, v6 in 1..=128u8) {
         let lengths = PrefixLengths::new(v4, v6).unwrap();
         for side in [Side::Source, Side::Destination] {
             let prefix = KeyDefinition::Prefix(side, lengths).of(&packet);
@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn keys_of_both_versions_never_meet(one in any_packet(), other in any_packet()) {
+    fn ipv4_and_ipv6_keys_never_collide(one in any_packet(), other in any_packet()) {
         for definition in definitions() {
             let (a, b) = (definition.of(&one), definition.of(&other));
             prop_assert!(one.version() == other.version() || a.as_bytes().len() != b.as_bytes().len());
@@ -99,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn definitions_read_back_as_shown(v4 in 1..=32u8, v6 in 1..=128u8) {
+    fn definitions_parse_back_from_their_display(v4 in 1..=32u8, v6 in 1..=128u8) {
         let lengths = PrefixLengths::new(v4, v6).unwrap();
         let prefixes = [Side::Source, Side::Destination].map(|side| KeyDefinition::Prefix(side, lengths));
         for definition in definitions().into_iter().chain(prefixes) {
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_from_anywhere_name_something_or_nothing(bytes in prop::collection::vec(any::<u8>(), 0..50)) {
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..50)) {
         let key = FlowBytes::from_bytes(&bytes);
         prop_assert_eq!(key.is_some(), bytes.len() <= FlowBytes::MAX_LENGTH);
         for definition in definitions() {
@@ -121,7 +121,7 @@ proptest! {
 }
 
 #[test]
-fn definitions_that_are_none_say_what_was_expected() {
+fn invalid_definitions_name_the_accepted_values() {
     let error = |text: &str| text.parse::<KeyDefinition>().unwrap_err().to_string();
     assert!(error("sorce").contains("5tuple, src, dst, dst+port"), "{}", error("sorce"));
     assert!(error("dst-port").contains("did you mean dst+port?"), "{}", error("dst-port"));

@@ -1,4 +1,4 @@
-//! Plans: what is divided, and what does not fit.
+//! Plans: how memory is divided, and when it is too small.
 
 use super::*;
 use crate::tasks::PlanError;
@@ -12,15 +12,18 @@ fn planned(tasks: &str, memory: u64, workers: usize, kept_windows: usize) -> Res
 }
 
 #[test]
-fn a_plan_keeps_to_its_memory_and_uses_most_of_it() {
+fn a_plan_uses_most_of_its_memory() {
     for tasks in [ALL, "heavy:0.1%", "entropy:src,distinct:5tuple", "hhh:1%,spread:src>10", "change:30s"] {
         for memory in [1u64 << 21, 1 << 22, 3 << 21, 1 << 24] {
             for (workers, kept) in [(1, 1), (1, 6), (4, 3)] {
                 let Ok(plan) = planned(tasks, memory, workers, kept) else { continue };
                 let bytes = plan.bytes().0;
                 assert!(bytes <= memory, "{tasks}: {bytes} of {memory}");
-                // Every task goes up in steps of two, so that less than half is left, unless all have enough.
-                assert!(bytes > memory / 2, "{tasks}, {workers} workers, {kept} kept: {bytes} of {memory}");
+                // Every task grows in steps of two, so that less than half is left, unless all have their maximum.
+                assert!(
+                    bytes > memory / 2,
+                    "{tasks}, {workers} workers, {kept} kept: only {bytes} of {memory}"
+                );
             }
         }
     }
@@ -37,19 +40,19 @@ fn states_are_as_large_as_planned() {
 }
 
 #[test]
-fn the_least_memory_is_named_and_is_enough() {
+fn the_reported_minimum_memory_is_sufficient() {
     for (workers, kept) in [(1, 1), (2, 5), (16, 3)] {
-        let Err(PlanError::Memory { least, memory, .. }) = planned(ALL, 1000, workers, kept) else {
+        let Err(PlanError::Memory { min, memory, .. }) = planned(ALL, 1000, workers, kept) else {
             panic!("1000 bytes were enough");
         };
         assert_eq!(memory, Bytes(1000));
-        assert_eq!(planned(ALL, least.0, workers, kept).unwrap().bytes(), least);
-        assert!(planned(ALL, least.0 - 1, workers, kept).is_err());
+        assert_eq!(planned(ALL, min.0, workers, kept).unwrap().bytes(), min);
+        assert!(planned(ALL, min.0 - 1, workers, kept).is_err());
     }
 }
 
 #[test]
-fn sampling_takes_memory_for_its_tables() {
+fn sampling_tables_count_as_memory() {
     let with = |sampling: &str| {
         let options = options("heavy:1%", Nanos::from_secs(10));
         let plan = Plan::new(TasksOptions { sampling: sampling.parse().unwrap(), ..options }).unwrap();
@@ -63,7 +66,7 @@ fn sampling_takes_memory_for_its_tables() {
 }
 
 #[test]
-fn a_larger_memory_gives_no_task_less() {
+fn more_memory_shrinks_no_task() {
     let mut before: Option<Plan> = None;
     for memory in (21..27).map(|log2| 1 << log2) {
         let plan = planned(ALL, memory, 1, 3).unwrap();
@@ -77,7 +80,7 @@ fn a_larger_memory_gives_no_task_less() {
 }
 
 #[test]
-fn options_that_make_no_sense_are_refused() {
+fn invalid_options_are_rejected() {
     let good = options("heavy:1%,change:30s", Nanos::from_secs(10));
     let error = |options: TasksOptions| Plan::new(options).unwrap_err();
     assert_eq!(error(TasksOptions { tasks: Vec::new(), ..good.clone() }), PlanError::NoTasks);
@@ -88,8 +91,10 @@ fn options_that_make_no_sense_are_refused() {
     assert_eq!(error(TasksOptions { kept_windows: 0, ..good.clone() }), PlanError::NoKeptWindows);
     assert_eq!(error(TasksOptions { workers: 0, ..good.clone() }), PlanError::NoWorkers);
     let uneven = TasksOptions { window: Nanos::from_secs(7), ..good.clone() };
-    assert!(error(uneven).to_string().starts_with("change:30s: a period must be a whole number of windows"));
+    assert!(
+        error(uneven).to_string().starts_with("task change:30s: the period must be a multiple of the window")
+    );
     let mut twice = good;
     twice.tasks.push(twice.tasks[0]);
-    assert_eq!(error(twice).to_string(), "the task heavy:1% is there twice");
+    assert_eq!(error(twice).to_string(), "task heavy:1% is repeated: expected each task once");
 }

@@ -1,4 +1,4 @@
-//! Tasks against exact counting of the same packets.
+//! Compares tasks with exact counts of the same packets.
 
 mod keys;
 mod memory;
@@ -16,7 +16,7 @@ use super::{
 
 const SECOND: u64 = 1_000_000_000;
 
-/// When tests begin: a multiple of all windows and periods that they have.
+/// The start of tests: a multiple of all their windows and periods.
 const BEGIN: u64 = 1_800_000_000;
 
 /// A definition of each kind.
@@ -57,7 +57,7 @@ fn random(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// `count` packets over `span`, a third of them IPv6, from few hosts to few: sizes are skewed.
+/// `count` packets over `span`, a third of them IPv6, between few hosts: sizes are skewed.
 fn traffic(count: u64, begin: u64, span: u64, seed: u64) -> Vec<Packet> {
     let mut state = seed;
     let packets = (0..count).map(|number| {
@@ -92,7 +92,7 @@ fn plan(tasks: &str) -> Plan {
     plan
 }
 
-/// All reports of the packets, which come in batches.
+/// All reports of the packets, processed in batches.
 fn run(plan: &Plan, packets: &[Packet]) -> (Vec<WindowReport>, Windows) {
     let (mut monitor, mut windows, mut reports) = (Monitor::new(plan, 0), Windows::new(plan), Vec::new());
     for batch in packets.chunks(1000) {
@@ -107,7 +107,7 @@ fn run(plan: &Plan, packets: &[Packet]) -> (Vec<WindowReport>, Windows) {
     (reports, windows)
 }
 
-/// What the only task says of packets of one window.
+/// The only task's answer for packets of one window.
 fn only(task: &str, packets: &[Packet]) -> TaskValue {
     let (reports, _) = run(&plan(task), packets);
     assert_eq!(reports.len(), 1);
@@ -115,7 +115,7 @@ fn only(task: &str, packets: &[Packet]) -> TaskValue {
     reports[0].results[0].value.clone()
 }
 
-/// Asserts that both say the same; an entropy is a sum whose rounding depends on the order of its terms.
+/// Asserts equal results; an entropy is a sum whose rounding depends on the order of its terms.
 fn assert_same(results: &[TaskResult], expected: &[TaskResult]) {
     assert_eq!(results.len(), expected.len());
     for (result, expected) in results.iter().zip(expected) {

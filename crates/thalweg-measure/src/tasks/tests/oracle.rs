@@ -1,6 +1,6 @@
-//! Every task over every definition of a key, against exact counts of the same packets.
+//! Compares every task, over every definition of a key, with exact counts of the same packets.
 //!
-//! Seeds are fixed, so that a bound which holds does so in every run.
+//! Seeds are fixed, so a bound that holds does so in every run.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,7 +23,7 @@ fn exact(packets: &[Packet], key: KeyDefinition, weight: Weight) -> HashMap<Flow
 }
 
 fn holds(estimate: &Estimate, truth: f64) {
-    assert_eq!(estimate.holds(truth), Some(true), "{estimate} of {truth}");
+    assert_eq!(estimate.contains(truth), Some(true), "{estimate} of {truth}");
 }
 
 fn second() -> Vec<Packet> {
@@ -31,7 +31,7 @@ fn second() -> Vec<Packet> {
 }
 
 #[test]
-fn heavy_hitters_are_those_above_the_share() {
+fn heavy_hitters_match_exact_counts() {
     let packets = second();
     for key in definitions() {
         for weight in [Weight::Packets, Weight::Bytes] {
@@ -71,17 +71,17 @@ fn distinct_keys_are_within_the_bound() {
 }
 
 #[test]
-fn entropy_is_that_of_the_exact_distribution() {
+fn entropy_matches_the_exact_distribution() {
     let packets = second();
     for key in definitions() {
         let TaskValue::Entropy(entropy) = only(&format!("entropy:{key}"), &packets) else { panic!() };
         let exact = exact(&packets, key, Weight::Packets);
         let shares = exact.values().map(|&count| count as f64 / packets.len() as f64);
         let truth: f64 = shares.map(|share| -share * share.log2()).sum();
-        let most = (exact.len() as f64).log2();
+        let max = (exact.len() as f64).log2();
         assert!((entropy.bits.value - truth).abs() < 0.05 * truth, "{key}: {} of {truth}", entropy.bits);
         let normalised = entropy.normalised.unwrap();
-        assert!((normalised - truth / most).abs() < 0.06, "{key}: {normalised} of {}", truth / most);
+        assert!((normalised - truth / max).abs() < 0.06, "{key}: {normalised} of {}", truth / max);
     }
 }
 
@@ -103,9 +103,9 @@ fn moments_are_exact_and_within_the_bound() {
 }
 
 #[test]
-fn those_with_many_peers_are_found() {
+fn superspreaders_are_found() {
     let mut packets = second();
-    // A scanner, 600 hosts far, among sources that have no more than 64 peers of each version.
+    // A scanner with 600 destinations, among sources that have at most 64 peers of each version.
     for host in 0..600u32 {
         let key = FlowKey::v4(0x0A63_0001, 0xAC10_0000 + host, 1, 22, Protocol::TCP);
         packets.push(packet(key, BEGIN * SECOND + SECOND / 2, 40));
@@ -119,7 +119,7 @@ fn those_with_many_peers_are_found() {
         holds(&spread.keys[0].peers, 600.0);
         assert_eq!(Some(spread.keys[0].name), key.name(&scanner));
     }
-    // Nobody is contacted by as many, but all are by more than ten.
+    // No destination has as many, but all have more than ten.
     let TaskValue::Spread(spread) = only("spread:dst>300", &packets) else { panic!() };
     assert_eq!(spread.keys, []);
     let TaskValue::Spread(spread) = only("spread:dst>10", &packets) else { panic!() };
@@ -154,7 +154,7 @@ fn exact_hierarchy(packets: &[Packet], side: Side, share: f64) -> Vec<(usize, Fl
 }
 
 #[test]
-fn hierarchical_heavy_hitters_have_their_traffic_beyond_longer_ones() {
+fn hierarchical_heavy_hitters_match_exact_counts() {
     let packets = second();
     for (side, name) in [(Side::Source, "src"), (Side::Destination, "dst")] {
         let TaskValue::Hierarchy(found) = only(&format!("hhh:2.03%:{name}"), &packets) else { panic!() };
@@ -171,7 +171,7 @@ fn hierarchical_heavy_hitters_have_their_traffic_beyond_longer_ones() {
                 found.prefixes.iter().find(|prefix| prefix.name == name).expect("a prefix is missing");
             assert_eq!(found.key, key);
             assert!((found.beyond.value - beyond).abs() < 20.0, "{name}: {} of {beyond}", found.beyond);
-            assert_ne!(found.beyond.holds(beyond), Some(false));
+            assert_ne!(found.beyond.contains(beyond), Some(false));
             holds(&found.estimate, exact(&packets, definition, Weight::Packets)[&key] as f64);
         }
     }
@@ -179,7 +179,7 @@ fn hierarchical_heavy_hitters_have_their_traffic_beyond_longer_ones() {
 
 #[test]
 fn changes_are_found_with_their_sign() {
-    // Second by second the same but for one flow that ends and one that begins, in the second period.
+    // The same every second, except for one flow that ends and one that begins, in the second period.
     let flow = |port| FlowKey::v4(0x0A62_0001, 0x0A62_0002, port, 80, Protocol::TCP);
     let extra = |port, begin: u64| (0..900).map(move |n| packet(flow(port), begin + n, 1000));
     let (first, second) = (BEGIN * SECOND, (BEGIN + 30) * SECOND);
@@ -209,7 +209,7 @@ fn changes_are_found_with_their_sign() {
                 holds(&found.from, from);
                 holds(&found.to, to);
             }
-            // What keeps both flows in one key has not changed.
+            // If both flows have the same key, it has not changed.
             let expected = if key.of(&flow(1)) == key.of(&flow(2)) { 0 } else { 2 };
             assert_eq!(changes.keys.len(), expected, "{key} {weight}");
             if expected == 2 {

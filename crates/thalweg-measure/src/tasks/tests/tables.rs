@@ -1,4 +1,4 @@
-//! What each kind says, in the shape that all kinds share.
+//! The answers of each kind in the common format.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ fn are_of(cells: &[Cell], fields: &[Field]) -> bool {
 }
 
 #[test]
-fn cells_are_of_the_kinds_that_the_layout_says() {
+fn cells_match_the_layout() {
     let tables = tables();
     for table in &tables {
         let (kind, keys) = (table.layout.kind, &table.layout.keys);
@@ -29,7 +29,7 @@ fn cells_are_of_the_kinds_that_the_layout_says() {
             assert_eq!(table.rows, [], "{kind}");
             continue;
         };
-        assert!(!table.rows.is_empty(), "{kind} lists nothing, so that nothing is tested");
+        assert!(!table.rows.is_empty(), "{kind}: no rows to test");
         for row in &table.rows {
             assert!(are_of(&row.cells, keys.columns), "{kind}: {row:?}");
             assert_eq!(Cell::Estimate(table.listed_for(row)), row.cells[keys.listed_for], "{kind}");
@@ -37,11 +37,11 @@ fn cells_are_of_the_kinds_that_the_layout_says() {
         }
     }
     let kinds: HashSet<_> = tables.iter().map(|table| table.layout.kind).collect();
-    assert_eq!(kinds, LAYOUTS.iter().map(|layout| layout.kind).collect(), "each kind has spoken");
+    assert_eq!(kinds, LAYOUTS.iter().map(|layout| layout.kind).collect(), "each kind has answered");
 }
 
 #[test]
-fn names_of_kinds_and_fields_are_there_once() {
+fn kind_and_field_names_are_unique() {
     let kinds: HashSet<_> = LAYOUTS.iter().map(|layout| layout.kind).collect();
     assert_eq!(kinds.len(), LAYOUTS.len());
     for layout in LAYOUTS {
@@ -54,7 +54,7 @@ fn names_of_kinds_and_fields_are_there_once() {
 }
 
 #[test]
-fn a_table_says_how_many_keys_there_are_and_whether_more_may_be_missing() {
+fn headlines_count_keys_and_note_missing_ones() {
     let tables = tables();
     let heavy = tables.iter().find(|table| table.layout.kind == "heavy").unwrap();
     let Headline::Keys(words) = &heavy.headline else { panic!() };

@@ -1,4 +1,4 @@
-//! Windows: where they begin and end, and what becomes of packets outside of them.
+//! Windows: their boundaries, and packets outside of them.
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn windows_without_packets_are_reported_as_stretches() {
             TaskValue::Spread(spread) => assert!(spread.keys.is_empty()),
             TaskValue::Moments(moments) => assert_eq!((moments.l1, moments.l2.value), (0, 0.0)),
             TaskValue::Hierarchy(hierarchy) => assert!(hierarchy.prefixes.is_empty()),
-            other => panic!("nobody asked for {other:?}"),
+            other => panic!("unexpected task {other:?}"),
         }
     }
     // Three are kept, and none older than three windows.
@@ -51,7 +51,7 @@ fn windows_without_packets_are_reported_as_stretches() {
 }
 
 #[test]
-fn time_that_passes_ends_windows_without_a_packet() {
+fn advancing_time_ends_windows() {
     let plan = plan("moments");
     let (mut monitor, mut windows) = (Monitor::new(&plan, 0), Windows::new(&plan));
     monitor.packets(&[at(0)], |state| windows.add(state));
@@ -62,7 +62,7 @@ fn time_that_passes_ends_windows_without_a_packet() {
     monitor.advance(Timestamp((BEGIN + 35) * SECOND), |state| windows.add(state));
     let mut reports: Vec<_> = std::iter::from_fn(|| windows.next_report()).collect();
     assert_eq!(spans(&reports), [(2, 2, 0)]);
-    monitor.packets(&[at(36)], |_| panic!("its window is under way"));
+    monitor.packets(&[at(36)], |_| panic!("the window is not over"));
     monitor.finish(|state| windows.add(state));
     windows.finish();
     reports = std::iter::from_fn(|| windows.next_report()).collect();
@@ -82,16 +82,16 @@ fn time_before_the_first_packet_is_not_reported() {
 }
 
 #[test]
-fn late_packets_are_counted_where_they_come_and_as_late() {
+fn late_packets_count_in_the_current_window() {
     let packets = [at(5), at(12), at(9), at(13), at(2), at(25), at(24)];
     let (reports, _) = run(&plan("moments"), &packets);
     assert_eq!(spans(&reports), [(0, 1, 1), (1, 1, 4), (2, 1, 2)]);
     assert_eq!(reports.iter().map(|report| report.tally.late).collect::<Vec<_>>(), [0, 2, 0]);
 }
 
-/// A jump from the first moment there is to the last, over 2^44 windows of a millisecond.
+/// A jump from the first possible time to the last, over 2^44 windows of a millisecond.
 #[test]
-fn however_far_the_clock_jumps_there_is_one_stretch() {
+fn a_clock_jump_gives_one_stretch() {
     let plan = Plan::new(options("moments,change:1ms", Nanos::from_millis(1))).unwrap();
     let (reports, _) = run(&plan, &[one(0), one(u64::MAX), one(7)]);
     let spans: Vec<_> =
@@ -102,11 +102,11 @@ fn however_far_the_clock_jumps_there_is_one_stretch() {
     assert_eq!(reports[2].tally.late, 1);
     let changes = reports.iter().flat_map(|report| &report.results);
     let changes = changes.filter(|result| matches!(result.value, TaskValue::Change(_))).count();
-    assert_eq!(changes, 2, "all gone, and all come; nothing of the stretch between");
+    assert_eq!(changes, 2, "all traffic gone, and all new; no result for the stretch between");
 }
 
 #[test]
-fn each_window_is_handed_on_before_the_next_is_counted() {
+fn each_window_is_passed_on_before_the_next() {
     let plan = plan("moments,heavy:1%");
     let mut monitor = Monitor::new(&plan, 0);
     let packets: Vec<Packet> = (0..50).map(|window| at(10 * window)).collect();
@@ -119,14 +119,14 @@ fn each_window_is_handed_on_before_the_next_is_counted() {
 }
 
 #[test]
-fn kept_windows_together_are_one_window() {
+fn kept_windows_merge_to_one_window() {
     let tasks = "heavy:1%,distinct:src,entropy:src,spread:src>10,moments:dst:bytes,hhh:3%";
     let packets = traffic(9000, BEGIN * SECOND, 30 * SECOND, 3);
     let (_, windows) = run(&plan(tasks), &packets);
     let together = windows.together().unwrap();
     assert_eq!((together.windows, together.tally.packets), (3, 9000));
     let whole = Plan::new(options(tasks, Nanos::from_secs(30))).unwrap();
-    // Sizes must be the same for the same answers.
+    // Sizes must be equal for equal answers.
     assert_eq!(whole.tasks(), windows.plan().tasks());
     let (reports, _) = run(&whole, &packets);
     assert_eq!((together.start, together.end), (reports[0].start, reports[0].end));
@@ -134,7 +134,7 @@ fn kept_windows_together_are_one_window() {
 }
 
 #[test]
-fn a_change_needs_two_periods_and_says_if_one_was_cut_short() {
+fn a_change_needs_two_periods_and_marks_partial_ones() {
     let packets: Vec<Packet> = (12..100).map(at).collect();
     let (reports, _) = run(&plan("change:30s"), &packets);
     let changes: Vec<_> = reports
@@ -145,7 +145,11 @@ fn a_change_needs_two_periods_and_says_if_one_was_cut_short() {
             _ => panic!(),
         })
         .collect();
-    assert_eq!(changes.iter().map(|change| change.0).collect::<Vec<_>>(), [60, 90], "the last is not over");
+    assert_eq!(
+        changes.iter().map(|change| change.0).collect::<Vec<_>>(),
+        [60, 90],
+        "the last period is not over"
+    );
     assert_eq!(changes.iter().map(|change| change.1.is_partial).collect::<Vec<_>>(), [true, false]);
     assert_eq!(
         changes.iter().map(|change| (change.1.total, change.2.total)).collect::<Vec<_>>(),
@@ -153,9 +157,9 @@ fn a_change_needs_two_periods_and_says_if_one_was_cut_short() {
     );
 }
 
-/// Whether it stops at the end of a period or in the middle of one.
+/// Traffic that stops at the end of a period or in the middle of one.
 #[test]
-fn what_stops_for_long_is_a_change_once() {
+fn stopped_traffic_is_one_change() {
     for seconds in [30, 15] {
         let packets: Vec<Packet> = (0..seconds).chain(3000..3030).map(at).collect();
         let (reports, _) = run(&plan("change:30s"), &packets);

@@ -11,8 +11,8 @@ fn plan_for(workers: usize, window: Nanos, memory: u64) -> Plan {
         .unwrap()
 }
 
-/// Windows of each worker, the packets dealt out in turn.
-fn handed_on(plan: &Plan, packets: &[Packet], workers: u64) -> Vec<Vec<WindowState>> {
+/// The windows of each worker; packets are assigned in turn.
+fn worker_windows(plan: &Plan, packets: &[Packet], workers: u64) -> Vec<Vec<WindowState>> {
     let part = |worker| {
         let (mut monitor, mut states) = (Monitor::new(plan, worker as usize), Vec::new());
         for batch in packets.chunks(700) {
@@ -27,15 +27,15 @@ fn handed_on(plan: &Plan, packets: &[Packet], workers: u64) -> Vec<Vec<WindowSta
     (0..workers).map(part).collect()
 }
 
-/// What windows say, and the states that they keep, when workers' windows come in the order of `turns`.
-fn put_together(
+/// The reports and kept states when workers' windows arrive in the order of `turns`.
+fn merged(
     plan: &Plan,
-    handed_on: &[Vec<WindowState>],
+    worker_windows: &[Vec<WindowState>],
     turns: &mut dyn FnMut() -> usize,
 ) -> (Vec<WindowReport>, Vec<Vec<TaskState>>) {
     let mut windows = Windows::new(plan);
-    let mut queues: Vec<_> = handed_on.iter().map(|states| states.iter().cloned()).collect();
-    let mut left: usize = handed_on.iter().map(Vec::len).sum();
+    let mut queues: Vec<_> = worker_windows.iter().map(|states| states.iter().cloned()).collect();
+    let mut left: usize = worker_windows.iter().map(Vec::len).sum();
     let mut reports = Vec::new();
     while left > 0 {
         let turn = turns() % queues.len();
@@ -53,23 +53,23 @@ fn put_together(
 }
 
 #[test]
-fn the_windows_of_many_workers_are_those_of_one() {
+fn windows_of_many_workers_equal_those_of_one() {
     let packets = traffic(2_000, BEGIN * SECOND, 50 * SECOND, 5);
     let all_at_once = |plan: &Plan, workers| {
         let mut turn = 0;
-        put_together(plan, &handed_on(plan, &packets, workers), &mut || {
+        merged(plan, &worker_windows(plan, &packets, workers), &mut || {
             turn += 1;
             turn
         })
     };
     let plan = plan_for(4, Nanos::from_secs(10), 64 << 20);
-    // One of the four has it all.
+    // One of the four has all packets.
     let (expected_reports, expected) = all_at_once(&plan, 1);
     let (reports, states) = all_at_once(&plan, 4);
     assert_eq!((reports.len(), states.len()), (5, 5));
     for (states, expected) in states.into_iter().zip(expected) {
         for (task, (mut state, mut expected)) in states.into_iter().zip(expected).enumerate() {
-            // Taking in nothing brings the estimates of candidates up to date.
+            // Merging an empty state updates the estimates of candidates.
             state.merge(&plan.empty(task));
             expected.merge(&plan.empty(task));
             assert!(state == expected, "{}", plan.tasks()[task].spec);
@@ -82,32 +82,33 @@ fn the_windows_of_many_workers_are_those_of_one() {
 }
 
 #[test]
-fn reports_do_not_depend_on_who_was_faster() {
+fn reports_do_not_depend_on_worker_speed() {
     let packets = traffic(3_000, BEGIN * SECOND, 50 * SECOND, 6);
     let plan = plan_for(3, Nanos::from_secs(10), 8 << 20);
-    let states = handed_on(&plan, &packets, 3);
+    let states = worker_windows(&plan, &packets, 3);
     let mut turn = 0;
-    let (expected, _) = put_together(&plan, &states, &mut || {
+    let (expected, _) = merged(&plan, &states, &mut || {
         turn += 1;
         turn
     });
     for seed in 0..3 {
         let mut draws = seed;
-        let (reports, _) = put_together(&plan, &states, &mut || random(&mut draws) as usize >> 8);
+        let (reports, _) = merged(&plan, &states, &mut || random(&mut draws) as usize >> 8);
         assert_eq!(reports, expected);
     }
 }
 
 #[test]
-fn a_worker_that_is_ahead_is_known() {
+fn a_worker_ahead_is_detected() {
     let plan = Plan::new(TasksOptions { workers: 2, ..options("moments", Nanos::from_secs(10)) }).unwrap();
     let packets = traffic(100, BEGIN * SECOND, 50 * SECOND, 7);
-    let [first, second] = handed_on(&plan, &packets, 2).try_into().unwrap();
+    let [first, second] = worker_windows(&plan, &packets, 2).try_into().unwrap();
     let mut windows = Windows::new(&plan);
     let mut queues = [first.into_iter(), second.into_iter()];
     assert!(!windows.is_ahead(0) && !windows.is_ahead(1));
     let mut reports = 0;
-    // Taken from as long as it is not ahead, each worker waits for the other, and neither for ever.
+    // If windows are accepted only from workers that are not ahead, each worker waits for the other, and neither
+    // forever.
     for turn in 0..40 {
         let worker = turn / 4 % 2;
         if windows.is_ahead(worker) {
@@ -125,7 +126,7 @@ fn a_worker_that_is_ahead_is_known() {
 }
 
 #[test]
-fn a_worker_without_packets_holds_nobody_up_once_its_time_passes() {
+fn an_idle_worker_does_not_delay_others() {
     let plan = Plan::new(TasksOptions { workers: 2, ..options("moments", Nanos::from_secs(10)) }).unwrap();
     let (mut busy, mut idle, mut windows) =
         (Monitor::new(&plan, 0), Monitor::new(&plan, 1), Windows::new(&plan));
@@ -151,9 +152,9 @@ fn sampled_tasks_stay_within_their_bounds() {
         let TaskValue::Heavy(heavy) = &reports[0].results[0].value else { panic!() };
         assert_eq!(heavy.keys.len(), 20);
         for found in &heavy.keys {
-            assert_eq!(found.estimate.holds(10_000.0), Some(true), "{}", found.estimate);
+            assert_eq!(found.estimate.contains(10_000.0), Some(true), "{}", found.estimate);
         }
         let TaskValue::Moments(moments) = &reports[0].results[1].value else { panic!() };
-        assert_eq!(moments.l2.holds((20f64 * 1e8).sqrt()), Some(true), "{}", moments.l2);
+        assert_eq!(moments.l2.contains((20f64 * 1e8).sqrt()), Some(true), "{}", moments.l2);
     }
 }

@@ -4,10 +4,10 @@ use super::*;
 
 const C: f64 = 8.0;
 
-fn account(heaviest: f64, coarsest: u8, sampling_energy: f64) -> Account {
-    let coarsest = Probability::new(coarsest).unwrap();
-    let own_variance = heaviest * coarsest.excess();
-    Account { heaviest, coarsest, sampling_energy, own_variance, magnitude: 1, ..Account::default() }
+fn account(max_weight: f64, min_probability: u8, sampling_energy: f64) -> Account {
+    let min_probability = Probability::new(min_probability).unwrap();
+    let own_variance = max_weight * min_probability.excess();
+    Account { max_weight, min_probability, sampling_energy, own_variance, magnitude: 1, ..Account::default() }
 }
 
 fn noise(energy: f64, width: usize, account: &Account) -> Noise {
@@ -16,7 +16,7 @@ fn noise(energy: f64, width: usize, account: &Account) -> Noise {
 
 /// The module doc's inequality, term by term, in p = 2^-k.
 fn holds(eps: f64, energy: f64, width: f64, account: &Account, packets: f64, k: i32) -> bool {
-    let (v, excess) = (account.heaviest(), 2f64.powi(k) - 1.0);
+    let (v, excess) = (account.max_weight(), 2f64.powi(k) - 1.0);
     let a = account.own_variance().max(v * excess);
     let r = |energy: f64| 2.0 / width + 4.0 * a / energy.sqrt() + a * a / energy;
     if C * r(energy) > 0.25 {
@@ -33,51 +33,51 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn p_is_the_smallest_for_which_the_inequality_holds(
-        l2 in 10.0..1e7f64, width_log2 in 6..=16u32, heaviest in 1..1500u32, coarsest in 0..=10u8,
-        q_share in 0.0..0.7f64, slack in 1.0..4.0f64, packets in 1..1_000_000u64, least in 0..=10u8,
+    fn p_is_the_smallest_that_satisfies_the_inequality(
+        l2 in 10.0..1e7f64, width_log2 in 6..=16u32, max_weight in 1..1500u32, min_probability in 0..=10u8,
+        q_share in 0.0..0.7f64, slack in 1.0..4.0f64, packets in 1..1_000_000u64, min in 0..=10u8,
     ) {
         let width = 1usize << width_log2;
-        let heaviest = f64::from(heaviest);
-        let energy = (l2 * heaviest).powi(2);
-        let account = account(heaviest, coarsest, if coarsest > 0 { energy * q_share } else { 0.0 });
-        let target = Target { eps: slack * (C / width as f64).sqrt(), least: Probability::new(least).unwrap() };
+        let max_weight = f64::from(max_weight);
+        let energy = (l2 * max_weight).powi(2);
+        let account = account(max_weight, min_probability, if min_probability > 0 { energy * q_share } else { 0.0 });
+        let target = Target { eps: slack * (C / width as f64).sqrt(), min_probability: Probability::new(min).unwrap() };
         let found = target.probability(&noise(energy, width, &account), &account, packets);
-        let smallest = (1..=i32::from(least))
+        let smallest = (1..=i32::from(min))
             .rev()
             .find(|&k| holds(target.eps, energy, width as f64, &account, packets as f64, k))
             .unwrap_or(0);
         prop_assert_eq!(i32::from(found.log2_inverse()), smallest);
     }
 
-    /// With w = 2 c / (eps^2 p) and a sum of squares of (2c)^2 (1 + eps sqrt(p)) eps^-4 p^-2 (for c = 5.5 the published
-    /// 121 ...) of weights of one, that is L1 <= L2^2 and n <= L2^2. Only for eps up to 0.3, beyond which the measured
-    /// sum of squares is not known well enough.
+    /// With w = 2 c / (eps^2 p) and a sum of squares of (2c)^2 (1 + eps sqrt(p)) eps^-4 p^-2 (for c = 5.5 the
+    /// published 121 ...) of unit weights, that is L1 <= L2^2 and n <= L2^2. Only for eps up to 0.3: beyond that, the
+    /// measured sum of squares is not accurate enough.
     #[test]
-    fn where_the_published_test_passes_ours_does(eps in 0.001..0.3f64, k in 1..=7u8, more in 1.0..100.0f64) {
+    fn the_published_test_implies_ours(eps in 0.001..0.3f64, k in 1..=7u8, more in 1.0..100.0f64) {
         let p = 2f64.powi(-i32::from(k));
         let width = (2.0 * C / (eps * eps * p)).ceil();
         let energy = (2.0 * C).powi(2) * (1.0 + eps * p.sqrt()) / (eps.powi(4) * p * p) * more;
         let account = account(1.0, 0, 0.0);
-        let target = Target { eps, least: Probability::new(k).unwrap() };
+        let target = Target { eps, min_probability: Probability::new(k).unwrap() };
         let noise = Noise::new(energy, 5, width as usize, width, &account, 0);
         let packets = (INTERVAL as f64).min(energy / 2.0);
-        prop_assert_eq!(target.probability(&noise, &account, packets as u64), target.least);
+        prop_assert_eq!(target.probability(&noise, &account, packets as u64), target.min_probability);
     }
 }
 
 #[test]
-fn nothing_is_sampled_without_a_reason_to() {
+fn p_is_one_without_data_or_headroom() {
     let target = Target::for_width(1024);
     let empty = account(0.0, 0, 0.0);
     assert_eq!(target.probability(&noise(0.0, 1024, &empty), &empty, 1 << 15), Probability::ONE);
-    // A target below what collisions alone cost is never met, however long the stream.
-    let target = Target { eps: 0.9 * (C / 1024.0f64).sqrt(), least: Probability::LEAST };
+    // A target below the error of collisions alone is never met, however long the stream.
+    let target = Target { eps: 0.9 * (C / 1024.0f64).sqrt(), min_probability: Probability::MIN };
     let account = account(1.0, 0, 0.0);
     assert_eq!(target.probability(&noise(1e18, 1024, &account), &account, 1), Probability::ONE);
 }
 
-/// L2 may fall when weights are negative, so that no test says anything of the next packets.
+/// L2 may decrease with negative weights, so no test covers the next packets.
 #[test]
 fn streams_with_negative_weights_are_never_sampled() {
     let target = Target::for_width(1024);
@@ -86,7 +86,7 @@ fn streams_with_negative_weights_are_never_sampled() {
 }
 
 #[test]
-fn tests_come_every_32768_packets_and_then_every_eighth() {
+fn test_interval_is_32768_packets_then_an_eighth() {
     let target = Target::for_width(1024);
     let intervals = [0, 1000, 262_144, 262_152, 8_000_000].map(|packets| target.interval(packets));
     assert_eq!(intervals, [32_768, 32_768, 32_768, 32_769, 1_000_000]);

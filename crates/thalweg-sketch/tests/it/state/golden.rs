@@ -1,4 +1,4 @@
-//! The files in `tests/golden`: written once, read for ever.
+//! The files in `tests/golden`: the format must not change.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.tsk"))
 }
 
-/// The bytes that are kept, which are first written if that is asked for.
+/// Returns the bytes of the golden file; writes them first if a refresh is requested.
 pub(crate) fn kept(name: &str, made: &[u8]) -> Vec<u8> {
     let path = golden(name);
     if std::env::var_os("THALWEG_REFRESH_GOLDEN").is_some() {
@@ -23,7 +23,7 @@ pub(crate) fn kept(name: &str, made: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn every_kind_is_written_as_it_always_was() {
+fn the_format_has_not_changed() {
     for (name, meta, state) in samples::all() {
         let made = state.encode(&meta);
         assert!(
@@ -35,7 +35,7 @@ fn every_kind_is_written_as_it_always_was() {
 }
 
 #[test]
-fn what_was_written_is_read_by_those_who_know_the_keys_and_by_those_who_do_not() {
+fn golden_states_decode_with_and_without_the_key_type() {
     for (name, meta, state) in samples::all() {
         let bytes = kept(name, &state.encode(&meta));
         let read = samples::State::decode(&bytes).unwrap();
@@ -51,7 +51,7 @@ fn what_was_written_is_read_by_those_who_know_the_keys_and_by_those_who_do_not()
 
 /// The hexadecimal dump in the reference is that of the example.
 #[test]
-fn the_reference_shows_the_example_byte_for_byte() {
+fn the_reference_dump_matches_the_example() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/sketch-state.md");
     let page = std::fs::read_to_string(page).unwrap();
     let rows = page.lines().filter_map(|line| line.split_once("  ").filter(|(offset, _)| is_offset(offset)));
@@ -62,15 +62,15 @@ fn the_reference_shows_the_example_byte_for_byte() {
     assert_eq!(shown, samples::bytes_of("example"), "expected:\n{}", dump(&samples::bytes_of("example")));
 }
 
-/// A shape that takes bits of all four words. What is expected was computed from the reference, by other software.
+/// A shape that uses bits of all four words. The expected values were computed from the reference, by other software.
 #[test]
-fn columns_and_signs_are_those_of_the_reference() {
+fn columns_and_signs_match_the_reference() {
     let shape = Shape::new(8, 1 << 14).unwrap();
     let mut sketch = CountSketch::<i32>::new(shape, Hasher::new(7));
     sketch.add(&samples::host(1), 1);
     let meta = Meta::default();
     let state = samples::State::from(Linear::CountSketch(sketch.into())).encode(&meta);
-    // Numbers, the texts `XXH3-128`, none and none, saturations; then a byte each: 0 is 0, 1 is -1, 2 is 1.
+    // Numbers, the texts (`XXH3-128`, empty, empty), saturations; then one byte per counter: 0 is 0, 1 is -1, 2 is 1.
     let counters = &state[96 + 9 + 1 + 1 + 1..state.len() - 8];
     let expected = [10_565, -1_903, 13_122, 6_388, 2_516, -5_966, 3_859, -12_082];
     for (row, (counters, expected)) in counters.chunks(shape.width()).zip(expected).enumerate() {

@@ -1,4 +1,4 @@
-//! States of many collectors, put together.
+//! Merging the states of many collectors.
 
 use proptest::prelude::*;
 use thalweg_sketch::state::{AnyState, CombineError, KeyBytes, Kind, Linear, Meta};
@@ -16,10 +16,10 @@ fn decoded(state: &State) -> AnyState<KeyBytes> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whoever puts saved states together need not know what the keys are, and gets what those would have got who
-    /// counted them. There is room for all keys: beyond that, which candidates stay depends on who comes first.
+    /// A program can merge saved states without knowing the key type, with the same result as one that knows it.
+    /// There is room for all keys: beyond that, the remaining candidates depend on the order.
     #[test]
-    fn what_is_put_together_after_it_was_saved_is_the_same(recipe in recipe(), cut in 0usize..200) {
+    fn merging_saved_states_equals_merging_sketches(recipe in recipe(), cut in 0usize..200) {
         let mut recipe = recipe;
         recipe.k = recipe.k.map(|_| 300);
         let (left, right) = recipe.stream.split_at(cut.min(recipe.stream.len()));
@@ -39,7 +39,7 @@ proptest! {
     }
 }
 
-/// Without candidates, whose estimates are those of the last time that they came.
+/// Without candidates, whose estimates are from their last offer.
 #[test]
 fn saved_parts_merge_to_the_saved_whole() {
     let state = |numbers: std::ops::Range<u32>| {
@@ -58,7 +58,7 @@ fn saved_parts_merge_to_the_saved_whole() {
 }
 
 #[test]
-fn only_the_same_kinds_are_put_together_and_others_are_named() {
+fn different_kinds_are_not_merged() {
     let all = samples::all();
     for (name, _, state) in &all {
         for (other_name, _, other) in &all {
@@ -69,7 +69,7 @@ fn only_the_same_kinds_are_put_together_and_others_are_named() {
                 continue;
             }
             let error = result.unwrap_err();
-            assert_eq!(&merged, state, "{name} has changed");
+            assert_eq!(&merged, state, "{name} was changed by a failed merge");
             let kinds_differ = state.kind() != other.kind();
             assert_eq!(
                 matches!(error, CombineError::Kind { .. }),
@@ -82,29 +82,29 @@ fn only_the_same_kinds_are_put_together_and_others_are_named() {
 }
 
 #[test]
-fn what_differs_is_said() {
+fn merge_errors_name_the_difference() {
     let sketch = |rows, seed| CountSketch::<i32>::new(Shape::new(rows, 8).unwrap(), Hasher::new(seed));
     let state = |rows, seed| State::from(Linear::CountSketch(sketch(rows, seed).into()));
     let with_top = State::from(Linear::CountSketch(WithTopK::new(sketch(3, 1), 2).into()));
     let wide = CountSketch::<i64>::new(Shape::new(3, 8).unwrap(), Hasher::new(1));
     let wide = State::from(Linear::CountSketch(wide.into()));
     let distinct = State::from(HyperLogLog::new(4, Hasher::new(1)).unwrap());
-    let mut mine = state(3, 1);
-    let kinds = CombineError::Kind { mine: Kind::CountSketch, theirs: Kind::HyperLogLog };
-    assert_eq!(mine.merge(&distinct), Err(kinds));
-    assert_eq!(mine.merge(&wide), Err(CombineError::Counter { mine: 32, theirs: 64 }));
-    assert_eq!(mine.merge(&with_top), Err(CombineError::TopK { mine: false }));
-    assert_eq!(with_top.clone().merge(&mine), Err(CombineError::TopK { mine: true }));
-    let shapes = MergeError::Shape { mine: Shape::new(3, 8).unwrap(), theirs: Shape::new(4, 8).unwrap() };
-    assert_eq!(mine.merge(&state(4, 1)), Err(shapes.into()));
-    assert_eq!(mine.subtract(&state(3, 2)), Err(MergeError::Seed { mine: 1, theirs: 2 }.into()));
+    let mut ours = state(3, 1);
+    let kinds = CombineError::Kind { ours: Kind::CountSketch, theirs: Kind::HyperLogLog };
+    assert_eq!(ours.merge(&distinct), Err(kinds));
+    assert_eq!(ours.merge(&wide), Err(CombineError::Counter { ours: 32, theirs: 64 }));
+    assert_eq!(ours.merge(&with_top), Err(CombineError::TopK { ours: false }));
+    assert_eq!(with_top.clone().merge(&ours), Err(CombineError::TopK { ours: true }));
+    let shapes = MergeError::Shape { ours: Shape::new(3, 8).unwrap(), theirs: Shape::new(4, 8).unwrap() };
+    assert_eq!(ours.merge(&state(4, 1)), Err(shapes.into()));
+    assert_eq!(ours.subtract(&state(3, 2)), Err(MergeError::Seed { ours: 1, theirs: 2 }.into()));
     let linear = CombineError::NotLinear { kind: Kind::HyperLogLog };
     assert_eq!(distinct.clone().subtract(&distinct), Err(linear));
 }
 
-/// A table that was restored for few candidates takes in many.
+/// A top-k that was restored with few candidates accepts many.
 #[test]
-fn a_restored_top_k_grows_to_what_it_was_made_for() {
+fn a_restored_top_k_grows_to_its_limit() {
     let sketch = || CountSketch::<i32>::new(Shape::new(3, 1 << 14).unwrap(), Hasher::new(1));
     let fed = |keys: std::ops::Range<u32>| {
         let mut nitro = Nitro::new(WithTopK::new(sketch(), 500), Mode::Fixed(Probability::ONE), 1);

@@ -1,4 +1,4 @@
-//! Random summaries of every kind.
+//! Random sketches of every kind.
 
 use proptest::prelude::*;
 use thalweg_sketch::nitro::RowWise;
@@ -10,7 +10,7 @@ use thalweg_sketch::{
 
 use super::samples::{Host, State, host};
 
-/// What a state is made of.
+/// The parameters of a state.
 #[derive(Clone, Debug)]
 pub(crate) struct Recipe {
     kind: Kind,
@@ -116,7 +116,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn what_was_encoded_decodes_to_the_same_and_encodes_to_the_same(recipe in recipe(), meta in meta()) {
+    fn states_round_trip(recipe in recipe(), meta in meta()) {
         let state = recipe.state();
         let bytes = state.encode(&meta);
         let (same_meta, same) = State::decode(&bytes).unwrap();
@@ -131,15 +131,15 @@ proptest! {
     }
 
     #[test]
-    fn a_flipped_byte_anywhere_is_an_error(
+    fn a_flipped_byte_in_any_state_is_an_error(
         recipe in recipe(),
         meta in meta(),
-        place: prop::sample::Index,
+        position: prop::sample::Index,
         flip in 1u8..,
     ) {
         let mut bytes = recipe.state().encode(&meta);
-        let place = place.index(bytes.len());
-        bytes[place] ^= flip;
+        let index = position.index(bytes.len());
+        bytes[index] ^= flip;
         prop_assert!(State::decode(&bytes).is_err());
     }
 }

@@ -20,12 +20,12 @@ fn shape(rows: usize, width: usize) -> Shape {
     Shape::new(rows, width).unwrap()
 }
 
-/// Some keys have much, many have little.
+/// A few keys with large weights, many with small ones.
 fn weights() -> impl Iterator<Item = (Host, i64)> {
     (1..60u32).map(|n| (host(n % (n % 7 + 1) * n % 31), i64::from(2_000 / n)))
 }
 
-/// The sketch, fed with the weights times `factor`.
+/// Adds the weights times `factor` to the sketch.
 fn fed<S: RowSketch>(mut sketch: S, factor: i64) -> S {
     weights().for_each(|(key, weight)| sketch.add(&key, weight * factor));
     sketch
@@ -84,7 +84,7 @@ fn spread() -> Spread<Host> {
     spread
 }
 
-/// Name, what is said, state.
+/// Name, metadata, state.
 pub(crate) fn all() -> Vec<(&'static str, Meta, State)> {
     let meta = |key_kind: &str, label: &str, start_s: u64| Meta {
         key_kind: key_kind.to_owned(),

@@ -6,7 +6,7 @@ use thalweg_daemon::collectors::handle::answer;
 use thalweg_daemon::collectors::{
     CollectorCounters, CollectorHandle, Description, FlowChunk, Mailbox, Question, TaskAnswer, TasksReport,
 };
-use thalweg_measure::collector::{Counters, FlowRate, FlowReport, LinkReport, LinkSide, Way};
+use thalweg_measure::collector::{Counters, FlowRate, FlowReport, LinkDirection, LinkReport, PortDirection};
 use thalweg_measure::meter::intake::IntakeCounters;
 use thalweg_measure::rates::Basis;
 use thalweg_measure::tasks::{Monitor, Plan, TaskList, TasksOptions, Windows};
@@ -54,13 +54,14 @@ pub(crate) fn answer_question(question: Question, description: &Description) {
 
 /// All links of a switch of four ports.
 fn links() -> Vec<LinkReport> {
-    let ways = [Way::Input, Way::Output];
-    let sides = (0..4).flat_map(|port| ways.map(|way| LinkSide { port: PortIndex(port), way }));
+    let ways = [PortDirection::Input, PortDirection::Output];
+    let sides =
+        (0..4).flat_map(|port| ways.map(|way| LinkDirection { port: PortIndex(port), direction: way }));
     sides.map(link).collect()
 }
 
 /// A link of 10 Gbit/s, nearly full.
-pub(crate) fn link(side: LinkSide) -> LinkReport {
+pub(crate) fn link(side: LinkDirection) -> LinkReport {
     LinkReport {
         side,
         capacity: BitRate(10_000_000_000),

@@ -11,7 +11,7 @@ use thalweg_daemon::event::CollectorState;
 use thalweg_daemon::event::{Event, EventKind};
 use thalweg_daemon::hub::Hub;
 use thalweg_http::access::{Access, AccessOptions};
-use thalweg_measure::collector::{Crossing, LinkEvent, LinkSide, Way};
+use thalweg_measure::collector::{Crossing, LinkDirection, LinkEvent, PortDirection};
 use thalweg_network::topology::shapes::rack;
 use thalweg_network::{Forwarding, LinkSpec, LinkState, NetworkState, PortIndex, Versions};
 use thalweg_wire::Timestamp;
@@ -96,7 +96,7 @@ pub(crate) fn network() -> NetworkState {
 
 /// Utilisation of an output link of a switch rose above a threshold.
 pub(crate) fn event(switch: &str, port: u16) -> Event {
-    let side = LinkSide { port: PortIndex(port), way: Way::Output };
+    let side = LinkDirection { port: PortIndex(port), direction: PortDirection::Output };
     let flow = bench_collector::flow(1).rate.unwrap();
     Event {
         collector: switch.into(),

@@ -53,7 +53,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 /// A line without how long it took.
 fn of_seed(mut line: Value) -> Value {
-    line.as_object_mut().unwrap().remove("wall_seconds").expect("every line has it");
+    line.as_object_mut().unwrap().remove("elapsed_ns").expect("every line has it");
     line
 }
 
@@ -129,7 +129,7 @@ fn what_a_monitor_port_sends_can_be_watched() {
     let folder = tempfile::tempdir().unwrap();
     let run = emulate(&["--json", "--output", folder.path().to_str().unwrap(), "rack.toml"]).ended_with(0);
     let mirrored = &run.lines()[0]["mirrors"][0];
-    assert!(mirrored["dropped"].as_u64().unwrap() > 0, "{mirrored}");
+    assert!(mirrored["dropped_packets"].as_u64().unwrap() > 0, "{mirrored}");
     let watched =
         thalweg_in(folder.path(), &["watch", "--json", "--flows", "mirror-tor0.pcapng"]).ended_with(0);
     let summary = watched.summary();

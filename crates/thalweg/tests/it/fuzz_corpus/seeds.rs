@@ -429,13 +429,13 @@ fn sketch_states() -> Vec<(&'static str, Vec<u8>)> {
         "spread"
     );
     let damaged = golden!(
-        "damaged/lines-of-unix",
-        "damaged/another-format",
+        "damaged/unix-line-ends",
+        "damaged/other-format",
         "damaged/version-2",
-        "damaged/cut-short",
+        "damaged/truncated",
         "damaged/unknown-kind",
         "damaged/unknown-hash",
-        "damaged/a-counter-short"
+        "damaged/missing-counter"
     );
     seeds.extend(damaged.into_iter().map(|(name, bytes)| (name.trim_start_matches("damaged/"), bytes)));
     seeds

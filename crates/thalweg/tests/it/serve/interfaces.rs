@@ -101,9 +101,9 @@ fn a_collector_gets_each_packet_as_soon_as_it_comes_where_asked() {
     let mut check = link.at_sender(THALWEG);
     check.args(["check", "-c", "thalweg.toml"]).current_dir(serve.folder.path());
     let check = String::from_utf8(check.output().unwrap().stdout).unwrap();
-    assert!(check.contains("prompt AF_PACKET, as asked for"), "{check}");
+    assert!(check.contains("prompt AF_PACKET, as requested"), "{check}");
     start_at(&mut serve, &link);
-    serve.wait("it reads", |serve| serve.log().contains("prompt AF_PACKET, as asked for"));
+    serve.wait("it reads", |serve| serve.log().contains("prompt AF_PACKET, as requested"));
     serve.signal("-TERM");
     assert_eq!(serve.ended(), Some(0), "{}", serve.log());
 }

@@ -19,11 +19,11 @@ fn what_cannot_be_done_is_told_with_the_file_and_what_differs() {
     fs::write(place.path("cut"), &bytes[..bytes.len() - 1]).unwrap();
     fs::write(place.path("nothing"), b"").unwrap();
     for (other, difference) in [
-        ("count-min", "kinds differ: Count Sketch here, Count-Min there"),
-        ("of-dst", "keys differ: \"src\" here, \"dst\" there"),
-        ("seed-8", "seeds of the hash differ: 0x7 here, 0x8 there"),
-        ("narrow", "shapes differ: 5 x 1024 here, 5 x 512 there"),
-        ("no-keys", "only the one here remembers its largest keys"),
+        ("count-min", "kinds differ: Count Sketch and Count-Min"),
+        ("of-dst", "keys differ: \"src\" and \"dst\""),
+        ("seed-8", "hash seeds differ: 0x7 and 0x8"),
+        ("narrow", "shapes differ: 5 x 1024 and 5 x 512"),
+        ("no-keys", "only the first state tracks its largest keys"),
     ] {
         let merge = place.sketch(&["merge", "-o", "whole", "count-sketch", other]);
         assert_eq!((merge.code, merge.stdout.as_str()), (Some(1), ""));
@@ -42,7 +42,7 @@ fn what_cannot_be_done_is_told_with_the_file_and_what_differs() {
     for (file, reason) in [
         (
             "cut",
-            "cut is no state of a sketch that can be read: damaged or cut short: the checksum at offset ",
+            "cut is no state of a sketch that can be read: damaged or truncated: the checksum at offset ",
         ),
         (
             "nothing",

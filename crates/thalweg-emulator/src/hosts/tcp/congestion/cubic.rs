@@ -1,26 +1,26 @@
-//! CUBIC: the window is a cubic function of the time since the last congestion (RFC 9438).
+//! CUBIC: the window is a cubic function of the time since the last congestion event (RFC 9438).
 
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::{AckSample, Carry, CongestionControl, HyStart, Signal, Window};
 
-/// What is left of the window after congestion (RFC 9438, section 4.6).
+/// Factor of the window after congestion (RFC 9438, section 4.6).
 const BETA: f64 = 0.7;
-/// C, in segments a second cubed (section 5.1).
+/// C, in segments per second cubed (section 5.1).
 const C: f64 = 0.4;
-/// Additive increase that is as fast as Reno's in spite of the smaller decrease (section 4.3).
+/// Additive increase that matches Reno's rate despite the smaller decrease (section 4.3).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
-/// Window growth a round trip is bounded by this factor (section 4.2).
+/// Bound of the window growth per round trip (section 4.2).
 const MAX_TARGET: f64 = 1.5;
 
 /// CUBIC's state. Windows in segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cubic {
-    /// The window before the last reduction, less if fast convergence gave some away.
+    /// The window before the last reduction, or less after fast convergence.
     w_max: f64,
-    /// cwnd_prior: the window when the last reduction came.
+    /// cwnd_prior: the window at the last reduction.
     before_reduction: f64,
-    /// The last congestion was a timeout, or none has come yet: K is zero in the epoch that follows (section 4.8).
+    /// The last congestion event was a timeout, or there was none yet: K is zero in the next epoch (section 4.8).
     starts_flat: bool,
     epoch: Option<Epoch>,
     last_ack: Timestamp,
@@ -28,14 +28,14 @@ pub struct Cubic {
     hystart: Option<HyStart>,
 }
 
-/// A stage of congestion avoidance.
+/// An epoch of congestion avoidance.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: Timestamp,
     w_max: f64,
-    /// Seconds until the curve is back at `w_max`.
+    /// Seconds until the curve reaches `w_max`.
     k: f64,
-    /// What Reno's window would be.
+    /// Reno's window.
     w_est: f64,
 }
 
@@ -48,12 +48,12 @@ impl Epoch {
 }
 
 impl Cubic {
-    /// With HyStart++ as slow start.
+    /// CUBIC with HyStart++ for slow start.
     pub fn with_hystart() -> Cubic {
         Cubic { hystart: Some(HyStart::default()), ..Cubic::default() }
     }
 
-    /// A stage of congestion avoidance begins at the present window (equation 2).
+    /// Starts an epoch of congestion avoidance at the current window (equation 2).
     fn begin_epoch(&self, window: &Window, now: Timestamp) -> Epoch {
         let cwnd = window.segments();
         let flat = self.starts_flat || self.w_max <= cwnd;
@@ -78,7 +78,7 @@ impl Cubic {
         self.epoch = Some(epoch);
     }
 
-    /// Time in which the window was not in use does not count (section 5.8).
+    /// Excludes a time in which the window was not used (section 5.8).
     fn stand_still(&mut self, span: Nanos) {
         if let Some(epoch) = &mut self.epoch {
             epoch.start = epoch.start + span;
@@ -104,7 +104,7 @@ impl CongestionControl for Cubic {
 
     fn on_congestion(&mut self, window: &Window, signal: Signal, flight: u64, _: Timestamp) -> u64 {
         let cwnd = window.segments();
-        // Fast convergence (section 4.7): who was cut before the old maximum leaves room to newcomers.
+        // Fast convergence (section 4.7): a flow that was reduced below its old maximum leaves room for new flows.
         self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
         self.before_reduction = cwnd;
         self.starts_flat = signal == Signal::Timeout;

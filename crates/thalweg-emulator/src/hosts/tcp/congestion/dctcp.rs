@@ -1,5 +1,5 @@
-//! DCTCP: reacts to how much of the data was marked, not to whether any was (Alizadeh et al., SIGCOMM 2010;
-//! RFC 8257, section 3.3). Needs the receiver's exact echo of section 3.2 and a switch that marks above a threshold.
+//! DCTCP: reacts to the fraction of marked data (Alizadeh et al., SIGCOMM 2010; RFC 8257, section 3.3). Requires the
+//! receiver's exact echo (section 3.2) and a switch that marks above a threshold.
 
 use thalweg_wire::Timestamp;
 
@@ -7,15 +7,15 @@ use super::{AckSample, CongestionControl, NewReno, Signal, Window};
 
 /// Estimation gain g (RFC 8257, section 4.2).
 const GAIN: f64 = 1.0 / 16.0;
-/// What is left of the window after a loss (section 3.5: as without DCTCP).
+/// Factor of the window after a loss (section 3.5: as without DCTCP).
 const BETA: f64 = 0.5;
 
 /// DCTCP's state.
 #[derive(Clone, Copy, Debug)]
 pub struct Dctcp {
-    /// Estimate of the fraction of bytes that are marked.
+    /// Estimate of the fraction of marked bytes.
     alpha: f64,
-    /// End of the observation window: the estimate is brought up to date when all below is acknowledged.
+    /// End of the observation window: the estimate is updated when everything below is acknowledged.
     window_end: u64,
     bytes_acked: u64,
     bytes_marked: u64,
@@ -23,7 +23,7 @@ pub struct Dctcp {
 }
 
 impl Default for Dctcp {
-    /// Alpha begins at 1, so that the first mark halves the window (RFC 8257, section 4.2).
+    /// Alpha starts at 1, so the first mark halves the window (RFC 8257, section 4.2).
     fn default() -> Dctcp {
         Dctcp { alpha: 1.0, window_end: 0, bytes_acked: 0, bytes_marked: 0, growth: NewReno::default() }
     }

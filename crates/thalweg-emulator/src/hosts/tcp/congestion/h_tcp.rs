@@ -1,35 +1,35 @@
-//! H-TCP: the longer since the last congestion, the faster the window grows (Leith and Shorten, PFLDnet 2004;
+//! H-TCP: the window grows faster, the longer the last congestion event is ago (Leith and Shorten, PFLDnet 2004;
 //! draft-leith-tcp-htcp-06, sections 2 and 3).
 //!
-//! Scaling the increase by the round-trip time, which the draft leaves open, is not done: in the first second after
-//! congestion H-TCP is as fast as Reno, as Reno is on the same path.
+//! The increase is not scaled by the round-trip time, which the draft leaves open. In the first second after congestion
+//! H-TCP is as fast as Reno on the same path.
 
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::{AckSample, Carry, CongestionControl, Signal, Window};
 
-/// Delta_L: as long after congestion the increase stays Reno's.
+/// Delta_L: the increase is Reno's for this long after congestion.
 const LOW_SPEED: Nanos = Nanos::from_secs(1);
 /// Bounds of the decrease factor.
 const BETA_MIN: f64 = 0.5;
 const BETA_MAX: f64 = 0.8;
-/// Throughput may change by this part between congestions for the factor to adapt (Delta_B).
+/// Relative change of throughput between congestion events up to which the factor adapts (Delta_B).
 const THROUGHPUT_TOLERANCE: f64 = 0.2;
 
 /// H-TCP's state.
 #[derive(Clone, Copy, Debug)]
 pub struct HTcp {
     beta: f64,
-    /// When congestion last showed; before the first, when the first acknowledgement came.
+    /// The last congestion event; before the first, the first acknowledgement.
     last_congestion: Option<Timestamp>,
     min_rtt: Nanos,
-    /// Since the last congestion.
+    /// The longest round-trip time since the last congestion event.
     max_rtt: Nanos,
-    /// The round under way: when it began, where it ends, and what was acknowledged in it.
+    /// The current round: its start, its end, and the bytes acknowledged in it.
     round_start: Timestamp,
     round_end: u64,
     round_acked: u64,
-    /// Highest throughput of a round since the last congestion, and in the epoch before, in bytes a second.
+    /// The highest throughput of a round since the last congestion event, and in the epoch before, in bytes per second.
     throughput: f64,
     last_throughput: f64,
     carry: Carry,
@@ -53,9 +53,8 @@ impl Default for HTcp {
 }
 
 impl HTcp {
-    /// Segments by which the window grows a round trip, `since` the last congestion: 1 at low speed, then
-    /// 1 + 10 d + (d/2)^2 with d the seconds beyond, scaled by 2 (1 - beta) so that the average rate does not
-    /// depend on beta.
+    /// Window growth in segments per round trip, `since` after the last congestion event: 1 at low speed, then 1 + 10 d
+    /// + (d/2)^2 with d in seconds beyond, scaled by 2 (1 - beta) so that the mean rate does not depend on beta.
     fn alpha(&self, since: Nanos) -> f64 {
         let beyond = Nanos(since.0.saturating_sub(LOW_SPEED.0)).as_secs_f64();
         let high_speed = 1.0 + 10.0 * beyond + beyond * beyond / 4.0;
@@ -77,9 +76,9 @@ impl HTcp {
         }
     }
 
-    /// The adaptive decrease: down to what keeps the link busy while the queue, which has made the difference
-    /// between the shortest and the longest round trip, drains; if throughput is steady, so that the two are
-    /// of one link's queue.
+    /// The adaptive decrease: keeps the link busy while its queue drains, whose length is the difference between the
+    /// longest and the shortest round trip. Only with steady throughput, which shows that both are of the same link's
+    /// queue.
     fn adapt_beta(&mut self) {
         let change = (self.throughput - self.last_throughput).abs();
         let is_steady = change <= THROUGHPUT_TOLERANCE * self.last_throughput;

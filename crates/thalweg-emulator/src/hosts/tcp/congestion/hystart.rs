@@ -4,14 +4,14 @@ use thalweg_wire::Nanos;
 
 use super::{AckSample, Window};
 
-/// Bounds of the growth of the round-trip time that counts (RFC 9406, section 4.3).
+/// Bounds of the growth of the round-trip time that ends slow start (RFC 9406, section 4.3).
 const MIN_RTT_THRESH: Nanos = Nanos::from_millis(4);
 const MAX_RTT_THRESH: Nanos = Nanos::from_millis(16);
-/// Between them it is this part of the round-trip time.
+/// Between the bounds, the round-trip time divided by this.
 const MIN_RTT_DIVISOR: u64 = 8;
-/// Measurements that a round needs.
+/// Measurements required per round.
 const N_RTT_SAMPLE: u32 = 8;
-/// Conservative slow start grows this many times slower, and lasts this many rounds.
+/// Conservative slow start grows slower by this factor, and lasts for this many rounds.
 const CSS_GROWTH_DIVISOR: u64 = 4;
 const CSS_ROUNDS: u32 = 5;
 /// No measurement yet.
@@ -28,7 +28,7 @@ pub struct HyStart {
     conservative: Option<Conservative>,
 }
 
-/// Conservative slow start: it may turn out that the round-trip time has grown for another reason.
+/// Conservative slow start: the round-trip time may have grown for another reason.
 #[derive(Clone, Copy, Debug)]
 struct Conservative {
     baseline_min_rtt: Nanos,
@@ -48,7 +48,7 @@ impl Default for HyStart {
 }
 
 impl HyStart {
-    /// An acknowledgement in slow start. Sets the threshold to the window when slow start is over (section 4.2).
+    /// Processes an acknowledgement in slow start. Sets the threshold to the window when slow start ends (section 4.2).
     pub fn on_ack(&mut self, window: &mut Window, ack: &AckSample) {
         match self.conservative {
             None => window.slow_start(ack.acked),

@@ -1,8 +1,8 @@
-//! Congestion control: how large the window is. One algorithm a file, behind one trait, chosen by an enum so that
-//! no acknowledgement pays a virtual call.
+//! Congestion control: the size of the window. One algorithm per file behind one trait, selected by an enum so that
+//! acknowledgements need no virtual call.
 //!
-//! The sender says what was acknowledged and when congestion showed; an algorithm lets the window grow and says
-//! to what it shrinks. When a loss is one, and what is sent again, is not its business: see [`super::sender`].
+//! The sender reports acknowledgements and congestion. The algorithm grows and reduces the window. Loss detection and
+//! retransmission are in [`super::sender`].
 
 use thalweg_wire::{Nanos, Timestamp};
 
@@ -35,7 +35,7 @@ const SLOW_START_LIMIT: u64 = 2;
 const MIN_SEGMENTS: u64 = 2;
 
 impl Window {
-    /// A window of `segments` segments, with a threshold that is out of reach (RFC 5681, section 3.1).
+    /// A window of `segments` segments without a threshold (RFC 5681, section 3.1).
     pub const fn new(mss: u64, segments: u64) -> Window {
         Window { cwnd: segments * mss, ssthresh: u64::MAX, mss }
     }
@@ -46,35 +46,35 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
-    /// Slow start with appropriate byte counting (RFC 3465): grows by what was acknowledged, by two segments at most,
-    /// and not past the threshold.
+    /// Slow start with appropriate byte counting (RFC 3465): grows by the acknowledged bytes, at most two segments, up
+    /// to the threshold.
     #[inline]
     pub fn slow_start(&mut self, acked: u64) {
         let growth = acked.min(SLOW_START_LIMIT * self.mss);
         self.cwnd = self.cwnd.saturating_add(growth).min(self.ssthresh);
     }
 
-    /// The threshold that `factor` of `flight` bytes gives (RFC 5681, equation 4, with other factors than 1/2).
+    /// The threshold for `factor` of `flight` bytes (RFC 5681, equation 4, which has 1/2).
     pub fn threshold(&self, flight: u64, factor: f64) -> u64 {
         ((flight as f64 * factor) as u64).max(MIN_SEGMENTS * self.mss)
     }
 
-    /// The window in segments, as most formulas have it.
+    /// The window in segments, as used in most formulas.
     pub fn segments(&self) -> f64 {
         self.cwnd as f64 / self.mss as f64
     }
 }
 
-/// What an acknowledgement says.
+/// The information in an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub struct AckSample {
-    /// When it came.
+    /// Its arrival.
     pub now: Timestamp,
-    /// Bytes that it acknowledges for the first time, by its acknowledgement number.
+    /// Bytes newly covered by its acknowledgement number.
     pub acked: u64,
     /// Whether it echoes congestion (ECE).
     pub marked: bool,
-    /// The round-trip time that it measures.
+    /// The round-trip time that it measured.
     pub rtt: Option<Nanos>,
     /// Smoothed round-trip time; zero before the first measurement.
     pub srtt: Nanos,
@@ -82,11 +82,11 @@ pub struct AckSample {
     pub una: u64,
     /// First byte that was never sent.
     pub next: u64,
-    /// Whether the window may grow: it was in use, and neither recovery nor an echo of congestion stands against it.
+    /// Whether the window may grow: it was fully used, without recovery or an echo of congestion.
     pub may_grow: bool,
 }
 
-/// How congestion showed.
+/// A sign of congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// A segment was found lost by selective acknowledgements.
@@ -97,28 +97,28 @@ pub enum Signal {
     Timeout,
 }
 
-/// An algorithm of congestion control.
+/// A congestion control algorithm.
 pub trait CongestionControl {
-    /// An acknowledgement came: lets `window` grow if `ack.may_grow`.
+    /// Processes an acknowledgement. Grows `window` if `ack.may_grow`.
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample);
 
-    /// Congestion showed, once a window of data, with `flight` bytes under way: gives the new slow start threshold.
-    /// The sender sets it, and brings the window there; after a timeout to one segment first.
+    /// Processes a sign of congestion, at most once per window of data, with `flight` bytes in flight. Returns the new
+    /// slow start threshold. The sender reduces the window to it, or after a timeout to one segment first.
     fn on_congestion(&mut self, window: &Window, signal: Signal, flight: u64, now: Timestamp) -> u64;
 }
 
-/// Which algorithm.
+/// The congestion control algorithms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Algorithm {
     /// RFC 5681 and 6582.
     NewReno,
-    /// RFC 9438. The default, as it is that of Linux, Windows and macOS.
+    /// RFC 9438. The default, as in Linux, Windows and macOS.
     #[default]
     Cubic,
-    /// CUBIC with HyStart++ (RFC 9406) as slow start.
+    /// CUBIC with HyStart++ (RFC 9406) for slow start.
     ///
-    /// An option: its delay threshold is 4 ms at least, which no data centre's queue holds at 10 Gbit/s.
+    /// Not the default: its delay threshold is at least 4 ms, more than any data centre queue at 10 Gbit/s.
     CubicHyStart,
     /// RFC 8257.
     Dctcp,
@@ -127,11 +127,11 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// All of them.
+    /// All algorithms.
     pub const ALL: [Algorithm; 5] =
         [Algorithm::NewReno, Algorithm::Cubic, Algorithm::CubicHyStart, Algorithm::Dctcp, Algorithm::HTcp];
 
-    /// As files and tables call it.
+    /// The name in files and tables.
     pub const fn name(self) -> &'static str {
         match self {
             Algorithm::NewReno => "new_reno",
@@ -143,7 +143,7 @@ impl Algorithm {
     }
 }
 
-/// An algorithm's state.
+/// The state of an algorithm.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Congestion {
     NewReno(NewReno),
@@ -185,12 +185,12 @@ impl CongestionControl for Congestion {
     }
 }
 
-/// Whole bytes out of fractions: what is left of a byte counts next time.
+/// Converts fractions of bytes to whole bytes and carries the remainder.
 #[derive(Clone, Copy, Debug, Default)]
 struct Carry(f64);
 
 impl Carry {
-    /// Adds `bytes`, at least zero of them, and takes the whole part.
+    /// Adds `bytes`, at least zero, and takes the whole part.
     fn whole(&mut self, bytes: f64) -> u64 {
         self.0 += bytes;
         let whole = self.0.trunc();

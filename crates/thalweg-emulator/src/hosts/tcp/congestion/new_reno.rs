@@ -1,10 +1,10 @@
-//! NewReno: one segment more each round trip, half as much after congestion (RFC 5681, section 3.1; RFC 6582).
+//! NewReno: one segment more per round trip, half the window after congestion (RFC 5681, section 3.1; RFC 6582).
 
 use thalweg_wire::Timestamp;
 
 use super::{AckSample, CongestionControl, Signal, Window};
 
-/// What is left of the window after congestion (RFC 5681, equation 4).
+/// Factor of the window after congestion (RFC 5681, equation 4).
 const BETA: f64 = 0.5;
 
 /// NewReno's state.
@@ -15,7 +15,7 @@ pub struct NewReno {
 }
 
 impl NewReno {
-    /// Congestion avoidance by appropriate byte counting: a segment more for a whole window acknowledged.
+    /// Congestion avoidance with appropriate byte counting: one segment more per acknowledged window.
     #[inline]
     pub(super) fn avoid_congestion(&mut self, window: &mut Window, acked: u64) {
         self.bytes_acked += acked;

@@ -1,4 +1,4 @@
-//! Window traces against the formulas of the RFCs.
+//! Window traces compared with the formulas of the RFCs.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn one_round(control: &mut Congestion, window: &mut Window, now: Timestamp) {
 }
 
 #[test]
-fn slow_start_doubles_the_window_each_round_whatever_the_algorithm() {
+fn slow_start_doubles_the_window_for_all_algorithms() {
     for algorithm in Algorithm::ALL {
         let mut control = Congestion::new(algorithm);
         let mut window = Window::new(MSS, 10);
@@ -63,7 +63,7 @@ fn new_reno_adds_a_segment_a_round_and_halves() {
 }
 
 #[test]
-fn no_window_grows_that_is_not_in_use() {
+fn an_unused_window_does_not_grow() {
     for algorithm in Algorithm::ALL {
         let mut control = Congestion::new(algorithm);
         for mut window in [avoiding(20), Window::new(MSS, 10)] {
@@ -78,9 +78,9 @@ fn no_window_grows_that_is_not_in_use() {
 }
 
 /// Rounds of 100 ms over 20 s after a loss at 1000 segments: W_max 1000, cwnd 700, K = cbrt(300 / 0.4) = 9.086 s. At
-/// each round's end the window is to be W_cubic of the time then, as the target looks one round trip ahead;
-/// in between it approaches its target by (target - cwnd) / cwnd a segment, so it reaches 1 - (1 - 1/cwnd)^cwnd, about
-/// 63 %, of the way and stays a fraction of a round behind: within 1 %.
+/// the end of each round the window is W_cubic of that time, since the target looks one round trip ahead. In between it
+/// approaches the target by (target - cwnd) / cwnd per segment, so it covers 1 - (1 - 1/cwnd)^cwnd, about 63 %, of the
+/// way and lags by a fraction of a round: within 1 %.
 #[test]
 fn cubic_follows_its_curve() {
     let mut control = Congestion::new(Algorithm::Cubic);
@@ -106,8 +106,8 @@ fn cubic_follows_its_curve() {
     assert_eq!(checked, 200);
 }
 
-/// With 10 segments and rounds of 100 us the curve is flat, and the window is Reno's of equal average: 0.529 segments
-/// a round (RFC 9438, section 4.3) up to the window before the reduction, and one a round from there.
+/// With 10 segments and rounds of 100 us the curve is flat, and the window is Reno's of equal mean: 0.529 segments per
+/// round (RFC 9438, section 4.3) up to the window before the reduction, then one per round.
 #[test]
 fn cubic_is_no_slower_than_reno_on_a_short_path() {
     let mut control = Congestion::new(Algorithm::Cubic);
@@ -119,7 +119,7 @@ fn cubic_is_no_slower_than_reno_on_a_short_path() {
         rounds_to_20 += 1;
         one_round(&mut control, &mut window, Timestamp(rounds_to_20 * 100_000));
     }
-    // 6 segments at 0.529 a round: 11.3 rounds, and a window that grows by less than a segment within a round.
+    // 6 segments at 0.529 per round: 11.3 rounds, and a window that grows by less than a segment within a round.
     assert!((11..=13).contains(&rounds_to_20), "{rounds_to_20}");
     let before = window.segments();
     (0..10).for_each(|round| one_round(&mut control, &mut window, Timestamp((20 + round) * 100_000)));
@@ -128,13 +128,13 @@ fn cubic_is_no_slower_than_reno_on_a_short_path() {
 }
 
 #[test]
-fn cubic_converges_fast_by_giving_up_some_of_a_shrinking_maximum() {
+fn cubic_converges_fast_when_the_maximum_shrinks() {
     let mut control = Cubic::default();
     control.on_congestion(&avoiding(1000), Signal::Loss, 1000 * MSS, Timestamp(0));
     let mut window = avoiding(800);
     window.cwnd = control.on_congestion(&window, Signal::Loss, 800 * MSS, Timestamp(0));
     window.ssthresh = window.cwnd;
-    // W_max is 800 * (1 + 0.7) / 2 = 680, and K seconds later the window is there.
+    // W_max is 800 * (1 + 0.7) / 2 = 680, and the window reaches it after K seconds.
     let k = ((680.0f64 - 560.0) / 0.4).cbrt();
     for step in 0..=200 {
         let now = Timestamp((k * 1e9 * f64::from(step) / 200.0) as u64);
@@ -143,7 +143,8 @@ fn cubic_converges_fast_by_giving_up_some_of_a_shrinking_maximum() {
     assert!((window.segments() / 680.0 - 1.0).abs() < 0.01, "{}", window.segments());
 }
 
-/// One window a round with a fixed part of it marked: alpha goes to that part, by 1/16 of the difference a round.
+/// One window per round with a fixed part of it marked: alpha approaches that part, by 1/16 of the difference per
+/// round.
 #[test]
 fn dctcps_alpha_follows_the_marked_fraction() {
     let mut control = Dctcp::default();
@@ -160,7 +161,7 @@ fn dctcps_alpha_follows_the_marked_fraction() {
             };
             control.on_ack(&mut window, &sample);
         }
-        // The first segment of each round ends the round before: the first round is that one segment, marked.
+        // The first segment of each round ends the previous one: the first round is that one marked segment.
         let marked = if round == 0 { 1.0 } else { 0.25 };
         expected = expected * 15.0 / 16.0 + marked / 16.0;
         assert!((control.alpha() - expected).abs() < 1e-9, "round {round}: {} {expected}", control.alpha());
@@ -171,7 +172,7 @@ fn dctcps_alpha_follows_the_marked_fraction() {
     assert_eq!(control.on_congestion(&window, Signal::Loss, 100 * MSS, Timestamp(0)), 50 * MSS);
 }
 
-/// 2 (1 - beta) (1 + 10 d + (d/2)^2) segments a round, d being the seconds since congestion less one; beta 0.5.
+/// 2 (1 - beta) (1 + 10 d + (d/2)^2) segments per round, where d is the seconds since congestion minus one; beta 0.5.
 #[test]
 fn h_tcp_speeds_up_with_the_time_since_congestion() {
     for (seconds, alpha) in [(0.5, 1.0), (1.0, 1.0), (2.0, 11.25), (5.0, 45.0)] {
@@ -184,7 +185,7 @@ fn h_tcp_speeds_up_with_the_time_since_congestion() {
     }
 }
 
-/// At a steady throughput H-TCP leaves the part of the window that fills the path without its queue.
+/// At a steady throughput H-TCP keeps the part of the window that fills the path without its queue.
 #[test]
 fn h_tcp_backs_off_to_the_ratio_of_round_trip_times() {
     let mut control = HTcp::default();
@@ -210,7 +211,7 @@ fn h_tcp_backs_off_to_the_ratio_of_round_trip_times() {
     assert_eq!(cuts, [50 * MSS, 70 * MSS, 70 * MSS]);
 }
 
-/// Rounds whose round-trip time jumps from 10 to 20 ms: conservative slow start, a quarter as fast, for five rounds.
+/// Rounds whose round-trip time jumps from 10 to 20 ms: five rounds of conservative slow start, a quarter as fast.
 #[test]
 fn hystart_leaves_slow_start_when_the_round_trip_grows() {
     let mut hystart = HyStart::default();

@@ -11,7 +11,7 @@ fn receiver(echo: Echo) -> Receiver {
     Receiver::new(1000 * MSS, AckPolicy::default(), echo)
 }
 
-/// Gives it a segment, which was sent when it comes, and collects (acknowledged segments, ECE).
+/// Delivers a segment, sent at its arrival, and collects (acknowledged segments, ECE).
 fn take(receiver: &mut Receiver, segment: u64, marked: bool, now: u64) -> Vec<(u64, bool)> {
     let mut acks = Vec::new();
     receiver.on_data(&data(segment, now), marked, Timestamp(now), |ack| {
@@ -21,7 +21,7 @@ fn take(receiver: &mut Receiver, segment: u64, marked: bool, now: u64) -> Vec<(u
 }
 
 #[test]
-fn every_second_segment_in_order_is_acknowledged_and_what_fills_or_opens_a_gap_at_once() {
+fn gaps_are_acknowledged_at_once_and_the_rest_every_second_segment() {
     let mut receiver = receiver(Echo::Never);
     let numbers = [0, 1, 2, 3, 5, 6, 4, 7, 8, 8];
     let acks = numbers.map(|segment| take(&mut receiver, segment, false, 0).first().map(|ack| ack.0));
@@ -30,7 +30,7 @@ fn every_second_segment_in_order_is_acknowledged_and_what_fills_or_opens_a_gap_a
 }
 
 #[test]
-fn an_acknowledgement_waits_no_longer_than_its_timeout() {
+fn an_acknowledgement_is_delayed_up_to_its_timeout() {
     let mut receiver = receiver(Echo::Never);
     take(&mut receiver, 0, false, 1000);
     assert_eq!(take(&mut receiver, 1, false, 2000), []);
@@ -63,7 +63,7 @@ fn the_last_segment_is_acknowledged_at_once() {
 }
 
 #[test]
-fn blocks_beyond_a_gap_are_reported_the_latest_first() {
+fn blocks_beyond_a_gap_are_reported_most_recent_first() {
     let mut receiver = receiver(Echo::Never);
     let mut reported = Vec::new();
     for segment in [0, 2, 4, 6, 8, 5, 1, 3] {
@@ -85,9 +85,9 @@ fn blocks_beyond_a_gap_are_reported_the_latest_first() {
     assert_eq!(reported, expected);
 }
 
-/// RFC 7323, section 4.3: the time stamp of the segment that moved the window, or of the first of those that waited.
+/// RFC 7323, section 4.3: the timestamp of the segment that advanced the window, or of the first pending one.
 #[test]
-fn the_echoed_time_is_that_of_the_earliest_segment_answered() {
+fn the_echoed_time_is_that_of_the_earliest_segment_acknowledged() {
     let mut receiver = receiver(Echo::Never);
     let mut echoes = Vec::new();
     for (segment, sent_at) in [(0, 10), (1, 20), (2, 30), (4, 50), (5, 60), (3, 70)] {
@@ -106,7 +106,7 @@ fn the_exact_echo_answers_each_run_of_marks_with_its_state() {
     let expected: [&[(u64, bool)]; 8] = [
         &[(1, false)],
         &[],
-        // Segment 1 was waiting, unmarked.
+        // Segment 1 was pending, unmarked.
         &[(2, false)],
         &[(4, true)],
         &[],
@@ -118,7 +118,7 @@ fn the_exact_echo_answers_each_run_of_marks_with_its_state() {
 }
 
 #[test]
-fn the_echo_of_rfc_3168_lasts_until_the_sender_says_that_it_has_reduced() {
+fn the_echo_of_rfc_3168_lasts_until_cwr() {
     let mut receiver = receiver(Echo::UntilReduced);
     let mut echoes = Vec::new();
     for (segment, marked, cwr) in [

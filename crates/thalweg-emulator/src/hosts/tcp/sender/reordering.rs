@@ -1,25 +1,24 @@
-//! What was late, and not lost: recovery is taken back, and holes are waited for.
+//! Reordering: undoes recovery if segments were late and not lost, and waits for holes afterwards.
 //!
-//! A flow that changes to a shorter way overtakes its own packets, and three that have overtaken one make it look lost.
-//! **Detection** is Eifel's (RFC 3522, section 3.2): the first acknowledgement that moves on after something was sent again
-//! echoes the time stamp of what it answers; if that is from before the retransmission, the original has arrived.
-//! **The response** is RFC 4015's (section 3): window, threshold and the algorithm's state are what they were (for CUBIC: RFC
-//! 9438, section 4.9), and what counted as lost is under way again.
+//! A flow that moves to a shorter path overtakes its own packets, and three packets that overtake a segment make it
+//! look lost. **Detection** is Eifel's (RFC 3522, section 3.2): the first acknowledgement of new data after a
+//! retransmission echoes a timestamp. If it is from before the retransmission, the original has arrived. **The
+//! response** is that of RFC 4015, section 3: window, threshold and the algorithm's state are restored (for CUBIC: RFC
+//! 9438, section 4.9), and segments marked lost are in flight again.
 //!
-//! From then on the order of packets tells nothing, until all that was under way has arrived. Meanwhile a hole counts as lost
-//! when a smoothed round-trip time has passed in which nothing was filled: the most that RACK lets its window of reordering
-//! grow to (RFC 8985, section 6.2, step 4). Linux comes there by steps, one for each round trip with a duplicate; here it is
-//! the first step.
+//! From then on order means nothing until everything in flight has arrived. Meanwhile a hole is lost after a smoothed
+//! round-trip time without progress, the largest reordering window of RACK (RFC 8985, section 6.2, step 4). Linux
+//! increases it step by step, once per round trip with a duplicate; here the first step is the largest.
 //!
-//! Not there: taking back timeouts (RFC 5682), and detection by duplicates that receivers report (RFC 3708): it comes a round
-//! trip later than time stamps, and adds nothing where all packets have them.
+//! Not implemented: undo of timeouts (RFC 5682), and detection by duplicates that receivers report (RFC 3708), which
+//! takes a round trip longer than timestamps and adds nothing if all packets have them.
 
 use thalweg_wire::Timestamp;
 
 use super::{Congestion, Phase, Progress, Sender, Window};
 use crate::hosts::segment::Ack;
 
-/// What recovery has changed.
+/// The state before recovery.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
     window: Window,
@@ -28,7 +27,7 @@ pub(super) struct Before {
     sent_again: Option<Timestamp>,
 }
 
-/// Nothing counts as lost until this time, or until all below a segment is acknowledged.
+/// Nothing is marked lost until this time, or until everything below a segment is acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
     pub(super) until: Timestamp,
@@ -40,15 +39,15 @@ impl Before {
         Before { window, congestion: *congestion, sent_again: None }
     }
 
-    /// Something is sent again.
+    /// Records the first retransmission.
     pub(super) fn sent_again(&mut self, now: Timestamp) {
         self.sent_again.get_or_insert(now);
     }
 }
 
 impl Sender {
-    /// An acknowledgement has moved on. If it is the first since something was sent again, it tells whether that was in
-    /// vain.
+    /// Processes an acknowledgement of new data. If it is the first after a retransmission, it tells whether recovery
+    /// was needed.
     #[inline]
     pub(super) fn judge_recovery(&mut self, ack: &Ack, now: Timestamp) {
         let Some(Before { window, congestion, sent_again: Some(sent_again) }) = self.before else { return };
@@ -77,7 +76,7 @@ impl Sender {
         self.patience.is_some()
     }
 
-    /// Once it has lasted too long, what order tells counts again, even if no acknowledgement comes.
+    /// Ends the wait when it has lasted too long, even without an acknowledgement.
     pub(super) fn end_patience(&mut self, now: Timestamp) {
         if self.patience.is_some_and(|patience| patience.until <= now) {
             self.patience = None;

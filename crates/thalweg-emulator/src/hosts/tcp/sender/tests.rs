@@ -2,7 +2,7 @@ use super::*;
 use crate::hosts::segment::{SackBlock, SackBlocks};
 
 const MSS: u64 = 100;
-/// The time of everything that does not depend on time.
+/// The time of events for which time does not matter.
 const NOW: Timestamp = Timestamp(1_000_000);
 
 fn sender(algorithm: Algorithm, segments: u64) -> Sender {
@@ -18,12 +18,12 @@ fn ack(segments: u64, sack: &[(u64, u64)]) -> Ack {
     Ack { acknowledgement: segments * MSS, echo: NOW, sent_at: NOW, ece: false, sack: blocks }
 }
 
-/// Sends what may be sent; gives the segments' numbers.
+/// Sends what may be sent. Returns the segment numbers.
 fn send(sender: &mut Sender) -> Vec<u64> {
     std::iter::from_fn(|| sender.transmit(NOW)).map(|data| data.sequence / MSS).collect()
 }
 
-/// A sender of `window` segments in congestion avoidance with its window under way, from segment 0 on.
+/// A sender in congestion avoidance with a window of `window` segments in flight, from segment 0 on.
 fn with_window(algorithm: Algorithm, window: u64) -> Sender {
     let mut sender = sender(algorithm, 10_000);
     sender.window.cwnd = window * MSS;
@@ -43,15 +43,15 @@ fn the_initial_window_is_ten_segments_and_doubles_each_round() {
         for _ in 0..window / 2 {
             acked += 2;
             sender.on_ack(&ack(acked, &[]), NOW);
-            // Like a clock: each acknowledgement lets out as much as it acknowledged and what the window grew.
+            // Self-clocking: each acknowledgement releases what it acknowledged plus the window's growth.
             send(&mut sender);
         }
         sender.check_invariants();
     }
 }
 
-/// RFC 6675 with RFC 6937, segment 0 of 20 lost: limited transmit sends two new segments, the third block begins
-/// recovery; half of the window leaves over the round; and it ends with half the window.
+/// RFC 6675 with RFC 6937, segment 0 of 20 lost: limited transmit sends two new segments, the third block starts
+/// recovery, half of the window is sent over the round, and half the window remains.
 #[test]
 fn one_loss_halves_the_window_and_sends_the_lost_segment_once() {
     let mut sender = with_window(Algorithm::NewReno, 20);
@@ -64,7 +64,7 @@ fn one_loss_halves_the_window_and_sends_the_lost_segment_once() {
     assert_eq!(sent[..3], [vec![20], vec![21], vec![0]]);
     assert_eq!(sender.window().ssthresh, 10 * MSS);
     let in_recovery: usize = sent[2..].iter().map(Vec::len).sum();
-    // Proportional: of the 17 deliveries in recovery, 10/22 each, the retransmission included.
+    // Proportional: 10/22 for each of the 17 deliveries in recovery, including the retransmission.
     assert_eq!(in_recovery, (17.0f64 * 10.0 / 22.0).ceil() as usize);
     sender.on_ack(&ack(0, &[(1, 22)]), NOW);
     sender.on_ack(&ack(22, &[]), NOW);
@@ -74,13 +74,13 @@ fn one_loss_halves_the_window_and_sends_the_lost_segment_once() {
 }
 
 #[test]
-fn several_losses_of_one_window_are_one_congestion() {
+fn several_losses_in_a_window_are_one_congestion_event() {
     let mut sender = with_window(Algorithm::Cubic, 40);
     let lost = [0, 3, 10, 11, 12, 30];
     let mut next = [1, 2, 4, 5, 6, 7, 8, 9].to_vec();
     next.extend(13..30);
     next.extend(31..40);
-    // The receiver's blocks: the latest three runs of what has arrived.
+    // The receiver's blocks: the latest three runs of arrived segments.
     let mut arrived: Vec<u64> = Vec::new();
     let mut again = Vec::new();
     for segment in next {
@@ -103,7 +103,7 @@ fn several_losses_of_one_window_are_one_congestion() {
 }
 
 #[test]
-fn a_timeout_halves_the_threshold_once_and_begins_slow_start_at_one_segment() {
+fn a_timeout_halves_the_threshold_and_restarts_slow_start() {
     let mut sender = with_window(Algorithm::NewReno, 20);
     let first = sender.deadline();
     assert_eq!(first, NOW + Nanos::from_secs(1));
@@ -119,14 +119,14 @@ fn a_timeout_halves_the_threshold_once_and_begins_slow_start_at_one_segment() {
         assert_eq!(send(&mut sender), again);
     }
     assert_eq!(sender.events.timeouts, 2);
-    // What the network had kept comes late: the whole first window, and nothing more is sent again.
+    // Late packets arrive: the whole first window, and nothing is retransmitted.
     sender.on_ack(&ack(20, &[]), NOW);
     assert!(!sender.is_recovering() && send(&mut sender).iter().all(|&segment| segment >= 20));
     sender.check_invariants();
 }
 
 #[test]
-fn the_timer_runs_while_data_are_under_way_and_restarts_when_some_are_acknowledged() {
+fn the_timer_runs_while_data_are_in_flight() {
     let mut sender = sender(Algorithm::NewReno, 4);
     assert_eq!(sender.deadline(), NEVER);
     send(&mut sender);
@@ -157,7 +157,7 @@ fn marks_reduce_the_window_once_a_window_and_are_confirmed_once() {
 }
 
 #[test]
-fn the_loss_of_a_retransmission_is_a_congestion_of_its_own() {
+fn the_loss_of_a_retransmission_is_a_congestion_event() {
     let mut sender = with_window(Algorithm::NewReno, 20);
     for end in 2..=4 {
         sender.on_ack(&ack(0, &[(1, end)]), NOW);
@@ -175,7 +175,7 @@ fn the_loss_of_a_retransmission_is_a_congestion_of_its_own() {
 }
 
 #[test]
-fn a_receivers_window_bounds_what_is_under_way() {
+fn the_receive_window_limits_the_flight() {
     let mut sender = Sender::new(&TcpConfig::default(), 1000 * MSS, MSS, 7 * MSS + 50);
     assert_eq!(send(&mut sender).len(), 7);
 }
@@ -190,7 +190,8 @@ fn the_last_segment_is_as_long_as_what_is_left() {
     assert_eq!(sender.acknowledged(), 2 * MSS + 1);
 }
 
-/// A sender that moved to a shorter way after segment 9 of 20: 10 to 12 have arrived first, and segment 0 was sent again.
+/// A sender that moved to a shorter path after segment 9 of 20: 10 to 12 arrived first, and segment 0 was
+/// retransmitted.
 fn overtaken(config: &TcpConfig) -> Sender {
     let mut sender = Sender::new(config, 10_000 * MSS, MSS, 1 << 30);
     (sender.window.cwnd, sender.window.ssthresh) = (20 * MSS, 20 * MSS);
@@ -201,12 +202,12 @@ fn overtaken(config: &TcpConfig) -> Sender {
     sender
 }
 
-/// When what looks lost is sent again, and a round trip of what was sent first.
+/// The time of the retransmission, and the round trip of the segments sent first.
 const LATER: Timestamp = Timestamp(NOW.0 + 1_000);
 const ROUND_TRIP: Nanos = Nanos(5_000);
 
 #[test]
-fn recovery_from_what_was_only_late_is_taken_back_and_order_tells_nothing_for_a_round_trip() {
+fn recovery_from_late_segments_is_undone() {
     let mut sender = overtaken(&TcpConfig::default());
     let now = NOW + ROUND_TRIP;
     sender.on_ack(&ack(1, &[(10, 13)]), now);
@@ -216,7 +217,7 @@ fn recovery_from_what_was_only_late_is_taken_back_and_order_tells_nothing_for_a_
     sender.on_ack(&ack(1, &[(10, 20)]), now);
     assert!(send(&mut sender).iter().all(|&segment| segment >= 20), "nothing is sent again");
     sender.check_invariants();
-    // Segment 1 never comes: its time is over a smoothed round trip after the last progress.
+    // Segment 1 never arrives: it is lost a smoothed round trip after the last progress.
     assert_eq!(sender.deadline(), now + ROUND_TRIP);
     sender.on_timer(sender.deadline());
     assert!(sender.is_recovering());
@@ -225,7 +226,7 @@ fn recovery_from_what_was_only_late_is_taken_back_and_order_tells_nothing_for_a_
 }
 
 #[test]
-fn patience_ends_with_what_was_under_way() {
+fn the_wait_for_reordered_segments_ends_with_the_flight() {
     let mut sender = overtaken(&TcpConfig::default());
     sender.on_ack(&ack(1, &[(10, 13)]), NOW + ROUND_TRIP);
     sender.on_ack(&ack(20, &[]), NOW + ROUND_TRIP);

@@ -9,8 +9,8 @@ fn packet(at: u64) -> Stamped {
     Stamped { packet, at: Slot(at) }
 }
 
-/// Empties a queue that never ends, a packet in each of `slots`, each of which has waited for `sojourn`. Says when
-/// packets were dropped or, with `ecn`, marked.
+/// Empties an endless queue, one packet in each of `slots`, each with a delay of `sojourn`. Returns when packets were
+/// dropped or, with `ecn`, marked.
 fn strikes(codel: &mut CoDel, slots: std::ops::Range<u64>, sojourn: u64, ecn: bool) -> Vec<u64> {
     let mut strikes = Vec::new();
     for now in slots {
@@ -37,7 +37,7 @@ fn the_control_law_is_the_interval_over_the_square_root() {
 }
 
 #[test]
-fn drops_begin_after_an_interval_and_come_faster_by_the_control_law() {
+fn drops_start_after_an_interval_and_follow_the_control_law() {
     for ecn in [false, true] {
         let mut expected = vec![100 + 1_000];
         expected.extend(WAITS.iter().scan(1_100, |time, wait| {
@@ -51,7 +51,7 @@ fn drops_begin_after_an_interval_and_come_faster_by_the_control_law() {
 }
 
 #[test]
-fn short_waits_and_queues_of_one_packet_are_left_alone() {
+fn short_delays_and_single_packets_are_not_dropped() {
     let mut codel = CoDel::IDLE;
     assert_eq!(strikes(&mut codel, 100..9_000, 49, false), [0; 0]);
     for now in 100..9_000 {
@@ -61,17 +61,17 @@ fn short_waits_and_queues_of_one_packet_are_left_alone() {
 }
 
 #[test]
-fn one_packet_that_has_waited_little_ends_the_spell() {
+fn one_short_delay_ends_the_series() {
     let mut codel = CoDel::IDLE;
     assert_eq!(strikes(&mut codel, 100..1_500, 50, false), [1_100]);
     assert_eq!(strikes(&mut codel, 1_500..1_501, 0, false), [0; 0]);
-    // The next spell begins an interval later, and by one drop, since the last had no more.
+    // The next series starts an interval later with one drop, since the last had no more.
     assert_eq!(strikes(&mut codel, 1_501..3_600, 50, false), [2_501, 3_501]);
 }
 
 #[test]
-fn a_spell_soon_after_another_goes_on_at_its_pace() {
-    // Ten drops, the last at 5,804; then short waits up to `pause`, and long ones.
+fn a_series_soon_after_another_continues_at_its_pace() {
+    // Ten drops, the last at 5,804; then short delays up to `pause`, and long ones.
     let again = |pause: u64| {
         let mut codel = CoDel::IDLE;
         assert_eq!(strikes(&mut codel, 100..5_900, 50, false).len(), 10);
@@ -79,14 +79,14 @@ fn a_spell_soon_after_another_goes_on_at_its_pace() {
         let strikes = strikes(&mut codel, pause..pause + 3_000, 50, false);
         strikes[1] - strikes[0]
     };
-    // Nine drops since the spell began with the first: count is 9.
+    // Nine drops after the first of the series: count is 9.
     assert_eq!(again(6_000), 333);
-    // More than 16 intervals after drop number 11 would have come.
+    // More than 16 intervals after drop number 11 was due.
     assert_eq!(again(6_120 + 16_000), 1_000);
 }
 
 #[test]
-fn an_empty_queue_ends_the_spell() {
+fn an_empty_queue_ends_the_series() {
     let mut codel = CoDel::IDLE;
     strikes(&mut codel, 100..1_500, 50, false);
     assert!(codel.is_dropping);

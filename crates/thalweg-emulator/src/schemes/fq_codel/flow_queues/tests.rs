@@ -29,7 +29,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, usize, Step)>> {
     prop::collection::vec((0..PORTS, 0..FLOWS, step), 1..300)
 }
 
-/// The plain version of a port: a queue for each flow, and two of flows.
+/// A plain model of a port: a queue per flow, and two lists of flows.
 #[derive(Clone, Default)]
 struct Plain {
     queues: [VecDeque<Stamped>; FLOWS],
@@ -82,8 +82,8 @@ proptest! {
             prop_assert_eq!(store.backlogged().contains(port), packets > 0);
             prop_assert_eq!(store.packets(port, flow) as usize, plain.queues[flow].len());
             prop_assert_eq!(store.is_listed(port, flow), plain.turns.iter().flatten().any(|&listed| listed == flow));
-            let fattest = store.fattest(port);
-            prop_assert_eq!(plain.bytes(fattest), (0..FLOWS).map(|flow| plain.bytes(flow)).max().unwrap());
+            let longest = store.longest(port);
+            prop_assert_eq!(plain.bytes(longest), (0..FLOWS).map(|flow| plain.bytes(flow)).max().unwrap());
             let turn = plain.turns[0].front().map(|&flow| (flow, Turns::New));
             let turn = turn.or(plain.turns[1].front().map(|&flow| (flow, Turns::Old)));
             prop_assert_eq!(store.turn(port), turn);

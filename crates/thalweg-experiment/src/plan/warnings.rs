@@ -1,0 +1,155 @@
+//! Warnings about settings that are valid and probably not meant.
+
+use thalweg_emulator::hosts::{Algorithm, Transport};
+use thalweg_emulator::schemes::Scheme;
+use thalweg_network::{Node, RouterId, Topology};
+use thalweg_wire::{BitRate, Nanos};
+
+use super::Plan;
+use super::scheme::marks;
+
+/// The warnings of a plan, each one sentence.
+pub(super) fn of(plan: &Plan) -> Vec<String> {
+    let transport = (!plan.flows.is_empty()).then(|| transport(plan)).flatten();
+    let delay_target = delay_target(plan);
+    [transport, delay_target, oversubscription(&plan.topology)].into_iter().flatten().collect()
+}
+
+/// A transport without the scheme that it was designed for, or the reverse.
+fn transport(plan: &Plan) -> Option<String> {
+    let (scheme, transport) = (plan.scheme.name(), &plan.transport_name);
+    let is_marking = marks(&plan.scheme);
+    match (&plan.hosts.transport, &plan.scheme) {
+        (Transport::PFabric(_), Scheme::PFabric(_)) => None,
+        (Transport::PFabric(_), _) => Some(format!(
+            "transport pfabric over scheme {scheme}: hosts send at line rate and rely on the scheme \"pfabric\" for scheduling"
+        )),
+        (_, Scheme::PFabric(_)) => Some(format!(
+            "scheme pfabric with transport {transport}: its small buffers and priorities are meant for the transport \"pfabric\""
+        )),
+        (Transport::Tcp(tcp), _) if tcp.algorithm == Algorithm::Dctcp && !is_marking => Some(format!(
+            "transport dctcp over scheme {scheme}, which marks no packets: DCTCP falls back to loss. Use a scheme that marks, as \"dctcp\""
+        )),
+        (Transport::Tcp(tcp), _) if tcp.algorithm != Algorithm::Dctcp && tcp.ecn && !is_marking => {
+            Some(format!("transport {transport} has ecn = true, and scheme {scheme} marks no packets"))
+        }
+        (Transport::Tcp(tcp), Scheme::Dctcp(_) | Scheme::Hull(_))
+            if tcp.algorithm != Algorithm::Dctcp && !tcp.ecn =>
+        {
+            Some(format!(
+                "scheme {scheme} only marks, and transport {transport} has ecn = false: it acts as DropTail"
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// A target delay that even a full queue does not reach.
+fn delay_target(plan: &Plan) -> Option<String> {
+    let (target, buffer) = match &plan.scheme {
+        Scheme::Pie(pie) => (pie.target, pie.buffer),
+        Scheme::FqCodel(codel) => (codel.target, codel.buffer),
+        _ => return None,
+    };
+    let blueprint = plan.blueprint();
+    let (rate, longest) = (blueprint.clock.rate, blueprint.longest);
+    let drained = Nanos((f64::from(buffer) * f64::from(longest) * 8e9 / rate.0.max(1) as f64) as u64);
+    (target > drained).then(|| {
+        format!(
+            "scheme {} never reaches its target of {target}: {buffer} packets at {rate} drain in {drained}",
+            plan.scheme.name()
+        )
+    })
+}
+
+/// Racks whose endpoints can send more than their uplinks carry, if there are several uplinks. A single bottleneck is
+/// usually meant.
+fn oversubscription(topology: &Topology) -> Option<String> {
+    let of = |router: RouterId| {
+        let mut sums = [0, 0];
+        for (port, peer) in topology.peers(router).iter().enumerate() {
+            let link = topology.link_at(router, thalweg_network::PortIndex(port as u16));
+            let is_uplink = matches!(peer.node, Node::Router(_));
+            sums[usize::from(is_uplink)] += topology.links()[link.index()].rate.0;
+        }
+        sums
+    };
+    let is_leaf = |&router: &RouterId| {
+        let uplinks = topology.peers(router).iter().filter(|peer| matches!(peer.node, Node::Router(_)));
+        topology.rack_size(router) > 0 && uplinks.count() > 1
+    };
+    let ratio = |router: RouterId| {
+        let [access, uplinks] = of(router);
+        access as f64 / uplinks.max(1) as f64
+    };
+    let (router, worst) = topology
+        .router_ids()
+        .filter(is_leaf)
+        .map(|router| (router, ratio(router)))
+        .max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let [access, uplinks] = of(router).map(BitRate);
+    // Less than a hundredth above 1.0 is rounding.
+    (worst > 1.01).then(|| {
+        format!(
+            "{} is {worst:.1} times oversubscribed: its endpoints send up to {access}, its uplinks carry {uplinks}, and loads \
+             are shares of the endpoints' links",
+            topology.name(Node::Router(router))
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Experiment;
+
+    fn warnings(text: &str) -> Vec<String> {
+        let flows = "[[workload]]\npattern = \"all_to_all\"\nsizes = \"web_search\"\nload = 0.5\n";
+        let experiment = Experiment::parse(&format!("duration = \"1ms\"\n{text}\n{flows}"), "test").unwrap();
+        Plan::new(&experiment).unwrap().warnings
+    }
+
+    #[test]
+    fn mismatches_of_scheme_and_transport_are_reported() {
+        for (scheme, transport, expected) in [
+            ("droptail", "name = \"dctcp\"", "DCTCP falls back to loss"),
+            ("droptail", "name = \"cubic\"\necn = true", "marks no packets"),
+            ("dctcp", "name = \"cubic\"\necn = false", "acts as DropTail"),
+            ("droptail", "name = \"pfabric\"", "rely on the scheme"),
+            ("pfabric", "name = \"cubic\"", "meant for the transport"),
+        ] {
+            let text = format!("[scheme]\nname = \"{scheme}\"\n[transport]\n{transport}");
+            let warnings = warnings(&text);
+            assert!(warnings.len() == 1 && warnings[0].contains(expected), "{text}: {warnings:?}");
+        }
+    }
+
+    #[test]
+    fn defaults_give_no_warning() {
+        for scheme in thalweg_emulator::schemes::SCHEMES {
+            let text = format!("[scheme]\nname = \"{}\"", scheme.name);
+            assert_eq!(warnings(&text), [""; 0], "{}", scheme.name);
+        }
+    }
+
+    #[test]
+    fn an_unreachable_delay_target_is_reported() {
+        let warnings = warnings("[scheme]\nname = \"pie\"\ntarget = \"15ms\"");
+        assert_eq!(
+            warnings,
+            ["scheme pie never reaches its target of 15.0 ms: 1024 packets at 10.0 Gbit/s drain in 1.26 ms"]
+        );
+    }
+
+    #[test]
+    fn oversubscribed_uplinks_are_reported() {
+        let text = |endpoints| {
+            format!(
+                "[topology]\nshape = \"leaf_spine\"\nendpoints = {endpoints}\nuplink_rate = \"10Gbit/s\"\nspines = 2"
+            )
+        };
+        assert_eq!(warnings(&text(2)), [""; 0]);
+        let warnings = warnings(&text(6));
+        assert!(warnings[0].contains("is 3.0 times oversubscribed"), "{warnings:?}");
+    }
+}
