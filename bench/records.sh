@@ -39,7 +39,7 @@ fi
 case $subject in
   reconstruct | memory)
     file=$data/sampled-$records.parquet
-    [ -s "$file" ] || step "$target/release/examples/made_records" "$records" 1000 1 "$file"
+    [ -s "$file" ] || step "$target/release/examples/synthetic_records" "$records" 1000 1 "$file"
     step taskset -c "$cpu" "$python" bench/peers/records/measure.py "$subject" "$data/out" "$file" \
       --analyse "$target/release/examples/analyse"
     ;;
@@ -54,7 +54,7 @@ case $subject in
         collector=$!
         trap 'kill $collector 2>/dev/null || true' EXIT
         sleep 1
-        step "$target/release/examples/made_records" "$records" 1 1 "$file" 127.0.0.1:29995
+        step "$target/release/examples/synthetic_records" "$records" 1 1 "$file" 127.0.0.1:29995
         sleep 3
         kill $collector
         wait $collector || true
@@ -62,7 +62,7 @@ case $subject in
       fi
     else
       echo 'nfdump: skipped, not installed'
-      [ -s "$file" ] || step "$target/release/examples/made_records" "$records" 1 1 "$file"
+      [ -s "$file" ] || step "$target/release/examples/synthetic_records" "$records" 1 1 "$file"
     fi
     step taskset -c "$cpu" "$python" bench/peers/records/measure.py top "$data/out" "$file" --nfcapd "$nfcapd"
     ;;
@@ -76,7 +76,7 @@ case $subject in
     measured=()
     for count in $records "${size[@]}"; do
       file=$data/sampled-$count.parquet
-      [ -s "$file" ] || step "$target/release/examples/made_records" "$count" 1000 1 "$file"
+      [ -s "$file" ] || step "$target/release/examples/synthetic_records" "$count" 1000 1 "$file"
     done
     for engine in native duckdb clickhouse spark; do
       count=${size[$engine]:-$records}

@@ -80,8 +80,8 @@ def reconstruct(opened: Any) -> Row:
     answer = {}
     for name, rows in (("flows", found.flows), ("flowsets", found.flowsets)):
         table = rows.table
-        sums = rows.derive(table.aggregate(number=table.count(), octets=table["octets"].sum())).to_pyarrow().to_pylist()[0]
-        answer |= {name: int(sums["number"]), f"{name}_octets": int(sums["octets"])}
+        sums = rows.derive(table.aggregate(number=table.count(), bytes=table["bytes"].sum())).to_pyarrow().to_pylist()[0]
+        answer |= {name: int(sums["number"]), f"{name}_bytes": int(sums["bytes"])}
     return answer
 
 
@@ -89,14 +89,14 @@ def top(opened: Any) -> Row:
     from thalweg.top import top
 
     found = opened.derive(top(opened.table)).to_pyarrow()
-    return dict(zip(found["source_address"].to_pylist(), map(int, found["octets"].to_pylist()), strict=True))
+    return dict(zip(found["src"].to_pylist(), map(int, found["bytes"].to_pylist()), strict=True))
 
 
 def series(opened: Any) -> Row:
     from thalweg.series import series
 
     found = series(opened, 60_000_000, by=("protocol",))
-    return {name: int(found[name].sum()) for name in ("octets", "packets", "flows")} | {"rows": len(found)}
+    return {name: int(found[name].sum()) for name in ("bytes", "packets", "flows")} | {"rows": len(found)}
 
 
 ANALYSES: dict[str, Callable[[Any], Row]] = {"reconstruct": reconstruct, "top": top, "series": series}
@@ -226,7 +226,7 @@ def write(asked: argparse.Namespace, rows: list[Row]) -> None:
         "",
         f"{sizes}. Engines within one process: threads: {asked.threads}, {asked.memory_gib:g} GiB for their tables. "
         f"Spark: {WORKERS} workers of one core and 1 GiB each, and a driver.",
-        "`reconstruct` is flows and the flowsets of cheetahs, `top` the ten source addresses of most octets, `series` minutes by",
+        "`reconstruct` is flows and the flowsets of cheetahs, `top` the ten source addresses of most bytes, `series` minutes by",
         "protocol. Seconds are from the open engine to the answer, memory and scratch those of all its processes.",
         "",
         "| engine | analysis | M records | start, s | seconds | CPU, s | M records a CPU-second | memory, MiB | scratch, bytes a record |",

@@ -79,13 +79,13 @@ def reconstruct(asked: argparse.Namespace) -> dict[str, object]:
 
 def top(asked: argparse.Namespace) -> dict[str, object]:
     """Runs the commands as on the command line, from start to end."""
-    thalweg = [sys.executable, "-m", "thalweg", "flows", "top", asked.file, "--by", "source", "-n", str(NUMBER), "--threads", "1", "--json"]
+    thalweg = [sys.executable, "-m", "thalweg", "flows", "top", asked.file, "--by", "src", "-n", str(NUMBER), "--threads", "1", "--json"]
     nfdump = ["nfdump", "-R", asked.nfcapd, "-s", "srcip/bytes", "-n", str(NUMBER), "-N", "-o", "csv"]
 
     def ours() -> Row:
         seconds, said = timed(thalweg)
         answer = [json.loads(line) for line in said.splitlines()]
-        return {"contender": "thalweg", "seconds": seconds} | answered({row["source_address"]: int(row["octets"]) for row in answer})
+        return {"contender": "thalweg", "seconds": seconds} | answered({row["src"]: int(row["bytes"]) for row in answer})
 
     def theirs() -> Row:
         seconds, said = timed(nfdump)
@@ -99,8 +99,8 @@ def top(asked: argparse.Namespace) -> dict[str, object]:
     return contenders
 
 
-def answered(octets: dict[str, int]) -> Row:
-    return {"addresses": " ".join(sorted(octets)), "octets": sum(octets.values())}
+def answered(sizes: dict[str, int]) -> Row:
+    return {"addresses": " ".join(sorted(sizes)), "bytes": sum(sizes.values())}
 
 
 def timed(command: list[object]) -> tuple[float, str]:

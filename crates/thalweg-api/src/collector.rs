@@ -1,99 +1,107 @@
-//! Collectors: what they are and how they do.
+//! Collectors: their configuration, state and counters.
 
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Answered, Moment, Rate};
+use super::{BoundKind, CollectorResponse, UtcTime};
 
 /// All collectors.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Collectors {
-    /// Who answered, and when.
-    pub answered: Vec<Answered>,
+    /// Which collectors responded, and when.
+    pub responses: Vec<CollectorResponse>,
     /// In the order of the configuration.
     pub collectors: Vec<Collector>,
 }
 
-/// A collector: one monitor port of one switch.
+/// A collector, which reads the monitor port of one switch.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Collector {
-    /// Its name.
+    /// Name of the collector.
     pub name: String,
-    /// The switch that it watches.
+    /// The switch that it monitors.
     pub switch: String,
-    /// Where packets come from: an interface, a file, an experiment.
+    /// The packet source: an interface, a file or an emulated experiment.
     pub source: String,
-    /// Whether they come as they happen.
+    /// Whether the source is live.
     pub live: bool,
-    /// How packets come, and why so; empty before the source is open.
+    /// The capture backend and why it was chosen; empty before the source is open.
     pub backend: String,
-    /// What it is doing.
+    /// The state of the collector.
     pub state: State,
-    /// How often its source was opened again after a failure.
+    /// How often the source was reopened after a failure.
     pub restarts: u64,
-    /// What it counts; null if it did not answer.
+    /// Counters; null if the collector did not respond.
     pub counts: Option<Counts>,
 }
 
-/// What a collector is doing.
+/// The state of a collector.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct State {
-    /// In one word.
+    /// The state in one word.
     pub name: StateName,
-    /// Why it failed; null if it has not.
+    /// Why the collector failed; null unless it failed.
     pub error: Option<String>,
-    /// When its source is tried again; null if it is not.
-    pub retry_at: Option<Moment>,
+    /// When the daemon reopens the source; null if it does not.
+    pub retry_at: Option<UtcTime>,
 }
 
-/// What a collector is doing, in one word.
+/// The state of a collector in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StateName {
-    /// Its source is being opened.
+    /// The source is being opened.
     Starting,
-    /// It reads packets.
+    /// The collector reads packets.
     Running,
-    /// Its source has come to its end; it still answers.
+    /// The source has ended. The collector still responds to queries.
     Ended,
-    /// Its source cannot be opened, or could not go on.
+    /// The source could not be opened or read.
     Failed,
-    /// It was told to stop.
+    /// The collector was stopped.
     Stopped,
 }
 
-/// What a collector counts; `/metrics` has it all.
+/// Counters of a collector. `/metrics` has all of them.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Counts {
     /// Frames read.
     pub frames: u64,
-    /// IP packets among them.
+    /// IP packets in these frames.
     pub packets: u64,
-    /// Frames that the kernel dropped for want of room.
+    /// Frames that the kernel dropped because the ring buffer was full.
     pub kernel_drops: u64,
-    /// Flows in the table.
+    /// Flows in the flow table.
     pub flows: u64,
-    /// Flows that fit in.
+    /// Capacity of the flow table.
     pub flow_capacity: u64,
-    /// Share of mirrored packets that arrive; null until TCP flows have shown it.
-    pub sampling_ratio: Option<Rate>,
-    /// Events told of links.
+    /// Share of mirrored packets that arrive; null until TCP flows reveal it.
+    pub sampling_ratio: Option<f64>,
+    /// Lower bound of `sampling_ratio`; null if there is none.
+    pub sampling_ratio_lower: Option<f64>,
+    /// Upper bound of `sampling_ratio`; null if there is none.
+    pub sampling_ratio_upper: Option<f64>,
+    /// Probability with which the bounds of `sampling_ratio` hold, at least; null if there are none.
+    pub confidence: Option<f64>,
+    /// Which bounds `sampling_ratio` has.
+    pub bounds: BoundKind,
+    /// Link events published.
     pub events: u64,
-    /// Memory of flow table, rates and detector.
+    /// Memory of the flow table, the rate estimators and the cheetah detector.
     pub memory_bytes: u64,
 }
 
-/// How the daemon does.
+/// The health of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct Health {
-    /// `ok`, or what is not.
+    /// `ok`, `starting` or `stopping`.
     pub status: Cow<'static, str>,
     /// Name of the program.
     pub name: Cow<'static, str>,
-    /// Its version.
+    /// Version of the program.
     pub version: Cow<'static, str>,
-    /// When it was started.
-    pub started: Moment,
+    /// When the daemon started.
+    pub started: UtcTime,
 }

@@ -1,122 +1,122 @@
-//! The controller: how it does, what it has decided, what came of that.
+//! The controller: its state, decisions and actions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Moment;
+use super::UtcTime;
 
-/// How the controller does.
+/// The state of the controller.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Control {
-    /// Who decides: `greedy`, `first_fit` or `static`.
+    /// The algorithm that decides: `greedy`, `first_fit` or `static`.
     pub decider: String,
-    /// How decisions are carried out: `emulated`, `arp`, `openflow` or `log`.
+    /// How reroutes are carried out: `emulated`, `arp`, `openflow` or `log`.
     pub actuator: String,
-    /// The time that it goes by, that of packets.
-    pub now: Moment,
-    /// Whether there are routes to choose among; collectors are told of new ones first.
+    /// The controller's clock, in packet time.
+    pub time: UtcTime,
+    /// Whether routes are installed and confirmed by the collectors.
     pub has_routes: bool,
-    /// Whether it only says what it would do.
+    /// Whether the controller only logs its decisions.
     pub dry_run: bool,
-    /// Whether it decides and does nothing, until this is taken back.
+    /// Whether the controller is frozen: it decides but does not reroute.
     pub frozen: bool,
-    /// Addresses of a host; 0 is the base address.
-    pub addresses: u8,
-    /// What is pinned, and to which address.
-    pub pins: Vec<Pin>,
-    /// Hosts that take no notice of what they are told, or send no more.
-    pub unresponsive: Vec<Unresponsive>,
-    /// Flows of which packets set out by this address and did not arrive, the latest last; 64 at most.
-    pub astray: Vec<Pin>,
-    /// What it has done since the daemon was started.
+    /// Number of trees, which is the number of addresses of each host. Tree 0 belongs to the base address.
+    pub trees: u8,
+    /// Pinned pairs of hosts.
+    pub pins: Vec<PairTree>,
+    /// Hosts that do not follow reroutes, or no longer send.
+    pub unresponsive_hosts: Vec<UnresponsiveHost>,
+    /// Paths that lost packets, the latest last; at most 64.
+    pub broken_paths: Vec<PairTree>,
+    /// Counters since the daemon started.
     pub counts: ControlCounts,
 }
 
-/// A host of which several actions in a row had no effect.
+/// A host that did not follow several reroutes in a row.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-pub struct Unresponsive {
-    /// The host.
+pub struct UnresponsiveHost {
+    /// Name of the host.
     pub host: String,
-    /// How many actions, in a row.
-    pub actions: u32,
+    /// How many actions failed in a row.
+    pub failed_actions: u32,
 }
 
-/// Flows from one host to another that stay where they were put.
+/// A pair of hosts and the tree of its path.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-pub struct Pin {
-    /// Who sends.
-    pub source: String,
-    /// To whom.
-    pub destination: String,
-    /// To which of its addresses.
-    pub address: u8,
+pub struct PairTree {
+    /// The sending host.
+    pub src: String,
+    /// The receiving host.
+    pub dst: String,
+    /// Number of the tree.
+    pub tree: u8,
 }
 
-/// The ways from one host to another.
+/// The paths from one host to another.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-pub struct Ways {
-    /// Who sends.
-    pub source: String,
-    /// To whom.
-    pub destination: String,
-    /// The address that it is pinned to; null if it is not.
-    pub pinned: Option<u8>,
-    /// By address; those that lead nowhere are left out.
-    pub ways: Vec<Way>,
+pub struct Paths {
+    /// The sending host.
+    pub src: String,
+    /// The receiving host.
+    pub dst: String,
+    /// The tree to which the pair is pinned; null if it is not pinned.
+    pub pinned_tree: Option<u8>,
+    /// The paths by tree. Trees that do not reach the receiver are omitted.
+    pub paths: Vec<TreePath>,
 }
 
-/// The way of packets that are sent to one of the destination's addresses.
+/// The path to a host by one tree.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-pub struct Way {
-    /// Which; 0 is the base address.
-    pub address: u8,
-    /// The same as a MAC address.
-    pub destination_mac: String,
-    /// The links out of the switches on the way, in order.
+pub struct TreePath {
+    /// Number of the tree; 0 belongs to the base address.
+    pub tree: u8,
+    /// The destination MAC address that selects this tree.
+    pub dst_mac: String,
+    /// The output links of the switches on the path, in order.
     pub links: Vec<String>,
-    /// The least of what they can carry, in bits per second.
+    /// The capacity of the slowest of these links, in bits per second.
     pub capacity_bps: u64,
 }
 
-/// What the controller has done.
+/// Counters of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct ControlCounts {
-    /// What collectors told it.
-    pub notices: u64,
-    /// What they told and it had no room for.
-    pub notices_lost: u64,
-    /// Notices of congestion among these, once there were routes.
-    pub congestions: u64,
-    /// Times that it looked at all flows.
+    /// Events received from collectors.
+    pub events: u64,
+    /// Events lost because the controller's queue was full.
+    pub lost_events: u64,
+    /// Congestion events received while routes were installed.
+    pub congestion_events: u64,
+    /// Polls of all flows.
     pub polls: u64,
-    /// Decisions to send flows another way.
-    pub goes: u64,
-    /// Decisions that no other way is better by enough.
-    pub stays: u64,
-    /// Decisions to wait what the last one does.
-    pub settles: u64,
-    /// Decisions to leave what is pinned.
+    /// Decisions to reroute a pair.
+    pub rerouted: u64,
+    /// Decisions to keep a pair on its path because no other is sufficiently better.
+    pub kept: u64,
+    /// Decisions to wait until the previous reroute takes effect.
+    pub settling: u64,
+    /// Decisions about pinned pairs, which stay on their path.
     pub pinned: u64,
-    /// Decisions that were not carried out, since it is frozen or on a dry run.
+    /// Reroutes not carried out because the controller was frozen or on a dry run.
     pub withheld: u64,
-    /// Decisions that were not carried out, since too many others waited for their effect.
-    pub crowded: u64,
-    /// Actions that could not be begun.
+    /// Reroutes not carried out because too many others were in progress.
+    pub throttled: u64,
+    /// Actions that the actuator refused.
     pub refused: u64,
-    /// Actions begun.
-    pub begun: u64,
-    /// Actions whose effect was seen.
+    /// Actions started.
+    pub started: u64,
+    /// Actions confirmed by a packet on the new path.
     pub confirmed: u64,
-    /// Actions whose effect was not seen in time.
+    /// Actions not confirmed before their deadline.
     pub expired: u64,
-    /// Actions that another one overtook.
+    /// Actions superseded by another reroute of the same pair.
     pub superseded: u64,
-    /// Actions after which packets did not arrive, so that they were taken back.
-    pub astray: u64,
-    /// ARP requests that were repeated, so that hosts keep the address they were sent.
-    pub refreshed: u64,
-    /// Rules of switches that were missing, wrong or not wanted, and were put right.
-    pub rules_corrected: u64,
+    /// Actions reverted because the new path lost packets.
+    pub reverted: u64,
+    /// ARP requests repeated to keep the entries of hosts from expiring.
+    pub repeated_arp_requests: u64,
+    /// Switch rules that were missing, wrong or unexpected, and were repaired.
+    pub repaired_rules: u64,
 }
 
 /// The latest decisions.
@@ -126,53 +126,52 @@ pub struct Decisions {
     pub decisions: Vec<Decision>,
 }
 
-/// What was decided of the flows from one host to another, and by what.
+/// A decision about a pair of hosts.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Decision {
-    /// When: packet time.
-    #[serde(flatten)]
-    pub moment: Moment,
-    /// Who sends.
-    pub source: String,
-    /// To whom.
-    pub destination: String,
+    /// Packet time of the decision.
+    pub time: UtcTime,
+    /// The sending host.
+    pub src: String,
+    /// The receiving host.
+    pub dst: String,
     /// What was decided.
     pub verdict: Verdict,
-    /// The congested link that it was about: `SWITCH:pPORT:out`; null if all flows were looked at.
+    /// The congested link that caused the decision, `SWITCH:pPORT:out`; null if a poll of all flows caused it.
     pub link: Option<String>,
-    /// The rate of the flows, in bits per second.
+    /// Rate of the pair's flows in bits per second.
     pub rate_bps: u64,
-    /// The address that they were sent to.
-    pub from: u8,
-    /// The address that they are to be sent to; the same if they stay.
-    pub to: u8,
-    /// All ways that there were.
+    /// The tree that the pair used.
+    pub from_tree: u8,
+    /// The tree that the pair is to use; equal to `from_tree` unless it is rerouted.
+    pub tree: u8,
+    /// All paths that were compared.
     pub alternatives: Vec<Alternative>,
 }
 
-/// What is decided of flows.
+/// What the controller decided about a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// They go another way.
-    Goes,
-    /// No other way is better by enough.
-    Stays,
-    /// They were moved a moment ago, and what that did is not known yet.
-    Settles,
-    /// They are pinned.
+    /// Reroute the pair.
+    Reroute,
+    /// Keep the pair on its path: no other is sufficiently better.
+    Keep,
+    /// Wait: the previous reroute has not taken effect yet.
+    Settling,
+    /// The pair is pinned.
     Pinned,
 }
 
-/// A way that flows could go.
+/// A path that was considered for a pair.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct Alternative {
-    /// By this address of the destination.
-    pub address: u8,
-    /// What they could expect there, in bits per second.
-    pub expected_bps: u64,
-    /// The link that leaves no more: `SWITCH:pPORT:out`.
-    pub tightest: String,
+    /// Number of the tree.
+    pub tree: u8,
+    /// The rate expected on this path, in bits per second.
+    pub expected_rate_bps: u64,
+    /// The link that limits this rate: `SWITCH:pPORT:out`.
+    pub bottleneck: String,
 }
 
 /// The latest actions.
@@ -182,63 +181,62 @@ pub struct Actions {
     pub actions: Vec<Action>,
 }
 
-/// What was done about the flows from one host to another.
+/// A reroute of one pair, from the decision to its outcome.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Action {
-    /// Its number: 1 for the first since the daemon was started.
+    /// Number of the action since the daemon started, from 1.
     pub action: u64,
-    /// Who sends.
-    pub source: String,
-    /// To whom.
-    pub destination: String,
-    /// The address that they are to be sent to.
-    pub address: u8,
-    /// When that was decided: packet time.
-    pub decided: Moment,
-    /// When the controller handled the report that caused the decision, by the controller's clock; null if the action
-    /// could not be begun.
-    pub handled: Option<Moment>,
-    /// When the request had been sent to the host or the switch, by the same clock; null if the action could not be
-    /// begun.
-    pub started: Option<Moment>,
-    /// When it has failed, if its effect was not seen.
-    pub deadline: Moment,
-    /// What came of it.
+    /// The sending host.
+    pub src: String,
+    /// The receiving host.
+    pub dst: String,
+    /// The tree that the pair is to use.
+    pub tree: u8,
+    /// Packet time of the decision.
+    pub decided: UtcTime,
+    /// When the controller handled the report that caused the decision, by the controller's clock; null if the action was
+    /// refused.
+    pub handled: Option<UtcTime>,
+    /// When the request was sent to the host or the switch, by the controller's clock; null if the action was refused.
+    pub started: Option<UtcTime>,
+    /// When the action expires unless it is confirmed.
+    pub deadline: UtcTime,
+    /// The outcome.
     pub outcome: Outcome,
-    /// From the decision to the first packet with the new address that a collector saw, in nanoseconds; null if none did.
-    pub took_ns: Option<u64>,
-    /// Why it could not be begun; null if it could.
+    /// Time from the decision to the first packet on the new path that a collector saw, in nanoseconds; null before that.
+    pub decision_to_path_ns: Option<u64>,
+    /// Why the action was refused; null otherwise.
     pub error: Option<String>,
 }
 
-/// What came of an action.
+/// The outcome of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It was begun; its effect has not been seen.
-    Begun,
-    /// Its effect was seen.
+    /// Started, not confirmed yet.
+    Started,
+    /// Confirmed by a packet on the new path.
     Confirmed,
-    /// Its effect was not seen in time.
+    /// Not confirmed before the deadline.
     Expired,
-    /// The same flows were sent elsewhere before.
+    /// Superseded by another reroute of the same pair.
     Superseded,
-    /// It could not be begun.
+    /// Refused by the actuator.
     Refused,
 }
 
-/// Where flows are to stay.
+/// A request to pin a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct PinTo {
-    /// To which of the destination's addresses they are sent.
-    pub address: u8,
+pub struct PinRequest {
+    /// Number of the tree that the pair is to use.
+    pub tree: u8,
 }
 
-/// Whether the controller only watches.
+/// A request to freeze the controller or to resume it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Frozen {
-    /// True to freeze it, false to let it steer again.
+pub struct FreezeRequest {
+    /// True freezes the controller, false resumes it.
     pub frozen: bool,
 }

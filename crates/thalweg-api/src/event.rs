@@ -1,208 +1,268 @@
-//! What is told without being asked.
+//! Events.
 
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Action, Alternative, Decision, FlowName, FlowRate, Moment, Outcome, Rate, State, Verdict};
+use super::{Action, Alternative, Decision, FlowName, FlowRate, Outcome, Rate, State, UtcTime, Verdict};
 
-/// Something that happened at a collector, or that the controller did.
+/// An event of a collector or of the controller.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Event {
-    /// Its number: 1 for the first since the daemon was started, no gaps.
+    /// Number of the event since the daemon started, from 1, without gaps.
     pub id: u64,
-    /// The collector; `control` of the controller.
+    /// Name of the collector, or `control`.
     pub collector: String,
-    /// The switch that it watches; of the controller, the one at which the flows begin.
+    /// The switch that the collector monitors. For the controller, the switch at which the flows start.
     pub switch: String,
-    /// When it happened: packet time.
-    #[serde(flatten)]
-    pub moment: Moment,
-    /// When it was told: by the clock of the machine for live sources, else packet time.
-    pub emitted: Moment,
-    /// What happened.
+    /// Packet time of the event.
+    pub time: UtcTime,
+    /// When the event was published: by the machine's clock for live sources, otherwise packet time.
+    pub emitted: UtcTime,
+    /// The event.
     #[serde(flatten)]
     pub body: EventBody,
 }
 
-/// What happened.
+/// The fields of an event, by type.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EventBody {
     /// The utilisation of a link crossed a threshold.
     Link {
-        /// The link: `SWITCH:pPORT:WAY`.
+        /// The link: `SWITCH:pPORT:in|out`.
         link: String,
-        /// Which way.
+        /// How the utilisation crossed the threshold.
         crossing: CrossingName,
-        /// The threshold, as a share of the capacity.
+        /// The threshold as a utilisation, from 0 to 1.
         threshold: f64,
-        /// Which of the collector's rules it was, from 0 in the order of the configuration.
+        /// Index of the alert rule in the collector's configuration, from 0.
         rule: usize,
-        /// What the link can carry, in bits per second.
+        /// Capacity of the link in bits per second.
         capacity_bps: u64,
-        /// Sum of the rates of its flows, in bits per second.
-        rate_bps: Rate,
-        /// The same, smoothed.
+        /// The sum of the rates of the flows on the link, and its bounds.
+        #[serde(flatten)]
+        rate: Rate,
+        /// The smoothed rate in bits per second.
         smoothed_bps: f64,
-        /// `smoothed_bps` as a share of the capacity.
+        /// `smoothed_bps` divided by `capacity_bps`.
         utilisation: f64,
-        /// Version of the network at that time.
-        version: u64,
-        /// Flows on the link, the fastest first; as many as the rule asks for.
+        /// Version of the topology.
+        topology_version: u64,
+        /// The fastest flows on the link, as many as the alert rule allows, the fastest first.
         flows: Vec<FlowRate>,
-        /// Flows on the link that are not named.
-        flows_left_out: u32,
+        /// Flows on the link that `flows` does not list.
+        omitted_flows: u32,
     },
-    /// Packets of a direction of a flow have other addresses than those before: it goes another way.
+    /// A flow takes another path: its packets have other MAC addresses than before.
     AddressChange {
-        /// The direction.
+        /// The direction of the flow.
         flow: FlowName,
         /// The same as text.
         key: String,
-        /// The destination MAC address that its packets had.
-        from: String,
-        /// The destination MAC address that they have.
-        to: String,
-        /// The source MAC address that they have.
-        source: String,
+        /// The previous destination MAC address.
+        previous_dst_mac: String,
+        /// The new destination MAC address.
+        dst_mac: String,
+        /// The new source MAC address.
+        src_mac: String,
     },
     /// A direction of a flow became a cheetah.
     Cheetah {
-        /// The direction.
+        /// The direction of the flow.
         flow: FlowName,
         /// The same as text.
         key: String,
-        /// First packet of the flow, either direction.
-        first: Moment,
-        /// Bytes over the flight duration, in bits per second.
-        flight_rate_bps: u64,
-        /// Bytes in the window that gave it away, of the IP layer.
+        /// First packet of the flow in either direction.
+        flow_start: UtcTime,
+        /// The flight rate: `bytes` divided by the flight duration, in bits per second.
+        rate_bps: u64,
+        /// Bytes in the window that exceeded the threshold, at the IP layer.
         bytes: u64,
     },
     /// A flow that was a cheetah ended.
     CheetahEnd {
-        /// The direction that was one.
+        /// The direction of the flow.
         flow: FlowName,
         /// The same as text.
         key: String,
-        /// First packet of the flow, either direction.
-        first: Moment,
-        /// Last packet of the flow, either direction.
-        last: Moment,
-        /// Packets of this direction that were seen.
+        /// First packet of the flow in either direction.
+        flow_start: UtcTime,
+        /// Last packet of the flow in either direction.
+        flow_end: UtcTime,
+        /// Sampled packets of this direction.
         packets: u64,
-        /// Bytes of those, of the IP layer.
+        /// Bytes of these packets, at the IP layer.
         bytes: u64,
     },
-    /// A collector is in another state.
+    /// The state of a collector changed.
     Collector {
-        /// What it is doing now.
+        /// The new state.
         state: State,
     },
-    /// The controller sends the flows from one host to another by another way. Decisions to let them stay are not told.
+    /// The controller decided to reroute a pair. Decisions to keep a pair on its path are not published.
     Decision {
-        /// Who sends.
-        source: String,
-        /// To whom.
-        destination: String,
+        /// The sending host.
+        src: String,
+        /// The receiving host.
+        dst: String,
         /// What was decided.
         verdict: Verdict,
-        /// The congested link that it was about; null if all flows were looked at.
+        /// The congested link that caused the decision; null if a poll of all flows caused it.
         link: Option<String>,
-        /// The rate of the flows, in bits per second.
+        /// Rate of the pair's flows in bits per second.
         rate_bps: u64,
-        /// The address that they were sent to.
-        from: u8,
-        /// The address that they are to be sent to.
-        to: u8,
-        /// All ways that there were.
+        /// The tree that the pair used.
+        from_tree: u8,
+        /// The tree that the pair is to use.
+        tree: u8,
+        /// All paths that were compared.
         alternatives: Vec<Alternative>,
     },
-    /// Something came of what the controller did.
+    /// The outcome of an action changed.
     Action {
         /// Number of the action.
         action: u64,
-        /// Who sends.
-        source: String,
-        /// To whom.
-        destination: String,
-        /// The address that they are to be sent to.
-        address: u8,
-        /// When that was decided.
-        decided: Moment,
-        /// When the controller handled the report that caused the decision; null if the action could not be begun.
-        handled: Option<Moment>,
-        /// When the request had been sent to the host or the switch; null if the action could not be begun.
-        started: Option<Moment>,
-        /// When it has failed, if its effect was not seen.
-        deadline: Moment,
-        /// What came of it.
+        /// The sending host.
+        src: String,
+        /// The receiving host.
+        dst: String,
+        /// The tree that the pair is to use.
+        tree: u8,
+        /// Packet time of the decision.
+        decided: UtcTime,
+        /// When the controller handled the report that caused the decision; null if the action was refused.
+        handled: Option<UtcTime>,
+        /// When the request was sent to the host or the switch; null if the action was refused.
+        started: Option<UtcTime>,
+        /// When the action expires unless it is confirmed.
+        deadline: UtcTime,
+        /// The outcome.
         outcome: Outcome,
-        /// From the decision to the first packet with the new address, in nanoseconds; null if none was seen.
-        took_ns: Option<u64>,
-        /// Why it could not be begun; null if it could.
+        /// Time from the decision to the first packet on the new path, in nanoseconds; null before that.
+        decision_to_path_ns: Option<u64>,
+        /// Why the action was refused; null otherwise.
         error: Option<String>,
     },
 }
 
-/// Which way a threshold was crossed.
+/// How the utilisation of a link crossed a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CrossingName {
-    /// Utilisation rose to the upper threshold.
+    /// It rose to the upper threshold.
     Upwards,
-    /// Utilisation fell to the lower threshold, having been above the upper one.
+    /// It fell to the lower threshold after it had reached the upper one.
     Downwards,
-    /// It has not fallen to the lower threshold since it was told, and is told again.
-    Remains,
+    /// It has not fallen to the lower threshold since the last report: a reminder.
+    Repeated,
 }
 
-/// Told to a subscriber in place of events that it was too slow for.
+/// Sent to a slow subscriber instead of the events that it missed.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct Lost {
     /// Always `lost`.
     #[serde(rename = "type")]
     pub kind: Cow<'static, str>,
-    /// How many events it lost, of any kind, before filters; null if they were those of another run of the daemon.
+    /// Lost events of all types, before filters; null if they belong to an earlier run of the daemon.
     pub count: Option<u64>,
-    /// How many it has lost since it subscribed.
+    /// Events lost since the subscription began.
     pub total: u64,
-    /// Number of the last of them.
+    /// Number of the last lost event.
     pub last: u64,
 }
 
 impl EventBody {
-    /// All values of `type`, in the order of their variants.
+    /// All values of `type`, in the order of the variants.
     pub const TYPES: [&'static str; 7] =
         ["link", "address_change", "cheetah", "cheetah_end", "collector", "decision", "action"];
 }
 
 impl From<Decision> for EventBody {
     fn from(decision: Decision) -> EventBody {
-        let Decision { moment: _, source, destination, verdict, link, rate_bps, from, to, alternatives } =
-            decision;
-        EventBody::Decision { source, destination, verdict, link, rate_bps, from, to, alternatives }
+        let Decision { time: _, src, dst, verdict, link, rate_bps, from_tree, tree, alternatives } = decision;
+        EventBody::Decision { src, dst, verdict, link, rate_bps, from_tree, tree, alternatives }
     }
 }
 
 impl From<Action> for EventBody {
-    fn from(done: Action) -> EventBody {
-        let Action { action, source, destination, address, decided, handled, started, .. } = done;
-        let Action { deadline, outcome, took_ns, error, .. } = done;
+    fn from(of: Action) -> EventBody {
+        let Action { action, src, dst, tree, decided, handled, started, .. } = of;
+        let Action { deadline, outcome, decision_to_path_ns, error, .. } = of;
         EventBody::Action {
             action,
-            source,
-            destination,
-            address,
+            src,
+            dst,
+            tree,
             decided,
             handled,
             started,
             deadline,
             outcome,
-            took_ns,
+            decision_to_path_ns,
             error,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn event(body: &Value) -> Value {
+        let mut event = json!({
+            "id": 7, "collector": "tor0", "switch": "tor0", "time": "2026-11-21T22:16:16.495499720Z",
+            "emitted": "2026-11-21T22:16:16.495503920Z",
+        });
+        event.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+        event
+    }
+
+    /// Parses an event and writes it again.
+    fn round_trip(event: &Value) -> Value {
+        serde_json::to_value(serde_json::from_value::<Event>(event.clone()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_link_event_round_trips_with_flat_rates() {
+        let rate = json!({
+            "rate_bps": 9.1e9, "rate_lower_bps": 9.0e9, "rate_upper_bps": null, "confidence": 0.95, "bounds": "lower_bound",
+        });
+        let mut flow = json!({
+            "flow": {"src": "10.0.0.1", "dst": "10.0.0.2", "src_port": 1, "dst_port": 2, "protocol": 6},
+            "key": "tcp 10.0.0.1:1 > 10.0.0.2:2", "dst_mac": "02:00:00:00:00:01", "src_mac": "02:00:00:00:00:02",
+            "basis": "sampling_ratio",
+            "span": {"start": "1970-01-01T00:00:00.000000001Z", "end": "1970-01-01T00:00:00.000000004Z"},
+        });
+        flow.as_object_mut().unwrap().extend(rate.as_object().unwrap().clone());
+        let mut body = json!({
+            "type": "link", "link": "tor0:p3:out", "crossing": "repeated", "threshold": 0.9, "rule": 0,
+            "capacity_bps": 10_000_000_000_u64, "smoothed_bps": 9.0e9, "utilisation": 0.9, "topology_version": 1,
+            "flows": [flow], "omitted_flows": 2,
+        });
+        body.as_object_mut().unwrap().extend(rate.as_object().unwrap().clone());
+        let event = event(&body);
+        assert_eq!(round_trip(&event), event);
+    }
+
+    #[test]
+    fn an_action_event_round_trips() {
+        let event = event(&json!({
+            "type": "action", "action": 1, "src": "h0", "dst": "h8", "tree": 2,
+            "decided": "2026-11-21T22:16:16.000000001Z", "handled": "2026-11-21T22:16:16.000000002Z",
+            "started": null, "deadline": "2026-11-21T22:16:16.050000001Z", "outcome": "confirmed",
+            "decision_to_path_ns": 2_500_000, "error": null,
+        }));
+        assert_eq!(round_trip(&event), event);
+    }
+
+    #[test]
+    fn a_state_event_round_trips() {
+        let state = json!({"name": "failed", "error": "no such interface", "retry_at": "2026-11-21T22:16:16.000000001Z"});
+        let event = event(&json!({"type": "collector", "state": state}));
+        assert_eq!(round_trip(&event), event);
     }
 }

@@ -6,80 +6,82 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thalweg_wire::{FlowKey, Timestamp};
 
-use super::{Answered, Moment, Rate};
+use super::{CollectorResponse, Rate, UtcTime};
 
-/// Flows, and which collectors answered.
+/// The fastest flows.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Flows {
-    /// Who answered, and when.
-    pub answered: Vec<Answered>,
-    /// How many flows there were to choose from.
+    /// Which collectors responded, and when.
+    pub responses: Vec<CollectorResponse>,
+    /// Number of all matching flows.
     pub total: u64,
-    /// The fastest of them, the fastest first.
+    /// The fastest of these flows, the fastest first.
     pub flows: Vec<Flow>,
 }
 
 /// One direction of a flow, as one collector sees it.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Flow {
-    /// Who sends to whom.
+    /// Addresses, ports and protocol.
     pub flow: FlowName,
-    /// The same as text; it is the KEY of `/v1/flows/KEY`.
+    /// The same as text, for `/v1/flows/{key}`.
     pub key: String,
-    /// The collector that sees it.
+    /// The collector that sees the flow.
     pub collector: String,
-    /// Rate on the wire, framing included, in bits per second; null before the first estimate. Zero while it is idle.
-    pub rate_bps: Option<Rate>,
+    /// The rate and its bounds.
+    #[serde(flatten)]
+    pub rate: Rate,
     /// What the rate was derived from.
     pub basis: Basis,
-    /// The span that the rate covers; null before the first estimate.
+    /// The period that the rate covers; null before the first estimate.
     pub span: Option<Span>,
-    /// The link by which it comes into the switch; null if that cannot be inferred.
+    /// The link on which the flow enters the switch; null if unknown.
     pub input: Option<String>,
-    /// The link by which it leaves the switch; null if that cannot be inferred.
+    /// The link on which the flow leaves the switch; null if unknown.
     pub output: Option<String>,
-    /// First sample of the flow, either direction.
-    pub first: Moment,
-    /// Last sample of the flow, either direction.
-    pub last: Moment,
+    /// First sample of the flow in either direction.
+    pub flow_start: UtcTime,
+    /// Latest sample of the flow in either direction.
+    pub flow_end: UtcTime,
     /// Samples of this direction.
     pub samples: u64,
-    /// Bytes of those, of the IP layer.
+    /// Bytes of these samples, at the IP layer.
     pub sampled_bytes: u64,
-    /// Payload that was seen twice, so that at least this was sent again (TCP).
+    /// TCP payload bytes seen more than once: a lower bound of the retransmitted bytes.
     pub repeated_bytes: u64,
-    /// Samples that came after later ones and had not been seen before (TCP).
+    /// Samples that arrived after later ones and were not retransmissions (TCP).
     pub reordered: u64,
-    /// Whether it is a cheetah now.
+    /// Whether the flow is a cheetah now.
     pub cheetah: bool,
 }
 
-/// How fast one direction of a flow is.
+/// The rate of one direction of a flow.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct FlowRate {
-    /// Who sends to whom.
+    /// Addresses, ports and protocol.
     pub flow: FlowName,
     /// The same as text.
     pub key: String,
-    /// The destination MAC address of its last packet, which says which way it goes.
-    pub destination_mac: String,
-    /// The source MAC address of its last packet.
-    pub source_mac: String,
-    /// Rate on the wire, framing included, in bits per second.
-    pub rate_bps: Rate,
+    /// Destination MAC address of the latest packet. It selects the path.
+    pub dst_mac: String,
+    /// Source MAC address of the latest packet.
+    pub src_mac: String,
+    /// The rate and its bounds.
+    #[serde(flatten)]
+    pub rate: Rate,
     /// What the rate was derived from.
     pub basis: Basis,
-    /// The span that the rate covers.
+    /// The period that the rate covers.
     pub span: Span,
 }
 
-/// A span of time.
+/// A period of time.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct Span {
-    /// Its first moment.
-    pub start: Moment,
-    /// The first moment after it.
-    pub end: Moment,
+    /// Start of the period.
+    pub start: UtcTime,
+    /// End of the period, exclusive.
+    pub end: UtcTime,
 }
 
 /// One direction of a flow: packets from `src` to `dst`.
@@ -91,11 +93,11 @@ pub struct FlowName {
     /// Destination address.
     #[schemars(with = "String")]
     pub dst: IpAddr,
-    /// Source port; of a ping, its identifier; of what has no ports, 0.
+    /// Source port; for ICMP echo its identifier; 0 for protocols without ports.
     pub src_port: u16,
-    /// Destination port; likewise.
+    /// Destination port, likewise.
     pub dst_port: u16,
-    /// IP protocol: 6 TCP, 17 UDP, 1 ICMP, 58 ICMPv6.
+    /// IP protocol number: 6 TCP, 17 UDP, 1 ICMP, 58 ICMPv6.
     pub protocol: u8,
 }
 
@@ -103,13 +105,13 @@ pub struct FlowName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// Nothing yet.
+    /// No estimate yet.
     Nothing,
-    /// Its TCP sequence numbers.
+    /// TCP sequence numbers.
     SequenceNumbers,
-    /// Its samples, and the share of packets that the TCP flows beside it show was sampled.
+    /// Samples of the flow, scaled by the sampling ratio that concurrent TCP flows reveal.
     SamplingRatio,
-    /// Its samples alone: it is at least as fast as they are.
+    /// Samples of the flow only: the rate is a lower bound.
     SamplesAlone,
 }
 

@@ -1,53 +1,53 @@
 //! The JSON types of the daemon's HTTP API, and a client.
 //!
-//! They are types of their own, so that what is measured can change without what is said. Their documentation is that of
-//! the schemas in `/v1/openapi.json` and of `docs/reference/http-api.md`. The daemon has what makes them of its values, and
-//! what sketches say, whose fields are those of the measurement tasks.
+//! These types are separate from the measurement types, so that measurement code can change without changing the API. Their
+//! doc comments are the descriptions in `/v1/openapi.json` and in `docs/reference/http-api.md`. The daemon converts its values
+//! to these types, and defines the fields of task results.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `moment` | times |
-//! | `rate` | rates and shares with their bounds |
-//! | `flow`, `link` | flows, links, and their names |
-//! | `event` | what is told without being asked |
-//! | `collector` | collectors: what they are and how they do |
+//! | `time` | instants |
+//! | `rate` | rates with error bounds |
+//! | `flow`, `link` | flows, links and their names |
+//! | `event` | events |
+//! | `collector` | collectors: state and counters |
+//! | `collector_response` | which collectors responded to a query |
 //! | `control` | the controller |
-//! | `answered` | who answered, and when |
 //! | `samples` | files of samples |
-//! | `task` | what sketches say |
-//! | `topology` | versions of the network |
-//! | `problem` | why a request was not answered (RFC 9457) |
+//! | `task` | results of measurement tasks |
+//! | `topology` | versions of the topology |
+//! | `problem` | error responses (RFC 9457) |
 //! | `client` | a client (feature `client`) |
 
-mod answered;
 #[cfg(feature = "client")]
 pub mod client;
 mod collector;
+mod collector_response;
 mod control;
 mod event;
 mod flow;
 mod link;
-mod moment;
 pub mod problem;
 mod rate;
 mod samples;
 mod task;
+mod time;
 mod topology;
 
-pub use answered::Answered;
 pub use collector::{Collector, Collectors, Counts, Health, State, StateName};
+pub use collector_response::CollectorResponse;
 pub use control::{
-    Action, Actions, Alternative, Control, ControlCounts, Decision, Decisions, Frozen, Outcome, Pin, PinTo,
-    Unresponsive, Verdict, Way, Ways,
+    Action, Actions, Alternative, Control, ControlCounts, Decision, Decisions, FreezeRequest, Outcome,
+    PairTree, Paths, PinRequest, TreePath, UnresponsiveHost, Verdict,
 };
 pub use event::{CrossingName, Event, EventBody, Lost};
 pub use flow::{Basis, Flow, FlowName, FlowRate, Flows, Span};
-pub use link::{Link, LinkName, Links, ParseLinkNameError, WayName};
-pub use moment::Moment;
+pub use link::{DirectionName, Link, LinkName, Links, ParseLinkNameError};
 pub use rate::{BoundKind, Rate};
 pub use samples::{SampleFile, Samples};
-pub use task::{Answer, CollectorTasks, Period, Task, Tasks, Window};
-pub use topology::{NewTopology, Topology, Unconfirmed};
+pub use task::{CollectorTasks, Period, Task, Tasks, Window, WindowResult};
+pub use time::{ParseUtcTimeError, UtcTime};
+pub use topology::{NewTopology, Topology, UnconfirmedCollector};
 
-/// The port that a daemon listens on unless configured otherwise.
+/// The default port of the daemon.
 pub const DEFAULT_PORT: u16 = 9_477;

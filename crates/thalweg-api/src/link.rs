@@ -1,4 +1,4 @@
-//! Links, and how they are named.
+//! Links and their names.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,53 +7,54 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{Answered, Moment, Rate};
+use super::{CollectorResponse, Rate, UtcTime};
 
-/// Links, and which collectors answered.
+/// All links.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Links {
-    /// Who answered, and when.
-    pub answered: Vec<Answered>,
-    /// Both directions of the links at the collectors' switches, by switch, port and way.
+    /// Which collectors responded, and when.
+    pub responses: Vec<CollectorResponse>,
+    /// Both directions of all links of the monitored switches, by switch, port and direction.
     pub links: Vec<Link>,
 }
 
-/// How much one direction of a link carries.
+/// One direction of a link.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Link {
-    /// Its name: `SWITCH:pPORT:WAY`, as in `tor0:p3:out`.
+    /// Name: `SWITCH:pPORT:in|out`, such as `tor0:p3:out`.
     pub link: String,
-    /// The collector that watches it.
+    /// The collector that monitors the link.
     pub collector: String,
-    /// The switch.
+    /// Name of the switch.
     pub switch: String,
-    /// Number of the switch's port.
+    /// Port of the switch.
     pub port: u16,
-    /// Which way packets go through the port.
-    pub way: WayName,
-    /// Who is at the other end; null if that is not known.
+    /// Whether packets enter or leave the switch.
+    pub direction: DirectionName,
+    /// Name of the node at the other end; null if unknown.
     pub peer: Option<String>,
-    /// What it can carry, in bits per second.
+    /// Capacity in bits per second.
     pub capacity_bps: u64,
-    /// Sum of the rates of its flows, on the wire, framing included, in bits per second.
-    pub rate_bps: Rate,
-    /// The same, smoothed.
+    /// The sum of the rates of the flows on the link, and its bounds.
+    #[serde(flatten)]
+    pub rate: Rate,
+    /// The smoothed rate in bits per second.
     pub smoothed_bps: f64,
-    /// `smoothed_bps` as a share of the capacity.
+    /// `smoothed_bps` divided by `capacity_bps`.
     pub utilisation: f64,
-    /// Directions of flows with a rate above zero.
+    /// Flow directions with a rate above zero.
     pub flows: u32,
-    /// When the sum last changed.
-    pub changed: Moment,
+    /// When the rate last changed; null before the first flow.
+    pub changed: Option<UtcTime>,
 }
 
-/// Which way packets go through a port.
+/// Direction of a link, seen from its switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum WayName {
-    /// Into the switch.
+pub enum DirectionName {
+    /// Packets enter the switch.
     In,
-    /// Out of the switch.
+    /// Packets leave the switch.
     Out,
 }
 
@@ -62,36 +63,36 @@ pub enum WayName {
 pub struct LinkName {
     /// Name of the switch.
     pub switch: String,
-    /// Its port.
+    /// Port of the switch.
     pub port: u16,
-    /// Which way.
-    pub way: WayName,
+    /// Its direction.
+    pub direction: DirectionName,
 }
 
-/// What was typed is not the name of a link.
+/// Text that is not the name of a link.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("not the name of a link: expected SWITCH:pPORT:WAY as in tor0:p3:out or tor0:p3:in")]
+#[error("invalid link name: expected SWITCH:pPORT:in or SWITCH:pPORT:out, such as tor0:p3:out")]
 pub struct ParseLinkNameError;
 
 impl LinkName {
-    /// The name of one direction of the link at this port of a switch.
-    pub fn new(switch: &str, port: u16, way: WayName) -> LinkName {
-        LinkName { switch: switch.to_owned(), port, way }
+    /// Creates the name of one direction of the link at a switch port.
+    pub fn new(switch: &str, port: u16, direction: DirectionName) -> LinkName {
+        LinkName { switch: switch.to_owned(), port, direction }
     }
 }
 
-impl fmt::Display for WayName {
+impl fmt::Display for DirectionName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            WayName::In => "in",
-            WayName::Out => "out",
+            DirectionName::In => "in",
+            DirectionName::Out => "out",
         })
     }
 }
 
 impl fmt::Display for LinkName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:p{}:{}", self.switch, self.port, self.way)
+        write!(f, "{}:p{}:{}", self.switch, self.port, self.direction)
     }
 }
 
@@ -99,18 +100,18 @@ impl FromStr for LinkName {
     type Err = ParseLinkNameError;
 
     fn from_str(text: &str) -> Result<Self, ParseLinkNameError> {
-        let (rest, way) = text.rsplit_once(':').ok_or(ParseLinkNameError)?;
+        let (rest, direction) = text.rsplit_once(':').ok_or(ParseLinkNameError)?;
         let (switch, port) = rest.rsplit_once(":p").ok_or(ParseLinkNameError)?;
-        let way = match way {
-            "in" => WayName::In,
-            "out" => WayName::Out,
+        let direction = match direction {
+            "in" => DirectionName::In,
+            "out" => DirectionName::Out,
             _ => return Err(ParseLinkNameError),
         };
         let is_number = !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit());
         let port = port.parse().ok().filter(|_| is_number).ok_or(ParseLinkNameError)?;
         match switch.is_empty() {
             true => Err(ParseLinkNameError),
-            false => Ok(LinkName::new(switch, port, way)),
+            false => Ok(LinkName::new(switch, port, direction)),
         }
     }
 }
@@ -120,17 +121,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_link_reads_back_as_itself_whatever_its_switch_is_called() {
+    fn link_names_round_trip() {
         for switch in ["tor0", "rack 7", "a:p1:in", ":", "stör"] {
-            for (port, way) in [(0, WayName::In), (1_023, WayName::Out)] {
-                let name = LinkName::new(switch, port, way);
+            for (port, direction) in [(0, DirectionName::In), (1_023, DirectionName::Out)] {
+                let name = LinkName::new(switch, port, direction);
                 assert_eq!(name.to_string().parse(), Ok(name));
             }
         }
     }
 
     #[test]
-    fn what_is_not_the_name_of_a_link_is_refused() {
+    fn invalid_link_names_are_rejected() {
         for text in [
             "",
             "tor0",

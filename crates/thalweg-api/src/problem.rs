@@ -1,4 +1,4 @@
-//! What is said when something cannot be answered (RFC 9457).
+//! Error responses: problem details (RFC 9457).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,77 +10,77 @@ use serde::{Deserialize, Serialize};
 /// The media type of problems (RFC 9457, section 3).
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
-/// Why a request was not answered.
+/// An error response (RFC 9457).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct Problem {
-    /// Always `about:blank`: the status and `code` say what it is.
+    /// Always `about:blank`; `code` identifies the problem.
     #[serde(rename = "type")]
     pub kind: Cow<'static, str>,
-    /// The status in words.
+    /// The HTTP status in words.
     pub title: Cow<'static, str>,
-    /// The status of the answer.
+    /// The HTTP status code.
     pub status: u16,
-    /// What the problem is, for programs.
+    /// The problem, for programs.
     pub code: Code,
-    /// What it is, for people.
+    /// The problem, for people.
     pub detail: String,
-    /// What is wrong with the body, if that is the problem.
+    /// The errors in the request body; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub errors: Vec<BodyError>,
-    /// How long to wait before trying again.
+    /// How long to wait before retrying.
     #[serde(skip)]
     pub retry_after: Option<Duration>,
 }
 
-/// One thing that is wrong with a body.
+/// An error in a request body.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct BodyError {
-    /// Line of the body, from 1; null if it is none in particular.
+    /// Line of the body, from 1; null if the error is not at one line.
     pub line: Option<usize>,
     /// What is wrong.
     pub message: String,
 }
 
-/// What a problem is, for programs.
+/// The problem, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
-    /// A parameter is unknown, or its value wrong.
+    /// A parameter is unknown or its value is invalid.
     BadParameter,
-    /// The body is not what it is to be.
+    /// The request body is invalid.
     BadBody,
-    /// There is no such thing.
+    /// The requested item does not exist.
     NotFound,
-    /// The path is known, but not for this method.
+    /// The path does not support this method.
     MethodNotAllowed,
-    /// A token is needed.
+    /// The request needs a valid token.
     Unauthorised,
-    /// The token does not go that far, or another page's script asks.
+    /// The token lacks the required scope, or the request comes from a web page of another site.
     Forbidden,
-    /// The request is for another host.
+    /// The `Host` header names another host.
     WrongHost,
-    /// The body is not in a format that is read.
+    /// The format of the request body is not supported.
     UnsupportedMediaType,
-    /// The body is too large.
+    /// The request body is too large.
     TooLarge,
-    /// The request took too long to come.
+    /// The request was not received within the timeout.
     SlowRequest,
-    /// Too many requests.
+    /// The client exceeded its request rate, or a limited resource is in use.
     TooManyRequests,
-    /// Too many subscribers.
+    /// The limit of subscribers is reached.
     TooManySubscribers,
-    /// What was asked for is not configured.
+    /// The requested feature is not configured.
     NotConfigured,
-    /// What it would change has changed, or does not go together with it.
+    /// The change conflicts with the current state.
     Conflict,
-    /// Nobody answered in time.
+    /// No response in time.
     Unavailable,
-    /// A fault of this program.
+    /// An internal error: please report it.
     Internal,
 }
 
 impl Code {
-    /// All of them.
+    /// All codes.
     pub const ALL: [Code; 16] = [
         Code::BadParameter,
         Code::BadBody,
@@ -100,7 +100,7 @@ impl Code {
         Code::Internal,
     ];
 
-    /// The status that goes with it, and its words (RFC 9110, section 15; RFC 6585).
+    /// Returns the HTTP status code and its reason phrase (RFC 9110, section 15; RFC 6585).
     pub const fn status(self) -> (u16, &'static str) {
         match self {
             Code::BadParameter | Code::BadBody => (400, "Bad Request"),
@@ -121,7 +121,7 @@ impl Code {
         }
     }
 
-    /// As in JSON and metrics.
+    /// Returns the name in JSON and in metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Code::BadParameter => "bad_parameter",
@@ -145,7 +145,7 @@ impl Code {
 }
 
 impl Problem {
-    /// A problem, and what people are told of it.
+    /// Creates a problem with a description for people.
     pub fn new(code: Code, detail: impl fmt::Display) -> Problem {
         let (status, title) = code.status();
         let (detail, errors) = (detail.to_string(), Vec::new());
@@ -153,13 +153,13 @@ impl Problem {
         Problem { kind, title, status, code, detail, errors, retry_after: None }
     }
 
-    /// With how long to wait before trying again.
+    /// Sets how long the client should wait before retrying.
     #[must_use]
     pub fn retry_after(self, wait: Duration) -> Problem {
         Problem { retry_after: Some(wait), ..self }
     }
 
-    /// With what is wrong with the body.
+    /// Adds the errors in the request body.
     #[must_use]
     pub fn with_errors(self, errors: Vec<BodyError>) -> Problem {
         Problem { errors, ..self }
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_has_the_name_that_json_gives_it() {
+    fn code_names_match_json() {
         for code in Code::ALL {
             assert_eq!(serde_json::to_value(code).unwrap(), code.name());
         }

@@ -1,34 +1,44 @@
-//! Estimates with their bounds.
+//! Rates with error bounds.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An estimate and where the truth lies.
+/// A rate estimate in bits per second and its bounds. It is flattened into the object that has the rate.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[schemars(rename = "Estimate")]
 pub struct Rate {
-    /// The estimate.
-    pub value: f64,
-    /// The truth is at least this; null if there is no bound.
-    pub lower: Option<f64>,
-    /// The truth is at most this; null if there is no bound, or none on this side.
-    pub upper: Option<f64>,
-    /// The probability, at least, that both hold; null if there is no bound.
+    /// Rate on the wire in bits per second, framing included; null before the first estimate, 0 while idle.
+    pub rate_bps: Option<f64>,
+    /// Lower bound of the rate; null if there is none.
+    pub rate_lower_bps: Option<f64>,
+    /// Upper bound of the rate; null if there is none.
+    pub rate_upper_bps: Option<f64>,
+    /// Probability with which the bounds hold, at least; null if there are none.
     pub confidence: Option<f64>,
-    /// What kind of bound it is.
-    pub bound: BoundKind,
+    /// Which bounds the estimate has.
+    pub bounds: BoundKind,
 }
 
-/// What is known of the truth behind an estimate.
+impl Rate {
+    /// The rate before the first estimate.
+    pub const UNKNOWN: Rate = Rate {
+        rate_bps: None,
+        rate_lower_bps: None,
+        rate_upper_bps: None,
+        confidence: None,
+        bounds: BoundKind::NotConverged,
+    };
+}
+
+/// Which bounds an estimate has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BoundKind {
-    /// It lies between `lower` and `upper`.
+    /// A lower and an upper bound.
     Interval,
-    /// It is at least `lower`, and nobody knows how much more.
+    /// A lower bound only.
     LowerBound,
-    /// Too little was sampled for a bound to hold yet.
+    /// No bounds yet: too few samples.
     NotConverged,
-    /// There is no bound for this kind of estimate.
+    /// No bounds: none are known for this estimator.
     Unknown,
 }

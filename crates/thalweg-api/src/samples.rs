@@ -3,22 +3,22 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Files that samples were written to.
+/// The files that samples were written to.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct Samples {
-    /// One a collector, or one a port.
+    /// One file per collector, or one per port.
     pub files: Vec<SampleFile>,
 }
 
 /// A file of samples.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct SampleFile {
-    /// The collector whose samples are in it.
+    /// The collector that took the samples.
     pub collector: String,
-    /// Where it is, on the machine that the daemon runs on.
+    /// Path of the file on the daemon's machine.
     pub path: String,
-    /// Packets in it.
+    /// Packets in the file.
     pub packets: u64,
     /// Samples of the collector that were overwritten before they were copied.
-    pub overwritten: u64,
+    pub overwritten_packets: u64,
 }

@@ -1,13 +1,13 @@
-//! What sketches say.
+//! Results of measurement tasks.
 //!
-//! What a task says ([`Answer::value`]) has fields by its kind, which the daemon describes; whoever reads it has it as a
-//! JSON value.
+//! The fields of a result ([`WindowResult::value`]) depend on the type of the task. The daemon describes them; clients read
+//! them as a JSON value.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Moment;
+use super::UtcTime;
 
 /// The measurement tasks of all collectors.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
@@ -17,32 +17,32 @@ pub struct Tasks<V = Value> {
     pub collectors: Vec<CollectorTasks<V>>,
 }
 
-/// The measurement tasks of a collector.
+/// The measurement tasks of one collector.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[schemars(rename = "CollectorTasks")]
 pub struct CollectorTasks<V = Value> {
-    /// Its name.
+    /// Name of the collector.
     pub collector: String,
-    /// Windows that are over.
+    /// Completed windows.
     pub windows: u64,
-    /// The last of them; null before that.
-    pub last: Option<Window>,
-    /// Its tasks, in the order of the configuration.
+    /// The last completed window; null before the first.
+    pub last_window: Option<Window>,
+    /// The tasks, in the order of the configuration.
     pub tasks: Vec<Task<V>>,
 }
 
-/// A window: what was counted in it.
+/// A completed window.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct Window {
-    /// Its first moment.
-    pub start: Moment,
-    /// The first moment after it.
-    pub end: Moment,
-    /// Packets in it.
+    /// Start of the window.
+    pub start: UtcTime,
+    /// End of the window, exclusive.
+    pub end: UtcTime,
+    /// Packets counted in the window.
     pub packets: u64,
-    /// Bytes of those, of the IP layer.
+    /// Bytes of these packets, at the IP layer.
     pub bytes: u64,
-    /// Packets that came after the end of the window that they belong to, and were counted in this one.
+    /// Packets that belong to earlier windows but arrived too late, and were counted in this one.
     pub late: u64,
 }
 
@@ -50,35 +50,35 @@ pub struct Window {
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[schemars(rename = "Task")]
 pub struct Task<V = Value> {
-    /// The task as it was asked for.
+    /// The task as configured.
     pub task: String,
-    /// What it said last; null before the end of its first window.
-    pub answer: Option<Answer<V>>,
+    /// The latest result; null before the end of the first window.
+    pub result: Option<WindowResult<V>>,
 }
 
-/// What a task says of a window. Beside times its fields are those of a task in the lines `window` of
+/// The result of a task for one window. Apart from `start` and `end`, its fields are those of a task in a `window` line of
 /// `thalweg watch --json`.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
-#[schemars(rename = "Answer")]
-pub struct Answer<V = Value> {
-    /// First moment of the window.
-    pub start: Moment,
-    /// The first moment after it.
-    pub end: Moment,
-    /// What it says.
+#[schemars(rename = "WindowResult")]
+pub struct WindowResult<V = Value> {
+    /// Start of the window.
+    pub start: UtcTime,
+    /// End of the window, exclusive.
+    pub end: UtcTime,
+    /// The result.
     #[serde(flatten)]
     pub value: V,
 }
 
-/// A period that is compared with another.
+/// One of two compared periods.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Period {
-    /// Its first moment.
-    pub start: Moment,
-    /// The first moment after it.
-    pub end: Moment,
-    /// All its traffic, exactly.
+    /// Start of the period.
+    pub start: UtcTime,
+    /// End of the period, exclusive.
+    pub end: UtcTime,
+    /// All traffic of the period, counted exactly.
     pub total: u64,
-    /// Whether packets came in a part of it only.
+    /// Whether packets cover only a part of the period.
     pub partial: bool,
 }

@@ -1,38 +1,37 @@
-//! Versions of the network.
+//! Versions of the topology.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Moment;
+use super::UtcTime;
 
-/// What is known of the network.
+/// The current topology.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Topology {
-    /// Number of this version, from 1.
+    /// Version number, from 1.
     pub version: u64,
-    /// The packet time from which on it holds.
-    pub from: Moment,
-    /// The network as in a topology file; the answer to `PUT /v1/topology` with this as its body changes nothing but the
-    /// version.
+    /// Packet time from which this version is valid.
+    pub valid_from: UtcTime,
+    /// The network in the format of a topology file. `PUT /v1/topology` accepts it unchanged.
     pub network: serde_json::Value,
 }
 
-/// A new version of the network.
+/// A new version of the topology.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct NewTopology {
-    /// Its number.
+    /// Version number.
     pub version: u64,
-    /// The packet time from which on it holds.
-    pub from: Moment,
-    /// Collectors that have not confirmed it yet.
-    pub unconfirmed: Vec<Unconfirmed>,
+    /// Packet time from which this version is valid.
+    pub valid_from: UtcTime,
+    /// Collectors that have not confirmed this version yet.
+    pub unconfirmed: Vec<UnconfirmedCollector>,
 }
 
-/// A collector that has not confirmed a new version of the network. It takes it up as soon as it can.
+/// A collector that has not confirmed a new version of the topology. It applies the version as soon as it can.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-pub struct Unconfirmed {
-    /// The collector.
+pub struct UnconfirmedCollector {
+    /// Name of the collector.
     pub collector: String,
-    /// Why not.
+    /// Why it has not confirmed.
     pub error: String,
 }

@@ -1,6 +1,6 @@
 //! Converts names in the API's JSON to values of the daemon, for requests and for events of other daemons.
 
-use thalweg_api::{Basis, CrossingName, LinkName, WayName};
+use thalweg_api::{Basis, CrossingName, DirectionName, LinkName};
 use thalweg_measure::collector::{Crossing, LinkDirection, PortDirection};
 use thalweg_measure::rates;
 use thalweg_network::PortIndex;
@@ -10,7 +10,7 @@ pub(crate) fn crossing(name: CrossingName) -> Crossing {
     match name {
         CrossingName::Upwards => Crossing::Upwards,
         CrossingName::Downwards => Crossing::Downwards,
-        CrossingName::Remains => Crossing::Remains,
+        CrossingName::Repeated => Crossing::Remains,
     }
 }
 
@@ -26,9 +26,9 @@ pub(crate) fn basis(basis: Basis) -> rates::Basis {
 
 /// Converts the name of a link to its port and direction.
 pub(crate) fn side(name: &LinkName) -> LinkDirection {
-    let way = match name.way {
-        WayName::In => PortDirection::Input,
-        WayName::Out => PortDirection::Output,
+    let direction = match name.direction {
+        DirectionName::In => PortDirection::Input,
+        DirectionName::Out => PortDirection::Output,
     };
-    LinkDirection { port: PortIndex(name.port), direction: way }
+    LinkDirection { port: PortIndex(name.port), direction }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use thalweg_measure::meter::intake::IntakeCounters;
-use thalweg_records::handoff::{Handoff, HandoffOptions, Ledger};
+use thalweg_records::handoff::{Handoff, HandoffOptions, HandoffStatus};
 use thalweg_records::metered::Meter;
 use thalweg_records::store::StoreOptions;
 
@@ -50,17 +50,17 @@ impl FlowExporter {
         if let WatchUpdate::Message(Message::Output(output)) = update {
             // Every packet that passes the filter is counted.
             let meter = Meter { sampling_interval: 1, ..Meter::default() };
-            self.handoff.take(&output.records, &meter, !self.live, now);
+            self.handoff.send(&output.records, &meter, !self.live, now);
         }
         self.handoff.tick(now);
     }
 
     /// Waits until all records are sent and stored. `intake` counts the packets that belong to no flow.
-    pub(crate) fn finish(self, intake: &IntakeCounters) -> Arc<Ledger> {
+    pub(crate) fn finish(self, intake: &IntakeCounters) -> Arc<HandoffStatus> {
         let malformed = intake.malformed_total();
         let ignored = [intake.non_ip, intake.unsupported_link, malformed];
         let packets = ignored.iter().map(|tally| tally.packets).sum();
-        self.handoff.note_ignored(packets, ignored.iter().map(|tally| tally.bytes.0).sum());
+        self.handoff.set_ignored(packets, ignored.iter().map(|tally| tally.bytes.0).sum());
         self.handoff.finish(self.clock.time())
     }
 }

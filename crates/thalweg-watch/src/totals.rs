@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use thalweg_measure::meter::intake::IntakeCounters;
 use thalweg_measure::meter::record::FlowRecord;
-use thalweg_records::handoff::Ledger;
+use thalweg_records::handoff::HandoffStatus;
 use thalweg_wire::{Bytes, Nanos, SourceCounters, Timestamp};
 
 use crate::ledger::CheetahLog;
@@ -26,7 +26,7 @@ pub struct Totals {
     /// Counters of all sources.
     pub source: SourceCounters,
     /// Counters of flow export; `None` without export.
-    pub exported: Option<Arc<Ledger>>,
+    pub exported: Option<Arc<HandoffStatus>>,
     /// Inputs that were not read to their end.
     pub cut_short: Vec<CutShort>,
     /// The latest cheetah flows.

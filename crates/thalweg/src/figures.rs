@@ -1,12 +1,8 @@
 //! Number formatting.
 
-use serde::Serialize;
-use thalweg_api::Rate;
 use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::Timestamp;
 pub(crate) use thalweg_wire::units::grouped;
-
-use thalweg_daemon::api::convert;
 
 /// Formats a number with thousands separators.
 pub(crate) fn number(value: f64, decimals: usize) -> String {
@@ -65,17 +61,6 @@ pub(crate) fn bound_in_words(estimate: &Estimate, decimals: usize) -> String {
 pub(crate) fn date_time(time: Timestamp) -> String {
     let text = time.to_string();
     format!("{} {}", &text[..10], &text[11..23])
-}
-
-/// An estimate with its bounds in JSON, as in the API.
-#[derive(Clone, Debug, Serialize)]
-#[serde(transparent)]
-pub(crate) struct Number(Rate);
-
-impl From<&Estimate> for Number {
-    fn from(estimate: &Estimate) -> Number {
-        Number(convert::rate(*estimate))
-    }
 }
 
 #[cfg(test)]

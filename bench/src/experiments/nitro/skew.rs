@@ -89,7 +89,7 @@ pub(in crate::experiments) fn run(
             );
         }
     }
-    let mut page = Page::new("Skew", command);
+    let mut page = Page::new("Robustness against skew", command);
     explain(&mut page, packets, seeds);
     page.section("Streams").table(&facts);
     let (places, methods) = (STREAMS.map(|(name, _, _)| name.to_owned()), METHODS.map(Method::name));
@@ -222,5 +222,8 @@ fn draw(
             lines(short, MEASURES[2].0),
         ),
     ];
-    save(path, &figure::draw(&Heading::new("Skew", ""), &Legend::of(methods), SEVERAL, &panels)?)
+    save(
+        path,
+        &figure::draw(&Heading::new("Robustness against skew", ""), &Legend::of(methods), SEVERAL, &panels)?,
+    )
 }

@@ -1,13 +1,13 @@
 //! A client of the daemon's HTTP API.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `options` | which daemon, and as whom |
-//! | `subscription` | events, and going on where it was after the connection was lost |
-//! | `server_sent` | a stream of bytes to server-sent events |
-//! | `back_off` | how long to wait for a daemon that does not answer |
+//! | `options` | URL, token and certificates |
+//! | `subscription` | subscription to events, which resumes after the connection was lost |
+//! | `server_sent` | decoder of server-sent events |
+//! | `back_off` | waiting times between retries |
 //!
-//! What the daemon says is read into the types by which it says it.
+//! The client parses responses into the types with which the daemon writes them.
 
 pub mod back_off;
 mod options;
@@ -27,21 +27,21 @@ use ureq::http::Response;
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
 pub use options::ClientOptions;
-pub use subscription::{Heard, Loss};
+pub use subscription::{Loss, StreamItem};
 
-/// Longest time to reach the daemon.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
+/// Timeout for connecting.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Longest time for an answer: as long as a daemon takes unless configured otherwise.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout for a response: the default of the daemon's `request_timeout`.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Longest silence in a stream of events. The daemon breaks it every 15 s, so that this is a dead connection.
-const SILENCE: Duration = Duration::from_secs(40);
+/// Timeout for a read from an event stream. The daemon sends a comment every 15 s, so a silent connection is dead.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// Most bytes of an answer.
+/// Maximum size of a response in bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Most bytes of the files of certificates and tokens.
+/// Maximum size of certificate and token files in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// A client of one daemon. Cheap to clone.
@@ -49,23 +49,23 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 pub struct Client {
     agent: Agent,
     base: String,
-    /// As in the header `authorization`.
+    /// Value of the `authorization` header.
     authorization: Option<String>,
 }
 
-/// Why there is no client.
+/// Why a client could not be created.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// Not the address of an API.
-    #[error("{0:?} is not the address of an API: expected http://HOST:PORT or https://HOST:PORT")]
+    /// The URL is invalid.
+    #[error("invalid API address {0:?}: expected http://HOST:PORT or https://HOST:PORT")]
     Address(String),
-    /// Certificates are of use with TLS only.
-    #[error("{flag} needs an address that begins with https://, not {api}")]
+    /// A certificate option requires TLS.
+    #[error("{flag} requires an https:// address, got {api}")]
     NoTls {
-        /// The flag.
+        /// The option.
         flag: &'static str,
-        /// The address.
+        /// The URL.
         api: String,
     },
     /// A file cannot be read.
@@ -76,15 +76,15 @@ pub enum ClientError {
         /// Why.
         source: io::Error,
     },
-    /// Others can read the token.
-    #[error("{} has mode {mode:04o}, so that others can read the token: chmod 600 {}", file.display(), file.display())]
+    /// Other users can read the token.
+    #[error("{} has mode {mode:04o}, which lets others read the token: run chmod 600 {}", file.display(), file.display())]
     Exposed {
         /// The file.
         file: PathBuf,
         /// Its mode.
         mode: u32,
     },
-    /// A file is not what it is to be.
+    /// The contents of a file are invalid.
     #[error("{}: {problem}", file.display())]
     Content {
         /// The file.
@@ -94,38 +94,38 @@ pub enum ClientError {
     },
 }
 
-/// Why a question was not answered.
+/// Why a request failed.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// Nobody is there, or it cannot be talked to.
+    /// The daemon is unreachable.
     #[error("cannot be reached: {0}")]
     Unreachable(String),
-    /// It does not answer such a question, or not to us.
+    /// The daemon refused the request.
     #[error("{status} {detail}")]
     Refused {
-        /// The status of its answer.
+        /// The HTTP status code.
         status: u16,
-        /// What it says of it.
+        /// The reason that the daemon gives.
         detail: String,
-        /// How long it asks us to wait.
+        /// How long the daemon requests to wait.
         retry_after: Option<Duration>,
     },
-    /// Whoever answers does not speak as this version does.
-    #[error("the answer to {path} is not understood: {problem}")]
-    NotUnderstood {
-        /// What was asked.
+    /// The response is invalid, as from another version of the daemon.
+    #[error("invalid response to {path}: {problem}")]
+    InvalidResponse {
+        /// The requested path.
         path: String,
-        /// Why not.
+        /// What is wrong.
         problem: String,
     },
 }
 
 impl Client {
-    /// A client; nothing is asked yet.
+    /// Creates a client without connecting.
     ///
     /// # Errors
-    /// If the address is none, or a file cannot be used.
+    /// If the URL is invalid, or a file cannot be used.
     pub fn new(options: &ClientOptions) -> Result<Client, ClientError> {
         let base = options.base().ok_or_else(|| ClientError::Address(options.api.clone()))?.to_owned();
         let is_plain = base.starts_with("http://");
@@ -142,41 +142,41 @@ impl Client {
             .max_redirects(0)
             .proxy(None)
             .user_agent(concat!("thalweg/", env!("CARGO_PKG_VERSION")))
-            .timeout_connect(Some(CONNECT_PATIENCE))
+            .timeout_connect(Some(CONNECT_TIMEOUT))
             .tls_config(tls(options)?);
         let token = options.token_file.as_deref().map(token).transpose()?;
         let authorization = token.map(|token| format!("Bearer {token}"));
         Ok(Client { agent: config.build().into(), base, authorization })
     }
 
-    /// Its address, without a slash at the end.
+    /// Returns the URL of the daemon without a trailing slash.
     pub fn base(&self) -> &str {
         &self.base
     }
 
-    /// What the API says at this path, as it is.
+    /// Requests a path and returns the response body.
     ///
     /// # Errors
-    /// If there is no answer, or one that says why not.
+    /// If the daemon is unreachable or refuses the request.
     pub fn text(&self, path: &str) -> Result<String, RequestError> {
-        let request = self.request(path).config().timeout_global(Some(ANSWER_PATIENCE)).build();
+        let request = self.request(path).config().timeout_global(Some(RESPONSE_TIMEOUT)).build();
         let response = checked(request.call().map_err(unreachable)?)?;
         text_of(response).map_err(unreachable)
     }
 
-    /// What the API says at this path.
+    /// Requests a path and parses the response.
     ///
     /// # Errors
-    /// As [`Client::text`], or if it is not understood.
+    /// As [`Client::text`], or if the response is invalid.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, RequestError> {
         let text = self.text(path)?;
-        serde_json::from_str(&text).map_err(|error| RequestError::NotUnderstood {
+        serde_json::from_str(&text).map_err(|error| RequestError::InvalidResponse {
             path: path.to_owned(),
             problem: error.to_string(),
         })
     }
 
-    /// Gives the API this JSON for a path, and gives its answer.
+    /// Sends JSON with PUT and returns the response body.
     ///
     /// # Errors
     /// As [`Client::text`].
@@ -186,12 +186,12 @@ impl Client {
             Some(authorization) => request.header("authorization", authorization),
             None => request,
         };
-        let request = request.config().timeout_global(Some(ANSWER_PATIENCE)).build();
+        let request = request.config().timeout_global(Some(RESPONSE_TIMEOUT)).build();
         let response = checked(request.send(json).map_err(unreachable)?)?;
         text_of(response).map_err(unreachable)
     }
 
-    /// The stream of events, after the one of this `id` if there is one.
+    /// Requests the stream of events, from the one after this `id` if given.
     ///
     /// # Errors
     /// As [`Client::text`].
@@ -203,8 +203,8 @@ impl Client {
         };
         let request = request
             .config()
-            .timeout_recv_response(Some(ANSWER_PATIENCE))
-            .timeout_per_read(Some(SILENCE))
+            .timeout_recv_response(Some(RESPONSE_TIMEOUT))
+            .timeout_per_read(Some(STREAM_TIMEOUT))
             .build();
         Ok(checked(request.call().map_err(unreachable)?)?.into_body().into_reader())
     }
@@ -218,7 +218,7 @@ impl Client {
     }
 }
 
-/// Text as a segment of a path: all but letters, digits and `-._~:` percent-encoded (RFC 3986, section 2).
+/// Encodes text as a path segment: percent-encodes all but letters, digits and `-._~:` (RFC 3986, section 2).
 pub fn segment(text: &str) -> String {
     let encoded = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => {
@@ -231,7 +231,7 @@ pub fn segment(text: &str) -> String {
 
 fn unreachable(error: ureq::Error) -> RequestError {
     RequestError::Unreachable(match error {
-        // What the system says, without our own name for it.
+        // Without the prefix that ureq adds.
         ureq::Error::Io(error) => error.to_string(),
         error => error.to_string(),
     })
@@ -243,10 +243,10 @@ fn checked(response: Response<ureq::Body>) -> Result<Response<ureq::Body>, Reque
         return Ok(response);
     }
     let retry_after = response.headers().get("retry-after").and_then(|wait| wait.to_str().ok()?.parse().ok());
-    let said = text_of(response).unwrap_or_default();
-    let detail = match detail(&said) {
+    let body = text_of(response).unwrap_or_default();
+    let detail = match detail(&body) {
         Some(detail) => detail,
-        None => status.canonical_reason().unwrap_or("without a reason").to_owned(),
+        None => status.canonical_reason().unwrap_or("no reason given").to_owned(),
     };
     let detail = if status.as_u16() == 401 { format!("{detail} (--token-file)") } else { detail };
     Err(RequestError::Refused {
@@ -256,10 +256,9 @@ fn checked(response: Response<ureq::Body>) -> Result<Response<ureq::Body>, Reque
     })
 }
 
-/// The `detail` of a problem (RFC 9457), if it has one. The rest is not read: a later daemon may have codes that are not
-/// known here.
-fn detail(said: &str) -> Option<String> {
-    let problem: serde_json::Value = serde_json::from_str(said).ok()?;
+/// Returns the `detail` of a problem (RFC 9457). Ignores the rest, because a newer daemon may use unknown codes.
+fn detail(body: &str) -> Option<String> {
+    let problem: serde_json::Value = serde_json::from_str(body).ok()?;
     problem["detail"].as_str().filter(|detail| !detail.is_empty()).map(str::to_owned)
 }
 
@@ -274,10 +273,8 @@ fn tls(options: &ClientOptions) -> Result<TlsConfig, ClientError> {
     }
     if let Some((certificate, key)) = &options.client_certificate {
         let chain = certificates(certificate)?;
-        let key = PrivateKey::from_pem(&read(key)?).map_err(|_| ClientError::Content {
-            file: key.clone(),
-            problem: "there is no private key in it",
-        })?;
+        let key = PrivateKey::from_pem(&read(key)?)
+            .map_err(|_| ClientError::Content { file: key.clone(), problem: "no private key found" })?;
         tls = tls.client_cert(Some(ClientCert::new_with_certs(&chain, key)));
     }
     Ok(tls.build())
@@ -291,13 +288,13 @@ fn certificates(file: &Path) -> Result<Vec<Certificate<'static>>, ClientError> {
         match item {
             Ok(PemItem::Certificate(certificate)) => certificates.push(certificate),
             Ok(_) => {}
-            Err(_) => return Err(problem("it is not in the PEM format")),
+            Err(_) => return Err(problem("invalid PEM format")),
         }
     }
-    if certificates.is_empty() { Err(problem("there is no certificate in it")) } else { Ok(certificates) }
+    if certificates.is_empty() { Err(problem("no certificate found")) } else { Ok(certificates) }
 }
 
-/// The secret of the first line: the whole of it, or its third word if it is as in the daemon's file of tokens.
+/// Reads the secret from the first line: the whole line, or its third word if it has the format of the daemon's token file.
 fn token(file: &Path) -> Result<String, ClientError> {
     let problem = |problem| ClientError::Content { file: file.to_owned(), problem };
     let metadata = fs::metadata(file);
@@ -308,22 +305,22 @@ fn token(file: &Path) -> Result<String, ClientError> {
     if mode & 0o077 != 0 {
         return Err(ClientError::Exposed { file: file.to_owned(), mode: mode & 0o7777 });
     }
-    let text = String::from_utf8(read(file)?).map_err(|_| problem("it is not text"))?;
+    let text = String::from_utf8(read(file)?).map_err(|_| problem("not valid UTF-8"))?;
     let mut lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
     let words: Vec<&str> = match lines.find(|line| !line.trim().is_empty()) {
         Some(line) => line.split_whitespace().collect(),
-        None => return Err(problem("there is no token in it")),
+        None => return Err(problem("no token found")),
     };
     let secret = match words[..] {
         [secret] | [_, _, secret] => secret,
-        _ => return Err(problem("expected a token, or NAME SCOPE SECRET as in the daemon's file")),
+        _ => return Err(problem("expected a token, or NAME SCOPE SECRET as in the daemon's token file")),
     };
     match secret {
         _ if secret.starts_with("sha256:") => {
-            Err(problem("it has the digest of a token: the daemon wants the token"))
+            Err(problem("contains the SHA-256 hash of a token, expected the token itself"))
         }
         _ if !secret.bytes().all(|byte| byte.is_ascii_graphic()) => {
-            Err(problem("a token has ASCII characters only"))
+            Err(problem("a token may contain only printable ASCII characters"))
         }
         _ => Ok(secret.to_owned()),
     }
@@ -341,31 +338,31 @@ fn read(file: &Path) -> Result<Vec<u8>, ClientError> {
 mod tests {
     use super::*;
 
-    fn complaint(options: ClientOptions) -> String {
+    fn error(options: ClientOptions) -> String {
         Client::new(&options).unwrap_err().to_string()
     }
 
     #[test]
-    fn an_address_is_a_scheme_and_a_host_and_a_slash_at_its_end_is_no_matter() {
+    fn a_trailing_slash_of_the_address_is_ignored() {
         for api in ["http://127.0.0.1:9477", "https://[::1]:9477/", "http://collector"] {
             let client =
                 Client::new(&ClientOptions { api: api.to_owned(), ..ClientOptions::default() }).unwrap();
             assert_eq!(client.base(), api.trim_end_matches('/'));
         }
         for api in ["", "127.0.0.1:9477", "ftp://host", "http://", "http://host/v1", "http://a b"] {
-            let message = complaint(ClientOptions { api: api.to_owned(), ..ClientOptions::default() });
+            let message = error(ClientOptions { api: api.to_owned(), ..ClientOptions::default() });
             assert!(message.contains("expected http://HOST:PORT"), "{message}");
         }
     }
 
     #[test]
-    fn certificates_are_refused_where_they_would_do_nothing() {
-        let message = complaint(ClientOptions { ca: Some("/ca.pem".into()), ..ClientOptions::default() });
-        assert!(message.starts_with("--ca-file needs an address that begins with https://"), "{message}");
+    fn certificates_require_tls() {
+        let message = error(ClientOptions { ca: Some("/ca.pem".into()), ..ClientOptions::default() });
+        assert!(message.starts_with("--ca-file requires an https:// address"), "{message}");
     }
 
     #[test]
-    fn a_token_is_read_from_a_file_of_ones_own_or_of_the_daemons_form() {
+    fn a_token_file_may_have_the_daemons_format() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
         let token_of = |text: &str, mode| {
@@ -379,21 +376,18 @@ mod tests {
             "0123456789abcdef"
         );
         assert!(token_of("0123456789abcdef", 0o644).unwrap_err().contains("mode 0644"));
-        assert!(token_of("me read sha256:00", 0o600).unwrap_err().contains("digest"));
+        assert!(token_of("me read sha256:00", 0o600).unwrap_err().contains("SHA-256 hash"));
         for text in ["", "# none\n", "two words", "naïve-token-0123"] {
             assert!(token_of(text, 0o600).is_err(), "{text}");
         }
         assert!(
-            complaint(ClientOptions {
-                token_file: Some("/nonexistent/t".into()),
-                ..ClientOptions::default()
-            })
-            .starts_with("cannot read /nonexistent/t")
+            error(ClientOptions { token_file: Some("/nonexistent/t".into()), ..ClientOptions::default() })
+                .starts_with("cannot read /nonexistent/t")
         );
     }
 
     #[test]
-    fn the_key_of_a_flow_survives_a_path() {
+    fn flow_keys_are_percent_encoded() {
         let key = "tcp [2001:db8::1]:443 > 10.0.0.2:51000";
         assert_eq!(segment(key), "tcp%20%5B2001:db8::1%5D:443%20%3E%2010.0.0.2:51000");
         assert_eq!(segment("stör 7/%p:p0:in"), "st%C3%B6r%207%2F%25p:p0:in");

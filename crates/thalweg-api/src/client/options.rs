@@ -1,4 +1,4 @@
-//! Which daemon to talk to, and as whom.
+//! Options of a client.
 
 use std::path::PathBuf;
 
@@ -7,23 +7,23 @@ use crate::DEFAULT_PORT;
 /// How to reach a daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientOptions {
-    /// Address of its API: `http://HOST:PORT` or `https://HOST:PORT`.
+    /// URL of the API: `http://HOST:PORT` or `https://HOST:PORT`.
     pub api: String,
     /// File with the token.
     pub token_file: Option<PathBuf>,
-    /// Certificates of authorities to trust, PEM, in place of those that browsers trust.
+    /// File with trusted CA certificates in PEM format, instead of the built-in ones.
     pub ca: Option<PathBuf>,
-    /// Chain of certificates to show, PEM, the own first; and the file of its private key.
+    /// File with the client's certificate chain in PEM format, leaf first, and the file with its private key.
     pub client_certificate: Option<(PathBuf, PathBuf)>,
 }
 
 impl ClientOptions {
-    /// Where a daemon listens unless configured otherwise.
+    /// Returns the URL of a daemon with the default configuration.
     pub fn default_api() -> String {
         format!("http://127.0.0.1:{DEFAULT_PORT}")
     }
 
-    /// The address without a slash at the end; `None` if it is none.
+    /// Returns the URL without a trailing slash; `None` if it is invalid.
     pub fn base(&self) -> Option<&str> {
         let base = self.api.trim_end_matches('/');
         let host = base.strip_prefix("http://").or(base.strip_prefix("https://"))?;
@@ -31,7 +31,7 @@ impl ClientOptions {
         is_host.then_some(base)
     }
 
-    /// The daemon at this address, without a token.
+    /// Returns the options for the daemon at this URL, without a token.
     pub fn at(api: impl Into<String>) -> ClientOptions {
         ClientOptions { api: api.into(), token_file: None, ca: None, client_certificate: None }
     }

@@ -1,38 +1,38 @@
-//! Server-sent events from bytes (HTML Standard, section 9.2.6).
+//! Decoder of server-sent events (HTML Standard, section 9.2.6).
 //!
-//! Bytes may be cut anywhere. Memory: one event, of at most [`MAX_BYTES`]; of one that is longer the data are let go,
-//! and it is told to be [`Frame::is_cut`].
+//! Input may be split anywhere. Memory: one event of at most [`MAX_BYTES`]. The data of a longer one are discarded and it is
+//! marked as [`Frame::is_truncated`].
 
-/// Most bytes of an event's data, and of a line.
+/// Maximum size of an event's data, and of a line, in bytes.
 const MAX_BYTES: usize = 4 << 20;
 
-/// An event as it was sent.
+/// A decoded event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
     /// Its type; empty if it has none.
     pub event: String,
-    /// Its lines of data, joined by line feeds.
+    /// Its data lines, joined by line feeds.
     pub data: String,
-    /// Whether there was more than is kept.
-    pub is_cut: bool,
+    /// Whether the event was too long, so that its data are missing.
+    pub is_truncated: bool,
 }
 
-/// What has been read so far.
+/// An incremental decoder.
 #[derive(Debug, Default)]
 pub struct Decoder {
     line: Vec<u8>,
-    is_line_cut: bool,
-    /// Whether the last byte was a carriage return, so that a line feed belongs to it.
+    is_line_truncated: bool,
+    /// Whether the last byte was a carriage return: a following line feed belongs to it.
     after_return: bool,
     frame: Frame,
     has_data: bool,
-    /// As in the fields so far; it counts once its event is complete.
+    /// The latest `id` field. It becomes `last_id` when its event is complete.
     id: String,
     last_id: Option<String>,
 }
 
 impl Decoder {
-    /// Takes bytes; `each` gets the events that are complete with them.
+    /// Decodes bytes and passes each completed event to `each`, with the id to resume from.
     pub fn read(&mut self, bytes: &[u8], mut each: impl FnMut(Frame, Option<&str>)) {
         for &byte in bytes {
             let is_second = byte == b'\n' && self.after_return;
@@ -44,18 +44,18 @@ impl Decoder {
                         each(frame, self.last_id.as_deref());
                     }
                 }
-                _ if self.line.len() == MAX_BYTES => self.is_line_cut = true,
+                _ if self.line.len() == MAX_BYTES => self.is_line_truncated = true,
                 _ => self.line.push(byte),
             }
         }
     }
 
-    /// What to resume from: the id of the last complete event.
+    /// Returns the id of the last complete event, from which to resume.
     pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
-    /// A new connection: what was incomplete on the old one will come again.
+    /// Discards the incomplete event of the old connection; the daemon sends it again.
     pub fn reconnect(&mut self) {
         let last_id = self.last_id.take();
         *self = Decoder { id: last_id.clone().unwrap_or_default(), last_id, ..Decoder::default() };
@@ -63,7 +63,7 @@ impl Decoder {
 
     fn end_line(&mut self) -> Option<Frame> {
         let line = std::mem::take(&mut self.line);
-        self.frame.is_cut |= std::mem::take(&mut self.is_line_cut);
+        self.frame.is_truncated |= std::mem::take(&mut self.is_line_truncated);
         if line.is_empty() {
             return self.end_event();
         }
@@ -74,7 +74,7 @@ impl Decoder {
             "event" => value.clone_into(&mut self.frame.event),
             "data" => self.add_data(value),
             "id" if !value.contains('\0') => value.clone_into(&mut self.id),
-            // A comment, which has no name, or what we know nothing of.
+            // A comment, which has no name, or an unknown field.
             _ => {}
         }
         None
@@ -82,9 +82,9 @@ impl Decoder {
 
     fn add_data(&mut self, value: &str) {
         if self.frame.data.len() + value.len() >= MAX_BYTES {
-            self.frame.is_cut = true;
+            self.frame.is_truncated = true;
             self.frame.data.clear();
-        } else if !self.frame.is_cut {
+        } else if !self.frame.is_truncated {
             if self.has_data {
                 self.frame.data.push('\n');
             }
@@ -93,7 +93,7 @@ impl Decoder {
         self.has_data = true;
     }
 
-    /// What has no data is no event, but its id counts all the same.
+    /// Without data there is no event, but the id counts.
     fn end_event(&mut self) -> Option<Frame> {
         if !self.id.is_empty() {
             self.last_id = Some(self.id.clone());
@@ -127,14 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn a_position_without_an_event_is_one_to_resume_from() {
+    fn an_id_without_data_is_a_resume_position() {
         let mut decoder = Decoder::default();
         assert_eq!(events(&mut decoder, &[b"id: 1f-7\n\n"]), []);
         assert_eq!(decoder.last_id(), Some("1f-7"));
     }
 
     #[test]
-    fn an_event_that_was_cut_off_is_not_one_to_resume_from() {
+    fn an_incomplete_event_is_not_a_resume_position() {
         let mut decoder = Decoder::default();
         assert_eq!(events(&mut decoder, &[STREAM.as_bytes()]), expected());
         assert_eq!(decoder.last_id(), Some("1f-8"));
@@ -142,27 +142,27 @@ mod tests {
         assert_eq!(
             events(&mut decoder, &[b"data: again\n\n"])[0].1,
             "again",
-            "nothing is left of the old one"
+            "the incomplete event is discarded"
         );
         assert_eq!(decoder.last_id(), Some("1f-8"));
     }
 
     #[test]
-    fn an_event_without_end_takes_no_memory_and_is_told_to_be_cut() {
+    fn an_endless_event_is_truncated() {
         let mut decoder = Decoder::default();
         decoder.read(b"data: ", |_, _| panic!("incomplete"));
         for _ in 0..5 {
             decoder.read(&[b'x'; 1 << 20], |_, _| panic!("incomplete"));
         }
         assert!(decoder.line.len() <= MAX_BYTES);
-        let mut cut = Vec::new();
-        decoder.read(b"\n\ndata: next\n\n", |frame, _| cut.push((frame.is_cut, frame.data)));
-        assert_eq!(cut, [(true, String::new()), (false, "next".to_owned())]);
+        let mut frames = Vec::new();
+        decoder.read(b"\n\ndata: next\n\n", |frame, _| frames.push((frame.is_truncated, frame.data)));
+        assert_eq!(frames, [(true, String::new()), (false, "next".to_owned())]);
     }
 
     proptest! {
         #[test]
-        fn it_is_no_matter_where_bytes_are_cut(cuts in prop::collection::vec(0..STREAM.len(), 0..20)) {
+        fn input_may_be_split_anywhere(cuts in prop::collection::vec(0..STREAM.len(), 0..20)) {
             let mut cuts = cuts;
             cuts.extend([0, STREAM.len()]);
             cuts.sort_unstable();
@@ -171,7 +171,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+        fn arbitrary_bytes_do_not_panic(bytes: Vec<u8>) {
             Decoder::default().read(&bytes, |_, _| {});
         }
     }

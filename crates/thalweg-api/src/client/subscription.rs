@@ -1,4 +1,4 @@
-//! Listening for events, and going on where it was after the connection was lost.
+//! Subscription to events, which resumes after the connection was lost.
 
 use std::io::Read;
 use std::time::Duration;
@@ -8,46 +8,46 @@ use super::server_sent::{Decoder, Frame};
 use super::{Client, RequestError};
 use crate::{Event, Lost};
 
-/// Bytes read at once.
-const PIECE: usize = 64 << 10;
+/// Size of the read buffer.
+const BUFFER_BYTES: usize = 64 << 10;
 
-/// What comes of a subscription.
+/// An item of an event stream.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Heard {
-    /// Something happened.
+pub enum StreamItem {
+    /// An event.
     Event(Box<Event>),
-    /// Events did not get here.
+    /// Events were lost.
     Lost(Loss),
-    /// Events come from now on.
-    Subscribed,
-    /// No events come.
-    Unsubscribed {
+    /// The stream is connected.
+    Connected,
+    /// The stream is disconnected.
+    Disconnected {
         /// Why.
         error: RequestError,
-        /// How long until it is tried again.
+        /// How long until the next attempt.
         retry_in: Duration,
     },
 }
 
-/// Events that did not get here.
+/// Why events were lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// As many were overwritten before they could be sent.
-    TooSlow(u64),
-    /// The daemon was started anew, and what it told before that is gone.
-    OtherRun,
-    /// As many could not be understood.
-    NotUnderstood(u64),
+    /// So many events were overwritten before the daemon could send them.
+    Overwritten(u64),
+    /// The daemon restarted, and its earlier events are gone.
+    Restarted,
+    /// So many events could not be parsed.
+    Invalid(u64),
 }
 
-/// Nobody listens any more.
+/// The receiver of the items ended the subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gone;
+pub struct Cancelled;
 
 impl Client {
-    /// Listens for events as long as `hear` says that it wants to know more; those from before the first connection are
-    /// none of its business.
-    pub fn listen(&self, mut hear: impl FnMut(Heard) -> bool) {
+    /// Subscribes to events and passes each item to `on_item` until that returns false. Reconnects after failures and resumes
+    /// after the last event. Starts with the first event after the first connection.
+    pub fn subscribe(&self, mut on_item: impl FnMut(StreamItem) -> bool) {
         let mut decoder = Decoder::default();
         let mut back_off = BackOff::default();
         loop {
@@ -55,18 +55,18 @@ impl Client {
                 Ok(stream) => {
                     back_off = BackOff::default();
                     decoder.reconnect();
-                    if !hear(Heard::Subscribed) {
+                    if !on_item(StreamItem::Connected) {
                         return;
                     }
-                    match take(stream, &mut decoder, &mut hear) {
-                        Ok(ended) => RequestError::Unreachable(ended),
-                        Err(Gone) => return,
+                    match read_events(stream, &mut decoder, &mut on_item) {
+                        Ok(reason) => RequestError::Unreachable(reason),
+                        Err(Cancelled) => return,
                     }
                 }
                 Err(error) => error,
             };
             let retry_in = back_off.next(&error);
-            if !hear(Heard::Unsubscribed { error, retry_in }) {
+            if !on_item(StreamItem::Disconnected { error, retry_in }) {
                 return;
             }
             std::thread::sleep(retry_in.min(Duration::from_secs(60)));
@@ -74,42 +74,42 @@ impl Client {
     }
 }
 
-/// Tells of events until the stream ends, and why it did.
+/// Passes events to `on_item` until the stream ends, and returns why it ended.
 ///
 /// # Errors
-/// If nobody listens any more.
-pub fn take(
+/// If `on_item` returns false.
+pub fn read_events(
     mut stream: impl Read,
     decoder: &mut Decoder,
-    hear: &mut impl FnMut(Heard) -> bool,
-) -> Result<String, Gone> {
-    let mut piece = vec![0; PIECE];
+    on_item: &mut impl FnMut(StreamItem) -> bool,
+) -> Result<String, Cancelled> {
+    let mut buffer = vec![0; BUFFER_BYTES];
     loop {
-        let length = match stream.read(&mut piece) {
-            Ok(0) => return Ok("the daemon has closed the connection".to_owned()),
+        let length = match stream.read(&mut buffer) {
+            Ok(0) => return Ok("the daemon closed the connection".to_owned()),
             Ok(length) => length,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             Err(error) => return Ok(error.to_string()),
         };
-        let mut listens = true;
-        decoder.read(&piece[..length], |frame, _| {
-            listens = listens && hear(understood(&frame));
+        let mut is_wanted = true;
+        decoder.read(&buffer[..length], |frame, _| {
+            is_wanted = is_wanted && on_item(parse(&frame));
         });
-        if !listens {
-            return Err(Gone);
+        if !is_wanted {
+            return Err(Cancelled);
         }
     }
 }
 
-/// What a frame says; one that is not understood is counted as lost.
-fn understood(frame: &Frame) -> Heard {
-    let not_understood = |_| Heard::Lost(Loss::NotUnderstood(1));
+/// Parses a frame. An invalid one counts as a lost event.
+fn parse(frame: &Frame) -> StreamItem {
+    let invalid = |_| StreamItem::Lost(Loss::Invalid(1));
     match frame.event.as_str() {
-        _ if frame.is_cut => Heard::Lost(Loss::NotUnderstood(1)),
-        "lost" => serde_json::from_str::<Lost>(&frame.data).map_or_else(not_understood, |lost| {
-            Heard::Lost(lost.count.map_or(Loss::OtherRun, Loss::TooSlow))
+        _ if frame.is_truncated => StreamItem::Lost(Loss::Invalid(1)),
+        "lost" => serde_json::from_str::<Lost>(&frame.data).map_or_else(invalid, |lost| {
+            StreamItem::Lost(lost.count.map_or(Loss::Restarted, Loss::Overwritten))
         }),
         _ => serde_json::from_str::<Event>(&frame.data)
-            .map_or_else(not_understood, |event| Heard::Event(Box::new(event))),
+            .map_or_else(invalid, |event| StreamItem::Event(Box::new(event))),
     }
 }

@@ -49,7 +49,7 @@ pub struct Subscription {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventFilter {
     /// Their types; all if there is none.
-    pub kinds: Option<EventTypes>,
+    pub types: Option<EventTypes>,
     /// Their link.
     pub link: Option<LinkName>,
     /// Their collector.
@@ -60,9 +60,9 @@ pub struct EventFilter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventTypes(Vec<&'static str>);
 
-/// A word that is no type of event.
+/// An unknown event type.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{word:?} is no type of event: there are {known}", word = .0, known = EventBody::TYPES.join(", "))]
+#[error("unknown event type {word:?}: expected {known}", word = .0, known = EventBody::TYPES.join(", "))]
 pub struct ParseEventTypesError(String);
 
 /// Where a subscriber goes on.
@@ -74,9 +74,9 @@ pub struct EventId {
     pub id: u64,
 }
 
-/// Text that is no `id` of an event.
+/// Text that is not the `id` of an event.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("not the id of an event: expected a number, or RUN-NUMBER as events have it")]
+#[error("invalid event id: expected NUMBER or RUN-NUMBER")]
 pub struct ParseEventIdError;
 
 impl FromStr for EventTypes {
@@ -120,7 +120,7 @@ impl fmt::Display for EventId {
 impl EventFilter {
     /// Whether an event is wanted.
     pub fn wants(&self, event: &Event) -> bool {
-        self.kinds.as_ref().is_none_or(|kinds| kinds.0.contains(&type_of(&event.kind)))
+        self.types.as_ref().is_none_or(|types| types.0.contains(&type_of(&event.kind)))
             && self.collector.as_ref().is_none_or(|name| **name == *event.collector)
             && self.link.as_ref().is_none_or(|link| is_of(event, link))
     }

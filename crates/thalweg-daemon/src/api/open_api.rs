@@ -1,4 +1,4 @@
-//! The OpenAPI document (version 3.1.1), from the table of routes and the types of answers.
+//! Generates the OpenAPI document (version 3.1.1) from the route table and the response types.
 
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
@@ -12,7 +12,7 @@ use thalweg_http::input::Content;
 use thalweg_http::parameters::Parameter;
 use thalweg_http::route::Route;
 
-/// The document.
+/// Returns the document.
 pub fn document() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
@@ -24,7 +24,7 @@ pub fn document() -> Value {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.to_string().to_ascii_lowercase()] = operation(route, &mut generator);
     }
-    // Not named by a route: what is told in place of lost events.
+    // Not named by a route: sent instead of lost events.
     generator.subschema_for::<Lost>();
     let schemas = generator.take_definitions(true);
     json!({
@@ -32,8 +32,8 @@ pub fn document() -> Value {
         "info": {
             "title": "Thalweg",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "What the collectors of `thalweg serve` know of links and flows. Rates are in bits per \
-                second on the wire, framing included; times are those of packets. Fields may be added to answers.",
+            "description": "Links, flows and events measured by `thalweg serve`. Rates are in bits per second on the \
+                wire, framing included. Instants are packet time in UTC. Releases may add fields.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": paths,
@@ -43,7 +43,7 @@ pub fn document() -> Value {
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "A token of the token file, where there is one; its scope is read or write.",
+                    "description": "A token of the token file, if configured; its scope is read or write.",
                 },
             },
         },
@@ -67,7 +67,7 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     for status in route.statuses {
         responses.insert(status.to_string(), answer.clone());
     }
-    responses.insert("default".to_owned(), problem("Why not", generator));
+    responses.insert("default".to_owned(), problem("Error", generator));
     let parameters: Vec<_> = (route.parameters)(generator).iter().map(describe).collect();
     let security = match described.scope {
         None => json!([]),

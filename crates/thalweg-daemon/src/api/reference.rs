@@ -1,4 +1,4 @@
-//! `docs/reference/http-api.md`, from the table of routes and the OpenAPI document.
+//! Generates `docs/reference/http-api.md` from the route table and the OpenAPI document.
 
 use std::fmt::Write;
 
@@ -18,19 +18,19 @@ const INTRODUCTION: &str = "\
 
 <!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference -->
 
-What `thalweg serve` answers. How to use it, tokens, TLS and limits are in [the guide](../guides/api.md). A running daemon
-has the same as an OpenAPI document at `/v1/openapi.json`.
+The HTTP API of `thalweg serve`. [The guide](../guides/api.md) covers usage, tokens, TLS and limits. A running daemon
+serves the same as an OpenAPI document at `/v1/openapi.json`.
 
-Answers are JSON unless it says otherwise. Times are those of packets, in UTC. Rates are in bits per second on the wire,
-framing included. Fields may be added; none changes its meaning or goes without a word in the
-[changelog](../../CHANGELOG.md). Where there are tokens, the scope is what a request's token must be good for: `write`
-includes `read`.
+Responses are JSON unless stated otherwise. Instants are packet time as RFC 3339 text in UTC with nanoseconds. Durations
+are whole nanoseconds, and their names end in `_ns`. Rates are in bits per second on the wire, framing included, and
+their names end in `_bps`. Releases may add fields; the [changelog](../../CHANGELOG.md) lists all other changes. If the
+daemon requires tokens, a request needs one with the stated scope; `write` includes `read`.
 ";
 
 const PROBLEMS: &str = "
 ## Problems
 
-A request that is not answered gets a [Problem](#problem) (RFC 9457, `application/problem+json`). `code` is one of these:
+Errors are [problem documents](#problem) (RFC 9457, `application/problem+json`) with one of these codes:
 
 | code | status | when |
 |---|---|---|
@@ -39,15 +39,15 @@ A request that is not answered gets a [Problem](#problem) (RFC 9457, `applicatio
 const TYPES: &str = "
 ## Types
 
-`null` is said where a field can be null. Field names that end in `_bps` are bits per second.
+Fields that can be `null` are marked so.
 ";
 
-/// The page.
+/// Returns the page.
 pub fn reference() -> String {
     let document = open_api::document();
     let schemas = document["components"]["schemas"].as_object().cloned().unwrap_or_default();
     let mut page = INTRODUCTION.to_owned();
-    page.push_str("\n| request | what it is for |\n|---|---|\n");
+    page.push_str("\n| request | description |\n|---|---|\n");
     for route in routes::table() {
         let anchor = format!("{} {}", route.method, route.path).to_lowercase().replace(' ', "-");
         let anchor: String =
@@ -97,11 +97,11 @@ fn describe(page: &mut String, route: &Route) {
     page.push('\n');
     let bodies = (route.bodies)(&mut generator);
     if !bodies.is_empty() {
-        paragraph(page, &format!("Takes {}.", kinds(&bodies)));
+        paragraph(page, &format!("Request body: {}.", kinds(&bodies)));
         page.push('\n');
     }
     let answers = (route.answers)(&mut generator);
-    paragraph(page, &format!("Answers {} with {}.", route.statuses[0], kinds(&answers)));
+    paragraph(page, &format!("Response {}: {}.", route.statuses[0], kinds(&answers)));
 }
 
 /// `[Links](#links) as application/json`
@@ -109,7 +109,7 @@ fn kinds(contents: &[Content]) -> String {
     let kind = |content: &Content| {
         let schema = content.schema.as_value();
         let what = match (reference_to(schema), content.media_type) {
-            (Some(name), EVENT_STREAM) => format!("one {} after the other", linked(&name)),
+            (Some(name), EVENT_STREAM) => format!("a stream of [{name}](#{})", name.to_lowercase()),
             (Some(name), _) => linked(&name),
             (None, _) if schema["contentMediaType"].is_string() => "a file".to_owned(),
             (None, _) if schema["type"] == "string" => "text".to_owned(),

@@ -1,4 +1,4 @@
-//! All that can be asked, by whom, and what documents it.
+//! The routes of the API: scope, documentation and handler of each.
 
 use std::sync::OnceLock;
 
@@ -12,29 +12,29 @@ use thalweg_http::access::Scope;
 use thalweg_http::route::Method::{Delete, Get, Post, Put};
 use thalweg_http::route::{Operation, Route, Routes};
 
-/// Who may read.
+/// Scope of queries.
 const READ: Option<Scope> = Some(Scope::Read);
 
-/// Who may change something.
+/// Scope of changes.
 const WRITE: Option<Scope> = Some(Scope::Write);
 
-/// Everybody: no token is needed.
+/// No token is needed.
 const ANYBODY: Option<Scope> = None;
 
-/// The routes as a table.
+/// Returns the routes as a table.
 pub fn table() -> &'static [Route] {
     static TABLE: OnceLock<Vec<Route>> = OnceLock::new();
     TABLE.get_or_init(|| routes().into_table())
 }
 
-/// All routes.
+/// Returns all routes.
 pub fn routes() -> Routes<Api> {
     let routes = of_network(Routes::new());
     let routes = of_events(routes);
     of_program(of_control(routes))
 }
 
-/// Links, flows, collectors, and the network.
+/// Links, flows, collectors and the topology.
 fn of_network(routes: Routes<Api>) -> Routes<Api> {
     routes
         .add(
@@ -42,9 +42,9 @@ fn of_network(routes: Routes<Api>) -> Routes<Api> {
             "/v1/links",
             Operation {
                 scope: READ,
-                summary: "All links, and how much they carry",
-                description: "Both directions of the links at the switches that are watched. Rates are on the wire, \
-                              framing included, so that they compare with the capacity.",
+                summary: "Links and their utilisation",
+                description: "Both directions of all links of the monitored switches. Rates are on the wire, framing \
+                              included, so that they compare with the capacity.",
                 errors: &[Code::NotFound],
                 waits: true,
             },
@@ -56,7 +56,7 @@ fn of_network(routes: Routes<Api>) -> Routes<Api> {
             Operation {
                 scope: READ,
                 summary: "Flows on a link",
-                description: "The fastest flows whose input or output port was inferred to be that of the link.",
+                description: "The fastest flows whose input or output port is that of the link.",
                 errors: &[Code::NotFound],
                 waits: true,
             },
@@ -68,7 +68,7 @@ fn of_network(routes: Routes<Api>) -> Routes<Api> {
             Operation {
                 scope: READ,
                 summary: "The fastest flows",
-                description: "A flow that is seen by several collectors is there once for each.",
+                description: "A flow that several collectors see is listed once per collector.",
                 errors: &[Code::NotFound],
                 waits: true,
             },
@@ -80,7 +80,7 @@ fn of_network(routes: Routes<Api>) -> Routes<Api> {
             Operation {
                 scope: READ,
                 summary: "One direction of a flow",
-                description: "Once for each collector that sees it; 404 if none does.",
+                description: "Listed once per collector that sees it; 404 if none does.",
                 errors: &[Code::NotFound],
                 waits: true,
             },
@@ -91,8 +91,8 @@ fn of_network(routes: Routes<Api>) -> Routes<Api> {
             "/v1/cheetahs",
             Operation {
                 scope: READ,
-                summary: "Flows that are cheetahs now",
-                description: "The fastest first.",
+                summary: "Current cheetah flows",
+                description: "Sorted by rate, the fastest first.",
                 errors: &[Code::NotFound],
                 waits: true,
             },
@@ -103,8 +103,8 @@ fn of_network(routes: Routes<Api>) -> Routes<Api> {
             "/v1/tasks",
             Operation {
                 scope: READ,
-                summary: "What sketches say",
-                description: "The last answer of each measurement task.",
+                summary: "Measurement tasks",
+                description: "The latest result of each task.",
                 errors: &[Code::NotFound],
                 waits: true,
             },
@@ -115,7 +115,7 @@ fn of_network(routes: Routes<Api>) -> Routes<Api> {
             "/v1/collectors",
             Operation {
                 scope: READ,
-                summary: "Collectors: what they are, and how they do",
+                summary: "Collectors: state and counters",
                 description: "",
                 errors: &[],
                 waits: true,
@@ -127,8 +127,8 @@ fn of_network(routes: Routes<Api>) -> Routes<Api> {
             "/v1/topology",
             Operation {
                 scope: READ,
-                summary: "The network as it is known",
-                description: "As TOML, in the form of a topology file, if `Accept` asks for `application/toml`.",
+                summary: "The topology",
+                description: "JSON, or a topology file in TOML if `Accept` is `application/toml`.",
                 errors: &[Code::NotFound],
                 waits: true,
             },
@@ -139,9 +139,9 @@ fn of_network(routes: Routes<Api>) -> Routes<Api> {
             "/v1/topology",
             Operation {
                 scope: WRITE,
-                summary: "A new version of the network",
-                description: "Checked whole first; if anything is wrong, nothing changes, and `errors` says what, with \
-                              lines. The JSON is what `network` is in the answer to GET.",
+                summary: "Replace the topology",
+                description: "Validates the whole topology. If it is invalid, nothing changes, and `errors` lists each error \
+                              with its line. The JSON format is that of `network` in the response to GET.",
                 errors: &[Code::UnsupportedMediaType, Code::Conflict],
                 waits: true,
             },
@@ -157,10 +157,9 @@ fn of_events(routes: Routes<Api>) -> Routes<Api> {
             "/v1/samples",
             Operation {
                 scope: WRITE,
-                summary: "Have the last samples written",
-                description: "Writes what is in the rings of samples to the configured folder, and says which files there \
-                              are now. If `Accept` asks for `application/pcapng`, nothing is written: the samples of \
-                              `collector` are the answer.",
+                summary: "Save the latest samples",
+                description: "Writes the sample buffers of the collectors to the configured folder and returns the names of \
+                              the files. If `Accept` is `application/pcapng`, returns the samples of `collector` instead.",
                 errors: &[Code::NotFound, Code::NotConfigured],
                 waits: true,
             },
@@ -171,10 +170,10 @@ fn of_events(routes: Routes<Api>) -> Routes<Api> {
             "/v1/events",
             Operation {
                 scope: READ,
-                summary: "Events, as they come",
-                description: "Server-sent events: `event` is the type, `data` the event as JSON, `id` what to resume \
-                              from. A subscriber that falls so far behind that its next event has been overwritten gets \
-                              an event `lost` with the count, and goes on with the oldest that is left.",
+                summary: "Stream of events",
+                description: "Server-sent events: `event` is the type, `data` the event as JSON, `id` the position from which \
+                              to resume. A slow subscriber whose next event was overwritten receives a `lost` event with the \
+                              count, then the oldest available event.",
                 errors: &[Code::TooManySubscribers],
                 waits: false,
             },
@@ -190,8 +189,8 @@ fn of_control(routes: Routes<Api>) -> Routes<Api> {
             "/v1/control",
             Operation {
                 scope: READ,
-                summary: "The controller, and how it does",
-                description: "404 if there is no `[control]` in the configuration.",
+                summary: "State of the controller",
+                description: "404 if the configuration has no `[control]`.",
                 errors: &[Code::NotFound],
                 waits: true,
             },
@@ -202,9 +201,9 @@ fn of_control(routes: Routes<Api>) -> Routes<Api> {
             "/v1/control/decisions",
             Operation {
                 scope: READ,
-                summary: "What the controller has decided, and by what",
-                description: "Decisions to let flows stay where they are among them. A decision has all ways that there \
-                              were, and what the flows could expect of each.",
+                summary: "Latest decisions of the controller",
+                description: "Includes decisions to keep a pair on its path. Each decision lists all paths that were compared, \
+                              with the rate expected on each.",
                 errors: &[Code::NotFound],
                 waits: true,
             },
@@ -215,8 +214,8 @@ fn of_control(routes: Routes<Api>) -> Routes<Api> {
             "/v1/control/actions",
             Operation {
                 scope: READ,
-                summary: "What the controller has done, and what came of it",
-                description: "",
+                summary: "Latest actions of the controller",
+                description: "Reroutes and their outcomes.",
                 errors: &[Code::NotFound],
                 waits: true,
             },
@@ -224,24 +223,24 @@ fn of_control(routes: Routes<Api>) -> Routes<Api> {
         )
         .add(
             Get,
-            "/v1/control/ways/{source}/{destination}",
+            "/v1/control/paths/{src}/{dst}",
             Operation {
                 scope: READ,
-                summary: "The ways from one host to another",
-                description: "By each of the destination's addresses: the links on the way, and what they can carry.",
+                summary: "Paths from one host to another",
+                description: "The path by each tree: its links and its capacity.",
                 errors: &[Code::NotFound],
                 waits: true,
             },
-            control::ways,
+            control::paths,
         )
         .add(
             Put,
-            "/v1/control/pins/{source}/{destination}",
+            "/v1/control/pins/{src}/{dst}",
             Operation {
                 scope: WRITE,
-                summary: "Send flows by an address, and leave them there",
-                description: "All that the one host sends to the other, now and later. It is done even while the \
-                              controller is frozen.",
+                summary: "Pin a pair of hosts to a tree",
+                description: "Reroutes all flows from one host to the other, now and in future, also while the controller is \
+                              frozen.",
                 errors: &[Code::NotFound],
                 waits: true,
             },
@@ -249,12 +248,11 @@ fn of_control(routes: Routes<Api>) -> Routes<Api> {
         )
         .add(
             Delete,
-            "/v1/control/pins/{source}/{destination}",
+            "/v1/control/pins/{src}/{dst}",
             Operation {
                 scope: WRITE,
-                summary: "Let pinned flows go",
-                description: "They stay where they are until the controller sends them elsewhere; 404 if they were not \
-                              pinned.",
+                summary: "Unpin a pair of hosts",
+                description: "The pair stays on its path until the controller reroutes it; 404 if it is not pinned.",
                 errors: &[Code::NotFound],
                 waits: true,
             },
@@ -265,9 +263,8 @@ fn of_control(routes: Routes<Api>) -> Routes<Api> {
             "/v1/control/frozen",
             Operation {
                 scope: WRITE,
-                summary: "Have the controller only watch, or steer again",
-                description: "A controller that is frozen goes on deciding, and does nothing about it. Flows stay where \
-                              they are.",
+                summary: "Freeze or resume the controller",
+                description: "A frozen controller decides but does not reroute. Pairs stay on their paths.",
                 errors: &[Code::NotFound],
                 waits: true,
             },
@@ -275,7 +272,7 @@ fn of_control(routes: Routes<Api>) -> Routes<Api> {
         )
 }
 
-/// The program: its documentation, its health, what it counts.
+/// The program: documentation, health and metrics.
 fn of_program(routes: Routes<Api>) -> Routes<Api> {
     routes
         .add(
@@ -283,8 +280,8 @@ fn of_program(routes: Routes<Api>) -> Routes<Api> {
             "/v1/openapi.json",
             Operation {
                 scope: ANYBODY,
-                summary: "This document",
-                description: "",
+                summary: "OpenAPI document",
+                description: "This API as an OpenAPI document, for client generators.",
                 errors: &[],
                 waits: false,
             },
@@ -295,8 +292,8 @@ fn of_program(routes: Routes<Api>) -> Routes<Api> {
             "/healthz",
             Operation {
                 scope: ANYBODY,
-                summary: "Whether the daemon is alive",
-                description: "",
+                summary: "Liveness",
+                description: "Responds while the daemon runs.",
                 errors: &[],
                 waits: false,
             },
@@ -307,9 +304,9 @@ fn of_program(routes: Routes<Api>) -> Routes<Api> {
             "/readyz",
             Operation {
                 scope: ANYBODY,
-                summary: "Whether it does what it is for",
-                description: "200 once every collector has opened its source or has said why not; 503 before that, and \
-                              when the daemon is being stopped.",
+                summary: "Readiness",
+                description: "200 once every collector has opened its source or reported a failure; 503 before that and while \
+                              the daemon stops.",
                 errors: &[],
                 waits: false,
             },
@@ -320,8 +317,8 @@ fn of_program(routes: Routes<Api>) -> Routes<Api> {
             "/metrics",
             Operation {
                 scope: READ,
-                summary: "Everything that is counted, for Prometheus",
-                description: "",
+                summary: "Metrics",
+                description: "All metrics in Prometheus text format.",
                 errors: &[],
                 waits: true,
             },
@@ -357,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_changes_something_needs_the_scope_to_write() {
+    fn changes_need_the_write_scope() {
         for route in table() {
             let changes = route.method != Get;
             assert_eq!(route.operation.scope == WRITE, changes, "{}", route.path);

@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use thalweg_api::client::{Client, ClientError, ClientOptions, Heard, Loss};
+use thalweg_api::client::{Client, ClientError, ClientOptions, Loss, StreamItem};
 use thalweg_api::{self as json, BoundKind, Event, EventBody, LinkName};
 use thalweg_measure::collector::{AddressChange, FlowRate, LinkEvent, LinkReport};
 use thalweg_network::NetworkState;
 use thalweg_sketch::{Bound, Estimate};
-use thalweg_wire::{BitRate, EthernetAddresses, FlowKey, MacAddress, Timestamp};
+use thalweg_wire::{BitRate, EthernetAddresses, FlowKey, MacAddress};
 
 use crate::collectors::control_events::{ControlEvent, ControlEventSender};
 use crate::from_json;
@@ -47,7 +47,7 @@ impl Remotes {
             let (client, lifecycle, event_sender) = (client.clone(), lifecycle.clone(), event_sender.clone());
             let mut clock = RemoteClock::default();
             let subscribe = move || {
-                client.listen(|item| {
+                client.subscribe(|item| {
                     handle(&client, item, &event_sender, &mut clock);
                     !lifecycle.is_stopping()
                 });
@@ -79,21 +79,21 @@ struct RemoteClock {
     is_known: bool,
 }
 
-fn handle(client: &Client, item: Heard, event_sender: &ControlEventSender, clock: &mut RemoteClock) {
+fn handle(client: &Client, item: StreamItem, event_sender: &ControlEventSender, clock: &mut RemoteClock) {
     match item {
-        Heard::Subscribed => tracing::info!(daemon = client.base(), "subscribed"),
-        Heard::Unsubscribed { error, retry_in } => {
+        StreamItem::Connected => tracing::info!(daemon = client.base(), "subscribed"),
+        StreamItem::Disconnected { error, retry_in } => {
             tracing::warn!(daemon = client.base(), %error, ?retry_in, "subscription failed");
         }
-        Heard::Lost(loss) => {
+        StreamItem::Lost(loss) => {
             let count = match loss {
-                Loss::TooSlow(count) | Loss::NotUnderstood(count) => count,
-                Loss::OtherRun => 1,
+                Loss::Overwritten(count) | Loss::Invalid(count) => count,
+                Loss::Restarted => 1,
             };
             event_sender.note_lost(count);
         }
-        Heard::Event(event) => {
-            if !std::mem::replace(&mut clock.is_known, true) && event.emitted == event.moment {
+        StreamItem::Event(event) => {
+            if !std::mem::replace(&mut clock.is_known, true) && event.emitted == event.time {
                 event_sender.send(ControlEvent::PacketTime);
             }
             match control_event(&event) {
@@ -111,7 +111,7 @@ struct InvalidEvent;
 
 /// Converts an event for the controller; `None` if it is not relevant.
 fn control_event(event: &Event) -> Result<Option<ControlEvent>, InvalidEvent> {
-    let time = Timestamp(event.moment.time_ns);
+    let time = event.time.0;
     let control_event = match &event.body {
         EventBody::Link {
             link,
@@ -119,22 +119,22 @@ fn control_event(event: &Event) -> Result<Option<ControlEvent>, InvalidEvent> {
             threshold,
             rule,
             capacity_bps,
-            rate_bps,
+            rate,
             smoothed_bps,
             utilisation,
-            version,
+            topology_version,
             flows,
-            flows_left_out,
+            omitted_flows,
         } => {
             let name: LinkName = link.parse().map_err(|_| InvalidEvent)?;
             let flows: Vec<FlowRate> = flows.iter().map(flow_rate).collect::<Result<_, _>>()?;
             let report = LinkReport {
                 side: from_json::side(&name),
                 capacity: BitRate(*capacity_bps),
-                rate: estimate(rate_bps),
+                rate: estimate(rate)?,
                 smoothed: *smoothed_bps,
                 utilisation: *utilisation,
-                flows: flows.len() as u32 + flows_left_out,
+                flows: flows.len() as u32 + omitted_flows,
                 changed: time,
             };
             let event_of_link = LinkEvent {
@@ -142,17 +142,18 @@ fn control_event(event: &Event) -> Result<Option<ControlEvent>, InvalidEvent> {
                 link: report,
                 rule: *rule,
                 threshold: *threshold,
-                version: *version,
+                version: *topology_version,
                 time,
                 flows,
-                flows_left_out: *flows_left_out,
+                flows_left_out: *omitted_flows,
             };
             ControlEvent::of_link(event.switch.as_str().into(), event_of_link)
         }
-        EventBody::AddressChange { key, from, to, source, .. } => {
-            let (key, source) = (flow_key(key)?, mac(source)?);
+        EventBody::AddressChange { key, previous_dst_mac, dst_mac, src_mac, .. } => {
+            let (key, source) = (flow_key(key)?, mac(src_mac)?);
             let addresses = |destination| Ok(EthernetAddresses { destination: mac(destination)?, source });
-            let change = AddressChange { key, from: addresses(from)?, to: addresses(to)?, time };
+            let (from, to) = (addresses(previous_dst_mac)?, addresses(dst_mac)?);
+            let change = AddressChange { key, from, to, time };
             Some(ControlEvent::Address(event.switch.as_str().into(), change))
         }
         _ => None,
@@ -163,25 +164,22 @@ fn control_event(event: &Event) -> Result<Option<ControlEvent>, InvalidEvent> {
 fn flow_rate(flow: &json::FlowRate) -> Result<FlowRate, InvalidEvent> {
     Ok(FlowRate {
         key: flow_key(&flow.key)?,
-        ethernet: EthernetAddresses {
-            destination: mac(&flow.destination_mac)?,
-            source: mac(&flow.source_mac)?,
-        },
-        rate: estimate(&flow.rate_bps),
+        ethernet: EthernetAddresses { destination: mac(&flow.dst_mac)?, source: mac(&flow.src_mac)? },
+        rate: estimate(&flow.rate)?,
         basis: from_json::basis(flow.basis),
-        span: (Timestamp(flow.span.start.time_ns), Timestamp(flow.span.end.time_ns)),
+        span: (flow.span.start.0, flow.span.end.0),
     })
 }
 
-fn estimate(rate: &json::Rate) -> Estimate {
-    let bound = match (rate.bound, rate.lower, rate.confidence) {
+fn estimate(rate: &json::Rate) -> Result<Estimate, InvalidEvent> {
+    let bound = match (rate.bounds, rate.rate_lower_bps, rate.confidence) {
         (BoundKind::Interval | BoundKind::LowerBound, Some(lower), Some(confidence)) => {
-            Bound::Interval { lower, upper: rate.upper.unwrap_or(f64::INFINITY), confidence }
+            Bound::Interval { lower, upper: rate.rate_upper_bps.unwrap_or(f64::INFINITY), confidence }
         }
         (BoundKind::NotConverged, ..) => Bound::NotConverged,
         _ => Bound::Unknown,
     };
-    Estimate { value: rate.value, bound }
+    Ok(Estimate { value: rate.rate_bps.ok_or(InvalidEvent)?, bound })
 }
 
 fn mac(text: &str) -> Result<MacAddress, InvalidEvent> {
@@ -197,6 +195,7 @@ mod tests {
     use thalweg_measure::collector::{Crossing, LinkDirection, PortDirection};
     use thalweg_measure::rates::Basis;
     use thalweg_network::PortIndex;
+    use thalweg_wire::Timestamp;
 
     use super::*;
     use crate::api::convert;

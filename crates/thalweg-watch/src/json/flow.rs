@@ -1,7 +1,7 @@
 //! A flow as a line of JSON, as `thalweg watch --json --flows` and the daemon write it.
 
 use serde::Serialize;
-use thalweg_api::FlowName;
+use thalweg_api::{FlowName, UtcTime};
 use thalweg_measure::meter::record::FlowRecord;
 use thalweg_wire::TcpFlags;
 
@@ -9,8 +9,8 @@ use thalweg_wire::TcpFlags;
 #[derive(Debug, Serialize)]
 pub struct FlowLine {
     flow: FlowName,
-    first_ns: u64,
-    last_ns: u64,
+    flow_start: UtcTime,
+    flow_end: UtcTime,
     packets: u64,
     bytes: u64,
     reverse_packets: u64,
@@ -28,8 +28,8 @@ impl From<&FlowRecord> for FlowLine {
         let TcpFlags(reverse_tcp_flags) = record.reverse.tcp_flags;
         FlowLine {
             flow: FlowName::from(&record.key),
-            first_ns: record.first.0,
-            last_ns: record.last.0,
+            flow_start: record.first.into(),
+            flow_end: record.last.into(),
             packets: record.forward.packets,
             bytes: record.forward.bytes.0,
             reverse_packets: record.reverse.packets,

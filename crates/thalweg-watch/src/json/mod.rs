@@ -1,6 +1,9 @@
-//! What the daemon writes as `thalweg watch` does: flows, and answers of measurement tasks.
+//! JSON that `thalweg watch` and the daemon share: flows, estimates and results of measurement tasks.
 
-pub mod answer;
+mod estimate;
 mod flow;
+mod task_result;
 
+pub use estimate::{EstimateBounds, FlatEstimate};
 pub use flow::FlowLine;
+pub use task_result::TaskResultJson;

@@ -1,10 +1,11 @@
-//! Lines of JSON: `status` as time passes, `exporters` when asked for, `summary` last.
+//! JSON lines: `status` periodically, `exporters` on request, `summary` last.
 
 use std::io::{self, Write};
 use std::net::IpAddr;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use thalweg_api::UtcTime;
 use thalweg_records::collect::{ExporterReport, Losses, ReplayCounts, Report};
 use thalweg_records::{kafka, store};
 use thalweg_wire::flow_export::decode::{Counts, Transport};
@@ -16,19 +17,19 @@ use super::status::Status;
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Line {
     Status(Figures),
-    Exporters { time: String, exporters: Vec<Exporter> },
+    Exporters { time: UtcTime, exporters: Vec<Exporter> },
     Summary(Summary),
 }
 
 #[derive(Serialize)]
 struct Figures {
-    time: String,
-    elapsed_s: f64,
+    time: UtcTime,
+    elapsed_ns: u64,
     records: u64,
-    records_per_s: f64,
+    records_per_second: f64,
     datagrams: u64,
-    datagrams_per_s: f64,
-    bytes_per_s: f64,
+    datagrams_per_second: f64,
+    bytes_per_second: f64,
     exporters: usize,
     lost: Lost,
     store: Store,
@@ -41,21 +42,21 @@ struct Summary {
     figures: Figures,
     counts: Map<String, Value>,
     sockets: Vec<Socket>,
-    streams: Vec<Stream>,
+    listeners: Vec<Listener>,
     capture: Option<Capture>,
     by_exporter: Vec<Exporter>,
-    last_fault: Option<String>,
+    last_message_error: Option<String>,
 }
 
 #[derive(Serialize)]
 struct Lost {
-    kernel_datagrams: u64,
-    on_the_way: u64,
+    kernel_drops: u64,
+    in_transit: u64,
     unreadable_messages: u64,
     sets_without_template: u64,
-    stored_records: u64,
+    store_records: u64,
     kafka_records: u64,
-    connections_refused: u64,
+    refused_connections: u64,
 }
 
 #[derive(Serialize)]
@@ -91,7 +92,7 @@ struct Kafka {
 
 #[derive(Serialize)]
 struct Exporter {
-    from: IpAddr,
+    address: IpAddr,
     exporter: String,
     format: &'static str,
     transport: &'static str,
@@ -99,7 +100,7 @@ struct Exporter {
     sessions: u64,
     sampling_interval: u32,
     templates: u64,
-    last_received: String,
+    last_received: UtcTime,
     counts: Map<String, Value>,
 }
 
@@ -107,8 +108,8 @@ struct Exporter {
 struct Socket {
     listen: String,
     address: String,
-    receive_buffer: usize,
-    receive_buffer_asked: usize,
+    receive_buffer_bytes: usize,
+    requested_receive_buffer_bytes: usize,
     datagrams: u64,
     bytes: u64,
     kernel_drops: u64,
@@ -116,7 +117,7 @@ struct Socket {
 }
 
 #[derive(Serialize)]
-struct Stream {
+struct Listener {
     listen: String,
     address: String,
     open: u64,
@@ -131,22 +132,22 @@ struct Capture {
     messages: u64,
     other: u64,
     fragments: u64,
-    cut_short: u64,
+    truncated: u64,
     unparsed: u64,
 }
 
-/// How things stand.
+/// Writes a `status` line.
 pub(super) fn status(out: &mut impl Write, status: &Status) -> io::Result<()> {
     line(out, &Line::Status(figures(status)))
 }
 
-/// Every exporter.
+/// Writes an `exporters` line.
 pub(super) fn exporters(out: &mut impl Write, status: &Status) -> io::Result<()> {
     let exporters = status.report.exporters.iter().map(exporter).collect();
-    line(out, &Line::Exporters { time: status.time.to_string(), exporters })
+    line(out, &Line::Exporters { time: status.time.into(), exporters })
 }
 
-/// All there is to say at the end.
+/// Writes the `summary` line.
 pub(super) fn summary(
     out: &mut impl Write,
     status: &Status,
@@ -159,17 +160,17 @@ pub(super) fn summary(
             figures: figures(status),
             counts: counts(&report.counts()),
             sockets: sockets(report),
-            streams: streams(report),
+            listeners: listeners(report),
             capture: capture.map(|counts| Capture {
                 frames: counts.frames,
                 messages: counts.messages,
                 other: counts.other,
                 fragments: counts.fragments,
-                cut_short: counts.cut_short,
+                truncated: counts.truncated,
                 unparsed: counts.unparsed,
             }),
             by_exporter: report.exporters.iter().map(exporter).collect(),
-            last_fault: report.last_fault.as_ref().map(ToString::to_string),
+            last_message_error: report.last_fault.as_ref().map(ToString::to_string),
         }),
     )
 }
@@ -184,7 +185,7 @@ fn figures(status: &Status) -> Figures {
     let report = &status.report;
     let Losses {
         kernel_datagrams,
-        on_the_way,
+        sequence_gaps: on_the_way,
         unreadable_messages,
         sets_without_template,
         stored_records,
@@ -193,22 +194,22 @@ fn figures(status: &Status) -> Figures {
         ..
     } = report.losses();
     Figures {
-        time: status.time.to_string(),
-        elapsed_s: status.elapsed.as_secs_f64(),
+        time: status.time.into(),
+        elapsed_ns: status.elapsed.as_nanos() as u64,
         records: report.records(),
-        records_per_s: status.rates.records,
+        records_per_second: status.rates.records,
         datagrams: report.datagrams(),
-        datagrams_per_s: status.rates.datagrams,
-        bytes_per_s: status.rates.bytes,
+        datagrams_per_second: status.rates.datagrams,
+        bytes_per_second: status.rates.bytes,
         exporters: report.exporters.len(),
         lost: Lost {
-            kernel_datagrams,
-            on_the_way,
+            kernel_drops: kernel_datagrams,
+            in_transit: on_the_way,
             unreadable_messages,
             sets_without_template,
-            stored_records,
+            store_records: stored_records,
             kafka_records,
-            connections_refused,
+            refused_connections: connections_refused,
         },
         store: store(&report.flows, report.counters.written),
         kafka: report.kafka.as_ref().map(kafka),
@@ -250,7 +251,7 @@ fn kafka(kafka: &kafka::Statistics) -> Kafka {
 
 fn exporter(report: &ExporterReport) -> Exporter {
     Exporter {
-        from: report.from,
+        address: report.from,
         exporter: report.exporter.to_string(),
         format: report.format.name(),
         transport: match report.transport {
@@ -261,7 +262,7 @@ fn exporter(report: &ExporterReport) -> Exporter {
         sessions: report.sessions,
         sampling_interval: report.sampling_interval,
         templates: report.templates,
-        last_received: report.last_received.to_string(),
+        last_received: report.last_received.into(),
         counts: counts(&report.counts),
     }
 }
@@ -274,8 +275,8 @@ fn sockets(report: &Report) -> Vec<Socket> {
     let socket = |socket: &thalweg_records::collect::SocketReport| Socket {
         listen: socket.listen.to_string(),
         address: socket.address.to_string(),
-        receive_buffer: socket.receive_buffer,
-        receive_buffer_asked: socket.receive_buffer_asked,
+        receive_buffer_bytes: socket.receive_buffer,
+        requested_receive_buffer_bytes: socket.receive_buffer_requested,
         datagrams: socket.datagrams,
         bytes: socket.bytes,
         kernel_drops: socket.kernel_drops,
@@ -284,8 +285,8 @@ fn sockets(report: &Report) -> Vec<Socket> {
     report.sockets.iter().map(socket).collect()
 }
 
-fn streams(report: &Report) -> Vec<Stream> {
-    let stream = |stream: &thalweg_records::collect::StreamReport| Stream {
+fn listeners(report: &Report) -> Vec<Listener> {
+    let listener = |stream: &thalweg_records::collect::StreamReport| Listener {
         listen: stream.listen.to_string(),
         address: stream.address.to_string(),
         open: stream.open,
@@ -293,5 +294,5 @@ fn streams(report: &Report) -> Vec<Stream> {
         refused: stream.refused,
         ended: stream.ended.iter().map(|(end, &count)| (end.name().to_owned(), count.into())).collect(),
     };
-    report.streams.iter().map(stream).collect()
+    report.streams.iter().map(listener).collect()
 }

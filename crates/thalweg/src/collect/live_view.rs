@@ -111,7 +111,7 @@ impl CollectView {
         let kafka = self.status.report.kafka.as_ref().map(|_| ("kafka", losses.kafka_records));
         let places = [
             ("kernel", losses.kernel_datagrams),
-            ("network", losses.on_the_way),
+            ("network", losses.sequence_gaps),
             ("unreadable", losses.unreadable_messages),
             ("no template", losses.sets_without_template),
             ("store", losses.stored_records),

@@ -142,7 +142,7 @@ impl CollectRun {
         }
         let report = self.process.report();
         let granted =
-            report.sockets.iter().map(|socket| (socket.receive_buffer, socket.receive_buffer_asked));
+            report.sockets.iter().map(|socket| (socket.receive_buffer, socket.receive_buffer_requested));
         if let Some((granted, requested)) = granted.filter(|(granted, requested)| granted < requested).min() {
             eprintln!(
                 "thalweg: warning: the kernel granted {} of {} bytes of receive buffer per socket; \

@@ -52,7 +52,7 @@ pub(super) fn report(status: &Status, directory: &Path, capture: Option<&ReplayC
             grouped(counts.messages),
             grouped(counts.other),
             grouped(counts.fragments),
-            grouped(counts.cut_short),
+            grouped(counts.truncated),
             grouped(counts.unparsed),
         );
     }
@@ -67,7 +67,7 @@ fn losses(report: &Report) -> String {
     let (losses, counts) = (report.losses(), report.counts());
     let mut lines: Vec<(u64, String)> = vec![
         (losses.kernel_datagrams, "datagrams dropped by the kernel (see --receive-buffer)".to_owned()),
-        (losses.on_the_way, "messages or records missing (gaps in sequence numbers)".to_owned()),
+        (losses.sequence_gaps, "messages or records missing (gaps in sequence numbers)".to_owned()),
         (report.totals.dropped_unreadable, "datagrams of unknown format".to_owned()),
         (
             report.totals.dropped_too_many_domains,

@@ -1,4 +1,4 @@
-//! What `--json` writes: one line a state, or one for a difference.
+//! JSON lines of `thalweg sketch`: one per sketch, or one for a difference.
 
 use std::io::{self, Write};
 
@@ -10,9 +10,11 @@ use super::diff::Difference;
 use super::file::State;
 use super::names::Names;
 use super::show::{Quantity, missed_up_to, quantities, size};
-use crate::figures::Number;
+use thalweg_api::UtcTime;
+use thalweg_watch::json::FlatEstimate;
+use thalweg_wire::Timestamp;
 
-/// A state.
+/// A saved sketch.
 #[derive(Debug, Serialize)]
 pub(super) struct StateLine {
     r#type: &'static str,
@@ -27,34 +29,35 @@ pub(super) struct StateLine {
     quantities: Vec<QuantityLine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     missed_up_to: Option<u64>,
-    unlisted: usize,
+    omitted_keys: usize,
     keys: Vec<KeyLine>,
 }
 
-/// What a state has counted.
+/// Window, total and sampling of a saved sketch.
 #[derive(Debug, Serialize)]
 struct Counted {
     file: String,
     label: String,
-    start_ns: u64,
-    end_ns: u64,
+    start: Option<UtcTime>,
+    end: Option<UtcTime>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    counted: Option<u64>,
+    total: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    sampled: Option<f64>,
+    sampling_probability: Option<f64>,
     saturations: u64,
 }
 
 impl From<&State> for Counted {
     fn from(saved: &State) -> Counted {
         let State { name, meta, state, .. } = saved;
+        let time = |time_ns| meta.has_window().then(|| UtcTime(Timestamp(time_ns)));
         Counted {
             file: name.clone(),
             label: meta.label.clone(),
-            start_ns: meta.start_ns,
-            end_ns: meta.end_ns,
-            counted: state.account().map(Account::magnitude),
-            sampled: state.account().map(|account| account.min_probability().get()),
+            start: time(meta.start_ns),
+            end: time(meta.end_ns),
+            total: state.account().map(Account::magnitude),
+            sampling_probability: state.account().map(|account| account.min_probability().get()),
             saturations: state.saturations(),
         }
     }
@@ -63,24 +66,29 @@ impl From<&State> for Counted {
 #[derive(Debug, Serialize)]
 struct QuantityLine {
     name: &'static str,
-    estimate: Number,
+    #[serde(flatten)]
+    estimate: FlatEstimate,
 }
 
 #[derive(Debug, Serialize)]
 struct KeyLine {
     key: String,
-    estimate: Number,
+    #[serde(flatten)]
+    estimate: FlatEstimate,
 }
 
 impl StateLine {
     pub(super) fn of(saved: &State, top: usize) -> StateLine {
         let State { file_bytes, meta, state, .. } = saved;
         let names = Names::of(&meta.key_kind);
-        let quantity = |of: Quantity| QuantityLine { name: of.name, estimate: Number::from(&of.estimate) };
+        let quantity = |of: Quantity| QuantityLine {
+            name: of.name,
+            estimate: FlatEstimate::only("estimate", of.estimate),
+        };
         let largest = state.largest();
         let key = |(key, estimate): &(KeyBytes, Estimate)| KeyLine {
             key: names.name(key),
-            estimate: Number::from(estimate),
+            estimate: FlatEstimate::only("estimate", *estimate),
         };
         StateLine {
             r#type: "sketch",
@@ -93,13 +101,13 @@ impl StateLine {
             file_bytes: *file_bytes,
             quantities: quantities(state).into_iter().map(quantity).collect(),
             missed_up_to: missed_up_to(state),
-            unlisted: largest.len().saturating_sub(top),
+            omitted_keys: largest.len().saturating_sub(top),
             keys: largest.iter().take(top).map(key).collect(),
         }
     }
 }
 
-/// A difference.
+/// The difference of two saved sketches.
 #[derive(Debug, Serialize)]
 pub(super) struct DifferenceLine {
     r#type: &'static str,
@@ -108,23 +116,28 @@ pub(super) struct DifferenceLine {
     before: Counted,
     now: Counted,
     quantities: Vec<ChangedQuantityLine>,
-    unlisted: usize,
+    omitted_keys: usize,
     keys: Vec<ChangedKeyLine>,
 }
 
 #[derive(Debug, Serialize)]
 struct ChangedQuantityLine {
     name: &'static str,
-    from: Number,
-    to: Number,
+    #[serde(flatten)]
+    before: FlatEstimate,
+    #[serde(flatten)]
+    now: FlatEstimate,
 }
 
 #[derive(Debug, Serialize)]
 struct ChangedKeyLine {
     key: String,
-    change: Number,
-    from: Number,
-    to: Number,
+    #[serde(flatten)]
+    change: FlatEstimate,
+    #[serde(flatten)]
+    before: FlatEstimate,
+    #[serde(flatten)]
+    now: FlatEstimate,
 }
 
 impl DifferenceLine {
@@ -132,14 +145,14 @@ impl DifferenceLine {
         let Difference { before, now, quantities, keys } = difference;
         let quantities = quantities.iter().map(|(from, to)| ChangedQuantityLine {
             name: to.name,
-            from: Number::from(&from.estimate),
-            to: Number::from(&to.estimate),
+            before: FlatEstimate::one_of_several("before", from.estimate),
+            now: FlatEstimate::one_of_several("now", to.estimate),
         });
         let listed = keys.iter().take(top).map(|key| ChangedKeyLine {
             key: key.name.clone(),
-            change: Number::from(&key.change),
-            from: Number::from(&key.from),
-            to: Number::from(&key.to),
+            change: FlatEstimate::one_of_several("change", key.change),
+            before: FlatEstimate::one_of_several("before", key.from),
+            now: FlatEstimate::one_of_several("now", key.to),
         });
         DifferenceLine {
             r#type: "sketch_difference",
@@ -148,7 +161,7 @@ impl DifferenceLine {
             before: Counted::from(*before),
             now: Counted::from(*now),
             quantities: quantities.collect(),
-            unlisted: keys.len().saturating_sub(top),
+            omitted_keys: keys.len().saturating_sub(top),
             keys: listed.collect(),
         }
     }

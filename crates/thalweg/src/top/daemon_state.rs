@@ -85,7 +85,7 @@ impl DaemonState {
                 }
             }
             Update::Lost(loss) => {
-                if let Loss::TooSlow(count) | Loss::NotUnderstood(count) = loss {
+                if let Loss::Overwritten(count) | Loss::Invalid(count) = loss {
                     self.lost += count;
                 }
                 self.push_event(EventLine::Lost(loss));
@@ -111,7 +111,7 @@ impl DaemonState {
 
 /// Whether an event only repeats a state. Such events are not listed, so that new ones stay visible.
 fn is_repeated(event: &Event) -> bool {
-    matches!(event.body, EventBody::Link { crossing: CrossingName::Remains, .. })
+    matches!(event.body, EventBody::Link { crossing: CrossingName::Repeated, .. })
 }
 
 impl PinnedFlow {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use thalweg_api::Links;
-use thalweg_wire::{BitRate, Timestamp};
+use thalweg_wire::BitRate;
 
 use super::model::{SortBy, is_lower_bound};
 use crate::figures::grouped;
@@ -26,18 +26,15 @@ pub(super) fn table(links: &Links) -> String {
     sorted.sort_by(|a, b| SortBy::Utilisation.compare(a, b));
     let mut rows = vec![COLUMNS.map(|(name, _)| name.to_owned())];
     rows.extend(sorted.into_iter().map(|link| {
-        let sign = if is_lower_bound(&link.rate_bps) { "≥ " } else { "" };
+        let at_least = if is_lower_bound(&link.rate) { "≥ " } else { "" };
         [
             link.link.clone(),
             link.peer.clone().unwrap_or_else(|| "?".to_owned()),
             format!("{:.1} %", link.utilisation * 100.0),
-            format!("{sign}{}", BitRate(link.rate_bps.value.round() as u64)),
+            format!("{at_least}{}", BitRate(link.rate.rate_bps.unwrap_or(0.0).round() as u64)),
             BitRate(link.capacity_bps).to_string(),
             grouped(link.flows.into()),
-            match link.changed.time_ns {
-                0 => "never".to_owned(),
-                changed => crate::figures::date_time(Timestamp(changed)),
-            },
+            link.changed.map_or_else(|| "never".to_owned(), |changed| crate::figures::date_time(changed.0)),
             link.collector.clone(),
         ]
     }));
@@ -53,7 +50,7 @@ pub(super) fn table(links: &Links) -> String {
         }
         let _ = writeln!(text, "{}", line.trim_end());
     }
-    for unresponsive in links.answered.iter().filter(|answered| answered.error.is_some()) {
+    for unresponsive in links.responses.iter().filter(|response| response.error.is_some()) {
         let error = unresponsive.error.as_deref().unwrap_or_default();
         let _ = writeln!(text, "{} did not respond: {error}", unresponsive.collector);
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use thalweg_api::client::{Loss, RequestError};
-use thalweg_api::{Answered, BoundKind, Collector, Event, Flow, Flows, Health, Link, Rate};
+use thalweg_api::{BoundKind, Collector, CollectorResponse, Event, Flow, Flows, Health, Link, Rate};
 use thalweg_wire::{FlowKey, Timestamp};
 
 /// Maximum number of flows to request for a link.
@@ -69,8 +69,8 @@ pub struct Snapshot {
     pub health: Health,
     /// The collectors.
     pub collectors: Vec<Collector>,
-    /// Which collectors returned their links, with packet time.
-    pub answered: Vec<Answered>,
+    /// Which collectors responded with their links, and when in packet time.
+    pub responses: Vec<CollectorResponse>,
     /// All links.
     pub links: Vec<Link>,
     /// The answer to the query.
@@ -116,15 +116,15 @@ impl FlowRow {
             Ok(key) => Ok(FlowRow { key, flow }),
             Err(error) => {
                 let problem = format!("{:?}: {error}", flow.key);
-                Err(RequestError::NotUnderstood { path: path.to_owned(), problem })
+                Err(RequestError::InvalidResponse { path: path.to_owned(), problem })
             }
         };
         flows.flows.into_iter().map(row).collect()
     }
 
-    /// Returns bits per second; negative before the first estimate.
+    /// Returns the rate in bits per second; below zero before the first estimate.
     pub fn rate(&self) -> f64 {
-        self.flow.rate_bps.as_ref().map_or(-1.0, |rate| rate.value)
+        self.flow.rate.rate_bps.unwrap_or(-1.0)
     }
 
     /// Returns the share of sampled bytes that were seen before; 0 without samples.
@@ -139,13 +139,13 @@ impl FlowRow {
 impl Snapshot {
     /// Returns the latest packet time of all collectors.
     pub fn now(&self) -> Option<Timestamp> {
-        self.answered.iter().filter_map(|answered| Some(Timestamp(answered.at.as_ref()?.time_ns))).max()
+        self.responses.iter().filter_map(|response| Some(response.time?.0)).max()
     }
 
     /// Returns the packet time at which a collector responded.
-    pub fn answered_at(&self, collector: &str) -> Option<Timestamp> {
-        let answered = self.answered.iter().find(|answered| answered.collector == collector)?;
-        answered.at.as_ref().map(|at| Timestamp(at.time_ns))
+    pub fn responded_at(&self, collector: &str) -> Option<Timestamp> {
+        let response = self.responses.iter().find(|response| response.collector == collector)?;
+        response.time.map(|time| time.0)
     }
 }
 
@@ -157,9 +157,9 @@ pub fn busiest(links: &[Link]) -> Option<&Link> {
     links.iter().max_by(by_utilisation)
 }
 
-/// Whether a rate is a lower bound: the true rate is at least that.
+/// Whether a rate is only a lower bound.
 pub fn is_lower_bound(rate: &Rate) -> bool {
-    rate.bound == BoundKind::LowerBound && rate.lower.is_some_and(|lower| lower >= rate.value)
+    rate.bounds == BoundKind::LowerBound && rate.rate_lower_bps >= rate.rate_bps
 }
 
 /// Sort key of the links.
@@ -202,16 +202,21 @@ impl SortBy {
 
     /// Compares links, largest or latest first. Equal links are ordered by switch and port.
     pub fn compare(self, a: &Link, b: &Link) -> std::cmp::Ordering {
-        let rate = |rate: &Rate| rate.value;
+        let rate = |link: &Link| link.rate.rate_bps.unwrap_or(-1.0);
         let order = match self {
             SortBy::Utilisation => b.utilisation.total_cmp(&a.utilisation),
-            SortBy::Rate => rate(&b.rate_bps).total_cmp(&rate(&a.rate_bps)),
+            SortBy::Rate => rate(b).total_cmp(&rate(a)),
             SortBy::Flows => b.flows.cmp(&a.flows),
-            SortBy::Changed => b.changed.time_ns.cmp(&a.changed.time_ns),
+            SortBy::Changed => b.changed.cmp(&a.changed),
             SortBy::Name => std::cmp::Ordering::Equal,
         };
         order.then_with(|| {
-            (&a.switch, a.port, a.way, &a.collector).cmp(&(&b.switch, b.port, b.way, &b.collector))
+            (&a.switch, a.port, a.direction, &a.collector).cmp(&(
+                &b.switch,
+                b.port,
+                b.direction,
+                &b.collector,
+            ))
         })
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendError, Sender};
 use thalweg_api::client::back_off::BackOff;
 use thalweg_api::client::{Client, RequestError, segment};
-use thalweg_api::{Answered, Collector, Collectors, Flows, Health, Links};
+use thalweg_api::{Collector, CollectorResponse, Collectors, Flows, Health, Links};
 
 use super::model::{Details, FLOWS, FlowRow, ObservedLink, OnLink, Query, Snapshot, Update, busiest};
 
@@ -86,7 +86,7 @@ impl<T> From<SendError<T>> for ViewClosed {
 fn snapshot(client: &Client, query: &Query) -> Result<Snapshot, RequestError> {
     let health: Health = client.get("/healthz")?;
     let Collectors { collectors, .. } = client.get("/v1/collectors")?;
-    let Links { answered, links } = match client.get("/v1/links") {
+    let Links { responses, links } = match client.get("/v1/links") {
         Err(RequestError::Refused { status: 503, .. }) => unresponsive(&collectors),
         links => links?,
     };
@@ -94,24 +94,24 @@ fn snapshot(client: &Client, query: &Query) -> Result<Snapshot, RequestError> {
         query.link.clone().filter(|selected| links.iter().any(|link| ObservedLink::from(link) == *selected));
     let link = link.or_else(|| busiest(&links).map(ObservedLink::from));
     let details = details(client, query, link)?;
-    Ok(Snapshot { health, collectors, answered, links, details })
+    Ok(Snapshot { health, collectors, responses, links, details })
 }
 
 /// Returns an empty list of links if no collector responded; the collectors are shown anyway.
 fn unresponsive(collectors: &[Collector]) -> Links {
-    let answered = collectors.iter().map(|collector| Answered {
+    let responses = collectors.iter().map(|collector| CollectorResponse {
         collector: collector.name.clone(),
-        at: None,
+        time: None,
         error: None,
     });
-    Links { answered: answered.collect(), links: Vec::new() }
+    Links { responses: responses.collect(), links: Vec::new() }
 }
 
 fn details(client: &Client, query: &Query, link: Option<ObservedLink>) -> Result<Details, RequestError> {
     let on_link = match link {
         Some(link) => {
             let (name, collector) = (segment(&link.link), segment(&link.collector));
-            let path = format!("/v1/links/{name}/flows?top={FLOWS}&collector={collector}");
+            let path = format!("/v1/links/{name}/flows?limit={FLOWS}&collector={collector}");
             let answer = flows(client, &path)?;
             answer.map(|(flows, total)| OnLink { link, flows, total })
         }

@@ -61,7 +61,7 @@ impl Feed {
         let (poll_client, event_client, event_sender) = (client.clone(), client.clone(), sender.clone());
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
         named("poll").spawn(move || poll::poll(&poll_client, &queries, &sender))?;
-        named("events").spawn(move || event_feed::listen(&event_client, &event_sender))?;
+        named("events").spawn(move || event_feed::subscribe(&event_client, &event_sender))?;
         Ok(Feed { updates, queries: query_sender })
     }
 }

@@ -1,11 +1,12 @@
-//! JSON lines: one object a line, `type` says which. Documented in `docs/reference/json.md`.
+//! JSON lines, one object per line, tagged by `type`. Documented in `docs/reference/json.md`.
 
 use serde::Serialize;
 pub(super) use thalweg_api::FlowName as Flow;
+use thalweg_api::UtcTime;
 use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};
 use thalweg_measure::meter::intake::Tally;
 use thalweg_measure::meter::record::EndReason;
-use thalweg_records::export::{Destination, Reason, Tallies};
+use thalweg_records::export::{Destination, ExportCounters, Reason};
 use thalweg_records::store::Statistics;
 use thalweg_wire::parse::Malformed;
 
@@ -14,7 +15,7 @@ use thalweg_watch::MeterCounters;
 use thalweg_watch::Totals;
 use thalweg_watch::json::FlowLine;
 
-/// One line.
+/// A JSON line.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Line<'a> {
@@ -29,8 +30,8 @@ pub(super) enum Line<'a> {
 #[derive(Debug, Serialize)]
 pub(super) struct CheetahLine {
     flow: Flow,
-    first_ns: u64,
-    detected_ns: u64,
+    flow_start: UtcTime,
+    detected: UtcTime,
     rate_bps: u64,
     bytes: u64,
 }
@@ -38,8 +39,8 @@ pub(super) struct CheetahLine {
 #[derive(Debug, Serialize)]
 pub(super) struct CheetahEndLine {
     flow: Flow,
-    first_ns: u64,
-    last_ns: u64,
+    flow_start: UtcTime,
+    flow_end: UtcTime,
     packets: u64,
     bytes: u64,
 }
@@ -53,8 +54,8 @@ pub(super) struct Summary<'a> {
     ip_bytes: u64,
     #[serde(flatten)]
     table: Option<TableCounts>,
-    first_ns: u64,
-    last_ns: u64,
+    start: Option<UtcTime>,
+    end: Option<UtcTime>,
     non_ip: u64,
     non_ip_bytes: u64,
     unsupported_link: u64,
@@ -66,13 +67,13 @@ pub(super) struct Summary<'a> {
     kernel_freezes: u64,
     filtered: u64,
     other_records: u64,
-    backwards: u64,
+    backward_timestamps: u64,
     beyond_snap_length: u64,
     ports_not_captured: u64,
     portless_fragments: u64,
     length_from_frame: u64,
     length_beyond_frame: u64,
-    peeled: u64,
+    decapsulated: u64,
     #[serde(flatten)]
     ends: Option<TableEnds>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,21 +81,21 @@ pub(super) struct Summary<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     ipfix: Option<IpfixSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    kept: Option<KeptSummary>,
+    store: Option<StoreSummary>,
     memory_bytes: u64,
     threads: usize,
-    elapsed_seconds: f64,
-    cut_short: Vec<CutShortLine<'a>>,
+    elapsed_ns: u64,
+    incomplete_sources: Vec<IncompleteSource<'a>>,
 }
 
-/// What only the flow table and its detector know of.
+/// Counts of the flow table and its detector.
 #[derive(Debug, Serialize)]
 struct TableCounts {
     flows: u64,
     cheetahs: u64,
 }
 
-/// How flows ended, and what detectors did.
+/// End reasons of flows, and counters of detectors.
 #[derive(Debug, Serialize)]
 struct TableEnds {
     records: serde_json::Map<String, serde_json::Value>,
@@ -114,27 +115,27 @@ struct CfinfSummary {
     evictions: u64,
 }
 
-/// What was sent as IPFIX.
+/// Counters of the IPFIX export.
 #[derive(Debug, Serialize)]
 struct IpfixSummary {
     collector: String,
     messages: u64,
     bytes: u64,
     flow_records: u64,
-    not_sent: serde_json::Map<String, serde_json::Value>,
+    lost_records: serde_json::Map<String, serde_json::Value>,
 }
 
-/// What was kept as Parquet.
+/// Counters of the Parquet store.
 #[derive(Debug, Serialize)]
-struct KeptSummary {
-    rows: u64,
+struct StoreSummary {
+    written: u64,
     files: u64,
     in_spool: u64,
     lost: u64,
 }
 
 #[derive(Debug, Serialize)]
-struct CutShortLine<'a> {
+struct IncompleteSource<'a> {
     source: &'a str,
     reason: &'a str,
 }
@@ -152,8 +153,8 @@ impl From<&Cheetah> for CheetahLine {
     fn from(cheetah: &Cheetah) -> CheetahLine {
         CheetahLine {
             flow: Flow::from(&cheetah.key),
-            first_ns: cheetah.first.0,
-            detected_ns: cheetah.detected.0,
+            flow_start: cheetah.first.into(),
+            detected: cheetah.detected.into(),
             rate_bps: cheetah.rate.0,
             bytes: cheetah.bytes.0,
         }
@@ -164,8 +165,8 @@ impl From<&CheetahEnd> for CheetahEndLine {
     fn from(end: &CheetahEnd) -> CheetahEndLine {
         CheetahEndLine {
             flow: Flow::from(&end.key),
-            first_ns: end.first.0,
-            last_ns: end.last.0,
+            flow_start: end.first.into(),
+            flow_end: end.last.into(),
             packets: end.packets,
             bytes: end.bytes.0,
         }
@@ -190,8 +191,8 @@ impl From<&MeterCounters> for TableEnds {
     }
 }
 
-impl From<(&Destination, &Tallies)> for IpfixSummary {
-    fn from((destination, tallies): (&Destination, &Tallies)) -> IpfixSummary {
+impl From<(&Destination, &ExportCounters)> for IpfixSummary {
+    fn from((destination, tallies): (&Destination, &ExportCounters)) -> IpfixSummary {
         let sent = tallies.sent();
         let not_sent = |reason: &Reason| count(reason.name(), tallies.not_sent(*reason).flow_records);
         IpfixSummary {
@@ -199,15 +200,15 @@ impl From<(&Destination, &Tallies)> for IpfixSummary {
             messages: sent.messages,
             bytes: sent.octets,
             flow_records: sent.flow_records,
-            not_sent: Reason::ALL.iter().map(not_sent).collect(),
+            lost_records: Reason::ALL.iter().map(not_sent).collect(),
         }
     }
 }
 
-impl From<Statistics> for KeptSummary {
-    fn from(store: Statistics) -> KeptSummary {
-        let (rows, files) = (store.written, store.files);
-        KeptSummary { rows, files, in_spool: store.in_spool, lost: store.lost.total() }
+impl From<Statistics> for StoreSummary {
+    fn from(store: Statistics) -> StoreSummary {
+        let (written, files) = (store.written, store.files);
+        StoreSummary { written, files, in_spool: store.in_spool, lost: store.lost.total() }
     }
 }
 
@@ -229,8 +230,8 @@ impl<'a> From<&'a Totals> for Summary<'a> {
             ip_packets: intake.ip.packets,
             ip_bytes: intake.ip.bytes.0,
             table: meter.map(|meter| TableCounts { flows: meter.table.flows, cheetahs: meter.cheetahs }),
-            first_ns: totals.span.unwrap_or_default().0.0,
-            last_ns: totals.span.unwrap_or_default().1.0,
+            start: totals.span.map(|(start, _)| start.into()),
+            end: totals.span.map(|(_, end)| end.into()),
             non_ip: intake.non_ip.packets,
             non_ip_bytes: intake.non_ip.bytes.0,
             unsupported_link: intake.unsupported_link.packets,
@@ -244,24 +245,24 @@ impl<'a> From<&'a Totals> for Summary<'a> {
             kernel_freezes: source.kernel_freezes,
             filtered: source.filtered,
             other_records: source.other_records,
-            backwards: intake.backwards,
+            backward_timestamps: intake.backwards,
             beyond_snap_length: source.beyond_snap_length,
             ports_not_captured: intake.ports_not_captured,
             portless_fragments: intake.portless_fragments,
             length_from_frame: intake.length_from_frame,
             length_beyond_frame: intake.length_beyond_frame,
-            peeled: intake.peeled,
+            decapsulated: intake.peeled,
             ends: meter.map(TableEnds::from),
             tasks: totals.tasks.as_ref().map(TasksSummary::from),
             ipfix: totals.exported.as_ref().and_then(|ledger| ledger.export()).map(IpfixSummary::from),
-            kept: totals.exported.as_ref().and_then(|ledger| ledger.store()).map(KeptSummary::from),
+            store: totals.exported.as_ref().and_then(|ledger| ledger.store()).map(StoreSummary::from),
             memory_bytes: totals.memory().0,
             threads: totals.workers,
-            elapsed_seconds: totals.elapsed.as_secs_f64(),
-            cut_short: totals
+            elapsed_ns: totals.elapsed.as_nanos() as u64,
+            incomplete_sources: totals
                 .cut_short
                 .iter()
-                .map(|cut| CutShortLine { source: &cut.name, reason: &cut.reason })
+                .map(|cut| IncompleteSource { source: &cut.name, reason: &cut.reason })
                 .collect(),
         }
     }

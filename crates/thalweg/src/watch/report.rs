@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use thalweg_measure::detect::{Cheetah, CheetahEnd};
 use thalweg_measure::meter::record::{EndReason, FlowRecord};
 use thalweg_records::export::Reason;
-use thalweg_records::handoff::Ledger;
+use thalweg_records::handoff::HandoffStatus;
 use thalweg_wire::parse::Malformed;
 use thalweg_wire::{BitRate, Nanos};
 
@@ -152,7 +152,7 @@ fn table(out: &mut impl Write, totals: &Totals, meter: &MeterCounters) -> io::Re
 }
 
 /// Writes the counters of flow export.
-fn exported(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
+fn exported(out: &mut impl Write, ledger: &HandoffStatus) -> io::Result<()> {
     if let Some((destination, tallies)) = ledger.export() {
         let sent = tallies.sent();
         let (records, messages) = (grouped(sent.flow_records), grouped(sent.messages));
@@ -250,10 +250,10 @@ fn notes(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
 }
 
 /// Returns the flow records that were not exported or stored, by reason.
-fn export_losses(ledger: &Ledger) -> Vec<(u64, String)> {
+fn export_losses(ledger: &HandoffStatus) -> Vec<(u64, String)> {
     let mut lines = Vec::new();
     if let Some((destination, tallies)) = ledger.export() {
-        let trouble = tallies.trouble().map(|trouble| format!(" ({trouble})")).unwrap_or_default();
+        let trouble = tallies.last_error().map(|trouble| format!(" ({trouble})")).unwrap_or_default();
         for reason in Reason::ALL {
             let why = match reason {
                 Reason::QueueFull => "queue full",

@@ -92,7 +92,7 @@ fn stored(folder: &Path) -> [u64; 3] {
         let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
         let schema = reader.metadata().file_metadata().schema_descr_ptr();
         let place = |name| schema.columns().iter().position(|column| column.name() == name).unwrap();
-        let (packets, octets) = (place("packets"), place("octets"));
+        let (packets, octets) = (place("packets"), place("bytes"));
         for row in reader.get_row_iter(None).unwrap() {
             let row = row.unwrap();
             let value = |place| u64::try_from(row.get_long(place).unwrap()).unwrap();
@@ -160,7 +160,7 @@ fn a_run_writes_status_exporters_and_summary() {
     let mut collector = Collector::start(folder.path(), &[]);
     send(&messages(&mut encoder(), 5_000), collector.port);
     let status = collector.line(|line| line["records"] == 5_000);
-    assert_eq!((&status["type"], &status["lost"]["kernel_datagrams"]), (&"status".into(), &0.into()));
+    assert_eq!((&status["type"], &status["lost"]["kernel_drops"]), (&"status".into(), &0.into()));
     collector.signal("USR1");
     let table = collector.line(|line| line["type"] == "exporters");
     assert_eq!(table["exporters"][0]["counts"]["records"], 5_000);
@@ -213,7 +213,7 @@ fn exactly_the_written_keys_are_documented() {
         ("An exporter", &exporters["exporters"][0]),
         ("Counts", &summary["counts"]),
         ("A socket", &summary["sockets"][0]),
-        ("A listener", &summary["streams"][0]),
+        ("A listener", &summary["listeners"][0]),
         ("capture", &replay["capture"]),
     ];
     for (heading, written) in written {
@@ -333,9 +333,8 @@ fn kafka_and_files_have_the_same_records() {
     assert_eq!(documented()["kafka"], keys);
     let messages = cluster.messages(5_000);
     let sum = |column| messages.iter().map(|(_, row)| row[column].as_u64().unwrap()).sum::<u64>();
-    assert_eq!(stored(folder.path()), [messages.len() as u64, sum("packets"), sum("octets")]);
+    assert_eq!(stored(folder.path()), [messages.len() as u64, sum("packets"), sum("bytes")]);
     assert!(messages.iter().all(|(key, row)| key == "127.0.0.1" && row["exporter"] == "127.0.0.1"));
-    let sources: BTreeSet<_> =
-        messages.iter().map(|(_, row)| row["source_address"].as_str().unwrap()).collect();
+    let sources: BTreeSet<_> = messages.iter().map(|(_, row)| row["src"].as_str().unwrap()).collect();
     assert_eq!(sources.len(), 5_000, "no duplicates");
 }

@@ -59,15 +59,15 @@ fn every_packet_of_a_file_is_exported_and_stored() {
     let rows = rows(messages.iter().map(Vec::as_slice));
     let summary = run.summary();
     assert_eq!(sums(&rows), (number(&summary, "ip_packets"), number(&summary, "ip_bytes")));
-    let (sent, kept) = (&summary["ipfix"], &summary["kept"]);
+    let (sent, kept) = (&summary["ipfix"], &summary["store"]);
     assert_eq!(number(sent, "messages"), messages.len() as u64);
     assert_eq!(number(sent, "bytes"), messages.iter().map(Vec::len).sum::<usize>() as u64);
     assert_eq!(
         number(sent, "flow_records"),
         rows.biflow_direction.iter().filter(|way| **way != 2).count() as u64
     );
-    assert!(sent["not_sent"].as_object().unwrap().values().all(|lost| lost == 0), "{sent}");
-    assert_eq!((number(kept, "rows"), number(kept, "lost")), (rows.len() as u64, 0));
+    assert!(sent["lost_records"].as_object().unwrap().values().all(|lost| lost == 0), "{sent}");
+    assert_eq!((number(kept, "written"), number(kept, "lost")), (rows.len() as u64, 0));
     assert_eq!(number(kept, "files"), parquet_files(folder.path()) as u64);
 }
 

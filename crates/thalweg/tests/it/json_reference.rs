@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::lab_lines;
 use crate::program::{Run, root, thalweg_in, watch};
 
-/// Paths of keys by type of line, such as `packets`, `records.idle`, `cut_short[].reason` of `summary`.
+/// Paths of keys by type of line: `summary` has `packets`, `records.idle`, `incomplete_sources[].reason`.
 type Keys = BTreeMap<String, BTreeSet<String>>;
 
 /// A task of each kind, with results on the example.
@@ -59,14 +59,11 @@ fn page() -> String {
 }
 
 /// Tables of nested objects, by the type of the keys that contain them.
-const PARTS: [(&str, &str); 4] = [
-    ("estimate", "An estimate"),
-    ("distribution", "A distribution"),
-    ("times", "Times"),
-    ("headroom", "Headroom"),
-];
+const PARTS: [(&str, &str); 3] =
+    [("distribution", "A distribution"), ("times", "Times"), ("headroom", "Headroom")];
 
-/// Returns the keys in the tables of the page by heading. Keys of nested objects are added to the keys that contain them.
+/// Returns the keys in the tables of the page by heading. Keys of nested objects are added to the keys that contain them. A key
+/// of type `estimate` has the fields of an estimate: with a prefix before `confidence` and `bounds` if the object has several.
 fn documented(page: &str) -> Keys {
     let mut keys = Keys::new();
     let mut with_parts: Vec<(&str, String, &str)> = Vec::new();
@@ -78,6 +75,8 @@ fn documented(page: &str) -> Keys {
             keys.entry(heading.to_owned()).or_default().insert(key.to_owned());
             let part = PARTS.iter().find(|(of_type, _)| rest.starts_with(&format!("{of_type} |")));
             with_parts.extend(part.map(|&(_, part)| (heading, key.to_owned(), part)));
+            let keys = keys.get_mut(heading).unwrap();
+            keys.extend(estimate_keys(key, rest.split(" |").next().unwrap()));
         }
     }
     let parts =
@@ -91,7 +90,7 @@ fn documented(page: &str) -> Keys {
     let of_flow = part("The flow");
     let in_tasks =
         |keys: BTreeSet<String>| -> BTreeSet<_> { keys.iter().map(|key| format!("tasks[].{key}")).collect() };
-    let (of_task, of_change) = (in_tasks(part("What a task says")), in_tasks(part("What change says")));
+    let (of_task, of_change) = (in_tasks(part("Task results")), in_tasks(part("Results of change")));
     keys.retain(|_, keys| keys.contains("type"));
     for (name, keys) in &mut keys {
         match name.as_str() {
@@ -104,6 +103,25 @@ fn documented(page: &str) -> Keys {
         keys.extend(flows.iter().flat_map(|at| of_flow.iter().map(move |key| format!("{at}{key}"))));
     }
     keys
+}
+
+/// The further keys of an estimate: `confidence` and `bounds` have a prefix if their object has several estimates.
+fn estimate_keys(key: &str, of_type: &str) -> Vec<String> {
+    let (object, name) = key.rsplit_once('.').map_or(("", key), |(object, name)| (object, name));
+    let prefix = match of_type {
+        "estimate" => String::new(),
+        "prefixed estimate" => format!("{name}_"),
+        _ => return Vec::new(),
+    };
+    let path = |name: String| if object.is_empty() { name } else { format!("{object}.{name}") };
+    [
+        format!("{name}_lower"),
+        format!("{name}_upper"),
+        format!("{prefix}confidence"),
+        format!("{prefix}bounds"),
+    ]
+    .map(path)
+    .to_vec()
 }
 
 fn written(runs: &[Run]) -> Keys {

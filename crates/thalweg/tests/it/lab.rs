@@ -220,8 +220,8 @@ fn hosts_of_an_open_vswitch_lab_reach_each_other() {
     let down = thalweg(&["down", "--prefix", &prefix]);
     assert!(pinged.0 && pinged.1.contains(" 0% packet loss"), "{}", pinged.1);
     assert!(status.contains("\nleaf2           24 "), "four addresses of six hosts: {status}");
-    assert!(!failed.0 && failed.1.contains("are told by OpenFlow"), "{}", failed.1);
-    assert!(down.1.contains("removed 7 namespaces, ended 2 processes"), "{}", down.1);
+    assert!(!failed.0 && failed.1.contains("are controlled by OpenFlow"), "{}", failed.1);
+    assert!(down.1.contains("removed 7 namespaces, killed 2 processes"), "{}", down.1);
 }
 
 #[test]
@@ -251,10 +251,13 @@ fn missing_labs_and_parts_are_reported() {
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let (code, text) = lab(&["status", "--prefix", "none-"]);
-    assert_eq!((code, text.as_str()), (Some(1), "thalweg: there is no lab \"none-\": it was never made\n"));
+    assert_eq!(
+        (code, text.as_str()),
+        (Some(1), "thalweg: lab \"none-\" is not up: create it with `thalweg lab up`\n")
+    );
     let (code, text) = lab(&["up", "no-such-file.toml"]);
     assert_eq!(code, Some(1));
-    assert!(text.contains("expected `leaf-spine`, `fat-tree-4` or a file"), "{text}");
+    assert!(text.contains("expected `leaf-spine`, `fat-tree-4` or a topology file"), "{text}");
     for wrong in [&["up", "leaf-spine", "--prefix", "Lab"][..], &["run", "nothing"], &["exec", "h0"]] {
         assert_eq!(lab(wrong).0, Some(2), "{wrong:?}");
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 
 use crate::live::{Link, SENDER, Watch};
-use crate::program::{self, Run, THALWEG, number, root, watch};
+use crate::program::{self, Run, THALWEG, number, root, time_ns, watch};
 
 const PING: [(&str, &str); 1] = [("ping", "-V")];
 const ICMP: u64 = 1;
@@ -43,7 +43,7 @@ fn an_interface_that_goes_down_and_up_is_still_measured() {
     let answered =
         |record: &&&Value| number(record, "packets") == 1 && number(record, "reverse_packets") == 1;
     let (before, after): (Vec<_>, Vec<_>) =
-        pings.iter().partition(|record| number(record, "first_ns") < down_ns);
+        pings.iter().partition(|record| time_ns(record, "flow_start") < down_ns);
     assert!(before.iter().any(answered), "none before it was down: {pings:#?}");
     assert!(after.iter().any(answered), "none after it was up again: {pings:#?}");
     assert_eq!(number(ended.summary(), "kernel_drops"), 0);
@@ -63,7 +63,7 @@ fn a_deleted_interface_ends_the_run_with_its_results() {
         assert_eq!(ended.stderr.matches("thalweg: warning: ").count(), 1, "{}", ended.stderr);
         assert!(ended.stderr.contains(&format!("`{}` is gone", link.interface)), "{}", ended.stderr);
         assert!(ended.of_type("flow").any(|record| is_ping(&record)), "{:#?}", ended.lines);
-        let cut_short = ended.summary()["cut_short"].as_array().unwrap();
+        let cut_short = ended.summary()["incomplete_sources"].as_array().unwrap();
         assert_eq!(cut_short.len(), 1);
         assert_eq!(cut_short[0]["source"], *link.interface);
         assert!(number(ended.summary(), "packets") >= 2);

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::live::{Link, RECEIVER, Running, SENDER, Watch};
+use crate::program::time_ns;
 
 /// T, the flight duration of the test.
 const FLIGHT_DURATION: Duration = Duration::from_millis(100);
@@ -53,12 +54,12 @@ fn an_iperf3_transfer_is_detected_and_measured() {
         "no record of the transfer from port {} in {lines:#?}",
         transfer.sender_port
     );
-    let start_ns = records.iter().map(|record| number(record, "first_ns")).min().unwrap();
+    let start_ns = records.iter().map(|record| time_ns(record, "flow_start")).min().unwrap();
 
     let cheetah = of_type("cheetah").find(|line| is_transfer(line)).expect("the transfer is a cheetah");
     let two_flights_ns = 2 * FLIGHT_DURATION.as_nanos() as u64;
-    let detected_ns = number(cheetah, "detected_ns");
-    assert!(detected_ns - number(cheetah, "first_ns") <= two_flights_ns, "found late: {cheetah}");
+    let detected_ns = time_ns(cheetah, "detected");
+    assert!(detected_ns - time_ns(cheetah, "flow_start") <= two_flights_ns, "found late: {cheetah}");
     assert!(detected_ns - start_ns <= two_flights_ns, "found late after {start_ns}: {cheetah}");
     let others: Vec<_> = of_type("cheetah").filter(|line| !is_transfer(line)).collect();
     assert!(others.is_empty(), "no cheetahs: {others:#?}");

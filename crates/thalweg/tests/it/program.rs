@@ -91,6 +91,13 @@ pub(crate) fn number(object: &Value, field: &str) -> u64 {
     object[field].as_u64().unwrap_or_else(|| panic!("no unsigned integer `{field}` in {object}"))
 }
 
+/// Returns the instant in `field` in nanoseconds since 1970.
+#[track_caller]
+pub(crate) fn time_ns(object: &Value, field: &str) -> u64 {
+    let text = object[field].as_str().unwrap_or_else(|| panic!("no instant `{field}` in {object}"));
+    text.parse::<thalweg_api::UtcTime>().unwrap().0.0
+}
+
 /// Compares the summary of a run with its flow records: every packet is counted exactly once.
 #[track_caller]
 pub(crate) fn check_accounting(run: &Run) {

@@ -14,7 +14,8 @@ use crate::frames::{
     self, ACK, ARP, BEGIN, GRE, IPV4, IPV6, TCP, UDP, ethernet, gre, ipv4, ipv6, tcp, udp, vxlan,
 };
 use crate::program::{
-    Run, THALWEG, capinfos, check_accounting, is_installed, number, output_of, root, skip, watch, watch_stdin,
+    Run, THALWEG, capinfos, check_accounting, is_installed, number, output_of, root, skip, time_ns, watch,
+    watch_stdin,
 };
 
 /// Packets and bytes on the wire of the example (see its README).
@@ -48,7 +49,7 @@ fn findings(run: &Run) -> Vec<String> {
 fn counts(run: &Run) -> Value {
     let mut summary = run.summary();
     let object = summary.as_object_mut().unwrap();
-    for of_the_machine in ["elapsed_seconds", "memory_bytes", "threads"] {
+    for of_the_machine in ["elapsed_ns", "memory_bytes", "threads"] {
         object.remove(of_the_machine).unwrap();
     }
     summary
@@ -80,7 +81,7 @@ fn a_lower_threshold_detects_more_cheetahs() {
     assert_eq!(archive["flow"]["dst_port"], ARCHIVE_CLIENT_PORT);
     assert_eq!(archive["flow"]["src"], "2001:db8::2");
     for (cheetah, after_ms) in [(iperf3, 40.4), (archive, 25.5)] {
-        let delay_ms = (number(cheetah, "detected_ns") - number(cheetah, "first_ns")) as f64 / 1e6;
+        let delay_ms = (time_ns(cheetah, "detected") - time_ns(cheetah, "flow_start")) as f64 / 1e6;
         assert!((delay_ms - after_ms).abs() < 1.0, "found after {delay_ms} ms: {cheetah}");
         assert!(number(cheetah, "rate_bps") > 50_000_000, "{cheetah}");
     }
@@ -173,7 +174,7 @@ fn a_truncated_file_is_measured_up_to_the_end() {
         check_accounting(&run);
         let summary = run.summary();
         assert_eq!(number(&summary, "packets"), 2);
-        assert_eq!(summary["cut_short"][0]["source"], *cut);
+        assert_eq!(summary["incomplete_sources"][0]["source"], *cut);
         assert!(run.stderr.starts_with("thalweg: warning: "), "{}", run.stderr);
         assert!(run.stderr.contains("is truncated: the record at offset"), "{}", run.stderr);
     }
@@ -211,9 +212,10 @@ fn a_file_without_packets_has_an_empty_summary() {
     let run = watch(&["--json", "--flows", &file]).ended_with(0);
     check_accounting(&run);
     let summary = run.summary();
-    for field in ["packets", "bytes", "flows", "cheetahs", "first_ns", "last_ns"] {
+    for field in ["packets", "bytes", "flows", "cheetahs"] {
         assert_eq!(number(&summary, field), 0, "{field}");
     }
+    assert_eq!((&summary["start"], &summary["end"]), (&Value::Null, &Value::Null));
     watch(&["--summary", &file]).ended_with(0);
 }
 
@@ -246,7 +248,7 @@ fn unusual_frames_are_counted_by_kind() {
     let summary = run.summary();
     assert_eq!(number(&summary, "packets"), 10);
     assert_eq!(number(&summary, "frame_bytes"), frames.iter().map(|frame| frame.2 as u64).sum::<u64>());
-    assert_eq!(number(&summary, "backwards"), 1);
+    assert_eq!(number(&summary, "backward_timestamps"), 1);
     assert_eq!(number(&summary, "beyond_snap_length"), 4, "each of {length} bytes");
     assert_eq!(number(&summary, "ports_not_captured"), 1);
     assert_eq!(number(&summary, "non_ip"), 1);
@@ -257,7 +259,7 @@ fn unusual_frames_are_counted_by_kind() {
     assert_eq!(number(&summary, "length_beyond_frame"), 1);
     assert_eq!(number(&summary, "length_from_frame"), 1);
     assert_eq!(number(&summary, "portless_fragments"), 1);
-    assert_eq!(number(&summary, "first_ns"), BEGIN.0);
+    assert_eq!(time_ns(&summary, "start"), BEGIN.0);
     let report = watch(&["--summary", &file]).ended_with(0).stdout;
     for line in [
         "1 packets with a timestamp before that of the previous packet",
@@ -319,7 +321,7 @@ fn peeled_tunnels_show_their_inner_flows() {
     assert_eq!(flows(&outer), ["17 10.0.0.3 50000 10.0.0.4 4789 95", "47 10.0.0.5 0 10.0.0.6 0 78"]);
     let inner = watch(&["--json", "--flows", "--peel-tunnels", &file]).ended_with(0);
     assert_eq!(flows(&inner), ["17 2001:db8::7 1 2001:db8::8 2 54", "6 10.0.0.1 443 10.0.0.2 51000 45"]);
-    assert_eq!((number(&outer.summary(), "peeled"), number(&inner.summary(), "peeled")), (0, 2));
+    assert_eq!((number(&outer.summary(), "decapsulated"), number(&inner.summary(), "decapsulated")), (0, 2));
     check_accounting(&inner);
 }
 
@@ -352,7 +354,7 @@ fn a_duration_counts_packet_time() {
         check_accounting(&run);
         let summary = run.summary();
         assert_eq!(number(&summary, "packets"), 10, "those of 0 to 900 ms: {arguments:?}");
-        assert_eq!(number(&summary, "last_ns"), BEGIN.0 + 900_000_000, "{arguments:?}");
+        assert_eq!(time_ns(&summary, "end"), BEGIN.0 + 900_000_000, "{arguments:?}");
     }
 }
 

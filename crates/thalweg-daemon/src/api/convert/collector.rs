@@ -1,12 +1,12 @@
-//! Collectors: what they are and how they do.
+//! Collectors: their configuration, state and counters.
 
-use thalweg_api::{Collector, Counts, Moment, State, StateName};
+use thalweg_api::{BoundKind, Collector, Counts, State, StateName, UtcTime};
+use thalweg_watch::json::EstimateBounds;
 
-use super::rate;
 use crate::collectors::{CollectorCounters, CollectorHandle};
 use crate::event::CollectorState;
 
-/// A collector, with what it counts if it answered.
+/// Converts a collector, with its counters if it responded.
 pub fn collector(handle: &CollectorHandle, counters: Option<&CollectorCounters>) -> Collector {
     let description = handle.description();
     Collector {
@@ -22,19 +22,25 @@ pub fn collector(handle: &CollectorHandle, counters: Option<&CollectorCounters>)
 }
 
 fn counts(counters: &CollectorCounters) -> Counts {
+    let ratio = counters.sampling_ratio;
+    let bounds = ratio.as_ref().map(EstimateBounds::from);
     Counts {
         frames: counters.source.frames,
         packets: counters.intake.ip.packets,
         kernel_drops: counters.source.kernel_drops,
         flows: counters.flows,
         flow_capacity: counters.flow_capacity,
-        sampling_ratio: counters.sampling_ratio.map(rate),
+        sampling_ratio: ratio.map(|ratio| ratio.value),
+        sampling_ratio_lower: bounds.and_then(|bounds| bounds.lower),
+        sampling_ratio_upper: bounds.and_then(|bounds| bounds.upper),
+        confidence: bounds.and_then(|bounds| bounds.confidence),
+        bounds: bounds.map_or(BoundKind::NotConverged, |bounds| bounds.kind),
         events: counters.collector.events,
         memory_bytes: counters.memory.0,
     }
 }
 
-/// What a collector is doing.
+/// Converts the state of a collector.
 pub fn state(state: &CollectorState) -> State {
     let (name, failure) = match state {
         CollectorState::Starting => (StateName::Starting, None),
@@ -46,6 +52,6 @@ pub fn state(state: &CollectorState) -> State {
     State {
         name,
         error: failure.map(|(error, _)| error.clone()),
-        retry_at: failure.and_then(|(_, retry_at)| *retry_at).map(Moment::from),
+        retry_at: failure.and_then(|(_, retry_at)| *retry_at).map(UtcTime::from),
     }
 }

@@ -1,105 +1,109 @@
-//! The controller: how it does, what it has decided, what came of that.
+//! The controller: its state, decisions and actions.
 
 use thalweg_api::{
-    Action, Alternative, Control, ControlCounts, Decision, Outcome, Pin, Unresponsive, Verdict, Way, Ways,
+    Action, Alternative, Control, ControlCounts, Decision, Outcome, PairTree, Paths, TreePath,
+    UnresponsiveHost, Verdict,
 };
 use thalweg_control::decide::{self, Cause};
 
 use crate::control::{self, ActionOutcome, ActionReport, ControlReport, Names, PathsReport};
 
-/// The controller, and how it does.
+/// Converts the state of the controller.
 pub fn control(control: &control::Control) -> Control {
     let report = control.state().report();
     let ControlReport { now, has_routes, is_frozen, addresses, counters, pins, unresponsive, names, .. } =
         report;
-    let pin = |&(pair, address): &(thalweg_control::Pair, u8)| Pin {
-        source: names.host(pair.source).to_owned(),
-        destination: names.host(pair.destination).to_owned(),
-        address,
+    let pair_tree = |&(pair, tree): &(thalweg_control::Pair, u8)| PairTree {
+        src: names.host(pair.source).to_owned(),
+        dst: names.host(pair.destination).to_owned(),
+        tree,
     };
-    let [goes, stays, settles, pinned] = counters.decisions;
+    let [rerouted, kept, settling, pinned] = counters.decisions;
     Control {
         decider: control.config().decider.name().to_owned(),
         actuator: control.config().actuator.name().to_owned(),
-        now: now.into(),
+        time: now.into(),
         has_routes,
         dry_run: control.config().options.dry_run,
         frozen: is_frozen,
-        addresses,
-        pins: pins.iter().map(pin).collect(),
-        unresponsive: unresponsive
+        trees: addresses,
+        pins: pins.iter().map(pair_tree).collect(),
+        unresponsive_hosts: unresponsive
             .into_iter()
-            .map(|(host, actions)| Unresponsive { host: names.host(host).to_owned(), actions })
+            .map(|(host, failed_actions)| UnresponsiveHost {
+                host: names.host(host).to_owned(),
+                failed_actions,
+            })
             .collect(),
-        astray: report.broken_paths.iter().map(pin).collect(),
+        broken_paths: report.broken_paths.iter().map(pair_tree).collect(),
         counts: ControlCounts {
-            notices: control.events(),
-            notices_lost: control.events_lost(),
-            congestions: counters.congestions,
+            events: control.events(),
+            lost_events: control.events_lost(),
+            congestion_events: counters.congestions,
             polls: counters.polls,
-            goes,
-            stays,
-            settles,
+            rerouted,
+            kept,
+            settling,
             pinned,
             withheld: counters.withheld,
-            crowded: counters.crowded,
+            throttled: counters.crowded,
             refused: counters.refused,
-            begun: counters.started,
+            started: counters.started,
             confirmed: counters.confirmed,
             expired: counters.expired,
             superseded: counters.superseded,
-            astray: counters.astray,
-            refreshed: report.refreshed,
-            rules_corrected: report.routes.corrected,
+            reverted: counters.astray,
+            repeated_arp_requests: report.refreshed,
+            repaired_rules: report.routes.corrected,
         },
     }
 }
 
-/// The ways from one host to another.
-pub fn ways(report: PathsReport) -> Ways {
+/// Converts the paths from one host to another.
+pub fn paths(report: PathsReport) -> Paths {
     let PathsReport { pair, pinned, paths, names } = report;
-    let way = |way: control::PathInfo| Way {
-        address: way.address,
-        destination_mac: way.mac.to_string(),
-        links: way.links.iter().map(|&link| names.link(link).to_owned()).collect(),
-        capacity_bps: way.capacity.0,
+    let path = |path: control::PathInfo| TreePath {
+        tree: path.address,
+        dst_mac: path.mac.to_string(),
+        links: path.links.iter().map(|&link| names.link(link).to_owned()).collect(),
+        capacity_bps: path.capacity.0,
     };
-    Ways {
-        source: names.host(pair.source).to_owned(),
-        destination: names.host(pair.destination).to_owned(),
-        pinned,
-        ways: paths.into_iter().map(way).collect(),
+    Paths {
+        src: names.host(pair.source).to_owned(),
+        dst: names.host(pair.destination).to_owned(),
+        pinned_tree: pinned,
+        paths: paths.into_iter().map(path).collect(),
     }
 }
 
-/// A decision, its numbers called so.
+/// Converts a decision.
 pub fn decision(decision: &decide::Decision, names: &Names) -> Decision {
-    let way = |way: &decide::Alternative| Alternative {
-        address: way.address,
-        expected_bps: way.expected.0,
-        tightest: names.link(way.tightest).to_owned(),
+    let alternative = |way: &decide::Alternative| Alternative {
+        tree: way.address,
+        expected_rate_bps: way.expected.0,
+        bottleneck: names.link(way.tightest).to_owned(),
     };
     Decision {
-        moment: decision.time.into(),
-        source: names.host(decision.pair.source).to_owned(),
-        destination: names.host(decision.pair.destination).to_owned(),
+        time: decision.time.into(),
+        src: names.host(decision.pair.source).to_owned(),
+        dst: names.host(decision.pair.destination).to_owned(),
         verdict: verdict(decision.verdict),
         link: match decision.cause {
             Cause::Congestion(link) => Some(names.link(link).to_owned()),
             Cause::Poll => None,
         },
         rate_bps: decision.rate.0,
-        from: decision.from,
-        to: decision.to,
-        alternatives: decision.alternatives.iter().map(way).collect(),
+        from_tree: decision.from,
+        tree: decision.to,
+        alternatives: decision.alternatives.iter().map(alternative).collect(),
     }
 }
 
-/// An action, its numbers called so.
+/// Converts an action.
 pub fn action(report: &ActionReport, names: &Names) -> Action {
     let ActionReport { action, times, outcome } = report;
-    let (outcome, took_ns, error) = match outcome {
-        ActionOutcome::Started => (Outcome::Begun, None, None),
+    let (outcome, decision_to_path_ns, error) = match outcome {
+        ActionOutcome::Started => (Outcome::Started, None, None),
         ActionOutcome::Confirmed(after) => (Outcome::Confirmed, Some(after.0), None),
         ActionOutcome::Expired => (Outcome::Expired, None, None),
         ActionOutcome::Superseded => (Outcome::Superseded, None, None),
@@ -107,24 +111,24 @@ pub fn action(report: &ActionReport, names: &Names) -> Action {
     };
     Action {
         action: action.id.0,
-        source: names.host(action.pair.source).to_owned(),
-        destination: names.host(action.pair.destination).to_owned(),
-        address: action.address,
+        src: names.host(action.pair.source).to_owned(),
+        dst: names.host(action.pair.destination).to_owned(),
+        tree: action.address,
         decided: action.issued.into(),
         handled: times.map(|times| times.handled.into()),
         started: times.map(|times| times.started.into()),
         deadline: action.deadline.into(),
         outcome,
-        took_ns,
+        decision_to_path_ns,
         error,
     }
 }
 
 fn verdict(verdict: decide::Verdict) -> Verdict {
     match verdict {
-        decide::Verdict::Reroute => Verdict::Goes,
-        decide::Verdict::Keep => Verdict::Stays,
-        decide::Verdict::Settling => Verdict::Settles,
+        decide::Verdict::Reroute => Verdict::Reroute,
+        decide::Verdict::Keep => Verdict::Keep,
+        decide::Verdict::Settling => Verdict::Settling,
         decide::Verdict::Pinned => Verdict::Pinned,
     }
 }

@@ -1,4 +1,4 @@
-//! What is told without being asked.
+//! Events.
 
 use thalweg_api::{CrossingName, Event, EventBody, FlowName};
 use thalweg_measure::collector::{AddressChange, Crossing, LinkEvent};
@@ -12,18 +12,18 @@ fn crossing_name(crossing: Crossing) -> CrossingName {
     match crossing {
         Crossing::Upwards => CrossingName::Upwards,
         Crossing::Downwards => CrossingName::Downwards,
-        Crossing::Remains => CrossingName::Remains,
+        Crossing::Remains => CrossingName::Repeated,
     }
 }
 
-/// An event, as subscribers read it.
+/// Converts an event.
 pub fn event(published: &hub::Published) -> Event {
     let event::Event { collector, switch, time, emitted, kind } = &published.event;
     Event {
         id: published.id,
         collector: collector.to_string(),
         switch: switch.to_string(),
-        moment: (*time).into(),
+        time: (*time).into(),
         emitted: (*emitted).into(),
         body: body(kind, switch),
     }
@@ -48,12 +48,12 @@ fn link(event: &LinkEvent, switch: &str) -> EventBody {
         threshold: event.threshold,
         rule: event.rule,
         capacity_bps: event.link.capacity.0,
-        rate_bps: rate(event.link.rate),
+        rate: rate(event.link.rate),
         smoothed_bps: event.link.smoothed,
         utilisation: event.link.utilisation,
-        version: event.version,
+        topology_version: event.version,
         flows: event.flows.iter().map(flow_rate).collect(),
-        flows_left_out: event.flows_left_out,
+        omitted_flows: event.flows_left_out,
     }
 }
 
@@ -61,9 +61,9 @@ fn address_change(change: &AddressChange) -> EventBody {
     EventBody::AddressChange {
         flow: FlowName::from(&change.key),
         key: change.key.to_string(),
-        from: change.from.destination.to_string(),
-        to: change.to.destination.to_string(),
-        source: change.to.source.to_string(),
+        previous_dst_mac: change.from.destination.to_string(),
+        dst_mac: change.to.destination.to_string(),
+        src_mac: change.to.source.to_string(),
     }
 }
 
@@ -71,8 +71,8 @@ fn began(cheetah: &Cheetah) -> EventBody {
     EventBody::Cheetah {
         flow: FlowName::from(&cheetah.key),
         key: cheetah.key.to_string(),
-        first: cheetah.first.into(),
-        flight_rate_bps: cheetah.rate.0,
+        flow_start: cheetah.first.into(),
+        rate_bps: cheetah.rate.0,
         bytes: cheetah.bytes.0,
     }
 }
@@ -81,8 +81,8 @@ fn ended(end: &CheetahEnd) -> EventBody {
     EventBody::CheetahEnd {
         flow: FlowName::from(&end.key),
         key: end.key.to_string(),
-        first: end.first.into(),
-        last: end.last.into(),
+        flow_start: end.first.into(),
+        flow_end: end.last.into(),
         packets: end.packets,
         bytes: end.bytes.0,
     }

@@ -1,13 +1,13 @@
 //! Flows.
 
-use thalweg_api::{Basis, Flow, FlowName, FlowRate};
+use thalweg_api::{Basis, Flow, FlowName, FlowRate, Rate};
 use thalweg_measure::collector::{self, FlowReport, LinkDirection, PortDirection};
 use thalweg_measure::rates;
 use thalweg_network::PortIndex;
 
 use super::{link_name, rate};
 
-/// A flow as the collector of this name sees it at this switch.
+/// Converts a flow as this collector sees it at this switch.
 pub fn flow(report: &FlowReport, collector: &str, switch: &str) -> Flow {
     let link = |port: Option<PortIndex>, way| {
         port.map(|port| link_name(switch, LinkDirection { port, direction: way }).to_string())
@@ -16,13 +16,13 @@ pub fn flow(report: &FlowReport, collector: &str, switch: &str) -> Flow {
         flow: FlowName::from(&report.key),
         key: report.key.to_string(),
         collector: collector.to_owned(),
-        rate_bps: report.rate.map(|known| rate(known.rate)),
+        rate: report.rate.map_or(Rate::UNKNOWN, |known| rate(known.rate)),
         basis: report.rate.map_or(Basis::Nothing, |known| basis_name(known.basis)),
         span: report.rate.map(|known| known.span.into()),
         input: link(report.input, PortDirection::Input),
         output: link(report.output, PortDirection::Output),
-        first: report.first.into(),
-        last: report.last.into(),
+        flow_start: report.first.into(),
+        flow_end: report.last.into(),
         samples: report.samples,
         sampled_bytes: report.sampled.0,
         repeated_bytes: report.repeated.0,
@@ -31,14 +31,14 @@ pub fn flow(report: &FlowReport, collector: &str, switch: &str) -> Flow {
     }
 }
 
-/// How fast one direction of a flow is.
+/// Converts the rate of one direction of a flow.
 pub fn flow_rate(known: &collector::FlowRate) -> FlowRate {
     FlowRate {
         flow: FlowName::from(&known.key),
         key: known.key.to_string(),
-        destination_mac: known.ethernet.destination.to_string(),
-        source_mac: known.ethernet.source.to_string(),
-        rate_bps: rate(known.rate),
+        dst_mac: known.ethernet.destination.to_string(),
+        src_mac: known.ethernet.source.to_string(),
+        rate: rate(known.rate),
         basis: basis_name(known.basis),
         span: known.span.into(),
     }

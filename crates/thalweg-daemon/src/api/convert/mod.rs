@@ -1,7 +1,7 @@
-//! What the daemon knows, as the API says it: from its own values to the JSON types of `thalweg-api`.
+//! Converts the daemon's values to the JSON types of `thalweg-api`.
 
-mod answered;
 mod collector;
+mod collector_response;
 mod control;
 mod event;
 mod flow;
@@ -12,9 +12,9 @@ mod task;
 mod task_view;
 mod topology;
 
-pub use answered::{answered, answered_at};
 pub use collector::{collector, state};
-pub use control::{action, control, decision, ways};
+pub use collector_response::{collector_response, collector_response_at};
+pub use control::{action, control, decision, paths};
 pub use event::event;
 pub use flow::{flow, flow_rate};
 pub use link::{link, link_name};

@@ -4,12 +4,12 @@ use thalweg_api::SampleFile;
 
 use crate::samples::DumpedFile;
 
-/// A file of samples.
+/// Converts a file of samples.
 pub fn sample_file(file: &DumpedFile) -> SampleFile {
     SampleFile {
         collector: file.collector.clone(),
         path: file.path.display().to_string(),
         packets: file.packets,
-        overwritten: file.overwritten,
+        overwritten_packets: file.overwritten,
     }
 }

@@ -1,14 +1,14 @@
-//! What sketches say.
+//! Results of measurement tasks.
 
-use thalweg_api::{Answer, CollectorTasks, Task, Window};
+use thalweg_api::{CollectorTasks, Task, Window, WindowResult};
 
 use super::TaskView;
 use crate::collectors::{CollectorHandle, TasksReport};
 
-/// The measurement tasks of a collector.
+/// Converts the measurement tasks of a collector.
 pub fn tasks(handle: &CollectorHandle) -> CollectorTasks<TaskView> {
     let report: &TasksReport = &handle.tasks();
-    let last = report.last.as_ref().map(|last| Window {
+    let last_window = report.last.as_ref().map(|last| Window {
         start: last.start.into(),
         end: last.end.into(),
         packets: last.tally.packets,
@@ -17,7 +17,7 @@ pub fn tasks(handle: &CollectorHandle) -> CollectorTasks<TaskView> {
     });
     let tasks = report.answers.iter().map(|(spec, answer)| Task {
         task: spec.to_string(),
-        answer: answer.as_ref().map(|answer| Answer {
+        result: answer.as_ref().map(|answer| WindowResult {
             start: answer.window.0.into(),
             end: answer.window.1.into(),
             value: TaskView::from(answer.result.table()),
@@ -26,7 +26,7 @@ pub fn tasks(handle: &CollectorHandle) -> CollectorTasks<TaskView> {
     CollectorTasks {
         collector: handle.name().to_owned(),
         windows: report.windows,
-        last,
+        last_window,
         tasks: tasks.collect(),
     }
 }

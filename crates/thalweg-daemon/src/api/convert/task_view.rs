@@ -1,47 +1,22 @@
-//! What a measurement task says, under the name of its kind: fields and schema are those of the layouts that the kinds
-//! have ([`thalweg_measure::tasks::LAYOUTS`]).
+//! Results of measurement tasks: fields and schema follow the layouts of the task types
+//! ([`thalweg_measure::tasks::LAYOUTS`]).
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
-use thalweg_api::{FlowName, Moment, Period, Rate};
+use thalweg_api::{BoundKind, FlowName, Period};
 use thalweg_measure::tasks::{Field, FieldKind, KeyLayout, LAYOUTS, Layout, Table};
-use thalweg_sketch::Estimate;
-use thalweg_wire::{FlowKey, Timestamp};
+use thalweg_watch::json::{FlatEstimate, TaskResultJson};
 
-use super::rate;
-use thalweg_watch::json::answer::{Style, TableJson};
-
-/// What a task says. Traffic is in packets or bytes, as the task asks.
+/// The result of a measurement task. Traffic is in packets or bytes, as the task specifies.
 #[derive(Debug)]
-pub struct TaskView(TableJson<ApiStyle>);
-
-/// How the API writes what JSON has no type for.
-#[derive(Debug)]
-enum ApiStyle {}
-
-impl Style for ApiStyle {
-    const SPAN: [&'static str; 2] = ["start", "end"];
-    const HAS_NULL_FLOWS: bool = true;
-
-    fn moment(time: Timestamp) -> impl Serialize {
-        Moment::from(time)
-    }
-
-    fn flow(key: &FlowKey) -> impl Serialize {
-        FlowName::from(key)
-    }
-
-    fn estimate(estimate: &Estimate) -> impl Serialize {
-        rate(*estimate)
-    }
-}
+pub struct TaskView(TaskResultJson);
 
 impl From<Table> for TaskView {
     fn from(table: Table) -> TaskView {
-        TaskView(TableJson::from(table))
+        TaskView(TaskResultJson::from(table))
     }
 }
 
@@ -59,7 +34,7 @@ impl JsonSchema for TaskView {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let kinds: Vec<Value> = LAYOUTS.iter().map(|layout| answer(layout, generator)).collect();
         schema(json!({
-            "description": "What a task says. Traffic is in packets or bytes, as the task asks.",
+            "description": "The result of a measurement task. Traffic is in packets or bytes, as the task specifies.",
             "oneOf": kinds,
         }))
     }
@@ -67,9 +42,9 @@ impl JsonSchema for TaskView {
 
 fn answer(layout: &Layout, generator: &mut SchemaGenerator) -> Value {
     let mut properties = Map::new();
-    properties.insert("kind".to_owned(), json!({"type": "string", "const": layout.kind}));
+    properties.insert("type".to_owned(), json!({"type": "string", "const": layout.kind}));
     let mut required = fields(layout.facts, &mut properties, generator);
-    required.insert(0, "kind".into());
+    required.insert(0, "type".into());
     if let Some(keys) = &layout.keys {
         let items = key_type(keys, generator);
         properties
@@ -84,7 +59,7 @@ fn answer(layout: &Layout, generator: &mut SchemaGenerator) -> Value {
     })
 }
 
-/// A reference to the type of a row.
+/// Returns a reference to the type of a row.
 fn key_type(keys: &KeyLayout, generator: &mut SchemaGenerator) -> Value {
     let mut properties = Map::new();
     properties.insert("key".to_owned(), json!({"description": keys.key_meaning, "type": "string"}));
@@ -92,7 +67,7 @@ fn key_type(keys: &KeyLayout, generator: &mut SchemaGenerator) -> Value {
         let flow = generator.subschema_for::<Option<FlowName>>();
         properties.insert(
             "flow".to_owned(),
-            described(flow, "The direction of a flow, if that is what the key is."),
+            described(flow, "The direction of a flow if the key is one; otherwise null."),
         );
     }
     let mut required = fields(keys.columns, &mut properties, generator);
@@ -107,19 +82,23 @@ fn key_type(keys: &KeyLayout, generator: &mut SchemaGenerator) -> Value {
     json!({"$ref": format!("#{}/{}", generator.settings().definitions_path, keys.type_name)})
 }
 
-/// Adds the fields; those that are always there are given back.
+/// Adds the fields, and returns the names of those that are always present.
 fn fields(
     fields: &[Field],
     properties: &mut Map<String, Value>,
     generator: &mut SchemaGenerator,
 ) -> Vec<Value> {
     let mut required = Vec::new();
+    let is_only = TaskResultJson::has_one_estimate(fields);
     for field in fields {
         let of_kind = match field.kind {
             FieldKind::Count => generator.subschema_for::<u64>(),
             FieldKind::Share => generator.subschema_for::<f64>(),
             FieldKind::OptionalShare => generator.subschema_for::<Option<f64>>(),
-            FieldKind::Estimate => generator.subschema_for::<Rate>(),
+            FieldKind::Estimate => {
+                required.extend(estimate(field, is_only, properties, generator));
+                continue;
+            }
             FieldKind::Period => generator.subschema_for::<Period>(),
             _ => Schema::default(),
         };
@@ -129,6 +108,30 @@ fn fields(
         }
     }
     required
+}
+
+/// Adds the fields of an estimate, and returns their names.
+fn estimate(
+    field: &Field,
+    is_only: bool,
+    properties: &mut Map<String, Value>,
+    generator: &mut SchemaGenerator,
+) -> [Value; 5] {
+    let names = FlatEstimate::field_names(field.name, is_only);
+    let [value, lower, upper, confidence, bounds] = &names;
+    let name = field.name;
+    let mut add = |key: &String, schema: Schema, meaning: &str| {
+        properties.insert(key.clone(), described(schema, meaning));
+    };
+    add(value, generator.subschema_for::<f64>(), field.meaning);
+    let optional = generator.subschema_for::<Option<f64>>();
+    add(lower, optional.clone(), &format!("Lower bound of `{name}`; null if there is none."));
+    add(upper, optional.clone(), &format!("Upper bound of `{name}`; null if there is none."));
+    let meaning =
+        format!("Probability with which the bounds of `{name}` hold, at least; null if there are none.");
+    add(confidence, optional, &meaning);
+    add(bounds, generator.subschema_for::<BoundKind>(), &format!("Which bounds `{name}` has."));
+    names.map(Value::from)
 }
 
 fn described(schema: Schema, meaning: &str) -> Value {

@@ -1,9 +1,9 @@
-//! The controller: how it does, what it has done, and what people tell it.
+//! The controller: its state, its history, and commands to it.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use thalweg_api::problem::{Code, Problem};
-use thalweg_api::{Actions, Control, Decisions, Frozen, PinTo, Ways};
+use thalweg_api::{Actions, Control, Decisions, FreezeRequest, Paths, PinRequest};
 
 use crate::api::{Api, convert};
 use crate::control::{self, ControlError};
@@ -11,24 +11,24 @@ use thalweg_http::input::{JsonBody, Path, Query};
 use thalweg_http::output::Json;
 use thalweg_http::parameters::Count;
 
-/// How much of what there was.
+/// A limit of entries.
 #[derive(Deserialize, JsonSchema)]
-pub(in crate::api) struct Last {
-    /// How many, the latest first: 1 to 1,000; 100 by default. No more than 1,000 are kept.
+pub(in crate::api) struct LimitParam {
+    /// Maximum number of entries, the latest first: 1 to 1,000; default 100. The daemon keeps 1,000.
     #[serde(default)]
     #[schemars(example = 20)]
-    last: Count<100, 1_000>,
+    limit: Count<100, 1_000>,
 }
 
-/// Between which hosts.
+/// A pair of hosts.
 #[derive(Deserialize, JsonSchema)]
-pub(in crate::api) struct Ends {
-    /// Name of the host that sends, as the topology has it.
+pub(in crate::api) struct Hosts {
+    /// Name of the sending host in the topology.
     #[schemars(example = &"h0")]
-    source: String,
-    /// Name of the host that it sends to.
+    src: String,
+    /// Name of the receiving host in the topology.
     #[schemars(example = &"h1")]
-    destination: String,
+    dst: String,
 }
 
 /// `GET /v1/control`
@@ -39,7 +39,7 @@ pub(in crate::api) fn get(api: &Api) -> Result<Json<Control>, Problem> {
 /// `GET /v1/control/decisions`
 pub(in crate::api) fn decisions(
     api: &Api,
-    Query(Last { last: Count(count) }): Query<Last>,
+    Query(LimitParam { limit: Count(count) }): Query<LimitParam>,
 ) -> Result<Json<Decisions>, Problem> {
     let (decisions, names) = controller(api)?.state().decisions(count);
     let decisions = decisions.iter().map(|decision| convert::decision(decision, &names)).collect();
@@ -49,47 +49,46 @@ pub(in crate::api) fn decisions(
 /// `GET /v1/control/actions`
 pub(in crate::api) fn actions(
     api: &Api,
-    Query(Last { last: Count(count) }): Query<Last>,
+    Query(LimitParam { limit: Count(count) }): Query<LimitParam>,
 ) -> Result<Json<Actions>, Problem> {
     let (actions, names) = controller(api)?.state().actions(count);
     let actions = actions.iter().map(|report| convert::action(report, &names)).collect();
     Ok(Json(Actions { actions }))
 }
 
-/// `GET /v1/control/ways/{source}/{destination}`
-pub(in crate::api) fn ways(api: &Api, Path(ends): Path<Ends>) -> Result<Json<Ways>, Problem> {
-    let ways =
-        controller(api)?.state().paths(&ends.source, &ends.destination).map_err(|error| wrong(&error))?;
-    Ok(Json(convert::ways(ways)))
+/// `GET /v1/control/paths/{src}/{dst}`
+pub(in crate::api) fn paths(api: &Api, Path(hosts): Path<Hosts>) -> Result<Json<Paths>, Problem> {
+    let paths = controller(api)?.state().paths(&hosts.src, &hosts.dst).map_err(|error| wrong(&error))?;
+    Ok(Json(convert::paths(paths)))
 }
 
-/// `PUT /v1/control/pins/{source}/{destination}`
+/// `PUT /v1/control/pins/{src}/{dst}`
 pub(in crate::api) fn pin(
     api: &Api,
-    Path(Ends { source, destination }): Path<Ends>,
-    JsonBody(PinTo { address }): JsonBody<PinTo>,
+    Path(Hosts { src, dst }): Path<Hosts>,
+    JsonBody(PinRequest { tree }): JsonBody<PinRequest>,
 ) -> Result<Json<Control>, Problem> {
     let control = controller(api)?;
-    control.state().pin(&source, &destination, address).map_err(|error| wrong(&error))?;
-    tracing::info!(src = %source, dst = %destination, tree = address, "pinned");
+    control.state().pin(&src, &dst, tree).map_err(|error| wrong(&error))?;
+    tracing::info!(%src, %dst, tree, "pinned");
     Ok(Json(convert::control(control)))
 }
 
-/// `DELETE /v1/control/pins/{source}/{destination}`
+/// `DELETE /v1/control/pins/{src}/{dst}`
 pub(in crate::api) fn unpin(
     api: &Api,
-    Path(Ends { source, destination }): Path<Ends>,
+    Path(Hosts { src, dst }): Path<Hosts>,
 ) -> Result<Json<Control>, Problem> {
     let control = controller(api)?;
-    control.state().unpin(&source, &destination).map_err(|error| wrong(&error))?;
-    tracing::info!(src = %source, dst = %destination, "unpinned");
+    control.state().unpin(&src, &dst).map_err(|error| wrong(&error))?;
+    tracing::info!(%src, %dst, "unpinned");
     Ok(Json(convert::control(control)))
 }
 
 /// `PUT /v1/control/frozen`
 pub(in crate::api) fn freeze(
     api: &Api,
-    JsonBody(Frozen { frozen }): JsonBody<Frozen>,
+    JsonBody(FreezeRequest { frozen }): JsonBody<FreezeRequest>,
 ) -> Result<Json<Control>, Problem> {
     let control = controller(api)?;
     control.state().freeze(frozen);
@@ -98,7 +97,9 @@ pub(in crate::api) fn freeze(
 }
 
 fn controller(api: &Api) -> Result<&control::Control, Problem> {
-    let missing = || Problem::new(Code::NotFound, "there is no [control] in the configuration");
+    let missing = || {
+        Problem::new(Code::NotFound, "the controller is not configured: add [control] to the configuration")
+    };
     api.parts().control.as_ref().ok_or_else(missing)
 }
 

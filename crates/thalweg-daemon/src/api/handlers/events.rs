@@ -1,4 +1,4 @@
-//! Subscribers to events.
+//! Subscriptions to events.
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
@@ -12,26 +12,26 @@ use thalweg_http::output::Output;
 use thalweg_http::parameters::Parsed;
 use thalweg_http::reply::{Reply, Writer};
 
-/// Which events, and from where on.
+/// Filters, and where to resume.
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::api) struct Wanted {
     /// Only events of these types, separated by commas: link, address_change, cheetah, cheetah_end, collector, decision,
     /// action.
     #[schemars(example = &"link,collector")]
-    kind: Option<Parsed<EventTypes>>,
-    /// Only events of this link: SWITCH:pPORT:WAY.
+    r#type: Option<Parsed<EventTypes>>,
+    /// Only events of this link: SWITCH:pPORT:in or SWITCH:pPORT:out.
     #[schemars(example = &"tor0:p3:out")]
     link: Option<Parsed<LinkName>>,
-    /// Only of the collector of this name.
+    /// Only events of this collector.
     #[schemars(example = &"tor0")]
     collector: Option<String>,
-    /// Begin with what came after the event of this `id`, as far as it is kept; `Last-Event-ID` does the same. Without
-    /// either, with what comes from now on.
+    /// Resume after the event with this `id`, as far as the backlog reaches; the header `Last-Event-ID` does the same. By
+    /// default only new events are sent.
     #[schemars(example = &"0")]
     after: Option<Parsed<EventId>>,
 }
 
-/// Events, as they come.
+/// A stream of events.
 pub(in crate::api) struct EventStream {
     api: Api,
     subscription: Subscription,
@@ -57,20 +57,17 @@ pub(in crate::api) fn subscribe(
     LastEventId(last): LastEventId,
 ) -> Result<EventStream, Problem> {
     let filter = EventFilter {
-        kinds: wanted.kind.map(|Parsed(kinds)| kinds),
+        types: wanted.r#type.map(|Parsed(types)| types),
         link: wanted.link.map(|Parsed(link)| link),
         collector: wanted.collector,
     };
     let after = after(last.as_deref(), wanted.after)?;
     let pass = api.subscriber_pass().ok_or_else(|| {
-        Problem::new(
-            Code::TooManySubscribers,
-            "there are as many subscribers as there may be (api.max_subscribers)",
-        )
+        Problem::new(Code::TooManySubscribers, "the limit of subscribers is reached (api.max_subscribers)")
     })?;
     let is_other_run = after.is_some_and(|after| after.run.is_some_and(|run| run != api.run()));
     let after = match after {
-        // All that is left of this run is news.
+        // All available events of this run are new to the subscriber.
         Some(_) if is_other_run => Some(api.parts().hub.oldest_id() - 1),
         after => after.map(|after| after.id),
     };
@@ -79,10 +76,10 @@ pub(in crate::api) fn subscribe(
     Ok(EventStream { api: api.clone(), subscription })
 }
 
-/// Where to go on: by the header, which a browser that reconnects sends, or by the query.
+/// Where to resume, from the header that a reconnecting browser sends or from the query.
 fn after(header: Option<&str>, query: Option<Parsed<EventId>>) -> Result<Option<EventId>, Problem> {
     match header {
-        // A browser's header is newer than the address that it was given once.
+        // The header is newer than the URL with which the browser first connected.
         Some(header) => {
             let id = header
                 .parse()

@@ -1,4 +1,4 @@
-//! Flows: the fastest, one by its key, those that are cheetahs.
+//! Flows: the fastest flows, one flow by its key, cheetah flows.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -10,7 +10,7 @@ use thalweg_api::problem::{Code, Problem};
 use thalweg_measure::collector::FlowReport;
 use thalweg_wire::FlowKey;
 
-use super::{CollectorParam, Patience, Top, TopParams, asked, check_answered};
+use super::{CollectorParam, Limit, LimitParams, Patience, check_responses, selected};
 use crate::api::{Api, convert};
 use crate::collectors::CollectorHandle;
 use thalweg_http::input::{Path, Query};
@@ -20,7 +20,7 @@ use thalweg_http::parameters::{Count, Parsed};
 /// One direction of a flow.
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::api) struct FlowPath {
-    /// The flow's direction, as `key` in other answers, percent-encoded: PROTOCOL SOURCE > DESTINATION.
+    /// The `key` of one direction of a flow in other responses, percent-encoded: PROTOCOL SRC > DST.
     #[schemars(example = &"tcp%2010.0.0.1:443%20%3E%2010.0.0.2:51000")]
     key: Parsed<FlowKey>,
 }
@@ -28,17 +28,17 @@ pub(in crate::api) struct FlowPath {
 /// `GET /v1/flows`
 pub(in crate::api) fn top(
     api: &Api,
-    Query(TopParams { top, collector }): Query<TopParams>,
+    Query(LimitParams { limit, collector }): Query<LimitParams>,
 ) -> Result<Json<Flows>, Problem> {
-    Ok(Json(Fastest::of(&asked(api, collector.as_deref())?, top, |_| true)?))
+    Ok(Json(Fastest::of(&selected(api, collector.as_deref())?, limit, |_| true)?))
 }
 
 /// `GET /v1/cheetahs`
 pub(in crate::api) fn cheetahs(
     api: &Api,
-    Query(TopParams { top, collector }): Query<TopParams>,
+    Query(LimitParams { limit, collector }): Query<LimitParams>,
 ) -> Result<Json<Flows>, Problem> {
-    Ok(Json(Fastest::of(&asked(api, collector.as_deref())?, top, |flow| flow.is_cheetah)?))
+    Ok(Json(Fastest::of(&selected(api, collector.as_deref())?, limit, |flow| flow.is_cheetah)?))
 }
 
 /// `GET /v1/flows/{key}`
@@ -48,62 +48,62 @@ pub(in crate::api) fn one(
     Query(CollectorParam { collector }): Query<CollectorParam>,
 ) -> Result<Json<Flows>, Problem> {
     let patience = Patience::new();
-    let (mut answered, mut flows) = (Vec::new(), Vec::new());
-    for collector in asked(api, collector.as_deref())? {
+    let (mut responses, mut flows) = (Vec::new(), Vec::new());
+    for collector in selected(api, collector.as_deref())? {
         let answer = collector.flow(key, patience.left());
-        answered.push(convert::answered(&collector, &answer));
+        responses.push(convert::collector_response(&collector, &answer));
         let found = answer.ok().and_then(|asked| asked.value);
         flows.extend(
             found.map(|report| convert::flow(&report, collector.name(), &collector.description().switch)),
         );
     }
-    check_answered(&answered)?;
+    check_responses(&responses)?;
     match flows.is_empty() {
-        true => Err(Problem::new(Code::NotFound, format!("no collector sees a flow {key}"))),
-        false => Ok(Json(Flows { answered, total: flows.len() as u64, flows })),
+        true => Err(Problem::new(Code::NotFound, format!("no collector sees the flow {key}"))),
+        false => Ok(Json(Flows { responses, total: flows.len() as u64, flows })),
     }
 }
 
-/// The fastest flows of those that come by, in memory for as many as are asked for.
+/// Collects the fastest flows, in memory for `room` of them.
 pub(super) struct Fastest {
     room: usize,
-    /// The slowest on top, to make room for a faster one.
+    /// The slowest on top, which a faster flow replaces.
     heap: BinaryHeap<Ranked>,
     total: u64,
 }
 
-/// A flow, and which of the collectors that were asked sees it.
+/// A flow, and the index of the collector that sees it.
 struct Ranked {
     report: FlowReport,
     collector: usize,
 }
 
 impl Fastest {
-    /// The fastest flows of these collectors that are wanted, as many as `room`.
+    /// Returns the fastest `room` flows of these collectors that satisfy `is_wanted`.
     pub(super) fn of(
         collectors: &[CollectorHandle],
-        Count(room): Top,
+        Count(room): Limit,
         is_wanted: impl Fn(&FlowReport) -> bool,
     ) -> Result<Flows, Problem> {
         let mut fastest = Fastest { room, heap: BinaryHeap::new(), total: 0 };
         let patience = Patience::new();
-        let mut answered = Vec::new();
+        let mut responses = Vec::new();
         for (collector, handle) in collectors.iter().enumerate() {
             let end = handle.flows(patience.left(), |report| {
                 if is_wanted(&report) {
                     fastest.add(Ranked { report, collector });
                 }
             });
-            answered.push(convert::answered_at(handle, end));
+            responses.push(convert::collector_response_at(handle, end));
         }
-        check_answered(&answered)?;
+        check_responses(&responses)?;
         let total = fastest.total;
         let view = |ranked: &Ranked| {
             let description = collectors[ranked.collector].description();
             convert::flow(&ranked.report, &description.name, &description.switch)
         };
         let flows = fastest.heap.into_sorted_vec().iter().map(view).collect();
-        Ok(Flows { answered, total, flows })
+        Ok(Flows { responses, total, flows })
     }
 
     fn add(&mut self, flow: Ranked) {
@@ -119,13 +119,13 @@ impl Fastest {
 }
 
 impl Ranked {
-    /// Bits per second; below zero before the first estimate.
+    /// Returns the rate in bits per second; below zero before the first estimate.
     fn rate(&self) -> f64 {
         self.report.rate.map_or(-1.0, |known| known.rate.value)
     }
 }
 
-/// The faster comes first; of two that are as fast the one with more samples, and then by key.
+/// Orders by rate, then by samples, both descending, then by key.
 impl Ord for Ranked {
     fn cmp(&self, other: &Ranked) -> Ordering {
         let by_rate = other.rate().total_cmp(&self.rate());

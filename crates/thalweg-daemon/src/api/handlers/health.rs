@@ -1,4 +1,4 @@
-//! Health and readiness of the daemon.
+//! Liveness and readiness of the daemon.
 
 use schemars::SchemaGenerator;
 use thalweg_api::Health;

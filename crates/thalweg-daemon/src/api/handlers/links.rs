@@ -1,4 +1,4 @@
-//! Links, and the flows on them.
+//! Links and the flows on them.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use thalweg_measure::collector::{FlowReport, LinkDirection, PortDirection};
 use thalweg_network::{Attachment, NetworkState, Node};
 
 use super::flows::Fastest;
-use super::{CollectorParam, Patience, TopParams, asked, check_answered};
+use super::{CollectorParam, LimitParams, Patience, check_responses, selected};
 use crate::api::{Api, convert};
 use crate::from_json;
 use thalweg_http::input::{Path, Query};
@@ -18,7 +18,7 @@ use thalweg_http::parameters::Parsed;
 /// One direction of a link.
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::api) struct LinkPath {
-    /// Name of the link: SWITCH:pPORT:WAY.
+    /// Name of the link: SWITCH:pPORT:in or SWITCH:pPORT:out.
     #[schemars(example = &"tor0:p3:out")]
     link: Parsed<LinkName>,
 }
@@ -31,41 +31,44 @@ pub(in crate::api) fn all(
     let network = api.parts().network.versions();
     let network = network.as_ref().map(|versions| &*versions.newest().state);
     let patience = Patience::new();
-    let (mut answered, mut links) = (Vec::new(), Vec::new());
-    for collector in asked(api, collector.as_deref())? {
+    let (mut responses, mut links) = (Vec::new(), Vec::new());
+    for collector in selected(api, collector.as_deref())? {
         let switch = &collector.description().switch;
         let answer = collector.links(patience.left());
-        answered.push(convert::answered(&collector, &answer));
+        responses.push(convert::collector_response(&collector, &answer));
         links.extend(answer.into_iter().flat_map(|asked| asked.value).map(|report| {
             let peer = network.and_then(|network| peer(network, switch, report.side));
             convert::link(&report, collector.name(), switch, peer)
         }));
     }
-    check_answered(&answered)?;
-    links.sort_by(|a, b| (&a.switch, a.port, a.way).cmp(&(&b.switch, b.port, b.way)));
-    Ok(Json(Links { answered, links }))
+    check_responses(&responses)?;
+    links.sort_by(|a, b| (&a.switch, a.port, a.direction).cmp(&(&b.switch, b.port, b.direction)));
+    Ok(Json(Links { responses, links }))
 }
 
 /// `GET /v1/links/{link}/flows`
 pub(in crate::api) fn flows(
     api: &Api,
     Path(LinkPath { link: Parsed(link) }): Path<LinkPath>,
-    Query(TopParams { top, collector }): Query<TopParams>,
+    Query(LimitParams { limit, collector }): Query<LimitParams>,
 ) -> Result<Json<Flows>, Problem> {
-    let collectors = asked(api, collector.as_deref())?.into_iter();
+    let collectors = selected(api, collector.as_deref())?.into_iter();
     let watching: Vec<_> =
         collectors.filter(|collector| *collector.description().switch == *link.switch).collect();
     if watching.is_empty() {
-        return Err(Problem::new(Code::NotFound, format!("no collector watches a switch {:?}", link.switch)));
+        return Err(Problem::new(
+            Code::NotFound,
+            format!("no collector monitors the switch {:?}", link.switch),
+        ));
     }
     if let Some(network) = api.parts().network.versions() {
         check_port(&network.newest().state, &link)?;
     }
     let side = from_json::side(&link);
-    Ok(Json(Fastest::of(&watching, top, |flow| is_on(flow, side))?))
+    Ok(Json(Fastest::of(&watching, limit, |flow| is_on(flow, side))?))
 }
 
-/// Whether the packets of a flow go this way through this port, as far as is known.
+/// Whether a flow is known to use this direction of the link.
 fn is_on(flow: &FlowReport, side: LinkDirection) -> bool {
     match side.direction {
         PortDirection::Input => flow.input == Some(side.port),
@@ -84,7 +87,7 @@ fn check_port(network: &NetworkState, link: &LinkName) -> Result<(), Problem> {
     }
 }
 
-/// Name of what is at the other end of a link.
+/// Returns the name of the node at the other end of a link.
 fn peer<'a>(network: &'a NetworkState, switch: &str, side: LinkDirection) -> Option<&'a str> {
     let topology = network.topology();
     let Some(Node::Router(router)) = topology.node_named(switch) else { return None };

@@ -1,4 +1,4 @@
-//! Everything that is counted.
+//! Metrics.
 
 use thalweg_api::problem::Problem;
 

@@ -1,4 +1,4 @@
-//! What answers the routes: plain functions of what is asked. They may wait for collectors, each for a limited time.
+//! Handlers of the routes: plain functions of the request. They may wait for collectors for a limited time.
 
 pub(super) mod collectors;
 pub(super) mod control;
@@ -16,44 +16,44 @@ use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use thalweg_api::Answered;
+use thalweg_api::CollectorResponse;
 use thalweg_api::problem::{Code, Problem};
 
 use super::Api;
 use crate::collectors::CollectorHandle;
 use thalweg_http::parameters::Count;
 
-/// How long a request waits for collectors, all of them together.
+/// How long a request waits for all collectors together.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long it waits for each of them at least, so that those that are slow do not take it all: collectors answer within
-/// a batch of packets.
-const LEAST_PATIENCE: Duration = Duration::from_millis(20);
+/// How long it waits for each collector at least, so that slow ones do not use up the time of the others. Collectors respond
+/// within a batch of packets.
+const MIN_PATIENCE: Duration = Duration::from_millis(20);
 
-/// Whose.
+/// A filter by collector.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct CollectorParam {
-    /// Only of the collector of this name.
+    /// Only data of this collector.
     #[schemars(example = &"tor0")]
     collector: Option<String>,
 }
 
-/// How many, and whose.
+/// A limit of flows, and a filter by collector.
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct TopParams {
-    /// How many, the fastest first: 1 to 10,000; 20 by default.
+pub(super) struct LimitParams {
+    /// Maximum number of flows, the fastest first: 1 to 10,000; default 20.
     #[serde(default)]
     #[schemars(example = 10)]
-    top: Top,
-    /// Only of the collector of this name.
+    limit: Limit,
+    /// Only data of this collector.
     #[schemars(example = &"tor0")]
     collector: Option<String>,
 }
 
-/// Flows in an answer; the most are some 8 MB of JSON.
-type Top = Count<20, 10_000>;
+/// Flows in a response; the maximum takes about 8 MB of JSON.
+type Limit = Count<20, 10_000>;
 
-/// What is left of a request's patience.
+/// The deadline of a request.
 pub(super) struct Patience(Instant);
 
 impl Patience {
@@ -61,26 +61,26 @@ impl Patience {
         Patience(Instant::now() + PATIENCE)
     }
 
-    /// How long the next collector may take to answer.
+    /// Returns how long the next collector may take to respond.
     fn left(&self) -> Duration {
-        self.0.saturating_duration_since(Instant::now()).max(LEAST_PATIENCE)
+        self.0.saturating_duration_since(Instant::now()).max(MIN_PATIENCE)
     }
 }
 
-/// The collectors that a request is about: that of this name, or all.
-fn asked(api: &Api, name: Option<&str>) -> Result<Vec<CollectorHandle>, Problem> {
+/// Returns the collector of this name, or all collectors.
+fn selected(api: &Api, name: Option<&str>) -> Result<Vec<CollectorHandle>, Problem> {
     let Some(name) = name else { return Ok(api.parts().collectors.all()) };
     match api.parts().collectors.named(name) {
         Some(collector) => Ok(vec![collector]),
-        None => Err(Problem::new(Code::NotFound, format!("there is no collector {name:?}"))),
+        None => Err(Problem::new(Code::NotFound, format!("unknown collector {name:?}"))),
     }
 }
 
-/// A problem if collectors were asked and none has answered.
-fn check_answered(answered: &[Answered]) -> Result<(), Problem> {
-    match answered.iter().find_map(|collector| collector.error.as_ref()) {
-        Some(error) if answered.iter().all(|collector| collector.error.is_some()) => {
-            Err(Problem::new(Code::Unavailable, format!("{}: {error}", answered[0].collector)))
+/// Returns a problem if collectors were queried and none responded.
+fn check_responses(responses: &[CollectorResponse]) -> Result<(), Problem> {
+    match responses.iter().find_map(|collector| collector.error.as_ref()) {
+        Some(error) if responses.iter().all(|collector| collector.error.is_some()) => {
+            Err(Problem::new(Code::Unavailable, format!("{}: {error}", responses[0].collector)))
         }
         _ => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! Dumps of samples to files, or as a response.
+//! Samples, saved to files or sent in the response.
 
 use std::time::Duration;
 
@@ -26,10 +26,10 @@ const NEXT_CAPTURE: Duration = Duration::from_secs(1);
 /// Parameters of a dump.
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::api) struct SampleParams {
-    /// Only samples of this collector.
+    /// Only samples of this collector; required for `application/pcapng`.
     #[schemars(example = &"tor0")]
     collector: Option<String>,
-    /// Format of the files: pcapng, or pcap with a file for each output port. Default: the configured format.
+    /// File format: pcapng, or pcap with one file per output port. The default is configured.
     #[schemars(example = &"pcapng")]
     format: Option<Parsed<CaptureFormat>>,
 }
@@ -111,7 +111,7 @@ mod tests {
     use thalweg_http::access::Limits;
 
     #[test]
-    fn only_one_capture_file_is_in_memory() {
+    fn one_capture_file_is_sent_at_a_time() {
         let api = Api::new(parts(), &Limits::default(), None);
         let status = || {
             let wanted = SampleParams { collector: Some("tor0".to_owned()), format: None };

@@ -13,6 +13,6 @@ pub(in crate::api) fn all(
     api: &Api,
     Query(CollectorParam { collector }): Query<CollectorParam>,
 ) -> Result<Json<Tasks<convert::TaskView>>, Problem> {
-    let collectors = super::asked(api, collector.as_deref())?.iter().map(convert::tasks).collect();
+    let collectors = super::selected(api, collector.as_deref())?.iter().map(convert::tasks).collect();
     Ok(Json(Tasks { collectors }))
 }

@@ -1,4 +1,4 @@
-//! The network topology.
+//! The topology and new versions of it.
 
 use hyper::body::Bytes;
 use schemars::SchemaGenerator;
@@ -14,13 +14,13 @@ use thalweg_http::output::{Json, OneOf, Output};
 use thalweg_http::reply::{JSON, Reply};
 use thalweg_http::request::Request;
 
-/// TOML. No more specific media type is registered.
+/// Media type of TOML.
 const TOML: &str = "application/toml";
 
-/// A network as in a topology file, as TOML.
+/// A topology file in TOML.
 pub(in crate::api) struct TomlNetwork(String);
 
-/// A network as in a topology file, as JSON or TOML.
+/// A topology file in JSON or TOML.
 pub(in crate::api) struct GivenNetwork {
     media_type: Option<String>,
     body: Bytes,
@@ -51,7 +51,10 @@ impl Input for GivenNetwork {
 /// `GET /v1/topology`
 pub(in crate::api) fn get(api: &Api, accept: Accept) -> Result<OneOf<Json<Topology>, TomlNetwork>, Problem> {
     let Some(versions) = api.parts().network.versions() else {
-        return Err(Problem::new(Code::NotFound, "no topology is configured or has been uploaded"));
+        return Err(Problem::new(
+            Code::NotFound,
+            "no topology is configured: add [network] to the configuration, or PUT one",
+        ));
     };
     let newest = versions.newest();
     if accept.names(TOML) {

@@ -85,7 +85,7 @@ impl TaskKind for ChangeTask {
             Field { name: "before", kind: FieldKind::Period, meaning: "The earlier period." },
             Field { name: "now", kind: FieldKind::Period, meaning: "The later period." },
             Field {
-                name: "room",
+                name: "capacity",
                 kind: FieldKind::Count,
                 meaning: "Maximum number of keys tracked per period. If as many are listed, more may be missing.",
             },
@@ -102,8 +102,12 @@ impl TaskKind for ChangeTask {
                     kind: FieldKind::Estimate,
                     meaning: "Increase of the traffic; negative for a decrease.",
                 },
-                Field { name: "from", kind: FieldKind::Estimate, meaning: "Traffic in the earlier period." },
-                Field { name: "to", kind: FieldKind::Estimate, meaning: "Traffic in the later period." },
+                Field {
+                    name: "before",
+                    kind: FieldKind::Estimate,
+                    meaning: "Traffic in the earlier period.",
+                },
+                Field { name: "now", kind: FieldKind::Estimate, meaning: "Traffic in the later period." },
             ],
             listed_for: 0,
             aside_name: "before > after",

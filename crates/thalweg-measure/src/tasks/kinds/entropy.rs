@@ -36,7 +36,7 @@ impl TaskKind for EntropyTask {
         meaning: "How evenly packets are distributed over keys.",
         facts: &[
             Field {
-                name: "bits",
+                name: "entropy",
                 kind: FieldKind::Estimate,
                 meaning: "Entropy of the distribution of packets over keys, in bits.",
             },

@@ -58,7 +58,7 @@ impl TaskKind for HeavyTask {
         facts: &[
             Field { name: "total", kind: FieldKind::Count, meaning: "All traffic, exactly." },
             Field {
-                name: "room",
+                name: "capacity",
                 kind: FieldKind::Count,
                 meaning: "Maximum number of keys tracked. If as many are listed, more may be missing.",
             },

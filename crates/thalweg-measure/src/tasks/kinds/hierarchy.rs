@@ -64,7 +64,7 @@ impl TaskKind for HierarchyTask {
         facts: &[
             Field { name: "total", kind: FieldKind::Count, meaning: "All traffic, exactly." },
             Field {
-                name: "room",
+                name: "capacity",
                 kind: FieldKind::Count,
                 meaning: "Maximum number of prefixes tracked per length.",
             },
@@ -79,11 +79,11 @@ impl TaskKind for HierarchyTask {
                 Field {
                     name: "share",
                     kind: FieldKind::Share,
-                    meaning: "`beyond` as a share of all traffic.",
+                    meaning: "`conditioned` as a share of all traffic.",
                 },
                 Field { name: "estimate", kind: FieldKind::Estimate, meaning: "Traffic of the prefix." },
                 Field {
-                    name: "beyond",
+                    name: "conditioned",
                     kind: FieldKind::Estimate,
                     meaning: "Traffic of the prefix without that of longer listed prefixes.",
                 },

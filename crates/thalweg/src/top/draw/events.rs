@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use thalweg_api::client::Loss;
 use thalweg_api::{CrossingName, Event, EventBody, Outcome, StateName};
-use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
+use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use super::super::daemon_state::{EventLine, Stream};
 use super::super::view::{Pane, TopView};
@@ -73,9 +73,9 @@ fn counts(view: &TopView) -> Vec<Span<'static>> {
 }
 
 fn event_line(theme: Theme, event: &Event) -> Line<'static> {
-    let time = clock_us(Timestamp(event.moment.time_ns));
+    let time = clock_us(event.time.0);
     let style = match &event.body {
-        EventBody::Link { crossing: CrossingName::Upwards | CrossingName::Remains, .. } => theme.warning(),
+        EventBody::Link { crossing: CrossingName::Upwards | CrossingName::Repeated, .. } => theme.warning(),
         EventBody::Link { crossing: CrossingName::Downwards, .. } => theme.good(),
         EventBody::Cheetah { .. } => theme.cheetah(),
         EventBody::Collector { state } if state.name == StateName::Failed => theme.loss(),
@@ -96,46 +96,45 @@ fn event_line(theme: Theme, event: &Event) -> Line<'static> {
 /// Returns the text of an event and its details.
 fn event_text(event: &Event) -> (String, String) {
     match &event.body {
-        EventBody::Link {
-            link, crossing, threshold, utilisation, rate_bps, flows, flows_left_out, ..
-        } => {
+        EventBody::Link { link, crossing, threshold, utilisation, rate, flows, omitted_flows, .. } => {
             let change = match crossing {
                 CrossingName::Upwards => "▴ above",
                 CrossingName::Downwards => "▾ below",
-                CrossingName::Remains => "▴ still",
+                CrossingName::Repeated => "▴ still",
             };
             let what = format!("{link} {change} {:.0} %", threshold * 100.0);
-            let count = flows.len() as u64 + u64::from(*flows_left_out);
+            let count = flows.len() as u64 + u64::from(*omitted_flows);
             let first = flows.first().map_or_else(String::new, |first| {
-                format!(", first {} {}", rate_text(&first.rate_bps, FULL_RATE), first.key)
+                format!(", first {} {}", rate_text(&first.rate, FULL_RATE), first.key)
             });
-            let rate = rate_text(rate_bps, FULL_RATE);
+            let rate = rate_text(rate, FULL_RATE);
             let count = counted(&grouped(count), "flow", "flows");
             (what, format!(": {:.0} %, {rate}, {count}{first}", utilisation * 100.0))
         }
-        EventBody::AddressChange { key, from, to, .. } => {
-            (format!("↪ new path {key}"), format!(" to {to}, was {from}, seen by {}", event.collector))
-        }
-        EventBody::Cheetah { key, flight_rate_bps, .. } => {
-            (format!("▲ cheetah {key}"), format!(" at {}, by {}", BitRate(*flight_rate_bps), event.collector))
+        EventBody::AddressChange { key, previous_dst_mac, dst_mac, .. } => (
+            format!("↪ new path {key}"),
+            format!(" to {dst_mac}, was {previous_dst_mac}, seen by {}", event.collector),
+        ),
+        EventBody::Cheetah { key, rate_bps, .. } => {
+            (format!("▲ cheetah {key}"), format!(" at {}, by {}", BitRate(*rate_bps), event.collector))
         }
         EventBody::CheetahEnd { key, bytes, .. } => {
             (format!("△ cheetah ended {key}"), format!(" after {}, by {}", Bytes(*bytes), event.collector))
         }
-        EventBody::Decision { source, destination, from, to, alternatives, link, .. } => {
-            let expected = |address| {
-                let alternative = alternatives.iter().find(|one| one.address == address);
-                alternative.map_or_else(|| "unknown".to_owned(), |one| BitRate(one.expected_bps).to_string())
+        EventBody::Decision { src, dst, from_tree, tree, alternatives, link, .. } => {
+            let expected = |tree| {
+                let path = alternatives.iter().find(|path| path.tree == tree);
+                path.map_or_else(|| "unknown".to_owned(), |path| BitRate(path.expected_rate_bps).to_string())
             };
             let cause = link.as_ref().map_or_else(String::new, |link| format!("; {link} congested"));
-            let rates = format!(": expected {}, was {}{cause}", expected(*to), expected(*from));
-            (format!("↪ rerouted {source} > {destination}, tree {from} to {to}"), rates)
+            let rates = format!(": expected {}, was {}{cause}", expected(*tree), expected(*from_tree));
+            (format!("↪ rerouted {src} > {dst}, tree {from_tree} to {tree}"), rates)
         }
-        EventBody::Action { source, destination, address, outcome, took_ns, error, .. } => {
-            let what = format!("{source} > {destination} on tree {address}");
-            let after = took_ns.map_or_else(String::new, |ns| format!(" after {}", Nanos(ns)));
+        EventBody::Action { src, dst, tree, outcome, decision_to_path_ns, error, .. } => {
+            let what = format!("{src} > {dst} on tree {tree}");
+            let after = decision_to_path_ns.map_or_else(String::new, |ns| format!(" after {}", Nanos(ns)));
             match outcome {
-                Outcome::Begun => (format!("· {what}"), ": started".to_owned()),
+                Outcome::Started => (format!("· {what}"), ": started".to_owned()),
                 Outcome::Confirmed => (format!("✓ {what}"), format!(": confirmed{after}")),
                 Outcome::Expired => (format!("✗ {what}"), ": timed out".to_owned()),
                 Outcome::Superseded => (format!("· {what}"), ": superseded".to_owned()),
@@ -155,11 +154,11 @@ fn event_text(event: &Event) -> (String, String) {
 fn loss_text(loss: Loss) -> String {
     let events = |count| counted(&grouped(count), "event", "events");
     match loss {
-        Loss::TooSlow(count) => {
+        Loss::Overwritten(count) => {
             format!("{} lost: this subscriber was too slow", events(count))
         }
-        Loss::OtherRun => "the daemon restarted: its earlier events are gone".to_owned(),
-        Loss::NotUnderstood(count) => {
+        Loss::Restarted => "the daemon restarted: its earlier events are gone".to_owned(),
+        Loss::Invalid(count) => {
             format!("{} not understood: is the daemon another version?", events(count))
         }
     }

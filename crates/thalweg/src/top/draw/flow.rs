@@ -5,7 +5,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use thalweg_wire::{BitRate, Bytes, Timestamp};
+use thalweg_wire::{BitRate, Bytes};
 
 use super::super::daemon_state::PinnedFlow;
 use super::super::model::FlowRow;
@@ -64,17 +64,16 @@ fn lines(theme: Theme, row: &FlowRow) -> Vec<Line<'static>> {
     let plain = |label: &str, text: String| line(label, text, Style::new());
     let rate_style = if flow.cheetah { theme.cheetah() } else { theme.strong() };
     let mut lines = vec![line("collector", flow.collector.clone(), theme.strong())];
-    match &flow.rate_bps {
+    match flow.rate.rate_bps {
         Some(rate) => {
             let mark = if flow.cheetah { "  ▲ cheetah" } else { "" };
-            lines.push(line("rate", format!("{}{mark}", BitRate(bits(rate.value))), rate_style));
-            lines.push(plain("", bound_in_words(rate)));
+            lines.push(line("rate", format!("{}{mark}", BitRate(bits(rate))), rate_style));
+            lines.push(plain("", bound_in_words(&flow.rate)));
         }
         None => lines.push(plain("rate", "unknown".to_owned())),
     }
-    let over = flow.span.as_ref().map_or_else(String::new, |span| {
-        format!(", over {}", Timestamp(span.end.time_ns) - Timestamp(span.start.time_ns))
-    });
+    let over =
+        flow.span.as_ref().map_or_else(String::new, |span| format!(", over {}", span.end.0 - span.start.0));
     lines.push(plain("basis", format!("{}{over}", basis_text(flow.basis))));
     let port = |link: &Option<String>| link.clone().unwrap_or_else(|| "?".to_owned());
     lines.push(plain("path", format!("{} > {}", port(&flow.input), port(&flow.output))));
@@ -84,7 +83,7 @@ fn lines(theme: Theme, row: &FlowRow) -> Vec<Line<'static>> {
         bytes => format!("{}, {}", Bytes(bytes), share(row.repeated()).trim()),
     };
     lines.push(plain("repeated", format!("{repeated}; {} reordered", grouped(flow.reordered))));
-    lines.push(plain("first sample", date_and_clock(Timestamp(flow.first.time_ns))));
-    lines.push(plain("last sample", date_and_clock(Timestamp(flow.last.time_ns))));
+    lines.push(plain("first sample", date_and_clock(flow.flow_start.0)));
+    lines.push(plain("last sample", date_and_clock(flow.flow_end.0)));
     lines
 }

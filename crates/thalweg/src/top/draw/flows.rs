@@ -140,10 +140,10 @@ fn header(theme: Theme, widths: Widths) -> Row<'static> {
 
 fn row(theme: Theme, row: &FlowRow, widths: Widths) -> Row<'static> {
     let (key, flow) = (&row.key, &row.flow);
-    let rate = flow.rate_bps.as_ref();
+    let rate = flow.rate.rate_bps;
     let rate_style = match rate {
         _ if flow.cheetah => theme.cheetah(),
-        Some(rate) if rate.value > 0.0 => theme.outward(),
+        Some(rate) if rate > 0.0 => theme.outward(),
         _ => theme.muted(),
     };
     let repeated = row.repeated();
@@ -154,11 +154,12 @@ fn row(theme: Theme, row: &FlowRow, widths: Widths) -> Row<'static> {
         Cell::from(endpoint::source(key, widths.endpoint)),
         Cell::from(endpoint::destination(key, widths.endpoint)),
         Cell::from(
-            right(rate.map_or_else(|| "-".to_owned(), |rate| rate_text(rate, widths.rate))).style(rate_style),
+            right(rate.map_or_else(|| "-".to_owned(), |_| rate_text(&flow.rate, widths.rate)))
+                .style(rate_style),
         ),
     ];
     if widths.bound > 0 {
-        let text = rate.map_or_else(String::new, bound_text);
+        let text = rate.map_or_else(String::new, |_| bound_text(&flow.rate));
         cells.push(Cell::from(right(text).style(theme.muted())));
     }
     cells.push(Cell::from(Line::styled(basis_text(flow.basis), theme.muted())));

@@ -7,7 +7,6 @@ use ratatui::layout::{Alignment, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use thalweg_api::{Collector, State, StateName};
-use thalweg_wire::Timestamp;
 
 use super::super::view::TopView;
 use crate::terminal::Theme;
@@ -102,7 +101,8 @@ fn daemon(view: &TopView, is_short: bool, width: usize) -> Vec<Span<'static>> {
     if is_short && failed == 0 {
         remarks.push(Span::styled(format!("  {count}"), theme.muted()));
     }
-    remarks.push(Span::styled(format!(" since {}", day_and_time(&health.started.time)), theme.muted()));
+    remarks
+        .push(Span::styled(format!(" since {}", day_and_time(&health.started.to_string())), theme.muted()));
     for remark in remarks {
         if width_of(&spans) + remark.width() <= width {
             spans.push(remark);
@@ -157,8 +157,8 @@ fn remarks(theme: Theme, collector: &Collector) -> Vec<(String, Style)> {
                 remarks.push((format!(", {} dropped", grouped(counts.kernel_drops)), theme.loss()));
             }
             remarks.push((format!(", {}", counted(&short(counts.flows), "flow", "flows")), Style::new()));
-            if let Some(ratio) = &counts.sampling_ratio {
-                remarks.push((format!(", sampled {}", percent(ratio.value).trim()), Style::new()));
+            if let Some(ratio) = counts.sampling_ratio {
+                remarks.push((format!(", sampled {}", percent(ratio).trim()), Style::new()));
             }
             remarks.push((format!(", {} packets", short(counts.packets)), theme.muted()));
         }
@@ -192,7 +192,7 @@ pub(super) fn failure(state: &State) -> Option<String> {
     }
     let error = state.error.as_deref().unwrap_or("unknown reason");
     Some(match &state.retry_at {
-        Some(at) => format!("{error}; retry at {}", &clock(Timestamp(at.time_ns))[..8]),
+        Some(at) => format!("{error}; retry at {}", &clock(at.0)[..8]),
         None => error.to_owned(),
     })
 }

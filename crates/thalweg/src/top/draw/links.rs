@@ -88,7 +88,7 @@ pub(super) fn draw(view: &mut TopView, frame: &mut Frame, area: Rect) {
         let link = &view.link_rows[index];
         let (text, style) = row_styles(theme, selected == Some(index));
         let is_below = below == Some(&ObservedLink::from(link));
-        row(text, link, view.answered_at(&link.collector), is_below, widths).style(style)
+        row(text, link, view.responded_at(&link.collector), is_below, widths).style(style)
     });
     let columns = widths.visible(widths.all()).map(Constraint::Length);
     frame.render_widget(Table::new(rows, columns).header(header(theme, view.sort, widths)), inner);
@@ -152,9 +152,9 @@ fn row(theme: Theme, link: &Link, now: Option<Timestamp>, is_below: bool, widths
         _ => short(link.capacity_bps),
     };
     let quiet = if link.flows == 0 { theme.muted() } else { Style::new() };
-    let changed = match (now, link.changed.time_ns) {
-        (_, 0) => "never".to_owned(),
-        (Some(now), changed) => age(now - Timestamp(changed)),
+    let changed = match (now, link.changed) {
+        (_, None) => "never".to_owned(),
+        (Some(now), Some(changed)) => age(now - changed.0),
         (None, _) => "?".to_owned(),
     };
     Row::new(widths.visible([
@@ -164,7 +164,7 @@ fn row(theme: Theme, link: &Link, now: Option<Timestamp>, is_below: bool, widths
         Cell::from(elided(&link.collector, usize::from(widths.by))),
         Cell::from(right(percent(share.max(0.0))).style(style)),
         Cell::from(Line::from(single(share, widths.bar, style))),
-        Cell::from(right(rate_text(&link.rate_bps, widths.rate)).style(quiet)),
+        Cell::from(right(rate_text(&link.rate, widths.rate)).style(quiet)),
         Cell::from(right(capacity).style(theme.muted())),
         Cell::from(right(short(link.flows.into())).style(quiet)),
         Cell::from(right(changed).style(theme.muted())),
@@ -190,8 +190,8 @@ impl TopView {
     }
 
     /// Returns the packet time at which a collector last responded.
-    fn answered_at(&self, collector: &str) -> Option<Timestamp> {
-        self.displayed().snapshot.as_ref()?.answered_at(collector)
+    fn responded_at(&self, collector: &str) -> Option<Timestamp> {
+        self.displayed().snapshot.as_ref()?.responded_at(collector)
     }
 }
 

@@ -15,13 +15,13 @@ pub(super) const BOUND: u16 = 12;
 
 /// Whether the rate is known to be zero, so that bounds are omitted.
 pub(super) fn is_idle(rate: &Rate) -> bool {
-    rate.value == 0.0 && rate.upper.is_some_and(|upper| upper == 0.0)
+    rate.rate_bps == Some(0.0) && rate.rate_upper_bps == Some(0.0)
 }
 
 /// Formats a rate in [`SHORT_RATE`] or [`FULL_RATE`] columns: `9.31G`, `9.31 Gbit/s`; with `≥` if it is a lower bound.
 pub(super) fn rate_text(rate: &Rate, width: u16) -> String {
     let is_full = width >= FULL_RATE;
-    let value = bits(rate.value);
+    let value = bits(rate.rate_bps.unwrap_or(0.0));
     let text = if is_full { BitRate(value).to_string() } else { short(value) };
     match (is_lower_bound(rate), is_full) {
         (true, true) => format!("≥ {text}"),
@@ -32,7 +32,7 @@ pub(super) fn rate_text(rate: &Rate, width: u16) -> String {
 
 /// Formats the bounds in [`BOUND`] columns.
 pub(super) fn bound_text(rate: &Rate) -> String {
-    match (rate.bound, rate.lower, rate.upper) {
+    match (rate.bounds, rate.rate_lower_bps, rate.rate_upper_bps) {
         _ if is_idle(rate) => "idle".to_owned(),
         (BoundKind::Interval, Some(lower), Some(upper)) => {
             format!("{}..{}", short(bits(lower)), short(bits(upper)))
@@ -49,7 +49,7 @@ pub(super) fn bound_in_words(rate: &Rate) -> String {
     let sure = rate.confidence.map_or_else(String::new, |confidence| {
         format!(" with probability {}", crate::figures::percent(confidence))
     });
-    match (rate.bound, rate.lower, rate.upper) {
+    match (rate.bounds, rate.rate_lower_bps, rate.rate_upper_bps) {
         _ if is_idle(rate) => "idle".to_owned(),
         (BoundKind::Interval, Some(lower), Some(upper)) => {
             format!("{} to {}{sure}", BitRate(bits(lower)), BitRate(bits(upper)))
@@ -83,7 +83,13 @@ mod tests {
 
     #[test]
     fn a_rate_shows_its_interval_or_lower_bound() {
-        let rate = |bound, lower, upper| Rate { value: 1.204e9, lower, upper, confidence: Some(0.95), bound };
+        let rate = |bounds, lower, upper| Rate {
+            rate_bps: Some(1.204e9),
+            rate_lower_bps: lower,
+            rate_upper_bps: upper,
+            confidence: Some(0.95),
+            bounds,
+        };
         let within = rate(BoundKind::Interval, Some(1.19e9), Some(1.22e9));
         assert_eq!(
             (rate_text(&within, SHORT_RATE).as_str(), bound_text(&within).as_str()),
@@ -101,7 +107,7 @@ mod tests {
             [rate_text(&least, SHORT_RATE), rate_text(&least, FULL_RATE), bound_text(&least)],
             ["≥1.20G", "≥ 1.20 Gbit/s", "at least"]
         );
-        let idle = Rate { value: 0.0, ..rate(BoundKind::Interval, Some(0.0), Some(0.0)) };
+        let idle = Rate { rate_bps: Some(0.0), ..rate(BoundKind::Interval, Some(0.0), Some(0.0)) };
         assert_eq!([bound_text(&idle), bound_in_words(&idle)], ["idle", "idle"]);
         let unknown = rate(BoundKind::NotConverged, None, None);
         assert_eq!(bound_text(&unknown), "no bound yet");

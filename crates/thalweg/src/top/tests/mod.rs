@@ -27,30 +27,48 @@ use crate::terminal::{Theme, View};
 
 const START: Timestamp = Timestamp(1_795_255_200_000_000_000);
 
-fn moment(ms: u64) -> Value {
-    let time = START + Nanos::from_millis(ms);
-    json!({ "time": time.to_string(), "time_ns": time.0 })
+fn time(ms: u64) -> Value {
+    (START + Nanos::from_millis(ms)).to_string().into()
 }
 
 fn within(value: f64) -> Value {
-    json!({ "value": value, "lower": value * 0.985, "upper": value * 1.02, "confidence": 0.95, "bound": "interval" })
+    json!({
+        "rate_bps": value, "rate_lower_bps": value * 0.985, "rate_upper_bps": value * 1.02, "confidence": 0.95,
+        "bounds": "interval",
+    })
 }
 
 fn at_least(value: f64) -> Value {
-    json!({ "value": value, "lower": value, "upper": null, "confidence": 1.0, "bound": "lower_bound" })
+    json!({
+        "rate_bps": value, "rate_lower_bps": value, "rate_upper_bps": null, "confidence": 1.0, "bounds": "lower_bound",
+    })
 }
 
-fn link(switch: &str, port: u16, way: &str, peer: &str, utilisation: f64) -> Value {
-    let rate = utilisation * 1e10;
+fn unknown() -> Value {
     json!({
-        "link": format!("{switch}:p{port}:{way}"), "collector": switch, "switch": switch, "port": port, "way": way,
+        "rate_bps": null, "rate_lower_bps": null, "rate_upper_bps": null, "confidence": null, "bounds": "not_converged",
+    })
+}
+
+/// The fields of both objects.
+fn joined(mut object: Value, more: Value) -> Value {
+    let Value::Object(more) = more else { panic!("{more} is no object") };
+    object.as_object_mut().unwrap().extend(more);
+    object
+}
+
+fn link(switch: &str, port: u16, direction: &str, peer: &str, utilisation: f64) -> Value {
+    let rate = utilisation * 1e10;
+    let link = json!({
+        "link": format!("{switch}:p{port}:{direction}"), "collector": switch, "switch": switch, "port": port,
+        "direction": direction,
         "peer": if peer.is_empty() { Value::Null } else { peer.into() },
         "capacity_bps": 10_000_000_000_u64,
-        "rate_bps": if port == 2 { at_least(rate) } else { within(rate) },
         "smoothed_bps": rate, "utilisation": utilisation,
         "flows": (utilisation * 100.0).ceil() as u32,
-        "changed": if utilisation > 0.0 { moment(62_000 + 20 * u64::from(port)) } else { json!({"time": "", "time_ns": 0}) },
-    })
+        "changed": if utilisation > 0.0 { time(62_000 + 20 * u64::from(port)) } else { Value::Null },
+    });
+    joined(link, if port == 2 { at_least(rate) } else { within(rate) })
 }
 
 fn links() -> Links {
@@ -66,25 +84,26 @@ fn links() -> Links {
     for port in 8..40 {
         links.push(link("tor1", port, "in", &format!("host{port}"), f64::from(port) / 1000.0));
     }
-    let answered = json!([
-        { "collector": "tor0", "at": moment(62_345), "error": null },
-        { "collector": "tor1", "at": moment(62_100), "error": null },
-        { "collector": "tor2", "at": null, "error": "the collector does not respond" },
+    let responses = json!([
+        { "collector": "tor0", "time": time(62_345), "error": null },
+        { "collector": "tor1", "time": time(62_100), "error": null },
+        { "collector": "tor2", "time": null, "error": "the collector does not respond" },
     ]);
-    serde_json::from_value(json!({ "answered": answered, "links": links })).unwrap()
+    serde_json::from_value(json!({ "responses": responses, "links": links })).unwrap()
 }
 
 fn flow(key: &str, rate: Value, basis: &str, repeated: u64) -> Value {
     let name = json!({ "src": "10.0.0.1", "dst": "10.0.0.2", "src_port": 1, "dst_port": 2, "protocol": 6 });
-    let span = json!({ "start": moment(62_344), "end": moment(62_345) });
-    json!({
+    let span = json!({ "start": time(62_344), "end": time(62_345) });
+    let flow = json!({
         "flow": name, "key": key, "collector": "tor0", "basis": basis,
-        "span": if rate.is_null() { Value::Null } else { span },
-        "cheetah": rate["value"].as_f64().is_some_and(|rate| rate > 2e9), "rate_bps": rate,
+        "span": if rate["rate_bps"].is_null() { Value::Null } else { span },
+        "cheetah": rate["rate_bps"].as_f64().is_some_and(|rate| rate > 2e9),
         "input": "tor0:p1:in", "output": "tor0:p3:out",
-        "first": moment(2_000), "last": moment(62_345), "samples": 48_123, "sampled_bytes": 70_000_000,
+        "flow_start": time(2_000), "flow_end": time(62_345), "samples": 48_123, "sampled_bytes": 70_000_000,
         "repeated_bytes": repeated, "reordered": 12,
-    })
+    });
+    joined(flow, rate)
 }
 
 fn flows() -> Vec<FlowRow> {
@@ -98,7 +117,7 @@ fn flows() -> Vec<FlowRow> {
         ),
         flow("udp 10.0.0.18:40022 > 10.0.0.1:4433", within(1.18e9), "sampling_ratio", 0),
         flow("esp 203.0.113.7 > 198.51.100.250", at_least(4.1e8), "samples_alone", 0),
-        flow("tcp 10.0.0.19:53122 > 10.0.0.1:80", Value::Null, "nothing", 0),
+        flow("tcp 10.0.0.19:53122 > 10.0.0.1:80", unknown(), "nothing", 0),
     ];
     for n in 0..40_u32 {
         let key = format!("tcp 172.16.{n}.{}:{} > 10.0.0.80:443", n * 5, 32_768 + n * 613);
@@ -106,7 +125,7 @@ fn flows() -> Vec<FlowRow> {
         flows.push(flow(&key, within(9e7 / f64::from(n + 1)), "sequence_numbers", repeated));
     }
     let flows: Flows =
-        serde_json::from_value(json!({ "answered": [], "total": 1_234, "flows": flows })).unwrap();
+        serde_json::from_value(json!({ "responses": [], "total": 1_234, "flows": flows })).unwrap();
     FlowRow::all(flows, "/").unwrap()
 }
 
@@ -122,27 +141,28 @@ fn state(name: &str) -> Value {
 }
 
 fn failed() -> Value {
-    json!({ "name": "failed", "error": "no such interface", "retry_at": moment(70_000) })
+    json!({ "name": "failed", "error": "no such interface", "retry_at": time(70_000) })
 }
 
 fn snapshot() -> Snapshot {
-    let counts = |drops: u64, ratio: Value| {
+    let counts = |drops: u64, ratio: Option<f64>| {
         json!({
             "frames": 4_812_345, "packets": 4_800_000, "kernel_drops": drops, "flows": 10_234,
-            "flow_capacity": 65_536, "sampling_ratio": ratio, "events": 12, "memory_bytes": 12_000_000,
+            "flow_capacity": 65_536, "sampling_ratio": ratio, "sampling_ratio_lower": null, "sampling_ratio_upper": null,
+            "confidence": null, "bounds": "unknown", "events": 12, "memory_bytes": 12_000_000,
         })
     };
-    let Links { answered, links } = links();
-    let health = json!({ "status": "ok", "name": "thalweg", "version": "0.4.0", "started": moment(0) });
+    let Links { responses, links } = links();
+    let health = json!({ "status": "ok", "name": "thalweg", "version": "0.4.0", "started": time(0) });
     Snapshot {
         health: serde_json::from_value(health).unwrap(),
         collectors: serde_json::from_value(json!([
-            collector("tor0", "eth2", state("running"), counts(0, within(0.31))),
-            collector("tor1", "eth3", state("running"), counts(1_234, Value::Null)),
+            collector("tor0", "eth2", state("running"), counts(0, Some(0.31))),
+            collector("tor1", "eth3", state("running"), counts(1_234, None)),
             collector("tor2", "eth4", failed(), Value::Null),
         ]))
         .unwrap(),
-        answered,
+        responses,
         links,
         details: on_link("tor0:p3:out", flows()),
     }
@@ -157,33 +177,31 @@ fn on_link(link: &str, flows: Vec<FlowRow>) -> Details {
 }
 
 fn event(ms: u64, body: Value) -> Event {
-    let moment = moment(ms);
-    let mut event = json!({
-        "id": ms, "collector": "tor0", "switch": "tor0", "time": moment["time"], "time_ns": moment["time_ns"],
-        "emitted": moment,
+    let event = json!({
+        "id": ms, "collector": "tor0", "switch": "tor0", "time": time(ms), "emitted": time(ms),
     });
-    event.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
-    serde_json::from_value(event).unwrap()
+    serde_json::from_value(joined(event, body)).unwrap()
 }
 
 fn crossing(way: &str, threshold: f64) -> Value {
     let rate = if way == "upwards" { 9.31e9 } else { 7.94e9 };
     let mut fastest =
         flow("tcp 10.0.0.17:51034 > 192.168.100.200:5201", within(4.12e9), "sequence_numbers", 0);
-    fastest["destination_mac"] = json!("02:54:57:00:00:01");
-    fastest["source_mac"] = json!("02:54:57:00:00:02");
-    json!({
+    fastest["dst_mac"] = json!("02:54:57:00:00:01");
+    fastest["src_mac"] = json!("02:54:57:00:00:02");
+    let event = json!({
         "type": "link", "link": "tor0:p3:out", "crossing": way, "threshold": threshold, "rule": 0,
-        "capacity_bps": 10_000_000_000_u64, "rate_bps": within(rate), "smoothed_bps": rate, "utilisation": rate / 1e10,
-        "version": 1, "flows": [fastest], "flows_left_out": 11,
-    })
+        "capacity_bps": 10_000_000_000_u64, "smoothed_bps": rate, "utilisation": rate / 1e10,
+        "topology_version": 1, "flows": [fastest], "omitted_flows": 11,
+    });
+    joined(event, within(rate))
 }
 
 fn cheetah() -> Value {
     json!({
-        "type": "cheetah", "key": "tcp 10.0.0.17:51034 > 192.168.100.200:5201", "first": moment(2_000),
+        "type": "cheetah", "key": "tcp 10.0.0.17:51034 > 192.168.100.200:5201", "flow_start": time(2_000),
         "flow": { "src": "10.0.0.17", "dst": "192.168.100.200", "src_port": 51034, "dst_port": 5201, "protocol": 6 },
-        "flight_rate_bps": 4_000_000_000_u64, "bytes": 1_000_000,
+        "rate_bps": 4_000_000_000_u64, "bytes": 1_000_000,
     })
 }
 
@@ -193,29 +211,29 @@ fn events() -> Vec<Update> {
         Update::Subscribed,
         happened(2_105, cheetah()),
         happened(2_400, crossing("upwards", 0.9)),
-        Update::Lost(Loss::TooSlow(1_234)),
+        Update::Lost(Loss::Overwritten(1_234)),
         happened(9_000, crossing("downwards", 0.8)),
         happened(10_000, json!({ "type": "collector", "state": failed() })),
         happened(11_000, json!({ "type": "collector", "state": state("running") })),
-        Update::Lost(Loss::OtherRun),
+        Update::Lost(Loss::Restarted),
     ]
 }
 
 /// A reroute from tree 0 to tree 2 because of congestion.
 fn decision() -> Value {
-    let way =
-        |address: u8, expected: u64| json!({ "address": address, "expected_bps": expected, "tightest": "x" });
+    let path =
+        |tree: u8, expected: u64| json!({ "tree": tree, "expected_rate_bps": expected, "bottleneck": "x" });
     json!({
-        "type": "decision", "source": "h0", "destination": "h8", "verdict": "goes", "link": "tor0:p3:out",
-        "rate_bps": 470_000_000_u64, "from": 0, "to": 2,
-        "alternatives": [way(0, 500_000_000), way(2, 1_000_000_000)],
+        "type": "decision", "src": "h0", "dst": "h8", "verdict": "reroute", "link": "tor0:p3:out",
+        "rate_bps": 470_000_000_u64, "from_tree": 0, "tree": 2,
+        "alternatives": [path(0, 500_000_000), path(2, 1_000_000_000)],
     })
 }
 
-fn outcome(outcome: &str, took_ns: Option<u64>) -> Value {
+fn outcome(outcome: &str, decision_to_path_ns: Option<u64>) -> Value {
     json!({
-        "type": "action", "action": 1, "source": "h0", "destination": "h8", "address": 2, "decided": moment(1),
-        "deadline": moment(51), "outcome": outcome, "took_ns": took_ns, "error": null,
+        "type": "action", "action": 1, "src": "h0", "dst": "h8", "tree": 2, "decided": time(1),
+        "deadline": time(51), "outcome": outcome, "decision_to_path_ns": decision_to_path_ns, "error": null,
     })
 }
 

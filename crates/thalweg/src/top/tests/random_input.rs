@@ -22,21 +22,22 @@ fn any_key() -> impl Strategy<Value = KeyCode> {
 fn any_update() -> impl Strategy<Value = Update> {
     let extreme = |mut snapshot: Snapshot| {
         for link in &mut snapshot.links {
-            (link.utilisation, link.rate_bps.value) = (f64::MAX, -1.0);
-            (link.capacity_bps, link.flows, link.changed.time_ns) = (u64::MAX, u32::MAX, u64::MAX);
+            (link.utilisation, link.rate.rate_bps) = (f64::MAX, Some(-1.0));
+            (link.capacity_bps, link.flows) = (u64::MAX, u32::MAX);
+            link.changed = Some(Timestamp(u64::MAX).into());
             link.link = "ü".repeat(300);
         }
         for row in snapshot.details.on_link.iter_mut().flat_map(|on_link| &mut on_link.flows) {
             (row.flow.sampled_bytes, row.flow.repeated_bytes) = (1, u64::MAX);
-            row.flow.rate_bps = row.flow.rate_bps.take().map(|mut rate| {
-                (rate.value, rate.upper) = (f64::MAX, Some(f64::MAX));
-                rate
-            });
+            if let Some(rate_bps) = &mut row.flow.rate.rate_bps {
+                *rate_bps = f64::MAX;
+                row.flow.rate.rate_upper_bps = Some(f64::MAX);
+            }
         }
         snapshot.collectors.iter_mut().for_each(|collector| collector.source = "long ".repeat(100));
         snapshot
     };
-    let nothing = Snapshot { collectors: Vec::new(), answered: Vec::new(), links: Vec::new(), ..snapshot() };
+    let nothing = Snapshot { collectors: Vec::new(), responses: Vec::new(), links: Vec::new(), ..snapshot() };
     prop_oneof![
         Just(polled(snapshot())),
         Just(polled(extreme(snapshot()))),

@@ -19,7 +19,8 @@ impl Read for Pieces {
 /// Decodes a stream. Returns the updates and the error that ended it.
 fn decode(decoder: &mut Decoder, pieces: Vec<io::Result<Vec<u8>>>) -> (Vec<Update>, String) {
     let (sender, updates) = crossbeam_channel::unbounded();
-    let ended = subscription::take(Pieces(pieces), decoder, &mut |heard| sender.send(heard.into()).is_ok());
+    let ended =
+        subscription::read_events(Pieces(pieces), decoder, &mut |item| sender.send(item.into()).is_ok());
     let ended = ended.unwrap();
     (updates.try_iter().collect(), ended)
 }
@@ -45,7 +46,7 @@ fn a_stream_resumes_after_its_last_complete_event() {
     assert!(!cut.is_empty());
     let (updates, ended) = decode(&mut decoder, vec![Ok(sent("1f-2", "link", &second).into_bytes())]);
     assert!(matches!(&updates[..], [Update::Event(event)] if **event == second), "{updates:?}");
-    assert_eq!(ended, "the daemon has closed the connection");
+    assert_eq!(ended, "the daemon closed the connection");
     assert_eq!(decoder.last_id(), Some("1f-2"));
 }
 
@@ -65,7 +66,7 @@ fn lost_and_unknown_events_are_reported() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(losses, [Loss::TooSlow(7), Loss::OtherRun, Loss::NotUnderstood(1), Loss::NotUnderstood(1)]);
+    assert_eq!(losses, [Loss::Overwritten(7), Loss::Restarted, Loss::Invalid(1), Loss::Invalid(1)]);
     let mut view = view_of(updates);
     assert!(screen(&mut view, 80, 24).contains("9 lost"), "losses of another run are unknown");
 }

@@ -1,20 +1,16 @@
-//! JSON lines of the tasks: `window` for each window that is over, `kept_windows` for all that are kept, last.
+//! JSON lines of tasks: `window` for each completed window, `kept_windows` for all kept windows at the end.
 
 use serde::Serialize;
+use thalweg_api::UtcTime;
 use thalweg_measure::tasks::{TaskResult, WindowReport};
-use thalweg_sketch::Estimate;
-use thalweg_wire::{FlowKey, Timestamp};
-
-use crate::figures::Number;
-use crate::watch::json::Flow;
-use thalweg_watch::json::answer::{Style, TableJson};
+use thalweg_watch::json::TaskResultJson;
 use thalweg_watch::tasks::{FinishedWindow, Health, TaskLedger};
 
-/// A window, or several.
+/// One window, or several merged.
 #[derive(Debug, Serialize)]
 pub(in crate::watch) struct WindowLine {
-    start_ns: u64,
-    end_ns: u64,
+    start: UtcTime,
+    end: UtcTime,
     windows: u64,
     packets: u64,
     bytes: u64,
@@ -22,7 +18,7 @@ pub(in crate::watch) struct WindowLine {
     tasks: Vec<TaskAnswer>,
 }
 
-/// What is said of the tasks at the end.
+/// The tasks in the summary.
 #[derive(Debug, Serialize)]
 pub(in crate::watch) struct TasksSummary {
     windows: u64,
@@ -32,7 +28,7 @@ pub(in crate::watch) struct TasksSummary {
     window_ns: u64,
     sampling: String,
     memory_bytes: u64,
-    memory_bound_bytes: u64,
+    memory_limit_bytes: u64,
     sizes: Vec<TaskSizeLine>,
 }
 
@@ -48,30 +44,10 @@ struct TaskSizeLine {
 struct TaskAnswer {
     task: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    sampled: Option<f64>,
+    sampling_probability: Option<f64>,
     saturations: u64,
     #[serde(flatten)]
-    value: TableJson<LineStyle>,
-}
-
-/// How lines write what JSON has no type for.
-enum LineStyle {}
-
-impl Style for LineStyle {
-    const SPAN: [&'static str; 2] = ["start_ns", "end_ns"];
-    const HAS_NULL_FLOWS: bool = false;
-
-    fn moment(time: Timestamp) -> impl Serialize {
-        time.0
-    }
-
-    fn flow(key: &FlowKey) -> impl Serialize {
-        Flow::from(key)
-    }
-
-    fn estimate(estimate: &Estimate) -> impl Serialize {
-        Number::from(estimate)
-    }
+    value: TaskResultJson,
 }
 
 impl From<&FinishedWindow> for WindowLine {
@@ -82,8 +58,8 @@ impl From<&FinishedWindow> for WindowLine {
             TaskAnswer::new(result, health)
         };
         WindowLine {
-            start_ns: start.0,
-            end_ns: end.0,
+            start: (*start).into(),
+            end: (*end).into(),
             windows: *windows,
             packets: tally.packets,
             bytes: tally.bytes.0,
@@ -110,7 +86,7 @@ impl From<&TaskLedger> for TasksSummary {
             window_ns: options.window.0,
             sampling: options.sampling.to_string(),
             memory_bytes: ledger.plan.bytes().0,
-            memory_bound_bytes: options.memory.0,
+            memory_limit_bytes: options.memory.0,
             sizes: sizes.collect(),
         }
     }
@@ -120,9 +96,9 @@ impl TaskAnswer {
     fn new(result: &TaskResult, health: Health) -> TaskAnswer {
         TaskAnswer {
             task: result.spec.to_string(),
-            sampled: health.sampled.map(|probability| probability.get()),
+            sampling_probability: health.sampled.map(|probability| probability.get()),
             saturations: health.saturations,
-            value: TableJson::from(result.table()),
+            value: TaskResultJson::from(result.table()),
         }
     }
 }

@@ -14,17 +14,16 @@ fn names<'a>(list: &'a Value, field: &str) -> Vec<&'a str> {
 fn links_are_sorted_by_port_with_peers_and_bounds() {
     let fixture = Fixture::new();
     let links = fixture.client.get("/v1/links").json();
-    assert_eq!(names(&links["answered"], "collector"), ["tor0", "quiet"]);
+    assert_eq!(names(&links["responses"], "collector"), ["tor0", "quiet"]);
     let links = &links["links"];
     assert_eq!(names(links, "link")[..3], ["tor0:p0:in", "tor0:p0:out", "tor0:p1:in"]);
     let link = &links[7];
     assert_eq!((&link["link"], &link["peer"]), (&"tor0:p3:out".into(), &"h3".into()));
     assert_eq!(link["capacity_bps"], 10_000_000_000_u64);
     // An infinite upper bound is omitted.
-    assert_eq!(link["rate_bps"]["bound"], "lower_bound");
-    assert_eq!((&link["rate_bps"]["lower"], &link["rate_bps"]["upper"]), (&9.0e9.into(), &Value::Null));
-    assert_eq!(link["changed"]["time"], "2026-11-21T22:16:16.495499720Z");
-    assert_eq!(link["changed"]["time_ns"], 1_795_299_376_495_499_720_u64);
+    assert_eq!(link["bounds"], "lower_bound");
+    assert_eq!((&link["rate_lower_bps"], &link["rate_upper_bps"]), (&9.0e9.into(), &Value::Null));
+    assert_eq!(link["changed"], "2026-11-21T22:16:16.495499720Z");
     let quiet = fixture.client.get("/v1/links?collector=quiet").json();
     assert_eq!(quiet["links"].as_array().unwrap().len(), 0);
     assert_eq!(fixture.client.get("/v1/links?collector=nobody").problem(), (404, "not_found".into()));
@@ -33,24 +32,24 @@ fn links_are_sorted_by_port_with_peers_and_bounds() {
 #[test]
 fn flows_are_sorted_by_rate_and_limited() {
     let fixture = Fixture::new();
-    let flows = fixture.client.get("/v1/flows?top=3").json();
+    let flows = fixture.client.get("/v1/flows?limit=3").json();
     assert_eq!(flows["total"], 100);
     let destinations: Vec<_> =
         flows["flows"].as_array().unwrap().iter().map(|flow| &flow["flow"]["dst"]).collect();
     assert_eq!(destinations, ["10.0.1.99", "10.0.1.98", "10.0.1.97"]);
     assert_eq!(flows["flows"][0]["key"], "tcp 10.0.0.1:443 > 10.0.1.99:51000");
     assert_eq!(flows["flows"][0]["output"], "tor0:p3:out");
-    let all = fixture.client.get("/v1/flows?top=1000").json();
+    let all = fixture.client.get("/v1/flows?limit=1000").json();
     let flows = all["flows"].as_array().unwrap();
     assert_eq!(flows.len(), 100);
     assert_eq!(flows[99]["rate_bps"], Value::Null, "a flow without a rate comes last");
-    assert_eq!(fixture.client.get("/v1/flows?top=10001").problem(), (400, "bad_parameter".into()));
+    assert_eq!(fixture.client.get("/v1/flows?limit=10001").problem(), (400, "bad_parameter".into()));
 }
 
 #[test]
 fn a_flow_is_found_by_its_key() {
     let fixture = Fixture::new();
-    let flows = fixture.client.get("/v1/flows?top=2").json();
+    let flows = fixture.client.get("/v1/flows?limit=2").json();
     let key = flows["flows"][1]["key"].as_str().unwrap();
     let path = format!("/v1/flows/{}", key.replace(' ', "%20").replace('>', "%3E"));
     let found = fixture.client.get(&path).json();
@@ -76,7 +75,7 @@ fn flows_on_a_link_have_its_port() {
 
 #[test]
 fn cheetahs_lists_only_cheetah_flows() {
-    let cheetahs = Fixture::new().client.get("/v1/cheetahs?top=4").json();
+    let cheetahs = Fixture::new().client.get("/v1/cheetahs?limit=4").json();
     assert_eq!(cheetahs["total"], 10);
     assert!(cheetahs["flows"].as_array().unwrap().iter().all(|flow| flow["cheetah"] == true));
 }
@@ -90,11 +89,11 @@ fn an_unresponsive_collector_is_named() {
         Description { name: "dead".into(), ..fixture.daemon.collectors()[0].description().clone() };
     let (dead, mailbox) = CollectorHandle::new(description);
     fixture.daemon.set_collectors(fixture.daemon.collectors().into_iter().chain([dead]).collect());
-    let flows = fixture.client.get("/v1/flows?top=1").json();
-    let answered = flows["answered"].as_array().unwrap();
-    assert_eq!(answered[2]["collector"], "dead");
-    assert_eq!(answered[2]["error"], "the collector did not reply in time");
-    assert_eq!(answered[0]["error"], Value::Null);
+    let flows = fixture.client.get("/v1/flows?limit=1").json();
+    let responses = flows["responses"].as_array().unwrap();
+    assert_eq!(responses[2]["collector"], "dead");
+    assert_eq!(responses[2]["error"], "the collector did not reply in time");
+    assert_eq!(responses[0]["error"], Value::Null);
     assert_eq!(fixture.client.get("/v1/flows?collector=dead").problem(), (503, "unavailable".into()));
     assert_eq!(fixture.client.get("/readyz").status, 503, "a collector is starting");
     let metrics = fixture.client.get("/metrics").text;
@@ -125,8 +124,8 @@ fn a_topology_can_be_put_back_as_json_and_toml() {
     let put = fixture.client.send("PUT", "/v1/topology", &json, got["network"].to_string().as_bytes());
     assert_eq!((put.status, put.json()["version"].clone()), (200, 2.into()), "{}", put.text);
     assert_eq!(
-        put.json()["from"]["time_ns"],
-        1_795_299_376_495_499_720_u64,
+        put.json()["valid_from"],
+        "2026-11-21T22:16:16.495499720Z",
         "packet time, as no collector is live"
     );
     let toml = fixture.client.get_with("/v1/topology", &[("accept", "application/toml")]);
@@ -216,7 +215,7 @@ fn an_encoded_flow_key_is_read_from_the_path() {
     }
     let path = format!("/v1/links/{}/flows", thalweg_api::client::segment("stör 7/%p:p0:in"));
     let detail = fixture.client.get(&path).json()["detail"].clone();
-    assert_eq!(detail, "no collector watches a switch \"stör 7/%p\"");
+    assert_eq!(detail, "no collector monitors the switch \"stör 7/%p\"");
 }
 
 #[test]
@@ -227,15 +226,15 @@ fn an_unknown_parameter_is_refused_with_the_known_ones() {
         assert_eq!(answer.problem(), (400, "bad_parameter".into()), "{path}");
         answer.json()["detail"].as_str().unwrap().to_owned()
     };
-    assert_eq!(detail("/v1/flows?tpo=3"), "unknown parameter \"tpo\": there are top, collector");
+    assert_eq!(detail("/v1/flows?tpo=3"), "unknown parameter \"tpo\": there are limit, collector");
     assert_eq!(detail("/v1/collectors?x"), "unknown parameter \"x\": this path has no parameters");
-    assert!(detail("/v1/flows?top=3&top=4").contains("twice"));
+    assert!(detail("/v1/flows?limit=3&limit=4").contains("twice"));
     let key = "/v1/flows/tcp%2010.0.0.1:443%20%3E%2010.0.1.98:51000";
     assert!(
         detail(&format!("{key}?key=y")).starts_with("unknown"),
         "a parameter of the path is none of the query"
     );
-    assert!(detail("/v1/flows?top=%zz").contains("top"));
+    assert!(detail("/v1/flows?limit=%zz").contains("limit"));
 }
 
 #[test]

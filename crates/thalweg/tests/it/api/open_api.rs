@@ -86,8 +86,8 @@ fn every_response_matches_the_document() {
     let document = fixture.client.get("/v1/openapi.json").json();
     for (path, request) in [
         ("/v1/links", "/v1/links"),
-        ("/v1/links/{link}/flows", "/v1/links/tor0:p3:out/flows?top=5"),
-        ("/v1/flows", "/v1/flows?top=100"),
+        ("/v1/links/{link}/flows", "/v1/links/tor0:p3:out/flows?limit=5"),
+        ("/v1/flows", "/v1/flows?limit=100"),
         ("/v1/flows/{key}", "/v1/flows/tcp%2010.0.0.1:443%20%3E%2010.0.1.7:51000"),
         ("/v1/cheetahs", "/v1/cheetahs"),
         ("/v1/tasks", "/v1/tasks"),
@@ -108,9 +108,9 @@ fn every_response_matches_the_document() {
     // Every response had content.
     let tasks = fixture.client.get("/v1/tasks").json();
     let tasks = tasks["collectors"][0]["tasks"].as_array().unwrap().clone();
-    let kinds: Vec<_> = tasks.iter().map(|task| task["answer"]["kind"].as_str().unwrap()).collect();
+    let kinds: Vec<_> = tasks.iter().map(|task| task["result"]["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["heavy", "change", "distinct", "entropy", "spread", "moments", "hhh"]);
-    assert!(tasks[0]["answer"]["keys"][0]["flow"]["src"].is_string(), "{}", tasks[0]);
+    assert!(tasks[0]["result"]["keys"][0]["flow"]["src"].is_string(), "{}", tasks[0]);
     let topology = fixture.client.get("/v1/topology").json()["network"].to_string();
     let json = [("content-type", "application/json")];
     let put = fixture.client.send("PUT", "/v1/topology", &json, topology.as_bytes());
@@ -124,7 +124,7 @@ fn every_problem_matches_the_document() {
     let document = fixture.client.get("/v1/openapi.json").json();
     let schema = schema(&document, "/v1/flows", "get", "default", "application/problem+json");
     for path in
-        ["/v1/flows?top=0", "/v1/flows?x=1", "/v1/flows/nonsense", "/nothing", "/v1/links?collector=x"]
+        ["/v1/flows?limit=0", "/v1/flows?x=1", "/v1/flows/nonsense", "/nothing", "/v1/links?collector=x"]
     {
         let answer = fixture.client.get(path);
         answer.problem();

@@ -185,7 +185,7 @@ fn a_slow_view_learns_its_losses() {
     next(&feed, |update| {
         match update {
             Update::Event(_) => received += 1,
-            Update::Lost(Loss::TooSlow(count)) => lost += count,
+            Update::Lost(Loss::Overwritten(count)) => lost += count,
             _ => {}
         }
         (received + lost == 20_000).then_some(())

@@ -118,7 +118,7 @@ impl Kept {
     #[track_caller]
     fn counts_if(&self, format: &str, matches: impl Fn(&Row) -> bool) -> Counts {
         let lost = &self.summary["lost"];
-        for place in ["kernel_datagrams", "unreadable_messages", "sets_without_template", "stored_records"] {
+        for place in ["kernel_drops", "unreadable_messages", "sets_without_template", "store_records"] {
             assert_eq!(lost[place], 0, "{place} of {lost}");
         }
         assert_eq!(self.rows.len() as u64, self.summary["records"], "each record is a row");
@@ -133,7 +133,7 @@ impl Kept {
 
     /// Returns the losses by sequence number.
     pub(crate) fn sequence_losses(&self) -> u64 {
-        self.summary["lost"]["on_the_way"].as_u64().unwrap()
+        self.summary["lost"]["in_transit"].as_u64().unwrap()
     }
 }
 
@@ -148,14 +148,8 @@ fn rows(file: &Path) -> Vec<Row> {
         let port = |name| u64::try_from(small(name)).unwrap();
         let count = |name| u64::try_from(row.get_long(place(name)).unwrap()).unwrap();
         Row {
-            flow: (
-                text("source_address"),
-                text("destination_address"),
-                port("source_port"),
-                port("destination_port"),
-                port("protocol"),
-            ),
-            counts: [count("packets"), count("octets")],
+            flow: (text("src"), text("dst"), port("src_port"), port("dst_port"), port("protocol")),
+            counts: [count("packets"), count("bytes")],
             exporter: text("exporter"),
             format: text("format"),
             direction: small("flow_direction"),

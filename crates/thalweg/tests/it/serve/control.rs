@@ -50,28 +50,28 @@ fn colliding_flows_are_rerouted_and_confirmed() {
     serve.wait("some were", |serve| count(serve, "confirmed") >= 5);
     let control = serve.get("/v1/control").unwrap();
     assert_eq!(control["has_routes"], true);
-    assert_eq!(control["counts"]["notices_lost"], 0);
+    assert_eq!(control["counts"]["lost_events"], 0);
     assert_eq!(serve.get("/v1/topology").unwrap()["version"], 2, "collectors know of the routes");
 
-    let actions = serve.get("/v1/control/actions?last=1000").unwrap()["actions"].clone();
+    let actions = serve.get("/v1/control/actions?limit=1000").unwrap()["actions"].clone();
     let first = actions.as_array().unwrap().last().unwrap().clone();
     assert_eq!((&first["action"], &first["outcome"]), (&json!(1), &json!("confirmed")), "{first}");
-    assert!(first["took_ns"].as_u64().unwrap() > 0);
+    assert!(first["decision_to_path_ns"].as_u64().unwrap() > 0);
     assert!(serve.log().contains("rerouted src="), "{}", serve.log());
 
-    let decisions = serve.get("/v1/control/decisions?last=1000").unwrap()["decisions"].clone();
+    let decisions = serve.get("/v1/control/decisions?limit=1000").unwrap()["decisions"].clone();
     let decisions = decisions.as_array().unwrap();
-    let went = decisions.iter().filter(|decision| decision["verdict"] == "goes");
-    for decision in went {
-        let ways = decision["alternatives"].as_array().unwrap();
-        let expected = |address: &Value| {
-            let way = ways.iter().find(|way| way["address"] == *address).unwrap();
-            way["expected_bps"].as_u64().unwrap()
+    let rerouted = decisions.iter().filter(|decision| decision["verdict"] == "reroute");
+    for decision in rerouted {
+        let paths = decision["alternatives"].as_array().unwrap();
+        let expected = |tree: &Value| {
+            let path = paths.iter().find(|path| path["tree"] == *tree).unwrap();
+            path["expected_rate_bps"].as_u64().unwrap()
         };
-        let (there, here) = (expected(&decision["to"]), expected(&decision["from"]));
+        let (there, here) = (expected(&decision["tree"]), expected(&decision["from_tree"]));
         assert!(10 * there > 11 * here, "it goes where it gains a tenth: {decision}");
     }
-    assert!(decisions.iter().any(|decision| decision["verdict"] == "stays"));
+    assert!(decisions.iter().any(|decision| decision["verdict"] == "keep"));
     let confirmed = serve.metric("thalweg_control_actions_total{outcome=\"confirmed\"}").unwrap();
     assert!(confirmed >= 5 && serve.metric("thalweg_control_decision_to_path_seconds_count").unwrap() >= 5);
     serve.signal("-TERM");
@@ -84,10 +84,10 @@ fn collectors_and_control_loop_can_share_a_thread() {
     let mut serve = steering("[process]\nthreads = \"one\"\n");
     serve.wait("some were rerouted", |serve| count(serve, "confirmed") >= 5);
     let control = serve.get("/v1/control").unwrap();
-    assert_eq!((&control["has_routes"], &control["counts"]["notices_lost"]), (&json!(true), &json!(0)));
+    assert_eq!((&control["has_routes"], &control["counts"]["lost_events"]), (&json!(true), &json!(0)));
     assert_eq!(serve.get("/v1/topology").unwrap()["version"], 2, "collectors know of the routes");
-    let (status, control) = send(&serve, "PUT", "/v1/control/pins/h0/h8", &json!({"address": 3}));
-    assert_eq!((status, &control["pins"][0]["address"]), (200, &json!(3)), "{control}");
+    let (status, control) = send(&serve, "PUT", "/v1/control/pins/h0/h8", &json!({"tree": 3}));
+    assert_eq!((status, &control["pins"][0]["tree"]), (200, &json!(3)), "{control}");
     assert!(!serve.get("/v1/flows").unwrap()["flows"].as_array().unwrap().is_empty(), "they answer");
     serve.signal("-TERM");
     assert_eq!(serve.ended(), Some(0), "{}", serve.log());
@@ -99,21 +99,21 @@ fn a_frozen_controller_carries_out_only_pins() {
     let serve = steering("dry_run = false\n");
     assert_eq!(send(&serve, "PUT", "/v1/control/frozen", &json!({"frozen": true})).0, 200);
     serve.wait("it would do something", |serve| count(serve, "withheld") >= 3);
-    assert_eq!(count(&serve, "begun"), 0);
-    let (status, control) = send(&serve, "PUT", "/v1/control/pins/h0/h8", &json!({"address": 3}));
+    assert_eq!(count(&serve, "started"), 0);
+    let (status, control) = send(&serve, "PUT", "/v1/control/pins/h0/h8", &json!({"tree": 3}));
     assert_eq!(status, 200, "{control}");
-    assert_eq!(control["pins"], json!([{"source": "h0", "destination": "h8", "address": 3}]));
-    assert_eq!(control["counts"]["begun"], 1);
-    let ways = serve.get("/v1/control/ways/h0/h8").unwrap();
-    assert_eq!((&ways["pinned"], ways["ways"].as_array().unwrap().len()), (&json!(3), 4), "{ways}");
-    let way = &ways["ways"][3];
-    assert_eq!((&way["address"], way["links"].as_array().unwrap().len()), (&json!(3), 5), "{way}");
-    assert_eq!(way["links"][4], "edge4:p0:out", "the last is the host's");
+    assert_eq!(control["pins"], json!([{"src": "h0", "dst": "h8", "tree": 3}]));
+    assert_eq!(control["counts"]["started"], 1);
+    let paths = serve.get("/v1/control/paths/h0/h8").unwrap();
+    assert_eq!((&paths["pinned_tree"], paths["paths"].as_array().unwrap().len()), (&json!(3), 4), "{paths}");
+    let path = &paths["paths"][3];
+    assert_eq!((&path["tree"], path["links"].as_array().unwrap().len()), (&json!(3), 5), "{path}");
+    assert_eq!(path["links"][4], "edge4:p0:out", "the last is the host's");
     for (method, path, body, expected) in [
-        ("PUT", "/v1/control/pins/h0/h99", json!({"address": 3}), 404),
-        ("PUT", "/v1/control/pins/h0/h8", json!({"address": 4}), 400),
-        ("PUT", "/v1/control/pins/h0/h0", json!({"address": 1}), 400),
-        ("PUT", "/v1/control/pins/h0/h8", json!({"adress": 1}), 400),
+        ("PUT", "/v1/control/pins/h0/h99", json!({"tree": 3}), 404),
+        ("PUT", "/v1/control/pins/h0/h8", json!({"tree": 4}), 400),
+        ("PUT", "/v1/control/pins/h0/h0", json!({"tree": 1}), 400),
+        ("PUT", "/v1/control/pins/h0/h8", json!({"trees": 1}), 400),
         ("DELETE", "/v1/control/pins/h8/h0", json!(null), 404),
         ("DELETE", "/v1/control/pins/h0/h8", json!(null), 200),
         ("PUT", "/v1/control/frozen", json!({"frozen": false}), 200),
@@ -139,8 +139,8 @@ fn a_controller_uses_events_of_another_daemon() {
         format!("[api]\nlisten = \"{}\"\n[network]\ntopology = \"network.json\"\n{control}", here.address);
     fs::write(here.path("thalweg.toml"), text).unwrap();
     here.start();
-    here.wait("it would do something", |serve| count(serve, "goes") >= 3);
-    assert_eq!(count(&here, "notices_lost"), 0, "{}", here.log());
+    here.wait("it would do something", |serve| count(serve, "rerouted") >= 3);
+    assert_eq!(count(&here, "lost_events"), 0, "{}", here.log());
     assert!(here.log().contains("subscribed"), "{}", here.log());
     drop(there);
     here.wait("it sees that nobody is there", |serve| serve.log().contains("subscription failed"));
