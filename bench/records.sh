@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Analyses of flow records beside their peers, results under bench/results/.
+# Compares analyses of flow records with other programs; results in bench/results/.
 #
 #   bench/records.sh reconstruct [RECORDS]   flows and flowsets: ours, DuckDB, Polars, DataFusion (20 M records)
 #   bench/records.sh top [RECORDS]           top source addresses: ours and nfdump, on the same records (20 M)
 #   bench/records.sh memory [RECORDS]        ours within 4 GiB (200 M records: 25 GB of disk)
 #   bench/records.sh ingest [RECORDS]        NetFlow v9 over loopback into files: ours and nfcapd (20 M records)
 #   bench/records.sh engines [RECORDS] [ENGINE=RECORDS...]   analyses on native, duckdb, clickhouse, spark (2 M records)
-#
-# One thread, on one processor; ingest has its sender on another, and Spark two workers on any. Records are made by the
-# generator behind `thalweg synth` and kept in target/bench-records/. Contenders that are not installed are left out with a
-# line that says so; `scripts/python.sh bench` installs those of Python.
+# One thread on one processor; ingest has its sender on another one, and Spark two workers on any. Records are generated
+# by
+# the library of `thalweg synth` and kept in target/bench-records/. Programs that are not installed are skipped with a
+# message; `scripts/python.sh bench` installs the Python packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -39,12 +39,12 @@ fi
 case $subject in
   reconstruct | memory)
     file=$data/sampled-$records.parquet
-    [ -s "$file" ] || step "$target/release/examples/made_records" "$records" 1000 1 "$file"
+    [ -s "$file" ] || step "$target/release/examples/synthetic_records" "$records" 1000 1 "$file"
     step taskset -c "$cpu" "$python" bench/peers/records/measure.py "$subject" "$data/out" "$file" \
       --analyse "$target/release/examples/analyse"
     ;;
   top)
-    # Unsampled, as nfdump scales only by what options templates tell.
+    # Unsampled, because nfdump scales only by options templates.
     file=$data/whole-$records.parquet
     nfcapd=$data/nfcapd-$records
     if command -v nfcapd >/dev/null; then
@@ -54,15 +54,15 @@ case $subject in
         collector=$!
         trap 'kill $collector 2>/dev/null || true' EXIT
         sleep 1
-        step "$target/release/examples/made_records" "$records" 1 1 "$file" 127.0.0.1:29995
+        step "$target/release/examples/synthetic_records" "$records" 1 1 "$file" 127.0.0.1:29995
         sleep 3
         kill $collector
         wait $collector || true
         mv "$nfcapd.part" "$nfcapd"
       fi
     else
-      echo 'nfdump: not installed, left out'
-      [ -s "$file" ] || step "$target/release/examples/made_records" "$records" 1 1 "$file"
+      echo 'nfdump: skipped, not installed'
+      [ -s "$file" ] || step "$target/release/examples/synthetic_records" "$records" 1 1 "$file"
     fi
     step taskset -c "$cpu" "$python" bench/peers/records/measure.py top "$data/out" "$file" --nfcapd "$nfcapd"
     ;;
@@ -76,7 +76,7 @@ case $subject in
     measured=()
     for count in $records "${size[@]}"; do
       file=$data/sampled-$count.parquet
-      [ -s "$file" ] || step "$target/release/examples/made_records" "$count" 1000 1 "$file"
+      [ -s "$file" ] || step "$target/release/examples/synthetic_records" "$count" 1000 1 "$file"
     done
     for engine in native duckdb clickhouse spark; do
       count=${size[$engine]:-$records}

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# The whole benchmark, results under bench/results/, experiments under experiments/. Takes 50 to 80 minutes on
-# a quiet machine, 25 GB of disk and 4 GB of memory. `make bench` calls it when the release binary is built.
+# Runs all benchmarks (results in bench/results/) and experiments (results in experiments/). Takes 50 to 80 minutes on
+# a quiet machine, 25 GB of disk and 4 GB of memory. Called by `make bench`.
 #
 #   bench/run.sh                          everything
-#   BENCH_PACKETS=1000000 bench/run.sh    a smaller one: every trace at most so long
+#   BENCH_PACKETS=1000000 bench/run.sh    a small run: every trace has at most this many packets
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-target}
 limit=${BENCH_PACKETS:-38000000}
-cpus=$(taskset -cp $$ | sed 's/.*[:,-] *//') # the last of those allowed, as the meters choose it
+cpus=$(taskset -cp $$ | sed 's/.*[:,-] *//') # the last allowed one, as in the meters benchmark
 
 step() { echo "==> $*"; "$@"; }
 bench() { step taskset -c "$cpus" "$target/release/thalweg-bench" "$@"; }
-bench_on_all() { step "$target/release/thalweg-bench" "$@"; } # what compares cores or sweeps on all of them
+bench_on_all() { step "$target/release/thalweg-bench" "$@"; } # benchmarks that compare or use all cores
 at_most() { echo $(($1 < limit ? $1 : limit)); }
 
 step cargo build --release -p thalweg -p thalweg-bench
@@ -52,5 +52,5 @@ if [ -x "${BENCH_PYTHON:-.venv/bin/python}" ]; then
   # Spark takes a minute for any number of records.
   [ "$limit" -lt 2000000 ] || step bench/records.sh engines "$(at_most 20000000)" spark=2000000
 else
-  echo 'records: no Python package (scripts/python.sh bench), left out'
+  echo 'records: skipped, the Python package is missing (install it with scripts/python.sh bench)'
 fi

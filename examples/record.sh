@@ -2,15 +2,13 @@
 # Records examples/two-hosts.pcap: a client and a server, each a network namespace, joined by a veth pair.
 #
 #   sudo examples/record.sh [OUTPUT]
-#
-# Everything is made for the recording and taken away again, also when a step fails: the namespaces, the
-# servers, their keys and files. No packet leaves the namespaces.
-# Addresses are documentation prefixes (RFC 5737, RFC 3849) and hardware addresses are locally administered,
-# so that the capture says nothing about the machine that recorded it.
+# Creates namespaces, servers, keys and files for the recording and removes them at the end, even if a step fails.
+# No packet leaves the namespaces. Addresses are documentation prefixes (RFC 5737, RFC 3849) and hardware addresses are
+# locally administered, so that the capture reveals nothing about the machine.
 set -euo pipefail
 
 readonly OUTPUT=${1:-$(dirname "$0")/two-hosts.pcap}
-readonly SNAP_LENGTH=96          # bytes kept of a frame: Ethernet + IPv6 + TCP with time stamps is 86
+readonly SNAP_LENGTH=96          # bytes per frame: Ethernet + IPv6 + TCP with timestamps is 86
 readonly LINK_RATE=200mbit       # each direction is shaped to this
 readonly CLIENT=twl-$$-client SERVER=twl-$$-server
 readonly CLIENT4=192.0.2.1 SERVER4=192.0.2.2
@@ -19,10 +17,10 @@ readonly CLIENT6=2001:db8::1 SERVER6=2001:db8::2
 fail() { echo "record.sh: $*" >&2; exit 1; }
 step() { echo "==> $*"; }
 
-# --- What it needs ----------------------------------------------------------------------------------------
+# --- Requirements ----------------------------------------------------------------------------------------
 
 [ "$(uname -s)" = Linux ] || fail "needs Linux (network namespaces)"
-[ "$(id -u)" -eq 0 ] || fail "needs root, to make network namespaces: sudo $0"
+[ "$(id -u)" -eq 0 ] || fail "needs root to create network namespaces: sudo $0"
 
 PATH=$PATH:/usr/sbin:/sbin
 missing=
@@ -78,7 +76,7 @@ set_up() { # NAMESPACE IPV4 IPV6
   ip -n "$namespace" link set lo up
   ip -n "$namespace" address add "$ipv4/24" dev veth0
   ip -n "$namespace" address add "$ipv6/64" dev veth0 nodad
-  # Frames as a wire carries them: no segment larger than the MTU. Checksums are filled in by software.
+  # Frames as on a wire: no segment larger than the MTU, checksums computed in software.
   ip netns exec "$namespace" ethtool --offload veth0 tso off gso off gro off tx off rx off >/dev/null
   ip netns exec "$namespace" tc qdisc add dev veth0 root tbf rate "$LINK_RATE" burst 16kb latency 20ms
   ip -n "$namespace" link set veth0 up
@@ -93,7 +91,7 @@ wait_for_port() { # TCP PORT, until something listens on it
     on_server ss --listening --tcp --no-header "sport = :$1" | grep -q . && return
     sleep 0.05
   done
-  fail "nothing came to listen on port $1: $(cat "$scratch"/*.log)"
+  fail "nothing listens on port $1: $(cat "$scratch"/*.log)"
 }
 
 step "servers: HTTP, DNS, SSH, iperf3"
@@ -163,7 +161,7 @@ look_up "$SERVER6" +tcp nowhere.example A
 fetch "http://$SERVER4/page"
 wait "$ping4" "$ping6"
 
-sleep 1.2 # the kernel hands over a block of its ring once it is full, or within a second
+sleep 1.2 # the kernel delivers a block of its ring when it is full, or within a second
 kill -TERM "$tcpdump"
 wait "$tcpdump" || fail "tcpdump: $(cat "$scratch/tcpdump.log")"
 grep -q '^0 packets dropped by kernel' "$scratch/tcpdump.log" || fail "tcpdump lost packets; record again"

@@ -1,12 +1,12 @@
-//! How long this thread has worked.
+//! CPU time of the current thread.
 
 use std::fs;
 use std::time::Instant;
 
-/// Measures the processor time of the thread that made it, where the system tells it, or else wall time.
+/// Measures the CPU time of the thread that created it, or wall time if the system does not report CPU time.
 ///
-/// Processor time leaves out what other programs on the machine took. It is read from `/proc` in whole
-/// scheduler updates, which yielding the processor brings up to date; good to some 10 us.
+/// CPU time excludes other programs on the machine. `/proc` updates it with the scheduler, and yielding the processor
+/// forces an update; resolution about 10 us.
 #[derive(Debug)]
 pub struct Stopwatch {
     started: Instant,
@@ -20,7 +20,7 @@ impl Stopwatch {
         Stopwatch { started: Instant::now(), processor_started }
     }
 
-    /// Nanoseconds since the start.
+    /// Returns the nanoseconds since the start.
     pub fn nanos(&self) -> f64 {
         let wall = self.started.elapsed().as_nanos() as f64;
         match (self.processor_started, processor_nanos()) {
@@ -30,14 +30,14 @@ impl Stopwatch {
     }
 }
 
-/// Processor time of this thread: the first number of `schedstat`, in nanoseconds.
+/// Returns the CPU time of this thread in nanoseconds: the first number of `schedstat`.
 fn processor_nanos() -> Option<u64> {
     std::thread::yield_now();
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// Nanoseconds that `work` took on the processor.
+/// Returns the CPU time of `work` in nanoseconds.
 pub fn nanos_of(work: impl FnOnce()) -> f64 {
     let stopwatch = Stopwatch::start();
     work();

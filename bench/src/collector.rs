@@ -1,5 +1,5 @@
-//! How fast a collector is: packets in memory into rates, links, events and samples, stage by stage, on one core; and how
-//! long it takes from a packet to the event that it causes.
+//! Speed of a collector on one core, by stage: packets in memory to rates, link utilisation, events and samples; and
+//! the latency from a packet to the event that it causes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,36 +25,36 @@ use crate::stages::{clear, flow_table};
 use crate::statistics::{median, quantile};
 use crate::traces::{TraceInMemory, normal};
 
-/// Ports of the switch, a host at each.
+/// Ports of the switch, each with a host.
 const PORTS: u32 = 48;
 
-/// Packets that are handed on together when it is looked at how long it takes until the event.
+/// Chunk sizes in packets for the latency measurement.
 const CHUNKS: [usize; 4] = [1, 4, 16, 64];
 
-/// What to run.
+/// Options of the benchmark.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CollectorBenchOptions {
-    /// Length of the trace, in packets (200 bytes of memory each)
+    /// Length of the trace in packets (200 bytes of memory each)
     #[arg(long, default_value_t = 8_000_000)]
     pub packets: u64,
-    /// Flows in the mirror
+    /// Number of flows
     #[arg(long, default_value_t = 10_000)]
     pub flows: u64,
-    /// Packets that are handed on together
+    /// Packets per chunk
     #[arg(long, default_value_t = 64)]
     pub chunk: usize,
     /// Runs of each stage
     #[arg(long, default_value_t = 5)]
     pub runs: usize,
-    /// Run one stage only, once, for a profiler
+    /// Run only one stage once, for a profiler
     #[arg(long, hide = true)]
     pub only: Option<usize>,
-    /// Where results go
+    /// Output folder
     #[arg(long, default_value = "bench/results")]
     pub output: PathBuf,
 }
 
-/// How far packets go.
+/// The last stage that packets reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Parse,
@@ -71,15 +71,15 @@ impl Stage {
     fn name(self) -> &'static str {
         match self {
             Stage::Parse => "parse",
-            Stage::FlowTable => "and flow table",
-            Stage::Detector => "and cheetahs",
-            Stage::Collector => "and rates, links, events",
-            Stage::Samples => "and samples kept",
+            Stage::FlowTable => "+ flow table",
+            Stage::Detector => "+ cheetah detector",
+            Stage::Collector => "+ rates, links, events",
+            Stage::Samples => "+ sample ring",
         }
     }
 }
 
-/// Frames one after the other in memory, from hosts of one switch to hosts of it.
+/// Mirrored frames in memory, between hosts of one switch.
 struct Mirror {
     bytes: Vec<u8>,
     frames: Vec<FrameRef>,
@@ -88,8 +88,8 @@ struct Mirror {
 }
 
 impl Mirror {
-    /// The normal trace with so many flows, as the monitor port of a switch shows it at 14.88 M packets/s. Who has an IP
-    /// address is left to a hash of it.
+    /// Generates the normal trace with this many flows, as a monitor port sends it at 14.88 M packets/s. IP addresses
+    /// are assigned to hosts by their last byte.
     fn make(packets: u64, flows: u64) -> anyhow::Result<Mirror> {
         let trace = TraceInMemory::make(&SynthOptions {
             flows: Some(flows),
@@ -117,7 +117,7 @@ impl Mirror {
         let offset = self.bytes.len();
         self.bytes.extend_from_slice(frame.bytes);
         let header = &mut self.bytes[offset..];
-        // The last bytes of the IPv4 addresses, or whatever IPv6 has there.
+        // The last bytes of the IPv4 addresses, or the bytes at the same offset of IPv6.
         let host = |at: usize, header: &[u8]| EndpointId(u16::from(header[at]) % PORTS as u16);
         let (source, destination) = (host(29, header), host(33, header));
         header[..6].copy_from_slice(&default_mac(destination).0);
@@ -143,7 +143,8 @@ impl Mirror {
         Collector::new(options, Some(self.network.clone())).expect("options in range, and memory for them")
     }
 
-    /// Runs all packets up to a stage. Gives the processor time, in nanoseconds; making tables and the ring is not counted.
+    /// Processes all packets up to a stage and returns the CPU time in nanoseconds, without creating tables and the
+    /// ring.
     fn run(&self, stage: Stage, chunk: usize) -> f64 {
         let mut intake = Intake::new(Parser::default(), HashSeed::new(1));
         let options = FlowTableOptions { capacity: 65_536, ..FlowTableOptions::default() };
@@ -152,7 +153,7 @@ impl Mirror {
             _ => None,
         };
         let mut collector = (stage >= Stage::Collector).then(|| self.collector());
-        let ring = SampleRing::new(SampleRingOptions::default()).expect("the default ring can be had");
+        let ring = SampleRing::new(SampleRingOptions::default()).expect("default options are valid");
         let (mut writer, _ring) = ring;
         let (mut packets, mut output) = (Vec::new(), Output::default());
         nanos_of(|| {
@@ -175,8 +176,8 @@ impl Mirror {
         })
     }
 
-    /// From having a chunk of packets in memory to having the events that they cause, in nanoseconds; one for each
-    /// chunk that causes some. Also how many events there were.
+    /// Returns the latency in nanoseconds from a chunk of packets in memory to its events, for each chunk that causes
+    /// events, and the number of events.
     fn latencies(&self, chunk: usize) -> (Vec<f64>, u64) {
         let mut intake = Intake::new(Parser::default(), HashSeed::new(1));
         let mut collector = self.collector();
@@ -197,7 +198,7 @@ impl Mirror {
     }
 }
 
-/// A switch with a host at each port, at 10 Gbit/s.
+/// Returns a switch with a host at each port, at 10 Gbit/s.
 fn switch() -> anyhow::Result<NetworkState> {
     let topology = rack(PORTS, LinkSpec { rate: BitRate(10_000_000_000), ..LinkSpec::default() })?;
     let links = LinkState::new(&topology);
@@ -207,14 +208,14 @@ fn switch() -> anyhow::Result<NetworkState> {
 /// Runs the benchmark and writes its results.
 ///
 /// # Errors
-/// If the trace is refused or the results cannot be written.
+/// If the trace cannot be generated or the results cannot be written.
 pub fn run(options: &CollectorBenchOptions) -> anyhow::Result<()> {
     let CollectorBenchOptions { packets, flows, chunk, runs, only, ref output } = *options;
     let chunk = chunk.max(1);
     let mirror = Mirror::make(packets, flows)?;
     if let Some(stage) = only.and_then(|only| Stage::ALL.get(only)) {
         let nanos = mirror.run(*stage, chunk) / packets as f64;
-        println!("{}: {nanos:.1} ns a packet, {:.1} M packets/s", stage.name(), 1e3 / nanos);
+        println!("{}: {nanos:.1} ns per packet, {:.1} M packets/s", stage.name(), 1e3 / nanos);
         return Ok(());
     }
     let mut times = vec![Vec::new(); Stage::ALL.len()];
@@ -224,7 +225,7 @@ pub fn run(options: &CollectorBenchOptions) -> anyhow::Result<()> {
             times.push(mirror.run(stage, chunk) / packets as f64);
         }
     }
-    let mut summary = Table::new(["stages", "ns a packet", "more than before", "M packets/s", "fastest run"]);
+    let mut summary = Table::new(["stages", "ns per packet", "difference", "M packets/s", "fastest run"]);
     let mut rows = Table::new(["stages", "packets", "flows", "run", "ns_per_packet"]);
     let mut before = 0.0;
     for (stage, times) in Stage::ALL.into_iter().zip(&times) {
@@ -243,8 +244,7 @@ pub fn run(options: &CollectorBenchOptions) -> anyhow::Result<()> {
             row!(rows, stage.name(), packets, flows, run + 1, format!("{nanos:.2}"));
         }
     }
-    let mut decisions =
-        Table::new(["packets handed on together", "events", "p50 us", "p99 us", "longest us"]);
+    let mut decisions = Table::new(["packets per chunk", "events", "p50, us", "p99, us", "max, us"]);
     for chunk in CHUNKS {
         let (latencies, events) = mirror.latencies(chunk);
         let micros = |share: f64| format!("{:.1}", quantile(&latencies, share) / 1e3);
@@ -252,19 +252,18 @@ pub fn run(options: &CollectorBenchOptions) -> anyhow::Result<()> {
     }
     let command =
         format!("thalweg-bench collector --packets {packets} --flows {flows} --chunk {chunk} --runs {runs}");
-    let mut page = Page::new("How fast a collector is", &command);
+    let mut page = Page::new("Speed of a collector", &command);
     page.paragraph(format_args!(
-        "The normal trace of {} packets and {} flows in memory, at 14.88 M packets/s of packet time, between \
-         {PORTS} hosts of one switch; handed on {chunk} packets at a time. Processor time of one thread, medians and the \
-         fastest of the runs.",
+                "The normal trace of {} packets and {} flows in memory, at 14.88 M packets/s of packet time, between {PORTS} \
+                 hosts of one switch, in chunks of {chunk} packets. CPU time of one thread, median and fastest run.",
         grouped(packets),
         grouped(flows)
     ));
     page.table(&summary);
-    page.section("From packets in memory to the event");
+    page.section("Latency from packet to event");
     page.paragraph(format_args!(
-        "From having packets in memory to having the events that they cause, wall clock. A source hands on what there is: one \
-         packet at a time while it keeps up, and more the further it is behind."
+                "Wall time from packets in memory to the events that they cause. A source delivers what is available: single \
+                 packets while the collector keeps up, larger chunks when it lags."
     ));
     page.table(&decisions);
     save_page(output, "collector", &page)?;
@@ -276,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tiny_run_goes_through_all_stages_and_raises_events() {
+    fn small_run_passes_all_stages_and_raises_events() {
         let folder = tempfile::tempdir().unwrap();
         let options = CollectorBenchOptions {
             packets: 20_000,
@@ -298,6 +297,6 @@ mod tests {
         let counters = collector.counters().rates;
         assert_eq!(counters.samples, 20_000);
         assert!(counters.estimates > 1_000, "{counters:?}");
-        assert_eq!(counters.cases.iter().sum::<u64>(), 0, "all ports are inferred");
+        assert_eq!(counters.cases.iter().sum::<u64>(), 0, "ports of all packets are inferred");
     }
 }

@@ -1,4 +1,4 @@
-//! Who is compared: what each is called with, and how its flows are counted.
+//! The flow meters that are compared: their commands, and how their flows are counted.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use anyhow::Context;
 
 use crate::timed::is_installed;
 
-/// Active and idle timeout that those get who can be told, in seconds: Thalweg's defaults.
+/// Active and idle timeout in seconds for programs that accept them: Thalweg's defaults.
 const TIMEOUTS_S: (u32, u32) = (1800, 15);
-/// Flows that softflowd may track at once; more than any trace has.
+/// Maximum number of flows that softflowd tracks; more than any trace has.
 const SOFTFLOWD_FLOWS: &str = "20000000";
 
 /// A program that meters a capture file.
@@ -22,23 +22,23 @@ pub enum Contender {
     Nfpcapd,
     /// `softflowd`: both directions are one flow, records counted, not sent.
     Softflowd,
-    /// [`crate::hash_map_meter`] in a process of its own, which is this program.
+    /// [`crate::hash_map_meter`], in another process of this program.
     HashMap(PathBuf),
 }
 
-/// Flows as a contender counted them.
+/// The counts of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Packets that it took in, if it says.
+    /// Packets, if it reports them.
     pub packets: Option<u64>,
-    /// Flows of both directions, if it counts such.
+    /// Bidirectional flows, if it counts them.
     pub biflows: Option<u64>,
-    /// Flows of one direction each, if it counts such.
+    /// Unidirectional flows, if it counts them.
     pub one_way: Option<u64>,
 }
 
 impl Contender {
-    /// All of them: ours at `thalweg`, the hash map in `bench`, which is this program.
+    /// Returns all contenders: ours at `thalweg`, the hash map in `bench`, which is this program.
     pub fn all(thalweg: &Path, bench: &Path) -> Vec<Contender> {
         vec![
             Contender::Thalweg(thalweg.to_owned()),
@@ -48,7 +48,7 @@ impl Contender {
         ]
     }
 
-    /// Name in tables.
+    /// Returns the name in tables.
     pub fn name(&self) -> &'static str {
         match self {
             Contender::Thalweg(_) => "thalweg watch",
@@ -58,21 +58,21 @@ impl Contender {
         }
     }
 
-    /// Why it cannot take part.
-    pub fn absence(&self) -> Option<String> {
+    /// Returns why it cannot run, or `None` if it can.
+    pub fn missing_reason(&self) -> Option<String> {
         let missing = |program: &str, package| {
             (!is_installed(program)).then(|| format!("{program} is not installed (Debian package {package})"))
         };
         match self {
             Contender::Thalweg(path) | Contender::HashMap(path) => {
-                (!path.is_file()).then(|| format!("there is no {}", path.display()))
+                (!path.is_file()).then(|| format!("{} does not exist", path.display()))
             }
             Contender::Nfpcapd => missing("nfpcapd", "nfdump").or_else(|| missing("nfdump", "nfdump")),
             Contender::Softflowd => missing("softflowd", "softflowd"),
         }
     }
 
-    /// The program and its arguments, for `trace`, with `scratch` for what it writes.
+    /// Returns the program and its arguments for `trace`; it writes to `scratch`.
     pub fn command(&self, trace: &Path, scratch: &Path) -> Vec<OsString> {
         let trace = trace.as_os_str();
         let (active, idle) = TIMEOUTS_S;
@@ -92,14 +92,14 @@ impl Contender {
             }
             Contender::Softflowd => {
                 let reading = vec!["softflowd".into(), "-r".into(), trace.into()];
-                // With a control socket at an absolute path it waits for somebody to connect before it reads.
+                // With a control socket at an absolute path it waits for a connection before it reads.
                 let without = words(&["-c", "none", "-d", "-6", "-m", SOFTFLOWD_FLOWS]);
                 [reading, vec!["-p".into(), path("pid")], without].concat()
             }
         }
     }
 
-    /// Its command as a page shows it, without the places of this machine.
+    /// Returns the command for result pages, without local paths.
     pub fn shown_command(&self) -> String {
         let words = self.command(Path::new("TRACE"), Path::new("DIR"));
         let name = |word: &OsString| {
@@ -110,7 +110,7 @@ impl Contender {
         words.iter().map(name).collect::<Vec<_>>().join(" ")
     }
 
-    /// Makes `scratch` ready for a run.
+    /// Prepares `scratch` for a run.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -121,10 +121,10 @@ impl Contender {
         }
     }
 
-    /// What it counted, from what it printed and from what it left in `scratch`.
+    /// Returns its counts, from its output and its files in `scratch`.
     ///
     /// # Errors
-    /// If it printed nothing of the sort.
+    /// If its output lacks a count.
     pub fn counted(&self, printed: &str, scratch: &Path) -> anyhow::Result<Counted> {
         let number = |label: &str| {
             number_after(printed, label).with_context(|| format!("{} printed no `{label}`", self.name()))
@@ -147,7 +147,7 @@ impl Contender {
     }
 }
 
-/// Flows left when nfdump pairs the two directions (`-B`), one a line.
+/// Returns the number of flows after nfdump has paired directions (`-B`), one per line.
 fn paired_by_nfdump(flows: &Path) -> Option<u64> {
     let mut nfdump = Command::new("nfdump");
     let output = nfdump.arg("-R").arg(flows).args(["-q", "-B", "-o", "fmt:%pkt"]).output().ok()?;
@@ -155,7 +155,7 @@ fn paired_by_nfdump(flows: &Path) -> Option<u64> {
     output.status.success().then_some(lines as u64)
 }
 
-/// The first number that follows `label` on a line, with or without commas.
+/// Returns the first number after `label` on a line, with or without commas.
 fn number_after(printed: &str, label: &str) -> Option<u64> {
     let numbers = printed.lines().filter_map(|line| {
         let (_, rest) = line.split_once(label)?;
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_found_behind_their_labels() {
+    fn numbers_are_found_after_their_labels() {
         let printed = "Traffic\n  packets      1,000,000 (745 MB)\n  flows        39,473\n";
         assert_eq!(number_after(printed, "packets"), Some(1_000_000));
         assert_eq!(number_after(printed, "flows"), Some(39_473));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_shown_without_places_of_this_machine() {
+    fn shown_command_has_no_local_paths() {
         let thalweg = Contender::Thalweg("/somewhere/release/thalweg".into());
         assert_eq!(thalweg.shown_command(), "thalweg watch --summary TRACE");
         assert_eq!(Contender::Nfpcapd.shown_command(), "nfpcapd -r TRACE -e 1800,15 -w DIR/flows");

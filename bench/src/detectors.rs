@@ -1,4 +1,4 @@
-//! What detectors find, miss and report falsely, and how late, held against the truth of a trace with
+//! Found, missed and false reports of detectors, and their delays, against the ground truth of a trace with
 //! near-misses.
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,33 +16,33 @@ use crate::statistics::quantile;
 use crate::traces::{normal, stream};
 use crate::truth::Truth;
 
-/// What to run.
+/// Options of the benchmark.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DetectorsOptions {
-    /// Length of the trace, in packets
+    /// Length of the trace in packets
     #[arg(long, default_value_t = 38_000_000)]
     pub packets: u64,
-    /// Where results go
+    /// Output folder
     #[arg(long, default_value = "bench/results")]
     pub output: PathBuf,
 }
 
-/// A detector that packets are shown to.
+/// A detector under test.
 #[derive(Debug)]
 pub enum Detector {
-    /// Ours, on its flow table.
+    /// Our detector, with its flow table.
     SlidingWindow(Box<FlowTable>),
-    /// The published one.
+    /// The published detector.
     Cfinf(Box<Cfinf>),
 }
 
 impl Detector {
-    /// Ours, with defaults.
+    /// Creates our detector with defaults.
     pub fn sliding_window() -> Detector {
         Detector::SlidingWindow(Box::new(flow_table(FlowTableOptions::default(), true)))
     }
 
-    /// The published one; `seed` decides what `S` samples.
+    /// Creates the published detector; `seed` is that of its sampling.
     ///
     /// # Errors
     /// If a parameter is out of range.
@@ -50,7 +50,7 @@ impl Detector {
         Ok(Detector::Cfinf(Box::new(Cfinf::new(parameters, seed)?)))
     }
 
-    /// Shows packets.
+    /// Processes packets.
     pub fn observe(&mut self, packets: &[Packet], output: &mut Output) {
         match self {
             Detector::SlidingWindow(table) => table.update(packets, output),
@@ -62,28 +62,28 @@ impl Detector {
     }
 }
 
-/// Findings held against the truth.
+/// The comparison of findings with the ground truth.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Score {
-    /// Cheetahs of the truth that were reported.
+    /// Cheetahs that were reported.
     pub found: u64,
-    /// Cheetahs of the truth that were not.
+    /// Cheetahs that were not reported.
     pub missed: u64,
-    /// Flows reported that are no cheetahs.
+    /// Reported flows that are not cheetahs.
     pub false_reports: u64,
-    /// Reports of a flow that had been reported before.
+    /// Repeated reports of a flow.
     pub repeated: u64,
-    /// From the packet with which a window first held more than `R * T` to the report, ms; a detector with
-    /// slack may be early, which is below zero.
+    /// Times from the packet with which a window first exceeded `R * T` to the report, in ms; negative if a detector
+    /// with slack reports early.
     pub after_crossing_ms: Vec<f64>,
-    /// From the direction's first packet to the report, ms.
+    /// Times from the direction's first packet to the report, in ms.
     pub after_first_ms: Vec<f64>,
-    /// Found, and cheetahs in all, by planted kind; of near-misses, reported and in all.
+    /// Reported and total flows, by planted kind.
     pub kinds: BTreeMap<String, (u64, u64)>,
 }
 
 impl Score {
-    /// Holds `findings` against `truth`.
+    /// Compares `findings` with `truth`.
     pub fn of(findings: &[Finding], truth: &Truth) -> Score {
         let mut score = Score::default();
         let mut reports: HashMap<FlowKey, Cheetah> = HashMap::new();
@@ -114,7 +114,7 @@ impl Score {
     }
 }
 
-/// Median, 99th percentile and greatest, to a tenth.
+/// Formats the median, 99th percentile and maximum to a tenth.
 pub fn delays(sample: &[f64]) -> String {
     let at = |share| quantile(sample, share);
     if sample.is_empty() {
@@ -127,7 +127,7 @@ pub fn delays(sample: &[f64]) -> String {
 /// Runs the benchmark and writes its results.
 ///
 /// # Errors
-/// If the trace is refused or the results cannot be written.
+/// If the trace cannot be generated or the results cannot be written.
 pub fn run(options: &DetectorsOptions) -> anyhow::Result<()> {
     let cfinf = |flow_cache_entries, packet_length_threshold| {
         let defaults = CfinfParameters::default();
@@ -147,16 +147,15 @@ pub fn run(options: &DetectorsOptions) -> anyhow::Result<()> {
     let command = format!("thalweg-bench detectors --packets {}", options.packets);
     let mut page = Page::new("Detectors against the truth", &command);
     page.paragraph(format_args!(
-        "{} packets, {} cheetahs and {} near-misses by the truth; T = 100 ms, R = 50 Mbit/s. Delays in \
-         milliseconds, median / 99th percentile / greatest. \"After crossing\" is from the packet with which a \
-         window of length T first held more than R*T; below zero is early, which ours may be since it reports \
-         from 63/64 of R*T on.",
+                "{} packets, {} cheetahs and {} near-misses; T = 100 ms, R = 50 Mbit/s. Delays in milliseconds, median / 99th \
+                 percentile / maximum. \"After crossing\" is the time from the packet with which a window of length T first \
+                 exceeded R*T; negative values are early reports, because ours reports from 63/64 of R*T on.",
         grouped(contents.packets),
         grouped(contents.cheetahs),
         grouped(truth.rows.len() as u64 - contents.cheetahs)
     ));
     page.table(&summary(&scores));
-    page.section("Reported, by kind of flow").table(&by_kind(&scores));
+    page.section("Reports by kind of flow").table(&by_kind(&scores));
     save_page(&options.output, "detectors", &page)?;
     save_rows(&options.output, "detectors", &rows(&scores, options.packets))
 }
@@ -235,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_misses_none_and_reports_none_falsely() {
+    fn our_detector_has_no_missed_or_false_reports() {
         let mut detector = Detector::sliding_window();
         let mut output = Output::default();
         let (contents, truth) =
@@ -243,11 +242,14 @@ mod tests {
         let score = Score::of(&output.findings, &truth);
         assert!(contents.cheetahs >= 8, "{contents:?}");
         assert_eq!((score.found, score.missed, score.false_reports), (contents.cheetahs, 0, 0));
-        assert!(score.after_crossing_ms.iter().all(|delay| *delay <= 0.0), "never later than the truth");
+        assert!(
+            score.after_crossing_ms.iter().all(|delay| *delay <= 0.0),
+            "never later than the ground truth"
+        );
     }
 
     #[test]
-    fn a_report_is_found_false_or_repeated() {
+    fn reports_count_as_found_false_or_repeated() {
         let mut output = Output::default();
         let mut detector = Detector::sliding_window();
         let (_, truth) = stream(&normal(200_000), |packets| detector.observe(packets, &mut output)).unwrap();

@@ -1,4 +1,4 @@
-//! A flood of random 5-tuples, every packet a new flow: what it does to memory, to speed, and to detection.
+//! The effect of a flood of random 5-tuples, every packet a new flow, on memory, speed and detection.
 
 use std::path::PathBuf;
 
@@ -14,24 +14,24 @@ use crate::stages::detect;
 use crate::statistics::median;
 use crate::traces::{TraceInMemory, flooded, normal};
 
-/// A flow table that is full within a tenth of a second of the flood.
+/// Capacity of a flow table that the flood fills within 0.1 s.
 const SMALL_CAPACITY: u32 = 65_536;
 
-/// What to run.
+/// Options of the benchmark.
 #[derive(Clone, Debug, clap::Args)]
 pub struct FloodOptions {
-    /// Length of each trace, in packets (80 bytes of memory each)
+    /// Length of each trace in packets (80 bytes of memory each)
     #[arg(long, default_value_t = 10_000_000)]
     pub packets: u64,
     /// Runs on each trace
     #[arg(long, default_value_t = 5)]
     pub runs: usize,
-    /// Where results go
+    /// Output folder
     #[arg(long, default_value = "bench/results")]
     pub output: PathBuf,
 }
 
-/// What one trace and table size came to.
+/// The results of one trace and table size.
 struct Case {
     name: &'static str,
     capacity: u32,
@@ -45,25 +45,24 @@ struct Case {
 /// Runs the benchmark and writes its results.
 ///
 /// # Errors
-/// If a trace is refused or the results cannot be written.
+/// If a trace cannot be generated or the results cannot be written.
 pub fn run(options: &FloodOptions) -> anyhow::Result<()> {
     let capacity = FlowTableOptions::default().capacity;
     let mut cases = Vec::new();
     for (name, synth) in [("normal", normal(options.packets)), ("flood", flooded(options.packets))] {
         let trace = TraceInMemory::make(&synth)?;
         for capacity in [capacity, SMALL_CAPACITY] {
-            eprintln!("{name} trace, {} flows at most", grouped(capacity.into()));
+            eprintln!("{name} trace, at most {} flows", grouped(capacity.into()));
             cases.push(measure(name, &trace, capacity, options.runs));
         }
     }
     let command = format!("thalweg-bench flood --packets {} --runs {}", options.packets, options.runs);
     let mut page = Page::new("A flood of random 5-tuples", &command);
     page.paragraph(
-        "In the flood trace nine packets in ten are each the only one of a random 5-tuple. Parser, flow table and \
-         default detector, the trace in memory; processor time of one thread, medians over the runs; slower is \
-         against the normal trace with the same table. Memory is what the process gained in anonymous pages \
-         while metering, beside the bound that the table prints. Delays after crossing as in the comparison of \
-         detectors.",
+                "In the flood trace nine of ten packets are the only one of a random 5-tuple. Parser, flow table and default \
+                 detector, trace in memory; CPU time of one thread, medians over the runs. The slowdown is relative to the \
+                 normal trace with the same table. Memory is the growth of anonymous memory while metering, next to the \
+                 table's own bound. Delays after crossing are defined as in the comparison of detectors.",
     );
     page.table(&summary(&cases));
     save_page(&options.output, "flood", &page)?;
@@ -90,7 +89,7 @@ fn measure(name: &'static str, trace: &TraceInMemory, capacity: u32, runs: usize
         case.memory = case.memory.max(gained);
         case.bound = table.bytes().0;
         case.evicted = table.counters().ended(EndReason::Evicted);
-        assert!(table.live() <= capacity, "a table never holds more flows than it has room for");
+        assert!(table.live() <= capacity, "a table never exceeds its capacity");
         case.score = Score::of(&findings, &trace.truth);
     }
     case
@@ -99,9 +98,9 @@ fn measure(name: &'static str, trace: &TraceInMemory, capacity: u32, runs: usize
 fn summary(cases: &[Case]) -> Table {
     let mut table = Table::new([
         "trace",
-        "room for flows",
-        "ns a packet",
-        "slower",
+        "capacity, flows",
+        "ns per packet",
+        "slowdown",
         "memory, MiB",
         "bound, MiB",
         "evicted",

@@ -1,8 +1,8 @@
-//! The same job done plainly: a `HashMap` of flows, as one would write it on a Monday.
+//! A baseline: flow metering with a plain `HashMap`.
 //!
-//! Same file source, same parser, same notion of a flow (both directions of a 5-tuple, the same idle and active
-//! timeouts and linger), one thread. What it does without: fixed memory, eviction, prefetching, huge pages, a
-//! timer for each flow (idle flows are swept out once a second of packet time), and cheetah detection.
+//! It has the same file source, parser and definition of a flow (both directions of a 5-tuple, the same idle and active
+//! timeouts and linger), in one thread. It lacks fixed memory, eviction, prefetching, huge pages, a timer per flow
+//! (idle flows are swept once per second of packet time), and cheetah detection.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -26,18 +26,18 @@ struct Flow {
     tcp_flags: [TcpFlags; 2],
 }
 
-/// What it counted.
+/// Totals of a meter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
     /// Bytes of the IP layer, summed over the records of ended flows.
     pub bytes: u64,
-    /// Flows.
+    /// Number of flows.
     pub flows: u64,
 }
 
-/// The meter.
+/// A flow meter based on a `HashMap`.
 #[derive(Debug, Default)]
 pub struct HashMapMeter {
     flows: HashMap<FlowKey, Flow>,
@@ -57,7 +57,7 @@ impl HashMapMeter {
             && flow.is_over(packet, &self.options)
         {
             let flow = self.flows.remove(&key);
-            flow.iter().for_each(|flow| self.totals.hand_on(flow));
+            flow.iter().for_each(|flow| self.totals.add_flow(flow));
         }
         let flow = self.flows.entry(key).or_insert_with(|| {
             self.totals.flows += 1;
@@ -67,29 +67,29 @@ impl HashMapMeter {
         self.totals.packets += 1;
     }
 
-    /// Hands on the flows that nothing was heard of for long enough.
+    /// Ends the flows that have been idle for long enough.
     fn sweep(&mut self, now: Timestamp) {
         self.swept = now;
         let (options, totals) = (&self.options, &mut self.totals);
         self.flows.retain(|_, flow| {
-            let quiet = now - flow.last;
-            let over = quiet > options.idle_timeout || flow.is_closed() && quiet > options.linger;
+            let idle = now - flow.last;
+            let over = idle > options.idle_timeout || flow.is_closed() && idle > options.linger;
             if over {
-                totals.hand_on(flow);
+                totals.add_flow(flow);
             }
             !over
         });
     }
 
-    /// Hands on what is left and says what was counted.
+    /// Ends all flows and returns the totals.
     pub fn finish(mut self) -> Totals {
-        self.flows.values().for_each(|flow| self.totals.hand_on(flow));
+        self.flows.values().for_each(|flow| self.totals.add_flow(flow));
         self.totals
     }
 }
 
 impl Totals {
-    fn hand_on(&mut self, flow: &Flow) {
+    fn add_flow(&mut self, flow: &Flow) {
         self.bytes += flow.bytes.iter().sum::<u64>();
     }
 }
@@ -100,33 +100,33 @@ impl Flow {
     }
 
     fn add(&mut self, packet: &Packet, direction: Direction) {
-        let way = direction as usize;
+        let index = direction as usize;
         self.last = self.last.max(packet.time);
-        self.packets[way] += 1;
-        self.bytes[way] += u64::from(packet.ip_length);
-        self.tcp_flags[way] |= packet.tcp_flags;
+        self.packets[index] += 1;
+        self.bytes[index] += u64::from(packet.ip_length);
+        self.tcp_flags[index] |= packet.tcp_flags;
     }
 
-    /// Whether TCP has ended it.
+    /// Whether TCP has closed it.
     fn is_closed(&self) -> bool {
         let [one, other] = self.tcp_flags;
         (one | other).contains(TcpFlags::RST) || one.contains(TcpFlags::FIN) && other.contains(TcpFlags::FIN)
     }
 
-    /// Whether `packet` begins the next flow of the same 5-tuple.
+    /// Whether `packet` starts the next flow of the same 5-tuple.
     fn is_over(&self, packet: &Packet, options: &FlowTableOptions) -> bool {
-        let quiet = packet.time - self.last;
+        let idle = packet.time - self.last;
         let syn = packet.tcp_flags.contains(TcpFlags::SYN);
-        quiet > options.idle_timeout
+        idle > options.idle_timeout
             || packet.time - self.first >= options.active_timeout
-            || self.is_closed() && (syn || quiet > options.linger)
+            || self.is_closed() && (syn || idle > options.linger)
     }
 }
 
 /// Meters a capture file.
 ///
 /// # Errors
-/// If it cannot be read.
+/// If the file cannot be read.
 pub fn meter_file(path: &Path) -> anyhow::Result<Totals> {
     let mut source = FileSource::open(path)?;
     let mut intake = Intake::new(Parser::default(), HashSeed::new(1));
@@ -146,7 +146,7 @@ mod tests {
     use crate::traces::{TraceInMemory, normal};
 
     #[test]
-    fn it_counts_the_packets_bytes_and_flows_of_the_trace() {
+    fn totals_match_the_trace() {
         let trace = TraceInMemory::make(&normal(20_000)).unwrap();
         let mut intake = Intake::new(Parser::default(), HashSeed::new(1));
         let (mut packets, mut meter) = (Vec::new(), HashMapMeter::default());

@@ -1,19 +1,19 @@
-//! Measures Thalweg against its peers and repeats the figures of papers.
+//! Benchmarks of Thalweg against comparable programs, and reproductions of figures from papers.
 //!
-//! | module | what it answers |
+//! | module | question |
 //! |---|---|
-//! | [`meters`] | how fast is `thalweg watch` beside `nfpcapd`, `softflowd` and a plain hash map? |
-//! | [`stages`] | where does the time of a packet go? |
-//! | [`scaling`] | does cost grow linearly with packets, and how with live flows? |
-//! | [`detectors`] | what do the published detector and ours find, miss and report falsely, and how late? |
+//! | [`meters`] | how fast is `thalweg watch` compared with `nfpcapd`, `softflowd` and a plain hash map? |
+//! | [`stages`] | how much time does each stage take per packet? |
+//! | [`scaling`] | does cost grow linearly with packets, and how does it grow with live flows? |
+//! | [`detectors`] | what do the published detector and ours find, miss and report falsely, and with which delay? |
 //! | [`flood`] | what does a flood of random 5-tuples cost? |
-//! | [`sketches`] | how fast are sketches, ours and others', and how far off at that speed? |
-//! | [`emulator`] | how many packets a second does the emulator carry, and how does ns-3 do? |
-//! | [`collector`] | how fast are packets made into rates, links, events and samples? |
-//! | [`experiments`] | studies of papers, figure by figure and claim by claim, on traces of ours |
+//! | [`sketches`] | how fast are sketches, ours and others', and how accurate at that speed? |
+//! | [`emulator`] | how many packets per second does the emulator process, compared with ns-3? |
+//! | [`collector`] | how fast does a collector turn packets into rates, link utilisation, events and samples? |
+//! | [`experiments`] | figures and claims of papers, on synthetic traces |
 //!
-//! Traces come from `thalweg synth`'s library; its truth is what everything is held against. Results are
-//! Markdown to read and CSV to compute with ([`results`]).
+//! Traces and their ground truth come from the library of `thalweg synth`. Results are Markdown for people and CSV for
+//! programs ([`results`]).
 
 pub mod clock;
 pub mod collector;

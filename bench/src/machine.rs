@@ -1,4 +1,4 @@
-//! What a benchmark ran on, and when.
+//! The machine and the date of a benchmark.
 
 use std::fmt;
 use std::fs;
@@ -8,21 +8,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use thalweg_wire::Timestamp;
 
-/// What every result says of its machine.
+/// The machine of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// Model of the processor.
     pub processor: String,
-    /// Processors of the system.
+    /// Processors that the process may use.
     pub processors: usize,
     /// Memory in MiB.
     pub memory_mib: u64,
-    /// Kernel and its version.
+    /// Kernel name and version.
     pub kernel: String,
 }
 
 impl Machine {
-    /// The machine that this runs on, as far as `/proc` tells.
+    /// Returns this machine, from `/proc`.
     pub fn this() -> Machine {
         let unknown = || "unknown".to_owned();
         Machine {
@@ -38,17 +38,17 @@ impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Machine { processor, processors, memory_mib, kernel } = self;
         let gib = *memory_mib as f64 / 1024.0;
-        write!(f, "{processor}, {processors} processors to run on, {gib:.0} GiB, {kernel}")
+        write!(f, "{processor}, {processors} processors, {gib:.0} GiB, {kernel}")
     }
 }
 
-/// Version of the kernel, without what its builder appended.
+/// Returns the kernel's version without the distribution's suffix.
 fn kernel() -> Option<String> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
     release.trim().split('-').next().map(str::to_owned)
 }
 
-/// Today in UTC, `YYYY-MM-DD`.
+/// Returns today's date in UTC, `YYYY-MM-DD`.
 pub fn today() -> String {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut text = Timestamp(since_epoch.as_nanos() as u64).to_string();
@@ -56,19 +56,19 @@ pub fn today() -> String {
     text
 }
 
-/// Memory of this process that is no file's, in bytes.
+/// Returns the anonymous memory of this process, in bytes.
 pub fn anonymous_memory() -> Option<u64> {
     kib("/proc/self/status", "RssAnon").map(|kib| kib * 1024)
 }
 
-/// The highest-numbered processor that this process may run on: interrupts tend to gather on the first.
+/// Returns the highest-numbered processor that this process may use: interrupts tend to run on the first.
 pub fn last_processor() -> usize {
     let allowed = field("/proc/self/status", "Cpus_allowed_list").unwrap_or_default();
     let last = allowed.rsplit([',', '-']).next().and_then(|number| number.trim().parse().ok());
     last.unwrap_or(0)
 }
 
-/// Bytes that may still be written where `folder` lies, if `df` tells.
+/// Returns the free disk space at `folder` in bytes, from `df`.
 pub fn free_disk(folder: &Path) -> Option<u64> {
     let df = Command::new("df").args(["--output=avail", "-B1"]).arg(folder).output().ok()?;
     String::from_utf8_lossy(&df.stdout).lines().nth(1)?.trim().parse().ok()
@@ -78,7 +78,7 @@ fn kib(file: &str, name: &str) -> Option<u64> {
     field(file, name)?.split_whitespace().next()?.parse().ok()
 }
 
-/// What follows `name` and a colon on the first such line.
+/// Returns the value after `name:` on the first such line.
 fn field(file: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     let mut values = text.lines().filter_map(|line| line.split_once(':'));

@@ -13,7 +13,7 @@ use thalweg_capture::live::LiveOptions;
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
 
-/// Measures Thalweg against its peers and repeats the figures of papers
+/// Benchmarks of Thalweg against comparable programs, and reproductions of figures from papers
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
@@ -23,35 +23,35 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Programs that meter flows, side by side on the same trace
+    /// Compare flow meters on the same trace
     Meters(meters::MetersOptions),
-    /// Where the time of a packet goes
+    /// Measure the time per packet of each stage
     Stages(stages::StagesOptions),
-    /// How cost grows with packets and with live flows
+    /// Measure how cost grows with packets and with live flows
     Scaling(scaling::ScalingOptions),
-    /// What detectors find, miss and report falsely, and how late
+    /// Compare detectors: found, missed and false reports, and delays
     Detectors(detectors::DetectorsOptions),
-    /// What measurement tasks cost
+    /// Measure the cost of measurement tasks
     Tasks(tasks::TasksBenchOptions),
-    /// What a flood of random 5-tuples costs
+    /// Measure the effect of a flood of random 5-tuples
     Flood(flood::FloodOptions),
-    /// Sketches, ours and others', side by side on the same keys
+    /// Compare sketches, ours and others', on the same keys
     Sketches(sketches::SketchesOptions),
-    /// The emulator: packets a second by scheme, size, load and cores, and beside ns-3
+    /// Measure the emulator's packets per second by scheme, size, load and cores, and compare with ns-3
     Emulator(emulator::EmulatorOptions),
-    /// A collector: packets a second, stage by stage, and from packets to events
+    /// Measure a collector's packets per second by stage, and the latency from packet to event
     Collector(collector::CollectorBenchOptions),
-    /// Repeat a figure of a paper
+    /// Reproduce a figure of a paper
     Experiment(experiments::ExperimentOptions),
-    /// Meter a capture file with a plain `HashMap`; one of the contenders
+    /// Meter a capture file with a plain `HashMap`, for comparison
     HashMapMeter {
         /// The capture file
         file: PathBuf,
     },
-    /// As `thalweg watch --summary`, through the library: stands in for the program in tests
+    /// Run `thalweg watch --summary` through the library, for tests
     #[command(hide = true)]
     Watch {
-        /// Always so
+        /// Accepted for compatibility
         #[arg(long)]
         summary: bool,
         /// The capture file

@@ -1,8 +1,8 @@
-//! Programs that meter flows, side by side on the same trace.
+//! Comparison of flow meters on the same trace.
 //!
-//! Each run is a process of its own on one processor; the contenders take turns, so that whatever else the
-//! machine does hits all of them. Rates are packets in the trace over processor time (user and system) and
-//! over wall time, medians over the runs. Flow counts stand beside the truth.
+//! Each run is a separate process on one processor. The programs take turns, so that other load on the machine affects
+//! all of them. Rates are packets of the trace per CPU time (user and system) and per wall time, medians over the runs.
+//! Flow counts are compared with the ground truth.
 
 use std::fs;
 use std::io::Write;
@@ -18,30 +18,30 @@ use crate::statistics::median;
 use crate::timed::{self, Usage};
 use crate::traces::{self, TraceFile};
 
-/// What to run.
+/// Options of the benchmark.
 #[derive(Clone, Debug, clap::Args)]
 pub struct MetersOptions {
-    /// Lengths of the traces, in packets
+    /// Lengths of the traces in packets
     #[arg(long, value_delimiter = ',', default_value = "10000000,38000000")]
     pub packets: Vec<u64>,
-    /// Runs of each contender on each trace
+    /// Runs of each program on each trace
     #[arg(long, default_value_t = 5)]
     pub runs: usize,
-    /// The program `thalweg`, built for release
+    /// Release build of `thalweg`
     #[arg(long, default_value = "target/release/thalweg")]
     pub thalweg: PathBuf,
-    /// The processor to run on; by default the last one
+    /// Processor to run on [default: the last one]
     #[arg(long)]
     pub cpu: Option<usize>,
-    /// Where traces are kept (the one of 38 M packets takes about 3 GB)
+    /// Folder for traces (the one of 38 M packets takes about 3 GB)
     #[arg(long, default_value = "target/bench-traces")]
     pub traces: PathBuf,
-    /// Where results go
+    /// Output folder
     #[arg(long, default_value = "bench/results")]
     pub output: PathBuf,
 }
 
-/// The runs of one contender on one trace.
+/// The runs of one program on one trace.
 #[derive(Clone, Debug)]
 struct Runs {
     contender: Contender,
@@ -52,19 +52,21 @@ struct Runs {
 /// Runs the benchmark and writes its results.
 ///
 /// # Errors
-/// If a trace cannot be made, `time` or `taskset` is missing, or no contender can run.
+/// If a trace cannot be generated, `time` or `taskset` is missing, or no program can run.
 pub fn run(options: &MetersOptions) -> anyhow::Result<()> {
     let cpu = options.cpu.unwrap_or_else(last_processor);
-    let here = std::env::current_exe().context("cannot tell which program this is")?;
-    // Contenders run in a folder of their own.
+    let here = std::env::current_exe().context("cannot find the path of this program")?;
+    // Programs run in a scratch folder, so relative paths would fail.
     let thalweg = std::path::absolute(&options.thalweg)?;
     let contenders = present(Contender::all(&thalweg, &here));
     if contenders.is_empty() || options.runs == 0 {
         bail!("nothing to run");
     }
     let runs = options.runs;
-    let mut page =
-        Page::new("Meters side by side", &format!("thalweg-bench meters --runs {runs} (processor {cpu})"));
+    let mut page = Page::new(
+        "Comparison of flow meters",
+        &format!("thalweg-bench meters --runs {runs} (processor {cpu})"),
+    );
     let mut rows = Table::new([
         "contender",
         "packets",
@@ -87,11 +89,11 @@ pub fn run(options: &MetersOptions) -> anyhow::Result<()> {
     save_rows(&options.output, "meters", &rows)
 }
 
-/// Those that can run; says of the others why they cannot.
+/// Returns the programs that can run; prints why the others cannot.
 fn present(contenders: Vec<Contender>) -> Vec<Contender> {
     contenders
         .into_iter()
-        .filter(|contender| match contender.absence() {
+        .filter(|contender| match contender.missing_reason() {
             None => true,
             Some(reason) => {
                 skip(contender.name(), &reason);
@@ -101,18 +103,18 @@ fn present(contenders: Vec<Contender>) -> Vec<Contender> {
         .collect()
 }
 
-/// Says that a contender is left out, and why.
+/// Prints that a program is skipped, and why.
 pub(crate) fn skip(name: &str, reason: &str) {
-    // Standard error itself: a test runner hides what `eprintln!` writes.
+    // Standard error itself: the test runner captures `eprintln!`.
     let _ = std::io::stderr().write_all(format!("skipped: {name}: {reason}\n").as_bytes());
 }
 
 fn explain(page: &mut Page, contenders: &[Contender]) {
     page.paragraph(
-        "Each contender on one processor, in turns; medians over the runs. Rates are packets of the trace over \
-         processor time (user and system) and over wall time; the ratio is ours to theirs by processor time. \
-         `nfpcapd` counts each direction as a flow of its own; its biflows are what `nfdump -B` pairs up. `softflowd` expires no flow while \
-         it reads a file, and sends no records here. Peak memory is the most resident, mapped file included.",
+                "Programs take turns on one processor; medians over the runs. Rates are packets of the trace per CPU time (user \
+                 and system) and per wall time; the ratio is our rate divided by theirs, by CPU time. `nfpcapd` counts each \
+                 direction as a flow; its biflows are those that `nfdump -B` pairs. `softflowd` expires no flow while it reads \
+                 a file, and sends no records here. Peak memory is resident memory, mapped file included.",
     );
     for contender in contenders {
         page.paragraph(format_args!("    {}", contender.shown_command()));
@@ -163,12 +165,12 @@ impl Runs {
 
 fn summary(results: &[Runs], trace: &TraceFile) -> Table {
     let mut table = Table::new([
-        "contender",
-        "M packets/s (processor)",
+        "program",
+        "M packets/s (CPU)",
         "M packets/s (wall)",
         "ours / theirs",
         "peak memory, MiB",
-        "packets taken in",
+        "packets counted",
         "biflows",
         "one-way flows",
     ]);
@@ -193,7 +195,7 @@ fn summary(results: &[Runs], trace: &TraceFile) -> Table {
             count(one_way),
         );
     }
-    row!(table, "the truth", "", "", "", "", grouped(contents.packets), grouped(contents.flows), "");
+    row!(table, "ground truth", "", "", "", "", grouped(contents.packets), grouped(contents.flows), "");
     table
 }
 

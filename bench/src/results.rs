@@ -1,4 +1,4 @@
-//! Results as people read them (Markdown) and as programs do (CSV).
+//! Results as Markdown for people and CSV for programs.
 
 use std::fmt::{Display, Write as _};
 use std::fs;
@@ -8,26 +8,26 @@ use anyhow::Context;
 
 use crate::machine::{Machine, today};
 
-/// Rows under a header, all of the same number of cells.
+/// A table: a header and rows with the same number of cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     header: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
-/// One row of cells that display themselves.
+/// Adds a row of displayable cells.
 #[macro_export]
 macro_rules! row {
     ($table:expr, $($cell:expr),+ $(,)?) => { $table.push(vec![$($cell.to_string()),+]) };
 }
 
 impl Table {
-    /// No rows yet.
+    /// Creates an empty table.
     pub fn new<const N: usize>(header: [&str; N]) -> Table {
         Table::with_header(header.map(str::to_owned).to_vec())
     }
 
-    /// No rows yet, under a header made at run time.
+    /// Creates an empty table with a header made at run time.
     pub fn with_header(header: Vec<String>) -> Table {
         Table { header, rows: Vec::new() }
     }
@@ -35,13 +35,13 @@ impl Table {
     /// Adds a row.
     ///
     /// # Panics
-    /// If it has not as many cells as the header.
+    /// If the number of cells differs from the header's.
     pub fn push(&mut self, row: Vec<String>) {
         assert_eq!(row.len(), self.header.len(), "a cell for each column");
         self.rows.push(row);
     }
 
-    /// As Markdown; every column but the first is aligned right.
+    /// Formats the table as Markdown; all columns but the first are right-aligned.
     pub fn markdown(&self) -> String {
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
         let rule = std::iter::once("---").chain(self.header.iter().skip(1).map(|_| "---:"));
@@ -49,7 +49,7 @@ impl Table {
         [line(&self.header), line(&rule)].into_iter().chain(self.rows.iter().map(|row| line(row))).collect()
     }
 
-    /// As CSV (RFC 4180).
+    /// Formats the table as CSV (RFC 4180).
     pub fn csv(&self) -> String {
         let quoted = |cell: &String| match cell.contains([',', '"', '\n']) {
             true => format!("\"{}\"", cell.replace('"', "\"\"")),
@@ -60,46 +60,46 @@ impl Table {
     }
 }
 
-/// A page of results on its way to a file.
+/// A page of results in Markdown.
 #[derive(Clone, Debug)]
 pub struct Page {
     text: String,
 }
 
 impl Page {
-    /// A page under `title` that says when and where its numbers came about, and with which `command`.
+    /// Creates a page with a title, the date, the machine and the `command`.
     pub fn new(title: &str, command: &str) -> Page {
         let (today, machine) = (today(), Machine::this());
         Page { text: format!("# {title}\n\n{today}, {machine}.\n\n    {command}\n") }
     }
 
-    /// A section under its own heading.
+    /// Adds a section heading.
     pub fn section(&mut self, heading: &str) -> &mut Page {
         self.write(format_args!("\n## {heading}\n"))
     }
 
-    /// A paragraph.
+    /// Adds a paragraph.
     pub fn paragraph(&mut self, text: impl Display) -> &mut Page {
         self.write(format_args!("\n{text}\n"))
     }
 
-    /// A table.
+    /// Adds a table.
     pub fn table(&mut self, table: &Table) -> &mut Page {
         self.write(format_args!("\n{}", table.markdown()))
     }
 
     fn write(&mut self, text: std::fmt::Arguments<'_>) -> &mut Page {
-        self.text.write_fmt(text).expect("a string takes everything");
+        self.text.write_fmt(text).expect("writing to a string succeeds");
         self
     }
 
-    /// The text so far.
+    /// Returns the text.
     pub fn text(&self) -> &str {
         &self.text
     }
 }
 
-/// Writes `FOLDER/DATE-SUBJECT.md`, and says so.
+/// Writes `FOLDER/DATE-SUBJECT.md` and prints its name.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -107,7 +107,7 @@ pub fn save_page(folder: &Path, subject: &str, page: &Page) -> anyhow::Result<()
     save(&dated(folder, subject, "md"), page.text())
 }
 
-/// Writes `FOLDER/DATE-SUBJECT.csv`, and says so.
+/// Writes `FOLDER/DATE-SUBJECT.csv` and prints its name.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -119,7 +119,7 @@ fn dated(folder: &Path, subject: &str, extension: &str) -> PathBuf {
     folder.join(format!("{}-{subject}.{extension}", today()))
 }
 
-/// Writes a file and the folders that it is in, and says so.
+/// Writes a file, creating its folders, and prints its name.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -131,7 +131,7 @@ pub fn save(path: &Path, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A number with its thousands set apart by commas.
+/// Formats a number with commas between thousands.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let first = digits.len() % 3;
@@ -143,7 +143,7 @@ pub fn grouped(number: u64) -> String {
     parts.join(",")
 }
 
-/// `part` of `whole` in percent, with one decimal.
+/// Formats `part` of `whole` in percent, with one decimal.
 pub fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
 }
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_is_the_same_in_markdown_and_csv() {
+    fn markdown_and_csv_have_the_same_cells() {
         let mut table = Table::new(["meter", "flows"]);
         row!(table, "a, b", 7);
         assert_eq!(table.markdown(), "| meter | flows |\n| --- | ---: |\n| a, b | 7 |\n");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_are_set_apart() {
+    fn thousands_are_separated_by_commas() {
         for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (38_166_365, "38,166,365")] {
             assert_eq!(grouped(number), text);
         }

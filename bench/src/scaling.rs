@@ -1,7 +1,7 @@
-//! How cost grows with packets and with live flows.
+//! Growth of cost with packets and with live flows.
 //!
-//! Packets are made up in memory, each of a live flow chosen uniformly: the least kind order for caches, since
-//! real traffic comes back to the same few flows. The cost of making them up is measured alone and taken off.
+//! Packets are generated in memory, each of a live flow chosen uniformly: the worst order for caches, because real
+//! traffic concentrates on a few flows. The cost of generating them is measured separately and subtracted.
 
 use std::path::PathBuf;
 
@@ -15,10 +15,10 @@ use crate::stages::{clear, flow_table};
 use crate::statistics::median;
 use crate::traces::BATCH_FRAMES;
 
-/// Time between two packets: 633,333 a second, as in the normal trace.
+/// Time between two packets: 633,333 per second, as in the normal trace.
 const SPACING: Nanos = Nanos(1_579);
 
-/// What to run.
+/// Options of the benchmark.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ScalingOptions {
     /// Numbers of packets
@@ -30,28 +30,28 @@ pub struct ScalingOptions {
     /// Runs of each combination
     #[arg(long, default_value_t = 3)]
     pub runs: usize,
-    /// Where results go
+    /// Output folder
     #[arg(long, default_value = "bench/results")]
     pub output: PathBuf,
 }
 
-/// Packets of so many flows, without end.
+/// An endless stream of packets of a fixed number of flows.
 #[derive(Clone, Debug)]
-struct Crowd {
+struct FlowStream {
     flows: u32,
     state: u64,
     time: Timestamp,
 }
 
-impl Crowd {
-    fn new(flows: u32) -> Crowd {
-        Crowd { flows, state: 1, time: Timestamp::new(1_000_000_000, 0) }
+impl FlowStream {
+    fn new(flows: u32) -> FlowStream {
+        FlowStream { flows, state: 1, time: Timestamp::new(1_000_000_000, 0) }
     }
 
-    /// A packet of flow `number`, the next in time.
+    /// Returns the next packet, of flow `number`.
     fn packet(&mut self, number: u32) -> Packet {
         self.time = self.time + SPACING;
-        // Multiplied by an odd number, neighbours are far apart and no two share an address.
+        // Multiplying by an odd number spreads neighbours and keeps addresses unique.
         let address = number.wrapping_mul(0x9E37_79B1);
         Packet {
             time: self.time,
@@ -66,7 +66,7 @@ impl Crowd {
         }
     }
 
-    /// A packet of any flow: xorshift64 (Marsaglia 2003), reduced by multiplication.
+    /// Returns the next packet, of a random flow: xorshift64 (Marsaglia 2003), reduced by multiplication.
     fn any(&mut self) -> Packet {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
@@ -75,7 +75,7 @@ impl Crowd {
         self.packet(number as u32)
     }
 
-    /// Calls `each` with so many packets of any flow, in batches.
+    /// Calls `each` with `packets` packets of random flows, in batches.
     fn run(&mut self, packets: u64, mut each: impl FnMut(&[Packet])) {
         let mut batch = Vec::with_capacity(BATCH_FRAMES);
         let mut left = packets as usize;
@@ -88,26 +88,26 @@ impl Crowd {
     }
 }
 
-/// Nanoseconds that the table and its detector take for `packets` packets of `flows` live flows.
+/// Returns the CPU time in nanoseconds of the table and its detector for `packets` packets of `flows` live flows.
 fn measure(packets: u64, flows: u32) -> f64 {
     let idle_timeout = Nanos::from_secs(3600);
     let capacity = FlowTableOptions::default().capacity.max(flows.next_power_of_two());
     let options = FlowTableOptions { capacity, idle_timeout, ..FlowTableOptions::default() };
     let mut table = flow_table(options, true);
     let mut output = Output::default();
-    let mut crowd = Crowd::new(flows);
+    let mut stream = FlowStream::new(flows);
     for number in 0..flows {
-        let packet = crowd.packet(number);
+        let packet = stream.packet(number);
         table.update(&[packet], &mut output);
     }
-    let mut alone = crowd.clone();
+    let mut alone = stream.clone();
     let making = nanos_of(|| {
         alone.run(packets, |batch| {
             std::hint::black_box(batch);
         })
     });
     let together = nanos_of(|| {
-        crowd.run(packets, |batch| {
+        stream.run(packets, |batch| {
             table.update(batch, &mut output);
             clear(&mut output);
         });
@@ -122,7 +122,7 @@ fn measure(packets: u64, flows: u32) -> f64 {
 /// If the results cannot be written.
 pub fn run(options: &ScalingOptions) -> anyhow::Result<()> {
     let mut rows = Table::new(["packets", "live_flows", "run", "seconds", "ns_per_packet"]);
-    let mut summary = Table::new(["packets", "live flows", "seconds", "ns a packet"]);
+    let mut summary = Table::new(["packets", "live flows", "seconds", "ns per packet"]);
     for &flows in &options.flows {
         for &packets in &options.packets {
             eprintln!("{} packets, {} flows", grouped(packets), grouped(flows.into()));
@@ -141,10 +141,9 @@ pub fn run(options: &ScalingOptions) -> anyhow::Result<()> {
         &format!("thalweg-bench scaling --runs {}", options.runs),
     );
     page.paragraph(
-        "Flow table with the default detector, packets made up in memory, each of a live flow chosen uniformly; \
-         processor time of one thread without that of making the packets up, medians over the runs. Cost is \
-         linear in packets where the last column is the same for all numbers of packets; it grows with live \
-         flows as far as caches lose hold of them.",
+                "Flow table with the default detector, packets generated in memory, each of a live flow chosen uniformly; \
+                 CPU time of one thread without generating the packets, medians over the runs. Cost is linear in packets \
+                 where the last column is constant; it grows with live flows because of cache misses.",
     );
     page.table(&summary);
     save_page(&options.output, "scaling", &page)?;
@@ -156,9 +155,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flows_of_a_crowd_are_all_different() {
-        let mut crowd = Crowd::new(50_000);
-        let keys: std::collections::HashSet<_> = (0..50_000).map(|n| crowd.packet(n).key).collect();
+    fn flows_of_a_stream_are_distinct() {
+        let mut stream = FlowStream::new(50_000);
+        let keys: std::collections::HashSet<_> = (0..50_000).map(|n| stream.packet(n).key).collect();
         assert_eq!(keys.len(), 50_000);
     }
 }

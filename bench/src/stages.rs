@@ -1,5 +1,4 @@
-//! Where the time of a packet goes: each stage of `thalweg watch` added to those before it, on a trace that
-//! lies in memory.
+//! Time per packet of the stages of `thalweg watch`: each stage is added to those before it, on a trace in memory.
 
 use std::path::PathBuf;
 
@@ -17,44 +16,44 @@ use crate::row;
 use crate::statistics::median;
 use crate::traces::{TraceInMemory, normal};
 
-/// Flows that the default detector follows at once, as `thalweg watch` has it.
+/// Flows that the default detector tracks at once, as in `thalweg watch`.
 const TRACKS: usize = 32_768;
 
-/// What to run.
+/// Options of the benchmark.
 #[derive(Clone, Debug, clap::Args)]
 pub struct StagesOptions {
-    /// Length of the trace, in packets (80 bytes of memory each)
+    /// Length of the trace in packets (80 bytes of memory each)
     #[arg(long, default_value_t = 10_000_000)]
     pub packets: u64,
     /// Runs of each stage
     #[arg(long, default_value_t = 5)]
     pub runs: usize,
-    /// Where results go
+    /// Output folder
     #[arg(long, default_value = "bench/results")]
     pub output: PathBuf,
 }
 
-/// How far packets go.
+/// The last stage that packets reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The frames of the capture file are found.
+    /// Finding the frames in the capture file.
     Decode,
-    /// Frames become packets.
+    /// Parsing frames into packets.
     Parse,
-    /// Packets are counted in flows.
+    /// Counting packets in flows.
     FlowTable,
-    /// The flow table has the default detector.
+    /// The flow table with the default detector.
     SlidingWindow,
-    /// The flow table has none; the published detector follows it.
+    /// The flow table without detector, followed by the published detector.
     Cfinf,
 }
 
 impl Stage {
-    /// In the order in which a packet meets them; the last two are alternatives.
+    /// All stages in order; the last two are alternatives.
     pub const ALL: [Stage; 5] =
         [Stage::Decode, Stage::Parse, Stage::FlowTable, Stage::SlidingWindow, Stage::Cfinf];
 
-    /// Name in tables.
+    /// Returns the name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Stage::Decode => "decode",
@@ -104,24 +103,24 @@ impl Stage {
     }
 }
 
-/// A flow table, with the default detector if `detects`.
+/// Creates a flow table, with the default detector if `detects`.
 ///
 /// # Panics
-/// If the options are out of range or memory does not suffice.
+/// If the options are out of range or memory is insufficient.
 pub fn flow_table(options: FlowTableOptions, detects: bool) -> FlowTable {
     let detector = detects.then(|| SlidingWindow::new(CheetahThreshold::default(), TRACKS));
     let detector = detector.transpose().expect("the default threshold is in range, and memory suffices");
     FlowTable::new(options, detector, HashSeed::new(1)).expect("options in range, and memory for them")
 }
 
-/// Forgets what was handed on, the findings too.
+/// Clears the records and findings.
 pub fn clear(output: &mut Output) {
     output.records.clear();
     output.findings.clear();
 }
 
-/// Runs a trace through flow table and default detector; returns the findings and the table as it was before
-/// the end of the input.
+/// Runs a trace through the flow table and the default detector; returns the findings and the table before the end of
+/// input.
 pub fn detect(trace: &TraceInMemory, options: FlowTableOptions) -> (Vec<Finding>, FlowTable) {
     let mut intake = Intake::new(Parser::default(), HashSeed::new(1));
     let mut table = flow_table(options, true);
@@ -138,7 +137,7 @@ pub fn detect(trace: &TraceInMemory, options: FlowTableOptions) -> (Vec<Finding>
 /// Runs the benchmark and writes its results.
 ///
 /// # Errors
-/// If the trace is refused or the results cannot be written.
+/// If the trace cannot be generated or the results cannot be written.
 pub fn run(options: &StagesOptions) -> anyhow::Result<()> {
     let StagesOptions { packets, runs, ref output } = *options;
     let trace = TraceInMemory::make(&normal(packets))?;
@@ -149,13 +148,13 @@ pub fn run(options: &StagesOptions) -> anyhow::Result<()> {
             times.push(nanos_of(|| stage.run(&trace)) / packets as f64);
         }
     }
-    let mut summary = Table::new(["stages", "ns a packet", "more than before", "M packets/s"]);
+    let mut summary = Table::new(["stages", "ns per packet", "difference", "M packets/s"]);
     let mut rows = Table::new(["stages", "packets", "run", "ns_per_packet"]);
     let medians: Vec<f64> = times.iter().map(|times| median(times)).collect();
     for (number, stage) in Stage::ALL.into_iter().enumerate() {
         let before = match stage {
             Stage::Decode => 0.0,
-            // An alternative to the stage before it.
+            // An alternative to the previous stage.
             Stage::Cfinf => medians[number - 2],
             _ => medians[number - 1],
         };
@@ -173,10 +172,10 @@ pub fn run(options: &StagesOptions) -> anyhow::Result<()> {
         }
     }
     let command = format!("thalweg-bench stages --packets {packets} --runs {runs}");
-    let mut page = Page::new("Where the time of a packet goes", &command);
+    let mut page = Page::new("Time per packet by stage", &command);
     page.paragraph(format_args!(
-        "The normal trace of {} packets and {} flows in memory; processor time of one thread, medians over the \
-         runs. The last two rows are alternatives, both beside the flow table alone.",
+                "The normal trace of {} packets and {} flows in memory; CPU time of one thread, medians over the runs. The \
+                 last two rows are alternatives; their difference is relative to the flow table alone.",
         grouped(packets),
         grouped(trace.contents.flows)
     ));

@@ -1,9 +1,9 @@
-//! Numbers that stand for many.
+//! Summary statistics.
 
-/// Least, quartiles and greatest of a sample, as box plots show them.
+/// Minimum, quartiles and maximum of a sample, for box plots.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FiveNumbers {
-    /// Least.
+    /// Minimum.
     pub min: f64,
     /// First quartile.
     pub lower: f64,
@@ -11,25 +11,25 @@ pub struct FiveNumbers {
     pub median: f64,
     /// Third quartile.
     pub upper: f64,
-    /// Greatest.
+    /// Maximum.
     pub max: f64,
 }
 
 impl FiveNumbers {
-    /// Of a sample in any order; all zero if it is empty.
+    /// Computes them for a sample in any order; all zero if it is empty.
     pub fn of(sample: &[f64]) -> FiveNumbers {
         let at = |share| quantile(sample, share);
         FiveNumbers { min: at(0.0), lower: at(0.25), median: at(0.5), upper: at(0.75), max: at(1.0) }
     }
 
-    /// From the least to the greatest, as plots take them.
+    /// Returns them from minimum to maximum.
     pub fn in_order(self) -> [f64; 5] {
         [self.min, self.lower, self.median, self.upper, self.max]
     }
 }
 
-/// The value that a share of the sample does not exceed, interpolated linearly between neighbours (type 7 of
-/// Hyndman and Fan 1996); zero if the sample is empty.
+/// Returns the quantile of a sample for a share, interpolated linearly (type 7 of Hyndman and Fan 1996); zero if the
+/// sample is empty.
 pub fn quantile(sample: &[f64], share: f64) -> f64 {
     let mut sorted = sample.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -39,18 +39,18 @@ pub fn quantile(sample: &[f64], share: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * place.fract()
 }
 
-/// The mean of a sample; zero if it is empty.
+/// Returns the mean of a sample; zero if it is empty.
 pub fn mean(sample: &[f64]) -> f64 {
     sample.iter().sum::<f64>() / sample.len().max(1) as f64
 }
 
-/// The middle of a sample; zero if it is empty.
+/// Returns the median of a sample; zero if it is empty.
 pub fn median(sample: &[f64]) -> f64 {
     quantile(sample, 0.5)
 }
 
-/// Half of the 95 % confidence interval of the mean that a sample was drawn from, if that is about normal (Student 1908); no
-/// number with fewer than two values.
+/// Returns half of the 95 % confidence interval of the mean, for about normally distributed values (Student 1908); NaN
+/// with fewer than two values.
 pub fn half_interval(sample: &[f64]) -> f64 {
     /// 97.5 % quantiles of Student's distribution for 1, 2 and so on degrees of freedom.
     const STUDENT: [f64; 19] = [
@@ -64,7 +64,7 @@ pub fn half_interval(sample: &[f64]) -> f64 {
     quantile * (variance / sample.len() as f64).sqrt()
 }
 
-/// The mean of a sample with its 95 % confidence interval, as tables have it: `5.87 ± 0.02`.
+/// Formats the mean of a sample with its 95 % confidence interval: `5.87 ± 0.02`.
 pub fn with_interval(sample: &[f64]) -> String {
     format!("{:.2} ± {:.2}", mean(sample), half_interval(sample))
 }
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_lie_between_neighbours() {
+    fn quantiles_are_interpolated() {
         assert_eq!(median(&[3.0, 1.0]), 2.0);
         assert_eq!(quantile(&[4.0, 0.0, 1.0, 3.0, 2.0], 0.25), 1.0);
         assert_eq!(quantile(&[], 0.5), 0.0);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_as_wide_as_student_says() {
+    fn confidence_interval_uses_students_distribution() {
         // Mean 3, variance 2.5, standard error sqrt(0.5).
         assert!((half_interval(&[1.0, 2.0, 3.0, 4.0, 5.0]) - 2.776 * 0.5f64.sqrt()).abs() < 1e-9);
         assert!(half_interval(&[1.0]).is_nan());

@@ -1,5 +1,4 @@
-//! What measurement tasks cost in `thalweg watch`: each task alone, over reading alone, on a trace that lies in
-//! memory.
+//! Cost of measurement tasks in `thalweg watch`: each task alone, relative to reading alone, on a trace in memory.
 
 use std::path::PathBuf;
 
@@ -15,7 +14,7 @@ use crate::stages::Stage;
 use crate::statistics::median;
 use crate::traces::{TraceInMemory, normal};
 
-/// One of each kind, and then all.
+/// One task of each kind, then several together.
 const TASKS: [&str; 9] = [
     "heavy:0.1%",
     "heavy:0.1%:bytes",
@@ -28,27 +27,27 @@ const TASKS: [&str; 9] = [
     "heavy:0.1%,entropy:src,distinct,change:10s,spread:dst>1000",
 ];
 
-/// Ways of sampling that are compared.
+/// Sampling modes to compare.
 const SAMPLINGS: [&str; 4] = ["1", "1/16", "1/128", "correct"];
 
-/// What to run.
+/// Options of the benchmark.
 #[derive(Clone, Debug, clap::Args)]
 pub struct TasksBenchOptions {
-    /// Length of the trace, in packets (80 bytes of memory each)
+    /// Length of the trace in packets (80 bytes of memory each)
     #[arg(long, default_value_t = 38_000_000)]
     pub packets: u64,
-    /// Runs of each
+    /// Runs of each combination
     #[arg(long, default_value_t = 3)]
     pub runs: usize,
-    /// Memory of the sketches, in MiB
+    /// Memory of the sketches in MiB
     #[arg(long, default_value_t = 2)]
     pub memory: u64,
-    /// Where results go
+    /// Output folder
     #[arg(long, default_value = "bench/results")]
     pub output: PathBuf,
 }
 
-/// Reads the trace and counts it for `tasks`.
+/// Reads the trace and runs the tasks of `plan`.
 fn watch(trace: &TraceInMemory, plan: &Plan) {
     let mut intake = Intake::new(Parser::default(), HashSeed::new(1));
     let (mut monitor, mut windows) = (Monitor::new(plan, 0), Windows::new(plan));
@@ -89,7 +88,7 @@ fn plan(tasks: &str, sampling: Sampling, memory: u64) -> anyhow::Result<Plan> {
 /// Runs the benchmark and writes its results.
 ///
 /// # Errors
-/// If the trace is refused or the results cannot be written.
+/// If the trace cannot be generated or the results cannot be written.
 pub fn run(options: &TasksBenchOptions) -> anyhow::Result<()> {
     let TasksBenchOptions { packets, runs, memory, ref output } = *options;
     let trace = TraceInMemory::make(&normal(packets))?;
@@ -104,7 +103,7 @@ pub fn run(options: &TasksBenchOptions) -> anyhow::Result<()> {
             let plan = plan(tasks, sampling.parse()?, memory)?;
             let mut over = Vec::new();
             for run in 1..=runs {
-                // What else the machine does slows both down, so reading is timed beside each.
+                // Other load on the machine slows both down, so reading is timed next to each run.
                 let reading = nanos_of(|| Stage::Parse.run(&trace)) / packets as f64;
                 let watching = nanos_of(|| watch(&trace, &plan)) / packets as f64;
                 all_reading.push(reading);
@@ -120,12 +119,12 @@ pub fn run(options: &TasksBenchOptions) -> anyhow::Result<()> {
         (0..runs).map(|_| nanos_of(|| Stage::SlidingWindow.run(&trace)) / packets as f64).collect();
     let reading = median(&all_reading);
     let command = format!("thalweg-bench tasks --packets {packets} --runs {runs} --memory {memory}");
-    let mut page = Page::new("What measurement tasks cost", &command);
+    let mut page = Page::new("Cost of measurement tasks", &command);
     page.paragraph(format_args!(
-        "Nanoseconds a packet over reading alone, that is finding frames and parsing them, which takes {reading:.1}. The \
-         normal trace of {} packets in memory, windows of 10 s, {memory} MiB for sketches; processor time of one \
-         thread, medians over the runs. `distinct` and `spread` look at every packet whatever the sampling. The flow \
-         table with the default detector takes {:.1} over reading.",
+                "Nanoseconds per packet beyond reading (finding and parsing frames), which takes {reading:.1}. The normal trace \
+                 of {} packets in memory, windows of 10 s, {memory} MiB for sketches; CPU time of one thread, medians over the \
+                 runs. `distinct` and `spread` process every packet with any sampling. The flow table with the default \
+                 detector takes {:.1} beyond reading.",
         grouped(packets),
         median(&table) - reading,
     ));

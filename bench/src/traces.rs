@@ -1,5 +1,5 @@
-//! Traces of our own, from the library behind `thalweg synth`: as a file for programs, as bytes in memory for
-//! what is measured in this process, or packet by packet for studies that need no file at all.
+//! Synthetic traces from the library of `thalweg synth`: as a file for programs, as bytes in memory for measurements in
+//! this process, or as a stream of packets.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
@@ -17,25 +17,25 @@ use crate::machine::free_disk;
 use crate::results::grouped;
 use crate::truth::Truth;
 
-/// Frames taken together, as many as a capture file hands on.
+/// Frames per batch, as many as a capture file source delivers.
 pub const BATCH_FRAMES: usize = 256;
 
-/// Bytes kept of a packet: all headers whole, TCP over IPv6 with its options too. Some meters leave a packet out
-/// whose TCP header was cut.
+/// Snap length: all headers, including TCP options over IPv6. Some meters ignore packets with a truncated TCP header.
 const SNAP_LENGTH: u32 = 96;
 
-/// Most bytes of a packet in a trace: its record header and the snap length.
+/// Maximum size of a packet in a trace: its record header and the snap length.
 const BYTES_PER_PACKET: u64 = 16 + SNAP_LENGTH as u64;
 
-/// Disk that a trace leaves free.
-const SPARE_DISK: u64 = 1 << 30;
+/// Disk space that must stay free.
+const MIN_FREE_DISK: u64 = 1 << 30;
 
-/// The default trace of so many packets.
+/// Returns the options of the default trace with this many packets.
 pub fn normal(packets: u64) -> SynthOptions {
     SynthOptions { packets, snap_length: SNAP_LENGTH, ..SynthOptions::default() }
 }
 
-/// A trace of so many packets of which nine in ten are a flood: each the only packet of a random 5-tuple.
+/// Returns the options of a trace in which nine of ten packets are a flood: each is the only packet of a random
+/// 5-tuple.
 pub fn flooded(packets: u64) -> SynthOptions {
     SynthOptions { packets, flood_share: 0.9, ..normal(packets) }
 }
@@ -45,47 +45,47 @@ pub fn flooded(packets: u64) -> SynthOptions {
 pub struct TraceFile {
     /// The pcap file.
     pub path: PathBuf,
-    /// What is in it.
+    /// Its contents.
     pub contents: Contents,
 }
 
-/// What a trace's generator says of it.
+/// The counts of a trace, from its generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contents {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Flows; both directions are one.
+    /// Number of bidirectional flows.
     pub flows: u64,
     /// Bytes of the IP layer.
     pub bytes: u64,
-    /// Directions of flows that are cheetahs.
+    /// Number of flow directions that are cheetahs.
     pub cheetahs: u64,
     /// Length of the file.
     pub file_bytes: u64,
 }
 
-/// The trace of these options under `folder`, made if it is not there yet. What was left half made is not
-/// taken for a trace. A change of the generator is not noticed: remove the folder then.
+/// Returns the trace for these options under `folder`, generating it if missing or incomplete. After a change of the
+/// generator remove the folder.
 ///
 /// # Errors
-/// If it cannot be made, above all for want of disk space.
+/// If it cannot be generated, for example because the disk is full.
 pub fn file(folder: &Path, name: &str, options: &SynthOptions) -> anyhow::Result<TraceFile> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let SynthOptions { packets, seed, snap_length, .. } = options;
     let stem = format!("{name}-{packets}-packets-seed-{seed}-snap-{snap_length}");
     let path = folder.join(format!("{stem}.pcap"));
     let contents_path = folder.join(format!("{stem}.json"));
-    if let Some(contents) = kept(&path, &contents_path) {
+    if let Some(contents) = existing(&path, &contents_path) {
         return Ok(TraceFile { path, contents });
     }
     let needed = options.packets * BYTES_PER_PACKET;
-    if let Some(free) = free_disk(folder).filter(|free| *free < needed + SPARE_DISK) {
+    if let Some(free) = free_disk(folder).filter(|free| *free < needed + MIN_FREE_DISK) {
         let (needed, free) = (needed >> 20, free >> 20);
-        bail!("a trace of {needed} MiB does not fit into {}: {free} MiB are free there", folder.display());
+        bail!("not enough disk space in {} for a trace of {needed} MiB: {free} MiB free", folder.display());
     }
-    eprintln!("making {} ({} MiB at most)", path.display(), needed >> 20);
+    eprintln!("generating {} (at most {} MiB)", path.display(), needed >> 20);
     let partial = path.with_extension("partial");
-    let mut trace = File::create(&partial).with_context(|| format!("cannot make {}", partial.display()))?;
+    let mut trace = File::create(&partial).with_context(|| format!("cannot create {}", partial.display()))?;
     let mut truth = BufWriter::new(File::create(folder.join(format!("{stem}.csv")))?);
     let summary = generate(options, &mut trace, &mut truth, &mut |_| {})?;
     let contents = Contents::of(&summary, trace.metadata()?.len());
@@ -94,13 +94,13 @@ pub fn file(folder: &Path, name: &str, options: &SynthOptions) -> anyhow::Result
     Ok(TraceFile { path, contents })
 }
 
-/// A trace that was made before, if all of it is there.
-fn kept(path: &Path, contents_path: &Path) -> Option<Contents> {
+/// Returns the contents of an existing, complete trace.
+fn existing(path: &Path, contents_path: &Path) -> Option<Contents> {
     let contents: Contents = serde_json::from_str(&fs::read_to_string(contents_path).ok()?).ok()?;
     (fs::metadata(path).ok()?.len() == contents.file_bytes).then_some(contents)
 }
 
-/// Reads a file once, so that the first program to read it does not wait for the disk alone.
+/// Reads a file once, so that the first program to read it finds it in the page cache.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -111,21 +111,21 @@ pub fn warm(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A trace in memory, its frames found.
+/// A trace in memory.
 #[derive(Debug)]
 pub struct TraceInMemory {
     bytes: Vec<u8>,
-    /// What is in it.
+    /// Its contents.
     pub contents: Contents,
-    /// What its generator knows.
+    /// Its ground truth.
     pub truth: Truth,
 }
 
 impl TraceInMemory {
-    /// Makes the trace of these options.
+    /// Generates the trace for these options.
     ///
     /// # Errors
-    /// If the options are refused.
+    /// If the options are not valid.
     pub fn make(options: &SynthOptions) -> anyhow::Result<TraceInMemory> {
         let mut bytes = Vec::with_capacity((options.packets * BYTES_PER_PACKET) as usize);
         let mut truth = Vec::new();
@@ -134,10 +134,10 @@ impl TraceInMemory {
         Ok(TraceInMemory { bytes, contents, truth: Truth::parse(&truth)? })
     }
 
-    /// Calls `each` with every batch, in the trace's order.
+    /// Calls `each` with every batch in order.
     ///
     /// # Panics
-    /// If the generator wrote what is no trace.
+    /// If the generated trace is malformed.
     pub fn batches(&self, mut each: impl FnMut(&Batch<'_>)) {
         let mut decoder = Decoder::new();
         let mut frames = Vec::with_capacity(BATCH_FRAMES);
@@ -147,7 +147,7 @@ impl TraceInMemory {
             frames.clear();
             let decoded = decoder.decode(bytes, at as u64, BATCH_FRAMES, &mut frames);
             each(&Batch { bytes, frames: &frames, interfaces: decoder.interfaces() });
-            at += decoded.expect("a trace of our own is well formed").consumed;
+            at += decoded.expect("generated traces are well formed").consumed;
         }
     }
 }
@@ -159,19 +159,19 @@ impl Contents {
     }
 }
 
-/// Makes the trace of these options and calls `each` with its packets, batch by batch; nothing is kept.
+/// Generates the trace for these options and calls `each` with its packets in batches, without storing them.
 ///
 /// # Errors
-/// If the options are refused.
+/// If the options are not valid.
 pub fn stream(options: &SynthOptions, each: impl FnMut(&[Packet])) -> anyhow::Result<(Contents, Truth)> {
     let mut sink = PacketSink::new(each);
     let mut truth = Vec::new();
-    eprintln!("making {} packets, seed {}", grouped(options.packets), options.seed);
+    eprintln!("generating {} packets, seed {}", grouped(options.packets), options.seed);
     let summary = generate(options, &mut sink, &mut truth, &mut |_| {})?;
     Ok((Contents::of(&summary, sink.written), Truth::parse(&truth)?))
 }
 
-/// Takes the bytes of a capture file, hands on its packets.
+/// A writer that parses the bytes of a capture file and passes on its packets.
 struct PacketSink<F> {
     each: F,
     decoder: Decoder,
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_a_memory_and_a_file_hold_the_same_packets() {
+    fn stream_and_memory_contain_the_same_packets() {
         let options = normal(3_000);
         let mut streamed = Vec::new();
         let (contents, _) = stream(&options, |packets| streamed.extend_from_slice(packets)).unwrap();
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_cut_short_is_made_again() {
+    fn truncated_trace_is_generated_again() {
         let folder = tempfile::tempdir().unwrap();
         let made = file(folder.path(), "normal", &normal(1_000)).unwrap();
         fs::write(&made.path, "cut short").unwrap();

@@ -1,49 +1,49 @@
-//! The truth about a trace, as its generator writes it (columns: `thalweg_synth::trace`).
+//! The ground truth of a trace, as its generator writes it (columns: `thalweg_synth::trace`).
 
 use std::collections::HashMap;
 
 use anyhow::Context;
 use thalweg_wire::{FlowKey, Protocol, Timestamp};
 
-/// A direction of a flow that was planted or came near to being a cheetah.
+/// A direction of a flow that was planted or nearly a cheetah.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TruthRow {
-    /// Which kind was planted, or `background`.
+    /// The planted kind, or `background`.
     pub kind: String,
     /// The direction.
     pub key: FlowKey,
     /// Time of its first packet.
     pub first: Timestamp,
-    /// Time of the packet that made it a cheetah, if one did.
+    /// Time of the packet that made it a cheetah, if any.
     pub crossed: Option<Timestamp>,
 }
 
-/// All of them.
+/// The ground truth of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Truth {
-    /// In the order of the flows' ends.
+    /// Rows in the order of the flows' ends.
     pub rows: Vec<TruthRow>,
 }
 
 impl Truth {
-    /// Reads the CSV.
+    /// Parses the CSV.
     ///
     /// # Errors
-    /// If a row is not one; says which.
+    /// The first invalid row.
     pub fn parse(csv: &[u8]) -> anyhow::Result<Truth> {
-        let text = std::str::from_utf8(csv).context("the truth is not text")?;
+        let text = std::str::from_utf8(csv).context("the ground truth is not UTF-8")?;
         let mut lines = text.lines();
         let header: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
         let columns: HashMap<&str, usize> = header.iter().enumerate().map(|(n, name)| (*name, n)).collect();
         let row = |line: &str| {
             let cells: Vec<&str> = line.split(',').collect();
             parse_row(|name| columns.get(name).and_then(|n| cells.get(*n)).copied())
-                .with_context(|| format!("not a row of the truth: {line}"))
+                .with_context(|| format!("invalid row of the ground truth: {line}"))
         };
         Ok(Truth { rows: lines.map(row).collect::<anyhow::Result<_>>()? })
     }
 
-    /// The cheetahs.
+    /// Returns the cheetahs with the time at which they crossed the threshold.
     pub fn cheetahs(&self) -> impl Iterator<Item = (&TruthRow, Timestamp)> {
         self.rows.iter().filter_map(|row| Some((row, row.crossed?)))
     }
@@ -72,7 +72,7 @@ mod tests {
     const HEADER: &str = "kind,src,dst,src_port,dst_port,protocol,first_ns,crossed_ns\n";
 
     #[test]
-    fn a_row_is_found_by_the_names_of_its_columns() {
+    fn columns_are_found_by_name() {
         let csv =
             format!("{HEADER}slow-start,10.0.0.1,10.0.0.2,443,5000,6,7,9\ntwo-bursts,::1,::2,1,2,6,3,\n");
         let truth = Truth::parse(csv.as_bytes()).unwrap();
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_none_is_named() {
+    fn invalid_row_is_quoted_in_the_error() {
         let error = Truth::parse(format!("{HEADER}background,here\n").as_bytes()).unwrap_err();
         assert!(error.to_string().contains("background,here"), "{error}");
     }

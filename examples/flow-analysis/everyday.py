@@ -13,10 +13,10 @@ def main(source: str) -> None:
     archive = thalweg.open(source)
 
     # Who sends most? Names of groups are those of `thalweg flows top --help`; the answer is a data frame.
-    print(archive.top("source", limit=5).to_pandas()[["source_address", "octets", "share"]])
+    print(archive.top("src", limit=5).to_pandas()[["src", "bytes", "share"]])
 
     # The same of flows, in which what several routers saw counts once, and only of what a filter in nfdump's language lets pass.
-    print(archive.top("destination", of="flows", matching="proto tcp", limit=5).to_pandas()[["destination_address", "octets"]])
+    print(archive.top("dst", of="flows", matching="proto tcp", limit=5).to_pandas()[["dst", "bytes"]])
 
     # Transfers: flows between two hosts that begin together.
     flowsets = archive.flowsets()
@@ -36,7 +36,7 @@ def main(source: str) -> None:
     print(flowsets.derive(rates).to_pandas())
 
     # Traffic over time, a row an interval: plot it with whatever you like.
-    series = archive.series("1h", by="source-as", groups=3)
+    series = archive.series("1h", by="src-as", groups=3)
     print(series.pivot(index="time", columns="group", values="rate_bps"))
 
 

@@ -1,12 +1,12 @@
-"""Planted flowsets against those that the analysis finds: number, size, duration, rate, by component flows.
+"""Compares planted flowsets with those found by the analysis: number, size, duration, rate, by number of flows.
 
-For each setting and seed: `thalweg synth --netflow` writes records as Parquet and the truth about its transfers, the package
-`thalweg` reconstructs flows and flowsets, and each planted transfer is looked for among them. Writes `transfers.csv` (a row for each
-planted transfer), `table.csv` (a row for each setting and number of component flows) and prints the tables of RESULT.md.
+For each setting and seed `thalweg synth --netflow` writes records as Parquet and the ground truth of its transfers. The package
+`thalweg` reconstructs flows and flowsets, and each planted transfer is matched with them. Writes `transfers.csv` (a row per planted
+transfer) and `table.csv` (a row per setting and number of flows), and prints the tables of RESULT.md.
 
 A transfer is recovered if exactly one flowset of its two hosts starts within the separation of transfers from its own start, and
-has as many flows. Sampling one packet in k, independently, leaves a size of n packets with a relative standard deviation of
-sqrt((1 - 1/k) / (n / k)); `covered` is the share of sizes within 1.96 of these, 95 % if the model holds.
+has the same number of flows. Sampling one packet in k, independently, gives a size of n packets a relative standard deviation of
+sqrt((1 - 1/k) / (n / k)); `covered` is the share of sizes within 1.96 standard deviations, 95 % if the model holds.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ INTERVALS = {"three routers, 1 in 1000": 1000, "one router, 1 in 1000": 1000, "t
 TRANSFERS = ["--flowsets", "500", "--components", "2,3,4,8,16", "--single-flows", "200", "--ordinary", "200", "--chains", "20"]
 
 NEAR_US = 20_000_000
-"""How far the start of what is found may be from that of what was planted: less than half the separation of transfers, 30 s, more than
-any delay by sampling, and less than the 30 s that a chain lasts, so that chains are looked at on their own."""
+"""Maximum difference between the starts of a found and a planted transfer: less than half the separation of transfers, 30 s, more than
+any delay by sampling, and less than the 30 s of a chain, so that chains are evaluated separately."""
 WITHIN = 1.96
-"""Standard deviations that 95 % of normal errors lie within."""
+"""95 % of normal errors are within this many standard deviations."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--thalweg", default="thalweg", help="the program that makes records")
-    parser.add_argument("--records", default="600000", help="records for each setting and seed")
-    parser.add_argument("--seeds", type=int, default=3, help="seeds, from 1")
-    parser.add_argument("--engine", default="auto", help="what computes")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="where the tables go")
+    parser.add_argument("--thalweg", default="thalweg", help="the thalweg program")
+    parser.add_argument("--records", default="600000", help="records per setting and seed")
+    parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
+    parser.add_argument("--engine", default="auto", help="analysis engine")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="output folder")
     arguments = parser.parse_args()
     print(build(arguments))
     print()
@@ -60,8 +60,8 @@ def main() -> None:
     transfers["interval"] = transfers.setting.map(INTERVALS)
     add_errors(transfers)
     table = by_components(transfers)
-    columns = ["setting", "seed", "transfer", "kind", "flows", "octets", "packets", "duration_us", "rate_bps"]
-    columns += ["sets", "found_flows", "found_octets", "found_duration_us", "found_rate_bps", "sigma", "size_error"]
+    columns = ["setting", "seed", "transfer", "kind", "flows", "bytes", "packets", "duration_ns", "rate_bps"]
+    columns += ["sets", "found_flows", "found_bytes", "found_duration_ns", "found_rate_bps", "sigma", "size_error"]
     transfers[columns].to_csv(arguments.out / "transfers.csv", index=False, float_format="%.8g")
     table.to_csv(arguments.out / "table.csv", index=False, float_format="%.6g")
     print(markdown(table))
@@ -95,12 +95,12 @@ def flowsets(engine: str, directory: Path, rule: str) -> pd.DataFrame:
 def matched(truth: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
     """The planted flowsets, single flows and ordinary transfers, each with what was found near its start."""
     planted = truth[truth.kind != "chain"].reset_index(drop=True)
-    hosts = ["source_address", "destination_address"]
+    hosts = ["src", "dst"]
     near = planted.merge(sets, on=hosts, suffixes=("", "_found"))
     near = near[(near.flow_start_us_found - near.flow_start_us).abs() <= NEAR_US]
     counts = near.groupby("transfer").size().rename("sets")
-    names = {"flows_found": "found_flows", "octets_found": "found_octets"}
-    names |= {"duration_us_found": "found_duration_us", "rate_bps_found": "found_rate_bps"}
+    names = {"flows_found": "found_flows", "bytes_found": "found_bytes"}
+    names |= {"duration_ns_found": "found_duration_ns", "rate_bps_found": "found_rate_bps"}
     first = near.sort_values("flow_start_us_found").drop_duplicates("transfer").rename(columns=names)
     rows = planted.join(counts, on="transfer").merge(first[["transfer", *names.values()]], on="transfer", how="left")
     return rows.assign(sets=rows.sets.fillna(0).astype(int))
@@ -111,7 +111,7 @@ def chain_counts(truth: pd.DataFrame, span: pd.DataFrame, chain: pd.DataFrame) -
     planted = truth[truth.kind == "chain"]
 
     def sets(found: pd.DataFrame) -> int:
-        near = planted.merge(found, on=["source_address", "destination_address"], suffixes=("", "_found"))
+        near = planted.merge(found, on=["src", "dst"], suffixes=("", "_found"))
         since = near.flow_start_us_found - near.flow_start_us
         return int(((since >= -1_000_000) & (since <= 31_000_000)).sum())
 
@@ -122,8 +122,8 @@ def add_errors(transfers: pd.DataFrame) -> None:
     """Relative errors, and the standard deviation that sampling leaves of sizes."""
     share = 1.0 / transfers.interval
     transfers["sigma"] = ((1.0 - share) / (transfers.packets * share)).map(math.sqrt)
-    transfers["size_error"] = transfers.found_octets / transfers.octets - 1.0
-    transfers["duration_error"] = transfers.found_duration_us / transfers.duration_us - 1.0
+    transfers["size_error"] = transfers.found_bytes / transfers.bytes - 1.0
+    transfers["duration_error"] = transfers.found_duration_ns / transfers.duration_ns - 1.0
     transfers["rate_error"] = transfers.found_rate_bps / transfers.rate_bps - 1.0
 
 
@@ -157,7 +157,7 @@ def row(setting: str, flows: str, of: pd.DataFrame) -> dict[str, object]:
         "sd of error/sigma": scaled.std(),
         "covered, %": 100 * within.mean(),
         "duration error, median %": 100 * good.duration_error.median(),
-        "duration error, most s": (good.found_duration_us - good.duration_us).abs().max() / 1e6,
+        "duration error, most s": (good.found_duration_ns - good.duration_ns).abs().max() / 1e9,
         "rate error, median %": 100 * good.rate_error.median(),
         "rate error, 95 % below, %": 100 * good.rate_error.abs().quantile(0.95),
     }

@@ -1,15 +1,15 @@
-//! pcap and pcapng files: one decoder finds out which it has.
+//! pcap and pcapng files; the decoder detects the format.
 
 use thalweg_wire::capture_file::{ByteOrder, Decoded, Decoder, FormatError, pcap, pcapng};
 use thalweg_wire::{Frame, FrameRef, Interface};
 
-/// Longest name that the decoder keeps in whole.
+/// The maximum length of a name that the decoder does not truncate.
 const MAX_NAME_LENGTH: usize = 256;
 
-/// Sizes of the pieces in which a file is fed: a byte, a prime and about a block.
+/// Sizes of the pieces of a file: a byte, a prime number and about a block.
 const PIECES: [usize; 3] = [1, 13, 64];
 
-/// A file as decoded.
+/// The contents of a decoded file.
 #[derive(Debug, PartialEq, Eq)]
 struct Contents {
     frames: Vec<FrameRef>,
@@ -18,19 +18,19 @@ struct Contents {
     fault: Option<FormatError>,
 }
 
-/// Any bytes give the same frames however they are fed, within the bytes, and what was decoded and is encoded
-/// again, as either format, decodes to the same.
+/// Checks that arbitrary bytes give the same frames for all piece sizes, that frames are within the bytes, and that
+/// decoded frames round-trip in both formats.
 ///
 /// # Panics
-/// If it does not hold.
+/// When the property does not hold.
 pub fn check_pcap(data: &[u8]) {
     check(data);
 }
 
-/// The same as [`check_pcap`]; a corpus of its own keeps the fuzzer's eye on the other format.
+/// Checks the same as [`check_pcap`]; a separate corpus keeps the fuzzer on the other format.
 ///
 /// # Panics
-/// If it does not hold.
+/// When the property does not hold.
 pub fn check_pcapng(data: &[u8]) {
     check(data);
 }
@@ -52,7 +52,7 @@ fn decode_whole(data: &[u8]) -> Contents {
     let fault = match decoder.decode(data, 0, usize::MAX, &mut frames) {
         Ok(Decoded { consumed, needed }) => {
             assert!(consumed <= data.len());
-            assert!(needed > data.len() - consumed, "a whole record was left");
+            assert!(needed > data.len() - consumed, "a complete record was not decoded");
             None
         }
         Err(fault) => Some(fault),
@@ -60,14 +60,14 @@ fn decode_whole(data: &[u8]) -> Contents {
     contents(&decoder, frames, fault)
 }
 
-/// As a reader of a stream does: what is not consumed is given again, with more behind it.
+/// Decodes like a reader of a stream: unconsumed bytes are given again, followed by more.
 fn decode_in_pieces(data: &[u8], piece: usize) -> Contents {
     let (mut decoder, mut frames) = (Decoder::new(), Vec::new());
     let (mut begin, mut end) = (0, 0);
     loop {
         let mut found = Vec::new();
         let result = decoder.decode(&data[begin..end], begin as u64, 1, &mut found);
-        assert!(found.len() <= 1, "no more frames than asked for");
+        assert!(found.len() <= 1, "more frames than the limit");
         frames.extend(found.iter().map(|frame| FrameRef { offset: begin + frame.offset, ..*frame }));
         match result {
             Err(fault) => return contents(&decoder, frames, Some(fault)),
@@ -75,7 +75,7 @@ fn decode_in_pieces(data: &[u8], piece: usize) -> Contents {
             Ok(_) if end == data.len() => return contents(&decoder, frames, None),
             Ok(Decoded { consumed, needed }) => {
                 begin += consumed;
-                assert!(end - begin < needed, "asks for no more than it has");
+                assert!(end - begin < needed, "requested no more than available");
                 end = data.len().min(end + piece);
             }
         }
@@ -87,7 +87,7 @@ fn contents(decoder: &Decoder, frames: Vec<FrameRef>, fault: Option<FormatError>
     Contents { frames, interfaces: decoder.interfaces().to_vec(), counts, fault }
 }
 
-/// Frames lie in the file, one behind the other.
+/// Checks that the frames are in the file, in order and without overlap.
 fn check_places(contents: &Contents, length: usize) {
     let mut end_of_last = 0;
     for frame in &contents.frames {

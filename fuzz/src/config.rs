@@ -2,18 +2,18 @@
 
 use thalweg::config::{Config, ConfigError, Request, resolve};
 
-/// Name of the file, as messages have it.
+/// The name of the file in messages.
 const NAME: &str = "thalweg.toml";
 
-/// Any text is a configuration or is refused, each problem on a line of its own that names the line of the file.
+/// Checks that any text is a configuration or an error with one line for each problem that has the line of the file.
 ///
 /// # Panics
-/// If it does not hold.
+/// When the property does not hold.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match Config::parse(text, NAME) {
         Ok(config) => check_config(&config),
-        Err(ConfigError::Wrong(wrong)) => {
+        Err(ConfigError::Invalid(wrong)) => {
             assert_eq!(wrong.file, NAME);
             assert!(!wrong.problems.is_empty());
             let message = wrong.to_string();
@@ -27,11 +27,11 @@ pub fn check(data: &[u8]) {
                 assert!(!line.contains(char::is_control), "{message:?}");
             }
         }
-        Err(error) => panic!("nothing was read from a file: {error}"),
+        Err(error) => panic!("unexpected error without a file: {error}"),
     }
 }
 
-/// Values that are right one by one may contradict each other; then one that the file sets is named.
+/// Checks that an error for inconsistent values names the file.
 fn check_config(config: &Config) {
     let request = Request { sources: vec!["eth0".to_owned()], ..Request::default() };
     if let Err(error) = resolve(&request, config, false) {

@@ -2,14 +2,14 @@
 
 use thalweg_experiment::experiment::{Experiment, ExperimentError};
 
-/// Name of the file, as messages have it.
+/// The name of the file in messages.
 const NAME: &str = "experiment.toml";
 
-/// Any text is an experiment, which prints and reads back, or is refused, each problem on a line of its own that names
-/// the line of the file. What the values mean together is not looked at: that takes memory as networks do.
+/// Checks that any text is an experiment that round-trips, or an error with one line for each problem that has
+/// the line of the file. The experiment is not prepared, since that takes as much memory as its network.
 ///
 /// # Panics
-/// If it does not hold.
+/// When the property does not hold.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match Experiment::parse(text, NAME) {
@@ -19,7 +19,7 @@ pub fn check(data: &[u8]) {
                 Experiment::parse(&printed, NAME).unwrap_or_else(|error| panic!("{error}\n{printed}"));
             assert_eq!(printed, again.print());
         }
-        Err(error @ ExperimentError::Wrong(_)) => {
+        Err(error @ ExperimentError::Invalid(_)) => {
             let last_line = text.split('\n').count();
             let message = error.to_string();
             assert!(!message.is_empty());
@@ -30,11 +30,11 @@ pub fn check(data: &[u8]) {
                 assert!((1..=last_line).contains(&number), "{message}");
             }
         }
-        Err(error) => panic!("nothing was read from a file or typed: {error}"),
+        Err(error) => panic!("unexpected error without a file: {error}"),
     }
 }
 
-/// The line that says how many more problems there are.
+/// Returns whether the line is the count of further problems.
 fn is_rest(line: &str) -> bool {
     line.starts_with(&format!("{NAME}: and ")) && line.ends_with(" more")
 }

@@ -1,19 +1,19 @@
 //! Capture filters: the first line is an expression, the rest a frame.
 //!
-//! Without libpcap nothing can be compiled and nothing is checked.
+//! Checks nothing without libpcap.
 
 use thalweg_capture::filter::{Filter, FilterError};
 use thalweg_wire::LinkType;
 
-/// Words of pcap-filter(7). Others would be looked up as names of hosts, networks, ports or protocols, which
-/// would leave it to the resolver how long a check takes.
+/// Words of pcap-filter(7). Others would be resolved as names of hosts, networks, ports or protocols, so that
+/// the duration of a check would depend on the resolver.
 const WORDS: &str = "and or not host net mask port portrange src dst ether ip ip6 arp rarp tcp udp sctp icmp icmp6 igmp \
     igrp pim ah esp vrrp carp proto protochain gateway broadcast multicast less greater len inbound outbound ifindex \
     vlan mpls pppoed pppoes geneve vxlan iso clnp esis isis decnet llc type subtype dir link ppp slip radio lane \
     tr fddi wlan ra ta addr1 addr2 addr3 addr4 atalk aarp lat moprc mopdl stp ipx netbeui \
     tcpflags icmptype icmpcode icmp6type icmp6code";
 
-/// Link types that an expression is compiled for.
+/// The link types for which expressions are compiled.
 const LINK_TYPES: [LinkType; 4] = [LinkType::Ethernet, LinkType::RawIp, LinkType::LinuxSll2, LinkType::Null];
 
 /// BPF instruction classes and operations (McCanne and Jacobson, USENIX 1993; bpf.h).
@@ -23,11 +23,11 @@ const RETURN: u16 = 0x06;
 const JUMP_OPERATION: u16 = 0xF0;
 const JUMP_ALWAYS: u16 = 0x00;
 
-/// Any expression compiles to a program that cannot leave itself, or is refused with a reason; any frame is
-/// accepted or refused, always alike.
+/// Checks that any expression compiles to a program whose jumps stay within it, or is an error; and that the program
+/// gives the same result for a frame each time.
 ///
 /// # Panics
-/// If it does not hold.
+/// When the property does not hold.
 pub fn check(data: &[u8]) {
     let line_end = data.iter().position(|&byte| byte == b'\n').unwrap_or(data.len());
     let Ok(expression) = std::str::from_utf8(&data[..line_end]) else { return };
@@ -58,14 +58,14 @@ fn check_filter(filter: &Filter, frame: &[u8]) {
     let program = filter.program();
     for (place, instruction) in program.iter().enumerate() {
         let furthest = match instruction.code & CLASS {
-            // Signed: `protochain` jumps back, along a chain of headers that the frame's end ends.
+            // Signed: `protochain` jumps back to follow a chain of headers, which ends with the frame.
             JUMP if instruction.code & JUMP_OPERATION == JUMP_ALWAYS => instruction.k as i32,
             JUMP => instruction.jump_true.max(instruction.jump_false).into(),
             RETURN => continue,
             _ => 0,
         };
         let target = place as i64 + 1 + i64::from(furthest);
-        assert!((0..program.len() as i64).contains(&target), "instruction {place} leads out of {program:?}");
+        assert!((0..program.len() as i64).contains(&target), "instruction {place} jumps out of {program:?}");
     }
     let original_length = frame.len() as u32 + 100;
     let verdict = filter.matches(frame, original_length);

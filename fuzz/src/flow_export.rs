@@ -1,4 +1,4 @@
-//! Export messages of flow records, one after the other, each after its length in 16 bits.
+//! Consecutive export messages, each preceded by its length in 16 bits.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -9,51 +9,51 @@ use thalweg_wire::flow_export::{
 };
 use thalweg_wire::{Nanos, Timestamp};
 
-/// Rows of which it is looked whether they survive being sent on; more would only take time.
+/// The maximum number of rows whose re-export is checked, to limit the duration.
 const SENT_ON: usize = 200;
 
-/// Small, so that every bound is met.
+/// Small limits, so that each is reached.
 const LIMITS: Limits = Limits {
     sessions: 2,
     domains: 3,
     templates: 4,
     template_fields: 64,
     held_bytes: 2_000,
-    held_bytes_in_all: 3_000,
+    total_held_bytes: 3_000,
     held_for: Nanos(5_000_000_000),
     template_lifetime: Nanos(20_000_000_000),
     session_lifetime: Nanos(30_000_000_000),
     default_sampling: 7,
 };
 
-/// Datagrams of NetFlow v5 and v9.
+/// Checks datagrams of NetFlow v5 and v9.
 ///
 /// # Panics
-/// If what must hold does not: see [`Run::take`].
+/// When a property does not hold: see [`Run::take`].
 pub fn check_netflow(data: &[u8]) {
     check(data, Decoder::datagram);
 }
 
-/// Messages of IPFIX, as datagrams and over a connection.
+/// Checks messages of IPFIX, as datagrams and over a connection.
 ///
 /// # Panics
-/// If what must hold does not: see [`Run::take`].
+/// When a property does not hold: see [`Run::take`].
 pub fn check_ipfix(data: &[u8]) {
     check(data, Decoder::datagram);
     check(data, Decoder::message);
 }
 
-/// Datagrams of sFlow.
+/// Checks datagrams of sFlow.
 ///
 /// # Panics
-/// If what must hold does not: see [`Run::take`].
+/// When a property does not hold: see [`Run::take`].
 pub fn check_sflow(data: &[u8]) {
     check(data, Decoder::datagram);
 }
 
 type Decode = fn(&mut Decoder, SocketAddr, Timestamp, &[u8], &mut Decoded) -> Result<(), DecodeError>;
 
-/// Two decoders that are given the same must say the same.
+/// Checks that two decoders give the same result for the same input.
 fn check(data: &[u8], decode: Decode) {
     let mut runs = [Run::new(decode), Run::new(decode)];
     let mut left = data;
@@ -69,11 +69,11 @@ fn check(data: &[u8], decode: Decode) {
     first.finish();
 }
 
-/// What was decoded and is sent on as IPFIX comes back as it was.
+/// Checks that decoded rows round-trip through IPFIX.
 fn check_sent_on(rows: &RecordBatch) {
     let mut sent = RecordBatch::default();
     for row in 0..rows.len().min(SENT_ON) {
-        // Zero is no interval, which cannot be told once another was; nor is it a time. NTP's begin anew in 2036.
+        // An interval of 0 cannot be exported after another one, and 0 is not a time. NTP times wrap in 2036.
         let row = rows.record(row);
         sent.push(&Record {
             sampling_interval: row.sampling_interval.max(1),
@@ -96,7 +96,7 @@ fn check_sent_on(rows: &RecordBatch) {
     }
 }
 
-/// What rows tell of flows, in an order of its own: a message has rows of one template together.
+/// Returns the rows in a defined order, since a message groups rows by template.
 fn told(rows: &RecordBatch) -> Vec<Record> {
     let without_origin = |row| Record {
         received_us: 0,
@@ -124,10 +124,10 @@ impl Run {
         Run { decode, decoder, decoded, messages: 0, refused: 0 }
     }
 
-    /// Every message adds whole rows or, with an error, none; all bounds hold after it.
+    /// Decodes a message; checks that it adds complete rows or, with an error, none, and that all limits hold.
     fn take(&mut self, message: &[u8]) {
         self.messages += 1;
-        // Three exporters where two have room; a second between messages.
+        // Three exporters with a limit of two; a second between messages.
         let from = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), (self.messages % 5 / 2) as u16);
         let received = Timestamp::new(1_700_000_000 + self.messages, 0);
         let before = (self.decoded.flows.len(), self.decoded.counters.len());
@@ -140,7 +140,7 @@ impl Run {
             assert_eq!(error.from, from);
             assert_eq!((self.decoded.flows.len(), self.decoded.counters.len()), before);
         }
-        // As the decoder promises.
+        // The documented limit of the decoder.
         let rows = self.decoded.flows.len() + self.decoded.counters.len() - before.0 - before.1;
         assert!(rows <= 2 * (message.len() + held), "{rows} rows of {} bytes", message.len());
         if self.messages.is_multiple_of(4) {
@@ -148,7 +148,7 @@ impl Run {
         }
         let totals = self.decoder.totals();
         assert!(totals.sessions <= LIMITS.sessions as u64);
-        assert!(totals.held_bytes <= LIMITS.held_bytes_in_all as u64);
+        assert!(totals.held_bytes <= LIMITS.total_held_bytes as u64);
         let sources = self.decoder.sources();
         assert!(sources.is_sorted_by_key(|source| (source.from, source.transport, source.format)));
         assert!(sources.len() <= LIMITS.sessions * LIMITS.domains);
@@ -158,7 +158,7 @@ impl Run {
         assert_eq!(held, totals.held_bytes);
     }
 
-    /// Nothing is lost track of: messages, rows, sets that waited.
+    /// Checks that all messages, rows and held sets are accounted for.
     fn finish(mut self) {
         self.decoder.expire(Timestamp::new(1_800_000_000, 0));
         let totals = self.decoder.totals();
@@ -168,7 +168,7 @@ impl Run {
         assert_eq!(counter_records, self.decoded.counters.len() as u64);
         let refused_early = totals.dropped_unreadable + totals.dropped_too_many_domains;
         assert_eq!(messages + refused_early, self.messages);
-        // Sets that were held and turned out malformed are counted with messages.
+        // Held sets that turn out malformed are counted as malformed messages.
         assert!(dropped_malformed + refused_early >= self.refused);
         let Counts { held_sets, released_sets, dropped_template_late, dropped_held_full, .. } = totals.gone;
         assert_eq!(held_sets, released_sets + dropped_template_late + dropped_held_full);

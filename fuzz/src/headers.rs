@@ -1,7 +1,7 @@
-//! Headers of frames, with and without peeling of tunnels.
+//! Headers of frames, with and without tunnel decapsulation.
 //!
-//! The first byte chooses the link type, the second adds to the length on the wire (in units of 8 bytes); the
-//! rest is what was captured.
+//! The first byte selects the link type, the second adds to the original length (in units of 8 bytes); the
+//! rest is the captured bytes.
 
 use thalweg_wire::packet::PacketNotes;
 use thalweg_wire::parse::{Malformed, Parser, Unparsed};
@@ -20,14 +20,14 @@ pub const LINK_TYPES: [LinkType; 9] = [
     LinkType::Other(147),
 ];
 
-/// Headers end before here: shorter prefixes are tried one by one.
+/// The maximum length of headers: all prefixes up to here are checked.
 const LONGEST_PREFIX: usize = 200;
 
-/// Any frame gives a packet that makes sense or says why there is none, and one that was captured less of says
-/// nothing else.
+/// Checks that any frame gives a consistent packet or an error, and that a shorter capture gives a
+/// consistent result.
 ///
 /// # Panics
-/// If it does not.
+/// When the property does not hold.
 pub fn check(data: &[u8]) {
     let &[selector, longer, ref bytes @ ..] = data else { return };
     let link_type = LINK_TYPES[usize::from(selector) % LINK_TYPES.len()];
@@ -46,7 +46,7 @@ pub fn check(data: &[u8]) {
     match (plain, peeled) {
         (Ok(plain), Ok(peeled)) if !peeled.notes.contains(PacketNotes::PEELED) => assert_eq!(plain, peeled),
         (Ok(plain), Ok(peeled)) => assert!(peeled.ip_length <= plain.ip_length || is_open(&peeled)),
-        (plain, peeled) => assert_eq!(plain, peeled, "peeling makes no difference to what gives no packet"),
+        (plain, peeled) => assert_eq!(plain, peeled, "decapsulation changed an error"),
     }
     match plain {
         Ok(packet) => check_length(&packet, &frame),
@@ -63,7 +63,7 @@ fn is_open(packet: &Packet) -> bool {
     packet.notes.contains(PacketNotes::LENGTH_BEYOND_FRAME)
 }
 
-/// What holds of every packet.
+/// Checks the invariants of a packet.
 fn check_packet(packet: &Packet) {
     assert_eq!(packet.time, Timestamp(7));
     let header_length = match packet.key.version() {
@@ -84,16 +84,16 @@ fn check_packet(packet: &Packet) {
     assert_eq!(key.to_string().parse(), Ok(key));
 }
 
-/// An IP packet fits into its frame unless it says otherwise.
+/// Checks that an IP packet is within its frame unless marked otherwise.
 fn check_length(packet: &Packet, frame: &Frame<'_>) {
     let beyond = packet.notes.contains(PacketNotes::LENGTH_BEYOND_FRAME);
     assert!(beyond || packet.ip_length <= frame.original_length, "{packet:?}");
 }
 
-/// A shorter capture of a frame gives the same packet as far as it was captured, or is cut off.
+/// Checks that a shorter capture of a frame gives the same packet as far as captured, or is marked as truncated.
 fn check_prefix(whole: Result<Packet, Unparsed>, part: Result<Packet, Unparsed>) {
     let cut_off = matches!(part, Err(Unparsed::Malformed { kind: Malformed::Truncated, .. }));
-    // SNAP cannot be told from other LLC before its eighth byte.
+    // SNAP is distinguished from other LLC by its eighth byte.
     let is_llc = matches!(part, Err(Unparsed::NonIp { .. }));
     match (whole, part) {
         _ if cut_off || is_llc => {}

@@ -1,7 +1,7 @@
-//! What must hold of any bytes from outside, one function for each fuzz target; each panics if it does not hold.
+//! Properties of the decoding of external input: one function for each fuzz target, which panics on a violation.
 //!
-//! They know nothing of a fuzzer: `crates/thalweg/tests/it/fuzz_corpus` runs them as ordinary tests over
-//! `corpus/TARGET`, so that what was found once stays found.
+//! They do not depend on a fuzzer: `crates/thalweg/tests/it/fuzz_corpus` runs them as ordinary tests over
+//! `corpus/TARGET`, so that bugs found once stay fixed.
 
 pub mod capture_file;
 pub mod config;

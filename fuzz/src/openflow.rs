@@ -2,14 +2,14 @@
 
 use thalweg_wire::openflow::{HEADER_LENGTH, Header, Message, first_message};
 
-/// Prefixes of a message are tried one by one up to this length.
+/// The maximum length of message prefixes to check.
 const LONGEST_PREFIX: usize = 200;
 
-/// Any stream is cut into messages until its end or a length that none can have; each message says something that is
-/// encoded and decodes to the same, or is an error; none that is cut short says anything.
+/// Checks that any stream is split into messages up to its end or an invalid length, that each message round-trips
+/// or is an error, and that no truncated message is decoded.
 ///
 /// # Panics
-/// If it does not hold.
+/// When the property does not hold.
 pub fn check(data: &[u8]) {
     let mut left = data;
     while let Ok(Some(bytes)) = first_message(left) {
@@ -17,7 +17,7 @@ pub fn check(data: &[u8]) {
         check_message(bytes);
         left = &left[bytes.len()..];
     }
-    // What is left is not read as a message either, but for one whose length is right by chance.
+    // The rest does not decode as a message either, unless its length is correct by chance.
     let _ = Message::decode(left);
 }
 

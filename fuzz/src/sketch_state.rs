@@ -1,16 +1,16 @@
 //! Saved states of sketches.
 //!
-//! Hardly any bytes have a right checksum, so what is behind it is tried with a right one too.
+//! Arbitrary bytes rarely have a correct checksum, so they are also checked with a corrected one.
 
 use thalweg_sketch::state::{AnyState, KeyBytes, Meta, StateError, checksum};
 
 type State = AnyState<KeyBytes>;
 
-/// Any bytes are refused with a reason, or are a state: one that encodes to the same bytes, that can be asked,
-/// merged and subtracted, and that can be saved again after that.
+/// Checks that any bytes are an error or a state that encodes to the same bytes, and that can be queried,
+/// merged, subtracted and then saved again.
 ///
 /// # Panics
-/// If it does not hold.
+/// When the property does not hold.
 pub fn check(data: &[u8]) {
     check_bytes(data);
     if let Some((body, _)) = data.split_last_chunk::<8>() {
@@ -26,7 +26,7 @@ fn check_bytes(data: &[u8]) {
 }
 
 fn check_state(data: &[u8], meta: &Meta, state: &State) {
-    assert!(state.encode(meta) == data, "a second form of the same state");
+    assert!(state.encode(meta) == data, "the encoding of a state is not unique");
     check_answers(state);
     let mut whole = state.clone();
     whole.merge(state).expect("a state is of the same kind as itself");
@@ -50,7 +50,7 @@ fn check_answers(state: &State) {
     }
 }
 
-/// Places are in the bytes, and a message is one line.
+/// Checks that offsets are within the bytes and the message is one line.
 fn check_error(error: &StateError, length: usize) {
     let message = error.to_string();
     assert!(!message.is_empty() && !message.contains('\n'), "{message:?}");

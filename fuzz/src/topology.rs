@@ -1,16 +1,16 @@
-//! Topology files, and files of a network's whole state.
+//! Topology files and network state files.
 
 use thalweg_network::topology::file::TopologyFileError;
 use thalweg_network::{NetworkState, Topology};
 
-/// Name of the file, as messages have it.
+/// The name of the file in messages.
 const NAME: &str = "net.toml";
 
-/// Any text is a topology, which is sound and is read again as it is printed, or is refused, each problem on a line
-/// of its own that names the line of the file.
+/// Checks that any text is a valid topology that round-trips, or an error with one line for each problem
+/// that has the line of the file.
 ///
 /// # Panics
-/// If it does not hold.
+/// When the property does not hold.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match Topology::from_toml(text, NAME) {
@@ -22,10 +22,10 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// The same for a network's state, in both of its forms.
+/// Checks the same for the state of a network, in both formats.
 ///
 /// # Panics
-/// If it does not hold.
+/// When the property does not hold.
 pub fn check_state(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     for read in [NetworkState::from_toml, NetworkState::from_json] {

@@ -4,14 +4,14 @@ use thalweg_emulator::workloads::Workload;
 use thalweg_emulator::workloads::patterns::Schedule;
 use thalweg_emulator::workloads::sizes::SizeDistribution;
 
-/// Endpoints that flows of the file may name.
+/// The number of endpoints that the file can refer to.
 const ENDPOINTS: usize = 64;
 
-/// Any text is a list of flows in order of time between endpoints that there are, or is refused with its line; and it
-/// is a distribution whose quantiles ascend, or is refused.
+/// Checks that any text is a list of flows between known endpoints in order of time, or an error with its line; and
+/// that it is a distribution with ascending quantiles, or an error.
 ///
 /// # Panics
-/// If it does not hold.
+/// When the property does not hold.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Ok(mut schedule) = Schedule::from_text(text, ENDPOINTS) {

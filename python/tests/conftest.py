@@ -1,4 +1,4 @@
-"""Engines for tests, each started once, and a line for each test that cannot run here."""
+"""Engines for tests, each started once, and a summary line per skipped test."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _NEEDS = {"native": "thalweg._native", "spark": "pyspark", "clickhouse": "chdb"}
 
 
 def missing(name: str) -> str | None:
-    """Why an engine is not here."""
+    """Returns why an engine is unavailable, or None."""
     module = _NEEDS.get(name)
     if module is not None and importlib.util.find_spec(module) is None:
         return f"{module} is not installed"
     if name == "spark" and shutil.which("java") is None:
-        return "there is no java"
+        return "java is not installed"
     return None
 
 
@@ -29,8 +29,8 @@ def _started(name: str) -> Engine:
         return connect(name, memory_bytes=1 << 30, threads=2)
     from thalweg.engines.spark import Spark
 
-    # Worker processes as on a cluster. What pays off for large data alone (plans made anew on the way, generated code) takes
-    # longer than these few rows.
+    # Worker processes as on a cluster. Optimisations for large data (adaptive plans, generated code) take
+    # longer than processing these few rows.
     settings = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
     return Spark(threads=1, settings={**settings, "spark.sql.codegen.factoryMode": "NO_CODEGEN"})
 
@@ -54,7 +54,7 @@ def engine_of() -> Iterator[Callable[[str], Engine]]:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """What was not tested, and the sum, in the words of the Rust tests; there, what is skipped has passed."""
+    """Prints skipped tests and totals in the format of the Rust tests, which count skipped tests as passed."""
     counts = {outcome: len(terminalreporter.stats.get(outcome, [])) for outcome in ("passed", "failed", "error", "skipped")}
     for report in terminalreporter.stats.get("skipped", []):
         reason = report.longrepr[2].removeprefix("Skipped: ") if isinstance(report.longrepr, tuple) else str(report.longrepr)

@@ -43,7 +43,7 @@ def holds(term: Term, row: Row) -> bool:
             text = row[column]
             return bool(text) and any(ipaddress.ip_address(text) in network for network in networks)
         case Family(version):
-            return ipaddress.ip_address(row["source_address"]).version == version
+            return ipaddress.ip_address(row["src"]).version == version
         case Flags(mask, is_any):
             flags = row["tcp_flags"] & mask
             return row["protocol"] == 6 and (flags != 0 if is_any else flags == mask)
@@ -52,23 +52,23 @@ def holds(term: Term, row: Row) -> bool:
 def measure(row: Row, quantity: str) -> int:
     """The number that is compared."""
     scale = max(1, row["sampling_interval"])
-    octets, packets = row["octets"] * scale, row["packets"] * scale
+    size, packets = row["bytes"] * scale, row["packets"] * scale
     length_us = max(0, row["flow_end_us"] - row["flow_start_us"])
     match quantity:
         case "flows":
             return 1
         case "bytes":
-            return octets
+            return size
         case "packets":
             return packets
         case "duration":
             return length_us // 1000
         case "bps":
-            return math.floor(octets * 8 * 1e6 / length_us) if length_us else 0
+            return math.floor(size * 8 * 1e6 / length_us) if length_us else 0
         case "pps":
             return math.floor(packets * 1e6 / length_us) if length_us else 0
         case "bpp":
-            return octets // packets if packets else 0
+            return size // packets if packets else 0
         case "icmp-type":
             return int(row["icmp_type_code"]) >> 8
         case "icmp-code":

@@ -21,18 +21,18 @@ PROGRAMS = ("nfcapd", "nfdump")
 
 # Field types and lengths of RFC 3954 section 8, with the column that each tells; addresses come first.
 _FIELDS = (
-    (7, 2, "source_port"),
-    (11, 2, "destination_port"),
+    (7, 2, "src_port"),
+    (11, 2, "dst_port"),
     (4, 1, "protocol"),
     (32, 2, "icmp_type_code"),
     (6, 1, "tcp_flags"),
-    (5, 1, "class_of_service"),
-    (1, 8, "octets"),
+    (5, 1, "tos"),
+    (1, 8, "bytes"),
     (2, 8, "packets"),
     (10, 4, "ingress_interface"),
     (14, 4, "egress_interface"),
-    (16, 4, "source_as"),
-    (17, 4, "destination_as"),
+    (16, 4, "src_as"),
+    (17, 4, "dst_as"),
     (58, 2, "vlan_id"),
     (61, 1, "flow_direction"),
 )
@@ -118,13 +118,13 @@ def _templates() -> bytes:
 
 
 def _data(record: Mapping[str, Any], base_ms: int) -> bytes:
-    version = ipaddress.ip_address(record["source_address"]).version
+    version = ipaddress.ip_address(record["src"]).version
     template, length, _, _ = _VERSIONS[version]
     body = b"".join(struct.pack("!I", record[time_of_flow] // 1000 - base_ms) for time_of_flow in ("flow_start_us", "flow_end_us"))
-    for column in ("source_address", "destination_address", "next_hop"):
+    for column in ("src", "dst", "next_hop"):
         text = record[column]
         body += ipaddress.ip_address(text).packed if text else bytes(length)
-    body += bytes((record["source_prefix_length"], record["destination_prefix_length"]))
+    body += bytes((record["src_prefix_length"], record["dst_prefix_length"]))
     body += b"".join(struct.pack("!" + _PACK[size], record[column]) for _, size, column in _FIELDS)
     body += bytes(-len(body) % 4)
     return struct.pack("!HH", template, len(body) + 4) + body

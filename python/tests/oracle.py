@@ -10,7 +10,7 @@ from typing import Any
 from thalweg.keys import KEY, POINT
 
 Row = dict[str, Any]
-GREATEST = 2**63 - 1
+MAX_COUNT = 2**63 - 1
 
 
 def flows(records: Iterable[Row], gap_us: int, threshold: int, window_us: int) -> list[Row]:
@@ -33,8 +33,8 @@ def put_right(record: Row) -> Row:
     return record | {
         "flow_start_us": times[0],
         "flow_end_us": times[1],
-        "octets": min(record["octets"] * interval, GREATEST),
-        "packets": min(record["packets"] * interval, GREATEST),
+        "bytes": min(record["bytes"] * interval, MAX_COUNT),
+        "packets": min(record["packets"] * interval, MAX_COUNT),
         "sampling_interval": interval,
     }
 
@@ -69,13 +69,13 @@ def flow(members: list[Row], threshold: int, window_us: int) -> Row:
     return {
         "flow_start_us": min(r["flow_start_us"] for r in members),
         "flow_end_us": max(r["flow_end_us"] for r in members),
-        "octets": min(sum(r["octets"] for r in chosen), GREATEST),
-        "packets": min(sum(r["packets"] for r in chosen), GREATEST),
+        "bytes": min(sum(r["bytes"] for r in chosen), MAX_COUNT),
+        "packets": min(sum(r["packets"] for r in chosen), MAX_COUNT),
         "records": len(members),
         "observation_points": len(points),
         "sampling_interval": min(r["sampling_interval"] for r in chosen),
-        "source_as": max(r["source_as"] for r in chosen),
-        "destination_as": max(r["destination_as"] for r in chosen),
+        "src_as": max(r["src_as"] for r in chosen),
+        "dst_as": max(r["dst_as"] for r in chosen),
         "tcp_flags": flags,
         "cheetah": is_cheetah(chosen, threshold, window_us),
     }
@@ -84,17 +84,17 @@ def flow(members: list[Row], threshold: int, window_us: int) -> Row:
 def is_cheetah(records: list[Row], threshold: int, window_us: int) -> bool:
     """Whether one of the windows that begin at a start or end at an end holds more than the threshold."""
     begins = [r["flow_start_us"] for r in records] + [r["flow_end_us"] - window_us for r in records]
-    return any(sum(octets_within(r, begin, begin + window_us) for r in records) > threshold for begin in begins)
+    return any(sum(bytes_within(r, begin, begin + window_us) for r in records) > threshold for begin in begins)
 
 
-def octets_within(record: Row, begin: int, end: int) -> int:
+def bytes_within(record: Row, begin: int, end: int) -> int:
     """What of a record lies within a window."""
-    start, last, octets = record["flow_start_us"], record["flow_end_us"], record["octets"]
+    start, last, size = record["flow_start_us"], record["flow_end_us"], record["bytes"]
     if last < begin or start > end:
         return 0
     if start >= begin and last <= end:
-        return int(octets)
-    return math.floor(float(octets) * float(min(last, end) - max(start, begin)) / float(last - start))
+        return int(size)
+    return math.floor(float(size) * float(min(last, end) - max(start, begin)) / float(last - start))
 
 
 def flowsets(flows: Iterable[Row], tau_us: int, rule: str, cheetahs_only: bool) -> list[Row]:
@@ -102,8 +102,8 @@ def flowsets(flows: Iterable[Row], tau_us: int, rule: str, cheetahs_only: bool) 
     of_pair: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for each in flows:
         if each["cheetah"] or not cheetahs_only:
-            of_pair[each["source_address"], each["destination_address"]].append(each)
-    order = ("flow_start_us", "flow_end_us", "source_port", "destination_port", "protocol")
+            of_pair[each["src"], each["dst"]].append(each)
+    order = ("flow_start_us", "flow_end_us", "src_port", "dst_port", "protocol")
     found = []
     for pair, members in of_pair.items():
         sets: list[list[Row]] = []
@@ -111,22 +111,22 @@ def flowsets(flows: Iterable[Row], tau_us: int, rule: str, cheetahs_only: bool) 
             if not sets or each["flow_start_us"] - sets[-1][0 if rule == "span" else -1]["flow_start_us"] > tau_us:
                 sets.append([])
             sets[-1].append(each)
-        found += [dict(zip(("source_address", "destination_address"), pair, strict=True)) | flowset(s) for s in sets]
+        found += [dict(zip(("src", "dst"), pair, strict=True)) | flowset(s) for s in sets]
     return found
 
 
 def flowset(members: list[Row]) -> Row:
     """Equation 2.3."""
     start, end = members[0]["flow_start_us"], max(f["flow_end_us"] for f in members)
-    octets = min(sum(f["octets"] for f in members), GREATEST)
+    size = min(sum(f["bytes"] for f in members), MAX_COUNT)
     return {
         "flow_start_us": start,
         "flow_end_us": end,
         "flows": len(members),
-        "octets": octets,
-        "packets": min(sum(f["packets"] for f in members), GREATEST),
-        "duration_us": end - start,
-        "rate_bps": float(min(octets * 8, GREATEST)) * 1e6 / float(end - start) if end > start else None,
-        "source_as": max(f["source_as"] for f in members),
-        "destination_as": max(f["destination_as"] for f in members),
+        "bytes": size,
+        "packets": min(sum(f["packets"] for f in members), MAX_COUNT),
+        "duration_ns": (end - start) * 1000,
+        "rate_bps": float(min(size * 8, MAX_COUNT)) * 1e6 / float(end - start) if end > start else None,
+        "src_as": max(f["src_as"] for f in members),
+        "dst_as": max(f["dst_as"] for f in members),
     }

@@ -25,12 +25,12 @@ class Transfer:
 
     source: str
     destination: str
-    source_as: int
-    destination_as: int
+    src_as: int
+    dst_as: int
     start: datetime
     minutes: int
     flows: int
-    octets: int
+    bytes: int
     """Of all its flows."""
 
 
@@ -47,21 +47,21 @@ def records_of(transfer: Transfer, exporters: Iterable[str] = ("192.0.2.254",)) 
     for flow in range(transfer.flows):
         for minute in range(transfer.minutes):
             start = transfer.start + timedelta(milliseconds=500 * flow) + minute * MINUTE
-            octets = transfer.octets // transfer.flows // transfer.minutes
+            size = transfer.bytes // transfer.flows // transfer.minutes
             for exporter in exporters:
                 rows.append(
                     record(
                         exporter=exporter,
                         flow_start=start,
                         flow_end=start + MINUTE,
-                        source_address=transfer.source,
-                        destination_address=transfer.destination,
-                        source_port=40_000 + flow,
-                        destination_port=2811,
-                        octets=octets,
-                        packets=octets // 1500,
-                        source_as=transfer.source_as,
-                        destination_as=transfer.destination_as,
+                        src=transfer.source,
+                        dst=transfer.destination,
+                        src_port=40_000 + flow,
+                        dst_port=2811,
+                        bytes=size,
+                        packets=size // 1500,
+                        src_as=transfer.src_as,
+                        dst_as=transfer.dst_as,
                         ingress_interface=1,
                         egress_interface=2,
                     )

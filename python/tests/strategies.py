@@ -31,10 +31,10 @@ def _record(start: int, length: int, destination: int, port: int, point: tuple[s
         "sampling_interval": interval,
         "flow_start": start,
         "flow_end": start + length,
-        "source_address": "10.0.0.1",
-        "destination_address": f"10.0.1.{destination}",
-        "source_port": port,
-        "destination_port": 443,
+        "src": "10.0.0.1",
+        "dst": f"10.0.1.{destination}",
+        "src_port": port,
+        "dst_port": 443,
         "protocol": 6,
         **more,
     }
@@ -47,10 +47,10 @@ records = st.builds(
     destination=st.integers(1, 2),
     port=st.integers(1, 3),
     point=st.tuples(_exporters, st.integers(0, 1), st.sampled_from([0, 255]), st.sampled_from([0, 1, 2])),
-    octets=st.one_of(st.integers(0, 3000), st.just(THRESHOLD), st.just(THRESHOLD + 1)),
+    bytes=st.one_of(st.integers(0, 3000), st.just(THRESHOLD), st.just(THRESHOLD + 1)),
     packets=st.integers(0, 5),
-    source_as=st.integers(0, 3),
-    destination_as=st.integers(0, 3),
+    src_as=st.integers(0, 3),
+    dst_as=st.integers(0, 3),
     tcp_flags=st.integers(0, 63),
 )
 """One record."""
@@ -81,7 +81,7 @@ def many_worlds(count: int) -> pa.Table:
     def gather(world: list[Row]) -> None:
         number = len(rows)
         for row in world:
-            rows.append({**row, "source_address": f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"})
+            rows.append({**row, "src": f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"})
 
     gather()
     return as_table(rows)

@@ -28,20 +28,20 @@ def engine() -> Any:
         yield engine
 
 
-def flow(start_s: float, length_s: float = 100, octets: int = 2_000_000_000, port: int = 1, **more: Any) -> dict[str, Any]:
+def flow(start_s: float, length_s: float = 100, size: int = 2_000_000_000, port: int = 1, **more: Any) -> dict[str, Any]:
     start_us = START + round(start_s * SECOND)
     return {
-        "source_address": "10.0.0.1",
-        "destination_address": "10.0.0.2",
-        "source_port": port,
-        "destination_port": 2,
+        "src": "10.0.0.1",
+        "dst": "10.0.0.2",
+        "src_port": port,
+        "dst_port": 2,
         "protocol": 6,
         "flow_start_us": start_us,
         "flow_end_us": start_us + round(length_s * SECOND),
-        "octets": octets,
+        "bytes": size,
         "packets": 10,
-        "source_as": 1,
-        "destination_as": 2,
+        "src_as": 1,
+        "dst_as": 2,
         "cheetah": True,
         **more,
     }
@@ -50,66 +50,66 @@ def flow(start_s: float, length_s: float = 100, octets: int = 2_000_000_000, por
 def sets(engine: Engine, flows: Sequence[dict[str, Any]], **rules: Any) -> list[dict[str, Any]]:
     data = engine.from_arrow(pa.Table.from_pylist(list(flows)))
     found: list[dict[str, Any]] = flowsets(data, **rules).to_pyarrow().to_pylist()
-    return sorted(found, key=lambda row: (row["source_address"], row["flow_start_us"]))
+    return sorted(found, key=lambda row: (row["src"], row["flow_start_us"]))
 
 
 def sizes(engine: Engine, starts_s: Sequence[float], **rules: Any) -> list[int]:
     return [row["flows"] for row in sets(engine, [flow(at, port=n) for n, at in enumerate(starts_s)], **rules)]
 
 
-def test_flows_that_start_within_10_s_are_one_set_and_those_a_microsecond_later_another(engine: Engine) -> None:
+def test_flows_within_tau_are_one_flowset(engine: Engine) -> None:
     for rule in ("span", "chain"):
         assert sizes(engine, [0, 4, 10], rule=rule) == [3]
         assert sizes(engine, [0, 10.000001, 12], rule=rule) == [1, 2]
 
 
-def test_a_chain_that_spans_more_than_tau_is_cut_by_the_rule_span_and_kept_by_the_rule_chain(engine: Engine) -> None:
+def test_a_chain_beyond_tau_is_split_by_span_only(engine: Engine) -> None:
     chain = [0, 6, 12, 18, 24, 30, 36]
     assert sizes(engine, chain) == [2, 2, 2, 1]
     assert sizes(engine, chain, rule="chain") == [7]
 
 
-def test_a_long_chain_is_cut_as_one_would_cut_it_by_hand(engine: Engine) -> None:
+def test_a_long_chain_matches_a_simple_split(engine: Engine) -> None:
     starts = [at * 0.7 for at in range(1000)]
     by_hand = oracle.flowsets([flow(at, port=n) for n, at in enumerate(starts)], 10 * SECOND, "span", cheetahs_only=True)
     assert sizes(engine, starts) == [row["flows"] for row in by_hand]
     assert sum(sizes(engine, starts)) == 1000
 
 
-def test_with_tau_0_flows_that_start_at_one_time_are_a_set(engine: Engine) -> None:
+def test_tau_0_groups_equal_starts(engine: Engine) -> None:
     for rule in ("span", "chain"):
         assert sizes(engine, [0, 0, 1, 2, 2, 2], tau=0, rule=rule) == [2, 1, 3]
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(starts=st.lists(st.integers(0, 80).map(lambda n: n * 2.5), min_size=1, max_size=80), tau=st.sampled_from([0.0, 2.5, 7.0, 10.0]))
-def test_any_starts_are_cut_as_one_would_cut_them_by_hand(engine: Engine, starts: list[float], tau: float) -> None:
-    flows = [flow(at, port=n, source_address=f"10.0.0.{n % 2}") for n, at in enumerate(starts)]
+def test_any_starts_match_a_simple_split(engine: Engine, starts: list[float], tau: float) -> None:
+    flows = [flow(at, port=n, src=f"10.0.0.{n % 2}") for n, at in enumerate(starts)]
     by_hand = oracle.flowsets(flows, round(tau * SECOND), "span", cheetahs_only=True)
-    by_hand.sort(key=lambda row: (row["source_address"], row["flow_start_us"]))
+    by_hand.sort(key=lambda row: (row["src"], row["flow_start_us"]))
     assert sets(engine, flows, tau=tau) == by_hand
 
 
-def test_a_set_has_the_sum_of_sizes_and_lasts_until_its_last_end_even_where_another_flow_starts_later(engine: Engine) -> None:
+def test_a_flowset_sums_sizes_until_its_latest_end(engine: Engine) -> None:
     (found,) = sets(engine, [flow(0, 200, 3_000_000_000), flow(5, 50, 2_000_000_000, port=2)])
-    assert (found["flows"], found["octets"], found["duration_us"]) == (2, 5_000_000_000, 200 * SECOND)
+    assert (found["flows"], found["bytes"], found["duration_ns"]) == (2, 5_000_000_000, 200 * SECOND * 1000)
     assert found["rate_bps"] == 2e8
 
 
-def test_a_set_without_duration_has_no_rate(engine: Engine) -> None:
+def test_a_flowset_without_duration_has_no_rate(engine: Engine) -> None:
     (found,) = sets(engine, [flow(0, 0)])
-    assert (found["duration_us"], found["rate_bps"]) == (0, None)
+    assert (found["duration_ns"], found["rate_bps"]) == (0, None)
 
 
-def test_only_cheetahs_make_sets_unless_all_flows_are_asked_for(engine: Engine) -> None:
+def test_flowsets_are_of_cheetahs_unless_all_flows_are_requested(engine: Engine) -> None:
     flows = [flow(0), flow(1, port=2, cheetah=False)]
     assert [row["flows"] for row in sets(engine, flows)] == [1]
     assert [row["flows"] for row in sets(engine, flows, cheetahs_only=False)] == [2]
 
 
-def test_flows_and_sets_cross_midnight_and_the_files_on_its_two_sides(engine: Engine, tmp_path: Path) -> None:
+def test_flows_and_flowsets_span_midnight(engine: Engine, tmp_path: Path) -> None:
     before, after = TO_MIDNIGHT_S - 30, TO_MIDNIGHT_S + 30
-    ports = [{"source_port": port, "octets": 2_000_000_000} for port in (1, 2)]
+    ports = [{"src_port": port, "bytes": 2_000_000_000} for port in (1, 2)]
     rows = [record(before - 20, before + 10, **port) for port in ports] + [record(before + 20, after + 20, **port) for port in ports]
     for row in rows:
         row["received"] = row["flow_end"]
@@ -118,10 +118,10 @@ def test_flows_and_sets_cross_midnight_and_the_files_on_its_two_sides(engine: En
     found = analyse(engine.open(tmp_path))
     assert [row["records"] for row in found.flows.to_pyarrow().to_pylist()] == [2, 2]
     (one,) = found.flowsets.to_pyarrow().to_pylist()
-    assert (one["flows"], one["octets"]) == (2, 8_000_000_000)
+    assert (one["flows"], one["bytes"]) == (2, 8_000_000_000)
 
 
-def test_an_unknown_rule_and_a_negative_tau_are_refused(engine: Engine) -> None:
+def test_unknown_rules_and_negative_tau_are_rejected(engine: Engine) -> None:
     for wrong in ({"rule": "widest"}, {"tau": -1.0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             sets(engine, [flow(0)], **wrong)

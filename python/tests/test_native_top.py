@@ -35,25 +35,25 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def record() -> dict[str, Any]:
         start = DAY + timedelta(microseconds=chance.randrange(100))
         small = {
-            "source_port": 3,
-            "destination_port": 3,
-            "class_of_service": 2,
+            "src_port": 3,
+            "dst_port": 3,
+            "tos": 2,
             "ingress_interface": 3,
             "egress_interface": 3,
-            "source_as": 4,
-            "destination_as": 4,
+            "src_as": 4,
+            "dst_as": 4,
             "vlan_id": 2,
         }
         return {
             **BLANK,
             **{name: chance.randrange(values) for name, values in small.items()},
-            **{name: chance.choice(HOSTS) for name in ("source_address", "destination_address", "next_hop", "exporter")},
+            **{name: chance.choice(HOSTS) for name in ("src", "dst", "next_hop", "exporter")},
             "format": chance.choice(["netflow5", "netflow9", "ipfix", "sflow5", "metered"]),
             "protocol": chance.choice([6, 17]),
             "received": DAY,
             "flow_start": start,
             "flow_end": start + timedelta(microseconds=chance.randrange(-5, 100)),
-            "octets": chance.choice([0, 1, 2, 100, MANY if chance.random() < 0.05 else 3]),
+            "bytes": chance.choice([0, 1, 2, 100, MANY if chance.random() < 0.05 else 3]),
             "packets": chance.choice([0, 1, 2]),
             "sampling_interval": chance.choice([0, 1, 1000]),
         }
@@ -79,16 +79,16 @@ def same(native: Dataset, duckdb: Dataset) -> None:
 
 
 @pytest.mark.parametrize("by", [*DIMENSIONS, "pair,port,protocol", "exporter,address", "as,format,vlan,next-hop"])
-def test_every_dimension_is_that_of_duckdb(engine_of: EngineOf, path: Path, by: str) -> None:
+def test_every_dimension_matches_duckdb(engine_of: EngineOf, path: Path, by: str) -> None:
     for order, limit in zip(ORDERS, (None, 3, 7), strict=True):
         native, duckdb = answers(engine_of, path, by=by, order=order, limit=limit)
         same(native, duckdb)
         assert native.to_pyarrow().num_rows > 1
 
 
-def test_sums_stay_at_the_greatest_number(engine_of: EngineOf, path: Path) -> None:
+def test_sums_saturate(engine_of: EngineOf, path: Path) -> None:
     native, _ = answers(engine_of, path, by="protocol")
-    assert native.to_pyarrow()["octets"].to_pylist() == [2**63 - 1] * 2
+    assert native.to_pyarrow()["bytes"].to_pylist() == [2**63 - 1] * 2
 
 
 def test_no_records_have_no_groups(engine_of: EngineOf, tmp_path: Path) -> None:
@@ -98,16 +98,16 @@ def test_no_records_have_no_groups(engine_of: EngineOf, tmp_path: Path) -> None:
     assert native.to_pyarrow().num_rows == 0
 
 
-def test_what_was_found_can_be_asked_about_further(engine_of: EngineOf, path: Path) -> None:
-    native, duckdb = answers(engine_of, path, by="source")
+def test_results_can_be_queried_further(engine_of: EngineOf, path: Path) -> None:
+    native, duckdb = answers(engine_of, path, by="src")
     kept = [found.filter(found.table["flows"] > 300).count() for found in (native, duckdb)]
     assert kept[0] == kept[1]
     assert native.sql("SELECT count(*) AS n FROM rows").to_pandas()["n"].tolist() == [len(HOSTS)]
 
 
-def test_more_groups_than_memory_holds_and_filters_are_for_duckdb(engine_of: EngineOf, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_filters_and_large_results_fall_back_to_duckdb(engine_of: EngineOf, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = Archive(engine_of("native").open(path))
-    filtered = archive.top("source", matching="proto tcp")
+    filtered = archive.top("src", matching="proto tcp")
     assert not isinstance(filtered, Computed)
     monkeypatch.setattr(archive.records.engine, "_memory_bytes", 1 << 10)
     beyond = archive.top("pair")
@@ -116,23 +116,23 @@ def test_more_groups_than_memory_holds_and_filters_are_for_duckdb(engine_of: Eng
     assert beyond.to_pyarrow().to_pylist() == expected.to_pyarrow().to_pylist()
 
 
-def test_a_value_that_no_record_can_have_is_told_with_its_place(engine_of: EngineOf, tmp_path: Path) -> None:
-    blank = {**BLANK, "received": DAY, "flow_start": DAY, "flow_end": DAY, "source_address": "10.0.0.01"}
+def test_invalid_values_are_reported_with_file_and_row(engine_of: EngineOf, tmp_path: Path) -> None:
+    blank = {**BLANK, "received": DAY, "flow_start": DAY, "flow_end": DAY, "src": "10.0.0.01"}
     pq.write_table(pa.Table.from_pylist([blank], RECORD_SCHEMA), tmp_path / "wrong.parquet", compression="zstd")
-    with pytest.raises(ValueError, match=r"wrong.parquet: column source_address, row 0: expected an address"):
-        Archive(engine_of("native").open(tmp_path)).top("source")
+    with pytest.raises(ValueError, match=r"wrong.parquet: column src, row 0: expected an address"):
+        Archive(engine_of("native").open(tmp_path)).top("src")
 
 
-def test_what_progress_raises_ends_it(engine_of: EngineOf, path: Path) -> None:
+def test_an_exception_in_progress_stops_the_analysis(engine_of: EngineOf, path: Path) -> None:
     def stop(done: int, of: int) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Archive(engine_of("native").open(path), progress=stop).top("source")
+        Archive(engine_of("native").open(path), progress=stop).top("src")
 
 
 @pytest.mark.parametrize("written", ["--json", "--csv", "-n 5"])
-def test_the_command_says_the_same_with_either_engine(
+def test_the_command_prints_the_same_with_both_engines(
     engine_of: EngineOf, path: Path, capsys: pytest.CaptureFixture[str], written: str
 ) -> None:
     engine_of("native")
@@ -144,7 +144,7 @@ def test_the_command_says_the_same_with_either_engine(
     assert len(said[0].splitlines()) > 5
 
 
-def test_the_command_imports_no_more_than_it_needs(engine_of: EngineOf, path: Path) -> None:
+def test_the_command_only_imports_needed_modules(engine_of: EngineOf, path: Path) -> None:
     engine_of("native")
     script = f"""
 import sys

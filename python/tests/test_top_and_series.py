@@ -40,9 +40,9 @@ def answer(rows: Dataset, table: Any) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in rows.derive(table).to_pyarrow().to_pylist()]
 
 
-def between(source: str, destination: str, octets: int, **columns: Any) -> dict[str, Any]:
+def between(source: str, destination: str, size: int, **columns: Any) -> dict[str, Any]:
     columns = {"flow_start": DAY, "flow_end": DAY + timedelta(seconds=1), **columns}
-    return record(source_address=source, destination_address=destination, octets=octets, packets=octets // 100, **columns)
+    return record(src=source, dst=destination, bytes=size, packets=size // 100, **columns)
 
 
 def test_groups_are_ordered_by_size_then_by_key_and_sampling_is_scaled(engine: Engine) -> None:
@@ -55,55 +55,55 @@ def test_groups_are_ordered_by_size_then_by_key_and_sampling_is_scaled(engine: E
             between("10.0.0.2", "10.0.0.9", 200),
         ],
     )
-    found = answer(rows, top(rows.table, ["source"]).select("source_address", "octets", "flows", "share"))
+    found = answer(rows, top(rows.table, ["src"]).select("src", "bytes", "flows", "share"))
     assert found == [("10.0.0.3", 700, 1, 700 / 1700), ("10.0.0.1", 500, 1, 500 / 1700), ("10.0.0.2", 500, 2, 500 / 1700)]
-    by_flows = top(rows.table, ["source"], order="flows", limit=1)
-    assert answer(rows, by_flows.select("source_address", "share")) == [("10.0.0.2", 0.5)]
+    by_flows = top(rows.table, ["src"], order="flows", limit=1)
+    assert answer(rows, by_flows.select("src", "share")) == [("10.0.0.2", 0.5)]
 
 
-def test_a_row_counts_at_either_end_and_once_where_both_are_the_same(engine: Engine) -> None:
+def test_a_row_counts_once_if_both_ends_are_equal(engine: Engine) -> None:
     rows = records(engine, [between("10.0.0.1", "10.0.0.2", 100), between("10.0.0.2", "10.0.0.2", 10)])
-    found = answer(rows, top(rows.table, ["address"]).select("address", "octets", "share"))
+    found = answer(rows, top(rows.table, ["address"]).select("address", "bytes", "share"))
     assert found == [("10.0.0.2", 110, 1.0), ("10.0.0.1", 100, 100 / 110)]
 
 
 def test_dimensions_are_joined(engine: Engine) -> None:
-    rows = records(engine, [between("a", "b", 5, protocol=17, destination_port=53), between("a", "b", 9, destination_port=53)])
-    found = answer(rows, top(rows.table, ["protocol", "destination-port"]).select("protocol", "destination_port", "octets"))
+    rows = records(engine, [between("a", "b", 5, protocol=17, dst_port=53), between("a", "b", 9, dst_port=53)])
+    found = answer(rows, top(rows.table, ["protocol", "dst-port"]).select("protocol", "dst_port", "bytes"))
     assert found == [(6, 53, 9), (17, 53, 5)]
 
 
 @pytest.mark.parametrize(
     ("by", "message"),
     [
-        (["sauce"], "there is no 'sauce'; there are source, destination, address"),
-        (["address", "port"], "one of address, port and as at most"),
-        (["source", "pair"], "names a column twice"),
+        (["sauce"], "invalid dimension 'sauce': expected one of src, dst, address"),
+        (["address", "port"], "only one of address, port and as"),
+        (["src", "pair"], "has a duplicate column"),
     ],
 )
-def test_what_cannot_be_grouped_by_is_refused(engine: Engine, by: list[str], message: str) -> None:
+def test_invalid_dimensions_are_rejected(engine: Engine, by: list[str], message: str) -> None:
     rows = records(engine, [between("a", "b", 5)])
     with pytest.raises(DimensionError, match=message):
         top(rows.table, by)
 
 
-def test_flows_have_no_exporter_to_be_grouped_by(engine: Engine) -> None:
-    rows = engine.from_arrow(pa.table({"source_address": ["a"], "octets": [1], "packets": [1]}))
-    with pytest.raises(DimensionError, match="these rows have no column exporter"):
+def test_flows_have_no_exporter_dimension(engine: Engine) -> None:
+    rows = engine.from_arrow(pa.table({"src": ["a"], "bytes": [1], "packets": [1]}))
+    with pytest.raises(DimensionError, match="the rows have no column exporter"):
         top(rows.table, ["exporter"])
 
 
-def test_octets_are_spread_over_the_intervals_that_a_record_touches(engine: Engine) -> None:
+def test_bytes_are_spread_over_the_intervals_of_a_record(engine: Engine) -> None:
     start = DAY + timedelta(seconds=30)
     rows = records(engine, [between("a", "b", 1200, flow_start=start, flow_end=start + timedelta(minutes=2))])
     found = series(rows, MINUTE_US)
-    assert found["octets"].tolist() == [300, 600, 300]
+    assert found["bytes"].tolist() == [300, 600, 300]
     assert found["flows"].tolist() == [1, 0, 0]
     assert found["rate_bps"].tolist() == [40.0, 80.0, 40.0]
     assert found["time"].iloc[0] == DAY
 
 
-def test_a_series_is_that_of_a_plain_loop_and_nothing_is_lost(engine: Engine) -> None:
+def test_a_series_matches_a_simple_loop(engine: Engine) -> None:
     chance = random.Random(5)
     rows = []
     for _ in range(300):
@@ -117,11 +117,11 @@ def test_a_series_is_that_of_a_plain_loop_and_nothing_is_lost(engine: Engine) ->
         spread(row, expected)
     dataset = records(engine, rows)
     found = series(dataset, MINUTE_US)
-    told = dict(zip((found["time"].astype("datetime64[us, UTC]").astype("int64")).tolist(), found["octets"].tolist(), strict=True))
+    told = dict(zip((found["time"].astype("datetime64[us, UTC]").astype("int64")).tolist(), found["bytes"].tolist(), strict=True))
     assert told == {time: expected[time] for time in told}
-    assert sum(told.values()) == sum(row["octets"] for row in rows)
-    grouped = series(dataset, MINUTE_US, by=["source"], groups=3)
-    assert grouped.groupby("time")["octets"].sum().tolist() == found["octets"].tolist()
+    assert sum(told.values()) == sum(row["bytes"] for row in rows)
+    grouped = series(dataset, MINUTE_US, by=["src"], groups=3)
+    assert grouped.groupby("time")["bytes"].sum().tolist() == found["bytes"].tolist()
     assert list(dict.fromkeys(grouped["group"]))[-1] == OTHER
 
 
@@ -129,36 +129,36 @@ def spread(row: dict[str, Any], into: Counter[int]) -> None:
     """What the module says, by the letter."""
     start, end = sorted(round(row[name].timestamp() * 1e6) for name in ("flow_start", "flow_end"))
     first, last = start - start % MINUTE_US, end - end % MINUTE_US
-    left = row["octets"]
+    left = row["bytes"]
     for interval in range(first, last, MINUTE_US):
         overlap = MINUTE_US - (start - first if interval == first else 0)
-        part = int(float(row["octets"]) * overlap / (end - start))
+        part = int(float(row["bytes"]) * overlap / (end - start))
         into[interval] += part
         left -= part
     into[last] += left
 
 
-def test_a_series_has_the_intervals_that_were_asked_for_and_no_more(engine: Engine) -> None:
+def test_a_series_has_the_requested_intervals(engine: Engine) -> None:
     start = DAY + timedelta(seconds=30)
     rows = records(engine, [between("a", "b", 2400, flow_start=start, flow_end=start + timedelta(minutes=4))])
     day_us = round(DAY.timestamp() * 1e6)
     found = series(rows, MINUTE_US, start_us=day_us + MINUTE_US + 5, end_us=day_us + 3 * MINUTE_US)
-    assert found["octets"].tolist() == [600, 600]
+    assert found["bytes"].tolist() == [600, 600]
     assert found["flows"].tolist() == [0, 0]
     late = series(rows, MINUTE_US, start_us=day_us + 4 * MINUTE_US, end_us=day_us + 7 * MINUTE_US)
-    assert late["octets"].tolist() == [300, 0, 0]
+    assert late["bytes"].tolist() == [300, 0, 0]
 
 
-def test_a_series_that_would_never_end_is_refused(engine: Engine) -> None:
+def test_series_with_too_many_intervals_are_rejected(engine: Engine) -> None:
     rows = records(engine, [between("a", "b", 1), between("a", "b", 1, flow_start=DAY - timedelta(days=9000), received=DAY)])
     with pytest.raises(SeriesError, match=f"more than {MAX_INTERVALS:,} intervals of 60 s"):
         series(rows, MINUTE_US)
-    with pytest.raises(DimensionError, match="takes either end"):
+    with pytest.raises(DimensionError, match="counts each row for both ends"):
         series(rows, MINUTE_US, by=["address"])
 
 
 @pytest.mark.parametrize("name", ["clickhouse", "spark"])
-def test_every_engine_answers_alike(engine: Engine, engine_of: Any, name: str) -> None:
+def test_all_engines_give_the_same_results(engine: Engine, engine_of: Any, name: str) -> None:
     chance = random.Random(11)
     sources = ["10.0.0.1", "10.1.2.3", "2001:db8::1", "2001:db8:8000::5", "::1"]
     rows = [

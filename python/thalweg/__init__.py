@@ -1,25 +1,25 @@
-"""From routers' flow records to what moved through the network.
+"""Analyses of routers' flow records.
 
     import thalweg
 
     archive = thalweg.open("/var/lib/thalweg")
-    archive.top("source").to_pandas()
+    archive.top("src").to_pandas()
     archive.flowsets().to_pandas()
 
     with thalweg.connect("duckdb", memory_bytes=4 << 30) as engine:
         found = thalweg.analyse(engine.open("/var/lib/thalweg"))
 
-| module | what it has |
+| module | contents |
 |---|---|
-| `archive` | records and the everyday questions about them, for notebooks |
-| `engines` | what computes: DuckDB, compiled code, Spark, ClickHouse, servers |
-| `sources`, `dataset` | which files hold what was asked for; rows that an engine can compute |
-| `flows`, `cheetahs` | flow reconstruction; which flows are cheetahs |
+| `archive` | flow records and their analyses, for notebooks |
+| `engines` | query engines: DuckDB, compiled code, Spark, ClickHouse, servers |
+| `sources`, `dataset` | files of a time range; rows that an engine can compute |
+| `flows`, `cheetahs` | flow reconstruction; the cheetah rule |
 | `flowsets` | parallel flowsets, equations 2.1 to 2.3 |
-| `analysis` | both in one go |
-| `groups`, `tables`, `statistics` | whose traffic it is; Tables 2.2 to 2.4; quantiles and rate variability |
+| `analysis` | flows and flowsets at once |
+| `groups`, `tables`, `statistics` | groups of hosts; Tables 2.2 to 2.4; quantiles and rate variability |
 | `filter`, `top`, `series` | nfdump's filter language, the largest, time series |
-| `parameters`, `dimensions`, `schema` | what is a flow, what rows can be grouped by, columns of records |
+| `parameters`, `dimensions`, `schema` | definitions, dimensions to group by, columns of records |
 | `report`, `cli` | the page with tables and plots; `thalweg flows` |
 """
 
@@ -73,7 +73,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports what is asked for: Ibis, pandas and DuckDB take a second, and most commands need only some of them."""
+    """Imports on first use: Ibis, pandas and DuckDB take a second, and most commands need only some of them."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(f".{_MODULES[name]}", __name__)

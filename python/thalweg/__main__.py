@@ -1,4 +1,4 @@
-"""`python -m thalweg flows ...`: what `thalweg flows ...` runs."""
+"""`python -m thalweg flows ...`, which `thalweg flows ...` runs."""
 
 import sys
 
@@ -6,7 +6,7 @@ from .cli import USAGE, main
 
 
 def run() -> int:
-    """The only word that the Python side knows is `flows`; others are the program's."""
+    """Runs `flows`, the only command implemented in Python."""
     word, *arguments = sys.argv[1:] or [""]
     if word != "flows":
         print("usage: python -m thalweg flows COMMAND ...", file=sys.stderr)

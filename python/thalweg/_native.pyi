@@ -12,7 +12,7 @@ class Statistics(TypedDict):
     swapped_times: int
     """Records that ended before they began, and were turned round."""
     saturated: int
-    """Records whose octets or packets, times the sampling interval, pass 2**63 - 1 and were taken as that."""
+    """Records whose bytes or packets, times the sampling interval, pass 2**63 - 1 and were taken as that."""
     observation_points: int
     """Observation points: exporter, domain and direction."""
     flows: int
@@ -36,7 +36,7 @@ def analyse(
     flows: str | PathLike[str] | None,
     flowsets: str | PathLike[str] | None,
     gap_us: int,
-    threshold_octets: int,
+    threshold_bytes: int,
     window_us: int,
     tau_us: int,
     rule: Literal["span", "chain"],
@@ -61,14 +61,14 @@ class Top(TypedDict):
 
     key: list[list[Any]]
     """What the records of each group have in common; a list for each column of the key."""
-    octets: list[int]
+    bytes: list[int]
     """Scaled by sampling."""
     packets: list[int]
     """Scaled by sampling."""
     flows: list[int]
     """Records."""
     share: list[float | None]
-    """Of all octets, packets or records, as ordered; None where there are none."""
+    """Of all bytes, packets or records, as ordered; None where there are none."""
     flow_start_us: list[int]
     """First packet, microseconds since 1970 (UTC)."""
     flow_end_us: list[int]
@@ -87,7 +87,7 @@ def top(
     """The largest groups of Parquet files of flow records, the largest first; equals in the order of their keys.
 
     A part of the key is a column, and the column of the other end if a record belongs to both. Results are those of
-    ``thalweg.top.top``, to the last bit. ``order`` is ``octets``, ``packets`` or ``flows``; ``progress`` as of
+    ``thalweg.top.top``, to the last bit. ``order`` is ``bytes``, ``packets`` or ``flows``; ``progress`` as of
     ``analyse``, with records done and records in all.
 
     Raises ``MemoryError`` for more groups than ``memory_bytes`` hold, and ``ValueError`` and ``OSError`` as ``analyse``.

@@ -1,4 +1,4 @@
-"""Flows and flowsets in one go: by compiled code where it is there and the records are those of whole files, else by Ibis."""
+"""Computes flows and flowsets at once: with compiled code if it is installed and the records are whole files, otherwise with Ibis."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .parameters import Parameters
 
 @dataclass(frozen=True)
 class Analysis:
-    """What the records tell, computed once and kept by the engine.
+    """Results of the analysis, computed once and kept by the engine.
 
     Attributes:
         flows: With the columns of `flows.COLUMNS`.
@@ -25,11 +25,11 @@ class Analysis:
 
 
 def analyse(records: Dataset, parameters: Parameters = Parameters(), progress: Callable[..., object] | None = None) -> Analysis:
-    """Flows and flowsets of flow records.
+    """Computes flows and flowsets of flow records.
 
     Args:
         records: As `Engine.open` reads them.
-        parameters: What is a flow, a cheetah, a flowset.
+        parameters: Definitions of flows, cheetahs and flowsets.
         progress: Called by compiled code as it goes on; SQL engines do not call it.
     """
     compiled = records.engine.compiled(records, ("flows", "flowsets"), progress, **parameters.rules())

@@ -1,4 +1,4 @@
-"""Flow records and the everyday questions about them: the way in for notebooks, and for the command line."""
+"""Flow records and their analyses: the entry point for notebooks and the command line."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TABLES = ("records", "flows", "cheetahs", "flowsets")
-"""What can be asked about."""
+"""Tables that can be queried."""
 
-ORDER = ("flow_start_us", "flow_end_us", *KEY, *POINT, "received_us", "octets")
-"""What records are ordered by."""
+ORDER = ("flow_start_us", "flow_end_us", *KEY, *POINT, "received_us", "bytes")
+"""Order of records."""
 
 _SQL = re.compile(r"[\s(]*(select|with|from)\b", re.IGNORECASE)
 
 
 class QueryError(QuestionError):
-    """A query that cannot be asked."""
+    """A query that cannot be parsed."""
 
 
 def open_archive(
@@ -44,18 +44,18 @@ def open_archive(
     engine: str | Engine = "auto",
     parameters: Parameters = Parameters(),
 ) -> Archive:
-    """Flow records as a collector keeps them.
+    """Opens the flow records of a collector.
 
     Args:
         source: A directory, a pattern, a file, or several files.
-        start: Only what was received from here on.
-        end: Only what was received before.
-        engine: One of `engines.NAMES`, or an engine (`engines.connect`) with its memory, threads and address.
-        parameters: What is a flow, a cheetah, a flowset.
+        start: Earliest time of reception, inclusive.
+        end: Latest time of reception, exclusive.
+        engine: One of `engines.NAMES`, or an engine (`engines.connect`) with memory, threads and URL.
+        parameters: Definitions of flows, cheetahs and flowsets.
 
     Raises:
-        SourceError: If there are no files.
-        EngineError: If there is no such engine, or what it needs is not installed.
+        SourceError: If no files are found.
+        EngineError: If the engine is unknown or not installed.
     """
     chosen = connect(engine) if isinstance(engine, str) else engine
     return Archive(chosen.open(source, start=start, end=end), parameters)
@@ -63,12 +63,12 @@ def open_archive(
 
 @dataclass(frozen=True)
 class Archive:
-    """Flow records, and what they tell. Nothing is computed before it is asked for; flows and flowsets are computed once.
+    """Flow records and their analyses. Results are computed on demand; flows and flowsets only once.
 
     Attributes:
         records: The records.
-        parameters: What is a flow, a cheetah, a flowset.
-        progress: Called by compiled analyses as they go on, with steps done and steps in all.
+        parameters: Definitions of flows, cheetahs and flowsets.
+        progress: Called by compiled analyses with the steps done and the total steps.
     """
 
     records: Dataset
@@ -77,15 +77,15 @@ class Archive:
     _computed: dict[str, Dataset] = field(default_factory=dict, repr=False, compare=False)
 
     def filter(self, text: str) -> Archive:
-        """The records that match a filter in nfdump's language (`thalweg.filter`).
+        """Returns the records that match a filter in nfdump's language (`thalweg.filter`).
 
         Raises:
-            FilterError: If it is none.
+            FilterError: If the filter is invalid.
         """
         return Archive(self.matching(text), self.parameters, self.progress)
 
     def flows(self) -> Dataset:
-        """Flows, with the columns of `flows.COLUMNS`."""
+        """Returns flows, with the columns of `flows.COLUMNS`."""
         if "flows" not in self._computed:
             if self._is_compiled():
                 self._analyse()
@@ -94,7 +94,7 @@ class Archive:
         return self._computed["flows"]
 
     def cheetahs(self) -> Dataset:
-        """Cheetah flows alone: on SQL engines, less work than all flows."""
+        """Returns only cheetah flows: on SQL engines, less work than all flows."""
         if self._is_compiled() or "flows" in self._computed:
             return self.flows().filter(lambda flows: flows.cheetah)
         if "cheetahs" not in self._computed:
@@ -102,7 +102,7 @@ class Archive:
         return self._computed["cheetahs"]
 
     def flowsets(self) -> Dataset:
-        """Flowsets, with the columns of `flowsets.COLUMNS`."""
+        """Returns flowsets, with the columns of `flowsets.COLUMNS`."""
         chosen = self.parameters
         if "flowsets" not in self._computed:
             if self._is_compiled():
@@ -116,10 +116,10 @@ class Archive:
         return self._computed["flowsets"]
 
     def table(self, of: str) -> Dataset:
-        """One of `TABLES`.
+        """Returns one of `TABLES`.
 
         Raises:
-            QueryError: If there is no such table.
+            QueryError: If the table is unknown.
         """
         match of:
             case "records":
@@ -130,34 +130,34 @@ class Archive:
                 return self.cheetahs()
             case "flowsets":
                 return self.flowsets()
-        raise QueryError(f"of: there is no {of!r}; there are {', '.join(TABLES)}")
+        raise QueryError(f"invalid table {of!r}: expected one of {', '.join(TABLES)}")
 
     def matching(self, text: str, of: str = "records") -> Dataset:
-        """The records, flows or flowsets that match a filter.
+        """Returns the records, flows or flowsets that match a filter.
 
         Raises:
-            FilterError: If it is none, or asks for what these have not got.
+            FilterError: If the filter is invalid or needs missing columns.
         """
         rows = self.table(of)
         return rows if not text.strip() else rows.filter(compile_filter(text, rows.table))
 
     def top(
         self,
-        by: str | Sequence[str] = "source",
+        by: str | Sequence[str] = "src",
         *,
-        order: str = "octets",
+        order: str = "bytes",
         limit: int | None = 10,
         matching: str = "",
         of: str = "records",
     ) -> Dataset:
-        """The largest groups (`top.top`); `by` has names of `dimensions.DIMENSIONS`.
+        """Returns the largest groups (`top.top`); `by` has names of `dimensions.DIMENSIONS`.
 
         Raises:
-            DimensionError: If rows cannot be grouped so.
-            FilterError: If `matching` is no filter.
+            DimensionError: If a dimension or the order is invalid.
+            FilterError: If `matching` is invalid.
         """
         if order not in ORDERS:
-            raise DimensionError(f"order: there is no {order!r}; there are {', '.join(ORDERS)}")
+            raise DimensionError(f"invalid order {order!r}: expected one of {', '.join(ORDERS)}")
         rows = self.matching(matching, of)
         found = rows.engine.top(rows, dimensions(_names(by)), order, limit, self.progress) if rows is self.records else None
         if found is not None:
@@ -175,18 +175,18 @@ class Archive:
         matching: str = "",
         of: str = "records",
     ) -> pd.DataFrame:
-        """Traffic of every interval (`series.series`); `every` is a length of time as `5m`, or microseconds."""
+        """Returns the traffic per interval (`series.series`); `every` is a duration such as `5m`, or microseconds."""
         from .series import series
 
         every_us = span_us(every) if isinstance(every, str) else every
         return series(self.matching(matching, of), every_us, by=_names(by), groups=groups)
 
     def query(self, text: str) -> Dataset:
-        """The answer to SQL (DuckDB's dialect, about one of `TABLES`), or the records that match a filter, by their start.
+        """Returns the result of SQL (DuckDB's dialect, from one of `TABLES`), or the records that match a filter, by start.
 
         Raises:
-            QueryError: If it is SQL that cannot be read, or about another table.
-            FilterError: If it is neither.
+            QueryError: If the SQL is invalid or names another table.
+            FilterError: If it is neither SQL nor a valid filter.
         """
         if not _SQL.match(text):
             matching = self.matching(text)
@@ -196,28 +196,28 @@ class Archive:
         from sqlglot import exp
 
         try:
-            asked = sqlglot.parse_one(text, dialect="duckdb")
+            parsed = sqlglot.parse_one(text, dialect="duckdb")
         except sqlglot.errors.ParseError as error:
             raise QueryError(f"query: {error}") from None
-        own = {part.alias for part in asked.find_all(exp.CTE)}
-        named = [table for table in asked.find_all(exp.Table) if table.name not in own]
+        own = {part.alias for part in parsed.find_all(exp.CTE)}
+        named = [table for table in parsed.find_all(exp.Table) if table.name not in own]
         found = sorted({table.name for table in named})
-        if len(found) != 1 or found[0] not in TABLES or not isinstance(asked, exp.Query):
-            what = f"about {' and '.join(found)}" if found else "about no table"
-            raise QueryError(f"query: a SELECT is about one of {', '.join(TABLES)}; this one is {what}")
+        if len(found) != 1 or found[0] not in TABLES or not isinstance(parsed, exp.Query):
+            names = " and ".join(found) or "no table"
+            raise QueryError(f"query: expected a SELECT from one of {', '.join(TABLES)}, got {names}")
         for table in named:
             table.replace(exp.to_table("rows", alias=table.alias or table.name))
         rows = self.table(found[0])
         try:
-            return rows.sql(asked.sql(dialect="duckdb"))
-        except Exception as error:  # each engine has exceptions of its own for a column that is not there
+            return rows.sql(parsed.sql(dialect="duckdb"))
+        except Exception as error:  # engines raise their own exceptions for missing columns
             raise QueryError(f"query: {error}") from error
 
     def _is_compiled(self) -> bool:
         return self.records.engine.name == "native" and bool(self.records.files)
 
     def _analyse(self) -> None:
-        """Flows and flowsets in one go."""
+        """Computes flows and flowsets at once."""
         from .analysis import analyse
 
         found = analyse(self.records, self.parameters, self.progress)
@@ -232,7 +232,7 @@ class Archive:
         ).materialised()
 
     def _repr_html_(self) -> str:
-        """For notebooks: what is here, without looking at a row."""
+        """Shows the archive in notebooks, without reading rows."""
         records = self.records
         parameters = ", ".join(f"{name} {value}" for name, value in vars(self.parameters).items())
         of_files = f"{len(records.files):,} files" if records.files else "a query"

@@ -1,9 +1,9 @@
-"""Cheetah flows: more than `threshold` octets within some window of the length W.
+"""Cheetah flows: more than `threshold` bytes within some window of the length W.
 
-The octets of a record are taken to be spread evenly from its start to its end; a record without length counts at its instant.
+The bytes of a record are taken to be spread evenly from its start to its end; a record without length counts at its instant.
 A window [t, t+W] then holds
 
-    sum over records [s, e] with o octets:  o                                            if s >= t and e <= t+W
+    sum over records [s, e] with o bytes:  o                                            if s >= t and e <= t+W
                                             floor(o * (min(e, t+W) - max(s, t)) / (e-s))  otherwise, in doubles
 
 As a function of t the sum (before it is rounded down) is made of straight pieces, which bend where the window begins or ends at
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 def cheetahs(engine: Engine, rows: ir.Table, flows: ir.Table, threshold: int, window_us: int) -> ir.Table:
-    """The key and start of each flow that is a cheetah, and `is_cheetah`, which is true.
+    """Returns the key and start of each cheetah flow, and `is_cheetah`, which is true.
 
     Args:
         engine: What computes.
         rows: Records, scaled, times in order.
-        flows: Those that sent more than `threshold` octets; no other can be one.
-        threshold: Octets.
+        flows: Those that sent more than `threshold` bytes; no other can be one.
+        threshold: Bytes.
         window_us: Length of the window in microseconds.
     """
     suspects = engine.materialise(flows.mutate(suspect=ibis.row_number().over(order_by=[*KEY, "flow_start_us"])))
@@ -50,18 +50,18 @@ def cheetahs(engine: Engine, rows: ir.Table, flows: ir.Table, threshold: int, wi
         met.flow_start_us <= met.begin_us + window_us,
         met.flow_end_us >= met.begin_us,
     )
-    within = met.select("suspect", "begin_us", octets=_octets_within(met, window_us))
-    filled = within.group_by("suspect", "begin_us").aggregate(octets=total(within.octets))
-    found = filled.filter(filled.octets > threshold).select("suspect").distinct()
+    within = met.select("suspect", "begin_us", bytes=_bytes_within(met, window_us))
+    filled = within.group_by("suspect", "begin_us").aggregate(bytes=total(within.bytes))
+    found = filled.filter(filled.bytes > threshold).select("suspect").distinct()
     return suspects.semi_join(found, "suspect").select(*KEY, "flow_start_us", is_cheetah=ibis.literal(True))
 
 
 def _of_suspects(rows: ir.Table, suspects: ir.Table) -> ir.Table:
-    """The records of each suspect's chosen point. Flows of a key do not overlap, so a record's start tells whose it is."""
+    """Returns the records of each suspect's chosen point. Flows of a key do not overlap, so a record's start identifies its flow."""
     named = suspects.select("suspect", *KEY, *POINT, begin_us=suspects.flow_start_us, end_us=suspects.flow_end_us)
     joined = rows.inner_join(named, [*KEY, *POINT])
     return joined.filter(joined.flow_start_us.between(joined.begin_us, joined.end_us)).select(
-        "suspect", "flow_start_us", "flow_end_us", "octets"
+        "suspect", "flow_start_us", "flow_end_us", "bytes"
     )
 
 
@@ -72,7 +72,7 @@ def _records_in_cells(pieces: ir.Table, width: ir.Table) -> ir.Table:
             "suspect",
             "flow_start_us",
             "flow_end_us",
-            "octets",
+            "bytes",
             first_cell=_cell(sized.flow_start_us, sized.width_us),
             last_cell=_cell(sized.flow_end_us, sized.width_us),
         )
@@ -93,22 +93,22 @@ def _windows_in_cells(pieces: ir.Table, width: ir.Table, window_us: int) -> ir.T
 
 
 def _cell(at_us: ir.IntegerColumn, width_us: ir.IntegerColumn) -> ir.IntegerColumn:
-    """Number of the cell that holds an instant. Its double may be off by a little, but never out of order."""
+    """Returns the cell number of an instant. The double may be slightly off, but never out of order."""
     return (at_us.cast("float64") / width_us.cast("float64")).floor().cast("int64")
 
 
 def _in_cells(spans: ir.Table) -> ir.Table:
-    """A row for each of the one or two cells that a span touches."""
+    """Returns a row for each of the one or two cells of a span."""
     first = spans.mutate(cell=spans.first_cell)
     last = spans.filter(spans.last_cell > spans.first_cell).mutate(cell=spans.last_cell)
     return first.union(last)
 
 
-def _octets_within(met: ir.Table, window_us: int) -> ir.IntegerColumn:
-    """What a record that meets a window has in it."""
+def _bytes_within(met: ir.Table, window_us: int) -> ir.IntegerColumn:
+    """Returns the share of a record within a window."""
     until_us = met.begin_us + window_us
     whole = (met.flow_start_us >= met.begin_us) & (met.flow_end_us <= until_us)
     overlap_us = ibis.least(met.flow_end_us, until_us) - ibis.greatest(met.flow_start_us, met.begin_us)
     length_us = (met.flow_end_us - met.flow_start_us).nullif(0)
-    part = met.octets.cast("float64") * overlap_us.cast("float64") / length_us.cast("float64")
-    return whole.ifelse(met.octets, part.floor().cast("int64"))
+    part = met.bytes.cast("float64") * overlap_us.cast("float64") / length_us.cast("float64")
+    return whole.ifelse(met.bytes, part.floor().cast("int64"))

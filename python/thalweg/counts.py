@@ -1,4 +1,4 @@
-"""What a row counts: octets and packets, scaled by sampling where that is still to be done.
+"""Counts of rows: bytes and packets, scaled by sampling where they are unscaled.
 
 Products and sums stop at the greatest int64; see `saturation`.
 """
@@ -11,23 +11,23 @@ import ibis.expr.types as ir
 from .saturation import product
 
 
-def octets(table: ir.Table) -> ir.IntegerValue:
-    """Octets of the IP layer that each row stands for."""
-    return _scaled(table, "octets")
+def byte_count(table: ir.Table) -> ir.IntegerValue:
+    """Returns the bytes of the IP layer that each row stands for."""
+    return _scaled(table, "bytes")
 
 
 def packets(table: ir.Table) -> ir.IntegerValue:
-    """Packets that each row stands for."""
+    """Returns the packets that each row stands for."""
     return _scaled(table, "packets")
 
 
 def flows(table: ir.Table) -> ir.IntegerValue:
-    """Flows that each row stands for: those of a flowset, else one."""
+    """Returns the flows that each row stands for: those of a flowset, otherwise one."""
     return table["flows"] if "flows" in table.columns else ibis.literal(1, "int64")
 
 
 def _scaled(table: ir.Table, column: str) -> ir.IntegerValue:
-    """Records hold what was counted, one packet in so many; flows and flowsets, which no one exporter told, are scaled."""
+    """Whether rows are unscaled: records are; flows and flowsets, which have no exporter, are scaled."""
     if "exporter" not in table.columns:
         return table[column]
     return product(table[column], ibis.greatest(table["sampling_interval"], 1))

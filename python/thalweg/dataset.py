@@ -1,4 +1,4 @@
-"""Rows that an engine can compute: records, flows, flowsets, or what was made of them.
+"""Rows that an engine can compute: records, flows, flowsets, or results of them.
 
 Instants inside are int64 microseconds since 1970 (UTC), in columns whose names end in `_us`, so that every engine computes
 with the same integers. Files and data frames hold them as timestamps, under the name without the ending.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .engines import Engine
 
 INSTANTS = ("received", "flow_start", "flow_end")
-"""Columns of files that are timestamps; inside, each has `_us` at the end of its name."""
+"""Timestamp columns of files; in tables, their names end in `_us`."""
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,14 +31,14 @@ class Dataset:
 
     Attributes:
         engine: What computes it.
-        files: The Parquet files whose rows are exactly these, if there are any such; the native analyses read those.
+        files: The Parquet files whose rows are exactly these, if any; the native analyses read those.
     """
 
     def __init__(self, engine: Engine, table: ir.Table | Callable[[], ir.Table], files: tuple[str, ...] = ()) -> None:
         """
         Args:
             engine: What computes it.
-            table: The Ibis table, or what gives it when it is asked for.
+            table: The Ibis table, or a function that returns it.
             files: The Parquet files whose rows are exactly these.
         """
         self.engine = engine
@@ -52,26 +52,26 @@ class Dataset:
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns in files."""
+        """Returns the names of the columns in files."""
         return [_in_files(name) for name in self.table.columns]
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Computes all rows, one by one; instants are datetimes under their names in files."""
+        """Computes all rows and yields them one by one; instants are datetimes under their names in files."""
         import pyarrow as pa
 
         for batch in self.engine.batches(self.table):
             yield from with_timestamps(pa.Table.from_batches([batch])).to_pylist()
 
     def derive(self, table: ir.Table) -> Dataset:
-        """Another table of the same engine."""
+        """Returns a dataset of another table of the same engine."""
         return Dataset(self.engine, table)
 
     def filter(self, condition: ir.BooleanValue | Callable[[ir.Table], ir.BooleanValue]) -> Dataset:
-        """The rows for which `condition` holds."""
+        """Returns the rows that satisfy `condition`."""
         return self.derive(self.table.filter(condition))
 
     def sql(self, query: str) -> Dataset:
-        """The answer to a query in DuckDB's dialect (translated for other engines) in which these rows are the table `rows`.
+        """Returns the result of a query in DuckDB's dialect (translated for other engines), with these rows as the table `rows`.
 
         Raises:
             sqlglot.errors.ParseError: If the query is not SQL.
@@ -79,19 +79,19 @@ class Dataset:
         return self.derive(self.engine.query(query, self.table))
 
     def materialised(self) -> Dataset:
-        """The same rows, computed once and kept by the engine."""
+        """Returns the same rows, computed once and kept by the engine."""
         return Dataset(self.engine, self.engine.materialise(self.table), self.files)
 
     def count(self) -> int:
-        """How many rows there are."""
+        """Returns the number of rows."""
         return int(self.engine.to_pyarrow(self.table.aggregate(rows=self.table.count()))["rows"][0].as_py())
 
     def to_pyarrow(self) -> pa.Table:
-        """All rows, as an Arrow table; instants stay int64 microseconds."""
+        """Returns all rows as an Arrow table; instants stay int64 microseconds."""
         return self.engine.to_pyarrow(self.table)
 
     def to_pandas(self) -> pd.DataFrame:
-        """All rows, as a data frame; instants are UTC timestamps."""
+        """Returns all rows as a data frame; instants are UTC timestamps."""
         return with_timestamps(self.to_pyarrow()).to_pandas()
 
     def to_parquet(self, path: str | Path) -> None:
@@ -100,14 +100,14 @@ class Dataset:
 
 
 class Computed(Dataset):
-    """Rows that are here already."""
+    """Rows that are already computed."""
 
     def __init__(self, engine: Engine, values: Mapping[str, Sequence[Any]], schema: Callable[[], pa.Schema]) -> None:
         """
         Args:
             engine: What computes with them further.
             values: Columns by name; instants are int64 microseconds since 1970 (UTC).
-            schema: Gives their types when they are asked for.
+            schema: Returns their types on demand.
         """
         super().__init__(engine, lambda: engine.from_arrow(self.to_pyarrow()).table)
         self._values = values
@@ -115,18 +115,18 @@ class Computed(Dataset):
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns in files."""
+        """Returns the names of the columns in files."""
         return [_in_files(name) for name in self._values]
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """All rows, one by one; instants are datetimes under their names in files."""
+        """Yields all rows one by one; instants are datetimes under their names in files."""
         read = [_instant if _in_files(name) != name else _itself for name in self._values]
         names = self.columns
         for row in zip(*self._values.values(), strict=True):
             yield {name: of(value) for name, of, value in zip(names, read, row, strict=True)}
 
     def to_pyarrow(self) -> pa.Table:
-        """All rows, as an Arrow table; instants stay int64 microseconds."""
+        """Returns all rows as an Arrow table; instants stay int64 microseconds."""
         import pyarrow as pa
 
         return pa.table(dict(self._values), self._schema())
@@ -146,7 +146,7 @@ def _itself(value: Any) -> Any:
 
 
 def with_timestamps(rows: pa.Table) -> pa.Table:
-    """Instants as UTC timestamps under their names in files, the other columns as they are."""
+    """Converts instants to UTC timestamps under their names in files; keeps the other columns."""
     import pyarrow as pa
 
     for index, name in enumerate(rows.column_names):

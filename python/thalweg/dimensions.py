@@ -1,4 +1,4 @@
-"""What rows can be grouped by, and what groups are ordered by."""
+"""Dimensions to group rows by, and orders of groups."""
 
 from __future__ import annotations
 
@@ -7,75 +7,73 @@ from dataclasses import dataclass
 
 from .errors import QuestionError
 
-ORDERS = ("octets", "packets", "flows")
-"""What groups can be ordered by."""
+ORDERS = ("bytes", "packets", "flows")
+"""Orders of groups."""
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """What rows are grouped by.
+    """A dimension to group rows by.
 
     Attributes:
         columns: The columns whose values make a group.
-        either: If not empty, the second end: a row belongs to the group of `columns`, and to that of these.
         meaning: For the help.
+        either: Columns of the other end, if rows are grouped by both ends: a row then belongs to two groups.
+        key: Name of the result's column, if rows are grouped by both ends.
     """
 
     columns: tuple[str, ...]
     meaning: str
     either: tuple[str, ...] = ()
+    key: str = ""
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Names of the columns in the answer."""
-        return tuple(name.removeprefix("source_") for name in self.columns) if self.either else self.columns
-
-
-def _ends(column: str, meaning: str) -> Dimension:
-    return Dimension((f"source_{column}",), meaning, (f"destination_{column}",))
+        """Returns the names of the columns in the result."""
+        return (self.key,) if self.either else self.columns
 
 
 DIMENSIONS = {
-    "source": Dimension(("source_address",), "source address"),
-    "destination": Dimension(("destination_address",), "destination address"),
-    "address": _ends("address", "address, at either end"),
-    "pair": Dimension(("source_address", "destination_address"), "source and destination address"),
-    "source-port": Dimension(("source_port",), "source port"),
-    "destination-port": Dimension(("destination_port",), "destination port"),
-    "port": _ends("port", "port, at either end"),
+    "src": Dimension(("src",), "source address"),
+    "dst": Dimension(("dst",), "destination address"),
+    "address": Dimension(("src",), "address, at either end", ("dst",), "address"),
+    "pair": Dimension(("src", "dst"), "source and destination address"),
+    "src-port": Dimension(("src_port",), "source port"),
+    "dst-port": Dimension(("dst_port",), "destination port"),
+    "port": Dimension(("src_port",), "port, at either end", ("dst_port",), "port"),
     "protocol": Dimension(("protocol",), "IP protocol"),
-    "source-as": Dimension(("source_as",), "source autonomous system"),
-    "destination-as": Dimension(("destination_as",), "destination autonomous system"),
-    "as": _ends("as", "autonomous system, at either end"),
-    "as-pair": Dimension(("source_as", "destination_as"), "source and destination autonomous system"),
+    "src-as": Dimension(("src_as",), "source autonomous system"),
+    "dst-as": Dimension(("dst_as",), "destination autonomous system"),
+    "as": Dimension(("src_as",), "autonomous system, at either end", ("dst_as",), "as"),
+    "as-pair": Dimension(("src_as", "dst_as"), "source and destination autonomous system"),
     "exporter": Dimension(("exporter",), "who sent the records"),
     "ingress-interface": Dimension(("exporter", "ingress_interface"), "exporter and its input interface"),
     "egress-interface": Dimension(("exporter", "egress_interface"), "exporter and its output interface"),
     "next-hop": Dimension(("next_hop",), "next hop"),
-    "class-of-service": Dimension(("class_of_service",), "DSCP and ECN, as one number"),
+    "tos": Dimension(("tos",), "DSCP and ECN, as one number"),
     "vlan": Dimension(("vlan_id",), "VLAN"),
     "format": Dimension(("format",), "what the record came in"),
 }
-"""By name; several can be joined."""
+"""Dimensions by name; several can be combined."""
 
 
 class DimensionError(QuestionError):
-    """What rows cannot be grouped by."""
+    """An invalid dimension or order."""
 
 
 def dimensions(names: Sequence[str]) -> list[Dimension]:
-    """The dimensions of these names.
+    """Returns the dimensions with these names.
 
     Raises:
-        DimensionError: If there is no such dimension, one stands twice, or two of them take either end.
+        DimensionError: If a dimension is unknown, duplicate, or counts both ends like another.
     """
     for name in names:
         if name not in DIMENSIONS:
-            raise DimensionError(f"by: there is no {name!r}; there are {', '.join(DIMENSIONS)}")
+            raise DimensionError(f"invalid dimension {name!r}: expected one of {', '.join(DIMENSIONS)}")
     found = [DIMENSIONS[name] for name in names]
     if sum(bool(dimension.either) for dimension in found) > 1:
-        raise DimensionError("by: one of address, port and as at most; source-port, destination-as and so on can be joined")
+        raise DimensionError("by: only one of address, port and as is allowed; combine src-port, dst-as and so on instead")
     keys = [key for dimension in found for key in dimension.columns]
     if len(set(keys)) < len(keys):
-        raise DimensionError(f"by: {','.join(names)} names a column twice")
+        raise DimensionError(f"by: {','.join(names)} has a duplicate column")
     return found

@@ -1,5 +1,5 @@
-"""What is wrong with a question, as opposed to what goes wrong while it is answered."""
+"""Errors in a request, as opposed to failures while it is processed."""
 
 
 class QuestionError(ValueError):
-    """A question that cannot be asked: it names what is not there, or cannot be read."""
+    """An invalid request: it names something missing, or cannot be parsed."""

@@ -1,10 +1,10 @@
-"""Flow reconstruction: from records, which active timeouts cut and several routers repeat, to flows; and which are cheetahs.
+"""Flow reconstruction: merges records split by active timeouts and repeated by several routers into flows, and finds cheetahs.
 
 Source: the dissertation, section 2.2, and Liu et al., whose method for single flows it builds on. Arithmetic is on int64
-microseconds and int64 octets, so that engines agree to the bit. Where we differ from the source: several routers that saw
-one flow are told apart and counted once (below); the source reads each router alone.
+microseconds and int64 bytes, so that engines agree to the bit. Where we differ from the source: several routers that saw
+one flow are identified and counted once (below); the source reads each router alone.
 
-A flow's key is (source_address, destination_address, source_port, destination_port, protocol). An observation point is
+A flow's key is (src, dst, src_port, dst_port, protocol). An observation point is
 (exporter, observation_domain_id, flow_direction).
 
 1. Records of a key, from all points, in the order of their start: a record begins a new flow when it starts more than `gap`
@@ -15,7 +15,7 @@ A flow's key is (source_address, destination_address, source_port, destination_p
    It is chosen by time, not by size: the largest of several sampled sizes is biased upwards.
    Limit: a flow whose packets are spread over routers (balancing by packet, a change of path) counts by the part that the
    chosen point saw.
-4. It is a cheetah if some window of the length `window` holds more than `threshold` octets of the chosen point's records; see
+4. It is a cheetah if some window of the length `window` holds more than `threshold` bytes of the chosen point's records; see
    `cheetahs`.
 
 Products and sums stop at the greatest int64; see `saturation`.
@@ -31,49 +31,49 @@ import ibis.expr.types as ir
 from .cheetahs import cheetahs
 from .dataset import Dataset
 from .keys import KEY, POINT
-from .parameters import GAP_S, THRESHOLD_OCTETS, WINDOW_S, checked_flow_rules
+from .parameters import GAP_S, THRESHOLD_BYTES, WINDOW_S, checked_flow_rules
 from .saturation import product, total
 
 COLUMNS = {
-    "source_address": "string",
-    "destination_address": "string",
-    "source_port": "int32",
-    "destination_port": "int32",
+    "src": "string",
+    "dst": "string",
+    "src_port": "int32",
+    "dst_port": "int32",
     "protocol": "int32",
     "flow_start_us": "int64",
     "flow_end_us": "int64",
-    "octets": "int64",
+    "bytes": "int64",
     "packets": "int64",
     "records": "int64",
     "observation_points": "int64",
     "sampling_interval": "int64",
-    "source_as": "int64",
-    "destination_as": "int64",
+    "src_as": "int64",
+    "dst_as": "int64",
     "tcp_flags": "int32",
     "cheetah": "boolean",
 }
-"""What is told of a flow. `octets` and `packets` are scaled, of the chosen point, as are `sampling_interval`, the AS numbers (the
+"""Columns of flows. `bytes` and `packets` are scaled, of the chosen point, as are `sampling_interval`, the AS numbers (the
 greatest of its records) and `tcp_flags` (all that it saw); `records` and the times are of all points."""
 
 
 BitOr = Callable[[ir.IntegerColumn], ir.IntegerScalar]
-"""An engine's way to all bits that are set in some row."""
+"""An engine's bitwise OR aggregate."""
 
 
 def reconstruct(
     records: Dataset,
     *,
     gap: float = GAP_S,
-    threshold: int = THRESHOLD_OCTETS,
+    threshold: int = THRESHOLD_BYTES,
     window: float = WINDOW_S,
     cheetahs_only: bool = False,
 ) -> Dataset:
-    """The flows that records tell of, with the columns of `COLUMNS`, in no order.
+    """Reconstructs flows from records, with the columns of `COLUMNS`, in no order.
 
     Args:
         records: Flow records, as `Engine.open` reads them.
         gap: Seconds without the flow after which a record is another flow's; not negative.
-        threshold: A cheetah sends more than so many octets ...
+        threshold: A cheetah sends more than so many bytes ...
         window: ... within so many seconds; more than zero.
         cheetahs_only: Leaves other flows out, and with them most of the work.
 
@@ -92,7 +92,7 @@ def reconstruct(
     else:
         reconstructed = _flows(rows, gap_us, engine.bit_or)
     whole = engine.materialise(reconstructed)
-    fast = cheetahs(engine, rows, whole.filter(whole.octets > threshold), threshold, window_us)
+    fast = cheetahs(engine, rows, whole.filter(whole.bytes > threshold), threshold, window_us)
     flows = whole.left_join(fast, [*KEY, "flow_start_us"]).select(
         *(whole[name] for name in whole.columns), cheetah=fast.is_cheetah.notnull()
     )
@@ -102,36 +102,36 @@ def reconstruct(
 
 
 def reversed_records(records: Dataset) -> int:
-    """How many records end before they start, and were turned round."""
+    """Counts the records that end before they start; their times are swapped."""
     return records.filter(lambda rows: rows.flow_end_us < rows.flow_start_us).count()
 
 
 def _scaled(records: ir.Table) -> ir.Table:
-    """What the analysis reads of a record: times in order, counts scaled."""
+    """Selects the columns of records for the analysis: times in order, counts scaled."""
     interval = ibis.greatest(records.sampling_interval, 1)
     return records.select(
         *KEY,
         *POINT,
         flow_start_us=ibis.least(records.flow_start_us, records.flow_end_us),
         flow_end_us=ibis.greatest(records.flow_start_us, records.flow_end_us),
-        octets=product(records.octets, interval),
+        bytes=product(records.bytes, interval),
         packets=product(records.packets, interval),
         sampling_interval=interval,
-        source_as=records.source_as,
-        destination_as=records.destination_as,
+        src_as=records.src_as,
+        dst_as=records.dst_as,
         tcp_flags=records.tcp_flags,
     )
 
 
 def _of_heavy_keys(rows: ir.Table, threshold: int) -> ir.Table:
-    """Records of keys that sent more than `threshold` in all: no other has a cheetah."""
-    totals = rows.group_by(*KEY).aggregate(total=total(rows.octets))
+    """Selects records of keys with more than `threshold` bytes in total: only they can have a cheetah."""
+    totals = rows.group_by(*KEY).aggregate(total=total(rows.bytes))
     return rows.semi_join(totals.filter(totals.total > threshold), list(KEY))
 
 
 def _flows(rows: ir.Table, gap_us: int, bit_or: BitOr) -> ir.Table:
-    """Flows without the verdict. A key with one record is one flow; only the others need to be sorted."""
-    # Both plans read the records twice, which costs a tenth of what sorting all of them does.
+    """Returns flows without `cheetah`. A key with one record is one flow; only the others are sorted."""
+    # Both plans read the records twice, at a tenth of the cost of sorting all of them.
     counted = rows.group_by(*KEY).aggregate(**{name: rows[name].max() for name in rows.columns if name not in KEY}, records=rows.count())
     alone = counted.filter(counted.records == 1).mutate(observation_points=counted.records)
     several = rows.group_by(*KEY).aggregate(records=rows.count()).filter(lambda keys: keys.records > 1)
@@ -139,19 +139,19 @@ def _flows(rows: ir.Table, gap_us: int, bit_or: BitOr) -> ir.Table:
 
 
 def _joined(rows: ir.Table, gap_us: int, bit_or: BitOr) -> ir.Table:
-    """Flows without the verdict, by sorting all records."""
+    """Returns flows without `cheetah`, by sorting all records."""
     return _typed(_chosen(_by_point(_numbered(rows, gap_us), bit_or)))
 
 
 def _typed(flows: ir.Table) -> ir.Table:
-    """The columns of flows but the verdict, and those of their chosen point."""
+    """Returns the columns of flows except `cheetah`, and those of their chosen point."""
     kinds = {**COLUMNS, **{name: flows[name].type() for name in POINT}}
     del kinds["cheetah"]
     return flows.select(*kinds).cast(kinds)
 
 
 def _numbered(rows: ir.Table, gap_us: int) -> ir.Table:
-    """Records with the number `flow` of their flow within their key."""
+    """Adds the number `flow` of each record's flow within its key."""
     order = ["flow_start_us", "flow_end_us"]
     earlier = ibis.window(group_by=list(KEY), order_by=order, rows=(None, -1))
     before = rows.mutate(latest_us=rows.flow_end_us.max().over(earlier))
@@ -162,22 +162,22 @@ def _numbered(rows: ir.Table, gap_us: int) -> ir.Table:
 
 
 def _by_point(rows: ir.Table, bit_or: BitOr) -> ir.Table:
-    """What each observation point saw of each flow. Its smallest sampling interval stands for it."""
+    """Aggregates each flow at each observation point, with its smallest sampling interval."""
     return rows.group_by(*KEY, "flow", *POINT).aggregate(
         flow_start_us=rows.flow_start_us.min(),
         flow_end_us=rows.flow_end_us.max(),
-        octets=total(rows.octets),
+        bytes=total(rows.bytes),
         packets=total(rows.packets),
         records=rows.count(),
         sampling_interval=rows.sampling_interval.min(),
-        source_as=rows.source_as.max(),
-        destination_as=rows.destination_as.max(),
+        src_as=rows.src_as.max(),
+        dst_as=rows.dst_as.max(),
         tcp_flags=bit_or(rows.tcp_flags),
     )
 
 
 def _chosen(points: ir.Table) -> ir.Table:
-    """One point for each flow, with the times and the number of records of all its points."""
+    """Selects one point for each flow, with the times and the number of records of all its points."""
     of_flow = ibis.window(group_by=[*KEY, "flow"])
     seen_us = points.flow_end_us - points.flow_start_us
     ranked = points.mutate(

@@ -1,7 +1,7 @@
 """Parallel flowsets: flows between two hosts that begin together (the dissertation, section 2.2, equations 2.1 to 2.3).
 
-A flowset identifier is (source_address, destination_address), eq. 2.1. Flows with one identifier are put in the order of
-(flow_start, flow_end, source_port, destination_port, protocol). Eq. 2.2 asks of the flows k_n ... k_n+u of a set, f being a start, that
+A flowset identifier is (src, dst), eq. 2.1. Flows with one identifier are put in the order of
+(flow_start, flow_end, src_port, dst_port, protocol). Eq. 2.2 asks of the flows k_n ... k_n+u of a set, f being a start, that
 
     f(k_n+u) - f(k_n) <= tau,    f(k_n) - f(k_n-1) > tau,    f(k_n+u+1) - f(k_n+u) > tau
 
@@ -30,28 +30,28 @@ from .parameters import TAU_S, checked_set_rules
 from .saturation import product, total
 
 COLUMNS = {
-    "source_address": "string",
-    "destination_address": "string",
+    "src": "string",
+    "dst": "string",
     "flow_start_us": "int64",
     "flow_end_us": "int64",
     "flows": "int64",
-    "octets": "int64",
+    "bytes": "int64",
     "packets": "int64",
-    "duration_us": "int64",
+    "duration_ns": "int64",
     "rate_bps": "float64",
-    "source_as": "int64",
-    "destination_as": "int64",
+    "src_as": "int64",
+    "dst_as": "int64",
 }
-"""What is told of a flowset. `flows` is N (1: a single flow, Table 2.4); `octets` is S; `duration_us` is D; `rate_bps` is R, in doubles
-(S * 8) * 10^6 / D, null where D is 0; AS numbers are the greatest of its flows."""
+"""Columns of flowsets. `flows` is N (1: a single flow, Table 2.4); `bytes` is S; `duration_ns` is D; `rate_bps` is R, in doubles
+(S * 8) * 10^9 / D, null where D is 0; AS numbers are the greatest of its flows."""
 
-_PAIR = ["source_address", "destination_address"]
+_PAIR = ["src", "dst"]
 _CHAIN = [*_PAIR, "chain"]
-_ORDER = ["flow_start_us", "flow_end_us", "source_port", "destination_port", "protocol"]
+_ORDER = ["flow_start_us", "flow_end_us", "src_port", "dst_port", "protocol"]
 
 
 def flowsets(flows: Dataset, *, tau: float = TAU_S, rule: str = "span", cheetahs_only: bool = True) -> Dataset:
-    """The flowsets that flows make, with the columns of `COLUMNS`, in no order.
+    """Groups flows into flowsets, with the columns of `COLUMNS`, in no order.
 
     Args:
         flows: What `reconstruct` gives.
@@ -72,19 +72,19 @@ def flowsets(flows: Dataset, *, tau: float = TAU_S, rule: str = "span", cheetahs
 
 
 def _chains(flows: ir.Table, tau_us: int) -> ir.Table:
-    """Flows with the number `chain` of their chain within their pair of hosts."""
+    """Adds the number `chain` of each flow's chain within its pair of hosts."""
     of_pair = {"group_by": _PAIR, "order_by": _ORDER}
     before = flows.mutate(previous_us=flows.flow_start_us.lag().over(ibis.window(**of_pair)))
     begins = (before.flow_start_us - before.previous_us > tau_us).ifelse(1, 0)
     numbered = before.mutate(chain=begins.sum().over(ibis.window(rows=(None, 0), **of_pair)).cast("int64"))
-    return numbered.select(*_CHAIN, *_ORDER, "octets", "packets", "source_as", "destination_as")
+    return numbered.select(*_CHAIN, *_ORDER, "bytes", "packets", "src_as", "dst_as")
 
 
 def _divided(engine: Engine, chained: ir.Table, tau_us: int) -> ir.Table:
-    """Chains cut, where they span more than tau, into parts by the rule `span`."""
+    """Splits chains that span more than tau by the rule `span`."""
     spans = chained.group_by(*_CHAIN).aggregate(span_us=chained.flow_start_us.max() - chained.flow_start_us.min(), members=chained.count())
     long = engine.materialise(spans.filter(spans.span_us > tau_us).mutate(number=ibis.row_number().over(order_by=_CHAIN)))
-    # Parts of a chain begin more than tau apart, each with a flow.
+    # Parts of a chain start more than tau apart, each with a flow.
     most = long.aggregate(parts=ibis.least(long.members, long.span_us // max(tau_us, 1) + 1).max().cast("int64"))
     parts = engine.to_pyarrow(most)["parts"][0].as_py()
     if parts is None:
@@ -99,7 +99,7 @@ def _divided(engine: Engine, chained: ir.Table, tau_us: int) -> ir.Table:
 
 
 def _positions(chained: ir.Table, long: ir.Table, tau_us: int) -> ir.Table:
-    """Flows of long chains with their `position`, from 0, and `next`: that of the first that starts more than tau later."""
+    """Adds to flows of long chains their `position`, from 0, and `next`: that of the first that starts more than tau later."""
     flows = chained.inner_join(long.select(*_CHAIN, "number", "members"), _CHAIN)
     flows = flows.select(*chained.columns, "number", "members")
     up_to_tau = ibis.range_window(group_by="number", order_by="flow_start_us", preceding=None, following=tau_us)
@@ -126,17 +126,20 @@ def _leaders(engine: Engine, positions: ir.Table, parts: int) -> ir.Table:
 
 
 def _characterised(sets: ir.Table) -> ir.Table:
-    """Equation 2.3 for each set."""
+    """Computes equation 2.3 for each flowset."""
     summed = sets.group_by(*_CHAIN, "part").aggregate(
         flow_start_us=sets.flow_start_us.min(),
         flow_end_us=sets.flow_end_us.max(),
         flows=sets.count(),
-        octets=total(sets.octets),
+        bytes=total(sets.bytes),
         packets=total(sets.packets),
-        source_as=sets.source_as.max(),
-        destination_as=sets.destination_as.max(),
+        src_as=sets.src_as.max(),
+        dst_as=sets.dst_as.max(),
     )
-    timed = summed.mutate(duration_us=summed.flow_end_us - summed.flow_start_us)
-    bits = product(timed.octets, 8).cast("float64")
-    rated = timed.mutate(rate_bps=bits * 1e6 / timed.duration_us.nullif(0).cast("float64"))
+    timed = summed.mutate(length_us=summed.flow_end_us - summed.flow_start_us)
+    bits = product(timed.bytes, 8).cast("float64")
+    rated = timed.mutate(
+        duration_ns=product(timed.length_us, 1000),
+        rate_bps=bits * 1e6 / timed.length_us.nullif(0).cast("float64"),
+    )
     return rated.select(*COLUMNS).cast(COLUMNS)

@@ -1,4 +1,4 @@
-"""Whose traffic it is: groups of hosts by AS number, by prefix, or by a list of sites.
+"""Groups of hosts by AS number, by prefix, or by a list of sites.
 
 Prefixes are matched over the distinct addresses, here, and joined: engines differ in what they know of IPv6.
 """
@@ -19,20 +19,20 @@ import pyarrow as pa
 from .dataset import Dataset
 
 OTHER = ""
-"""The group of what is in no other. Tables leave it out."""
+"""The group of hosts outside all groups. Tables omit it."""
 
-_ENDS = (("to", "destination"), ("from", "source"))
+_ENDS = (("to", "dst"), ("from", "src"))
 
 
 class SiteError(ValueError):
-    """A list of sites that cannot be read. Names the file and the line."""
+    """An invalid list of sites, with file and line."""
 
 
 class Grouping(abc.ABC):
-    """A way to tell groups of hosts apart."""
+    """A grouping of hosts."""
 
     def sides(self, flowsets: Dataset) -> Dataset:
-        """Each flowset twice: `direction` "to" with the `group` of its destination, "from" with that of its source.
+        """Returns each flowset twice: `direction` "to" with the `group` of its destination, "from" with that of its source.
 
         Ends that are in no group are left out.
         """
@@ -42,19 +42,19 @@ class Grouping(abc.ABC):
         return flowsets.derive(both.filter(both["group"] != OTHER))
 
     def paths(self, flowsets: Dataset) -> Dataset:
-        """Each flowset with the groups of its ends, `source_group` and `destination_group`; those with an end in none are left out."""
-        from_source = self._grouped(flowsets, "source").rename(source_group="group")
-        both = self._grouped(flowsets.derive(from_source), "destination").rename(destination_group="group")
-        return flowsets.derive(both.filter((both.source_group != OTHER) & (both.destination_group != OTHER)))
+        """Returns flowsets with `src_group` and `dst_group`, if both ends are in a group."""
+        from_source = self._grouped(flowsets, "src").rename(src_group="group")
+        both = self._grouped(flowsets.derive(from_source), "dst").rename(dst_group="group")
+        return flowsets.derive(both.filter((both.src_group != OTHER) & (both.dst_group != OTHER)))
 
     @abc.abstractmethod
     def _grouped(self, flowsets: Dataset, end: str) -> ir.Table:
-        """Flowsets with the `group` of their `end`, "source" or "destination"."""
+        """Returns flowsets with the `group` of their `end`, "src" or "dst"."""
 
 
 @dataclass(frozen=True)
 class ByAs(Grouping):
-    """Groups by AS number. AS 0 (not told) is no group.
+    """Groups by AS number. AS 0 (unknown) is no group.
 
     Attributes:
         names: Names by number; others are called `AS` and the number.
@@ -93,7 +93,7 @@ class ByPrefix(Grouping):
 
 
 class Sites(Grouping):
-    """Groups by a list of prefixes and the names of whom they belong to; the longest prefix counts."""
+    """Groups by a list of prefixes and site names; the longest prefix applies."""
 
     def __init__(self, prefixes: Iterable[tuple[str, str]]) -> None:
         """
@@ -101,7 +101,7 @@ class Sites(Grouping):
             prefixes: Prefixes and names. The same prefix twice: the last counts.
 
         Raises:
-            ValueError: If a prefix is none, or has bits set beyond its length.
+            ValueError: If a prefix is invalid or has bits set beyond its length.
         """
         self._names: dict[tuple[int, int], dict[int, str]] = {}
         for prefix, name in prefixes:
@@ -112,7 +112,7 @@ class Sites(Grouping):
 
     @classmethod
     def read(cls, path: str | Path) -> Sites:
-        """A list of sites from a CSV file: a prefix and a name a line. Empty lines and those that begin with `#` are left out.
+        """Reads a list of sites from a CSV file: a prefix and a name per line. Empty lines and lines starting with `#` are skipped.
 
         Raises:
             SiteError: If a line is not a prefix and a name.
@@ -133,7 +133,7 @@ class Sites(Grouping):
         return cls(found)
 
     def name_of(self, address: str) -> str:
-        """Whose an address is; nothing if nobody's."""
+        """Returns the site of an address, or None."""
         if not address:
             return OTHER
         parsed = ipaddress.ip_address(address)
@@ -150,8 +150,7 @@ class Sites(Grouping):
 
 
 def _by_address(flowsets: Dataset, end: str, name_of: Callable[[str], str]) -> ir.Table:
-    column = f"{end}_address"
-    distinct = flowsets.engine.to_pyarrow(flowsets.table.select(column).distinct())[column].to_pylist()
-    names = pa.table({column: pa.array(distinct, pa.string()), "group": pa.array([name_of(each) for each in distinct], pa.string())})
+    distinct = flowsets.engine.to_pyarrow(flowsets.table.select(end).distinct())[end].to_pylist()
+    names = pa.table({end: pa.array(distinct, pa.string()), "group": pa.array([name_of(each) for each in distinct], pa.string())})
     named = flowsets.engine.from_arrow(names).table
-    return flowsets.table.inner_join(named, column)
+    return flowsets.table.inner_join(named, end)

@@ -1,6 +1,6 @@
-"""What tells flows apart, and what tells apart where they were seen."""
+"""Columns that identify flows and observation points."""
 
-KEY = ("source_address", "destination_address", "source_port", "destination_port", "protocol")
+KEY = ("src", "dst", "src_port", "dst_port", "protocol")
 """A flow's key."""
 
 POINT = ("exporter", "observation_domain_id", "flow_direction")

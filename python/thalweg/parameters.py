@@ -1,24 +1,24 @@
-"""What is a flow, a cheetah, a flowset: the numbers that the analyses take."""
+"""Parameters of the analyses: the definitions of flows, cheetahs and flowsets."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-GAP_S, WINDOW_S, THRESHOLD_OCTETS = 60.0, 60.0, 1_000_000_000
+GAP_S, WINDOW_S, THRESHOLD_BYTES = 60.0, 60.0, 1_000_000_000
 """The dissertation's numbers: more than 1 GB within a minute; a minute is the routers' active timeout."""
 TAU_S = 10.0
 """The dissertation's gap between flows of a set."""
 RULES = ("span", "chain")
-"""What to do where eq. 2.2 cannot be met; see `flowsets`."""
+"""How to split chains that violate equation 2.2; see `flowsets`."""
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """What the analyses take, with the dissertation's numbers; see `flows.reconstruct` and `flowsets.flowsets`.
+    """Parameters of the analyses; the defaults are the dissertation's. See `flows.reconstruct` and `flowsets.flowsets`.
 
     Attributes:
         gap: Seconds without a flow after which a record is another flow's.
-        threshold: A cheetah sends more than so many octets ...
+        threshold: A cheetah sends more than so many bytes ...
         window: ... within so many seconds.
         tau: Seconds within which flows of a set start.
         rule: `span` or `chain`.
@@ -29,7 +29,7 @@ class Parameters:
     """
 
     gap: float = GAP_S
-    threshold: int = THRESHOLD_OCTETS
+    threshold: int = THRESHOLD_BYTES
     window: float = WINDOW_S
     tau: float = TAU_S
     rule: str = "span"
@@ -39,44 +39,44 @@ class Parameters:
         self.rules()
 
     def rules(self) -> dict[str, int | str | bool]:
-        """As compiled code takes them: times in microseconds."""
+        """Returns the parameters for compiled code: times in microseconds."""
         of_flows = checked_flow_rules(self.gap, self.threshold, self.window)
         return of_flows | checked_set_rules(self.tau, self.rule) | {"cheetahs_only": self.cheetahs_only}
 
 
 def checked_flow_rules(gap: float, threshold: int, window: float) -> dict[str, int | str | bool]:
-    """Parameters of `flows.reconstruct` as engines take them.
+    """Validates parameters of `flows.reconstruct` and converts them for engines.
 
     Raises:
         ValueError: If one is out of its range.
     """
     if threshold < 0:
-        raise ValueError(f"threshold: {threshold} octets is less than none")
+        raise ValueError(f"invalid threshold {threshold} bytes: expected 0 or more")
     return {
         "gap_us": _in_microseconds("gap", gap, 0),
-        "threshold_octets": threshold,
+        "threshold_bytes": threshold,
         "window_us": _in_microseconds("window", window, 1),
     }
 
 
-def _in_microseconds(name: str, seconds: float, least_us: int) -> int:
-    """A parameter in whole microseconds.
+def _in_microseconds(name: str, seconds: float, min_us: int) -> int:
+    """Converts a parameter to whole microseconds.
 
     Raises:
-        ValueError: If it is less than `least_us`.
+        ValueError: If it is less than `min_us`.
     """
     value_us = round(seconds * 1e6)
-    if value_us < least_us:
-        raise ValueError(f"{name}: {seconds} s is less than {least_us / 1e6} s")
+    if value_us < min_us:
+        raise ValueError(f"invalid {name} {seconds} s: expected at least {min_us / 1e6} s")
     return value_us
 
 
 def checked_set_rules(tau: float, rule: str) -> dict[str, int | str | bool]:
-    """Parameters of `flowsets.flowsets` as engines take them.
+    """Validates parameters of `flowsets.flowsets` and converts them for engines.
 
     Raises:
         ValueError: If one is out of its range.
     """
     if rule not in RULES:
-        raise ValueError(f"rule: {rule!r} is not known; there are {' and '.join(RULES)}")
+        raise ValueError(f"unknown rule {rule!r}: expected one of {', '.join(RULES)}")
     return {"tau_us": _in_microseconds("tau", tau, 0), "rule": rule}

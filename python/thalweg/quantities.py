@@ -1,4 +1,4 @@
-"""Instants, lengths of time and sizes, as people write them."""
+"""Parses times, durations and sizes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def instant(text: str, now: datetime) -> datetime:
-    """An instant: `2026-11-22`, `2026-11-22T13:30`, `2026-11-22T13:30:00+01:00`, `now`, `now-90m`; UTC unless it says otherwise.
+    """Parses a time: `2026-11-22`, `2026-11-22T13:30`, `2026-11-22T13:30:00+01:00`, `now`, `now-90m`; UTC by default.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If the text is invalid.
     """
     if text == "now":
         return now
@@ -25,48 +25,48 @@ def instant(text: str, now: datetime) -> datetime:
         at = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(
-            f"{text!r} is no time; say 2026-11-22, 2026-11-22T13:30, 2026-11-22T13:30:00+01:00 (UTC unless it says "
-            "otherwise), now, or now-90m"
+            f"invalid time {text!r}: use 2026-11-22, 2026-11-22T13:30, 2026-11-22T13:30:00+01:00 (UTC unless it names a "
+            "zone), now, or now-90m"
         ) from None
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
 def span_us(text: str) -> int:
-    """A length of time in microseconds: `10s`, `1h30m`, `250ms`.
+    """Parses a duration into microseconds: `10s`, `1h30m`, `250ms`.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If the text is invalid.
     """
     matches = list(_SPAN.finditer(text))
     if not matches or "".join(match[0] for match in matches) != text:
-        raise ValueError(f"{text!r} is no length of time; say 10s, 5m, 1h30m or 250ms")
+        raise ValueError(f"invalid duration {text!r}: use 10s, 5m, 1h30m or 250ms")
     return round(sum(float(match[1]) * _SPANS_US[match[2]] for match in matches))
 
 
 def size(text: str) -> int:
-    """Octets: `1e9`, `500MB`, `2GiB`.
+    """Parses a size into bytes: `1e9`, `500MB`, `2GiB`.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If the text is invalid.
     """
     match = _SIZE.fullmatch(text)
     if match is None or (match[3] and not match[2]):
-        raise ValueError(f"{text!r} is no size; say 1e9, 500MB or 2GiB")
+        raise ValueError(f"invalid size {text!r}: use 1e9, 500MB or 2GiB")
     base = 1024 if match[3] else 1000
     return round(float(match[1]) * float(base ** _POWERS[match[2].lower()]))
 
 
 def whole_number(text: str) -> int:
-    """A whole number above zero.
+    """Parses a whole number above zero.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If the text is invalid.
     """
     if not text.isdecimal() or int(text) == 0:
-        raise ValueError(f"{text!r} is no whole number above 0")
+        raise ValueError(f"invalid number {text!r}: expected a whole number above 0")
     return int(text)
 
 
 def names(text: str) -> list[str]:
-    """Names with commas between."""
+    """Parses names separated by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]

@@ -1,4 +1,4 @@
-"""Columns of flow records, as files have them."""
+"""Columns of flow records in files."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ RECORD_SCHEMA = pa.schema(
             ("sampling_interval", INT64),
             ("flow_start", INSTANT),
             ("flow_end", INSTANT),
-            ("source_address", TEXT),
-            ("destination_address", TEXT),
-            ("source_port", INT32),
-            ("destination_port", INT32),
+            ("src", TEXT),
+            ("dst", TEXT),
+            ("src_port", INT32),
+            ("dst_port", INT32),
             ("protocol", INT32),
             ("tcp_flags", INT32),
-            ("class_of_service", INT32),
+            ("tos", INT32),
             ("icmp_type_code", INT32),
-            ("octets", INT64),
+            ("bytes", INT64),
             ("packets", INT64),
             ("ingress_interface", INT64),
             ("egress_interface", INT64),
-            ("source_as", INT64),
-            ("destination_as", INT64),
+            ("src_as", INT64),
+            ("dst_as", INT64),
             ("next_hop", TEXT),
-            ("source_prefix_length", INT32),
-            ("destination_prefix_length", INT32),
+            ("src_prefix_length", INT32),
+            ("dst_prefix_length", INT32),
             ("vlan_id", INT32),
             ("flow_direction", INT32),
             ("flow_end_reason", INT32),
@@ -41,4 +41,4 @@ RECORD_SCHEMA = pa.schema(
         )
     ]
 )
-"""Columns of a file of flow records, in order. None has gaps."""
+"""Columns of a file of flow records, in order. None has nulls."""

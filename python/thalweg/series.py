@@ -1,8 +1,8 @@
-"""Traffic over time: octets, packets and flows of each interval.
+"""Traffic over time: bytes, packets and flows of each interval.
 
-A row's octets are spread evenly from its first packet to its last, for a record of a long flow tells of half an hour, and
+A row's bytes are spread evenly from its first packet to its last, since a record of a long flow can span half an hour, and
 to count it where it began or ended would show peaks that never were. Of a row that lasts from s to e, an interval that lies
-in it whole holds floor(octets * every / (e - s)), the first floor(octets * (its end - s) / (e - s)), and the last what is
+in it whole holds floor(bytes * every / (e - s)), the first floor(bytes * (its end - s) / (e - s)), and the last what is
 left, so that the sum over all intervals is exactly that of the rows. Packets alike; a flow counts where it begins.
 """
 
@@ -24,16 +24,16 @@ from .errors import QuestionError
 from .top import grouped, top
 
 MAX_INTERVALS = 100_000
-"""Intervals of a series at most."""
+"""Maximum number of intervals in a series."""
 
 OTHER = "other"
-"""What all groups but the largest are together."""
+"""Name of all groups except the largest."""
 
-_AMOUNTS = ("octets", "packets", "flows")
+_AMOUNTS = ("bytes", "packets", "flows")
 
 
 class SeriesError(QuestionError):
-    """A series that cannot be made."""
+    """An invalid series."""
 
 
 def series(
@@ -45,28 +45,28 @@ def series(
     start_us: int | None = None,
     end_us: int | None = None,
 ) -> pd.DataFrame:
-    """Traffic of every interval, those without any included.
+    """Computes the traffic of every interval, including empty ones.
 
     Args:
         rows: Records, flows or flowsets.
         every_us: Length of an interval, microseconds; intervals begin at its multiples since 1970 (UTC).
         by: Names of `top.DIMENSIONS`, none of which takes either end; none: all traffic together.
-        groups: How many groups, the largest by octets; the rest is `OTHER`.
+        groups: How many groups, the largest by bytes; the rest is `OTHER`.
         start_us: The interval of this instant is the first, microseconds since 1970; None: that of the first packet.
         end_us: No interval begins at this instant or later; None: the last is that of the last packet.
 
     Returns:
-        `time` (start of the interval, UTC), `group` (keys joined by blanks; empty without `by`), `octets`, `packets`, `flows`,
+        `time` (start of the interval, UTC), `group` (keys joined by blanks; empty without `by`), `bytes`, `packets`, `flows`,
         `rate_bps` (mean over the interval, bits per second); by group, the largest first, and time.
 
     Raises:
         SeriesError: If the intervals were more than `MAX_INTERVALS`, or `every_us` is not above zero.
-        DimensionError: If rows cannot be grouped so.
+        DimensionError: If a dimension or the order is invalid.
     """
     if every_us <= 0:
-        raise SeriesError("every: an interval is longer than 0")
+        raise SeriesError("every: expected an interval longer than 0")
     if any(dimension.either for dimension in dimensions(by)):
-        raise DimensionError(f"by: {','.join(by)} takes either end, so that parts do not add up; name source or destination")
+        raise DimensionError(f"by: {','.join(by)} counts each row for both ends, so parts do not add up; use src or dst")
     names, label = _groups(rows, by, groups)
     pieces = rows.derive(_pieces(rows.table, by, label, every_us)).to_pyarrow().to_pandas()
     times = _intervals(pieces, every_us, start_us, end_us)
@@ -75,7 +75,7 @@ def series(
 
 
 def _groups(rows: Dataset, by: Sequence[str], limit: int) -> tuple[list[str], Any]:
-    """Names of the groups, the largest first, and the function that names a row's group."""
+    """Returns the names of the groups, the largest first, and the function that returns a row's group."""
     if not by:
         return [""], lambda _: ibis.literal("")
     keys = [key for dimension in dimensions(by) for key in dimension.keys]
@@ -101,7 +101,7 @@ def _pieces(rows: ir.Table, by: Sequence[str], label: Any, every_us: int) -> ir.
     length_us = ibis.greatest(timed["end_us"] - timed["start_us"], 1)
     between = ((timed["last_us"] - timed["first_us"]) / every_us).cast("int64") - 1
     columns: dict[str, ir.IntegerValue] = {}
-    for name in ("octets", "packets"):
+    for name in ("bytes", "packets"):
         whole = timed[name]
         head = ibis.ifelse(is_within_one, whole, _share(whole, timed["first_us"] + every_us - timed["start_us"], length_us))
         full = ibis.ifelse(is_within_one, 0, _share(whole, every_us, length_us))
@@ -119,20 +119,18 @@ def _share(whole: ir.IntegerValue, overlap_us: ir.IntegerValue | int, length_us:
 
 
 def _intervals(pieces: pd.DataFrame, every_us: int, start_us: int | None, end_us: int | None) -> np.ndarray:
-    """Starts of the intervals, microseconds since 1970."""
+    """Returns the starts of the intervals, in microseconds since 1970."""
     if pieces.empty and (start_us is None or end_us is None):
         return np.empty(0, dtype=np.int64)
     first = int(pieces["first_us"].min()) if start_us is None else start_us - start_us % every_us
     end = int(pieces["last_us"].max()) + 1 if end_us is None else end_us
     if (end - first) / every_us > MAX_INTERVALS:
-        raise SeriesError(
-            f"series: more than {MAX_INTERVALS:,} intervals of {every_us / 1e6:g} s; make them longer, or name the time range"
-        )
+        raise SeriesError(f"series: more than {MAX_INTERVALS:,} intervals of {every_us / 1e6:g} s; use longer intervals or a time range")
     return np.arange(first, end, every_us, dtype=np.int64)
 
 
 def _spread(pieces: pd.DataFrame, times: np.ndarray, every_us: int) -> pd.DataFrame:
-    """What falls into each interval."""
+    """Computes the traffic of each interval."""
     columns = {"time_us": times}
     for name in _AMOUNTS:
         columns[name] = np.zeros(len(times), dtype=np.int64)
@@ -140,10 +138,10 @@ def _spread(pieces: pd.DataFrame, times: np.ndarray, every_us: int) -> pd.DataFr
         first = ((pieces["first_us"].to_numpy() - times[0]) // every_us).astype(np.int64)
         last = ((pieces["last_us"].to_numpy() - times[0]) // every_us).astype(np.int64)
         _add(columns["flows"], first, pieces["flows_head"])
-        for name in ("octets", "packets"):
+        for name in ("bytes", "packets"):
             _add(columns[name], first, pieces[f"{name}_head"])
             _add(columns[name], last, pieces[f"{name}_tail"])
-            # What holds from one interval to another is added at the one and taken away at the other.
+            # A value for a range of intervals is added at its first and subtracted after its last.
             change = np.zeros(len(times), dtype=np.int64)
             _add(change, np.maximum(first + 1, 0), pieces[f"{name}_full"])
             _add(change, np.maximum(last, 0), -pieces[f"{name}_full"])
@@ -152,7 +150,7 @@ def _spread(pieces: pd.DataFrame, times: np.ndarray, every_us: int) -> pd.DataFr
 
 
 def _add(to: np.ndarray, places: np.ndarray, amounts: pd.Series) -> None:
-    """Adds each amount at its place, unless that is outside."""
+    """Adds each amount at its index, unless it is out of range."""
     is_inside = (places >= 0) & (places < len(to))
     np.add.at(to, places[is_inside], amounts.to_numpy(dtype=np.int64)[is_inside])
 
@@ -161,5 +159,5 @@ def _finished(parts: list[pd.DataFrame], every_us: int) -> pd.DataFrame:
     joined = pd.concat(parts, ignore_index=True)
     joined.insert(0, "time", pd.to_datetime(joined.pop("time_us"), unit="us", utc=True))
     joined.insert(1, "group", joined.pop("group"))
-    joined["rate_bps"] = joined["octets"] * 8 * 1e6 / every_us
+    joined["rate_bps"] = joined["bytes"] * 8 * 1e6 / every_us
     return joined

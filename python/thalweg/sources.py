@@ -1,4 +1,4 @@
-"""Which Parquet files hold the records that were asked for.
+"""Finds the Parquet files with the requested records.
 
 A collector writes `DIR/flows/date=2026-11-22/hour=13/NAME.parquet`, an hour (UTC) of *reception* a directory, so a time
 range needs the files of its hours alone.
@@ -18,12 +18,12 @@ _HOUR = timedelta(hours=1)
 
 
 class SourceError(ValueError):
-    """There is nothing to read where records should be."""
+    """No readable files at the source."""
 
 
 @dataclass(frozen=True)
 class TimeRange:
-    """Times of reception, from `start` on and before `end`; None: without limit.
+    """A range of reception times: includes `start`, excludes `end`; None means no limit.
 
     Raises:
         ValueError: If one of them has no time zone, or the end is before the start.
@@ -35,22 +35,22 @@ class TimeRange:
     def __post_init__(self) -> None:
         for at in (self.start, self.end):
             if at is not None and at.tzinfo is None:
-                raise ValueError(f"time range: {at} has no time zone; say datetime(..., tzinfo=UTC)")
+                raise ValueError(f"time range: {at} has no time zone; use datetime(..., tzinfo=UTC)")
         if self.start is not None and self.end is not None and self.end < self.start:
             raise ValueError(f"time range: ends at {self.end}, before its start at {self.start}")
 
     def overlaps(self, hour: datetime) -> bool:
-        """Whether some of the hour that begins at `hour` is within."""
+        """Whether the range overlaps the hour that starts at `hour`."""
         return (self.start is None or hour + _HOUR > self.start) and (self.end is None or hour < self.end)
 
     def covers(self, hour: datetime) -> bool:
-        """Whether all of the hour that begins at `hour` is within."""
+        """Whether the range includes the whole hour that starts at `hour`."""
         return (self.start is None or hour >= self.start) and (self.end is None or hour + _HOUR <= self.end)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Files that hold all records of a time range.
+    """Files that contain all records of a time range.
 
     Attributes:
         files: Their paths, in order.
@@ -62,7 +62,7 @@ class Selection:
 
 
 def hour_of(path: str) -> datetime | None:
-    """The hour of reception that a file's directory names; None if it names none."""
+    """Returns the hour of reception in a file's directory name, or None."""
     found = _PARTITION.search(Path(path).as_posix())
     if found is None:
         return None
@@ -70,7 +70,7 @@ def hour_of(path: str) -> datetime | None:
 
 
 def select(source: str | Path | Iterable[str | Path], within: TimeRange = TimeRange()) -> Selection:
-    """The Parquet files of `source` that may hold records of a time range.
+    """Returns the Parquet files of `source` that may contain records of a time range.
 
     Args:
         source: A directory (a collector's, its `flows`, or any that holds Parquet files at some depth), a pattern
@@ -78,11 +78,11 @@ def select(source: str | Path | Iterable[str | Path], within: TimeRange = TimeRa
         within: Times of reception.
 
     Raises:
-        SourceError: If there is no file at all.
+        SourceError: If no files are found.
     """
     files = _all_files(source)
     if not files:
-        raise SourceError(f"{source}: no Parquet files there")
+        raise SourceError(f"{source}: no Parquet files found")
     hours = {path: hour_of(path) for path in files}
     kept = tuple(path for path in files if (hour := hours[path]) is None or within.overlaps(hour))
     everything = within == TimeRange()

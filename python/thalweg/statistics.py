@@ -22,27 +22,27 @@ import pyarrow as pa
 from .dataset import Dataset
 
 QUANTILES = {
-    "minimum": 0,
-    "first_quartile": 250,
-    "median": 500,
-    "third_quartile": 750,
-    "percentile_95": 950,
-    "percentile_99": 990,
-    "maximum": 1000,
+    "min": 0,
+    "p25": 250,
+    "p50": 500,
+    "p75": 750,
+    "p95": 950,
+    "p99": 990,
+    "max": 1000,
 }
-"""Columns of a summary that are quantiles, with their probability in thousandths."""
+"""Quantile columns of a summary, with their probability in thousandths."""
 
-SUMMARY = ("count", "minimum", "first_quartile", "median", "mean", "third_quartile", "percentile_95", "percentile_99", "maximum")
+SUMMARY = ("count", "min", "p25", "p50", "mean", "p75", "p95", "p99", "max")
 """Columns of a summary."""
 
 
 def summary(dataset: Dataset, column: str, by: Sequence[str] = ()) -> pd.DataFrame:
-    """Count, extremes, quartiles, mean, 95 % and 99 % quantiles of a column.
+    """Computes count, extremes, quartiles, mean, 95 % and 99 % quantiles of a column.
 
     Args:
         dataset: Any rows.
         column: A column of numbers.
-        by: Columns that tell groups apart; none: all rows are one.
+        by: Columns that identify groups; without any, all rows are one group.
 
     Returns:
         `by` and the columns of `SUMMARY` (all float64, but for `count`), in the order of `by`. Groups without a value are left out.
@@ -56,20 +56,20 @@ def summary(dataset: Dataset, column: str, by: Sequence[str] = ()) -> pd.DataFra
     return frame.sort_values(list(by), ignore_index=True) if by else frame
 
 
-def variability(flowsets: Dataset, by: Sequence[str] = ("source_as", "destination_as", "flows")) -> pd.DataFrame:
-    """How much rates on one path differ, by the number of component flows (the dissertation, section 2.3.3 and Figure 2.1).
+def variability(flowsets: Dataset, by: Sequence[str] = ("src_as", "dst_as", "flows")) -> pd.DataFrame:
+    """Computes the variability of rates per path, by the number of component flows (the dissertation, section 2.3.3 and Figure 2.1).
 
     Returns:
         The summary of `rate_bps` (bit/s) by `by`, and `iqr_over_median`: (third quartile - first quartile) / median, which has no unit;
         null where the median is 0.
     """
     rates = summary(flowsets, "rate_bps", by)
-    spread = rates["third_quartile"] - rates["first_quartile"]
-    return rates.assign(iqr_over_median=spread / rates["median"].where(rates["median"] != 0))
+    spread = rates["p75"] - rates["p25"]
+    return rates.assign(iqr_over_median=spread / rates["p50"].where(rates["p50"] != 0))
 
 
 def _ranked(table: ir.Table, column: str, by: Sequence[str]) -> ir.Table:
-    """Values with their `rank` from 0 and the number of them in the group."""
+    """Adds the `rank` of each value, from 0, and the number of values in its group."""
     values = table.filter(table[column].notnull()).select(*by, value=table[column])
     return values.mutate(
         rank=ibis.row_number().over(ibis.window(group_by=list(by), order_by="value")),
@@ -79,13 +79,13 @@ def _ranked(table: ir.Table, column: str, by: Sequence[str]) -> ir.Table:
 
 def _totals(values: ir.Table, by: Sequence[str]) -> ir.Table:
     whole = values.value.floor() if values.value.type().is_floating() else values.value
-    # A sum of int64 may be more than an int64 holds.
+    # A sum of int64 can overflow int64.
     total = whole.cast("int64").cast("decimal(38, 0)").sum().cast("string")
     return values.group_by(*by).aggregate(members=values.count(), total=total)
 
 
 def _at_ranks(values: ir.Table, by: Sequence[str]) -> ir.Table:
-    """The values on both sides of each quantile."""
+    """Returns the values on both sides of each quantile."""
     wanted = [_rank(values.members, thousandths, after) for thousandths in QUANTILES.values() for after in (0, 1)]
     return values.filter(ibis.or_(*(values["rank"] == rank for rank in wanted))).select(*by, "rank", "value")
 

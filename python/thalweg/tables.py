@@ -1,6 +1,6 @@
 """The dissertation's tables of flowsets, for any grouping of hosts, by direction: to a group, from a group.
 
-A flowset whose both ends are in one group counts in both directions.
+A flowset with both ends in one group counts in both directions.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from .groups import Grouping
 from .statistics import SUMMARY, summary
 
 COMPONENTS = (2, 4, 8, 16)
-"""The numbers of component flows that Table 2.2 tells apart."""
+"""Numbers of component flows in Table 2.2."""
 
 _SIDE = ["group", "direction"]
-_QUANTITIES = {"size": ("octets", 1.0), "rate": ("rate_bps", 1.0), "duration": ("duration_us", 1e6)}
+_QUANTITIES = {"size": ("bytes", 1.0), "rate": ("rate_bps", 1.0), "duration": ("duration_ns", 1e9)}
 
 
 def component_counts(flowsets: Dataset, grouping: Grouping) -> pd.DataFrame:
-    """Table 2.2: how many parallel flowsets (N > 1) there are, by their number of component flows.
+    """Table 2.2: the number of parallel flowsets (N > 1) by number of component flows.
 
     Returns:
-        `group`, `direction`, `flowsets_2`, `_4`, `_8`, `_16`, `flowsets_other`, `flowsets` (all of them), `destination_hosts` and
-        `source_hosts` (how many distinct hosts are at either end), in the order of group and direction. The table's last row is the
+        `group`, `direction`, `flowsets_2`, `_4`, `_8`, `_16`, `flowsets_other`, `flowsets` (all of them), `dst_hosts` and
+        `src_hosts` (how many distinct hosts are at either end), in the order of group and direction. The table's last row is the
         destination hosts to the group and the source hosts from it.
     """
     sides = _parallel(grouping.sides(flowsets)).table
@@ -34,8 +34,8 @@ def component_counts(flowsets: Dataset, grouping: Grouping) -> pd.DataFrame:
         **counts,
         flowsets_other=sides.count(where=sides.flows.notin(COMPONENTS)),
         flowsets=sides.count(),
-        destination_hosts=sides.destination_address.nunique(),
-        source_hosts=sides.source_address.nunique(),
+        dst_hosts=sides.dst.nunique(),
+        src_hosts=sides.src.nunique(),
     )
     return _in_order(flowsets, counted)
 
@@ -49,33 +49,33 @@ def characteristics(flowsets: Dataset, grouping: Grouping, *, single: bool = Fal
         single: Of single flows (N = 1) instead.
 
     Returns:
-        `group`, `direction`, `quantity` ("size" in octets, "rate" in bit/s, "duration" in seconds) and the columns of
-        `statistics.SUMMARY`. Rates leave out what has no duration.
+        `group`, `direction`, `quantity` ("size" in bytes, "rate" in bit/s, "duration" in seconds) and the columns of
+        `statistics.SUMMARY`. Rates exclude flows without duration.
     """
     sides = grouping.sides(flowsets)
     sides = (_single(sides) if single else _parallel(sides)).materialised()
     found = []
     for quantity, (column, per_unit) in _QUANTITIES.items():
-        told = summary(sides, column, _SIDE)
-        told.insert(2, "quantity", quantity)
+        row = summary(sides, column, _SIDE)
+        row.insert(2, "quantity", quantity)
         values = [name for name in SUMMARY if name != "count"]
-        told[values] = told[values] / per_unit
-        found.append(told)
+        row[values] = row[values] / per_unit
+        found.append(row)
     whole = pd.concat(found, ignore_index=True)
     order = whole["quantity"].map(list(_QUANTITIES).index)
     return whole.assign(order=order).sort_values([*_SIDE, "order"], ignore_index=True).drop(columns="order")
 
 
 def single_flows(flowsets: Dataset, grouping: Grouping) -> pd.DataFrame:
-    """Table 2.4: how many single flows (flowsets with N = 1) there are: `group`, `direction`, `flows`."""
+    """Table 2.4: the number of single flows (flowsets with N = 1): `group`, `direction`, `flows`."""
     sides = _single(grouping.sides(flowsets)).table
     return _in_order(flowsets, sides.group_by(_SIDE).aggregate(flows=sides.count()))
 
 
 def top_transfers(flowsets: Dataset, limit: int = 10) -> pd.DataFrame:
-    """The `limit` largest flowsets, the largest first; of equal ones the first in the order of addresses and time."""
+    """Returns the `limit` largest flowsets, the largest first; ties in order of addresses and time."""
     table = flowsets.table
-    order = [table.octets.desc(), table.source_address, table.destination_address, table.flow_start_us]
+    order = [table.bytes.desc(), table.src, table.dst, table.flow_start_us]
     return flowsets.derive(table.order_by(order).limit(limit)).to_pandas()
 
 

@@ -1,4 +1,4 @@
-"""Who moves most: rows grouped by what tells them apart, and the largest groups."""
+"""Groups rows by dimensions and returns the largest groups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .dimensions import ORDERS, DimensionError, dimensions
 
 
 def grouped(rows: ir.Table, by: Sequence[str]) -> tuple[ir.Table, tuple[str, ...]]:
-    """The keys, octets, packets, flows and instants of each row, and the names of the keys.
+    """Returns the keys, bytes, packets, flows and times of each row, and the names of the keys.
 
     A row is there once, or twice where a dimension takes either end and these differ.
 
@@ -25,7 +25,7 @@ def grouped(rows: ir.Table, by: Sequence[str]) -> tuple[ir.Table, tuple[str, ...
     for dimension in chosen:
         for column in (*dimension.columns, *dimension.either):
             if column not in rows.columns:
-                raise DimensionError(f"by: these rows have no column {column}")
+                raise DimensionError(f"by: the rows have no column {column}")
     keys = tuple(key for dimension in chosen for key in dimension.keys)
     first = _keyed(rows, keys, [column for dimension in chosen for column in dimension.columns])
     if not any(dimension.either for dimension in chosen):
@@ -41,7 +41,7 @@ def grouped(rows: ir.Table, by: Sequence[str]) -> tuple[ir.Table, tuple[str, ...
 def _keyed(rows: ir.Table, keys: Sequence[str], columns: Sequence[str]) -> ir.Table:
     return rows.select(
         **{key: rows[column] for key, column in zip(keys, columns, strict=True)},
-        octets=counts.octets(rows),
+        bytes=counts.byte_count(rows),
         packets=counts.packets(rows),
         flows=counts.flows(rows),
         flow_start_us=rows["flow_start_us"],
@@ -49,8 +49,8 @@ def _keyed(rows: ir.Table, keys: Sequence[str], columns: Sequence[str]) -> ir.Ta
     )
 
 
-def top(rows: ir.Table, by: Sequence[str] = ("source",), order: str = "octets", limit: int | None = 10) -> ir.Table:
-    """The largest groups, the largest first; equals in the order of their keys.
+def top(rows: ir.Table, by: Sequence[str] = ("src",), order: str = "bytes", limit: int | None = 10) -> ir.Table:
+    """Returns the largest groups, the largest first; ties in order of their keys.
 
     Args:
         rows: Records, flows or flowsets. Of records, what several routers saw counts as often as it was seen; of flows, once.
@@ -59,23 +59,23 @@ def top(rows: ir.Table, by: Sequence[str] = ("source",), order: str = "octets", 
         limit: How many groups; None: all.
 
     Returns:
-        The keys, `octets`, `packets`, `flows` (rows of records, which are parts of flows), `share` of all octets, packets or
+        The keys, `bytes`, `packets`, `flows` (rows of records, which are parts of flows), `share` of all bytes, packets or
         flows as ordered, `flow_start_us` and `flow_end_us` (first packet and last).
 
     Raises:
-        DimensionError: If rows cannot be grouped so.
+        DimensionError: If a dimension or the order is invalid.
     """
     if order not in ORDERS:
-        raise DimensionError(f"order: there is no {order!r}; there are {', '.join(ORDERS)}")
+        raise DimensionError(f"invalid order {order!r}: expected one of {', '.join(ORDERS)}")
     keyed, keys = grouped(rows, by)
     sums = keyed.group_by(list(keys)).aggregate(
-        octets=saturation.total(keyed["octets"]),
+        bytes=saturation.total(keyed["bytes"]),
         packets=saturation.total(keyed["packets"]),
         flows=keyed["flows"].sum().cast("int64"),
         flow_start_us=keyed["flow_start_us"].min(),
         flow_end_us=keyed["flow_end_us"].max(),
     )
-    amount = {"octets": counts.octets, "packets": counts.packets, "flows": counts.flows}[order]
+    amount = {"bytes": counts.byte_count, "packets": counts.packets, "flows": counts.flows}[order]
     amounts = rows.select(amount=amount(rows))
     whole = amounts.aggregate(whole=saturation.total(amounts["amount"]))
     ordered = sums.order_by([ibis.desc(order), *keys])

@@ -1,4 +1,4 @@
-"""Numbers with units, as people read them: three digits or a little more, never for computing."""
+"""Formats numbers with units for display: at least three digits."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E")
 NONE = "-"
-"""What stands where there is no number."""
+"""Placeholder for a missing number."""
 
 
-def octets(number: float | None) -> str:
+def size(number: float | None) -> str:
     """`1.5 GiB`: multiples of 1024."""
     return _scaled(number, 1024, _BINARY)
 
@@ -42,7 +42,7 @@ def duration(seconds: float | None) -> str:
 
 
 def instant(microseconds: int | None) -> str:
-    """Microseconds since 1970 as `2026-11-22 13:45:10` (UTC)."""
+    """Formats microseconds since 1970 as `2026-11-22 13:45:10` (UTC)."""
     if microseconds is None:
         return NONE
     return datetime.fromtimestamp(microseconds // 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
@@ -59,7 +59,7 @@ def _scaled(number: float | None, base: int, units: tuple[str, ...]) -> str:
 
 
 def _digits(number: float) -> str:
-    """Three digits at least, no zeros behind the point: `0`, `1.5`, `12.3`, `1023`."""
+    """Formats at least three digits, without trailing zeros: `0`, `1.5`, `12.3`, `1023`."""
     if number == 0 or not math.isfinite(number):
         return f"{number:g}"
     decimals = max(0, 2 - math.floor(math.log10(abs(number))))

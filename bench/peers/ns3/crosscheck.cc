@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-//
-// crosscheck: small scenarios of TCP through one bottleneck, to be repeated elsewhere and compared. Prints one line of
-// JSON: goodput of each flow, length of the bottleneck's queue each millisecond, drops, marks, retransmissions and
-// timeouts, all of them after a warm-up.
+// crosscheck: small scenarios of TCP through one bottleneck, for comparison with other simulators. Prints one line of
+// JSON: goodput of each flow, length of the bottleneck's queue every millisecond, drops, marks, retransmissions and
+// timeouts, all after a warm-up.
 //
 //   senders --- switch ===[queue disc]=== receiver
 //
 // Each link has a quarter of --rtt-us as propagation delay: a segment and its acknowledgement cross four. An MTU takes
-// 1538 bytes on a link and carries 1448 bytes of payload, as with Ethernet's framing and TCP's timestamps. Timestamps
-// themselves are off, since ns-3 counts them in milliseconds and would take round-trip times from them; what they and
-// the rest of Ethernet's framing take is a gap between frames.
-//
-// Senders have infinite data, and begin at random within the first millisecond. Of the packets that wait at the
-// bottleneck the device holds one, all others are in the queue disc; what is being sent does not wait.
+// 1538 bytes on a link and carries 1448 bytes of payload, as with Ethernet's framing and TCP's timestamps. Timestamps are disabled, because ns-3 has them in milliseconds and would derive round-trip times from them; a gap between frames replaces them and the rest of Ethernet's framing.
+// Senders have infinite data and start at random within the first millisecond. Of the packets queued at the bottleneck
+// the device holds one, the queue disc all others; the packet in transmission does not count.
 
 #include <algorithm>
 #include <numeric>
@@ -33,10 +29,10 @@ namespace
 
 /// Bytes of TCP's timestamps with padding.
 constexpr uint32_t TIMESTAMPS_BYTES = 12;
-/// Payload of a full-size segment: what the headers of IPv4 and TCP, with timestamps, leave.
+/// Payload of a full-size segment, without the headers of IPv4 and TCP with timestamps.
 constexpr uint32_t MSS = MTU - 20 - 20 - TIMESTAMPS_BYTES;
 
-/// What is compared.
+/// Settings of a scenario.
 struct Scenario
 {
     const char* name;
@@ -46,7 +42,7 @@ struct Scenario
     double edge_bps;
     double bottleneck_bps;
     double round_trip_us;
-    /// Full-size packets that the queue disc holds.
+    /// Limit of the queue disc in full-size packets.
     uint32_t buffer;
     const char* disc;
     const char* congestion_control;
@@ -153,7 +149,7 @@ LinkOf(double bps, double round_trip_us, const char* device_queue)
     return link;
 }
 
-/// Sees what a sender sends.
+/// Observes the segments of a sender.
 class Sender
 {
   public:
@@ -164,7 +160,7 @@ class Sender
         socket->TraceConnectWithoutContext("CongState", MakeCallback(&Sender::Changed, this));
     }
 
-    /// Segments with bytes that had been sent before.
+    /// Retransmitted segments.
     uint64_t retransmissions = 0;
     uint64_t timeouts = 0;
 
@@ -187,7 +183,7 @@ class Sender
     SequenceNumber32 m_highest{0};
 };
 
-/// The network, its flows, and what is counted.
+/// The network, its flows and counters.
 class Dumbbell
 {
   public:
@@ -226,7 +222,7 @@ class Dumbbell
     void Print() const;
 
   private:
-    /// What counters were when measuring began.
+    /// Counters at the end of the warm-up.
     struct Counts
     {
         uint64_t drops = 0;
@@ -295,7 +291,7 @@ class Dumbbell
     std::vector<uint32_t> m_samples;
 };
 
-/// The percentile that is one of the values.
+/// Returns a percentile by nearest rank.
 uint32_t
 NearestRank(const std::vector<uint32_t>& sorted, uint32_t percent)
 {

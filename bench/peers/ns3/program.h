@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-//
-// What the two programs have in common: their options, their clocks, and what a packet costs on a link.
+// Common parts of the two programs: options, clocks, and the size of a packet on a link.
 #pragma once
 
 #include <cerrno>
@@ -28,7 +27,7 @@ Fail(const std::string& why)
     std::exit(1);
 }
 
-/// Options of the form `--name value`, each with a default. What is not known is refused.
+/// Options of the form `--name value`, each with a default. Unknown options are rejected.
 class Options
 {
   public:
@@ -97,7 +96,7 @@ SetUp()
     ns3::Simulator::SetScheduler(ns3::ObjectFactory("ns3::PriorityQueueScheduler"));
 }
 
-/// What running the simulator takes.
+/// Run time of the simulator.
 struct Spent
 {
     double wall_s;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-//
-// star: one router, N hosts, links of 10 Gbit/s, full-size packets between hosts drawn at random, Poisson arrivals.
-// How many packets a second does ns-3 bring from host to router to host? Prints one line of JSON.
+// star: one router, N hosts, links of 10 Gbit/s, full-size packets between random hosts, Poisson arrivals. Measures the
+// packets per second that ns-3 delivers. Prints one line of JSON.
 //
 //   --mode raw   point-to-point devices and a switch of a few lines that reads the destination from the packet's
-//                first two bytes: the least that a packet can cost in ns-3 on links that take time
+//                first two bytes: the lowest cost of a packet in ns-3 on links with delay
 //   --mode udp   IPv4 and UDP over the same devices, static routes, no queue discs
-//
-// Every link takes 1538 bytes a packet: what PPP's header lacks to Ethernet's framing is a gap between frames. Arrivals
-// are one Poisson process over all hosts with a generator of the standard library, so that little of the time is ours.
+// Every packet takes 1538 bytes on a link: a gap between frames makes up for the difference between PPP's header and
+// Ethernet's framing. Arrivals are one Poisson process over all hosts with a generator of the standard library, so that
+// the program itself takes little time.
 
 #include <array>
 #include <memory>
@@ -31,12 +30,12 @@ constexpr double LINK_BPS = 10e9;
 constexpr double PACKET_S = (MTU + FRAMING_BYTES) * 8 / LINK_BPS;
 /// Propagation delay of a link.
 const char* const LINK_DELAY = "1us";
-/// Full-size packets that a device holds.
+/// Queue of a device in full-size packets.
 const char* const BUFFER = "1024p";
 
 using Device = Ptr<PointToPointNetDevice>;
 
-/// How packets get from host to host.
+/// The network between hosts.
 class Carrier
 {
   public:
@@ -129,7 +128,7 @@ class Raw : public Carrier
         std::array<uint8_t, 2> destination;
         packet->CopyData(destination.data(), destination.size());
         const auto& port = m_star.ports[destination[0] | destination[1] << 8];
-        // The channel made a copy for its receiver, so that none is needed here.
+        // The channel has made a copy for its receiver, so none is needed here.
         return port->Send(ConstCast<Packet>(packet), m_broadcast, protocol);
     }
 
@@ -139,7 +138,7 @@ class Raw : public Carrier
         return true;
     }
 
-    /// The device knows the numbers of IP only.
+    /// The device accepts only IP's protocol numbers.
     static constexpr uint16_t PROTOCOL = 0x0800;
 
     const Star& m_star;

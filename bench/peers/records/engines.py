@@ -1,4 +1,4 @@
-"""Every engine over the same records, by the package's public interface: what a core, its memory and its disk do for them.
+"""Runs every engine over the same records, by the package's public interface, and measures CPU time, memory and disk.
 
 engines.py SCRATCH ENGINE=FILE... [--threads N] [--memory-gib N]
 
@@ -80,8 +80,8 @@ def reconstruct(opened: Any) -> Row:
     answer = {}
     for name, rows in (("flows", found.flows), ("flowsets", found.flowsets)):
         table = rows.table
-        sums = rows.derive(table.aggregate(number=table.count(), octets=table["octets"].sum())).to_pyarrow().to_pylist()[0]
-        answer |= {name: int(sums["number"]), f"{name}_octets": int(sums["octets"])}
+        sums = rows.derive(table.aggregate(number=table.count(), bytes=table["bytes"].sum())).to_pyarrow().to_pylist()[0]
+        answer |= {name: int(sums["number"]), f"{name}_bytes": int(sums["bytes"])}
     return answer
 
 
@@ -89,30 +89,30 @@ def top(opened: Any) -> Row:
     from thalweg.top import top
 
     found = opened.derive(top(opened.table)).to_pyarrow()
-    return dict(zip(found["source_address"].to_pylist(), map(int, found["octets"].to_pylist()), strict=True))
+    return dict(zip(found["src"].to_pylist(), map(int, found["bytes"].to_pylist()), strict=True))
 
 
 def series(opened: Any) -> Row:
     from thalweg.series import series
 
     found = series(opened, 60_000_000, by=("protocol",))
-    return {name: int(found[name].sum()) for name in ("octets", "packets", "flows")} | {"rows": len(found)}
+    return {name: int(found[name].sum()) for name in ("bytes", "packets", "flows")} | {"rows": len(found)}
 
 
 ANALYSES: dict[str, Callable[[Any], Row]] = {"reconstruct": reconstruct, "top": top, "series": series}
 
 
 def analysed(engine: str, file: Path, asked: argparse.Namespace) -> Row:
-    """Times are of an engine that has read a file before, from there to the answer."""
+    """Times are those of a warmed-up engine, from reading the file to the answer."""
     from thalweg import connect
 
     spark = engine == "spark"
-    # Spark's workers have threads and memory of their own, told by its master.
+    # Spark's master sets the threads and memory of its workers.
     limits = {} if spark else {"threads": asked.threads, "memory_bytes": int(asked.memory_gib * 2**30)}
     begun = time.perf_counter()
     with connect(engine, scratch=asked.scratch, **limits) as chosen:
         opened = chosen.open(file)
-        opened.count()  # what is imported, or started, only when it is needed
+        opened.count()  # triggers lazy imports and processes
         started, cpu = time.perf_counter(), cpu_seconds(os.getpid())
         answer = ANALYSES[asked.analysis](opened)
         seconds, cpu = time.perf_counter() - started, cpu_seconds(os.getpid()) - cpu
@@ -144,7 +144,7 @@ def watched(engine: str, file: Path, analysis: str, asked: argparse.Namespace) -
 
 
 def descendants(root: int) -> list[int]:
-    """A process and all below it."""
+    """A process and its descendants."""
     children: dict[int, list[int]] = defaultdict(list)
     for stat in Path("/proc").glob("[0-9]*/stat"):
         if fields := of_stat(stat):
@@ -156,7 +156,7 @@ def descendants(root: int) -> list[int]:
 
 
 def of_stat(stat: Path) -> list[str]:
-    """What follows the name in /proc/PID/stat; nothing if the process is gone."""
+    """The fields after the name in /proc/PID/stat; empty if the process has ended."""
     try:
         return stat.read_text().rpartition(")")[2].split()
     except OSError:
@@ -164,7 +164,7 @@ def of_stat(stat: Path) -> list[str]:
 
 
 def cpu_seconds(root: int) -> float:
-    """CPU time so far of a process, of those below it, and of those below that have ended and were waited for."""
+    """CPU time of a process, its descendants, and descendants that have ended and were waited for."""
     ticks = (sum(map(int, of_stat(Path(f"/proc/{process}/stat"))[11:15])) for process in descendants(root))
     return sum(ticks) / HERTZ
 
@@ -182,7 +182,7 @@ def in_directory(directory: Path) -> int:
 
 
 def unlinked(process: int) -> int:
-    """Bytes on disk of files that have no name any more, as the compiled analyses use."""
+    """Bytes on disk of unlinked files, which the compiled analyses use."""
     total = 0
     try:
         for file in Path(f"/proc/{process}/fd").iterdir():
@@ -197,7 +197,7 @@ def unlinked(process: int) -> int:
 
 
 def agree(rows: list[Row]) -> None:
-    """Every engine has the same answers for the same records."""
+    """Checks that every engine has the same answers for the same records."""
     first: dict[tuple[str, int], Row] = {}
     for row in rows:
         other = first.setdefault((row["analysis"], row["records"]), row)
@@ -226,7 +226,7 @@ def write(asked: argparse.Namespace, rows: list[Row]) -> None:
         "",
         f"{sizes}. Engines within one process: threads: {asked.threads}, {asked.memory_gib:g} GiB for their tables. "
         f"Spark: {WORKERS} workers of one core and 1 GiB each, and a driver.",
-        "`reconstruct` is flows and the flowsets of cheetahs, `top` the ten source addresses of most octets, `series` minutes by",
+        "`reconstruct` is flows and the flowsets of cheetahs, `top` the ten source addresses of most bytes, `series` minutes by",
         "protocol. Seconds are from the open engine to the answer, memory and scratch those of all its processes.",
         "",
         "| engine | analysis | M records | start, s | seconds | CPU, s | M records a CPU-second | memory, MiB | scratch, bytes a record |",

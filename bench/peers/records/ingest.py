@@ -27,7 +27,7 @@ from measure import Row, processor, raw_rows
 
 PORT = 29_995
 PATIENCE = 60.0
-"""Seconds that a collector may take to begin, and to be done with what it was sent."""
+"""Timeout in seconds for a collector to start, and to process everything that it received."""
 
 
 def main() -> None:
@@ -97,7 +97,7 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
 
 
 def waiting() -> int | None:
-    """Bytes that wait in the socket of the port; nothing if there is no such socket."""
+    """Bytes queued in the socket of the port; zero if there is no such socket."""
     for line in Path("/proc/net/udp").read_text().splitlines()[1:]:
         fields = line.split()
         if fields[1].endswith(f":{PORT:04X}"):
@@ -111,7 +111,7 @@ def thalweg_kept(folder: Path, said: Path) -> tuple[int, int]:
 
 
 def nfcapd_kept(folder: Path, _: Path) -> tuple[int, int]:
-    """What nfdump counts in the files."""
+    """The counts of nfdump in the files."""
     kept = 0
     files = [file for file in folder.rglob("nfcapd.*") if file.is_file()]
     for file in files:

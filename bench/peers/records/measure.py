@@ -1,4 +1,4 @@
-"""Measures contenders by turns, checks that they agree, writes `bench/results/DATE-records-SUBJECT.{md,csv}`.
+"""Measures contenders in turns, checks that they agree, writes `bench/results/DATE-records-SUBJECT.{md,csv}`.
 
 measure.py reconstruct|top|memory OUT FILE [--analyse PROGRAM] [--nfcapd DIRECTORY] [--runs N]
 """
@@ -24,7 +24,7 @@ from pathlib import Path
 RESULTS = Path("bench/results")
 MEMORY = 4 << 30
 NUMBER = 10
-"""How many source addresses are asked for."""
+"""Number of top source addresses."""
 
 Row = dict[str, object]
 
@@ -55,7 +55,7 @@ def records(file: Path) -> int:
 
 
 def reconstruct(asked: argparse.Namespace) -> dict[str, object]:
-    """Each contender in a process of its own."""
+    """Runs each contender in its own process."""
 
     def contender(name: str):
         def run() -> Row:
@@ -78,14 +78,14 @@ def reconstruct(asked: argparse.Namespace) -> dict[str, object]:
 
 
 def top(asked: argparse.Namespace) -> dict[str, object]:
-    """The commands as a person types them, from start to end."""
-    thalweg = [sys.executable, "-m", "thalweg", "flows", "top", asked.file, "--by", "source", "-n", str(NUMBER), "--threads", "1", "--json"]
+    """Runs the commands as on the command line, from start to end."""
+    thalweg = [sys.executable, "-m", "thalweg", "flows", "top", asked.file, "--by", "src", "-n", str(NUMBER), "--threads", "1", "--json"]
     nfdump = ["nfdump", "-R", asked.nfcapd, "-s", "srcip/bytes", "-n", str(NUMBER), "-N", "-o", "csv"]
 
     def ours() -> Row:
         seconds, said = timed(thalweg)
         answer = [json.loads(line) for line in said.splitlines()]
-        return {"contender": "thalweg", "seconds": seconds} | answered({row["source_address"]: int(row["octets"]) for row in answer})
+        return {"contender": "thalweg", "seconds": seconds} | answered({row["src"]: int(row["bytes"]) for row in answer})
 
     def theirs() -> Row:
         seconds, said = timed(nfdump)
@@ -99,8 +99,8 @@ def top(asked: argparse.Namespace) -> dict[str, object]:
     return contenders
 
 
-def answered(octets: dict[str, int]) -> Row:
-    return {"addresses": " ".join(sorted(octets)), "octets": sum(octets.values())}
+def answered(sizes: dict[str, int]) -> Row:
+    return {"addresses": " ".join(sorted(sizes)), "bytes": sum(sizes.values())}
 
 
 def timed(command: list[object]) -> tuple[float, str]:
@@ -110,8 +110,8 @@ def timed(command: list[object]) -> tuple[float, str]:
 
 
 def memory(asked: argparse.Namespace) -> Row:
-    """Ours with less address space than `MEMORY`: what it takes beyond would fail."""
-    given = MEMORY // 8 * 7  # the rest is for programs' text and buffers of reading and writing
+    """Runs ours with less address space than `MEMORY`: allocations beyond it fail."""
+    given = MEMORY // 8 * 7  # the rest is for program text and I/O buffers
     seconds, said = timed(["prlimit", f"--as={MEMORY}", asked.analyse, 1, given, asked.out, asked.file])
     most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     counts = {name: int(value) for name, value in re.findall(r"(\w+): (\d+),", said)}
@@ -122,14 +122,14 @@ TIMINGS = ("run", "contender", "seconds", "cpu_seconds", "bytes")
 
 
 def agree(rows: list[Row]) -> None:
-    """Every run of every contender found the same."""
+    """Checks that all runs of all contenders have the same results."""
     found = {json.dumps({key: value for key, value in row.items() if key not in TIMINGS}): row["contender"] for row in rows}
     if len(found) > 1:
         sys.exit("results differ:\n" + "\n".join(f"{contender}: {result}" for result, contender in found.items()))
 
 
 def raw_rows(subject: str, rows: list[Row]) -> Path:
-    """Writes them as CSV; the path of the results, without its suffix."""
+    """Writes the rows as CSV and returns the path of the results without suffix."""
     stem = RESULTS / f"{datetime.now(UTC):%Y-%m-%d}-records-{subject}"
     with stem.with_suffix(".csv").open("w", newline="") as file:
         table = csv.DictWriter(file, fieldnames=list(rows[0]))

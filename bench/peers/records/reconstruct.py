@@ -17,17 +17,17 @@ import time
 from pathlib import Path
 
 GAP_US, TAU_US = 60_000_000, 10_000_000
-KEY = "source_address, destination_address, source_port, destination_port, protocol"
-PAIR = "source_address, destination_address"
+KEY = "src, dst, src_port, dst_port, protocol"
+PAIR = "src, dst"
 
 
 def sql(records: str, microseconds: str) -> tuple[str, str]:
-    """Statements for flows, of `records`, and for flowsets, of a table `flows`."""
+    """Returns the statements for flows, from `records`, and for flowsets, from a table `flows`."""
     start, end = microseconds.format("flow_start"), microseconds.format("flow_end")
     flows = f"""
         with read as (
             select {KEY}, least({start}, {end}) as flow_start, greatest({start}, {end}) as flow_end,
-                octets * greatest(sampling_interval, 1) as octets
+                bytes * greatest(sampling_interval, 1) as bytes
             from {records}
         ), marked as (
             select *, case when flow_start - max(flow_end) over (
@@ -40,9 +40,9 @@ def sql(records: str, microseconds: str) -> tuple[str, str]:
             ) as number
             from marked
         )
-        select {KEY}, min(flow_start) as flow_start, max(flow_end) as flow_end, sum(octets) as octets, count(*) as records
+        select {KEY}, min(flow_start) as flow_start, max(flow_end) as flow_end, sum(bytes) as bytes, count(*) as records
         from numbered group by {KEY}, number"""
-    order = "flow_start, flow_end, source_port, destination_port, protocol"
+    order = "flow_start, flow_end, src_port, dst_port, protocol"
     flowsets = f"""
         with marked as (
             select *, case when flow_start - lag(flow_start) over (partition by {PAIR} order by {order}) <= {TAU_US}
@@ -54,7 +54,7 @@ def sql(records: str, microseconds: str) -> tuple[str, str]:
             ) as number
             from marked
         )
-        select {PAIR}, min(flow_start) as flow_start, max(flow_end) as flow_end, sum(octets) as octets, count(*) as flows
+        select {PAIR}, min(flow_start) as flow_start, max(flow_end) as flow_end, sum(bytes) as bytes, count(*) as flows
         from numbered group by {PAIR}, number"""
     return flows, flowsets
 
@@ -67,7 +67,7 @@ def native(files: list[str], out: Path) -> None:
         flows=str(out / "flows.parquet"),
         flowsets=str(out / "flowsets.parquet"),
         gap_us=GAP_US,
-        threshold_octets=1_000_000_000,
+        threshold_bytes=1_000_000_000,
         window_us=60_000_000,
         tau_us=TAU_US,
         rule="chain",
@@ -107,7 +107,7 @@ def polars(files: list[str], out: Path) -> None:
     key, pair = KEY.split(", "), PAIR.split(", ")
     start, end = pl.col("flow_start").dt.epoch("us"), pl.col("flow_end").dt.epoch("us")
     interval = pl.max_horizontal("sampling_interval", pl.lit(1))
-    columns = [*key, "flow_start", "flow_end", "octets", "sampling_interval"]
+    columns = [*key, "flow_start", "flow_end", "bytes", "sampling_interval"]
     flows = (
         pl.read_parquet(files, columns=columns)
         .lazy()
@@ -115,30 +115,30 @@ def polars(files: list[str], out: Path) -> None:
             *key,
             flow_start=pl.min_horizontal(start, end),
             flow_end=pl.max_horizontal(start, end),
-            octets=pl.col("octets") * interval,
+            bytes=pl.col("bytes") * interval,
         )
         .sort(*key, "flow_start", "flow_end")
         .with_columns(first=pl.col("flow_start") - pl.col("flow_end").cum_max().shift(1).over(key) > GAP_US)
         .with_columns(number=pl.col("first").fill_null(True).cum_sum())
         .group_by(*key, "number")
-        .agg(pl.col("flow_start").min(), pl.col("flow_end").max(), pl.col("octets").sum(), records=pl.len())
+        .agg(pl.col("flow_start").min(), pl.col("flow_end").max(), pl.col("bytes").sum(), records=pl.len())
         .collect()
     )
     flows.write_parquet(out / "flows.parquet", compression="zstd")
     sets = (
         flows.lazy()
-        .sort(*pair, "flow_start", "flow_end", "source_port", "destination_port", "protocol")
+        .sort(*pair, "flow_start", "flow_end", "src_port", "dst_port", "protocol")
         .with_columns(first=pl.col("flow_start").diff().over(pair) > TAU_US)
         .with_columns(number=pl.col("first").fill_null(True).cum_sum())
         .group_by(*pair, "number")
-        .agg(pl.col("flow_start").min(), pl.col("flow_end").max(), pl.col("octets").sum(), flows=pl.len())
+        .agg(pl.col("flow_start").min(), pl.col("flow_end").max(), pl.col("bytes").sum(), flows=pl.len())
         .collect()
     )
     sets.write_parquet(out / "flowsets.parquet", compression="zstd")
 
 
 def results(out: Path) -> dict[str, int]:
-    """What all contenders must agree on: sizes of flows they need not, since only one resolves duplicates."""
+    """The results on which all contenders must agree; flow sizes differ, because only one resolves duplicates."""
     import duckdb
 
     found = {}

@@ -17,7 +17,7 @@ type Signed = CountSketch<Vector2D<i32>, FastPath>;
 type MinTop = CountMinSketchWithHeap<Vector2D<i32>, FastPath>;
 type SignedTop = CountSketchWithHeap<Vector2D<i32>, FastPath>;
 
-/// Runs all that the crate has.
+/// Runs all sketches of the crate.
 pub fn run(stream: &Stream) {
     count_min(stream);
     count_sketch(stream);
@@ -34,7 +34,7 @@ fn input(key: &Key) -> DataInput<'_> {
     DataInput::Bytes(key)
 }
 
-/// The keys that a heap names.
+/// Returns the keys in a heap.
 fn named(heap: &TopKHeap<impl asap_sketchlib::HeapCount>) -> Vec<Key> {
     let key = |key: &OwnedDataInput| match key {
         OwnedDataInput::Bytes(bytes) => bytes.as_slice().try_into().ok(),
@@ -95,7 +95,7 @@ fn univmon(stream: &Stream) {
     stream.print(&subject, nanos, |key| sketch.layer_sketches[0].estimate(&input(key)), Some(&named));
 }
 
-/// What takes a whole array at once; it samples packets, not rows, and takes 64-bit keys only.
+/// The batch interface; it samples packets, not rows, and accepts only 64-bit keys.
 fn batch<S: NitroTarget + NitroEstimate>(stream: &Stream, sketch: &'static str, p: f64, target: S) {
     let mut batch = NitroBatch::with_target_and_seed(p, target, SEED);
     let nanos = nanos_of(|| batch.update_batch_cached_step(&stream.folded));

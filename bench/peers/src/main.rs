@@ -1,15 +1,15 @@
-//! `sketch-peers KEYS TOP`: runs the sketches of other crates on a stream of keys, each once, and prints what came
-//! of it, a line of JSON for each.
+//! `sketch-peers KEYS TOP`: runs the sketches of other crates once on a stream of keys, and prints a line of JSON for
+//! each.
 //!
-//! KEYS has the keys end to end, 13 bytes each; TOP the largest flows, one a line: the key in hexadecimal, a space,
-//! its packets. Time is the processor time of the updates alone.
+//! KEYS contains the concatenated keys of 13 bytes each; TOP the largest flows, one per line: the key in hexadecimal, a
+//! space, its packets. Times are the CPU time of the updates alone.
 
 #![warn(missing_docs)]
 
 mod asap;
 mod datasketches;
 
-// The same clock as for the contenders that `thalweg-bench` runs in its own process.
+// The same clock as for the contenders in `thalweg-bench`.
 #[path = "../../src/clock.rs"]
 mod clock;
 
@@ -20,9 +20,9 @@ use serde_json::{Value, json};
 
 /// Rows of every sketch.
 const ROWS: usize = 5;
-/// Counters of a row.
+/// Counters per row.
 const WIDTH: usize = 8_192;
-/// Flows that a heap notes.
+/// Number of flows in a heap.
 const TOP: usize = 100;
 /// Probabilities of the sampled versions; the seed of their draws.
 const SAMPLED: [f64; 2] = [1.0 / 16.0, 1.0 / 128.0];
@@ -31,15 +31,15 @@ const SEED: u64 = 1;
 /// A 5-tuple.
 type Key = [u8; 13];
 
-/// What all are fed with and held against.
+/// The stream and its exact counts.
 struct Stream {
     keys: Vec<Key>,
-    /// The keys as 64 bits each, hashed beforehand, for what takes nothing longer.
+    /// The keys hashed to 64 bits, for sketches that accept no longer keys.
     folded: Vec<i64>,
     largest: Vec<(Key, u64)>,
 }
 
-/// How a contender's line differs from that of a plain sketch with whole keys.
+/// Differences of a contender from a plain sketch with full keys.
 struct Subject {
     contender: &'static str,
     sketch: &'static str,
@@ -70,7 +70,7 @@ impl Stream {
         Ok(Stream { keys: keys.to_vec(), folded, largest: largest.collect::<Result<_, _>>()? })
     }
 
-    /// Prints the line of a contender: nanoseconds of its updates, what it estimates, what its heap names.
+    /// Prints the line of a contender: nanoseconds of its updates, its estimates, the flows in its heap.
     fn print(&self, subject: &Subject, nanos: f64, estimate: impl Fn(&Key) -> f64, named: Option<&[Key]>) {
         let error = |(key, count): &(Key, u64)| (estimate(key) - *count as f64).abs() / *count as f64;
         let sum: f64 = self.largest.iter().map(error).sum();
@@ -95,7 +95,7 @@ impl Stream {
     }
 }
 
-/// The key and the packets of a line of TOP.
+/// Parses a line of TOP into key and packets.
 fn flow(line: &str) -> Option<(Key, u64)> {
     let (digits, count) = line.split_once(' ')?;
     let mut key = [0; 13];
@@ -105,7 +105,7 @@ fn flow(line: &str) -> Option<(Key, u64)> {
     Some((key, count.parse().ok()?))
 }
 
-/// A key in 64 bits. Of a million flows two collide with probability 3e-8.
+/// Hashes a key to 64 bits. Among a million flows a collision has probability 3e-8.
 fn fold(key: &Key) -> i64 {
     xxhash_rust::xxh3::xxh3_64(key) as i64
 }

@@ -1,9 +1,9 @@
-//! How many packets a second the emulator carries: by scheme, by size, load and cores, and beside ns-3.
+//! Packets per second of the emulator: by scheme, size, load and cores, and compared with ns-3.
 //!
-//! | file | what it has |
+//! | module | contents |
 //! |---|---|
-//! | `open_loop` | a network under random load, and how long it takes |
-//! | `ns3` | the same star in ns-3 |
+//! | `open_loop` | a network under random load, and its run time |
+//! | `ns3` | the same network in ns-3 |
 
 pub mod ns3;
 mod open_loop;
@@ -17,19 +17,19 @@ use crate::row;
 use crate::statistics::FiveNumbers;
 use open_loop::{Case, Rate, isolated, measure, racks};
 
-/// What to run.
+/// Options of the benchmark.
 #[derive(Clone, Debug, clap::Args)]
 pub struct EmulatorOptions {
-    /// Packets that each case is to carry, about
+    /// Approximate number of packets per case
     #[arg(long, default_value_t = 30_000_000)]
     pub packets: u64,
     /// Runs of each case
     #[arg(long, default_value_t = 5)]
     pub runs: usize,
-    /// Where the programs of ns-3 are built; without it ns-3 is left out
+    /// Build folder of the ns-3 programs; without it ns-3 is skipped
     #[arg(long)]
     pub build: Option<PathBuf>,
-    /// Where results go
+    /// Output folder
     #[arg(long, default_value = "bench/results")]
     pub output: PathBuf,
 }
@@ -37,7 +37,7 @@ pub struct EmulatorOptions {
 /// Runs the benchmark and writes its results.
 ///
 /// # Errors
-/// If a case is refused or the results cannot be written.
+/// If a case is not valid or the results cannot be written.
 pub fn run(options: &EmulatorOptions) -> anyhow::Result<()> {
     let command = format!("thalweg-bench emulator --packets {} --runs {}", options.packets, options.runs);
     let mut page = Page::new("The emulator", &command);
@@ -58,13 +58,13 @@ pub fn run(options: &EmulatorOptions) -> anyhow::Result<()> {
     by_size(&mut bench, &mut page)?;
     by_cores(&mut bench, &mut page)?;
     if let Some(build) = &options.build {
-        beside_ns3(&mut bench, build, &mut page)?;
+        compare_with_ns3(&mut bench, build, &mut page)?;
     }
     save_page(&options.output, "emulator", &page)?;
     save_rows(&options.output, "emulator", &rows)
 }
 
-/// The benchmark under way: every run leaves a raw row.
+/// The benchmark in progress; every run adds a raw row.
 struct Bench<'a> {
     options: &'a EmulatorOptions,
     rows: &'a mut Table,
@@ -95,7 +95,7 @@ impl Bench<'_> {
     }
 }
 
-/// One rack of 32, load 0.8, one core.
+/// Returns the case of one rack of 32 endpoints, load 0.8, one core.
 fn rack_of(scheme: Scheme) -> Case {
     Case { scheme, shape: isolated(1, 32), load: 0.8, cores: 1 }
 }
@@ -104,10 +104,10 @@ fn by_scheme(bench: &mut Bench<'_>, page: &mut Page) -> anyhow::Result<()> {
     let mut table = Table::new([
         "scheme",
         "M packets/s",
-        "median, least",
+        "median, min",
         "Gbit/s of MTUs",
-        "against DropTail",
-        "ns a packet",
+        "relative to DropTail",
+        "ns per packet",
     ]);
     let mut droptail = 0.0;
     for listed in SCHEMES {
@@ -128,10 +128,10 @@ fn by_scheme(bench: &mut Bench<'_>, page: &mut Page) -> anyhow::Result<()> {
     }
     page.section("Schemes");
     page.paragraph(
-        "One rack of 32 endpoints on one core: each a Poisson process of MTU packets to random others, load 0.8, all \
-         counters on, drawing of packets included. A packet goes through its host's interface, the router and two links. \
-         Processor time of one thread; the fastest run, since whatever else the \
-         machine does only slows it, with the median and the slowest beside it.",
+                "One rack of 32 endpoints on one core: each sends MTU packets to random others as a Poisson process, load 0.8, \
+                 all counters on, packet generation included. A packet passes its host's interface, the router and two links. \
+                 CPU time of one thread; the fastest run, because other load on the machine only slows it, with the median and \
+                 the slowest run.",
     );
     page.table(&table);
     Ok(())
@@ -143,8 +143,8 @@ fn by_size(bench: &mut Bench<'_>, page: &mut Page) -> anyhow::Result<()> {
         "endpoints",
         "load",
         "M packets/s",
-        "ns a packet",
-        "slowdown against 10 Gbit/s in real time",
+        "ns per packet",
+        "slowdown relative to real time at 10 Gbit/s",
     ]);
     let sizes = [32, 64, 128, 256, 512, 1_024].map(|endpoints| (endpoints, 0.8));
     let loads = [0.1, 0.3, 0.5, 0.95].map(|load| (32, load));
@@ -163,7 +163,7 @@ fn by_size(bench: &mut Bench<'_>, page: &mut Page) -> anyhow::Result<()> {
     }
     page.section("Endpoints and load");
     page.paragraph(
-        "DropTail, one rack on one core. Below 1 in the last column the emulator is faster than the network.",
+                "DropTail, one rack on one core. A slowdown below 1 means that the emulator is faster than the network.",
     );
     page.table(&table);
     Ok(())
@@ -171,7 +171,7 @@ fn by_size(bench: &mut Bench<'_>, page: &mut Page) -> anyhow::Result<()> {
 
 fn by_cores(bench: &mut Bench<'_>, page: &mut Page) -> anyhow::Result<()> {
     let droptail = Scheme::default_of("droptail").expect("it is listed");
-    let mut table = Table::new(["network", "racks", "cores", "M packets/s", "against one rack"]);
+    let mut table = Table::new(["network", "racks", "cores", "M packets/s", "relative to one rack"]);
     let one = bench.rate("cores", &rack_of(droptail))?.max;
     row!(table, "one rack", 1, 1, format!("{one:.1}"), "1.00");
     let cases = [
@@ -187,22 +187,22 @@ fn by_cores(bench: &mut Bench<'_>, page: &mut Page) -> anyhow::Result<()> {
     }
     page.section("Racks and cores");
     page.paragraph(
-        "DropTail, 32 endpoints a rack, load 0.8, each core with its racks, in virtual time; the aggregation switch is on \
-         the first core, its links are 100 Gbit/s and 5 us long. Wall time, since cores wait for each other; the fastest run.",
+                "DropTail, 32 endpoints per rack, load 0.8, racks distributed over cores, virtual time; the aggregation switch is \
+                 on the first core, its links have 100 Gbit/s and 5 us. Wall time, because cores wait for each other; the fastest run.",
     );
     page.table(&table);
     Ok(())
 }
 
-fn beside_ns3(bench: &mut Bench<'_>, build: &std::path::Path, page: &mut Page) -> anyhow::Result<()> {
-    page.section("Beside ns-3");
+fn compare_with_ns3(bench: &mut Bench<'_>, build: &std::path::Path, page: &mut Page) -> anyhow::Result<()> {
+    page.section("Comparison with ns-3");
     page.paragraph(
-        "The same star of 32 hosts at 10 Gbit/s, load 0.8, DropTail. Slowdown is processor time over emulated time.",
+                "The same star of 32 hosts at 10 Gbit/s, load 0.8, DropTail. Slowdown is CPU time divided by emulated time.",
     );
     let droptail = Scheme::default_of("droptail").expect("it is listed");
     let ours = bench.rate("ns3", &rack_of(droptail))?.max;
     let offered = 32.0 * 0.8 * 1e10 / (1_538.0 * 8.0) / 1e6;
-    let mut table = Table::new(["what", "M packets/s", "slowdown", "Thalweg is faster by"]);
+    let mut table = Table::new(["simulator", "M packets/s", "slowdown", "Thalweg is faster by a factor of"]);
     row!(table, "Thalweg", format!("{ours:.1}"), format!("{:.2}", offered / ours), "");
     match ns3::stars(build) {
         Ok(stars) => {
@@ -218,7 +218,7 @@ fn beside_ns3(bench: &mut Bench<'_>, build: &std::path::Path, page: &mut Page) -
             }
         }
         Err(error) => {
-            page.paragraph(format_args!("ns-3 was left out: {error:#}."));
+            page.paragraph(format_args!("ns-3 skipped: {error:#}."));
         }
     }
     page.table(&table);

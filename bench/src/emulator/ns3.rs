@@ -1,8 +1,7 @@
-//! The same in ns-3, by two programs of `bench/peers/ns3`, which are built when they are needed: `star` says how
-//! fast it carries packets, `crosscheck` what becomes of TCP in small scenarios.
+//! Comparison with ns-3, by two programs in `bench/peers/ns3` that are built on demand: `star` measures packets per
+//! second, `crosscheck` runs TCP in small scenarios.
 //!
-//! Both print one line of JSON, and what they count is the same for the same seed. Times are those of the simulator's
-//! run alone, without its set-up.
+//! Both print one line of JSON; the same seed gives the same counts. Times exclude the simulator's setup.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,11 +13,11 @@ use serde::de::DeserializeOwned;
 
 use crate::sketches::peers::succeed;
 
-/// Where the sources are, from the root of the repository.
+/// Folder of the sources, relative to the repository.
 pub const SOURCES: &str = "bench/peers/ns3";
 
-/// Longest that a run may take, in seconds.
-const LIMIT_S: &str = "600";
+/// Timeout of a run in seconds.
+const TIMEOUT_S: &str = "600";
 
 /// The two programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,12 +28,13 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Builds them from the sources in `sources` into `build`.
+    /// Builds the programs from `sources` into `build`.
     ///
     /// # Errors
-    /// If what they need is not installed, or they do not build.
+    /// If a dependency is not installed, or the build fails.
     pub fn build(sources: &Path, build: &Path) -> anyhow::Result<Programs> {
-        let version = version().context("not installed (Debian packages libns3-dev and pkg-config)")?;
+        let version =
+            version().context("ns-3 is not installed (Debian packages libns3-dev and pkg-config)")?;
         fs::create_dir_all(build)?;
         let folder = std::path::absolute(build)?;
         let mut make = Command::new("make");
@@ -46,7 +46,7 @@ impl Programs {
     /// Runs a star of `hosts` hosts under `load` for `seconds` of emulated time.
     ///
     /// # Errors
-    /// If it fails, or prints what is no outcome.
+    /// If it fails or its output is not valid.
     pub fn star(&self, mode: Mode, hosts: u32, load: f64, seconds: f64, seed: u64) -> anyhow::Result<Star> {
         self.run(
             "star",
@@ -63,7 +63,7 @@ impl Programs {
     /// Runs a scenario.
     ///
     /// # Errors
-    /// If it fails, or prints what is no outcome.
+    /// If it fails or its output is not valid.
     pub fn crosscheck(&self, scenario: Scenario, span: Span, seed: u64) -> anyhow::Result<Crosscheck> {
         self.run(
             "crosscheck",
@@ -78,39 +78,39 @@ impl Programs {
 
     fn run<T: DeserializeOwned>(&self, program: &str, options: &[(&str, String)]) -> anyhow::Result<T> {
         let mut command = Command::new("timeout");
-        command.arg(LIMIT_S).arg(self.folder.join(program));
+        command.arg(TIMEOUT_S).arg(self.folder.join(program));
         for (name, value) in options {
             command.arg(format!("--{name}")).arg(value);
         }
         let printed = succeed(&mut command).with_context(|| format!("ns-3's {program}"))?;
-        serde_json::from_str(&printed).with_context(|| format!("not an outcome: {}", printed.trim()))
+        serde_json::from_str(&printed).with_context(|| format!("unexpected output: {}", printed.trim()))
     }
 }
 
-/// Version of the library that is installed.
+/// Returns the version of the installed library.
 fn version() -> anyhow::Result<String> {
     let printed = succeed(Command::new("pkg-config").args(["--modversion", "ns3-core"]))?;
     match printed.trim() {
-        "" => bail!("pkg-config knows no version"),
+        "" => bail!("pkg-config reports no version of ns3-core"),
         version => Ok(version.to_owned()),
     }
 }
 
-/// What is above the devices of the star.
+/// Protocols above the devices of the star.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Nothing but a switch of a few lines: the least that a packet can cost.
+    /// Only a minimal switch: the lowest possible cost of a packet.
     Raw,
     /// IPv4 and UDP.
     Udp,
 }
 
 impl Mode {
-    /// Both.
+    /// Both modes.
     pub const ALL: [Mode; 2] = [Mode::Raw, Mode::Udp];
 
-    /// As the program calls it.
+    /// Returns the name on the program's command line.
     pub const fn name(self) -> &'static str {
         match self {
             Mode::Raw => "raw",
@@ -118,15 +118,15 @@ impl Mode {
         }
     }
 
-    /// Name in tables.
+    /// Returns the name in tables.
     pub const fn title(self) -> &'static str {
         match self {
-            Mode::Raw => "ns-3, devices alone",
+            Mode::Raw => "ns-3, devices only",
             Mode::Udp => "ns-3, UDP and IPv4",
         }
     }
 
-    /// Emulated seconds that take some 5 to 10 s to run.
+    /// Returns the emulated seconds that take about 5 to 10 s to run.
     pub const fn seconds(self) -> f64 {
         match self {
             Mode::Raw => 0.1,
@@ -135,11 +135,11 @@ impl Mode {
     }
 }
 
-/// A run of the star: a router and hosts on links of 10 Gbit/s, full-size packets between random hosts.
+/// The results of a star: a router and hosts on links of 10 Gbit/s, full-size packets between random hosts.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Star {
-    /// What was above the devices.
+    /// Protocols above the devices.
     pub mode: Mode,
     /// Hosts around the router.
     pub hosts: u32,
@@ -151,7 +151,7 @@ pub struct Star {
     pub sent: u64,
     /// Packets that arrived.
     pub delivered: u64,
-    /// Packets that found a queue full. What is missing was under way at the end.
+    /// Packets dropped by full queues. The rest were in flight at the end.
     pub dropped: u64,
     /// Wall time in seconds.
     pub wall_s: f64,
@@ -160,18 +160,18 @@ pub struct Star {
 }
 
 impl Star {
-    /// Packets that arrived in a second of processor time.
+    /// Returns the delivered packets per second of CPU time.
     pub fn packets_per_second(&self) -> f64 {
         self.delivered as f64 / self.cpu_s
     }
 
-    /// Processor time that emulated time takes.
+    /// Returns the CPU time divided by the emulated time.
     pub fn slowdown(&self) -> f64 {
         self.cpu_s / self.emulated_s
     }
 }
 
-/// A star of 32 hosts, load 0.8, in both modes.
+/// Runs a star of 32 hosts, load 0.8, in both modes.
 ///
 /// # Errors
 /// If the programs do not build or run.
@@ -180,7 +180,7 @@ pub fn stars(build: &Path) -> anyhow::Result<Vec<Star>> {
     Mode::ALL.into_iter().map(|mode| programs.star(mode, 32, 0.8, mode.seconds(), 1)).collect()
 }
 
-/// TCP through one bottleneck. The settings of each are in `crosscheck.cc`.
+/// TCP through one bottleneck. `crosscheck.cc` has the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scenario {
@@ -207,7 +207,7 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    /// All there are.
+    /// All scenarios.
     pub const ALL: [Scenario; 9] = [
         Scenario::DropTailCubic,
         Scenario::DropTailReno,
@@ -220,7 +220,7 @@ impl Scenario {
         Scenario::FairnessReno,
     ];
 
-    /// As the program calls it.
+    /// Returns the name on the program's command line.
     pub const fn name(self) -> &'static str {
         match self {
             Scenario::DropTailCubic => "droptail-cubic",
@@ -235,7 +235,7 @@ impl Scenario {
         }
     }
 
-    /// As long as gives steady figures, but no longer than some 30 s of processor time.
+    /// Returns a duration with stable results and at most about 30 s of CPU time.
     pub const fn span(self) -> Span {
         match self {
             Scenario::FairnessCubic | Scenario::FairnessReno => Span { seconds: 2.0, warm_up: 0.2 },
@@ -244,38 +244,38 @@ impl Scenario {
     }
 }
 
-/// How long a scenario runs, in emulated time.
+/// Duration of a scenario, in emulated time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
-    /// Seconds in all.
+    /// Total seconds.
     pub seconds: f64,
-    /// Seconds at the beginning that do not count.
+    /// Seconds of warm-up at the start, which are not measured.
     pub warm_up: f64,
 }
 
-/// A run of a scenario. What is counted, is counted after the warm-up.
+/// The results of a scenario. Counts exclude the warm-up.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Crosscheck {
-    /// Which one.
+    /// The scenario.
     pub scenario: Scenario,
-    /// Emulated time in seconds, with the warm-up.
+    /// Emulated time in seconds, including the warm-up.
     pub emulated_s: f64,
-    /// Seconds of it that did not count.
+    /// Duration of the warm-up in seconds.
     pub warm_up_s: f64,
-    /// Propagation delay there and back, microseconds.
+    /// Round-trip propagation delay in microseconds.
     pub rtt_us: f64,
-    /// Payload that receivers read, bit/s, by flow.
+    /// Payload rates at the receivers in bit/s, by flow.
     pub goodput_bps: Vec<f64>,
-    /// How much waited at the bottleneck.
+    /// Queue length at the bottleneck.
     pub queue: QueueLengths,
-    /// Packets that the bottleneck dropped.
+    /// Packets dropped by the bottleneck.
     pub drops: u64,
-    /// Packets that it marked.
+    /// Packets marked by the bottleneck.
     pub marks: u64,
-    /// Segments that were sent again.
+    /// Retransmitted segments.
     pub retransmissions: u64,
-    /// How often flows timed out, without repetitions of the same timeout.
+    /// Retransmission timeouts, without backoff repetitions.
     pub timeouts: u64,
     /// Wall time in seconds.
     pub wall_s: f64,
@@ -284,13 +284,13 @@ pub struct Crosscheck {
 }
 
 impl Crosscheck {
-    /// Payload that receivers read, bit/s.
+    /// Returns the total payload rate at the receivers in bit/s.
     pub fn total_goodput_bps(&self) -> f64 {
         self.goodput_bps.iter().sum()
     }
 
-    /// Jain's index of fairness: 1 if all flows are as fast, 1/n if one of n has everything (Jain, Chiu and Hawe, DEC
-    /// TR-301, 1984).
+    /// Returns Jain's fairness index: 1 if all flows have the same rate, 1/n if one of n has everything (Jain, Chiu and
+    /// Hawe, DEC TR-301, 1984).
     pub fn fairness(&self) -> f64 {
         let squares: f64 = self.goodput_bps.iter().map(|goodput| goodput * goodput).sum();
         let total = self.total_goodput_bps();
@@ -298,15 +298,15 @@ impl Crosscheck {
     }
 }
 
-/// Packets that wait at a port, looked at each millisecond; one that is being sent does not wait.
+/// Queue length of a port in packets, sampled every millisecond, without the packet in transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueLengths {
-    /// How often it was looked at.
+    /// Number of samples.
     pub samples: u64,
     /// Mean.
     pub mean: f64,
-    /// 5th percentile, nearest rank; so are the others.
+    /// 5th percentile (nearest rank, as all percentiles here).
     pub p5: u32,
     /// Median.
     pub median: u32,
@@ -314,7 +314,7 @@ pub struct QueueLengths {
     pub p95: u32,
     /// 99th percentile.
     pub p99: u32,
-    /// Longest.
+    /// Maximum.
     pub max: u32,
 }
 
@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scenario_is_read_back_by_the_name_that_the_program_has_for_it() {
+    fn scenarios_deserialise_from_their_names() {
         for scenario in Scenario::ALL {
             let name = serde_json::Value::from(scenario.name());
             assert_eq!(serde_json::from_value::<Scenario>(name).unwrap(), scenario);
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn fairness_is_one_among_equals_and_a_share_if_one_has_it_all() {
+    fn fairness_index_is_one_for_equal_rates() {
         let line = r#"{"scenario": "fairness-cubic", "emulated_s": 2, "warm_up_s": 0.2, "rtt_us": 100,
             "goodput_bps": [4e8, 4e8], "queue": {"samples": 1800, "mean": 74.53, "p5": 72, "median": 74, "p95": 76,
             "p99": 100, "max": 100}, "drops": 6, "marks": 0, "retransmissions": 7, "timeouts": 0, "wall_s": 0.323,

@@ -1,4 +1,4 @@
-//! A network under random load, and how long it takes.
+//! A network under random load, and its run time.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ use thalweg_wire::{BitRate, Nanos};
 
 use crate::clock::Stopwatch;
 
-/// Racks, apart or under an aggregation switch.
+/// Racks, isolated or connected by an aggregation switch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) racks: u32,
@@ -25,17 +25,17 @@ pub(super) struct Shape {
     connected: bool,
 }
 
-/// Racks that know nothing of each other.
+/// Returns isolated racks.
 pub(super) const fn isolated(racks: u32, endpoints: u32) -> Shape {
     Shape { racks, endpoints, connected: false }
 }
 
-/// Racks under an aggregation switch.
+/// Returns racks connected by an aggregation switch.
 pub(super) const fn racks(racks: u32, endpoints: u32) -> Shape {
     Shape { racks, endpoints, connected: true }
 }
 
-/// One thing to measure.
+/// A case to measure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
     pub(super) scheme: Scheme,
@@ -44,12 +44,12 @@ pub(super) struct Case {
     pub(super) cores: usize,
 }
 
-/// What one run came to.
+/// The result of one run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rate {
-    /// Packets that arrived.
+    /// Delivered packets.
     pub(super) packets: u64,
-    /// Processor time on one core, wall time on several.
+    /// CPU time on one core, wall time on several, in nanoseconds.
     pub(super) nanos: f64,
     pub(super) dropped: u64,
 }
@@ -70,7 +70,7 @@ impl Case {
         })
     }
 
-    /// Packets as the scheme wants them: of flows of many sizes, of eight priorities, ECN-capable.
+    /// Returns the mix of packets for the scheme: flows of many sizes, eight priorities, or ECN-capable.
     fn mix(&self) -> anyhow::Result<PacketMix> {
         let ecn = 0b10;
         let kinds: Vec<(PacketKind, f64)> = match self.scheme {
@@ -91,7 +91,7 @@ impl Case {
             Shape { racks: 1, .. } => Destinations::Uniform,
             _ => Destinations::Leaving(0.0),
         };
-        let first = topology.rack(router).next().expect("only routers with endpoints are asked for");
+        let first = topology.rack(router).next().expect("the router has endpoints");
         Ok(PoissonSenders::new(&Rack {
             first,
             endpoints: topology.rack_size(router),
@@ -105,7 +105,7 @@ impl Case {
     }
 }
 
-/// Lets about `packets` packets through, once.
+/// Runs a case once with about `packets` packets.
 pub(super) fn measure(case: &Case, packets: u64) -> anyhow::Result<Rate> {
     let topology = case.topology()?;
     let per_slot = f64::from(case.endpoints()) * case.load;
@@ -128,7 +128,7 @@ impl ForScheme for Measurement<'_> {
     ) -> Self::Output {
         let Measurement { case, topology, slots } = self;
         let blueprint = Blueprint::new(topology, 1_500, 1);
-        // The aggregation switch comes last, and goes to the first core.
+        // The aggregation switch has the last index and runs on the first core.
         let assignment: Vec<usize> = (0..topology.routers().len())
             .map(|router| if router < case.shape.racks as usize { router % case.cores } else { 0 })
             .collect();

@@ -1,4 +1,4 @@
-//! Figure 3.3: how many flow entries share a hash bucket.
+//! Figure 3.3: the number of flow entries per hash bucket.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -14,16 +14,19 @@ use crate::results::{Page, Table, grouped, percent, save};
 use crate::row;
 use crate::traces::{normal, stream};
 
-/// Flows a bucket in the figure. Its text does not give the number of buckets; if a hash spreads flows evenly,
-/// a share `exp(-load)` of them is alone in a bucket, and the text has 43.2 %.
+/// Flows per bucket. The text does not state the number of buckets, so the load is fitted to its first share: with an
+/// ideal hash `exp(-load)` of the flows are alone in their bucket, and the text has 43.2 %.
 const LOAD: f64 = 0.839;
 
-/// Runs it.
+/// The multiplier of Bernstein's hash.
+const MULTIPLIER: u64 = 33;
+
+/// Runs the experiment.
 pub(super) fn run(packets: u64, command: &str, plot: &Path) -> anyhow::Result<Outcome> {
     let mut keys = HashSet::new();
     stream(&normal(packets), |packets| keys.extend(packets.iter().map(|packet| packet.key)))?;
     let flows = keys.len() as u64;
-    let buckets = (flows as f64 / LOAD).ceil() as u64;
+    let buckets = bucket_count(flows);
     let seed = HashSeed::new(1);
     let bernstein = histogram(&keys, buckets, |key| bernstein(key) % buckets);
     let ours =
@@ -32,12 +35,12 @@ pub(super) fn run(packets: u64, command: &str, plot: &Path) -> anyhow::Result<Ou
     let poisson: Vec<f64> = (0..longest).map(|entries| expected(entries, flows, buckets)).collect();
     let mut table = Table::new(["entries", "bernstein_buckets", "our_buckets", "poisson_buckets"]);
     let mut shown = Table::new([
-        "entries in a bucket",
+        "entries per bucket",
         "buckets, Bernstein",
         "buckets, ours",
         "buckets, Poisson",
-        "flows in such, Bernstein",
-        "flows in such, ours",
+        "flows, Bernstein",
+        "flows, ours",
     ]);
     let at = |histogram: &[u64], entries: usize| histogram.get(entries).copied().unwrap_or(0);
     for (entries, poisson) in poisson.iter().enumerate() {
@@ -54,7 +57,7 @@ pub(super) fn run(packets: u64, command: &str, plot: &Path) -> anyhow::Result<Ou
             share(other)
         );
     }
-    // Less than one bucket has no bar.
+    // Counts below one get no bar.
     let at_least_one = |count: f64| if count < 1.0 { f64::NAN } else { count };
     let float =
         |histogram: &[u64]| histogram.iter().map(|count| at_least_one(*count as f64)).collect::<Vec<_>>();
@@ -62,18 +65,18 @@ pub(super) fn run(packets: u64, command: &str, plot: &Path) -> anyhow::Result<Ou
     let places = series.iter().map(Vec::len).max().unwrap_or(0);
     let columns = Columns {
         title: "buckets".to_owned(),
-        x_title: "flow entries in a bucket".to_owned(),
+        x_title: "flow entries per bucket".to_owned(),
         names: (0..places).map(|entries| entries.to_string()).collect(),
-        // It begins below one, so that one bucket has a bar.
+        // The axis starts below one, so that a count of one has a bar.
         y: Scale::LOGARITHMIC.axis(series.iter().flatten().copied().chain([0.7])),
         series,
     };
     let title = format!("{} one-way flows in {} buckets", grouped(flows), grouped(buckets));
     let legend = Legend::of(&["Bernstein", "ours", "Poisson"]);
     save(plot, &figure::draw(&Heading::new(title, ""), &legend, ALONE, &[columns])?)?;
-    let mut page = Page::new("Flow entries in a hash bucket", command);
+    let mut page = Page::new("Flow entries per hash bucket", command);
     page.paragraph(format_args!(
-        "{} packets, {} one-way flows, {} buckets ({LOAD} flows a bucket, as fits the figure).",
+        "{} packets, {} one-way flows, {} buckets ({LOAD} flows per bucket, fitted to the paper's first share).",
         grouped(packets),
         grouped(flows),
         grouped(buckets)
@@ -82,7 +85,14 @@ pub(super) fn run(packets: u64, command: &str, plot: &Path) -> anyhow::Result<Ou
     Ok(Outcome { page, table })
 }
 
-/// Buckets by the number of flows in them.
+/// Returns the number of buckets for `flows`, with no factor in common with Bernstein's multiplier: modulo a shared
+/// factor the hash depends on the last byte alone, which is the protocol, and whole classes of buckets stay nearly empty.
+fn bucket_count(flows: u64) -> u64 {
+    let least = (flows as f64 / LOAD).ceil() as u64;
+    (least..).find(|buckets| buckets % 3 != 0 && buckets % 11 != 0).expect("a few numbers further one fits")
+}
+
+/// Returns how many buckets hold 0, 1, 2, ... flows.
 fn histogram(keys: &HashSet<FlowKey>, buckets: u64, bucket_of: impl Fn(&FlowKey) -> u64) -> Vec<u64> {
     let mut entries = vec![0u32; buckets as usize];
     keys.iter().for_each(|key| entries[bucket_of(key) as usize] += 1);
@@ -92,14 +102,14 @@ fn histogram(keys: &HashSet<FlowKey>, buckets: u64, bucket_of: impl Fn(&FlowKey)
     histogram
 }
 
-/// Expected number of buckets with so many entries, if every flow chooses its bucket by lot.
+/// Returns the expected number of buckets with this many entries, if every flow chooses its bucket at random.
 fn expected(entries: usize, flows: u64, buckets: u64) -> f64 {
     let load = flows as f64 / buckets as f64;
     (1..=entries).fold(buckets as f64 * (-load).exp(), |expected, k| expected * load / k as f64)
 }
 
-/// Bernstein's hash, 33 times the hash so far plus the next byte from 5381 on, over source and destination
-/// address, source and destination port, and protocol, as they stand in the headers.
+/// Returns Bernstein's hash, starting from 5381: 33 times the hash so far plus the next byte, over source and destination
+/// address, source and destination port, and protocol, in header order.
 fn bernstein(key: &FlowKey) -> u64 {
     let address = |words: [u64; 2]| {
         let number = u128::from(words[0]) << 64 | u128::from(words[1]);
@@ -109,11 +119,11 @@ fn bernstein(key: &FlowKey) -> u64 {
     let (src, dst) = key.address_words();
     let ports = [key.src_port, key.dst_port].map(u16::to_be_bytes).into_iter().flatten();
     let bytes = address(src).chain(address(dst)).chain(ports).chain([key.protocol.0]);
-    bytes.fold(5381, |hash: u64, byte| hash.wrapping_mul(33).wrapping_add(byte.into()))
+    bytes.fold(5381, |hash: u64, byte| hash.wrapping_mul(MULTIPLIER).wrapping_add(byte.into()))
 }
 
-/// The flow table's hash. It is the same for both directions, which are two flows here, as in the published
-/// detector: one of them takes its complement.
+/// Returns the flow table's hash. It is the same for both directions, which are two flows here, as in the published
+/// detector: one of them takes the complement.
 fn hash(key: &FlowKey, seed: &HashSeed) -> u64 {
     let symmetric = key.symmetric_hash(seed);
     if key.direction() == Direction::Forward { symmetric } else { !symmetric }
@@ -134,7 +144,17 @@ mod tests {
     }
 
     #[test]
-    fn the_load_gives_the_share_of_the_text() {
+    fn bucket_count_shares_no_factor_with_the_multiplier() {
+        assert_eq!(bucket_count(2_299_762), 2_741_077);
+        for flows in 1..2_000 {
+            let buckets = bucket_count(flows);
+            let has_common_factor = (2..=MULTIPLIER).any(|n| MULTIPLIER % n == 0 && buckets % n == 0);
+            assert!(!has_common_factor && buckets as f64 >= flows as f64 / LOAD, "{flows}");
+        }
+    }
+
+    #[test]
+    fn load_reproduces_the_first_share_of_the_paper() {
         let (flows, buckets) = (1_788_675, (1_788_675.0 / LOAD) as u64);
         let alone = expected(1, flows, buckets) / flows as f64;
         assert!((alone - 0.432).abs() < 0.001, "{alone}");

@@ -1,8 +1,8 @@
-//! Studies of papers, repeated on traces of ours and in emulated networks: the dissertation's monitor figure by figure,
-//! NitroSketch claim by claim, Flexplane's and Planck's tables and figures.
+//! Reproductions of papers on synthetic traces and in emulated networks: figures of the heavy-hitter dissertation,
+//! claims of NitroSketch, tables and figures of Flexplane and Planck.
 //!
-//! Each experiment has a folder under `experiments/`: `README.md` says what the source claims, and the command
-//! writes `RESULT.md`, `table.csv` and `plot.svg` beside it.
+//! Each experiment has a folder under `experiments/`: `README.md` states the claim of the source, and the command
+//! writes `RESULT.md`, `table.csv` and `plot.svg` next to it.
 
 mod flexplane;
 mod hash_buckets;
@@ -17,61 +17,59 @@ use std::path::{Path, PathBuf};
 use self::flexplane::Study;
 use crate::results::{Page, Table, save};
 
-/// Which experiment, and on what.
+/// Options of an experiment.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ExperimentOptions {
-    /// Which
+    /// Experiment
     #[arg(value_enum)]
     pub name: Experiment,
-    /// Length of the trace, in packets; by default 38,000,000, and 10,000,000 for nitro-*; not for flexplane-*
-    /// and planck-*
+    /// Length of the trace in packets [default: 38,000,000; nitro-*: 10,000,000; not for flexplane-* and planck-*]
     #[arg(long)]
     pub packets: Option<u64>,
-    /// Emulated seconds of each run of flexplane-* and planck-*; by default as the experiment has it
+    /// Emulated seconds per run of flexplane-* and planck-* [default: as in the experiment]
     #[arg(long)]
     pub seconds: Option<f64>,
-    /// Traces (of other seeds), seeds or runs that a box or a median is made from; by default as many as take a
-    /// minute or two
+    /// Number of seeds or runs per value [default: as many as take a minute or two]
     #[arg(long)]
     pub seeds: Option<u64>,
-    /// Where the programs of ns-3 are built, for flexplane-cross-check
+    /// Build folder of the ns-3 programs, for flexplane-cross-check
     #[arg(long, default_value = "target/bench-peers/ns3")]
     pub build: PathBuf,
-    /// Where the results go; by default its folder under `experiments/`
+    /// Output folder [default: the experiment's folder under `experiments/`]
     #[arg(long)]
     pub output: Option<PathBuf>,
 }
 
-/// The experiments, named as their folders.
+/// The experiments, named after their folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Experiment {
-    /// Figure 3.3: flow entries in a hash bucket
+    /// Dissertation, figure 3.3: flow entries per hash bucket
     CheetahHashBuckets,
-    /// Figure 3.4: what the length filter leaves out
+    /// Dissertation, figure 3.4: packets and flows dropped by the length filter
     CheetahLengthFilter,
-    /// Figure 3.6a: cheetahs reported with filter and sampling
+    /// Dissertation, figure 3.6a: cheetahs reported with filter and sampling
     CheetahReported,
-    /// NitroSketch: updates a second over p
+    /// NitroSketch: updates per second by p
     NitroThroughput,
-    /// NitroSketch: error of every task over memory
+    /// NitroSketch: error of every task by memory
     NitroMemory,
-    /// NitroSketch: error over packets seen, and whether bounds hold
+    /// NitroSketch: error by packets seen, and validity of bounds
     NitroConvergence,
-    /// NitroSketch: streams of any skew, and a flood
+    /// NitroSketch: robustness against skew and floods
     NitroSkew,
-    /// NitroSketch: beside packets sampled into an exact table
+    /// NitroSketch: comparison with packet sampling
     NitroPacketSampling,
     /// Flexplane, table 2: throughput and queues of DropTail, RED and DCTCP
     FlexplaneQueues,
-    /// Flexplane, figures 4 and 7: completion times of web search
+    /// Flexplane, figures 4 and 7: completion times of a web search workload
     FlexplaneCompletion,
-    /// Flexplane, figure 6: short against long flows
+    /// Flexplane, figure 6: trade-off between short and long flows
     FlexplaneTradeOff,
     /// Flexplane, section 5.2: HULL's marking threshold
     FlexplaneHullThreshold,
-    /// Flexplane, table 3: lines of each scheme
+    /// Flexplane, table 3: lines of code per scheme
     FlexplaneLines,
-    /// The emulator beside ns-3
+    /// Cross-check of the emulator with ns-3
     FlexplaneCrossCheck,
     /// Planck, figures 5 to 7: bursts of samples
     PlanckBursts,
@@ -79,7 +77,7 @@ pub enum Experiment {
     PlanckLatency,
     /// Planck, figure 10: a flow that starts
     PlanckSlowStart,
-    /// Planck, figure 11: error over oversubscription
+    /// Planck, figure 11: error by oversubscription
     PlanckError,
     /// Planck, figure 12 and table 1: from a packet to an estimate
     PlanckTimeline,
@@ -89,20 +87,20 @@ pub enum Experiment {
     PlanckTeSizes,
     /// Planck, figure 18: traffic engineering flow by flow
     PlanckTeFlows,
-    /// Traffic engineering with more hosts, uneven links, lost notices, faster and slower control
+    /// Traffic engineering with more hosts, uneven links, lost events, faster and slower control
     PlanckTeStress,
-    /// Traffic engineering when something goes wrong
+    /// Traffic engineering under faults
     PlanckTeFaults,
 }
 
-/// What an experiment came to.
+/// The results of an experiment.
 struct Outcome {
     page: Page,
     table: Table,
 }
 
 impl Experiment {
-    /// Its folder under `experiments/`.
+    /// Returns its folder under `experiments/`.
     pub const fn folder(self) -> &'static str {
         match self {
             Experiment::CheetahHashBuckets => "cheetah-hash-buckets",
@@ -132,7 +130,7 @@ impl Experiment {
         }
     }
 
-    /// Packets, if there is a trace, and seeds, unless told otherwise.
+    /// Returns the default numbers of packets (0 without a trace) and seeds.
     const fn defaults(self) -> (u64, u64) {
         match self {
             Experiment::CheetahHashBuckets
@@ -159,7 +157,7 @@ impl Experiment {
 /// Runs an experiment and writes its results.
 ///
 /// # Errors
-/// If the trace is refused or the results cannot be written.
+/// If the trace cannot be generated or the results cannot be written.
 pub fn run(options: &ExperimentOptions) -> anyhow::Result<()> {
     let ExperimentOptions { name, packets, seeds, .. } = *options;
     let (packets, seeds) = (packets.unwrap_or(name.defaults().0), seeds.unwrap_or(name.defaults().1).max(1));

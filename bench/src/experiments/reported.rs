@@ -1,5 +1,5 @@
-//! Figure 3.6a: cheetahs reported with and without length filter `L` and sampling `S`; beside them our
-//! detector, and the truth.
+//! Figure 3.6a: cheetahs reported with and without length filter `L` and sampling `S`, compared with our detector and
+//! the ground truth.
 
 use std::path::Path;
 
@@ -19,10 +19,10 @@ use crate::traces::{normal, stream};
 
 /// `L` and `S` in the order of the figure.
 const SETTINGS: [(u32, f64); 4] = [(0, 1.0), (600, 1.0), (0, 0.001), (600, 0.001)];
-/// Eight instances of 50,000 entries each, which flows are dealt out to, hold as many flows as one of these.
+/// The total of the source's eight instances with 50,000 entries each.
 const FLOW_CACHE_ENTRIES: u32 = 400_000;
 
-/// One detector, one seed.
+/// The run of a detector with a seed.
 struct Run {
     setting: String,
     seed: u64,
@@ -30,11 +30,11 @@ struct Run {
     output: Output,
 }
 
-/// Runs it: all settings and seeds on one pass over the trace.
+/// Runs all settings and seeds in one pass over the trace.
 pub(super) fn run(packets: u64, seeds: u64, command: &str, plot: &Path) -> anyhow::Result<Outcome> {
     let mut runs = Vec::new();
     for (packet_length_threshold, sampling_probability) in SETTINGS {
-        // Without sampling nothing is left to chance.
+        // Without sampling the seed has no effect.
         let seeds = if sampling_probability < 1.0 { seeds.max(1) } else { 1 };
         for seed in 1..=seeds {
             let defaults = CfinfParameters::default();
@@ -68,12 +68,8 @@ pub(super) fn run(packets: u64, seeds: u64, command: &str, plot: &Path) -> anyho
     }
     row!(table, "truth", "", contents.cheetahs, contents.cheetahs, 0, 0);
 
-    let mut shown = Table::new([
-        "setting",
-        "reports, median (least to greatest)",
-        "cheetahs found, median",
-        "false, median",
-    ]);
+    let mut shown =
+        Table::new(["setting", "reports, median (min to max)", "cheetahs found, median", "false, median"]);
     let mut sample = Vec::new();
     for (setting, scores) in &samples {
         let of = |what: &dyn Fn(&(f64, Score)) -> f64| {

@@ -1,4 +1,4 @@
-//! Who is compared, and what one run of one of them comes to.
+//! A sketch to compare, and the outcome of a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,39 +7,39 @@ use super::textbook::Sketch;
 use super::truth::mean_relative_error;
 use crate::clock::nanos_of;
 
-/// Rows of every sketch, where its maker lets us choose.
+/// Rows of every sketch, where configurable.
 pub const ROWS: usize = 5;
-/// Counters of a row.
+/// Counters per row.
 pub const WIDTH: usize = 8_192;
-/// Flows that a heap notes, and flows that the error is taken over.
+/// Number of flows in a heap, and of flows for the error.
 pub const TOP: usize = 100;
 /// Levels of UnivMon.
 pub const LEVELS: usize = 16;
-/// Flows that each level of UnivMon notes.
+/// Number of flows in each UnivMon level's heap.
 pub const LEVEL_TOP: usize = 1_000;
 /// Binary logarithm of the registers of HyperLogLog.
 pub const PRECISION: u8 = 14;
 
-/// What kind of sketch it is.
+/// The kind of sketch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Family {
-    /// Counts without signs, estimated by the least (sampled: by the median).
+    /// Counters without signs, estimated by the minimum (sampled: the median).
     #[serde(rename = "Count-Min")]
     CountMin,
-    /// Counts with signs.
+    /// Counters with signs.
     #[serde(rename = "Count Sketch")]
     CountSketch,
-    /// Counts without signs, set right by the mean.
+    /// Counters without signs, corrected by the mean.
     #[serde(rename = "K-ary")]
     KAry,
     /// Levels of Count Sketch with a heap each.
     UnivMon,
-    /// The highest rank of a hash in each register: flows alone, no packets.
+    /// Maximum hash rank per register: counts flows, not packets.
     HyperLogLog,
 }
 
 impl Family {
-    /// Name in tables.
+    /// Returns the name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Family::CountMin => "Count-Min",
@@ -51,31 +51,31 @@ impl Family {
     }
 }
 
-/// A contender with the shape that its sketch has.
+/// A contender and the shape of its sketch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Subject {
-    /// Whose code it is, and which way of calling it if there are several.
+    /// The implementation, and the variant of its use.
     pub contender: String,
     /// Kind of sketch.
     pub sketch: Family,
     /// Rows (of each level).
     pub rows: usize,
-    /// Counters of a row.
+    /// Counters per row.
     pub width: usize,
-    /// Probability with which a row, or a packet, is counted.
+    /// Probability with which a row, or a packet, is updated.
     pub p: f64,
-    /// Flows that its heap notes (at each level); zero without a heap.
+    /// Number of flows in its heap (per level); zero without a heap.
     pub top: usize,
-    /// Bytes of a key as it takes it.
+    /// Bytes per key.
     pub key_bytes: usize,
     /// Memory of all counters.
     pub memory_bytes: usize,
-    /// What else has to be known to compare it.
+    /// Remarks on the comparison.
     pub note: String,
 }
 
 impl Subject {
-    /// A single sketch of the common shape with 32-bit counters that takes whole keys.
+    /// Creates a single sketch of the common shape with 32-bit counters and full keys.
     pub fn new(contender: &str, sketch: Family, p: f64) -> Subject {
         Subject {
             contender: contender.to_owned(),
@@ -90,74 +90,74 @@ impl Subject {
         }
     }
 
-    /// With a heap of [`TOP`] flows.
+    /// Adds a heap of [`TOP`] flows.
     pub fn with_top(self) -> Subject {
         Subject { top: TOP, ..self }
     }
 
-    /// With [`LEVELS`] levels, each with a heap.
+    /// Sets [`LEVELS`] levels, each with a heap.
     pub fn with_levels(self) -> Subject {
         Subject { memory_bytes: self.memory_bytes * LEVELS, top: LEVEL_TOP, ..self }
     }
 
-    /// With registers of a byte each instead of rows of counters.
+    /// Sets registers of one byte each instead of rows of counters.
     pub fn of_registers(self) -> Subject {
         let width = 1 << PRECISION;
         Subject { rows: 1, width, memory_bytes: width, ..self }.noting("error of the number of flows")
     }
 
-    /// With a remark.
+    /// Adds a remark.
     pub fn noting(self, note: &str) -> Subject {
         Subject { note: note.to_owned(), ..self }
     }
 
-    /// What it can be compared with: sketches of the same kind that do the same work.
+    /// Returns the group of comparable sketches: the same kind and the same work.
     pub fn task(&self) -> (Family, bool) {
         (self.sketch, self.top > 0)
     }
 }
 
-/// What one run came to. Programs of others print it as a line of JSON.
+/// The outcome of one run. Peers print it as a line of JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Who ran.
+    /// The contender.
     #[serde(flatten)]
     pub subject: Subject,
-    /// Keys that it took.
+    /// Number of keys.
     pub packets: u64,
-    /// Processor time of the updates alone.
+    /// CPU time of the updates alone.
     pub seconds: f64,
-    /// Mean of `|estimate - count| / count` over the [`TOP`] largest flows, in this run; of what only counts flows,
-    /// the relative error of that.
+    /// Mean of `|estimate - count| / count` over the [`TOP`] largest flows; for sketches that only count flows, the
+    /// relative error of that number.
     pub error: f64,
-    /// How many of them its heap names, if it has one.
+    /// Number of these flows in its heap, if it has one.
     pub found: Option<usize>,
 }
 
 impl Outcome {
-    /// Million updates a second.
+    /// Returns million updates per second.
     pub fn rate(&self) -> f64 {
         self.packets as f64 / self.seconds.max(1e-9) / 1e6
     }
 }
 
-/// A summary under measurement.
+/// A sketch under test.
 pub trait Summary {
-    /// Takes a whole stream, the way its users should.
+    /// Updates it with a whole stream, in the recommended way.
     fn update_all(&mut self, keys: &[Key]);
 
-    /// Packets of a flow; the heap's word, if there is a heap and it names the flow. NaN if it tells nothing of
+    /// Returns the estimated packets of a flow, from the heap if it contains the flow. NaN if it does not estimate
     /// single flows.
     fn estimate(&self, _key: &Key) -> f64 {
         f64::NAN
     }
 
-    /// The flows that its heap names, if it has one.
+    /// Returns the flows in its heap, if it has one.
     fn top(&self) -> Option<Vec<Key>> {
         None
     }
 
-    /// Flows, if it counts nothing else.
+    /// Returns the number of flows, if it only counts flows.
     fn distinct(&self) -> Option<f64> {
         None
     }
@@ -181,18 +181,18 @@ impl<S: Sketch> Summary for S {
 
 /// A contender that runs in this process.
 pub struct Contender {
-    /// What it is.
+    /// Its description.
     pub subject: Subject,
     build: Box<dyn Fn() -> Box<dyn Summary>>,
 }
 
 impl Contender {
-    /// `build` makes an empty summary.
+    /// Creates a contender; `build` returns an empty sketch.
     pub fn new<S: Summary + 'static>(subject: Subject, build: impl Fn() -> S + 'static) -> Contender {
         Contender { subject, build: Box::new(move || Box::new(build())) }
     }
 
-    /// One run over a stream of so many `flows`, of which `largest` are the [`TOP`] largest.
+    /// Runs it once over a stream of `flows` flows, of which `largest` are the [`TOP`] largest.
     pub fn run(&self, keys: &[Key], largest: &[(Key, u64)], flows: usize) -> Outcome {
         let mut summary = (self.build)();
         let seconds = nanos_of(|| summary.update_all(keys)) / 1e9;

@@ -1,4 +1,4 @@
-//! The contenders of this process: textbook versions first, which all others are measured against.
+//! The contenders in this process: first the textbook versions, which are the reference.
 
 use thalweg_sketch::Probability;
 
@@ -6,19 +6,19 @@ use super::contender::{Contender, Family, LEVEL_TOP, LEVELS, PRECISION, ROWS, Su
 use super::ours;
 use super::textbook::{CountMin, CountSketch, HyperLogLog, KAry, NitroCountSketch, UnivMon, WithTop};
 
-/// Name of those that are written as the papers have them.
+/// Name of the versions that follow the papers.
 pub const TEXTBOOK: &str = "textbook";
 
-/// Sampled versions count one row in so many.
+/// Values of 1/p of sampled versions.
 const ONE_IN: [i32; 2] = [16, 128];
 
-/// All of them.
+/// Returns all contenders.
 pub fn all() -> Vec<Contender> {
     let ours = [0, 4, 7].into_iter().filter_map(Probability::new).flat_map(ours::all);
     textbook().into_iter().chain(ours).chain([ours::hyper_log_log()]).collect()
 }
 
-/// Written as the papers have them.
+/// Returns the textbook versions.
 pub fn textbook() -> Vec<Contender> {
     use Family::{CountMin as Min, CountSketch as Signed, KAry as Ary, UnivMon as Universal};
     let subject = |family, p| Subject::new(TEXTBOOK, family, p);
@@ -37,7 +37,7 @@ pub fn textbook() -> Vec<Contender> {
     ];
     for one_in in ONE_IN {
         let nitro = move || NitroCountSketch::new(ROWS, WIDTH, one_in, 1);
-        let subject = subject(Signed, 1.0 / f64::from(one_in)).noting("a logarithm a draw");
+        let subject = subject(Signed, 1.0 / f64::from(one_in)).noting("one logarithm per draw");
         contenders.push(Contender::new(subject.clone(), nitro));
         contenders.push(Contender::new(subject.with_top(), move || WithTop::new(nitro(), TOP)));
     }

@@ -1,11 +1,10 @@
-//! Streams of flow keys to feed to sketches: which flow each packet is of, and nothing else of the packet.
+//! Streams of flow keys for sketches.
 //!
-//! A stream is a sequence of 13-byte 5-tuples in memory, so that a measurement reads keys and pays for nothing
-//! else. Flows are drawn by Zipf's law of any exponent (zero is uniform); a share of the packets may be a
-//! *random flood*, where every packet is the first and only one of its flow. The same options give the same
-//! stream on every machine.
+//! A stream is a sequence of 13-byte 5-tuples in memory, so that reading keys is its only cost. Flows are drawn by
+//! Zipf's law with any exponent (zero is uniform); a share of the packets may be a *random flood*, in which every
+//! packet is the only one of its flow. The same options give the same stream on every machine.
 //!
-//! Programs in other processes and languages read the same stream from a [`KeyFile`].
+//! Other processes read the same stream from a [`KeyFile`].
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,36 +17,36 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use super::truth::Truth;
 use super::zipf::Zipf;
 
-/// Bytes of a key.
+/// Bytes per key.
 pub const KEY_BYTES: usize = 13;
 
-/// A 5-tuple as a sketch sees it: source and destination address (IPv4), their ports, the protocol.
+/// A 5-tuple: source and destination IPv4 address, ports, protocol.
 pub type Key = [u8; KEY_BYTES];
 
-/// What a stream is made of.
+/// Options of a stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StreamOptions {
-    /// Keys of the stream.
+    /// Number of keys.
     pub packets: usize,
-    /// Flows that packets outside of the flood are drawn from; not all need be drawn.
+    /// Number of flows from which packets outside the flood are drawn; some may not occur.
     pub flows: u64,
     /// Exponent of Zipf's law, zero or more.
     pub exponent: f64,
-    /// Share of the packets that are each the only one of their flow, 0 to 1.
+    /// Share of flood packets, 0 to 1.
     pub flood: f64,
-    /// Decides which flow comes when.
+    /// Seed of the order of flows.
     pub seed: u64,
-    /// Decides the keys of flows: streams of one population have the same flows, the heavy ones too.
+    /// Seed of the flows' keys: streams of one population have the same flows, with the same ranks.
     pub population: u64,
 }
 
 impl StreamOptions {
-    /// Zipf's law, no flood, seeds of one.
+    /// Returns options with Zipf's law, no flood, and seeds of 1.
     pub fn zipf(packets: usize, flows: u64, exponent: f64) -> StreamOptions {
         StreamOptions { packets, flows, exponent, flood: 0.0, seed: 1, population: 1 }
     }
 
-    /// A name that says it all, for files.
+    /// Returns a file name that contains all options.
     pub fn name(&self) -> String {
         let StreamOptions { packets, flows, exponent, flood, seed, population } = self;
         format!("zipf{exponent}-flows{flows}-packets{packets}-flood{flood}-seed{seed}-population{population}")
@@ -57,10 +56,10 @@ impl StreamOptions {
         ensure!(self.flows > 0, "a stream needs at least one flow");
         ensure!(
             self.exponent >= 0.0 && self.exponent.is_finite(),
-            "exponent {} is not zero or more",
+            "invalid exponent {}: expected 0 or more",
             self.exponent
         );
-        ensure!((0.0..=1.0).contains(&self.flood), "flood {} is no share of 0 to 1", self.flood);
+        ensure!((0.0..=1.0).contains(&self.flood), "invalid flood share {}: expected 0 to 1", self.flood);
         Ok(())
     }
 }
@@ -68,14 +67,14 @@ impl StreamOptions {
 /// A stream in memory.
 #[derive(Clone, Debug)]
 pub struct KeyStream {
-    /// What it was made of.
+    /// Its options.
     pub options: StreamOptions,
-    /// One for each packet.
+    /// One key per packet.
     pub keys: Vec<Key>,
 }
 
 impl KeyStream {
-    /// Draws a stream; about 60 ns a key.
+    /// Generates a stream; about 60 ns per key.
     ///
     /// # Errors
     /// If an option is out of range.
@@ -97,7 +96,7 @@ impl KeyStream {
         Ok(KeyStream { options, keys })
     }
 
-    /// Exact counts.
+    /// Returns the exact counts.
     pub fn truth(&self) -> Truth {
         Truth::of(&self.keys)
     }
@@ -107,7 +106,7 @@ impl KeyStream {
     /// # Errors
     /// If it cannot be written.
     pub fn save(&self, folder: &Path, truth: &Truth, top: usize) -> anyhow::Result<KeyFile> {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         let path = folder.join(self.options.name());
         let file = KeyFile { keys: path.with_added_extension("keys"), top: path.with_added_extension("top") };
         let mut lines = String::new();
@@ -122,17 +121,17 @@ impl KeyStream {
     }
 }
 
-/// A stream on disk, for programs that are not this one.
+/// A stream on disk, for other programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFile {
-    /// The keys end to end, [`KEY_BYTES`] each, without a header.
+    /// The concatenated keys of [`KEY_BYTES`] each, without a header.
     pub keys: PathBuf,
-    /// The largest flows, largest first, one a line: the key in hexadecimal, a space, its packets.
+    /// The largest flows, largest first, one per line: the key in hexadecimal, a space, its packets.
     pub top: PathBuf,
 }
 
-/// The key of flow `number` (heaviest first) of a population: random bytes, three of four flows TCP, the others
-/// UDP. No two flows of a population share a key, since the addresses alone are a permutation of the number.
+/// Returns the key of flow `number` (heaviest first) of a population: random bytes, three of four flows TCP, the others
+/// UDP. Keys of a population are unique, because the addresses are a permutation of the number.
 pub fn key_of(population: u64, number: u64) -> Key {
     let addresses = mix(number ^ mix(population));
     let ports = mix(!addresses);
@@ -143,7 +142,7 @@ pub fn key_of(population: u64, number: u64) -> Key {
     key
 }
 
-/// A permutation of 64 bits without a visible pattern: a step of SplitMix64 (Steele, Lea and Flood 2014).
+/// Permutes 64 bits: a step of SplitMix64 (Steele, Lea and Flood 2014).
 fn mix(number: u64) -> u64 {
     let z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -156,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_options_give_the_same_stream() {
+    fn same_options_give_the_same_stream() {
         let options = StreamOptions::zipf(1_000, 100, 1.0);
         let keys = |options| KeyStream::generate(options).unwrap().keys;
         assert_eq!(keys(options), keys(options));
@@ -167,17 +166,17 @@ mod tests {
     }
 
     #[test]
-    fn every_packet_of_a_flood_is_a_flow_of_its_own() {
+    fn every_flood_packet_is_a_new_flow() {
         let options = StreamOptions { flood: 1.0, ..StreamOptions::zipf(5_000, 10, 1.0) };
         assert_eq!(KeyStream::generate(options).unwrap().truth().distinct(), 5_000);
         let half = StreamOptions { flood: 0.5, ..options };
         let truth = KeyStream::generate(half).unwrap().truth();
-        // 2,500 new flows but for a standard deviation of 35; six of them by chance with probability 2e-9.
+        // 2,500 new flows with a standard deviation of 35; six standard deviations have probability 2e-9.
         assert!(truth.distinct().abs_diff(2_510) < 6 * 35, "{}", truth.distinct());
     }
 
     #[test]
-    fn a_file_has_the_keys_end_to_end_and_the_largest_flows() {
+    fn key_file_has_all_keys_and_the_largest_flows() {
         let stream = KeyStream::generate(StreamOptions::zipf(300, 20, 1.2)).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let file = stream.save(folder.path(), &stream.truth(), 3).unwrap();
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn options_out_of_range_are_refused() {
+    fn options_out_of_range_are_rejected() {
         let good = StreamOptions::zipf(10, 10, 1.0);
         for bad in [
             StreamOptions { flows: 0, ..good },

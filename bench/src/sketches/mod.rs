@@ -1,25 +1,25 @@
-//! Sketches side by side on the same keys: how many updates a second, and how far off its estimates then are.
+//! Comparison of sketches on the same keys: updates per second, and the error of the same run.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
-//! | [`keys`], [`zipf`] | streams of flow keys of any skew, seeded, in memory and on disk |
-//! | [`truth`] | what the sketches estimate, exactly |
-//! | [`textbook`] | sketches the way the papers put them |
-//! | [`contender`] | what is compared, and what a run comes to |
-//! | [`contenders`] | those that run in this process |
-//! | [`ours`] | Thalweg's among them |
-//! | [`peers`] | sketches of others, in processes of their own |
+//! | [`keys`], [`zipf`] | seeded streams of flow keys with any skew, in memory and on disk |
+//! | [`truth`] | exact counts |
+//! | [`textbook`] | sketches as in the papers |
+//! | [`contender`] | a sketch to compare, and the outcome of a run |
+//! | [`contenders`] | the sketches that run in this process |
+//! | [`ours`] | Thalweg's sketches |
+//! | [`peers`] | other implementations, in separate processes |
 //!
-//! The time of a run is the processor time of the updates alone, keys already in memory; its error is that of
-//! the same run. Contenders take turns, so that whatever else the machine does hits all of them.
+//! The time of a run is the CPU time of the updates alone, with keys in memory; the error is that of the same run.
+//! Contenders take turns, so that other load on the machine affects all of them.
 
-mod aims;
 pub mod contender;
 pub mod contenders;
 pub mod keys;
 pub mod ours;
 pub mod peers;
 mod report;
+mod targets;
 pub mod textbook;
 pub mod truth;
 pub mod zipf;
@@ -38,37 +38,37 @@ use ours::BATCH;
 use peers::Peer;
 use truth::Truth;
 
-/// What to run.
+/// Options of the benchmark.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SketchesOptions {
-    /// Length of the stream, in packets (13 bytes of memory each)
+    /// Length of the stream in packets (13 bytes of memory each)
     #[arg(long, default_value_t = 10_000_000)]
     pub packets: usize,
-    /// Flows that packets are drawn from
+    /// Number of flows from which packets are drawn
     #[arg(long, default_value_t = 1_000_000)]
     pub flows: u64,
-    /// Exponent of Zipf's law; 0 draws all flows alike
+    /// Exponent of Zipf's law; 0 is uniform
     #[arg(long, default_value_t = 1.0)]
     pub exponent: f64,
     /// Runs of each contender
     #[arg(long, default_value_t = 3)]
     pub runs: usize,
-    /// Leave out the sketches of others
+    /// Skip other implementations
     #[arg(long)]
     pub no_peers: bool,
-    /// The processor for programs of others; by default the last one
+    /// Processor for other implementations [default: the last one]
     #[arg(long)]
     pub cpu: Option<usize>,
-    /// Sources of the programs of others
+    /// Source folder of other implementations
     #[arg(long, default_value = "bench/peers")]
     pub peers: PathBuf,
-    /// Where these programs are built
+    /// Build folder of other implementations
     #[arg(long, default_value = "target/bench-peers")]
     pub build: PathBuf,
-    /// Where the stream is written for them
+    /// Folder for their key streams
     #[arg(long, default_value = "target/bench-keys")]
     pub keys: PathBuf,
-    /// Where results go
+    /// Output folder
     #[arg(long, default_value = "bench/results")]
     pub output: PathBuf,
 }
@@ -76,7 +76,7 @@ pub struct SketchesOptions {
 /// Runs the benchmark and writes its results.
 ///
 /// # Errors
-/// If the stream cannot be made, nothing is to be run, or the results cannot be written.
+/// If the stream cannot be generated, there is nothing to run, or the results cannot be written.
 pub fn run(options: &SketchesOptions) -> anyhow::Result<()> {
     let SketchesOptions { packets, flows, exponent, runs, .. } = *options;
     ensure!(runs > 0 && packets > 0, "nothing to run");
@@ -91,19 +91,19 @@ pub fn run(options: &SketchesOptions) -> anyhow::Result<()> {
         "thalweg-bench sketches --packets {packets} --flows {flows} --exponent {exponent} --runs {runs}{peers} \
          (processor {cpu})"
     );
-    let mut page = Page::new("Sketches side by side", &command);
+    let mut page = Page::new("Comparison of sketches", &command);
     explain(&mut page, &stream, &truth);
     for (peer, reason) in absent {
-        page.paragraph(format_args!("Left out: {}: {reason}.", peer.name()));
+        page.paragraph(format_args!("Skipped: {}: {reason}.", peer.name()));
     }
     report::sections(&mut page, &outcomes);
     save_page(&options.output, "sketches", &page)?;
     save_rows(&options.output, "sketches", &report::rows(&outcomes))
 }
 
-/// Programs that were built.
+/// Built programs.
 type Programs = Vec<(Peer, PathBuf)>;
-/// Peers that do not take part, and why.
+/// Skipped peers and the reasons.
 type Absent = Vec<(Peer, String)>;
 
 fn build(options: &SketchesOptions) -> (Programs, Absent) {
@@ -123,7 +123,7 @@ fn leave_out(peer: Peer, error: &anyhow::Error, absent: &mut Absent) {
     absent.push((peer, reason));
 }
 
-/// The outcomes of each run. A program that fails takes no further part.
+/// Returns the outcomes of each run. A program that fails is skipped afterwards.
 fn measure(
     options: &SketchesOptions,
     stream: &KeyStream,

@@ -1,4 +1,4 @@
-//! Thalweg's own sketches as contenders: fed in slices, as `thalweg watch` feeds them.
+//! Thalweg's sketches as contenders, updated in slices as by `thalweg watch`.
 
 use thalweg_sketch::nitro::RowWise;
 use thalweg_sketch::{
@@ -9,26 +9,26 @@ use thalweg_sketch::{
 use super::contender::{Contender, Family, LEVEL_TOP, LEVELS, PRECISION, ROWS, Subject, Summary, TOP, WIDTH};
 use super::keys::Key;
 
-/// Name of ours.
+/// Name of our sketches.
 pub const OURS: &str = "thalweg";
 
-/// Keys that are handed over together.
+/// Keys per update.
 pub const BATCH: usize = 2_048;
 
 /// Seed of the hash, and of the draws.
 const SEED: u64 = 1;
 
-/// Each sketch with and without its largest flows, sampled with `probability`.
+/// Returns each sketch with and without a heap, sampled with `probability`.
 pub fn all(probability: Probability) -> Vec<Contender> {
     let families = [Family::CountMin, Family::CountSketch, Family::KAry, Family::UnivMon];
     let single = families.into_iter().map(|family| single(family, probability));
     single.chain([count_sketch_with_top(probability)]).collect()
 }
 
-/// One sketch; UnivMon, which is none without its largest flows, with them.
+/// Returns one sketch without a heap, except UnivMon, which needs heaps.
 ///
 /// # Panics
-/// If it is HyperLogLog, which cannot be sampled.
+/// For HyperLogLog, which cannot be sampled.
 pub fn single(family: Family, probability: Probability) -> Contender {
     let subject = Subject::new(OURS, family, probability.get());
     match family {
@@ -42,11 +42,11 @@ pub fn single(family: Family, probability: Probability) -> Contender {
             Contender::new(subject, move || plain(KAry::<i32>::new(shape(), hasher()), probability))
         }
         Family::UnivMon => Contender::new(subject.with_levels(), move || univmon(probability)),
-        Family::HyperLogLog => panic!("a packet that is not looked at is a flow that is not counted"),
+        Family::HyperLogLog => panic!("HyperLogLog cannot be sampled: skipped packets are uncounted flows"),
     }
 }
 
-/// Count Sketch with the [`TOP`] largest flows.
+/// Returns Count Sketch with the [`TOP`] largest flows.
 pub fn count_sketch_with_top(probability: Probability) -> Contender {
     let subject = Subject::new(OURS, Family::CountSketch, probability.get()).with_top();
     Contender::new(subject, move || {
@@ -59,7 +59,7 @@ pub fn count_sketch_with_top(probability: Probability) -> Contender {
     })
 }
 
-/// HyperLogLog.
+/// Returns HyperLogLog.
 pub fn hyper_log_log() -> Contender {
     Contender::new(Subject::new(OURS, Family::HyperLogLog, 1.0).of_registers(), || {
         HyperLogLog::new(PRECISION, hasher()).expect("a precision in range")
@@ -95,7 +95,7 @@ fn univmon(probability: Probability) -> Ours<UnivMon<Key>> {
     }
 }
 
-/// A sampled sketch, and how it is asked.
+/// A sampled sketch and its queries.
 struct Ours<S> {
     nitro: Nitro<S>,
     estimate: fn(&S, &Key) -> f64,
@@ -140,11 +140,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_contender_estimates_what_it_was_fed() {
+    fn every_contender_estimates_its_stream() {
         let stream = KeyStream::generate(StreamOptions::zipf(200_000, 5_000, 1.0)).unwrap();
         let truth = stream.truth();
         let largest = truth.top(TOP);
-        // Nothing estimated at all is an error of one.
+        // An estimate of zero is an error of one.
         assert_eq!(mean_relative_error(&largest, |_| 0.0), 1.0);
         let all = all(Probability::ONE).into_iter().chain([hyper_log_log()]);
         for contender in all.chain([count_sketch_with_top(Probability::at_most(0.25))]) {

@@ -1,7 +1,7 @@
-//! Sketches of others, in programs of their own under `bench/peers`, which are built when they are needed.
+//! Other implementations of sketches, in separate programs under `bench/peers` that are built on demand.
 //!
-//! A program is called with the two paths of a [`KeyFile`], runs all that it has once, and prints an
-//! [`Outcome`] a line as JSON.
+//! A program gets the two paths of a [`KeyFile`], runs all its sketches once, and prints one [`Outcome`] per line as
+//! JSON.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use super::contender::Outcome;
 use super::keys::KeyFile;
 use crate::timed;
 
-/// A program of others' sketches.
+/// A program with other implementations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// The crates `asap_sketchlib` and `datasketches`, in a workspace of their own.
+    /// The crates `asap_sketchlib` and `datasketches`, in a separate workspace.
     Crates,
     /// DPDK's `rte_member` of type sketch, called from C.
     RteMember,
 }
 
 impl Peer {
-    /// All there are.
+    /// All programs.
     pub const ALL: [Peer; 2] = [Peer::Crates, Peer::RteMember];
 
-    /// Name in messages.
+    /// Returns the name in messages.
     pub const fn name(self) -> &'static str {
         match self {
             Peer::Crates => "the crates asap_sketchlib and datasketches",
@@ -34,10 +34,10 @@ impl Peer {
         }
     }
 
-    /// Builds the program from the sources in `sources` and returns where it is, below `build`.
+    /// Builds the program from `sources` and returns its path under `build`.
     ///
     /// # Errors
-    /// If what it needs is not installed, or it does not build.
+    /// If a dependency is not installed, or the build fails.
     pub fn build(self, sources: &Path, build: &Path) -> anyhow::Result<PathBuf> {
         fs::create_dir_all(build)?;
         let build = std::path::absolute(build)?;
@@ -52,7 +52,7 @@ impl Peer {
             Peer::RteMember => {
                 let known = Command::new("pkg-config").args(["--exists", "libdpdk"]).status();
                 if !known.is_ok_and(|status| status.success()) {
-                    bail!("not installed (Debian packages libdpdk-dev and pkg-config)");
+                    bail!("DPDK is not installed (Debian packages libdpdk-dev and pkg-config)");
                 }
                 let mut make = Command::new("make");
                 make.arg("--no-print-directory").arg("-C").arg(sources);
@@ -62,10 +62,10 @@ impl Peer {
         }
     }
 
-    /// One run of everything that `program` has, on processor `cpu` alone.
+    /// Runs all sketches of `program` once, pinned to processor `cpu`.
     ///
     /// # Errors
-    /// If it fails, or prints what is no outcome.
+    /// If it fails or its output is not valid.
     pub fn run(self, program: &Path, stream: &KeyFile, cpu: usize) -> anyhow::Result<Vec<Outcome>> {
         let scratch = program.with_extension("scratch");
         fs::create_dir_all(&scratch)?;
@@ -73,30 +73,30 @@ impl Peer {
         let words = paths.into_iter().map(|path| path.map(PathBuf::into_os_string));
         let ran = timed::run(cpu, &scratch, &words.collect::<Result<Vec<_>, _>>()?);
         fs::remove_dir_all(&scratch)?;
-        // A page of results does not say where things lie on this machine.
+        // Results do not contain local paths.
         let placeless = |error: anyhow::Error| {
             anyhow!(format!("{error:#}").replace(&*program.to_string_lossy(), self.name()))
         };
         let (printed, _) = ran.map_err(placeless)?;
         let outcomes = printed.lines().filter(|line| line.starts_with('{'));
         let outcomes: Vec<Outcome> = outcomes
-            .map(|line| serde_json::from_str(line).with_context(|| format!("not an outcome: {line}")))
+            .map(|line| serde_json::from_str(line).with_context(|| format!("unexpected output: {line}")))
             .collect::<Result<_, _>>()?;
         if outcomes.is_empty() {
-            bail!("{} ran nothing", self.name());
+            bail!("{} printed no results", self.name());
         }
         Ok(outcomes)
     }
 }
 
-/// Runs a command and returns what it printed; if it fails, says so with the line that most likely tells why.
+/// Runs a command and returns its output; the error contains the line that most likely explains a failure.
 pub(crate) fn succeed(command: &mut Command) -> anyhow::Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {name}"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let telling = said.lines().find(|line| line.contains("error")).or(said.lines().last());
-        bail!("{name} failed: {}", telling.unwrap_or("it said nothing").trim());
+        bail!("{name} failed: {}", telling.unwrap_or("no output").trim());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -1,9 +1,9 @@
-//! Outcomes as a page to read and rows to compute with.
+//! Result page and raw rows.
 
-use super::aims::AIMS;
 use super::contender::{Family, Outcome, Subject, TOP};
 use super::contenders::TEXTBOOK;
 use super::ours::OURS;
+use super::targets::TARGETS;
 use crate::results::{Page, Table};
 use crate::row;
 use crate::statistics::median;
@@ -16,10 +16,10 @@ struct Runs<'a> {
     found: Option<f64>,
 }
 
-/// Adds what was aimed at, and a section for each kind of sketch, without and with a heap.
+/// Adds the targets, and a section for each kind of sketch, without and with a heap.
 pub(super) fn sections(page: &mut Page, outcomes: &[Vec<Outcome>]) {
     let runs = by_subject(outcomes);
-    page.section("Aims").table(&aims(&runs));
+    page.section("Aims").table(&targets(&runs));
     let families =
         [Family::CountMin, Family::CountSketch, Family::KAry, Family::UnivMon, Family::HyperLogLog];
     for family in families {
@@ -38,7 +38,7 @@ pub(super) fn sections(page: &mut Page, outcomes: &[Vec<Outcome>]) {
     }
 }
 
-/// A row for each run.
+/// Returns a row for each run.
 pub(super) fn rows(outcomes: &[Vec<Outcome>]) -> Table {
     let mut table = Table::new([
         "contender",
@@ -80,7 +80,7 @@ pub(super) fn rows(outcomes: &[Vec<Outcome>]) -> Table {
     table
 }
 
-/// Medians over the runs; contenders in the order in which they ran, each by falling `p`.
+/// Returns medians over the runs, by contender in order and decreasing `p`.
 fn by_subject(outcomes: &[Vec<Outcome>]) -> Vec<Runs<'_>> {
     let mut subjects: Vec<&Subject> = Vec::new();
     for Outcome { subject, .. } in outcomes.iter().flatten() {
@@ -108,34 +108,34 @@ impl<'a> Runs<'a> {
     }
 }
 
-/// The speeds that were aimed at, and what ours came to.
-fn aims(runs: &[Runs<'_>]) -> Table {
+/// Returns the target speeds and our measured ones.
+fn targets(runs: &[Runs<'_>]) -> Table {
     let mut table = Table::new([
         "sketch",
         "p",
-        "aim, M updates/s",
-        "far aim",
+        "target, M updates/s",
+        "ambitious target",
         "measured",
         "textbook",
         "ratio",
-        "error to the textbook's at p = 1",
+        "error relative to the textbook's at p = 1",
     ]);
-    for aim in &AIMS {
+    for target in &TARGETS {
         let find = |contender, p: f64| {
             let is_it = |runs: &&Runs<'_>| {
                 let Subject { contender: whose, p: its, .. } = runs.subject;
-                whose == contender && runs.subject.task() == (aim.sketch, aim.top) && *its == p
+                whose == contender && runs.subject.task() == (target.sketch, target.top) && *its == p
             };
             runs.iter().find(is_it)
         };
-        let p = 1.0 / f64::from(aim.one_in);
+        let p = 1.0 / f64::from(target.one_in);
         let (Some(ours), Some(textbook)) = (find(OURS, p), find(TEXTBOOK, 1.0)) else { continue };
         row!(
             table,
-            aim.what,
+            target.what,
             probability(p),
-            aim.aim,
-            aim.far_aim,
+            target.target,
+            target.ambitious,
             format!("{:.1}", ours.rate),
             format!("{:.1}", textbook.rate),
             format!("{:.2}", ours.rate / textbook.rate),
@@ -150,10 +150,10 @@ fn table(runs: &[&Runs<'_>]) -> Table {
         "contender",
         "p",
         "M updates/s",
-        "to the textbook's",
+        "relative to the textbook",
         "error of the top 100",
-        "error to the textbook's",
-        "found of them",
+        "error relative to the textbook",
+        "found of the top 100",
         "rows x width",
         "counters, KiB",
         "key, bytes",
@@ -182,7 +182,7 @@ fn table(runs: &[&Runs<'_>]) -> Table {
     table
 }
 
-/// As one in so many where it is that.
+/// Formats a probability as 1/n where possible.
 fn probability(p: f64) -> String {
     let one_in = 1.0 / p;
     match one_in {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_the_median_rate_and_its_ratio_to_the_textbook() {
+    fn rows_have_the_median_rate_and_its_ratio_to_the_textbook() {
         let run = |textbook, other| {
             vec![
                 outcome(TEXTBOOK, 1.0, textbook),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_is_the_same_as_json() {
+    fn outcome_survives_json() {
         let outcome = Outcome { found: Some(97), ..outcome("fast", 1.0 / 128.0, 0.5) };
         let json = serde_json::to_string(&outcome).unwrap();
         assert!(json.contains(r#""sketch":"Count-Min""#), "{json}");
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn probabilities_are_one_in_so_many() {
+    fn probabilities_are_formatted_as_fractions() {
         assert_eq!([1.0, 0.0625, 0.01, 0.3].map(probability), ["1", "1/16", "1/100", "0.3"]);
     }
 }

@@ -1,4 +1,4 @@
-//! What sketches estimate, counted exactly.
+//! Exact counts of a stream.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::keys::Key;
 
-/// A map from keys with a hash that is fast on them; XXH3 instead of the standard library's SipHash.
+/// A map by key with a fast hash: XXH3 instead of SipHash.
 pub type KeyMap<V> = HashMap<Key, V, BuildHasherDefault<KeyHasher>>;
 
 /// Packets of each flow of a stream.
@@ -19,14 +19,14 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// Of a stream.
+    /// Counts a stream.
     pub fn of(keys: &[Key]) -> Truth {
         let mut truth = Truth::default();
         truth.extend(keys);
         truth
     }
 
-    /// Counts more of the stream.
+    /// Counts more packets of the stream.
     pub fn extend(&mut self, keys: &[Key]) {
         for key in keys {
             *self.counts.entry(*key).or_default() += 1;
@@ -34,17 +34,17 @@ impl Truth {
         self.packets += keys.len() as u64;
     }
 
-    /// Packets of a flow.
+    /// Returns the packets of a flow.
     pub fn count(&self, key: &Key) -> u64 {
         self.counts.get(key).copied().unwrap_or(0)
     }
 
-    /// Every flow and its packets, in no order.
+    /// Returns all flows and their packets, in no particular order.
     pub fn counts(&self) -> impl Iterator<Item = (&Key, u64)> {
         self.counts.iter().map(|(key, count)| (key, *count))
     }
 
-    /// The `k` flows of most packets, largest first, equals by their keys; all flows if they are fewer.
+    /// Returns the `k` flows with the most packets, largest first, ties by key; all flows if there are fewer.
     pub fn top(&self, k: usize) -> Vec<(Key, u64)> {
         let mut flows: Vec<(Key, u64)> = self.counts.iter().map(|(key, count)| (*key, *count)).collect();
         let order = |(key, count): &(Key, u64)| (Reverse(*count), *key);
@@ -56,29 +56,29 @@ impl Truth {
         flows
     }
 
-    /// Flows of more than `share` of all packets, largest first.
+    /// Returns the flows with more than `share` of all packets, largest first.
     pub fn above(&self, share: f64) -> Vec<(Key, u64)> {
         let threshold = share * self.packets as f64;
         self.top(self.counts.values().filter(|count| **count as f64 > threshold).count())
     }
 
-    /// All packets: the first norm of the counts.
+    /// Returns the number of packets: the L1 norm of the counts.
     pub fn l1(&self) -> u64 {
         self.packets
     }
 
-    /// The square root of the sum of the squared counts: their second norm.
+    /// Returns the L2 norm of the counts.
     pub fn l2(&self) -> f64 {
         let squares: u128 = self.counts.values().map(|count| u128::from(*count).pow(2)).sum();
         (squares as f64).sqrt()
     }
 
-    /// Flows.
+    /// Returns the number of flows.
     pub fn distinct(&self) -> usize {
         self.counts.len()
     }
 
-    /// Entropy of the flow of a packet, in bits; zero for an empty stream.
+    /// Returns the entropy of flows over packets in bits; zero for an empty stream.
     pub fn entropy(&self) -> f64 {
         let packets = self.packets as f64;
         let surprise = |count: &u64| *count as f64 / packets * (packets / *count as f64).log2();
@@ -86,7 +86,7 @@ impl Truth {
     }
 }
 
-/// Mean of `|estimate - count| / count` over flows.
+/// Returns the mean of `|estimate - count| / count` over flows.
 pub fn mean_relative_error(flows: &[(Key, u64)], estimate: impl Fn(&Key) -> f64) -> f64 {
     let error = |(key, count): &(Key, u64)| (estimate(key) - *count as f64).abs() / *count as f64;
     flows.iter().map(error).sum::<f64>() / flows.len().max(1) as f64
@@ -101,7 +101,7 @@ impl Hasher for KeyHasher {
         self.0 = xxh3_64(bytes);
     }
 
-    /// The length that precedes an array's bytes is the same for all keys.
+    /// Ignores the length before an array's bytes, which is the same for all keys.
     fn write_usize(&mut self, _length: usize) {}
 
     fn finish(&self) -> u64 {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_flows_come_first_and_equals_by_key() {
+    fn top_flows_are_sorted_by_count_then_key() {
         let expected = [(key(1), 4), (key(2), 2), (key(3), 1), (key(4), 1)];
         for k in 0..=4 {
             assert_eq!(truth().top(k), expected[..k]);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_is_the_mean_of_the_relative_ones() {
+    fn error_is_the_mean_of_relative_errors() {
         assert_eq!(mean_relative_error(&truth().top(2), |_| 3.0), (0.25 + 0.5) / 2.0);
     }
 }

@@ -1,28 +1,26 @@
-//! Ranks drawn by Zipf's law: rank `k` of `1..=n` in proportion to `k^-s`.
+//! Ranks drawn by Zipf's law: rank `k` of `1..=n` with probability proportional to `k^-s`.
 //!
 //! Rejection-inversion (W. Hörmann and G. Derflinger, *Rejection-inversion to generate variates from monotone
-//! discrete distributions*, 1996): the law's continuous hat is inverted, and the rank next to the point kept or
-//! drawn again. It needs no table and some 1.1 draws a rank, whatever `n` and `s >= 0` are; `s = 0` is the
-//! uniform law. Logarithms are those of `libm`, so that a seed means the same ranks on every machine.
+//! discrete distributions*, 1996): the distribution's continuous hat is inverted, and the nearest rank accepted or drawn again. It needs no table and about 1.1 draws per rank for any `n` and `s >= 0`; `s = 0` is uniform. Logarithms are those of `libm`, so that a seed gives the same ranks on every machine.
 
 use libm::{exp, expm1, log, log1p, pow};
 
-/// Zipf's law over a number of ranks.
+/// Zipf's law over a range of ranks.
 #[derive(Clone, Copy, Debug)]
 pub struct Zipf {
     exponent: f64,
     ranks: f64,
-    /// The hat's integral where the ranks begin (the first rank's share of it cut down to what it needs) and end.
+    /// The hat's integral at the start (trimmed to the first rank's share) and the end of the ranks.
     span: (f64, f64),
-    /// A rank that lies so close above the point is always kept.
+    /// A rank at most this far above the point is always accepted.
     squeeze: f64,
 }
 
 impl Zipf {
-    /// Over ranks `1..=ranks`; `exponent` is `s`.
+    /// Creates the distribution over ranks `1..=ranks`; `exponent` is `s`.
     ///
     /// # Panics
-    /// If there is no rank, or the exponent is negative or no number.
+    /// If `ranks` is zero, or the exponent is negative or not finite.
     pub fn new(ranks: u64, exponent: f64) -> Zipf {
         assert!(ranks > 0, "at least one rank");
         assert!(exponent >= 0.0 && exponent.is_finite(), "an exponent of zero or more");
@@ -32,7 +30,7 @@ impl Zipf {
         zipf
     }
 
-    /// A rank of `1..=ranks`, by uniform draws of `[0, 1)`.
+    /// Draws a rank of `1..=ranks` from uniform numbers in `[0, 1)`.
     #[inline]
     pub fn draw(&self, mut uniform: impl FnMut() -> f64) -> u64 {
         let (begin, end) = self.span;
@@ -50,7 +48,7 @@ impl Zipf {
         pow(x, -self.exponent)
     }
 
-    /// The integral of `t^-s` from 1 to `x`.
+    /// Returns the integral of `t^-s` from 1 to `x`.
     fn integral(&self, x: f64) -> f64 {
         match 1.0 - self.exponent {
             0.0 => log(x),
@@ -77,7 +75,7 @@ mod tests {
     /// freedom, pass a chi-squared of 70 by chance with probability 2e-7. Points rounded to ranks
     /// without rejection do not pass.
     #[test]
-    fn ranks_come_as_often_as_the_law_says() {
+    fn rank_frequencies_follow_the_law() {
         for exponent in [0.0, 0.6, 1.0, 1.4] {
             let zipf = Zipf::new(1_000, exponent);
             let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
@@ -103,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_rank_is_always_drawn() {
+    fn single_rank_is_always_drawn() {
         assert_eq!(Zipf::new(1, 1.0).draw(|| 0.0), 1);
         assert_eq!(Zipf::new(1, 1.0).draw(|| 0.999_999), 1);
     }

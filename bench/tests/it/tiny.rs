@@ -1,4 +1,4 @@
-//! Every benchmark and experiment, small: that none rots. Nothing here looks at a time.
+//! Small runs of every benchmark and experiment. No test checks a time.
 
 use std::fs;
 use std::path::Path;
@@ -6,8 +6,7 @@ use std::process::Command;
 
 const BENCH: &str = env!("CARGO_BIN_EXE_thalweg-bench");
 
-/// Runs `thalweg-bench` with its results in `output`, passes on what it skipped, and returns the results: all
-/// Markdown files in one text.
+/// Runs `thalweg-bench` with results in `output`, prints what it skipped, and returns all Markdown files as one text.
 fn bench(output: &Path, arguments: &[&str]) -> String {
     let ran = Command::new(BENCH).args(arguments).arg("--output").arg(output).output().unwrap();
     let said = String::from_utf8_lossy(&ran.stderr);
@@ -21,13 +20,13 @@ fn bench(output: &Path, arguments: &[&str]) -> String {
     pages.map(|path| fs::read_to_string(path).unwrap()).collect()
 }
 
-/// Writes past the test runner's capture.
+/// Prints past the test runner's capture.
 fn skip(line: &str) {
     use std::io::Write;
     std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// The cells of the table row that begins with `name`.
+/// Returns the cells of the table row that begins with `name`.
 fn cells<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
     let row = page.lines().find(|line| line.starts_with(&format!("| {name} |")));
     row.unwrap_or_else(|| panic!("no row {name} in:\n{page}"))
@@ -38,10 +37,10 @@ fn cells<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn meters_agree_with_the_truth_on_packets_and_flows() {
+fn meters_agree_with_the_ground_truth() {
     for program in ["time", "taskset"] {
         if Command::new(program).arg("--version").output().is_err() {
-            return skip(&format!("skipped: meters_agree_with_the_truth_on_packets_and_flows: no {program}"));
+            return skip(&format!("skipped: meters_agree_with_the_ground_truth: no {program}"));
         }
     }
     let folder = tempfile::tempdir().unwrap();
@@ -49,7 +48,7 @@ fn meters_agree_with_the_truth_on_packets_and_flows() {
     let traces = traces.to_str().unwrap();
     let arguments = ["meters", "--packets", "20000", "--runs", "1", "--thalweg", BENCH, "--traces", traces];
     let page = bench(&output, &arguments);
-    let truth = cells(&page, "the truth");
+    let truth = cells(&page, "ground truth");
     for meter in ["thalweg watch", "plain HashMap"] {
         let counted = cells(&page, meter);
         assert_eq!(counted[5..7], truth[5..7], "{meter}");
@@ -57,7 +56,7 @@ fn meters_agree_with_the_truth_on_packets_and_flows() {
 }
 
 #[test]
-fn the_emulator_carries_packets_under_every_scheme() {
+fn emulator_delivers_packets_with_every_scheme() {
     let folder = tempfile::tempdir().unwrap();
     let page = bench(folder.path(), &["emulator", "--packets", "20000", "--runs", "1"]);
     for scheme in ["droptail", "red", "dctcp", "priority", "drr", "hull", "pfabric", "pie", "fq_codel"] {
@@ -74,7 +73,7 @@ fn stages_are_all_measured() {
 }
 
 #[test]
-fn tasks_are_all_timed_with_every_sampling() {
+fn tasks_are_measured_with_every_sampling() {
     let folder = tempfile::tempdir().unwrap();
     let page = bench(folder.path(), &["tasks", "--packets", "20000", "--runs", "1"]);
     for task in ["`heavy:0.1%`", "`hhh:1%`", "`spread:dst>1000`"] {
@@ -95,7 +94,7 @@ fn scaling_measures_every_combination() {
 }
 
 #[test]
-fn detectors_are_held_against_the_truth() {
+fn detectors_are_compared_with_the_truth() {
     let folder = tempfile::tempdir().unwrap();
     let page = bench(folder.path(), &["detectors", "--packets", "200000"]);
     assert_eq!(cells(&page, "sliding window (ours)")[1..4], ["8", "0", "0"]);
@@ -103,7 +102,7 @@ fn detectors_are_held_against_the_truth() {
 }
 
 #[test]
-fn a_flood_leaves_the_planted_cheetahs_to_be_found() {
+fn planted_cheetahs_are_found_in_a_flood() {
     let folder = tempfile::tempdir().unwrap();
     let page = bench(folder.path(), &["flood", "--packets", "300000", "--runs", "1"]);
     assert!(page.contains("1 of 1 (100.0 %)"), "{page}");
@@ -118,7 +117,7 @@ fn sketches_are_measured_with_their_errors() {
     assert_eq!(textbook.len(), 11, "{page}");
     let ours: Vec<_> = page.lines().filter(|line| line.starts_with("| thalweg |")).collect();
     assert_eq!(ours.len(), 3 * 5 + 1, "{page}");
-    assert_eq!(cells(&page, "Count-Min")[2..4], ["150", "200"], "aims");
+    assert_eq!(cells(&page, "Count-Min")[2..4], ["150", "200"], "targets");
     let exact = |row: &&&str| row.split('|').nth(2) == Some(" 1 ");
     for row in textbook.iter().chain(&ours).filter(exact) {
         let error: f64 = row.split('|').nth(5).unwrap().trim().trim_end_matches(" %").parse().unwrap();
@@ -141,7 +140,7 @@ fn every_experiment_writes_result_table_and_plot() {
     }
 }
 
-/// From the root of the repository, where the experiments' files are.
+/// Runs in the repository's root, where the experiments' files are.
 #[test]
 fn every_experiment_of_flexplane_writes_result_table_and_plot() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

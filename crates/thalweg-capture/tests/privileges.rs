@@ -86,7 +86,7 @@ fn has_nothing(thread: &str) {
 
 fn opens_again_with_what_is_kept() {
     let error = drop_privileges_except(Keep::Capture, Some("no such user")).unwrap_err();
-    assert_eq!(error.to_string(), "there is no user \"no such user\"");
+    assert_eq!(error.to_string(), "unknown user \"no such user\"");
     let dropped = drop_privileges_except(Keep::Capture, Some("nobody")).unwrap();
     let UserChange::To { uid, .. } = dropped.user else { panic!("{dropped:?}") };
     assert_ne!(uid, 0);

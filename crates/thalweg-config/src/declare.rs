@@ -1,50 +1,50 @@
-//! The macros by which sections are declared, each once. A declaration gives the type of a section with a field a key, and
-//! the table from which files are read, checked and printed, and from which references, flags, sweeps and JSON Schema come.
+//! Macros that declare each section once. A declaration generates a type with one field per key, and the table that
+//! drives parsing, validation, printing, reference pages, flags, sweeps and JSON Schema.
 
 use super::{Entry, Group, Section};
 
-/// Keys that are read together, as a type with a field for each. Implemented by [`keys!`](crate::keys).
+/// A group of keys as a type with one field per key. Implemented by [`keys!`](crate::keys).
 pub trait Keys: Sized {
-    /// The keys.
+    /// The table of the keys.
     const GROUP: &'static Group;
 
-    /// Reads them from a section without mistakes.
+    /// Reads the keys from a valid section.
     fn read(entry: &Entry) -> Self;
 }
 
-/// A section, as a type. Implemented by [`section!`](crate::section).
+/// A section as a type. Implemented by [`section!`](crate::section).
 pub trait Declared: Sized {
-    /// The section.
+    /// Returns the table of the section.
     fn section() -> &'static Section;
 
-    /// Reads it, if it is without mistakes.
+    /// Reads the section, which must be valid.
     fn read(entry: &Entry) -> Self;
 }
 
-/// Declares keys: a type with a field for each, and their table.
+/// Declares keys: a type with one field per key, and their table.
 ///
 /// ```
 /// use thalweg_config::kind::{Text, Time, Whole};
 /// use thalweg_wire::Nanos;
 ///
 /// thalweg_config::keys! {
-///     /// How long to wait.
-///     pub struct Waiting {
-///         /// How long an answer may take.
+///     /// Timeouts and retries.
+///     pub struct Retries {
+///         /// Time to wait for a reply.
 ///         timeout: Nanos [Time] default "3ms",
-///         /// How often a question is repeated.
+///         /// Number of attempts.
 ///         tries: u32 [Whole(1, 10)] default "3",
-///         /// Whom to tell when there is no answer.
-///         alarm: String [Text("a name")] or "nobody is told",
-///         /// Whom to ask.
+///         /// Recipient of alerts.
+///         alert: String [Text("a name")] or "no alerts",
+///         /// Name of the peer.
 ///         peer: String [Text("a name")] needed,
 ///     }
 /// }
 /// ```
 ///
-/// A key has a type, in brackets a [kind](crate::kind) that reads it, and a default: a value, words that say what holds
-/// without it (the field is an `Option` then), or none (`needed`). Its comment is its meaning, in messages as well as in the
-/// reference. `with` adds a [flag](crate::section::flag). Constants of the keys' names are for messages about them.
+/// A key has a type, a [kind](crate::kind) in brackets that parses it, and a default: `default` and a value, `or` and a
+/// description (the field is then an `Option`), or none (`needed`). Its doc comment appears in help and in the
+/// reference. `with` adds a [flag](crate::section::flag). Each key's name is also a constant, for messages.
 #[macro_export]
 macro_rules! keys {
     (
@@ -66,7 +66,7 @@ macro_rules! keys {
         #[allow(non_upper_case_globals, dead_code)]
         impl $name {
             $(
-                #[doc = concat!("Name of the key `", stringify!($key), "`.")]
+                #[doc = concat!("The name of the key `", stringify!($key), "`.")]
                 $vis const $key: &'static str = stringify!($key);
             )*
         }
@@ -79,8 +79,8 @@ macro_rules! keys {
                     name: stringify!($key),
                     kind: &$kind,
                     accepts: {
-                        fn accepts(given: &$crate::Given) -> bool {
-                            let value: Option<$type> = $crate::kind::Reads::read(&$kind, given);
+                        fn accepts(literal: &$crate::Literal) -> bool {
+                            let value: Option<$type> = $crate::kind::Reads::read(&$kind, literal);
                             value.is_some()
                         }
                         accepts
@@ -101,32 +101,32 @@ macro_rules! keys {
     };
 }
 
-/// Declares a section: a type of its own, and its table.
+/// Declares a section: its type and its table.
 ///
 /// ```
 /// # use thalweg_config::kind::{Number, Time, Whole};
 /// # use thalweg_wire::Nanos;
 /// thalweg_config::section! {
-///     /// How the daemon waits.
-///     pub struct Waiting in WAITING = "waiting" {
-///         /// How long an answer may take.
+///     /// Retries of the daemon.
+///     pub struct Retries in RETRIES = "retries" {
+///         /// Time to wait for a reply.
 ///         timeout: Nanos [Time] default "3ms",
 ///     }
 /// }
 ///
 /// thalweg_config::keys! {
-///     /// Of queues that drop at random.
+///     /// Options of random early detection.
 ///     pub struct Random {
-///         /// How likely a packet is dropped.
+///         /// Probability that a packet is dropped.
 ///         probability: f64 [Number(0.0, 1.0)] default "0.1",
 ///     }
 /// }
 ///
 /// thalweg_config::section! {
-///     /// How queues are managed. There may be several.
+///     /// A queue. The section may repeat.
 ///     pub enum Queue in QUEUE = ["queue"] {
-///         /// By what.
-///         select scheme [|name| if name == "red" { "drops at random" } else { "drops what finds no room" }]
+///         /// Queue management scheme.
+///         select scheme [|name| if name == "red" { "random early detection" } else { "drops packets when full" }]
 ///             default "droptail",
 ///         groups { Random }
 ///         DropTail = "droptail" (),
@@ -135,13 +135,13 @@ macro_rules! keys {
 /// }
 /// ```
 ///
-/// A `struct` is a section of keys. An `enum` is a section with a selector, whose other keys depend on what it selects: each
-/// variant has the groups of keys of one choice. The heading stands in brackets if the section may be there several times.
+/// A `struct` is a section of keys. An `enum` is a section with a selector: each variant lists the groups of keys of
+/// one choice. Brackets around the heading allow the section to repeat; `max` limits how often.
 #[macro_export]
 macro_rules! section {
     (
         $(#[doc = $about:literal])+
-        $vis:vis struct $name:ident in $static:ident = $heading:tt $(most $most:literal)? $(lists [$($list:expr),*])? {
+        $vis:vis struct $name:ident in $static:ident = $heading:tt $(max $max:literal)? $(lists [$($list:expr),*])? {
             $($body:tt)*
         }
     ) => {
@@ -150,12 +150,12 @@ macro_rules! section {
             $vis struct $name { $($body)* }
         }
 
-        #[doc = concat!("Table of [`", stringify!($name), "`].")]
+        #[doc = concat!("The table of [`", stringify!($name), "`].")]
         $vis static $static: $crate::Section = $crate::Section {
             name: $crate::__heading!($heading),
             about: &[ $($about),+ ],
             repeats: $crate::__repeats!($heading),
-            most: $crate::__most!($($most)?),
+            max_count: $crate::__max_count!($($max)?),
             selector: None,
             groups: &[<$name as $crate::Keys>::GROUP],
             lists: &[ $($(&$list),*)? ],
@@ -189,27 +189,27 @@ macro_rules! section {
 
         #[allow(non_upper_case_globals, dead_code)]
         impl $name {
-            #[doc = concat!("Name of the key `", stringify!($key), "`.")]
+            #[doc = concat!("The name of the key `", stringify!($key), "`.")]
             $vis const $key: &'static str = stringify!($key);
         }
 
-        #[doc = concat!("Table of [`", stringify!($name), "`].")]
+        #[doc = concat!("The table of [`", stringify!($name), "`].")]
         $vis static $static: $crate::Section = $crate::Section {
             name: $crate::__heading!($heading),
             about: &[ $($about),+ ],
             repeats: $crate::__repeats!($heading),
-            most: $crate::__most!(),
+            max_count: $crate::__max_count!(),
             selector: Some(&$crate::Selector {
                 key: $crate::Key {
                     group: "",
                     name: stringify!($key),
                     kind: &$crate::kind::Named { names: &[ $($choice),+ ], summary: $summary },
-                    accepts: |given| [ $($choice),+ ].contains(&&*given.text()),
+                    accepts: |literal| [ $($choice),+ ].contains(&&*literal.text()),
                     default: $crate::__default!($how $($value)?),
                     meaning: &[ $($meaning),+ ],
-                    extra: $crate::section::PLAIN,
+                    extra: $crate::section::NO_EXTRA,
                 },
-                of: &[ $( ($choice, &[ $(stringify!($of)),* ]) ),+ ],
+                groups: &[ $( ($choice, &[ $(stringify!($of)),* ]) ),+ ],
             }),
             groups: &[ $( <$group as $crate::Keys>::GROUP ),* ],
             lists: &[],
@@ -223,22 +223,22 @@ macro_rules! section {
             fn read(entry: &$crate::Entry) -> Self {
                 match entry.chosen() {
                     $( $choice => $name::$variant( $( <$of as $crate::Keys>::read(entry) ),* ), )+
-                    other => unreachable!("{other} was checked when it was read"),
+                    other => unreachable!("{other} was validated when it was parsed"),
                 }
             }
         }
     };
 }
 
-/// Declares names of which one is chosen: a type with a variant for each, whose comment is its summary.
+/// Declares an enum of named choices. The doc comment of a variant is its summary.
 ///
 /// ```
 /// thalweg_config::choices! {
-///     /// How important a line is.
+///     /// Severity of a log line.
 ///     pub enum Level {
-///         /// what fails
+///         /// failures
 ///         Error = "error",
-///         /// what begins and ends
+///         /// starts and stops
 ///         Info = "info",
 ///     }
 /// }
@@ -266,7 +266,7 @@ macro_rules! choices {
 
         #[allow(dead_code)]
         impl $name {
-            /// As files have it.
+            /// Returns the name that configuration files use.
             $vis const fn name(self) -> &'static str {
                 match self {
                     $( $name::$variant => $text, )+
@@ -290,7 +290,7 @@ macro_rules! __field {
         $value
     };
     ($how:ident $value:ident) => {
-        $value.expect("a key that is needed or has a default is there")
+        $value.expect("a required key or one with a default has a value")
     };
 }
 
@@ -300,11 +300,11 @@ macro_rules! __default {
     (default $value:literal) => {
         $crate::Default::Value($value)
     };
-    (or $words:literal) => {
-        $crate::Default::Words($words)
+    (or $description:literal) => {
+        $crate::Default::Description($description)
     };
     (needed) => {
-        $crate::Default::Needed
+        $crate::Default::Required
     };
 }
 
@@ -312,7 +312,7 @@ macro_rules! __default {
 #[macro_export]
 macro_rules! __extra {
     () => {
-        $crate::section::PLAIN
+        $crate::section::NO_EXTRA
     };
     ($extra:expr) => {
         $extra
@@ -343,11 +343,11 @@ macro_rules! __repeats {
 
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __most {
+macro_rules! __max_count {
     () => {
         1_000
     };
-    ($most:literal) => {
-        $most
+    ($max:literal) => {
+        $max
     };
 }

@@ -1,183 +1,183 @@
-//! What can be wrong with a file.
+//! Errors of configuration files.
 
 use std::fmt;
 use std::io;
 
 use thiserror::Error;
 
-use super::text::{Hint, Name, Words};
+use super::text::{Hint, Name, SafeText};
 
-/// Most problems that are reported of one file.
+/// The maximum number of problems reported per file.
 const MAX_REPORTED: usize = 32;
 
-/// Why a file is refused.
+/// The reason why a file or a key is rejected.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DocumentError {
-    /// It could not be read.
-    #[error("cannot read the {what} file {file}")]
+    /// The file cannot be read.
+    #[error("cannot read the {file_kind} file {file}")]
     Unreadable {
-        /// What kind of file.
-        what: &'static str,
-        /// Its name.
+        /// The kind of file.
+        file_kind: &'static str,
+        /// The name of the file.
         file: String,
-        /// The system's answer.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It was read, and is wrong.
+    /// The file is invalid.
     #[error(transparent)]
-    Wrong(#[from] Problems),
-    /// A key that is set from outside is wrong.
+    Invalid(#[from] Problems),
+    /// A key set on the command line is invalid.
     #[error("{flag}: {kind}")]
     Override {
-        /// What was typed.
+        /// The text that the user typed.
         flag: String,
-        /// What is wrong with it.
+        /// The problem.
         kind: ProblemKind,
     },
 }
 
-/// What is wrong with a file. Shown a line a problem, `FILE:LINE: what`.
+/// The problems of a file. Displayed as one line per problem, `FILE:LINE: PROBLEM`.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{}", listed(self))]
+#[error("{}", lines_of(self))]
 #[non_exhaustive]
 pub struct Problems {
-    /// Name of the file.
+    /// The name of the file.
     pub file: String,
-    /// The first problems, in the order of lines; at least one.
+    /// The first problems in line order; at least one.
     pub problems: Vec<Problem>,
-    /// How many more problems there are.
+    /// The number of further problems.
     pub omitted: usize,
 }
 
-/// One thing that is wrong.
+/// One problem of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where it was written.
+    /// The place of the problem.
     pub place: Place,
-    /// What it is.
+    /// The problem.
     pub kind: ProblemKind,
 }
 
-/// Where a value was written.
+/// The place of a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// On a line of the file, counted from 1.
+    /// A line of the file, from 1.
     Line(usize),
-    /// On the command line.
+    /// A flag of the command line, as typed.
     Flag(String),
 }
 
-/// What is wrong. Names are as the file has them.
+/// A kind of problem. Names are as written in the file.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// Not TOML; nothing after it was looked at.
-    #[error("not valid TOML: {message} (text stands in quotes)")]
+    /// Not valid TOML. Nothing after it was validated.
+    #[error("invalid TOML: {message} (strings need quotes)")]
     Syntax {
-        /// The parser's message.
-        message: Words,
+        /// The message of the parser.
+        message: SafeText,
     },
-    /// Not JSON, or a key that is there twice; nothing else was looked at.
-    #[error("not valid JSON: {message}")]
+    /// Not valid JSON, or a duplicate key. Nothing else was validated.
+    #[error("invalid JSON: {message}")]
     JsonSyntax {
-        /// The parser's message.
-        message: Words,
+        /// The message of the parser.
+        message: SafeText,
     },
-    /// No such section.
+    /// An unknown section.
     #[error("unknown section {name}{hint}")]
     UnknownSection {
-        /// What was written.
+        /// The name in the file.
         name: Name,
-        /// What may have been meant.
+        /// A suggestion.
         hint: Hint,
     },
-    /// No such key in this section, or in any.
-    #[error("unknown key {name}{}{hint}", of.map(|of| format!(" of {of}")).unwrap_or_default())]
+    /// An unknown key.
+    #[error("unknown key {name}{}{hint}", section.map(|section| format!(" in {section}")).unwrap_or_default())]
     UnknownKey {
-        /// What was written.
+        /// The name in the file.
         name: Name,
-        /// The section, in files that may be JSON, where lines alone do not show it.
-        of: Option<&'static str>,
-        /// What may have been meant.
+        /// The section, in files that may be JSON: there the line alone does not show it.
+        section: Option<&'static str>,
+        /// A suggestion.
         hint: Hint,
     },
-    /// A key name that several sections have.
-    #[error("{name} may be {}: write one of them", choices.join(" or "))]
+    /// A key name that several sections share.
+    #[error("{name} is ambiguous: write {}", choices.join(" or "))]
     Ambiguous {
-        /// What was written.
+        /// The name in the file.
         name: Name,
-        /// What it may be.
+        /// The paths that it can mean.
         choices: Vec<String>,
     },
-    /// A section that is written as something else.
-    #[error("{section} is a section: write {heading} on a line of its own, and its keys below it")]
+    /// A section written as a value.
+    #[error("{section} is a section: write {heading} on its own line, and its keys below")]
     NotASection {
-        /// Its name.
+        /// The name of the section.
         section: &'static str,
-        /// As it is to be written.
+        /// The correct heading.
         heading: String,
     },
-    /// A section of which there may be several is written otherwise, in a file that may be JSON.
-    #[error("{section} is a list: write [[{section}]] on a line of its own for each, and its keys below it")]
+    /// A section that repeats is not written as a list, in a file that may be JSON.
+    #[error("{section} is a list: write [[{section}]] on its own line for each element, and its keys below")]
     NotAList {
-        /// Its name.
+        /// The name of the section.
         section: &'static str,
     },
-    /// More sections of one name than there may be.
-    #[error("there are {count} {heading}: {most} are the most")]
+    /// Too many sections of one name.
+    #[error("{count} {heading} sections: at most {max} are allowed")]
     TooMany {
         /// The section.
         heading: String,
-        /// How many there are.
+        /// The number of sections in the file.
         count: usize,
-        /// How many there may be.
-        most: usize,
+        /// The maximum.
+        max: usize,
     },
-    /// A key that must be there and is not.
+    /// A required key is missing.
     #[error("{heading} has no {key}: expected {expected}")]
     MissingKey {
         /// The section.
         heading: String,
         /// The key.
         key: &'static str,
-        /// What was expected.
+        /// The expected value.
         expected: String,
     },
-    /// A key of another thing than the one that is selected.
-    #[error("{key} is not for {chosen}: it is for {}", of.join(", "))]
+    /// A key that does not apply to the selected choice.
+    #[error("{key} does not apply to {chosen}, only to {}", choices.join(", "))]
     NotFor {
         /// The key.
         key: &'static str,
-        /// What is selected.
+        /// The selected choice.
         chosen: String,
-        /// What it is for.
-        of: Vec<&'static str>,
+        /// The choices to which the key applies.
+        choices: Vec<&'static str>,
     },
-    /// A value of the wrong type, or out of its range.
+    /// A value of the wrong type or out of range.
     #[error("{key} is {found}: expected {expected}{hint}")]
     WrongValue {
         /// The key.
         key: &'static str,
-        /// What was written.
+        /// The name in the file.
         found: Name,
-        /// What was expected.
+        /// The expected value.
         expected: String,
-        /// What may have been meant.
+        /// A suggestion.
         hint: Hint,
     },
-    /// A value that has words of its own for what is wrong with it.
+    /// A value rejected with its own reason.
     #[error("{}{reason}", if key.is_empty() { String::new() } else { format!("{key}: ") })]
     Refused {
-        /// The key or section; empty if it is about the whole.
+        /// The key or section; empty if the reason stands alone.
         key: &'static str,
-        /// What is wrong.
-        reason: Words,
+        /// The reason.
+        reason: SafeText,
     },
 }
 
 impl Problems {
-    /// Those of a file, which are put in order.
+    /// Sorts the problems of a file by line, and keeps the first ones.
     pub(crate) fn new(file: &str, mut problems: Vec<Problem>) -> Problems {
         problems.sort_by(|a, b| a.place.cmp(&b.place));
         let omitted = problems.len().saturating_sub(MAX_REPORTED);
@@ -187,7 +187,7 @@ impl Problems {
 }
 
 impl Problem {
-    /// The line of the file, from 1; `None` if it is about the command line.
+    /// Returns the line in the file, from 1; `None` for a problem of the command line.
     pub fn line(&self) -> Option<usize> {
         match self.place {
             Place::Line(line) => Some(line),
@@ -205,7 +205,7 @@ impl fmt::Display for Problem {
     }
 }
 
-fn listed(error: &Problems) -> String {
+fn lines_of(error: &Problems) -> String {
     let Problems { file, problems, omitted } = error;
     let of_file = |problem: &Problem| match problem.place {
         Place::Line(_) => format!("{file}:{problem}"),

@@ -1,4 +1,4 @@
-//! What a key may say: how a value is written, what is accepted, and the type that it is read as.
+//! Kinds of values: how a value is written, which values are accepted, and the type that it parses to.
 
 use std::fmt::Display;
 use std::marker::PhantomData;
@@ -7,52 +7,52 @@ use std::str::FromStr;
 use serde_json::{Value, json};
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
-use super::given::{Form, Given};
+use super::literal::{Form, Literal};
 use super::quantity::{Quantity, amount_schema, rate_schema, time_schema};
 
-/// A name to choose, and what it stands for.
+/// A named choice and its summary.
 pub type Choice = (&'static str, String);
 
-/// What a key may say.
+/// The values that a key accepts.
 pub trait Kind: Sync {
-    /// What TOML and JSON write it as.
+    /// The form of the value in TOML and JSON.
     fn form(&self) -> Form;
 
-    /// What is expected, to be read after "expected".
+    /// Describes the accepted values, to follow the word "expected".
     fn expected(&self) -> String;
 
-    /// What is expected in a file, quotes and brackets included.
-    fn in_file(&self) -> String {
+    /// Describes the accepted values in a file, quotes and brackets included.
+    fn expected_in_file(&self) -> String {
         match self.form() {
             Form::Text | Form::Quantity => format!("{}, in quotes", self.expected()),
             _ => self.expected(),
         }
     }
 
-    /// What is wrong with a value that is refused, if it has words of its own for that.
-    fn complaint(&self, _given: &Given) -> Option<String> {
+    /// Returns a specific reason why a value is rejected, if the kind has one.
+    fn rejection(&self, _literal: &Literal) -> Option<String> {
         None
     }
 
-    /// The names to choose from; none if it is no choice.
+    /// Returns the names to choose from; empty for other kinds.
     fn choices(&self) -> Vec<Choice> {
         Vec::new()
     }
 
-    /// JSON Schema of its values.
+    /// Returns the JSON Schema of the accepted values.
     fn schema(&self) -> Value;
 }
 
-/// A kind whose values are read as `T`.
+/// A kind whose values parse to `T`.
 pub trait Reads<T>: Kind {
-    /// The value; `None` if it is not as expected.
-    fn read(&self, given: &Given) -> Option<T>;
+    /// Parses a value; `None` if it is invalid.
+    fn read(&self, literal: &Literal) -> Option<T>;
 }
 
-/// Any value of a type.
+/// The kind of any value of type `T`.
 pub struct Of<T>(PhantomData<fn() -> T>);
 
-/// Any value of a type.
+/// Returns the kind of any value of type `T`.
 pub const fn of<T>() -> Of<T> {
     Of(PhantomData)
 }
@@ -66,7 +66,7 @@ impl<T: Quantity> Kind for Of<T> {
         T::expected()
     }
 
-    fn in_file(&self) -> String {
+    fn expected_in_file(&self) -> String {
         match T::FORM {
             Form::Quantity => format!("{}, in quotes if it has a unit", self.expected()),
             Form::Text => format!("{}, in quotes", self.expected()),
@@ -80,19 +80,19 @@ impl<T: Quantity> Kind for Of<T> {
 }
 
 impl<T: Quantity> Reads<T> for Of<T> {
-    fn read(&self, given: &Given) -> Option<T> {
-        one(given).and_then(T::read)
+    fn read(&self, literal: &Literal) -> Option<T> {
+        single(literal).and_then(T::read)
     }
 }
 
-fn one(given: &Given) -> Option<&str> {
-    match given {
-        Given::One(text) => Some(text),
-        Given::Several(_) => None,
+fn single(literal: &Literal) -> Option<&str> {
+    match literal {
+        Literal::Single(text) => Some(text),
+        Literal::List(_) => None,
     }
 }
 
-/// Declares a kind that has no parameters.
+/// Declares a kind without parameters.
 macro_rules! plain_kind {
     ($(#[$meta:meta])* $name:ident reads $type:ty, $form:expr, $expected:expr, $read:expr, $schema:expr) => {
         $(#[$meta])*
@@ -114,26 +114,26 @@ macro_rules! plain_kind {
         }
 
         impl Reads<$type> for $name {
-            fn read(&self, given: &Given) -> Option<$type> {
+            fn read(&self, literal: &Literal) -> Option<$type> {
                 let read: fn(&str) -> Option<$type> = $read;
-                one(given).and_then(read)
+                single(literal).and_then(read)
             }
         }
     };
 }
 
 plain_kind!(
-    /// A length of time above zero.
+    /// A duration above zero.
     Time reads Nanos, Form::Text, Nanos::expected(), <Nanos as Quantity>::read, time_schema()
 );
 plain_kind!(
-    /// A length of time that may be zero.
+    /// A duration that may be zero.
     Delay reads Nanos, Form::Text,
-    "a length of time, such as 0s, 200us, 100ms or 1.5s".to_owned(),
+    "a time, such as 0s, 200us, 100ms or 1.5s".to_owned(),
     |text| text.parse().ok(), time_schema()
 );
 plain_kind!(
-    /// Bits a second, above zero.
+    /// Bits per second, above zero.
     Rate reads BitRate, Form::Quantity,
     "a bit rate above zero, such as 40mbps or 10gbps".to_owned(),
     |text| text.parse().ok().filter(|rate: &BitRate| rate.0 > 0), rate_schema(1)
@@ -145,18 +145,19 @@ plain_kind!(
     |text| text.parse().ok().filter(|bytes: &Bytes| bytes.0 > 0), amount_schema(1)
 );
 plain_kind!(
-    /// A part of one, 0 and 1 included.
+    /// A ratio from 0 to 1, both included.
     Share reads f64, Form::Number,
     "a number from 0 to 1".to_owned(),
     |text| text.parse().ok().filter(|share| (0.0..=1.0).contains(share)),
     json!({ "type": "number", "minimum": 0, "maximum": 1 })
 );
 plain_kind!(
-    /// Yes or no.
+    /// `true` or `false`.
     Boolean reads bool, Form::Boolean, bool::expected(), <bool as Quantity>::read, <bool as Quantity>::schema()
 );
 
-/// An integer of this range, ends included. It is read as any integer type; what is beyond the type is refused.
+/// An integer from the first to the second, both included. Parses to any integer type; values beyond the type are
+/// rejected.
 #[derive(Clone, Copy, Debug)]
 pub struct Whole(pub u64, pub u64);
 
@@ -167,27 +168,27 @@ impl Kind for Whole {
 
     fn expected(&self) -> String {
         match *self {
-            Whole(least, u64::MAX) => format!("an integer of at least {least}"),
-            Whole(least, most) => format!("an integer from {least} to {most}"),
+            Whole(min, u64::MAX) => format!("an integer of at least {min}"),
+            Whole(min, max) => format!("an integer from {min} to {max}"),
         }
     }
 
     fn schema(&self) -> Value {
         match *self {
-            Whole(least, u64::MAX) => json!({ "type": "integer", "minimum": least }),
-            Whole(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
+            Whole(min, u64::MAX) => json!({ "type": "integer", "minimum": min }),
+            Whole(min, max) => json!({ "type": "integer", "minimum": min, "maximum": max }),
         }
     }
 }
 
 impl<T: TryFrom<u64>> Reads<T> for Whole {
-    fn read(&self, given: &Given) -> Option<T> {
-        let number: u64 = one(given)?.parse().ok()?;
+    fn read(&self, literal: &Literal) -> Option<T> {
+        let number: u64 = single(literal)?.parse().ok()?;
         (self.0..=self.1).contains(&number).then(|| T::try_from(number).ok())?
     }
 }
 
-/// A number above the first and not above the second.
+/// A number above the first and at most the second.
 #[derive(Clone, Copy, Debug)]
 pub struct Number(pub f64, pub f64);
 
@@ -199,25 +200,25 @@ impl Kind for Number {
     fn expected(&self) -> String {
         match *self {
             Number(above, f64::INFINITY) => format!("a number above {above}"),
-            Number(above, most) => format!("a number above {above}, at most {most}"),
+            Number(above, max) => format!("a number above {above}, at most {max}"),
         }
     }
 
     fn schema(&self) -> Value {
         match *self {
             Number(above, f64::INFINITY) => json!({ "type": "number", "exclusiveMinimum": above }),
-            Number(above, most) => json!({ "type": "number", "exclusiveMinimum": above, "maximum": most }),
+            Number(above, max) => json!({ "type": "number", "exclusiveMinimum": above, "maximum": max }),
         }
     }
 }
 
 impl Reads<f64> for Number {
-    fn read(&self, given: &Given) -> Option<f64> {
-        one(given)?.parse().ok().filter(|&number| number > self.0 && number <= self.1)
+    fn read(&self, literal: &Literal) -> Option<f64> {
+        single(literal)?.parse().ok().filter(|&number| number > self.0 && number <= self.1)
     }
 }
 
-/// Any text, which is judged when it is used; these words say what is expected.
+/// Any non-empty text, with a description of what is expected. It is validated on use.
 #[derive(Clone, Copy, Debug)]
 pub struct Text(pub &'static str);
 
@@ -230,7 +231,7 @@ impl Kind for Text {
         self.0.to_owned()
     }
 
-    fn in_file(&self) -> String {
+    fn expected_in_file(&self) -> String {
         self.expected()
     }
 
@@ -240,12 +241,12 @@ impl Kind for Text {
 }
 
 impl Reads<String> for Text {
-    fn read(&self, given: &Given) -> Option<String> {
-        one(given).filter(|text| !text.is_empty()).map(str::to_owned)
+    fn read(&self, literal: &Literal) -> Option<String> {
+        single(literal).filter(|text| !text.is_empty()).map(str::to_owned)
     }
 }
 
-/// Several texts, or one; judged as [`Text`] is. Behind a flag they are separated by commas, so none has one in it.
+/// One or more texts, validated as [`Text`] is. They contain no commas: a flag separates them by commas.
 #[derive(Clone, Copy, Debug)]
 pub struct Texts(pub &'static str);
 
@@ -265,36 +266,36 @@ impl Kind for Texts {
 }
 
 impl Reads<Vec<String>> for Texts {
-    fn read(&self, given: &Given) -> Option<Vec<String>> {
-        let texts = given.texts();
+    fn read(&self, literal: &Literal) -> Option<Vec<String>> {
+        let texts = literal.texts();
         let is_plain = |text: &String| !text.is_empty() && !text.contains(',');
         let are_plain = !texts.is_empty() && texts.iter().all(is_plain);
         are_plain.then(|| texts.iter().map(|text| text.trim().to_owned()).collect())
     }
 }
 
-/// Text that is read as a type that says itself what it is written as; these words say what is expected.
+/// Text that parses to `T` by its `FromStr`, with a description of what is expected.
 pub struct Parsed<T> {
     expected: &'static str,
     form: Form,
-    complains: bool,
+    shows_own_error: bool,
     of: PhantomData<fn() -> T>,
 }
 
-/// Text that is read as `T`.
+/// Returns the kind of text that parses to `T`.
 pub const fn parsed<T>(expected: &'static str) -> Parsed<T> {
-    Parsed { expected, form: Form::Text, complains: false, of: PhantomData }
+    Parsed { expected, form: Form::Text, shows_own_error: false, of: PhantomData }
 }
 
 impl<T> Parsed<T> {
-    /// A list, whose elements are read together, joined by commas.
+    /// Makes the value a list, whose elements are joined by commas and parsed as one text.
     pub const fn as_list(self) -> Parsed<T> {
         Parsed { form: Form::List, ..self }
     }
 
-    /// What is wrong is said in the words of the type's error.
-    pub const fn in_own_words(self) -> Parsed<T> {
-        Parsed { complains: true, ..self }
+    /// Shows the error of `T` for an invalid value.
+    pub const fn with_own_error(self) -> Parsed<T> {
+        Parsed { shows_own_error: true, ..self }
     }
 }
 
@@ -307,18 +308,18 @@ impl<T: FromStr<Err: Display>> Kind for Parsed<T> {
         self.expected.to_owned()
     }
 
-    fn in_file(&self) -> String {
+    fn expected_in_file(&self) -> String {
         match self.form {
             Form::List => format!("a list of {}, each in quotes", self.expected),
-            // What has quotes in it shows how it is written in a file.
+            // A description that contains quotes already shows the form in a file.
             _ if self.expected.contains('"') => self.expected.to_owned(),
             _ => format!("{}, in quotes", self.expected),
         }
     }
 
-    fn complaint(&self, given: &Given) -> Option<String> {
-        match given.text().parse::<T>() {
-            Err(error) if self.complains => Some(error.to_string()),
+    fn rejection(&self, literal: &Literal) -> Option<String> {
+        match literal.text().parse::<T>() {
+            Err(error) if self.shows_own_error => Some(error.to_string()),
             _ => None,
         }
     }
@@ -332,30 +333,30 @@ impl<T: FromStr<Err: Display>> Kind for Parsed<T> {
 }
 
 impl<T: FromStr<Err: Display>> Reads<T> for Parsed<T> {
-    fn read(&self, given: &Given) -> Option<T> {
+    fn read(&self, literal: &Literal) -> Option<T> {
         let is_plain = |text: &String| !text.is_empty() && !text.contains(',');
-        match given {
-            Given::Several(texts) if !texts.iter().all(is_plain) => None,
-            _ => given.text().parse().ok(),
+        match literal {
+            Literal::List(texts) if !texts.iter().all(is_plain) => None,
+            _ => literal.text().parse().ok(),
         }
     }
 }
 
-/// Names of which one is chosen, and what they stand for: implemented by [`choices!`](crate::choices).
+/// An enum of named choices with summaries. Implemented by [`choices!`](crate::choices).
 pub trait Choices: Copy + Sized + 'static {
-    /// All of them, each with its name and its summary in lines.
+    /// All choices, each with its name and the lines of its summary.
     const ALL: &'static [(Self, &'static str, &'static [&'static str])];
 
-    /// The one of this name.
+    /// Returns the choice of this name.
     fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, known, _)| *known == name).map(|&(choice, _, _)| choice)
     }
 }
 
-/// One of the names of a type.
+/// The kind of a name of one of the choices of `T`.
 pub struct OneOf<T>(PhantomData<fn() -> T>);
 
-/// One of the names of a type.
+/// Returns the kind of a name of one of the choices of `T`.
 pub const fn one_of<T: Choices>() -> OneOf<T> {
     OneOf(PhantomData)
 }
@@ -370,7 +371,7 @@ impl<T: Choices> Kind for OneOf<T> {
     }
 
     fn choices(&self) -> Vec<Choice> {
-        T::ALL.iter().map(|(_, name, summary)| (*name, super::text::joined(summary))).collect()
+        T::ALL.iter().map(|(_, name, summary)| (*name, super::text::join_lines(summary))).collect()
     }
 
     fn schema(&self) -> Value {
@@ -379,16 +380,16 @@ impl<T: Choices> Kind for OneOf<T> {
 }
 
 impl<T: Choices> Reads<T> for OneOf<T> {
-    fn read(&self, given: &Given) -> Option<T> {
-        one(given).and_then(T::named)
+    fn read(&self, literal: &Literal) -> Option<T> {
+        single(literal).and_then(T::named)
     }
 }
 
-/// One of these names, what they stand for said by a function.
+/// One of a list of names, with a function that summarises a name.
 pub struct Named {
     /// The names.
     pub names: &'static [&'static str],
-    /// What a name stands for.
+    /// Returns the summary of a name.
     pub summary: fn(&str) -> &'static str,
 }
 
@@ -411,8 +412,8 @@ impl Kind for Named {
 }
 
 impl Reads<&'static str> for Named {
-    fn read(&self, given: &Given) -> Option<&'static str> {
-        let text = one(given)?;
+    fn read(&self, literal: &Literal) -> Option<&'static str> {
+        let text = single(literal)?;
         self.names.iter().find(|name| **name == text).copied()
     }
 }

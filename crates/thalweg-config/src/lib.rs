@@ -1,35 +1,35 @@
-//! The one way that files are declared, read, checked, printed and documented.
+//! Declares, parses, validates, prints and documents configuration files.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
-//! | `declare` | the macros [`section!`], [`keys!`] and [`choices!`], by which each section is declared once |
-//! | [`section`] | the tables that they write: sections, their keys, what holds without them |
-//! | [`kind`] | what a key may say, and the type that it is read as |
-//! | [`quantity`] | types that are written as one text or number |
-//! | `tree`, `parse` | a file in TOML or JSON to a [`Document`] |
-//! | `change` | one key set from outside, as flags and sweeps do |
-//! | `print` | a document with all its defaults, and the reference of its kind |
-//! | [`json_schema`](mod@json_schema) | JSON Schema of a kind of file, for editors |
-//! | `error`, [`text`] | what can be wrong; words of a file in messages, and what a misspelt one may have meant |
-//! | [`given`], [`paragraph`] | values as they are written; text in lines of limited width |
+//! | `declare` | the macros [`section!`], [`keys!`] and [`choices!`], which declare each section once |
+//! | [`section`] | the tables that the macros generate: sections, keys, defaults |
+//! | [`kind`] | the values that a key accepts, and the type that they parse to |
+//! | [`quantity`] | types written as one string or number |
+//! | `tree`, `parse` | TOML or JSON to a [`Document`] |
+//! | `set_key` | sets one key from a flag or a sweep |
+//! | `print` | prints a document with its defaults, and the reference page of a schema |
+//! | [`json_schema`](mod@json_schema) | JSON Schema for editors |
+//! | `error`, [`text`] | errors; quoted file text in messages, and "did you mean" hints |
+//! | [`literal`], [`paragraph`] | values as written; line wrapping |
 //!
-//! A [`Document`] holds what was written, checked value by value. A section is read from it as its type, by
-//! [`Document::one`] and [`Document::all`]. What the values mean together is for whoever uses it to say:
-//! [`Typed::refuse`] makes a problem of what makes no sense, with the line where it was written.
+//! A [`Document`] holds the written values, each validated on its own. [`Document::one`] and [`Document::all`] return
+//! sections as their types. Callers check values against each other, and report a contradiction with [`Typed::refuse`],
+//! which adds the line number.
 
 #![forbid(unsafe_code)]
 
-mod change;
 mod declare;
 mod error;
-pub mod given;
 pub mod json_schema;
 pub mod kind;
+pub mod literal;
 pub mod paragraph;
 mod parse;
 mod print;
 pub mod quantity;
 pub mod section;
+mod set_key;
 #[cfg(test)]
 mod tests;
 pub mod text;
@@ -40,145 +40,146 @@ use std::path::PathBuf;
 
 pub use declare::{Declared, Keys};
 pub use error::{DocumentError, Place, Problem, ProblemKind, Problems};
-pub use given::{Form, Given};
 pub use json_schema::json_schema;
+pub use literal::{Form, Literal};
 pub use print::{REFERENCE_WIDTH, key_reference, reference};
 pub use section::{Default, Group, Key, Schema, Section, Selector};
-pub use text::{Hint, Name, Words};
-pub use tree::{Format, names_in};
+pub use text::{Hint, Name, SafeText};
+pub use tree::{Format, top_level_names};
 
 use kind::Reads;
 
-/// What a file says.
+/// A parsed configuration file.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// What kind it is.
+    /// The schema of the file.
     pub schema: &'static Schema,
-    /// Name of the file, for messages.
+    /// The name of the file, for messages.
     pub file: String,
-    /// The folder that other files are named from.
+    /// The folder to which file names in the document are relative.
     pub folder: PathBuf,
-    /// One of each section that does not repeat, as many as there are of each that does; in the order of the table.
+    /// One entry for each section that does not repeat, any number for each that does; in the order of the schema.
     entries: Vec<Entry>,
 }
 
-/// A section with what it says.
+/// A section and its values.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Which.
+    /// The declaration of the section.
     pub section: &'static Section,
-    /// Where it begins; the first line if it is not there.
+    /// The line of its heading; line 1 if the section is absent.
     place: Place,
-    /// Whether it is there.
-    is_there: bool,
-    values: Vec<Written>,
-    /// What its selector selects; empty without one.
+    /// Whether the file contains the section.
+    is_present: bool,
+    values: Vec<Assignment>,
+    /// The value of the selector; empty without one.
     chosen: String,
-    /// Whether a value is missing or wrong, so that it cannot be read.
-    is_flawed: bool,
+    /// Whether a value is missing or invalid, so that the section cannot be read.
+    is_invalid: bool,
     lists: Vec<Entry>,
 }
 
-/// A value, and where it was written.
+/// A value, and its place in the file or on the command line.
 #[derive(Clone, Debug)]
-struct Written {
+struct Assignment {
     key: &'static Key,
-    given: Given,
+    literal: Literal,
     place: Place,
-    /// Where the value is, and the elements of a list.
+    /// The place of the value, which may be on a later line than the key.
     value_place: Place,
+    /// The places of the elements of a list.
     elements: Vec<Place>,
 }
 
-/// A section as its type, and where it was written.
+/// A section as its type, with the entry that it was read from.
 #[derive(Clone, Copy, Debug)]
 pub struct Typed<'d, T> {
-    /// Where its values are.
+    /// The section with the places of its values.
     pub entry: &'d Entry,
     value: T,
 }
 
 impl Document {
-    /// All sections: each that does not repeat, and those there are of each that does, in the order of the table.
+    /// Returns all sections in the order of the schema: one of each that does not repeat, any number of each that does.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// The section of which there is one. A document that was read without mistakes has it, if only with defaults.
+    /// Returns the section of type `T`, which does not repeat. A valid document always has it, if only with defaults.
     ///
     /// # Panics
-    /// If there is no such section in this kind of document, or it has mistakes (see [`Document::sound`]).
+    /// If the schema has no such section, or the section is invalid (see [`Document::valid`]).
     pub fn one<T: Declared>(&self) -> Typed<'_, T> {
-        self.sound().next().expect("each section that does not repeat is there, without mistakes")
+        self.valid().next().expect("each section that does not repeat is present and valid")
     }
 
-    /// The sections of which there may be several.
+    /// Returns the sections of type `T`, which may repeat.
     ///
     /// # Panics
-    /// If one has mistakes (see [`Document::sound`]).
+    /// If one is invalid (see [`Document::valid`]).
     pub fn all<T: Declared>(&self) -> impl Iterator<Item = Typed<'_, T>> {
         self.of(T::section()).map(Typed::new)
     }
 
-    /// The sections of a type that have no missing or wrong values, of a document that was read with mistakes.
-    pub fn sound<T: Declared>(&self) -> impl Iterator<Item = Typed<'_, T>> {
-        self.of(T::section()).filter(|entry| !entry.is_flawed).map(Typed::new)
+    /// Returns the sections of type `T` without missing or invalid values.
+    pub fn valid<T: Declared>(&self) -> impl Iterator<Item = Typed<'_, T>> {
+        self.of(T::section()).filter(|entry| !entry.is_invalid).map(Typed::new)
     }
 
-    /// What the selector of a section of which there is one selects; empty without one.
+    /// Returns the value of the selector of a section that does not repeat; empty without a selector.
     ///
     /// # Panics
-    /// If there is no such section in this kind of document.
+    /// If the schema has no such section.
     pub fn chosen(&self, section: &'static Section) -> &str {
-        self.of(section).next().expect("each section that does not repeat is there").chosen()
+        self.of(section).next().expect("each section that does not repeat is present").chosen()
     }
 
-    /// Whether a section is there, be it without keys.
+    /// Whether the file contains the section, even an empty one.
     pub fn has(&self, section: &'static Section) -> bool {
-        self.of(section).any(|entry| entry.is_there)
+        self.of(section).any(|entry| entry.is_present)
     }
 
     fn of(&self, section: &'static Section) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(move |entry| std::ptr::eq(entry.section, section))
     }
 
-    /// An error of this document.
+    /// Returns an error with these problems of the document.
     pub fn error(&self, problems: Vec<Problem>) -> DocumentError {
-        DocumentError::Wrong(self.problems(problems))
+        DocumentError::Invalid(self.problems(problems))
     }
 
-    /// The problems of this document, in order.
+    /// Returns these problems of the document in line order.
     pub fn problems(&self, problems: Vec<Problem>) -> Problems {
         Problems::new(&self.file, problems)
     }
 
-    /// Finds out what selectors select, now that all is there.
-    fn settle(&mut self) {
+    /// Resolves the selectors, once all keys are set.
+    fn resolve_selectors(&mut self) {
         for entry in &mut self.entries {
             if let Some(selector) = entry.section.selector {
-                entry.chosen = entry.written(&selector.key).map_or_else(
+                entry.chosen = entry.assignment(&selector.key).map_or_else(
                     || match selector.key.default {
                         Default::Value(text) => text.to_owned(),
                         _ => String::new(),
                     },
-                    |written| written.given.text().into_owned(),
+                    |assignment| assignment.literal.text().into_owned(),
                 );
             }
         }
         for index in 0..self.entries.len() {
             let Entry { section, chosen, .. } = &self.entries[index];
             if section.selector.is_some() && chosen.is_empty() {
-                (self.schema.otherwise)(self, section).clone_into(&mut self.entries[index].chosen);
+                (self.schema.default_choice)(self, section).clone_into(&mut self.entries[index].chosen);
             }
         }
     }
 
-    /// Every section that does not repeat, with nothing in it.
+    /// Returns a document in which every key has its default.
     pub fn empty(schema: &'static Schema, file: &str) -> Document {
         let singles = schema.sections.iter().filter(|section| !section.repeats);
         let entries = singles.map(|section| Entry::new(section, Place::Line(1))).collect();
         let mut document = Document { schema, file: file.to_owned(), folder: PathBuf::new(), entries };
-        document.settle();
+        document.resolve_selectors();
         document
     }
 }
@@ -188,109 +189,114 @@ impl Entry {
         Entry {
             section,
             place,
-            is_there: false,
+            is_present: false,
             values: Vec::new(),
             chosen: String::new(),
-            is_flawed: false,
+            is_invalid: false,
             lists: Vec::new(),
         }
     }
 
-    /// What the selector selects; empty without one.
+    /// Returns the value of the selector; empty without one.
     pub fn chosen(&self) -> &str {
         &self.chosen
     }
 
-    /// Reads a key; `None` if it is not set and has no default value.
+    /// Returns the value of a key; `None` if it is not set and has no default value.
     ///
     /// # Panics
-    /// If `kind` is not that of the key.
+    /// If `kind` is not the kind of the key.
     pub fn read<T>(&self, key: &'static Key, kind: &impl Reads<T>) -> Option<T> {
-        let given = self.given(key)?;
-        Some(kind.read(&given).unwrap_or_else(|| panic!("{key:?} was not checked when it was read")))
+        let literal = self.literal(key)?;
+        Some(kind.read(&literal).unwrap_or_else(|| panic!("{key:?} was not validated when it was parsed")))
     }
 
-    /// What a key says, be it its default.
-    pub fn given(&self, key: &'static Key) -> Option<Given> {
-        self.written(key).map(|written| written.given.clone()).or_else(|| key.default_value())
+    /// Returns the value of a key as written, or its default value.
+    pub fn literal(&self, key: &'static Key) -> Option<Literal> {
+        self.assignment(key).map(|assignment| assignment.literal.clone()).or_else(|| key.default_value())
     }
 
-    /// Whether a key of this name is written in the file, or set from outside.
+    /// Whether a key of this name is set in the file or by a flag.
     pub fn is_set(&self, name: &str) -> bool {
         self.last(name).is_some()
     }
 
-    /// Where the value of a key was set; `None` if it has its default.
+    /// Returns the place where the key was set; `None` if it has its default.
     pub fn place_of(&self, name: &str) -> Option<&Place> {
-        self.last(name).map(|written| &written.value_place)
+        self.last(name).map(|assignment| &assignment.value_place)
     }
 
-    /// That a value, or what follows of it, makes no sense: with the place of this key, if it is set, else of the section.
+    /// Returns a problem with the value of key `name`, at the place of the key, or of the section if the key is not
+    /// set.
     pub fn refuse(&self, name: &'static str, reason: impl Into<String>) -> Problem {
-        let place = self.last(name).map_or(&self.place, |written| &written.place).clone();
+        let place = self.last(name).map_or(&self.place, |assignment| &assignment.place).clone();
         let key = if name.is_empty() { self.section.name } else { name };
-        Problem { place, kind: ProblemKind::Refused { key, reason: Words(reason.into()) } }
+        Problem { place, kind: ProblemKind::Refused { key, reason: SafeText(reason.into()) } }
     }
 
-    /// That a value, or an element of a list (`element` counts from 0), makes no sense: with its own place, and nothing but
-    /// the reason.
+    /// Returns a problem with the value of key `name`, or with one `element` of its list (from 0), at the place of that
+    /// value. The message is `reason` alone, without the key.
     pub fn refuse_value(&self, name: &str, element: usize, reason: impl Into<String>) -> Problem {
-        let written = self.last(name);
-        let place = written.map_or(&self.place, |w| w.elements.get(element).unwrap_or(&w.value_place));
-        Problem { place: place.clone(), kind: ProblemKind::Refused { key: "", reason: Words(reason.into()) } }
+        let assignment = self.last(name);
+        let place = assignment.map_or(&self.place, |a| a.elements.get(element).unwrap_or(&a.value_place));
+        Problem {
+            place: place.clone(),
+            kind: ProblemKind::Refused { key: "", reason: SafeText(reason.into()) },
+        }
     }
 
-    /// That a value, or an element of a list, is not as expected.
+    /// Returns a problem that names the value of key `name`, or one `element` of its list, and the expected value.
     pub fn unexpected(&self, name: &'static str, element: Option<usize>, expected: &str) -> Problem {
-        let written = self.last(name);
-        let place = written.map_or(&self.place, |w| {
-            element.and_then(|element| w.elements.get(element)).unwrap_or(&w.value_place)
+        let assignment = self.last(name);
+        let place = assignment.map_or(&self.place, |a| {
+            element.and_then(|element| a.elements.get(element)).unwrap_or(&a.value_place)
         });
-        let found = written.map(|written| match (element, &written.given) {
-            (Some(element), Given::Several(texts)) if element < texts.len() => {
-                Given::One(texts[element].clone()).in_toml(Form::Text)
+        let found = assignment.map(|assignment| match (element, &assignment.literal) {
+            (Some(element), Literal::List(texts)) if element < texts.len() => {
+                Literal::Single(texts[element].clone()).in_toml(Form::Text)
             }
-            (_, given) => given.in_toml(written.key.form()),
+            (_, literal) => literal.in_toml(assignment.key.form()),
         });
         let found = Name(found.unwrap_or_default());
         let kind =
-            ProblemKind::WrongValue { key: name, found, expected: expected.to_owned(), hint: Hint::Nothing };
+            ProblemKind::WrongValue { key: name, found, expected: expected.to_owned(), hint: Hint::None };
         Problem { place: place.clone(), kind }
     }
 
-    /// That a key must be set after all.
+    /// Returns the problem that key `name` is required but not set.
     pub fn missing(&self, name: &'static str) -> Problem {
         let (heading, expected) = (self.section.name.to_owned(), format!("{name} = ..."));
         Problem { place: self.place.clone(), kind: ProblemKind::MissingKey { heading, key: name, expected } }
     }
 
-    /// The tables of a list in this section.
+    /// Returns the valid tables of a list in this section.
     pub fn list<T: Declared>(&self) -> impl Iterator<Item = Typed<'_, T>> {
         let entries = self.lists.iter().filter(|entry| std::ptr::eq(entry.section, T::section()));
-        entries.filter(|entry| !entry.is_flawed).map(Typed::new)
+        entries.filter(|entry| !entry.is_invalid).map(Typed::new)
     }
 
-    /// How many tables lists in this section have, those with mistakes included.
-    pub fn listed(&self) -> usize {
+    /// The number of tables in the lists of this section, invalid ones included.
+    pub fn table_count(&self) -> usize {
         self.lists.len()
     }
 
-    /// Sets a key, from outside.
-    pub(crate) fn set(&mut self, key: &'static Key, given: Given, place: Place) {
-        self.is_there = true;
-        let written = Written { key, given, value_place: place.clone(), place, elements: Vec::new() };
-        self.values.push(written);
+    /// Sets a key to a value that did not come from the file.
+    pub(crate) fn set(&mut self, key: &'static Key, literal: Literal, place: Place) {
+        self.is_present = true;
+        let assignment = Assignment { key, literal, value_place: place.clone(), place, elements: Vec::new() };
+        self.values.push(assignment);
     }
 
-    fn last(&self, name: &str) -> Option<&Written> {
-        let matters =
-            |written: &&Written| written.key.name == name && self.section.matters(written.key, &self.chosen);
-        self.values.iter().rev().find(matters)
+    fn last(&self, name: &str) -> Option<&Assignment> {
+        let applies = |assignment: &&Assignment| {
+            assignment.key.name == name && self.section.applies(assignment.key, &self.chosen)
+        };
+        self.values.iter().rev().find(applies)
     }
 
-    /// The value that was set last.
-    fn written(&self, key: &'static Key) -> Option<&Written> {
-        self.values.iter().rev().find(|written| written.key == key)
+    /// Returns the last assignment to a key, which wins.
+    fn assignment(&self, key: &'static Key) -> Option<&Assignment> {
+        self.values.iter().rev().find(|assignment| assignment.key == key)
     }
 }
 
@@ -301,7 +307,7 @@ impl<'d, T: Declared> Typed<'d, T> {
 }
 
 impl<T> Typed<'_, T> {
-    /// Keys of this section that belong to all that can be selected.
+    /// Returns the keys of this section that apply to every choice of its selector.
     pub fn keys<K: Keys>(&self) -> K {
         K::read(self.entry)
     }
@@ -316,7 +322,7 @@ impl<T> Typed<'_, T> {
         self.entry.refuse(name, reason)
     }
 
-    /// The value alone.
+    /// Returns the value without its entry.
     pub fn into_value(self) -> T {
         self.value
     }

@@ -1,6 +1,6 @@
-//! Text in lines of limited width.
+//! Line wrapping.
 
-/// Words in lines of at most `width` characters where words allow; the first line begins with `first`, the
+/// Wraps text at `width` characters; longer words get a line of their own. The first line begins with `first`, the
 /// others with `rest`. Ends in a newline.
 pub fn wrapped(text: &str, first: &str, rest: &str, width: usize) -> String {
     let mut out = first.to_owned();
@@ -30,7 +30,7 @@ mod tests {
     use super::wrapped;
 
     #[test]
-    fn lines_are_as_long_as_they_may_be_and_no_longer() {
+    fn lines_are_filled_up_to_the_width() {
         assert_eq!(wrapped("one two three four", "- ", "  ", 9), "- one two\n  three\n  four\n");
         assert_eq!(wrapped("a-very-long-word b", "", "", 4), "a-very-long-word\nb\n");
         assert_eq!(wrapped("", "# ", "# ", 9), "#\n");

@@ -1,4 +1,4 @@
-//! A document with all its defaults, and the reference of its kind.
+//! Prints documents with their defaults, and the reference page of a schema.
 
 use std::fmt::Write;
 
@@ -6,49 +6,50 @@ use super::paragraph::wrapped;
 use super::section::{Default, Key, Schema, Section};
 use super::{Document, Entry};
 
-/// Width of reference pages.
+/// Line width of reference pages.
 pub const REFERENCE_WIDTH: usize = 120;
 
 impl Document {
-    /// The document as it was understood, every key that matters with its value. It can be read back.
+    /// Prints every key that applies with its value, defaults included. The text parses to the same document.
     pub fn print(&self) -> String {
         let mut text = String::new();
         for entry in &self.entries {
             if !entry.section.name.is_empty() {
                 let _ = write!(text, "\n{}\n", entry.section.heading());
             }
-            for key in entry.section.keys_of(entry.chosen()) {
+            for key in entry.section.keys_for(entry.chosen()) {
                 text.push_str(&line(entry, key));
             }
-            text.push_str(&waiting(entry));
+            text.push_str(&unselected(entry));
         }
         text
     }
 }
 
-/// `key = value`; what holds without it, in words, is a comment.
+/// Prints `key = value`, or the description of the default as a comment.
 fn line(entry: &Entry, key: &'static Key) -> String {
     let is_selector = entry.section.selector_name() == Some(key.name);
-    match (entry.given(key), key.default) {
-        (Some(given), _) => format!("{} = {}\n", key.name, given.in_toml(key.form())),
+    match (entry.literal(key), key.default) {
+        (Some(literal), _) => format!("{} = {}\n", key.name, literal.in_toml(key.form())),
         (None, _) if is_selector => format!("{} = {}\n", key.name, key.form().in_toml(entry.chosen())),
-        (None, Default::Words(words)) => format!("# {}: {words}\n", key.name),
+        (None, Default::Description(text)) => format!("# {}: {text}\n", key.name),
         (None, _) => String::new(),
     }
 }
 
-/// Values for what is not selected, in sections of their own.
-fn waiting(entry: &Entry) -> String {
+/// Prints the values for choices that are not selected, in sections `[SECTION.CHOICE]`.
+fn unselected(entry: &Entry) -> String {
     let mut text = String::new();
     let section = entry.section;
     for (choice, _) in section.choices() {
-        let waits = |key: &&Key| !section.matters(key, entry.chosen()) && section.matters(key, choice);
+        let is_unselected =
+            |key: &&Key| !section.applies(key, entry.chosen()) && section.applies(key, choice);
         let line = |key: &'static Key| {
-            let given = &entry.written(key)?.given;
-            Some(format!("{} = {}\n", key.name, given.in_toml(key.form())))
+            let literal = &entry.assignment(key)?.literal;
+            Some(format!("{} = {}\n", key.name, literal.in_toml(key.form())))
         };
-        let lines: String = section.keys().filter(waits).filter_map(line).collect();
-        // A table of an array element is written below it, as the section of its last element.
+        let lines: String = section.keys().filter(is_unselected).filter_map(line).collect();
+        // In TOML, `[list.choice]` belongs to the last `[[list]]` above it.
         if !lines.is_empty() {
             let _ = write!(text, "\n[{}.{choice}]\n{lines}", section.name);
         }
@@ -56,20 +57,20 @@ fn waiting(entry: &Entry) -> String {
     text
 }
 
-/// A page that describes every section and key, below an introduction.
+/// Returns a Markdown page that describes every section and key, below an introduction.
 pub fn reference(schema: &Schema, introduction: &str) -> String {
     let mut page = introduction.to_owned();
     for section in schema.sections {
         let heading = match section.name {
-            "" => "Above all sections".to_owned(),
+            "" => "Top-level keys".to_owned(),
             _ => format!("`{}`", section.heading()),
         };
-        let _ = write!(page, "\n## {heading}\n\n{}", prose(&section.about()));
+        let _ = write!(page, "\n## {heading}\n\n{}", wrap_paragraphs(&section.about()));
         for key in section.keys() {
             let _ = write!(page, "\n{}", key_reference(section, key));
         }
         for list in section.lists {
-            let _ = write!(page, "\n### `{}`\n\n{}", list.name, prose(&list.about()));
+            let _ = write!(page, "\n### `{}`\n\n{}", list.name, wrap_paragraphs(&list.about()));
             for key in list.keys() {
                 let _ = write!(page, "\n#{}", key_reference(list, key));
             }
@@ -78,13 +79,13 @@ pub fn reference(schema: &Schema, introduction: &str) -> String {
     page
 }
 
-/// What a page says of a key: its heading, what it means, what it may say, what holds without it, its flag.
+/// Describes a key in Markdown: heading, meaning, accepted values, default, flag.
 pub fn key_reference(section: &Section, key: &Key) -> String {
-    let of = match &section.of(key)[..] {
+    let scope = match &section.choices_with(key)[..] {
         [] => String::new(),
-        of => format!(" ({})", of.join(", ")),
+        choices => format!(" ({})", choices.join(", ")),
     };
-    let mut text = format!("### `{}`{of}\n\n{}", key.name, prose(&key.meaning()));
+    let mut text = format!("### `{}`{scope}\n\n{}", key.name, wrap_paragraphs(&key.meaning()));
     let choices = key.kind.choices();
     if !choices.is_empty() {
         text.push('\n');
@@ -93,19 +94,19 @@ pub fn key_reference(section: &Section, key: &Key) -> String {
         text.push_str(&wrapped(&format!("- `{name}`: {summary}."), "", "  ", REFERENCE_WIDTH));
     }
     let default = match key.default {
-        Default::Needed => "It must be set".to_owned(),
+        Default::Required => "Required".to_owned(),
         Default::Value(value) => format!("Default: `{}`", key.form().in_toml(value)),
-        Default::Words(words) => format!("Default: {words}"),
+        Default::Description(text) => format!("Default: {text}"),
     };
     let expected =
         if choices.is_empty() { format!("Expects {}. ", key.kind.expected()) } else { String::new() };
     let flag = key.flag_name().map(|flag| format!(" Flag: `{flag}`.")).unwrap_or_default();
-    let _ = write!(text, "\n{}", prose(&format!("{expected}{default}.{flag}")));
+    let _ = write!(text, "\n{}", wrap_paragraphs(&format!("{expected}{default}.{flag}")));
     text
 }
 
 impl Key {
-    /// The flag that sets the same, or the opposite; none if there is none.
+    /// Returns the flag that sets this key or its opposite.
     pub fn flag_name(&self) -> Option<String> {
         let flag = self.extra.flag?;
         let hyphened = || self.name.replace('_', "-");
@@ -113,7 +114,7 @@ impl Key {
     }
 }
 
-/// A paragraph a line to Markdown.
-fn prose(text: &str) -> String {
+/// Wraps text that has one paragraph per line.
+fn wrap_paragraphs(text: &str) -> String {
     text.lines().map(|paragraph| wrapped(paragraph, "", "", REFERENCE_WIDTH)).collect()
 }

@@ -1,36 +1,36 @@
-//! Types of which every value can be written as one text or one number: times, rates, amounts, numbers, names.
+//! Types whose values are written as one string or one number: times, rates, amounts, numbers, names.
 
 use std::num::NonZeroUsize;
 
 use serde_json::{Value, json};
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
-use super::given::Form;
+use super::literal::Form;
 
-/// A type of which every value can be written as one text, or one number.
+/// A type whose values are written as one string or one number.
 pub trait Quantity: Sized {
-    /// How TOML writes it.
+    /// The form of the values in TOML.
     const FORM: Form;
 
-    /// What is expected, to be read after "expected".
+    /// Describes the accepted values, to follow the word "expected".
     fn expected() -> String;
 
-    /// Reads it as a person writes it, without quotes; `None` if it is not as expected.
+    /// Parses a value as written, without quotes; `None` if it is invalid.
     fn read(text: &str) -> Option<Self>;
 
-    /// JSON Schema of its values.
+    /// Returns the JSON Schema of the accepted values.
     fn schema() -> Value;
 }
 
-/// Reads a value behind a flag.
+/// Parses the value of a flag.
 ///
 /// # Errors
-/// Says what is expected.
+/// If the value is invalid. The error describes the accepted values.
 pub fn read_flag<T: Quantity>(text: &str) -> Result<T, String> {
     T::read(text).ok_or_else(|| format!("expected {}", T::expected()))
 }
 
-/// Every length of time that can be set is longer than zero, but for a [`Delay`].
+/// A time in a file is longer than zero, except a [`Delay`](super::kind::Delay).
 impl Quantity for Nanos {
     const FORM: Form = Form::Text;
 
@@ -127,7 +127,7 @@ impl Quantity for bool {
     }
 }
 
-/// Any text; whoever uses it judges it.
+/// Any text, validated on use.
 impl Quantity for String {
     const FORM: Form = Form::Text;
 
@@ -149,16 +149,16 @@ pub(crate) fn time_schema() -> Value {
     json!({ "type": "string", "pattern": pattern })
 }
 
-pub(crate) fn rate_schema(least: u64) -> Value {
+pub(crate) fn rate_schema(min: u64) -> Value {
     json!({ "anyOf": [
         { "type": "string", "pattern": "^\\s*[0-9.]+\\s*[kKmMgGtT]?([bB][iI][tT][sS]?(/[sS])?|[bB][pP][sS]|[bB]/[sS])?$" },
-        { "type": "integer", "minimum": least },
+        { "type": "integer", "minimum": min },
     ] })
 }
 
-pub(crate) fn amount_schema(least: u64) -> Value {
+pub(crate) fn amount_schema(min: u64) -> Value {
     json!({ "anyOf": [
         { "type": "string", "pattern": "^\\s*[0-9.]+\\s*([bB]|[kKmMgGtT]([iI]?[bB])?)?$" },
-        { "type": "integer", "minimum": least },
+        { "type": "integer", "minimum": min },
     ] })
 }

@@ -1,42 +1,42 @@
-//! What a kind of file may say: its sections, their keys, what holds without them.
+//! Schemas of configuration files: sections, keys, defaults.
 //!
-//! These tables are written by the macros [`section!`](crate::section) and [`keys!`](crate::keys), which make a type of each
-//! section as well.
+//! The macros [`section!`](crate::section) and [`keys!`](crate::keys) generate these tables, and a type for each
+//! section.
 
 use std::fmt;
 
 use super::Document;
-use super::given::{Form, Given};
 use super::kind::{Choice, Kind};
-use super::text::joined;
+use super::literal::{Form, Literal};
+use super::text::join_lines;
 
-/// A kind of file: what files of it may say.
+/// The schema of a kind of file.
 #[derive(Debug)]
 pub struct Schema {
-    /// What messages call it, as in "the experiment has no duration".
-    pub what: &'static str,
-    /// Its sections, in the order in which a document is printed. The one without a name, if there is one, has the keys
-    /// above all sections.
+    /// The kind of file, for messages such as "the experiment has no duration".
+    pub file_kind: &'static str,
+    /// The sections in the order in which a document is printed. A section without a name has the top-level keys.
     pub sections: &'static [&'static Section],
-    /// What a selector selects that is not set, and has no default but words; known once all others are.
-    pub otherwise: fn(&Document, &'static Section) -> &'static str,
-    /// Whether a file of it may also be JSON. Then messages do not lean on how TOML is written.
+    /// Returns the choice of a selector that is not set and has no default value, once all other selectors are
+    /// resolved.
+    pub default_choice: fn(&Document, &'static Section) -> &'static str,
+    /// Whether files may also be JSON. Messages then avoid TOML syntax.
     pub may_be_json: bool,
 }
 
 impl Schema {
-    /// A kind of files in TOML, of these sections.
-    pub const fn new(what: &'static str, sections: &'static [&'static Section]) -> Schema {
-        Schema { what, sections, otherwise: |_, _| "", may_be_json: false }
+    /// Creates the schema of a kind of TOML file.
+    pub const fn new(file_kind: &'static str, sections: &'static [&'static Section]) -> Schema {
+        Schema { file_kind, sections, default_choice: |_, _| "", may_be_json: false }
     }
 }
 
 impl Schema {
-    /// Checks what is declared, for tests: defaults and examples are accepted, names mean one thing each, and every key says
-    /// what it means.
+    /// Checks the declarations, for tests: keys accept their defaults and samples, key names are unique, every key has
+    /// a meaning.
     ///
     /// # Panics
-    /// If it does not hold.
+    /// If a check fails.
     pub fn check(&self) {
         for section in self.sections {
             section.check();
@@ -44,102 +44,102 @@ impl Schema {
     }
 }
 
-/// A part of a file.
+/// The declaration of a section.
 #[derive(Debug)]
 pub struct Section {
-    /// As the file has it between brackets; empty for the keys above all sections.
+    /// The name in brackets in the file; empty for the top-level keys.
     pub name: &'static str,
-    /// What it is about, a line an element.
+    /// The description, one element per line.
     pub about: &'static [&'static str],
-    /// Whether there may be several, `[[workload]]`.
+    /// Whether the section may repeat, as `[[workload]]`.
     pub repeats: bool,
-    /// Most of them, if there may be several.
-    pub most: usize,
-    /// The key that says which of several things this describes.
+    /// The maximum number of sections, if it may repeat.
+    pub max_count: usize,
+    /// The key that selects one of several choices.
     pub selector: Option<&'static Selector>,
-    /// Its other keys.
+    /// The other keys.
     pub groups: &'static [&'static Group],
-    /// Lists of tables in it, each a section that repeats.
+    /// Lists of tables in the section, each a section that repeats.
     pub lists: &'static [&'static Section],
 }
 
-/// The key that says which of several things a section describes.
+/// The key of a section that selects one of several choices.
 #[derive(Debug)]
 pub struct Selector {
     /// The key.
     pub key: Key,
-    /// Which groups of keys belong to what can be selected. A group that is in no list belongs to all.
-    pub of: &'static [(&'static str, &'static [&'static str])],
+    /// For each choice, the groups of keys that apply to it. A group in none of the lists applies to all choices.
+    pub groups: &'static [(&'static str, &'static [&'static str])],
 }
 
-/// Keys that belong together.
+/// A group of keys.
 #[derive(Debug)]
 pub struct Group {
-    /// Name of its type, by which it is told from others.
+    /// The name of its type, unique in a section.
     pub name: &'static str,
     /// The keys.
     pub keys: &'static [Key],
 }
 
-/// One thing that can be set.
+/// The declaration of a key.
 pub struct Key {
-    /// Name of its group.
+    /// The name of its group.
     pub group: &'static str,
-    /// Its name.
+    /// The name of the key.
     pub name: &'static str,
-    /// What it may say.
+    /// The values that it accepts.
     pub kind: &'static dyn Kind,
-    /// Whether a value can be read as the type of the key.
-    pub accepts: fn(&Given) -> bool,
-    /// What holds without it.
+    /// Whether a value parses to the type of the key.
+    pub accepts: fn(&Literal) -> bool,
+    /// The default.
     pub default: Default,
-    /// What it means, a line an element.
+    /// The meaning, one element per line.
     pub meaning: &'static [&'static str],
-    /// Its flag, and a value for examples.
+    /// Its flag and sample value.
     pub extra: Extra,
 }
 
-/// What holds when a key is not set.
+/// The default of a key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Default {
-    /// Nothing: it must be set.
-    Needed,
-    /// This value.
+    /// No default: the key must be set.
+    Required,
+    /// A value.
     Value(&'static str),
-    /// What these words say.
-    Words(&'static str),
+    /// A behaviour, described in words.
+    Description(&'static str),
 }
 
-/// What only some keys have.
+/// Optional properties of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extra {
-    /// The flag that sets the same.
+    /// The flag that sets the key.
     pub flag: Option<Flag>,
-    /// A value for examples where there is no default; without quotes.
+    /// An example value without quotes, for a key without a default.
     pub sample: &'static str,
 }
 
 /// A flag of the command line that sets a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flag {
-    /// What stands for its value in help, as in `--tracks <N>`.
+    /// The placeholder of the value in help, as in `--tracks <N>`.
     pub value_name: &'static str,
-    /// Its short form.
+    /// The short form.
     pub short: Option<char>,
-    /// Its name, if it says the opposite of the key; and its help, in paragraphs.
+    /// The name and help of a flag that sets the opposite of the key.
     pub opposite: Option<(&'static str, &'static str)>,
 }
 
-/// Nothing of its own.
-pub const PLAIN: Extra = Extra { flag: None, sample: "" };
+/// No flag and no sample.
+pub const NO_EXTRA: Extra = Extra { flag: None, sample: "" };
 
-/// A flag of the key's name, with hyphens.
+/// Adds a flag with the name of the key, hyphenated.
 pub const fn flag(value_name: &'static str) -> Extra {
-    Extra { flag: Some(Flag { value_name, short: None, opposite: None }), ..PLAIN }
+    Extra { flag: Some(Flag { value_name, short: None, opposite: None }), ..NO_EXTRA }
 }
 
 impl Extra {
-    /// With a short form.
+    /// Adds a short form.
     ///
     /// # Panics
     /// If there is no flag.
@@ -148,7 +148,7 @@ impl Extra {
         Extra { flag: Some(Flag { short: Some(short), ..flag }), ..self }
     }
 
-    /// With another name, as it says the opposite of the key.
+    /// Names the flag after the opposite of the key.
     ///
     /// # Panics
     /// If there is no flag.
@@ -157,65 +157,65 @@ impl Extra {
         Extra { flag: Some(Flag { opposite: Some((name, help)), ..flag }), ..self }
     }
 
-    /// With a value for examples.
+    /// Adds an example value.
     pub const fn sample(self, sample: &'static str) -> Extra {
         Extra { sample, ..self }
     }
 }
 
 impl Section {
-    /// Its keys, the selector first.
+    /// Returns all keys, the selector first.
     pub fn keys(&self) -> impl Iterator<Item = &'static Key> {
         let selector = self.selector.into_iter().map(|selector| &selector.key);
         selector.chain(self.groups.iter().flat_map(|group| group.keys))
     }
 
-    /// What must be selected for a key to matter; empty if it always does.
-    pub fn of(&self, key: &Key) -> Vec<&'static str> {
+    /// Returns the choices to which a key applies; empty if it always applies.
+    pub fn choices_with(&self, key: &Key) -> Vec<&'static str> {
         let Some(selector) = self.selector else { return Vec::new() };
         let has_it = |(_, groups): &&(&'static str, &'static [&'static str])| groups.contains(&key.group);
-        selector.of.iter().filter(has_it).map(|(choice, _)| *choice).collect()
+        selector.groups.iter().filter(has_it).map(|(choice, _)| *choice).collect()
     }
 
-    /// Whether a key says something about what is selected.
-    pub fn matters(&self, key: &Key, chosen: &str) -> bool {
-        let of = self.of(key);
-        of.is_empty() || of.contains(&chosen)
+    /// Whether a key applies when `chosen` is selected.
+    pub fn applies(&self, key: &Key, chosen: &str) -> bool {
+        let choices = self.choices_with(key);
+        choices.is_empty() || choices.contains(&chosen)
     }
 
-    /// The key of this name that matters when `chosen` is selected.
+    /// Returns the key of this name that applies when `chosen` is selected.
     pub fn key(&self, name: &str, chosen: &str) -> Option<&'static Key> {
-        self.keys().find(|key| key.name == name && self.matters(key, chosen))
+        self.keys().find(|key| key.name == name && self.applies(key, chosen))
     }
 
-    /// The keys that matter when `chosen` is selected.
-    pub fn keys_of(&self, chosen: &str) -> impl Iterator<Item = &'static Key> {
-        self.keys().filter(move |key| self.matters(key, chosen))
+    /// Returns the keys that apply when `chosen` is selected.
+    pub fn keys_for(&self, chosen: &str) -> impl Iterator<Item = &'static Key> {
+        self.keys().filter(move |key| self.applies(key, chosen))
     }
 
-    /// Whether it has a key of this name, whatever is selected.
+    /// Whether the section has a key of this name for any choice.
     pub fn has(&self, name: &str) -> bool {
         self.keys().any(|key| key.name == name)
     }
 
-    /// Name of the selector.
+    /// Returns the name of the selector.
     pub fn selector_name(&self) -> Option<&'static str> {
         self.selector.map(|selector| selector.key.name)
     }
 
-    /// What can be selected.
+    /// Returns the choices of the selector.
     pub fn choices(&self) -> Vec<Choice> {
         self.selector.map(|selector| selector.key.kind.choices()).unwrap_or_default()
     }
 
-    /// `[scheme]`, `[[workload]]`; as it stands in the file.
+    /// Returns the heading in a file: `[scheme]`, `[[workload]]`.
     pub fn heading(&self) -> String {
         if self.repeats { format!("[[{}]]", self.name) } else { format!("[{}]", self.name) }
     }
 
-    /// What it is about, in paragraphs.
+    /// Returns the description in paragraphs.
     pub fn about(&self) -> String {
-        joined(self.about)
+        join_lines(self.about)
     }
 
     fn check(&self) {
@@ -224,15 +224,15 @@ impl Section {
             let meaning = key.meaning();
             assert!(meaning.len() > 5 && meaning.ends_with('.'), "{key:?}: {meaning}");
             assert_ne!(key.kind.expected(), "", "{key:?}");
-            if let Some(given) = key.default_value() {
-                assert!((key.accepts)(&given), "{key:?}: {given:?}");
+            if let Some(literal) = key.default_value() {
+                assert!((key.accepts)(&literal), "{key:?}: {literal:?}");
             }
-            let sample = Given::from_text(key.form(), key.extra.sample);
+            let sample = Literal::from_text(key.form(), key.extra.sample);
             assert!(key.extra.sample.is_empty() || (key.accepts)(&sample), "{key:?}: {sample:?}");
         }
         let choices = self.choices();
         for chosen in choices.iter().map(|(name, _)| *name).chain(choices.is_empty().then_some("")) {
-            let mut names: Vec<&str> = self.keys_of(chosen).map(|key| key.name).collect();
+            let mut names: Vec<&str> = self.keys_for(chosen).map(|key| key.name).collect();
             let count = names.len();
             names.sort_unstable();
             names.dedup();
@@ -242,44 +242,44 @@ impl Section {
 }
 
 impl Group {
-    /// The key of this name.
+    /// Returns the key of this name.
     ///
     /// # Panics
     /// If there is none.
     pub fn key(&'static self, name: &str) -> &'static Key {
-        self.keys.iter().find(|key| key.name == name).expect("the macro that reads a key has declared it")
+        self.keys.iter().find(|key| key.name == name).expect("the macro that reads a key also declares it")
     }
 }
 
 impl Key {
-    /// What TOML writes it as.
+    /// The form of the value in TOML.
     pub fn form(&self) -> Form {
         self.kind.form()
     }
 
-    /// What it means, in paragraphs.
+    /// Returns the meaning in paragraphs.
     pub fn meaning(&self) -> String {
-        joined(self.meaning)
+        join_lines(self.meaning)
     }
 
-    /// The default in words: the value, or what holds without one.
-    pub fn default_in_words(&self) -> &'static str {
+    /// Returns the default value, or a description of the default.
+    pub fn default_description(&self) -> &'static str {
         match self.default {
-            Default::Value(words) | Default::Words(words) => words,
-            Default::Needed => "none: it must be set",
+            Default::Value(text) | Default::Description(text) => text,
+            Default::Required => "none: required",
         }
     }
 
-    /// The default value.
-    pub fn default_value(&self) -> Option<Given> {
+    /// Returns the default value, if it has one.
+    pub fn default_value(&self) -> Option<Literal> {
         match self.default {
-            Default::Value(text) => Some(Given::from_text(self.form(), text)),
+            Default::Value(text) => Some(Literal::from_text(self.form(), text)),
             _ => None,
         }
     }
 }
 
-/// Keys of two groups may share a name.
+/// Compares group and name: keys of two groups may share a name.
 impl PartialEq for Key {
     fn eq(&self, other: &Key) -> bool {
         (self.group, self.name) == (other.group, other.name)

@@ -1,4 +1,4 @@
-//! What is declared once gives the type, the reading, the messages, the printing and the schema.
+//! One declaration drives types, parsing, messages, printing, the reference and the JSON Schema.
 
 use proptest::prelude::*;
 use thalweg_wire::{BitRate, Bytes, Nanos};
@@ -7,83 +7,83 @@ use super::kind::{Amount, Number, Rate, Text, Texts, Time, Whole, one_of};
 use super::*;
 
 choices! {
-    /// How important a line is.
+    /// Severity of a log line.
     enum Level {
-        /// what fails
+        /// failures
         Error = "error",
-        /// what begins
-        /// and ends
+        /// starts
+        /// and stops
         Info = "info",
     }
 }
 
 section! {
-    /// The whole.
+    /// The experiment.
     struct Top in TOP = "" {
-        /// How long it takes.
+        /// Duration of the run.
         duration: Nanos [Time] needed,
-        /// Who did it.
+        /// Name of the author.
         name: String [Text("a name")] or "nobody",
     }
 }
 
 section! {
-    /// How a link is.
-    struct Wire in WIRE = ["wire"] most 3 {
+    /// A link.
+    struct Wire in WIRE = ["wire"] max 3 {
         /// Its two ends.
         ends: Vec<String> [Texts("names")] needed,
         /// Its rate.
         rate: BitRate [Rate] default "10gbps",
-        /// How much it says.
+        /// Verbosity.
         level: Level [one_of::<Level>()] default "info",
-        /// Small.
+        /// Number of attempts.
         tries: u8 [Whole(1, 1_000)] default "3",
     }
 }
 
 keys! {
-    /// Room.
-    struct Room {
-        /// Packets that have room.
+    /// Buffers.
+    struct Buffers {
+        /// Buffer size in packets.
         buffer: u32 [Whole(1, 100)] default "10",
     }
 }
 
 keys! {
-    /// Of queues that mark from a number of packets on.
+    /// Queues that mark above a number of packets.
     struct Packets {
-        /// From when on.
+        /// Marking threshold.
         threshold: u32 [Whole(0, 100)] default "65",
     }
 }
 
 keys! {
-    /// Of queues that mark from an amount on.
+    /// Phantom queues, which mark above a number of bytes.
     struct Phantom {
-        /// From when on.
+        /// Marking threshold.
         threshold: Bytes [Amount] default "15000B",
-        /// How fast they drain.
+        /// Drain rate as a share of the link rate.
         gamma: f64 [Number(0.0, 1.0)] needed,
     }
 }
 
 keys! {
-    /// Of all queues.
+    /// Keys of every choice.
     struct Shared {
-        /// Of all.
+        /// Largest packet in bytes.
         mtu: u16 [Whole(100, 65_535)] default "1500",
     }
 }
 
 section! {
-    /// How queues are managed.
+    /// Queue management.
     enum Queue in QUEUE = "queue" {
-        /// By what.
+        /// Scheme.
         select name [|name| if name == "droptail" { "drops" } else { "marks" }] default "droptail",
-        groups { Room, Packets, Phantom, Shared }
-        DropTail = "droptail" (Room),
-        Dctcp = "dctcp" (Room, Packets),
-        Hull = "hull" (Room, Phantom),
+        groups { Buffers, Packets, Phantom, Shared }
+        DropTail = "droptail" (Buffers),
+        Dctcp = "dctcp" (Buffers, Packets),
+        Hull = "hull" (Buffers, Phantom),
     }
 }
 
@@ -94,7 +94,7 @@ fn parse(text: &str) -> Result<Document, DocumentError> {
 }
 
 #[track_caller]
-fn refused(text: &str, expected: &[&str]) {
+fn assert_rejected(text: &str, expected: &[&str]) {
     let message = parse(text).unwrap_err().to_string();
     assert_eq!(message.lines().collect::<Vec<_>>(), expected);
 }
@@ -109,7 +109,7 @@ fn a_section_is_read_as_its_type() {
     assert_eq!(*document.one::<Top>(), Top { duration: Nanos::from_millis(5), name: None });
     let queue = document.one::<Queue>();
     let hull = Phantom { threshold: Bytes(15_000), gamma: 0.9 };
-    assert_eq!(*queue, Queue::Hull(Room { buffer: 10 }, hull));
+    assert_eq!(*queue, Queue::Hull(Buffers { buffer: 10 }, hull));
     assert_eq!(queue.keys::<Shared>().mtu, 9_000);
     assert!(queue.is_set(Phantom::gamma) && !queue.is_set(Phantom::threshold));
     let wires: Vec<Wire> = document.all::<Wire>().map(Typed::into_value).collect();
@@ -121,16 +121,16 @@ fn a_section_is_read_as_its_type() {
 }
 
 #[test]
-fn what_is_beyond_the_type_of_a_key_is_refused_and_not_cut() {
-    refused(
+fn a_value_beyond_the_type_of_a_key_is_rejected() {
+    assert_rejected(
         "duration = '1s'\n[[wire]]\nends = 'a'\ntries = 256\n",
         &["t.toml:4: tries is 256: expected an integer from 1 to 1000"],
     );
 }
 
 #[test]
-fn every_mistake_has_its_line_and_what_was_expected() {
-    refused(
+fn every_problem_has_its_line_and_the_expected_value() {
+    assert_rejected(
         "nam = 'x'\n[queue]\nname = 'hul'\n[wires]\n[[wire]]\nrate = 0\nlevel = 'inf'\n",
         &[
             "t.toml:1: unknown key nam; did you mean name?",
@@ -143,24 +143,27 @@ fn every_mistake_has_its_line_and_what_was_expected() {
             "t.toml:7: level is 'inf': expected one of error, info, in quotes; did you mean info?",
         ],
     );
-    refused(
+    assert_rejected(
         "duration = '1s'\n[queue]\nthreshold = 3\n",
-        &["t.toml:3: threshold is not for droptail: it is for dctcp, hull"],
+        &["t.toml:3: threshold does not apply to droptail, only to dctcp, hull"],
     );
     let many = "[[wire]]\nends = 'a'\n".repeat(4);
-    refused(&format!("duration = '1s'\n{many}"), &["t.toml:2: there are 4 [[wire]]: 3 are the most"]);
+    assert_rejected(
+        &format!("duration = '1s'\n{many}"),
+        &["t.toml:2: 4 [[wire]] sections: at most 3 are allowed"],
+    );
 }
 
 #[test]
-fn what_is_sound_can_be_read_beside_what_is_not() {
+fn valid_sections_can_be_read_beside_invalid_ones() {
     let text = "duration = '1s'\n[[wire]]\nends = 3\n[[wire]]\nends = 'b'\nrat = 1\n";
     let (document, problems) = Document::read(&SCHEMA, text, "t.toml", Format::Toml).unwrap();
     assert_eq!(problems.len(), 2);
-    assert_eq!(document.sound::<Wire>().map(|wire| wire.ends.clone()).collect::<Vec<_>>(), [["b"]]);
+    assert_eq!(document.valid::<Wire>().map(|wire| wire.ends.clone()).collect::<Vec<_>>(), [["b"]]);
 }
 
 #[test]
-fn keys_of_json_have_the_same_messages_and_lines() {
+fn json_has_the_same_messages_and_lines() {
     let text = "{\"duration\": \"1s\",\n \"wire\": [{\"ends\": [\"a\"], \"rate\": \"fast\"},\n 5]}";
     let (_, problems) = Document::read(&SCHEMA, text, "t.json", Format::Json).unwrap();
     let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -183,12 +186,12 @@ fn a_printed_document_reads_back() {
 }
 
 #[test]
-fn the_reference_names_every_key_with_its_meaning_and_default() {
+fn the_reference_page_describes_every_key() {
     let page = reference(&SCHEMA, "# Test\n");
     for text in [
-        "## Above all sections\n\nThe whole.\n\n### `duration`\n\nHow long it takes.\n\nExpects a time",
-        "### `threshold` (dctcp)\n\nFrom when on.\n\nExpects an integer from 0 to 100. Default: `65`.\n",
-        "- `info`: what begins and ends.\n\nDefault: `\"info\"`.\n",
+        "## Top-level keys\n\nThe experiment.\n\n### `duration`\n\nDuration of the run.\n\nExpects a time",
+        "### `threshold` (dctcp)\n\nMarking threshold.\n\nExpects an integer from 0 to 100. Default: `65`.\n",
+        "- `info`: starts and stops.\n\nDefault: `\"info\"`.\n",
         "### `mtu`\n",
     ] {
         assert!(page.contains(text), "{text}\n{page}");
@@ -196,7 +199,7 @@ fn the_reference_names_every_key_with_its_meaning_and_default() {
 }
 
 #[test]
-fn the_schema_has_what_is_selected_and_what_waits() {
+fn the_json_schema_has_selected_and_unselected_keys() {
     let schema = json_schema(&SCHEMA, "Test");
     assert_eq!(schema["required"], serde_json::json!(["duration"]));
     let queue = &schema["properties"]["queue"];
@@ -205,11 +208,11 @@ fn the_schema_has_what_is_selected_and_what_waits() {
     assert_eq!(hull["if"]["properties"]["name"]["const"], "hull");
     assert_eq!(hull["then"]["required"], serde_json::json!(["gamma"]));
     assert_eq!(queue["allOf"][0]["then"]["properties"]["threshold"], false);
-    assert_eq!(queue["allOf"][0]["if"].get("required"), None, "it is selected by default");
+    assert_eq!(queue["allOf"][0]["if"].get("required"), None, "the default choice needs no key");
     assert_eq!(schema["properties"]["wire"]["items"]["properties"]["rate"]["default"], "10gbps");
 }
 
-/// Pieces of which files are made, and some of which they are not.
+/// Fragments of files, and arbitrary text.
 fn piece() -> impl Strategy<Value = String> {
     const KNOWN: &[&str] = &[
         "duration",
@@ -241,12 +244,12 @@ fn piece() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_text_is_a_document_or_problems_with_lines(pieces in prop::collection::vec(piece(), 0..40)) {
+    fn any_text_parses_or_gives_problems_with_lines(pieces in prop::collection::vec(piece(), 0..40)) {
         let text = pieces.concat();
         for format in [Format::Toml, Format::Json] {
             match Document::read(&SCHEMA, &text, "t", format) {
                 Ok((document, problems)) => {
-                    let _ = document.sound::<Wire>().count() + document.sound::<Queue>().count();
+                    let _ = document.valid::<Wire>().count() + document.valid::<Queue>().count();
                     if problems.is_empty() {
                         let _ = (document.one::<Top>(), document.one::<Queue>());
                     }

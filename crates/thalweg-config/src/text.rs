@@ -1,51 +1,51 @@
-//! Words of a file in messages, and the known name that a misspelt one was probably meant to be.
+//! Quoted file text in messages, and "did you mean" hints.
 
 use std::fmt;
 
 pub use thalweg_wire::nearest::nearest;
 
-/// Text from the file, shown shortened and without control characters.
+/// A name or value from the file. Displayed with at most 40 characters and escaped control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name(pub String);
 
-/// A sentence that quotes the file, shown as a [`Name`] is but longer.
+/// A message that quotes the file. Displayed with at most 240 characters and escaped control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Words(pub String);
+pub struct SafeText(pub String);
 
-/// What may have been meant.
+/// A suggestion for a wrong name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Hint {
-    /// Nothing known comes near.
-    Nothing,
-    /// A known name is written much the same.
+    /// No suggestion.
+    None,
+    /// A similar known name.
     Nearest(String),
-    /// The key exists, in another section.
+    /// The key exists in this other section.
     BelongsIn(&'static str),
 }
 
 impl Hint {
-    /// The known name that is most like `name`, if one is much like it.
+    /// Returns the known name closest to `name`, if one is close enough.
     pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Hint {
-        nearest(name, known).map_or(Hint::Nothing, |known| Hint::Nearest(known.to_owned()))
+        nearest(name, known).map_or(Hint::None, |known| Hint::Nearest(known.to_owned()))
     }
 }
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_harmless(f, &self.0, 40)
+        write_escaped(f, &self.0, 40)
     }
 }
 
-impl fmt::Display for Words {
+impl fmt::Display for SafeText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_harmless(f, &self.0, 240)
+        write_escaped(f, &self.0, 240)
     }
 }
 
-fn write_harmless(f: &mut fmt::Formatter<'_>, text: &str, longest: usize) -> fmt::Result {
+fn write_escaped(f: &mut fmt::Formatter<'_>, text: &str, max_length: usize) -> fmt::Result {
     let mut characters = text.chars();
-    for character in characters.by_ref().take(longest) {
+    for character in characters.by_ref().take(max_length) {
         match character.is_control() {
             true => write!(f, "{}", character.escape_default())?,
             false => write!(f, "{character}")?,
@@ -57,15 +57,15 @@ fn write_harmless(f: &mut fmt::Formatter<'_>, text: &str, longest: usize) -> fmt
 impl fmt::Display for Hint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Hint::Nothing => Ok(()),
+            Hint::None => Ok(()),
             Hint::Nearest(name) => write!(f, "; did you mean {name}?"),
             Hint::BelongsIn(section) => write!(f, "; it belongs in [{section}]"),
         }
     }
 }
 
-/// Lines of a comment to paragraphs, with an empty line between them.
-pub(crate) fn joined(lines: &[&str]) -> String {
+/// Joins the lines of a comment into paragraphs, with an empty line between them.
+pub(crate) fn join_lines(lines: &[&str]) -> String {
     let paragraphs = lines.split(|line| line.trim().is_empty());
     let paragraphs =
         paragraphs.map(|lines| lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" "));

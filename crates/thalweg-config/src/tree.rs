@@ -1,5 +1,4 @@
-//! A file as a tree of values, each with its place in the text. TOML and JSON give the same tree, so that whoever reads
-//! it need not know which of them it was.
+//! A file as a tree of values with their places in the text. TOML and JSON give the same tree.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,13 +10,13 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::error::ProblemKind;
-use super::given::{Form, Given};
-use super::text::Words;
+use super::literal::{Form, Literal};
+use super::text::SafeText;
 
-/// How deep a file is nested at most; what is deeper is read as [`Kind::Other`]. No section has more than 3 levels.
+/// The maximum nesting depth; deeper values are read as [`Kind::Other`]. No section has more than 3 levels.
 const MAX_DEPTH: usize = 8;
 
-/// How a file is written.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// TOML 1.0.
@@ -26,14 +25,14 @@ pub enum Format {
     Json,
 }
 
-/// A value and where it is.
+/// A value and its place in the text.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) span: Range<usize>,
     pub(crate) kind: Kind,
 }
 
-/// What a value is.
+/// A parsed value.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Text(String),
@@ -43,26 +42,26 @@ pub(crate) enum Kind {
     Boolean(bool),
     List(Vec<Node>),
     Table(Table),
-    /// What no key has: dates, null, what is nested too deep.
+    /// Values that no key accepts: dates, null, values nested too deep.
     Other,
 }
 
-/// Keys with their values, each key once.
+/// Unique keys with their values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table(pub(crate) Vec<(KeyName, Node)>);
 
-/// A key and where it is.
+/// A key and its place in the text.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyName {
     pub(crate) text: String,
     pub(crate) span: Range<usize>,
 }
 
-/// What is wrong with a text that is not of its format, and where.
+/// The place and the cause of a syntax error.
 pub(crate) type SyntaxError = (Range<usize>, ProblemKind);
 
 impl Table {
-    /// Reads a text.
+    /// Parses a text.
     pub(crate) fn parse(text: &str, format: Format) -> Result<Table, SyntaxError> {
         match format {
             Format::Toml => parse_toml(text),
@@ -72,15 +71,15 @@ impl Table {
 }
 
 impl Node {
-    /// The value in this form, and where the elements of a list are; `None` if it is of another form.
-    pub(crate) fn given(&self, form: Form) -> Option<(Given, Vec<Range<usize>>)> {
-        let one = |text: String| Some((Given::One(text), Vec::new()));
+    /// Returns the value in `form`, and the places of the elements of a list; `None` if it has another form.
+    pub(crate) fn literal(&self, form: Form) -> Option<(Literal, Vec<Range<usize>>)> {
+        let one = |text: String| Some((Literal::Single(text), Vec::new()));
         match (&self.kind, form) {
             (Kind::Text(text), Form::Text | Form::Quantity) => one(text.clone()),
             (Kind::Integer(number), Form::Integer | Form::Number | Form::Quantity) => one(number.clone()),
             (Kind::Float(number), Form::Number) => one(number.clone()),
             (Kind::Boolean(value), Form::Boolean) => one(value.to_string()),
-            (Kind::Text(text), Form::Texts) => Some((Given::from_text(form, text), Vec::new())),
+            (Kind::Text(text), Form::Texts) => Some((Literal::from_text(form, text), Vec::new())),
             (Kind::List(elements), Form::List | Form::Texts) => {
                 let element = |element: &Node| match &element.kind {
                     Kind::Text(text) => Some((text.clone(), element.span.clone())),
@@ -88,7 +87,7 @@ impl Node {
                 };
                 let elements = elements.iter().map(element).collect::<Option<Vec<_>>>()?;
                 let (texts, spans) = elements.into_iter().unzip();
-                Some((Given::Several(texts), spans))
+                Some((Literal::List(texts), spans))
             }
             _ => None,
         }
@@ -99,7 +98,7 @@ fn parse_toml(text: &str) -> Result<Table, SyntaxError> {
     match DeTable::parse(text) {
         Ok(document) => Ok(toml_table(document.get_ref())),
         Err(error) => {
-            let message = Words(error.message().replace('\n', "; "));
+            let message = SafeText(error.message().replace('\n', "; "));
             Err((error.span().unwrap_or_default(), ProblemKind::Syntax { message }))
         }
     }
@@ -130,20 +129,21 @@ fn parse_json(text: &str) -> Result<Table, SyntaxError> {
     let whole = serde_json::from_str(text).map_err(|error| json_error(text, &error))?;
     match json_value(text, whole, 0)? {
         Node { kind: Kind::Table(table), .. } => Ok(table),
-        Node { span, .. } => {
-            Err((span, ProblemKind::JsonSyntax { message: Words("expected an object, { ... }".to_owned()) }))
-        }
+        Node { span, .. } => Err((
+            span,
+            ProblemKind::JsonSyntax { message: SafeText("expected an object, { ... }".to_owned()) },
+        )),
     }
 }
 
-/// The tree of a value that is part of `text`. The values within a list or an object are slices of the text until they
-/// are read in their turn, which is how their places are known; each is scanned once a level.
+/// Parses a value that is a slice of `text`. The values inside a list or an object stay slices of the text until they
+/// are parsed, which gives their places. Each is scanned once per level.
 fn json_value(text: &str, raw: &RawValue, depth: usize) -> Result<Node, SyntaxError> {
     let start = raw.get().as_ptr() as usize - text.as_ptr() as usize;
     let span = start..start + raw.get().len();
-    // The value was found sound as a whole, but for what its strings stand for.
+    // The text is valid JSON as a whole, except for the escapes in its strings.
     let wrong = |error: serde_json::Error| {
-        (span.clone(), ProblemKind::JsonSyntax { message: Words(without_place(&error)) })
+        (span.clone(), ProblemKind::JsonSyntax { message: SafeText(without_place(&error)) })
     };
     let kind = match raw.get().as_bytes()[0] {
         b'"' => Kind::Text(serde_json::from_str(raw.get()).map_err(wrong)?),
@@ -171,17 +171,17 @@ fn json_table(
     pairs: Vec<(String, &RawValue)>,
     depth: usize,
 ) -> Result<Table, SyntaxError> {
-    let mut known = BTreeSet::new();
+    let mut seen = BTreeSet::new();
     let mut table = Table::default();
     for (key, raw) in pairs {
         let value = json_value(text, raw, depth + 1)?;
-        // Between two values is nothing in quotes but the key.
+        // The key is the only quoted text between two values.
         let before = &text[after..value.span.start];
         let quote = after + before.find('"').unwrap_or_default();
         let span = quote..after + before.rfind('"').map_or(before.len(), |end| end + 1);
         after = value.span.end;
-        if !known.insert(key.clone()) {
-            let message = Words(format!("duplicate key {key:?}"));
+        if !seen.insert(key.clone()) {
+            let message = SafeText(format!("duplicate key {key:?}"));
             return Err((span, ProblemKind::JsonSyntax { message }));
         }
         table.0.push((KeyName { text: key, span }, value));
@@ -189,7 +189,7 @@ fn json_table(
     Ok(table)
 }
 
-/// The keys and values of a JSON object in their order.
+/// The keys and values of a JSON object in file order.
 struct Pairs<'t>(Vec<(String, &'t RawValue)>);
 
 impl<'t> Deserialize<'t> for Pairs<'t> {
@@ -217,10 +217,10 @@ impl<'t> Deserialize<'t> for Pairs<'t> {
 fn json_error(text: &str, error: &serde_json::Error) -> SyntaxError {
     let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
     let at = lines.map(str::len).sum::<usize>();
-    (at..at, ProblemKind::JsonSyntax { message: Words(without_place(error)) })
+    (at..at, ProblemKind::JsonSyntax { message: SafeText(without_place(error)) })
 }
 
-/// A number of JSON's grammar; an integer beyond 128 bits is a fraction.
+/// Parses a JSON number; an integer beyond 128 bits becomes a float.
 fn number(text: &str) -> Kind {
     match text.parse::<i128>() {
         Ok(number) => Kind::Integer(number.to_string()),
@@ -228,7 +228,7 @@ fn number(text: &str) -> Kind {
     }
 }
 
-/// The message without the line and column at its end, of which the line is said in its own place.
+/// Returns the message without the line and column at its end: the problem has a line of its own.
 fn without_place(error: &serde_json::Error) -> String {
     let message = error.to_string();
     match message.rfind(" at line ") {
@@ -237,9 +237,9 @@ fn without_place(error: &serde_json::Error) -> String {
     }
 }
 
-/// Names of the sections and keys that a text begins with, by which its kind can be told; of a text with errors of syntax
-/// those that stand in brackets on lines of their own.
-pub fn names_in(text: &str, format: Format) -> Vec<String> {
+/// Returns the names of the top-level sections and keys, which identify the kind of a file. If the text has a syntax
+/// error, returns the names in brackets that begin a line.
+pub fn top_level_names(text: &str, format: Format) -> Vec<String> {
     if let Ok(Table(pairs)) = Table::parse(text, format) {
         return pairs.into_iter().map(|(name, _)| name.text).collect();
     }

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use thalweg_http::Counts;
 use thalweg_measure::collector::LinkReport;
-use thalweg_records::export::{Destination, Tallies};
+use thalweg_records::export::{Destination, ExportCounters};
 use thalweg_records::store::Statistics;
 
 pub use reference::{reference, rows};
@@ -99,7 +99,7 @@ impl Kind {
 
 impl Snapshot {
     /// Returns the statistics of the IPFIX export, if configured.
-    fn ipfix_export(&self) -> Option<(&Destination, &Tallies)> {
+    fn ipfix_export(&self) -> Option<(&Destination, &ExportCounters)> {
         self.parts.export_ledger.as_ref()?.export()
     }
 

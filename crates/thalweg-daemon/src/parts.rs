@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thalweg_records::handoff::Ledger;
+use thalweg_records::handoff::HandoffStatus;
 use thalweg_wire::Timestamp;
 
 use crate::collectors::CollectorList;
@@ -30,7 +30,7 @@ pub struct Parts {
     /// The controller, if any.
     pub control: Option<Control>,
     /// Statistics of exported flow records; `None` without an export.
-    pub export_ledger: Option<Arc<Ledger>>,
+    pub export_ledger: Option<Arc<HandoffStatus>>,
 }
 
 impl Parts {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use serde::Serialize;
-use thalweg_records::handoff::{Handoff, Ledger};
+use thalweg_records::handoff::{Handoff, HandoffStatus};
 use thalweg_records::metered::Meter;
 
 use super::clock::wall_clock;
@@ -54,7 +54,7 @@ pub(super) fn write(file: Option<impl Write>, mut handoff: Option<Handoff>, reco
             Ok(records) => {
                 if let Some(handoff) = &mut handoff {
                     // A full queue makes collectors wait, or lose and count records.
-                    handoff.take(&records.records, &Meter::default(), true, wall_clock());
+                    handoff.send(&records.records, &Meter::default(), true, wall_clock());
                 }
                 match &mut writer {
                     Some(writer) => writer.add(records),
@@ -86,10 +86,10 @@ pub(super) fn write(file: Option<impl Write>, mut handoff: Option<Handoff>, reco
 }
 
 /// Logs what was exported and lost.
-fn log_summary(ledger: &Ledger) {
+fn log_summary(ledger: &HandoffStatus) {
     if let Some((destination, stats)) = ledger.export() {
-        let (sent, lost) = (stats.sent().flow_records, stats.not_sent_in_all().flow_records);
-        let trouble = stats.trouble().unwrap_or_default();
+        let (sent, lost) = (stats.sent().flow_records, stats.total_not_sent().flow_records);
+        let trouble = stats.last_error().unwrap_or_default();
         match lost {
             0 => tracing::info!(%destination, sent, "flows exported"),
             _ => tracing::warn!(%destination, sent, lost, trouble, "flow export incomplete"),

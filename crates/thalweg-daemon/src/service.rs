@@ -104,7 +104,7 @@ impl PreparedService {
         let handoff =
             config.flow_export.is_set().then(|| Handoff::start(config.flow_export.options(), wall_clock));
         let handoff = handoff.transpose().context("cannot export flows")?;
-        let export_ledger = handoff.as_ref().map(Handoff::ledger);
+        let export_ledger = handoff.as_ref().map(Handoff::status);
         daemon.dumps().set_options(config.samples.clone());
         let has_stopped = Arc::new(AtomicBool::new(false));
         let mut sinks = Sinks { dump_triggers: config.samples.triggers.clone(), ..Sinks::default() };

@@ -1,5 +1,5 @@
-//! Makes a lab, says what it is, runs a command on a host, removes it: `lab up [leaf-spine|fat-tree-4]`, `lab status`,
-//! `lab exec HOST COMMAND...`, `lab down`. For trying the library out; needs root.
+//! Creates a lab, shows its status, runs a command on a host, removes the lab: `lab up [leaf-spine|fat-tree-4]`, `lab
+//! status`, `lab exec HOST COMMAND...`, `lab down`. Needs root.
 
 use std::process::{Command, ExitCode};
 

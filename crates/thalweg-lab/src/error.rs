@@ -1,4 +1,4 @@
-//! What can go wrong with a lab.
+//! Errors of labs.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,72 +9,72 @@ use thiserror::Error;
 
 use crate::plan::PlanError;
 
-/// Why a lab could not be made, found, asked or removed.
+/// An error while creating, finding, querying or removing a lab.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LabError {
-    /// There can be no such lab.
+    /// The plan is not valid.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The topology is too large to find its shortest paths.
+    /// The topology is too large for shortest paths.
     #[error(transparent)]
     Routes(#[from] NextHopsError),
-    /// Namespaces, interfaces and eBPF programs are root's.
-    #[error("a lab needs root")]
+    /// Namespaces, interfaces and eBPF programs need root.
+    #[error("a lab needs root: run as root, or with sudo")]
     NotRoot,
     /// The switch program is not compiled for this byte order.
-    #[error("this build has no switch program: it is compiled for little-endian processors only")]
+    #[error("this build has no eBPF switch program: it supports little-endian processors only")]
     NoSwitchProgram,
-    /// Something that a lab calls is not installed.
-    #[error("a lab with these switches needs {program}: install {package}")]
-    NoProgram {
-        /// What is called.
+    /// A required program is not installed.
+    #[error("a lab with these switches needs {program}: install the package {package}")]
+    MissingProgram {
+        /// Name of the program.
         program: &'static str,
-        /// The package that has it, by Debian's name.
+        /// Name of its Debian package.
         package: &'static str,
     },
-    /// Something that a lab calls has failed.
+    /// A program that a lab runs failed.
     #[error("{program}: {reason}")]
     Program {
-        /// What was called.
+        /// Name of the program.
         program: &'static str,
-        /// What it said.
+        /// Its error message.
         reason: String,
     },
-    /// Switches of Open vSwitch have no tables of ours.
-    #[error("switches of Open vSwitch are told by OpenFlow what to do")]
+    /// The operation needs eBPF switches.
+    #[error("not supported with Open vSwitch: its switches are controlled by OpenFlow")]
     NotEbpf,
-    /// There is no lab of this prefix, or not all of it.
-    #[error("there is no lab {prefix:?}: {reason}")]
+    /// No lab with this prefix is up, or it is incomplete.
+    #[error("lab {prefix:?} is not up: {reason}")]
     NotUp {
         /// The prefix.
         prefix: String,
-        /// What is missing.
+        /// The missing part.
         reason: String,
     },
-    /// There is no host of this name.
-    #[error("the lab has no host {name:?}")]
+    /// No host has this name.
+    #[error("unknown host {name:?}: see `thalweg lab status`")]
     UnknownHost {
         /// The name given.
         name: String,
     },
-    /// There is no such switch.
-    #[error("the lab has no switch {name:?}")]
+    /// The lab has no such switch.
+    #[error("unknown switch {name:?}")]
     UnknownSwitch {
         /// The name given.
         name: String,
     },
-    /// There is no such link.
+    /// The topology has no such link.
     #[error(transparent)]
     UnknownLink(#[from] thalweg_network::link_state::UnknownLink),
-    /// A namespace could not be made, entered or removed.
+    /// A namespace could not be created, entered or removed.
     #[error("network namespace {name:?}: cannot {what}: {source}")]
     Namespace {
         /// Its name.
         name: String,
-        /// What was to be done.
+        /// The failed operation.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The kernel refused a request about interfaces or queues.
@@ -85,39 +85,39 @@ pub enum LabError {
     Sysctl {
         /// Its file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The switch program or one of its maps.
+    /// An operation on the switch program or one of its maps failed.
     #[error("eBPF: cannot {what}: {source}")]
     Ebpf {
-        /// What was to be done.
+        /// The failed operation.
         what: String,
-        /// What the loader or the kernel said.
+        /// The error of the loader or the kernel.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The record of what a lab is could not be read or written.
+    /// The record of a lab could not be read or written.
     #[error("{path}: {source}")]
     Record {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         source: io::Error,
     },
-    /// Links were made and do not carry frames.
-    #[error("{count} links do not come up")]
+    /// Links do not carry frames within 5 s of their creation.
+    #[error("{count} links did not come up within 5 s")]
     LinksDown {
-        /// How many.
+        /// The number of links.
         count: usize,
     },
     /// A command could not be started.
     #[error("host {host}: cannot run {program:?}: {source}")]
     Exec {
-        /// Where.
+        /// The host.
         host: String,
-        /// What.
+        /// The program.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The idle time of the processors could not be read.
@@ -125,13 +125,13 @@ pub enum LabError {
     Headroom {
         /// The file.
         path: &'static str,
-        /// What is wrong.
+        /// The error.
         source: io::Error,
     },
 }
 
 impl LabError {
-    /// An [`Ebpf`](Self::Ebpf) error.
+    /// Creates an [`Ebpf`](Self::Ebpf) error.
     pub(crate) fn ebpf(
         what: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -144,7 +144,9 @@ impl From<NamespaceError> for LabError {
     fn from(error: NamespaceError) -> LabError {
         match error {
             NamespaceError::Run { name, program, source } => LabError::Exec { host: name, program, source },
-            NamespaceError::Step { name, what, source } => LabError::Namespace { name, what, source },
+            NamespaceError::Operation { name, operation, source } => {
+                LabError::Namespace { name, what: operation, source }
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What a lab consists of: the names, numbers and rates of all its interfaces, worked out before any is made.
+//! The names, numbers and rates of all interfaces of a lab, computed before any is created.
 //!
-//! Every port of a switch is an interface of the fabric's namespace, of the name `r0p1` and the alias `leaf0:p1`. Their
-//! kernel numbers are given, not found: switch by switch and port by port from [`FIRST_INTERFACE`], then two of each
-//! monitor port. So an entry of a table can be written from the topology alone, and read back.
+//! Every port of a switch is an interface in the fabric's namespace, with a name like `r0p1` and an alias like
+//! `leaf0:p1`. Kernel numbers are assigned: from [`FIRST_INTERFACE`] switch by switch and port by port, then two per
+//! monitor port. So table entries can be encoded and decoded from the topology alone.
 
 use thalweg_network::topology::Node;
 use thalweg_network::{EndpointId, PortIndex, RouterId, Topology};
@@ -10,7 +10,7 @@ use thalweg_wire::BitRate;
 
 use crate::plan::Plan;
 
-/// Kernel number of the first port. Below are those that a namespace may be born with: its loopback, and tunnels.
+/// Kernel number of the first port. Lower numbers are left to the namespace's loopback and tunnels.
 pub(crate) const FIRST_INTERFACE: u32 = 100;
 
 /// Name of the interface of every host.
@@ -19,13 +19,13 @@ pub(crate) const HOST_INTERFACE: &str = "eth0";
 /// The interfaces of a lab.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// By endpoint, the rate at which it sends.
+    /// Sending rates, by endpoint.
     pub(crate) host_rates: Vec<BitRate>,
-    /// By router and port.
+    /// Ports, by router and port.
     pub(crate) ports: Vec<Port>,
-    /// Where the ports of each router begin, and at the end their number.
+    /// Index of the first port of each router, then the number of ports.
     first_ports: Vec<u32>,
-    /// By router.
+    /// Monitor ports, by router.
     pub(crate) monitors: Vec<Monitor>,
 }
 
@@ -40,11 +40,11 @@ pub(crate) struct Port {
     pub(crate) peer: Peer,
 }
 
-/// What is at the other end of a port's link.
+/// The other end of a port's link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
     Host(EndpointId),
-    /// Another port, by its place among all.
+    /// Another port, by its index in [`Layout::ports`].
     Port(usize),
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Monitor {
 }
 
 impl Layout {
-    /// The interfaces of a lab that [can be](Plan::check).
+    /// Computes the layout of a plan that passes [`Plan::check`].
     pub(crate) fn new(plan: &Plan) -> Layout {
         let topology = &*plan.topology;
         let mut first_ports = vec![0];
@@ -97,7 +97,7 @@ impl Layout {
         Layout { host_rates, ports, first_ports, monitors }
     }
 
-    /// The kernel number of a port; `None` if there is no such port.
+    /// Returns the kernel number of a port; `None` if there is no such port.
     pub(crate) fn interface(&self, router: RouterId, port: PortIndex) -> Option<u32> {
         let first = *self.first_ports.get(router.index())?;
         let end = *self.first_ports.get(router.index() + 1)?;
@@ -105,7 +105,7 @@ impl Layout {
         (place < end).then_some(FIRST_INTERFACE + place)
     }
 
-    /// The ports of a router; none if there is no such router.
+    /// Returns the ports of a router; empty if there is no such router.
     pub(crate) fn ports_of(&self, router: RouterId) -> &[Port] {
         let bound = |index: usize| self.first_ports.get(index).map(|&place| place as usize);
         match (bound(router.index()), bound(router.index() + 1)) {
@@ -114,35 +114,35 @@ impl Layout {
         }
     }
 
-    /// One more than the highest kernel number of a port: the size of arrays by port.
+    /// Returns the highest kernel number of a port plus one: the size of arrays by port.
     pub(crate) fn interfaces(&self) -> u32 {
         FIRST_INTERFACE + self.ports.len() as u32
     }
 }
 
 impl Plan {
-    /// The interface of a switch's port, in the namespace of the switches.
+    /// Returns the interface of a switch's port, in the namespace of the switches.
     pub fn port_interface(&self, router: RouterId, port: PortIndex) -> String {
         port_name(router, port)
     }
 
-    /// The interface where copies of what a switch forwards arrive, in the namespace of the switches.
+    /// Returns the interface at which a switch's mirrored frames arrive, in the namespace of the switches.
     pub fn monitor_interface(&self, router: RouterId) -> String {
         monitor_name(router)
     }
 }
 
-/// Name of the interface of a port.
+/// Returns the name of a port's interface.
 pub(crate) fn port_name(router: RouterId, port: PortIndex) -> String {
     format!("{router}{port}")
 }
 
-/// Name of the switch's end of its monitor port.
+/// Returns the name of the switch's end of its monitor port.
 pub(crate) fn mirror_name(router: RouterId) -> String {
     format!("{router}mirror")
 }
 
-/// Name of the collector's end of a monitor port.
+/// Returns the name of the collector's end of a monitor port.
 pub(crate) fn monitor_name(router: RouterId) -> String {
     format!("{router}monitor")
 }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_interfaces_have_the_same_name_or_number() {
+    fn interface_names_and_numbers_are_unique() {
         let layout = Layout::new(&Plan::fat_tree_4(DEFAULT_RATE).unwrap());
         let ports = layout.ports.iter().map(|port| (port.interface, port_name(port.router, port.port)));
         let mirrors = layout.monitors.iter().map(|monitor| (monitor.mirror, mirror_name(monitor.router)));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn names_fit_into_what_the_kernel_keeps() {
+    fn interface_names_fit_into_ifnamsiz() {
         let (router, port) = (RouterId(u16::MAX - 1), PortIndex(1_023));
         for name in [port_name(router, port), mirror_name(router), monitor_name(router)] {
             assert!(name.len() <= 15, "{name}: IFNAMSIZ is 16 with the zero at the end");
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_of_the_plan_goes_before_that_of_the_link() {
+    fn plan_rate_overrides_link_rates() {
         let mut plan = Plan::leaf_spine(DEFAULT_RATE).unwrap();
         plan.rate = Some(BitRate(20_000_000));
         let layout = Layout::new(&plan);

@@ -1,5 +1,5 @@
-//! A network of Linux namespaces whose switches are eBPF programs, or bridges of Open vSwitch: real hosts, real TCP, one
-//! machine. It needs root.
+//! A network of Linux namespaces on one machine, switched by eBPF programs or Open vSwitch bridges: real hosts, real
+//! TCP. Needs root.
 //!
 //! ```text
 //!    tw-h0            tw-fabric                                      tw-h4
@@ -12,34 +12,34 @@
 //!                  └───────────────────────────────────────┘
 //! ```
 //!
-//! - A **host** is a network namespace that `ip netns` knows, with one interface. Its addresses are those of the
-//!   [topology](thalweg_network::Topology). Its neighbour entries are ordinary ones, learnt by ARP.
-//! - A **switch** is a program at the ingress of its ports (`src/ebpf/switch.bpf.c`). It looks up the destination address
-//!   in its [table](Tables), writes the base address in place of a shadow address at the last switch (Rasley et al.,
-//!   "Planck", SIGCOMM 2014, section 6.2), counts, copies the frame to its monitor port, and hands it to the queue of another
-//!   port. It answers ARP requests to all by itself, with the base address of the host asked for: nothing is flooded, so
-//!   that loops in the topology are no matter. Requests to one host go to that host. All ports of all switches are
+//! - A **host** is a network namespace, visible to `ip netns`, with one interface. Its addresses are those of the
+//!   [topology](thalweg_network::Topology). It learns neighbour entries by ARP as usual.
+//! - A **switch** is a program at the ingress of its ports (`src/ebpf/switch.bpf.c`). It looks up the destination
+//!   address in its [table](Tables), counts the frame, copies it to the monitor port and hands it to the queue of
+//!   another port. The last switch replaces a shadow address by the base address (Rasley et al., "Planck", SIGCOMM
+//!   2014, section 6.2). Switches answer broadcast ARP requests themselves with the host's base address: nothing is
+//!   flooded, so loops in the topology are harmless. Unicast requests go to their host. All ports of all switches are
 //!   interfaces of one namespace, the **fabric**.
-//!   With [`Plane::Ovs`] it is a bridge of Open vSwitch in user space, with the same ports, and forwards what it is told
-//!   to by OpenFlow ([`Lab::openflow`]).
+//!   With [`Plane::Ovs`] a switch is an Open vSwitch bridge in user space with the same ports, controlled by OpenFlow
+//! ([`Lab::openflow`]).
 //! - A **link** is a veth pair with a token bucket of the link's rate in front of each end. Hosts send a little below
 //!   that rate ([`Plan::host_share`]).
-//! - A **monitor port** is a veth pair, too. All that a switch forwards is copied to it as it came in, and what is more
-//!   than its rate and its queue is dropped: the oversubscribed mirroring of Planck, section 3.1.
+//! - A **monitor port** is also a veth pair. Every forwarded frame is copied to it as it came in; copies that exceed
+//!   its rate and queue are dropped: the oversubscribed mirroring of Planck, section 3.1.
 //!
-//! # Names and traces
-//! Every namespace has a name with the lab's [`Prefix`], and everything else is inside one of them. The switch program is
-//! held by the ports, and its maps by the program: neither is pinned anywhere, and a lab needs no process to stay up. What
-//! is changed outside is the machine's list of allowed congestion controls, if the hosts' is not in it. This and the
-//! plan are written to `/run/thalweg/PREFIXlab.json` first. [`Lab::down`] removes all that and restores the list, as
-//! does [`Lab::up`] before it makes another lab of the same prefix, whatever a crash has left. Processes in the
-//! namespaces are killed.
+//! # Names and cleanup
+//! The name of every namespace begins with the lab's [`Prefix`], and everything else is inside a namespace. Ports hold
+//! the switch program, and the program holds its maps: nothing is pinned, and a lab needs no process to stay up. The
+//! only change outside is the machine's list of allowed congestion controls, if the hosts' is missing. This change and
+//! the plan are first recorded in `/run/thalweg/PREFIXlab.json`. [`Lab::down`] kills the processes in the namespaces,
+//! removes everything and restores the list, even after a crash. [`Lab::up`] does the same before it creates a lab of
+//! the same prefix.
 //!
-//! # What is real, and what is not
-//! Hosts run the kernel's own TCP, and queues are real queues. A frame takes about 1 us a switch, whatever the links'
-//! delays are said to be. Rates are those of whole frames without preamble and check sequence: a link of 100 Mbit/s carries
-//! a little more than one of that name. Frames on veth pairs have no transport checksums. Everybody shares the
-//! processors, so that a measurement is to come with its [`Headroom`].
+//! # Realism
+//! Hosts run the kernel's TCP, and queues are real queues. A frame takes about 1 us per switch; the topology's link
+//! delays are ignored. Rates count whole frames without preamble and check sequence: a link of 100 Mbit/s carries
+//! slightly more than a real one. Frames on veth pairs have no transport checksums. Everything shares the processors,
+//! so report each measurement with its [`Headroom`].
 //!
 //! # Example
 //! ```no_run

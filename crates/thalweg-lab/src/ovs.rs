@@ -1,18 +1,15 @@
-//! Switches of Open vSwitch, in user space: a bridge for each, all of one process in the fabric's namespace.
+//! Open vSwitch in user space: one bridge per switch, all in one process in the fabric's namespace.
 //!
-//! Its database, its sockets and its logs are in a folder of the lab, `/run/thalweg/PREFIXovs`; an Open vSwitch that the machine
-//! may have besides is neither asked nor touched. Both daemons are processes of the fabric's namespace, and are ended
-//! as all others in there.
+//! Its database, sockets and logs are in `/run/thalweg/PREFIXovs`; another Open vSwitch on the machine is not touched.
+//! Both daemons are processes in the fabric's namespace and end with it.
 //!
-//! - **Bridges** have no controller that they look for: each listens at a port of its own of the namespace's loopback
-//!   interface ([`OpenFlowSwitch::address`]). Whoever connects is obeyed; when nobody is connected, they go on as they
-//!   were told. They begin without routes, and drop what they have none for (`fail-mode=secure`).
-//! - **ARP requests** to all are answered by the first switch with the base address of the host asked for, as by the
-//!   program of the other plane. That is done by entries of the lab's own, with [`COOKIE`], which are there from the
-//!   beginning.
-//! - **Copies** for the monitor port are made by whoever installs routes, as a second action of each
-//!   ([`OpenFlowSwitch::monitor_port`]).
-//! - **Shapers** in front of ports are the lab's, as ever: to Open vSwitch they are somebody else's (`linux-noop`).
+//! - **Bridges** do not connect to a controller: each listens on its own port of the namespace's loopback interface
+//!   ([`OpenFlowSwitch::address`]). They accept any controller, and keep their rules when it disconnects. Initially
+//!   they have no routes, and drop frames without a route (`fail-mode=secure`).
+//! - **Broadcast ARP requests** are answered by the first switch with the host's base address, as with eBPF switches.
+//!   Rules with [`COOKIE`] do this from the start.
+//! - **Mirroring** is a second action of each installed route, to the monitor port ([`OpenFlowSwitch::monitor_port`]).
+//! - **Shapers** in front of ports are the lab's; Open vSwitch leaves them alone (`linux-noop`).
 
 use std::fs;
 use std::io;
@@ -29,13 +26,13 @@ use crate::layout::{self, HOST_INTERFACE, Layout};
 use crate::plan::{Plan, Plane, Prefix};
 use crate::record;
 
-/// Where Debian keeps daemons; not on every user's path.
+/// Search path with Debian's folders of daemons, which are not on every user's path.
 const DAEMON_PATH: &str = "/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/sbin:/usr/local/bin";
 
 /// The database's schema.
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 
-/// What is called, and what it is part of where that is packaged.
+/// Required programs and their Debian packages.
 const PROGRAMS: [(&str, &str); 6] = [
     ("ovsdb-tool", PACKAGE),
     ("ovsdb-server", PACKAGE),
@@ -46,46 +43,46 @@ const PROGRAMS: [(&str, &str); 6] = [
 ];
 const PACKAGE: &str = "openvswitch-switch";
 
-/// Port of the first bridge: that of OpenFlow (IANA). The others follow.
+/// Port of the first bridge: OpenFlow's (IANA). Other bridges use the ports after it.
 const FIRST_PORT: u16 = 6_653;
 
-/// Cookie of entries that answer ARP requests: `lab`.
+/// Cookie of the rules that answer ARP requests: `lab` in ASCII.
 const COOKIE: u64 = 0x6c_61_62;
 
-/// Their priority: before all that routes.
+/// Priority of these rules: above all routes.
 const ARP_PRIORITY: u16 = 0xf000;
 
-/// How a switch of Open vSwitch is spoken to.
+/// The OpenFlow address and numbers of an Open vSwitch bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenFlowSwitch {
-    /// Which it is.
+    /// The router.
     pub router: RouterId,
-    /// Where it listens, in the fabric's namespace.
+    /// The address at which it listens, in the fabric's namespace.
     pub address: SocketAddr,
-    /// Its number in OpenFlow.
+    /// Its datapath ID.
     pub datapath_id: u64,
-    /// OpenFlow's number of its monitor port. Port `p` of the topology has the number `p + 1`.
+    /// OpenFlow number of its monitor port. Port `p` of the topology has the number `p + 1`.
     pub monitor_port: u32,
 }
 
-/// Open vSwitch at work.
+/// A running Open vSwitch.
 pub(crate) struct Ovs {
     folder: PathBuf,
     fabric: Namespace,
 }
 
 impl Ovs {
-    /// Whether this machine has what is called.
+    /// Checks that the required programs are installed.
     pub(crate) fn check() -> Result<(), LabError> {
-        let is_there =
+        let is_installed =
             |program: &str| DAEMON_PATH.split(':').any(|folder| Path::new(folder).join(program).exists());
-        match PROGRAMS.iter().find(|(program, _)| !is_there(program)) {
-            Some(&(program, package)) => Err(LabError::NoProgram { program, package }),
+        match PROGRAMS.iter().find(|(program, _)| !is_installed(program)) {
+            Some(&(program, package)) => Err(LabError::MissingProgram { program, package }),
             None => Ok(()),
         }
     }
 
-    /// Starts it, and makes a bridge of the ports of each switch. Links are there, and carry frames.
+    /// Starts Open vSwitch and creates a bridge with the ports of each switch. The links must be up.
     pub(crate) fn start(
         prefix: &Prefix,
         fabric: &Namespace,
@@ -107,19 +104,19 @@ impl Ovs {
         Ok(ovs)
     }
 
-    /// What is at work in this lab; `None` if it is not.
+    /// Finds the Open vSwitch of a lab; `None` if one of its daemons is not running.
     pub(crate) fn find(prefix: &Prefix, fabric: &Namespace) -> Option<Ovs> {
         let ovs = Ovs { folder: folder(prefix), fabric: fabric.clone() };
-        let is_at_work = |daemon: &str| -> Option<bool> {
+        let is_running = |daemon: &str| -> Option<bool> {
             let text = fs::read_to_string(ovs.folder.join(format!("{daemon}.pid"))).ok()?;
             let number: u32 = text.trim().parse().ok()?;
             Some(fabric.processes().ok()?.contains(&number))
         };
         let daemons = ["ovsdb-server", "ovs-vswitchd"];
-        daemons.into_iter().all(|daemon| is_at_work(daemon) == Some(true)).then_some(ovs)
+        daemons.into_iter().all(|daemon| is_running(daemon) == Some(true)).then_some(ovs)
     }
 
-    /// Removes what it has left in files; its processes have been ended.
+    /// Removes its files; its processes must have ended.
     pub(crate) fn remove(prefix: &Prefix) -> Result<(), LabError> {
         let path = folder(prefix);
         match fs::remove_dir_all(&path) {
@@ -128,17 +125,17 @@ impl Ovs {
         }
     }
 
-    /// Routes of a switch, whoever has installed them.
+    /// Returns the number of routes of a switch, without the rules for ARP.
     pub(crate) fn entries(&self, router: RouterId, topology: &Topology) -> Result<usize, LabError> {
-        let told = self.ofctl(&["dump-aggregate", &self.bridge(router)], None)?;
-        let count = told.split_whitespace().find_map(|word| word.strip_prefix("flow_count="));
+        let reply = self.ofctl(&["dump-aggregate", &self.bridge(router)], None)?;
+        let count = reply.split_whitespace().find_map(|word| word.strip_prefix("flow_count="));
         let count: usize = count.and_then(|count| count.parse().ok()).unwrap_or(0);
         let own = if topology.rack_size(router) > 0 { topology.endpoints().len() } else { 0 };
         Ok(count.saturating_sub(own))
     }
 
-    /// Has a switch answer ARP requests to all: addresses and roles change places, and the frame goes back by the port by
-    /// which it came.
+    /// Installs rules that answer broadcast ARP requests: they swap addresses and roles, and return the frame to its
+    /// port.
     fn answer_arp(&self, router: RouterId, topology: &Topology) -> Result<(), LabError> {
         let all = MacAddress([0xff; 6]);
         let entry = |host: &Endpoint| {
@@ -168,7 +165,7 @@ impl Ovs {
         self.run("ovs-vsctl", &own.chain(arguments.iter().map(String::as_str)).collect::<Vec<_>>())
     }
 
-    /// Starts a daemon, and waits until it is ready. It belongs to nobody, and ends with the namespace.
+    /// Starts a daemon in the background and waits until it is ready. It ends with the namespace.
     fn daemon(&self, name: &'static str, arguments: &[&str]) -> Result<(), LabError> {
         let path = |suffix: &str| self.path(&format!("{name}.{suffix}"));
         let own = [
@@ -191,7 +188,7 @@ impl Ovs {
         run(&self.fabric, program, &mut command)
     }
 
-    /// The socket at which a bridge takes what `ovs-ofctl` says.
+    /// Returns the socket of a bridge for `ovs-ofctl`.
     fn bridge(&self, router: RouterId) -> String {
         format!("unix:{}", self.path(&format!("{router}.mgmt")))
     }
@@ -206,14 +203,14 @@ impl Ovs {
 }
 
 impl Plan {
-    /// How switches are spoken to by OpenFlow, by router; none if they are eBPF programs.
+    /// Returns the OpenFlow addresses of the switches, by router; empty with eBPF switches.
     pub fn openflow(&self) -> Vec<OpenFlowSwitch> {
         let switches = self.topology.router_ids().filter(|_| self.plane == Plane::Ovs);
         switches.map(|router| switch(&self.topology, router)).collect()
     }
 }
 
-/// How switch number `router` is spoken to.
+/// Returns the OpenFlow address and numbers of a switch.
 fn switch(topology: &Topology, router: RouterId) -> OpenFlowSwitch {
     OpenFlowSwitch {
         router,
@@ -223,15 +220,15 @@ fn switch(topology: &Topology, router: RouterId) -> OpenFlowSwitch {
     }
 }
 
-/// Has a host work out checksums itself: frames on veth pairs have none unless somebody asks, and what passes through user space
-/// is not asked about.
+/// Makes a host compute checksums itself. On veth pairs the kernel leaves them to the receiver, but frames that pass
+/// through user space need them.
 pub(crate) fn complete_checksums(host: &Namespace) -> Result<(), LabError> {
     let mut ethtool = Command::new("ethtool");
     ethtool.env("PATH", DAEMON_PATH).args(["-K", HOST_INTERFACE, "tx", "off"]);
     run(host, "ethtool", &mut ethtool).map(drop)
 }
 
-/// What makes the bridges, in one transaction.
+/// Returns the arguments of `ovs-vsctl` that create all bridges in one transaction.
 fn bridges(layout: &Layout, topology: &Topology) -> Vec<String> {
     let mut words: Vec<String> = vec!["--id=@noop create qos type=linux-noop".to_owned()];
     for router in topology.router_ids() {
@@ -259,7 +256,7 @@ fn folder(prefix: &Prefix) -> PathBuf {
     record::folder().join(format!("{prefix}ovs"))
 }
 
-/// Runs a command to its end, and gives what it printed.
+/// Runs a command and returns its output.
 fn run(namespace: &Namespace, program: &'static str, command: &mut Command) -> Result<String, LabError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let failed = |reason: String| LabError::Program { program, reason };
@@ -276,7 +273,7 @@ mod tests {
     use crate::plan::DEFAULT_RATE;
 
     #[test]
-    fn bridges_have_the_ports_of_the_plan_in_its_order_and_the_monitor_port_last() {
+    fn bridges_have_the_plan_ports_in_order_then_the_monitor_port() {
         let plan = Plan::leaf_spine(DEFAULT_RATE).unwrap();
         let all = bridges(&Layout::new(&plan), &plan.topology).join(" ");
         let commands: Vec<&str> = all.split("-- ").map(str::trim).collect();

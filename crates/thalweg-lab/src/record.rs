@@ -1,8 +1,7 @@
-//! What is written down of a lab, so that others find it and a crash leaves no riddle: `/run/thalweg/PREFIXlab.json`.
+//! The record of a lab, `/run/thalweg/PREFIXlab.json`, by which other processes find it and clean up after a crash.
 //!
-//! The record is there before anything else is made or changed, and goes after all else has been removed. It says how
-//! the lab was planned and which parameters of the machine were changed; which interfaces and programs there are is
-//! asked of the kernel.
+//! It is written before anything else is created or changed, and removed last. It contains the plan and the changed
+//! machine parameters; the kernel knows interfaces and programs.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,21 +13,21 @@ use thalweg_wire::{BitRate, Nanos};
 
 use crate::error::LabError;
 use crate::plan::{Plan, Plane, Prefix};
-use crate::sysctl::Changed;
+use crate::sysctl::SysctlChange;
 
 const FOLDER: &str = "/run/thalweg";
 
 /// Version of the format.
 const VERSION: u32 = 1;
 
-/// What is known of a lab.
+/// The record of a lab.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Record {
     version: u32,
     pub(crate) prefix: Prefix,
     plane: Plane,
-    /// As a file of a topology.
+    /// Contents of a topology file.
     topology: String,
     rate: Option<u64>,
     host_share: f64,
@@ -37,12 +36,12 @@ pub(crate) struct Record {
     monitor_rate: Option<u64>,
     monitor_buffer_ns: u64,
     congestion_control: Option<String>,
-    /// Parameters of the machine that were changed for it.
-    pub(crate) changed: Vec<Changed>,
+    /// Machine parameters that were changed for the lab.
+    pub(crate) changed: Vec<SysctlChange>,
 }
 
 impl Record {
-    pub(crate) fn new(plan: &Plan, changed: Vec<Changed>) -> Record {
+    pub(crate) fn new(plan: &Plan, changed: Vec<SysctlChange>) -> Record {
         Record {
             version: VERSION,
             prefix: plan.prefix.clone(),
@@ -59,7 +58,7 @@ impl Record {
         }
     }
 
-    /// The plan that the lab was made by; but for its first tables, which may have changed since.
+    /// Returns the lab's plan, without its initial tables: they may have changed since.
     pub(crate) fn plan(&self) -> Result<Plan, LabError> {
         let path = path(&self.prefix);
         let topology = Topology::from_toml(&self.topology, &path.to_string_lossy()).map_err(|error| {
@@ -82,7 +81,7 @@ impl Record {
         Ok(plan)
     }
 
-    /// Writes it down, whole or not at all.
+    /// Writes the record atomically.
     pub(crate) fn write(&self) -> Result<(), LabError> {
         let path = path(&self.prefix);
         let write = || -> io::Result<()> {
@@ -93,7 +92,7 @@ impl Record {
         write().map_err(|source| LabError::Record { path: path.clone(), source })
     }
 
-    /// Reads it; `None` if there is none.
+    /// Reads the record of a prefix; `None` if it does not exist.
     pub(crate) fn read(prefix: &Prefix) -> Result<Option<Record>, LabError> {
         let path = path(prefix);
         let text = match fs::read(&path) {
@@ -105,13 +104,13 @@ impl Record {
             Ok(record) if record.version == VERSION && record.prefix == *prefix => Ok(Some(record)),
             Ok(_) => Err(LabError::Record {
                 path,
-                source: io::Error::other("the record of another lab or version"),
+                source: io::Error::other("record of another lab or format version"),
             }),
             Err(error) => Err(LabError::Record { path, source: error.into() }),
         }
     }
 
-    /// Takes it away, if there is one.
+    /// Removes the record, if it exists.
     pub(crate) fn remove(prefix: &Prefix) -> Result<(), LabError> {
         let path = path(prefix);
         for path in [unfinished(&path), path] {
@@ -126,7 +125,7 @@ impl Record {
     }
 }
 
-/// Waits until nobody else makes or removes a lab. Others wait until the lock is dropped, or its holder ends.
+/// Locks the creation and removal of labs, across processes, until the file is dropped.
 pub(crate) fn lock() -> Result<File, LabError> {
     let lock = || -> io::Result<File> {
         fs::create_dir_all(FOLDER)?;
@@ -137,7 +136,7 @@ pub(crate) fn lock() -> Result<File, LabError> {
     lock().map_err(|source| LabError::Record { path: FOLDER.into(), source })
 }
 
-/// Where records are, and what else a lab has in files.
+/// Returns the folder of records and other files of labs.
 pub(crate) fn folder() -> &'static Path {
     Path::new(FOLDER)
 }
@@ -146,7 +145,7 @@ fn path(prefix: &Prefix) -> PathBuf {
     Path::new(FOLDER).join(format!("{prefix}lab.json"))
 }
 
-/// The file of a record that is being written.
+/// Returns the temporary file of a record being written.
 fn unfinished(path: &Path) -> PathBuf {
     path.with_extension("new")
 }
@@ -156,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_is_read_back_from_its_record() {
+    fn record_preserves_the_plan() {
         let plan = Plan {
             prefix: "rec-".parse().unwrap(),
             rate: Some(BitRate(50_000_000)),

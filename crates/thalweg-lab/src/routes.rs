@@ -1,20 +1,17 @@
-//! The tables that switches begin with, before a controller has others.
+//! The initial tables of switches, before a controller installs others.
 
 use thalweg_network::routing::{ForwardingTable, NextHops, NextHopsError};
 use thalweg_network::{EndpointId, Forwarding, LinkState, RouterId, Topology};
 
-/// Addresses of a host that have entries unless said otherwise: the base address and three shadow addresses (Planck,
-/// section 6.2).
+/// Default number of addresses per host: the base address and three shadow addresses (Planck, section 6.2).
 pub const DEFAULT_ADDRESSES: u8 = 4;
 
-/// Shortest paths to `addresses` addresses of every endpoint, those of an endpoint over different switches as far as
-/// there are any.
-///
-/// Address `a` of endpoint `e` has the number `n = e + a`. A switch with a rack and `u` uplinks to choose from takes
-/// number `n mod u`, one without takes its choice by `n / u`, with the most uplinks of any rack for `u`: in a leaf-spine
-/// address after address goes over spine after spine, in a fat tree over core after core. To each address leads one
-/// tree (PAST: Stephens et al., "PAST: Scalable Ethernet for Data Centers", CoNEXT 2012), for the choice does not
-/// depend on where a packet comes from.
+/// Returns shortest paths to `addresses` addresses of every endpoint, over different switches where possible.
+/// Address `a` of endpoint `e` has the number `n = e + a`. A switch with a rack and `u` uplinks uses uplink `n mod u`.
+/// Other switches choose by `n / u`, where `u` is the largest number of uplinks of a rack. So successive addresses use
+/// successive spines of a leaf-spine, and successive cores of a fat tree. One tree leads to each address (PAST:
+/// Stephens et al., "PAST: Scalable Ethernet for Data Centers", CoNEXT 2012), because the choice does not depend on the
+/// packet's source.
 ///
 /// # Errors
 /// If the network is too large.
@@ -58,7 +55,7 @@ mod tests {
     use crate::plan::{DEFAULT_RATE, Plan};
 
     #[test]
-    fn every_address_of_every_host_is_reached_from_everywhere_by_a_shortest_path() {
+    fn every_address_is_reached_by_a_shortest_path() {
         for plan in [Plan::leaf_spine(DEFAULT_RATE).unwrap(), Plan::fat_tree_4(DEFAULT_RATE).unwrap()] {
             let topology = &plan.topology;
             let tables = shortest_path_tables(topology, DEFAULT_ADDRESSES).unwrap();
@@ -72,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_addresses_of_a_host_lead_over_all_switches_of_the_top() {
+    fn addresses_of_a_host_use_all_top_switches() {
         for (plan, top) in
             [(Plan::leaf_spine(DEFAULT_RATE).unwrap(), 2), (Plan::fat_tree_4(DEFAULT_RATE).unwrap(), 4)]
         {

@@ -1,4 +1,4 @@
-//! What a lab is and has counted, at one time.
+//! The state and the counters of a lab.
 
 use std::net::Ipv4Addr;
 
@@ -9,36 +9,36 @@ use thalweg_wire::BitRate;
 use crate::ebpf::SwitchCounters;
 use crate::plan::{Plane, Prefix};
 
-/// A lab at one time. Counters are not all read at the same instant; each is exact.
+/// A snapshot of a lab. Each counter is exact, but they are not read at the same instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// What its names begin with.
+    /// Prefix of its names.
     pub prefix: Prefix,
-    /// What its switches are.
+    /// Type of its switches.
     pub plane: Plane,
     /// Name of the namespace of the switches.
     pub fabric: String,
-    /// By endpoint.
+    /// Hosts, by endpoint.
     pub hosts: Vec<HostStatus>,
-    /// By router.
+    /// Switches, by router.
     pub switches: Vec<SwitchStatus>,
-    /// Links that are cut, by [name](link_name).
+    /// [Names](link_name) of links that are down.
     pub links_down: Vec<String>,
 }
 
-/// What a link is called, by its ends: `leaf0-spine1`.
+/// Returns a link's name, made of its ends: `leaf0-spine1`.
 ///
 /// # Panics
-/// If there is no such link.
+/// If the topology has no such link.
 pub fn link_name(topology: &Topology, link: LinkId) -> String {
     let [one, other] = topology.links()[link.index()].ends.map(|end| topology.name(end.node));
     format!("{one}-{other}")
 }
 
-/// A host.
+/// The status of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostStatus {
-    /// Which endpoint it is.
+    /// The endpoint.
     pub endpoint: EndpointId,
     /// Its name in the topology.
     pub name: String,
@@ -48,34 +48,34 @@ pub struct HostStatus {
     pub mac: MacAddress,
     /// Its IPv4 address.
     pub ip: Ipv4Addr,
-    /// Rate at which it sends.
+    /// Sending rate.
     pub rate: BitRate,
-    /// Processes in it.
+    /// IDs of the processes in its namespace.
     pub processes: Vec<u32>,
 }
 
-/// A switch.
+/// The status of a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchStatus {
-    /// Which router it is.
+    /// The router.
     pub router: RouterId,
     /// Its name in the topology.
     pub name: String,
-    /// Entries of its table.
+    /// Number of table entries.
     pub entries: usize,
     /// Whether it mirrors.
     pub is_mirrored: bool,
-    /// Interface where copies of what it forwards arrive, in the namespace of the switches.
+    /// Interface at which mirrored frames arrive, in the namespace of the switches.
     pub monitor: String,
     /// Rate of its monitor port.
     pub monitor_rate: BitRate,
-    /// What its monitor port has let through and dropped.
+    /// Counters of the monitor port's queue.
     pub monitor_queue: QueueCounters,
-    /// By port.
+    /// Ports, in order.
     pub ports: Vec<PortStatus>,
 }
 
-/// A port of a switch.
+/// The status of a switch's port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortStatus {
     /// Its number.
@@ -84,8 +84,8 @@ pub struct PortStatus {
     pub interface: String,
     /// Rate of its link.
     pub rate: BitRate,
-    /// What the switch has done with its frames.
+    /// The switch's counters of this port.
     pub switch: SwitchCounters,
-    /// What its queue has let through and dropped.
+    /// Counters of its queue.
     pub queue: QueueCounters,
 }

@@ -1,4 +1,4 @@
-//! Parameters of the kernel's network stack: of a namespace, and of the whole machine.
+//! Kernel network parameters, per namespace and of the machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,50 +10,50 @@ use crate::error::LabError;
 
 const FOLDER: &str = "/proc/sys";
 
-/// The congestion controls that any namespace may use: one list for the machine.
+/// The congestion controls that all namespaces may use; one list for the machine.
 const ALLOWED: &str = "net/ipv4/tcp_allowed_congestion_control";
 
-/// Those that the kernel has.
+/// The congestion controls that the kernel has.
 const AVAILABLE: &str = "net/ipv4/tcp_available_congestion_control";
 
 /// A parameter of the machine that a lab has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Changed {
+pub(crate) struct SysctlChange {
     name: String,
     before: String,
     after: String,
 }
 
-impl Changed {
-    /// What has to be changed for hosts to use `congestion_control`; `None` if they may already.
-    pub(crate) fn to_allow(congestion_control: &str) -> Result<Option<Changed>, LabError> {
+impl SysctlChange {
+    /// Returns the change that lets hosts use `congestion_control`; `None` if they may already.
+    pub(crate) fn to_allow(congestion_control: &str) -> Result<Option<SysctlChange>, LabError> {
         let before = read(ALLOWED)?;
         if before.split_whitespace().any(|name| name == congestion_control) {
             return Ok(None);
         }
         let after = format!("{before} {congestion_control}");
-        Ok(Some(Changed { name: ALLOWED.to_owned(), before, after }))
+        Ok(Some(SysctlChange { name: ALLOWED.to_owned(), before, after }))
     }
 
-    /// Makes the change.
+    /// Applies the change.
     pub(crate) fn apply(&self) -> Result<(), LabError> {
         write(&self.name, &self.after)
     }
 
-    /// Takes the change back, unless somebody has changed it again.
+    /// Reverts the change, unless the parameter has been changed again.
     pub(crate) fn restore(&self) -> Result<(), LabError> {
         if read(&self.name)? == self.after { write(&self.name, &self.before) } else { Ok(()) }
     }
 }
 
-/// The congestion controls that the kernel has.
+/// Returns the congestion controls that the kernel has.
 pub(crate) fn congestion_controls() -> Result<Vec<String>, LabError> {
     Ok(read(AVAILABLE)?.split_whitespace().map(str::to_owned).collect())
 }
 
 /// Sets parameters of a namespace.
 pub(crate) fn set_within(namespace: &Namespace, parameters: &[(&str, &str)]) -> Result<(), LabError> {
-    // /proc/sys/net shows the namespace of whoever looks.
+    // /proc/sys/net shows the namespace of the calling thread.
     namespace.within(|| parameters.iter().try_for_each(|(name, value)| write(name, value)))?
 }
 

@@ -1,17 +1,17 @@
-//! The interfaces of the Linux kernel that Thalweg uses, each behind one safe wrapper.
+//! Safe wrappers for the Linux kernel interfaces that Thalweg uses.
 //!
-//! | module | what it wraps |
+//! | module | contents |
 //! |---|---|
-//! | [`socket`] | a socket of any family, with the options and addresses of packet(7), AF_XDP and netlink(7) |
-//! | [`netdevice`] | what a socket can ask about an interface (netdevice(7)) |
+//! | [`socket`] | sockets of any family, with the options and addresses of packet(7), AF_XDP and netlink(7) |
+//! | [`netdevice`] | interface properties by ioctl (netdevice(7)) |
 //! | [`netlink`] | interfaces, addresses, routes (rtnetlink(7)) |
-//! | [`tc`] | queues and programs at interfaces (tc(8)) |
-//! | [`bpf`] | eBPF programs and maps (bpf(2)), from object files too |
+//! | [`tc`] | queueing disciplines and filters of interfaces (tc(8)) |
+//! | [`bpf`] | eBPF programs and maps (bpf(2)), and an object file loader |
 //! | [`namespace`] | network namespaces (network_namespaces(7)) |
-//! | [`privileges`] | capabilities and root, given up for good (capabilities(7)) |
+//! | [`privileges`] | dropping capabilities and root (capabilities(7)) |
 //!
-//! Everything here waits for the kernel and returns; there is no thread, no event loop and no state beside descriptors.
-//! Errors are the kernel's own, with what was asked for. `unsafe` is in `socket`, `netdevice`, `bpf` and `privileges` alone.
+//! All calls block until the kernel replies. No threads, no event loop, no state except descriptors. Errors are those
+//! of the kernel plus the failed operation. Only `socket`, `netdevice`, `bpf` and `privileges` contain `unsafe`.
 
 pub mod bpf;
 pub mod namespace;

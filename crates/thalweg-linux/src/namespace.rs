@@ -1,4 +1,4 @@
-//! Named network namespaces, as `ip netns` has them: `/run/netns/NAME`.
+//! Named network namespaces, compatible with `ip netns`: `/run/netns/NAME`.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,119 +15,119 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use thiserror::Error;
 
-/// Where the names are, for `ip netns` as for us.
+/// The folder of named namespaces, shared with `ip netns`.
 const FOLDER: &str = "/run/netns";
 
-/// How often, and how long each time, to wait for processes that were killed: 2 s in all.
+/// The number and the length of waits for killed processes to end: 2 s in total.
 const KILL_WAITS: (u32, Duration) = (200, Duration::from_millis(10));
 
-/// What could not be done with a namespace.
+/// A failed operation on a namespace.
 #[derive(Debug, Error)]
 pub enum NamespaceError {
-    /// It could not be made, entered, looked into or removed.
-    #[error("network namespace {name:?}: cannot {what}: {source}")]
-    Step {
-        /// Its name.
+    /// The namespace cannot be created, entered, inspected or deleted.
+    #[error("network namespace {name:?}: cannot {operation}: {source}")]
+    Operation {
+        /// The name of the namespace.
         name: String,
-        /// What was to be done.
-        what: &'static str,
-        /// What the system said.
+        /// The operation, to follow the word "cannot".
+        operation: &'static str,
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A command could not be started in it.
+    /// A command cannot be started in the namespace.
     #[error("network namespace {name:?}: cannot run {program:?}: {source}")]
     Run {
-        /// Its name.
+        /// The name of the namespace.
         name: String,
-        /// What.
+        /// The program of the command.
         program: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// A network namespace that has a name.
+/// A named network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace {
     name: String,
 }
 
 impl Namespace {
-    /// The namespace of this name, whether there is one or not. An absolute path is that of a file that stands for a
-    /// namespace, such as `/proc/1/ns/net`.
+    /// Returns the namespace of this name, which need not exist. An absolute path names a namespace file, such as
+    /// `/proc/1/ns/net`.
     pub fn named(name: impl Into<String>) -> Namespace {
         Namespace { name: name.into() }
     }
 
-    /// Its name: `ip netns exec NAME` enters it.
+    /// The name: `ip netns exec NAME` enters the namespace.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The file that stands for it.
+    /// Returns the path of the namespace file.
     pub fn path(&self) -> PathBuf {
         Path::new(FOLDER).join(&self.name)
     }
 
-    /// Whether it is there.
+    /// Whether the namespace exists.
     pub fn exists(&self) -> bool {
         self.path().exists()
     }
 
-    /// Makes it. The kernel keeps it as long as its file is mounted, whoever ends.
+    /// Creates a namespace. The kernel keeps it while its file is mounted, even after this process ends.
     ///
     /// # Errors
-    /// If the name is taken, or this process may not.
+    /// If the name is in use, or this process lacks the privilege.
     pub fn create(name: String) -> Result<Namespace, NamespaceError> {
         let namespace = Namespace { name };
-        namespace.make().map_err(|source| namespace.error("make it", source))?;
+        namespace.mount_new().map_err(|source| namespace.error("create it", source))?;
         Ok(namespace)
     }
 
-    fn make(&self) -> io::Result<()> {
+    fn mount_new(&self) -> io::Result<()> {
         share_folder()?;
         let path = self.path();
         File::options().create_new(true).write(true).open(&path)?;
-        let hold = || -> io::Result<()> {
+        let mount_in_thread = || -> io::Result<()> {
             unshare(CloneFlags::CLONE_NEWNET)?;
             Ok(mount(Some("/proc/thread-self/ns/net"), &path, NO_PATH, MsFlags::MS_BIND, NO_PATH)?)
         };
-        // A thread of its own, which the new namespace ends with.
-        let held = in_thread(hold);
-        if held.is_err() {
+        // In a temporary thread, because unshare changes the namespace of its thread.
+        let mounted = in_thread(mount_in_thread);
+        if mounted.is_err() {
             let _ = fs::remove_file(&path); // The first error is the one to report.
         }
-        held
+        mounted
     }
 
-    /// Takes its name away. It ends with what is left in it: interfaces at once, processes when they end.
+    /// Deletes the name. The kernel removes the namespace once its processes have ended.
     ///
     /// # Errors
-    /// If there is none of this name, or this process may not.
+    /// If the name does not exist, or this process lacks the privilege.
     pub fn delete(&self) -> Result<(), NamespaceError> {
         let path = self.path();
         let unmounted = match umount2(&path, MntFlags::MNT_DETACH) {
-            // The name was left behind with nothing mounted: a crash between the two steps of making it.
+            // The name exists but nothing is mounted: a crash between the two steps of creation.
             Ok(()) | Err(Errno::EINVAL) => fs::remove_file(&path),
             Err(error) => Err(error.into()),
         };
-        unmounted.map_err(|source| self.error("remove it", source))
+        unmounted.map_err(|source| self.error("delete it", source))
     }
 
-    /// Whether the calling thread is in it.
+    /// Whether the calling thread is in this namespace.
     pub fn is_current(&self) -> bool {
         let here = identity(Path::new("/proc/thread-self/ns/net"));
         here.is_ok_and(|here| identity(&self.path()).is_ok_and(|other| other == here))
     }
 
-    /// Runs `work` in a thread within the namespace. Sockets that it opens stay there, whoever uses them after. Whoever is in it
-    /// already needs no privilege for that.
+    /// Runs `work` in a thread inside the namespace. Sockets that it opens stay in the namespace. Needs no privilege if
+    /// the calling thread is already there.
     ///
     /// # Errors
     /// If the namespace cannot be entered.
     ///
     /// # Panics
-    /// If `work` does.
+    /// If `work` panics.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
         let enter = || -> io::Result<T> {
             if !self.is_current() {
@@ -138,21 +138,21 @@ impl Namespace {
         in_thread(enter).map_err(|source| self.error("enter it", source))
     }
 
-    /// Starts a command within the namespace.
+    /// Starts a command inside the namespace.
     ///
     /// # Errors
-    /// If the namespace cannot be entered, or the command not started.
+    /// If the namespace cannot be entered, or the command cannot be started.
     pub fn spawn(&self, command: &mut Command) -> Result<Child, NamespaceError> {
         let program = command.get_program().to_string_lossy().into_owned();
         let name = self.name.clone();
-        // The child is one of the thread that starts it, and so in its namespace.
+        // The child inherits the namespace of the thread that starts it.
         self.within(|| command.spawn())?.map_err(|source| NamespaceError::Run { name, program, source })
     }
 
-    /// The processes in it, by their main thread; those that end meanwhile may be missing.
+    /// Returns the processes whose main thread is in the namespace. May miss processes that end meanwhile.
     ///
     /// # Errors
-    /// If there is no such namespace.
+    /// If the namespace does not exist.
     pub fn processes(&self) -> Result<Vec<u32>, NamespaceError> {
         let find = || -> io::Result<Vec<u32>> {
             let own = identity(&self.path())?;
@@ -160,7 +160,7 @@ impl Namespace {
             for entry in fs::read_dir("/proc")? {
                 let entry = entry?;
                 let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
-                // Of a process that has ended nothing can be read.
+                // A process that has ended has no namespace.
                 if let Some(number) = number
                     && identity(&entry.path().join("ns/net")).is_ok_and(|other| other == own)
                 {
@@ -170,13 +170,13 @@ impl Namespace {
             processes.sort_unstable();
             Ok(processes)
         };
-        find().map_err(|source| self.error("find its processes", source))
+        find().map_err(|source| self.error("list its processes", source))
     }
 
-    /// Kills the processes in it, and waits until they are gone; the caller is spared. Gives how many there were.
+    /// Kills the processes in the namespace except the caller, and waits until they are gone. Returns their number.
     ///
     /// # Errors
-    /// If they cannot be found, or do not end within 2 s.
+    /// If the processes cannot be listed, or do not end within 2 s.
     pub fn kill_processes(&self) -> Result<usize, NamespaceError> {
         let others = || -> Result<Vec<u32>, NamespaceError> {
             let all = self.processes()?.into_iter();
@@ -186,7 +186,7 @@ impl Namespace {
         for &number in &killed {
             match kill(Pid::from_raw(number as i32), Signal::SIGKILL) {
                 Ok(()) | Err(Errno::ESRCH) => {}
-                Err(error) => return Err(self.error("end its processes", error.into())),
+                Err(error) => return Err(self.error("kill its processes", error.into())),
             }
         }
         let (waits, pause) = KILL_WAITS;
@@ -196,20 +196,21 @@ impl Namespace {
             }
             thread::sleep(pause);
         }
-        Err(self.error("end its processes", io::ErrorKind::TimedOut.into()))
+        Err(self.error("kill its processes", io::ErrorKind::TimedOut.into()))
     }
 
-    pub(crate) fn error(&self, what: &'static str, source: io::Error) -> NamespaceError {
-        NamespaceError::Step { name: self.name.clone(), what, source }
+    pub(crate) fn error(&self, operation: &'static str, source: io::Error) -> NamespaceError {
+        NamespaceError::Operation { name: self.name.clone(), operation, source }
     }
 }
 
-/// The namespaces whose names begin with the prefix, in order.
+/// Returns the namespaces whose names begin with `prefix`, in alphabetical order.
 ///
 /// # Errors
-/// If they cannot be listed.
+/// If the namespaces cannot be listed.
 pub fn with_prefix(prefix: &str) -> Result<Vec<Namespace>, NamespaceError> {
-    let error = |source| NamespaceError::Step { name: format!("{prefix}*"), what: "look for any", source };
+    let error =
+        |source| NamespaceError::Operation { name: format!("{prefix}*"), operation: "list them", source };
     let entries = match fs::read_dir(FOLDER) {
         Ok(entries) => entries,
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -229,12 +230,12 @@ pub fn with_prefix(prefix: &str) -> Result<Vec<Namespace>, NamespaceError> {
 
 const NO_PATH: Option<&Path> = None;
 
-/// Makes the folder of names one whose mounts other mount namespaces see, as `ip netns add` does.
+/// Creates the folder, and makes its mounts visible in other mount namespaces, as `ip netns add` does.
 fn share_folder() -> io::Result<()> {
     fs::create_dir_all(FOLDER)?;
     let share = || mount(NO_PATH, FOLDER, NO_PATH, MsFlags::MS_SHARED | MsFlags::MS_REC, NO_PATH);
     match share() {
-        // Only a mount can be shared, and it is none yet.
+        // Only a mount point can be shared, and the folder is none yet.
         Err(Errno::EINVAL) => {
             mount(Some(FOLDER), FOLDER, NO_PATH, MsFlags::MS_BIND | MsFlags::MS_REC, NO_PATH)?;
             Ok(share()?)
@@ -243,13 +244,13 @@ fn share_folder() -> io::Result<()> {
     }
 }
 
-/// What tells a namespace from all others that there are at the time.
+/// Returns device and inode, which identify a namespace.
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
     let metadata = fs::metadata(path)?;
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// Runs `work` in a thread of its own, whose namespaces it may change.
+/// Runs `work` in a temporary thread, whose namespaces it may change.
 fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| match scope.spawn(work).join() {
         Ok(result) => result,

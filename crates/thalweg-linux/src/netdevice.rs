@@ -1,7 +1,6 @@
-//! What a socket of any family can ask about an interface (netdevice(7)). The answers concern the network namespace that the
-//! socket was opened in.
+//! Interface properties by ioctl on a socket of any family (netdevice(7)), in the network namespace of the socket.
 
-#![expect(unsafe_code, reason = "requests that point to structures")]
+#![expect(unsafe_code, reason = "ioctls that take pointers")]
 
 use std::ffi::{CStr, c_int};
 use std::io;
@@ -9,7 +8,7 @@ use std::mem::zeroed;
 
 use crate::socket::Socket;
 
-/// ETHTOOL_GCHANNELS of ethtool.h: how many queues are in use.
+/// ETHTOOL_GCHANNELS of ethtool.h: the number of queues in use.
 const ETHTOOL_GET_CHANNELS: u32 = 0x3c;
 
 /// `struct ethtool_channels` of ethtool.h.
@@ -28,19 +27,19 @@ struct Channels {
 }
 
 impl Socket {
-    /// A socket for questions alone, which needs no capability.
+    /// Opens a socket for ioctls only, which needs no capability.
     pub fn for_ioctls() -> io::Result<Socket> {
         Socket::open(libc::AF_INET, libc::SOCK_DGRAM, 0)
     }
 
-    /// The index of the interface `name`; ENODEV if there is none.
+    /// Returns the index of the interface `name`; ENODEV if it does not exist.
     pub fn interface_index(&self, name: &str) -> io::Result<i32> {
         let answer = self.ioctl(libc::SIOCGIFINDEX as _, request_for(name)?)?;
         // SAFETY: SIOCGIFINDEX fills this field.
         Ok(unsafe { answer.ifr_ifru.ifru_ifindex })
     }
 
-    /// The name of the interface `index`.
+    /// Returns the name of the interface `index`.
     pub fn interface_name(&self, index: i32) -> io::Result<String> {
         let mut request = request_for("")?;
         request.ifr_ifru.ifru_ifindex = index;
@@ -49,43 +48,43 @@ impl Socket {
         Ok(String::from_utf8_lossy(&name).into_owned())
     }
 
-    /// The `IFF_` flags of the interface `name`.
+    /// Returns the `IFF_` flags of the interface `name`.
     pub fn interface_flags(&self, name: &str) -> io::Result<c_int> {
         let answer = self.ioctl(libc::SIOCGIFFLAGS as _, request_for(name)?)?;
         // SAFETY: SIOCGIFFLAGS fills this field.
         Ok(c_int::from(unsafe { answer.ifr_ifru.ifru_flags }))
     }
 
-    /// The `ARPHRD_` type of the interface `name`.
+    /// Returns the `ARPHRD_` type of the interface `name`.
     pub fn hardware_type(&self, name: &str) -> io::Result<u16> {
         let answer = self.ioctl(libc::SIOCGIFHWADDR as _, request_for(name)?)?;
         // SAFETY: SIOCGIFHWADDR fills this field.
         Ok(unsafe { answer.ifr_ifru.ifru_hwaddr }.sa_family)
     }
 
-    /// How many receive queues the interface `name` has in use; 1 if its driver does not tell.
+    /// Returns the number of receive queues in use at the interface `name`; 1 if its driver does not report it.
     pub fn receive_queue_count(&self, name: &str) -> io::Result<u32> {
         let mut channels = Channels { command: ETHTOOL_GET_CHANNELS, ..Channels::default() };
         let mut request = request_for(name)?;
         request.ifr_ifru.ifru_data = (&raw mut channels).cast();
-        // SAFETY: the request points to what this command of ethtool fills.
-        match unsafe { self.ask(libc::SIOCETHTOOL as _, request) } {
+        // SAFETY: the request points to the structure that this ethtool command fills.
+        match unsafe { self.interface_ioctl(libc::SIOCETHTOOL as _, request) } {
             Ok(_) => Ok((channels.rx + channels.combined).max(1)),
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(1),
             Err(error) => Err(error),
         }
     }
 
-    fn ioctl(&self, what: libc::Ioctl, request: libc::ifreq) -> io::Result<libc::ifreq> {
-        // SAFETY: each of the requests above reads and writes one `ifreq`, and no pointer in it.
-        unsafe { self.ask(what, request) }
+    fn ioctl(&self, code: libc::Ioctl, request: libc::ifreq) -> io::Result<libc::ifreq> {
+        // SAFETY: each of the ioctls above reads and writes one `ifreq` without pointers.
+        unsafe { self.interface_ioctl(code, request) }
     }
 }
 
-/// The interfaces of the calling thread's network namespace; none if they cannot be listed.
+/// Returns the interfaces in the calling thread's network namespace; empty if they cannot be listed.
 pub fn interface_names() -> Vec<String> {
     let mut names = Vec::new();
-    // SAFETY: takes nothing; returns null or a list that an all-zero entry ends.
+    // SAFETY: takes no arguments; returns null or a list that ends in an all-zero entry.
     let list = unsafe { libc::if_nameindex() };
     if list.is_null() {
         return names;
@@ -102,7 +101,7 @@ pub fn interface_names() -> Vec<String> {
     names
 }
 
-/// A request that concerns the interface `name`; ENODEV if no interface can have that name.
+/// Creates an ioctl request for the interface `name`; ENODEV if the name is invalid.
 fn request_for(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: all-zero bytes are a valid `ifreq`.
     let mut request: libc::ifreq = unsafe { zeroed() };

@@ -1,12 +1,11 @@
-//! Giving up privileges for good, once everything that needs them is open.
+//! Drops privileges permanently, once everything that needs them is open.
 //!
-//! Capturing needs CAP_NET_RAW to open its sockets and nothing to read from them. What parses hostile bytes
-//! afterwards should be able to do no harm: [`drop_privileges`] leaves it no capability in any set
-//! (capabilities(7)), no way to regain one by executing a program (PR_SET_NO_NEW_PRIVS), and, if it runs as
-//! root, another user's identity.
+//! Capturing needs CAP_NET_RAW to open sockets, and no capability to read from them. [`drop_privileges`] limits the
+//! harm that hostile packets could do through a parser. It empties all capability sets (capabilities(7)), prevents
+//! regaining capabilities by exec (PR_SET_NO_NEW_PRIVS), and changes the user if the process runs as root.
 //!
-//! Which user: the one who started a set-user-ID program, else the one who called `sudo`, so that files and
-//! the terminal remain theirs; else `nobody`. Whatever root alone may open has to be open by then.
+//! The new user is the one who started a set-user-ID program, else the one who called `sudo`, who keeps access to files
+//! and the terminal, else `nobody`. Files that only root may open must be open before.
 
 #![expect(unsafe_code, reason = "system calls that change the process's identity")]
 
@@ -21,50 +20,50 @@ use thiserror::Error;
 /// The user and group `nobody` where the password file does not name it.
 const OVERFLOW_ID: u32 = 65_534;
 
-/// What [`drop_privileges`] did.
+/// The result of [`drop_privileges`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dropped {
-    /// Capabilities that were in force and are no longer.
+    /// The number of dropped capabilities.
     pub capability_count: usize,
-    /// Capabilities that were kept.
+    /// The kept capabilities.
     pub kept: Vec<Capability>,
-    /// The user as whom the process ran, and as whom it runs now.
+    /// The change of the user.
     pub user: UserChange,
-    /// Whether programs that it executes are barred from all other capabilities as well. Not possible without
-    /// CAP_SETPCAP, and not needed: PR_SET_NO_NEW_PRIVS bars them too.
+    /// Whether the bounding set contains no other capabilities. Emptying it requires CAP_SETPCAP and is optional,
+    /// because PR_SET_NO_NEW_PRIVS has the same effect.
     pub is_bounding_set_empty: bool,
 }
 
-/// What became of the process's user.
+/// The change of the process's user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserChange {
-    /// It was not root, and stays who it is.
+    /// The process was not root, and keeps its user.
     None,
-    /// It was root, and is this user and group now.
+    /// The process was root, and now has this user and group.
     To {
-        /// User.
+        /// The user.
         uid: u32,
-        /// Group; there are no supplementary ones.
+        /// The group; no supplementary groups remain.
         gid: u32,
     },
-    /// It is root still, without capabilities: the container it runs in has no other user, or does not let
-    /// it change. It can still open root's files.
+    /// The process is still root, without capabilities: its container has no other user, or forbids the change. It can
+    /// still open root's files.
     Refused,
 }
 
-/// Why privileges could not be dropped. The process may have kept some, and should end.
+/// The reason why privileges cannot be dropped. The process may still have some, and should exit.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PrivilegeError {
-    /// Other threads run already, and would keep their capabilities.
-    #[error("privileges must be dropped before threads start; {thread_count} are running")]
+    /// Other threads already run, and would keep their capabilities.
+    #[error("privileges must be dropped before threads start: {thread_count} threads are running")]
     ThreadsRunning {
-        /// Threads, the calling one included.
+        /// The number of threads, including the calling one.
         thread_count: usize,
     },
-    /// There is no such user.
-    #[error("there is no user {name:?}")]
+    /// The user does not exist.
+    #[error("unknown user {name:?}")]
     NoUser {
         /// The name.
         name: String,
@@ -72,45 +71,44 @@ pub enum PrivilegeError {
     /// A system call failed.
     #[error("cannot {step}: {source}")]
     System {
-        /// What was tried, to be read after "cannot".
+        /// The operation, to follow the word "cannot".
         step: &'static str,
-        /// The kernel's answer.
+        /// The error of the kernel.
         source: io::Error,
     },
-    /// A set of capabilities could not be read or emptied.
-    #[error("cannot empty the {set:?} set of capabilities: {source}")]
+    /// A capability set cannot be read or emptied.
+    #[error("cannot empty the {set:?} capability set: {source}")]
     Capabilities {
-        /// Which set.
+        /// The set.
         set: CapSet,
-        /// What went wrong.
+        /// The cause.
         source: CapsError,
     },
-    /// A set of capabilities is not empty though it was emptied.
-    #[error("the {set:?} set of capabilities is not empty")]
+    /// A capability set is not empty after emptying it.
+    #[error("the {set:?} capability set is not empty")]
     StillPrivileged {
-        /// Which set.
+        /// The set.
         set: CapSet,
     },
 }
 
-/// Drops every privilege of the process, for good. To be called when the sockets and files are open and
-/// **before any thread starts**: capabilities belong to threads, and new threads inherit those of the one
-/// that starts them.
+/// Drops all privileges of the process permanently. Call it when sockets and files are open and **before any thread
+/// starts**: capabilities belong to threads, and new threads inherit those of their parent.
 ///
 /// # Errors
-/// When a privilege would remain; the process should then end. That it could not change its user within a
-/// container is told in the result.
+/// If a privilege would remain; the process should then exit. Failing to change the user in a container is not an
+/// error, but part of the result.
 pub fn drop_privileges() -> Result<Dropped, PrivilegeError> {
     drop_privileges_except(Keep::Nothing, None)
 }
 
-/// What [`drop_privileges_except`] keeps.
+/// The capabilities that [`drop_privileges_except`] keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// No capability at all.
+    /// No capability.
     Nothing,
-    /// Those that opening an interface takes, as far as the process has them: CAP_NET_RAW, and for AF_XDP CAP_NET_ADMIN,
-    /// CAP_BPF and CAP_IPC_LOCK. For a daemon that opens an interface again when it comes back.
+    /// The capabilities to open an interface, as far as the process has them: CAP_NET_RAW, and for AF_XDP
+    /// CAP_NET_ADMIN, CAP_BPF and CAP_IPC_LOCK. For a daemon that reopens an interface when it returns.
     Capture,
 }
 
@@ -128,21 +126,22 @@ impl Keep {
     }
 }
 
-/// Drops every privilege of the process but those in `keep`, for good. Root becomes `user`, if one is named; else as
-/// [`drop_privileges`]. What is kept is neither inheritable nor ambient: no program that is executed gets it.
+/// Drops all privileges of the process except `keep` permanently. Root becomes `user` if given, else the user that
+/// [`drop_privileges`] selects. Kept capabilities are neither inheritable nor ambient, so executed programs do not get
+/// them.
 ///
 /// # Errors
-/// As [`drop_privileges`], and if there is no such user.
+/// As [`drop_privileges`], and if the user does not exist.
 pub fn drop_privileges_except(keep: Keep, user: Option<&str>) -> Result<Dropped, PrivilegeError> {
-    refuse_if_threads_run()?;
+    check_single_threaded()?;
     let held = read(CapSet::Permitted)?;
     let kept: caps::CapsHashSet =
         keep.capabilities().iter().copied().filter(|it| held.contains(it)).collect();
     let before = read(CapSet::Effective)?.len();
-    // In this order: emptying the bounding set and changing the user need capabilities themselves.
+    // The order matters: emptying the bounding set and changing the user require capabilities.
     let is_bounding_set_empty = empty_bounding_set(&kept);
     let at = |set| move |source| PrivilegeError::Capabilities { set, source };
-    // Without this the permitted set is emptied with the change of the user.
+    // Otherwise changing the user empties the permitted set.
     if !kept.is_empty() {
         caps::securebits::set_keepcaps(true).map_err(at(CapSet::Permitted))?;
     }
@@ -156,7 +155,7 @@ pub fn drop_privileges_except(keep: Keep, user: Option<&str>) -> Result<Dropped,
     if !kept.is_empty() {
         caps::securebits::set_keepcaps(false).map_err(at(CapSet::Permitted))?;
     }
-    bar_new_privileges()?;
+    set_no_new_privileges()?;
     let nothing = caps::CapsHashSet::new();
     for (set, allowed) in [
         (CapSet::Ambient, &nothing),
@@ -172,11 +171,11 @@ pub fn drop_privileges_except(keep: Keep, user: Option<&str>) -> Result<Dropped,
     Ok(Dropped { capability_count: before.saturating_sub(kept.len()), kept, user, is_bounding_set_empty })
 }
 
-/// Leaves the calling thread, and threads that it starts from now on, no capability; others keep theirs. For a thread that
-/// reads what strangers send while others capture.
+/// Drops all capabilities of the calling thread and of threads that it starts later; other threads keep theirs. For a
+/// thread that reads untrusted input while others capture.
 ///
 /// # Errors
-/// If it keeps any.
+/// If a capability remains.
 pub fn drop_thread_capabilities() -> Result<(), PrivilegeError> {
     for set in [CapSet::Ambient, CapSet::Inheritable, CapSet::Effective, CapSet::Permitted] {
         caps::clear(None, set).map_err(|source| PrivilegeError::Capabilities { set, source })?;
@@ -187,13 +186,13 @@ pub fn drop_thread_capabilities() -> Result<(), PrivilegeError> {
     Ok(())
 }
 
-/// Whether the calling thread may open an interface: it has CAP_NET_RAW.
+/// Whether the calling thread may open an interface, which requires CAP_NET_RAW.
 pub fn can_capture() -> bool {
     caps::has_cap(None, CapSet::Effective, Capability::CAP_NET_RAW).unwrap_or(false)
 }
 
-fn refuse_if_threads_run() -> Result<(), PrivilegeError> {
-    // Without /proc nobody can tell, and the caller's word has to do.
+fn check_single_threaded() -> Result<(), PrivilegeError> {
+    // Without /proc the number of threads is unknown: trust the caller.
     let thread_count = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
     if thread_count > 1 { Err(PrivilegeError::ThreadsRunning { thread_count }) } else { Ok(()) }
 }
@@ -202,7 +201,7 @@ fn read(set: CapSet) -> Result<caps::CapsHashSet, PrivilegeError> {
     caps::read(None, set).map_err(|source| PrivilegeError::Capabilities { set, source })
 }
 
-/// Whether it has nothing but `kept` afterwards.
+/// Removes all capabilities except `kept` from the bounding set. Returns whether that succeeded.
 fn empty_bounding_set(kept: &caps::CapsHashSet) -> bool {
     let mut known: Vec<Capability> = caps::runtime::thread_all_supported().into_iter().collect();
     known.sort_by_key(Capability::index);
@@ -212,7 +211,7 @@ fn empty_bounding_set(kept: &caps::CapsHashSet) -> bool {
     })
 }
 
-/// Becomes another user if the process is root in any way.
+/// Changes the user if the real or effective user is root.
 fn leave_root(user: Option<&str>) -> Result<UserChange, PrivilegeError> {
     // SAFETY: these take nothing and cannot fail.
     let (real, effective) = unsafe { (libc::getuid(), libc::geteuid()) };
@@ -225,7 +224,7 @@ fn leave_root(user: Option<&str>) -> Result<UserChange, PrivilegeError> {
     };
     // SAFETY: no groups are passed; the others take numbers only.
     let result = unsafe {
-        // The user goes last, for root alone may do the rest.
+        // The user changes last, because only root may do the rest.
         checked("drop supplementary groups", libc::setgroups(0, std::ptr::null()))
             .and_then(|()| checked("change the group", libc::setresgid(gid, gid, gid)))
             .and_then(|()| checked("change the user", libc::setresuid(uid, uid, uid)))
@@ -242,7 +241,7 @@ fn leave_root(user: Option<&str>) -> Result<UserChange, PrivilegeError> {
     }
 }
 
-/// User and group to become; neither is root.
+/// Returns the user and group to change to; neither is root.
 fn unprivileged_user(real_uid: uid_t) -> (uid_t, gid_t) {
     // SAFETY: takes nothing and cannot fail.
     let real_gid = unsafe { libc::getgid() };
@@ -258,21 +257,21 @@ fn unprivileged_user(real_uid: uid_t) -> (uid_t, gid_t) {
 fn user_named(name: &str) -> Result<(uid_t, gid_t), PrivilegeError> {
     let no_user = || PrivilegeError::NoUser { name: name.to_owned() };
     let text = std::ffi::CString::new(name).map_err(|_| no_user())?;
-    // SAFETY: the name ends in a zero byte; no other thread runs that could call the function meanwhile.
+    // SAFETY: the name ends in a zero byte; no other thread runs that could call the function concurrently.
     let entry = unsafe { libc::getpwnam(text.as_ptr()).as_ref() }.ok_or_else(no_user)?;
     Ok((entry.pw_uid, entry.pw_gid))
 }
 
 fn nobody() -> (uid_t, gid_t) {
-    // SAFETY: the name ends in a zero byte; no other thread runs that could call the function meanwhile.
+    // SAFETY: the name ends in a zero byte; no other thread runs that could call the function concurrently.
     let entry = unsafe { libc::getpwnam(c"nobody".as_ptr()).as_ref() };
     entry.map_or((OVERFLOW_ID, OVERFLOW_ID), |entry| (entry.pw_uid, entry.pw_gid))
 }
 
-/// No program that is executed from now on gains what this process has not.
-fn bar_new_privileges() -> Result<(), PrivilegeError> {
+/// Prevents executed programs from gaining privileges.
+fn set_no_new_privileges() -> Result<(), PrivilegeError> {
     // SAFETY: takes numbers only.
-    checked("bar new privileges", unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })
+    checked("set no_new_privs", unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })
 }
 
 fn checked(step: &'static str, status: libc::c_int) -> Result<(), PrivilegeError> {
@@ -287,9 +286,9 @@ fn checked(step: &'static str, status: libc::c_int) -> Result<(), PrivilegeError
 impl fmt::Display for Dropped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.user {
-            UserChange::None => f.write_str("runs as before")?,
+            UserChange::None => f.write_str("runs as the same user")?,
             UserChange::To { uid, gid } => write!(f, "runs as user {uid}, group {gid}")?,
-            UserChange::Refused => f.write_str("still runs as root (there is no other user here)")?,
+            UserChange::Refused => f.write_str("still runs as root (no other user available)")?,
         }
         match &self.kept[..] {
             [] => write!(f, ", without capabilities ({} dropped)", self.capability_count),

@@ -1,5 +1,5 @@
-//! A socket of any family: the system calls that packet sockets, XDP sockets and netlink share, each behind a safe
-//! function. Errors are those of the kernel.
+//! Safe functions for the system calls that packet sockets, XDP sockets and netlink share. Errors are those of the
+//! kernel.
 
 #![expect(unsafe_code, reason = "system calls that take pointers")]
 
@@ -10,13 +10,13 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use thalweg_wire::Nanos;
 
-/// What a wait ended with.
+/// The result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// There is something to read.
+    /// Data is ready to read.
     Ready,
-    /// Nothing came in time.
-    Nothing,
+    /// The timeout expired.
+    TimedOut,
     /// A signal arrived, or the interface went down.
     Interrupted,
 }
@@ -28,23 +28,23 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Opens a socket as socket(2) does; it is closed when another program is executed.
+    /// Opens a socket (socket(2)) with close-on-exec.
     pub fn open(family: c_int, kind: c_int, protocol: c_int) -> io::Result<Socket> {
         // SAFETY: takes numbers only.
         let descriptor = unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) };
         check(descriptor)?;
-        // SAFETY: the descriptor is open and nobody else's.
+        // SAFETY: the descriptor is open and owned by nobody else.
         Ok(Socket { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) } })
     }
 
-    /// Binds to an address of the socket's family, which `T` must be.
+    /// Binds to an address. `T` must be the address type of the socket's family.
     pub fn bind<T>(&self, address: &T) -> io::Result<()> {
         let length = size_of::<T>() as libc::socklen_t;
         // SAFETY: the pointer is to that many bytes, which the kernel reads.
         check(unsafe { libc::bind(self.raw(), std::ptr::from_ref(address).cast(), length) })
     }
 
-    /// The address that the socket is bound to.
+    /// Returns the address that the socket is bound to.
     pub fn address<T: Plain>(&self) -> io::Result<T> {
         let mut address = T::zero();
         let mut length = size_of::<T>() as libc::socklen_t;
@@ -53,7 +53,7 @@ impl Socket {
         Ok(address)
     }
 
-    /// Sets an option, whose value must be laid out as the kernel expects it.
+    /// Sets an option. The value must have the layout that the kernel expects.
     pub fn set<T>(&self, level: c_int, option: c_int, value: &T) -> io::Result<()> {
         let length = size_of::<T>() as libc::socklen_t;
         let value = std::ptr::from_ref(value).cast::<c_void>();
@@ -70,21 +70,24 @@ impl Socket {
         Ok(value)
     }
 
-    /// Has the kernel answer a request that concerns an interface.
+    /// Performs an ioctl on an interface.
     ///
     /// # Safety
-    /// `what` must be a request that reads and writes one `ifreq`; what pointers in it point to must be as
-    /// the request demands.
-    pub unsafe fn ask(&self, what: libc::Ioctl, mut request: libc::ifreq) -> io::Result<libc::ifreq> {
+    /// `code` must be an ioctl that reads and writes one `ifreq`. Pointers in the `ifreq` must be valid for that ioctl.
+    pub unsafe fn interface_ioctl(
+        &self,
+        code: libc::Ioctl,
+        mut request: libc::ifreq,
+    ) -> io::Result<libc::ifreq> {
         // SAFETY: as the caller promises.
-        check(unsafe { libc::ioctl(self.raw(), what, &mut request) })?;
+        check(unsafe { libc::ioctl(self.raw(), code, &mut request) })?;
         Ok(request)
     }
 
-    /// Waits until there is something to read, for `patience` (rounded up to milliseconds) at most.
-    pub fn wait(&self, patience: Nanos) -> io::Result<Readiness> {
+    /// Waits until data is ready to read, for at most `timeout` (rounded up to milliseconds).
+    pub fn wait(&self, timeout: Nanos) -> io::Result<Readiness> {
         let mut request = libc::pollfd { fd: self.raw(), events: libc::POLLIN, revents: 0 };
-        let timeout_ms = patience.0.div_ceil(1_000_000) as c_int;
+        let timeout_ms = timeout.0.div_ceil(1_000_000) as c_int;
         // SAFETY: the pointer is to one request.
         match check(unsafe { libc::poll(&mut request, 1, timeout_ms) }) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Readiness::Interrupted),
@@ -94,10 +97,10 @@ impl Socket {
             self.take_error()?;
             return Ok(Readiness::Interrupted);
         }
-        Ok(if request.revents & libc::POLLIN != 0 { Readiness::Ready } else { Readiness::Nothing })
+        Ok(if request.revents & libc::POLLIN != 0 { Readiness::Ready } else { Readiness::TimedOut })
     }
 
-    /// Takes the pending error off the socket; that the interface is down is none.
+    /// Clears and returns the pending error of the socket; a downed interface is not an error.
     fn take_error(&self) -> io::Result<()> {
         match self.get::<c_int>(libc::SOL_SOCKET, libc::SO_ERROR)? {
             0 | libc::ENETDOWN => Ok(()),
@@ -112,14 +115,14 @@ impl Socket {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Receives one message into `room`, with `flags` of recv(2); returns its length.
-    pub fn receive(&self, room: &mut [u8], flags: c_int) -> io::Result<usize> {
+    /// Receives one message into `buffer`, with `flags` of recv(2). Returns its length.
+    pub fn receive(&self, buffer: &mut [u8], flags: c_int) -> io::Result<usize> {
         // SAFETY: the kernel writes at most that many bytes.
-        let received = unsafe { libc::recv(self.raw(), room.as_mut_ptr().cast(), room.len(), flags) };
+        let received = unsafe { libc::recv(self.raw(), buffer.as_mut_ptr().cast(), buffer.len(), flags) };
         usize::try_from(received).map_err(|_| io::Error::last_os_error())
     }
 
-    /// The descriptor; it stays open as long as the socket.
+    /// The descriptor, which is open as long as the socket.
     pub fn raw(&self) -> RawFd {
         self.descriptor.as_raw_fd()
     }
@@ -131,12 +134,12 @@ impl AsRawFd for Socket {
     }
 }
 
-/// Waits until there is something to read at any of these sockets, for `patience` (rounded up to milliseconds) at most.
-/// Says whether there is, or something is wrong with one; a signal ends the wait, too.
-pub fn wait_for_any(descriptors: impl IntoIterator<Item = RawFd>, patience: Nanos) -> io::Result<bool> {
+/// Waits until any of these sockets has data or an error, for at most `timeout` (rounded up to milliseconds). Returns
+/// `false` on a timeout or a signal.
+pub fn wait_for_any(descriptors: impl IntoIterator<Item = RawFd>, timeout: Nanos) -> io::Result<bool> {
     let request = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let mut requests: Vec<libc::pollfd> = descriptors.into_iter().map(request).collect();
-    let timeout_ms = patience.0.div_ceil(1_000_000) as c_int;
+    let timeout_ms = timeout.0.div_ceil(1_000_000) as c_int;
     // SAFETY: the pointer is to that many requests.
     let ready = unsafe { libc::poll(requests.as_mut_ptr(), requests.len() as libc::nfds_t, timeout_ms) };
     match check(ready) {
@@ -145,12 +148,12 @@ pub fn wait_for_any(descriptors: impl IntoIterator<Item = RawFd>, patience: Nano
     }
 }
 
-/// Types of which any bytes are a value.
+/// Types for which any bytes are a valid value.
 ///
 /// # Safety
-/// Integers, and structures of nothing but integers.
+/// Implement only for integers and structures of integers.
 pub unsafe trait Plain: Sized {
-    /// The value that all-zero bytes are.
+    /// Returns the all-zero value.
     fn zero() -> Self {
         // SAFETY: all-zero bytes are a value of a plain type.
         unsafe { zeroed() }
@@ -176,7 +179,7 @@ unsafe impl Plain for libc::xdp_mmap_offsets {}
 // SAFETY: integers only.
 unsafe impl Plain for libc::xdp_statistics {}
 
-/// The error that a system call left behind, if its status says that there is one.
+/// Returns the last error of the operating system if `status` is negative.
 pub fn check(status: c_int) -> io::Result<()> {
     if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

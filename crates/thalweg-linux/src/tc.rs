@@ -1,4 +1,4 @@
-//! Queues and programs at interfaces: traffic control (tc(8)), by requests of [`Netlink`].
+//! Traffic control (tc(8)): queueing disciplines and filter programs of interfaces, by [`Netlink`].
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -8,30 +8,30 @@ use thalweg_wire::{BitRate, Bytes};
 use crate::netlink::message::{Request, find, u32_at, u64_at};
 use crate::netlink::{Netlink, NetlinkError};
 
-/// Bytes of `struct tcmsg`: family, interface, handle, parent, info.
+/// The length of `struct tcmsg` in bytes: family, interface, handle, parent, info.
 const HEADER_LENGTH: usize = 20;
 
-/// Handles (linux/pkt_sched.h): the root, what hangs on `clsact`, and its hook of incoming packets.
+/// Handles (linux/pkt_sched.h): the root, the parent and handle of `clsact`, and its ingress hook.
 const ROOT: u32 = 0xffff_ffff;
 const CLSACT: u32 = 0xffff_fff1;
 const CLSACT_HANDLE: u32 = 0xffff_0000;
 const INGRESS: u32 = 0xffff_fff2;
 
-/// Handle of a token bucket: 1:0.
+/// The handle of a token bucket: 1:0.
 const BUCKET_HANDLE: u32 = 1 << 16;
 
-/// ETH_P_ALL in network byte order, and priority 1 above it, as `tcm_info` has them.
+/// `tcm_info`: ETH_P_ALL in network byte order, and priority 1 in the upper 16 bits.
 const FIRST_OF_ALL_PROTOCOLS: u32 = 1 << 16 | (libc::ETH_P_ALL as u16).to_be() as u32;
 
 /// Attributes of TCA_OPTIONS of tbf (linux/pkt_sched.h).
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_BURST: u16 = 6;
 
-/// TC_LINKLAYER_ETHERNET (linux/pkt_sched.h): the kernel works out times itself, without a table of ours.
+/// TC_LINKLAYER_ETHERNET (linux/pkt_sched.h): the kernel computes transmission times without a rate table.
 const LINK_LAYER_ETHERNET: u8 = 1;
 
-/// Attributes of TCA_OPTIONS of a filter that is a program (linux/pkt_cls.h), and its flag: what the program returns is
-/// what happens.
+/// Attributes of TCA_OPTIONS of a BPF filter (linux/pkt_cls.h), and its flag for direct action: the program returns the
+/// action.
 const TCA_BPF_FD: u16 = 6;
 const TCA_BPF_NAME: u16 = 7;
 const TCA_BPF_FLAGS: u16 = 8;
@@ -42,35 +42,35 @@ const DIRECT_ACTION: u32 = 1;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
 
-/// A queue that sends no faster than a rate: a token bucket filter (tc-tbf(8)).
+/// A token bucket filter, which limits the rate of an interface (tc-tbf(8)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
-    /// What it sends, headers included; below 2^32 bytes a second.
+    /// The rate including headers, below 2^32 bytes per second.
     pub rate: BitRate,
-    /// Data that may pass at once after a pause.
+    /// The bucket size: data that may pass at once after a pause.
     pub burst: Bytes,
-    /// Data that may wait; what is more is dropped.
+    /// The queue limit; packets beyond are dropped.
     pub limit: Bytes,
 }
 
-/// What a queue has let through, and what it has not.
+/// Counters of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounters {
-    /// Frames sent. Wraps at 2^32, as in the kernel.
+    /// Sent frames. Wraps at 2^32, as in the kernel.
     pub sent_packets: u64,
-    /// Their bytes, without preamble and check sequence.
+    /// Sent bytes, without preamble and frame check sequence.
     pub sent_bytes: u64,
-    /// Frames dropped, for the queue was full. Wraps at 2^32, too.
+    /// Frames dropped because the queue was full. Wraps at 2^32.
     pub dropped_packets: u64,
-    /// Bytes waiting now.
+    /// The current backlog.
     pub backlog: Bytes,
 }
 
 impl Netlink {
-    /// Puts a token bucket in front of an interface, in place of the queue that is there.
+    /// Replaces the root queue of an interface by a token bucket.
     ///
     /// # Errors
-    /// If there is no such interface, or this process may not.
+    /// If the interface does not exist, or this process lacks the privilege.
     pub fn set_token_bucket(&self, interface: u32, bucket: &TokenBucket) -> Result<(), NetlinkError> {
         let mut request = queue_request(libc::RTM_NEWQDISC, interface, BUCKET_HANDLE, ROOT, 0);
         request.text(libc::TCA_KIND, "tbf");
@@ -81,21 +81,21 @@ impl Netlink {
         self.set_queue(request, interface)
     }
 
-    /// Puts the hook in place that programs for incoming packets hang on.
+    /// Adds the hook for ingress programs to an interface.
     ///
     /// # Errors
-    /// If there is no such interface, or this process may not.
+    /// If the interface does not exist, or this process lacks the privilege.
     pub fn add_ingress_hook(&self, interface: u32) -> Result<(), NetlinkError> {
         let mut request = queue_request(libc::RTM_NEWQDISC, interface, CLSACT_HANDLE, CLSACT, 0);
         request.text(libc::TCA_KIND, "clsact");
         self.set_queue(request, interface)
     }
 
-    /// Has a program (of kind [`Classifier`](crate::bpf::ProgramKind::Classifier)) decide what becomes of packets that come
-    /// in by an interface, which needs the [hook](Self::add_ingress_hook). The interface keeps the program.
+    /// Attaches a program of kind [`Classifier`](crate::bpf::ProgramKind::Classifier) to the ingress of an interface,
+    /// which must have the [hook](Self::add_ingress_hook). The kernel keeps the program with the interface.
     ///
     /// # Errors
-    /// If there is another program, or this process may not.
+    /// If the interface has another program, or this process lacks the privilege.
     pub fn add_ingress_program(
         &self,
         interface: u32,
@@ -109,38 +109,38 @@ impl Netlink {
             request.text(TCA_BPF_NAME, name);
             request.number(TCA_BPF_FLAGS, DIRECT_ACTION);
         });
-        self.create(request, || format!("put a program at interface {interface}"))
+        self.create(request, || format!("attach a program to interface {interface}"))
     }
 
-    /// The number of the program that incoming packets of an interface pass, if they pass one.
+    /// Returns the id of the ingress program of an interface, if it has one.
     ///
     /// # Errors
-    /// If there is no such interface.
+    /// If the interface does not exist.
     pub fn ingress_program(&self, interface: u32) -> Result<Option<u32>, NetlinkError> {
         let request = queue_request(libc::RTM_GETTFILTER, interface, 0, INGRESS, 0);
-        let answers = self.list(request, || format!("list programs at interface {interface}"))?;
+        let responses = self.list(request, || format!("list the programs of interface {interface}"))?;
         let program = |payload: &[u8]| {
             let options = find(payload.get(HEADER_LENGTH..)?, libc::TCA_OPTIONS)?;
             u32_at(find(options, TCA_BPF_ID)?, 0)
         };
-        Ok(answers.iter().find_map(|answer| program(&answer.payload)))
+        Ok(responses.iter().find_map(|response| program(&response.payload)))
     }
 
-    /// What the queues at the roots of all interfaces have counted, by the interfaces' kernel numbers.
+    /// Returns the counters of the root queues of all interfaces, by interface index.
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If the kernel returns an error.
     pub fn queue_counters(&self) -> Result<BTreeMap<u32, QueueCounters>, NetlinkError> {
         let request = queue_request(libc::RTM_GETQDISC, 0, 0, 0, 0);
-        let answers = self.list(request, || "list queues".to_owned())?;
+        let responses = self.list(request, || "list queues".to_owned())?;
         let is_queue = |kind: u16| kind == libc::RTM_NEWQDISC;
-        let queues = answers.iter().filter(|answer| is_queue(answer.kind));
-        Ok(queues.filter_map(|answer| QueueCounters::read(&answer.payload)).collect())
+        let queues = responses.iter().filter(|response| is_queue(response.kind));
+        Ok(queues.filter_map(|response| QueueCounters::read(&response.payload)).collect())
     }
 
     fn set_queue(&self, request: Request, interface: u32) -> Result<(), NetlinkError> {
         let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
-        self.ask(request, flags, || format!("put a queue at interface {interface}")).map(drop)
+        self.request(request, flags, || format!("set the queue of interface {interface}")).map(drop)
     }
 }
 
@@ -153,8 +153,8 @@ fn queue_request(kind: u16, interface: u32, handle: u32, parent: u32, info: u32)
 }
 
 impl TokenBucket {
-    /// `struct tc_tbf_qopt` (linux/pkt_sched.h): two rates, then limit, bucket and longest packet. The peak rate is none,
-    /// and the bucket is said in bytes by an attribute of its own.
+    /// Encodes `struct tc_tbf_qopt` (linux/pkt_sched.h): two rates, then limit, buffer and MTU. No peak rate is set,
+    /// and the bucket size has its own attribute in bytes.
     fn parameters(&self) -> [u8; 36] {
         let mut bytes = [0; 36];
         bytes[1] = LINK_LAYER_ETHERNET;
@@ -166,7 +166,7 @@ impl TokenBucket {
 }
 
 impl QueueCounters {
-    /// The interface of a queue and what it has counted, if it is at the root of the interface.
+    /// Parses the interface index and the counters of a queue; `None` if it is not a root queue.
     fn read(message: &[u8]) -> Option<(u32, QueueCounters)> {
         if u32_at(message, 12)? != ROOT {
             return None;
@@ -178,7 +178,7 @@ impl QueueCounters {
                 counters.sent_bytes = u64_at(basic, 0)?;
                 counters.sent_packets = u64::from(u32_at(basic, 8)?);
             }
-            // `struct gnet_stats_queue`: packets and bytes that wait, drops.
+            // `struct gnet_stats_queue`: queued packets, queued bytes, drops.
             if let Some(queue) = find(statistics, TCA_STATS_QUEUE) {
                 counters.backlog = Bytes(u64::from(u32_at(queue, 4)?));
                 counters.dropped_packets = u64::from(u32_at(queue, 8)?);
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parameters_are_where_the_kernel_reads_them() {
+    fn the_parameters_have_the_layout_of_the_kernel() {
         let parameters = |rate, limit| {
             TokenBucket { rate: BitRate(rate), burst: Bytes(0), limit: Bytes(limit) }.parameters()
         };
@@ -209,7 +209,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_parse_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             QueueCounters::read(&bytes);
         }
     }

@@ -1,18 +1,16 @@
-//! Addresses of endpoints: those that they have unless they are given others, and their shadow MAC addresses.
+//! Default addresses of endpoints, and their shadow MAC addresses.
 //!
 //! | address | form | of endpoint `E` |
 //! |---|---|---|
-//! | MAC | `02:54:57:AA:EE:EE` | `AA` says which of its 256 addresses, 0 the base; `EEEE` is `E`, high byte first |
+//! | MAC | `02:54:57:AA:EE:EE` | `AA` is the number of the address, 0 for the base; `EEEE` is `E`, big-endian |
 //! | IPv4 | `10.0.0.1` to `10.0.255.255` | `10.0.0.1 + E` |
 //!
-//! The MAC addresses are unicast and locally administered, of the quadrant where the administrator assigns them as
-//! they please (first octet `x2`; RFC 9542, section 2.1). All of one endpoint differ in one octet only, and a
-//! person can read them.
+//! The MAC addresses are unicast and locally administered (first octet `x2`; RFC 9542, section 2.1). All addresses of
+//! one endpoint differ in one octet only, so they are easy to read.
 //!
 //! A shadow address (Rasley et al., "Planck", SIGCOMM 2014, section 6.2) is a further destination address of the same
-//! endpoint for which switches have another path: a flow is rerouted by changing its destination MAC address, and
-//! the last switch writes the base address back. The paper has three besides the base address; here there is room for
-//! 255.
+//! endpoint for which switches have another path. Changing the destination MAC address of a flow reroutes it, and the
+//! last switch restores the base address. The paper uses three shadow addresses; this format allows 255.
 
 use std::net::Ipv4Addr;
 
@@ -20,27 +18,27 @@ pub use thalweg_wire::MacAddress;
 
 use crate::identity::EndpointId;
 
-/// First three octets of all default and shadow addresses: locally administered, and `TW`.
+/// The first three octets of all default and shadow addresses: locally administered, then `TW`.
 const PREFIX: [u8; 3] = [0x02, b'T', b'W'];
 
-/// IPv4 address of endpoint 0.
+/// The IPv4 address of endpoint 0.
 const FIRST_IP: u32 = u32::from_be_bytes([10, 0, 0, 1]);
 
-/// The default MAC address of an endpoint.
+/// Returns the default MAC address of an endpoint.
 #[inline]
 pub const fn default_mac(endpoint: EndpointId) -> MacAddress {
     shadow_mac(endpoint, 0)
 }
 
-/// MAC address `address` of an endpoint: 0 is its default address, the others are shadow addresses.
+/// Returns MAC address number `address` of an endpoint: 0 is its default address, the others are shadow addresses.
 #[inline]
 pub const fn shadow_mac(endpoint: EndpointId, address: u8) -> MacAddress {
     let [high, low] = endpoint.0.to_be_bytes();
     MacAddress([PREFIX[0], PREFIX[1], PREFIX[2], address, high, low])
 }
 
-/// Endpoint and address of a default or shadow MAC address; `None` for an address of another form. The inverse of
-/// [`shadow_mac`].
+/// Returns the endpoint and the address number of a default or shadow MAC address; `None` for other addresses. The
+/// inverse of [`shadow_mac`].
 #[inline]
 pub const fn parse_shadow_mac(mac: MacAddress) -> Option<(EndpointId, u8)> {
     match mac.0 {
@@ -53,7 +51,7 @@ pub const fn parse_shadow_mac(mac: MacAddress) -> Option<(EndpointId, u8)> {
     }
 }
 
-/// The default IPv4 address of an endpoint.
+/// Returns the default IPv4 address of an endpoint.
 pub fn default_ip(endpoint: EndpointId) -> Ipv4Addr {
     Ipv4Addr::from(FIRST_IP + u32::from(endpoint.0))
 }
@@ -65,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_as_documented() {
+    fn addresses_have_the_documented_form() {
         assert_eq!(default_mac(EndpointId(0)).to_string(), "02:54:57:00:00:00");
         assert_eq!(shadow_mac(EndpointId(0x1234), 3).to_string(), "02:54:57:03:12:34");
         assert_eq!(default_ip(EndpointId(0)), Ipv4Addr::new(10, 0, 0, 1));
@@ -74,7 +72,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shadow_addresses_are_unicast_and_read_back(endpoint: u16, address: u8) {
+        fn shadow_addresses_are_unicast_and_parse_back(endpoint: u16, address: u8) {
             let mac = shadow_mac(EndpointId(endpoint), address);
             prop_assert!(mac.is_unicast());
             prop_assert_eq!(mac.0[0] & 0x0f, 0x02);
@@ -83,7 +81,7 @@ mod tests {
         }
 
         #[test]
-        fn only_addresses_of_that_form_are_taken_for_shadow_addresses(octets: [u8; 6]) {
+        fn only_addresses_with_the_prefix_are_shadow_addresses(octets: [u8; 6]) {
             let mac = MacAddress(octets);
             match parse_shadow_mac(mac) {
                 Some((endpoint, address)) => prop_assert_eq!(shadow_mac(endpoint, address), mac),

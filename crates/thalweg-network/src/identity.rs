@@ -1,4 +1,4 @@
-//! Names of what a network consists of: small numbers, each of its own type.
+//! Identifiers of endpoints, routers, ports and links: small integers, each with its own type.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ macro_rules! identities {
         pub struct $name(pub $inner);
 
         impl $name {
-            /// As an index into a list of such things.
+            /// The identifier as an array index.
             #[inline]
             pub const fn index(self) -> usize {
                 self.0 as usize
@@ -25,12 +25,12 @@ macro_rules! identities {
 }
 
 identities! {
-    /// A host: a place where packets begin and end. Counted from 0 over the whole network.
+    /// An endpoint (a host). Numbered from 0 in the whole network.
     EndpointId(u16), "h";
-    /// A router (a switch). Counted from 0 over the whole network.
+    /// A router (a switch). Numbered from 0 in the whole network.
     RouterId(u16), "r";
-    /// A port of one router, counted from 0.
+    /// A port of a router, numbered from 0.
     PortIndex(u16), "p";
-    /// A link: two directions of equal rate and delay. Counted from 0 over the whole network.
+    /// A link, with the same rate and delay in both directions. Numbered from 0 in the whole network.
     LinkId(u32), "l";
 }

@@ -1,27 +1,26 @@
-//! Input port, output port and path of a packet, inferred from its headers.
+//! Infers the input port, output port and path of a packet from its headers.
 //!
-//! A mirrored packet does not say where it came in and where it goes out. Who knows the rules of all switches knows
-//! both, as long as routing is deterministic, ECMP with a known hash included (Rasley et al., "Planck", SIGCOMM 2014,
-//! section 3.2.1): the path of a packet follows from its source and destination MAC addresses, and under ECMP from
-//! its flow number, for which its [ports](crate::routing::flow_ports) stand.
+//! A mirrored packet does not carry its input and output ports. The rules of all switches determine both, as long as
+//! routing is deterministic, ECMP with a known hash included (Rasley et al., "Planck", SIGCOMM 2014, section 3.2.1).
+//! The path of a packet depends on its source and destination MAC addresses, and under ECMP on its flow number, which
+//! its [ports](crate::routing::flow_ports) encode.
 //!
-//! The path is followed from the source to the router that mirrored the packet, and no further: what happens to the
-//! packet beyond has no bearing on its ports here.
+//! The inference follows the path from the source to the router that mirrored the packet, and no further.
 //!
 //! # Guarantee
-//! Ports that are given are those that the packet went through, as long as the state is that of the switches. A port
-//! that cannot be known is not given, and a [`Case`] says why. In particular:
-//! - Packets to a *shadow address* have it up to the last switch, which writes the base address back (section 6.2). A
-//!   switch may mirror what it sends before or after; so at the destination's own switch a packet to the base
-//!   address may have come by the path of any address. Its output port is the same whatever it was. Its input port
-//!   is given if all these paths come in by the same one, and is unknown ([`Case::Rewritten`]) otherwise. Where
-//!   switches do not write back ([`Forwarding::with_write_back`]) a base address is what it seems to be.
-//! - A packet that goes round in a loop has the input port by which it first came.
+//! The returned ports are those that the packet used, as long as the state matches the switches. A port that cannot be
+//! inferred is `None`, and a [`Case`] gives the reason. In particular:
+//! - Packets keep a *shadow address* up to the last switch, which restores the base address (section 6.2). A switch may
+//!   mirror a packet before or after that. So at the destination's switch a packet with the base address may have
+//!   followed the path of any address. The output port is the same for all of them. The input port is known if all
+//!   these paths share it, and unknown ([`Case::Rewritten`]) otherwise. If switches do not restore base addresses
+//!   ([`Forwarding::with_write_back`]), a base address is unambiguous.
+//! - A packet in a loop has the input port of its first arrival.
 //!
 //! # Cost
-//! Two look-ups of addresses, then a look-up in a table or a hash for each router up to the one asked; nothing is
-//! allocated. At the last switch, the path of each address an endpoint may have. In a fat tree of 1,024 endpoints that
-//! is about 100 ns under ECMP, 150 ns under tables, and 500 ns at the last switch of four addresses.
+//! Two address look-ups, then one table look-up or hash per router up to the requested one, and at the last switch one
+//! path per address of an endpoint. No allocation. In a fat tree of 1,024 endpoints this takes about 100 ns with ECMP,
+//! 150 ns with tables, and 500 ns at the last switch with four addresses.
 
 #[cfg(test)]
 mod tests;
@@ -37,62 +36,63 @@ use crate::topology::{Attachment, Node};
 #[cfg(doc)]
 use crate::state::Forwarding;
 
-/// The ports of one router that a packet went through. `None` is a port that cannot be known.
+/// The ports of one router that a packet used. `None` if a port cannot be inferred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ports {
-    /// By which it came in.
+    /// The input port.
     pub input: Option<PortIndex>,
-    /// By which it went out.
+    /// The output port.
     pub output: Option<PortIndex>,
 }
 
-/// What could be inferred of a packet at one router, and why not all.
+/// Which ports of a router could be inferred, and why not both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Case {
-    /// Both ports.
+    /// Both ports are known.
     Known,
-    /// The output port. The last switch may have written the destination's base address over another, and these come in
-    /// by different ports.
+    /// The output port is known. The last switch may have restored the base address, and the paths of the destination's
+    /// addresses have different input ports.
     Rewritten,
-    /// No endpoint has the source address: the output port, unless ECMP would have chosen it by the source.
+    /// No endpoint has the source address. The output port is known, unless ECMP chooses it by the source.
     UnknownSource,
-    /// No endpoint has the destination address: the input port, if the source is at this router.
+    /// No endpoint has the destination address. The input port is known if the source is at this router.
     UnknownDestination,
-    /// The destination is a group, or all: the input port, if the source is at this router.
+    /// The destination is a multicast or broadcast address. The input port is known if the source is at this router.
     Group,
-    /// ECMP chose by ports that the packet does not show (later fragments): only what does not depend on them.
-    Unported,
-    /// A router before this one has no way to the destination, or the packet goes round in a loop: nothing. Or this one
-    /// has none: the input port.
+    /// The packet has no port numbers (a later fragment), which ECMP hashes. Only ports that do not depend on them are
+    /// known.
+    NoPorts,
+    /// A router before this one has no route to the destination, or the packet loops: neither port is known. Or this
+    /// router has no route: the input port is known.
     NoRoute,
-    /// The path does not lead through this router: nothing.
-    Elsewhere,
+    /// The path does not include this router. Neither port is known.
+    OffPath,
 }
 
 impl Case {
-    /// How many there are.
+    /// The number of cases.
     pub const COUNT: usize = Case::ALL.len();
 
-    /// All, in the order of their indices.
+    /// All cases in index order.
     pub const ALL: [Case; 8] = [
         Case::Known,
         Case::Rewritten,
         Case::UnknownSource,
         Case::UnknownDestination,
         Case::Group,
-        Case::Unported,
+        Case::NoPorts,
         Case::NoRoute,
-        Case::Elsewhere,
+        Case::OffPath,
     ];
 
-    /// Its place in an array of counters of [`COUNT`](Self::COUNT).
+    /// The index in an array of [`COUNT`](Self::COUNT) counters.
     #[inline]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// As tables, metrics and files call it.
+    /// The name in tables, metrics and files.
     pub const fn name(self) -> &'static str {
         match self {
             Case::Known => "known",
@@ -100,41 +100,41 @@ impl Case {
             Case::UnknownSource => "unknown_source",
             Case::UnknownDestination => "unknown_destination",
             Case::Group => "group",
-            Case::Unported => "unported",
+            Case::NoPorts => "unported",
             Case::NoRoute => "no_route",
-            Case::Elsewhere => "elsewhere",
+            Case::OffPath => "elsewhere",
         }
     }
 
-    /// Whether the packet's path leads through the router, as far as can be seen.
+    /// Whether the path is known to include the router.
     #[inline]
-    pub const fn fits(self) -> bool {
+    pub const fn is_on_path(self) -> bool {
         matches!(self, Case::Known | Case::Rewritten)
     }
 }
 
-/// How sure it is which version of the network's state a packet was forwarded under. See
+/// The certainty about which version of the network's state forwarded a packet. See
 /// [`versions`](crate::versions#attribution).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Certainty {
-    /// Only one version was in force.
+    /// Only one version was active.
     Certain,
-    /// A change was under way, and all versions give the same answer.
+    /// A change was in progress, and all versions agree.
     Agreed,
-    /// A change was under way, and of the versions under which the packet could be here at all, all give the same answer.
+    /// A change was in progress, and all versions whose path includes this router agree.
     OnlyFit,
-    /// A change was under way, and versions give different answers: this is the newest one's.
+    /// A change was in progress, and the versions disagree. The result is that of the newest.
     Ambiguous,
-    /// A version that may have been in force has been forgotten: this is the answer of those that are kept.
+    /// A version that may have been active is no longer kept. The result is that of the kept versions.
     Forgotten,
 }
 
 impl Certainty {
-    /// How many there are.
+    /// The number of variants.
     pub const COUNT: usize = Certainty::ALL.len();
 
-    /// All, in the order of their indices.
+    /// All variants in index order.
     pub const ALL: [Certainty; 5] = [
         Certainty::Certain,
         Certainty::Agreed,
@@ -143,13 +143,13 @@ impl Certainty {
         Certainty::Forgotten,
     ];
 
-    /// Its place in an array of counters of [`COUNT`](Self::COUNT).
+    /// The index in an array of [`COUNT`](Self::COUNT) counters.
     #[inline]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// As tables, metrics and files call it.
+    /// The name in tables, metrics and files.
     pub const fn name(self) -> &'static str {
         match self {
             Certainty::Certain => "certain",
@@ -161,32 +161,32 @@ impl Certainty {
     }
 }
 
-/// What is inferred of a packet at one router.
+/// The ports that a packet used at one router, as inferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Inference {
-    /// Its ports there.
+    /// The ports.
     pub ports: Ports,
-    /// Whether these are all, and if not, why.
+    /// Whether both are known, and if not, why.
     pub case: Case,
-    /// The version of the network's state that this follows from.
+    /// The version of the network's state that the ports follow from.
     pub version: u64,
-    /// How sure it is that it was that one.
+    /// The certainty that this version forwarded the packet.
     pub certainty: Certainty,
 }
 
-/// Why a packet has no path.
+/// The reason why a packet has no path.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoPath {
-    /// Its headers do not tell where it begins, where it ends, or how it was hashed.
-    #[error("the headers do not tell the path: {}", .0.name())]
+    /// The headers do not determine the source, the destination, or the hash.
+    #[error("the headers do not determine the path: {}", .0.name())]
     Headers(Case),
-    /// It does not arrive.
+    /// The packet does not arrive.
     #[error(transparent)]
     Broken(#[from] PathError),
 }
 
-/// What the headers of a packet say of its way.
+/// The headers of a packet that determine its path.
 #[derive(Clone, Copy, Debug)]
 struct Headers {
     source: Option<EndpointId>,
@@ -194,22 +194,22 @@ struct Headers {
 }
 
 impl NetworkState {
-    /// The ports of `router` that a packet with these headers went through, and whether these are all. A router that
+    /// Returns the ports of `router` that a packet with these headers used, and whether both are known. A router that
     /// does not exist is on no path.
     pub fn ports(&self, router: RouterId, ethernet: &EthernetAddresses, key: &FlowKey) -> (Ports, Case) {
         if router.index() >= self.topology().routers().len() {
-            return (Ports::default(), Case::Elsewhere);
+            return (Ports::default(), Case::OffPath);
         }
         match self.headers(ethernet, key) {
             Headers { source: Some(source), lookup: Ok(packet) } => {
-                self.ports_on_the_way(router, source, &packet)
+                self.ports_on_path(router, source, &packet)
             }
             Headers { source: None, lookup: Ok(packet) } => {
                 let (output, _) = self.output(router, &packet);
                 (Ports { input: None, output }, Case::UnknownSource)
             }
             Headers { source: Some(source), lookup: Err(case) } => {
-                let (first, input) = self.first_stop(source);
+                let (first, input) = self.first_hop(source);
                 (Ports { input: (first == router).then_some(input), output: None }, case)
             }
             Headers { source: None, lookup: Err(Case::Group) } => (Ports::default(), Case::Group),
@@ -217,10 +217,11 @@ impl NetworkState {
         }
     }
 
-    /// The whole path of a packet with these headers, its destination address taken as it is.
+    /// Returns the whole path of a packet with these headers; its destination address is not treated as possibly
+    /// rewritten.
     ///
     /// # Errors
-    /// If the headers do not tell, or the packet does not arrive.
+    /// If the headers do not determine the path, or the packet does not arrive.
     pub fn path(&self, ethernet: &EthernetAddresses, key: &FlowKey) -> Result<Path, NoPath> {
         let Headers { source, lookup } = self.headers(ethernet, key);
         let source = source.ok_or(NoPath::Headers(Case::UnknownSource))?;
@@ -231,7 +232,7 @@ impl NetworkState {
             is_unknown |= choice == Choice::Unknown;
             if let Choice::Port(port) = choice { Some(port) } else { None }
         });
-        if is_unknown { Err(NoPath::Headers(Case::Unported)) } else { Ok(followed?) }
+        if is_unknown { Err(NoPath::Headers(Case::NoPorts)) } else { Ok(followed?) }
     }
 
     #[inline]
@@ -245,20 +246,20 @@ impl NetworkState {
                 lookup: Err(if is_group { Case::Group } else { Case::UnknownDestination }),
             };
         };
-        let is_unported = key.protocol.has_ports() && key.src_port == 0 && key.dst_port == 0;
+        let lacks_ports = key.protocol.has_ports() && key.src_port == 0 && key.dst_port == 0;
         let flow = flow_ports::flow(key.src_port, key.dst_port);
-        let word = source.filter(|_| !is_unported).map(|source| ecmp::word(source, destination, flow));
+        let word = source.filter(|_| !lacks_ports).map(|source| ecmp::word(source, destination, flow));
         Headers { source, lookup: Ok(Lookup { destination, address, word }) }
     }
 
-    /// The ports of a packet that both ends are known of.
+    /// Returns the ports of a packet whose source and destination are known.
     #[inline]
-    fn ports_on_the_way(&self, router: RouterId, source: EndpointId, packet: &Lookup) -> (Ports, Case) {
-        let input = match self.arrival(router, source, packet) {
+    fn ports_on_path(&self, router: RouterId, source: EndpointId, packet: &Lookup) -> (Ports, Case) {
+        let input = match self.input_port(router, source, packet) {
             Ok(input) => input,
-            Err(Case::Unported) => {
+            Err(Case::NoPorts) => {
                 let (output, _) = self.output(router, packet);
-                return (Ports { input: None, output }, Case::Unported);
+                return (Ports { input: None, output }, Case::NoPorts);
             }
             Err(case) => return (Ports::default(), case),
         };
@@ -273,34 +274,34 @@ impl NetworkState {
     fn output(&self, router: RouterId, packet: &Lookup) -> (Option<PortIndex>, Case) {
         match self.choose(router, packet) {
             Choice::Port(port) => (Some(port), Case::Known),
-            Choice::Nowhere => (None, Case::NoRoute),
-            Choice::Unknown => (None, Case::Unported),
+            Choice::NoRoute => (None, Case::NoRoute),
+            Choice::Unknown => (None, Case::NoPorts),
         }
     }
 
-    /// The router that an endpoint's packets come to first, and its port.
+    /// Returns the router of an endpoint and its port there.
     #[inline]
-    fn first_stop(&self, source: EndpointId) -> (RouterId, PortIndex) {
+    fn first_hop(&self, source: EndpointId) -> (RouterId, PortIndex) {
         let topology = self.topology();
         (topology.router_of(source), topology.port_of(source))
     }
 
-    /// The port by which a packet comes to `router`, or why it does not.
+    /// Returns the port at which a packet arrives at `router`, or the reason why it does not.
     #[inline]
-    fn arrival(&self, router: RouterId, source: EndpointId, packet: &Lookup) -> Result<PortIndex, Case> {
+    fn input_port(&self, router: RouterId, source: EndpointId, packet: &Lookup) -> Result<PortIndex, Case> {
         let topology = self.topology();
-        let (mut at, mut input) = self.first_stop(source);
-        // Brent's search for a loop (1980): whoever goes round comes back to a router marked at a power of two.
+        let (mut at, mut input) = self.first_hop(source);
+        // Brent's loop detection (1980): a packet in a loop returns to a router that was marked at a power of two hops.
         let (mut marked, mut hops) = (at, 1u32);
         while at != router {
             let output = match self.choose(at, packet) {
                 Choice::Port(port) => port,
-                Choice::Nowhere => return Err(Case::NoRoute),
-                Choice::Unknown => return Err(Case::Unported),
+                Choice::NoRoute => return Err(Case::NoRoute),
+                Choice::Unknown => return Err(Case::NoPorts),
             };
             match topology.peers(at).get(output.index()) {
                 Some(&Attachment { node: Node::Router(next), port }) => (at, input) = (next, port),
-                Some(_) => return Err(Case::Elsewhere),
+                Some(_) => return Err(Case::OffPath),
                 None => return Err(Case::NoRoute),
             }
             if at == marked {
@@ -314,8 +315,8 @@ impl NetworkState {
         Ok(input)
     }
 
-    /// Whether a packet to a base address at its last switch may have come by another port than `input`, to another
-    /// address.
+    /// Whether a packet to a base address at its last switch may have arrived by a port other than `input`, under
+    /// another address.
     #[inline]
     fn may_be_rewritten(
         &self,
@@ -332,12 +333,12 @@ impl NetworkState {
         {
             return false;
         }
-        let arrival = |address| self.arrival(router, source, &Lookup { address, ..*packet });
-        (1..forwarding.addresses()).any(|address| arrival(address as u8).is_ok_and(|port| port != input))
+        let input_of = |address| self.input_port(router, source, &Lookup { address, ..*packet });
+        (1..forwarding.addresses()).any(|address| input_of(address as u8).is_ok_and(|port| port != input))
     }
 }
 
-/// Whether an address is a group's, that of all stations included (IEEE 802.3, section 3.2.3).
+/// Whether an address is a multicast or broadcast address (IEEE 802.3, section 3.2.3).
 #[inline]
 const fn is_group(mac: MacAddress) -> bool {
     mac.0[0] & 1 == 1
@@ -346,12 +347,12 @@ const fn is_group(mac: MacAddress) -> bool {
 const _: () = {
     let mut index = 0;
     while index < Case::COUNT {
-        assert!(Case::ALL[index].index() == index, "cases are listed in the order of their indices");
+        assert!(Case::ALL[index].index() == index, "cases are listed in index order");
         index += 1;
     }
     let mut index = 0;
     while index < Certainty::COUNT {
-        assert!(Certainty::ALL[index].index() == index, "certainties are, too");
+        assert!(Certainty::ALL[index].index() == index, "certainties are listed in index order");
         index += 1;
     }
 };

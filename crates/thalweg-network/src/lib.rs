@@ -1,17 +1,17 @@
-//! What a network looks like: who is attached to whom at what rate, and which way packets go.
+//! The model of a network: topology, link state, forwarding state, and the paths of packets.
 //!
 //! Values and pure functions: no I/O, no clock, no `unsafe`.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
-//! | [`identity`] | numbers of endpoints, routers, ports and links |
-//! | [`address`] | their MAC and IPv4 addresses, shadow addresses among them |
-//! | [`topology`] | who is attached to whom; shapes that have a name; topologies from files |
-//! | [`link_state`] | which links are up |
-//! | [`routing`] | shortest paths, the known hash of ECMP, forwarding tables, the path of a packet |
-//! | [`state`] | all of that at one time: topology, links, the rules of the switches; from files and to them |
-//! | [`versions`] | the states that a network has been in, and which of them a packet was forwarded under |
-//! | [`inference`] | input port, output port and path of a packet from its headers |
+//! | [`identity`] | identifiers of endpoints, routers, ports and links |
+//! | [`address`] | MAC and IPv4 addresses of endpoints, shadow addresses included |
+//! | [`topology`] | endpoints, routers and links; named shapes; topology files |
+//! | [`link_state`] | links that are up and down |
+//! | [`routing`] | shortest paths, ECMP with a known hash, forwarding tables, the path of a packet |
+//! | [`state`] | a network at one time: topology, link state, rules of the switches; state files |
+//! | [`versions`] | past states of a network, and the one that forwarded a packet |
+//! | [`inference`] | infers input port, output port and path of a packet from its headers |
 //!
 //! The path of a flow in a fat tree, with one link down:
 //!

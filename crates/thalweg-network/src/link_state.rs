@@ -1,11 +1,11 @@
-//! Which links of a topology are up at the moment. A link fails and is repaired in both directions at once.
+//! The state of links: up or down. A link fails and is repaired in both directions at once.
 
 use thiserror::Error;
 
 use crate::identity::LinkId;
 use crate::topology::Topology;
 
-/// One bit a link. All are up at first.
+/// One bit per link. Initially all links are up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkState {
     /// Bit `i % 64` of word `i / 64` is set if link `i` is down.
@@ -14,75 +14,75 @@ pub struct LinkState {
     failed: usize,
 }
 
-/// There is no such link.
+/// The link does not exist.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("there is no link {link}: there are {links}, counted from l0")]
+#[error("unknown link {link}: the topology has {links} links, numbered from l0")]
 pub struct UnknownLink {
-    /// The number given.
+    /// The unknown link.
     pub link: LinkId,
-    /// Number of links.
+    /// The number of links in the topology.
     pub links: usize,
 }
 
 impl LinkState {
-    /// All links of a topology, up.
+    /// Creates a state in which all links of a topology are up.
     pub fn new(topology: &Topology) -> Self {
         let links = topology.links().len();
         LinkState { down: vec![0; links.div_ceil(64)].into(), links, failed: 0 }
     }
 
-    /// Number of links, up or down.
+    /// The number of links, up or down.
     pub fn links(&self) -> usize {
         self.links
     }
 
-    /// Whether a link is up. One that does not exist is not.
+    /// Whether a link is up; `false` if it does not exist.
     #[inline]
     pub fn is_up(&self, link: LinkId) -> bool {
         link.index() < self.links && self.down[link.index() / 64] >> (link.index() % 64) & 1 == 0
     }
 
-    /// Whether all links are.
+    /// Whether all links are up.
     #[inline]
     pub fn all_up(&self) -> bool {
         self.failed == 0
     }
 
-    /// Takes a link down; `true` if it was up.
+    /// Takes a link down. Returns `true` if it was up.
     ///
     /// # Errors
-    /// If there is no such link.
+    /// If the link does not exist.
     pub fn fail(&mut self, link: LinkId) -> Result<bool, UnknownLink> {
         let was_up = self.flip(link, true)?;
         self.failed += usize::from(was_up);
         Ok(was_up)
     }
 
-    /// Brings a link up; `true` if it was down.
+    /// Brings a link up. Returns `true` if it was down.
     ///
     /// # Errors
-    /// If there is no such link.
+    /// If the link does not exist.
     pub fn repair(&mut self, link: LinkId) -> Result<bool, UnknownLink> {
         let was_down = self.flip(link, false)?;
         self.failed -= usize::from(was_down);
         Ok(was_down)
     }
 
-    /// The links that are down, in order.
+    /// Returns the links that are down, in ascending order.
     pub fn failed(&self) -> impl Iterator<Item = LinkId> + '_ {
         self.down.iter().zip(0u32..).flat_map(|(&word, index)| {
             (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| LinkId(64 * index + bit))
         })
     }
 
-    /// Sets whether a link is down; `true` if that is news.
+    /// Sets whether a link is down. Returns `true` if that changed.
     fn flip(&mut self, link: LinkId, down: bool) -> Result<bool, UnknownLink> {
         if link.index() >= self.links {
             return Err(UnknownLink { link, links: self.links });
         }
-        let is_news = self.is_up(link) == down;
-        self.down[link.index() / 64] ^= u64::from(is_news) << (link.index() % 64);
-        Ok(is_news)
+        let has_changed = self.is_up(link) == down;
+        self.down[link.index() / 64] ^= u64::from(has_changed) << (link.index() % 64);
+        Ok(has_changed)
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_set_of_links_that_failed_and_were_not_repaired(
+        fn failed_links_stay_down_until_they_are_repaired(
             events in prop::collection::vec((0u32..110, any::<bool>()), 0..200),
         ) {
             let topology = fat_tree(6, Tiers::default()).unwrap();
@@ -117,13 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_does_not_exist_is_not_up_and_cannot_fail() {
+    fn an_unknown_link_is_down_and_cannot_fail() {
         let topology = fat_tree(2, Tiers::default()).unwrap();
         let mut state = LinkState::new(&topology);
         let beyond = LinkId(topology.links().len() as u32);
         assert!(!state.is_up(beyond));
         let error = state.fail(beyond).unwrap_err();
-        assert_eq!(error.to_string(), "there is no link l6: there are 6, counted from l0");
+        assert_eq!(error.to_string(), "unknown link l6: the topology has 6 links, numbered from l0");
         assert_eq!(state.repair(beyond), Err(error));
         assert!(state.all_up());
     }

@@ -1,28 +1,26 @@
-//! What a network is and does at one time: its topology, which links are up, and what its switches forward where.
+//! The state of a network at one time: topology, link state, and forwarding state.
 //!
-//! [`NetworkState`] is a value. A change makes another, which shares what stayed as it was; which was in force when a
-//! packet went by is the matter of [`versions`](crate::versions).
+//! [`NetworkState`] is immutable. A change creates a new state, which shares the unchanged parts.
+//! [`versions`](crate::versions) finds the state that was active when a packet was forwarded.
 //!
 //! # Files
-//! A state is read from the file of a [topology](crate::topology::file), TOML or JSON, with two sections more, and is
-//! printed as one:
+//! A state file is a [topology file](crate::topology::file), TOML or JSON, with two more sections:
 //!
 //! ```toml
-//! [link_state]             # optional: links that shortest paths do not go over, each by a port at either end
+//! [link_state]             # optional: links that are down, each named by a port at either end
 //! down = ["tor0:p3"]
 //!
 //! [forwarding]
-//! kind = "ecmp"            # ECMP over shortest paths with the known hash; or "tables", and no other way
-//! seed = 1                 # of ECMP
-//! write_back = true        # optional: whether the last switch writes base addresses back
-//! entries = [              # optional: what goes before ECMP, or all there is with tables
+//! kind = "ecmp"            # ECMP over shortest paths with the known hash; or "tables" for table entries alone
+//! seed = 1                 # seed of the ECMP hash
+//! write_back = true        # optional: whether the last switch restores base addresses
+//! entries = [              # optional: table entries, which take precedence over ECMP
 //!   { router = "tor0", mac = "02:54:57:01:00:05", port = 2 },
 //! ]
 //! ```
 //!
 //! # Memory and cost
-//! The topology and the shortest paths are shared between states; tables take 2 bytes for each router, endpoint and
-//! address.
+//! States share the topology and the shortest paths. Tables take 2 bytes per router, endpoint and address.
 
 mod file;
 mod forwarding;
@@ -34,79 +32,79 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-pub use forwarding::{Entry, EntryError, Forwarding, MAX_PLACES};
+pub use forwarding::{Entry, EntryError, Forwarding, MAX_TABLE_SLOTS};
 
 use crate::identity::{EndpointId, LinkId, PortIndex, RouterId};
 use crate::link_state::LinkState;
 use crate::routing::{NextHops, NextHopsError, ecmp};
 use crate::topology::{Node, Topology};
 
-/// A topology, the state of its links, and the rules of its switches.
+/// A topology with its link state and forwarding state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkState {
     topology: Arc<Topology>,
     links: LinkState,
     forwarding: Forwarding,
-    /// All shortest paths, if packets go by them.
+    /// All shortest paths; `None` without ECMP.
     next_hops: Option<Arc<NextHops>>,
 }
 
-/// Why there is no such state.
+/// The reason why a state is invalid.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StateError {
-    /// The network is too large for ECMP, or the link state is another network's.
+    /// The network is too large for ECMP, or the link state belongs to another network.
     #[error(transparent)]
     NextHops(#[from] NextHopsError),
     /// There are more tables than routers.
-    #[error("there are forwarding tables for {tables} routers, and {routers} routers")]
+    #[error("{tables} forwarding tables for {routers} routers: expected at most one per router")]
     Tables {
-        /// Number of tables.
+        /// The number of tables.
         tables: usize,
-        /// Number of routers.
+        /// The number of routers.
         routers: usize,
     },
-    /// A table was made for another network.
+    /// A table belongs to another network.
     #[error(
-        "the table of router {router:?} is for {endpoints} endpoints and {ports} ports, more than there are"
+        "the table of router {router:?} has {endpoints} endpoints and {ports} ports, more than the topology"
     )]
     Table {
-        /// Name of the router.
+        /// The name of the router.
         router: String,
-        /// Endpoints of the table.
+        /// The number of endpoints in the table.
         endpoints: usize,
-        /// Ports of the table.
+        /// The number of ports in the table.
         ports: usize,
     },
 }
 
-/// What switches look at in a packet.
+/// The fields of a packet that forwarding depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lookup {
-    /// Whom it is for.
+    /// The destination.
     pub(crate) destination: EndpointId,
-    /// Which of the destination's addresses it has.
+    /// The number of the destination's address.
     pub(crate) address: u8,
-    /// What ECMP hashes, if all of it is known.
+    /// The word that ECMP hashes; `None` if part of it is unknown.
     pub(crate) word: Option<u64>,
 }
 
-/// What a switch does with a packet.
+/// The forwarding choice of a switch for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// Sends it by this port.
+    /// The output port.
     Port(PortIndex),
-    /// Has no way for it.
-    Nowhere,
-    /// Chooses among several by a hash of what is not known of the packet.
+    /// No route.
+    NoRoute,
+    /// One of several ports, by a hash of unknown fields.
     Unknown,
 }
 
 impl NetworkState {
-    /// A network of this topology. `links` are those that shortest paths go over, which is what routing knows of them.
+    /// Creates a state. Shortest paths use the links that are up in `links`, which is the routing's view of link state.
     ///
     /// # Errors
-    /// If the links or the tables are those of another topology, or the network is too large for ECMP.
+    /// If the links or the tables belong to another topology, or the network is too large for ECMP.
     pub fn new(
         topology: impl Into<Arc<Topology>>,
         links: LinkState,
@@ -125,10 +123,10 @@ impl NetworkState {
         Ok(NetworkState { topology, links, forwarding, next_hops })
     }
 
-    /// The same network with other rules.
+    /// Returns the same network with other forwarding state.
     ///
     /// # Errors
-    /// As of [`new`](Self::new).
+    /// As [`new`](Self::new).
     pub fn with_forwarding(&self, forwarding: Forwarding) -> Result<NetworkState, StateError> {
         check_tables(&self.topology, &forwarding)?;
         if self.next_hops.is_none() && forwarding.seed().is_some() {
@@ -138,50 +136,49 @@ impl NetworkState {
         Ok(NetworkState { forwarding, next_hops, ..self.clone() })
     }
 
-    /// The same network with other links up.
+    /// Returns the same network with other link state.
     ///
     /// # Errors
-    /// As of [`new`](Self::new).
+    /// As [`new`](Self::new).
     pub fn with_links(&self, links: LinkState) -> Result<NetworkState, StateError> {
         NetworkState::new(self.topology.clone(), links, self.forwarding.clone())
     }
 
-    /// Who is attached to whom.
+    /// The topology.
     #[inline]
     pub fn topology(&self) -> &Arc<Topology> {
         &self.topology
     }
 
-    /// Which links shortest paths go over.
+    /// The link state that shortest paths use.
     pub fn links(&self) -> &LinkState {
         &self.links
     }
 
-    /// The rules of the switches.
+    /// The forwarding state.
     #[inline]
     pub fn forwarding(&self) -> &Forwarding {
         &self.forwarding
     }
 
-    /// A port as people read it: `tor0:p3`.
+    /// Returns the name of a port: `tor0:p3`.
     ///
     /// # Panics
-    /// If there is no such router.
+    /// If the router does not exist.
     pub fn port_name(&self, router: RouterId, port: PortIndex) -> impl fmt::Display + '_ {
         PortName { router: self.topology.name(Node::Router(router)), port }
     }
 
-    /// A link as people read it, by the port at the router that it was connected to last: that of the endpoint, if it
-    /// has one.
+    /// Returns the name of a link: the port at its second end, which is a router. An endpoint is always the first end.
     pub(crate) fn link_name(&self, link: LinkId) -> String {
         let end = self.topology.links()[link.index()].ends[1];
         match end.node {
             Node::Router(router) => self.port_name(router, end.port).to_string(),
-            Node::Endpoint(_) => unreachable!("of an endpoint's link, the endpoint comes first"),
+            Node::Endpoint(_) => unreachable!("an endpoint is the first end of its link"),
         }
     }
 
-    /// What `router` does with a packet.
+    /// Returns the forwarding choice of `router` for a packet.
     #[inline]
     pub(crate) fn choose(&self, router: RouterId, packet: &Lookup) -> Choice {
         let &Lookup { destination, address, word } = packet;
@@ -191,15 +188,15 @@ impl NetworkState {
             return Choice::Port(port);
         }
         let (Some(next_hops), Some(seed)) = (&self.next_hops, self.forwarding.seed()) else {
-            return Choice::Nowhere;
+            return Choice::NoRoute;
         };
         match (next_hops.ports(router, destination), word) {
-            ([], _) => Choice::Nowhere,
+            ([], _) => Choice::NoRoute,
             (&[port], _) => Choice::Port(port),
             (_, None) => Choice::Unknown,
             (ports, Some(word)) => {
                 let hash = ecmp::hash(ecmp::salt(seed, router), word);
-                ecmp::choose(ports, hash).map_or(Choice::Nowhere, Choice::Port)
+                ecmp::choose(ports, hash).map_or(Choice::NoRoute, Choice::Port)
             }
         }
     }

@@ -1,18 +1,16 @@
 //! A network's topology: endpoints, routers, and the links between them.
 //!
-//! A [`Topology`] is checked when it is built and never changes after; whether a link works at the moment is said by
-//! [`LinkState`](crate::link_state::LinkState). It is built link by link ([`TopologyBuilder`]), from one of the named
-//! [`shapes`], or from a [`file`](mod@file).
+//! A [`Topology`] is validated when it is built, and immutable. [`LinkState`](crate::link_state::LinkState) holds which
+//! links are up. A topology comes from a [`TopologyBuilder`], one of the named [`shapes`], or a [`file`](mod@file).
 //!
 //! # Order
-//! - Every endpoint has one port, 0, with one link, and this link leads to a router: its rack's.
-//! - Link `i` is that of endpoint `i`, for all endpoints; the links between routers follow, in the order in which they
-//!   were connected.
-//! - A router's ports are numbered in the order of its links. So those that lead to endpoints come first.
+//! - Every endpoint has one port, 0, with one link to a router, that of its rack.
+//! - Link `i` belongs to endpoint `i`. The links between routers follow in the order in which they were connected.
+//! - The ports of a router are numbered in the order of its links, so ports to endpoints come first.
 //!
 //! # Memory and cost
-//! Flat arrays. Each endpoint, router and link takes 50 to 100 bytes, names included. Every question is answered
-//! in a few loads, but for those that look for a name or an address.
+//! Flat arrays. Each endpoint, router and link takes 50 to 100 bytes, names included. Every accessor takes a few loads,
+//! except searches for a name or an address.
 
 mod builder;
 mod error;
@@ -32,19 +30,19 @@ use thalweg_wire::{BitRate, Nanos};
 use crate::address::{self, MacAddress};
 use crate::identity::{EndpointId, LinkId, PortIndex, RouterId};
 
-/// Most endpoints of a topology, and most routers: numbers of 16 bits, the highest of which is free to mean "none".
+/// The maximum number of endpoints, and of routers: 16-bit numbers, of which the highest is free to mean "none".
 pub const MAX_NODES: usize = 65_535;
 
-/// Most ports of a router.
+/// The maximum number of ports of a router.
 pub const MAX_PORTS: usize = 1_024;
 
-/// Highest rate of a link: 1 Pbit/s, so that rates are exact as floating-point numbers too.
+/// The maximum rate of a link: 1 Pbit/s, so that rates are exact as floating-point numbers.
 pub const MAX_RATE: BitRate = BitRate(1_000_000_000_000_000);
 
-/// Longest delay of a link: 10 s, longer than to the Moon and back. It bounds what can be on a link.
+/// The maximum delay of a link: 10 s, longer than to the Moon and back. It bounds the data in flight on a link.
 pub const MAX_DELAY: Nanos = Nanos::from_secs(10);
 
-/// Longest name of an endpoint or a router, in bytes.
+/// The maximum length of the name of an endpoint or a router, in bytes.
 pub const MAX_NAME: usize = 64;
 
 /// An endpoint or a router.
@@ -59,9 +57,9 @@ pub enum Node {
 /// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attachment {
-    /// What it is attached to.
+    /// The node.
     pub node: Node,
-    /// By which port; an endpoint has only port 0.
+    /// The port of the node; an endpoint has only port 0.
     pub port: PortIndex,
 }
 
@@ -70,8 +68,8 @@ pub struct Attachment {
 pub struct LinkSpec {
     /// Bits per second, framing included; 1 bit/s to [`MAX_RATE`].
     pub rate: BitRate,
-    /// From the last bit's leaving one end to the other end's having the packet ready to be queued: propagation, and
-    /// what the receiving switch takes. At most [`MAX_DELAY`].
+    /// The time from sending the last bit until the receiver can queue the packet: propagation, and processing in the
+    /// receiving switch. At most [`MAX_DELAY`].
     pub delay: Nanos,
 }
 
@@ -83,10 +81,10 @@ impl Default for LinkSpec {
 }
 
 impl LinkSpec {
-    /// Whether there can be such a link.
+    /// Validates rate and delay.
     ///
     /// # Errors
-    /// If its rate is zero or too high, or its delay too long.
+    /// If the rate is zero or too high, or the delay too long.
     pub fn check(self) -> Result<(), TopologyError> {
         let LinkSpec { rate, delay } = self;
         if rate.0 == 0 || rate > MAX_RATE {
@@ -99,7 +97,7 @@ impl LinkSpec {
 /// A link: full duplex, the same in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// What it connects. Of an endpoint's link, the endpoint comes first.
+    /// The two ends; an endpoint comes first.
     pub ends: [Attachment; 2],
     /// Bits per second in each direction.
     pub rate: BitRate,
@@ -114,28 +112,28 @@ impl Link {
     }
 }
 
-/// What is known of an endpoint besides its link.
+/// Name and addresses of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Its name; no other endpoint or router has it.
+    /// The name, unique among endpoints and routers.
     pub name: String,
-    /// Its base MAC address; no other endpoint has it.
+    /// The base MAC address, unique among endpoints.
     pub mac: MacAddress,
-    /// Its IPv4 address; no other endpoint has it.
+    /// The IPv4 address, unique among endpoints.
     pub ip: Ipv4Addr,
 }
 
-/// What is known of a router besides its links.
+/// The name of a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Router {
-    /// Its name; no other endpoint or router has it.
+    /// The name, unique among endpoints and routers.
     pub name: String,
 }
 
-/// Addresses in ascending order, and whose they are.
+/// Addresses in ascending order, with their endpoints.
 type Owners<A> = Box<[(A, EndpointId)]>;
 
-/// Who is attached to whom. See the [module](self) for the order of links and ports.
+/// Endpoints, routers and links of a network. See the [module](self) for the order of links and ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     endpoints: Box<[Endpoint]>,
@@ -145,62 +143,63 @@ pub struct Topology {
     first_ports: Box<[u32]>,
     port_links: Box<[LinkId]>,
     port_peers: Box<[Attachment]>,
-    /// By router, how many of its ports lead to endpoints.
+    /// By router, the number of ports that lead to endpoints.
     rack_sizes: Box<[u16]>,
     /// Base MAC addresses that are not the default ones.
-    given_macs: Owners<MacAddress>,
+    custom_macs: Owners<MacAddress>,
     /// All IPv4 addresses.
     ips: Owners<Ipv4Addr>,
 }
 
 impl Topology {
-    /// All endpoints, by [`EndpointId`].
+    /// All endpoints, indexed by [`EndpointId`].
     pub fn endpoints(&self) -> &[Endpoint] {
         &self.endpoints
     }
 
-    /// All routers, by [`RouterId`].
+    /// All routers, indexed by [`RouterId`].
     pub fn routers(&self) -> &[Router] {
         &self.routers
     }
 
-    /// All links, by [`LinkId`]: the endpoints' first.
+    /// All links, indexed by [`LinkId`]; the endpoints' links come first.
     pub fn links(&self) -> &[Link] {
         &self.links
     }
 
-    /// The numbers of all endpoints.
+    /// Returns the identifiers of all endpoints.
     pub fn endpoint_ids(&self) -> impl ExactSizeIterator<Item = EndpointId> + use<> {
         (0..self.endpoints.len() as u16).map(EndpointId)
     }
 
-    /// The numbers of all routers.
+    /// Returns the identifiers of all routers.
     pub fn router_ids(&self) -> impl ExactSizeIterator<Item = RouterId> + use<> {
         (0..self.routers.len() as u16).map(RouterId)
     }
 
-    /// Number of ports of a router.
+    /// Returns the number of ports of a router.
     ///
     /// # Panics
-    /// If there is no such router.
+    /// If the router does not exist.
     #[inline]
     pub fn ports(&self, router: RouterId) -> usize {
         self.entries(router).len()
     }
 
-    /// Ports of a router that lead to endpoints: 0 up to here, excluded. The others lead to routers.
+    /// Returns the number of ports that lead to endpoints. These are the first ports of the router; the others lead to
+    /// routers.
     ///
     /// # Panics
-    /// If there is no such router.
+    /// If the router does not exist.
     #[inline]
     pub fn rack_size(&self, router: RouterId) -> usize {
         usize::from(self.rack_sizes[router.index()])
     }
 
-    /// The endpoints at a router, in the order of its ports.
+    /// Returns the endpoints at a router, in the order of its ports.
     ///
     /// # Panics
-    /// If there is no such router.
+    /// If the router does not exist.
     pub fn rack(&self, router: RouterId) -> impl ExactSizeIterator<Item = EndpointId> + '_ {
         let entries = self.entries(router);
         // An endpoint's link has the endpoint's number.
@@ -209,97 +208,97 @@ impl Topology {
             .map(|link| EndpointId(link.0 as u16))
     }
 
-    /// The link at a port of a router.
+    /// Returns the link at a port of a router.
     ///
     /// # Panics
-    /// If there is no such router, or it has no such port.
+    /// If the router or the port does not exist.
     #[inline]
     pub fn link_at(&self, router: RouterId, port: PortIndex) -> LinkId {
         self.port_links[self.entries(router)][port.index()]
     }
 
-    /// The other end of the link at a port of a router.
+    /// Returns the other end of the link at a port of a router.
     ///
     /// # Panics
-    /// If there is no such router, or it has no such port.
+    /// If the router or the port does not exist.
     #[inline]
     pub fn peer(&self, router: RouterId, port: PortIndex) -> Attachment {
         self.peers(router)[port.index()]
     }
 
-    /// The other ends of all links of a router, by port.
+    /// Returns the other ends of all links of a router, by port.
     ///
     /// # Panics
-    /// If there is no such router.
+    /// If the router does not exist.
     #[inline]
     pub fn peers(&self, router: RouterId) -> &[Attachment] {
         &self.port_peers[self.entries(router)]
     }
 
-    /// The link of an endpoint: the one of the same number.
+    /// Returns the link of an endpoint, which has the same number.
     #[inline]
     pub const fn endpoint_link(&self, endpoint: EndpointId) -> LinkId {
         LinkId(endpoint.0 as u32)
     }
 
-    /// The router that an endpoint is attached to.
+    /// Returns the router to which an endpoint is attached.
     ///
     /// # Panics
-    /// If there is no such endpoint.
+    /// If the endpoint does not exist.
     #[inline]
     pub fn router_of(&self, endpoint: EndpointId) -> RouterId {
         match self.access(endpoint).node {
             Node::Router(router) => router,
-            Node::Endpoint(_) => unreachable!("the builder attaches endpoints to routers only"),
+            Node::Endpoint(_) => unreachable!("endpoints are attached to routers only"),
         }
     }
 
-    /// The port of its router that an endpoint is attached to.
+    /// Returns the port of the router to which an endpoint is attached.
     ///
     /// # Panics
-    /// If there is no such endpoint.
+    /// If the endpoint does not exist.
     #[inline]
     pub fn port_of(&self, endpoint: EndpointId) -> PortIndex {
         self.access(endpoint).port
     }
 
-    /// MAC address `address` of an endpoint: 0 is its base address, others are shadow addresses.
+    /// Returns MAC address number `address` of an endpoint: 0 is its base address, the others are shadow addresses.
     ///
     /// # Panics
-    /// If there is no such endpoint.
+    /// If the endpoint does not exist.
     pub fn mac(&self, endpoint: EndpointId, address: u8) -> MacAddress {
         let base = self.endpoints[endpoint.index()].mac;
         if address == 0 { base } else { address::shadow_mac(endpoint, address) }
     }
 
-    /// Whose MAC address this is, and which of theirs; the inverse of [`mac`](Self::mac). O(1) for addresses of
-    /// the default form, else a binary search.
+    /// Returns the endpoint with this MAC address and the number of the address; the inverse of [`mac`](Self::mac).
+    /// O(1) for addresses of the default form, else a binary search.
     pub fn endpoint_with_mac(&self, mac: MacAddress) -> Option<(EndpointId, u8)> {
         match address::parse_shadow_mac(mac) {
             Some((endpoint, address)) => {
                 let known = self.endpoints.get(endpoint.index())?;
                 (address != 0 || known.mac == mac).then_some((endpoint, address))
             }
-            None => found(&self.given_macs, mac).map(|endpoint| (endpoint, 0)),
+            None => find(&self.custom_macs, mac).map(|endpoint| (endpoint, 0)),
         }
     }
 
-    /// Whose IPv4 address this is, by binary search.
+    /// Returns the endpoint with this IPv4 address, by binary search.
     pub fn endpoint_with_ip(&self, ip: Ipv4Addr) -> Option<EndpointId> {
-        found(&self.ips, ip)
+        find(&self.ips, ip)
     }
 
-    /// The node of this name, by looking at all.
+    /// Returns the node of this name, by linear search.
     pub fn node_named(&self, name: &str) -> Option<Node> {
         let endpoint = self.endpoint_ids().find(|endpoint| self.endpoints[endpoint.index()].name == name);
         let router = || self.router_ids().find(|router| self.routers[router.index()].name == name);
         endpoint.map(Node::Endpoint).or_else(|| router().map(Node::Router))
     }
 
-    /// The name of a node.
+    /// Returns the name of a node.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If the node does not exist.
     pub fn name(&self, node: Node) -> &str {
         match node {
             Node::Endpoint(endpoint) => &self.endpoints[endpoint.index()].name,
@@ -307,16 +306,16 @@ impl Topology {
         }
     }
 
-    /// Checks that the arrays agree with each other, and with what the [module](self) promises.
+    /// Checks that the arrays are consistent, and have the order that the [module](self) documents.
     ///
     /// # Panics
-    /// If they do not.
+    /// If a check fails.
     pub fn check_invariants(&self) {
         assert!(!self.endpoints.is_empty() && self.endpoints.len() <= MAX_NODES);
         assert!(self.routers.len() <= MAX_NODES);
         for (index, link) in self.links.iter().enumerate() {
             assert!(link.rate.0 >= 1 && link.rate <= MAX_RATE && link.delay <= MAX_DELAY);
-            assert_ne!(link.ends[0].node, link.ends[1].node, "no link leads back to where it began");
+            assert_ne!(link.ends[0].node, link.ends[1].node, "no link connects a node to itself");
             for (end, other) in [(link.ends[0], link.ends[1]), (link.ends[1], link.ends[0])] {
                 match end.node {
                     Node::Endpoint(endpoint) => {
@@ -343,21 +342,21 @@ impl Topology {
         }
     }
 
-    /// The router's end of an endpoint's link.
+    /// Returns the router's end of an endpoint's link.
     #[inline]
     fn access(&self, endpoint: EndpointId) -> Attachment {
-        assert!(endpoint.index() < self.endpoints.len(), "there is no endpoint {endpoint}");
+        assert!(endpoint.index() < self.endpoints.len(), "unknown endpoint {endpoint}");
         self.links[endpoint.index()].ends[1]
     }
 
-    /// Where a router's ports are in the arrays of all ports.
+    /// Returns the range of a router's ports in the arrays of all ports.
     #[inline]
     fn entries(&self, router: RouterId) -> Range<usize> {
         self.first_ports[router.index()] as usize..self.first_ports[router.index() + 1] as usize
     }
 }
 
-fn found<A: Ord + Copy>(sorted: &[(A, EndpointId)], address: A) -> Option<EndpointId> {
+fn find<A: Ord + Copy>(sorted: &[(A, EndpointId)], address: A) -> Option<EndpointId> {
     let index = sorted.binary_search_by_key(&address, |&(address, _)| address).ok()?;
     Some(sorted[index].1)
 }

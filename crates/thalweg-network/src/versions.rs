@@ -1,27 +1,27 @@
-//! The states that a network has been in, and which of them a packet was forwarded under.
+//! The history of a network's states, and the state that was active when a packet was forwarded.
 //!
-//! Each [`NetworkState`] has a version number, counted from 1, and the packet time from which it holds: until the
-//! next one does. The last few are kept, 8 unless said otherwise.
+//! Each [`NetworkState`] has a version number, from 1, and the packet time at which it becomes active. It stays active
+//! until the next version. The last versions are kept, 8 by default.
 //!
 //! # Attribution
-//! A mirrored packet is seen later than it was forwarded: it was under way, and has waited in the monitor port's
-//! buffer. So a packet seen at time `t` was forwarded at `t - settle` at the earliest, and any version that held at some
-//! time from then to `t` may have been the one. `settle` is to cover the longest of these delays; it is 10 ms by default,
-//! and with 0 a packet belongs to the version that holds when it is seen.
+//! A mirrored packet arrives at the collector after it was forwarded, delayed by propagation and by the buffer of the
+//! monitor port. So a packet received at time `t` was forwarded no earlier than `t - settle`, under a version that was
+//! active in that interval: a *candidate*. `settle` must cover the longest delay; the default is 10 ms. With 0 a packet
+//! belongs to the version that is active when it is received.
 //!
-//! | the versions that may have been | attributed to | [`Certainty`] |
+//! | candidates | attributed to | [`Certainty`] |
 //! |---|---|---|
-//! | are one | that | `Certain` |
-//! | all give the same answer | the newest | `Agreed` |
-//! | give different ones, but those under which the packet could be here at all give the same | the newest of these | `OnlyFit` |
-//! | give different answers | the newest under which the packet could be here, else the newest | `Ambiguous` |
-//! | include one that is no longer kept | as above among those kept, else the oldest | `Forgotten` |
+//! | one | that one | `Certain` |
+//! | several that agree | the newest | `Agreed` |
+//! | several that disagree, but those whose path includes the router agree | the newest of these | `OnlyFit` |
+//! | several that disagree | the newest whose path includes the router, else the newest | `Ambiguous` |
+//! | at least one that is no longer kept | as above among the kept ones, else the oldest | `Forgotten` |
 //!
-//! The newest is taken because a change is meant to move traffic: most of what is seen after it has moved.
-//! A packet on its way during a change may be forwarded by one switch under the old version and by the next under
-//! the new one; within the settling time its ports may be those of neither path.
+//! The newest wins because a change moves traffic: most packets after it follow the new paths. During a change one
+//! switch may forward a packet under the old version and the next switch under the new one. Within the settling time
+//! its ports may belong to neither path.
 //!
-//! For example, of a switch whose table changes at 1 s:
+//! Example: the table of a switch changes at 1 s.
 //!
 //! ```
 //! use thalweg_network::routing::ForwardingTable;
@@ -37,13 +37,13 @@
 //!     EthernetAddresses { source: topology.mac(from, 0), destination: topology.mac(to, 0) };
 //! let key = "tcp 10.0.0.1:40000 > 10.0.0.2:80".parse()?;
 //!
-//! let leading_to = |port| {
+//! let table_to = |port| {
 //!     let mut table = ForwardingTable::new(4, 0, 3);
 //!     table.set(to, 0, port).map(|_| Forwarding::tables(vec![table]))
 //! };
 //! let links = LinkState::new(&topology);
-//! let first = NetworkState::new(topology, links, leading_to(PortIndex(1))?)?;
-//! let second = first.with_forwarding(leading_to(PortIndex(2))?)?;
+//! let first = NetworkState::new(topology, links, table_to(PortIndex(1))?)?;
+//! let second = first.with_forwarding(table_to(PortIndex(2))?)?;
 //! let mut versions = Versions::new(first);
 //! versions.push(second, Timestamp(1_000_000_000))?;
 //!
@@ -56,8 +56,8 @@
 //! ```
 //!
 //! # Cost
-//! [`phase`](Versions::phase) is two comparisons in the ordinary case. [`infer`](Versions::infer) is the inference
-//! under one version, within the settling time under two or more. Nothing is allocated.
+//! [`phase`](Versions::phase) usually takes two comparisons. [`infer`](Versions::infer) takes one inference, or one per
+//! candidate within the settling time. No allocation.
 
 #[cfg(test)]
 mod tests;
@@ -73,24 +73,24 @@ use crate::inference::{Case, Certainty, Inference};
 use crate::routing::Path;
 use crate::state::NetworkState;
 
-/// Versions that are kept unless said otherwise.
-pub const DEFAULT_KEPT: usize = 8;
+/// The default number of kept versions.
+pub const DEFAULT_CAPACITY: usize = 8;
 
-/// Settling time unless said otherwise.
+/// The default settling time.
 pub const DEFAULT_SETTLE: Nanos = Nanos::from_millis(10);
 
-/// A state of the network, and when it began.
+/// A state of the network with its start time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// Its number, from 1.
+    /// The version number, from 1.
     pub number: u64,
-    /// The packet time from which it holds.
+    /// The packet time at which it becomes active.
     pub from: Timestamp,
     /// The state.
     pub state: Arc<NetworkState>,
 }
 
-/// The last states of a network, the oldest first; at least one.
+/// The last versions of a network, oldest first; at least one.
 #[derive(Clone, Debug)]
 pub struct Versions {
     kept: VecDeque<Version>,
@@ -99,57 +99,57 @@ pub struct Versions {
     forgotten: u64,
 }
 
-/// Which versions a packet of some time may have been forwarded under. As long as it is the same, so is whatever is
-/// inferred from the same headers: what was inferred may be kept with it.
+/// The candidates for packets of some time. The inference from the same headers is the same within one phase, so it may
+/// be cached per phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Phase {
-    /// The newest of them: the one that holds.
+    /// The newest candidate, which is the active version.
     pub newest: u64,
-    /// The oldest of them that is kept.
+    /// The oldest candidate that is kept.
     pub oldest: u64,
-    /// Whether there are older ones that are no longer kept.
+    /// Whether older candidates are no longer kept.
     pub is_forgotten: bool,
 }
 
-/// Why a version is refused.
+/// The reason why a version is rejected.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VersionError {
-    /// It would begin before the one that it follows.
-    #[error("a version from {from} on cannot follow one from {newest} on")]
+    /// It starts before the newest version.
+    #[error("a version that starts at {from} cannot follow one that starts at {newest}")]
     Backwards {
-        /// Where it would begin.
+        /// The start of the rejected version.
         from: Timestamp,
-        /// Where the newest one began.
+        /// The start of the newest version.
         newest: Timestamp,
     },
-    /// A router would have another's number.
+    /// A router has the number of another.
     #[error(
-        "router {router} is {before:?} and would be {after:?}: routers keep their order, new ones come last"
+        "router {router} is {before:?} and would become {after:?}: keep the order of routers and append new ones"
     )]
     Renumbered {
         /// The number.
         router: RouterId,
-        /// Whose it is.
+        /// The name of the router in the newest version.
         before: String,
-        /// Whose it would be.
+        /// The name of the router in the rejected version.
         after: String,
     },
 }
 
 impl Versions {
-    /// A history that begins with `state`, version 1, which holds from time 0 on.
+    /// Creates a history that begins with `state`, version 1, active from time 0.
     pub fn new(state: impl Into<Arc<NetworkState>>) -> Versions {
         let first = Version { number: 1, from: Timestamp(0), state: state.into() };
         Versions {
             kept: VecDeque::from([first]),
-            capacity: DEFAULT_KEPT,
+            capacity: DEFAULT_CAPACITY,
             settle: DEFAULT_SETTLE,
             forgotten: 0,
         }
     }
 
-    /// Keeps so many versions; 0 is taken for 1.
+    /// Sets the number of kept versions; 0 means 1.
     #[must_use]
     pub fn with_capacity(mut self, versions: usize) -> Versions {
         self.capacity = versions.max(1);
@@ -157,17 +157,17 @@ impl Versions {
         self
     }
 
-    /// With this settling time.
+    /// Sets the settling time.
     #[must_use]
     pub fn with_settle(self, settle: Nanos) -> Versions {
         Versions { settle, ..self }
     }
 
-    /// Adds the state that holds from packet time `from` on, and gives its number. The oldest version is forgotten if too
-    /// many are kept. One that begins with the newest replaces it, as that has held at no time.
+    /// Adds a state that is active from packet time `from`, and returns its version number. Drops the oldest version if
+    /// too many are kept. A version with the same start as the newest replaces it.
     ///
     /// # Errors
-    /// If it begins earlier than the newest, or gives a router another's number.
+    /// If it starts before the newest version, or renumbers a router.
     pub fn push(
         &mut self,
         state: impl Into<Arc<NetworkState>>,
@@ -188,24 +188,24 @@ impl Versions {
         Ok(number)
     }
 
-    /// The newest version.
+    /// Returns the newest version.
     #[inline]
     pub fn newest(&self) -> &Version {
         self.kept.back().expect("one version is always kept")
     }
 
-    /// The version of this number, if it is kept.
+    /// Returns the version of this number, if it is kept.
     pub fn get(&self, number: u64) -> Option<&Version> {
         let index = self.kept.binary_search_by_key(&number, |version| version.number).ok()?;
         self.kept.get(index)
     }
 
-    /// The versions that are kept, the oldest first.
+    /// Returns the kept versions, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Version> + ExactSizeIterator {
         self.kept.iter()
     }
 
-    /// How many versions have been forgotten.
+    /// The number of versions that are no longer kept.
     pub fn forgotten(&self) -> u64 {
         self.forgotten
     }
@@ -215,14 +215,14 @@ impl Versions {
         self.settle
     }
 
-    /// The versions that a packet seen at `time` may have been forwarded under.
+    /// Returns the candidates for a packet received at `time`.
     #[inline]
     pub fn phase(&self, time: Timestamp) -> Phase {
         let (oldest, newest, is_forgotten) = self.candidates(time);
         Phase { newest: self.kept[newest].number, oldest: self.kept[oldest].number, is_forgotten }
     }
 
-    /// The ports of `router` that a packet with these headers, seen at `time`, went through.
+    /// Infers the ports of `router` that a packet with these headers, received at `time`, used.
     pub fn infer(
         &self,
         router: RouterId,
@@ -231,13 +231,14 @@ impl Versions {
         time: Timestamp,
     ) -> Inference {
         let answer = |state: &NetworkState| state.ports(router, ethernet, key);
-        let ((ports, case), version, certainty) = self.attribute(time, answer, |&(_, case)| case.fits());
+        let ((ports, case), version, certainty) =
+            self.attribute(time, answer, |&(_, case)| case.is_on_path());
         Inference { ports, case, version, certainty }
     }
 
-    /// The same, and the whole path. There is none if it does not lead through the router or does not arrive, or if
-    /// the headers do not tell it. Certainty is that of the path here: two versions may agree on the ports of one
-    /// router, and not on what lies beyond.
+    /// Infers the ports and the whole path. The path is `None` if it does not include the router, does not arrive, or
+    /// does not follow from the headers. The certainty covers the path: two versions may agree on the ports of one
+    /// router but not on the rest.
     pub fn infer_path(
         &self,
         router: RouterId,
@@ -251,28 +252,28 @@ impl Versions {
             (ports, case, path)
         };
         let ((ports, case, path), version, certainty) =
-            self.attribute(time, answer, |(_, case, _)| case.fits());
+            self.attribute(time, answer, |(_, case, _)| case.is_on_path());
         (Inference { ports, case, version, certainty }, path)
     }
 
-    /// Asks all versions that a packet seen at `time` may have been forwarded under, and decides among them: the
-    /// answer, its version, and how sure that is. `fits` says of an answer whether the packet could be here.
+    /// Computes `answer` for all candidates of a packet received at `time` and selects one. Returns the answer, its
+    /// version and its certainty. `is_on_path` is whether the packet can be at the router by an answer.
     #[inline]
     fn attribute<A: PartialEq>(
         &self,
         time: Timestamp,
         answer: impl Fn(&NetworkState) -> A,
-        fits: impl Fn(&A) -> bool,
+        is_on_path: impl Fn(&A) -> bool,
     ) -> (A, u64, Certainty) {
         let (oldest, newest, is_forgotten) = self.candidates(time);
-        let ask = |index: usize| (answer(&self.kept[index].state), self.kept[index].number);
-        let (mut chosen, mut number) = ask(newest);
+        let answer_of = |index: usize| (answer(&self.kept[index].state), self.kept[index].number);
+        let (mut chosen, mut number) = answer_of(newest);
         let mut certainty = Certainty::Certain;
-        for (other, other_number) in (oldest..newest).rev().map(ask) {
-            certainty = match (fits(&chosen), fits(&other)) {
+        for (other, other_number) in (oldest..newest).rev().map(answer_of) {
+            certainty = match (is_on_path(&chosen), is_on_path(&other)) {
                 _ if chosen == other => certainty.max(Certainty::Agreed),
                 (true, false) => certainty.max(Certainty::OnlyFit),
-                // Whatever newer versions say, under none of them could the packet be here.
+                // By the newer versions the packet cannot be here.
                 (false, true) => {
                     (chosen, number) = (other, other_number);
                     Certainty::OnlyFit
@@ -283,11 +284,11 @@ impl Versions {
         (chosen, number, if is_forgotten { Certainty::Forgotten } else { certainty })
     }
 
-    /// Indices of the oldest and the newest version that a packet seen at `time` may have been forwarded under, and
-    /// whether there are others that are forgotten.
+    /// Returns the indices of the oldest and the newest candidate for a packet received at `time`, and whether further
+    /// candidates are no longer kept.
     #[inline]
     fn candidates(&self, time: Timestamp) -> (usize, usize, bool) {
-        // A version may have been the one after the next has begun, for as long as the settling time.
+        // A version remains a candidate for the settling time after the next one has started.
         let lingers = |next: &Version| time.0 < next.from.0.saturating_add(self.settle.0);
         let newest = self.kept.iter().rposition(|version| version.from <= time).unwrap_or(0);
         let mut oldest = newest;

@@ -7,13 +7,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use thalweg_records::analyse::{self as records, AnalyseError, Options, Outputs, Rule, Statistics};
 
-use crate::errors::{reading, refused};
-use crate::progress::while_asking;
+use crate::errors::{os_error, read_error};
+use crate::progress::with_progress;
 
 /// Reconstruct flows and parallel flowsets from Parquet files of flow records.
 #[pyfunction]
 #[pyo3(signature = (
-    paths, *, flows, flowsets, gap_us, threshold_octets, window_us, tau_us, rule, cheetahs_only, memory_bytes,
+    paths, *, flows, flowsets, gap_us, threshold_bytes, window_us, tau_us, rule, cheetahs_only, memory_bytes,
     threads, progress
 ))]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
@@ -23,7 +23,7 @@ pub(crate) fn analyse<'py>(
     flows: Option<PathBuf>,
     flowsets: Option<PathBuf>,
     gap_us: i64,
-    threshold_octets: i64,
+    threshold_bytes: i64,
     window_us: i64,
     tau_us: i64,
     rule: &str,
@@ -37,9 +37,9 @@ pub(crate) fn analyse<'py>(
     })?;
     let outputs = Outputs { flows, flowsets };
     let options =
-        Options { gap_us, threshold_octets, window_us, tau_us, rule, cheetahs_only, memory_bytes, threads };
+        Options { gap_us, threshold_bytes, window_us, tau_us, rule, cheetahs_only, memory_bytes, threads };
 
-    let done = while_asking(py, progress.as_ref(), |progress| {
+    let done = with_progress(py, progress.as_ref(), |progress| {
         records::analyse(&paths, &outputs, &options, progress).map_err(exception)
     })?;
     dictionary(py, &done)
@@ -63,8 +63,8 @@ fn dictionary<'py>(py: Python<'py>, statistics: &Statistics) -> PyResult<Bound<'
 
 fn exception(error: AnalyseError) -> PyErr {
     match &error {
-        AnalyseError::Io { path, source } => refused(path, source),
-        AnalyseError::Read(error) => reading(error),
+        AnalyseError::Io { path, source } => os_error(path, source),
+        AnalyseError::Read(error) => read_error(error),
         AnalyseError::Memory(_) => PyMemoryError::new_err(error.to_string()),
         AnalyseError::Interrupted => PyRuntimeError::new_err(error.to_string()),
         _ => PyValueError::new_err(error.to_string()),

@@ -1,4 +1,4 @@
-//! What goes wrong in Rust as what Python knows.
+//! Converts Rust errors to Python exceptions.
 
 use std::io;
 use std::path::Path;
@@ -7,18 +7,18 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use thalweg_records::read::ReadError;
 
-/// `OSError`, or the kind of it that the number says, for what the system refused.
-pub(crate) fn refused(path: &Path, error: &io::Error) -> PyErr {
+/// Returns an `OSError`, or its subclass for the error number.
+pub(crate) fn os_error(path: &Path, error: &io::Error) -> PyErr {
     match error.raw_os_error() {
         Some(number) => PyOSError::new_err((number, error.to_string(), path.to_owned())),
         None => PyOSError::new_err(format!("{}: {error}", path.display())),
     }
 }
 
-/// A file of records that cannot be read: `ValueError` where it is not as expected.
-pub(crate) fn reading(error: &ReadError) -> PyErr {
+/// Returns the exception for a file that cannot be read: `ValueError` for unexpected contents, else `OSError`.
+pub(crate) fn read_error(error: &ReadError) -> PyErr {
     match error {
-        ReadError::Io { path, source } => refused(path, source),
+        ReadError::Io { path, source } => os_error(path, source),
         _ => PyValueError::new_err(error.to_string()),
     }
 }

@@ -1,6 +1,6 @@
-//! `thalweg._native`: the analyses of flow records in `thalweg_records` for Python. Conversions only.
+//! `thalweg._native`: Python bindings of the analyses in `thalweg_records`. It only converts values.
 //!
-//! The types that Python sees are in `python/thalweg/_native.pyi`.
+//! Python types are declared in `python/thalweg/_native.pyi`.
 
 mod analyse;
 mod errors;

@@ -1,32 +1,32 @@
-//! Python is told how far the work is, and may end it.
+//! Reports progress to Python, which may stop the work.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
-/// How often Python is asked whether to go on: often enough for a person, seldom enough to cost nothing.
-const PROGRESS: Duration = Duration::from_millis(50);
+/// Interval of reports to Python: short for a person, long enough to cost nothing.
+const REPORT_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Told how much is done, and of how much; says whether to go on.
+/// Called with the steps done and the total; returns whether to continue.
 type Tick<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 
-/// Does `work` while other threads may have the interpreter. What `progress` raises, or a signal's handler (Ctrl-C), ends
-/// it and is raised here.
-pub(crate) fn while_asking<T: Send>(
+/// Runs `work` without holding the GIL. Exceptions of `progress` or of a signal handler (Ctrl-C) stop the work and are
+/// raised here.
+pub(crate) fn with_progress<T: Send>(
     py: Python<'_>,
     progress: Option<&Py<PyAny>>,
     work: impl FnOnce(&mut Tick<'_>) -> PyResult<T> + Send,
 ) -> PyResult<T> {
     let mut raised = None;
     let done = py.detach(|| {
-        let mut asked = Instant::now();
+        let mut last_report = Instant::now();
         work(&mut |done, of| {
-            if asked.elapsed() < PROGRESS && done < of {
+            if last_report.elapsed() < REPORT_INTERVAL && done < of {
                 return ControlFlow::Continue(());
             }
-            asked = Instant::now();
-            match Python::attach(|py| ask(py, progress, done, of)) {
+            last_report = Instant::now();
+            match Python::attach(|py| report(py, progress, done, of)) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(error) => {
                     raised = Some(error);
@@ -38,8 +38,8 @@ pub(crate) fn while_asking<T: Send>(
     raised.map_or(done, Err)
 }
 
-/// Lets signal handlers run (Ctrl-C raises here), then the caller's function.
-fn ask(py: Python<'_>, progress: Option<&Py<PyAny>>, done: u64, of: u64) -> PyResult<()> {
+/// Runs signal handlers (Ctrl-C raises here), then the caller's function.
+fn report(py: Python<'_>, progress: Option<&Py<PyAny>>, done: u64, of: u64) -> PyResult<()> {
     py.check_signals()?;
     match progress {
         Some(progress) => progress.call1(py, (done, of)).map(drop),

@@ -7,10 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use thalweg_records::top::{self as records, Group, Key, KeyColumn, Options, Order, TopError, Value};
 
-use crate::errors::reading;
-use crate::progress::while_asking;
+use crate::errors::read_error;
+use crate::progress::with_progress;
 
-/// The largest groups of Parquet files of flow records.
+/// Return the largest groups of Parquet files of flow records.
 #[pyfunction]
 #[pyo3(signature = (paths, *, key, order, limit, memory_bytes, threads, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
@@ -25,9 +25,7 @@ pub(crate) fn top<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let order = Order::named(order).ok_or_else(|| {
-        PyValueError::new_err(format!(
-            "order: expected \"octets\", \"packets\" or \"flows\", found {order:?}"
-        ))
+        PyValueError::new_err(format!("order: expected \"bytes\", \"packets\" or \"flows\", found {order:?}"))
     })?;
     let key = key
         .iter()
@@ -36,18 +34,18 @@ pub(crate) fn top<'py>(
         })
         .collect::<PyResult<Vec<_>>>()?;
     let options = Options { key, order, limit, memory_bytes, threads };
-    let groups = while_asking(py, progress.as_ref(), |progress| {
+    let groups = with_progress(py, progress.as_ref(), |progress| {
         records::top(&paths, &options, progress).map_err(exception)
     })?;
     columns(py, options.key.len(), &groups)
 }
 
 fn column(name: &str) -> PyResult<KeyColumn> {
-    let no_such = || PyValueError::new_err(format!("key: {name:?} is no column to group by"));
-    KeyColumn::named(name).ok_or_else(no_such)
+    let unknown = || PyValueError::new_err(format!("key: {name:?} is not a column to group by"));
+    KeyColumn::named(name).ok_or_else(unknown)
 }
 
-/// The answer, column by column.
+/// Converts the groups to columns.
 fn columns<'py>(py: Python<'py>, keys: usize, groups: &[Group]) -> PyResult<Bound<'py, PyDict>> {
     let value = |value: &Value| match value {
         Value::Address(address) => Ok(address.to_string().into_pyobject(py)?.into_any()),
@@ -59,7 +57,7 @@ fn columns<'py>(py: Python<'py>, keys: usize, groups: &[Group]) -> PyResult<Boun
     let numbers = |number: fn(&Group) -> i64| groups.iter().map(number).collect::<Vec<_>>();
     let items = PyDict::new(py);
     items.set_item("key", keys)?;
-    items.set_item("octets", numbers(|group| group.octets))?;
+    items.set_item("bytes", numbers(|group| group.bytes))?;
     items.set_item("packets", numbers(|group| group.packets))?;
     items.set_item("flows", numbers(|group| group.flows))?;
     items.set_item("share", groups.iter().map(|group| group.share).collect::<Vec<_>>())?;
@@ -68,10 +66,10 @@ fn columns<'py>(py: Python<'py>, keys: usize, groups: &[Group]) -> PyResult<Boun
     Ok(items)
 }
 
-/// `MemoryError` is what the caller goes to disk for.
+/// Callers handle `MemoryError` by an engine that uses the disk.
 fn exception(error: TopError) -> PyErr {
     match &error {
-        TopError::Read(error) => reading(error),
+        TopError::Read(error) => read_error(error),
         TopError::Memory { .. } => PyMemoryError::new_err(error.to_string()),
         TopError::Interrupted => PyRuntimeError::new_err(error.to_string()),
         _ => PyValueError::new_err(error.to_string()),

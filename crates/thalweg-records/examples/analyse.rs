@@ -1,8 +1,8 @@
-//! Reconstructs the flows of Parquet files of flow records, and says how long that took.
+//! Reconstructs the flows of Parquet files of flow records, and measures the time.
 //!
 //!     cargo run --release -p thalweg-records --example analyse -- [--all] THREADS MEMORY_BYTES DIRECTORY FILE...
 //!
-//! Writes `flows.parquet` and `flowsets.parquet` to DIRECTORY; with `--all` flowsets of all flows, not of cheetahs only.
+//! Writes `flows.parquet` and `flowsets.parquet` to DIRECTORY. With `--all`, flowsets contain all flows, not only cheetahs.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cheetahs_only = match &options[..] {
         [] => true,
         [all] if all == "--all" => false,
-        _ => return Err("expected no option but --all".into()),
+        _ => return Err("unknown option: expected --all".into()),
     };
     let [threads, memory_bytes, directory, paths @ ..] = &arguments[..] else {
         return Err("expected [--all] THREADS MEMORY_BYTES DIRECTORY FILE...".into());

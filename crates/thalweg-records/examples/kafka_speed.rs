@@ -1,11 +1,11 @@
-//! What it costs to feed Kafka: processor time of a row, by thread, for messages of 1, 10 and 100 rows.
+//! Measures the processor time per row of sending to Kafka, by thread, for messages of 1, 10 and 100 rows.
 //!
 //! ```text
 //! cargo run --release -p thalweg-records --features kafka --example kafka_speed -- [MILLIONS OF ROWS] [KEY=VALUE]...
 //! ```
 //!
-//! First rows to JSON alone, then all of it, to librdkafka's mock cluster in the same process. Its thread shows, for who reads
-//! the figures, and is not ours: a broker is somewhere else.
+//! Measures the conversion to JSON alone, then all steps with librdkafka's mock cluster in the same process. The thread of
+//! the mock cluster is listed too; a real broker runs elsewhere.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -17,9 +17,9 @@ use thalweg_records::kafka::json_lines::JsonLines;
 use thalweg_records::kafka::{Kafka, KafkaOptions, Setting};
 use thalweg_wire::flow_export::{Address, Format, Record, RecordBatch};
 
-/// Rows of a batch, as a receiver hands them on: 64 datagrams.
+/// Rows per batch, as from a receiver: 64 datagrams.
 const BATCH: usize = 24 * 64;
-/// Different batches, which come again and again.
+/// Number of distinct batches, which are repeated.
 const BATCHES: usize = 256;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -43,7 +43,11 @@ fn json(batches: &[RecordBatch], rows: usize) {
         bytes += out.len();
     }
     let seconds: f64 = spent(&before).values().sum();
-    println!("JSON: {:.0} ns and {:.0} bytes a row", seconds * 1e9 / rows as f64, bytes as f64 / rows as f64);
+    println!(
+        "JSON: {:.0} ns and {:.0} bytes per row",
+        seconds * 1e9 / rows as f64,
+        bytes as f64 / rows as f64
+    );
 }
 
 fn produce(
@@ -58,31 +62,31 @@ fn produce(
     let mut kafka = Kafka::start(&KafkaOptions {
         rows: NonZeroUsize::new(of_message).ok_or("no rows")?,
         settings: settings.to_vec(),
-        farewell: Duration::from_secs(60),
+        close_timeout: Duration::from_secs(60),
         ..KafkaOptions::new(cluster.bootstrap_servers(), "flows")
     })?;
-    let mut outlet = kafka.outlet();
+    let mut sender = kafka.sender();
     for batch in batches.iter().cycle().take(rows / BATCH) {
-        // As fast as it is taken: nothing is to be lost here.
+        // At the speed of delivery, so that nothing is lost.
         while !kafka.has_room() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        outlet.append(batch);
+        sender.append(batch);
     }
-    outlet.tick();
+    sender.tick();
     while kafka.statistics().queued > 0 {
         std::thread::sleep(Duration::from_millis(10));
     }
-    println!("{of_message} rows a message, ns of processor time a row:");
+    println!("{of_message} rows per message, ns of processor time per row:");
     for (thread, seconds) in spent(&before) {
         println!("  {thread:<16} {:>6.0}", seconds * 1e9 / rows as f64);
     }
-    drop(outlet);
+    drop(sender);
     println!("  {:?}", kafka.finish());
     Ok(())
 }
 
-/// Processor time of each thread of this process, by name, numbers left out: hundredths of a second.
+/// Returns the processor time of this process in seconds, by thread name without digits; resolution 10 ms.
 fn processor_seconds() -> BTreeMap<String, f64> {
     let mut seconds = BTreeMap::new();
     for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
@@ -90,7 +94,7 @@ fn processor_seconds() -> BTreeMap<String, f64> {
         let Some((name, rest)) = stat.rsplit_once(')') else { continue };
         let name = name.split_once('(').map_or(name, |(_, name)| name).trim_end_matches(char::is_numeric);
         let fields: Vec<f64> = rest.split_whitespace().filter_map(|field| field.parse().ok()).collect();
-        // After the name and the state, user and system time are the 11th and 12th; the state is no number.
+        // After the name and the state, user and system time are the 11th and 12th field; the state is not a number.
         let time = fields.get(10..12).map_or(0.0, |times| (times[0] + times[1]) / 100.0);
         *seconds.entry(name.to_owned()).or_default() += time;
     }
@@ -106,7 +110,7 @@ fn spent(before: &BTreeMap<String, f64>) -> BTreeMap<String, f64> {
     spent
 }
 
-/// Like NetFlow v9 of a busy router: hosts and ports at random, two dozen rows a datagram.
+/// Rows like NetFlow v9 of a busy router: random hosts and ports, 24 rows per datagram.
 fn batches() -> Vec<RecordBatch> {
     let mut state = 7_u64;
     let mut random = move |below: u64| {

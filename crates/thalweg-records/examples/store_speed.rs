@@ -1,11 +1,11 @@
-//! What it costs to keep records: nanoseconds of processor time and bytes, a record.
+//! Measures the store: nanoseconds of processor time, and bytes, per record.
 //!
 //! ```text
 //! cargo run --release -p thalweg-records --example store_speed -- DIR [MILLIONS OF RECORDS]
 //! ```
 //!
-//! Records are like NetFlow v9 of a busy router: 200,000 hosts by Zipf's law, ports at random, times in milliseconds, two
-//! dozen records a datagram. They are made before the clock starts. First Parquet alone, then the store: queue, spool, Parquet.
+//! Records resemble NetFlow v9 of a busy router: 200,000 hosts by Zipf's law, random ports, times in milliseconds, 24
+//! records per datagram. They are generated before the measurement. Measures Parquet alone, then queue, spool and Parquet.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -16,11 +16,11 @@ use thalweg_records::store::{Store, StoreOptions};
 use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::{Address, Format, Record, RecordBatch};
 
-/// Records that are made; they come again and again, later each time.
+/// Number of distinct records; they are repeated with later times.
 const MADE: usize = 1 << 20;
-/// Records of a batch, as a receiver of many datagrams at once hands them on.
+/// Rows per batch, as from a receiver of many datagrams.
 const BATCH: usize = 24 * 64;
-/// Records of a datagram.
+/// Records per datagram.
 const DATAGRAM: usize = 24;
 const HOSTS: f64 = 200_000.0;
 /// 2026-11-22 13:00 UTC.
@@ -65,7 +65,7 @@ fn store(batches: &mut [RecordBatch], rounds: usize, directory: PathBuf) -> Resu
     let begin = (Instant::now(), processor_seconds());
     for _ in 0..rounds {
         for batch in batches.iter_mut() {
-            // As fast as the disk takes them: nothing is to be lost here.
+            // At the speed of the disk, so that nothing is lost.
             while store.statistics().queued > 1 << 17 {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
@@ -80,7 +80,7 @@ fn store(batches: &mut [RecordBatch], rounds: usize, directory: PathBuf) -> Resu
     Ok(())
 }
 
-/// The same records, as many seconds later as they take at a million a second.
+/// Shifts the times of the records by the duration of a round at a million records per second.
 fn later(batch: &mut RecordBatch) {
     let step = MADE as i64;
     batch.received_us.iter_mut().for_each(|time| *time += step);
@@ -91,19 +91,19 @@ fn later(batch: &mut RecordBatch) {
 fn say(what: &str, (begin, processor): (Instant, f64), records: usize, bytes: u64) {
     let nanoseconds = |seconds: f64| seconds * 1e9 / records as f64;
     println!(
-        "{what}: {:.0} ns of processor time a record, {:.0} ns of time, {:.1} bytes a record",
+        "{what}: {:.0} ns of processor time per record, {:.0} ns of time, {:.1} bytes per record",
         nanoseconds(processor_seconds() - processor),
         nanoseconds(begin.elapsed().as_secs_f64()),
         bytes as f64 / records as f64
     );
 }
 
-/// Processor time of this process, from `/proc/self/stat`, in hundredths of a second.
+/// Returns the processor time of this process in seconds, from `/proc/self/stat`; resolution 10 ms.
 fn processor_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<i64> =
         stat.rsplit(')').next().unwrap_or("").split(' ').filter_map(|field| field.parse().ok()).collect();
-    // After the name and the state, user and system time are the 11th and 12th.
+    // After the name and the state, user and system time are the 11th and 12th field.
     fields.get(10..12).map_or(0.0, |times| (times[0] + times[1]) as f64 / 100.0)
 }
 

@@ -1,4 +1,4 @@
-//! The largest groups of Parquet files of flow records, and how long that took.
+//! Prints the largest groups of Parquet files of flow records, and the time taken.
 //!
 //!     cargo run --release -p thalweg-records --example top -- THREADS COLUMN,... FILE...
 
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let key = columns.split(',').map(key).collect::<Option<Vec<_>>>().ok_or("no such column")?;
     let options = Options {
         key,
-        order: Order::Octets,
+        order: Order::Bytes,
         limit: Some(10),
         memory_bytes: 4 << 30,
         threads: threads.parse()?,
@@ -31,10 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     })?;
     let seconds = begun.elapsed().as_secs_f64();
     for group in groups {
-        println!(
-            "{:?} {} octets, {} packets, {} records",
-            group.key, group.octets, group.packets, group.flows
-        );
+        println!("{:?} {} bytes, {} packets, {} records", group.key, group.bytes, group.packets, group.flows);
     }
     println!("{seconds:.3} s, {:.2} M records/s", records as f64 / seconds / 1e6);
     Ok(())

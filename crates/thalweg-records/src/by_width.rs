@@ -1,10 +1,10 @@
-//! Loops over packed numbers, one for each width: where the compiler knows it, it unrolls them into shifts.
+//! Loops over bit-packed numbers, monomorphised by width so that the compiler unrolls them.
 
-/// Calls `function::<WIDTH>(arguments)` with a width that is known at run time only, of at most 32 bits or of at most 64;
-/// nothing for none.
+/// Calls `function::<WIDTH>(arguments)` with a width known at run time, at most 32 or at most 64 bits. Does nothing if
+/// the width is 0.
 ///
 /// # Panics
-/// If the width is larger.
+/// If the width is too large.
 macro_rules! by_width {
     (@ $function:ident $known:literal ($($argument:expr),*)) => {
         $function::<$known>($($argument),*)

@@ -1,4 +1,4 @@
-//! Where flows go that are metered here: to a collector as IPFIX, into Parquet, or both.
+//! Sends locally metered flows to a collector (IPFIX), to Parquet files, or to both.
 //!
 //! ```text
 //!                      ┌──► queue ──► thread: export::Exporter ──► collector
@@ -6,8 +6,8 @@
 //!                      └──► store::Store ──► flows/date=.../hour=.../*.parquet
 //! ```
 //!
-//! A live source is never waited for: what finds no room is counted as lost, by the [`Tallies`] of the exporter and the
-//! [`Statistics`] of the store. A file is read as slowly as both can take it.
+//! A live source never blocking: rows that find a full queue are dropped and counted, by [`ExportCounters`] for the exporter and
+//! by [`Statistics`] for the store. A file is read as fast as both can keep up.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,55 +19,55 @@ use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::RecordBatch;
 use thiserror::Error;
 
-use crate::export::{self, Destination, ExportError, ExportOptions, Exporter, Outlet, Tallies};
+use crate::export::{self, BatchSender, Destination, ExportCounters, ExportError, ExportOptions, Exporter};
 use crate::metered::{self, Meter};
 use crate::store::parquet::PAGE_ROWS;
 use crate::store::{Statistics, Store, StoreError, StoreOptions};
 
-/// Batches that wait for the exporter at most.
-const BATCHES_WAITING: usize = 256;
+/// Maximum number of batches in the exporter's queue.
+const MAX_QUEUED_BATCHES: usize = 256;
 
-/// How long to wait before looking again whether the store has room.
-const NAP: Duration = Duration::from_millis(2);
+/// Interval between checks for room in the store.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Where to. Neither is no mistake: then nothing is done.
+/// Destinations of metered flows; with neither, flows are discarded.
 #[derive(Clone, Debug, Default)]
 pub struct HandoffOptions {
-    /// A collector.
+    /// The collector.
     pub export: Option<ExportOptions>,
-    /// Parquet.
+    /// The Parquet store.
     pub store: Option<StoreOptions>,
 }
 
-/// Why nothing can be handed on.
+/// Why a [`Handoff`] cannot start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum HandoffError {
-    /// There can be no exporter.
+    /// The exporter cannot be created.
     #[error(transparent)]
     Export(#[from] ExportError),
-    /// There can be no store.
+    /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There can be no thread.
-    #[error("cannot start the thread that exports: {0}")]
+    /// The thread cannot be started.
+    #[error("cannot start the export thread: {0}")]
     Thread(io::Error),
 }
 
-/// What became of it all, for everybody to read.
+/// Counters of a [`Handoff`], shared with readers.
 #[derive(Debug, Default)]
-pub struct Ledger {
-    export: Option<(Destination, Arc<Tallies>)>,
+pub struct HandoffStatus {
+    export: Option<(Destination, Arc<ExportCounters>)>,
     store: Option<Mutex<Statistics>>,
 }
 
-impl Ledger {
-    /// The collector, and what was sent there.
-    pub fn export(&self) -> Option<(&Destination, &Tallies)> {
-        self.export.as_ref().map(|(destination, tallies)| (destination, &**tallies))
+impl HandoffStatus {
+    /// Returns the collector and the counters of the exporter.
+    pub fn export(&self) -> Option<(&Destination, &ExportCounters)> {
+        self.export.as_ref().map(|(destination, counters)| (destination, &**counters))
     }
 
-    /// What was kept, as of the last [`Handoff::tick`].
+    /// Returns the counters of the store, as of the last [`Handoff::tick`].
     pub fn store(&self) -> Option<Statistics> {
         let statistics = self.store.as_ref()?;
         Some(statistics.lock().unwrap_or_else(PoisonError::into_inner).clone())
@@ -80,106 +80,105 @@ impl Ledger {
     }
 }
 
-/// Hands flows on.
+/// Sends flows to their destinations.
 pub struct Handoff {
-    outlet: Option<Outlet>,
+    sender: Option<BatchSender>,
     thread: Option<JoinHandle<()>>,
     store: Option<(Store, usize)>,
     rows: RecordBatch,
-    ledger: Arc<Ledger>,
+    status: Arc<HandoffStatus>,
 }
 
 impl Handoff {
-    /// Starts a thread that exports, if there is to be an exporter, and opens the store, if there is to be one. `clock` is the
-    /// time of day.
+    /// Starts the export thread and opens the store, as far as configured. `clock` returns the time of day.
     ///
     /// # Errors
-    /// If options make no sense, certificates or the store's folder cannot be used.
+    /// If options are invalid, or certificates or the store's folder cannot be used.
     pub fn start(
         options: HandoffOptions,
         clock: impl Fn() -> Timestamp + Send + 'static,
     ) -> Result<Handoff, HandoffError> {
         let now = clock();
         let mut handoff = Handoff {
-            outlet: None,
+            sender: None,
             thread: None,
             store: None,
             rows: RecordBatch::default(),
-            ledger: Arc::default(),
+            status: Arc::default(),
         };
-        let mut ledger = Ledger::default();
+        let mut status = HandoffStatus::default();
         if let Some(options) = options.store {
             let queue_rows = options.queue_rows;
             let (store, _) = Store::open(options, now)?;
-            ledger.store = Some(Mutex::new(store.statistics()));
+            status.store = Some(Mutex::new(store.statistics()));
             handoff.store = Some((store, queue_rows));
         }
         if let Some(options) = options.export {
-            let tallies = Arc::new(Tallies::default());
-            ledger.export = Some((options.destination.clone(), Arc::clone(&tallies)));
-            let (outlet, batches) = export::queue(BATCHES_WAITING, Arc::clone(&tallies));
-            let exporter = Exporter::new(options, tallies, now)?;
+            let counters = Arc::new(ExportCounters::default());
+            status.export = Some((options.destination.clone(), Arc::clone(&counters)));
+            let (sender, batches) = export::queue(MAX_QUEUED_BATCHES, Arc::clone(&counters));
+            let exporter = Exporter::new(options, counters, now)?;
             let work = move || export::run(exporter, &batches, clock);
             let thread = std::thread::Builder::new().name("ipfix".to_owned()).spawn(work);
             handoff.thread = Some(thread.map_err(HandoffError::Thread)?);
-            handoff.outlet = Some(outlet);
+            handoff.sender = Some(sender);
         }
-        handoff.ledger = Arc::new(ledger);
+        handoff.status = Arc::new(status);
         Ok(handoff)
     }
 
-    /// What becomes of flows.
-    pub fn ledger(&self) -> Arc<Ledger> {
-        Arc::clone(&self.ledger)
+    /// Returns the shared counters.
+    pub fn status(&self) -> Arc<HandoffStatus> {
+        Arc::clone(&self.status)
     }
 
-    /// Hands flows on. `waits` says that their source can: then nothing is lost for want of room.
-    pub fn take(&mut self, flows: &[FlowRecord], meter: &Meter, waits: bool, now: Timestamp) {
+    /// Sends flows. If `blocking` is set, the call blocks for room and no flow is dropped.
+    pub fn send(&mut self, flows: &[FlowRecord], meter: &Meter, blocking: bool, now: Timestamp) {
         self.rows.clear();
         flows.iter().for_each(|flow| metered::rows(flow, meter, now, &mut self.rows));
         if let Some((store, queue_rows)) = &mut self.store {
-            // A page that is being filled waits for rows, not for the disk.
+            // A page being filled blocking for more rows, not for the disk.
             let room = (*queue_rows / 2).max(PAGE_ROWS) + self.rows.len();
-            while waits && store.statistics().queued as usize + self.rows.len() > room {
+            while blocking && store.statistics().queued as usize + self.rows.len() > room {
                 store.tick(now);
-                std::thread::sleep(NAP);
+                std::thread::sleep(POLL_INTERVAL);
             }
             store.append(&self.rows, now);
         }
-        match &self.outlet {
-            Some(outlet) if waits => outlet.put(std::mem::take(&mut self.rows)),
-            Some(outlet) => outlet.offer(std::mem::take(&mut self.rows)),
+        match &self.sender {
+            Some(sender) if blocking => sender.send(std::mem::take(&mut self.rows)),
+            Some(sender) => sender.try_send(std::mem::take(&mut self.rows)),
             None => {}
         }
     }
 
-    /// Lets time pass; to be called several times a second.
+    /// Does periodic work. Call it several times a second.
     pub fn tick(&mut self, now: Timestamp) {
         if let Some((store, _)) = &mut self.store {
             store.tick(now);
-            self.ledger.set_store(store.statistics());
+            self.status.set_store(store.statistics());
         }
     }
 
-    /// Tells how many packets meters have left out of all flows so far, and their bytes.
-    pub fn note_ignored(&self, packets: u64, octets: u64) {
-        if let Some((_, tallies)) = &self.ledger.export {
-            tallies.note_ignored(packets, octets);
+    /// Sets the totals of packets and bytes that the meters ignored.
+    pub fn set_ignored(&self, packets: u64, bytes: u64) {
+        if let Some((_, counters)) = &self.status.export {
+            counters.set_ignored(packets, bytes);
         }
     }
 
-    /// Waits until everything is sent and kept, as far as it can be, and says what became of it.
-    pub fn finish(mut self, now: Timestamp) -> Arc<Ledger> {
-        self.outlet = None;
+    /// Waits until everything is sent and stored, as far as possible, and returns the final counters.
+    pub fn finish(mut self, now: Timestamp) -> Arc<HandoffStatus> {
+        self.sender = None;
         if let Some(thread) = self.thread.take()
             && let Err(panic) = thread.join()
         {
             std::panic::resume_unwind(panic);
         }
         if let Some((mut store, _)) = self.store.take() {
-            self.ledger.set_store(store.finish(now));
+            self.status.set_store(store.finish(now));
         }
-        self.ledger
+        self.status
     }
 }
 
@@ -208,32 +207,32 @@ mod tests {
     }
 
     #[test]
-    fn flows_go_to_the_collector_and_into_the_store_and_a_source_that_waits_loses_none() {
+    fn a_blocking_source_loses_no_flows() {
         let folder = tempfile::tempdir().unwrap();
         let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
         let destination = collector.local_addr().unwrap().to_string().parse().unwrap();
         let options = HandoffOptions {
             export: Some(ExportOptions::new(destination)),
-            // Room for half of the rows only.
+            // Room for half of the rows.
             store: Some(StoreOptions { queue_rows: 100_000, ..StoreOptions::new(folder.path()) }),
         };
         let mut handoff = Handoff::start(options, || NOW).unwrap();
         for _ in 0..100 {
-            handoff.take(&flows(1_000), &Meter::default(), true, NOW);
+            handoff.send(&flows(1_000), &Meter::default(), true, NOW);
         }
-        let ledger = handoff.finish(NOW);
-        let (_, tallies) = ledger.export().unwrap();
-        assert_eq!(tallies.sent().flow_records + tallies.not_sent_in_all().flow_records, 100_000);
-        assert_eq!(tallies.sent().flow_records, 100_000, "{:?}", tallies.trouble());
-        let store = ledger.store().unwrap();
+        let status = handoff.finish(NOW);
+        let (_, counters) = status.export().unwrap();
+        assert_eq!(counters.sent().flow_records + counters.total_not_sent().flow_records, 100_000);
+        assert_eq!(counters.sent().flow_records, 100_000, "{:?}", counters.last_error());
+        let store = status.store().unwrap();
         assert_eq!((store.records, store.written, store.lost.total()), (200_000, 200_000, 0));
     }
 
     #[test]
-    fn who_hands_nothing_on_is_told_nothing() {
+    fn without_destinations_the_status_is_empty() {
         let mut handoff = Handoff::start(HandoffOptions::default(), || NOW).unwrap();
-        handoff.take(&flows(10), &Meter::default(), false, NOW);
-        let ledger = handoff.finish(NOW);
-        assert!(ledger.export().is_none() && ledger.store().is_none());
+        handoff.send(&flows(10), &Meter::default(), false, NOW);
+        let status = handoff.finish(NOW);
+        assert!(status.export().is_none() && status.store().is_none());
     }
 }

@@ -1,16 +1,16 @@
-//! Flow records: from routers' exports to what moved through the network.
+//! Flow records: collection, storage, export and analysis.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
-//! | [`schema`] | what is kept: the columns of each dataset |
-//! | [`collect`] | the collecting process: sockets and captures, into the store |
-//! | [`store`] | Parquet files by hour, behind a write-ahead spool |
-//! | [`analyse`] | flow reconstruction and parallel flowsets over stored records, in bounded memory |
-//! | [`read`] | stored records again, column by column |
+//! | [`schema`] | columns of the stored datasets |
+//! | [`collect`] | the collecting process: from sockets and captures to the store |
+//! | [`store`] | hourly Parquet files, behind a write-ahead spool |
+//! | [`analyse`] | flow reconstruction and parallel flowsets from stored records, in bounded memory |
+//! | [`read`] | reads stored records, column by column |
 //! | [`top`] | the largest groups of stored records |
-//! | [`kafka`] | flow records to Kafka, from many collectors to one cluster |
-//! | [`handoff`] | where flows go that are metered here: to a collector, into the store |
-//! | [`metered`] | what our own meter hands on, as rows |
+//! | [`kafka`] | sends flow records to Kafka |
+//! | [`handoff`] | sends locally metered flows to a collector, the store, or both |
+//! | [`metered`] | converts locally metered flows to rows |
 //! | [`export`] | an IPFIX exporting process over UDP, TCP and TLS |
 
 pub mod analyse;

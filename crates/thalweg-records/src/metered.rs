@@ -1,38 +1,37 @@
-//! What our own meter hands on, as rows.
+//! Converts locally metered flows to rows.
 //!
-//! The meter counts both directions of a flow in one record (`thalweg_measure::meter::record`); here they are two rows that follow
-//! each other, the initiator's first, which is how bidirectional flows are told apart from two that met
-//! (RFC 5103; `thalweg_wire::flow_export::encode::ipfix` makes one record of them again). A direction in which nothing passed
-//! is no row.
+//! The meter counts both directions of a flow in one record (`thalweg_measure::meter::record`). Here each direction with
+//! packets becomes a row; the two rows of a flow are adjacent, the initiator's first. This order tells bidirectional
+//! flows (RFC 5103) from two unrelated ones; `thalweg_wire::flow_export::encode::ipfix` merges them again.
 
 use thalweg_measure::meter::record::{FlowRecord, Traffic};
 use thalweg_wire::flow_export::{Address, Format, Record, RecordBatch};
 use thalweg_wire::{Protocol, Timestamp};
 
-/// `biflowDirection` (239) of RFC 5103 section 6.3: as the initiator sent it.
+/// `biflowDirection` (239) of RFC 5103 section 6.3: sent by the initiator.
 const INITIATOR: u8 = 1;
 
-/// The same: what came back.
+/// `biflowDirection`: sent to the initiator.
 const REVERSE_INITIATOR: u8 = 2;
 
-/// Where flows were metered: what all rows of one meter have in common.
+/// The meter that counted a flow: the values that all its rows share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meter {
-    /// Address of who metered; [`Address::NONE`] for this machine.
+    /// Address of the meter; [`Address::NONE`] for this machine.
     pub exporter: Address,
-    /// Which of its meters.
+    /// Number of the meter on this machine.
     pub observation_domain_id: u32,
-    /// One packet in so many was seen; 0 if that is not known.
+    /// One in this many packets was counted; 0 if unknown.
     pub sampling_interval: u32,
 }
 
-/// Adds the one or two rows of a flow.
+/// Appends the one or two rows of a flow.
 ///
-/// `received` is when the record was handed on. Ports of protocols without ports are zero, though the meter has the identifier
-/// of ICMP echo there.
+/// `received` is the time of this call. Ports are zero for protocols without ports; the meter keeps the ICMP echo
+/// identifier there.
 pub fn rows(flow: &FlowRecord, meter: &Meter, received: Timestamp, into: &mut RecordBatch) {
-    let is_both_ways = flow.forward.packets > 0 && flow.reverse.packets > 0;
-    let direction = |direction| if is_both_ways { direction } else { 0 };
+    let is_bidirectional = flow.forward.packets > 0 && flow.reverse.packets > 0;
+    let direction = |direction| if is_bidirectional { direction } else { 0 };
     let (src, dst) = (Address::from(flow.key.src()), Address::from(flow.key.dst()));
     let (src_port, dst_port) = ports(flow);
     let forward = Record {
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_seen_both_ways_is_two_rows_that_mirror_each_other() {
+    fn a_bidirectional_flow_is_two_mirrored_rows() {
         let [forward, reverse] = rows_of(&flow(Protocol::TCP, 4)).try_into().unwrap();
         assert_eq!(
             forward,
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_without_an_answer_is_one_row_and_an_identifier_is_no_port() {
+    fn a_one_way_flow_is_one_row_and_icmp_has_no_ports() {
         let [row] = rows_of(&flow(Protocol::ICMP, 0)).try_into().unwrap();
         assert_eq!(
             (row.biflow_direction, row.source_port, row.destination_port, row.tcp_flags),

@@ -1,9 +1,8 @@
-//! The daemon at work on a lab: its collectors at the monitor ports, its controller, its means of steering, in the scenario's own
-//! process. It is started with a [configuration](super::configuration) that a user could write; only faults, and the tables of
-//! the eBPF switches, are handed in as objects.
-//!
-//! What happens is put together from what the daemon tells anybody: its events, its counters and the last frames that its
-//! collectors keep. Reading these is nobody's hurry, and does not disturb what is measured.
+//! The daemon running on a lab, in the scenario's process: collectors at the monitor ports, controller and actuator. It
+//! starts from a [configuration](super::configuration) that a user could write; only faults and the tables of eBPF
+//! switches are passed in as objects.
+//! The trace is assembled from what the daemon publishes: events, counters and the last frames of its collectors.
+//! Reading these is not urgent and does not disturb the measurement.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,18 +29,18 @@ use super::configuration::{Files, Steering};
 use super::delivery::{Delivery, FaultyDelivery};
 use super::error::ScenarioError;
 use super::switches::Switches;
-use super::trace::{Moved, Told, Trace};
+use super::trace::{PathChange, RerouteRequest, Trace};
 
-/// How often what the daemon tells is looked at.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval at which the tracer reads events and frames.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long the daemon may take to begin, routes of switches of Open vSwitch included.
-const BEGIN_PATIENCE: Duration = Duration::from_secs(20);
+/// Timeout for the daemon to start, including installing routes in Open vSwitch.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long a collector may take to answer.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
+/// Timeout for a collector to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The daemon at work; it ends when this is dropped.
+/// A running daemon; it stops on drop.
 pub(super) struct ClosedLoop {
     service: Option<Service>,
     control: Control,
@@ -52,31 +51,30 @@ pub(super) struct ClosedLoop {
     folder: PathBuf,
 }
 
-/// What a loop has done, all in all.
+/// The counters of a closed loop.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
-    /// Of the controller.
+pub(super) struct LoopCounters {
+    /// Counters of the controller.
     pub(super) controller: ControllerCounters,
-    /// Of the routes.
+    /// Counters of the routes.
     pub(super) routes: RouteCounters,
-    /// Of the monitor ports.
+    /// Counters of the monitor ports.
     pub(super) sources: SourceCounters,
-    /// Events and frames that the daemon had overwritten before they were looked at.
+    /// Events and frames that were overwritten before the tracer read them.
     pub(super) missed: u64,
-    /// How often hosts were told again of what they would forget.
-    pub(super) refreshed: u64,
-    /// Packets that were seen at switches which no route leads them by.
-    pub(super) elsewhere: u64,
-    /// What collectors have found, how much of that was lost on the way to the controller, and how much arrived in
-    /// another order.
-    pub(super) delivered: [u64; 3],
+    /// Repeated ARP requests.
+    pub(super) refreshes: u64,
+    /// Packets seen at switches that are not on their route.
+    pub(super) off_route: u64,
+    /// Reports that collectors sent, that were lost before the controller, and that arrived out of order.
+    pub(super) delivery_counts: [u64; 3],
 }
 
 impl ClosedLoop {
-    /// Watches and steers a lab whose switches forward as `state` says.
+    /// Starts a daemon on a lab whose switches forward as `state` says.
     ///
     /// # Errors
-    /// If the daemon cannot begin.
+    /// If the daemon cannot start.
     pub(super) fn start(
         lab: &Lab,
         state: &Arc<NetworkState>,
@@ -85,17 +83,17 @@ impl ClosedLoop {
         ClosedLoop::run(lab, state, steering, Injected::default())
     }
 
-    /// As [`start`](Self::start), on switches of eBPF; and keeps forwarding whole: routes around links that are down, and puts right
-    /// what switches have forgotten, or somebody else has left in them.
+    /// Like [`start`](Self::start), for eBPF switches, and keeps their rules reconciled: routes around links that are
+    /// down, restores missing rules and removes foreign ones.
     ///
     /// # Errors
-    /// As of [`start`](Self::start).
+    /// See [`start`](Self::start).
     pub(super) fn start_reconciling(
         lab: &Lab,
         state: &Arc<NetworkState>,
         steering: &Steering,
     ) -> Result<ClosedLoop, ScenarioError> {
-        let tables = Switches::of(&lab.plan().prefix)?;
+        let tables = Switches::start(&lab.plan().prefix)?;
         ClosedLoop::run(lab, state, steering, Injected { tables: Some(Box::new(tables)), delivery: None })
     }
 
@@ -117,26 +115,26 @@ impl ClosedLoop {
         let topology = Arc::clone(state.topology());
         let tracer = Arc::new(Mutex::new(Tracer::new(&service, &control, topology)));
         let is_over = Arc::new(AtomicBool::new(false));
-        let look = {
+        let poll = {
             let (tracer, is_over) = (Arc::clone(&tracer), Arc::clone(&is_over));
             move || {
                 while !is_over.load(Ordering::Relaxed) {
-                    thread::sleep(LOOK);
-                    lock(&tracer).look();
+                    thread::sleep(POLL_INTERVAL);
+                    lock(&tracer).poll();
                 }
             }
         };
-        let thread = thread::Builder::new().name("trace".to_owned()).spawn(look);
-        let thread = Some(thread.map_err(|error| ScenarioError::Watching(error.to_string()))?);
+        let thread = thread::Builder::new().name("trace".to_owned()).spawn(poll);
+        let thread = Some(thread.map_err(|error| ScenarioError::Monitoring(error.to_string()))?);
         let service = Some(service);
         let running = ClosedLoop { service, control, faulty, tracer, is_over, thread, folder };
-        running.await_begin()?;
+        running.await_start()?;
         Ok(running)
     }
 
-    /// Waits until all collectors read, and the routes are there.
-    fn await_begin(&self) -> Result<(), ScenarioError> {
-        let until = Instant::now() + BEGIN_PATIENCE;
+    /// Waits until all collectors run and the routes are installed.
+    fn await_start(&self) -> Result<(), ScenarioError> {
+        let until = Instant::now() + START_TIMEOUT;
         loop {
             let collectors = self.collectors();
             let running = |collector: &CollectorHandle| collector.state() == CollectorState::Running;
@@ -145,28 +143,31 @@ impl ClosedLoop {
             }
             for collector in &collectors {
                 if let CollectorState::Failed { error, .. } = collector.state() {
-                    return Err(ScenarioError::Watching(format!("collector {}: {error}", collector.name())));
+                    return Err(ScenarioError::Monitoring(format!(
+                        "collector {}: {error}",
+                        collector.name()
+                    )));
                 }
             }
             if Instant::now() >= until {
-                return Err(ScenarioError::Switches("they did not take their routes in time".to_owned()));
+                return Err(ScenarioError::Switches("routes not installed within 20 s".to_owned()));
             }
             thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// What has happened since this was last asked.
+    /// Takes the trace since the last call.
     pub(super) fn take_trace(&self) -> Trace {
         let mut tracer = lock(&self.tracer);
-        tracer.look();
+        tracer.poll();
         tracer.take()
     }
 
-    /// Sends pairs home, to the base addresses of their destinations.
+    /// Moves pairs back to the base addresses of their destinations.
     ///
     /// # Errors
-    /// If the controller knows no such pair.
-    pub(super) fn send_home(&self, pairs: &[Pair]) -> Result<(), ScenarioError> {
+    /// If the controller does not know a pair.
+    pub(super) fn reset_paths(&self, pairs: &[Pair]) -> Result<(), ScenarioError> {
         for &pair in pairs {
             self.pin(pair, 0)?;
             let [source, destination] = self.names(pair);
@@ -176,10 +177,10 @@ impl ClosedLoop {
         Ok(())
     }
 
-    /// Sends a pair to an address of its destination, and leaves it there.
+    /// Pins a pair to an address of its destination.
     ///
     /// # Errors
-    /// If the controller knows no such pair, or the address does not lead there.
+    /// If the controller does not know the pair, or no path leads to the address.
     pub(super) fn pin(&self, pair: Pair, address: u8) -> Result<(), ScenarioError> {
         let [source, destination] = self.names(pair);
         let pinned = self.control.state().pin(&source, &destination, address);
@@ -191,47 +192,47 @@ impl ClosedLoop {
         [pair.source, pair.destination].map(|host| tracer.topology.name(Node::Endpoint(host)).to_owned())
     }
 
-    /// Has what collectors find delivered otherwise, by chance with this seed.
-    pub(super) fn deliver(&self, delivery: Delivery, seed: u64) {
+    /// Changes the delivery of reports, with random numbers from `seed`.
+    pub(super) fn set_delivery(&self, delivery: Delivery, seed: u64) {
         self.faulty.set(delivery, seed);
     }
 
-    /// What it has done so far.
-    pub(super) fn tally(&self) -> Tally {
+    /// Returns the counters so far.
+    pub(super) fn counters(&self) -> LoopCounters {
         let report = self.control.state().report();
-        let mut tally = Tally {
+        let mut counters = LoopCounters {
             controller: report.counters,
             routes: report.routes,
             missed: lock(&self.tracer).missed,
-            refreshed: report.refreshed,
-            delivered: self.faulty.counts(),
-            ..Tally::default()
+            refreshes: report.refreshed,
+            delivery_counts: self.faulty.counts(),
+            ..LoopCounters::default()
         };
         for collector in self.collectors() {
-            // One that does not answer has counted nothing that anybody could know.
-            let Ok(asked) = collector.counters(ANSWER_PATIENCE) else { continue };
-            tally.sources.frames += asked.value.source.frames;
-            tally.sources.kernel_drops += asked.value.source.kernel_drops;
-            tally.elsewhere += asked.value.collector.rates.cases[Case::Elsewhere.index()];
+            // Skip a collector that does not answer.
+            let Ok(answer) = collector.counters(ANSWER_TIMEOUT) else { continue };
+            counters.sources.frames += answer.value.source.frames;
+            counters.sources.kernel_drops += answer.value.source.kernel_drops;
+            counters.off_route += answer.value.collector.rates.cases[Case::OffPath.index()];
         }
-        tally
+        counters
     }
 
     fn collectors(&self) -> Vec<CollectorHandle> {
         self.service.as_ref().map(|service| service.daemon().collectors()).unwrap_or_default()
     }
 
-    /// Ends it, and leaves everything as it is. It can do nothing more.
-    pub(super) fn end(&mut self) -> Tally {
-        let tally = self.tally();
+    /// Stops the daemon, leaves rules and paths in place, and returns the counters.
+    pub(super) fn finish(&mut self) -> LoopCounters {
+        let counters = self.counters();
         self.stop();
-        tally
+        counters
     }
 
     fn stop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so itself.
+            // A panicked thread has printed its message.
             let _ = thread.join();
         }
         drop(self.service.take());
@@ -245,7 +246,7 @@ impl Drop for ClosedLoop {
     }
 }
 
-/// The daemon's file and the network's, as the daemon reads them.
+/// Writes the configuration files and loads them as the daemon does.
 fn write_configuration(
     folder: &Path,
     lab: &Lab,
@@ -257,7 +258,7 @@ fn write_configuration(
     Config::load(&file).map_err(|error| ScenarioError::Daemon(error.to_string()))
 }
 
-/// What cannot be removed is in the system's folder of what is temporary.
+/// Removes the configuration; the system cleans its temporary folder if this fails.
 fn remove(folder: &Path) {
     let _ = std::fs::remove_dir_all(folder);
 }
@@ -270,25 +271,25 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Puts a trace together from what the daemon tells.
+/// Assembles a trace from the daemon's events and frames.
 struct Tracer {
     topology: Arc<Topology>,
     hub: Arc<Hub>,
     subscriber: Subscriber,
     control: Control,
     rings: Vec<Ring>,
-    /// Pairs that were found astray before.
+    /// Broken paths that earlier traces contain.
     astray: u64,
-    /// Events and frames that were overwritten before they were looked at.
+    /// Events and frames that were overwritten before they were read.
     missed: u64,
     trace: Trace,
 }
 
-/// The frames that a collector keeps.
+/// The ring of frames of a collector.
 struct Ring {
     router: RouterId,
     collector: CollectorHandle,
-    /// Frames that have been looked at, or were overwritten before.
+    /// Frames read or overwritten so far.
     seen: u64,
 }
 
@@ -311,29 +312,29 @@ impl Tracer {
         }
     }
 
-    /// Takes up what is new.
-    fn look(&mut self) {
+    /// Reads new events and frames.
+    fn poll(&mut self) {
         while let Some(delivery) = self.subscriber.next_delivery(&self.hub) {
             match delivery {
-                hub::Delivery::Event(published) => self.event(&published.event),
+                hub::Delivery::Event(published) => self.handle_event(&published.event),
                 hub::Delivery::Lost { count, .. } => self.missed += count,
             }
         }
         for ring in &mut self.rings {
             let packets = ring.new_packets(&mut self.missed);
-            self.trace.take(&self.topology, ring.router, &packets);
+            self.trace.add_packets(&self.topology, ring.router, &packets);
         }
     }
 
-    fn event(&mut self, event: &Event) {
+    fn handle_event(&mut self, event: &Event) {
         match &event.kind {
             EventKind::AddressChange(change) => {
                 if let Some((pair, address)) = Pair::of(&self.topology, &change.to) {
-                    self.trace.moved(Moved { pair, address, time: change.time });
+                    self.trace.add_path_change(PathChange { pair, address, time: change.time });
                 }
             }
             EventKind::Action(ActionReport { action, times: Some(times), .. }, _) => {
-                self.trace.told.push(Told {
+                self.trace.requests.push(RerouteRequest {
                     pair: action.pair,
                     address: action.address,
                     event: action.issued,
@@ -349,14 +350,14 @@ impl Tracer {
         let control::ControlReport { counters, broken_paths: mut astray, .. } = self.control.state().report();
         let new = (counters.astray - self.astray) as usize;
         self.astray = counters.astray;
-        self.trace.astray = astray.split_off(astray.len().saturating_sub(new));
-        self.trace.told.sort_by_key(|told| told.sent);
+        self.trace.broken_paths = astray.split_off(astray.len().saturating_sub(new));
+        self.trace.requests.sort_by_key(|request| request.sent);
         std::mem::take(&mut self.trace)
     }
 }
 
 impl Ring {
-    /// Packets of the frames that are new; those that were overwritten before are added to `missed`.
+    /// Parses the new frames into packets; adds overwritten frames to `missed`.
     fn new_packets(&mut self, missed: &mut u64) -> Vec<Packet> {
         let Some(samples) = self.collector.samples() else { return Vec::new() };
         let (copied, seen) = samples.copy_after(self.seen);
@@ -365,14 +366,14 @@ impl Ring {
         let mut packets = Vec::with_capacity(copied.len());
         let parser = Parser { peel_tunnels: false };
         for frame in copied.iter() {
-            // What is no packet is no transfer's.
+            // Frames that are not IP packets belong to no transfer.
             let _ = parser.parse_onto(&frame, &mut packets);
         }
         packets
     }
 }
 
-/// What delivers the reports of collectors to the controller, and can be told otherwise meanwhile.
+/// Delivers reports from collectors to the controller; faults can be injected while it runs.
 #[derive(Clone, Default)]
 struct SharedDelivery(Arc<Mutex<FaultyDelivery<Input>>>);
 

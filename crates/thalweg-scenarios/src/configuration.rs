@@ -1,4 +1,4 @@
-//! The configuration of the daemon that steers a lab: what a user would write for `thalweg serve`.
+//! The daemon's configuration for a lab, as a user would write it for `thalweg serve`.
 
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,82 +14,89 @@ use thalweg_wire::{BitRate, Nanos};
 use super::error::ScenarioError;
 use super::session::trees;
 
-/// Hosts are told again of an address that is not their own choice this often: well before they ask for themselves, which
-/// they do 5 s after they were told (`delay_first_probe_time` of arp(7)).
+/// Interval of repeated ARP requests for a shadow address. A host probes the address itself 5 s after a request
+/// (`delay_first_probe_time` of arp(7)) and would learn the base address.
 const REFRESH: Nanos = Nanos::from_secs(2);
 
-/// Frames of full size on the wire (1,538 bytes with preamble and gap) that a rate is derived from at least: some 0.9 ms
-/// at 100 Mbit/s.
-const FRAMES_A_BURST: u64 = 7;
+/// Minimum number of full-size frames (1,538 bytes with preamble and gap) for a rate estimate: 0.9 ms at 100 Mbit/s.
+const FRAMES_PER_BURST: u64 = 7;
 
-/// Flows with less of a link are left out. When iperf3 arranges a transfer its few small packets within a gap come to 13 % of a
-/// link of 100 Mbit/s for a moment, and flows would be parted that have not met.
-const LEAST_SHARE: f64 = 0.2;
+/// Minimum share of a link for a flow to be rerouted. When iperf3 sets up a transfer, its small packets briefly amount
+/// to 13 % of a 100 Mbit/s link; without this limit flows would be rerouted before they collide.
+const MIN_SHARE: f64 = 0.2;
 
-/// What has not been seen to have taken effect after so long has failed. A host's queue and a monitor port's may hold
-/// a few milliseconds.
-const PATIENCE: Nanos = Nanos::from_millis(50);
+/// A reroute that no packet confirms within this time has failed. The queues of a host and of a monitor port may hold a
+/// few milliseconds.
+const TIMEOUT: Nanos = Nanos::from_millis(50);
 
-/// By what means pairs are sent another way.
+/// How pairs are rerouted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    /// Their sources are told another address.
+pub enum ActuatorKind {
+    /// ARP requests give the source another address.
     Arp,
-    /// Their first switches write another address.
+    /// Flow-mods let the first switch rewrite the address.
     OpenFlow,
 }
 
-impl By {
-    /// As people write it.
+impl ActuatorKind {
+    /// Returns the value of `actuator` in the daemon's file.
+    pub const fn key(self) -> &'static str {
+        match self {
+            ActuatorKind::Arp => "arp",
+            ActuatorKind::OpenFlow => "openflow",
+        }
+    }
+
+    /// Returns the name for people: `ARP` or `OpenFlow`.
     pub const fn name(self) -> &'static str {
         match self {
-            By::Arp => "ARP",
-            By::OpenFlow => "OpenFlow",
+            ActuatorKind::Arp => "ARP",
+            ActuatorKind::OpenFlow => "OpenFlow",
         }
     }
 }
 
-/// Who decides.
+/// The algorithm that decides on reroutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decider {
     /// Planck's algorithm.
     Greedy,
-    /// First fit, so often.
+    /// Global first fit, at this interval.
     FirstFit(Nanos),
-    /// Nobody.
+    /// No reroutes.
     Static,
 }
 
-/// How a lab is steered.
+/// Traffic engineering settings of a lab.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steering {
-    /// Who decides.
+    /// The algorithm.
     pub decider: Decider,
-    /// By what means.
-    pub by: By,
-    /// The trees of the network's routes.
+    /// How pairs are rerouted.
+    pub actuator: ActuatorKind,
+    /// The trees that routes follow.
     pub trees: TreeOptions,
     /// Rate of all links.
     pub rate: BitRate,
 }
 
-/// What the network's file is called in the daemon's.
+/// Name of the network file, as the daemon's file refers to it.
 pub const NETWORK_FILE: &str = "network.toml";
 
-/// What a user would write to steer a lab.
+/// The configuration files of a lab's daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
-    /// The daemon's.
+    /// Contents of the daemon's file.
     pub daemon: String,
-    /// The network's, of the name [`NETWORK_FILE`].
+    /// Contents of [`NETWORK_FILE`].
     pub network: String,
 }
 
 impl Files {
-    /// For a lab of this plan whose switches forward by the trees that are said.
+    /// Creates the files for a lab whose switches forward by the trees of `steering`.
     ///
     /// # Errors
-    /// If the network can have no such trees.
+    /// If the network cannot have these trees.
     pub fn new(plan: &Plan, steering: &Steering) -> Result<Files, ScenarioError> {
         let TreeOptions { addresses, seed } = steering.trees;
         let tables = Forwarding::tables(trees(&plan.topology, addresses, seed));
@@ -98,15 +105,15 @@ impl Files {
         Ok(Files::of_state(plan, &state, steering))
     }
 
-    /// For a lab of this plan that is believed to be in this state.
+    /// Creates the files for a lab that the controller assumes to be in `state`.
     pub fn of_state(plan: &Plan, state: &NetworkState, steering: &Steering) -> Files {
         Files { daemon: configuration(plan, steering), network: state.to_toml() }
     }
 
-    /// Leaves both in a folder, which is made if it is not there. Gives the path of the daemon's.
+    /// Writes both files to `folder`, creating it if missing, and returns the path of the daemon's.
     ///
     /// # Errors
-    /// What the system says.
+    /// If a file cannot be written.
     pub fn write(&self, folder: &Path) -> io::Result<PathBuf> {
         fs::create_dir_all(folder)?;
         fs::write(folder.join(NETWORK_FILE), &self.network)?;
@@ -116,14 +123,14 @@ impl Files {
     }
 }
 
-/// The time of one frame of full size at this rate: the least from which anything can be told.
+/// Returns the time of one full-size frame at this rate, the resolution of all estimates.
 pub(crate) fn frame_time(rate: BitRate) -> Nanos {
     Nanos(1_538 * 8 * 1_000_000_000 / rate.0.max(1))
 }
 
 fn configuration(plan: &Plan, steering: &Steering) -> String {
     let mut text = String::new();
-    write(&mut text, plan, steering).expect("a string has room");
+    write(&mut text, plan, steering).expect("writing to a string succeeds");
     text
 }
 
@@ -133,9 +140,9 @@ fn write(text: &mut String, plan: &Plan, steering: &Steering) -> fmt::Result {
     writeln!(text, "[api]\nlisten = \"127.0.0.1:0\"\n")?;
     writeln!(text, "[process]\nthreads = \"one\"\n")?;
     writeln!(text, "[network]\ntopology = \"{NETWORK_FILE}\"\n")?;
-    // What leaves by a port is what the port's queue holds; no path leads round the link to a host.
+    // Only outgoing directions: their queues fill. The link to a host has no alternative.
     writeln!(text, "[[rule]]\nlinks = [\"switches:out\"]\nspacing = \"{}\"", time(Nanos(2 * frame.0)))?;
-    // A link that one flow fills is congested already, and nothing else tells that another has come.
+    // One flow already congests a link that it fills; only a repeated event shows that a second one has joined.
     writeln!(text, "repeat = \"{}\"", time(Nanos(4 * frame.0)))?;
     write_control(text, plan, steering)?;
     for router in plan.topology.router_ids() {
@@ -148,11 +155,11 @@ fn write(text: &mut String, plan: &Plan, steering: &Steering) -> fmt::Result {
         writeln!(text, "monitor_rate = \"{}bps\"", monitor_rate.0)?;
         writeln!(text, "monitor_buffer = \"{}B\"", monitor_rate.amount_in(plan.monitor_buffer).0)?;
         writeln!(text, "gap = \"{}\"", time(Nanos(2 * frame.0)))?;
-        writeln!(text, "longest_burst = \"{}\"", time(Nanos(FRAMES_A_BURST * frame.0)))?;
+        writeln!(text, "longest_burst = \"{}\"", time(Nanos(FRAMES_PER_BURST * frame.0)))?;
         writeln!(text, "smoothing = \"{}\"", time(Nanos(8 * frame.0)))?;
-        // Hosts times connections, with room.
+        // Hosts times connections, with a margin.
         writeln!(text, "flow_capacity = 4096\nidle_timeout = \"5s\"\ncheetahs = false")?;
-        // Headers, of some 70,000 frames.
+        // Headers of about 70,000 frames.
         writeln!(text, "sample_ring = \"8MiB\"\nsample_length = 96")?;
     }
     Ok(())
@@ -164,15 +171,15 @@ fn write_control(text: &mut String, plan: &Plan, steering: &Steering) -> fmt::Re
     match steering.decider {
         Decider::Greedy => {
             let defaults = GreedyOptions::default();
-            // Rates are told anew after some ten frames.
+            // Rates are updated about every ten frames.
             let timeout = defaults.timeout.max(Nanos(24 * frame.0));
-            // A flow that had half of a link has all of another one only when its window has grown by half, a frame in two
-            // round trips. Until then that way looks freer than it is: of 16 flows in `stride` at 20 Mbit/s, with 40 frames
-            // some moved 86 times in all, with 100 frames 13 times.
+            // A flow that had half of a link fills another one only after its window has grown by half, one frame every
+            // two round trips. Until then the new path looks less loaded than it is: in `stride` at 20 Mbit/s the 16
+            // flows were rerouted 86 times with 40 frames, 13 times with 100.
             let settle = defaults.settle.max(Nanos(100 * frame.0));
             writeln!(text, "decider = \"greedy\"\ntimeout = \"{}\"", time(timeout))?;
-            // Whoever makes room loses by it here: its window has to grow again. In `bijection` at 20 Mbit/s flows have 15.2
-            // to 16.1 Mbit/s without, and 14.1 to 15.6 with it.
+            // Displacing a flow costs throughput here, because its window has to grow again: in `bijection` at 20
+            // Mbit/s flows have 15.2 to 16.1 Mbit/s without, and 14.1 to 15.6 with it.
             writeln!(text, "settle = \"{}\"\nmakes_room = false", time(settle))?;
         }
         Decider::FirstFit(interval) => {
@@ -180,19 +187,19 @@ fn write_control(text: &mut String, plan: &Plan, steering: &Steering) -> fmt::Re
         }
         Decider::Static => writeln!(text, "decider = \"static\"")?,
     }
-    writeln!(text, "patience = \"{}\"", time(PATIENCE.max(Nanos(100 * frame.0))))?;
-    writeln!(text, "least_share = {LEAST_SHARE}\nlearn_after = \"500ms\"\nsettle_routes = \"2ms\"")?;
+    writeln!(text, "patience = \"{}\"", time(TIMEOUT.max(Nanos(100 * frame.0))))?;
+    writeln!(text, "least_share = {MIN_SHARE}\nlearn_after = \"500ms\"\nsettle_routes = \"2ms\"")?;
     let TreeOptions { addresses, seed } = steering.trees;
     writeln!(text, "addresses = {addresses}\nseed = {seed}\nnamespace = \"{}\"", plan.fabric())?;
-    match steering.by {
-        By::Arp => {
+    match steering.actuator {
+        ActuatorKind::Arp => {
             writeln!(text, "actuator = \"arp\"\nrefresh = \"{}\"\ninterfaces = [", time(REFRESH))?;
             for (host, interface) in host_ports(plan) {
                 writeln!(text, "  \"{host} {interface}\",")?;
             }
             writeln!(text, "]")
         }
-        By::OpenFlow => {
+        ActuatorKind::OpenFlow => {
             writeln!(text, "actuator = \"openflow\"\nswitches = [")?;
             for switch in plan.openflow() {
                 let name = plan.topology.name(Node::Router(switch.router));
@@ -207,7 +214,7 @@ fn write_control(text: &mut String, plan: &Plan, steering: &Steering) -> fmt::Re
     }
 }
 
-/// By which port of a switch each host is reached.
+/// Returns each host with the interface of the switch port that leads to it.
 fn host_ports(plan: &Plan) -> impl Iterator<Item = (&str, String)> {
     let topology = &plan.topology;
     topology.endpoint_ids().map(|host| {
@@ -216,7 +223,7 @@ fn host_ports(plan: &Plan) -> impl Iterator<Item = (&str, String)> {
     })
 }
 
-/// As files have it, without loss.
+/// Formats a time for a configuration file, without rounding.
 fn time(time: Nanos) -> String {
     match time.0 {
         ns if ns % 1_000_000_000 == 0 => format!("{}s", ns / 1_000_000_000),
@@ -234,17 +241,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_is_one_that_the_daemon_takes() {
+    fn daemon_accepts_every_configuration() {
         let folder = std::env::temp_dir().join(format!("thalweg-configuration-{}", std::process::id()));
         let deciders = [Decider::Greedy, Decider::FirstFit(Nanos::from_millis(100)), Decider::Static];
-        let means = [(Plane::Ebpf, By::Arp), (Plane::Ovs, By::OpenFlow), (Plane::Ovs, By::Arp)];
+        let actuators = [
+            (Plane::Ebpf, ActuatorKind::Arp),
+            (Plane::Ovs, ActuatorKind::OpenFlow),
+            (Plane::Ovs, ActuatorKind::Arp),
+        ];
         for rate in [BitRate(100_000_000), BitRate(20_000_000)] {
             let plan = Plan::leaf_spine(rate).unwrap();
             let trees_of = TreeOptions { addresses: 2, seed: 3 };
             for decider in deciders {
-                for (plane, by) in means {
+                for (plane, actuator) in actuators {
                     let plan = Plan { plane, ..plan.clone() };
-                    let steering = Steering { decider, by, trees: trees_of, rate };
+                    let steering = Steering { decider, actuator, trees: trees_of, rate };
                     let files = Files::new(&plan, &steering).unwrap();
                     let config = Config::load(&files.write(&folder).unwrap());
                     let config = config.unwrap_or_else(|error| panic!("{error}\n{}", files.daemon));
@@ -258,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_written_without_loss() {
+    fn times_are_not_rounded() {
         let texts = [2_000_000_000, 50_000_000, 246_080, 1_000].map(|ns| time(Nanos(ns)));
         assert_eq!(texts, ["2s", "50ms", "246080ns", "1us"]);
     }

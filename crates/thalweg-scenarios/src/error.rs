@@ -1,4 +1,4 @@
-//! Why a scenario did not run.
+//! Errors of scenarios.
 
 use std::io;
 
@@ -7,60 +7,60 @@ use thalweg_network::state::StateError;
 use thalweg_network::topology::file::TopologyFileError;
 use thiserror::Error;
 
-/// Why a scenario did not run, or not to its end.
+/// An error that prevented or ended a scenario.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ScenarioError {
-    /// The lab cannot be made, found or removed.
+    /// The lab cannot be created, found or removed.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// Somebody else uses the lab.
+    /// A lab with this prefix exists already.
     #[error(
-        "there is a lab {prefix} already: remove it with `thalweg lab down --prefix {prefix}`, or choose another prefix"
+        "lab {prefix} exists already: remove it with `thalweg lab down --prefix {prefix}`, or choose another prefix"
     )]
-    Taken {
+    PrefixInUse {
         /// Its prefix.
         prefix: String,
     },
-    /// No shape and no file.
+    /// Neither a shape nor a readable file has this name.
     #[error(
-        "there is no topology {name:?}: expected `leaf-spine`, `fat-tree-4` or a file, and no file is there: {source}"
+        "unknown topology {name:?}: expected `leaf-spine`, `fat-tree-4` or a topology file; reading it as a file failed: {source}"
     )]
     Topology {
-        /// What was asked for.
+        /// The name given.
         name: String,
-        /// Why the file cannot be read.
+        /// The error of reading it as a file.
         source: io::Error,
     },
-    /// The file is no topology.
+    /// The file is not a valid topology.
     #[error(transparent)]
     TopologyFile(#[from] TopologyFileError),
     /// The tables do not belong to the topology.
     #[error(transparent)]
     Network(#[from] StateError),
-    /// The switches did not take their tables.
+    /// Installing the switches' tables failed.
     #[error("cannot install the tables: {0}")]
     Tables(#[from] TableError),
-    /// Switches that are told by OpenFlow did not take their routes.
+    /// Installing routes by OpenFlow failed.
     #[error("cannot install the routes: {0}")]
     Switches(String),
-    /// The daemon does not start, or does not do what it is told.
-    #[error("the daemon: {0}")]
+    /// The daemon did not start, or refused a request.
+    #[error("daemon: {0}")]
     Daemon(String),
-    /// There are no flows that could be on the same link.
-    #[error("in this topology no two flows can collide and be taken apart again")]
-    NothingCollides,
-    /// The traffic generator is not there.
+    /// No two flows share a link and have disjoint alternatives.
+    #[error("this topology has no two flows that share a link and can be rerouted around it")]
+    NoCollision,
+    /// iperf3 is not installed.
     #[error("a scenario needs iperf3: install it and try again ({0})")]
-    NoIperf(io::Error),
-    /// The traffic generator failed.
+    IperfMissing(io::Error),
+    /// iperf3 failed.
     #[error("iperf3 from {from} to {to}: {reason}")]
     Iperf {
         /// The sending host.
         from: String,
         /// The receiving host.
         to: String,
-        /// What it said.
+        /// Its error message.
         reason: String,
     },
     /// A connection between hosts failed.
@@ -70,13 +70,13 @@ pub enum ScenarioError {
         from: String,
         /// The receiving host.
         to: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The thread that watches and steers has ended.
-    #[error("watching ended early: {0}")]
-    Watching(String),
-    /// A signal ended it.
+    /// Monitoring failed before the scenario ended.
+    #[error("monitoring ended early: {0}")]
+    Monitoring(String),
+    /// A signal interrupted the scenario.
     #[error("interrupted")]
     Interrupted,
 }

@@ -1,14 +1,14 @@
-//! What the switches of a lab have installed: read back as rules, and brought to what is wanted.
+//! The rules installed in the switches of a lab: read back and changed.
 
 use thalweg_control::routes::{Change, Rule, Rules};
 use thalweg_lab::{Lab, TableEntry};
 
 use super::error::ScenarioError;
 
-/// The rules that all switches have.
+/// Reads the rules of all switches.
 ///
 /// # Errors
-/// If the lab is gone.
+/// If the lab no longer exists.
 pub(super) fn installed(lab: &Lab) -> Result<Rules, ScenarioError> {
     let mut rules = Rules::new();
     for TableEntry { router, mac: address, port, rewrite } in lab.tables()?.entries()? {
@@ -18,11 +18,11 @@ pub(super) fn installed(lab: &Lab) -> Result<Rules, ScenarioError> {
     Ok(rules)
 }
 
-/// Carries changes out, in their order.
+/// Applies changes in order.
 ///
 /// # Errors
-/// If a switch refuses one; those before it are made.
-pub(super) fn carry_out(lab: &Lab, changes: &[Change]) -> Result<(), ScenarioError> {
+/// If a switch refuses a change; the changes before it stay.
+pub(super) fn apply_changes(lab: &Lab, changes: &[Change]) -> Result<(), ScenarioError> {
     let mut tables = lab.tables()?;
     for &Change { router, address: mac, rule } in changes {
         match rule {

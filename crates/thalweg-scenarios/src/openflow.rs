@@ -1,4 +1,4 @@
-//! The switches of a lab of Open vSwitch, told by OpenFlow what to forward.
+//! Installs routes in the Open vSwitch bridges of a lab by OpenFlow.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,17 +11,17 @@ use thalweg_wire::openflow::{DatapathId, PortNumber};
 use super::error::ScenarioError;
 use thalweg_daemon::clock::wall_clock;
 
-/// Longest that all switches may take to connect and to take their routes.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Timeout for all switches to connect and to install their routes.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How often it is looked whether they have.
-const LOOK: Duration = Duration::from_millis(1);
+/// Interval at which progress is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Connects to all switches of a lab, and has them forward as a state says: when this returns they do. They go on so when
-/// the connections have ended.
+/// Connects to all switches of a lab and waits until they have installed the routes of `state`. They keep the routes
+/// after the connections end.
 ///
 /// # Errors
-/// If the lab is gone, or a switch does not do what it is told.
+/// If the lab no longer exists, or a switch refuses a route or does not answer.
 pub(super) fn forward(lab: &Lab, state: &NetworkState) -> Result<(), ScenarioError> {
     let switches = lab.openflow();
     let member = |switch: &OpenFlowSwitch| Member {
@@ -31,32 +31,33 @@ pub(super) fn forward(lab: &Lab, state: &NetworkState) -> Result<(), ScenarioErr
     };
     let members: Vec<Member> = switches.iter().map(member).collect();
     let mut fabric = Fabric::new(Arc::clone(state.topology()), &members, Config::default());
-    // Threads stay in the namespace that they are started in, and connect in there again.
+    // Threads stay in the namespace in which they start, and reconnect there.
     let connect = || switches.iter().try_for_each(|switch| fabric.switches().connect(switch.address, None));
     lab.fabric().within(connect)?.map_err(|error| ScenarioError::Switches(error.to_string()))?;
     fabric.install(state);
-    let begun = Instant::now();
+    let start = Instant::now();
     loop {
         fabric.maintain(wall_clock());
         if fabric.unsettled().next().is_none() {
             return Ok(());
         }
-        if begun.elapsed() > PATIENCE {
-            let is_trouble =
-                |news: &FabricEvent| matches!(news, FabricEvent::Failed { .. } | FabricEvent::Refused { .. });
-            let trouble = fabric.take_events().into_iter().rev().find(is_trouble);
-            let told = trouble.map(|news| news.describe(state.topology()).to_string());
-            let told = told.unwrap_or_else(|| "a switch does not answer".to_owned());
-            return Err(ScenarioError::Switches(told));
+        if start.elapsed() > TIMEOUT {
+            let is_error = |event: &FabricEvent| {
+                matches!(event, FabricEvent::Failed { .. } | FabricEvent::Refused { .. })
+            };
+            let last_error = fabric.take_events().into_iter().rev().find(is_error);
+            let reason = last_error.map(|event| event.describe(state.topology()).to_string());
+            let reason = reason.unwrap_or_else(|| "a switch did not answer within 20 s".to_owned());
+            return Err(ScenarioError::Switches(reason));
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// Has the switches of a lab forward as those of eBPF do from the beginning, if they are told by OpenFlow.
+/// Installs the routes that eBPF switches have from the start, if the lab's switches use OpenFlow.
 ///
 /// # Errors
-/// If the lab is gone, or a switch does not do what it is told.
+/// If the lab no longer exists, or a switch refuses a route or does not answer.
 pub fn begin(lab: &Lab) -> Result<(), ScenarioError> {
     if lab.openflow().is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What came of a scenario, drawn: SVG.
+//! Plots of results as SVG.
 
 use std::time::Duration;
 
@@ -6,82 +6,83 @@ use thalweg_plot::DrawError;
 use thalweg_plot::lines::{LinePlot, side_by_side};
 use thalweg_wire::Nanos;
 
-use super::scenarios::{collide, reroute_latency, workload};
-use super::spread::cumulative;
+use super::quantiles::cumulative;
+use super::scenarios::{HostPair, collide, reroute_latency, workload};
 
-/// Both flows over time in a trial like most, and how the times of all trials lie (Planck, figures 15 and 16).
+/// Draws both flows over time in the median trial, and the distribution of the times of all trials (Planck, figures 15
+/// and 16).
 ///
 /// # Errors
 /// If the plotting library cannot draw it.
 pub fn collide(results: &collide::Results) -> Result<String, DrawError> {
     let empty = [Vec::new(), Vec::new()];
     let curves = results.typical().map_or(&empty, |trial| &trial.curves);
-    let curve = |(name, points): (&String, &Vec<(f64, f64)>)| {
-        (name.clone(), points.iter().map(|&(time, rate)| (time / 1e6, rate / 1e6)).collect())
+    let curve = |(name, points): (&HostPair, &Vec<(f64, f64)>)| {
+        (name.to_string(), points.iter().map(|&(time, rate)| (time / 1e6, rate / 1e6)).collect())
     };
-    let times = |name: &str, time: fn(&collide::Turn) -> Nanos| {
-        let points = cumulative(results.turns().map(time));
+    let times = |name: &str, time: fn(&collide::LatencyBreakdown) -> Nanos| {
+        let points = cumulative(results.latencies().map(time));
         (name.to_owned(), points.into_iter().map(|(ns, share)| (ns / 1e6, share)).collect())
     };
     let throughput = LinePlot {
-        title: "Payload that arrives (Mbit/s)".to_owned(),
+        title: "Payload received (Mbit/s)".to_owned(),
         x_title: "time from the collision (ms)".to_owned(),
         lines: results.flows.iter().zip(curves).map(curve).collect(),
     };
     let latency = LinePlot {
-        title: "Share of trials that were as fast".to_owned(),
+        title: "Share of trials".to_owned(),
         x_title: "time (ms)".to_owned(),
         lines: vec![
-            times("event to new path", collide::Turn::event_to_path),
-            times("the whole loop", collide::Turn::whole),
+            times("event to new path", collide::LatencyBreakdown::event_to_path),
+            times("collision to new path", collide::LatencyBreakdown::total),
         ],
     };
     let title = format!("Two TCP flows collide, links of {}", results.rate);
     let verdict = if results.is_conclusive() { "" } else { "; INCONCLUSIVE: the machine was too busy" };
     let subtitle = format!(
-        "{} trials of {} taken apart; {:.0} % of the processors idle{verdict}",
-        results.turns().count(),
+        "{} of {} trials resolved; CPU {:.0} % idle{verdict}",
+        results.latencies().count(),
         results.trials.len(),
         100.0 * results.headroom.idle
     );
     side_by_side(&title, &subtitle, &[throughput, latency])
 }
 
-/// How the times from notice to new path lie, by each means (Planck, figure 16).
+/// Draws the distribution of the times from event to new path, by actuator (Planck, figure 16).
 ///
 /// # Errors
 /// If the plotting library cannot draw it.
 pub fn reroute_latency(results: &reroute_latency::Results) -> Result<String, DrawError> {
-    let lines = |time: fn(&collide::Turn) -> Nanos| {
-        let line = |course: &reroute_latency::Course| {
-            let points = cumulative(course.collisions.turns().map(time));
-            (course.name(), points.into_iter().map(|(ns, share)| (ns / 1e6, share)).collect())
+    let lines = |time: fn(&collide::LatencyBreakdown) -> Nanos| {
+        let line = |case: &reroute_latency::TestCase| {
+            let points = cumulative(case.collisions.latencies().map(time));
+            (case.name(), points.into_iter().map(|(ns, share)| (ns / 1e6, share)).collect())
         };
-        results.courses.iter().map(line).collect()
+        results.cases.iter().map(line).collect()
     };
     let plots = [
         LinePlot {
-            title: "Notice of congestion to first packet on the new path".to_owned(),
+            title: "Congestion event to first packet on the new path".to_owned(),
             x_title: "time (ms)".to_owned(),
-            lines: lines(collide::Turn::event_to_path),
+            lines: lines(collide::LatencyBreakdown::event_to_path),
         },
         LinePlot {
             title: "Decision to first packet on the new path".to_owned(),
             x_title: "time (ms)".to_owned(),
-            lines: lines(collide::Turn::decision_to_path),
+            lines: lines(collide::LatencyBreakdown::decision_to_path),
         },
     ];
-    let title = format!("How soon flows take another path, links of {}", results.rate);
-    let spare = |course: &reroute_latency::Course| {
-        let collisions = &course.collisions;
+    let title = format!("Reroute latency, links of {}", results.rate);
+    let idle = |case: &reroute_latency::TestCase| {
+        let collisions = &case.collisions;
         let verdict = if collisions.is_conclusive() { "" } else { " (INCONCLUSIVE)" };
-        format!("{}: {:.0} % idle{verdict}", course.name(), 100.0 * collisions.headroom.idle)
+        format!("{}: {:.0} % idle{verdict}", case.name(), 100.0 * collisions.headroom.idle)
     };
-    let subtitle: Vec<String> = results.courses.iter().map(spare).collect();
+    let subtitle: Vec<String> = results.cases.iter().map(idle).collect();
     side_by_side(&title, &format!("share of trials; {}", subtitle.join("; ")), &plots)
 }
 
-/// How the throughput of flows lies, and how long hosts took, under each scheme (Planck, figure 18).
+/// Draws the distributions of flow throughput and host completion times for each scheme (Planck, figure 18).
 ///
 /// # Errors
 /// If the plotting library cannot draw it.
@@ -95,14 +96,14 @@ pub fn workload(results: &workload::Results) -> Result<String, DrawError> {
         results.outcomes.iter().map(line).collect()
     };
     let throughput = LinePlot {
-        title: "Share of flows that were as slow".to_owned(),
+        title: "Share of flows".to_owned(),
         x_title: "throughput (Mbit/s)".to_owned(),
-        lines: lines(|outcome| outcome.flows.iter().map(|rate| rate / 1e6).collect()),
+        lines: lines(|outcome| outcome.flow_rates.iter().map(|rate| rate / 1e6).collect()),
     };
     let completion = LinePlot {
-        title: "Share of hosts that were done".to_owned(),
+        title: "Share of hosts".to_owned(),
         x_title: "time (s)".to_owned(),
-        lines: lines(|outcome| outcome.hosts.iter().map(Duration::as_secs_f64).collect()),
+        lines: lines(|outcome| outcome.host_times.iter().map(Duration::as_secs_f64).collect()),
     };
     let workload::Results { pattern, rate, seed, time, outcomes } = results;
     let title = format!("{} on a fat tree of 16 hosts, links of {rate}", pattern.name());

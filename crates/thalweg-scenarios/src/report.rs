@@ -1,4 +1,4 @@
-//! What came of a scenario: text for people, a line of JSON for programs.
+//! Results of scenarios and the status of labs: text for people, lines of JSON for programs.
 
 mod faults;
 mod reroute_latency;
@@ -10,161 +10,163 @@ use serde::Serialize;
 use serde_json::json;
 use thalweg_lab::{Headroom, HostStatus, Plane, PortStatus, Removed, Status, headroom};
 use thalweg_wire::Nanos;
-
-use super::scenarios::collide::{self, Trial, Turn};
-use super::scenarios::{udp, workload};
-use super::spread::Spread;
 use thalweg_wire::units::grouped;
+
+use super::quantiles::Quantiles;
+use super::scenarios::collide::{self, LatencyBreakdown, Trial};
+use super::scenarios::{HostPair, udp, workload};
 
 pub use faults::{faults, faults_json};
 pub use reroute_latency::{reroute_latency, reroute_latency_json};
 
-/// A row of the table of times.
-type Row = (&'static str, &'static str, fn(&Turn) -> Nanos);
+/// A row of the table of times: from, to, and the time between them.
+type Row = (&'static str, &'static str, fn(&LatencyBreakdown) -> Nanos);
 
 const ROWS: [Row; 6] = [
-    ("collision", "event", |turn| Nanos(turn.notice_ns)),
-    ("event", "decision", |turn| Nanos(turn.decision_ns)),
-    ("decision", "ARP sent", |turn| Nanos(turn.action_ns)),
-    ("ARP sent", "new path", |turn| Nanos(turn.effect_ns)),
-    ("event", "new path", Turn::event_to_path),
-    ("collision", "new path", Turn::whole),
+    ("collision", "event", |latency| Nanos(latency.event_ns)),
+    ("event", "decision", |latency| Nanos(latency.decision_ns)),
+    ("decision", "ARP sent", |latency| Nanos(latency.request_ns)),
+    ("ARP sent", "new path", |latency| Nanos(latency.path_ns)),
+    ("event", "new path", LatencyBreakdown::event_to_path),
+    ("collision", "new path", LatencyBreakdown::total),
 ];
 
-/// The table of `collide`.
+/// Returns the results of `collide` as text.
 pub fn collide(results: &collide::Results) -> String {
     let mut text = String::new();
     let [one, other] = &results.flows;
-    let (from, to) = &results.link;
-    let apart = results.turns().count();
-    let _ = writeln!(text, "collide: {one} and {other} meet on {from} > {to}, links of {}", results.rate);
+    let resolved = results.latencies().count();
+    let _ =
+        writeln!(text, "collide: {one} and {other} collide on {}, link rate {}", results.link, results.rate);
     let early = results.trials.iter().filter(|trial| trial.is_early).count();
-    let early = if early > 0 { format!(", {early} before they met") } else { String::new() };
-    let _ = writeln!(text, "{apart} of {} trials taken apart{early}\n", results.trials.len());
-    let _ = writeln!(text, "{:12}{:12}{:>10}{:>10}{:>10}", "from", "to", "p50", "p99", "longest");
+    let early = if early > 0 { format!(", {early} rerouted before the collision") } else { String::new() };
+    let _ = writeln!(text, "{resolved} of {} trials resolved{early}\n", results.trials.len());
+    let _ = writeln!(text, "{:12}{:12}{:>10}{:>10}{:>10}", "from", "to", "p50", "p99", "max");
     for (from, to, time) in ROWS {
-        let Spread { p50_ns, p99_ns, most_ns, .. } = results.spread(time);
-        let [p50, p99, most] = [p50_ns, p99_ns, most_ns].map(milliseconds);
-        let _ = writeln!(text, "{from:12}{to:12}{p50:>10}{p99:>10}{most:>10}");
+        let Quantiles { p50_ns, p99_ns, max_ns, .. } = results.quantiles(time);
+        let [p50, p99, max] = [p50_ns, p99_ns, max_ns].map(milliseconds);
+        let _ = writeln!(text, "{from:12}{to:12}{p50:>10}{p99:>10}{max:>10}");
     }
     let rates = |flow: usize| mean(results.trials.iter().map(|trial| trial.rates[flow])) / 1e6;
     let _ = writeln!(
         text,
-        "\n{one} {:.1} Mbit/s, {other} {:.1} Mbit/s of payload from 0.2 s after the collision on",
+        "\npayload rates from 0.2 s after the collision: {one} {:.1} Mbit/s, {other} {:.1} Mbit/s",
         rates(0),
         rates(1)
     );
-    if results.missed_frames > 0 {
-        let _ = writeln!(text, "{} frames lost before the collectors", results.missed_frames);
+    if results.lost_frames > 0 {
+        let _ = writeln!(text, "{} frames lost before the collectors", results.lost_frames);
     }
     text + &verdict(&results.headroom)
 }
 
-/// The line of `collide`.
+/// Returns the results of `collide` as a line of JSON.
 pub fn collide_json(results: &collide::Results) -> String {
     #[derive(Serialize)]
     struct Line<'a> {
         r#type: &'static str,
         rate_bps: u64,
-        flows: &'a [String; 2],
-        link: [&'a str; 2],
-        event_to_path: Spread,
-        whole: Spread,
-        headroom: Spare,
-        missed_frames: u64,
+        flows: &'a [HostPair; 2],
+        link: &'a str,
+        event_to_path: Quantiles,
+        total: Quantiles,
+        headroom: HeadroomJson,
+        lost_frames: u64,
         trials: &'a [Trial],
     }
     line(&Line {
         r#type: "collide",
         rate_bps: results.rate.0,
         flows: &results.flows,
-        link: [&results.link.0, &results.link.1],
-        event_to_path: results.spread(Turn::event_to_path),
-        whole: results.spread(Turn::whole),
-        headroom: Spare::from(&results.headroom),
-        missed_frames: results.missed_frames,
+        link: &results.link,
+        event_to_path: results.quantiles(LatencyBreakdown::event_to_path),
+        total: results.quantiles(LatencyBreakdown::total),
+        headroom: HeadroomJson::from(&results.headroom),
+        lost_frames: results.lost_frames,
         trials: &results.trials,
     })
 }
 
-/// What `udp` came to.
+/// Returns the results of `udp` as text.
 pub fn udp(results: &udp::Results) -> String {
-    let udp::Results { flow, watched, effect, on_new_path, fallen_back, refreshed, lost, .. } = results;
-    let mut text = format!("udp: {flow} on links of {}\n", results.rate);
-    let _ = match effect {
-        None => writeln!(text, "it never took its new path"),
-        Some(effect) => writeln!(text, "on its new path {} after the ARP request", milliseconds(effect.0)),
+    let mut text = format!("udp: {}, link rate {}\n", results.flow, results.rate);
+    let _ = match results.request_to_path {
+        None => writeln!(text, "no packet on the new path"),
+        Some(time) => writeln!(text, "on the new path {} after the ARP request", milliseconds(time.0)),
     };
-    let (on_new_path, seconds) = (grouped(*on_new_path), watched.as_secs());
-    let back = grouped(*fallen_back);
-    let _ = writeln!(text, "in {seconds} s {on_new_path} packets on it, {back} on the old one");
-    let _ = writeln!(text, "told again {refreshed} times; {:.2} % of the datagrams lost", 100.0 * lost);
+    let (new, old) = (grouped(results.new_path_packets), grouped(results.old_path_packets));
+    let seconds = results.duration.as_secs();
+    let _ = writeln!(text, "{new} packets on the new path, {old} on the old path in {seconds} s");
+    let loss = 100.0 * results.loss_ratio;
+    let _ = writeln!(text, "{} repeated ARP requests, {loss:.2} % of datagrams lost", results.refreshes);
     text + &verdict(&results.headroom)
 }
 
-/// The line of `udp`.
+/// Returns the results of `udp` as a line of JSON.
 pub fn udp_json(results: &udp::Results) -> String {
     line(&json!({
-        "type": "udp", "rate_bps": results.rate.0, "pair": results.flow,
-        "watched_seconds": results.watched.as_secs(), "effect_ns": results.effect.map(|effect| effect.0),
-        "on_new_path": results.on_new_path, "fallen_back": results.fallen_back,
-        "refreshed": results.refreshed, "lost": results.lost, "headroom": Spare::from(&results.headroom),
+        "type": "udp", "rate_bps": results.rate.0, "src": results.flow.src, "dst": results.flow.dst,
+        "duration_ns": nanoseconds(results.duration),
+        "request_to_path_ns": results.request_to_path.map(|time| time.0),
+        "new_path_packets": results.new_path_packets, "old_path_packets": results.old_path_packets,
+        "refreshes": results.refreshes, "loss_ratio": results.loss_ratio,
+        "headroom": HeadroomJson::from(&results.headroom),
     }))
 }
 
-/// The table of `stride` and its like.
+/// Returns the results of `stride`, `bijection`, `random` or `shuffle` as text.
 pub fn workload(results: &workload::Results) -> String {
     let workload::Results { pattern, rate, seed, time, outcomes } = results;
     let mut text =
-        format!("{}: links of {rate}, {} s to send, seed {seed}\n\n", pattern.name(), time.as_secs());
+        format!("{}: link rate {rate}, {} s to send, seed {seed}\n\n", pattern.name(), time.as_secs());
     let best = outcomes.iter().find(|outcome| outcome.scheme == workload::Scheme::Optimal);
     let best = best.map(|outcome| outcome.row().mean_bps);
     let _ = writeln!(
         text,
-        "{:12}{:>16}{:>12}{:>14}{:>10}{:>8}{:>8}",
-        "scheme", "mean of flows", "of optimal", "slowest", "all done", "moves", "idle"
+        "{:12}{:>16}{:>12}{:>14}{:>12}{:>10}{:>10}",
+        "scheme", "mean flow rate", "of optimal", "slowest", "completion", "reroutes", "CPU idle"
     );
     for outcome in outcomes {
         let row = outcome.row();
         let of_best = best.map_or(String::new(), |best| format!("{:.1} %", 100.0 * row.mean_bps / best));
         let _ = writeln!(
             text,
-            "{:12}{:>9.2} Mbit/s{of_best:>12}{:>7.2} Mbit/s{:>8.2} s{:>8}{:>6.0} %{}",
+            "{:12}{:>9.2} Mbit/s{of_best:>12}{:>7.2} Mbit/s{:>10.2} s{:>10}{:>8.0} %{}",
             row.scheme,
             row.mean_bps / 1e6,
-            row.least_bps / 1e6,
-            row.seconds,
-            row.moves,
-            100.0 * row.idle,
+            row.min_bps / 1e6,
+            row.completion_ns as f64 / 1e9,
+            row.reroutes,
+            100.0 * row.idle_ratio,
             if row.conclusive { "" } else { "  inconclusive" }
         );
     }
     text
 }
 
-/// The line of `stride` and its like.
+/// Returns the results of `stride`, `bijection`, `random` or `shuffle` as a line of JSON.
 pub fn workload_json(results: &workload::Results) -> String {
+    let all = |times: &[Duration]| times.iter().copied().map(nanoseconds).collect::<Vec<_>>();
     let schemes: Vec<_> = results
         .outcomes
         .iter()
         .map(|outcome| {
-            let hosts: Vec<f64> = outcome.hosts.iter().map(Duration::as_secs_f64).collect();
-            let moved: Vec<f64> = outcome.moved.iter().map(Duration::as_secs_f64).collect();
             json!({
-                "summary": outcome.row(), "flows_bps": outcome.flows, "hosts_seconds": hosts,
-                "moved_seconds": moved,
+                "summary": outcome.row(), "flow_rates_bps": outcome.flow_rates,
+                "host_completion_ns": all(&outcome.host_times), "reroute_times_ns": all(&outcome.reroutes),
             })
         })
         .collect();
     line(&json!({
         "type": results.pattern.name(), "rate_bps": results.rate.0, "seed": results.seed,
-        "seconds": results.time.as_secs_f64(), "schemes": schemes,
+        "duration_ns": nanoseconds(results.time), "schemes": schemes,
     }))
 }
 
-/// The hosts of a lab.
+/// Returns the hosts of a lab as text.
 pub fn hosts(status: &Status) -> String {
-    let mut text = format!("{:10}{:16}{:16}{:20}{:>14}\n", "host", "namespace", "address", "MAC", "sends at");
+    let mut text =
+        format!("{:10}{:16}{:16}{:20}{:>14}\n", "host", "namespace", "address", "MAC", "send rate");
     for host in &status.hosts {
         let HostStatus { name, namespace, ip, mac, rate, .. } = host;
         let (ip, mac, rate) = (ip.to_string(), mac.to_string(), rate.to_string());
@@ -173,20 +175,20 @@ pub fn hosts(status: &Status) -> String {
     text
 }
 
-/// A lab: its hosts, its switches, and what these have counted.
+/// Returns a lab's hosts, switches and counters as text.
 pub fn status(status: &Status) -> String {
     let mut text = hosts(status);
     let _ = writeln!(
         text,
-        "\n{:10}{:>8}{:>16}{:>14}{:>14}{:>14}  monitor, in {}",
-        "switch", "entries", "forwarded", "dropped", "mirrored", "not mirrored", status.fabric
+        "\n{:10}{:>8}{:>16}{:>14}{:>14}{:>14}  monitor port, in {}",
+        "switch", "entries", "forwarded", "dropped", "mirrored", "mirror drops", status.fabric
     );
     for switch in &status.switches {
         let sum = |count: fn(&PortStatus) -> u64| grouped(switch.ports.iter().map(count).sum());
         let forwarded = sum(|port| port.switch.sent_packets);
         let dropped = sum(|port| port.switch.drops.total() + port.queue.dropped_packets);
         let mirrored = match status.plane {
-            // Whoever makes the copies, its queue has counted them.
+            // Open vSwitch does not count copies; the monitor port's queue does.
             Plane::Ovs => grouped(switch.monitor_queue.sent_packets + switch.monitor_queue.dropped_packets),
             _ => sum(|port| port.switch.mirrored_packets),
         };
@@ -205,12 +207,12 @@ pub fn status(status: &Status) -> String {
     text
 }
 
-/// A lab as JSON.
+/// Returns a lab's status as a line of JSON.
 pub fn status_json(status: &Status) -> String {
     let hosts = status.hosts.iter().map(|host| {
         json!({
             "name": host.name, "namespace": host.namespace, "ip": host.ip, "mac": host.mac.to_string(),
-            "rate_bps": host.rate.0, "processes": host.processes,
+            "rate_bps": host.rate.0, "pids": host.processes,
         })
     });
     let port = |port: &PortStatus| {
@@ -224,76 +226,78 @@ pub fn status_json(status: &Status) -> String {
     };
     let switches = status.switches.iter().map(|switch| {
         json!({
-            "name": switch.name, "entries": switch.entries, "mirrored": switch.is_mirrored,
-            "monitor": switch.monitor, "monitor_rate_bps": switch.monitor_rate.0,
+            "name": switch.name, "table_entries": switch.entries, "mirroring": switch.is_mirrored,
+            "monitor_interface": switch.monitor, "monitor_rate_bps": switch.monitor_rate.0,
             "monitor_sent_packets": switch.monitor_queue.sent_packets,
             "monitor_dropped_packets": switch.monitor_queue.dropped_packets,
             "ports": switch.ports.iter().map(port).collect::<Vec<_>>(),
         })
     });
     line(&json!({
-        "type": "lab", "prefix": status.prefix.as_str(), "switched_by": status.plane, "fabric": status.fabric,
-        "hosts": hosts.collect::<Vec<_>>(), "switches": switches.collect::<Vec<_>>(),
-        "links_down": status.links_down,
+        "type": "lab", "prefix": status.prefix.as_str(), "switch_type": status.plane,
+        "fabric_namespace": status.fabric, "hosts": hosts.collect::<Vec<_>>(),
+        "switches": switches.collect::<Vec<_>>(), "links_down": status.links_down,
     }))
 }
 
-/// What was removed.
+/// Returns what `thalweg lab down` removed, as text.
 pub fn removed(removed: Removed) -> String {
     match removed {
-        Removed { namespaces: 0, .. } => "there was nothing to remove\n".to_owned(),
+        Removed { namespaces: 0, .. } => "nothing to remove\n".to_owned(),
         Removed { namespaces, processes } => {
-            format!("removed {namespaces} namespaces, ended {processes} processes in them\n")
+            format!("removed {namespaces} namespaces, killed {processes} processes\n")
         }
     }
 }
 
-/// What the machine had left, as JSON has it.
+/// A headroom as JSON.
 #[derive(Serialize)]
-pub(super) struct Spare {
-    idle: f64,
-    least_idle: f64,
-    stolen: f64,
-    backlog_drops: u64,
+pub(super) struct HeadroomJson {
+    idle_ratio: f64,
+    min_idle_ratio: f64,
+    stolen_ratio: f64,
+    backlog_dropped_packets: u64,
     conclusive: bool,
 }
 
-impl From<&Headroom> for Spare {
-    fn from(headroom: &Headroom) -> Spare {
-        let &Headroom { idle, least_idle, stolen, backlog_drops } = headroom;
-        let conclusive = headroom.verdict() == headroom::Verdict::Conclusive;
-        Spare { idle, least_idle, stolen, backlog_drops, conclusive }
+impl From<&Headroom> for HeadroomJson {
+    fn from(headroom: &Headroom) -> HeadroomJson {
+        HeadroomJson {
+            idle_ratio: headroom.idle,
+            min_idle_ratio: headroom.min_idle,
+            stolen_ratio: headroom.stolen,
+            backlog_dropped_packets: headroom.backlog_drops,
+            conclusive: headroom.verdict() == headroom::Verdict::Conclusive,
+        }
     }
 }
 
-/// What the machine had left, and what that means.
+/// Returns a line with the idle CPU time, and the reasons if the measurement is inconclusive.
 pub(super) fn verdict(headroom: &Headroom) -> String {
-    let idle = 100.0 * headroom.idle;
-    let stolen = match headroom.stolen {
-        none if none < 0.005 => String::new(),
-        stolen => {
-            format!(
-                ", {:.0} % taken by a hypervisor (at most {:.0} %)",
-                100.0 * stolen,
-                100.0 * headroom::MAX_STOLEN
-            )
-        }
-    };
-    let lost = match headroom.backlog_drops {
-        0 => String::new(),
-        count => format!(", {count} frames lost between interfaces"),
-    };
-    match headroom.verdict() {
-        headroom::Verdict::Conclusive => format!("processors idle {idle:.0} %{stolen}{lost}\n"),
-        headroom::Verdict::Inconclusive => {
-            let least = 100.0 * headroom::LEAST_IDLE;
-            format!("inconclusive: processors idle {idle:.0} % (at least {least:.0} %){stolen}{lost}\n")
-        }
+    let mut line = format!("CPU idle {:.0} %", 100.0 * headroom.idle);
+    let is_conclusive = headroom.verdict() == headroom::Verdict::Conclusive;
+    if !is_conclusive {
+        let _ = write!(line, " (minimum {:.0} %)", 100.0 * headroom::MIN_IDLE);
     }
+    if headroom.has_saturated_processor() {
+        line += ", one processor never idle";
+    }
+    if headroom.stolen >= 0.005 {
+        let (stolen, max) = (100.0 * headroom.stolen, 100.0 * headroom::MAX_STOLEN);
+        let _ = write!(line, ", {stolen:.0} % stolen by the hypervisor (maximum {max:.0} %)");
+    }
+    if headroom.backlog_drops > 0 {
+        let _ = write!(line, ", {} frames dropped between interfaces", headroom.backlog_drops);
+    }
+    if is_conclusive { line + "\n" } else { format!("inconclusive: {line}\n") }
 }
 
 pub(super) fn line(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("names and numbers can be written") + "\n"
+    serde_json::to_string(value).expect("names and numbers serialise") + "\n"
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    time.as_nanos() as u64
 }
 
 fn milliseconds(ns: u64) -> String {
@@ -303,4 +307,26 @@ fn milliseconds(ns: u64) -> String {
 pub(super) fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = values.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
     if count == 0 { 0.0 } else { sum / f64::from(count) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdict_names_each_reason() {
+        let headroom = Headroom { idle: 0.5, min_idle: 0.4, stolen: 0.0, backlog_drops: 0 };
+        assert_eq!(verdict(&headroom), "CPU idle 50 %\n");
+        let saturated = Headroom { min_idle: 0.0, ..headroom };
+        assert_eq!(
+            verdict(&saturated),
+            "inconclusive: CPU idle 50 % (minimum 30 %), one processor never idle\n"
+        );
+        let stolen = Headroom { stolen: 0.03, backlog_drops: 2, ..headroom };
+        assert_eq!(
+            verdict(&stolen),
+            "inconclusive: CPU idle 50 % (minimum 30 %), 3 % stolen by the hypervisor (maximum 2 %), \
+             2 frames dropped between interfaces\n"
+        );
+    }
 }

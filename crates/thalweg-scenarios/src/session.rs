@@ -1,10 +1,10 @@
-//! A lab for the time of a scenario: made with the tables that it needs, and removed when it is over.
+//! The lab of one scenario: created with the scenario's tables, removed at its end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use thalweg_lab::headroom::Begun;
+use thalweg_lab::headroom::HeadroomProbe;
 use thalweg_lab::{Headroom, Lab, Plan, Plane};
 use thalweg_network::routing::{ForwardingTable, TreeOptions, spanning_trees};
 use thalweg_network::{Forwarding, LinkState, NetworkState, Topology};
@@ -13,21 +13,21 @@ use thalweg_wire::BitRate;
 use super::error::ScenarioError;
 use super::openflow;
 
-/// A lab that goes when this does.
+/// A lab that is removed on drop.
 pub(super) struct Session {
     pub(super) lab: Lab,
-    /// What its switches have installed.
+    /// The topology and the rules that the controller assumes.
     pub(super) state: Arc<NetworkState>,
-    /// Of its links.
+    /// Rate of its links.
     pub(super) rate: BitRate,
     stop: Arc<AtomicBool>,
 }
 
 impl Session {
-    /// Makes a lab whose switches have these tables.
+    /// Creates a lab whose switches have these tables.
     ///
     /// # Errors
-    /// If there is one of this prefix already, or it cannot be made.
+    /// If a lab with this prefix exists, or the lab cannot be created.
     pub(super) fn up(
         plan: Plan,
         tables: Vec<ForwardingTable>,
@@ -35,15 +35,15 @@ impl Session {
         stop: &Arc<AtomicBool>,
     ) -> Result<Session, ScenarioError> {
         let topology = Arc::clone(&plan.topology);
-        Session::up_believing(topology, plan, tables, rate, stop)
+        Session::up_assuming(topology, plan, tables, rate, stop)
     }
 
-    /// As [`up`](Self::up), with another topology than that of the plan for whoever steers, which has the same switches and
-    /// hosts, and as many ports.
+    /// Like [`up`](Self::up), but the controller assumes `topology` instead of the plan's. Both have the same switches,
+    /// hosts and numbers of ports.
     ///
     /// # Errors
-    /// As of [`up`](Self::up).
-    pub(super) fn up_believing(
+    /// See [`up`](Self::up).
+    pub(super) fn up_assuming(
         topology: Arc<Topology>,
         plan: Plan,
         tables: Vec<ForwardingTable>,
@@ -51,7 +51,7 @@ impl Session {
         stop: &Arc<AtomicBool>,
     ) -> Result<Session, ScenarioError> {
         if Lab::find(&plan.prefix).is_ok() {
-            return Err(ScenarioError::Taken { prefix: plan.prefix.to_string() });
+            return Err(ScenarioError::PrefixInUse { prefix: plan.prefix.to_string() });
         }
         let links = LinkState::new(&topology);
         let forwarding = Forwarding::tables(tables);
@@ -65,15 +65,15 @@ impl Session {
         Ok(session)
     }
 
-    /// Whether somebody wants it to end.
+    /// Whether the scenario was asked to stop.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Waits.
+    /// Sleeps for `time`.
     ///
     /// # Errors
-    /// If somebody wants it to end.
+    /// If the scenario is asked to stop.
     pub(super) fn wait(&self, time: Duration) -> Result<(), ScenarioError> {
         let until = Instant::now() + time;
         while !self.is_stopped() {
@@ -89,42 +89,41 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // What stays behind goes with the next one of the same prefix, or with `thalweg lab down`.
+        // The next lab of the same prefix, or `thalweg lab down`, removes what this leaves.
         let _ = Lab::down(&self.lab.plan().prefix);
     }
 }
 
-/// Trees to so many addresses of every host.
+/// Returns spanning trees to `addresses` addresses of every host.
 pub(super) fn trees(topology: &Topology, addresses: u8, seed: u64) -> Vec<ForwardingTable> {
     spanning_trees(topology, &LinkState::new(topology), TreeOptions { addresses, seed })
 }
 
-/// What the machine had left over several measurements.
+/// The headroom of several measurements.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Spare {
+pub(super) struct HeadroomSum {
     parts: Vec<Headroom>,
 }
 
-impl Spare {
-    /// A measurement is over.
+impl HeadroomSum {
+    /// Ends a measurement, adds its headroom and returns it.
     ///
     /// # Errors
     /// If the kernel's statistics cannot be read.
-    pub(super) fn add(&mut self, begun: &Begun) -> Result<Headroom, ScenarioError> {
-        let part = begun.end()?;
+    pub(super) fn add(&mut self, probe: &HeadroomProbe) -> Result<Headroom, ScenarioError> {
+        let part = probe.finish()?;
         self.parts.push(part);
         Ok(part)
     }
 
-    /// All of them as one: the mean of what was idle and of what was stolen, the least of what was least, the sum of what
-    /// was lost.
-    pub(super) fn all(&self) -> Headroom {
+    /// Returns the mean idle and stolen shares, the smallest minimum and the sum of dropped frames.
+    pub(super) fn total(&self) -> Headroom {
         let count = self.parts.len().max(1) as f64;
         let mean = |share: fn(&Headroom) -> f64| self.parts.iter().map(share).sum::<f64>() / count;
         Headroom {
             idle: mean(|part| part.idle),
             stolen: mean(|part| part.stolen),
-            least_idle: self.parts.iter().map(|part| part.least_idle).fold(1.0, f64::min),
+            min_idle: self.parts.iter().map(|part| part.min_idle).fold(1.0, f64::min),
             backlog_drops: self.parts.iter().map(|part| part.backlog_drops).sum(),
         }
     }

@@ -1,4 +1,4 @@
-//! What a lab is to look like, as the command line says it.
+//! The topology of a lab, as the command line names it.
 
 use std::fs;
 use std::path::Path;
@@ -10,10 +10,11 @@ use thalweg_wire::BitRate;
 
 use super::error::ScenarioError;
 
-/// The plan of a lab of this name or file. Links have the rate given, else those of the file, else 100 Mbit/s.
+/// Returns the plan for a shape's name or a topology file. Links have `rate` if given, else the file's rates, else 100
+/// Mbit/s.
 ///
 /// # Errors
-/// If there is no such topology, or no lab can have it.
+/// If no shape or file has this name, or the file is not a valid topology.
 pub fn plan(shape: &str, rate: Option<BitRate>, prefix: Prefix) -> Result<Plan, ScenarioError> {
     let named_rate = rate.unwrap_or(DEFAULT_RATE);
     let plan = match shape {
@@ -40,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_are_named_or_files() {
+    fn shape_is_a_name_or_a_file() {
         let sizes = |shape| {
             let plan = plan(shape, None, Prefix::default()).unwrap();
             (plan.topology.endpoints().len(), plan.topology.routers().len())
@@ -48,7 +49,7 @@ mod tests {
         assert_eq!((sizes("leaf-spine"), sizes("fat-tree-4")), ((6, 5), (16, 20)));
         let missing = plan("no-such-file.toml", None, Prefix::default()).unwrap_err().to_string();
         assert!(
-            missing.starts_with("there is no topology \"no-such-file.toml\": expected `leaf-spine`"),
+            missing.starts_with("unknown topology \"no-such-file.toml\": expected `leaf-spine`"),
             "{missing}"
         );
     }

@@ -1,7 +1,6 @@
-//! Transfers between hosts over TCP sockets of this process: many at once cost two threads each, and no processes.
+//! Transfers between hosts over TCP sockets of this process: two threads each instead of processes.
 //!
-//! A socket belongs to the namespace that it was opened in, whoever uses it: to the kernel these are connections between
-//! the hosts.
+//! A socket belongs to the namespace in which it was opened: to the kernel these are connections between the hosts.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -13,17 +12,17 @@ use thalweg_lab::Lab;
 
 use super::error::ScenarioError;
 
-/// What is written and read in one go.
+/// Bytes per read and write.
 const CHUNK: usize = 64 << 10;
 
-/// How long a connection may take to be made, and how long a socket may be silent, until it is given up.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Timeout of connecting, reading and writing.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Sends `bytes` from the source of a pair to its destination, and waits until they are there. Gives how long that took,
-/// from the connection on. Ends early when `is_stopped` says so.
+/// Sends `bytes` from the source of a pair to its destination, waits for their arrival, and returns the time since
+/// connecting. Ends early when `is_stopped` returns true.
 ///
 /// # Errors
-/// If the hosts cannot be entered, or the connection fails.
+/// If a host's namespace cannot be entered, or the connection fails.
 pub(super) fn transfer(
     lab: &Lab,
     pair: Pair,
@@ -37,26 +36,26 @@ pub(super) fn transfer(
     let address = lab.topology().endpoints()[pair.destination.index()].ip;
     let listener = lab.host(pair.destination).within(|| TcpListener::bind((address, 0)))?.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    let begun = Instant::now();
-    let stream = lab.host(pair.source).within(|| TcpStream::connect_timeout(&address, PATIENCE))?;
+    let start = Instant::now();
+    let stream = lab.host(pair.source).within(|| TcpStream::connect_timeout(&address, TIMEOUT))?;
     let stream = stream.map_err(failed)?;
     let received = thread::scope(|scope| {
         let receiver = scope.spawn(|| receive(&listener));
         let sent = send(stream, bytes, is_stopped);
-        let received = receiver.join().map_err(|_| io::Error::other("a mistake of the program"))?;
+        let received = receiver.join().map_err(|_| io::Error::other("the receiving thread panicked"))?;
         sent.and(received)
     });
     let received = received.map_err(failed)?;
     match is_stopped() {
         true => Err(ScenarioError::Interrupted),
         false if received < bytes => Err(failed(io::ErrorKind::UnexpectedEof.into())),
-        false => Ok(begun.elapsed()),
+        false => Ok(start.elapsed()),
     }
 }
 
 fn send(mut stream: TcpStream, bytes: u64, is_stopped: &(dyn Fn() -> bool + Sync)) -> io::Result<()> {
     let zeros = vec![0; CHUNK];
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let mut left = bytes;
     while left > 0 && !is_stopped() {
         let chunk = left.min(CHUNK as u64) as usize;
@@ -66,9 +65,9 @@ fn send(mut stream: TcpStream, bytes: u64, is_stopped: &(dyn Fn() -> bool + Sync
 }
 
 fn receive(listener: &TcpListener) -> io::Result<u64> {
-    // It has been made already, or never will be.
+    // The handshake is complete, or the connection has failed.
     let (mut stream, _) = listener.accept()?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     let mut room = vec![0; CHUNK];
     let mut received = 0;
     loop {

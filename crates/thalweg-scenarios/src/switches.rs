@@ -1,8 +1,6 @@
-//! The eBPF switches of a lab, for the control loop: a thread that reads back what they have installed and which links carry
-//! frames, and puts rules right.
-//!
-//! It has a thread of its own because reading all tables takes milliseconds, in which packets would wait. Its end leaves
-//! switches as they are.
+//! The eBPF switches of a lab for the control loop: a thread that reads back rules and link states and repairs rules.
+//! It has its own thread because reading all tables takes milliseconds, during which packets would wait. When it ends,
+//! the switches keep their rules.
 
 use std::thread::{self, JoinHandle};
 
@@ -14,64 +12,64 @@ use thalweg_lab::{Lab, Prefix};
 use thalweg_wire::Nanos;
 
 use super::error::ScenarioError;
-use super::installed::{carry_out, installed};
+use super::installed::{apply_changes, installed};
 
-/// How often it is looked which links are up and what switches have installed.
-const READ_BACK: Nanos = Nanos::from_millis(20);
+/// Interval at which links and rules are read back.
+const READ_INTERVAL: Nanos = Nanos::from_millis(20);
 
-/// What is to be done. Few of these wait: the loop commands one after the other was answered.
-enum Work {
+/// A task of the thread. Few are queued: the loop sends the next one after the answer.
+enum Task {
     ReadBack,
     Repair(Vec<Change>),
 }
 
-/// The switches of a lab; the thread ends when this is dropped.
+/// The switches of a lab; the thread ends on drop.
 pub(super) struct Switches {
-    work: Option<Sender<Work>>,
+    task: Option<Sender<Task>>,
     answers: Receiver<Vec<Input>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Switches {
-    /// Those of the lab of this name.
+    /// Starts the thread for the lab with this prefix.
     ///
     /// # Errors
-    /// If the lab is gone, or the system has no more threads.
-    pub(super) fn of(prefix: &Prefix) -> Result<Switches, ScenarioError> {
+    /// If the lab no longer exists, or the thread cannot be started.
+    pub(super) fn start(prefix: &Prefix) -> Result<Switches, ScenarioError> {
         let lab = Lab::find(prefix)?;
-        let (work, to_do) = unbounded();
+        let (task, tasks) = unbounded();
         let (answer, answers) = unbounded();
         let run = move || {
-            for work in to_do {
-                if answer.send(carry_out_one(&lab, work)).is_err() {
+            for task in tasks {
+                if answer.send(run_task(&lab, task)).is_err() {
                     return;
                 }
             }
         };
         let thread = thread::Builder::new().name("switches".to_owned()).spawn(run);
-        let thread = thread.map_err(|error| ScenarioError::Watching(error.to_string()))?;
-        Ok(Switches { work: Some(work), answers, thread: Some(thread) })
+        let thread = thread.map_err(|error| ScenarioError::Monitoring(error.to_string()))?;
+        Ok(Switches { task: Some(task), answers, thread: Some(thread) })
     }
 
-    fn put(&self, work: Work) {
-        if let Some(sender) = &self.work {
-            // Nobody takes it any more if the lab is gone, which has been answered.
-            let _ = sender.send(work);
+    fn send(&self, task: Task) {
+        if let Some(sender) = &self.task {
+            // Fails only if the thread has ended; the loop has received the error by then.
+            let _ = sender.send(task);
         }
     }
 }
 
 impl SwitchTables for Switches {
     fn interval(&self) -> Nanos {
-        READ_BACK
+        READ_INTERVAL
     }
 
     fn read_back(&mut self) {
-        self.put(Work::ReadBack);
+        self.send(Task::ReadBack);
     }
 
     fn repair(&mut self, changes: Vec<Change>) {
-        self.put(Work::Repair(changes));
+        self.send(Task::Repair(changes));
     }
 
     fn answers(&mut self) -> Vec<Input> {
@@ -81,20 +79,20 @@ impl SwitchTables for Switches {
 
 impl Drop for Switches {
     fn drop(&mut self) {
-        self.work = None;
+        self.task = None;
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so itself.
+            // A panicked thread has printed its message.
             let _ = thread.join();
         }
     }
 }
 
-fn carry_out_one(lab: &Lab, work: Work) -> Vec<Input> {
-    match work {
-        Work::ReadBack => {
+fn run_task(lab: &Lab, task: Task) -> Vec<Input> {
+    match task {
+        Task::ReadBack => {
             read_back(lab).unwrap_or_else(|error| vec![Input::ReadBackFailed(error.to_string())])
         }
-        Work::Repair(changes) => match carry_out(lab, &changes) {
+        Task::Repair(changes) => match apply_changes(lab, &changes) {
             Ok(()) => vec![Input::Repaired],
             Err(error) => vec![Input::RepairFailed(error.to_string())],
         },

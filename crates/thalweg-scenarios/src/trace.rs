@@ -1,6 +1,6 @@
-//! What happened, and when: first packets, events, what hosts were told, what became of it.
+//! The times of first packets, reroute requests and path changes.
 //!
-//! All times are of one clock, the wall clock: packets have that of the kernel when they came to the monitor port.
+//! All times are wall-clock times; packets have the kernel's time of their arrival at the monitor port.
 
 use std::collections::BTreeMap;
 
@@ -8,50 +8,50 @@ use thalweg_control::Pair;
 use thalweg_network::{RouterId, Topology};
 use thalweg_wire::{Nanos, Packet, Timestamp};
 
-/// Bytes of payload from which on a packet is one of a transfer, and not of the connection that arranges it.
-const TRANSFER: u32 = 1_000;
+/// Minimum payload of a packet of a transfer, in bytes. Packets of iperf3's control connection are smaller.
+const MIN_PAYLOAD: u32 = 1_000;
 
-/// Most packets kept of a pair; what is more is not drawn.
-const MOST_PACKETS: usize = 1 << 19;
+/// Maximum number of packets kept per pair; later ones are missing in the plot.
+const MAX_PACKETS: usize = 1 << 19;
 
-/// A pair was told another way.
+/// A request to move a pair to another address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Told {
-    /// Whom.
+pub(super) struct RerouteRequest {
+    /// The pair.
     pub(super) pair: Pair,
-    /// To which address of the destination it is to send.
+    /// Number of the destination's address to use.
     pub(super) address: u8,
-    /// Packet time of the event that it was decided by.
+    /// Packet time of the event that caused the decision.
     pub(super) event: Timestamp,
-    /// When the controller turned to that event.
+    /// When the controller handled that event.
     pub(super) decided: Timestamp,
-    /// When the frame, or the flow-mod, was sent.
+    /// When the ARP request or flow-mod was sent.
     pub(super) sent: Timestamp,
 }
 
-/// A pair has been seen on another way.
+/// The first packet of a pair on another path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Moved {
+pub(super) struct PathChange {
     pub(super) pair: Pair,
     pub(super) address: u8,
     /// Packet time of the first packet with the new address.
     pub(super) time: Timestamp,
 }
 
-/// What happened since the trace was last taken.
+/// Everything observed since the trace was last taken.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trace {
-    /// First full packet of each pair, at whichever switch it was seen first.
-    pub(super) began: BTreeMap<Pair, Timestamp>,
-    /// What hosts were told.
-    pub(super) told: Vec<Told>,
-    /// What was seen of that, each pair and address at the switch that saw it first.
-    pub(super) moved: Vec<Moved>,
-    /// Pairs and addresses by which packets set out and did not arrive.
-    pub(super) astray: Vec<(Pair, u8)>,
-    /// Full packets of each pair by the address that they had, at the switch of their source.
+    /// Time of the first full packet of each pair, at the switch that saw it first.
+    pub(super) first_packets: BTreeMap<Pair, Timestamp>,
+    /// Requests sent.
+    pub(super) requests: Vec<RerouteRequest>,
+    /// Path changes seen, each at the switch that saw it first.
+    pub(super) path_changes: Vec<PathChange>,
+    /// Pairs and addresses whose packets did not arrive.
+    pub(super) broken_paths: Vec<(Pair, u8)>,
+    /// Full packets of each pair and address, counted at the switch of their source.
     pub(super) sent: BTreeMap<(Pair, u8), u64>,
-    /// By pair, what arrived at the switch of its destination.
+    /// Arrivals of each pair at the switch of its destination.
     pub(super) arrived: BTreeMap<Pair, Arrivals>,
 }
 
@@ -59,58 +59,58 @@ pub(super) struct Trace {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arrivals {
     source_port: u16,
-    /// Time, and bytes of the stream up to then.
+    /// Times, and the bytes of the stream up to them.
     pub(super) points: Vec<(Timestamp, u64)>,
     last: u32,
     bytes: u64,
 }
 
 impl Trace {
-    /// Takes packets that a switch has mirrored.
-    pub(super) fn take(&mut self, topology: &Topology, router: RouterId, packets: &[Packet]) {
-        for packet in packets.iter().filter(|packet| packet.payload_length >= TRANSFER) {
+    /// Adds packets that a switch has mirrored.
+    pub(super) fn add_packets(&mut self, topology: &Topology, router: RouterId, packets: &[Packet]) {
+        for packet in packets.iter().filter(|packet| packet.payload_length >= MIN_PAYLOAD) {
             let Some((pair, address)) = Pair::of(topology, &packet.ethernet) else { continue };
-            let first = self.began.entry(pair).or_insert(packet.time);
+            let first = self.first_packets.entry(pair).or_insert(packet.time);
             *first = packet.time.min(*first);
             if topology.router_of(pair.source) == router {
                 *self.sent.entry((pair, address)).or_default() += 1;
             }
             if topology.router_of(pair.destination) == router {
-                self.arrived.entry(pair).or_default().take(packet);
+                self.arrived.entry(pair).or_default().add(packet);
             }
         }
     }
 
-    /// A pair was seen with this address. Only the first sight of it counts.
-    pub(super) fn moved(&mut self, moved: Moved) {
-        let last = self.moved.iter_mut().rev().find(|other| other.pair == moved.pair);
+    /// Records a path change; of several switches that see it, the earliest time counts.
+    pub(super) fn add_path_change(&mut self, change: PathChange) {
+        let last = self.path_changes.iter_mut().rev().find(|other| other.pair == change.pair);
         match last {
-            // The switches of a path see it one after another; queues may let a later one tell first.
-            Some(last) if last.address == moved.address => last.time = last.time.min(moved.time),
-            _ => self.moved.push(moved),
+            // Switches of a path see a packet one after another; queues may let a later one report first.
+            Some(last) if last.address == change.address => last.time = last.time.min(change.time),
+            _ => self.path_changes.push(change),
         }
     }
 }
 
 impl Arrivals {
-    fn take(&mut self, packet: &Packet) {
+    fn add(&mut self, packet: &Packet) {
         let port = packet.key.src_port;
         let end = packet.tcp_sequence.wrapping_add(packet.payload_length);
         if self.points.is_empty() || port != self.source_port {
             (self.source_port, self.last) = (port, packet.tcp_sequence);
         }
-        // What is sent again lies behind, and adds nothing.
+        // Retransmissions lie behind, and add nothing.
         let ahead = end.wrapping_sub(self.last);
         if ahead < 1 << 31 {
             (self.last, self.bytes) = (end, self.bytes + u64::from(ahead));
         }
-        if self.points.len() < MOST_PACKETS {
+        if self.points.len() < MAX_PACKETS {
             self.points.push((packet.time, self.bytes));
         }
     }
 
-    /// Bits per second in steps of `step` from `begin` to `end`, each with the middle of its step, in nanoseconds
-    /// from `origin`.
+    /// Returns the rates in bits per second in steps of `step` from `begin` to `end`. Each has the middle of its step,
+    /// in nanoseconds from `origin`.
     pub(super) fn rates(
         &self,
         origin: Timestamp,
@@ -120,7 +120,7 @@ impl Arrivals {
         let steps = end.since(begin).0 / step.0.max(1);
         let at = |time: Timestamp| {
             let later = self.points.partition_point(|point| point.0 < time);
-            // Between two packets the stream is taken to have gone on evenly: samples come with gaps.
+            // Samples have gaps: interpolate linearly between two packets.
             match (later.checked_sub(1).map(|last| self.points[last]), self.points.get(later)) {
                 (Some((t, b)), Some(&(u, c))) if u > t => {
                     b as f64 + (c - b) as f64 * time.since(t).0 as f64 / u.since(t).0 as f64
@@ -147,22 +147,22 @@ mod tests {
 
     const PAIR: Pair = Pair { source: EndpointId(0), destination: EndpointId(1) };
 
-    fn moved(address: u8, time: u64) -> Moved {
-        Moved { pair: PAIR, address, time: Timestamp(time) }
+    fn change(address: u8, time: u64) -> PathChange {
+        PathChange { pair: PAIR, address, time: Timestamp(time) }
     }
 
     #[test]
-    fn a_pair_that_several_switches_see_has_moved_once_when_the_first_saw_it() {
+    fn path_change_has_the_earliest_time_of_all_switches() {
         let mut trace = Trace::default();
-        for sight in [moved(1, 20), moved(1, 10), moved(0, 50), moved(1, 90)] {
-            trace.moved(sight);
+        for change in [change(1, 20), change(1, 10), change(0, 50), change(1, 90)] {
+            trace.add_path_change(change);
         }
-        let times: Vec<_> = trace.moved.iter().map(|moved| (moved.address, moved.time.0)).collect();
+        let times: Vec<_> = trace.path_changes.iter().map(|change| (change.address, change.time.0)).collect();
         assert_eq!(times, [(1, 10), (0, 50), (1, 90)]);
     }
 
     #[test]
-    fn rates_come_from_sequence_numbers_whatever_was_sampled() {
+    fn rates_follow_sequence_numbers_despite_missing_samples() {
         // 1,250 bytes every 100 us are 100 Mbit/s; two samples of three are missing.
         let points = (0..100).step_by(3).map(|n| (Timestamp(n * 100_000), n * 1_250)).collect();
         let arrivals = Arrivals { points, ..Arrivals::default() };

@@ -1,4 +1,4 @@
-//! Transfers between hosts, by iperf3: a process each, and one that listens on every receiver.
+//! Transfers between hosts by iperf3: one process per transfer, and a server on every receiver.
 
 use std::io::{self, Read as _};
 use std::process::{Child, Command, Stdio};
@@ -11,38 +11,38 @@ use thalweg_wire::BitRate;
 
 use super::error::ScenarioError;
 
-/// The port that receivers listen at first (registered for iperf3).
+/// Port of the first server (registered for iperf3).
 const PORT: u16 = 5_201;
 
-/// How long a transfer may take beyond its time.
+/// How much longer than planned a transfer may take.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What is sent, and for how long.
+/// The protocol, rate and duration of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Load {
-    /// TCP, as fast as it goes, for so long.
+    /// TCP at full speed for this time.
     Tcp(Duration),
-    /// UDP, at this rate for so long.
+    /// UDP at this rate for this time.
     Udp(BitRate, Duration),
 }
 
-/// Says whether there is an iperf3.
+/// Checks that iperf3 is installed.
 ///
 /// # Errors
-/// If there is none.
+/// If it cannot be run.
 pub(super) fn check() -> Result<(), ScenarioError> {
     let version =
         Command::new("iperf3").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    version.map(|_| ()).map_err(ScenarioError::NoIperf)
+    version.map(|_| ()).map_err(ScenarioError::IperfMissing)
 }
 
-/// A receiver that listens, one transfer at a time; it ends when this is dropped.
+/// An iperf3 server for one transfer at a time; it stops on drop.
 pub(super) struct Server {
     process: Child,
 }
 
 impl Server {
-    /// Listens on the destination of a pair, at the port that its `number` says.
+    /// Starts a server on the destination of a pair, at port 5201 + `number`.
     ///
     /// # Errors
     /// If iperf3 cannot be started.
@@ -60,7 +60,7 @@ impl Drop for Server {
     }
 }
 
-/// A transfer under way; it ends when this is dropped.
+/// A running transfer; it stops on drop.
 pub(super) struct Transfer {
     process: Child,
     from: String,
@@ -68,19 +68,19 @@ pub(super) struct Transfer {
     deadline: Instant,
 }
 
-/// What came of a transfer.
+/// The result of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Transferred {
-    /// What the receiver got, in bits per second of payload.
+    /// Payload rate at the receiver, in bits per second.
     pub(super) rate: f64,
-    /// In how many seconds.
+    /// Duration in seconds.
     pub(super) seconds: f64,
-    /// Datagrams lost, as a share (UDP).
-    pub(super) lost: f64,
+    /// Share of datagrams lost, 0 to 1 (UDP).
+    pub(super) loss_ratio: f64,
 }
 
 impl Transfer {
-    /// Sends from the source of a pair to the server of this `number` at its destination.
+    /// Starts a transfer from the source of a pair to server `number` at its destination.
     ///
     /// # Errors
     /// If iperf3 cannot be started.
@@ -120,32 +120,36 @@ impl Transfer {
         self.process.try_wait().map_or(true, |status| status.is_some())
     }
 
-    /// Waits for its end, and for `is_stopped`.
+    /// Waits until the transfer ends.
     ///
     /// # Errors
-    /// If it failed, took too long or was interrupted.
+    /// If it failed, took too long, or `is_stopped` returned true.
     pub(super) fn finish(mut self, is_stopped: impl Fn() -> bool) -> Result<Transferred, ScenarioError> {
         while !self.has_ended() {
             if is_stopped() {
                 return Err(ScenarioError::Interrupted);
             }
             if Instant::now() > self.deadline {
-                return Err(self.failed("it does not come to an end"));
+                return Err(self.failed("did not finish in time"));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        // At most some kilobytes, which the pipe has held.
+        // At most a few kilobytes, which fit in the pipe.
         let mut text = String::new();
         let said = self.process.stdout.take().map(|mut out| out.read_to_string(&mut text));
         said.unwrap_or(Ok(0)).map_err(|error: io::Error| self.failed(&error.to_string()))?;
         let report: Report =
-            serde_json::from_str(&text).map_err(|_| self.failed("it says nothing of use"))?;
+            serde_json::from_str(&text).map_err(|_| self.failed("its output is not a JSON report"))?;
         if let Some(error) = report.error {
             return Err(self.failed(&error));
         }
         let sum = report.end.and_then(|end| end.sum_received.or(end.sum));
-        let sum = sum.ok_or_else(|| self.failed("it does not say what was received"))?;
-        Ok(Transferred { rate: sum.bits_per_second, seconds: sum.seconds, lost: sum.lost_percent / 100.0 })
+        let sum = sum.ok_or_else(|| self.failed("its report has no receiver statistics"))?;
+        Ok(Transferred {
+            rate: sum.bits_per_second,
+            seconds: sum.seconds,
+            loss_ratio: sum.lost_percent / 100.0,
+        })
     }
 
     fn failed(&self, reason: &str) -> ScenarioError {
@@ -159,14 +163,14 @@ impl Drop for Transfer {
     }
 }
 
-/// Ends a process and waits for it.
+/// Kills a process and waits for it.
 fn end(process: &mut Child) {
-    // One that has ended cannot be killed.
+    // Fails if it has already ended.
     let _ = process.kill();
     let _ = process.wait();
 }
 
-/// What of iperf3's report is read.
+/// The parts of iperf3's report that are used.
 #[derive(Deserialize)]
 struct Report {
     error: Option<String>,

@@ -1,6 +1,6 @@
-//! Traces and flow records with known truth.
+//! Synthetic packet traces and flow records with ground truth.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
 //! | [`trace`] | packets of a backbone link as a pcap file, with planted cheetah flows |
 //! | [`records`] | flow records of a research network's routers, with planted transfers |

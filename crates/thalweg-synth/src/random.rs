@@ -1,71 +1,71 @@
-//! The one source of chance: xoshiro256++ (Blackman and Vigna 2019), seeded through SplitMix64.
+//! The random number generator: xoshiro256++ (Blackman and Vigna 2019), seeded through SplitMix64.
 //!
-//! Both algorithms are published with reference values. Logarithms and powers come from the `libm` crate, all else is
-//! integers or single IEEE 754 operations, so that a seed means the same trace and the same records on every machine.
+//! Both algorithms are published with reference values. Logarithms and powers come from the `libm` crate; the rest are
+//! integers or single IEEE 754 operations. A seed therefore gives the same trace and the same records on every machine.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// A seeded stream of draws.
+/// A seeded stream of random numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(Xoshiro256PlusPlus);
 
 impl Random {
-    /// The stream of `seed`.
+    /// Returns the stream for `seed`.
     pub(crate) fn new(seed: u64) -> Random {
         Random(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// A stream of its own for item `number` of `seed`, so that the item can be drawn again later.
+    /// Returns a separate stream for item `number` of `seed`, so that the item can be drawn again later.
     pub(crate) fn for_item(seed: u64, number: u64) -> Random {
         Random::new(seed.rotate_left(32) ^ (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
-    /// 64 even bits.
+    /// Returns 64 uniform random bits.
     #[inline]
     pub(crate) fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// An integer of `0..bound`; zero if `bound` is zero. By multiplication: off from even by at most
-    /// `bound / 2^64`.
+    /// Returns a uniform integer in `0..bound`; zero if `bound` is zero. Multiplies instead of dividing, so probabilities
+    /// deviate from uniform by at most `bound / 2^64`.
     #[inline]
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// An integer of `low..=high`.
+    /// Returns a uniform integer in `low..=high`.
     #[inline]
     pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 
-    /// A number above 0, at most 1, in steps of 2^-53.
+    /// Returns a uniform number above 0 and at most 1, in steps of 2^-53.
     #[inline]
     pub(crate) fn unit(&mut self) -> f64 {
         ((self.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
-    /// True with `probability`, to 53 bits.
+    /// Returns true with `probability`, to 53 bits.
     #[inline]
     pub(crate) fn chance(&mut self, probability: f64) -> bool {
         ((self.bits() >> 11) as f64) < probability * (1u64 << 53) as f64
     }
 
-    /// An integer of `1..2^octaves`, each octave `2^k..2^(k+1)` as likely as another: Zipf's law with
-    /// exponent 1, by steps.
+    /// Returns an integer in `1..2^octaves`, each octave `2^k..2^(k+1)` equally likely: a stepwise Zipf's law with
+    /// exponent 1.
     #[inline]
     pub(crate) fn octave(&mut self, octaves: u64) -> u64 {
         let low = 1 << self.below(octaves);
         low + self.below(low)
     }
 
-    /// A number of `low` to `high`, evenly on a logarithmic scale.
+    /// Returns a number from `low` to `high`, uniform on a logarithmic scale.
     pub(crate) fn log_even(&mut self, low: f64, high: f64) -> f64 {
         low * libm::pow(high / low, self.unit())
     }
 
-    /// A standard normal number, by the polar form of Box and Muller (Marsaglia and Bray 1964).
+    /// Returns a standard normal number, by the polar form of Box and Muller (Marsaglia and Bray 1964).
     fn normal(&mut self) -> f64 {
         loop {
             let (x, y) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);
@@ -76,13 +76,13 @@ impl Random {
         }
     }
 
-    /// A log-normal number of this median; `sigma` is the standard deviation of its logarithm.
+    /// Returns a log-normal number with this median; `sigma` is the standard deviation of its logarithm.
     pub(crate) fn log_normal(&mut self, median: f64, sigma: f64) -> f64 {
         median * libm::exp(sigma * self.normal())
     }
 
-    /// An integer of `0..items`, by Zipf's law with exponent 1 in steps: `1..=items` falls into octaves `2^k..2^(k+1)`,
-    /// each as likely as another.
+    /// Returns an integer in `0..items`, by a stepwise Zipf's law with exponent 1: `1..=items` is divided into octaves
+    /// `2^k..2^(k+1)`, all equally likely.
     #[inline]
     pub(crate) fn zipf(&mut self, items: u64) -> u64 {
         loop {
@@ -99,16 +99,16 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// First outputs of the authors' C code, state from SplitMix64 with seed 0.
+    /// First outputs of the authors' C code, with the state from SplitMix64 and seed 0.
     #[test]
-    fn the_stream_is_that_of_the_published_algorithm() {
+    fn the_stream_matches_the_reference_implementation() {
         let mut random = Random::new(0);
         assert_eq!(random.bits(), 0x53175D61490B23DF);
         assert_eq!(random.bits(), 0x61DA6F3DC380D507);
     }
 
-    /// 2^16 draws of 8 octaves: each is drawn 8192 times but for a standard deviation of 85; six of them is
-    /// a false alarm with probability below 2e-8.
+    /// 2^16 draws of 8 octaves: 8192 draws of each are expected, with a standard deviation of 85. A deviation of six
+    /// standard deviations is a false alarm with probability below 2e-8.
     #[test]
     fn octaves_are_equally_likely() {
         let mut random = Random::new(1);
@@ -119,10 +119,10 @@ mod tests {
         assert!(counts.iter().all(|count| (count - 8192).abs() < 6 * 85), "{counts:?}");
     }
 
-    /// 2^16 draws: the mean of a standard normal is off by 1/256 (one standard deviation), its square by 1/181; six of
-    /// them is a false alarm with probability below 2e-8.
+    /// 2^16 draws: the standard deviation of the mean is 1/256, that of the mean square 1/181. A deviation of six standard
+    /// deviations is a false alarm with probability below 2e-8.
     #[test]
-    fn normal_numbers_have_mean_zero_and_variance_one() {
+    fn normal_numbers_have_zero_mean_and_unit_variance() {
         let mut random = Random::new(1);
         let draws: Vec<f64> = (0..1 << 16).map(|_| random.normal()).collect();
         let mean = |power| draws.iter().map(|x: &f64| x.powi(power)).sum::<f64>() / draws.len() as f64;
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn zipf_reaches_the_first_and_the_last_item_and_none_beyond() {
+    fn zipf_covers_all_items_and_none_beyond() {
         let mut random = Random::new(1);
         let draws: Vec<u64> = (0..10_000).map(|_| random.zipf(5)).collect();
         assert!((0..5).all(|item| draws.contains(&item)));

@@ -1,30 +1,30 @@
-//! Clocks are arguments: whoever runs a watch says what time it is.
+//! The clocks of a run, passed in by the caller.
 
 use std::time::{Duration, Instant};
 
 use thalweg_wire::Timestamp;
 
-/// The clocks of whoever runs a watch.
+/// The clocks of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// The time of day, which packets of interfaces are stamped with.
+    /// The time of day, which timestamps captured packets.
     pub wall: fn() -> Timestamp,
-    /// A clock that never goes back, for the pace of a replay and for how often something is shown.
+    /// A monotonic clock, for replay pace and update intervals.
     pub steady: fn() -> Instant,
 }
 
 impl Clock {
-    /// The time of day.
+    /// Returns the time of day.
     pub(crate) fn time(self) -> Timestamp {
         (self.wall)()
     }
 
-    /// The moment of the steady clock.
+    /// Returns the monotonic time.
     pub(crate) fn now(self) -> Instant {
         (self.steady)()
     }
 
-    /// Time since a moment of the steady clock.
+    /// Returns the monotonic time elapsed since `moment`.
     pub(crate) fn since(self, moment: Instant) -> Duration {
         self.now().saturating_duration_since(moment)
     }

@@ -1,4 +1,4 @@
-//! Why a watch could not begin, or not go on.
+//! Errors that prevent or stop a run.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,44 +12,44 @@ use thiserror::Error;
 
 use crate::inputs::InputError;
 
-/// Why a watch could not begin, or not go on.
+/// An error that prevents or stops a run.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WatchError {
     /// A source cannot be opened.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The measurement tasks make no sense together, or do not fit into their memory.
-    #[error("the measurement tasks cannot be planned")]
+    /// The measurement tasks contradict each other or do not fit into their memory.
+    #[error("cannot plan the measurement tasks")]
     Tasks(#[source] PlanError),
-    /// The detector of any window cannot be made.
+    /// The sliding-window detector cannot be created.
     #[error(transparent)]
     SlidingWindow(#[from] SlidingWindowError),
-    /// The published detector cannot be made.
+    /// The CFINF detector cannot be created.
     #[error(transparent)]
     Cfinf(#[from] CfinfError),
-    /// The flow table cannot be made.
+    /// The flow table cannot be created.
     #[error(transparent)]
     FlowTable(#[from] FlowTableError),
-    /// States cannot be saved in the folder.
-    #[error("cannot save states in {}", folder.display())]
+    /// Sketches cannot be saved in the directory.
+    #[error("cannot save sketches in {}", folder.display())]
     StatesFolder {
-        /// The folder.
+        /// The directory.
         folder: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         error: io::Error,
     },
-    /// A state cannot be written.
-    #[error("cannot write the state {}", file.display())]
+    /// A sketch cannot be written.
+    #[error("cannot write the sketch {}", file.display())]
     State {
         /// The file.
         file: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         error: io::Error,
     },
-    /// Flows cannot be handed on.
-    #[error("flows cannot be handed on")]
+    /// Flow records cannot be exported.
+    #[error("cannot export flow records")]
     Handoff(#[source] HandoffError),
 }

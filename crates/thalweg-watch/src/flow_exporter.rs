@@ -1,34 +1,34 @@
-//! Flows handed on while they are watched: as IPFIX, into Parquet.
+//! Export of flow records during a run, by IPFIX and to Parquet files.
 
 use std::sync::Arc;
 
 use thalweg_measure::meter::intake::IntakeCounters;
-use thalweg_records::handoff::{Handoff, HandoffOptions, Ledger};
+use thalweg_records::handoff::{Handoff, HandoffOptions, HandoffStatus};
 use thalweg_records::metered::Meter;
 use thalweg_records::store::StoreOptions;
 
 use crate::clock::Clock;
 use crate::error::WatchError;
-use crate::heard::Heard;
 use crate::message::Message;
 use crate::options::WatchOptions;
+use crate::update::WatchUpdate;
 
-/// Begins the names of Parquet files.
-const FILES_BEGIN_WITH: &str = "watch";
+/// Prefix of the names of Parquet files.
+const FILE_PREFIX: &str = "watch";
 
-/// Hands on what the main thread hears of.
+/// Exports the flow records that reach the main thread.
 pub(crate) struct FlowExporter {
     handoff: Handoff,
-    /// Interfaces do not wait.
+    /// Whether packets come from interfaces: export must not delay capture.
     live: bool,
     clock: Clock,
 }
 
 impl FlowExporter {
-    /// Begins, if there is anywhere to hand flows on to.
+    /// Starts the export if the options name a destination.
     ///
     /// # Errors
-    /// If the folder or certificates cannot be used. A collector that does not answer is none: it is tried again.
+    /// If the directory or the certificates cannot be used. An unreachable destination is no error: the exporter retries.
     pub(crate) fn start(
         options: &WatchOptions,
         live: bool,
@@ -38,28 +38,29 @@ impl FlowExporter {
         if export.is_none() && records.is_none() {
             return Ok(None);
         }
-        let store = records
-            .map(|folder| StoreOptions { name: FILES_BEGIN_WITH.to_owned(), ..StoreOptions::new(folder) });
+        let store =
+            records.map(|folder| StoreOptions { name: FILE_PREFIX.to_owned(), ..StoreOptions::new(folder) });
         let handoff = Handoff::start(HandoffOptions { export, store }, clock.wall);
         Ok(Some(FlowExporter { handoff: handoff.map_err(WatchError::Handoff)?, live, clock }))
     }
 
-    pub(crate) fn hear(&mut self, heard: &Heard<'_>) {
+    /// Exports the records of an update and sends those that are due.
+    pub(crate) fn handle(&mut self, update: &WatchUpdate<'_>) {
         let now = self.clock.time();
-        if let Heard::Message(Message::Output(output)) = heard {
-            // Every packet is counted that the filter lets through.
+        if let WatchUpdate::Message(Message::Output(output)) = update {
+            // Every packet that passes the filter is counted.
             let meter = Meter { sampling_interval: 1, ..Meter::default() };
-            self.handoff.take(&output.records, &meter, !self.live, now);
+            self.handoff.send(&output.records, &meter, !self.live, now);
         }
         self.handoff.tick(now);
     }
 
-    /// Waits until all is sent and kept. `intake` knows which packets are in no flow.
-    pub(crate) fn finish(self, intake: &IntakeCounters) -> Arc<Ledger> {
+    /// Waits until all records are sent and stored. `intake` counts the packets that belong to no flow.
+    pub(crate) fn finish(self, intake: &IntakeCounters) -> Arc<HandoffStatus> {
         let malformed = intake.malformed_total();
         let ignored = [intake.non_ip, intake.unsupported_link, malformed];
         let packets = ignored.iter().map(|tally| tally.packets).sum();
-        self.handoff.note_ignored(packets, ignored.iter().map(|tally| tally.bytes.0).sum());
+        self.handoff.set_ignored(packets, ignored.iter().map(|tally| tally.bytes.0).sum());
         self.handoff.finish(self.clock.time())
     }
 }

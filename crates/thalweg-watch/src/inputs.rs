@@ -1,4 +1,4 @@
-//! From what was named on the command line to open packet sources.
+//! Opens the packet sources that the command line names.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -11,45 +11,45 @@ use thiserror::Error;
 
 use crate::options::WatchOptions;
 
-/// Name endings that say file, where there is no such file.
-const FILE_ENDINGS: [&str; 8] = [".pcap", ".pcapng", ".cap", ".dmp", ".gz", ".zst", ".ntar", ".trace"];
+/// Suffixes of file names. A missing source with one of them is reported as a missing file, not as a missing interface.
+const FILE_SUFFIXES: [&str; 8] = [".pcap", ".pcapng", ".cap", ".dmp", ".gz", ".zst", ".ntar", ".trace"];
 
-/// What nothing is said about: it leaves the host its packets.
+/// The default backend, which needs no notice: the host still receives its packets.
 const DEFAULT_BACKEND: Option<Backend> = Some(Backend::AfPacket);
 
-/// Everything that packets come from, open.
+/// Open packet sources.
 #[derive(Debug)]
 pub(crate) enum Inputs {
-    /// Files, to be read one after the other.
+    /// Files, read one after another.
     Files(Vec<Input>),
-    /// Rings of interfaces, to be read all at once; several of one interface if it has several workers.
+    /// Capture rings of interfaces, read in parallel. An interface has one ring per worker.
     Rings(Vec<Input>),
 }
 
-/// One open source and its name.
+/// An open source and its name.
 #[derive(Debug)]
 pub(crate) struct Input {
     pub(crate) name: String,
     source: AnySource,
 }
 
-/// Why a source could not be opened, or could not go on.
+/// An error of a source.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum InputError {
     /// A capture file.
     #[error(transparent)]
     Capture(#[from] CaptureError),
-    /// Files and interfaces together.
-    #[error("files and interfaces cannot be watched together: {file} is a file, {interface} an interface")]
+    /// Files mixed with interfaces.
+    #[error("cannot watch files and interfaces in one run: {file} is a file, {interface} is an interface")]
     Mixed {
         /// One of the files.
         file: String,
         /// One of the interfaces.
         interface: String,
     },
-    /// An interface that is to be replayed.
-    #[error("only files can be replayed, and {interface} is an interface")]
+    /// Replay of an interface.
+    #[error("--replay applies only to files: {interface} is an interface")]
     Replay {
         /// The first interface.
         interface: String,
@@ -57,14 +57,14 @@ pub enum InputError {
 }
 
 impl Inputs {
-    /// Opens all sources. Interfaces get a ring for each worker. Also gives what there is to say about the backend of
-    /// each interface, if it is not the default.
+    /// Opens all sources, with a ring per worker for each interface. Also returns a notice for each interface whose backend
+    /// is not the default.
     ///
     /// # Errors
-    /// If one cannot be opened, or files and interfaces are mixed.
+    /// If a source cannot be opened, or files and interfaces are mixed.
     pub(crate) fn open(options: &WatchOptions) -> Result<(Inputs, Vec<String>), InputError> {
         let (files, interfaces): (Vec<&String>, Vec<&String>) =
-            options.sources.iter().partition(|name| names_a_file(name));
+            options.sources.iter().partition(|name| is_file_name(name));
         if let ([file, ..], [interface, ..]) = (files.as_slice(), interfaces.as_slice()) {
             return Err(InputError::Mixed { file: file.to_string(), interface: interface.to_string() });
         }
@@ -76,7 +76,7 @@ impl Inputs {
         if let (Some(_), [interface, ..]) = (options.replay, interfaces.as_slice()) {
             return Err(InputError::Replay { interface: interface.to_string() });
         }
-        let workers = workers_each(options.workers, interfaces.len());
+        let workers = workers_per_interface(options.workers, interfaces.len());
         let (mut rings, mut notices) = (Vec::new(), Vec::new());
         for name in interfaces {
             let live = LiveOptions {
@@ -98,19 +98,19 @@ impl Inputs {
     }
 }
 
-/// What was asked for, or one a core, shared by the interfaces.
-fn workers_each(asked: Option<usize>, interfaces: usize) -> NonZeroUsize {
+/// Returns the requested number of workers, or the number of cores divided by the number of interfaces; at least 1.
+fn workers_per_interface(requested: Option<usize>, interfaces: usize) -> NonZeroUsize {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let workers = asked.unwrap_or(cores / interfaces);
+    let workers = requested.unwrap_or(cores / interfaces);
     NonZeroUsize::new(workers).unwrap_or(NonZeroUsize::MIN)
 }
 
-/// A name is a file's if there is such a file, if it has a slash, or if it ends as capture files do.
-fn names_a_file(name: &str) -> bool {
+/// Whether a name is that of a file: it is `-`, has a slash or a known suffix, or the file exists.
+fn is_file_name(name: &str) -> bool {
     let path = Path::new(name);
     name == "-"
         || name.contains('/')
-        || FILE_ENDINGS.iter().any(|ending| name.ends_with(ending))
+        || FILE_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
         || path.exists()
 }
 
@@ -121,12 +121,12 @@ impl Input {
         Ok(Input { name: source.name().to_owned(), source })
     }
 
-    /// Whether packets come as they happen, by the clock of this machine.
+    /// Whether packets are captured live and timestamped by the clock of this machine.
     pub(crate) fn is_live(&self) -> bool {
         self.source.is_live()
     }
 
-    /// Whether it is an interface that is down.
+    /// Whether the source is an interface that is down.
     pub(crate) fn is_down(&self) -> bool {
         self.source.is_down()
     }

@@ -1,4 +1,4 @@
-//! What is remembered of a run for its report and its view: cheetahs, the largest flows, rates by time.
+//! Data kept for the report and the live view: cheetah flows, the largest flows, rates over time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -7,20 +7,20 @@ use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};
 use thalweg_measure::meter::record::FlowRecord;
 use thalweg_wire::{Bytes, FlowKey, Nanos, Timestamp};
 
-/// Cheetahs remembered; of more, the first ones found are forgotten (and counted all the same).
+/// Maximum number of cheetah flows kept. Older ones are dropped, but remain counted.
 const CHEETAHS: usize = 10_000;
 
-/// Slices of [`History`]: as many columns as a wide terminal has.
+/// Slices of [`History`]: the columns of a wide terminal.
 const SLICES: usize = 240;
 
-/// The cheetahs of a run.
+/// The cheetah flows of a run.
 #[derive(Clone, Debug, Default)]
 pub struct CheetahLog {
-    /// In the order in which they were found.
+    /// In order of detection.
     entries: VecDeque<(Cheetah, Option<CheetahEnd>)>,
-    /// Entries forgotten at the front.
-    forgotten: usize,
-    /// Number of the latest entry of each flow that is a cheetah now, counted with the forgotten ones.
+    /// Number of entries dropped from the front.
+    dropped: usize,
+    /// Index of the latest entry of each current cheetah flow, dropped entries included.
     running: HashMap<FlowKey, usize>,
 }
 
@@ -28,16 +28,16 @@ impl CheetahLog {
     pub(crate) fn add(&mut self, finding: &Finding) {
         match finding {
             Finding::Began(cheetah) => {
-                self.running.insert(cheetah.key, self.forgotten + self.entries.len());
+                self.running.insert(cheetah.key, self.dropped + self.entries.len());
                 self.entries.push_back((*cheetah, None));
                 if self.entries.len() > CHEETAHS {
                     self.entries.pop_front();
-                    self.forgotten += 1;
+                    self.dropped += 1;
                 }
             }
             Finding::Ended(end) => {
                 let number =
-                    self.running.remove(&end.key).and_then(|number| number.checked_sub(self.forgotten));
+                    self.running.remove(&end.key).and_then(|number| number.checked_sub(self.dropped));
                 if let Some(entry) = number.and_then(|number| self.entries.get_mut(number)) {
                     entry.1 = Some(*end);
                 }
@@ -45,25 +45,25 @@ impl CheetahLog {
         }
     }
 
-    /// Cheetahs, the first found first, each with its end if it has ended.
+    /// Returns cheetah flows in order of detection, each with its end if it has ended.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = &(Cheetah, Option<CheetahEnd>)> {
         self.entries.iter()
     }
 
-    /// How many are cheetahs now.
+    /// Returns the number of current cheetah flows.
     pub fn running(&self) -> usize {
         self.running.len()
     }
 }
 
-/// The largest records seen.
+/// The largest flow records.
 #[derive(Clone, Debug)]
 pub(crate) struct Largest {
     limit: usize,
     heap: BinaryHeap<Reverse<Ranked>>,
 }
 
-/// A record in the order of size; among equals, of key and time.
+/// A record ordered by size, then by key and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ranked(FlowRecord);
 
@@ -97,7 +97,7 @@ impl Largest {
         }
     }
 
-    /// The largest first.
+    /// Returns the records, largest first.
     pub(crate) fn sorted(&self) -> Vec<FlowRecord> {
         let mut records: Vec<Ranked> = self.heap.iter().map(|Reverse(ranked)| *ranked).collect();
         records.sort_by(|a, b| b.cmp(a));
@@ -105,10 +105,10 @@ impl Largest {
     }
 }
 
-/// Packets and bytes by slice of packet time, the latest slices only.
+/// Packets and bytes per slice of packet time, for the latest slices.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// Number of the first slice, in slices since the epoch.
+    /// Number of the first slice since the epoch.
     begin: u64,
     slices: VecDeque<(u64, Bytes)>,
 }
@@ -117,7 +117,7 @@ impl History {
     /// Length of a slice.
     pub const SLICE: Nanos = Nanos::from_secs(1);
 
-    /// Adds to the slice of `time`; what comes too late for the slices kept is left out of the history.
+    /// Adds to the slice of `time`. Ignores times before the first slice kept.
     pub(crate) fn add(&mut self, time: Timestamp, packets: u64, bytes: Bytes) {
         let number = time.0 / History::SLICE.0;
         if self.slices.is_empty() || number >= self.begin + (self.slices.len() + SLICES) as u64 {
@@ -143,7 +143,7 @@ impl History {
         }
     }
 
-    /// Packets and bytes of each slice, the oldest first.
+    /// Returns packets and bytes of each slice, oldest first.
     pub fn slices(&self) -> impl ExactSizeIterator<Item = &(u64, Bytes)> {
         self.slices.iter()
     }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_log_forgets_the_first_and_keeps_its_bearings() {
+    fn a_full_log_drops_the_oldest_entries() {
         let mut log = CheetahLog::default();
         for n in 0..CHEETAHS as u32 + 5 {
             log.add(&Finding::Began(cheetah(n)));

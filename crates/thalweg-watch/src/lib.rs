@@ -1,29 +1,28 @@
-//! Packets watched from capture to totals: what `thalweg watch` does, without its command line and its views.
+//! The measurement pipeline of `thalweg watch`, from capture to totals, without command line and views.
 //!
 //! ```text
-//! inputs ──► reader ──► (dealt out by flow) ──► meter, tasks ──► ledger, totals ──► snapshot, Totals
+//! inputs ──► reader ──► (distributed by flow) ──► meter, tasks ──► ledger, totals ──► snapshot, Totals
 //! ```
 //!
-//! [`Watch::open`] opens sources as [`options`] say, [`run`] watches them to their end and tells what it hears of as it
-//! comes. Clocks are arguments ([`Clock`]), and so is the seed.
+//! [`Watch::open`] opens the sources of [`options`]. [`run`] measures them to their end and passes each
+//! [`WatchUpdate`] to the caller. Clocks ([`Clock`]) and the seed are arguments.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
-//! | [`options`] | what is to be watched, and how |
-//! | `inputs`, `reader` | packet sources by name; their frames become packets, at a pace |
+//! | [`options`] | sources and settings of a run |
+//! | `inputs`, `reader` | packet sources; reading and replay |
 //! | `worker` | threads that read, meter, or both |
-//! | [`tasks`] | measurement tasks beside the flow table, windows of all workers put together |
-//! | [`message`] | what workers tell |
-//! | `run`, `flow_exporter` | the main thread; flows handed on as IPFIX or Parquet |
-//! | [`totals`], [`ledger`] | the whole of a run |
-//! | [`json`] | flows and answers as JSON |
-//! | [`snapshot`], `view_feed` | how everything stands at one moment, and what is asked for |
+//! | [`tasks`] | measurement tasks; windows of all workers merged |
+//! | [`message`] | messages from workers to the main thread |
+//! | `run`, `flow_exporter` | the main thread; export by IPFIX and to Parquet |
+//! | [`totals`], [`ledger`] | results of a whole run |
+//! | [`json`] | flows and task results as JSON |
+//! | [`snapshot`], `view_feed` | the state shown by the live view, and its query |
 
 mod clock;
 mod error;
 mod flow_exporter;
 pub mod flow_filter;
-mod heard;
 mod inputs;
 pub mod json;
 pub mod ledger;
@@ -35,17 +34,18 @@ mod run;
 pub mod snapshot;
 pub mod tasks;
 pub mod totals;
+mod update;
 mod view_feed;
 mod worker;
 
 pub use clock::Clock;
 pub use error::WatchError;
-pub use heard::Heard;
 pub use inputs::InputError;
 pub use message::Message;
 pub use meter::MeterCounters;
 pub use reader::Pace;
 pub use run::{Watch, run};
 pub use totals::Totals;
+pub use update::WatchUpdate;
 pub use view_feed::ViewFeed;
-pub use worker::Wants;
+pub use worker::WorkerOptions;

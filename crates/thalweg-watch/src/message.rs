@@ -1,4 +1,4 @@
-//! What workers tell the main thread.
+//! Messages from workers to the main thread.
 
 use crossbeam_channel::Sender;
 use thalweg_measure::meter::flow_table::Output;
@@ -11,91 +11,91 @@ use crate::ledger::History;
 use crate::meter::MeterCounters;
 use crate::snapshot::FlowRow;
 
-/// From a worker to the main thread.
+/// A message from a worker to the main thread.
 #[derive(Debug)]
 pub enum Message {
-    /// Findings, and records if they were asked for, as they happen.
+    /// Detected cheetah flows, and flow records if requested.
     Output(Output),
-    /// How things stand.
+    /// The current state of a worker.
     View(Box<View>),
-    /// What a worker hands on at the end of a window: that, and a stretch without packets if one follows.
+    /// A finished window, and the empty windows after it if there are any.
     Windows(Vec<WindowState>),
-    /// A worker that will end no more windows.
+    /// This worker sends no more windows.
     NoMoreWindows(usize),
-    /// The last word of a worker.
+    /// The last message of a worker.
     Done(Box<Done>),
 }
 
-/// What one worker has at one moment.
+/// The state of one worker at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    /// Which worker.
+    /// Index of the worker.
     pub worker: usize,
-    /// How reading stands, if it reads.
+    /// State of reading, if the worker reads.
     pub reading: Option<ReadingView>,
-    /// How metering stands, if it meters.
+    /// State of metering, if the worker meters.
     pub metering: Option<MeteringView>,
 }
 
-/// How reading stands.
+/// State of reading.
 #[derive(Clone, Debug, Default)]
 pub struct ReadingView {
-    /// What the frames were.
+    /// Counters of frames by kind.
     pub intake: IntakeCounters,
-    /// Packets and bytes by slice of packet time.
+    /// Packets and bytes per slice of packet time.
     pub history: History,
-    /// How each input stands.
+    /// State of each input.
     pub inputs: Vec<InputView>,
-    /// Earliest and latest time stamp, if there was a frame.
+    /// Earliest and latest timestamp; `None` before the first frame.
     pub span: Option<(Timestamp, Timestamp)>,
 }
 
-/// How one input stands.
+/// State of one input.
 #[derive(Clone, Debug)]
 pub struct InputView {
-    /// Its name.
+    /// Name of the input.
     pub name: String,
-    /// What it counts.
+    /// Counters of the source.
     pub counters: SourceCounters,
-    /// How far it has come, if its length is known.
+    /// Progress, if the length of the input is known.
     pub progress: Option<Progress>,
-    /// Whether it is an interface that is down.
+    /// Whether the input is an interface that is down.
     pub is_down: bool,
-    /// Whether it was read to its end, or as far as it goes.
+    /// Whether reading has ended, at the end of the input or at an error.
     pub ended: bool,
-    /// Why it could not go on.
+    /// The error that ended reading.
     pub error: Option<String>,
 }
 
-/// How metering stands.
+/// State of metering.
 #[derive(Clone, Debug, Default)]
 pub struct MeteringView {
     /// `None` without a flow table.
     pub counters: Option<MeterCounters>,
-    /// The latest packet time heard of.
+    /// The latest packet time.
     pub now: Timestamp,
     /// The first flows in the order of the query.
     pub top: Vec<FlowRow>,
-    /// Flows that match the query.
+    /// Number of flows that match the query.
     pub matching: u64,
-    /// The flow that the query names, if it is in the table.
-    pub frozen: Option<FlowRow>,
+    /// The pinned flow of the query, if it is in the table.
+    pub pinned: Option<FlowRow>,
 }
 
-/// All that a worker did.
+/// The results of a worker.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
-    /// How reading ended, if it read.
+    /// Final state of reading, if the worker read.
     pub reading: Option<ReadingView>,
     /// `None` without a flow table.
     pub counters: Option<MeterCounters>,
-    /// Whether it had packets to count.
+    /// Whether the worker metered packets.
     pub has_metered: bool,
-    /// The largest flow records, the largest first.
+    /// The largest flow records, largest first.
     pub largest: Vec<FlowRecord>,
 }
 
-/// Nobody listens any more when the main thread is on its way out; then nothing is to be told.
-pub(crate) fn tell(sender: &Sender<Message>, message: Message) {
+/// Sends a message, unless the main thread is exiting and has closed the channel.
+pub(crate) fn send_message(sender: &Sender<Message>, message: Message) {
     let _ = sender.send(message);
 }

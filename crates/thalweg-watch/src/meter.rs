@@ -1,4 +1,4 @@
-//! The metering half of a worker: packets are counted in flows and looked through for cheetahs.
+//! The metering half of a worker: counts packets per flow and detects cheetah flows.
 
 use thalweg_measure::detect::cfinf::{Cfinf, CfinfCounters, CfinfParameters};
 use thalweg_measure::detect::sliding_window::SlidingWindow;
@@ -8,36 +8,36 @@ use thalweg_wire::{Bytes, HashSeed, Packet, Timestamp};
 use crate::error::WatchError;
 use crate::options::{Detector, WatchOptions};
 
-/// A flow table and the detector asked for.
+/// A flow table and a detector.
 #[derive(Debug)]
 pub(crate) struct Meter {
     pub(crate) table: FlowTable,
     cfinf: Option<Cfinf>,
-    /// What was handed on; the caller empties it.
+    /// Records and detections; the caller drains them.
     pub(crate) output: Output,
 }
 
-/// What a meter, or several together, have done.
+/// Counters of one or more meters.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MeterCounters {
-    /// What became of flows.
+    /// Counters of the flow table.
     pub table: FlowTableCounters,
-    /// What the published detector counted, if it is the one asked for.
+    /// Counters of the CFINF detector, if it is in use.
     pub cfinf: Option<CfinfCounters>,
-    /// Cheetahs found.
+    /// Number of cheetah flows detected.
     pub cheetahs: u64,
-    /// Milestones that found no track: the detector's guarantee stands while this is zero.
+    /// Milestones that found no free track. The detector's guarantee holds while this is zero.
     pub untracked: u64,
-    /// Most memory of tables and detectors.
+    /// Maximum memory of flow tables and detectors.
     pub memory: Bytes,
-    /// Flows that fit in.
+    /// Capacity of the flow tables.
     pub capacity: u64,
-    /// Flows in progress.
+    /// Number of live flows.
     pub live: u64,
 }
 
 impl Meter {
-    /// One of `workers` meters that share the capacity asked for.
+    /// Creates one of `workers` meters that share the configured capacity.
     pub(crate) fn new(options: &WatchOptions, workers: usize, seed: u64) -> Result<Meter, WatchError> {
         let mut flow_table = options.flow_table;
         flow_table.capacity = flow_table.capacity.div_ceil(workers as u32);
@@ -70,7 +70,7 @@ impl Meter {
         self.table.advance(now, &mut self.output);
     }
 
-    /// Hands on everything that is left.
+    /// Ends all flows and outputs their records.
     pub(crate) fn finish(&mut self) {
         self.table.finish(&mut self.output);
         if let Some(cfinf) = &mut self.cfinf {

@@ -1,4 +1,4 @@
-//! What `thalweg watch` is to do: flags and configuration file, resolved and validated.
+//! Options of a run: flags and configuration file, resolved and validated.
 
 use std::path::PathBuf;
 
@@ -11,75 +11,74 @@ use thalweg_measure::tasks::TasksOptions;
 use thalweg_records::export::ExportOptions;
 use thalweg_wire::Nanos;
 
-/// Everything that a run depends on.
+/// Options of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchOptions {
-    /// Capture files (`-` for standard input), one after the other, or interfaces, all at once; at least one.
+    /// Capture files (`-` for standard input), read one after another, or interfaces, captured in parallel. At least one.
     pub sources: Vec<String>,
-    /// What to show.
+    /// Output format.
     pub show: Show,
-    /// Replay files at this multiple of the pace at which they were recorded; `None` as fast as possible.
+    /// Replay speed as a multiple of real time; `None` reads files as fast as possible.
     pub replay: Option<f64>,
-    /// Threads that meter. Default 1 for files, one a core for interfaces.
+    /// Number of metering threads. Default 1 for files, one per core for interfaces.
     pub workers: Option<usize>,
-    /// Which packets: a capture filter in tcpdump's language.
+    /// Capture filter in tcpdump syntax.
     pub filter: Option<String>,
-    /// Whether to look into tunnels (GRE, ERSPAN, VXLAN, Geneve, IP in IP). Default no.
+    /// Whether to measure the flows inside tunnels (GRE, ERSPAN, VXLAN, Geneve, IP in IP). Default no.
     pub peel_tunnels: bool,
-    /// Stop when this much packet time has passed since the first packet. Default never.
+    /// Stop after this much packet time since the first packet. Default never.
     pub duration: Option<Nanos>,
-    /// Flow table: capacity and timeouts.
+    /// Capacity and timeouts of the flow table.
     pub flow_table: FlowTableOptions,
-    /// `T` and `R`.
+    /// Cheetah flow threshold: `T` and `R`.
     pub threshold: CheetahThreshold,
-    /// How cheetahs are found.
+    /// Cheetah flow detector.
     pub detector: Detector,
-    /// Measurement tasks, if there are any; their seed and their number of workers are filled in from the others.
+    /// Measurement tasks. Seed and number of workers are set from the other options.
     pub tasks: Option<TasksOptions>,
-    /// Whether to keep the flow table, and to look for cheetahs. Default yes; without it there are tasks.
+    /// Whether to keep the flow table and detect cheetah flows. Default yes; required without tasks.
     pub table: bool,
-    /// Where to save the states of each finished window. Default nowhere.
+    /// Directory for the sketches of finished windows. Default none.
     pub save_states: Option<PathBuf>,
-    /// Where to send flows as IPFIX. Default nowhere.
+    /// IPFIX export. Default none.
     pub export: Option<ExportOptions>,
-    /// Where to keep flows as Parquet. Default nowhere.
+    /// Directory for flow records as Parquet files. Default none.
     pub records: Option<PathBuf>,
-    /// Live capture; its interface name and filter are filled in from the above.
+    /// Live capture. Interface name and filter are set from the other options.
     pub live: LiveOptions,
-    /// How packets come from interfaces; `None` to choose. Default AF_PACKET.
+    /// Capture backend; `None` selects one automatically. Default AF_PACKET.
     pub backend: Option<Backend>,
-    /// Seed of hashes and sampling. Default from the system, once a run; results do not depend on it, except
-    /// where `S` samples, and those of tasks.
+    /// Seed of hash functions and sampling. Default random. Affects only the results of tasks and of CFINF sampling.
     pub seed: Option<u64>,
-    /// Rows of each list in the report. Default 10.
+    /// Maximum rows of each list in the report. Default 10.
     pub top: usize,
 }
 
-/// What to show.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
     /// The live view.
     LiveView,
     /// A report at the end.
     Summary,
-    /// One JSON object a line.
+    /// JSON lines.
     Json {
-        /// Also flows, as they end.
+        /// Also write flow records as flows end.
         flows: bool,
     },
 }
 
-/// How cheetahs are found.
+/// Cheetah flow detector.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Detector {
-    /// In every window of length `T`, for up to this many flows at once that move a 64th of `R * T` or more.
+    /// Checks every window of length `T`, for flows that send at least `R * T / 64` bytes within `T`.
     SlidingWindow {
-        /// Flows that can be followed at once. Default 32,768 (32 MiB): twice what 10 Gbit/s
-        /// of such flows need on average at 50 Mbit/s.
+        /// Maximum number of such flows at once. Default 32,768 (32 MiB): twice the average need of a 10 Gbit/s link at
+        /// `R` = 50 Mbit/s.
         tracks: usize,
     },
-    /// By consecutive flights, as published; the threshold is that of [`WatchOptions::threshold`].
+    /// CFINF as published: checks consecutive flights. Uses [`WatchOptions::threshold`].
     Cfinf(CfinfParameters),
-    /// Not at all.
+    /// No detection.
     None,
 }

@@ -1,4 +1,4 @@
-//! The reading half of a worker: batches of frames from a source become packets, at the pace asked for.
+//! The reading half of a worker: parses batches of frames into packets, optionally at replay pace.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,61 +9,61 @@ use thalweg_wire::{Batch, Nanos, Packet, Source, Timestamp};
 use crate::clock::Clock;
 use crate::inputs::{Input, InputError};
 
-/// How long a replay sleeps at most before it looks whether it is to stop.
-const NAP: Duration = Duration::from_millis(20);
+/// Maximum sleep of a replay between checks of the stop flag.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// An interface that is silent is as late as this against the clock: what its ring still holds open.
+/// Packet time of an idle interface lags the clock by this much: its ring may still hold packets in an open block.
 const SILENCE_MARGIN: Nanos = Nanos::from_millis(200);
 
-/// What is done with packets.
+/// A consumer of packets.
 pub(crate) trait Consumer {
-    /// Takes some packets, in the order of their capture; `tally` is their number and bytes.
+    /// Processes packets in capture order. `tally` is their number and bytes.
     fn packets(&mut self, packets: &[Packet], tally: Tally);
 
-    /// Called after each batch and now and then without any. No packet before `now` is to be expected; zero if
-    /// nothing is known of the time.
+    /// Called after each batch and occasionally without one. No packet earlier than `now` will follow; `now` is zero if the
+    /// time is unknown.
     fn pause(&mut self, input: &mut Input, intake: &Intake, now: Timestamp);
 
-    /// Called within a batch that is replayed, while the next packet is not due yet.
+    /// Called during replay while the next packet is not due.
     fn tick(&mut self, intake: &Intake, now: Timestamp);
 }
 
-/// When reading ends.
+/// Conditions that end reading.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits<'a> {
-    /// Set when everything is to stop.
+    /// Set to stop.
     pub(crate) stop: &'a AtomicBool,
-    /// Most packet time after the first packet.
+    /// Maximum packet time after the first packet.
     pub(crate) duration: Option<Nanos>,
 }
 
-/// The pace of a replay: packet time against the clock.
+/// The pace of a replay: maps packet time to the clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     speed: f64,
-    begun: Option<(Timestamp, Instant)>,
+    started: Option<(Timestamp, Instant)>,
 }
 
 impl Pace {
-    /// `speed` times the recorded pace.
+    /// Creates a pace of `speed` times real time.
     pub fn new(speed: f64) -> Pace {
-        Pace { speed, begun: None }
+        Pace { speed, started: None }
     }
 
-    /// How long a packet of this time has yet to wait, as of `now`.
+    /// Returns the time from `now` until a packet with this timestamp is due.
     pub fn wait(&mut self, time: Timestamp, now: Instant) -> Duration {
-        let (first, started) = *self.begun.get_or_insert((time, now));
+        let (first, started) = *self.started.get_or_insert((time, now));
         let due = (time - first).as_secs_f64() / self.speed;
         let due = Duration::try_from_secs_f64(due).unwrap_or(Duration::MAX);
         due.saturating_sub(now.saturating_duration_since(started))
     }
 }
 
-/// Reads `input` to its end, or until a limit is reached. `end` is the time at which the duration asked for is over;
-/// the first packet of the first input sets it.
+/// Reads `input` to its end or until a limit is reached. `end` is the time at which the configured duration is over; the
+/// first packet of the first input sets it.
 ///
 /// # Errors
-/// If the input cannot go on; everything before has been consumed.
+/// If reading fails. All packets before the error have been consumed.
 pub(crate) fn read(
     input: &mut Input,
     intake: &mut Intake,
@@ -98,7 +98,7 @@ pub(crate) fn read(
     Ok(())
 }
 
-/// Gives the time of the last frame, zero if there is none.
+/// Consumes a batch. Returns the time of its last frame, or zero if it is empty.
 fn consume(
     batch: &Batch<'_>,
     intake: &mut Intake,
@@ -111,7 +111,7 @@ fn consume(
     batch.frames.last().map(|frame| frame.time).unwrap_or_default()
 }
 
-/// Hands on each frame when it is due, and those due together at once. Gives the time of the last one.
+/// Consumes each frame when it is due. Returns the time of the last one.
 fn replay(
     batch: &Batch<'_>,
     pace: &mut Pace,
@@ -130,18 +130,18 @@ fn replay(
         let wait = pace.wait(first.time, clock.now());
         if wait > Duration::ZERO {
             consumer.tick(intake, now);
-            std::thread::sleep(wait.min(NAP));
+            std::thread::sleep(wait.min(STOP_CHECK_INTERVAL));
             continue;
         }
         let due = frames.iter().position(|frame| pace.wait(frame.time, clock.now()) > Duration::ZERO);
-        let (these, later) = frames.split_at(due.unwrap_or(frames.len()));
-        now = consume(&Batch { frames: these, ..*batch }, intake, packets, consumer);
+        let (due_now, later) = frames.split_at(due.unwrap_or(frames.len()));
+        now = consume(&Batch { frames: due_now, ..*batch }, intake, packets, consumer);
         frames = later;
     }
     now
 }
 
-/// The frames before `end`, and whether there were others.
+/// Returns the frames up to `end`, and whether later ones were removed.
 fn before(batch: Batch<'_>, end: Option<Timestamp>) -> (Batch<'_>, bool) {
     let count = end.and_then(|end| batch.frames.iter().position(|frame| frame.time > end));
     match count {

@@ -1,4 +1,4 @@
-//! A run: sources opened, workers started, what they find put together.
+//! A run: opens sources, starts workers, collects their results.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
@@ -14,46 +14,46 @@ use thalweg_wire::{HashSeed, Nanos};
 use crate::clock::Clock;
 use crate::error::WatchError;
 use crate::flow_exporter::FlowExporter;
-use crate::heard::Heard;
 use crate::inputs::Inputs;
-use crate::message::{Done, Message, tell};
+use crate::message::{Done, Message, send_message};
 use crate::meter::Meter;
 use crate::options::WatchOptions;
 use crate::reader::{Limits, Pace};
-use crate::tasks::{Collector, Finished, Monitoring, Saving, TaskLedger, Turn};
+use crate::tasks::{FinishedWindow, PermitReceiver, StateWriter, TaskLedger, TaskMonitor, WindowMerger};
 use crate::totals::Totals;
-use crate::worker::{BATCHES_IN_FLIGHT, DistributedBatch, FlowDistributor, Metering, Reading, Wants};
+use crate::update::WatchUpdate;
+use crate::worker::{BATCHES_IN_FLIGHT, DistributedBatch, FlowDistributor, Metering, Reading, WorkerOptions};
 
-/// Messages on their way to the main thread, at most; a worker whose message does not fit in waits.
+/// Capacity of the channel to the main thread. Workers block while it is full.
 const MESSAGES_IN_FLIGHT: usize = 256;
 
-/// How long the main thread waits for a message before it hears of the silence.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// How long the main thread waits for a message before it reports [`WatchUpdate::Idle`].
+const RECEIVE_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// What is to run: sources open, memory allocated, nothing started.
+/// A run that is ready to start: sources are open, memory is allocated.
 pub struct Watch {
     inputs: Inputs,
     notices: Vec<String>,
-    /// One for each metering thread; `None` without a flow table.
+    /// One per metering thread; `None` without a flow table.
     meters: Vec<Option<Meter>>,
     tasks: Option<Plan>,
-    saving: Option<Saving>,
+    state_writer: Option<StateWriter>,
     flow_exporter: Option<FlowExporter>,
     parser: Parser,
     seed: u64,
     pace: Option<Pace>,
     duration: Option<Nanos>,
-    /// Rows of the list of largest flows.
+    /// Length of the list of largest flows.
     top: usize,
     live: bool,
     clock: Clock,
 }
 
 impl Watch {
-    /// Opens the sources and allocates the memory that `options` ask for. Privileges are needed until then.
+    /// Opens the sources and allocates memory. Later steps need no privileges.
     ///
     /// # Errors
-    /// If a source cannot be opened, memory does not suffice, an option is out of range.
+    /// If a source cannot be opened, memory is insufficient, or an option is out of range.
     pub fn open(options: &WatchOptions, seed: u64, clock: Clock) -> Result<Watch, WatchError> {
         let (inputs, notices) = Inputs::open(options)?;
         let (live, workers) = match &inputs {
@@ -66,14 +66,14 @@ impl Watch {
         let meters = (0..workers).map(meter).collect::<Result<_, _>>()?;
         let pace = options.replay.filter(|_| !live).map(Pace::new);
         let parser = Parser { peel_tunnels: options.peel_tunnels };
-        let (saving, flow_exporter) = (None, None);
+        let (state_writer, flow_exporter) = (None, None);
         let (duration, top) = (options.duration, options.top);
         Ok(Watch {
             inputs,
             notices,
             meters,
             tasks,
-            saving,
+            state_writer,
             flow_exporter,
             parser,
             seed,
@@ -85,76 +85,76 @@ impl Watch {
         })
     }
 
-    /// Makes ready what is written besides what is shown: states in a folder, flows handed on. It is written as the
-    /// user that the process then is.
+    /// Opens the other outputs: saved sketches and flow export. Call it after dropping privileges, so that files belong to
+    /// the right user.
     ///
     /// # Errors
-    /// If a folder or a certificate cannot be used.
-    pub fn make_outputs(&mut self, options: &WatchOptions) -> Result<(), WatchError> {
+    /// If a directory or a certificate cannot be used.
+    pub fn open_outputs(&mut self, options: &WatchOptions) -> Result<(), WatchError> {
         if let (Some(folder), Some(_)) = (&options.save_states, &self.tasks) {
-            self.saving = Some(Saving::into(folder)?);
+            self.state_writer = Some(StateWriter::new(folder)?);
         }
         self.flow_exporter = FlowExporter::start(options, self.live, self.clock)?;
         Ok(())
     }
 
-    /// How packets of interfaces are captured, where that is not the default: a line for each.
+    /// Returns a line for each interface whose capture backend is not the default.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
 
-    /// Whether packets come as they happen, by the clock of this machine.
+    /// Whether packets are captured live.
     pub fn is_live(&self) -> bool {
         self.live
     }
 
-    /// Whether files are replayed at a pace.
+    /// Whether files are replayed at a set pace.
     pub fn is_replayed(&self) -> bool {
         self.pace.is_some()
     }
 
-    /// Whether flow records are handed on, so that workers have to tell of them.
-    pub fn hands_on(&self) -> bool {
+    /// Whether flow records are exported, so that workers must send them.
+    pub fn exports_flows(&self) -> bool {
         self.flow_exporter.is_some()
     }
 
-    /// Threads that tell the main thread something.
+    /// Returns the number of threads that send messages to the main thread.
     pub fn workers(&self) -> usize {
-        self.meters.len() + usize::from(self.deals())
+        self.meters.len() + usize::from(self.is_distributed())
     }
 
     /// Whether one thread reads and others meter.
-    fn deals(&self) -> bool {
+    fn is_distributed(&self) -> bool {
         !self.live && self.meters.len() > 1
     }
 
-    /// Starts all threads; they end when their input does or `stop` is set.
+    /// Starts all threads. They end with their input or when `stop` is set.
     fn start<'scope, 'env>(
         self,
         scope: &'scope Scope<'scope, 'env>,
-        wants: &Wants,
+        worker_options: &WorkerOptions,
         limits: Limits<'env>,
         sender: &Sender<Message>,
-        turns: Vec<Turn>,
+        permits: Vec<PermitReceiver>,
     ) -> Vec<ScopedJoinHandle<'scope, ()>> {
-        let deals = self.deals();
+        let is_distributed = self.is_distributed();
         let seed = HashSeed::new(self.seed);
         let intake = || Intake::new(self.parser, seed);
         let (pace, clock) = (self.pace, self.clock);
         let reading = |worker| Reading::new(worker, intake(), sender.clone(), clock);
         let tasks = self.tasks;
         let metering = |worker, meter| {
-            let turns = turns.get(worker).cloned();
-            let monitoring = tasks.as_ref().zip(turns);
-            let monitoring =
-                monitoring.map(|(plan, turns)| Monitoring::new(plan, worker, turns, sender.clone()));
-            Metering::new(worker, meter, monitoring, wants.clone(), sender.clone(), clock)
+            let permits = permits.get(worker).cloned();
+            let task_monitor = tasks.as_ref().zip(permits);
+            let task_monitor =
+                task_monitor.map(|(plan, permits)| TaskMonitor::new(plan, worker, permits, sender.clone()));
+            Metering::new(worker, meter, task_monitor, worker_options.clone(), sender.clone(), clock)
         };
         let window = tasks.as_ref().map(|plan| plan.options().window);
         let meters = self.meters.into_iter().enumerate();
         let start = |work: Box<dyn FnOnce() -> Message + Send + 'scope>| {
             let sender = sender.clone();
-            scope.spawn(move || tell(&sender, work()))
+            scope.spawn(move || send_message(&sender, work()))
         };
         match self.inputs {
             Inputs::Rings(rings) => rings
@@ -165,21 +165,28 @@ impl Watch {
                     start(Box::new(move || done(reading.run(vec![ring], None, limits, metering))))
                 })
                 .collect(),
-            Inputs::Files(files) if deals => {
+            Inputs::Files(files) if is_distributed => {
                 let mut handles = Vec::new();
                 let mut senders = Vec::new();
                 for (worker, meter) in meters {
-                    let (deal, dealt) = bounded::<DistributedBatch>(BATCHES_IN_FLIGHT);
-                    senders.push(deal);
+                    let (batches, receiver) = bounded::<DistributedBatch>(BATCHES_IN_FLIGHT);
+                    senders.push(batches);
                     let metering = metering(worker, meter);
-                    handles.push(start(Box::new(move || done(metering.run(&dealt)))));
+                    handles.push(start(Box::new(move || done(metering.run(&receiver)))));
                 }
                 let worker = senders.len();
-                // Another seed than the tables have: the flows of one worker are to spread over all its buckets.
-                let deal_seed = HashSeed::new(!self.seed);
-                let views = wants.views.is_some();
-                let distributor =
-                    FlowDistributor::new(worker, deal_seed, senders, sender.clone(), clock, views, window);
+                // Differs from the seed of the flow tables, so that the flows of one worker use all buckets of its table.
+                let distribution_seed = HashSeed::new(!self.seed);
+                let views = worker_options.views.is_some();
+                let distributor = FlowDistributor::new(
+                    worker,
+                    distribution_seed,
+                    senders,
+                    sender.clone(),
+                    clock,
+                    views,
+                    window,
+                );
                 let reading = reading(worker);
                 handles.push(start(Box::new(move || done(reading.run(files, pace, limits, distributor)))));
                 handles
@@ -200,28 +207,30 @@ fn done(done: Done) -> Message {
     Message::Done(Box::new(done))
 }
 
-/// Watches the sources until they end, the duration asked for is over, or `stop` is set; `hear` gets everything as it
-/// comes.
+/// Measures the sources until they end, the configured duration is over, or `stop` is set. Passes each update to
+/// `on_update`.
 ///
 /// # Errors
-/// If states cannot be saved; then everything has been stopped. What happens to a source is in [`Totals::cut_short`].
+/// If sketches cannot be saved; all threads have then stopped. Errors of sources are in [`Totals::cut_short`].
 pub fn run(
     mut watch: Watch,
-    wants: Wants,
+    worker_options: WorkerOptions,
     stop: &AtomicBool,
-    mut hear: impl FnMut(Heard<'_>, &Totals),
+    mut on_update: impl FnMut(WatchUpdate<'_>, &Totals),
 ) -> Result<Totals, WatchError> {
-    let (begun, clock, top) = (watch.clock.now(), watch.clock, watch.top);
+    let (started, clock, top) = (watch.clock.now(), watch.clock, watch.top);
     let (sender, receiver) = bounded(MESSAGES_IN_FLIGHT);
     let mut totals = Totals { tasks: watch.tasks.as_ref().map(TaskLedger::new), ..Totals::default() };
-    let (mut collector, turns) = watch.tasks.as_ref().map(Collector::new).unzip();
-    let turns = turns.unwrap_or_default();
-    let saving = watch.saving.take();
+    let (mut merger, permits) = watch.tasks.as_ref().map(WindowMerger::new).unzip();
+    let permits = permits.unwrap_or_default();
+    let state_writer = watch.state_writer.take();
     let mut flow_exporter = watch.flow_exporter.take();
     let mut saved = Ok(());
-    let mut save = |collector: &Collector, finished: &Finished| {
-        if let (Some(saving), Ok(()), Some(window)) = (&saving, &saved, collector.window_of(finished)) {
-            saved = saving.save(collector.plan(), window);
+    let mut save = |merger: &WindowMerger, finished: &FinishedWindow| {
+        if let (Some(state_writer), Ok(()), Some(window)) =
+            (&state_writer, &saved, merger.window_of(finished))
+        {
+            saved = state_writer.save(merger.plan(), window);
             if saved.is_err() {
                 stop.store(true, Ordering::Relaxed);
             }
@@ -229,15 +238,15 @@ pub fn run(
     };
     std::thread::scope(|scope| {
         let limits = Limits { stop, duration: watch.duration };
-        let handles = watch.start(scope, &wants, limits, &sender, turns);
+        let handles = watch.start(scope, &worker_options, limits, &sender, permits);
         drop(sender);
-        let mut hear = |heard: Heard<'_>, totals: &Totals| {
+        let mut on_update = |update: WatchUpdate<'_>, totals: &Totals| {
             if let Some(flow_exporter) = &mut flow_exporter {
-                flow_exporter.hear(&heard);
+                flow_exporter.handle(&update);
             }
-            hear(heard, totals);
+            on_update(update, totals);
         };
-        collect(&receiver, top, collector.as_mut(), &mut totals, &mut save, &mut hear);
+        collect(&receiver, top, merger.as_mut(), &mut totals, &mut save, &mut on_update);
         for handle in handles {
             if let Err(panic) = handle.join() {
                 std::panic::resume_unwind(panic);
@@ -245,56 +254,59 @@ pub fn run(
         }
     });
     if let Some(tasks) = &mut totals.tasks {
-        tasks.together = collector.and_then(|collector| collector.together());
+        tasks.combined = merger.and_then(|merger| merger.combined());
     }
-    totals.handed_on = flow_exporter.map(|flow_exporter| flow_exporter.finish(&totals.intake));
-    totals.elapsed = clock.since(begun);
+    totals.exported = flow_exporter.map(|flow_exporter| flow_exporter.finish(&totals.intake));
+    totals.elapsed = clock.since(started);
     saved.map(|()| totals)
 }
 
 fn collect(
     receiver: &Receiver<Message>,
     top: usize,
-    mut collector: Option<&mut Collector>,
+    mut merger: Option<&mut WindowMerger>,
     totals: &mut Totals,
-    save: &mut impl FnMut(&Collector, &Finished),
-    hear: &mut impl FnMut(Heard<'_>, &Totals),
+    save: &mut impl FnMut(&WindowMerger, &FinishedWindow),
+    on_update: &mut impl FnMut(WatchUpdate<'_>, &Totals),
 ) {
-    let mut window_is_over =
-        |collector: &Collector, finished: Finished, totals: &mut Totals, hear: &mut _| {
-            save(collector, &finished);
-            window_is_over(finished, totals, hear);
+    let mut finish_window =
+        |merger: &WindowMerger, finished: FinishedWindow, totals: &mut Totals, on_update: &mut _| {
+            save(merger, &finished);
+            finish_window(finished, totals, on_update);
         };
     loop {
-        match receiver.recv_timeout(PATIENCE) {
+        match receiver.recv_timeout(RECEIVE_TIMEOUT) {
             Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) => hear(Heard::Silence, totals),
+            Err(RecvTimeoutError::Timeout) => on_update(WatchUpdate::Idle, totals),
             Ok(Message::Done(done)) => totals.add(*done, top),
             Ok(Message::Windows(states)) => {
-                if let Some(collector) = &mut collector {
-                    collector
-                        .add(states, |collector, finished| window_is_over(collector, finished, totals, hear));
+                if let Some(merger) = &mut merger {
+                    merger.add(states, |merger, finished| finish_window(merger, finished, totals, on_update));
                 }
             }
             Ok(Message::NoMoreWindows(worker)) => {
-                if let Some(collector) = &mut collector {
-                    let take =
-                        |collector: &Collector, finished| window_is_over(collector, finished, totals, hear);
-                    collector.worker_has_gone(worker, take);
+                if let Some(merger) = &mut merger {
+                    let emit =
+                        |merger: &WindowMerger, finished| finish_window(merger, finished, totals, on_update);
+                    merger.worker_ended(worker, emit);
                 }
             }
             Ok(message) => {
                 if let Message::Output(Output { findings, .. }) = &message {
                     findings.iter().for_each(|finding| totals.cheetahs.add(finding));
                 }
-                hear(Heard::Message(&message), totals);
+                on_update(WatchUpdate::Message(&message), totals);
             }
         }
     }
 }
 
-fn window_is_over(finished: Finished, totals: &mut Totals, hear: &mut impl FnMut(Heard<'_>, &Totals)) {
-    hear(Heard::Window(&finished), totals);
+fn finish_window(
+    finished: FinishedWindow,
+    totals: &mut Totals,
+    on_update: &mut impl FnMut(WatchUpdate<'_>, &Totals),
+) {
+    on_update(WatchUpdate::Window(&finished), totals);
     if let Some(tasks) = &mut totals.tasks {
         tasks.add(finished);
     }

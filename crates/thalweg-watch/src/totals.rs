@@ -1,4 +1,4 @@
-//! The whole of a run, put together from its workers: what reports are made of.
+//! The totals of a run, summed over its workers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use thalweg_measure::meter::intake::IntakeCounters;
 use thalweg_measure::meter::record::FlowRecord;
-use thalweg_records::handoff::Ledger;
+use thalweg_records::handoff::HandoffStatus;
 use thalweg_wire::{Bytes, Nanos, SourceCounters, Timestamp};
 
 use crate::ledger::CheetahLog;
@@ -14,44 +14,44 @@ use crate::message::Done;
 use crate::meter::MeterCounters;
 use crate::tasks::TaskLedger;
 
-/// A run from its first packet to its last.
+/// The totals of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    /// What the frames were.
+    /// Counters of frames by kind.
     pub intake: IntakeCounters,
     /// `None` without a flow table.
     pub meter: Option<MeterCounters>,
     /// `None` without tasks.
     pub tasks: Option<TaskLedger>,
-    /// Of all inputs together.
+    /// Counters of all sources.
     pub source: SourceCounters,
-    /// What became of flows that were handed on; `None` if none were to be.
-    pub handed_on: Option<Arc<Ledger>>,
-    /// Inputs that could not be read to their end, and why.
+    /// Counters of flow export; `None` without export.
+    pub exported: Option<Arc<HandoffStatus>>,
+    /// Inputs that were not read to their end.
     pub cut_short: Vec<CutShort>,
-    /// The cheetahs found last.
+    /// The latest cheetah flows.
     pub cheetahs: CheetahLog,
-    /// Largest flow records, the largest first.
+    /// The largest flow records, largest first.
     pub largest: Vec<FlowRecord>,
-    /// Earliest and latest time stamp of all frames.
+    /// Earliest and latest timestamp of all frames.
     pub span: Option<(Timestamp, Timestamp)>,
-    /// Time that the run took.
+    /// Duration of the run.
     pub elapsed: Duration,
-    /// Threads that metered.
+    /// Number of metering threads.
     pub workers: usize,
 }
 
-/// An input that could not be read to its end.
+/// An input that was not read to its end.
 #[derive(Clone, Debug)]
 pub struct CutShort {
-    /// Its name.
+    /// Name of the input.
     pub name: String,
-    /// Why.
+    /// The error that ended reading.
     pub reason: String,
 }
 
 impl Totals {
-    /// Adds what one worker did; `top` is the length of the list of largest flows.
+    /// Adds the results of a worker. `top` is the length of the list of largest flows.
     pub(crate) fn add(&mut self, done: Done, top: usize) {
         if let Some(reading) = done.reading {
             self.intake += reading.intake;
@@ -61,7 +61,7 @@ impl Totals {
                 }
                 (one, other) => one.or(other),
             };
-            // Several rings of one interface fail together: once is enough to say so.
+            // All rings of an interface fail together: report it once.
             let mut failed = BTreeMap::new();
             for input in reading.inputs {
                 self.source += input.counters;
@@ -81,13 +81,13 @@ impl Totals {
         self.largest.truncate(top);
     }
 
-    /// Bound of the memory of tables, detectors and sketches.
+    /// Returns the maximum memory of flow tables, detectors and sketches.
     pub fn memory(&self) -> Bytes {
         let sketches = self.tasks.as_ref().map_or(Bytes(0), |tasks| tasks.plan.bytes());
         Bytes(self.meter.map_or(0, |meter| meter.memory.0) + sketches.0)
     }
 
-    /// Packet time from first to last.
+    /// Returns the packet time from the first to the last packet.
     pub fn duration(&self) -> Nanos {
         self.span.map_or(Nanos::ZERO, |(first, last)| last - first)
     }

@@ -1,4 +1,4 @@
-//! From the views of workers to the one snapshot that the live view shows.
+//! Combines the views of workers into the snapshot for the live view.
 
 use thalweg_measure::meter::intake::IntakeCounters;
 use thalweg_measure::meter::record::EndReason;
@@ -15,7 +15,7 @@ use crate::tasks::{TaskHistory, TaskLedger};
 use crate::totals::Totals;
 use crate::worker::keep_first;
 
-/// Cheetahs shown in the list.
+/// Maximum number of cheetah flows in a snapshot.
 const CHEETAHS_SHOWN: usize = 500;
 
 /// The latest views of all workers.
@@ -29,14 +29,14 @@ pub struct ViewFeed {
 }
 
 impl ViewFeed {
-    /// No views yet, of `workers`; the rest is how sources are to be described.
+    /// Creates an empty feed of `workers` views.
     pub fn new(workers: usize, live: bool, replaying: bool, has_table: bool) -> ViewFeed {
         let (reading, metering) =
             (vec![ReadingView::default(); workers], vec![MeteringView::default(); workers]);
         ViewFeed { reading, metering, replaying, live, has_table }
     }
 
-    /// Takes what a worker has.
+    /// Adds the view of a worker.
     pub fn add(&mut self, view: View) {
         if let Some(reading) = view.reading {
             self.reading[view.worker] = reading;
@@ -46,7 +46,7 @@ impl ViewFeed {
         }
     }
 
-    /// How everything stands.
+    /// Combines the latest views.
     pub fn snapshot(&self, query: &Query, totals: &Totals, ended: bool) -> Snapshot {
         let log = &totals.cheetahs;
         let (mut intake, mut source) = (IntakeCounters::default(), SourceCounters::default());
@@ -73,7 +73,7 @@ impl ViewFeed {
             source += input.counters;
         }
         let history: Vec<RateSample> = history.slices().map(|slice| rate_sample(*slice)).collect();
-        // The last slice is not over yet.
+        // The last slice is incomplete.
         let current = history.iter().rev().nth(1).or(history.last()).copied().unwrap_or_default();
         let flows_ended = meter.table.records.iter().sum::<u64>() - meter.table.ended(EndReason::Active);
         Snapshot {
@@ -94,7 +94,7 @@ impl ViewFeed {
             cheetahs: log.entries().rev().take(CHEETAHS_SHOWN).map(CheetahRow::from).collect(),
             top,
             matching,
-            frozen: self.metering.iter().find_map(|metering| metering.frozen.clone()),
+            pinned: self.metering.iter().find_map(|metering| metering.pinned.clone()),
             counters: counters(&intake, &source, self.has_table.then_some(&meter), totals.tasks.as_ref()),
             sources,
             tasks: totals.tasks.as_ref().map(TasksView::from),
@@ -103,7 +103,7 @@ impl ViewFeed {
         }
     }
 
-    /// One row for each source; the rings of an interface are one.
+    /// Returns one row per source. The rings of an interface form one source.
     fn sources(&self) -> Vec<SourceRow> {
         let mut rows: Vec<SourceRow> = Vec::new();
         for input in self.reading.iter().flat_map(|reading| &reading.inputs) {
@@ -149,17 +149,17 @@ fn counters(
 ) -> Vec<Counter> {
     use Severity::{Loss, Note, Warning};
     let counter = |label, count, severity| Counter { label, count, severity };
-    let of_the_table = meter.map(|meter| {
+    let table_counters = meter.map(|meter| {
         [
             counter("untracked", meter.untracked, Loss),
             counter("evicted", meter.table.ended(EndReason::Evicted), Warning),
         ]
     });
-    let of_tasks = tasks.map(|tasks| {
+    let task_counters = tasks.map(|tasks| {
         [counter("late", tasks.tally.late, Warning), counter("saturated", tasks.saturations, Warning)]
     });
-    let [untracked, evicted] = of_the_table.map_or([None; 2], |counters| counters.map(Some));
-    let [late, saturated] = of_tasks.map_or([None; 2], |counters| counters.map(Some));
+    let [untracked, evicted] = table_counters.map_or([None; 2], |counters| counters.map(Some));
+    let [late, saturated] = task_counters.map_or([None; 2], |counters| counters.map(Some));
     let all = [
         Some(counter("kernel drops", source.kernel_drops, Loss)),
         untracked,
@@ -167,12 +167,12 @@ fn counters(
         evicted,
         late,
         saturated,
-        Some(counter("backwards", intake.backwards, Warning)),
+        Some(counter("out of order", intake.backwards, Warning)),
         Some(counter("unknown link", intake.unsupported_link.packets, Warning)),
-        Some(counter("long claims", intake.length_beyond_frame, Warning)),
+        Some(counter("bad length", intake.length_beyond_frame, Warning)),
         Some(counter("non-IP", intake.non_ip.packets, Note)),
         Some(counter("no ports", intake.ports_not_captured + intake.portless_fragments, Note)),
-        Some(counter("peeled", intake.peeled, Note)),
+        Some(counter("decapsulated", intake.peeled, Note)),
         Some(counter("filtered", source.filtered, Note)),
     ];
     all.into_iter().flatten().collect()

@@ -1,8 +1,8 @@
-//! How many records a second the decoder reads, by format, on one core: `decode_speed [SECONDS [FORMAT]]`.
+//! Measures the decoding rate by format on one core: `decode_speed [SECONDS [FORMAT]]`.
 //!
-//! Messages fill an Ethernet frame, as routers send them, and lie in memory; decoded rows are cleared every 8,192
-//! records, as a collector hands batches on. One line a format on standard output: name, records/s, messages/s,
-//! bytes a record.
+//! Messages fill an Ethernet frame, as from routers, and are in memory; decoded rows are cleared every 8,192
+//! records, like the batches of a collector. Output: a line for each format with name, records/s, messages/s,
+//! bytes per record.
 
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::{Decoded, Decoder, Limits};
 
-/// When the messages arrive: their time does not matter, only that it is there.
+/// The arrival time of messages, which does not affect the result.
 const RECEIVED: Timestamp = Timestamp(1_700_000_000_000_000_000);
 
-/// Rows that a collector hands on at once.
+/// The number of rows in a batch of a collector.
 const ROWS: usize = 8192;
 
-/// Different messages, so that more than one is in the cache.
+/// The number of different messages, so that the cache holds more than one.
 const MESSAGES: u32 = 256;
 
-/// The 16 fields of a router's usual NetFlow v9 record, element and length.
+/// The element and length of the 16 fields of a typical NetFlow v9 record.
 const FIELDS: [(u16, u16); 16] = [
     (8, 4),
     (12, 4),
@@ -65,7 +65,7 @@ fn main() {
     }
 }
 
-/// Decodes messages of `records` records each until the time is over.
+/// Decodes messages with `records` records each for the duration.
 fn measure(name: &str, messages: &[Vec<u8>], records: u64, budget: Duration) {
     let from: SocketAddr = "192.0.2.1:2055".parse().expect("an address");
     let mut decoder = Decoder::new(Limits::default());
@@ -90,7 +90,7 @@ fn measure(name: &str, messages: &[Vec<u8>], records: u64, budget: Duration) {
     println!("{name} {:.0} {:.0} {bytes:.1}", rows as f64 / seconds, sent as f64 / seconds);
 }
 
-/// Pseudo-random bytes (xorshift): flows differ from each other.
+/// A generator of pseudo-random bytes (xorshift), so that flows differ.
 struct Noise(u64);
 
 impl Noise {
@@ -117,8 +117,8 @@ fn netflow5() -> Vec<Vec<u8>> {
     (0..MESSAGES).map(message).collect()
 }
 
-/// Messages of sets. The first of them has the template; it has no other number than the last, so that all can come
-/// again and again.
+/// Returns messages with sets. The first has the template; all have the same sequence number, so that they can be
+/// repeated.
 fn sets(version: u16, fields: &[(u16, u16)], variable: bool) -> Vec<Vec<u8>> {
     let mut noise = Noise(2);
     let records = if variable { 25 } else { 27 };
@@ -160,7 +160,7 @@ fn sets(version: u16, fields: &[(u16, u16)], variable: bool) -> Vec<Vec<u8>> {
     (0..MESSAGES).map(message).collect()
 }
 
-/// Datagrams of seven flow samples, each with the first 128 bytes of a TCP segment.
+/// Returns datagrams with seven flow samples, each with the first 128 bytes of a TCP segment.
 fn sflow5() -> Vec<Vec<u8>> {
     let mut noise = Noise(3);
     let message = |index: u32| {

@@ -1,12 +1,12 @@
-//! Numbers with units, as text.
+//! Prints and parses numbers with units.
 
-/// A value of 1 to 999 with three significant digits.
+/// Prints a value from 1 to 999 with three significant digits.
 pub(crate) fn three_digits(value: f64) -> String {
     let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
     format!("{value:.decimals$}")
 }
 
-/// Splits `1.5 ms` into number and unit; `None` if there is no finite number of at least zero.
+/// Splits `1.5 ms` into number and unit; `None` without a finite number of at least zero.
 pub(crate) fn split_unit(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());

@@ -1,12 +1,12 @@
-//! The 5-tuple that names a flow: addresses, ports, protocol.
+//! The 5-tuple that identifies a flow: addresses, ports, protocol.
 //!
-//! A [`FlowKey`] names one direction. [`FlowKey::canonical`] gives the form that both directions share, and
-//! [`FlowKey::symmetric_hash`] a hash that both share. IPv4 and IPv6 never compare equal, even where an IPv6
-//! address maps an IPv4 one.
+//! A [`FlowKey`] identifies one direction. [`FlowKey::canonical`] returns the form that both directions share, and
+//! [`FlowKey::symmetric_hash`] a hash that both share. IPv4 and IPv6 keys are never equal, even if the IPv6 address
+//! maps an IPv4 address.
 //!
-//! Ports are those of TCP, UDP, SCTP, DCCP and UDP-Lite. ICMP echo has its identifier as both ports, so that
-//! a request and its reply are one flow in two directions and two pings are two flows (the identifier stands
-//! for the port as in RFC 5508); everything else has ports zero.
+//! Ports are those of TCP, UDP, SCTP, DCCP and UDP-Lite. ICMP echo uses its identifier as both ports (as in RFC 5508),
+//! so a request and its reply are the two directions of a flow, and two pings are two flows. All other protocols have
+//! ports zero.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use crate::protocol::Protocol;
 
-/// An address as a 128-bit number in two halves, high first; an IPv4 address is in the lowest 32 bits.
+/// An address as a 128-bit number in two halves, high first; an IPv4 address uses the lowest 32 bits.
 type Address = [u64; 2];
 
 /// IP version, addresses, ports and protocol of one direction of a flow; 40 bytes.
@@ -31,11 +31,11 @@ pub struct FlowKey {
     pub src_port: u16,
     /// Destination port, ICMP echo identifier, or zero.
     pub dst_port: u16,
-    /// Protocol above IP.
+    /// The protocol above IP.
     pub protocol: Protocol,
 }
 
-/// IP version of a key.
+/// The IP version of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum IpVersion {
@@ -45,13 +45,13 @@ pub enum IpVersion {
     V6 = 6,
 }
 
-/// How a key runs against its canonical form.
+/// The direction of a key relative to its canonical form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Direction {
-    /// As in the canonical form: the source is the lower endpoint.
+    /// As the canonical form: the source is the lower endpoint.
     Forward = 0,
-    /// Against it.
+    /// Opposite to the canonical form.
     Reverse = 1,
 }
 
@@ -65,25 +65,26 @@ impl Direction {
     }
 }
 
-/// The secret of [`FlowKey::symmetric_hash`]: without it nobody can prepare flows that collide.
+/// The secret of [`FlowKey::symmetric_hash`], without which nobody can construct colliding flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashSeed([u64; 3]);
 
 impl HashSeed {
-    /// A seed from a number, by SplitMix64 (Steele, Lea and Flood 2014), so that near numbers give far seeds.
+    /// Creates a seed from a number by SplitMix64 (Steele, Lea and Flood 2014), so that similar numbers give unrelated
+    /// seeds.
     pub const fn new(number: u64) -> HashSeed {
         HashSeed([splitmix(number, 1), splitmix(number, 2), splitmix(number, 3)])
     }
 
-    /// A seed from 192 bits, as random as the caller has them.
+    /// Creates a seed from 192 random bits.
     pub const fn from_words(words: [u64; 3]) -> HashSeed {
         HashSeed(words)
     }
 
-    /// A 64-bit hash of 128 bits.
+    /// Hashes 128 bits to 64 bits.
     ///
-    /// Folded multiplications in the manner of wyhash (Wang Yi 2020), secret words xored in first. The same on
-    /// every machine for one seed; not meant to be stored.
+    /// Folded multiplications as in wyhash (Wang Yi 2020), after XOR with the secret words. Equal on all machines for
+    /// the same seed; not for storage.
     #[inline(always)]
     pub const fn hash_words(&self, a: u64, b: u64) -> u64 {
         let [s0, s1, s2] = self.0;
@@ -99,21 +100,21 @@ const fn splitmix(seed: u64, step: u64) -> u64 {
 }
 
 impl FlowKey {
-    /// A key over IPv4; addresses as numbers in host order (`10.0.0.1` is `0x0A00_0001`).
+    /// Creates an IPv4 key; addresses are numbers in host order (`10.0.0.1` is `0x0A00_0001`).
     #[inline]
     pub const fn v4(src: u32, dst: u32, src_port: u16, dst_port: u16, protocol: Protocol) -> FlowKey {
         let (src, dst) = ([0, src as u64], [0, dst as u64]);
         FlowKey { version: IpVersion::V4, src, dst, src_port, dst_port, protocol }
     }
 
-    /// A key over IPv6; addresses as numbers in host order.
+    /// Creates an IPv6 key; addresses are numbers in host order.
     #[inline]
     pub const fn v6(src: u128, dst: u128, src_port: u16, dst_port: u16, protocol: Protocol) -> FlowKey {
         let (src, dst) = ([(src >> 64) as u64, src as u64], [(dst >> 64) as u64, dst as u64]);
         FlowKey { version: IpVersion::V6, src, dst, src_port, dst_port, protocol }
     }
 
-    /// A key from addresses of one version; `None` if they differ in version.
+    /// Creates a key; `None` if the addresses have different versions.
     pub fn new(
         src: IpAddr,
         dst: IpAddr,
@@ -132,23 +133,23 @@ impl FlowKey {
         }
     }
 
-    /// IP version.
+    /// The IP version.
     #[inline]
     pub const fn version(&self) -> IpVersion {
         self.version
     }
 
-    /// Source address.
+    /// The source address.
     pub fn src(&self) -> IpAddr {
         self.address(self.src)
     }
 
-    /// Destination address.
+    /// The destination address.
     pub fn dst(&self) -> IpAddr {
         self.address(self.dst)
     }
 
-    /// Source and destination address as numbers, each in two halves, high first.
+    /// The source and destination addresses as numbers, each in two halves, high first.
     #[inline]
     pub const fn address_words(&self) -> ([u64; 2], [u64; 2]) {
         (self.src, self.dst)
@@ -161,21 +162,21 @@ impl FlowKey {
         }
     }
 
-    /// The key of the other direction.
+    /// Returns the key of the other direction.
     #[inline]
     #[must_use]
     pub const fn reversed(self) -> FlowKey {
         FlowKey { src: self.dst, dst: self.src, src_port: self.dst_port, dst_port: self.src_port, ..self }
     }
 
-    /// The same addresses and protocol with these ports.
+    /// Returns the key with other ports.
     #[inline]
     #[must_use]
     pub const fn with_ports(self, src_port: u16, dst_port: u16) -> FlowKey {
         FlowKey { src_port, dst_port, ..self }
     }
 
-    /// Which way this key runs: forward if (source, source port) is at most (destination, destination port).
+    /// Returns the direction: forward if (source, source port) is at most (destination, destination port).
     #[inline]
     pub fn direction(&self) -> Direction {
         match (self.src, self.src_port) <= (self.dst, self.dst_port) {
@@ -184,7 +185,7 @@ impl FlowKey {
         }
     }
 
-    /// The form that both directions share, the lower endpoint first, and which way `self` runs against it.
+    /// Returns the form that both directions share, with the lower endpoint first, and the direction of `self`.
     #[inline]
     pub fn canonical(self) -> (FlowKey, Direction) {
         match self.direction() {
@@ -193,7 +194,7 @@ impl FlowKey {
         }
     }
 
-    /// A 64-bit hash that both directions share (see [`HashSeed::hash_words`]).
+    /// Returns a 64-bit hash that both directions share (see [`HashSeed::hash_words`]).
     #[inline]
     pub fn symmetric_hash(&self, seed: &HashSeed) -> u64 {
         let source = (self.src, self.src_port);
@@ -217,15 +218,15 @@ impl FlowKey {
     }
 }
 
-/// Both halves of the 128-bit product, xored.
+/// Returns the XOR of the halves of the 128-bit product.
 #[inline]
 const fn fold(a: u64, b: u64) -> u64 {
     let product = (a as u128).wrapping_mul(b as u128);
     product as u64 ^ (product >> 64) as u64
 }
 
-/// `tcp 10.0.0.1:443 > 10.0.0.2:51000`, `udp [2001:db8::1]:53 > [2001:db8::2]:4096`, and without ports where
-/// the protocol has none: `esp 10.0.0.1 > 10.0.0.2`.
+/// Displays `tcp 10.0.0.1:443 > 10.0.0.2:51000`, `udp [2001:db8::1]:53 > [2001:db8::2]:4096`, or without ports for
+/// other protocols: `esp 10.0.0.1 > 10.0.0.2`.
 impl fmt::Display for FlowKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = if self.protocol.has_ports() || self.src_port != 0 || self.dst_port != 0 {
@@ -239,13 +240,13 @@ impl fmt::Display for FlowKey {
     }
 }
 
-/// Why a flow key could not be read.
+/// The error of parsing a flow key.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "`{text}` is not a flow: expected e.g. tcp 10.0.0.1:443 > 10.0.0.2:51000 or udp [2001:db8::1]:53 > [2001:db8::2]:4096"
+    "invalid flow `{text}`: expected e.g. tcp 10.0.0.1:443 > 10.0.0.2:51000 or udp [2001:db8::1]:53 > [2001:db8::2]:4096"
 )]
 pub struct ParseFlowKeyError {
-    /// What was typed.
+    /// The invalid text.
     pub text: String,
 }
 
@@ -289,7 +290,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_printed_key_reads_back_as_itself(key in any_key()) {
+        fn a_printed_key_parses_back(key in any_key()) {
             prop_assert_eq!(key.to_string().parse(), Ok(key));
         }
 
@@ -303,14 +304,14 @@ mod tests {
     }
 
     #[test]
-    fn a_mapped_address_is_not_the_ipv4_address_it_maps() {
+    fn a_mapped_address_differs_from_its_ipv4_address() {
         let mapped = FlowKey::v6(0xFFFF_0A00_0001, 0xFFFF_0A00_0002, 1, 2, Protocol::TCP);
         assert_ne!(mapped, FlowKey::v4(0x0A00_0001, 0x0A00_0002, 1, 2, Protocol::TCP));
         assert_eq!(mapped.to_string().parse(), Ok(mapped));
     }
 
     #[test]
-    fn keys_are_written_as_people_write_them() {
+    fn keys_have_the_documented_form() {
         let key = FlowKey::v4(0x0A00_0001, 0x0A00_0002, 443, 51000, Protocol::TCP);
         assert_eq!(key.to_string(), "tcp 10.0.0.1:443 > 10.0.0.2:51000");
         let key = FlowKey::v6(1, 2, 53, 4096, Protocol::UDP);
@@ -322,8 +323,8 @@ mod tests {
         }
     }
 
-    /// 2^18 neighbouring keys in 2^12 bins, 64 expected in each. A fair hash gives a chi-square of 4095 with a
-    /// standard deviation of 90; eight of them is a false alarm with probability below 1e-12.
+    /// 2^18 neighbouring keys in 2^12 bins, 64 expected per bin. A fair hash gives a chi-square of 4095 with a standard
+    /// deviation of 90. The tolerance of eight deviations gives a false alarm with probability below 1e-12.
     #[test]
     fn neighbouring_keys_spread_evenly_over_high_and_low_bits() {
         let seed = HashSeed::new(1);

@@ -1,7 +1,8 @@
-//! Bytes in, values out: time, units, flow keys, packet headers, capture files, OpenFlow, flow export.
+//! Parsers and encoders of packet headers, capture files, OpenFlow and flow export; types for time, units and flow
+//! keys.
 //!
-//! The leaf of the house. No I/O, no clock, no `unsafe`: a caller brings bytes and gets values or a typed
-//! error that says where and what was expected.
+//! The crate at the bottom of the dependency graph. No I/O, no clock, no `unsafe`: callers pass bytes, and get values
+//! or a typed error with the offset and the expected value.
 
 #![forbid(unsafe_code)]
 

@@ -1,32 +1,32 @@
-//! Link types: what a captured frame begins with (`LINKTYPE_` values of the pcap and pcapng formats).
+//! Link types: the first header of a captured frame (`LINKTYPE_` values of the pcap and pcapng formats).
 
 use std::fmt;
 
-/// The layer that a frame begins with.
+/// The first header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinkType {
     /// BSD loopback: a 4-byte address family in the byte order of the capturing machine (0).
     Null,
     /// Ethernet (1).
     Ethernet,
-    /// IPv4 or IPv6 with no header before it (101; also 12 and 14, as OpenBSD and others wrote it).
+    /// IPv4 or IPv6 without a link header (101; also 12 and 14, as OpenBSD and others wrote it).
     RawIp,
     /// OpenBSD loopback: the address family in network byte order (108).
     Loop,
     /// Linux cooked capture, version 1 (113).
     LinuxSll,
-    /// IPv4 with no header before it (228).
+    /// IPv4 without a link header (228).
     Ipv4,
-    /// IPv6 with no header before it (229).
+    /// IPv6 without a link header (229).
     Ipv6,
     /// Linux cooked capture, version 2 (276).
     LinuxSll2,
-    /// A link type that is not taken apart; its frames are counted.
+    /// An unsupported link type; its frames are counted.
     Other(u16),
 }
 
 impl LinkType {
-    /// From the number in a capture file.
+    /// Returns the link type of a number in a capture file.
     pub const fn from_number(number: u16) -> LinkType {
         match number {
             0 => LinkType::Null,
@@ -41,7 +41,7 @@ impl LinkType {
         }
     }
 
-    /// The number for a capture file.
+    /// Returns the number for a capture file.
     pub const fn number(self) -> u16 {
         match self {
             LinkType::Null => 0,
@@ -56,7 +56,7 @@ impl LinkType {
         }
     }
 
-    /// Whether frames of this type are taken apart.
+    /// Whether the parser supports frames of this type.
     pub const fn is_supported(self) -> bool {
         !matches!(self, LinkType::Other(_))
     }

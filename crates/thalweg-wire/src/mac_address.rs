@@ -1,22 +1,22 @@
-//! Ethernet addresses.
+//! MAC addresses.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// An Ethernet address (EUI-48).
+/// A MAC address (EUI-48).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MacAddress(pub [u8; 6]);
 
 impl MacAddress {
-    /// Whether it may be the address of one interface: neither a group's nor all zeros.
+    /// Whether it is a unicast address: neither a group address nor all zeros.
     pub const fn is_unicast(self) -> bool {
         self.0[0] & 1 == 0 && !matches!(self.0, [0, 0, 0, 0, 0, 0])
     }
 }
 
-/// Six octets in lower-case hexadecimal with colons between.
+/// Displays six octets in lower-case hexadecimal, separated by colons.
 impl fmt::Display for MacAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d, e, g] = self.0;
@@ -24,22 +24,22 @@ impl fmt::Display for MacAddress {
     }
 }
 
-/// Why a MAC address could not be read.
+/// The error of parsing a MAC address.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("not a MAC address: expected six octets in hexadecimal, as in 02:54:57:00:00:01")]
+#[error("invalid MAC address: expected six octets in hexadecimal, as in 02:54:57:00:00:01")]
 pub struct ParseMacAddressError;
 
 impl FromStr for MacAddress {
     type Err = ParseMacAddressError;
 
-    /// Reads six octets of two hexadecimal digits each, all with `:` or all with `-` between.
+    /// Parses six octets of two hexadecimal digits each, separated by `:` or by `-`.
     fn from_str(text: &str) -> Result<Self, ParseMacAddressError> {
         let separator = if text.contains('-') { '-' } else { ':' };
         let mut octets = [0; 6];
         let mut parts = text.split(separator);
         for octet in &mut octets {
             let part = parts.next().ok_or(ParseMacAddressError)?;
-            // `from_str_radix` alone would take a sign.
+            // `from_str_radix` alone would accept a sign.
             if part.len() != 2 || !part.bytes().all(|byte| byte.is_ascii_hexdigit()) {
                 return Err(ParseMacAddressError);
             }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_mac_address_is_refused() {
+    fn invalid_mac_addresses_are_rejected() {
         for text in [
             "",
             "02:54:57:00:00",
@@ -67,7 +67,7 @@ mod tests {
         ] {
             assert_eq!(text.parse::<MacAddress>(), Err(ParseMacAddressError), "{text}");
         }
-        assert!("+2:54:57:00:00:00".parse::<MacAddress>().is_err(), "a sign is no digit");
+        assert!("+2:54:57:00:00:00".parse::<MacAddress>().is_err(), "a sign is not a digit");
         assert_eq!("02-54-57-03-12-34".parse(), Ok(MacAddress([0x02, 0x54, 0x57, 0x03, 0x12, 0x34])));
     }
 
@@ -80,7 +80,7 @@ mod tests {
         }
 
         #[test]
-        fn an_address_is_read_back(octets: [u8; 6]) {
+        fn an_address_round_trips(octets: [u8; 6]) {
             prop_assert_eq!(MacAddress(octets).to_string().parse(), Ok(MacAddress(octets)));
         }
     }

@@ -1,17 +1,17 @@
-//! The known name that a misspelt one was probably meant to be: the suggestion in every "did you mean".
+//! Finds the known name closest to a misspelt one, for "did you mean" hints.
 
-/// Longest name, in bytes, for which a near one is looked for: the comparison takes time in proportion.
-const LONGEST_GUESSED: usize = 64;
+/// The maximum length in bytes of a name to compare, which bounds the time.
+const MAX_LENGTH: usize = 64;
 
-/// Most names that are compared: a bound on the time that one wrong name takes.
+/// The maximum number of names to compare, which bounds the time.
 const MAX_COMPARED: usize = 4_096;
 
-/// Least similarity of a name to one that is suggested for it, 0 to 1 (Jaro and Winkler's).
-const LEAST_SIMILARITY: f64 = 0.75;
+/// The minimum Jaro-Winkler similarity of a suggestion, 0 to 1.
+const MIN_SIMILARITY: f64 = 0.75;
 
-/// The known name that is most like `name`, whatever its case and its hyphens; `None` if no name is much like it.
+/// Returns the known name closest to `name`, ignoring case and hyphens; `None` if no name is close.
 ///
-/// Of names that are equally near the last one is suggested.
+/// Of equally close names it returns the last.
 ///
 /// ```
 /// use thalweg_wire::nearest::nearest;
@@ -20,28 +20,28 @@ const LEAST_SIMILARITY: f64 = 0.75;
 /// assert_eq!(nearest("zzz", ["top", "flows"]), None);
 /// ```
 pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    if name.len() > LONGEST_GUESSED {
+    if name.len() > MAX_LENGTH {
         return None;
     }
-    let name = plain(name);
+    let name = normalised(name);
     known
         .into_iter()
         .take(MAX_COMPARED)
-        .map(|known| (known, similarity(&name, &plain(known))))
-        .filter(|&(_, similarity)| similarity >= LEAST_SIMILARITY)
+        .map(|known| (known, similarity(&name, &normalised(known))))
+        .filter(|&(_, similarity)| similarity >= MIN_SIMILARITY)
         .max_by(|(_, a), (_, b)| a.total_cmp(b))
         .map(|(known, _)| known)
 }
 
-/// A name in small letters, words joined by `_`.
-fn plain(name: &str) -> String {
+/// Returns a name in lower case, with words joined by `_`.
+fn normalised(name: &str) -> String {
     name.to_lowercase().replace('-', "_")
 }
 
-/// 0 to 1. Jaro and Winkler's measure knows little of names of three letters; two of them that change places are one slip.
+/// Returns the similarity, 0 to 1. Jaro-Winkler is weak for names of three letters, so one edit counts as similar too.
 fn similarity(name: &str, known: &str) -> f64 {
-    let is_one_slip = name.len() > 2 && name.len() == known.len() && strsim::osa_distance(name, known) == 1;
-    strsim::jaro_winkler(name, known).max(if is_one_slip { LEAST_SIMILARITY } else { 0.0 })
+    let is_one_edit = name.len() > 2 && name.len() == known.len() && strsim::osa_distance(name, known) == 1;
+    strsim::jaro_winkler(name, known).max(if is_one_edit { MIN_SIMILARITY } else { 0.0 })
 }
 
 #[cfg(test)]
@@ -49,7 +49,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn slips_of_the_finger_are_recognised_and_other_names_are_not() {
+    fn typos_are_recognised() {
         for (name, known, expected) in [
             ("naem", &["name", "seed", "duration"][..], Some("name")),
             ("scr", &["5tuple", "src", "dst"], Some("src")),

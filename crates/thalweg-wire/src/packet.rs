@@ -1,4 +1,4 @@
-//! One packet as the meters see it: a flow key, a time, lengths, and what TCP says of itself.
+//! A parsed packet: flow key, time, lengths, TCP sequence number and flags.
 
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
@@ -7,60 +7,60 @@ use crate::flow_key::FlowKey;
 use crate::mac_address::MacAddress;
 use crate::time::Timestamp;
 
-/// What the headers of one packet say. Made by [`crate::parse::Parser`].
+/// The parsed headers of a packet, from [`crate::parse::Parser`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// When it was captured.
+    /// The capture time.
     pub time: Timestamp,
-    /// 5-tuple, in the packet's own direction. A later fragment has ports zero here (see [`Fragment`]).
+    /// The 5-tuple in the direction of the packet. A later fragment has ports zero (see [`Fragment`]).
     pub key: FlowKey,
-    /// Addresses of the frame that it came in, outside of any tunnel; all zeros if it was no Ethernet frame.
+    /// The MAC addresses of the frame, outside any tunnel; all zeros if it is not Ethernet.
     pub ethernet: EthernetAddresses,
-    /// Bytes from the IP header on, as that header has it (as NetFlow counts), the frame's own length where the
-    /// header leaves it open (BIG TCP).
+    /// The length from the IP header in bytes, as in that header (as NetFlow counts), or of the frame if the header has
+    /// none (BIG TCP).
     pub ip_length: u32,
-    /// Bytes above the transport header, derived from `ip_length`; of a fragment, what it carries itself.
+    /// The bytes after the transport header, derived from `ip_length`; for a fragment, its own payload.
     pub payload_length: u32,
-    /// TCP sequence number; 0 for other protocols and where it was not captured.
+    /// The TCP sequence number; 0 for other protocols or if not captured.
     pub tcp_sequence: u32,
-    /// TCP flags; empty for other protocols and where they were not captured.
+    /// The TCP flags; empty for other protocols or if not captured.
     pub tcp_flags: TcpFlags,
-    /// Place in a fragmented datagram.
+    /// The position in a fragmented datagram.
     pub fragment: Fragment,
-    /// What was unusual about it.
+    /// Anomalies of the packet.
     pub notes: PacketNotes,
 }
 
 impl Packet {
-    /// Whether there is anything to say of it beyond its key, lengths and flags.
+    /// Whether the packet is a fragment or has notes.
     #[inline]
     pub fn is_unusual(&self) -> bool {
         self.notes != PacketNotes::default() || self.fragment != Fragment::Whole
     }
 }
 
-/// The addresses that an Ethernet frame begins with, in its order (IEEE 802.3 section 3.2.3).
+/// The MAC addresses of an Ethernet frame, in frame order (IEEE 802.3 section 3.2.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct EthernetAddresses {
-    /// Whom it is for.
+    /// The destination.
     pub destination: MacAddress,
-    /// Whom it is from.
+    /// The source.
     pub source: MacAddress,
 }
 
-/// Place of a packet in a fragmented datagram (RFC 791 section 3.2, RFC 8200 section 4.5).
+/// The position of a packet in a fragmented datagram (RFC 791 section 3.2, RFC 8200 section 4.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fragment {
     /// Not fragmented.
     #[default]
     Whole,
-    /// The first fragment; it alone has the ports.
+    /// The first fragment, the only one with ports.
     First {
         /// Identification, equal in all fragments of a datagram.
         identification: u32,
     },
-    /// A later fragment: ports are zero until the first fragment's are filled in.
+    /// A later fragment: its ports are zero until those of the first fragment are filled in.
     Later {
         /// Identification, equal in all fragments of a datagram.
         identification: u32,
@@ -119,7 +119,7 @@ impl BitOrAssign for TcpFlags {
     }
 }
 
-/// Eight places from CWR to FIN, a dot for each flag that is not set, as nfdump prints them: `...AP.SF`.
+/// Displays eight characters from CWR to FIN with a dot for each unset flag, as nfdump: `...AP.SF`.
 impl fmt::Display for TcpFlags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let letters = b"CEUAPRSF".iter().enumerate();
@@ -129,19 +129,19 @@ impl fmt::Display for TcpFlags {
     }
 }
 
-/// What was unusual about a packet, as bits.
+/// Anomalies of a packet, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct PacketNotes(pub u8);
 
 impl PacketNotes {
-    /// The capture ends before the ports; they are zero.
+    /// The capture ends before the ports, which are zero.
     pub const PORTS_NOT_CAPTURED: PacketNotes = PacketNotes(0x01);
-    /// The IP header leaves the length open; it was taken from the frame (BIG TCP, TCP segmentation offload).
+    /// The IP header has no length, so it is that of the frame (BIG TCP, TCP segmentation offload).
     pub const LENGTH_FROM_FRAME: PacketNotes = PacketNotes(0x02);
-    /// The IP header claims more bytes than the frame had on the wire.
+    /// The length in the IP header exceeds the frame.
     pub const LENGTH_BEYOND_FRAME: PacketNotes = PacketNotes(0x04);
-    /// At least one tunnel was peeled off.
+    /// At least one tunnel header was removed.
     pub const PEELED: PacketNotes = PacketNotes(0x08);
 
     /// Whether all bits of `other` are set.

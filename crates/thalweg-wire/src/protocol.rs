@@ -1,9 +1,9 @@
-//! IP protocol numbers (IANA "Assigned Internet Protocol Numbers") by name.
+//! Names of IP protocol numbers (IANA "Assigned Internet Protocol Numbers").
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The protocol above IP, by its number.
+/// A protocol above IP, by its number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Protocol(pub u8);
@@ -22,13 +22,13 @@ impl Protocol {
     /// Stream Control Transmission Protocol (RFC 9260).
     pub const SCTP: Protocol = Protocol(132);
 
-    /// Whether the protocol's header begins with a source and a destination port.
+    /// Whether the header of the protocol starts with a source and a destination port.
     pub const fn has_ports(self) -> bool {
         matches!(self.0, 6 | 17 | 33 | 132 | 136)
     }
 }
 
-/// Names as tcpdump and `/etc/protocols` have them, lower case.
+/// Lower-case names as in tcpdump and `/etc/protocols`.
 const NAMES: [(u8, &str); 20] = [
     (1, "icmp"),
     (2, "igmp"),
@@ -52,7 +52,7 @@ const NAMES: [(u8, &str); 20] = [
     (136, "udplite"),
 ];
 
-/// The name, or `proto-N` for a number without one here.
+/// Displays the name, or `proto-N` for an unknown number.
 impl fmt::Display for Protocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match NAMES.iter().find(|(number, _)| *number == self.0) {
@@ -65,7 +65,7 @@ impl fmt::Display for Protocol {
 impl FromStr for Protocol {
     type Err = ();
 
-    /// Reads a name in either case, `proto-N`, or a number.
+    /// Parses a name in upper or lower case, `proto-N`, or a number.
     fn from_str(text: &str) -> Result<Self, ()> {
         let lower = text.to_ascii_lowercase();
         if let Some((number, _)) = NAMES.iter().find(|(_, name)| *name == lower) {

@@ -1,68 +1,66 @@
-//! The one trait behind which packets arrive, whatever they come from: a file, a ring shared with the kernel,
-//! an emulated mirror port.
+//! The trait of all packet sources: files, rings shared with the kernel, emulated mirror ports.
 //!
-//! A source yields **batches** of frames that borrow the source's own memory; nothing is copied. A frame is
-//! what was captured of one packet, from its link header on. What consumes frames cannot tell which source
-//! they come from.
+//! A source yields **batches** of frames that borrow the memory of the source, without copying. A frame is the captured
+//! part of a packet, from its link header. Consumers do not depend on the kind of source.
 
 use crate::link_type::LinkType;
 use crate::time::Timestamp;
 
-/// Where frames were captured: a network interface, or an interface description of a capture file.
+/// The origin of frames: a network interface, or an interface description of a capture file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Name, if one is known.
+    /// The name, if known.
     pub name: Option<String>,
-    /// What its frames begin with.
+    /// The link type of its frames.
     pub link_type: LinkType,
-    /// Most bytes kept of a frame; 0 if unlimited or unknown.
+    /// The maximum captured length of a frame; 0 if unlimited or unknown.
     pub snap_length: u32,
 }
 
-/// Where one frame lies in its batch's bytes, and what is known of it beside them.
+/// The position of a frame in the bytes of its batch, with its metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameRef {
-    /// When it was captured; zero if the source does not know (see [`Batch`]).
+    /// The capture time; zero if unknown.
     pub time: Timestamp,
-    /// Offset of the first captured byte in [`Batch::bytes`].
+    /// The offset of the first captured byte in [`Batch::bytes`].
     pub offset: usize,
-    /// Bytes captured.
+    /// The number of captured bytes.
     pub captured_length: u32,
-    /// Bytes on the wire, from the link header on.
+    /// The length on the wire, from the link header.
     pub original_length: u32,
-    /// Index into the source's interfaces.
+    /// The index of the interface in [`Batch::interfaces`].
     pub interface: u32,
 }
 
-/// Some frames, in the order in which they were captured.
+/// Frames in capture order.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    /// The memory that the frames lie in.
+    /// The memory of the frames.
     pub bytes: &'a [u8],
-    /// The frames; empty if nothing arrived within the source's patience.
+    /// The frames; empty if none arrived within the timeout of the source.
     pub frames: &'a [FrameRef],
-    /// Interfaces known so far; an index never changes its meaning.
+    /// The interfaces known so far. Indices are stable.
     pub interfaces: &'a [Interface],
 }
 
-/// One captured frame.
+/// A captured frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// When it was captured.
+    /// The capture time.
     pub time: Timestamp,
-    /// What was captured of it, from the link header on.
+    /// The captured bytes, from the link header.
     pub bytes: &'a [u8],
-    /// Its length on the wire, from the link header on.
+    /// The length on the wire, from the link header.
     pub original_length: u32,
-    /// What it begins with.
+    /// The link type.
     pub link_type: LinkType,
 }
 
 impl<'a> Batch<'a> {
-    /// The frames one by one.
+    /// Iterates over the frames.
     ///
     /// # Panics
-    /// If a frame lies outside the batch's bytes or names an unknown interface: the source is at fault.
+    /// If a frame is outside the bytes of the batch or has an unknown interface, which is a bug of the source.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Frame<'a>> + use<'a> {
         let Batch { bytes, frames, interfaces } = *self;
@@ -75,20 +73,20 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// What a source has passed on and what it has lost, since it was opened.
+/// Counters of a source since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceCounters {
-    /// Frames handed on.
+    /// Delivered frames.
     pub frames: u64,
-    /// Frames that the kernel saw but could not hand on for want of room.
+    /// Frames dropped by the kernel because its buffer was full.
     pub kernel_drops: u64,
-    /// Times that the kernel stopped filling the ring because it was full (TPACKET_V3 `tp_freeze_q_cnt`).
+    /// The number of times that the kernel stopped filling the full ring (TPACKET_V3 `tp_freeze_q_cnt`).
     pub kernel_freezes: u64,
-    /// Frames that a capture filter refused in this process (those refused in the kernel never reach it).
+    /// Frames rejected by a capture filter in this process. Frames that a filter in the kernel rejects are not counted.
     pub filtered: u64,
-    /// Records of a capture file that hold no frame (names, statistics, comments, unknown blocks).
+    /// Records of a capture file without a frame (names, statistics, comments, unknown blocks).
     pub other_records: u64,
-    /// Frames longer than their interface's snap length allows; handed on all the same.
+    /// Delivered frames that were longer than their interface's snap length.
     pub beyond_snap_length: u64,
 }
 
@@ -103,31 +101,31 @@ impl std::ops::AddAssign for SourceCounters {
     }
 }
 
-/// How much of a source has been read, in bytes of the file as it lies on disk.
+/// The progress of reading a file, in bytes on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes read.
     pub done: u64,
-    /// Bytes in all.
+    /// Total bytes.
     pub total: u64,
 }
 
-/// A place that packets come from.
+/// A source of packets.
 pub trait Source {
-    /// Why it could not go on.
+    /// The error of the source.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// The next frames, `None` when there will never be more. An empty batch means that nothing arrived in a
-    /// short while (about 100 ms), so that a caller can see to other things.
+    /// Returns the next frames; `None` at the end of the source. Returns an empty batch if nothing arrives within about
+    /// 100 ms, so that the caller can do other work.
     ///
     /// # Errors
-    /// When the source cannot go on; everything before the fault has been handed on in earlier batches.
+    /// If the source fails; earlier batches contain everything before the error.
     fn next_batch(&mut self) -> Result<Option<Batch<'_>>, Self::Error>;
 
-    /// Counters as of now.
+    /// Returns the current counters.
     fn counters(&mut self) -> SourceCounters;
 
-    /// How far a source of known length has come.
+    /// Returns the progress of a source of known length.
     fn progress(&self) -> Option<Progress> {
         None
     }

@@ -1,7 +1,7 @@
 //! Instants and durations in whole nanoseconds.
 //!
-//! [`Timestamp`] is a point in time, [`Nanos`] a length of it; the compiler keeps them apart. Nothing here
-//! reads a clock: a timestamp comes from a capture file, from the kernel, or from a virtual clock.
+//! [`Timestamp`] is a point in time, [`Nanos`] a duration, as separate types. This module reads no clock: timestamps
+//! come from capture files, from the kernel, or from a virtual clock.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -9,34 +9,34 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// A length of time in nanoseconds, 0 to 584 years.
+/// A duration in nanoseconds, 0 to 584 years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);
 
-/// A point in time: nanoseconds since 1970-01-01T00:00:00Z, leap seconds not counted (as in pcap files).
+/// A point in time: nanoseconds since 1970-01-01T00:00:00Z without leap seconds (as in pcap files).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub u64);
 
 impl Nanos {
-    /// The empty span.
+    /// Zero.
     pub const ZERO: Nanos = Nanos(0);
 
-    /// `n` microseconds, saturating.
+    /// Converts microseconds, saturating.
     pub const fn from_micros(n: u64) -> Self {
         Nanos(n.saturating_mul(1_000))
     }
 
-    /// `n` milliseconds, saturating.
+    /// Converts milliseconds, saturating.
     pub const fn from_millis(n: u64) -> Self {
         Nanos(n.saturating_mul(1_000_000))
     }
 
-    /// `n` seconds, saturating.
+    /// Converts seconds, saturating.
     pub const fn from_secs(n: u64) -> Self {
         Nanos(n.saturating_mul(1_000_000_000))
     }
 
-    /// The span in seconds.
+    /// The duration in seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -54,17 +54,17 @@ impl From<Nanos> for std::time::Duration {
 }
 
 impl Timestamp {
-    /// The instant `seconds` and `nanos` after the epoch, saturating.
+    /// Creates a timestamp `seconds` and `nanos` after the epoch, saturating.
     pub const fn new(seconds: u64, nanos: u32) -> Self {
         Timestamp(seconds.saturating_mul(1_000_000_000).saturating_add(nanos as u64))
     }
 
-    /// Time since `earlier`; zero if `earlier` is later (capture files do run backwards).
+    /// Returns the time since `earlier`; zero if `earlier` is later (times in capture files may run backwards).
     pub const fn since(self, earlier: Timestamp) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// `self - span`, not before the epoch.
+    /// `self - span`, saturating at the epoch.
     pub const fn saturating_sub(self, span: Nanos) -> Timestamp {
         Timestamp(self.0.saturating_sub(span.0))
     }
@@ -83,7 +83,7 @@ impl Timestamp {
 impl Add<Nanos> for Timestamp {
     type Output = Timestamp;
 
-    /// Saturates at the end of time (year 2554).
+    /// Saturates in the year 2554.
     fn add(self, span: Nanos) -> Timestamp {
         Timestamp(self.0.saturating_add(span.0))
     }
@@ -97,7 +97,7 @@ impl Sub<Timestamp> for Timestamp {
     }
 }
 
-/// Three significant digits with the largest unit that leaves the value at least 1: `1.50 s`, `24.0 ms`.
+/// Displays three significant digits with the largest unit for which the value is at least 1: `1.50 s`, `24.0 ms`.
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (value, unit) = match self.0 {
@@ -110,7 +110,7 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// RFC 3339 in UTC with nanoseconds: `2026-11-21T10:00:00.000000001Z`.
+/// Displays RFC 3339 in UTC with nanoseconds: `2026-11-21T10:00:00.000000001Z`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (year, month, day) = civil_from_days((self.seconds() / 86_400) as i64);
@@ -121,8 +121,8 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Proleptic Gregorian date of a day counted from 1970-01-01. The era arithmetic is the usual one: years
-/// start on 1 March, so that the leap day is the last of its year and 400 years are 146,097 days.
+/// Returns the proleptic Gregorian date of a day number since 1970-01-01. The computation starts years on 1 March, so
+/// the leap day is the last day of its year, and 400 years have 146,097 days.
 fn civil_from_days(days: i64) -> (i64, u32, u32) {
     let from_march_0000 = days + 719_468;
     let era = from_march_0000.div_euclid(146_097);
@@ -135,18 +135,18 @@ fn civil_from_days(days: i64) -> (i64, u32, u32) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
-/// Why a span of time could not be read.
+/// The error of parsing a duration.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("`{text}` is not a length of time: expected a number and a unit, as in 100ms, 1.5s, 5m, 200us")]
+#[error("invalid duration `{text}`: expected a number and a unit, as in 100ms, 1.5s, 5m, 200us")]
 pub struct ParseNanosError {
-    /// What was typed.
+    /// The invalid text.
     pub text: String,
 }
 
 impl FromStr for Nanos {
     type Err = ParseNanosError;
 
-    /// Reads `100ms`, `1.5s`, `5m`, `1h`, `200us`, `10ns`; a space before the unit is allowed.
+    /// Parses `100ms`, `1.5s`, `5m`, `1h`, `200us`, `10ns`; a space before the unit is allowed.
     fn from_str(text: &str) -> Result<Self, ParseNanosError> {
         let wrong = || ParseNanosError { text: text.to_owned() };
         let (number, unit) = crate::amount::split_unit(text).ok_or_else(wrong)?;
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_read_as_people_write_them() {
+    fn durations_parse_with_units() {
         for (text, nanos) in
             [("100ms", 100_000_000), ("1.5s", 1_500_000_000), ("5 m", 300_000_000_000), ("200us", 200_000)]
         {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_between_backwards_stamps_is_zero() {
+    fn a_negative_difference_is_zero() {
         assert_eq!(Timestamp(5) - Timestamp(9), Nanos::ZERO);
     }
 }

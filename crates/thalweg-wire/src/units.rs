@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::amount::{split_unit, three_digits};
 use crate::time::Nanos;
 
-/// A number with its thousands set apart by commas.
+/// Formats a number with thousands separators: `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -22,7 +22,7 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// A number of bytes (octets).
+/// A number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
@@ -45,29 +45,28 @@ impl AddAssign for Bytes {
 }
 
 impl BitRate {
-    /// The rate at which `amount` passes in `span`: `8 * amount / span`, rounded down; the highest rate
-    /// there is if `span` is zero.
+    /// Returns the rate of `amount` in `span`: `8 * amount / span`, rounded down; the maximum rate if `span` is zero.
     pub fn of(amount: Bytes, span: Nanos) -> BitRate {
         let bits_times_second = u128::from(amount.0) * 8 * 1_000_000_000;
         let rate = bits_times_second.checked_div(u128::from(span.0)).unwrap_or(u128::from(u64::MAX));
         BitRate(rate.min(u128::from(u64::MAX)) as u64)
     }
 
-    /// What passes at this rate in `span`, rounded down to whole bytes.
+    /// Returns the amount of data at this rate in `span`, rounded down to whole bytes.
     pub fn amount_in(self, span: Nanos) -> Bytes {
         let bytes = u128::from(self.0) * u128::from(span.0) / 8_000_000_000;
         Bytes(bytes.min(u128::from(u64::MAX)) as u64)
     }
 }
 
-/// Decimal multiples, three significant digits: `1.50 MB`.
+/// Displays decimal multiples with three significant digits: `1.50 MB`.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&scaled(self.0, ["B", "kB", "MB", "GB", "TB", "PB", "EB"]))
     }
 }
 
-/// Decimal multiples, three significant digits: `200 Mbit/s`.
+/// Displays decimal multiples with three significant digits: `200 Mbit/s`.
 impl fmt::Display for BitRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&scaled(self.0, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s", "Pbit/s", "Ebit/s"]))
@@ -87,22 +86,22 @@ fn scaled(value: u64, units: [&str; 7]) -> String {
     format!("{} {}", three_digits(scaled), units[power])
 }
 
-/// Why an amount or a rate could not be read.
+/// The error of parsing an amount or a rate.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ParseUnitError {
-    /// Not a rate.
-    #[error("`{0}` is not a bit rate: expected a number and a unit, as in 50mbps, 1.5gbit/s, 800kbps")]
+    /// An invalid rate.
+    #[error("invalid bit rate `{0}`: expected a number and a unit, as in 50mbps, 1.5gbit/s, 800kbps")]
     BitRate(String),
-    /// Not an amount of data.
-    #[error("`{0}` is not an amount of data: expected a number and a unit, as in 64MiB, 1.5GB, 600B")]
+    /// An invalid amount of data.
+    #[error("invalid amount of data `{0}`: expected a number and a unit, as in 64MiB, 1.5GB, 600B")]
     Bytes(String),
 }
 
 impl FromStr for BitRate {
     type Err = ParseUnitError;
 
-    /// Reads `50mbps`, `50Mbit/s`, `1.5gbit`, `800k`; multiples are decimal, upper and lower case alike, and
-    /// a plain number is bits per second.
+    /// Parses `50mbps`, `50Mbit/s`, `1.5gbit`, `800k`. Multiples are decimal, case does not matter, and a plain number
+    /// is in bits per second.
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
         let wrong = || ParseUnitError::BitRate(text.to_owned());
         let (number, unit) = split_unit(text).ok_or_else(wrong)?;
@@ -126,7 +125,7 @@ impl FromStr for BitRate {
 impl FromStr for Bytes {
     type Err = ParseUnitError;
 
-    /// Reads `600`, `600B`, `64MiB`, `1.5GB`; `K`, `M`, `G` alone and with `iB` are binary, with `B` decimal.
+    /// Parses `600`, `600B`, `64MiB`, `1.5GB`. `K`, `M`, `G` alone and with `iB` are binary, with `B` decimal.
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
         let wrong = || ParseUnitError::Bytes(text.to_owned());
         let (number, unit) = split_unit(text).ok_or_else(wrong)?;
@@ -156,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_read_as_people_write_them() {
+    fn rates_parse_with_units() {
         for (text, rate) in [
             ("50mbps", 50_000_000),
             ("50 Mbit/s", 50_000_000),
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_read_as_people_write_them() {
+    fn amounts_parse_with_units() {
         assert_eq!("64MiB".parse(), Ok(Bytes(64 << 20)));
         assert_eq!("1.5GB".parse(), Ok(Bytes(1_500_000_000)));
         assert_eq!("600".parse(), Ok(Bytes(600)));
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn values_print_with_three_significant_digits() {
+    fn values_display_three_significant_digits() {
         assert_eq!(BitRate(200_000_000).to_string(), "200 Mbit/s");
         assert_eq!(BitRate(999_999).to_string(), "1.00 Mbit/s");
         assert_eq!(Bytes(1_234).to_string(), "1.23 kB");

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_option_overrides_the_environment() {
+    fn the_color_option_overrides_no_color() {
         let empty = Some(OsStr::new(""));
         let set = Some(OsStr::new("1"));
         assert!(has_colors_with(ColorChoice::Auto, None) && has_colors_with(ColorChoice::Auto, empty));

@@ -1,20 +1,20 @@
-//! Figures as people read them.
+//! Number formatting.
 
 use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::Timestamp;
 pub(crate) use thalweg_wire::units::grouped;
 
-/// With thousands set apart.
+/// Formats a number with thousands separators.
 pub(crate) fn number(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());
     let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
-    // Beyond what an integer holds the digits say nothing any more.
+    // Values beyond the integer range are formatted with an exponent.
     let whole = whole.parse().map_or_else(|_| format!("{:.3e}", value.abs()), grouped);
     let is_zero = text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
     format!("{}{whole}{fraction}", if value < 0.0 && !is_zero { "-" } else { "" })
 }
 
-/// `98.3 %`; 100 % only if it is certain.
+/// Formats a probability, rounded down: `98.3 %`.
 pub(crate) fn percent(probability: f64) -> String {
     match probability {
         1.0 => "100 %".to_owned(),
@@ -22,7 +22,7 @@ pub(crate) fn percent(probability: f64) -> String {
     }
 }
 
-/// `11,900 to 12,700`, or in two words that there is none.
+/// Formats the bounds of an estimate: `11,900 to 12,700`, `no bound`, or `no bound yet`.
 pub(crate) fn interval(estimate: &Estimate, decimals: usize) -> String {
     match estimate.bound {
         Bound::Interval { lower, upper, .. } => {
@@ -33,7 +33,7 @@ pub(crate) fn interval(estimate: &Estimate, decimals: usize) -> String {
     }
 }
 
-/// Lower and upper bound; or, for the same two columns, that there are none.
+/// Formats the bounds of an estimate for two columns.
 pub(crate) fn bounds(estimate: &Estimate, decimals: usize) -> [String; 2] {
     match estimate.bound {
         Bound::Interval { lower, upper, .. } => [lower, upper].map(|bound| number(bound, decimals)),
@@ -42,7 +42,7 @@ pub(crate) fn bounds(estimate: &Estimate, decimals: usize) -> [String; 2] {
     }
 }
 
-/// `, within 11,900 to 12,700 with probability 98.3 %`, or why there is no such thing.
+/// Formats the bounds of an estimate with their probability: `, within 11,900 to 12,700 with probability 98.3 %`.
 pub(crate) fn bound_in_words(estimate: &Estimate, decimals: usize) -> String {
     match estimate.bound {
         Bound::Interval { lower, upper, .. } if lower == upper => String::new(),
@@ -52,13 +52,13 @@ pub(crate) fn bound_in_words(estimate: &Estimate, decimals: usize) -> String {
             number(upper, decimals),
             percent(confidence)
         ),
-        Bound::NotConverged => ", no bound yet: too little was sampled".to_owned(),
-        _ => ", no bound is known".to_owned(),
+        Bound::NotConverged => ", no bound yet: too few samples".to_owned(),
+        _ => ", no known bound".to_owned(),
     }
 }
 
-/// A moment to the millisecond, in UTC.
-pub(crate) fn moment(time: Timestamp) -> String {
+/// Formats date and time in UTC with milliseconds.
+pub(crate) fn date_time(time: Timestamp) -> String {
     let text = time.to_string();
     format!("{} {}", &text[..10], &text[11..23])
 }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_keep_their_sign_and_their_thousands_apart() {
+    fn numbers_have_signs_and_thousands_separators() {
         assert_eq!([0, 999, 1000, 38_000_000].map(grouped), ["0", "999", "1,000", "38,000,000"]);
         let texts = [0.4, -0.4, 1_234.5, -9_999_999.0, 1e30].map(|value| number(value, 0));
         assert_eq!(texts, ["0", "0", "1,234", "-9,999,999", "1.000e30"]);
@@ -76,14 +76,14 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_is_told_with_its_probability_or_told_to_be_missing() {
+    fn bounds_show_their_probability_or_are_missing() {
         let within = Estimate::within(1_000.0, 900.0, 1_100.0, 0.98437);
         assert_eq!(bound_in_words(&within, 0), ", within 900 to 1,100 with probability 98.4 %");
         assert_eq!(interval(&within, 0), "900 to 1,100");
         assert_eq!(bounds(&within, 0), ["900", "1,100"]);
         assert_eq!(bound_in_words(&Estimate::exact(5.0), 0), "");
         let unsure = Estimate { bound: Bound::NotConverged, ..within };
-        assert_eq!(bound_in_words(&unsure, 0), ", no bound yet: too little was sampled");
+        assert_eq!(bound_in_words(&unsure, 0), ", no bound yet: too few samples");
         let unknown = Estimate { bound: Bound::Unknown, ..within };
         assert_eq!(interval(&unknown, 0), "no bound");
         assert_eq!([unsure, unknown].map(|it| bounds(&it, 0).join("|")), ["no bound|yet", "no bound|"]);

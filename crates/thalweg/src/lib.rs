@@ -1,6 +1,5 @@
-//! The parts of the `thalweg` program, so that tests and examples can use them one by one.
+//! The parts of the `thalweg` program, for use in tests and examples.
 
-mod answers;
 pub mod cli;
 pub mod collect;
 pub mod config;
@@ -8,6 +7,7 @@ mod console;
 pub mod emulate;
 mod figures;
 pub mod sketch;
+mod task_text;
 mod terminal;
 pub mod top;
 pub mod watch;

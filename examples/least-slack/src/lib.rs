@@ -1,8 +1,9 @@
-//! A scheme of your own, as an example: least slack time first (Mittal, Agarwal, Ratnasamy, Shenker: "Universal Packet Scheduling", NSDI 2016, section 2).
+//! An example of a custom scheme: least slack time first (Mittal, Agarwal, Ratnasamy, Shenker: "Universal Packet
+//! Scheduling", NSDI 2016, section 2).
 //!
-//! Every packet carries its slack: how many slots it may still wait in queues. A router sends the packet whose slack
-//! runs out first, and takes from it what it has waited. Who sets the slack decides what comes of it: here the host sets
-//! it to the time that the rest of its flow would take, so that short flows go first.
+//! Every packet carries its slack: the number of slots that it may still wait in queues. A router sends the packet
+//! whose slack expires first, and subtracts its waiting time. The initial slack determines the behaviour: here the host
+//! sets it to the transmission time of the rest of its flow, so that short flows go first.
 
 use thalweg_emulator::queues::backlog::Backlog;
 use thalweg_emulator::queues::port_set::PortSet;
@@ -11,7 +12,7 @@ use thalweg_emulator::router::{Enqueue, Headers, OneQueue, Pattern, Schedule, Sh
 use thalweg_emulator::{Packet, Reason, Request};
 use thalweg_network::PortIndex;
 
-/// What packets carry: slack, in slots.
+/// The packet header field: slack, in slots.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Slack;
 
@@ -23,14 +24,14 @@ impl Headers for Slack {
     }
 }
 
-/// A packet that waits, and the slot in which its slack runs out.
+/// A queued packet, and the slot in which its slack expires.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     packet: Packet<u32>,
     deadline: u64,
 }
 
-/// What waits at each port, in order of arrival.
+/// The queued packets of each port, in order of arrival.
 #[derive(Clone, Debug)]
 pub struct Waits {
     ports: Vec<Vec<Waiting>>,
@@ -61,7 +62,7 @@ impl Store for Waits {
     }
 }
 
-/// Keeps what there is room for; of what there is not, drops the packet that can wait longest.
+/// Drops the packet with the most slack when the queue is full.
 #[derive(Clone, Copy, Debug)]
 pub struct DropMostSlack {
     buffer: usize,
@@ -89,7 +90,7 @@ impl Enqueue<u32, Waits> for DropMostSlack {
     }
 }
 
-/// Sends the packet whose slack runs out first.
+/// Sends the packet whose slack expires first.
 #[derive(Clone, Copy, Debug)]
 pub struct LeastSlack;
 
@@ -109,7 +110,7 @@ impl Schedule<u32, Waits> for LeastSlack {
     }
 }
 
-/// A router that sends by slack, with room for `buffer` packets at each port.
+/// Creates a least-slack router with a queue of `buffer` packets per port.
 pub fn least_slack<R>(
     route: R,
     shape: Shape<'_>,

@@ -1,7 +1,7 @@
-//! A scheme of your own in Thalweg's emulator, beside DropTail: `cargo run --release -p least-slack`.
+//! Compares a custom scheme with DropTail in Thalweg's emulator: `cargo run --release -p least-slack`.
 //!
-//! Four clients ask 32 servers for answers of web-search sizes at 70 % load. The scheme is in `lib.rs`, about as long
-//! as the description of it; this file builds the network and the workload around it.
+//! Four clients request answers of web-search sizes from 32 servers at 70 % load. The scheme is in `lib.rs`; this file
+//! builds the network and the workload.
 
 use thalweg_emulator::Network;
 use thalweg_emulator::core::blueprint::Blueprint;
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Lets the workload run for a second.
+/// Runs the workload for a second and returns the completed flows.
 fn completed(
     topology: &Topology,
     mut network: impl Network,

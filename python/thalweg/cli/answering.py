@@ -1,4 +1,4 @@
-"""From arguments to the archive, and from an answer to what is written."""
+"""Opens the archive that the arguments name, and writes results."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 class UsageError(QuestionError):
-    """Arguments that are not right together."""
+    """Contradictory arguments."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What the arguments name.
+    """The archive and options of a command.
 
     Attributes:
         chosen: The arguments.
@@ -41,8 +41,8 @@ class Work:
     archive: Archive
     bar: Bar
 
-    def answer(self, rows: Dataset, limit: int | None) -> None:
-        """Computes rows and writes them as was asked; a table has `limit` at most, and says if there were more."""
+    def write(self, rows: Dataset, limit: int | None) -> None:
+        """Computes rows and writes them in the requested format. A table has at most `limit` rows and says if it is truncated."""
         if self.chosen.parquet is not None:
             with self.bar:
                 rows.to_parquet(self.chosen.parquet)
@@ -53,8 +53,8 @@ class Work:
         else:
             self._table(rows, limit)
 
-    def answer_exactly(self, rows: pa.Table) -> bool:
-        """Writes rows that are computed already as JSON, CSV or Parquet; whether one of these was asked for."""
+    def write_exact(self, rows: pa.Table) -> bool:
+        """Writes computed rows as JSON, CSV or Parquet, and returns whether one of these was requested."""
         if self.chosen.parquet is not None:
             import pyarrow.parquet as pq
 
@@ -73,18 +73,18 @@ class Work:
         shown = output.RECORD_COLUMNS if output.are_records(rows.columns) else rows.columns
         output.as_table(found[:limit], shown, sys.stdout)
         if not found:
-            output.note("nothing matches")
+            output.note("no rows match")
         elif limit is not None and len(found) > limit:
             output.note(f"the first {limit} rows; -n shows more, and --json, --csv and --parquet have all")
 
 
 @contextmanager
 def work(chosen: argparse.Namespace) -> Iterator[Work]:
-    """The archive that the arguments name, as long as it is asked."""
-    told = vars(chosen)
+    """Opens the archive that the arguments name, and closes it afterwards."""
+    options = vars(chosen)
     with connect(chosen.engine, memory_bytes=chosen.memory, threads=chosen.threads, url=chosen.url) as engine:
         try:
-            parameters = Parameters(**{name: told[name] for name in Parameters.__dataclass_fields__ if name in told})
+            parameters = Parameters(**{name: options[name] for name in Parameters.__dataclass_fields__ if name in options})
             records = engine.open(chosen.data, start=chosen.start, end=chosen.end)
         except SourceError:
             raise

@@ -1,4 +1,4 @@
-"""A time series on a terminal: a bar for each interval, or, of many intervals or several groups, a line of blocks."""
+"""A time series on a terminal: one bar per interval, or one line of blocks for many intervals or several groups."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .. import units
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _HEIGHTS = " ▁▂▃▄▅▆▇█"
 _BARS = 60
-"""Intervals that are shown one a line."""
+"""Maximum number of intervals shown one per line."""
 _ROWS = 8
-"""Height of what is shown in one picture."""
+"""Height of the chart of all intervals."""
 
 
 def chart(series: pd.DataFrame, width: int) -> str:
-    """What `series.series` gives, in `width` columns."""
+    """Draws the result of `series.series` in `width` columns."""
     if series.empty:
         return "no traffic"
     groups = list(dict.fromkeys(series["group"]))
@@ -28,17 +28,17 @@ def chart(series: pd.DataFrame, width: int) -> str:
 
 
 def _bars(series: pd.DataFrame, width: int) -> str:
-    """A line for each interval."""
+    """Draws a line per interval."""
     cells = [
-        (_time(row.time), units.bit_rate(row.rate_bps), units.octets(row.octets), units.count(row.flows)) for row in series.itertuples()
+        (_time(row.time), units.bit_rate(row.rate_bps), units.size(row.bytes), units.count(row.flows)) for row in series.itertuples()
     ]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     room = max(10, width - sum(widths) - 2 * 4 - len(" flows"))
     largest = max(float(series["rate_bps"].max()), 1.0)
     lines = []
-    for (time, rate, octets, flows), value in zip(cells, series["rate_bps"], strict=True):
+    for (time, rate, size, flows), value in zip(cells, series["rate_bps"], strict=True):
         bar = _bar(float(value) / largest, room)
-        lines.append(f"{time}  {bar:<{room}}  {rate:>{widths[1]}}  {octets:>{widths[2]}}  {flows:>{widths[3]}} flows")
+        lines.append(f"{time}  {bar:<{room}}  {rate:>{widths[1]}}  {size:>{widths[2]}}  {flows:>{widths[3]}} flows")
     return "\n".join(lines)
 
 
@@ -48,7 +48,7 @@ def _bar(fraction: float, room: int) -> str:
 
 
 def _picture(series: pd.DataFrame, width: int) -> str:
-    """All intervals in one picture, several in a column."""
+    """Draws all intervals in one chart, several per column."""
     room = width - 16
     rates = _resampled(series["rate_bps"].to_numpy(), room)
     largest = max(float(rates.max()), 1.0)
@@ -62,7 +62,7 @@ def _picture(series: pd.DataFrame, width: int) -> str:
 
 
 def _lines(series: pd.DataFrame, groups: list[str], width: int) -> str:
-    """A line for each group; all on one scale."""
+    """Draws a line per group, all on one scale."""
     label = max(map(len, groups))
     numbers = "  mean 999.9 Gbit/s  max 999.9 Gbit/s"
     room = max(10, width - label - 2 - len(numbers))
@@ -77,7 +77,7 @@ def _lines(series: pd.DataFrame, groups: list[str], width: int) -> str:
 
 
 def _resampled(values: np.ndarray, columns: int) -> np.ndarray:
-    """Means of as many neighbours as it takes to fit into so many columns."""
+    """Averages neighbours to fit into the given number of columns."""
     if len(values) <= columns:
         return values
     edges = np.linspace(0, len(values), columns + 1).astype(int)

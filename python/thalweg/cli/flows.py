@@ -1,4 +1,4 @@
-"""`thalweg flows flows` and `thalweg flows flowsets`: what records become."""
+"""`thalweg flows flows` and `thalweg flows flowsets`."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from typing import Any
 from ..keys import KEY
 from . import answering, parser
 
-ORDERS = {"start": "flow_start_us", "octets": "octets", "duration": "duration_us", "rate": "rate_bps"}
-"""Names of orders, and their columns: the earliest first, or the largest."""
+ORDERS = {"start": "flow_start_us", "bytes": "bytes", "duration": "duration_ns", "rate": "rate_bps"}
+"""Orders and their columns: the earliest first, or the largest."""
 
 IDENTITY = ("flow_start_us", *KEY)
-"""What no two flows or flowsets share: it orders those that are equal otherwise."""
+"""Unique columns of flows and flowsets, which order ties."""
 
-FLOWS = """Flows, put together from records.
+FLOWS = """Flows, reconstructed from records.
 
-Records of one flow that active timeouts cut are joined; what several routers saw is counted once,
-as the one that saw it longest counted it. A cheetah flow sends more than a threshold within a
+Records of one flow split by active timeouts are merged. Flows seen by several routers count once,
+from the router that saw them longest. A cheetah flow sends more than a threshold within a
 window of time."""
 
 FLOWS_EXAMPLES = """
-All of a day, into a file:
+All flows of a day, written to a file:
   thalweg flows flows records --from 2026-11-22 --to 2026-11-23 --parquet flows.parquet
 The largest cheetahs:
-  thalweg flows flows records --cheetahs --order octets -n 20
+  thalweg flows flows records --cheetahs --order bytes -n 20
 """
 
-FLOWSETS = """Parallel flowsets: flows between two hosts that begin together.
+FLOWSETS = """Parallel flowsets: flows between two hosts that start together.
 
-File transfers run over several connections at once; their size and rate are those of the set. Sets
-are of cheetah flows, unless --all-flows is given."""
+File transfers often use several parallel connections; their size and rate are those of the flowset.
+Flowsets contain cheetah flows only, unless --all-flows is given."""
 
 FLOWSETS_EXAMPLES = """
 The fastest transfers:
@@ -44,7 +44,7 @@ Transfers of eight connections or more, as JSON:
 def add(commands: Any, now: datetime) -> None:
     """Adds both commands."""
     for name, about, examples, orders in (
-        ("flows", FLOWS, FLOWS_EXAMPLES, ("start", "octets")),
+        ("flows", FLOWS, FLOWS_EXAMPLES, ("start", "bytes")),
         ("flowsets", FLOWSETS, FLOWSETS_EXAMPLES, tuple(ORDERS)),
     ):
         this = parser.command(commands, name, about, examples, "DATA [FILTER] [options]")
@@ -60,7 +60,7 @@ def add(commands: Any, now: datetime) -> None:
 
 
 def run(chosen: argparse.Namespace) -> None:
-    """Answers."""
+    """Runs the command."""
     import ibis
 
     with answering.work(chosen) as work:
@@ -71,4 +71,4 @@ def run(chosen: argparse.Namespace) -> None:
         then = [name for name in rows.table.columns if name in IDENTITY and name != first]
         key = first if first == "flow_start_us" else ibis.desc(first)
         ordered = rows.derive(rows.table.order_by([key, *then]))
-        work.answer(ordered, chosen.limit)
+        work.write(ordered, chosen.limit)

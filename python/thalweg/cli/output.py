@@ -1,6 +1,6 @@
-"""Answers as people read them, or as programs do.
+"""Output for people and for programs.
 
-In a table, sizes, rates and times have units and three digits. In JSON and CSV they are exact: octets, bits per second,
+In a table, sizes, rates and times have units and three digits. In JSON and CSV they are exact: bytes, bits per second,
 microseconds; instants are RFC 3339 in UTC.
 """
 
@@ -22,22 +22,22 @@ Format = Callable[[Any], str]
 
 _FLAGS = list(zip(range(7, -1, -1), "CEUAPRSF", strict=True))
 _FORMATS: dict[str, Format] = {
-    "octets": units.octets,
+    "bytes": units.size,
     "packets": units.count,
     "flows": units.count,
     "records": units.count,
     "rate_bps": units.bit_rate,
-    "duration_us": lambda us: units.duration(None if us is None else us / 1e6),
+    "duration_ns": lambda ns: units.duration(None if ns is None else ns / 1e9),
     "share": units.share,
     "tcp_flags": lambda number: "".join(letter if number >> bit & 1 else "." for bit, letter in _FLAGS),
     "protocol": lambda number: PROTOCOLS.get(number, str(number)),
 }
-_HEADINGS = {"rate_bps": "rate", "duration_us": "duration", "observation_domain_id": "domain"}
+_HEADINGS = {"rate_bps": "rate", "duration_ns": "duration", "observation_domain_id": "domain"}
 RECORD_COLUMNS = [
-    *("flow_start", "flow_end", "protocol", "source_address", "source_port", "destination_address", "destination_port"),
-    *("tcp_flags", "packets", "octets", "sampling_interval", "exporter"),
+    *("flow_start", "flow_end", "protocol", "src", "src_port", "dst", "dst_port"),
+    *("tcp_flags", "packets", "bytes", "sampling_interval", "exporter"),
 ]
-"""What a table of records shows; all columns are more than a line holds."""
+"""Columns of records in a table; all columns do not fit in a line."""
 
 
 def are_records(columns: list[str]) -> bool:
@@ -50,7 +50,7 @@ def are_records(columns: list[str]) -> bool:
 
 
 def as_table(rows: Iterable[Mapping[str, Any]], columns: list[str], out: TextIO) -> None:
-    """Aligned columns, numbers to the right."""
+    """Writes aligned columns, numbers to the right."""
     shown = [_row(row, columns) for row in rows]
     headings = [_HEADINGS.get(name, name).removesuffix("_us").replace("_", " ") for name in columns]
     is_number = [all(_is_number(cells[index]) for cells in shown) and bool(shown) for index in range(len(columns))]
@@ -61,13 +61,13 @@ def as_table(rows: Iterable[Mapping[str, Any]], columns: list[str], out: TextIO)
 
 
 def as_json(rows: Iterable[Mapping[str, Any]], out: TextIO) -> None:
-    """One object a line."""
+    """Writes one JSON object per line."""
     for row in rows:
         print(json.dumps({name: _plain(value) for name, value in row.items()}, allow_nan=False), file=out)
 
 
 def as_csv(rows: Iterable[Mapping[str, Any]], columns: list[str], out: TextIO) -> None:
-    """With a heading; an empty field where there is no number."""
+    """Writes CSV with a header; fields without a value are empty."""
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
@@ -75,7 +75,7 @@ def as_csv(rows: Iterable[Mapping[str, Any]], columns: list[str], out: TextIO) -
 
 
 def note(text: str) -> None:
-    """Says something beside the answer."""
+    """Prints a note to standard error."""
     print(f"thalweg: {text}", file=sys.stderr)
 
 
@@ -97,7 +97,7 @@ def _is_number(cell: str) -> bool:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "000Z")
     if isinstance(value, Decimal):  # DuckDB's sums, wider than int64
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, float) and not math.isfinite(value):

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from ..engines import NAMES as ENGINES
-from ..parameters import GAP_S, RULES, TAU_S, THRESHOLD_OCTETS, WINDOW_S
+from ..parameters import GAP_S, RULES, TAU_S, THRESHOLD_BYTES, WINDOW_S
 from ..quantities import instant, size, span_us, whole_number
 
 ABOUT = """Analyse flow records: top talkers, transfers, parallel flowsets, time series.
@@ -21,7 +21,7 @@ EXAMPLES = """
 Report transfers between networks, with plots:
   thalweg flows report records --by asn --output report
 Top senders of the last hour:
-  thalweg flows top records --by source --from now-1h
+  thalweg flows top records --by src --from now-1h
 Traffic of a service over time:
   thalweg flows series records --every 5m 'dst port 443'
 Large records into a network:
@@ -38,7 +38,7 @@ EXIT_CODES = """
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Help of 100 columns, in which an option has its value once: `-n, --limit N`."""
+    """Help of 100 columns that shows the value of an option once: `-n, --limit N`."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=24, width=100)
@@ -51,7 +51,7 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 class Command(argparse.ArgumentParser):
-    """A command whose FILTER may stand behind options: argparse alone takes DATA and FILTER only side by side."""
+    """A command whose FILTER may follow options: argparse alone takes DATA and FILTER only side by side."""
 
     _intermixed = False
 
@@ -66,12 +66,12 @@ class Command(argparse.ArgumentParser):
 
 
 def program() -> argparse.ArgumentParser:
-    """`thalweg flows` without its commands."""
+    """Returns the parser of `thalweg flows` without its commands."""
     return argparse.ArgumentParser("thalweg flows", **_lesson(ABOUT, EXAMPLES))
 
 
 def command(commands: Any, name: str, about: str, examples: str, usage: str) -> argparse.ArgumentParser:
-    """A command with help that teaches; the first line of `about` stands for it in the list of commands."""
+    """Adds a command with description and examples; the first line of `about` is its summary in the list of commands."""
     first = about.partition("\n")[0].rstrip(".")
     usage = f"thalweg flows {name} {usage}"
     parser: argparse.ArgumentParser = commands.add_parser(name, help=first[0].lower() + first[1:], usage=usage, **_lesson(about, examples))
@@ -89,7 +89,7 @@ def _lesson(about: str, examples: str) -> dict[str, Any]:
 
 
 def typed(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """A reader whose complaint argparse shows as it is."""
+    """Wraps a parser of values so that argparse shows its error message."""
 
     def value(text: str) -> Any:
         try:
@@ -105,9 +105,7 @@ def add_source(parser: argparse.ArgumentParser, now: datetime) -> None:
     parser.add_argument("data", metavar="DATA", help="directory, file or pattern of flow records")
     group = parser.add_argument_group("data")
     time = typed(lambda text: instant(text, now))
-    group.add_argument(
-        "--from", dest="start", type=time, metavar="TIME", help="start of the time range: 2026-11-22T13:30, now-90m"
-    )
+    group.add_argument("--from", dest="start", type=time, metavar="TIME", help="start of the time range: 2026-11-22T13:30, now-90m")
     group.add_argument("--to", dest="end", type=time, metavar="TIME", help="end of the time range")
     group = parser.add_argument_group("engine")
     group.add_argument(
@@ -145,11 +143,9 @@ def add_rules(parser: argparse.ArgumentParser, *, sets: bool) -> None:
     """Adds the parameters of flow reconstruction."""
     group = parser.add_argument_group("flows" + (" and flowsets" if sets else ""))
     length = typed(lambda text: span_us(text) / 1e6)
+    group.add_argument("--gap", type=length, default=GAP_S, metavar="TIME", help="maximum gap between records of one flow (60s)")
     group.add_argument(
-        "--gap", type=length, default=GAP_S, metavar="TIME", help="maximum gap between records of one flow (60s)"
-    )
-    group.add_argument(
-        "--threshold", type=typed(size), default=THRESHOLD_OCTETS, metavar="SIZE", help="an elephant flow sends more than this ... (1e9)"
+        "--threshold", type=typed(size), default=THRESHOLD_BYTES, metavar="SIZE", help="an elephant flow sends more than this ... (1e9)"
     )
     group.add_argument("--window", type=length, default=WINDOW_S, metavar="TIME", help="... within this time (60s)")
     if sets:

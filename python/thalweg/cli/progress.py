@@ -1,4 +1,4 @@
-"""How far an analysis is, on a terminal; nothing where standard error is none."""
+"""Progress of an analysis on a terminal; nothing if standard error is not a terminal."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _INTERVAL_S = 0.1
 
 
 class Bar:
-    """A bar that is there while its context is entered, which can be done again.
+    """A progress bar, visible while its context is entered; it can be entered repeatedly.
 
-    Compiled analyses tell it how far they are, DuckDB is asked; of other engines it shows that they are at it.
+    Compiled analyses report progress, DuckDB is polled; other engines only show activity.
     """
 
     def __init__(self, engine: Engine, doing: str) -> None:
@@ -29,7 +29,7 @@ class Bar:
         self._open = ExitStack()
 
     def at(self, done: float, in_all: float) -> None:
-        """Steps done, and steps in all."""
+        """Shows the steps done, of all steps."""
         if self._shown is not None:
             self._shown.update(self._shown.task_ids[0], completed=done, total=in_all)
 

@@ -8,21 +8,21 @@ from typing import Any
 
 from . import answering, parser
 
-ABOUT = """Records that match a filter, or the answer to a query in SQL.
+ABOUT = """Records that match a filter, or the result of an SQL query.
 
-A filter is in nfdump's language; its records come in the order of their start. SQL is a SELECT in
-DuckDB's dialect about one of the tables records, flows (reconstructed), cheetahs and flowsets; for
-other engines it is translated. Instants are microseconds since 1970, in columns that end in _us."""
+Filters use nfdump's language; matching records are ordered by start. SQL is a SELECT in DuckDB's
+dialect from one of the tables records, flows (reconstructed), cheetahs and flowsets; it is
+translated for other engines. Instants are microseconds since 1970, in columns that end in _us."""
 
 EXAMPLES = """
 Large records into a network:
   thalweg flows query records 'dst net 10.0.0.0/8 and bytes > 1g'
-Scans: SYN, and nothing that answers it, as CSV:
+Scans: only SYN, without a response, as CSV:
   thalweg flows query records 'proto tcp and flags S and not flags ARPUF' --csv
 Records of each exporter:
   thalweg flows query records 'SELECT exporter, count(*) AS n FROM records GROUP BY ALL'
-Octets of the flowsets of eight flows:
-  thalweg flows query records 'SELECT sum(octets) AS octets FROM flowsets WHERE flows = 8'
+Bytes of flowsets with eight flows:
+  thalweg flows query records 'SELECT sum(bytes) AS bytes FROM flowsets WHERE flows = 8'
 """
 
 
@@ -38,8 +38,8 @@ def add(commands: Any, now: datetime) -> None:
 
 
 def run(chosen: argparse.Namespace) -> None:
-    """Answers."""
+    """Runs the command."""
     with answering.work(chosen) as work:
         with work.bar:
             rows = work.archive.query(chosen.query)
-        work.answer(rows, chosen.limit)
+        work.write(rows, chosen.limit)

@@ -13,13 +13,13 @@ INTRODUCTION = """\
 
 <!-- Generated: THALWEG_REFRESH_GOLDEN=1 .venv/bin/pytest python/tests/test_cli.py -->
 
-What follows `thalweg flows`. `thalweg flows COMMAND --help` says the same. How it ends is told by its [exit code](exit-codes.md). The
-[guide](../guides/flow-analysis.md) leads through it.
+Commands of `thalweg flows`, as in `thalweg flows COMMAND --help`. See also the [exit codes](exit-codes.md) and the
+[guide](../guides/flow-analysis.md).
 """
 
 
 def command_line() -> str:
-    """The page."""
+    """Returns the page."""
     from . import build
 
     root = build(datetime(2026, 1, 1, tzinfo=UTC))
@@ -51,7 +51,7 @@ def _command(name: str, command: argparse.ArgumentParser) -> str:
 
 
 def _about(text: str) -> list[str]:
-    """Paragraphs wrapped anew; lines that are set in stay."""
+    """Wraps paragraphs; keeps indented lines."""
     lines = []
     for paragraph in text.split("\n\n"):
         flowing = [line for line in paragraph.splitlines() if not line.startswith(" ")]

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 ABOUT = """Report on transfers: a page with tables and plots.
 
 For each group of hosts: parallel flowsets by their number of flows, size, rate and duration, single
-flows; rates on the busiest paths, and how much they vary; the largest, fastest and longest
-transfers; traffic over time; the method with its parameters. Beside the page are all tables as CSV
-and JSON, exact."""
+flows; rates on the busiest paths, and their variability; the largest, fastest and longest
+transfers; traffic over time; the method with its parameters. All tables are also written as CSV
+and JSON with exact values."""
 
 EXAMPLES = """
 By autonomous system:
   thalweg flows report records --by asn --output report
-By network, of November:
+By network, for November:
   thalweg flows report records --by prefix/24 --from 2026-11-01 --to 2026-12-01 --output november
 By site, from lines such as "192.0.2.0/24,Lab 1":
   thalweg flows report records --by sites=sites.csv --output report
@@ -51,7 +51,7 @@ def add(commands: Any, now: datetime) -> None:
 
 
 def grouping(text: str) -> tuple[str, Grouping]:
-    """What groups there are, in words too."""
+    """Parses a grouping of hosts."""
     from ..groups import ByAs, ByPrefix, Sites
 
     if text == "asn":
@@ -66,11 +66,11 @@ def grouping(text: str) -> tuple[str, Grouping]:
             return f"the sites of {path}", Sites.read(path)
         except OSError as error:
             raise ValueError(f"{path}: {error.strerror}") from None
-    raise ValueError(f"{text!r} is none of asn, prefix/LEN, prefix/LEN,LEN (at most 32 and 128) and sites=FILE")
+    raise ValueError(f"invalid group {text!r}: expected asn, prefix/LEN, prefix/LEN,LEN (at most 32 and 128) or sites=FILE")
 
 
 def run(chosen: argparse.Namespace) -> None:
-    """Answers."""
+    """Runs the command."""
     from ..report import collect, write  # drawing takes a second to import
 
     words, groups = chosen.by

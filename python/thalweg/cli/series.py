@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 ABOUT = """Traffic over time.
 
-Each row's octets are spread evenly from its first packet to its last; a flow counts where it
-begins. Intervals begin at multiples of their length since 1970 (UTC)."""
+Each row's bytes are spread evenly from its first packet to its last; a flow counts in
+the interval of its start. Intervals start at multiples of their length since 1970 (UTC)."""
 
 EXAMPLES = """
 The last hour:
   thalweg flows series records --every 1m --from now-1h
 A day by protocol, as a plot:
   thalweg flows series records --every 5m --by protocol --plot day.svg
-How much of one service, as CSV:
+Traffic of one service, as CSV:
   thalweg flows series records --every 1h 'dst port 443' --csv
 """
 
@@ -41,7 +41,7 @@ def add(commands: Any, now: datetime) -> None:
     this.add_argument("--every", type=parser.typed(span_us), default=300_000_000, metavar="TIME", help="interval length (5m)")
     this.add_argument("--by", type=names, default=[], metavar="DIMENSION,...", help="dimensions to group by, as in thalweg flows top")
     this.add_argument(
-        "-n", "--groups", type=parser.typed(whole_number), default=5, metavar="N", help="how many groups; the rest is one (5)"
+        "-n", "--groups", type=parser.typed(whole_number), default=5, metavar="N", help="number of groups; all others are one group (5)"
     )
     parser.add_of(this, TABLES)
     this.add_argument("--plot", type=parser.typed(plot_file), metavar="FILE", help=f"write a plot: {', '.join(PLOTS)}")
@@ -51,15 +51,15 @@ def add(commands: Any, now: datetime) -> None:
 
 
 def plot_file(text: str) -> Path:
-    """A file whose ending says what kind of drawing it is."""
+    """Parses a plot file name, whose suffix selects the format."""
     path = Path(text)
     if path.suffix not in PLOTS:
-        raise ValueError(f"{text!r} ends in none of {', '.join(PLOTS)}")
+        raise ValueError(f"invalid plot file {text!r}: expected a name ending in one of {', '.join(PLOTS)}")
     return path
 
 
 def run(chosen: argparse.Namespace) -> None:
-    """Answers."""
+    """Runs the command."""
     from ..series import series
 
     start_us, end_us = (None if at is None else microseconds(at) for at in (chosen.start, chosen.end))
@@ -80,6 +80,6 @@ def _show(work: answering.Work, found: pd.DataFrame) -> None:
         from ..report.plots import save_series
 
         save_series(found, chosen.plot)
-    elif not work.answer_exactly(pa.Table.from_pandas(found, preserve_index=False)):
+    elif not work.write_exact(pa.Table.from_pandas(found, preserve_index=False)):
         width = shutil.get_terminal_size((100, 24)).columns
         print(chart.chart(found, width))

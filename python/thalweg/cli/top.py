@@ -13,15 +13,15 @@ from . import answering, parser
 
 ABOUT = """Top talkers: the largest groups.
 
-Rows are grouped by what they have in common; several dimensions are joined with commas:
+Rows are grouped by dimensions; combine several with commas:
 """ + "\n".join(f"  {name:<18} {dimension.meaning}" for name, dimension in DIMENSIONS.items())
 
 EXAMPLES = """
 Top talkers:
   thalweg flows top records
-Services by packets, those of one network:
-  thalweg flows top records --by protocol,destination-port --order packets 'src net 192.0.2.0/24'
-Large transfers, each counted once however many routers saw it:
+Services of one network by packets:
+  thalweg flows top records --by protocol,dst-port --order packets 'src net 192.0.2.0/24'
+Large transfers, each counted once for all routers:
   thalweg flows top records --of flowsets --by pair -n 20
 """
 
@@ -31,8 +31,8 @@ def add(commands: Any, now: datetime) -> None:
     this = parser.command(commands, "top", ABOUT, EXAMPLES, "DATA [FILTER] [--by DIMENSION,...] [options]")
     parser.add_source(this, now)
     this.add_argument("filter", metavar="FILTER", nargs="?", default="", help="filter in nfdump syntax")
-    this.add_argument("--by", type=names, default=["source"], metavar="DIMENSION,...", help="dimensions to group by (source)")
-    this.add_argument("--order", choices=ORDERS, default=ORDERS[0], help="sort order (octets)")
+    this.add_argument("--by", type=names, default=["src"], metavar="DIMENSION,...", help="dimensions to group by (src)")
+    this.add_argument("--order", choices=ORDERS, default=ORDERS[0], help="sort order (bytes)")
     this.add_argument("-n", "--limit", type=parser.typed(whole_number), default=10, metavar="N", help="maximum number of groups (10)")
     parser.add_of(this, TABLES)
     parser.add_rules(this, sets=True)
@@ -41,8 +41,8 @@ def add(commands: Any, now: datetime) -> None:
 
 
 def run(chosen: argparse.Namespace) -> None:
-    """Answers."""
+    """Runs the command."""
     with answering.work(chosen) as work:
         with work.bar:
             rows = work.archive.top(chosen.by, order=chosen.order, limit=chosen.limit, matching=chosen.filter, of=chosen.of)
-        work.answer(rows, limit=None)
+        work.write(rows, limit=None)

@@ -1,4 +1,4 @@
-"""What computes: DuckDB (embedded, the default), the native analyses, Spark, ClickHouse, or any server that Ibis reaches.
+"""Query engines: DuckDB (embedded, the default), the native analyses, Spark, ClickHouse, or any server that Ibis supports.
 
 The same Ibis expressions run on each and answer the same, to the bit; the conformance suite holds them to it.
 """
@@ -12,13 +12,13 @@ from .duckdb import DuckDB
 from .engine import Engine
 
 NAMES = ("auto", "native", "duckdb", "spark", "clickhouse", "server")
-"""What `connect` knows."""
+"""Names for `connect`."""
 
 __all__ = ["NAMES", "DuckDB", "Engine", "EngineError", "connect", "has_native"]
 
 
 class EngineError(RuntimeError):
-    """An engine that is not known, or not installed here."""
+    """An unknown engine, or one that is not installed."""
 
 
 def has_native() -> bool:
@@ -34,7 +34,7 @@ def connect(
     scratch: str | Path | None = None,
     url: str | None = None,
 ) -> Engine:
-    """An engine by name.
+    """Returns an engine by name.
 
     Args:
         name: `native` (DuckDB, with flows, flowsets and the largest groups of whole files computed by compiled code), `duckdb`, `spark`,
@@ -45,7 +45,7 @@ def connect(
         url: Spark's master; a server's address (`clickhouse://user:password@host:8123/database`, `trino://...`).
 
     Raises:
-        EngineError: If there is no such engine, or what it needs is not installed.
+        EngineError: If the engine is unknown or not installed.
     """
     match name:
         case "auto":
@@ -53,9 +53,9 @@ def connect(
         case "clickhouse" if url is not None:
             name = "server"
         case "server" if url is None:
-            raise EngineError("engine server: wants a url, such as clickhouse://user:password@host:8123/database")
+            raise EngineError("engine server: missing url; use for example clickhouse://user:password@host:8123/database")
         case _ if name not in NAMES:
-            raise EngineError(f"engine {name}: not known; there are {', '.join(NAMES)}")
+            raise EngineError(f"unknown engine {name}: expected one of {', '.join(NAMES)}")
     try:
         return _connected(name, memory_bytes, threads, scratch, url)
     except ImportError as missing:

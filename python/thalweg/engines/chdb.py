@@ -31,11 +31,11 @@ SETTINGS = (
     "use_variant_as_common_type = 0",
     "aggregate_functions_null_for_empty = 0",
 )
-"""What makes ClickHouse answer as SQL does: a row without a partner has nulls, and a file's columns have no gaps."""
+"""Settings for standard SQL semantics in ClickHouse: outer joins give nulls, and columns of files are not nullable."""
 
 
 class Backend(SupportsTempTables, SQLBackend):
-    """Ibis on a chdb session."""
+    """An Ibis backend for a chdb session."""
 
     name = "clickhouse"
     compiler = compilers.clickhouse.compiler
@@ -55,7 +55,7 @@ class Backend(SupportsTempTables, SQLBackend):
 
     @property
     def version(self) -> str:
-        """ClickHouse's version."""
+        """Returns ClickHouse's version."""
         return str(self.con.query("SELECT version()", "TSVRaw")).strip()
 
     def raw_sql(self, query: Any, **_: Any) -> Any:
@@ -67,11 +67,11 @@ class Backend(SupportsTempTables, SQLBackend):
         yield self.raw_sql(query)
 
     def list_tables(self, *, like: str | None = None, database: Any = None) -> list[str]:
-        """Names of tables and views."""
+        """Returns the names of tables and views."""
         return list(self._filter_with_like(self._column("SHOW TABLES"), like))
 
     def get_schema(self, name: str, *, catalog: str | None = None, database: str | None = None) -> sch.Schema:
-        """Columns of a table and their types."""
+        """Returns the columns of a table and their types."""
         return self._described(f"DESCRIBE TABLE {sg.to_identifier(name, quoted=True).sql(self.dialect)}")
 
     def _get_schema_using_query(self, query: str) -> sch.Schema:
@@ -86,7 +86,7 @@ class Backend(SupportsTempTables, SQLBackend):
         return self.compiler.type_mapper.from_string(name).copy(nullable=True)
 
     def create_table(self, name: str, /, obj: ir.Table, **_: Any) -> ir.Table:
-        """Computes a table and keeps it on disk."""
+        """Computes a table and stores it on disk."""
         self.raw_sql(f"CREATE TABLE {name} ENGINE = MergeTree ORDER BY tuple() AS {self.compile(obj)}")
         return self.table(name)
 
@@ -104,11 +104,11 @@ class Backend(SupportsTempTables, SQLBackend):
         return pa.RecordBatchReader.from_batches(schema, batches)
 
     def execute(self, expr: ir.Expr, /, **_: Any) -> Any:
-        """Computes an expression, as pandas has it."""
+        """Computes an expression as a pandas object."""
         return expr.__pandas_result__(self.to_pyarrow(expr).to_pandas())
 
     def _register_in_memory_table(self, op: ops.InMemoryTable) -> None:
-        raise NotImplementedError("chdb: hand rows over with Engine.from_arrow")
+        raise NotImplementedError("chdb: pass rows with Engine.from_arrow")
 
     def _arrow(self, query: str) -> pa.Table:
         answer = self.con.query(query, "Arrow").bytes()

@@ -1,4 +1,4 @@
-"""ClickHouse, embedded (chdb): the stand-in for a server."""
+"""ClickHouse, embedded (chdb): a substitute for a server."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ClickHouse(Engine):
         absolute = [str(Path(path).absolute()) for path in paths]
         for path in absolute:
             if not _UNPATTERNED.fullmatch(path):
-                raise SourceError(f"{path}: ClickHouse takes letters of this path for a pattern; rename it")
+                raise SourceError(f"{path}: ClickHouse would read this path as a pattern; rename it")
         alternatives = ",".join(path.removeprefix("/") for path in absolute)
         pattern = absolute[0] if len(absolute) == 1 else f"/{{{alternatives}}}"
         return self._view(f"SELECT * FROM file('{pattern}', Parquet)")

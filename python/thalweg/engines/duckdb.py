@@ -1,4 +1,4 @@
-"""DuckDB: embedded, the default. What does not fit into memory goes to disk."""
+"""DuckDB: embedded, the default. Data beyond the memory limit spills to disk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BATCH_ROWS = 100_000
 
 
 class DuckDB(Engine):
-    """DuckDB in this process, connected when it is needed."""
+    """DuckDB in this process, connected on first use."""
 
     name: ClassVar[str] = "duckdb"
 
@@ -32,7 +32,7 @@ class DuckDB(Engine):
         """
         super().__init__(self._connected, scratch)
         settings: dict[str, Any] = {"temp_directory": str(self.scratch), "preserve_insertion_order": False, "TimeZone": "UTC"}
-        # It is to tell how far it is, not to show it.
+        # Report progress without printing it.
         settings |= {"enable_progress_bar": True, "enable_progress_bar_print": False, "progress_bar_time": 0}
         if memory_bytes is not None:
             settings["memory_limit"] = f"{memory_bytes}B"
@@ -49,7 +49,7 @@ class DuckDB(Engine):
         return backend
 
     def percent_done(self) -> float | None:
-        """How far a query is."""
+        """Returns the progress of a query."""
         percent = self.backend.con.query_progress() if self._is_connected() else -1.0
         return percent if percent >= 0 else None
 
@@ -60,7 +60,7 @@ class DuckDB(Engine):
         return self.backend.read_parquet(paths, table_name=self._unused_name(), hive_partitioning=False)
 
     def batches(self, table: ir.Table) -> Iterable[pa.RecordBatch]:
-        """Computes a table, some rows at a time."""
+        """Computes a table in batches of rows."""
         return self.backend.con.sql(self.backend.compile(table)).to_arrow_reader(_BATCH_ROWS)  # type: ignore[no-any-return]
 
     def to_parquet(self, table: ir.Table, path: str | Path) -> None:

@@ -1,4 +1,4 @@
-"""What every engine does: opens files, computes Ibis tables, keeps interim results."""
+"""The base of all engines: opens files, computes Ibis tables, keeps intermediate results."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Engine(abc.ABC):
 
     @cached_property
     def backend(self) -> SQLBackend:
-        """Ibis's backend, for whoever needs more than this class offers."""
+        """Returns Ibis's backend, for features beyond this class."""
         return self._given() if callable(self._given) else self._given
 
     def open(
@@ -56,15 +56,15 @@ class Engine(abc.ABC):
         start: datetime | None = None,
         end: datetime | None = None,
     ) -> Dataset:
-        """Flow records as a collector keeps them.
+        """Opens the flow records of a collector.
 
         Args:
             source: A directory, a pattern, a file, or several files.
-            start: Only what was received from here on. Hours outside are not opened.
-            end: Only what was received before.
+            start: Earliest time of reception, inclusive. Hours outside are not opened.
+            end: Latest time of reception, exclusive.
 
         Raises:
-            SourceError: If there are no files.
+            SourceError: If no files are found.
             ValueError: If a time has no time zone, or the end is before the start.
         """
         within = TimeRange(start, end)
@@ -77,12 +77,12 @@ class Engine(abc.ABC):
         return records if selection.exact else records.derive(self._received(records.table, within))
 
     def read_parquet(self, files: Sequence[str | Path]) -> Dataset:
-        """The rows of Parquet files of one schema; timestamps named in `INSTANTS` become int64 microseconds."""
+        """Returns the rows of Parquet files of one schema; timestamps named in `INSTANTS` become int64 microseconds."""
         paths = tuple(str(path) for path in files)
         return Dataset(self, self._with_integers(self._scan(paths)), paths)
 
     def from_arrow(self, rows: pa.Table) -> Dataset:
-        """These rows, by way of a file in `scratch`."""
+        """Loads these rows through a file in `scratch`."""
         import pyarrow.parquet as pq
 
         path = self.scratch / f"{self._unused_name()}.parquet"
@@ -90,29 +90,29 @@ class Engine(abc.ABC):
         return Dataset(self, self._scan((str(path),)))
 
     def materialise(self, table: ir.Table) -> ir.Table:
-        """Computes a table now and keeps it until the engine is closed, where memory is short on disk."""
+        """Computes a table now and keeps it until the engine is closed, on disk if memory is short."""
         kept = self._keep(table)
-        # Engines differ in the integers that they count with.
+        # Engines count with different integer types.
         return kept.cast(table.schema())
 
     def _keep(self, table: ir.Table) -> ir.Table:
         return self.backend.create_table(self._unused_name(), table, temp=True)
 
     def query(self, query: str, rows: ir.Table) -> ir.Table:
-        """The answer to a query in DuckDB's dialect, in which `rows` is the table of that name."""
+        """Returns the result of a query in DuckDB's dialect, with `rows` as the table of that name."""
         import sqlglot
 
         dialect = self.backend.dialect
-        asked = sqlglot.parse_one(query, dialect="duckdb")
-        if not isinstance(asked, sqlglot.exp.Query):
-            raise ValueError(f"query: {query!r} is no SELECT")
-        asked = asked.with_("rows", as_=sqlglot.parse_one(self.backend.compile(rows), dialect=dialect))
-        named = asked.args["with_"].expressions
-        named.insert(0, named.pop())  # tables of the query's own may be made of it
-        return self._view(asked.sql(dialect=dialect))
+        parsed = sqlglot.parse_one(query, dialect="duckdb")
+        if not isinstance(parsed, sqlglot.exp.Query):
+            raise ValueError(f"query: expected a SELECT, got {query!r}")
+        parsed = parsed.with_("rows", as_=sqlglot.parse_one(self.backend.compile(rows), dialect=dialect))
+        named = parsed.args["with_"].expressions
+        named.insert(0, named.pop())  # the query's own tables may refer to it
+        return self._view(parsed.sql(dialect=dialect))
 
     def _view(self, query: str) -> ir.Table:
-        """The answer to a query in the engine's own dialect."""
+        """Returns the result of a query in the engine's own dialect."""
         name = self._unused_name()
         self.backend.raw_sql(f"CREATE TEMPORARY VIEW {name} AS {query}")
         return self.backend.table(name)
@@ -122,7 +122,7 @@ class Engine(abc.ABC):
         return self.backend.to_pyarrow(table)
 
     def batches(self, table: ir.Table) -> Iterable[pa.RecordBatch]:
-        """Computes a table, some rows at a time."""
+        """Computes a table in batches of rows."""
         batches: Iterable[pa.RecordBatch] = self.backend.to_pyarrow_batches(table)
         return batches
 
@@ -138,27 +138,27 @@ class Engine(abc.ABC):
                 writer.write_table(with_timestamps(pa.Table.from_batches([batch])).cast(schema))
 
     def bit_or(self, column: ir.IntegerColumn) -> ir.IntegerScalar:
-        """All bits that are set in some row."""
+        """Returns the bitwise OR of all rows."""
         return column.bit_or()
 
     def compiled(
         self, records: Dataset, wanted: Sequence[str], progress: Callable[..., object] | None, **rules: Any
     ) -> dict[str, Dataset] | None:
-        """`flows` and `flowsets`, as far as `wanted`, where the engine has a way of its own to them; None if not."""
+        """Returns `flows` and `flowsets`, as far as `wanted`, if the engine implements them itself; otherwise None."""
         return None
 
     def top(
         self, records: Dataset, by: Sequence[Dimension], order: str, limit: int | None, progress: Callable[..., object] | None
     ) -> Dataset | None:
-        """What `top.top` finds among records, where the engine has a way of its own to it; None if not."""
+        """Returns the result of `top.top` on records if the engine implements it itself; otherwise None."""
         return None
 
     def percent_done(self) -> float | None:
-        """How far what is being computed is, asked from another thread; None where the engine cannot tell."""
+        """Returns the progress of the current query, for calls from another thread; None if unknown."""
         return None
 
     def close(self) -> None:
-        """Lets go of everything, interim results included."""
+        """Releases all resources, including intermediate results."""
         if self._is_connected():
             self.backend.disconnect()
         shutil.rmtree(self._own_scratch, ignore_errors=True)
@@ -171,11 +171,11 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def _scan(self, paths: Sequence[str]) -> ir.Table:
-        """The rows of Parquet files, as the engine reads them."""
+        """Returns the rows of Parquet files, as the engine reads them."""
 
     @abc.abstractmethod
     def _microseconds(self, at: ir.TimestampColumn) -> ir.IntegerColumn:
-        """Int64 microseconds since 1970, by the engine's own function."""
+        """Converts to int64 microseconds since 1970, with the engine's own function."""
 
     def _with_integers(self, table: ir.Table) -> ir.Table:
         columns: dict[str, Any] = {}
@@ -208,7 +208,7 @@ def microseconds(at: datetime) -> int:
 
 
 def builtin(name: str) -> Callable[[ir.TimestampColumn], ir.IntegerColumn]:
-    """An engine's own function from a timestamp to an int64."""
+    """Declares an engine's own function from a timestamp to an int64."""
 
     import ibis
 
@@ -218,7 +218,7 @@ def builtin(name: str) -> Callable[[ir.TimestampColumn], ir.IntegerColumn]:
 
 
 def builtin_aggregate(name: str) -> Callable[[ir.IntegerColumn], ir.IntegerScalar]:
-    """An engine's own function from many integers to an int64."""
+    """Declares an engine's own aggregate from integers to an int64."""
 
     import ibis
 

@@ -1,4 +1,4 @@
-"""Compiled analyses, with DuckDB for all else."""
+"""Compiled analyses, with DuckDB for everything else."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MEMORY_BYTES = 2 << 30
-"""Memory for the compiled analyses where none is told."""
+"""Default memory limit of the compiled analyses."""
 
 SET_RULES: dict[str, Any] = {"tau_us": 10_000_000, "rule": "span", "cheetahs_only": True}
-"""What is said of flowsets where only flows are wanted."""
+"""Flowset parameters where only flows are wanted."""
 
 
 class Native(DuckDB):
-    """DuckDB, but flows, flowsets and the largest groups of whole files come from compiled code."""
+    """DuckDB, with compiled code for flows, flowsets and the largest groups of whole files."""
 
     name: ClassVar[str] = "native"
 
@@ -45,14 +45,14 @@ class Native(DuckDB):
         self._threads = threads or os.cpu_count() or 1
 
     def read_parquet(self, files: Sequence[str | Path]) -> Dataset:
-        """The rows of Parquet files of one schema, which DuckDB opens when something asks it."""
+        """Returns the rows of Parquet files of one schema, which DuckDB opens on first use."""
         paths = tuple(str(path) for path in files)
         return Dataset(self, lambda: super(Native, self).read_parquet(paths).table, paths)
 
     def compiled(
         self, records: Dataset, wanted: Sequence[str], progress: Callable[..., object] | None, **rules: Any
     ) -> dict[str, Dataset] | None:
-        """Flows and flowsets by compiled code; None if the records are not those of whole files."""
+        """Computes flows and flowsets with compiled code; None if the records are not whole files."""
         if not records.files:
             return None
         files = {name: str(self.scratch / f"{self._unused_name()}.parquet") for name in wanted}
@@ -70,7 +70,7 @@ class Native(DuckDB):
     def top(
         self, records: Dataset, by: Sequence[Dimension], order: str, limit: int | None, progress: Callable[..., object] | None
     ) -> Dataset | None:
-        """The largest groups by compiled code; None if the records are not those of whole files, or the groups too many for memory."""
+        """Computes the largest groups with compiled code; None if the records are not whole files, or the groups exceed memory."""
         if not records.files:
             return None
         columns = [(one, either) for dimension in by for one, either in zip_longest(dimension.columns, dimension.either)]
@@ -85,7 +85,7 @@ class Native(DuckDB):
                 progress=progress,
             )
         except MemoryError:
-            # DuckDB goes to disk.
+            # DuckDB can spill to disk.
             return None
         keys = [key for dimension in by for key in dimension.keys]
         values: dict[str, Any] = dict(found)
@@ -100,6 +100,6 @@ def _top_schema(keys: Sequence[str], columns: Sequence[str]) -> pa.Schema:
 
     from ..schema import RECORD_SCHEMA
 
-    sums = ("octets", "packets", "flows", "share", "flow_start_us", "flow_end_us")
+    sums = ("bytes", "packets", "flows", "share", "flow_start_us", "flow_end_us")
     types = {key: RECORD_SCHEMA.field(column).type for key, column in zip(keys, columns, strict=True)}
     return pa.schema(types | {name: pa.float64() if name == "share" else pa.int64() for name in sums})

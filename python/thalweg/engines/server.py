@@ -1,4 +1,4 @@
-"""A server or cluster that Ibis reaches by an address: ClickHouse, Trino and others."""
+"""A server or cluster that Ibis connects to by URL: ClickHouse, Trino and others."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..sources import TimeRange
 from .engine import Engine
 
 CLICKHOUSE_SETTINGS = {"join_use_nulls": 1, "use_variant_as_common_type": 0}
-"""What makes ClickHouse answer as SQL does: a row without a partner has nulls, and a union is of equal types."""
+"""Settings for standard SQL semantics in ClickHouse: outer joins give nulls, and unions have equal types."""
 
 
 class Server(Engine):
-    """The records are a table there, with the columns of the files; interim results become tables beside it.
+    """The records are a table on the server, with the columns of the files; intermediate results become tables next to it.
 
     These are dropped when the engine is closed.
     """
@@ -44,20 +44,20 @@ class Server(Engine):
         start: datetime | None = None,
         end: datetime | None = None,
     ) -> Dataset:
-        """Flow records of the table that `source` names (`table` or `database.table`), by time of reception."""
+        """Returns the flow records of the table named by `source` (`table` or `database.table`), by time of reception."""
         database, _, table = str(source).rpartition(".")
         rows = self._with_integers(_nullable(self.backend.table(table, database=database or None)))
         return Dataset(self, self._received(rows, TimeRange(start, end)))
 
     def from_arrow(self, rows: pa.Table) -> Dataset:
-        """These rows, by way of a table there."""
+        """Loads these rows into a table on the server."""
         return Dataset(self, self._created(rows))
 
     def _keep(self, table: ir.Table) -> ir.Table:
         return self._created(table)
 
     def close(self) -> None:
-        """Drops the tables made here, and disconnects."""
+        """Drops the tables created here, and disconnects."""
         for name in self._tables:
             self.backend.raw_sql(f"DROP TABLE IF EXISTS {name}")
         super().close()
@@ -75,9 +75,9 @@ class Server(Engine):
         return at.truncate("s").epoch_seconds().cast("int64") * 1_000_000 + at.microsecond().cast("int64")
 
     def _scan(self, paths: Sequence[str]) -> ir.Table:
-        raise ValueError(f"{self.backend.name}: a server reads its own tables; load {paths[0]} into one")
+        raise ValueError(f"{self.backend.name}: a server only reads its own tables; load {paths[0]} into a table")
 
 
 def _nullable(table: ir.Table) -> ir.Table:
-    """The same columns as such that may be null: Ibis unites columns of equal types only, and counts that as part of the type."""
+    """Makes all columns nullable: Ibis only unites columns of equal types, and nullability is part of the type."""
     return table.cast({name: kind.copy(nullable=True) for name, kind in table.schema().items()})

@@ -18,11 +18,11 @@ from ..sources import TimeRange
 from .engine import Engine, builtin, builtin_aggregate
 
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
-"""Two worker processes of one core and 1024 MiB each, a driver beside them."""
+"""Two worker processes with one core and 1024 MiB each, plus the driver."""
 
 _KINDS = {pa.string(): "string", pa.int32(): "int", pa.int64(): "bigint", pa.timestamp("us", "UTC"): "timestamp"}
 _DDL = ", ".join(f"{field.name} {_KINDS[field.type]}" for field in RECORD_SCHEMA) + ", date date, hour int"
-"""Columns of files and of the directories that they are in."""
+"""Columns of files and of their directories."""
 
 _microseconds = builtin("unix_micros")
 _bit_or = builtin_aggregate("bit_or")
@@ -76,10 +76,10 @@ class Spark(Engine):
         start: datetime | None = None,
         end: datetime | None = None,
     ) -> Dataset:
-        """Flow records as a collector keeps them; a `source` with a scheme (`s3a://`, `hdfs://`, `file://`) is Spark's to list.
+        """Opens the flow records of a collector; Spark itself lists a `source` with a scheme (`s3a://`, `hdfs://`, `file://`).
 
         Raises:
-            SourceError: If there are no files.
+            SourceError: If no files are found.
             ValueError: If a time has no time zone, or the end is before the start.
         """
         if not (isinstance(source, str) and "://" in source):
@@ -88,7 +88,7 @@ class Spark(Engine):
         files = self.session.read.schema(_DDL).parquet(source)
         for limit, compare in ((start, ">="), (end, "<=")):
             if limit is not None:
-                # Directories of other days are not opened.
+                # Skip the directories of other days.
                 files = files.where(f"date {compare} '{limit.astimezone(UTC):%Y-%m-%d}'")
         rows = self._viewed(files.select(RECORD_SCHEMA.names))
         return Dataset(self, self._received(self._with_integers(rows), within))
@@ -98,7 +98,7 @@ class Spark(Engine):
         return self.session.sql(self.backend.compile(table)).toArrow()
 
     def bit_or(self, column: ir.IntegerColumn) -> ir.IntegerScalar:
-        """All bits that are set in some row."""
+        """Returns the bitwise OR of all rows."""
         return _bit_or(column)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""nfdump's filter language, as Ibis expressions that every engine runs.
+"""nfdump's filter language, compiled to Ibis expressions for every engine.
 
     src net 10.0.0.0/8 and (dst port 443 or proto udp) and bytes > 1m
 
@@ -60,7 +60,7 @@ __all__ = ["FilterError", "FilterSyntaxError", "Term", "compile_filter", "parse"
 
 
 def compile_filter(text: str, table: ir.Table) -> ir.BooleanValue:
-    """The condition that `text` states of the rows of `table`, which has the columns of flow records.
+    """Compiles `text` to a condition on the rows of `table`, which has the columns of flow records.
 
     Raises:
         FilterSyntaxError: If `text` is not in the language.

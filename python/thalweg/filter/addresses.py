@@ -1,4 +1,4 @@
-"""Prefixes over addresses that are text, on any engine: no types of its own, only comparisons of strings.
+"""Prefix matching on addresses stored as text, for any engine: only string comparisons, no address types.
 
 Addresses are dotted decimal or RFC 5952, so that one address has one text, and equality is that of the text. IPv4
 prefixes are prefixes of the text, with the octet that a prefix cuts in two among the numbers it may be. IPv6 text leaves
@@ -21,7 +21,7 @@ _HEX = "0123456789abcdef"
 
 
 def is_within(address: ir.StringValue, networks: Iterable[Network]) -> ir.BooleanValue:
-    """Whether `address` is in any of `networks`; no address is in none, not even in that of all."""
+    """Whether `address` is in any of `networks`; an empty address is in no network, not even in 0.0.0.0/0."""
     networks = list(networks)
     hosts = [str(network.network_address) for network in networks if network.prefixlen == network.max_prefixlen]
     conditions = [
@@ -56,7 +56,7 @@ def _in_v4(address: ir.StringValue, network: IPv4Network) -> ir.BooleanValue:
     end = r"\." if whole < 3 else "$"
     pattern = "^" + begins.replace(".", r"\.") + f"({choices}){end}"
     condition = address.re_search(pattern)
-    # Engines find the beginning of a string faster than a pattern.
+    # Engines match string prefixes faster than patterns.
     return address.startswith(begins) & condition if begins else condition
 
 
@@ -74,7 +74,7 @@ def _in_v6(address: ir.StringValue, network: IPv6Network) -> ir.BooleanValue:
 
 
 def _without_gap(address: ir.StringValue) -> ir.StringValue:
-    """An IPv6 address with all its eight groups: `2001:db8::1` as `2001:db8:0:0:0:0:0:1`."""
+    """Expands an IPv6 address to eight groups: `2001:db8::1` to `2001:db8:0:0:0:0:0:1`."""
     colons = address.length() - address.replace(":", "").length()
     # With its gap, an address of n colons has n groups, or n - 1 and an end that is in the gap.
     filling = colons.cases(*((n, ":" + "0:" * (8 - n)) for n in range(2, 8)), else_="")
@@ -84,7 +84,7 @@ def _without_gap(address: ir.StringValue) -> ir.StringValue:
 
 
 def _groups(group: str, bits: int) -> str:
-    """A pattern of the groups of 16 bits that begin with the first `bits` of `group`, without leading zeros."""
+    """Returns a pattern for 16-bit groups that start with the first `bits` of `group`, without leading zeros."""
     digits = []
     for index, digit in enumerate(group):
         fixed = min(max(bits - 4 * index, 0), 4)

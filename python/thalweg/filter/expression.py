@@ -1,4 +1,4 @@
-"""From what a filter says to a condition of rows."""
+"""Compiles filter terms to conditions on rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ICMP = (1, 58)
 
 
 def expression(term: Term, table: ir.Table) -> ir.BooleanValue:
-    """The condition that `term` states of the rows of `table`.
+    """Compiles `term` to a condition on the rows of `table`.
 
     Raises:
         FilterError: If it asks for a column that `table` lacks.
@@ -48,7 +48,7 @@ def expression(term: Term, table: ir.Table) -> ir.BooleanValue:
         case AddressIn(column, networks):
             return is_within(_column(table, column), networks)
         case Family(version):
-            address = _column(table, "source_address")
+            address = _column(table, "src")
             return is_v4(address) if version == 4 else is_v6(address)
         case Flags(mask, is_any):
             flags = _column(table, "tcp_flags") & mask
@@ -56,29 +56,29 @@ def expression(term: Term, table: ir.Table) -> ir.BooleanValue:
 
 
 def _restricted(table: ir.Table, quantity: str, condition: ir.BooleanValue) -> ir.BooleanValue:
-    """ICMP's type and code are told apart from none by the protocol alone."""
+    """Restricts to ICMP: only the protocol distinguishes an ICMP type and code of 0 from none."""
     if quantity in ("icmp-type", "icmp-code"):
         return _column(table, "protocol").isin(_ICMP) & condition
     return condition
 
 
 def _quantity(table: ir.Table, name: str) -> ir.NumericValue:
-    """A column, or what is worked out of some."""
+    """Returns a column, or a value computed from columns."""
     match name:
         case "flows":
             return counts.flows(table)
         case "bytes":
-            return counts.octets(table)
+            return counts.byte_count(table)
         case "packets":
             return counts.packets(table)
         case "duration":
             return (_duration_us(table) / 1000).floor()
         case "bps":
-            return _ratio((counts.octets(table) * 8).cast("float64") * 1e6, _duration_us(table))
+            return _ratio((counts.byte_count(table) * 8).cast("float64") * 1e6, _duration_us(table))
         case "pps":
             return _ratio(counts.packets(table).cast("float64") * 1e6, _duration_us(table))
         case "bpp":
-            return _ratio(counts.octets(table).cast("float64"), counts.packets(table))
+            return _ratio(counts.byte_count(table).cast("float64"), counts.packets(table))
         case "icmp-type":
             return (_column(table, "icmp_type_code") / 256).floor()
         case "icmp-code":
@@ -87,17 +87,17 @@ def _quantity(table: ir.Table, name: str) -> ir.NumericValue:
 
 
 def _duration_us(table: ir.Table) -> ir.IntegerValue:
-    """Length in microseconds; 0 where clocks ran backwards."""
+    """Returns the duration in microseconds; 0 if the end is before the start."""
     return ibis.greatest(_column(table, "flow_end_us") - _column(table, "flow_start_us"), 0)
 
 
 def _ratio(numerator: ir.FloatingValue, denominator: ir.IntegerValue) -> ir.NumericValue:
-    """Rounded down; 0 where there is nothing to divide by."""
+    """Divides, rounded down; 0 if the divisor is 0."""
     quotient = numerator / ibis.greatest(denominator, 1).cast("float64")
     return ibis.ifelse(denominator > 0, quotient.floor(), 0)
 
 
 def _column(table: ir.Table, name: str) -> ir.NumericValue:
     if name not in table.columns:
-        raise FilterError(f"filter: these rows have no column {name}; a filter of flow records asks for it")
+        raise FilterError(f"filter: these rows have no column {name}; the filter needs flow records")
     return table[name]

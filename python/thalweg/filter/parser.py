@@ -1,4 +1,4 @@
-"""The grammar, by recursive descent: one method for each rule of the package's page."""
+"""A recursive descent parser: one method per rule of the grammar in the package's documentation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .terms import (
 from .tokens import FilterSyntaxError, Token, tokens
 
 MAX_DEPTH = 100
-"""Nested parentheses and negations at most."""
+"""Maximum depth of nested parentheses and negations."""
 
 _NUMBER = re.compile(r"(?P<hex>0x[0-9a-f]+)|(?P<decimal>\d+)(?P<scale>[kmgt]?)")
 _SCALES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -40,16 +40,16 @@ _COMPARISONS = {
     **{sign: sign for sign in ("=", "!=", "<", "<=", ">", ">=")},
 }
 _FLAGS = {"F": 1, "S": 2, "R": 4, "P": 8, "A": 16, "U": 32}
+_ENDS = ("src", "dst")
 _DIRECTIONS = {"ingress": 0, "egress": 1}
 _MEASURES = ("packets", "bytes", "flows", "duration", "pps", "bps", "bpp")
-_END_NAMES = {"src": "source", "dst": "destination"}
 _NOT_KEPT = frozenset(
     (
         *("ident", "sysid", "engine-type", "engine-id", "version", "bgpnext", "prev", "mac", "mpls", "tun", "fwdstat"),
         *("client", "server", "app", "nat", "event", "asa", "xip", "xport", "ingress", "egress", "pf"),
     )
 )
-"""nfdump's words for what flow records do not keep here."""
+"""nfdump's keywords for data that flow records do not have."""
 
 T = TypeVar("T")
 _Join: TypeAlias = type[Both] | type[Either]
@@ -57,7 +57,7 @@ _Ends: TypeAlias = tuple[tuple[str, ...], _Join]
 
 
 def parse(text: str) -> Term:
-    """What `text` says; the empty text says that every row is wanted.
+    """Parses `text`; the empty text matches every row.
 
     Raises:
         FilterSyntaxError: If it is not in the language.
@@ -73,7 +73,7 @@ class _Parser:
         self._depth = 0
         self._is_negated = False
 
-    # --- The rules
+    # --- Rules
 
     def whole(self) -> Term:
         if self._at(""):
@@ -98,7 +98,7 @@ class _Parser:
     def _not(self) -> Term:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            self._fail(f"more than {MAX_DEPTH} parentheses or negations in one another")
+            self._fail(f"more than {MAX_DEPTH} nested parentheses or negations")
         if self._take("not", "!"):
             self._is_negated = not self._is_negated
             term: Term = Not(self._not())
@@ -119,17 +119,17 @@ class _Parser:
         word = self._step()
         match word.key:
             case "ip" | "host":
-                return self._over(ends, "address", self._addresses)
+                return self._over(ends, "", self._addresses)
             case "net":
-                return self._over(ends, "address", lambda column: AddressIn(column, (self._network(),)))
+                return self._over(ends, "", lambda column: AddressIn(column, (self._network(),)))
             case "port":
-                return self._over(ends, "port", lambda column: self._number_or_list(column, 0xFFFF))
+                return self._over(ends, "_port", lambda column: self._number_or_list(column, 0xFFFF))
             case "as":
-                return self._over(ends, "as", lambda column: self._number_or_list(column, 0xFFFF_FFFF))
+                return self._over(ends, "_as", lambda column: self._number_or_list(column, 0xFFFF_FFFF))
             case "mask":
-                return self._over(ends, "prefix_length", lambda column: self._equal(column, 128))
-            case "tos" | "vlan" if ends is None or ends[0] == ("source",):
-                column, largest = ("class_of_service", 0xFF) if word.key == "tos" else ("vlan_id", 0xFFF)
+                return self._over(ends, "_prefix_length", lambda column: self._equal(column, 128))
+            case "tos" | "vlan" if ends is None or ends[0] == ("src",):
+                column, largest = ("tos", 0xFF) if word.key == "tos" else ("vlan_id", 0xFFF)
                 return self._compared(column, largest)
             case "if":
                 columns = interfaces or ("ingress_interface", "egress_interface")
@@ -137,11 +137,11 @@ class _Parser:
         if ends is not None:
             self._expected("what to compare: ip, net, port, as or mask", word)
         if interfaces is not None and not (word.key in ("packets", "bytes") and interfaces[0].startswith("in")):
-            self._fail("only 'if' has 'in' and 'out' here: each record counts one direction", self._tokens[start])
+            self._fail("'in' and 'out' only work with 'if': each record counts one direction", self._tokens[start])
         return self._plain(word)
 
     def _plain(self, word: Token) -> Term:
-        """Primitives that take no qualifier."""
+        """Parses primitives without qualifier."""
         match word.key:
             case "any":
                 return Always()
@@ -167,7 +167,7 @@ class _Parser:
             case measure if measure in _MEASURES:
                 return self._compared(measure, _LARGEST)
         if word.key in _NOT_KEPT:
-            self._fail(f"'{word.text}' is not kept in flow records", word)
+            self._fail(f"'{word.text}' is not stored in flow records", word)
         if word.key in PROTOCOLS:
             self._expected(f"a primitive such as 'proto {word.key}'", word)
         self._expected("a primitive such as 'src ip 192.0.2.1', 'port 443' or 'bytes > 1m'", word)
@@ -175,13 +175,13 @@ class _Parser:
     # --- Qualifiers
 
     def _ends(self) -> _Ends | None:
-        first = _END_NAMES.get(self._here.key)
-        if first is None:
+        first = self._here.key
+        if first not in _ENDS:
             return None
         self._next += 1
         if self._at("or", "and"):
-            second = _END_NAMES.get(self._tokens[self._next + 1].key, first)
-            if second != first:
+            second = self._tokens[self._next + 1].key
+            if second in _ENDS and second != first:
                 self._next += 2
                 return (first, second), Either if self._tokens[self._next - 2].key == "or" else Both
         return (first,), Either
@@ -191,13 +191,13 @@ class _Parser:
             return ("ingress_interface",)
         return ("egress_interface",) if self._take("out") else None
 
-    def _over(self, ends: _Ends | None, what: str, leaf: Callable[[str], Term]) -> Term:
-        """The same of one end or of both."""
-        names, join = ends or (("source", "destination"), Either)
-        return self._each([f"{name}_{what}" for name in names], leaf, join)
+    def _over(self, ends: _Ends | None, suffix: str, leaf: Callable[[str], Term]) -> Term:
+        """Applies a term to one end or to both."""
+        names, join = ends or (_ENDS, Either)
+        return self._each([f"{name}{suffix}" for name in names], leaf, join)
 
     def _each(self, columns: Iterable[str], leaf: Callable[[str], Term], join: _Join = Either) -> Term:
-        """What follows, read once for each column."""
+        """Parses the rest once and applies it to each column."""
         start = self._next
         term: Term | None = None
         for column in columns:
@@ -206,7 +206,7 @@ class _Parser:
             term = found if term is None else join(term, found)
         return cast(Term, term)
 
-    # --- What is compared
+    # --- Values
 
     def _addresses(self, column: str) -> Term:
         if self._take("in"):
@@ -214,7 +214,7 @@ class _Parser:
         return AddressIn(column, (self._network_of(self._step()),))
 
     def _network(self) -> Network:
-        """A prefix, or an address and its netmask."""
+        """Parses a prefix, or an address and its netmask."""
         word = self._step()
         if "/" in word.text:
             return self._network_of(word)
@@ -277,7 +277,7 @@ class _Parser:
         hexadecimal, decimal, scale = match.groups()
         value = int(hexadecimal, 16) if hexadecimal else int(decimal) * _SCALES[scale]
         if value > largest:
-            self._fail(f"{word.text} is more than {largest}", word)
+            self._fail(f"{word.text} is above the maximum of {largest}", word)
         return value
 
     def _list(self, item: Callable[[Token], T]) -> list[T]:
@@ -314,7 +314,7 @@ class _Parser:
             self._expected(f"'{key}'")
 
     def _step(self) -> Token:
-        """The word here; the end is not passed."""
+        """Returns the current word and advances, except past the end."""
         word = self._here
         self._next = min(self._next + 1, len(self._tokens) - 1)
         return word

@@ -1,4 +1,4 @@
-"""What a filter says, taken apart: a tree whose leaves each look at one column."""
+"""The syntax tree of a filter; each leaf examines one column."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ Term: TypeAlias = "Always | Not | Both | Either | Number | NumberIn | AddressIn 
 
 @dataclass(frozen=True, slots=True)
 class Always:
-    """Every row."""
+    """Matches every row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The rows that `term` leaves."""
+    """Matches the rows that `term` does not."""
 
     term: Term
 
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """The rows of both."""
+    """Matches the rows of both terms."""
 
     left: Term
     right: Term
@@ -33,7 +33,7 @@ class Both:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """The rows of either."""
+    """Matches the rows of either term."""
 
     left: Term
     right: Term
@@ -41,7 +41,7 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A column or a measure (`expression.MEASURES`) compared with a number."""
+    """Compares a column or a measure (`expression.MEASURES`) with a number."""
 
     quantity: str
     comparison: Comparison
@@ -50,7 +50,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class NumberIn:
-    """A column that is one of these numbers."""
+    """Matches a column with one of these numbers."""
 
     quantity: str
     values: tuple[int, ...]
@@ -58,7 +58,7 @@ class NumberIn:
 
 @dataclass(frozen=True, slots=True)
 class AddressIn:
-    """A column whose address is in one of these prefixes."""
+    """Matches a column with an address in one of these prefixes."""
 
     column: str
     networks: tuple[Network, ...]
@@ -66,14 +66,14 @@ class AddressIn:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Flows of IP version 4 or 6."""
+    """Matches flows of IP version 4 or 6."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """TCP flows with all of these flags set (`tcpControlBits`), or any of them."""
+    """Matches TCP flags (`tcpControlBits`) with all, or any, of these set."""
 
     mask: int
     is_any: bool

@@ -1,4 +1,4 @@
-"""Words of a filter, each with its place; and the errors that points there."""
+"""Words of a filter with their positions, and errors that name a position."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _WORD = re.compile(r"\s+|#[^\n]*|(?P<word>&&|\|\||[<>=!]=|[<>=!()\[\],]|[^\s<>=!
 
 
 class FilterError(QuestionError):
-    """A filter that cannot be used."""
+    """An invalid filter."""
 
 
 class FilterSyntaxError(FilterError):
-    """A filter that is not in the language: what was expected, and where."""
+    """A syntax error: what was expected, and where."""
 
     def __init__(self, text: str, start: int, message: str) -> None:
-        """`start` is the place in `text`, counted from 0."""
+        """`start` is the position in `text`, counted from 0."""
         line_start = text.rfind("\n", 0, start) + 1
         line = text[line_start:].partition("\n")[0]
         self.column = start - line_start + 1
@@ -30,19 +30,19 @@ class FilterSyntaxError(FilterError):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word; the empty one is the end."""
+    """A word; the empty word is the end."""
 
     text: str
     start: int
 
     @property
     def key(self) -> str:
-        """The word in lower case: the language does not tell case apart."""
+        """Returns the word in lower case: the language ignores case."""
         return self.text.lower()
 
 
 def tokens(text: str) -> list[Token]:
-    """The words of `text`, and the end behind them.
+    """Splits `text` into words, followed by the end.
 
     Raises:
         FilterSyntaxError: If there is a character that begins no word.
@@ -52,7 +52,7 @@ def tokens(text: str) -> list[Token]:
     while position < len(text):
         match = _WORD.match(text, position)
         if match is None:
-            raise FilterSyntaxError(text, position, f"'{text[position]}' means nothing here")
+            raise FilterSyntaxError(text, position, f"unexpected '{text[position]}'")
         if match["word"]:
             found.append(Token(match["word"], position))
         position = match.end()

@@ -1,4 +1,4 @@
-"""The report on big-data movement: the dissertation's chapter 2 for one's own network, as a page with plots, CSV and JSON.
+"""The report on big-data movement: chapter 2 of the dissertation for your own network, as a page with plots, CSV and JSON.
 
 | file | what it has |
 |---|---|

@@ -1,4 +1,4 @@
-"""What the report says: every table, exactly, before anything is rounded for people."""
+"""The contents of the report: every table with exact values, before rounding for display."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ..series import series
 from ..statistics import variability
 
 PATHS = 4
-"""Paths whose rates are drawn beside one another."""
+"""Maximum number of paths in the rate plot."""
 LARGEST = 10
-"""Transfers that are listed, of each order."""
-LEAST_SETS = 5
-"""Flowsets of one number of flows that it takes to draw a box."""
+"""Number of listed transfers per order."""
+MIN_FLOWSETS = 5
+"""Minimum number of flowsets for a box in the plot."""
 
 _INTERVALS_US = [seconds * 1_000_000 for seconds in (1, 5, 10, 30, 60, 300, 900, 1800, 3600, 21_600, 86_400)]
 _POINTS = 400
-_PATH = ["source_group", "destination_group"]
+_PATH = ["src_group", "dst_group"]
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What was found.
+    """Results of the report.
 
     Attributes:
         about: What was read, and how it was analysed; by name.
@@ -50,12 +50,12 @@ class Contents:
 
 
 def collect(archive: Archive, grouping: Grouping, about: dict[str, Any]) -> Contents:
-    """Computes what the report says.
+    """Computes the contents of the report.
 
     Args:
         archive: The records.
         grouping: Whose traffic it is.
-        about: What else to tell of where this comes from; parameters are added.
+        about: Further facts about the data; parameters are added.
     """
     flowsets = archive.flowsets()
     paths = grouping.paths(flowsets).materialised()
@@ -69,9 +69,9 @@ def collect(archive: Archive, grouping: Grouping, about: dict[str, Any]) -> Cont
         "single-flow-counts": tables.single_flows(flowsets, grouping),
         "single-flow-characteristics": tables.characteristics(flowsets, grouping, single=True),
         "rate-variability": rates,
-        "largest-transfers": _first(paths, "octets"),
+        "largest-transfers": _first(paths, "bytes"),
         "fastest-transfers": _first(parallel, "rate_bps"),
-        "longest-transfers": _first(paths, "duration_us"),
+        "longest-transfers": _first(paths, "duration_ns"),
     }
     return Contents(
         about={**about, **vars(archive.parameters), "engine": archive.records.engine.name},
@@ -90,8 +90,8 @@ def _totals(archive: Archive, flowsets: Dataset) -> dict[str, Any]:
             parallel_flowsets=sets.count(where=sets.flows > 1),
             single_flows=sets.count(where=sets.flows == 1),
             component_flows=sets.flows.sum().cast("int64"),
-            octets=sets.octets.sum().cast("int64"),
-            parallel_octets=sets.octets.sum(where=sets.flows > 1).cast("int64"),
+            bytes=sets.bytes.sum().cast("int64"),
+            parallel_bytes=sets.bytes.sum(where=sets.flows > 1).cast("int64"),
             first_us=sets.flow_start_us.min(),
             last_us=sets.flow_end_us.max(),
         )
@@ -102,28 +102,28 @@ def _totals(archive: Archive, flowsets: Dataset) -> dict[str, Any]:
 
 
 def _interval(totals: dict[str, Any]) -> int:
-    """The shortest interval of those that people think in that does not make too many of them."""
+    """Returns the shortest common interval that gives few enough intervals."""
     length_us = totals["last_us"] - totals["first_us"]
     return next((every for every in _INTERVALS_US if length_us <= every * _POINTS), _INTERVALS_US[-1])
 
 
 def _first(paths: Dataset, column: str) -> pd.DataFrame:
-    order = [ibis.desc(column), "source_address", "destination_address", "flow_start_us"]
-    told = paths.table.filter(paths.table[column].notnull()).order_by(order).limit(LARGEST)
-    return paths.derive(told).to_pandas()
+    order = [ibis.desc(column), "src", "dst", "flow_start_us"]
+    shown = paths.table.filter(paths.table[column].notnull()).order_by(order).limit(LARGEST)
+    return paths.derive(shown).to_pandas()
 
 
 def _rates(parallel: Dataset, variability: pd.DataFrame) -> dict[str, dict[int, list[float]]]:
-    """Rates of the paths with most flowsets, for the numbers of flows that are common there."""
-    common = variability[variability["count"] >= LEAST_SETS]
+    """Returns the rates of the paths with most flowsets, for the most frequent numbers of flows."""
+    common = variability[variability["count"] >= MIN_FLOWSETS]
     sizes = common.groupby(_PATH, as_index=False)["count"].sum()
     busiest = sizes.sort_values(["count", *_PATH], ascending=[False, True, True]).head(PATHS)
     found: dict[str, dict[int, list[float]]] = {}
     for source, destination in busiest[_PATH].itertuples(index=False):
         sets = parallel.table
-        is_path = (sets.source_group == source) & (sets.destination_group == destination) & sets.rate_bps.notnull()
+        is_path = (sets.src_group == source) & (sets.dst_group == destination) & sets.rate_bps.notnull()
         frame = parallel.derive(sets.filter(is_path).select("flows", "rate_bps")).to_pandas()
-        numbers = common.loc[(common["source_group"] == source) & (common["destination_group"] == destination), "flows"]
+        numbers = common.loc[(common["src_group"] == source) & (common["dst_group"] == destination), "flows"]
         found[f"{source} → {destination}"] = {
             int(number): sorted(frame.loc[frame["flows"] == number, "rate_bps"].tolist()) for number in numbers
         }

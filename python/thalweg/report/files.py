@@ -1,4 +1,4 @@
-"""What the report leaves in its folder: `index.html`, `report.json`, and a CSV file for each table."""
+"""Writes the report's folder: `index.html`, `report.json`, and a CSV file per table."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .page import page
 
 
 def write(contents: Contents, folder: Path) -> list[Path]:
-    """Writes everything into `folder`, which is made if it is not there; returns what was written, the page first.
+    """Writes everything into `folder`, which is created if missing; returns the files, the page first.
 
-    Instants are RFC 3339 in UTC; sizes octets, rates bits per second. What was there under these names is replaced.
+    Instants are RFC 3339 in UTC; sizes bytes, rates bits per second. What was there under these names is replaced.
 
     Raises:
         OSError: If that cannot be written.
@@ -48,9 +48,9 @@ def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _plain(table: pd.DataFrame) -> pd.DataFrame:
-    """Instants as text."""
+    """Formats instants as text."""
     plain = table.copy()
     for name in plain.columns:
         if isinstance(plain[name].dtype, pd.DatetimeTZDtype):
-            plain[name] = plain[name].dt.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            plain[name] = plain[name].dt.strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
     return plain

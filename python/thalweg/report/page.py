@@ -1,4 +1,4 @@
-"""The page: one file that needs nothing else, for screens, paper and readers that speak."""
+"""The report page: one self-contained file for screens, paper and screen readers."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from .contents import Contents
 from .plots import rates_svg, series_svg
 
 GROUPS = 8
-"""Groups that stand beside one another in a table; the CSV files have all."""
+"""Maximum number of groups in a table; the CSV files have all."""
 
 _KINDS = {2: "2-flow", 4: "4-flow", 8: "8-flow", 16: "16-flow"}
 _STATISTICS = {
-    "minimum": "minimum",
-    "first_quartile": "1st quartile",
-    "median": "median",
+    "min": "minimum",
+    "p25": "1st quartile",
+    "p50": "median",
     "mean": "mean",
-    "third_quartile": "3rd quartile",
-    "percentile_95": "95 %",
-    "percentile_99": "99 %",
-    "maximum": "maximum",
+    "p75": "3rd quartile",
+    "p95": "95 %",
+    "p99": "99 %",
+    "max": "maximum",
 }
 _QUANTITIES: dict[str, tuple[str, Callable[[float], str]]] = {
-    "size": ("Size", units.octets),
+    "size": ("Size", units.size),
     "rate": ("Rate", units.bit_rate),
     "duration": ("Duration", units.duration),
 }
@@ -38,7 +38,7 @@ _LISTS = {"largest-transfers": "Largest", "fastest-transfers": "Fastest, of para
 
 
 def page(contents: Contents) -> str:
-    """The report as HTML."""
+    """Returns the report as HTML."""
     template = Template(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
     groups = _largest_groups(contents)
     sides = _sides(contents, groups)
@@ -59,11 +59,11 @@ def page(contents: Contents) -> str:
     )
 
 
-# --- What all tables have in common
+# --- Common parts of tables
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, labels: int = 1) -> str:
-    """A table whose first `labels` columns tell what a row is, the others numbers."""
+    """Returns a table whose first `labels` columns identify a row; the others are numbers."""
     head = "".join(f'<th scope="col"{"" if index < labels else " class=n"}>{text}</th>' for index, text in enumerate(heads))
     body = []
     for row in rows:
@@ -80,7 +80,7 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, 
 
 
 def _pair(to: str, from_: str) -> str:
-    """`to | from`, as the dissertation has it."""
+    """Formats `to | from`, as in the dissertation."""
     return f'<span class="to">{to}</span><span class="bar"> | </span><span class="from">{from_}</span>'
 
 
@@ -89,7 +89,7 @@ def _pair(to: str, from_: str) -> str:
 
 def _about(contents: Contents) -> str:
     about, totals = contents.about, contents.totals
-    period = f"{units.instant(totals['first_us'])} to {units.instant(totals['last_us'])} UTC" if totals["octets"] else "no transfers"
+    period = f"{units.instant(totals['first_us'])} to {units.instant(totals['last_us'])} UTC" if totals["bytes"] else "no transfers"
     turned = totals["reversed_records"]
     note = f" Records that end before they begin, and were turned round: {units.count(turned)}." if turned else ""
     return f"<p>Data: <code>{escape(str(about['data']))}</code>, by {escape(str(about['by']))}. Transfers from {period}.{note}</p>"
@@ -98,19 +98,19 @@ def _about(contents: Contents) -> str:
 def _totals(contents: Contents) -> str:
     totals = contents.totals
     kind = "cheetah flows" if contents.about["cheetahs_only"] else "flows"
-    told = {
+    fields = {
         "records": units.count(totals["records"]),
         kind: units.count(totals["component_flows"]),
         "parallel flowsets": units.count(totals["parallel_flowsets"]),
         "single flows": units.count(totals["single_flows"]),
-        "moved in all": units.octets(totals["octets"]),
-        "by parallel flowsets": units.octets(totals["parallel_octets"]),
+        "total size": units.size(totals["bytes"]),
+        "by parallel flowsets": units.size(totals["parallel_bytes"]),
     }
-    return "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in told.items())
+    return "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in fields.items())
 
 
 def _largest_groups(contents: Contents) -> list[str]:
-    """Groups by parallel flowsets and single flows in both directions, the largest first."""
+    """Orders groups by parallel flowsets and single flows in both directions, the largest first."""
     counts = [
         contents.tables["component-counts"].set_index("group")["flowsets"],
         contents.tables["single-flow-counts"].set_index("group")["flows"],
@@ -140,7 +140,7 @@ def _counts(contents: Contents, groups: list[str], sides: dict[tuple[str, str], 
     rows = [[_KINDS[number], *cells(f"flowsets_{number}", f"flowsets_{number}")] for number in COMPONENTS]
     rows.append(["other numbers of flows", *cells("flowsets_other", "flowsets_other")])
     rows.append(["<b>all</b>", *cells("flowsets", "flowsets")])
-    rows.append(["destination hosts | source hosts", *cells("destination_hosts", "source_hosts")])
+    rows.append(["destination hosts | source hosts", *cells("dst_hosts", "src_hosts")])
     return table("Parallel flowsets, to | from", ["", *map(escape, shown)], rows)
 
 
@@ -176,18 +176,16 @@ def _rates(contents: Contents) -> str:
 
 def _variability(contents: Contents) -> str:
     found = contents.tables["rate-variability"]
-    sizes = found.groupby(["source_group", "destination_group"])["count"].transform("sum")
-    ordered = found.assign(size=sizes).sort_values(
-        ["size", "source_group", "destination_group", "flows"], ascending=[False, True, True, True]
-    )
+    sizes = found.groupby(["src_group", "dst_group"])["count"].transform("sum")
+    ordered = found.assign(size=sizes).sort_values(["size", "src_group", "dst_group", "flows"], ascending=[False, True, True, True])
     rows = [
         [
-            f"{escape(row['source_group'])} → {escape(row['destination_group'])}",
+            f"{escape(row['src_group'])} → {escape(row['dst_group'])}",
             units.count(row["flows"]),
             units.count(row["count"]),
-            units.bit_rate(row["median"]),
-            units.bit_rate(row["first_quartile"]),
-            units.bit_rate(row["third_quartile"]),
+            units.bit_rate(row["p50"]),
+            units.bit_rate(row["p25"]),
+            units.bit_rate(row["p75"]),
             units.NONE if pd.isna(row["iqr_over_median"]) else f"{row['iqr_over_median']:.2f}",
         ]
         for row in ordered.head(40).to_dict("records")
@@ -200,11 +198,11 @@ def _transfers(found: pd.DataFrame, title: str) -> str:
     rows = [
         [
             units.instant(row["flow_start"].value // 1000),
-            f"{escape(row['source_address'])} <small>{escape(row['source_group'])}</small>",
-            f"{escape(row['destination_address'])} <small>{escape(row['destination_group'])}</small>",
+            f"{escape(row['src'])} <small>{escape(row['src_group'])}</small>",
+            f"{escape(row['dst'])} <small>{escape(row['dst_group'])}</small>",
             units.count(row["flows"]),
-            units.octets(row["octets"]),
-            units.duration(row["duration_us"] / 1e6),
+            units.size(row["bytes"]),
+            units.duration(row["duration_ns"] / 1e9),
             units.bit_rate(row["rate_bps"]),
         ]
         for row in found.to_dict("records")
@@ -214,21 +212,21 @@ def _transfers(found: pd.DataFrame, title: str) -> str:
 
 def _traffic(contents: Contents) -> str:
     if contents.traffic.empty:
-        return "<p>There are none.</p>"
+        return "<p>None.</p>"
     every = units.duration(contents.every_us / 1e6)
-    label = f"Rate of all transfers together, over time, in intervals of {every}"
+    label = f"Total rate of all transfers over time, in intervals of {every}"
     return f"<figure>{series_svg(contents.traffic, label)}<figcaption>{label}.</figcaption></figure>"
 
 
 def _method(contents: Contents) -> str:
     about = contents.about
     kind = "cheetah flows" if about["cheetahs_only"] else "all flows"
-    told = {
-        "gap": f"{about['gap']:g} s: a record begins another flow after so long without it",
-        "cheetah flow": f"more than {units.octets(about['threshold'])} ({about['threshold']:,} octets) within {about['window']:g} s",
+    fields = {
+        "gap": f"{about['gap']:g} s: a record after a longer gap starts a new flow",
+        "cheetah flow": f"more than {units.size(about['threshold'])} ({about['threshold']:,} bytes) within {about['window']:g} s",
         "flowsets of": kind,
-        "tau": f"{about['tau']:g} s: flows of a set start within it",
+        "tau": f"{about['tau']:g} s: maximum time between the starts of a flowset",
         "rule": f"{about['rule']}, where a chain of gaps of at most tau spans more than tau",
         "engine": str(about["engine"]),
     }
-    return "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>" for name, text in told.items())
+    return "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>" for name, text in fields.items())

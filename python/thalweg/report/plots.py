@@ -1,4 +1,4 @@
-"""Drawings: of the page as SVG that follows the reader's colours, of files in colours of their own."""
+"""Plots: SVG in the page's colours, or files with their own colours."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .. import units
 from ..series import OTHER
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-"""Told apart by people who see colours differently (Okabe & Ito 2008)."""
+"""Colours that colour-blind readers can distinguish (Okabe & Ito 2008)."""
 REST = "#8a8a8a"
 INK, GRID = "#222222", "#d8d8d8"
 
@@ -54,21 +54,21 @@ _STYLE: Any = {
 
 
 def series_svg(series: pd.DataFrame, label: str) -> str:
-    """Traffic over time, groups on top of one another; `label` says what it shows."""
+    """Plots traffic over time, groups stacked; `label` describes the plot."""
     with _figure(9.6, 3.2) as figure:
         _draw_series(figure.subplots(), series)
         return _svg(figure, label)
 
 
 def save_series(series: pd.DataFrame, path: Path) -> None:
-    """The same into a file, of the kind that its ending says."""
+    """Plots the same into a file, in the format of its suffix."""
     with _figure(9.6, 3.6) as figure:
         _draw_series(figure.subplots(), series)
         figure.savefig(path, facecolor="white", metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def rates_svg(paths: Mapping[str, Mapping[int, Sequence[float]]], label: str) -> str:
-    """Box plots of rates (bits per second) by number of component flows, a panel for each path (Figure 2.1).
+    """Draws box plots of rates (bits per second) by number of component flows, a panel per path (Figure 2.1).
 
     The box reaches from the first quartile to the third, with the median in it; whiskers to the farthest rate within 1.5
     times that range; what is beyond is shown by itself.
@@ -141,7 +141,7 @@ def _figure(width: float, height: float) -> Iterator[Figure]:
 
 
 def _svg(figure: Figure, label: str) -> str:
-    """The drawing alone, to stand within a page; its ink is the page's."""
+    """Returns the bare SVG for embedding in the page, in the page's text colour."""
     out = io.StringIO()
     figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = out.getvalue()

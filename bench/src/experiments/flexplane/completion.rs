@@ -1,4 +1,4 @@
-//! Figures 4 and 7: completion times of web search requests, over the load.
+//! Figures 4 and 7: completion times of web search requests by load.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::row;
 const DROP_TAIL: &str = "DropTail";
 const DCTCP: &str = "DCTCP";
 const HULL: &str = "HULL";
-/// As Flexplane had it: CUBIC at the endpoints.
+/// As in Flexplane: CUBIC at the endpoints.
 const P_FABRIC: &str = "pFabric, CUBIC";
 
 const CONTENDERS: [Contender; 6] = [
@@ -31,10 +31,10 @@ const CONTENDERS: [Contender; 6] = [
     ),
 ];
 
-/// Shares of what the clients can receive, in percent.
+/// Loads of the clients' links in percent.
 const LOADS: [u32; 8] = [10, 20, 30, 40, 50, 60, 70, 80];
 
-/// One contender under one load: slowdowns of the flows of all seeds.
+/// One contender at one load: slowdowns of the flows of all seeds.
 struct Point {
     name: &'static str,
     load: u32,
@@ -42,7 +42,7 @@ struct Point {
     large: Vec<f64>,
 }
 
-/// A number that a point comes to.
+/// A statistic of a point.
 type Measure = fn(&Point) -> f64;
 
 /// The three panels of figure 7.
@@ -79,7 +79,7 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
             points.push(point(contender.name, load, runs));
         }
     }
-    let mut page = Page::new("Completion times of web search", study.command);
+    let mut page = Page::new("Flow completion times of a web search workload", study.command);
     describe(&mut page, study);
     for (title, measure) in MEASURES {
         page.section(&format!("Slowdown: {title}")).table(&pivot(&points, |point| digits(measure(point))));
@@ -124,17 +124,17 @@ fn note(run: &SweepRun, name: &'static str, load: u32, raw: &mut Table) {
 
 fn describe(page: &mut Page, study: &Study<'_>) {
     page.paragraph(format!(
-        "Four clients request from 32 servers in one rack of 10 Gbit/s, Poisson arrivals, sizes of web search; {} seeds, \
-         whose flows are taken together. Slowdown: completion time over that of the same flow alone in the same \
-         network. Small is up to 100 kB, large from 10 MB. Settings are in [experiment.toml](experiment.toml); DCTCP and \
-         HULL have DCTCP at the endpoints, DropTail has CUBIC.",
+                "Four clients request from 32 servers in one rack of 10 Gbit/s, Poisson arrivals, web-search sizes; flows of {} \
+                 seeds together. Slowdown is the completion time divided by that of the same flow alone in the same network. Small \
+                 flows have up to 100 kB, large ones from 10 MB. Settings are in [experiment.toml](experiment.toml); DCTCP and HULL \
+                 use DCTCP at the endpoints, DropTail CUBIC.",
         study.seeds
     ));
 }
 
 fn find<'p>(points: &'p [Point], name: &str, load: u32) -> &'p Point {
     let found = points.iter().find(|point| (point.name, point.load) == (name, load));
-    found.expect("each contender is measured under each load")
+    found.expect("each contender is measured at each load")
 }
 
 fn pivot(points: &[Point], shown: impl Fn(&Point) -> String) -> Table {
@@ -172,7 +172,7 @@ fn trends(points: &[Point]) -> Trends {
         "small flows: DropTail is worst, at the mean",
         worst(small_mean) == LOADS.len(),
         &format!(
-            "under {} of {} loads; {}",
+            "at {} of {} loads; {}",
             worst(small_mean),
             LOADS.len(),
             at_loads(&[80], &figure_7, small_mean)
@@ -182,7 +182,7 @@ fn trends(points: &[Point]) -> Trends {
         "small flows: DropTail is worst, at the 99th percentile",
         worst(small_tail) == LOADS.len(),
         &format!(
-            "under {} of {} loads; {}",
+            "at {} of {} loads; {}",
             worst(small_tail),
             LOADS.len(),
             at_loads(&[80], &figure_7, small_tail)
@@ -237,6 +237,6 @@ fn draw(path: &Path, points: &[Point]) -> anyhow::Result<()> {
         Panel::over_names(title, "load (percent)", &loads, Scale::LOGARITHMIC, &lines)
     });
     let legend = Legend::of(&CONTENDERS.map(|contender| contender.name));
-    let heading = Heading::new("Web search: completion time over that of the flow alone", "");
+    let heading = Heading::new("Web search: slowdown by load", "");
     save(path, &figure::draw(&heading, &legend, SEVERAL, &panels)?)
 }

@@ -1,4 +1,4 @@
-//! The same small scenarios in ns-3: TCP through one bottleneck. How far are the two simulators apart?
+//! Cross-check with ns-3: the same small TCP scenarios through one bottleneck in both simulators.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -22,7 +22,7 @@ use crate::row;
 const FIVE: &str = "experiment.toml";
 const TWO: &str = "fairness.toml";
 
-/// What is run, in ns-3 and here: each by its file and settings.
+/// The scenarios in ns-3, and the files and settings here.
 const SCENARIOS: [(Scenario, &str, Contender); 9] = [
     (Scenario::DropTailCubic, FIVE, Contender::new("DropTail, CUBIC", &[("scheme", "droptail")])),
     (Scenario::DropTailReno, FIVE, Contender::new("DropTail, NewReno", &[("scheme", "droptail"), RENO])),
@@ -37,7 +37,7 @@ const SCENARIOS: [(Scenario, &str, Contender); 9] = [
 
 const RENO: (&str, &str) = ("transport", "new_reno");
 
-/// What is compared; queues in packets, each millisecond after the warm-up.
+/// The compared measurements; queues in packets, every millisecond after the warm-up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Measured {
     goodput_bps: f64,
@@ -51,7 +51,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// A run of ours.
+    /// Returns the measurements of our run.
     fn ours(results: &Results) -> Measured {
         let summary = &results.summary;
         let rows = results.queues.iter().filter(|row| row.time_ns >= results.warm_up_ns);
@@ -71,7 +71,7 @@ impl Measured {
         }
     }
 
-    /// A run of ns-3.
+    /// Returns the measurements of an ns-3 run.
     fn theirs(run: &Crosscheck) -> Measured {
         Measured {
             goodput_bps: run.total_goodput_bps(),
@@ -85,7 +85,7 @@ impl Measured {
         }
     }
 
-    /// The mean of several runs, number by number.
+    /// Returns the mean of several runs, by field.
     fn typical(runs: &[Measured]) -> Measured {
         let of = |of: fn(&Measured) -> f64| mean(&runs.iter().map(of).collect::<Vec<_>>());
         Measured {
@@ -133,33 +133,33 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     for ((_, _, contender), run) in SCENARIOS.iter().zip(theirs.as_ref().map_or(&[][..], |(_, runs)| runs)) {
         push(&mut raw, &[contender.name, "ns-3", "1"], &Measured::theirs(run));
     }
-    let mut page = Page::new("Thalweg beside ns-3", study.command);
+    let mut page = Page::new("Cross-check with ns-3", study.command);
     page.paragraph(format!(
-        "Flows without end to one receiver: five through 10 Gbit/s with 40 us there and back, or two through 1 Gbit/s \
-         with 100 us; hosts take no time. The same settings in both: see [experiment.toml](experiment.toml), \
-         [fairness.toml](fairness.toml) and `bench/peers/ns3`. After 20 or 10 % of the time, the queue each millisecond. Of \
-         Thalweg means over {} seeds, of ns-3 one run. Fairness is Jain's index.",
+                "Endless flows to one receiver: five through 10 Gbit/s with a round trip of 40 us, or two through 1 Gbit/s with \
+                 100 us; hosts add no delay. Both simulators have the same settings: see [experiment.toml](experiment.toml), \
+                 [fairness.toml](fairness.toml) and `bench/peers/ns3`. Measured after 20 or 10 % of the time, the queue every \
+                 millisecond. Means over {} seeds for Thalweg, one run for ns-3. Fairness is Jain's index.",
         study.seeds
     ));
     match &theirs {
         Ok((version, runs)) => {
             let theirs: Vec<Measured> = runs.iter().map(Measured::theirs).collect();
             page.paragraph(format!("ns-3 {version}."));
-            page.section("Side by side").table(&side_by_side(&ours, &theirs));
+            page.section("Comparison").table(&comparison(&ours, &theirs));
             page.section("Thalweg against ns-3").table(&differences(&ours, &theirs));
             draw(study.plot, &ours, &theirs)?;
         }
         Err(error) => {
             eprintln!("skipped: ns-3: {error:#}");
             page.paragraph(format!("skipped: ns-3: {error:#}."));
-            page.section("Thalweg alone").table(&side_by_side(&ours, &[]));
+            page.section("Thalweg alone").table(&comparison(&ours, &[]));
             draw(study.plot, &ours, &[])?;
         }
     }
     Ok(Outcome { page, table: raw })
 }
 
-/// The version, and a run of each scenario; as many at a time as there are cores.
+/// Returns the version, and a run of each scenario; runs use all cores.
 fn ns3(study: &Study<'_>) -> anyhow::Result<(String, Vec<Crosscheck>)> {
     let programs = Programs::build(Path::new(SOURCES), study.build)?;
     let next = AtomicUsize::new(0);
@@ -168,7 +168,7 @@ fn ns3(study: &Study<'_>) -> anyhow::Result<(String, Vec<Crosscheck>)> {
         while let Some((scenario, file, contender)) = SCENARIOS.get(next.fetch_add(1, Ordering::Relaxed)) {
             eprintln!("{}: ns-3", contender.name);
             let run = span(study, file).and_then(|span| programs.crosscheck(*scenario, span, 1));
-            runs.lock().expect("nobody panics while he holds it")[*scenario as usize] = Some(run);
+            runs.lock().expect("no thread panics while holding it")[*scenario as usize] = Some(run);
         }
     };
     std::thread::scope(|scope| {
@@ -176,12 +176,12 @@ fn ns3(study: &Study<'_>) -> anyhow::Result<(String, Vec<Crosscheck>)> {
             scope.spawn(work);
         }
     });
-    let runs = runs.into_inner().expect("nobody panics while he holds it").into_iter();
+    let runs = runs.into_inner().expect("no thread panics while holding it").into_iter();
     let runs = runs.map(|run| run.context("a scenario was not run")?).collect::<anyhow::Result<_>>()?;
     Ok((programs.version, runs))
 }
 
-/// As long as ours.
+/// Returns the duration of our run.
 fn span(study: &Study<'_>, file: &str) -> anyhow::Result<Span> {
     let experiment = study.experiment(file)?;
     let Top { duration, warm_up, .. } = experiment.one::<Top>().into_value();
@@ -196,7 +196,7 @@ fn push(table: &mut Table, first: &[&str], measured: &Measured) {
     table.push(first.iter().map(|cell| (*cell).to_owned()).chain(measured.cells()).collect());
 }
 
-fn side_by_side(ours: &[Measured], theirs: &[Measured]) -> Table {
+fn comparison(ours: &[Measured], theirs: &[Measured]) -> Table {
     let mut table = with_columns(&["scenario", "simulator"]);
     for (place, ((_, _, contender), ours)) in SCENARIOS.iter().zip(ours).enumerate() {
         push(&mut table, &[contender.name, "Thalweg"], ours);
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scenarios_stand_in_the_order_of_their_numbers() {
+    fn scenarios_are_in_numerical_order() {
         for (place, (scenario, _, _)) in SCENARIOS.iter().enumerate() {
             assert_eq!((*scenario as usize, *scenario), (place, Scenario::ALL[place]));
         }

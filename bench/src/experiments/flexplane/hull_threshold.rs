@@ -1,4 +1,4 @@
-//! Section 5.2, "Parameter tuning": how long phantom queues may be until packets are marked, against throughput.
+//! Section 5.2, "Parameter tuning": throughput by the marking threshold of phantom queues.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ use crate::experiments::Outcome;
 use crate::results::{Page, Table, save};
 use crate::row;
 
-/// In bytes.
+/// Thresholds in bytes.
 const THRESHOLDS: [u32; 12] =
     [1_000, 2_000, 3_000, 4_000, 5_000, 7_000, 10_000, 12_000, 15_000, 20_000, 25_000, 30_000];
 
-/// Hosts that send packet by packet, and hosts whose receivers answer many at once, so that senders send as many at
-/// once: the bursts that interrupt coalescing makes.
+/// Hosts that send single packets, and hosts whose receivers acknowledge many packets at once, so that senders send
+/// bursts, as with interrupt coalescing.
 const CONTENDERS: [Contender; 4] = [
     Contender::new("15 us, smooth", &[("stack_delay", "8us")]),
     Contender::new("33 us, smooth", &[("stack_delay", "27us")]),
@@ -33,13 +33,13 @@ const CONTENDERS: [Contender; 4] = [
 
 /// Rate at which phantom queues drain: gamma of 10 Gbit/s.
 const DRAIN_BPS: f64 = 9.5e9;
-/// Share of it that HULL's authors have, and that is looked for.
-const AIM: f64 = 0.92;
+/// Target share of the drain rate, as measured by HULL's authors.
+const TARGET: f64 = 0.92;
 
-/// Over all seeds, by threshold.
+/// Measurements over all seeds, by threshold.
 struct Measured {
     name: &'static str,
-    /// On the link, framing included, over the drain rate.
+    /// Rate on the link, framing included, divided by the drain rate.
     share: Vec<f64>,
     goodput_bps: Vec<f64>,
     queue: Vec<f64>,
@@ -108,10 +108,10 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
 fn describe(page: &mut Page, study: &Study<'_>) {
     page.paragraph(format!(
         "Four DCTCP flows to one receiver at 10 Gbit/s, phantom queues that drain 95 % of it; means over {} seeds. The \
-         aim is 92 % of the drain rate: 8.74 Gbit/s on the link. 15 us and 33 us: what a full-size segment takes one way \
-         through the idle network (hardware and Flexplane in the paper's figure 3). Bursts of N: receivers acknowledge \
-         every N segments, or after 100 us, so that senders are let go for N at once, as interrupt coalescing does; \
-         smooth is one acknowledgement for two.",
+                  target is 92 % of the drain rate: 8.74 Gbit/s on the link. 15 us and 33 us are the one-way delays of a full-size \
+                  segment through the idle network (hardware and Flexplane in the paper's figure 3). Bursts of N: receivers \
+                  acknowledge every N segments, or after 100 us, so that senders send N at once, as with interrupt coalescing; \
+                  smooth is one acknowledgement per two segments.",
         study.seeds
     ));
 }
@@ -125,14 +125,14 @@ fn pivot(all: &[Measured], shown: impl Fn(&Measured, usize) -> String) -> Table 
     table
 }
 
-/// Thresholds in KB, as text.
+/// Formats the thresholds in KB.
 fn places() -> Vec<String> {
     THRESHOLDS.iter().map(|bytes| (bytes / 1_000).to_string()).collect()
 }
 
-/// The least threshold from which on, in all that are greater too, the aim is reached.
+/// Returns the smallest threshold from which on the target is reached.
 fn reached(measured: &Measured) -> Option<u32> {
-    let short = measured.share.iter().rposition(|share| *share < AIM);
+    let short = measured.share.iter().rposition(|share| *share < TARGET);
     THRESHOLDS.get(short.map_or(0, |place| place + 1)).copied()
 }
 
@@ -160,7 +160,7 @@ fn trends(all: &[Measured]) -> Trends {
         }),
     );
     trends.check(
-        "the more is sent at once, the longer phantom queues must be: at 3 KB, bursts cost throughput",
+        "larger bursts need longer phantom queues: at 3 KB, bursts cost throughput",
         gbps(&all[1], 3_000) > gbps(&all[2], 3_000) && gbps(&all[2], 3_000) > gbps(&all[3], 3_000),
         "as in the first row",
     );
@@ -169,7 +169,7 @@ fn trends(all: &[Measured]) -> Trends {
 
 fn draw(path: &Path, all: &[Measured]) -> anyhow::Result<()> {
     let mut lines: Vec<Vec<f64>> = all.iter().map(|measured| measured.share.clone()).collect();
-    lines.push(vec![AIM; THRESHOLDS.len()]);
+    lines.push(vec![TARGET; THRESHOLDS.len()]);
     let title = "Four flows to one receiver, 10 Gbit/s (share of the drain rate)";
     let scale = Scale::LINEAR.in_percent();
     let panel = Panel::over_names(title, "marking threshold (KB)", &places(), scale, &lines);

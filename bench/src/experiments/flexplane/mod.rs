@@ -1,15 +1,15 @@
-//! What Flexplane claims (Ousterhout et al., NSDI 2017, section 5), in virtual time: one module an experiment.
+//! Claims of Flexplane (Ousterhout et al., NSDI 2017, section 5), in virtual time: one module per experiment.
 //!
-//! Each is an `experiment.toml` in its folder, which `thalweg emulate` runs as well; here it is swept over schemes,
-//! loads and seeds on all cores, and what the paper says of it is checked. The same seeds give the same numbers.
+//! Each sweeps the `experiment.toml` in its folder, which `thalweg emulate` also runs, over schemes, loads and seeds on
+//! all cores, and checks the paper's statements. The same seeds give the same numbers.
 //!
 //! | module | figure or section |
 //! |---|---|
 //! | [`queues`] | table 2: throughput and queue of DropTail, RED and DCTCP |
-//! | [`completion`] | figures 4 and 7: completion times of web search |
-//! | [`trade_off`] | figure 6: short against long flows |
+//! | [`completion`] | figures 4 and 7: completion times of a web search workload |
+//! | [`trade_off`] | figure 6: trade-off between short and long flows |
 //! | [`hull_threshold`] | section 5.2: HULL's marking threshold |
-//! | [`schemes_lines`] | table 3: lines of each scheme |
+//! | [`schemes_lines`] | table 3: lines of code per scheme |
 //! | [`cross_check`] | none: the same small scenarios in ns-3 |
 
 pub(super) mod completion;
@@ -32,22 +32,22 @@ use thalweg_experiment::sweep::{Axis, Sweep};
 use crate::results::Table;
 use crate::row;
 
-/// What all of them are told.
+/// The settings of all experiments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Study<'a> {
     /// Folder with the experiment file.
     pub(super) folder: &'a Path,
     pub(super) seeds: u64,
-    /// Emulated seconds of each run; as in the file if not told.
+    /// Emulated seconds per run; `None`: as in the file.
     pub(super) seconds: Option<f64>,
-    /// Where programs of ns-3 are built.
+    /// Build folder of the ns-3 programs.
     pub(super) build: &'a Path,
     pub(super) command: &'a str,
     pub(super) plot: &'a Path,
 }
 
 impl Study<'_> {
-    /// An experiment of the folder. With another length, all times of it are shorter or longer in proportion.
+    /// Loads an experiment of the folder. With another duration, all its times scale in proportion.
     fn experiment(&self, file: &str) -> anyhow::Result<Experiment> {
         let mut experiment = Experiment::load(&self.folder.join(file))?;
         if let Some(seconds) = self.seconds {
@@ -69,7 +69,7 @@ impl Study<'_> {
     }
 }
 
-/// Settings that are compared, and what tables call them.
+/// Settings to compare, with their name in tables.
 #[derive(Clone, Copy, Debug)]
 struct Contender {
     name: &'static str,
@@ -81,13 +81,13 @@ impl Contender {
         Contender { name, settings }
     }
 
-    /// The experiment with these settings.
+    /// Returns the experiment with these settings.
     fn of(&self, experiment: &Experiment) -> anyhow::Result<Experiment> {
         with(experiment, self.settings)
     }
 }
 
-/// An experiment with other settings, in their order.
+/// Returns an experiment with other settings, applied in order.
 fn with(experiment: &Experiment, settings: &[(&str, &str)]) -> anyhow::Result<Experiment> {
     let mut experiment = experiment.clone();
     for (key, value) in settings {
@@ -96,11 +96,11 @@ fn with(experiment: &Experiment, settings: &[(&str, &str)]) -> anyhow::Result<Ex
     Ok(experiment)
 }
 
-/// What a sweep keeps of each run beside its summary and flows.
+/// The data that a sweep keeps of each run in addition to its summary and flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keep {
     Summary,
-    /// Queues, each time that they were looked at.
+    /// Queue samples.
     Queues,
 }
 
@@ -115,24 +115,24 @@ fn sweep(
     let sweep = Sweep::new(experiment, axes.collect())?;
     eprintln!("{name}: {} runs", sweep.runs());
     let cores = available_parallelism().map_or(1, Into::into);
-    // With a folder runs have their rows. Into it go captures of mirror ports, of which there are none.
+    // Rows require a folder, which would contain captures of mirror ports; there are none.
     let folder = (keep == Keep::Queues).then_some(Path::new(""));
     let take = |_, results: Results| anyhow::Ok(results);
     Ok(sweep.run(cores, folder, &AtomicBool::new(false), &|_, _| (), &take)?.runs)
 }
 
-/// What the paper says, and whether it is so here.
+/// Statements of the paper, and whether they hold here.
 #[derive(Clone, Debug)]
 pub(super) struct Trends(pub(super) Table);
 
 impl Trends {
     pub(super) fn new() -> Trends {
-        Trends::saying("what the paper says")
+        Trends::with_header("what the paper says")
     }
 
-    /// Of what somebody else says.
-    pub(super) fn saying(who: &str) -> Trends {
-        Trends(Table::new([who, "here", "numbers"]))
+    /// Creates checks of other statements than the paper's.
+    pub(super) fn with_header(header: &str) -> Trends {
+        Trends(Table::new([header, "here", "numbers"]))
     }
 
     pub(super) fn check(&mut self, says: &str, holds: bool, numbers: &str) {
@@ -140,17 +140,17 @@ impl Trends {
     }
 }
 
-/// The directed link to the receiver that all send to.
+/// Returns the directed link to the receiver of all flows.
 fn link_to<'r>(results: &'r Results, receiver: &str) -> Option<&'r LinkUse> {
     results.summary.busiest_links.iter().find(|link| link.to == receiver)
 }
 
-/// Flows that began after the warm-up.
+/// Returns the flows that started after the warm-up.
 fn flows_of(results: &Results) -> impl Iterator<Item = &FlowRow> {
     results.flows.iter().filter(|flow| flow.start_ns >= results.warm_up_ns)
 }
 
-/// Microseconds that a full-size segment takes from host to host through idle links.
+/// Returns the idle one-way delay of a full-size segment in microseconds.
 fn idle_one_way_us(experiment: &Experiment) -> anyhow::Result<f64> {
     let one_segment = [
         ("pattern", "incast"),
@@ -165,7 +165,7 @@ fn idle_one_way_us(experiment: &Experiment) -> anyhow::Result<f64> {
     Ok(flow.fct_ns as f64 / 1e3)
 }
 
-/// With as many digits as tell something.
+/// Formats a value with significant digits.
 pub(super) fn digits(value: f64) -> String {
     match value.abs() {
         _ if !value.is_finite() => "-".to_owned(),
@@ -175,12 +175,12 @@ pub(super) fn digits(value: f64) -> String {
     }
 }
 
-/// The mean; no number if there is nothing.
+/// Returns the mean; NaN if empty.
 pub(super) fn mean(sample: &[f64]) -> f64 {
     if sample.is_empty() { f64::NAN } else { crate::statistics::mean(sample) }
 }
 
-/// A quantile; no number if there is nothing.
+/// Returns a quantile; NaN if empty.
 pub(super) fn quantile(sample: &[f64], share: f64) -> f64 {
     if sample.is_empty() { f64::NAN } else { crate::statistics::quantile(sample, share) }
 }

@@ -17,26 +17,26 @@ const CONTENDERS: [Contender; 3] = [
     Contender::new("DCTCP", &[("scheme", "dctcp")]),
 ];
 
-/// What a host's kernel takes, so that a segment takes as long as in figure 3: on hardware, and through Flexplane.
+/// Stack delays with which a segment takes as long as in figure 3: on hardware, and through Flexplane.
 const STACK_DELAYS: [&str; 2] = ["8us", "27us"];
 
-/// Packets that a port has room for.
+/// Queue of a port in packets.
 const BUFFER: f64 = 1024.0;
 
 /// One scheme with one stack delay, over all seeds.
 struct Measured {
     name: &'static str,
     one_way_us: f64,
-    /// Bits a second that applications got, by seed.
+    /// Goodput in bits per second, by seed.
     goodput_bps: Vec<f64>,
-    /// Share of what the link to the receiver can carry, by seed.
+    /// Utilisation of the link to the receiver, by seed.
     utilisation: Vec<f64>,
-    /// Packets at the bottleneck each millisecond, of all seeds.
+    /// Queue at the bottleneck in packets, every millisecond, of all seeds.
     queue: Vec<f64>,
 }
 
 impl Measured {
-    /// From the 5th to the 95th percentile.
+    /// Returns the range from the 5th to the 95th percentile.
     fn spread(&self) -> f64 {
         quantile(&self.queue, 0.95) - quantile(&self.queue, 0.05)
     }
@@ -80,13 +80,13 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     let named = |measured: &Measured| format!("{}, {:.0} us", measured.name, measured.one_way_us);
     let boxes = Boxes {
         title: "packets".to_owned(),
-        x_title: "scheme, idle time one way".to_owned(),
+        x_title: "scheme, idle one-way delay".to_owned(),
         boxes: all
             .iter()
             .map(|measured| (named(measured), FiveNumbers::of(&measured.queue).in_order()))
             .collect(),
     };
-    let heading = Heading::new("Queue at the bottleneck: quartiles, least and greatest", "");
+    let heading = Heading::new("Queue at the bottleneck: quartiles, min and max", "");
     save(study.plot, &figure::draw(&heading, &Legend::default(), ALONE, &[boxes])?)?;
     Ok(Outcome { page, table: raw })
 }
@@ -139,11 +139,11 @@ fn measure(
 
 fn describe(page: &mut Page, study: &Study<'_>) {
     page.paragraph(format!(
-        "Five flows without end to one receiver, links of 10 Gbit/s, one rack; {} seeds. DropTail of 1024 packets with \
-         CUBIC, RED (150, 300, 0.1, weight 5) with CUBIC, DCTCP with K = 65. What waits at the bottleneck is looked at \
-         each millisecond. Idle one way: what a full-size segment takes through the idle network, kernel included; the \
-         paper's figure 3 has 14.9 us on hardware and 33.8 us through Flexplane. Throughput is payload; a link of 10 \
-         Gbit/s carries 9.41 Gbit/s of it at most (1448 of 1538 bytes).",
+                "Five endless flows to one receiver, links of 10 Gbit/s, one rack; {} seeds. DropTail of 1024 packets with CUBIC, \
+                 RED (150, 300, 0.1, weight 5) with CUBIC, DCTCP with K = 65. The queue at the bottleneck is sampled every \
+                 millisecond. The idle one-way delay is that of a full-size segment, kernel included; the paper's figure 3 has \
+                 14.9 us on hardware and 33.8 us through Flexplane. Throughput is payload; a link of 10 Gbit/s carries at most \
+                 9.41 Gbit/s (1448 of 1538 bytes).",
         study.seeds
     ));
 }
@@ -151,7 +151,7 @@ fn describe(page: &mut Page, study: &Study<'_>) {
 fn summary(all: &[Measured]) -> Table {
     let mut table = Table::new([
         "scheme",
-        "idle one way, us",
+        "idle one-way delay, us",
         "throughput, Gbit/s",
         "link used",
         "queue mean",
@@ -217,7 +217,7 @@ fn trends(all: &[Measured]) -> Trends {
         })
         .collect();
     trends.check(
-        "the longer way of Flexplane makes queues slightly shorter",
+        "Flexplane's longer round trip makes queues slightly shorter",
         by_delay.iter().all(|(short, long)| long < short),
         &listed(&|measured| digits(mean(&measured.queue))),
     );

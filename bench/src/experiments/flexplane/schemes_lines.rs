@@ -1,8 +1,8 @@
-//! Table 3 and "Ease of use": how many lines each scheme takes.
+//! Table 3 and "Ease of use": lines of code per scheme.
 //!
-//! Lines of code are those that are neither empty nor comments nor attributes, up to the tests. What stands at the top
-//! level goes by its first line: `use` lines are imports; what is about a `...Config` is settings, with defaults and
-//! checks; what is about a store is queueing; all else is the scheme.
+//! Empty lines, comments, attributes and tests do not count. The first line of a top-level item determines its
+//! category: `use` lines are imports, items of a `...Config` are settings with defaults and checks, items of a store
+//! are queueing, everything else is the scheme.
 
 use thalweg_plot::bars::{Arrangement, Bars};
 use thalweg_plot::figure::{self, ALONE, Legend};
@@ -13,7 +13,7 @@ use crate::experiments::Outcome;
 use crate::results::{Page, Table, save};
 use crate::row;
 
-/// A scheme's files, and what the text of the paper says of its lines.
+/// A scheme's files, and the paper's statement on its lines.
 struct Scheme {
     name: &'static str,
     sources: &'static [&'static str],
@@ -72,7 +72,7 @@ const fn scheme(
     Scheme { name, sources, stores, paper }
 }
 
-/// Lines of code, by what they are about.
+/// Lines of code by category.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Lines {
     imports: usize,
@@ -101,7 +101,7 @@ impl Lines {
         }
     }
 
-    /// The counter of what begins with `head`.
+    /// Returns the counter for an item that starts with `head`.
     fn about(&mut self, head: &str, stores: &[&str]) -> &mut usize {
         let is_part = head.contains("Enqueue") || head.contains("Schedule");
         match head {
@@ -131,19 +131,19 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
         "queueing",
         "settings",
         "imports",
-        "the paper's (C++)",
+        "paper (C++)",
     ]);
     for (lines, scheme) in &counted {
         let Lines { imports, settings, queueing, scheme: itself } = *lines;
         row!(table, scheme.name, lines.all(), itself, queueing, settings, imports, scheme.paper);
     }
-    let mut page = Page::new("Lines of each scheme", study.command);
+    let mut page = Page::new("Lines of code per scheme", study.command);
     page.paragraph(
-        "Lines that are neither empty nor comments nor attributes, tests left out, as `rustfmt` breaks them at 110 \
-         characters, counted in `crates/thalweg-emulator/src/schemes/`. Settings are the configuration with its defaults \
-         and checks; queueing is a store of packets of the scheme's own. DRR and FQ-CoDel share the hash of flows, PIE and \
-         FQ-CoDel the packets with a time: it is counted for both. RED shares a store with PIE, which is counted there; \
-         DCTCP and HULL take parts of DropTail, DRR one of priority queues.",
+                "Lines of code in `crates/thalweg-emulator/src/schemes/` without comments, attributes, empty lines and tests, \
+                 formatted by `rustfmt` to 110 characters. Settings are the configuration with its defaults and checks; queueing is \
+                 the scheme's own packet store. DRR and FQ-CoDel share the hash of flows, PIE and FQ-CoDel the packets with a time: \
+                 these count for both. RED shares a store with PIE, counted there; DCTCP and HULL use parts of DropTail, DRR one of \
+                 priority queues.",
     );
     page.table(&table);
     let series: [(&str, Vec<f64>); 3] = [
@@ -162,7 +162,7 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
         series: series.into_iter().map(|(_, values)| values).collect(),
         arrangement: Arrangement::Stacked,
     };
-    save(study.plot, &figure::draw(&Heading::new("Lines of each scheme", ""), &legend, ALONE, &[bars])?)?;
+    save(study.plot, &figure::draw(&Heading::new("Lines of code per scheme", ""), &legend, ALONE, &[bars])?)?;
     Ok(Outcome { page, table })
 }
 
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_go_by_what_begins_at_the_margin() {
+    fn lines_are_classified_by_their_top_level_item() {
         let source = "//! Doc.\n\nuse a::b;\nuse c::{\n    d,\n};\n\n/// Doc.\n#[derive(Debug)]\npub struct XConfig {\n    pub a: u8, // why\n}\n\
                       \nstruct Ring {\n    // Nothing.\n    b: u8,\n}\n\nfn f() {\n    g();\n}\n\n#[cfg(test)]\nmod tests;\nfn h() {}\n";
         let lines = Lines::of(&[source], &["Ring"]);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn only_schemes_with_a_store_of_their_own_have_queueing() {
+    fn only_schemes_with_their_own_store_have_queueing() {
         for scheme in SCHEMES {
             let lines = Lines::of(scheme.sources, scheme.stores);
             assert_eq!(lines.queueing > 0, !scheme.stores.is_empty(), "{}: {lines:?}", scheme.name);

@@ -1,4 +1,4 @@
-//! Figure 6: what each scheme gives short flows of high priority, and long ones of low priority.
+//! Figure 6: completion times of short flows with high priority and long flows with low priority, by scheme.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::experiments::Outcome;
 use crate::results::{Page, Table, save};
 use crate::row;
 
-/// Code point of the short flows.
+/// DSCP of the short flows.
 const HIGH: u8 = 0;
 
 const DROP_TAIL: &str = "DropTail";
@@ -33,7 +33,7 @@ const CONTENDERS: [Contender; 11] = [
     Contender::new("FQ-CoDel", &[("scheme", "fq_codel")]),
 ];
 
-/// One contender, over all seeds. Completion times in milliseconds.
+/// Measurements of one contender over all seeds; completion times in milliseconds.
 struct Measured {
     name: &'static str,
     high_ms: Vec<f64>,
@@ -65,12 +65,12 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
         runs.iter().for_each(|run| note(run, contender.name, &mut raw));
         all.push(measured(contender.name, &runs));
     }
-    let mut page = Page::new("Short against long flows", study.command);
+    let mut page = Page::new("Trade-off between short and long flows", study.command);
     page.paragraph(format!(
-        "Four clients request from 32 servers: 80 % of the answers are 1.5 KB of high priority, 20 % are 10 MB of low \
-         priority, and clients receive at 60 % of 10 Gbit/s; {} seeds, whose flows are taken together. Settings are in \
-         [experiment.toml](experiment.toml). DCTCP and HULL have DCTCP at the endpoints, pFabric its own transport, all \
-         others CUBIC.",
+                "Four clients request from 32 servers: 80 % of the answers are 1.5 KB with high priority, 20 % are 10 MB with low \
+                 priority, and the load of the clients is 60 % of 10 Gbit/s; flows of {} seeds together. Settings are in \
+                 [experiment.toml](experiment.toml). DCTCP and HULL use DCTCP at the endpoints, pFabric its own transport, all \
+                 others CUBIC.",
         study.seeds
     ));
     page.table(&summary(&all));
@@ -138,7 +138,7 @@ fn summary(all: &[Measured]) -> Table {
     table
 }
 
-/// Names in order of a number.
+/// Returns the names sorted by a statistic.
 fn ranked(all: &[Measured], of: fn(&Measured) -> f64) -> Vec<&'static str> {
     let mut by: Vec<(f64, &'static str)> = all.iter().map(|measured| (of(measured), measured.name)).collect();
     by.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -198,6 +198,6 @@ fn draw(path: &Path, all: &[Measured]) -> anyhow::Result<()> {
         x_title: "10 MB of low priority: mean completion time (ms)".to_owned(),
         points: all.iter().map(point).collect(),
     };
-    let heading = Heading::new("What short and long flows take: best is bottom left", "");
+    let heading = Heading::new("Completion times of short and long flows: best is bottom left", "");
     save(path, &figure::draw(&heading, &Legend::default(), ALONE, &[points])?)
 }

@@ -1,4 +1,4 @@
-//! Error against memory: heavy hitters, change, distinct flows and entropy.
+//! Error by memory: heavy hitters, change, distinct flows and entropy.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,7 @@ use thalweg_sketch::{
 };
 
 use super::samples::{Case, Samples};
-use super::{CANDIDATES, Feed, Found, HEAVY, ROWS, Sampling, TOP, keys_of, percent, told, zipf};
+use super::{CANDIDATES, Feed, Found, HEAVY, ROWS, Sampling, TOP, describe, keys_of, percent, zipf};
 use crate::experiments::Outcome;
 use crate::results::{Page, Table, save};
 use crate::sketches::contender::{LEVELS, Summary};
@@ -24,16 +24,16 @@ use crate::sketches::truth::{KeyMap, Truth, mean_relative_error};
 const MODES: [Sampling; 3] = [Sampling::VANILLA, Sampling::LineRate(40), Sampling::Correct];
 /// Memory in KiB.
 const MEMORY_KIB: [u64; 7] = [64, 128, 256, 512, 1_024, 2_048, 4_096];
-/// Ranks of the flows that end, each for a new one to begin, between the two windows.
+/// Ranks of the flows that end between the two windows, each replaced by a new one.
 const PLANTED: std::ops::Range<u64> = 20..120;
-/// What the textbook's heap takes for a flow: an entry of the heap (24 bytes), and one of a hash map (25 bytes at a
-/// load of 7/8 at most).
+/// Bytes per flow of the textbook's heap: an entry of the heap (24 bytes) and one of a hash map (25 bytes at a load of
+/// at most 7/8).
 const TEXTBOOK_TOP_BYTES: u64 = 53;
 const TEXTBOOK: &str = "textbook";
 const DISTINCT: &str = "HyperLogLog";
 const STREAM: &str = "Zipf 1.0";
 
-/// What is asked, in the order of the page, and what the number is.
+/// Measures in the order of the page, with their titles.
 const MEASURES: [(&str, &str); 9] = [
     ("heavy, top 100", "Error of the 100 largest flows"),
     ("heavy, above", "Error of flows above 0.05 %"),
@@ -46,8 +46,8 @@ const MEASURES: [(&str, &str); 9] = [
     ("entropy", "Error of the entropy of flows"),
 ];
 
-/// The stream, and everything that is asked about it.
-struct Asked<'a> {
+/// The stream and its exact answers.
+struct Queries<'a> {
     keys: &'a [Key],
     /// The same with planted changes in its second half.
     changing: Vec<Key>,
@@ -57,7 +57,7 @@ struct Asked<'a> {
     changes: KeyMap<f64>,
 }
 
-/// Runs it, over `seeds` seeds of hash and draws; the textbook has no seed and runs once.
+/// Runs the experiment with `seeds` seeds of hash and draws; the textbook has no seed and runs once.
 pub(in crate::experiments) fn run(
     packets: u64,
     seeds: u64,
@@ -65,7 +65,7 @@ pub(in crate::experiments) fn run(
     plot: &Path,
 ) -> anyhow::Result<Outcome> {
     let stream = zipf(packets, 1.0, 0.0)?;
-    let asked = Asked::about(&stream.keys);
+    let queries = Queries::about(&stream.keys);
     let mut samples = Samples::over("KiB");
     for kib in MEMORY_KIB {
         let (memory, place) = (kib * 1024, kib.to_string());
@@ -73,16 +73,16 @@ pub(in crate::experiments) fn run(
         let mut add = |method: &str, seed, measured: &[(&'static str, f64)]| {
             samples.add(Case { stream: STREAM, place: &place, method, seed }, measured);
         };
-        add(TEXTBOOK, 1, &textbook_heavy(memory, &asked));
-        add(TEXTBOOK, 1, &textbook_univmon(memory, &asked));
+        add(TEXTBOOK, 1, &textbook_heavy(memory, &queries));
+        add(TEXTBOOK, 1, &textbook_univmon(memory, &queries));
         for seed in 1..=seeds {
             for sampling in MODES {
                 let method = sampling.name();
-                add(&method, seed, &heavy(memory, sampling, seed, &asked)?);
-                add(&method, seed, &change(memory, sampling, seed, &asked)?);
-                add(&method, seed, &univmon(memory, sampling, seed, &asked)?);
+                add(&method, seed, &heavy(memory, sampling, seed, &queries)?);
+                add(&method, seed, &change(memory, sampling, seed, &queries)?);
+                add(&method, seed, &univmon(memory, sampling, seed, &queries)?);
             }
-            add(DISTINCT, seed, &[("distinct", distinct(memory, seed, &asked)?)]);
+            add(DISTINCT, seed, &[("distinct", distinct(memory, seed, &queries)?)]);
         }
     }
     let mut page = Page::new("Error against memory", command);
@@ -92,12 +92,12 @@ pub(in crate::experiments) fn run(
          Medians over {seeds} seeds of hash and draws. Memory is that of counters and candidates together; rows of \
          ours have the greatest power of two of counters that fits, those of the textbook fill it. Recall and \
          precision are of the flows whose estimate is above the threshold.",
-        told(&stream, &asked.truth),
-        asked.heavy.len(),
+        describe(&stream, &queries.truth),
+        queries.heavy.len(),
         PLANTED.end - PLANTED.start,
         PLANTED.start,
         PLANTED.end - 1,
-        asked.changes.len(),
+        queries.changes.len(),
     ));
     let places = MEMORY_KIB.map(|kib| kib.to_string());
     let methods = methods();
@@ -113,27 +113,27 @@ fn methods() -> Vec<String> {
     [TEXTBOOK.to_owned()].into_iter().chain(MODES.map(Sampling::name)).chain([DISTINCT.to_owned()]).collect()
 }
 
-impl Asked<'_> {
-    fn about(keys: &[Key]) -> Asked<'_> {
+impl Queries<'_> {
+    fn about(keys: &[Key]) -> Queries<'_> {
         let truth = Truth::of(keys);
         let (top, heavy) = (truth.top(TOP), truth.above(HEAVY));
         let changing = with_changes(keys);
         let (before, now) = changing.split_at(changing.len() / 2);
         let changes = changes(before, now);
-        Asked { keys, changing, truth, top, heavy, changes }
+        Queries { keys, changing, truth, top, heavy, changes }
     }
 
     fn half(&self) -> usize {
         self.changing.len() / 2
     }
 
-    /// How heavy a change has to be.
+    /// Returns the threshold of a heavy change.
     fn change_threshold(&self) -> f64 {
         HEAVY * self.half() as f64
     }
 }
 
-/// The stream with every other flow of [`PLANTED`] replaced by a new one in its second half.
+/// Returns the stream with every other flow of [`PLANTED`] replaced by a new one in its second half.
 fn with_changes(keys: &[Key]) -> Vec<Key> {
     let begins_anew = |rank: u64| (key_of(1, rank), key_of(2, rank));
     let replaced: KeyMap<Key> = PLANTED.step_by(2).map(begins_anew).collect();
@@ -142,7 +142,7 @@ fn with_changes(keys: &[Key]) -> Vec<Key> {
     keys[..half].iter().copied().chain(second).collect()
 }
 
-/// All changes above the threshold.
+/// Returns all changes.
 fn changes(before: &[Key], now: &[Key]) -> KeyMap<f64> {
     let mut changes: KeyMap<f64> = KeyMap::default();
     for (keys, sign) in [(before, -1.0), (now, 1.0)] {
@@ -155,17 +155,17 @@ fn changes(before: &[Key], now: &[Key]) -> KeyMap<f64> {
 
 type Measured<const N: usize> = [(&'static str, f64); N];
 
-/// A Count Sketch with candidates, in so much memory together.
-fn heavy(memory: u64, sampling: Sampling, seed: u64, asked: &Asked<'_>) -> anyhow::Result<Measured<4>> {
+/// Measures a Count Sketch with candidates in this much memory.
+fn heavy(memory: u64, sampling: Sampling, seed: u64, queries: &Queries<'_>) -> anyhow::Result<Measured<4>> {
     let shape = heavy_shape(memory)?;
     let sketch = WithTopK::new(CountSketch::<i32>::new(shape, Hasher::new(seed)), CANDIDATES);
     let mut feed = Feed::new(sketch, sampling, shape.width(), seed);
-    feed.take(asked.keys);
+    feed.take(queries.keys);
     let WithTopK { sketch, .. } = feed.sketch();
     let noise = sketch.noise();
     let estimate = |key: &Key| sketch.estimate(sketch.hasher().digest(key.as_bytes()), &noise).value;
     let largest = feed.sketch().largest().into_iter().map(|(key, estimate)| (key, estimate.value));
-    Ok(score_heavy(asked, estimate, largest))
+    Ok(score_heavy(queries, estimate, largest))
 }
 
 fn heavy_shape(memory: u64) -> anyhow::Result<Shape> {
@@ -173,41 +173,41 @@ fn heavy_shape(memory: u64) -> anyhow::Result<Shape> {
     Ok(Shape::for_memory(memory - candidates, ROWS, size_of::<i32>())?)
 }
 
-fn textbook_heavy(memory: u64, asked: &Asked<'_>) -> Measured<4> {
+fn textbook_heavy(memory: u64, queries: &Queries<'_>) -> Measured<4> {
     let width = textbook_width(memory, CANDIDATES as u64);
     let mut sketch = textbook::WithTop::new(textbook::CountSketch::new(ROWS, width), CANDIDATES);
-    sketch.update_all(asked.keys);
+    sketch.update_all(queries.keys);
     let named = textbook::Sketch::top(&sketch).unwrap_or_default();
-    score_heavy(asked, |key| textbook::Sketch::estimate(&sketch, key), named.into_iter())
+    score_heavy(queries, |key| textbook::Sketch::estimate(&sketch, key), named.into_iter())
 }
 
-/// Counters of a row, when all memory but that of the heap is for counters.
+/// Returns the counters per row if all memory except the heap is used for counters.
 fn textbook_width(memory: u64, top: u64) -> usize {
     ((memory - top * TEXTBOOK_TOP_BYTES) / (ROWS * size_of::<i32>()) as u64) as usize
 }
 
 fn score_heavy(
-    asked: &Asked<'_>,
+    queries: &Queries<'_>,
     estimate: impl Fn(&Key) -> f64,
     named: impl Iterator<Item = (Key, f64)>,
 ) -> Measured<4> {
-    let threshold = HEAVY * asked.truth.l1() as f64;
+    let threshold = HEAVY * queries.truth.l1() as f64;
     let reported: Vec<Key> = named.filter(|(_, value)| *value > threshold).map(|(key, _)| key).collect();
-    let Found { recall, precision } = Found::of(&reported, &keys_of(&asked.heavy));
+    let Found { recall, precision } = Found::of(&reported, &keys_of(&queries.heavy));
     [
-        ("heavy, top 100", mean_relative_error(&asked.top, &estimate)),
-        ("heavy, above", mean_relative_error(&asked.heavy, &estimate)),
+        ("heavy, top 100", mean_relative_error(&queries.top, &estimate)),
+        ("heavy, above", mean_relative_error(&queries.heavy, &estimate)),
         ("heavy, recall", recall),
         ("heavy, precision", precision),
     ]
 }
 
-/// A K-ary with candidates for each of two windows, half of the memory each.
-fn change(memory: u64, sampling: Sampling, seed: u64, asked: &Asked<'_>) -> anyhow::Result<Measured<3>> {
+/// Measures K-ary sketches with candidates for two windows, each with half of the memory.
+fn change(memory: u64, sampling: Sampling, seed: u64, queries: &Queries<'_>) -> anyhow::Result<Measured<3>> {
     let shape = change_shape(memory)?;
     let sketch = WithTopK::new(KAry::<i32>::new(shape, Hasher::new(seed)), CANDIDATES / 2);
     let mut feed = Feed::new(sketch, sampling, shape.width(), seed);
-    let (first, second) = asked.changing.split_at(asked.half());
+    let (first, second) = queries.changing.split_at(queries.half());
     feed.take(first);
     let before = feed.sketch().clone();
     feed.nitro.sketch_mut().clear();
@@ -217,9 +217,9 @@ fn change(memory: u64, sampling: Sampling, seed: u64, asked: &Asked<'_>) -> anyh
     let change = Change::between(&now.sketch, &before.sketch)?;
     let candidates = [&before, now].into_iter().flat_map(|window| window.top.candidates());
     let candidates: BTreeSet<Key> = candidates.map(|candidate| candidate.key).collect();
-    let changed = |key: &Key| change.estimate_key(key).value.abs() > asked.change_threshold();
+    let changed = |key: &Key| change.estimate_key(key).value.abs() > queries.change_threshold();
     let reported: Vec<Key> = candidates.into_iter().filter(changed).collect();
-    let mut truth: Vec<(&Key, f64)> = asked.changes.iter().map(|(key, change)| (key, *change)).collect();
+    let mut truth: Vec<(&Key, f64)> = queries.changes.iter().map(|(key, change)| (key, *change)).collect();
     truth.sort_unstable_by_key(|(key, _)| **key);
     let error = |(key, truth): &(&Key, f64)| (change.estimate_key(*key).value - truth).abs() / truth.abs();
     let mean = truth.iter().map(error).sum::<f64>() / truth.len().max(1) as f64;
@@ -233,39 +233,39 @@ fn change_shape(memory: u64) -> anyhow::Result<Shape> {
     Ok(Shape::for_memory(memory / 2 - candidates, ROWS, size_of::<i32>())?)
 }
 
-fn univmon(memory: u64, sampling: Sampling, seed: u64, asked: &Asked<'_>) -> anyhow::Result<Measured<2>> {
+fn univmon(memory: u64, sampling: Sampling, seed: u64, queries: &Queries<'_>) -> anyhow::Result<Measured<2>> {
     let shape = UnivMonShape::for_memory::<Key, i32>(memory, LEVELS, ROWS)?;
     let sketch = UnivMon::<Key>::new(shape, Hasher::new(seed));
     let mut feed = Feed::new(sketch, sampling, shape.shape().width(), seed);
-    feed.take(asked.keys);
+    feed.take(queries.keys);
     let univmon = feed.sketch();
-    Ok(score_sums(asked, univmon.distinct().value, univmon.entropy().value))
+    Ok(score_sums(queries, univmon.distinct().value, univmon.entropy().value))
 }
 
-fn textbook_univmon(memory: u64, asked: &Asked<'_>) -> Measured<2> {
+fn textbook_univmon(memory: u64, queries: &Queries<'_>) -> Measured<2> {
     let level = memory / LEVELS as u64;
     let top = (level / 4 / TEXTBOOK_TOP_BYTES).max(1);
     let mut univmon = textbook::UnivMon::new(LEVELS, ROWS, textbook_width(level, top), top as usize);
-    asked.keys.iter().for_each(|key| {
+    queries.keys.iter().for_each(|key| {
         univmon.update(key);
     });
-    let packets = asked.keys.len() as f64;
+    let packets = queries.keys.len() as f64;
     let entropy = packets.log2() - univmon.sum_over_flows(|size| size * size.log2()) / packets;
-    score_sums(asked, univmon.sum_over_flows(|_| 1.0), entropy.max(0.0))
+    score_sums(queries, univmon.sum_over_flows(|_| 1.0), entropy.max(0.0))
 }
 
-fn score_sums(asked: &Asked<'_>, distinct: f64, entropy: f64) -> Measured<2> {
-    let (flows, bits) = (asked.truth.distinct() as f64, asked.truth.entropy());
+fn score_sums(queries: &Queries<'_>, distinct: f64, entropy: f64) -> Measured<2> {
+    let (flows, bits) = (queries.truth.distinct() as f64, queries.truth.entropy());
     [("distinct", (distinct / flows - 1.0).abs()), ("entropy", (entropy / bits - 1.0).abs())]
 }
 
-fn distinct(memory: u64, seed: u64, asked: &Asked<'_>) -> anyhow::Result<f64> {
+fn distinct(memory: u64, seed: u64, queries: &Queries<'_>) -> anyhow::Result<f64> {
     let mut counter = HyperLogLog::for_memory(memory, Hasher::new(seed))?;
-    counter.update_all(asked.keys);
-    Ok((counter.estimate().value / asked.truth.distinct() as f64 - 1.0).abs())
+    counter.update_all(queries.keys);
+    Ok((counter.estimate().value / queries.truth.distinct() as f64 - 1.0).abs())
 }
 
-/// What fits into which memory.
+/// Returns the shapes that fit into each memory size.
 fn shapes() -> anyhow::Result<Table> {
     let mut table = Table::new([
         "KiB",
@@ -322,19 +322,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn planted_changes_are_the_heavy_ones() {
+    fn planted_changes_are_the_heavy_changes() {
         let stream = zipf(2_000_000, 1.0, 0.0).unwrap();
-        let asked = Asked::about(&stream.keys);
+        let queries = Queries::about(&stream.keys);
         let planted: BTreeSet<Key> =
             PLANTED.step_by(2).flat_map(|rank| [key_of(1, rank), key_of(2, rank)]).collect();
-        assert!(asked.changes.len() > 60, "{}", asked.changes.len());
-        let by_chance = asked.changes.keys().filter(|key| !planted.contains(*key)).count();
+        assert!(queries.changes.len() > 60, "{}", queries.changes.len());
+        let by_chance = queries.changes.keys().filter(|key| !planted.contains(*key)).count();
         // The largest flow, 68,000 in each window, changes by 370 of standard deviation; 500 is the threshold.
         assert!(by_chance <= 3, "{by_chance}");
     }
 
     #[test]
-    fn everything_fits_into_its_memory() {
+    fn every_sketch_fits_into_its_memory() {
         for memory in MEMORY_KIB.map(|kib| kib * 1024) {
             let heavy = heavy_shape(memory).unwrap().bytes(4) + TopK::<Key>::bytes_for(CANDIDATES);
             let change = change_shape(memory).unwrap().bytes(4) + TopK::<Key>::bytes_for(CANDIDATES / 2);

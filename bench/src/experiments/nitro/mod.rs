@@ -1,7 +1,7 @@
-//! What NitroSketch claims (Liu et al. 2019), on key streams of ours: one module an experiment.
+//! Claims of NitroSketch (Liu et al. 2019) on synthetic key streams: one module per experiment.
 //!
-//! All draw 13-byte keys by Zipf's law from a tenth as many flows as there are packets. AlwaysLineRate is driven in
-//! virtual time, packets at even distances, so that everything but a speed is the same in every run.
+//! All draw 13-byte keys by Zipf's law from one tenth as many flows as packets. AlwaysLineRate runs in virtual time
+//! with evenly spaced packets, so that everything but speeds is reproducible.
 
 mod samples;
 
@@ -22,17 +22,16 @@ use crate::sketches::truth::Truth;
 
 /// Rows of every sketch.
 const ROWS: usize = 5;
-/// Counters of a row, unless memory decides.
+/// Counters per row, unless determined by memory.
 const WIDTH: usize = 8_192;
-/// Flows that errors are taken over.
+/// Number of largest flows for errors.
 const TOP: usize = 100;
-/// Heavy is a flow with more than this share of the packets.
+/// A flow with more than this share of the packets is heavy.
 const HEAVY: f64 = 0.0005;
-/// Candidates beside a sketch; of Zipf's law with exponent 1, some 140 flows are heavy.
+/// Candidates of a sketch; with Zipf's law and exponent 1 about 140 flows are heavy.
 const CANDIDATES: usize = 256;
 
-/// AlwaysLineRate with a tenth of a core, as is the default, decided every
-/// millisecond.
+/// AlwaysLineRate with the default of a tenth of a core, and a decision every millisecond.
 const LINE_RATE: LineRate = LineRate {
     epoch_ns: 1_000_000,
     share: 0.1,
@@ -41,19 +40,19 @@ const LINE_RATE: LineRate = LineRate {
     min_probability: Probability::PAPER_MIN,
 };
 
-/// How a sketch is sampled.
+/// The sampling mode of a sketch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Sampling {
-    /// Always with this p.
+    /// A constant p.
     Fixed(Probability),
-    /// AlwaysLineRate, with packets that come at this rate, in millions a second.
+    /// AlwaysLineRate, at this rate in million packets per second.
     LineRate(u32),
     /// AlwaysCorrect.
     Correct,
 }
 
 impl Sampling {
-    /// Nothing is left to chance.
+    /// No sampling.
     const VANILLA: Sampling = Sampling::Fixed(Probability::ONE);
 
     fn name(self) -> String {
@@ -79,18 +78,18 @@ impl Sampling {
 struct Feed<S> {
     nitro: Nitro<S>,
     packets: u64,
-    /// Packets a microsecond.
+    /// Packets per microsecond.
     rate: u64,
 }
 
 impl<S: RowWise<Key>> Feed<S> {
-    /// Around an empty sketch whose rows have `width` counters; `seed` decides the draws.
+    /// Wraps an empty sketch whose rows have `width` counters; `seed` is that of the draws.
     fn new(sketch: S, sampling: Sampling, width: usize, seed: u64) -> Feed<S> {
         let rate = if let Sampling::LineRate(rate) = sampling { rate.max(1).into() } else { 1 };
         Feed { nitro: Nitro::new(sketch, sampling.mode(width), seed), packets: 0, rate }
     }
 
-    /// Counts packets, each slice at its time.
+    /// Counts packets in slices, each at its virtual time.
     fn take(&mut self, keys: &[Key]) {
         for keys in keys.chunks(BATCH) {
             self.nitro.advance(self.packets * 1_000 / self.rate);
@@ -104,14 +103,14 @@ impl<S: RowWise<Key>> Feed<S> {
     }
 }
 
-/// A stream of Zipf's law, a share of it a random flood.
+/// Generates a stream with Zipf's law and a share of flood packets.
 fn zipf(packets: u64, exponent: f64, flood: f64) -> anyhow::Result<KeyStream> {
     let flows = (packets / 10).max(1_000);
     KeyStream::generate(StreamOptions { flood, ..StreamOptions::zipf(packets as usize, flows, exponent) })
 }
 
-/// In words, for pages.
-fn told(stream: &KeyStream, truth: &Truth) -> String {
+/// Describes a stream for result pages.
+fn describe(stream: &KeyStream, truth: &Truth) -> String {
     let StreamOptions { flows, exponent, .. } = stream.options;
     format!(
         "{} packets of {} flows, drawn from {} by Zipf's law with exponent {exponent}",
@@ -121,7 +120,7 @@ fn told(stream: &KeyStream, truth: &Truth) -> String {
     )
 }
 
-/// `count` flows chosen by lot, whatever their sizes.
+/// Returns `count` flows chosen uniformly.
 fn any_flows(truth: &Truth, count: usize) -> Vec<(Key, u64)> {
     let mut flows: Vec<(u64, Key, u64)> =
         truth.counts().map(|(key, packets)| (xxh64(key, 1), *key, packets)).collect();
@@ -133,14 +132,14 @@ fn any_flows(truth: &Truth, count: usize) -> Vec<(Key, u64)> {
     flows.into_iter().map(|(_, key, packets)| (key, packets)).collect()
 }
 
-/// How many of the flows that were reported are heavy, and the other way round.
+/// Precision and recall of reported flows.
 struct Found {
     recall: f64,
     precision: f64,
 }
 
 impl Found {
-    /// `heavy` is the truth. Nothing to find is found; nothing reported is not wrong.
+    /// Compares reported with heavy flows; both values are 1 if there is nothing to compare.
     fn of(reported: &[Key], heavy: &[Key]) -> Found {
         let both = reported.iter().filter(|key| heavy.contains(key)).count() as f64;
         let share = |of: usize| if of == 0 { 1.0 } else { both / of as f64 };
@@ -148,12 +147,12 @@ impl Found {
     }
 }
 
-/// The keys alone.
+/// Returns the keys of flows.
 fn keys_of(flows: &[(Key, u64)]) -> Vec<Key> {
     flows.iter().map(|(key, _)| *key).collect()
 }
 
-/// A share, in percent with as many digits as tell something.
+/// Formats a share in percent with significant digits.
 fn percent(share: f64) -> String {
     match 100.0 * share {
         number if number.is_nan() => "-".to_owned(),
@@ -170,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flows_by_lot_are_the_same_each_time_and_not_the_largest() {
+    fn random_flows_are_reproducible_and_not_the_largest() {
         let truth = zipf(20_000, 1.0, 0.0).unwrap().truth();
         let flows = any_flows(&truth, 50);
         assert_eq!(flows, any_flows(&truth, 50));
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn recall_and_precision_are_shares_of_the_truth_and_of_the_report() {
+    fn recall_and_precision_are_correct() {
         let keys = |numbers: &[u8]| numbers.iter().map(|number| [*number; 13]).collect::<Vec<Key>>();
         let found = Found::of(&keys(&[1, 2, 3, 9]), &keys(&[1, 2]));
         assert_eq!((found.recall, found.precision), (1.0, 0.5));
@@ -189,9 +188,10 @@ mod tests {
     }
 
     #[test]
-    fn virtual_time_lowers_p_as_the_rate_says() {
+    fn line_rate_lowers_p_with_the_packet_rate() {
         use thalweg_sketch::{CountSketch, Hasher, Shape};
-        // A tenth of a core at 40 million packets a second: 2.5 ns a packet, five sampled rows of 12 ns; 1/32 fits. At 10
+        // A tenth of a core at 40 million packets per second: 2.5 ns per packet, five sampled rows of 12 ns; 1/32 fits.
+        // At 10
         // million it is 10 ns, and five rows at p = 1 take 7.5.
         for (rate, inverse) in [(1, 1), (10, 1), (40, 32)] {
             let sketch = CountSketch::<i32>::new(Shape::new(5, 64).unwrap(), Hasher::new(1));

@@ -1,4 +1,4 @@
-//! Against packet sampling: as many packets processed, into an exact table instead of a sketch.
+//! Comparison with packet sampling: the same number of packets, in an exact table instead of a sketch.
 
 use std::path::Path;
 
@@ -18,16 +18,16 @@ use crate::row;
 use crate::sketches::keys::{Key, KeyStream, StreamOptions};
 use crate::sketches::truth::{KeyMap, Truth, mean_relative_error};
 
-/// k of p = 2^-k.
+/// Values of k for p = 2^-k.
 const LOG2_ONE_IN: [u8; 6] = [0, 2, 4, 6, 8, 10];
-/// What a flow takes in a hash map: a 13-byte key and an 8-byte count in 24 bytes and one of control, at a load of
-/// 7/8 at most.
+/// Bytes per flow of a hash map: a 13-byte key and an 8-byte count in 24 bytes, and one control byte, at a load of at
+/// most 7/8.
 const ENTRY_BYTES: u64 = 29;
 const STEADY: &str = "steady";
 const METHODS: [&str; 3] =
     ["Nitro Count Sketch", "sampled packets, any memory", "sampled packets, equal memory"];
 
-/// Runs it.
+/// Runs the experiment.
 pub(in crate::experiments) fn run(
     packets: u64,
     seeds: u64,
@@ -42,15 +42,15 @@ pub(in crate::experiments) fn run(
     ];
     let mut heavy_flows = Vec::new();
     for (stream, keys) in &streams {
-        let asked = Asked::about(keys);
-        heavy_flows.push(asked.heavy.len());
+        let queries = Queries::about(keys);
+        heavy_flows.push(queries.heavy.len());
         for probability in LOG2_ONE_IN.into_iter().filter_map(Probability::new) {
             let place = probability.to_string();
             for seed in 1..=seeds {
                 let scores = [
-                    nitro(&asked, probability, seed)?,
-                    sampled(&asked, probability, usize::MAX, seed),
-                    sampled(&asked, probability, entries_in_equal_memory()?, seed),
+                    nitro(&queries, probability, seed)?,
+                    sampled(&queries, probability, usize::MAX, seed),
+                    sampled(&queries, probability, entries_in_equal_memory()?, seed),
                 ];
                 for (method, score) in METHODS.into_iter().zip(&scores) {
                     samples.add(Case { stream, place: &place, method, seed }, score);
@@ -58,7 +58,7 @@ pub(in crate::experiments) fn run(
             }
         }
     }
-    let mut page = Page::new("Against packet sampling", command);
+    let mut page = Page::new("Sketches against packet sampling", command);
     explain(&mut page, packets, seeds, &heavy_flows)?;
     page.section("Work").table(&work());
     let places: Vec<String> =
@@ -85,7 +85,7 @@ const MEASURES: [(&str, &str); 5] = [
     ("KiB", "Memory, KiB"),
 ];
 
-/// Halfway all flows are replaced by new ones: the second half's begin when tables are full.
+/// Generates a stream in which new flows replace all flows halfway: they start when tables are full.
 fn turning(packets: u64) -> anyhow::Result<Vec<Key>> {
     let half = |population| {
         let flows = (packets / 10).max(1_000);
@@ -95,23 +95,23 @@ fn turning(packets: u64) -> anyhow::Result<Vec<Key>> {
     Ok([half(1)?.keys, half(2)?.keys].concat())
 }
 
-/// A flood of random flows, a quarter of all packets, before everything else.
+/// Generates a stream that starts with a flood of random flows, a quarter of all packets.
 fn flooded(packets: u64) -> anyhow::Result<Vec<Key>> {
     let flood = zipf(packets / 4, 1.0, 1.0)?.keys;
     Ok([flood, zipf(packets - packets / 4, 1.0, 0.0)?.keys].concat())
 }
 
-/// A stream, and what is asked about it.
-struct Asked<'a> {
+/// A stream and its exact answers.
+struct Queries<'a> {
     keys: &'a [Key],
     top: Vec<(Key, u64)>,
     heavy: Vec<Key>,
 }
 
-impl Asked<'_> {
-    fn about(keys: &[Key]) -> Asked<'_> {
+impl Queries<'_> {
+    fn about(keys: &[Key]) -> Queries<'_> {
         let truth = Truth::of(keys);
-        Asked { keys, top: truth.top(TOP), heavy: keys_of(&truth.above(HEAVY)) }
+        Queries { keys, top: truth.top(TOP), heavy: keys_of(&truth.above(HEAVY)) }
     }
 
     fn score(
@@ -140,7 +140,7 @@ fn shape() -> anyhow::Result<Shape> {
     Ok(Shape::new(ROWS, WIDTH)?)
 }
 
-/// Of the sketch with its candidates.
+/// Returns the memory of the sketch with its candidates.
 fn sketch_bytes() -> anyhow::Result<u64> {
     Ok(shape()?.bytes(size_of::<i32>()) + TopK::<Key>::bytes_for(CANDIDATES))
 }
@@ -149,31 +149,31 @@ fn entries_in_equal_memory() -> anyhow::Result<usize> {
     Ok((sketch_bytes()? / ENTRY_BYTES) as usize)
 }
 
-/// Share of the packets that Nitro looks at: those of which a row is sampled.
-fn looked_at(probability: Probability) -> f64 {
+/// Returns the share of packets that Nitro processes: those with a sampled row.
+fn processed_share(probability: Probability) -> f64 {
     1.0 - (1.0 - probability.get()).powi(ROWS as i32)
 }
 
-fn nitro(asked: &Asked<'_>, probability: Probability, seed: u64) -> anyhow::Result<Score> {
+fn nitro(queries: &Queries<'_>, probability: Probability, seed: u64) -> anyhow::Result<Score> {
     let sketch = WithTopK::new(CountSketch::<i32>::new(shape()?, Hasher::new(seed)), CANDIDATES);
     let mut feed = Feed::new(sketch, Sampling::Fixed(probability), WIDTH, seed);
-    feed.take(asked.keys);
+    feed.take(queries.keys);
     let with_top = feed.sketch();
     let noise = with_top.sketch.noise();
     let hasher = RowSketch::hasher(&with_top.sketch);
     let estimate = |key: &Key| with_top.sketch.estimate(hasher.digest(key.as_bytes()), &noise).value;
     let largest = with_top.largest().into_iter().map(|(key, estimate)| (key, estimate.value));
-    Ok(asked.score(estimate, largest, looked_at(probability), sketch_bytes()?))
+    Ok(queries.score(estimate, largest, processed_share(probability), sketch_bytes()?))
 }
 
 /// Each packet is counted with the probability that Nitro looks at it, in a table of up to `capacity` flows that
 /// takes no new one when it is full.
-fn sampled(asked: &Asked<'_>, probability: Probability, capacity: usize, seed: u64) -> Score {
-    let share = looked_at(probability);
+fn sampled(queries: &Queries<'_>, probability: Probability, capacity: usize, seed: u64) -> Score {
+    let share = processed_share(probability);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut table: KeyMap<u64> = KeyMap::default();
     let mut processed = 0u64;
-    for key in asked.keys {
+    for key in queries.keys {
         let uniform = (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
         if uniform >= share {
             continue;
@@ -188,18 +188,18 @@ fn sampled(asked: &Asked<'_>, probability: Probability, capacity: usize, seed: u
     let scaled = |count: u64| count as f64 / share;
     let estimate = |key: &Key| scaled(table.get(key).copied().unwrap_or(0));
     let named = table.iter().map(|(key, count)| (*key, scaled(*count)));
-    let processed = processed as f64 / asked.keys.len() as f64;
-    asked.score(estimate, named, processed, table.len() as u64 * ENTRY_BYTES)
+    let processed = processed as f64 / queries.keys.len() as f64;
+    queries.score(estimate, named, processed, table.len() as u64 * ENTRY_BYTES)
 }
 
 fn explain(page: &mut Page, packets: u64, seeds: u64, heavy: &[usize]) -> anyhow::Result<()> {
     page.paragraph(format_args!(
-        "{} packets by Zipf's law with exponent 1 over up to {} flows, three ways: *steady*; *turning*, where all \
-         flows are replaced halfway; *flooded*, where the first quarter is random flows of one packet each. {}, {} \
-         and {} flows are above 0.05 %. Nitro looks at a packet if a row of it is sampled, 1 - (1-p)^{ROWS} of all; \
-         packet sampling takes as many, by lot, into an exact table, and multiplies. The sketch has {} counters and \
-         {CANDIDATES} candidates, {} KiB; a table of equal memory has {} flows and turns further ones away. \
-         Medians over {seeds} seeds.",
+                "{} packets by Zipf's law with exponent 1 over up to {} flows, in three variants: *steady*; *turning*, where all \
+                 flows are replaced halfway; *flooded*, where the first quarter is random flows of one packet each. {}, {} \
+                 and {} flows are above 0.05 %. Nitro processes a packet if a row is sampled, 1 - (1-p)^{ROWS} of all; packet \
+                 sampling stores as many random packets in an exact table, and scales up. The sketch has {} counters and \
+                 {CANDIDATES} candidates, {} KiB; a table of equal memory holds {} flows and rejects further ones. Medians over \
+                 {seeds} seeds.",
         grouped(packets),
         grouped((packets / 10).max(1_000)),
         heavy[0],
@@ -212,11 +212,11 @@ fn explain(page: &mut Page, packets: u64, seeds: u64, heavy: &[usize]) -> anyhow
     Ok(())
 }
 
-/// What a probability of rows means for packets.
+/// Returns the number of packets and updates for each row probability.
 fn work() -> Table {
-    let mut table = Table::new(["p", "packets looked at", "one in", "counters updated for each packet"]);
+    let mut table = Table::new(["p", "packets processed", "one in", "counters updated per packet"]);
     for probability in LOG2_ONE_IN.into_iter().filter_map(Probability::new) {
-        let share = looked_at(probability);
+        let share = processed_share(probability);
         row!(
             table,
             probability,
@@ -252,11 +252,11 @@ mod tests {
     #[test]
     fn a_table_of_all_packets_is_exact_until_it_is_full() {
         let keys = flooded(40_000).unwrap();
-        let asked = Asked::about(&keys);
-        let exact = sampled(&asked, Probability::ONE, usize::MAX, 1);
+        let queries = Queries::about(&keys);
+        let exact = sampled(&queries, Probability::ONE, usize::MAX, 1);
         assert_eq!(exact.map(|(_, value)| value)[..4], [0.0, 1.0, 1.0, 1.0]);
         // 10,000 flows of the flood come first.
-        let full = sampled(&asked, Probability::ONE, 5_000, 1);
+        let full = sampled(&queries, Probability::ONE, 5_000, 1);
         assert_eq!(full.map(|(_, value)| value)[..2], [1.0, 0.0]);
     }
 }

@@ -1,40 +1,40 @@
-//! What an experiment measured, and its medians or means over seeds as tables and lines.
+//! The measurements of an experiment, and their medians or means over seeds as tables and lines.
 
 use std::collections::BTreeMap;
 
 use crate::results::Table;
 use crate::statistics::{mean, median};
 
-/// Columns of a table that say which case a row is.
+/// Number of columns that identify a row's case.
 const CASE_COLUMNS: usize = 4;
 
-/// One number.
+/// One measured value.
 #[derive(Clone, Debug, PartialEq)]
 struct Sample {
-    /// What the stream was.
+    /// Name of the stream.
     stream: String,
-    /// Where on the horizontal axis.
+    /// Position on the horizontal axis.
     place: String,
-    /// Who was measured.
+    /// Measured method.
     method: String,
-    /// Of the hash and the draws.
+    /// Seed of the hash and the draws.
     seed: u64,
-    /// What was measured.
+    /// Name of the measure.
     measure: &'static str,
     value: f64,
 }
 
-/// All numbers of an experiment, in the order in which they came.
+/// All measured values of an experiment, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Samples {
-    /// What the horizontal axis is.
+    /// Name of the horizontal axis.
     axis: &'static str,
-    /// What stands for the values of all seeds.
+    /// Summary over seeds.
     typical: fn(&[f64]) -> f64,
     samples: Vec<Sample>,
 }
 
-/// Under what circumstances numbers are measured.
+/// The case in which values are measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case<'a> {
     pub(super) stream: &'a str,
@@ -44,17 +44,17 @@ pub(super) struct Case<'a> {
 }
 
 impl Samples {
-    /// None yet; `axis` names the column of places, and the median stands for all seeds.
+    /// Creates an empty set that is summarised by medians; `axis` names the horizontal axis.
     pub(super) fn over(axis: &'static str) -> Samples {
         Samples { axis, typical: median, samples: Vec::new() }
     }
 
-    /// None yet; the mean stands for all seeds, as it should where failures are counted.
+    /// Creates an empty set that is summarised by means, for counts of failures.
     pub(super) fn means_over(axis: &'static str) -> Samples {
         Samples { typical: mean, ..Samples::over(axis) }
     }
 
-    /// Adds what was measured in one case.
+    /// Adds the values of one case.
     pub(super) fn add(&mut self, case: Case<'_>, measured: &[(&'static str, f64)]) {
         let Case { stream, place, method, seed } = case;
         self.samples.extend(measured.iter().map(|&(measure, value)| Sample {
@@ -67,7 +67,7 @@ impl Samples {
         }));
     }
 
-    /// All of them: a row for each case, a column for each measure.
+    /// Returns the raw table: a row per case, a column per measure.
     pub(super) fn table(&self) -> Table {
         let mut measures: Vec<&str> = Vec::new();
         let mut rows: Vec<Vec<String>> = Vec::new();
@@ -95,7 +95,7 @@ impl Samples {
         table
     }
 
-    /// Over all seeds that have a number; no number if none has.
+    /// Returns the summary over all seeds with a value; NaN if there is none.
     fn typical(&self, stream: &str, place: &str, method: &str, measure: &str) -> f64 {
         let is_it = |sample: &&Sample| {
             (&*sample.stream, &*sample.place, &*sample.method, sample.measure)
@@ -106,7 +106,7 @@ impl Samples {
         if values.is_empty() { f64::NAN } else { (self.typical)(&values) }
     }
 
-    /// For each method what is typical at each place.
+    /// Returns the summaries at each position, by method.
     pub(super) fn lines<M: AsRef<str>>(
         &self,
         stream: &str,
@@ -120,7 +120,7 @@ impl Samples {
         methods.iter().map(line).collect()
     }
 
-    /// One measure as a table: a row for each place, a column for each method that has some.
+    /// Returns one measure as a table: a row per position, a column per method with values.
     pub(super) fn pivot<M: AsRef<str>>(
         &self,
         stream: &str,
@@ -142,7 +142,7 @@ impl Samples {
     }
 }
 
-/// With six decimals at most; nothing if it is no number.
+/// Formats a value with at most six decimals; empty if NaN.
 fn shortest(value: f64) -> String {
     if value.is_finite() { ((value * 1e6).round() / 1e6).to_string() } else { String::new() }
 }
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_is_the_median_over_seeds_and_who_has_none_has_no_column() {
+    fn cells_are_medians_and_methods_without_values_have_no_column() {
         let mut samples = Samples::over("p");
         for (seed, value) in [(1, 1.0), (2, 5.0), (3, 2.0)] {
             let case = Case { stream: "s", place: "1", method: "a", seed };

@@ -1,4 +1,4 @@
-//! Streams of any skew: errors in units of L2, and claims that do not hold.
+//! Streams of any skew: errors in units of L2, and bounds that do not hold.
 
 use std::path::Path;
 
@@ -28,29 +28,29 @@ const STREAMS: [(&str, f64, f64); 7] = [
     ("Zipf 1.4", 1.4, 0.0),
     ("flood", 1.0, 0.9),
 ];
-/// Sampled as coarsely as the paper samples.
-const LEAST: Probability = Probability::PAPER_MIN;
-/// A short stream is so much shorter: the window of a fast detector.
+/// The paper's smallest sampling probability.
+const MIN_PROBABILITY: Probability = Probability::PAPER_MIN;
+/// Factor by which short streams are shorter: the window of a fast detector.
 const SHORT: u64 = 100;
 
-/// Who counts.
+/// A method of counting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Method {
-    /// Rows are left out, and known to be.
+    /// A sketch that samples rows.
     Nitro(Sampling),
-    /// Whole packets are left out, and those that are left count for those that are not; the sketch is not told.
+    /// Whole packets are sampled and weighted before the sketch, which does not know it.
     Skipping,
 }
 
 const METHODS: [Method; 5] = [
     Method::Nitro(Sampling::VANILLA),
-    Method::Nitro(Sampling::Fixed(LEAST)),
+    Method::Nitro(Sampling::Fixed(MIN_PROBABILITY)),
     Method::Nitro(Sampling::LineRate(40)),
     Method::Nitro(Sampling::Correct),
     Method::Skipping,
 ];
 
-/// Runs it: every stream short and long.
+/// Runs every stream, short and long.
 pub(in crate::experiments) fn run(
     packets: u64,
     seeds: u64,
@@ -66,7 +66,7 @@ pub(in crate::experiments) fn run(
         for (length, name) in lengths.into_iter().zip(&names) {
             let keys = &keys[..length as usize];
             let truth = Truth::of(keys);
-            let asked = [truth.top(TOP), any_flows(&truth, TOP)];
+            let queries = [truth.top(TOP), any_flows(&truth, TOP)];
             let mut last = Probability::ONE;
             for method in METHODS {
                 for seed in 1..=seeds {
@@ -75,7 +75,7 @@ pub(in crate::experiments) fn run(
                         last = probability;
                     }
                     let case = Case { stream: name, place: stream, method: &method.name(), seed };
-                    samples.add(case, &score(&sketch, truth.l2(), &asked));
+                    samples.add(case, &score(&sketch, truth.l2(), &queries));
                 }
             }
             row!(
@@ -89,7 +89,7 @@ pub(in crate::experiments) fn run(
             );
         }
     }
-    let mut page = Page::new("Skew", command);
+    let mut page = Page::new("Robustness against skew", command);
     explain(&mut page, packets, seeds);
     page.section("Streams").table(&facts);
     let (places, methods) = (STREAMS.map(|(name, _, _)| name.to_owned()), METHODS.map(Method::name));
@@ -103,24 +103,24 @@ pub(in crate::experiments) fn run(
     Ok(Outcome { page, table: samples.table() })
 }
 
-/// What is measured, and how it is called.
+/// Measures and their titles.
 const MEASURES: [(&str, &str); 5] = [
     ("mean error, L2", "Mean error of the 100 largest flows, of L2"),
     ("largest error, L2", "Largest error, of L2"),
     ("answers with a bound", "Answers with a bound"),
     ("outside of it", "Of these, outside of the bound"),
-    ("beyond the vanilla bound", "Answers further off than a vanilla sketch is to be"),
+    ("beyond the vanilla bound", "Answers beyond the bound of a vanilla sketch"),
 ];
 
 impl Method {
     fn name(self) -> String {
         match self {
             Method::Nitro(sampling) => sampling.name(),
-            Method::Skipping => format!("packets skipped, {LEAST}"),
+            Method::Skipping => format!("packets skipped, {MIN_PROBABILITY}"),
         }
     }
 
-    /// The sketch after the stream, and the p in use at the end.
+    /// Returns the sketch after the stream, and p at the end.
     fn count(self, keys: &[Key], seed: u64) -> anyhow::Result<(CountSketch, Probability)> {
         let sketch = CountSketch::new(Shape::new(ROWS, WIDTH)?, Hasher::new(seed));
         match self {
@@ -130,15 +130,15 @@ impl Method {
                 let probability = feed.nitro.probability();
                 Ok((feed.nitro.into_sketch(), probability))
             }
-            Method::Skipping => Ok((skipping(sketch, keys, seed), LEAST)),
+            Method::Skipping => Ok((skipping(sketch, keys, seed), MIN_PROBABILITY)),
         }
     }
 }
 
-/// Counts one packet in so many, chosen by lot, with that weight, in all rows.
+/// Counts randomly sampled packets, with the inverse probability as weight, in all rows.
 fn skipping(mut sketch: CountSketch, keys: &[Key], seed: u64) -> CountSketch {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let (hasher, one_in) = (RowSketch::hasher(&sketch), LEAST.inverse());
+    let (hasher, one_in) = (RowSketch::hasher(&sketch), MIN_PROBABILITY.inverse());
     for key in keys {
         if random.next_u64() % one_in == 0 {
             let weight = one_in as i64;
@@ -148,10 +148,10 @@ fn skipping(mut sketch: CountSketch, keys: &[Key], seed: u64) -> CountSketch {
     sketch
 }
 
-fn score(sketch: &CountSketch, l2: f64, asked: &[Vec<(Key, u64)>; 2]) -> [(&'static str, f64); 5] {
+fn score(sketch: &CountSketch, l2: f64, queries: &[Vec<(Key, u64)>; 2]) -> [(&'static str, f64); 5] {
     let noise = RowSketch::noise(sketch);
     let (eps, _) = CountSketch::<i32>::guarantee(RowSketch::shape(sketch));
-    let [largest, any] = asked;
+    let [largest, any] = queries;
     let (mut sum, mut worst) = (0.0, 0.0f64);
     let (mut bounded, mut outside, mut beyond) = (0, 0, 0);
     for (number, (key, count)) in largest.iter().chain(any).enumerate() {
@@ -179,12 +179,11 @@ fn explain(page: &mut Page, packets: u64, seeds: u64) {
     let shape = Shape::new(ROWS, WIDTH).expect("a shape in range");
     let (eps, delta) = CountSketch::<i32>::guarantee(shape);
     page.paragraph(format_args!(
-        "Streams of {} packets and their first {}, of up to {} flows; in the flood nine packets of ten are each the \
-         only one of their flow, the others follow Zipf 1.0. Count Sketch of {shape} counters; asked for the {TOP} \
-         largest flows and {TOP} chosen by lot; means over {seeds} seeds of hash and draws. Vanilla, it is to be \
-         off by less than {} of L2 with a probability of {:.3}; its intervals, read off the sketch, are to hold \
-         with 0.967. Where packets are skipped the sketch is told nothing of it, and claims what it would claim of \
-         a stream without losses.",
+                "Streams of {} packets and their first {}, of up to {} flows; in the flood nine of ten packets are the only one \
+                 of their flow, the others follow Zipf 1.0. Count Sketch of {shape} counters, queried for the {TOP} largest \
+                 flows and {TOP} random ones; means over {seeds} seeds of hash and draws. A vanilla sketch has errors below {} \
+                 of L2 with a probability of {:.3}; intervals computed from the sketch should hold with 0.967. With skipped \
+                 packets the sketch does not know of the sampling, and its bounds are those of a stream without losses.",
         grouped(packets),
         grouped(packets / SHORT),
         grouped((packets / 10).max(1_000)),
@@ -223,5 +222,8 @@ fn draw(
             lines(short, MEASURES[2].0),
         ),
     ];
-    save(path, &figure::draw(&Heading::new("Skew", ""), &Legend::of(methods), SEVERAL, &panels)?)
+    save(
+        path,
+        &figure::draw(&Heading::new("Robustness against skew", ""), &Legend::of(methods), SEVERAL, &panels)?,
+    )
 }

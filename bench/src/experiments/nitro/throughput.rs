@@ -1,4 +1,4 @@
-//! Updates a second, textbook and ours, over the probability that a row is counted.
+//! Updates per second, textbook and ours, by the probability that a row is updated.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use thalweg_plot::panel::Panel;
 use thalweg_sketch::Probability;
 
 use super::samples::{Case, Samples};
-use super::{TOP, percent, told, zipf};
+use super::{TOP, describe, percent, zipf};
 use crate::experiments::Outcome;
 use crate::results::{Page, Table, save};
 use crate::row;
@@ -26,7 +26,7 @@ const TASKS: [(&str, Family, bool); 5] = [
     ("UnivMon", Family::UnivMon, true),
 ];
 
-/// Runs it: each contender `runs` times, in turns.
+/// Runs each contender `runs` times, in turns.
 pub(in crate::experiments) fn run(
     packets: u64,
     runs: u64,
@@ -49,12 +49,12 @@ pub(in crate::experiments) fn run(
             samples.add(case, &[("M updates/s", outcome.rate()), ("error", outcome.error)]);
         }
     }
-    let mut page = Page::new("Updates a second", command);
+    let mut page = Page::new("Updates per second", command);
     page.paragraph(format_args!(
         "{}. Sketches of 5 rows by 8192 counters, UnivMon of 16 levels of them with 1000 flows each. One thread, \
-         processor time of the updates alone, medians of {runs} runs. Errors are those of the {TOP} largest flows \
+                   CPU time of the updates alone, medians of {runs} runs. Errors are those of the {TOP} largest flows \
          in the same runs; ratios are to the textbook at p = 1.",
-        told(&stream, &truth),
+        describe(&stream, &truth),
     ));
     let places: Vec<String> = probabilities().map(|p| p.to_string()).collect();
     for (task, _, _) in TASKS {
@@ -64,7 +64,7 @@ pub(in crate::experiments) fn run(
     Ok(Outcome { page, table: samples.table() })
 }
 
-/// 1 to 1/128.
+/// Returns the probabilities 1 to 1/128.
 fn probabilities() -> impl Iterator<Item = Probability> {
     (0..=Probability::PAPER_MIN.log2_inverse()).filter_map(Probability::new)
 }
@@ -73,7 +73,7 @@ fn one_in(p: f64) -> String {
     Probability::at_most(p).to_string()
 }
 
-/// Name of what a contender does; none if it is left out here (Count-Min with a heap has no sampled version).
+/// Returns the task of a contender; `None` if it is excluded (Count-Min with a heap has no sampled version).
 fn task(contender: &Contender) -> Option<&'static str> {
     let task = contender.subject.task();
     TASKS.iter().find(|(_, family, top)| (*family, *top) == task).map(|(name, _, _)| *name)
@@ -91,8 +91,8 @@ fn section(samples: &Samples, task: &str, places: &[String]) -> Table {
         "error, textbook",
         "thalweg, M/s",
         "error, thalweg",
-        "speed to the textbook's",
-        "error to the textbook's",
+        "speed relative to the textbook",
+        "error relative to the textbook",
     ]);
     let number = |value: f64, decimals: usize| match value.is_nan() {
         true => "-".to_owned(),
@@ -120,16 +120,16 @@ fn draw(path: &Path, samples: &Samples, places: &[String]) -> anyhow::Result<()>
     let panel = |title: &str, y: &str, scale: Scale, lines: Vec<Vec<f64>>| {
         Panel::over_names(
             format!("{title} ({y})"),
-            "probability that a row is counted",
+            "probability that a row is updated",
             places,
             scale,
             &lines,
         )
     };
     let panels = [
-        panel("Updates, thalweg", "million a second", Scale::LOGARITHMIC, lines("M updates/s", ours::OURS)),
+        panel("Updates, thalweg", "million per second", Scale::LOGARITHMIC, lines("M updates/s", ours::OURS)),
         panel(
-            "Speed to the textbook's at p = 1",
+            "Speed relative to the textbook at p = 1",
             "ratio",
             Scale::LOGARITHMIC,
             ratios(lines("M updates/s", ours::OURS), lines("M updates/s", "textbook")),
@@ -141,17 +141,20 @@ fn draw(path: &Path, samples: &Samples, places: &[String]) -> anyhow::Result<()>
             lines("error", ours::OURS),
         ),
         panel(
-            "Updates, textbook (a logarithm a draw)",
-            "million a second",
+            "Updates, textbook (one logarithm per draw)",
+            "million per second",
             Scale::LOGARITHMIC,
             lines("M updates/s", "textbook"),
         ),
     ];
     let legend = TASKS.map(|(task, _, _)| task);
-    save(path, &figure::draw(&Heading::new("Updates a second", ""), &Legend::of(&legend), SEVERAL, &panels)?)
+    save(
+        path,
+        &figure::draw(&Heading::new("Updates per second", ""), &Legend::of(&legend), SEVERAL, &panels)?,
+    )
 }
 
-/// Each line divided by where the other begins.
+/// Divides each line by the first value of the other.
 fn ratios(lines: Vec<Vec<f64>>, others: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
     let divide = |(line, other): (Vec<f64>, Vec<f64>)| line.iter().map(|value| value / other[0]).collect();
     lines.into_iter().zip(others).map(divide).collect()

@@ -1,5 +1,4 @@
-//! Figures 5, 6 and 7: in how long bursts the packets of a flow come out of the monitor port, and how many of others
-//! come between.
+//! Figures 5, 6 and 7: lengths of a flow's bursts at the monitor port, and the number of other packets in between.
 
 use std::path::Path;
 
@@ -16,16 +15,16 @@ use crate::experiments::flexplane::{Study, Trends, digits, mean, quantile};
 use crate::results::{Page, Table, save};
 use crate::row;
 
-/// Most flows: as many as the paper's switch had pairs of ports.
+/// Maximum number of flows: the number of port pairs of the paper's switch.
 const FLOWS: u16 = 13;
 const DURATION: Nanos = Nanos::from_millis(40);
 
-/// What is seen with some number of flows, over all seeds. Lengths in full-sized packets.
+/// Measurements with a number of flows, over all seeds. Lengths are in full-sized packets.
 struct Measured {
     flows: u16,
     bursts: Vec<f64>,
     between: Vec<f64>,
-    /// Time that a sender lets pass between two packets, beyond what a packet takes.
+    /// Pauses of a sender between two packets.
     pauses: Vec<f64>,
 }
 
@@ -50,9 +49,9 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     }
     let mut page = Page::new("Bursts of samples", study.command);
     page.paragraph(format!(
-        "1 to {FLOWS} CUBIC flows at 10 Gbit/s, each between two hosts of its own, all mirrored to one port of 10 \
-         Gbit/s with the least buffer; {} seeds of {} ms, the first 5 ms left out. Lengths are in full-sized packets; \
-         acknowledgements, which are mirrored as well, count as the bytes that they are.",
+                "1 to {FLOWS} CUBIC flows at 10 Gbit/s, each between its own two hosts, all mirrored to one port of 10 Gbit/s \
+                 with the smallest buffer; {} seeds of {} ms, without the first 5 ms. Lengths are in full-sized packets; \
+                 acknowledgements, which are also mirrored, count by their bytes.",
         study.seeds,
         study.duration(DURATION).0 / 1_000_000
     ));
@@ -75,7 +74,7 @@ fn measure(study: &Study<'_>, flows: u16) -> anyhow::Result<Measured> {
 }
 
 impl Measured {
-    /// Adds what is seen of one flow.
+    /// Adds the measurements of one flow.
     fn see(&mut self, run: &Run, pair: Pair) {
         let packets = |bytes: u64| bytes as f64 / f64::from(FULL);
         let (mut burst, mut between) = (0, 0);
@@ -187,6 +186,6 @@ fn draw(path: &Path, all: &[Measured]) -> anyhow::Result<()> {
         ),
     ];
     let legend = Legend::of(&["measured", "one packet each in turn", "drawn at random"]);
-    let heading = Heading::new("How samples of a flow come out of the monitor port", "");
+    let heading = Heading::new("Bursts of a flow at the monitor port", "");
     save(path, &figure::draw(&heading, &legend, SEVERAL, &panels)?)
 }

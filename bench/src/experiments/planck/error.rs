@@ -1,4 +1,4 @@
-//! Figure 11: how far off rates are, over oversubscription; and how far samplers are off that have as many samples.
+//! Figure 11: error of rates by oversubscription, compared with samplers that have as many samples.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use thalweg_plot::panel::Panel;
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
 use super::STARTED;
-use super::estimates::{Estimates, Told};
+use super::estimates::{Estimates, RateReport};
 use super::rack::{Constant, Control, FULL, Pair, Rack, Run};
 use super::truth::Truth;
 use crate::experiments::Outcome;
@@ -20,28 +20,28 @@ use crate::results::{Page, Table, save};
 use crate::row;
 
 const DURATION: Nanos = Nanos::from_millis(20);
-/// With losses: until they are repaired, and as long again.
+/// Duration with losses: until they are repaired, and as long again.
 const LONG: Nanos = Nanos::from_millis(60);
-/// Oversubscription.
+/// Oversubscriptions.
 const FACTORS: [u16; 10] = [1, 2, 3, 4, 5, 6, 8, 10, 13, 16];
-/// Samples a second that the paper's switch gave by sFlow (section 2.1).
+/// Samples per second of sFlow on the paper's switch (section 2.1).
 const SFLOW: f64 = 300.0;
 
-/// Beside TCP: full-sized packets at half and at a tenth of the links' rate, and packets of 338 bytes.
+/// UDP in addition to TCP: full-sized packets at half and at a tenth of the links' rate, and packets of 338 bytes.
 const UDP: [Constant; 3] = [
     Constant { rate: BitRate(5_000_000_000), length: FULL },
     Constant { rate: BitRate(1_000_000_000), length: FULL },
     Constant { rate: BitRate(1_000_000_000), length: 338 },
 ];
 
-/// What is run.
+/// The traffic of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Traffic {
-    /// Each flow between two hosts of its own.
+    /// Each flow between its own two hosts.
     Disjoint,
-    /// Two flows to each receiver.
+    /// Two flows per receiver.
     Congested,
-    /// Beside the flows UDP, each between two hosts of its own.
+    /// TCP and UDP flows, each between its own two hosts.
     Mixed,
 }
 
@@ -51,43 +51,43 @@ impl Traffic {
     const fn name(self) -> &'static str {
         match self {
             Traffic::Disjoint => "own links",
-            Traffic::Congested => "two a receiver",
-            Traffic::Mixed => "beside UDP",
+            Traffic::Congested => "two per receiver",
+            Traffic::Mixed => "with UDP",
         }
     }
 }
 
-/// What was off, over all seeds; shares of the truth.
+/// Errors over all seeds, as shares of the truth.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Errors {
-    /// TCP, of spans that began in the first 5 ms.
+    /// TCP, spans that started in the first 5 ms.
     pub(super) starting: Vec<f64>,
-    /// TCP, of spans that began in the second half of the run.
+    /// TCP, spans that started in the second half of the run.
     pub(super) steady: Vec<f64>,
-    /// The same against what passed in the last millisecond.
+    /// The same, compared with the last millisecond.
     pub(super) of_late: Vec<f64>,
     /// UDP, after the first 5 ms.
     pub(super) udp: Vec<f64>,
-    /// Links that carry a fifth of what they can, smoothed, in the second half, against the last millisecond.
+    /// Links with at least 20 % utilisation, smoothed, in the second half, compared with the last millisecond.
     pub(super) links: Vec<f64>,
     /// The same without smoothing.
     pub(super) sums: Vec<f64>,
-    /// All others, as shares of the capacity.
+    /// All other links, as shares of the capacity.
     pub(super) other_links: Vec<f64>,
     /// A packet sampler, over the spans of `steady`, with as many samples as the monitor port gave.
     pub(super) sampler: Vec<f64>,
-    /// The same with 300 samples a second.
+    /// The same with 300 samples per second.
     pub(super) sflow: Vec<f64>,
-    /// Estimates whose bound held, over those that had one; TCP and UDP.
+    /// Whether bounds held, for estimates with a bound; TCP and UDP.
     pub(super) held: [Vec<f64>; 2],
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub(super) sent_again: u64,
-    /// Offered load in times the monitor port's rate.
+    /// Offered load divided by the monitor port's rate.
     pub(super) oversubscription: Vec<f64>,
 }
 
 impl Errors {
-    /// Runs it with each seed.
+    /// Runs the traffic with each seed.
     pub(super) fn measure(
         study: Traffic,
         control: Control,
@@ -123,26 +123,30 @@ impl Errors {
         let as_many = sampler(monitor.sent.packets as f64 / all, "sampler");
         let sflow = sampler(SFLOW * rack.duration.as_secs_f64() / all, "sflow");
         let (tcp, udp) = (rack.data(), rack.constant_pairs());
-        let of = |pairs: &'_ [Pair]| -> Vec<&Told> {
-            estimates.flows.iter().filter(|told| pairs.contains(&told.pair) && told.truth > 0.0).collect()
+        let of = |pairs: &'_ [Pair]| -> Vec<&RateReport> {
+            estimates
+                .flows
+                .iter()
+                .filter(|report| pairs.contains(&report.pair) && report.truth > 0.0)
+                .collect()
         };
-        for told in of(&tcp) {
-            self.held[0].extend(held(told));
-            let began = told.began;
+        for report in of(&tcp) {
+            self.held[0].extend(held(report));
+            let began = report.began;
             if began < STARTED {
-                self.starting.push(told.error());
+                self.starting.push(report.error());
             }
             if began >= steady {
-                self.steady.push(told.error());
-                self.of_late.push(told.error_of_late());
-                self.sampler.push(off(&as_many, told));
-                self.sflow.push(off(&sflow, told));
+                self.steady.push(report.error());
+                self.of_late.push(report.error_of_late());
+                self.sampler.push(off(&as_many, report));
+                self.sflow.push(off(&sflow, report));
             }
         }
-        for told in of(&udp) {
-            if told.began >= STARTED && told.basis == Basis::SamplingRatio {
-                self.held[1].extend(held(told));
-                self.udp.push(told.error());
+        for report in of(&udp) {
+            if report.began >= STARTED && report.basis == Basis::SamplingRatio {
+                self.held[1].extend(held(report));
+                self.udp.push(report.error());
             }
         }
         for link in estimates.links.iter().filter(|link| link.passed >= steady) {
@@ -157,15 +161,15 @@ impl Errors {
     }
 }
 
-/// Whether the bound held; nothing if there is none.
-fn held(told: &Told) -> Option<f64> {
-    told.rate.contains(told.truth).map(|holds| f64::from(u8::from(holds)))
+/// Returns 1 if the bound held, else 0; `None` without a bound.
+fn held(report: &RateReport) -> Option<f64> {
+    report.rate.contains(report.truth).map(|holds| f64::from(u8::from(holds)))
 }
 
-/// How far off a sampler is over the span of an estimate.
-fn off(sampled: &Truth, told: &Told) -> f64 {
-    let estimate = sampled.of(told.pair).map_or(0.0, |passed| passed.rate(told.began, told.passed));
-    (estimate - told.truth).abs() / told.truth
+/// Returns the error of a sampler over the span of an estimate.
+fn off(sampled: &Truth, report: &RateReport) -> f64 {
+    let estimate = sampled.of(report.pair).map_or(0.0, |passed| passed.rate(report.began, report.passed));
+    (estimate - report.truth).abs() / report.truth
 }
 
 pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> {
@@ -204,13 +208,13 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     }
     let mut page = Page::new("Error over oversubscription", study.command);
     page.paragraph(format!(
-        "1 to 16 flows at 10 Gbit/s, mirrored to one port of 10 Gbit/s with the least buffer; round trips of 190 us, \
-         {} seeds of {} ms ({} with two flows a receiver). Steady are spans that began in the second half of a run, \
-         starting those of the first 5 ms. An error is the difference between a rate and what passed the switch \
-         between the two samples that its span lies between, as a share of the latter; \"of late\" against what passed \
-         in the last millisecond, as links are, whose utilisation is smoothed with a time constant of 1 ms. The \
-         sampler takes each packet with the same probability, as many of them as the monitor port gave, and counts \
-         over the same spans; sFlow likewise, with 300 samples a second of the whole switch.",
+                "1 to 16 flows at 10 Gbit/s, mirrored to one port of 10 Gbit/s with the smallest buffer; round trips of 190 us, \
+                 {} seeds of {} ms ({} with two flows per receiver). Steady spans started in the second half of a run, starting \
+                 spans in the first 5 ms. An error is the relative difference between a rate and the traffic that passed the \
+                 switch between the two samples of its span; \"of late\" compares with the last millisecond, as for links, whose \
+                 utilisation is smoothed with a time constant of 1 ms. The sampler takes each packet with the same probability, \
+                 as many as the monitor port, and counts over the same spans; sFlow likewise, with 300 samples per second of the \
+                 whole switch.",
         study.seeds,
         study.duration(DURATION).0 / 1_000_000,
         study.duration(LONG).0 / 1_000_000
@@ -221,7 +225,7 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     Ok(Outcome { page, table: raw })
 }
 
-/// In percent.
+/// Formats a statistic of a sample in percent.
 fn percent(sample: &[f64], of: impl Fn(&[f64]) -> f64) -> String {
     match sample.is_empty() {
         true => "-".to_owned(),
@@ -261,10 +265,10 @@ fn note(traffic: Traffic, control: Control, errors: &Errors, raw: &mut Table) {
 
 type Measured = [(Traffic, Control, Errors)];
 
-/// Means in percent, and the greatest of them over all oversubscriptions.
+/// Returns the range of mean errors over all oversubscriptions, in percent.
 fn summary(all: &Measured) -> Table {
     let mut table = Table::new([
-        "mean error, percent: least to greatest over 1 to 16",
+        "mean error, percent: min to max over 1 to 16",
         "steady",
         "of late",
         "starting",
@@ -298,7 +302,7 @@ fn summary(all: &Measured) -> Table {
     table
 }
 
-/// Least and greatest mean over all oversubscriptions.
+/// Returns the minimum and maximum mean over all oversubscriptions.
 fn range(
     all: &Measured,
     concerns: impl Fn(Traffic, Control) -> bool,
@@ -317,27 +321,22 @@ fn trends(all: &Measured) -> Trends {
         trends.check(says, most <= aim, &numbers);
     };
     let disjoint = Some(Traffic::Disjoint);
+    check("roughly 3 % at any oversubscription: here at most 3 %", disjoint, |errors| &errors.steady, 0.03);
+    check("our target: at most 3 % while flows start", disjoint, |errors| &errors.starting, 0.03);
     check(
-        "roughly 3 % whatever the oversubscription: here at most 3 %",
-        disjoint,
-        |errors| &errors.steady,
-        0.03,
-    );
-    check("our aim: at most 3 % while flows start", disjoint, |errors| &errors.starting, 0.03);
-    check(
-        "our aim: at most 3 % where flows compete",
+        "our target: at most 3 % for competing flows",
         Some(Traffic::Congested),
         |errors| &errors.steady,
         0.03,
     );
     check(
-        "our aim: at most 3 % where they compete and start",
+        "our target: at most 3 % for competing flows while they start",
         Some(Traffic::Congested),
         |errors| &errors.starting,
         0.03,
     );
-    check("our aim: busy links within 3 %", None, |errors| &errors.links, 0.03);
-    check("our aim: UDP within 10 %", Some(Traffic::Mixed), |errors| &errors.udp, 0.1);
+    check("our target: busy links within 3 %", None, |errors| &errors.links, 0.03);
+    check("our target: UDP within 10 %", Some(Traffic::Mixed), |errors| &errors.udp, 0.1);
     trends
 }
 
@@ -370,7 +369,7 @@ fn draw(path: &Path, all: &Measured) -> anyhow::Result<()> {
             ],
         ),
         panel(
-            "two flows a receiver, starting",
+            "two flows per receiver, starting",
             Scale::LOGARITHMIC,
             vec![
                 curve(Traffic::Congested, cubic, |errors| &errors.starting),
@@ -378,7 +377,7 @@ fn draw(path: &Path, all: &Measured) -> anyhow::Result<()> {
             ],
         ),
         panel(
-            "UDP beside TCP",
+            "UDP next to TCP",
             Scale::LINEAR,
             vec![
                 curve(Traffic::Mixed, cubic, |errors| &errors.udp),
@@ -387,5 +386,5 @@ fn draw(path: &Path, all: &Measured) -> anyhow::Result<()> {
         ),
     ];
     let legend = Legend::of(&["CUBIC", "DCTCP", "sampler with as many samples", "sFlow, 300 samples/s"]);
-    save(path, &figure::draw(&Heading::new("How far off rates are", ""), &legend, SEVERAL, &panels)?)
+    save(path, &figure::draw(&Heading::new("Error of rates", ""), &legend, SEVERAL, &panels)?)
 }

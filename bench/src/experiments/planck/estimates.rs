@@ -1,4 +1,4 @@
-//! The samples of a run as the collector understands them, and how far off it is.
+//! The collector's estimates from the samples of a run, and their errors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,67 +12,67 @@ use thalweg_wire::{Nanos, Timestamp};
 
 use super::rack::{Pair, Rack, Run, SWITCH, Sample};
 
-/// How often links are asked for.
-const LINKS_EVERY: Nanos = Nanos::from_micros(100);
+/// Interval at which link utilisation is read.
+const LINK_INTERVAL: Nanos = Nanos::from_micros(100);
 
-/// Of links: flows that share one trade places faster than their spans are long, and a sum adds spans of different ages.
+/// Smoothing of links: flows that share one change within their spans, and a sum adds spans of different ages.
 pub(super) const SMOOTHING: Nanos = Nanos::from_millis(1);
 
-/// Windows of the truth that links, and flows for comparison, are held against.
+/// Window of the truth for links, and for flows as a comparison.
 pub(super) const WINDOW: Nanos = Nanos::from_millis(1);
 
-/// A rate that the collector has told of a flow.
+/// A rate that the collector reported for a flow.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct RateReport {
     pub(super) pair: Pair,
-    /// Packet time at which it was told.
+    /// Packet time of the report.
     pub(super) at: Timestamp,
-    /// When the sample had passed the switch that its span begins with.
+    /// When the first sample of its span passed the switch.
     pub(super) began: Timestamp,
-    /// When that had passed that its span ends with.
+    /// When the last sample of its span passed the switch.
     pub(super) passed: Timestamp,
     pub(super) rate: Estimate,
     pub(super) basis: Basis,
-    /// What passed the switch in that span, as it was there.
+    /// The true rate in that span.
     pub(super) truth: f64,
-    /// What passed the switch in the last [`WINDOW`].
+    /// The true rate in the last [`WINDOW`].
     pub(super) of_late: f64,
 }
 
-impl Told {
-    /// How far off it is, as a share of the truth.
+impl RateReport {
+    /// Returns the relative error.
     pub(super) fn error(&self) -> f64 {
         (self.rate.value - self.truth).abs() / self.truth
     }
 
-    /// How far off the last [`WINDOW`]'s mean it is.
+    /// Returns the relative error to the last [`WINDOW`]'s mean.
     pub(super) fn error_of_late(&self) -> f64 {
         (self.rate.value - self.of_late).abs() / self.of_late
     }
 }
 
-/// How much a link was said to carry.
+/// The reported rate of a link.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LinkTold {
-    /// When the newest sample had passed the switch.
+pub(super) struct LinkReport {
+    /// When the newest sample passed the switch.
     pub(super) passed: Timestamp,
     pub(super) capacity: f64,
     /// Sum of the rates of its flows.
     pub(super) sum: f64,
     /// The same, smoothed with a time constant of [`SMOOTHING`].
     pub(super) smoothed: f64,
-    /// What it carried in the last [`WINDOW`] before.
+    /// The true rate in the last [`WINDOW`].
     pub(super) truth: f64,
 }
 
-/// All that the collector has told.
+/// All estimates of the collector.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Estimates {
-    pub(super) flows: Vec<Told>,
-    pub(super) links: Vec<LinkTold>,
+    pub(super) flows: Vec<RateReport>,
+    pub(super) links: Vec<LinkReport>,
 }
 
-/// The collector of a rack.
+/// Creates the collector of a rack.
 pub(super) fn collector(rack: &Rack, run: &Run) -> anyhow::Result<Collector> {
     let links = LinkState::new(&run.topology);
     let state = NetworkState::new(run.topology.clone(), links, Forwarding::ecmp(rack.seed))?;
@@ -90,7 +90,7 @@ pub(super) fn collector(rack: &Rack, run: &Run) -> anyhow::Result<Collector> {
 }
 
 impl Estimates {
-    /// Shows the collector all samples of a run, one by one.
+    /// Runs the collector over all samples of a run.
     pub(super) fn of(rack: &Rack, run: &Run) -> anyhow::Result<Estimates> {
         let mut collector = collector(rack, run)?;
         let mut output = Output::default();
@@ -100,13 +100,13 @@ impl Estimates {
         let mut links_at = Timestamp(WINDOW.0);
         for sample in &run.samples {
             collector.update(std::slice::from_ref(&sample.packet), &mut output);
-            let told = collector.flow(&sample.packet.key).and_then(|flow| flow.rate);
-            if let Some(rate) = told
+            let report = collector.flow(&sample.packet.key).and_then(|flow| flow.rate);
+            if let Some(rate) = report
                 && last.insert(sample.pair, rate.span) != Some(rate.span)
                 && let Some(passed) = run.truth.of(sample.pair)
             {
                 let [from, to] = [rate.span.0, rate.span.1].map(|time| seen.passed(sample.pair, time));
-                estimates.flows.push(Told {
+                estimates.flows.push(RateReport {
                     pair: sample.pair,
                     at: sample.packet.time,
                     began: from,
@@ -118,23 +118,23 @@ impl Estimates {
                 });
             }
             if sample.packet.time >= links_at {
-                links_at = sample.packet.time + LINKS_EVERY;
-                estimates.ask_links(&collector, run, sample);
+                links_at = sample.packet.time + LINK_INTERVAL;
+                estimates.read_links(&collector, run, sample);
             }
         }
         Ok(estimates)
     }
 
-    fn ask_links(&mut self, collector: &Collector, run: &Run, sample: &Sample) {
+    fn read_links(&mut self, collector: &Collector, run: &Run, sample: &Sample) {
         let now = sample.passed;
         for report in collector.links() {
-            // Port and host of a rack have the same number.
+            // Ports and hosts of a rack have the same numbers.
             let host = EndpointId(report.side.port.0);
             let concerns = |pair: Pair| match report.side.direction {
                 PortDirection::Input => pair.from == host,
                 PortDirection::Output => pair.to == host,
             };
-            self.links.push(LinkTold {
+            self.links.push(LinkReport {
                 passed: now,
                 capacity: report.capacity.0 as f64,
                 sum: report.rate.value,
@@ -145,7 +145,7 @@ impl Estimates {
     }
 }
 
-/// When samples had passed the switch, by direction and by when they were seen.
+/// The times at which samples passed the switch, by direction and arrival time.
 struct Seen(BTreeMap<Pair, Vec<(Timestamp, Timestamp)>>);
 
 impl Seen {
@@ -157,7 +157,7 @@ impl Seen {
         Seen(seen)
     }
 
-    /// When the sample that was seen at this time had passed.
+    /// Returns when the sample that arrived at this time passed the switch.
     fn passed(&self, pair: Pair, seen: Timestamp) -> Timestamp {
         let times = self.0.get(&pair).map_or(&[][..], Vec::as_slice);
         let place = times.partition_point(|(at, _)| *at < seen);

@@ -1,4 +1,4 @@
-//! Figures 8 and 9: how late samples are when the monitor port is oversubscribed.
+//! Figures 8 and 9: latency of samples at an oversubscribed monitor port.
 
 use std::path::Path;
 
@@ -8,33 +8,33 @@ use thalweg_plot::page::Heading;
 use thalweg_plot::panel::Panel;
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
-use super::rack::{Constant, FULL, LEAST_BUFFER, PAPER_BUFFER, Rack};
+use super::rack::{Constant, FULL, MIN_BUFFER, PAPER_BUFFER, Rack};
 use super::{distribution, us};
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends, digits, mean, quantile};
 use crate::results::{Page, Table, save};
 use crate::row;
 
-/// Long enough that the buffer is full before half of it is over, however little more than the port's rate comes.
+/// Long enough that the buffer fills in the first half, even with a small oversubscription.
 const DURATION: Nanos = Nanos::from_millis(80);
 
 /// Offered load in tenths of the monitor port's rate.
 const TENTHS: [u16; 16] = [5, 8, 9, 10, 11, 12, 13, 15, 17, 20, 25, 30, 40, 60, 80, 160];
 
-/// A switch: the rate of its ports, and what may wait for its monitor port.
+/// A switch: the rate of its ports, and the buffer of its monitor port.
 struct Port {
     name: &'static str,
     rate: BitRate,
     buffer: Bytes,
 }
 
-/// The paper's switches gave samples a median latency of 3.5 ms at 10 Gbit/s, of just over 6 ms at 1 Gbit/s (figure 8);
-/// the buffers are what gives that. And what it could be.
+/// Buffers fitted to the median latencies of the paper's switches, 3.5 ms at 10 Gbit/s and just over 6 ms at 1 Gbit/s
+/// (figure 8), and the smallest buffers.
 const PORTS: [Port; 4] = [
     Port { name: "10 Gbit/s, 3.5 ms of buffer", rate: BitRate(10_000_000_000), buffer: PAPER_BUFFER },
     Port { name: "1 Gbit/s, 6.2 ms of buffer", rate: BitRate(1_000_000_000), buffer: Bytes(775_000) },
-    Port { name: "10 Gbit/s, least buffer", rate: BitRate(10_000_000_000), buffer: LEAST_BUFFER },
-    Port { name: "1 Gbit/s, least buffer", rate: BitRate(1_000_000_000), buffer: LEAST_BUFFER },
+    Port { name: "10 Gbit/s, smallest buffer", rate: BitRate(10_000_000_000), buffer: MIN_BUFFER },
+    Port { name: "1 Gbit/s, smallest buffer", rate: BitRate(1_000_000_000), buffer: MIN_BUFFER },
 ];
 
 pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> {
@@ -75,10 +75,9 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     }
     let mut page = Page::new("Latency of samples", study.command);
     page.paragraph(format!(
-        "From when a host hands a packet to its network interface until its copy has left the monitor port; the rest of \
-         the way to a collector, an interrupt and a stack or none, is not emulated. Full-sized packets: CUBIC flows at the \
-         rate of their links, each between two hosts of its own, and constant traffic for what is not a multiple of that. \
-         {} seeds of {} ms, the first half left out.",
+                "Time from handing a packet to a host's network interface until its copy has left the monitor port; the \
+                 collector's interrupt and network stack are not emulated. Full-sized packets: CUBIC flows at line rate, each \
+                 between its own two hosts, and constant traffic for the remaining load. {} seeds of {} ms, without the first half.",
         study.seeds,
         study.duration(DURATION).0 / 1_000_000
     ));
@@ -88,7 +87,7 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     Ok(Outcome { page, table: raw })
 }
 
-/// Microseconds that samples take, acknowledgements left out.
+/// Returns the latencies of samples in microseconds, without acknowledgements.
 fn latencies(study: &Study<'_>, port: &Port, tenths: u16) -> anyhow::Result<Vec<f64>> {
     let mut sample = Vec::new();
     for seed in 1..=study.seeds {
@@ -130,7 +129,7 @@ fn trends(three: &[Vec<f64>], means: &[(f64, f64)]) -> Trends {
         &format!("{} to {} us", digits(least), digits(most)),
     );
     trends.check(
-        "with the least buffer samples take 75 to 150 us at 10 Gbit/s, hosts included, and 80 to 450 us at 1 Gbit/s: no more here",
+        "with the smallest buffer samples take 75 to 150 us at 10 Gbit/s, hosts included, and 80 to 450 us at 1 Gbit/s: here at most that",
         medians[2] <= 150.0 && medians[3] <= 450.0,
         &format!("{} us, {} us", digits(medians[2]), digits(medians[3])),
     );
@@ -158,5 +157,5 @@ fn draw(path: &Path, three: Vec<Vec<f64>>, means: [Vec<(f64, f64)>; 2]) -> anyho
         ),
     ];
     let legend = Legend::of(&PORTS.each_ref().map(|port| port.name));
-    save(path, &figure::draw(&Heading::new("How late samples are", ""), &legend, SEVERAL, &panels)?)
+    save(path, &figure::draw(&Heading::new("Latency of samples", ""), &legend, SEVERAL, &panels)?)
 }

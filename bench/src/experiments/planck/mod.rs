@@ -1,15 +1,14 @@
-//! What Planck claims (Rasley et al., SIGCOMM 2014, section 5), in virtual time: one module an experiment.
+//! Claims of Planck (Rasley et al., SIGCOMM 2014, section 5), in virtual time: one module per experiment.
 //!
-//! One switch of the emulator ([`rack`]) has a monitor port that all its ports are mirrored to; the collector sees what
-//! comes out of it ([`estimates`]), and is held against what has really passed the switch ([`truth`]). The same
-//! seeds give the same numbers.
+//! An emulated switch ([`rack`]) mirrors all its ports to a monitor port. The collector's estimates ([`estimates`]) are
+//! compared with the packets that passed the switch ([`truth`]). The same seeds give the same numbers.
 //!
 //! | module | figure or table |
 //! |---|---|
-//! | [`bursts`] | figures 5 to 7: how many packets of a flow come in a row, and how many of others between |
-//! | [`latency`] | figures 8 and 9: how late samples are |
-//! | [`slow_start`] | figure 10: a rolling average against bursts while a flow starts |
-//! | [`error`] | figure 11: error over oversubscription, and samplers with as many samples |
+//! | [`bursts`] | figures 5 to 7: length of a flow's bursts, and number of other packets in between |
+//! | [`latency`] | figures 8 and 9: latency of samples |
+//! | [`slow_start`] | figure 10: rolling average and burst estimates of a starting flow |
+//! | [`error`] | figure 11: error by oversubscription, compared with samplers with as many samples |
 //! | [`timeline`] | figure 12 and table 1: from a packet to an estimate |
 
 pub(super) mod bursts;
@@ -27,14 +26,14 @@ use thalweg_wire::{Nanos, Timestamp};
 
 use super::flexplane::Study;
 
-/// After this a flow that is not held up has left slow start, with a round trip of 190 us.
+/// After this time an undisturbed flow has left slow start, with a round trip of 190 us.
 const STARTED: Timestamp = Timestamp(5_000_000);
 
 /// Points of a distribution in a plot.
 const POINTS: usize = 400;
 
 impl Study<'_> {
-    /// How long each run lasts: `default`, unless told otherwise.
+    /// How long each run lasts: `default`, unless report otherwise.
     fn duration(&self, default: Nanos) -> Nanos {
         self.seconds.map_or(default, |seconds| Nanos((seconds * 1e9) as u64))
     }

@@ -38,17 +38,17 @@ const WITHIN: Nanos = Nanos::from_micros(20);
 pub(super) const FULL: u16 = 1_538;
 
 /// Buffer of a monitor port that is as small as it can be: two full-sized packets.
-pub(super) const LEAST_BUFFER: Bytes = Bytes(2 * FULL as u64);
+pub(super) const MIN_BUFFER: Bytes = Bytes(2 * FULL as u64);
 
 /// The buffer that the paper's switch gave one congested port at 10 Gbit/s: 3.5 ms (Planck, section 5.1 and figure 8).
 pub(super) const PAPER_BUFFER: Bytes = Bytes(4_375_000);
 
-/// What flows and switch do about congestion.
+/// Congestion control of flows, and the switch's scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Control {
     /// CUBIC over DropTail.
     Cubic,
-    /// DCTCP, with its marking.
+    /// DCTCP with marking.
     Dctcp,
 }
 
@@ -78,41 +78,41 @@ impl Control {
     }
 }
 
-/// Packets of one length, sent at a constant rate without asking back.
+/// Packets of one length at a constant rate, without congestion control.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Constant {
     /// Rate on the wire.
     pub(super) rate: BitRate,
-    /// Bytes of a packet on the wire.
+    /// Bytes per packet on the wire.
     pub(super) length: u16,
 }
 
-/// A run as it is asked for.
+/// The settings of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Rack {
     pub(super) control: Control,
-    /// TCP flows without end; each has a receiver of its own, which `senders` flows go to, each from a host of its own.
+    /// Number of receivers of endless TCP flows; each gets `senders` flows, each from its own host.
     pub(super) receivers: u16,
     pub(super) senders: u16,
-    /// When the last TCP flow begins; without it with the others, within the first 20 us, drawn from the seed.
+    /// Start of the last TCP flow; by default with the others, randomly within the first 20 us.
     pub(super) joins: Option<Timestamp>,
-    /// Segments that a flow may send before the first acknowledgement.
+    /// Initial window in segments.
     pub(super) initial_window: u32,
-    /// UDP, each flow between two hosts of its own.
+    /// UDP flows, each between its own two hosts.
     pub(super) constant: Vec<Constant>,
     /// Rate of all links and of the monitor port.
     pub(super) rate: BitRate,
-    /// What a host takes until it looks at a packet. With 90 us a round trip takes some 190, as in the paper's network
-    /// (section 5.4).
+    /// Delay of a host before it processes a packet. With 90 us the round trip is about 190 us, as in the paper's
+    /// network (section 5.4).
     pub(super) stack_delay: Nanos,
-    /// Bytes that may wait for the monitor port.
+    /// Buffer of the monitor port in bytes.
     pub(super) buffer: Bytes,
     pub(super) duration: Nanos,
     pub(super) seed: u64,
 }
 
 impl Default for Rack {
-    /// One flow at 10 Gbit/s for 20 ms, the least buffer.
+    /// One flow at 10 Gbit/s for 20 ms, the smallest buffer.
     fn default() -> Self {
         Rack {
             control: Control::Cubic,
@@ -123,29 +123,29 @@ impl Default for Rack {
             constant: Vec::new(),
             rate: BitRate(10_000_000_000),
             stack_delay: Nanos::from_micros(90),
-            buffer: LEAST_BUFFER,
+            buffer: MIN_BUFFER,
             duration: Nanos::from_millis(20),
             seed: 1,
         }
     }
 }
 
-/// A packet that came out of the monitor port.
+/// A packet from the monitor port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    /// As the collector sees it; its time is when it had left the monitor port.
+    /// The packet as the collector sees it; its time is that of leaving the monitor port.
     pub(super) packet: thalweg_wire::Packet,
     /// When its host handed it to the network interface.
     pub(super) sent: Timestamp,
-    /// When the packet itself had passed the switch.
+    /// When the original packet passed the switch.
     pub(super) passed: Timestamp,
-    /// Its flow and which way it went.
+    /// Its flow direction.
     pub(super) pair: Pair,
     /// Bytes on the wire.
     pub(super) length: u16,
 }
 
-/// Who sends to whom: one direction of a flow.
+/// One direction of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Pair {
     pub(super) from: EndpointId,
@@ -158,7 +158,7 @@ impl Pair {
     }
 }
 
-/// What came of a run.
+/// The results of a run.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) topology: Topology,
@@ -170,13 +170,13 @@ pub(super) struct Run {
 }
 
 impl Rack {
-    /// Hosts: senders of a receiver after it, then those of constant flows.
+    /// Returns the number of hosts: each receiver followed by its senders, then those of constant flows.
     fn hosts(&self) -> u32 {
         let tcp = u32::from(self.receivers) * (1 + u32::from(self.senders));
         tcp + 2 * self.constant.len() as u32
     }
 
-    /// Who sends to whom by TCP, in the order of receivers.
+    /// Returns the TCP flows, in the order of receivers.
     pub(super) fn data(&self) -> Vec<Pair> {
         let pairs = (0..self.receivers).flat_map(|receiver| {
             let to = receiver * (1 + self.senders);
@@ -185,7 +185,7 @@ impl Rack {
         pairs.collect()
     }
 
-    /// Who sends to whom at constant rates.
+    /// Returns the constant flows.
     pub(super) fn constant_pairs(&self) -> Vec<Pair> {
         let first = self.receivers * (1 + self.senders);
         let pair = |number: u16| Pair {
@@ -195,7 +195,7 @@ impl Rack {
         (0..self.constant.len() as u16).map(pair).collect()
     }
 
-    /// When TCP flows begin, in the order of [`data`](Self::data).
+    /// Returns the start times of TCP flows, in the order of [`data`](Self::data).
     pub(super) fn starts(&self) -> Vec<Timestamp> {
         let mut random = Random::new(self.seed, "starts", 0);
         let mut starts: Vec<Timestamp> =
@@ -217,7 +217,7 @@ impl Rack {
         Schedule::new(self.starts().into_iter().zip(self.data()).map(flow).collect())
     }
 
-    /// Runs it.
+    /// Runs the emulation.
     pub(super) fn run(&self) -> anyhow::Result<Run> {
         let topology = rack(self.hosts(), LinkSpec { rate: self.rate, ..LinkSpec::default() })?;
         let ports = (0..topology.ports(SWITCH) as u16).map(PortIndex).collect();
@@ -266,7 +266,7 @@ impl Rack {
     }
 }
 
-/// Somebody who sends at a constant rate.
+/// A sender at a constant rate.
 #[derive(Clone, Copy, Debug)]
 struct Sender {
     pair: Pair,
@@ -275,7 +275,7 @@ struct Sender {
     credit: f64,
 }
 
-/// The switch as TCP's hosts see it: others send as well, and somebody counts what passes.
+/// The network as TCP's hosts see it, with constant senders and counting of all packets.
 struct Switch {
     network: Box<dyn Network>,
     constant: Vec<Sender>,
@@ -283,7 +283,7 @@ struct Switch {
     requests: Vec<Request>,
     /// Slots from the switch to a host.
     delay: u64,
-    /// When packets of constant flows were handed to network interfaces, by their id.
+    /// Times at which packets of constant flows were handed to network interfaces, by ID.
     sent: Vec<Timestamp>,
 }
 
@@ -330,16 +330,16 @@ impl Fabric for Switch {
         for Outcome { packet, .. } in outcomes.iter().filter(|outcome| outcome.fate == Fate::Delivered) {
             self.truth.add(Pair::of(packet), passed, packet.length());
         }
-        // Hosts know nothing of packets that are not theirs.
+        // Hosts do not know packets of constant flows.
         outcomes.retain(|outcome| outcome.packet.flow() & UDP == 0);
     }
 }
 
-/// Reads the monitor port as a collector does: frames, taken apart.
+/// Reads and parses the frames of the monitor port, as a collector does.
 struct Reader<'a> {
     feed: MirrorFeed<'a>,
     intake: Intake,
-    /// What the emulator knows of the packets: pair, length, and when each was sent.
+    /// The emulator's data of the packets: pair, length, and send time.
     known: Vec<(Pair, u16, Timestamp)>,
     packets: Vec<thalweg_wire::Packet>,
 }
@@ -354,7 +354,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes what the switch has mirrored in the slot that has just been run.
+    /// Reads the frames that the switch mirrored in the last slot.
     fn read(&mut self, switch: &mut Switch, hosts: &Hosts, samples: &mut Vec<Sample>) {
         let Reader { feed, intake, known, packets } = self;
         let Switch { network, sent: sent_at, .. } = switch;

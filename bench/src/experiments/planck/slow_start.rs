@@ -1,4 +1,4 @@
-//! Figure 10: the rate of a flow that starts, by a rolling average over 200 us and by bursts.
+//! Figure 10: the rate of a starting flow, by a rolling average over 200 us and by bursts.
 
 use std::path::Path;
 
@@ -17,20 +17,20 @@ use crate::results::{Page, Table, save};
 use crate::row;
 
 const DURATION: Nanos = Nanos::from_millis(5);
-/// Of the rolling average (section 5.4).
+/// Length of the rolling average (section 5.4).
 const ROLLING: Nanos = Nanos::from_micros(200);
-/// Bytes on the wire for a byte of payload, in full-sized segments: both rates are those of the wire.
+/// Bytes on the wire per byte of payload, in full-sized segments: both rates are on the wire.
 const WIRE: f64 = 1_538.0 / 1_448.0;
-/// How often it is looked at.
+/// Interval of the rolling average.
 const STEP: Nanos = Nanos::from_micros(10);
-/// What a host takes: round trips are twice that and 10 us. The paper's are 180 to 250 us.
+/// Delays of a host: round trips are twice that plus 10 us. The paper's are 180 to 250 us.
 const STACK_DELAYS: [Nanos; 4] =
     [Nanos::from_micros(10), Nanos::from_micros(70), Nanos::from_micros(90), Nanos::from_micros(120)];
 
 /// Rates over time, in Gbit/s over microseconds since the flow's first packet was sampled.
 type Curve = Vec<(f64, f64)>;
 
-/// One flow as it starts.
+/// A starting flow.
 struct Start {
     control: Control,
     stack_delay: Nanos,
@@ -61,10 +61,9 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     }
     let mut page = Page::new("A flow that starts", study.command);
     page.paragraph(format!(
-        "One flow at 10 Gbit/s, initial window of 10 segments, one seed (nothing is drawn but its beginning). The rolling \
-         average is how far sequence numbers went on within the last 200 us, looked at every 10 us; bursts are the \
-         collector's estimates as it tells them. A flow that starts does not slow down: where an estimate falls, it is wrong. \
-         {} ms.",
+                "One flow at 10 Gbit/s, initial window of 10 segments, one seed (only its start is random). The rolling average is \
+                 the advance of sequence numbers within the last 200 us, every 10 us; bursts are the collector's estimates. A \
+                 starting flow does not slow down: an estimate that falls is wrong. {} ms.",
         study.duration(DURATION).0 / 1_000_000
     ));
     page.table(&table);
@@ -81,18 +80,18 @@ fn start(study: &Study<'_>, control: Control, stack_delay: Nanos) -> anyhow::Res
     let first = first.unwrap_or_default();
     let point = |at: Timestamp, rate: f64| (us(at.since(first)), rate / 1e9);
     let estimates = Estimates::of(&rack, &run)?;
-    let told = estimates.flows.iter().filter(|told| told.pair == pair);
-    // Up to the first estimate nothing is known; each stands until the next.
+    let report = estimates.flows.iter().filter(|report| report.pair == pair);
+    // No rate before the first estimate; each estimate lasts until the next.
     let mut bursts = Vec::new();
-    for told in told {
+    for report in report {
         let before = bursts.last().map(|(_, rate)| *rate);
-        bursts.extend(before.map(|rate| (us(told.at.since(first)), rate)));
-        bursts.push(point(told.at, told.rate.value));
+        bursts.extend(before.map(|rate| (us(report.at.since(first)), rate)));
+        bursts.push(point(report.at, report.rate.value));
     }
     Ok(Start { control, stack_delay, rolling: rolling(&run, pair, first), bursts })
 }
 
-/// How far sequence numbers went on within the last 200 us, at each step of time.
+/// Returns the rate of sequence numbers over the last 200 us, at each step.
 fn rolling(run: &Run, pair: Pair, first: Timestamp) -> Curve {
     let samples: Vec<_> = run.samples.iter().filter(|sample| sample.pair == pair).collect();
     let reached = |time: Timestamp| {
@@ -110,7 +109,7 @@ fn rolling(run: &Run, pair: Pair, first: Timestamp) -> Curve {
 }
 
 impl Start {
-    /// Microseconds of a round trip while nothing waits: both ways through links and hosts.
+    /// Returns the idle round trip in microseconds, through links and hosts.
     fn round_trip(&self) -> f64 {
         2.0 * us(self.stack_delay) + 10.0
     }
@@ -145,21 +144,21 @@ impl Start {
         );
     }
 
-    /// How often the rates fall by a tenth and more, and how deep at most; rolling first.
+    /// Returns the number of falls by a tenth or more, and the deepest; rolling average first.
     fn falls(&self) -> ([usize; 2], [f64; 2]) {
         let curves = [&self.rolling, &self.bursts];
         let falls = curves.map(falls);
         (falls.each_ref().map(|falls| falls.len()), falls.map(|falls| falls.into_iter().fold(0.0, f64::max)))
     }
 
-    /// From when on all estimates are above 9 Gbit/s.
+    /// Returns the time after which all estimates are above 9 Gbit/s.
     fn arrives(&self) -> f64 {
         let below = self.bursts.iter().rposition(|(_, rate)| *rate < 9.0).map_or(0, |place| place + 1);
         self.bursts.get(below).map_or(f64::NAN, |(time, _)| *time)
     }
 }
 
-/// Falls by more than a tenth from a peak to the bottom before the next rise, as shares of the peak.
+/// Returns the falls by more than a tenth from a peak to the following minimum, as shares of the peak.
 fn falls(curve: &Curve) -> Vec<f64> {
     let (mut falls, mut peak, mut bottom) = (Vec::new(), 0.0f64, 0.0f64);
     let mut end = |peak: f64, bottom: f64| {
@@ -181,7 +180,7 @@ fn falls(curve: &Curve) -> Vec<f64> {
 
 fn trends(all: &[Start]) -> Trends {
     let mut trends = Trends::new();
-    // A round trip as long as the window holds one burst at all times; the paper's is now shorter and now longer.
+    // With a round trip as long as the window it always contains one burst; the paper's round trip varies.
     let like_paper =
         |start: &&Start| (start.round_trip() - us(ROLLING)).abs() >= 40.0 && start.round_trip() > 100.0;
     let count = |of: usize| -> Vec<String> {
@@ -217,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fall_goes_from_a_peak_to_the_bottom_after_it() {
+    fn fall_is_from_a_peak_to_the_next_minimum() {
         let curve = |rates: &[f64]| rates.iter().map(|rate| (0.0, *rate)).collect::<Curve>();
         assert_eq!(falls(&curve(&[1.0, 2.0, 1.5, 1.0, 4.0, 3.9, 5.0])), [0.5]);
         assert_eq!(falls(&curve(&[1.0, 2.0, 1.0])), [0.5], "the last counts as well");

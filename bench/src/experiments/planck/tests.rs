@@ -1,10 +1,10 @@
-//! How accurate the collector is on the emulator's mirror port: what the experiments measure, held to its aims. Errors are
-//! means over all estimates of 20 ms with one seed; nothing but the seed decides, so there are no false alarms.
+//! Accuracy of the collector at an emulated monitor port, against the targets of the experiments. Errors are means over
+//! all estimates of 20 ms with one seed; results are deterministic, so there are no false alarms.
 
 use thalweg_wire::{BitRate, Nanos};
 
 use super::error::{Errors, Traffic};
-use super::rack::{Control, LEAST_BUFFER, PAPER_BUFFER, Rack};
+use super::rack::{Control, MIN_BUFFER, PAPER_BUFFER, Rack};
 use super::timeline::{Timeline, joining};
 use crate::statistics::{mean, quantile};
 
@@ -14,7 +14,7 @@ const LINE_RATE: BitRate = BitRate(10_000_000_000);
 
 fn errors(traffic: Traffic, control: Control, factor: u16) -> Errors {
     let errors = Errors::measure(traffic, control, factor, 1, DURATION).unwrap();
-    assert!(errors.steady.len() > 10 && errors.links.len() > 50, "there is something to be wrong");
+    assert!(errors.steady.len() > 10 && errors.links.len() > 50, "there are estimates to check");
     errors
 }
 
@@ -38,7 +38,7 @@ fn flows_are_within_three_percent_at_any_oversubscription() {
 }
 
 #[test]
-fn flows_that_compete_are_within_three_percent_once_their_losses_are_repaired() {
+fn competing_flows_are_within_three_percent_after_recovery() {
     for control in Control::ALL {
         let Errors { steady, links, .. } =
             Errors::measure(Traffic::Congested, control, 4, 1, Nanos::from_millis(60)).unwrap();
@@ -48,7 +48,7 @@ fn flows_that_compete_are_within_three_percent_once_their_losses_are_repaired() 
 }
 
 #[test]
-fn udp_is_within_ten_percent_where_tcp_shows_the_ratio() {
+fn udp_is_within_ten_percent_next_to_tcp() {
     for factor in [1, 4, 16] {
         let Errors { udp, held, .. } = errors(Traffic::Mixed, Control::Cubic, factor);
         assert!(udp.len() >= 3 && mean(&udp) < 0.1, "{factor}: {} of {}", mean(&udp), udp.len());
@@ -57,7 +57,7 @@ fn udp_is_within_ten_percent_where_tcp_shows_the_ratio() {
 }
 
 #[test]
-fn an_estimate_that_stays_comes_within_the_times_of_the_paper() {
+fn stable_estimate_is_as_fast_as_in_the_paper() {
     for (control, factor) in
         Control::ALL.into_iter().flat_map(|control| [1, 4, 16].map(|factor| (control, factor)))
     {
@@ -65,7 +65,7 @@ fn an_estimate_that_stays_comes_within_the_times_of_the_paper() {
             let rack = joining(LINE_RATE, buffer, control, factor, 1, Nanos::from_millis(30));
             Timeline::of(&rack).unwrap().unwrap()
         };
-        let least = line(LEAST_BUFFER);
+        let least = line(MIN_BUFFER);
         assert!(least.stable <= 850.0, "{factor}: {least:?}");
         assert!(least.estimation() >= 190.0 && least.estimation() <= 700.0, "{factor}: {least:?}");
         let paper = line(PAPER_BUFFER);
@@ -74,7 +74,7 @@ fn an_estimate_that_stays_comes_within_the_times_of_the_paper() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run_and_another_one_another() {
+fn runs_depend_only_on_the_seed() {
     let times = |seed| {
         let rack = Rack { receivers: 3, seed, duration: Nanos::from_millis(2), ..Rack::default() };
         let run = rack.run().unwrap();

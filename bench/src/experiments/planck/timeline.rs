@@ -1,4 +1,4 @@
-//! Figure 12 and table 1: how long it takes from a flow's first packet to an estimate that stays.
+//! Figure 12 and table 1: time from a flow's first packet to a stable estimate.
 
 use std::path::Path;
 
@@ -8,51 +8,52 @@ use thalweg_plot::page::Heading;
 use thalweg_plot::panel::Panel;
 use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
 
-use super::estimates::{Estimates, Told};
-use super::rack::{Control, LEAST_BUFFER, PAPER_BUFFER, Rack};
+use super::estimates::{Estimates, RateReport};
+use super::rack::{Control, MIN_BUFFER, PAPER_BUFFER, Rack};
 use super::us;
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends, digits, mean};
 use crate::results::{Page, Table, save};
 use crate::row;
 
-/// In the middle of it the flow begins that is looked at.
+/// The measured flow starts in the middle.
 const DURATION: Nanos = Nanos::from_millis(40);
-/// Oversubscription once it has begun.
+/// Oversubscription after it has started.
 const FACTORS: [u16; 6] = [1, 2, 3, 4, 8, 16];
-/// With so many it is the flow itself that begins the oversubscription. While the monitor port's buffer fills, samples
-/// come later and later, and time as the collector sees it is stretched.
-const BEGINS: u16 = 2;
-/// An estimate stays when it and those after it are within this of the flow's steady rate: so many in a row.
+/// With this oversubscription the flow causes it itself. While the monitor port's buffer fills, samples are
+/// increasingly delayed, and time appears stretched to the collector.
+const SELF_CAUSED: u16 = 2;
+/// An estimate is stable if it and the following ones, `IN_A_ROW` in total, are within this share of the flow's steady
+/// rate.
 const STABLE: f64 = 0.1;
 const IN_A_ROW: usize = 5;
-/// Enough that the flow sends at its link's rate at once: what is measured is the collector, not slow start.
+/// Large enough that the flow sends at line rate at once: this measures the collector, not slow start.
 const WINDOW: u32 = 200;
-/// What the paper measured with its own switch at 10 Gbit/s, and calls 1x (table 1).
+/// The paper's result for its own switch at 10 Gbit/s, called 1x (table 1).
 const PLANCK_US: f64 = 4_200.0;
 
-/// A kind of switch.
+/// A type of switch.
 struct Port {
     name: &'static str,
     rate: BitRate,
     buffer: Bytes,
-    /// What the paper says of such a switch, in microseconds.
+    /// The paper's times for such a switch, in microseconds.
     paper: &'static str,
     most_us: f64,
 }
 
 const PORTS: [Port; 4] = [
     Port {
-        name: "10 Gbit/s, least buffer",
+        name: "10 Gbit/s, smallest buffer",
         rate: BitRate(10_000_000_000),
-        buffer: LEAST_BUFFER,
+        buffer: MIN_BUFFER,
         paper: "275-850 us",
         most_us: 850.0,
     },
     Port {
-        name: "1 Gbit/s, least buffer",
+        name: "1 Gbit/s, smallest buffer",
         rate: BitRate(1_000_000_000),
-        buffer: LEAST_BUFFER,
+        buffer: MIN_BUFFER,
         paper: "280-1150 us",
         most_us: 1_150.0,
     },
@@ -72,7 +73,7 @@ const PORTS: [Port; 4] = [
     },
 ];
 
-/// The other rows of table 1, with their source there.
+/// The other rows of table 1, with their sources.
 const OTHERS: [(&str, &str, &str); 5] = [
     ("Helios", "77.4 ms", "18x"),
     ("sFlow/OpenSample", "100 ms", "24x"),
@@ -81,29 +82,29 @@ const OTHERS: [(&str, &str, &str); 5] = [
     ("Hedera", "5 s", "1190x"),
 ];
 
-/// When what happened to one flow, in microseconds since its first packet was handed to the network interface.
+/// The times of a flow, in microseconds since its first packet was handed to the network interface.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timeline {
-    /// Its first packet had passed the switch.
+    /// Its first packet passed the switch.
     pub(super) passed: f64,
     /// The collector saw its first sample.
     pub(super) sampled: f64,
-    /// The collector told its first estimate.
-    pub(super) told: f64,
-    /// The collector told the first estimate that stays.
+    /// The collector reported its first estimate.
+    pub(super) report: f64,
+    /// The collector reported the first stable estimate.
     pub(super) stable: f64,
-    /// How long before that the sample had passed the switch that told it.
+    /// Mirror delay of the sample that caused it.
     pub(super) delay: f64,
 }
 
 impl Timeline {
-    /// From the first packet's passing to the passing of the one that told the estimate that stays: what the estimator
-    /// takes by itself.
+    /// Returns the time of the estimator alone: from the first packet at the switch to the packet that caused the
+    /// stable estimate.
     pub(super) fn estimation(&self) -> f64 {
         self.stable - self.delay - self.passed
     }
 
-    /// Of the last flow of a rack, which joins the others.
+    /// Measures the last flow of a rack, which joins the others.
     pub(super) fn of(rack: &Rack) -> anyhow::Result<Option<Timeline>> {
         let run = rack.run()?;
         let estimates = Estimates::of(rack, &run)?;
@@ -111,15 +112,15 @@ impl Timeline {
         let Some(passed) = run.truth.of(pair) else { return Ok(None) };
         let end = Timestamp(rack.duration.0);
         let steady = passed.rate(end.saturating_sub(Nanos(rack.duration.0 / 4)), end);
-        let told: Vec<&Told> = estimates.flows.iter().filter(|told| told.pair == pair).collect();
-        let stays = |told: &&Told| (told.rate.value - steady).abs() <= STABLE * steady;
-        let stable = told.windows(IN_A_ROW).find(|row| row.iter().all(stays)).map(|row| row[0]);
+        let report: Vec<&RateReport> = estimates.flows.iter().filter(|report| report.pair == pair).collect();
+        let stays = |report: &&RateReport| (report.rate.value - steady).abs() <= STABLE * steady;
+        let stable = report.windows(IN_A_ROW).find(|row| row.iter().all(stays)).map(|row| row[0]);
         let sampled = run.samples.iter().find(|sample| sample.pair == pair);
         let since = |time: Timestamp| us(time.since(start));
         Ok((stable.zip(sampled)).map(|(stable, sampled)| Timeline {
             passed: since(passed.times()[0]),
             sampled: since(sampled.packet.time),
-            told: since(told[0].at),
+            report: since(report[0].at),
             stable: since(stable.at),
             delay: us(stable.at.since(stable.passed)),
         }))
@@ -137,7 +138,7 @@ struct Run {
 impl Run {
     /// Whether the monitor port's buffer fills while the flow is measured.
     fn fills(&self) -> bool {
-        self.factor == BEGINS && PORTS[self.place].buffer > LEAST_BUFFER
+        self.factor == SELF_CAUSED && PORTS[self.place].buffer > MIN_BUFFER
     }
 }
 
@@ -169,23 +170,22 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     }
     let mut page = Page::new("From a packet to an estimate", study.command);
     page.paragraph(format!(
-        "A flow joins others, each between two hosts of its own, whose monitor port is as oversubscribed as the table says \
-         once it has begun; {} seeds, CUBIC and DCTCP. Its initial window is {WINDOW} segments, so that it sends at its link's \
-         rate at once. Times are since its first packet was handed to the network interface. Stable is the first \
-         estimate that is, with the four after it, within 10 % of the flow's rate in the end. With two flows it is \
-         the one that joins that begins the oversubscription: while the buffer fills, all samples come later and later, and \
-         rates read low; such runs have a row of their own. The collector's own time and its \
-         host's are not emulated.",
+                "A flow joins others, each between its own two hosts, with the oversubscription in the table once it has started; {} \
+                 seeds, CUBIC and DCTCP. Its initial window is {WINDOW} segments, so that it sends at line rate at once. Times are \
+                 since its first packet was handed to the network interface. Stable is the first estimate that is, together with \
+                 the four after it, within 10 % of the flow's final rate. With two flows the joining flow causes the \
+                 oversubscription: while the buffer fills, samples are increasingly delayed and rates read low; such runs have \
+                 their own row. The time of the collector and its host is not emulated.",
         study.seeds
     ));
     page.section("Figure 12").table(&figure(&all));
-    page.section("Table 1").table(&beside_others(&all));
+    page.section("Table 1").table(&compare_with_others(&all));
     page.section("Trends").table(&trends(&all).0);
     draw(study.plot, &all)?;
     Ok(Outcome { page, table: raw })
 }
 
-/// Flows, the last of which begins in the middle of the run.
+/// Returns a rack of flows, the last of which starts in the middle of the run.
 pub(super) fn joining(
     rate: BitRate,
     buffer: Bytes,
@@ -218,14 +218,14 @@ fn note(port: &Port, control: Control, factor: u16, seed: u64, line: &Timeline, 
         seed,
         one(line.passed),
         one(line.sampled),
-        one(line.told),
+        one(line.report),
         one(line.stable),
         one(line.delay),
         one(line.estimation()),
     );
 }
 
-/// Least and greatest of something over the runs of a switch: those in which its buffer fills meanwhile, or all others.
+/// Returns the minimum and maximum of a time over the runs of a switch: those in which its buffer fills, or all others.
 fn range(all: &[Run], place: usize, fills: bool, of: impl Fn(&Timeline) -> f64) -> (f64, f64) {
     let values = all.iter().filter(|run| run.place == place && run.fills() == fills).map(|run| of(&run.line));
     values.fold((f64::INFINITY, 0.0), |(least, most), value| (least.min(value), most.max(value)))
@@ -249,7 +249,7 @@ fn figure(all: &[Run]) -> Table {
         let of = |value: fn(&Timeline) -> f64| shown(range(all, place, fills, value));
         let name = match fills {
             false => PORTS[place].name.to_owned(),
-            true if PORTS[place].buffer > LEAST_BUFFER => format!("{}, which fills", PORTS[place].name),
+            true if PORTS[place].buffer > MIN_BUFFER => format!("{}, which fills", PORTS[place].name),
             true => continue,
         };
         row!(
@@ -257,7 +257,7 @@ fn figure(all: &[Run]) -> Table {
             name,
             of(|line| line.passed),
             of(|line| line.sampled),
-            of(|line| line.told),
+            of(|line| line.report),
             of(|line| line.stable),
             of(|line| line.delay),
             of(Timeline::estimation),
@@ -266,7 +266,7 @@ fn figure(all: &[Run]) -> Table {
     table
 }
 
-fn beside_others(all: &[Run]) -> Table {
+fn compare_with_others(all: &[Run]) -> Table {
     let mut table = Table::new(["system", "speed", "slowdown against Planck at 10 Gbit/s"]);
     let times = |value: f64| {
         if value < PLANCK_US {
@@ -298,7 +298,7 @@ fn trends(all: &[Run]) -> Trends {
     let mut trends = Trends::new();
     for (place, port) in PORTS.iter().enumerate() {
         let (least, most) = range(all, place, false, |line| line.stable);
-        let says = format!("{}: {}, here no more", port.name, port.paper);
+        let says = format!("{}: {}, here at most that", port.name, port.paper);
         trends.check(&says, most <= port.most_us, &format!("{} us", shown((least, most))));
     }
     let (least, most) = range(all, 0, false, Timeline::estimation);
@@ -319,7 +319,7 @@ fn draw(path: &Path, all: &[Run]) -> anyhow::Result<()> {
             };
             FACTORS.iter().map(|&factor| (f64::from(factor), at(factor))).collect()
         };
-        let curves = vec![curve(|line| line.sampled), curve(|line| line.told), curve(|line| line.stable)];
+        let curves = vec![curve(|line| line.sampled), curve(|line| line.report), curve(|line| line.stable)];
         let title = format!("{} (ms since the first packet)", port.name);
         Panel::curves(title, "oversubscription", Scale::LINEAR, curves)
     };

@@ -1,4 +1,4 @@
-//! What has really passed the switch.
+//! The packets that passed the switch: the reference for estimates.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use thalweg_wire::Timestamp;
 
 use super::rack::Pair;
 
-/// Every packet that has passed, by direction of flow.
+/// Every packet that passed, by flow direction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Truth(BTreeMap<Pair, Passed>);
 
-/// Of one direction: for each packet when it had passed, and the bytes up to and with it.
+/// The packets of one direction: the time of each, and the bytes up to and including it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Passed {
     times: Vec<Timestamp>,
@@ -26,30 +26,30 @@ impl Truth {
         passed.bytes.push(before + f64::from(length));
     }
 
-    /// Of one direction; `None` if nothing of it has passed.
+    /// Returns the packets of one direction; `None` if none has passed.
     pub(super) fn of(&self, pair: Pair) -> Option<&Passed> {
         self.0.get(&pair)
     }
 
-    /// What a sampler would say that takes each packet with this probability.
+    /// Samples each packet with this probability.
     pub(super) fn sampled(&self, probability: f64, random: &mut Random) -> Truth {
         let pairs = self.0.iter().map(|(pair, passed)| (*pair, passed.sampled(probability, random)));
         Truth(pairs.collect())
     }
 
-    /// Bits per second between two times, over all directions that `concerns` holds of.
+    /// Returns the bits per second between two times over all directions for which `concerns` is true.
     pub(super) fn sum(&self, concerns: impl Fn(Pair) -> bool, from: Timestamp, to: Timestamp) -> f64 {
         self.0.iter().filter(|(pair, _)| concerns(**pair)).map(|(_, passed)| passed.rate(from, to)).sum()
     }
 }
 
 impl Passed {
-    /// Times of all packets.
+    /// Returns the times of all packets.
     pub(super) fn times(&self) -> &[Timestamp] {
         &self.times
     }
 
-    /// Bytes that had passed before `time`.
+    /// Returns the bytes that passed before `time`.
     fn before(&self, time: Timestamp) -> f64 {
         match self.times.partition_point(|at| *at < time) {
             0 => 0.0,
@@ -57,13 +57,13 @@ impl Passed {
         }
     }
 
-    /// Bits per second on the wire, from the packet at `from` on up to that at `to`, which does not count; no
-    /// number over an empty span.
+    /// Returns the bits per second on the wire, from the packet at `from` to the one at `to`, exclusive; NaN for an
+    /// empty span.
     pub(super) fn rate(&self, from: Timestamp, to: Timestamp) -> f64 {
         8e9 * (self.before(to) - self.before(from)) / to.since(from).0 as f64
     }
 
-    /// Packets taken with this probability, each counted for as many.
+    /// Samples packets with this probability, each weighted with its inverse.
     fn sampled(&self, probability: f64, random: &mut Random) -> Passed {
         let mut sampled = Passed::default();
         let (mut before, mut sum) = (0.0, 0.0);

@@ -1,4 +1,4 @@
-//! A collector for each switch, fed by the switch's monitor port.
+//! One collector per switch, reading the switch's monitor port.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use thalweg_network::{PortIndex, RouterId, Topology, Versions};
 use thalweg_wire::parse::Parser;
 use thalweg_wire::{BitRate, Bytes, HashSeed, Nanos, Packet, Timestamp};
 
-/// Buffer of a monitor port: as small as it can be, two full-sized packets (Planck, section 9.2).
+/// Buffer of a monitor port: the smallest possible, two full-sized packets (Planck, section 9.2).
 pub(super) const MONITOR_BUFFER: Bytes = Bytes(2 * 1_538);
 
-/// When links are congested: from 70 % on, told again every millisecond as long as they are, since the controller forgets
-/// what it has not been told for 3 ms.
+/// Returns the congestion rule: 70 % utilisation, repeated every millisecond, because the controller forgets reports
+/// after 3 ms.
 pub(super) fn rule() -> LinkRule {
     LinkRule { upper: 0.7, lower: 0.6, repeat: Nanos::from_millis(1), flows: 64, ..LinkRule::default() }
 }
 
-/// The monitor ports that collectors read: one a switch, at the rate of its first port, with all ports mirrored.
+/// Returns the monitor ports: one per switch, at the rate of its first port, with all ports mirrored.
 pub(super) fn monitors(topology: &Topology) -> Vec<Monitor> {
     let monitor = |router| Monitor {
         router,
@@ -41,12 +41,12 @@ fn rate_of(topology: &Topology, router: RouterId) -> BitRate {
     rates.max().unwrap_or_default()
 }
 
-/// What collectors have told, in the order of their switches.
+/// Reports of the collectors, in the order of their switches.
 #[derive(Debug, Default)]
-pub(super) struct News {
-    /// Of which switch, and what.
+pub(super) struct Reports {
+    /// Events with their switches.
     pub(super) events: Vec<(RouterId, LinkEvent)>,
-    /// Flows that were seen to go another way.
+    /// Address changes of flows.
     pub(super) changes: Vec<AddressChange>,
 }
 
@@ -64,7 +64,7 @@ struct Station {
 }
 
 impl<'a> Collectors<'a> {
-    /// One for each switch, that has seen nothing yet.
+    /// Creates one collector per switch.
     pub(super) fn new(
         topology: &'a Topology,
         clock: SlotClock,
@@ -91,18 +91,18 @@ impl<'a> Collectors<'a> {
         Ok(Collectors { feed, all, packets: Vec::new(), output: Output::default() })
     }
 
-    /// The network is another from now on.
+    /// Replaces the network versions.
     pub(super) fn set_network(&mut self, network: &Arc<Versions>) {
         self.all.iter_mut().for_each(|station| station.collector.set_network(Some(Arc::clone(network))));
     }
 
-    /// Takes what monitor ports have sent. To be called each slot, as long as hosts know what the packets stand for.
+    /// Reads the frames of the monitor ports. Call it every slot, while hosts still know the packets' data.
     pub(super) fn take(&mut self, network: &mut dyn Network, hosts: &Hosts) {
         self.feed.collect(network, |copy| hosts.segment(copy.packet.id()));
     }
 
-    /// Reads what has come, and tells.
-    pub(super) fn read(&mut self, now: Timestamp, news: &mut News) {
+    /// Processes the frames and collects the reports.
+    pub(super) fn read(&mut self, now: Timestamp, reports: &mut Reports) {
         let Collectors { feed, all, packets, output } = self;
         feed.deliver(|router, batch| {
             let Station { intake, collector } = &mut all[router.index()];
@@ -110,8 +110,8 @@ impl<'a> Collectors<'a> {
             collector.update(packets, output);
             packets.clear();
             collector.advance(now, output);
-            news.events.extend(output.events.drain(..).map(|event| (router, event)));
-            news.changes.append(&mut output.address_changes);
+            reports.events.extend(output.events.drain(..).map(|event| (router, event)));
+            reports.changes.append(&mut output.address_changes);
             output.flows = Default::default();
         });
     }

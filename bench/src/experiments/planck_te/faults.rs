@@ -1,4 +1,4 @@
-//! What goes wrong, and whether forwarding is whole and steering goes on after it.
+//! Traffic engineering and forwarding under faults.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use thalweg_plot::bars::{Arrangement, Bars};
 use thalweg_plot::figure::{self, ALONE, Legend};
 use thalweg_plot::page::Heading;
 
-use super::ordeal::{Fault, Ordeal, Passed};
+use super::fault_run::{Fault, FaultResults, FaultRun};
 use super::sweep;
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends};
@@ -14,124 +14,125 @@ use crate::results::{Page, Table, save};
 use crate::row;
 use crate::statistics::{mean, with_interval};
 
-/// How close to what it was throughput has to be afterwards: windows that have shrunk meanwhile take longer to grow.
+/// Minimum share of the original throughput afterwards: windows that have shrunk take longer to recover.
 const NEAR: f64 = 0.9;
 
-/// Runs it.
+/// Runs the experiment.
 ///
 /// # Errors
 /// If a run fails, or the plot cannot be written.
 pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> {
-    let of_fault = |fault| (1..=study.seeds).map(move |seed| Ordeal { fault, seed });
-    let ordeals: Vec<Ordeal> = Fault::ALL.into_iter().flat_map(of_fault).collect();
-    let passed = sweep::map("faults", &ordeals, Ordeal::run)?;
-    let by_fault: Vec<(Fault, &[Passed])> =
-        Fault::ALL.into_iter().zip(passed.chunks(study.seeds as usize)).collect();
-    let mut page = Page::new("Traffic engineering when something goes wrong", study.command);
+    let of_fault = |fault| (1..=study.seeds).map(move |seed| FaultRun { fault, seed });
+    let runs: Vec<FaultRun> = Fault::ALL.into_iter().flat_map(of_fault).collect();
+    let results = sweep::map("faults", &runs, FaultRun::run)?;
+    let by_fault: Vec<(Fault, &[FaultResults])> =
+        Fault::ALL.into_iter().zip(results.chunks(study.seeds as usize)).collect();
+    let mut page = Page::new("Traffic engineering under faults", study.command);
     page.paragraph(format!(
-        "stride(8) of flows without end over a fat tree of 16 hosts, links of 10 Gbit/s, hosts at 6.5, CUBIC, PlanckTE, {} \
-         seeds. From 60 to 360 ms something is wrong. At 70 and at 380 ms all hosts forget where they were sent, so that \
-         everybody collides anew. Gbit/s of a host before (30 to 60 ms), towards the end of what is wrong (260 to 360 ms), \
-         and after (480 to 560 ms), with 95 % confidence intervals over seeds. Forwarding is walked each millisecond, every pair by \
-         every address, over the rules that are installed: of 960 ways so many lead nowhere at worst and in the end. Flows that share are those of all seeds that have a link in common with another one, at \
-         the end of each of the three times: steering is to part them.",
+                "stride(8) of endless flows over a fat tree of 16 hosts, links of 10 Gbit/s, hosts at 6.5, CUBIC, PlanckTE, {} seeds. \
+                 The fault lasts from 60 to 360 ms. At 70 and at 380 ms all reroutes are reset, so that flows collide again. Gbit/s \
+                 per host before (30 to 60 ms), at the end of the fault (260 to 360 ms), and after it (480 to 560 ms), with 95 % \
+                 confidence intervals over seeds. Every millisecond all 960 paths, every pair by every address, are traced over the \
+                 installed rules: the table has the maximum of broken paths, and their number at the end. Flows that share a link \
+                 are counted over all seeds, at the end of each of the three spans.",
         study.seeds
     ));
     page.table(&table(&by_fault));
-    page.section("Whether it holds").table(&trends(&by_fault).0);
+    page.section("Checks").table(&trends(&by_fault).0);
     draw(study.plot, &by_fault)?;
-    Ok(Outcome { page, table: raw(&ordeals, &passed) })
+    Ok(Outcome { page, table: raw(&runs, &results) })
 }
 
-fn rates(passed: &[Passed], span: usize) -> Vec<f64> {
-    passed.iter().map(|passed| passed.rates[span]).collect()
+fn rates(results: &[FaultResults], span: usize) -> Vec<f64> {
+    results.iter().map(|results| results.rates[span]).collect()
 }
 
-/// The least share of the throughput before that there is after.
-fn least(passed: &[Passed]) -> f64 {
-    passed.iter().map(|passed| passed.rates[2] / passed.rates[0]).fold(f64::INFINITY, f64::min)
+/// Returns the minimum throughput after the fault as a share of that before.
+fn min_recovery(results: &[FaultResults]) -> f64 {
+    results.iter().map(|results| results.rates[2] / results.rates[0]).fold(f64::INFINITY, f64::min)
 }
 
-fn table(by_fault: &[(Fault, &[Passed])]) -> Table {
+fn table(by_fault: &[(Fault, &[FaultResults])]) -> Table {
     let mut table = Table::new([
-        "what goes wrong",
+        "fault",
         "before",
-        "meanwhile",
+        "during",
         "after",
-        "flows that share",
-        "moves",
-        "astray at worst",
-        "in the end",
+        "flows that share a link",
+        "reroutes",
+        "broken paths, max",
+        "at the end",
     ]);
-    for (fault, passed) in by_fault {
+    for (fault, results) in by_fault {
         let [a, b, c] = [0, 1, 2].map(|span| {
-            let rates = rates(passed, span);
+            let rates = rates(results, span);
             with_interval(&rates)
         });
-        let moves = mean(&passed.iter().map(|passed| passed.moves as f64).collect::<Vec<_>>());
-        let [worst, end] = [0, 1].map(|of| passed.iter().map(|passed| passed.astray[of]).max().unwrap_or(0));
-        let share = [0, 1, 2].map(|span| passed.iter().map(|passed| passed.sharing[span]).sum::<usize>());
+        let reroutes = mean(&results.iter().map(|results| results.reroutes as f64).collect::<Vec<_>>());
+        let [worst, end] =
+            [0, 1].map(|of| results.iter().map(|results| results.broken_paths[of]).max().unwrap_or(0));
+        let share = [0, 1, 2].map(|span| results.iter().map(|results| results.sharing[span]).sum::<usize>());
         let share = format!("{}, {}, {}", share[0], share[1], share[2]);
-        row!(table, fault.name(), a, b, c, share, format!("{moves:.0}"), worst, end);
+        row!(table, fault.name(), a, b, c, share, format!("{reroutes:.0}"), worst, end);
     }
     table
 }
 
-fn trends(by_fault: &[(Fault, &[Passed])]) -> Trends {
-    let mut trends = Trends::saying("what should hold");
-    for (fault, passed) in by_fault {
+fn trends(by_fault: &[(Fault, &[FaultResults])]) -> Trends {
+    let mut trends = Trends::with_header("condition");
+    for (fault, results) in by_fault {
         trends.check(
             &format!(
-                "{}: afterwards forwarding is whole, no flows share a link, and throughput is near",
+                "{}: afterwards no path is broken, no flows share a link, and throughput is above 90 %",
                 fault.name()
             ),
-            passed.iter().all(|passed| passed.astray[1] == 0 && passed.sharing[2] == 0)
-                && least(passed) > NEAR,
-            &format!("{:.0} % at least", 100.0 * least(passed)),
+            results.iter().all(|results| results.broken_paths[1] == 0 && results.sharing[2] == 0)
+                && min_recovery(results) > NEAR,
+            &format!("at least {:.0} %", 100.0 * min_recovery(results)),
         );
     }
     trends
 }
 
-fn raw(ordeals: &[Ordeal], passed: &[Passed]) -> Table {
+fn raw(runs: &[FaultRun], results: &[FaultResults]) -> Table {
     let mut table = Table::new([
         "fault",
         "seed",
         "before_gbps",
-        "meanwhile_gbps",
+        "during_gbps",
         "after_gbps",
         "sharing_before",
-        "sharing_meanwhile",
+        "sharing_during",
         "sharing_after",
-        "moves",
-        "astray_at_worst",
-        "astray_in_the_end",
+        "reroutes",
+        "broken_paths_max",
+        "broken_paths_end",
     ]);
-    for (ordeal, passed) in ordeals.iter().zip(passed) {
-        let [a, b, c] = passed.rates.map(|rate| format!("{rate:.4}"));
+    for (fault_run, results) in runs.iter().zip(results) {
+        let [a, b, c] = results.rates.map(|rate| format!("{rate:.4}"));
         row!(
             table,
-            ordeal.fault.name(),
-            ordeal.seed,
+            fault_run.fault.name(),
+            fault_run.seed,
             a,
             b,
             c,
-            passed.sharing[0],
-            passed.sharing[1],
-            passed.sharing[2],
-            passed.moves,
-            passed.astray[0],
-            passed.astray[1]
+            results.sharing[0],
+            results.sharing[1],
+            results.sharing[2],
+            results.reroutes,
+            results.broken_paths[0],
+            results.broken_paths[1]
         );
     }
     table
 }
 
-fn draw(path: &Path, by_fault: &[(Fault, &[Passed])]) -> anyhow::Result<()> {
+fn draw(path: &Path, by_fault: &[(Fault, &[FaultResults])]) -> anyhow::Result<()> {
     let names: Vec<&str> = by_fault.iter().map(|(fault, _)| fault.name()).collect();
-    let of_span = |span| by_fault.iter().map(|(_, passed)| mean(&rates(passed, span))).collect();
+    let of_span = |span| by_fault.iter().map(|(_, results)| mean(&rates(results, span))).collect();
     let series: Vec<(&str, Vec<f64>)> =
-        ["before", "meanwhile", "after"].into_iter().zip((0..3).map(of_span)).collect();
+        ["before", "during", "after"].into_iter().zip((0..3).map(of_span)).collect();
     let legend = Legend::of(&series.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     let bars = Bars {
         title: String::new(),
@@ -140,13 +141,5 @@ fn draw(path: &Path, by_fault: &[(Fault, &[Passed])]) -> anyhow::Result<()> {
         series: series.into_iter().map(|(_, values)| values).collect(),
         arrangement: Arrangement::SideBySide,
     };
-    save(
-        path,
-        &figure::draw(
-            &Heading::new("Throughput of a host when something goes wrong", ""),
-            &legend,
-            ALONE,
-            &[bars],
-        )?,
-    )
+    save(path, &figure::draw(&Heading::new("Throughput per host under faults", ""), &legend, ALONE, &[bars])?)
 }

@@ -1,4 +1,4 @@
-//! Figure 18: when hosts have all of a shuffle, and how fast the flows of a stride are.
+//! Figure 18: completion times of shuffles, and throughput of a stride's flows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::results::{Page, Table, save};
 use crate::row;
 use crate::statistics::{median, quantile};
 
-/// Of each flow of the stride, as in the paper, and of each of the shuffle, a fifth of what they are there.
+/// Flow sizes of the stride, as in the paper, and of the shuffle, a fifth of the paper's.
 const BYTES: Bytes = Bytes(100 << 20);
 const SHUFFLE_BYTES: Bytes = Bytes(20 << 20);
 
@@ -32,7 +32,7 @@ struct Cell {
     values: Vec<f64>,
 }
 
-/// Runs it.
+/// Runs the experiment.
 ///
 /// # Errors
 /// If a run fails, or the plot cannot be written.
@@ -43,12 +43,12 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     let mut page = Page::new("Traffic engineering flow by flow", study.command);
     page.paragraph(format!(
         "Fat tree of 16 hosts, links of 10 Gbit/s, hosts at {PAPER_HOSTS} (the paper's sent at about that), CUBIC, {} seeds. \
-         Each host sends {} MiB to every other one in the shuffle, a fifth of the paper's, and {} MiB to one in the stride.",
+                   Each host sends {} MiB to every other one in the shuffle, a fifth of the paper's size, and {} MiB to one in the stride.",
         study.seeds,
         SHUFFLE_BYTES.0 >> 20,
         BYTES.0 >> 20
     ));
-    page.section("Figure 18a: when a host has sent all of a shuffle, seconds").table(&quantiles(&shuffle, 3));
+    page.section("Figure 18a: completion time of a host's shuffle, seconds").table(&quantiles(&shuffle, 3));
     page.section("Figure 18b: throughput of a stride's flows, Gbit/s").table(&quantiles(&stride, 2));
     page.section("Trends").table(&trends(&shuffle, &stride).0);
     draw(study.plot, &shuffle, &stride)?;
@@ -81,7 +81,7 @@ fn cells(
     Ok(Scheme::all().into_iter().zip(results.chunks(study.seeds as usize)).map(of_scheme).collect())
 }
 
-/// When the last flow of each host has arrived, in seconds since the first flow began.
+/// Returns the completion time of each host's last flow, in seconds since the first flow started.
 fn host_completions(results: &Results) -> Vec<f64> {
     let begin = results.flows.iter().map(|flow| flow.start).min().unwrap_or_default();
     let mut ends = BTreeMap::new();
@@ -113,7 +113,7 @@ fn trends(shuffle: &[Cell], stride: &[Cell]) -> Trends {
         let (longer, paper) = (median_of(shuffle, *scheme) / best, seconds / paper_best);
         trends.check(
             &format!(
-                "shuffle: {} takes {:.0} % longer than Optimal, here no more",
+                "shuffle: {} takes {:.0} % longer than Optimal; here at most that",
                 scheme.name(),
                 100.0 * (paper - 1.0)
             ),
@@ -136,7 +136,7 @@ fn trends(shuffle: &[Cell], stride: &[Cell]) -> Trends {
     trends
 }
 
-/// Points of a cumulative distribution, in percent.
+/// Returns the points of a cumulative distribution, in percent.
 fn distribution(cell: &Cell) -> Vec<(f64, f64)> {
     let mut values = cell.values.clone();
     values.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! Figure 17: mean throughput of flows, by their size and scheme.
+//! Figure 17: mean throughput of flows, by flow size and scheme.
 
 use std::path::Path;
 
@@ -16,14 +16,14 @@ use crate::results::{Page, Table, save};
 use crate::row;
 use crate::statistics::{mean, with_interval};
 
-/// Of each flow.
+/// Flow sizes.
 const SIZES: [Bytes; 5] =
     [Bytes(50 << 20), Bytes(100 << 20), Bytes(200 << 20), Bytes(400 << 20), Bytes(1 << 30)];
 
 /// Rates of hosts' links.
 const HOSTS: [BitRate; 2] = [PAPER_HOSTS, RATE];
 
-/// How far PlanckTE may be below Optimal to be like it, with flows of 50 MiB already (section 7.3).
+/// Maximum gap of PlanckTE to Optimal, from flows of 50 MiB on (section 7.3).
 const CLOSE: f64 = 0.04;
 
 /// Flows of a size under a scheme, over all seeds.
@@ -34,7 +34,7 @@ struct Cell {
     throughputs: Vec<f64>,
 }
 
-/// Runs it.
+/// Runs the experiment.
 ///
 /// # Errors
 /// If a run fails, or the plot cannot be written.
@@ -58,10 +58,9 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
         .collect();
     let mut page = Page::new("Traffic engineering by flow size", study.command);
     page.paragraph(format!(
-        "stride(8) over a fat tree of 16 hosts, 10 Gbit/s, CUBIC, {} seeds. Mean throughput of flows from their beginning to \
-         their end, in Gbit/s, with its 95 % confidence interval over seeds. The paper goes up to 100 GiB. From where a flow \
-         outlasts several polls, each scheme's throughput comes to a limit that larger flows do not change, and the largest \
-         here are 1 GiB, a second and more.",
+                 "stride(8) over a fat tree of 16 hosts, 10 Gbit/s, CUBIC, {} seeds. Mean throughput of flows from start to end, in \
+                 Gbit/s, with its 95 % confidence interval over seeds. The paper goes up to 100 GiB. Once flows outlast several \
+                 polls, each scheme's throughput approaches a limit; the largest flows here are 1 GiB, a second and more.",
         study.seeds
     ));
     for hosts in HOSTS {
@@ -77,7 +76,7 @@ fn cell(cells: &[Cell], hosts: BitRate, bytes: Bytes, scheme: Scheme) -> &Cell {
     cells.iter().find(is_it).expect("every size has run under every scheme")
 }
 
-/// How far a scheme is below Optimal, as a share.
+/// Returns the gap of a scheme to Optimal, as a share.
 fn gap(cells: &[Cell], hosts: BitRate, bytes: Bytes, scheme: Scheme) -> f64 {
     let of = |scheme| mean(&cell(cells, hosts, bytes, scheme).throughputs);
     1.0 - of(scheme) / of(Scheme::Optimal)
@@ -118,7 +117,7 @@ fn trends(cells: &[Cell]) -> Trends {
         );
         let of_polls = gaps(Scheme::POLL_100_MS);
         trends.check(
-            &format!("hosts at {hosts}: Poll-0.1s is not, and comes closer as flows grow"),
+            &format!("hosts at {hosts}: Poll-0.1s is not, and is_due closer as flows grow"),
             of_polls[0] > CLOSE && of_polls[SIZES.len() - 1] < of_polls[0],
             &numbers(of_polls),
         );
@@ -142,7 +141,7 @@ fn raw(trials: &[Trial], results: &[Results]) -> Table {
             trial.scheme.name(),
             trial.seed,
             format!("{:.4}", results.throughput()),
-            results.steered.controller.started,
+            results.steering_results.controller.started,
         );
     }
     table

@@ -1,7 +1,7 @@
-//! Drives the control loop between the collectors and the hosts of the emulator.
+//! Runs the control loop between the collectors and the hosts of the emulator.
 //!
-//! What a decision takes to become effective is a constant here: in Planck's network 2.5 to 3.5 ms from the notice to the first
-//! packet with the new address (figure 16). What waits in a host's network interface goes the old way yet.
+//! The control delay is a constant here: in Planck's network it is 2.5 to 3.5 ms from the congestion event to the first
+//! packet with the new address (figure 16). Packets queued in a host's network interface still take the old path.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -21,32 +21,32 @@ use thalweg_network::state::StateError;
 use thalweg_network::{EndpointId, NetworkState};
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
-use super::collectors::News;
+use super::collectors::Reports;
 
-/// What came of steering.
+/// The results of traffic engineering.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Steered {
+pub(super) struct SteeringResults {
     pub(super) controller: ControllerCounters,
-    /// Events that reached the controller, and those that were lost on the way.
+    /// Events that reached the controller, and those that were lost.
     pub(super) events: u64,
     pub(super) lost: u64,
-    /// From decision to the first packet with the new address, in milliseconds.
+    /// Times from decision to the first packet with the new address, in milliseconds.
     pub(super) responses_ms: Vec<f64>,
 }
 
-/// What goes wrong between collectors, controller and hosts.
+/// Faults between collectors, controller and hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Hindrance {
-    /// Share of notices that never arrive.
+pub(super) struct ControlFaults {
+    /// Probability that an event is lost.
     pub(super) loss: f64,
-    /// Others arrive late by anything up to this, and so in another order.
+    /// Maximum random delay of events, which reorders them.
     pub(super) disorder: Nanos,
-    /// Takes no notice of what it is told.
-    pub(super) deaf: Option<EndpointId>,
+    /// A host that ignores reroutes.
+    pub(super) ignoring: Option<EndpointId>,
 }
 
-/// How the loop gets routes into switches: they are read back, and what is wrong is put right. Collectors are told this long
-/// before (section 4.1).
+/// Returns route options with reconciliation. Collectors learn new routes `settle` before they are installed (section
+/// 4.1).
 pub(super) fn repairs(trees: TreeOptions, settle: Nanos) -> RouteOptions {
     // In the emulator packets keep their address to the end.
     let writes_back = false;
@@ -54,29 +54,29 @@ pub(super) fn repairs(trees: TreeOptions, settle: Nanos) -> RouteOptions {
     RouteOptions { trees: Some(trees), writes_back, settle, installation }
 }
 
-/// A control loop at work.
+/// A running control loop.
 pub(super) struct Steering {
     control: ControlLoop,
     routes: RouteOptions,
-    /// Actions that have not become effective, the next first.
-    coming: VecDeque<Action>,
-    /// Commands for switches and collectors, for whoever has them.
+    /// Actions that are not yet effective, the next first.
+    pending_actions: VecDeque<Action>,
+    /// Commands for switches and collectors, to be executed by the caller.
     commands: VecDeque<Command>,
     polls: bool,
     delay: Nanos,
-    pub(super) hindrance: Hindrance,
-    /// Notices on their way, by the time they arrive and their number.
+    pub(super) control_faults: ControlFaults,
+    /// Delayed events, by arrival time and number.
     late: BTreeMap<(Timestamp, u64), Input>,
-    chance: Random,
-    steered: Steered,
+    random: Random,
+    steering_results: SteeringResults,
 }
 
 impl Steering {
-    /// Steers by `decider`; an action becomes effective `delay` after the notice that it answers, and a share `loss` of
-    /// notices never comes. Polls, if any, begin with time.
+    /// Creates a control loop with `decider`; an action becomes effective `delay` after its event, and events are lost
+    /// with probability `loss`. Polls, if any, start at time 0.
     ///
     /// # Errors
-    /// If the network can have no such routes.
+    /// If the network cannot have these routes.
     pub(super) fn new(
         state: &Arc<NetworkState>,
         decider: Box<dyn Decider>,
@@ -86,124 +86,126 @@ impl Steering {
         seed: u64,
     ) -> Result<Self, StateError> {
         Ok(Steering {
-            control: begin(state, decider, routes, Timestamp(0))?,
+            control: new_loop(state, decider, routes, Timestamp(0))?,
             routes,
-            coming: VecDeque::new(),
+            pending_actions: VecDeque::new(),
             commands: VecDeque::new(),
             polls: false,
             delay,
-            hindrance: Hindrance { loss, ..Hindrance::default() },
+            control_faults: ControlFaults { loss, ..ControlFaults::default() },
             late: BTreeMap::new(),
-            chance: Random::new(seed, "lost events", 0),
-            steered: Steered::default(),
+            random: Random::new(seed, "lost events", 0),
+            steering_results: SteeringResults::default(),
         })
     }
 
-    /// What the collectors tell.
-    pub(super) fn hear(&mut self, news: &mut News, now: Timestamp) {
-        // Collectors were read one after the other; in a network they tell at the same time.
-        news.events.sort_by_key(|(router, event)| (event.time, *router));
-        for (router, event) in news.events.drain(..) {
+    /// Passes the collectors' events to the loop.
+    pub(super) fn handle_reports(&mut self, reports: &mut Reports, now: Timestamp) {
+        // Collectors were read one after the other; in a network they report concurrently.
+        reports.events.sort_by_key(|(router, event)| (event.time, *router));
+        for (router, event) in reports.events.drain(..) {
             if congestion(self.control.controller().paths(), router, &event, 0.0).is_none() {
                 continue;
             }
-            let Hindrance { loss, disorder, .. } = self.hindrance;
-            if loss > 0.0 && self.chance.unit() < loss {
-                self.steered.lost += 1;
+            let ControlFaults { loss, disorder, .. } = self.control_faults;
+            if loss > 0.0 && self.random.unit() < loss {
+                self.steering_results.lost += 1;
                 continue;
             }
-            self.steered.events += 1;
+            self.steering_results.events += 1;
             let time = event.time;
             let input = Input::Link { router, event };
             if disorder == Nanos::ZERO {
-                self.tell(now, input);
+                self.input(now, input);
             } else {
-                let arrives = time + Nanos(self.chance.below(disorder.0));
-                self.late.insert((arrives, self.steered.events), input);
+                let arrives = time + Nanos(self.random.below(disorder.0));
+                self.late.insert((arrives, self.steering_results.events), input);
             }
         }
-        for change in news.changes.drain(..) {
-            self.tell(now, Input::AddressChange { router: None, change });
+        for change in reports.changes.drain(..) {
+            self.input(now, Input::AddressChange { router: None, change });
         }
     }
 
-    /// Lets time pass: polls that are due, actions that become effective.
+    /// Advances time: runs due polls and makes due actions effective.
     pub(super) fn advance(&mut self, hosts: &mut Hosts, now: Timestamp) {
-        self.tell(now, Input::Tick);
+        self.input(now, Input::Tick);
         if std::mem::take(&mut self.polls) {
-            let observed: Vec<PairRate> = hosts.flows().map(|flow| observed(hosts, &flow)).collect();
-            self.tell(now, Input::Flows(observed));
+            let polled_flow: Vec<PairRate> = hosts.flows().map(|flow| polled_flow(hosts, &flow)).collect();
+            self.input(now, Input::Flows(polled_flow));
         }
         while let Some(entry) = self.late.first_entry().filter(|entry| entry.key().0 <= now) {
             let input = entry.remove();
-            self.tell(now, input);
+            self.input(now, input);
         }
-        while let Some(action) = self.coming.front().filter(|action| action.issued + self.delay <= now) {
-            if self.hindrance.deaf != Some(action.pair.source) {
+        while let Some(action) =
+            self.pending_actions.front().filter(|action| action.issued + self.delay <= now)
+        {
+            if self.control_faults.ignoring != Some(action.pair.source) {
                 hosts.set_address(action.pair.source, action.pair.destination, action.address);
             }
-            self.coming.pop_front();
+            self.pending_actions.pop_front();
         }
         let confirmed = self.control.take_records().actions.into_iter();
         let confirmed = confirmed.filter_map(|report| match report.outcome {
             ActionOutcome::Confirmed(after) => Some(after.as_secs_f64() * 1e3),
             _ => None,
         });
-        self.steered.responses_ms.extend(confirmed);
+        self.steering_results.responses_ms.extend(confirmed);
     }
 
-    /// Tells the loop something. Reroutes are under way then; what else it commands is for whoever asks.
-    pub(super) fn tell(&mut self, now: Timestamp, input: Input) {
+    /// Passes an input to the loop. Starts the reroutes that it commands; queues its other commands.
+    pub(super) fn input(&mut self, now: Timestamp, input: Input) {
         self.control.handle(now, input);
         while let Some(command) = self.control.next_command() {
             match command {
                 Command::Reroute(action) => {
-                    self.coming.push_back(action);
+                    self.pending_actions.push_back(action);
                     self.control.handle(now, Input::Started(action.id));
                 }
                 Command::PollFlows => self.polls = true,
-                // Hosts hold by themselves where they are sent.
+                // Emulated hosts keep their addresses.
                 Command::Hold { .. } | Command::Abandon { .. } => {}
                 other => self.commands.push_back(other),
             }
         }
     }
 
-    /// The next command for switches or collectors.
+    /// Returns the next command for switches or collectors.
     pub(super) fn next_command(&mut self) -> Option<Command> {
         self.commands.pop_front()
     }
 
-    /// The controller is gone, with all that it knew and had not done yet, and another begins.
+    /// Replaces the controller by a new one without state; pending actions and commands are lost.
     ///
     /// # Errors
-    /// If the network can have no such routes.
+    /// If the network cannot have these routes.
     pub(super) fn restart(
         &mut self,
         state: &Arc<NetworkState>,
         decider: Box<dyn Decider>,
         now: Timestamp,
     ) -> Result<(), StateError> {
-        self.control = begin(state, decider, self.routes, now)?;
-        self.coming.clear();
+        self.control = new_loop(state, decider, self.routes, now)?;
+        self.pending_actions.clear();
         self.commands.clear();
         self.late.clear();
         Ok(())
     }
 
-    /// Moves that have been decided so far, since the controller began.
-    pub(super) fn moves(&self) -> u64 {
+    /// Returns the number of reroutes since the controller started.
+    pub(super) fn reroutes(&self) -> u64 {
         self.control.controller().counters().started
     }
 
-    /// What came of it.
-    pub(super) fn end(self) -> Steered {
-        Steered { controller: self.control.controller().counters(), ..self.steered }
+    /// Returns the results.
+    pub(super) fn end(self) -> SteeringResults {
+        SteeringResults { controller: self.control.controller().counters(), ..self.steering_results }
     }
 }
 
-/// A loop that knows nothing yet. Whether packets arrive is not looked at: the algorithm is that of the paper.
-fn begin(
+/// Creates a loop without state. It does not check that packets arrive, as in the paper.
+fn new_loop(
     state: &Arc<NetworkState>,
     decider: Box<dyn Decider>,
     routes: RouteOptions,
@@ -214,8 +216,8 @@ fn begin(
     ControlLoop::new(options, state, decider, now)
 }
 
-/// What polling a switch would tell of a flow; its rate is not used by those who poll.
-fn observed(hosts: &Hosts, flow: &thalweg_emulator::hosts::FlowStatus) -> PairRate {
+/// Returns a flow as a polled switch would report it; polling schemes do not use its rate.
+fn polled_flow(hosts: &Hosts, flow: &thalweg_emulator::hosts::FlowStatus) -> PairRate {
     let pair = Pair { source: flow.source, destination: flow.destination };
     PairRate { pair, address: hosts.address(pair.source, pair.destination), rate: BitRate(0) }
 }

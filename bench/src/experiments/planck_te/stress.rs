@@ -1,4 +1,4 @@
-//! Beyond the paper: more hosts, uneven links, lost notices, and a control loop that is faster or slower.
+//! Beyond the paper: more hosts, uneven links, lost events, faster and slower control loops.
 
 use std::path::Path;
 
@@ -16,11 +16,11 @@ use crate::results::{Page, Table, save};
 use crate::row;
 use crate::statistics::{mean, with_interval};
 
-/// What is unlike the paper's network.
+/// A difference from the paper's network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stress {
     Nothing,
-    /// 128 hosts with so many addresses each; there are 16 core switches.
+    /// 128 hosts with this many addresses each, and 16 core switches.
     Large {
         addresses: u8,
     },
@@ -45,9 +45,9 @@ impl Stress {
     fn name(self) -> String {
         match self {
             Stress::Nothing => "as in figure 14".to_owned(),
-            Stress::Large { addresses } => format!("128 hosts, 20 MiB, {addresses} ways"),
+            Stress::Large { addresses } => format!("128 hosts, 20 MiB, {addresses} paths"),
             Stress::SlowCore => "a core at 2.5 Gbit/s".to_owned(),
-            Stress::Loss => "20 % of notices lost".to_owned(),
+            Stress::Loss => "20 % of events lost".to_owned(),
             Stress::Delay(delay) => format!("control delay {} ms", delay.0 as f64 / 1e6),
         }
     }
@@ -81,7 +81,7 @@ struct Cell {
     throughputs: [Vec<f64>; 3],
 }
 
-/// Runs it.
+/// Runs the experiment.
 ///
 /// # Errors
 /// If a run fails, or the plot cannot be written.
@@ -109,24 +109,24 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     let mut page = Page::new("Traffic engineering beyond the paper's network", study.command);
     page.paragraph(format!(
         "Fat tree, links of 10 Gbit/s, hosts at 6.5, CUBIC, {} seeds, flows of 100 MiB and 16 hosts unless it says otherwise. \
-         Mean throughput of flows in Gbit/s with its 95 % confidence interval over seeds. Optimal is one switch for all hosts. \
-         With a slow core switch no routing comes there: three of four ways out of a pod are left for four hosts.",
+                   Mean throughput of flows in Gbit/s with its 95 % confidence interval over seeds. Optimal is one switch for all hosts. \
+                  With a slow core switch no routing reaches it: a pod has three fast uplinks for four hosts.",
         study.seeds
     ));
     page.table(&table(&cells));
-    page.section("Whether it holds").table(&trends(&cells).0);
+    page.section("Checks").table(&trends(&cells).0);
     draw(study.plot, &cells)?;
     Ok(Outcome { page, table: raw(&trials, &results) })
 }
 
 impl Cell {
-    /// How far PlanckTE is below Optimal.
+    /// Returns the gap of PlanckTE to Optimal.
     fn gap(&self) -> f64 {
         1.0 - mean(&self.throughputs[1]) / mean(&self.throughputs[2])
     }
 
-    /// What PlanckTE has gained of what Static lacks.
-    fn gained(&self) -> f64 {
+    /// Returns the share of the gap between Static and Optimal that PlanckTE closes.
+    fn gap_closed(&self) -> f64 {
         let [least, planck, most] = [0, 1, 2].map(|place| mean(&self.throughputs[place]));
         (planck - least) / (most - least)
     }
@@ -134,17 +134,17 @@ impl Cell {
 
 fn table(cells: &[Cell]) -> Table {
     let mut table = Table::new([
-        "what is otherwise",
+        "difference",
         "workload",
         "Static",
         "PlanckTE",
         "Optimal",
         "PlanckTE below Optimal",
-        "of the way there",
+        "gap closed",
     ]);
     for cell in cells {
         let [a, b, c] = cell.throughputs.each_ref().map(|values| with_interval(values));
-        let (gap, gained) = (100.0 * cell.gap(), 100.0 * cell.gained());
+        let (gap, gained) = (100.0 * cell.gap(), 100.0 * cell.gap_closed());
         row!(
             table,
             cell.stress.name(),
@@ -160,7 +160,7 @@ fn table(cells: &[Cell]) -> Table {
 }
 
 fn trends(cells: &[Cell]) -> Trends {
-    let mut trends = Trends::saying("what should hold");
+    let mut trends = Trends::with_header("condition");
     for cell in cells {
         let least = match cell.stress {
             // A flow lasts 29 ms, of which deciding and acting takes three.
@@ -170,13 +170,13 @@ fn trends(cells: &[Cell]) -> Trends {
         };
         trends.check(
             &format!(
-                "{}, {}: {:.0} % of the way from Static to Optimal at least",
+                "{}, {}: PlanckTE closes at least {:.0} % of the gap from Static to Optimal",
                 cell.stress.name(),
                 cell.pattern.name(),
                 100.0 * least
             ),
-            cell.gained() >= least,
-            &format!("{:.0} %", 100.0 * cell.gained()),
+            cell.gap_closed() >= least,
+            &format!("{:.0} %", 100.0 * cell.gap_closed()),
         );
     }
     trends
@@ -185,7 +185,7 @@ fn trends(cells: &[Cell]) -> Trends {
 fn raw(trials: &[Trial], results: &[Results]) -> Table {
     let mut table = Table::new([
         "hosts",
-        "ways",
+        "paths",
         "core_gbps",
         "loss",
         "delay_ms",
@@ -207,7 +207,7 @@ fn raw(trials: &[Trial], results: &[Results]) -> Table {
             trial.scheme.name(),
             trial.seed,
             format!("{:.4}", results.throughput()),
-            results.steered.controller.started,
+            results.steering_results.controller.started,
         );
     }
     table

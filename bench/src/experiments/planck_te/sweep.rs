@@ -1,4 +1,4 @@
-//! Many runs, on all cores.
+//! Runs trials on all cores.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -6,18 +6,18 @@ use std::thread::{available_parallelism, scope};
 
 use super::trial::{Results, Trial};
 
-/// What comes of these trials, in their order.
+/// Returns the results of trials, in order.
 ///
 /// # Errors
-/// That of the first one that has failed.
+/// The error of the first trial that fails.
 pub(super) fn run(name: &str, trials: &[Trial]) -> anyhow::Result<Vec<Results>> {
     map(name, trials, Trial::run)
 }
 
-/// What comes of each, in their order.
+/// Returns the results of `run` for each item, in order.
 ///
 /// # Errors
-/// That of the first one that has failed.
+/// The error of the first item that fails.
 pub(super) fn map<T: Sync, R: Send>(
     name: &str,
     all: &[T],

@@ -1,4 +1,4 @@
-//! The tables of all switches, set rule by rule.
+//! The tables of all switches, changed rule by rule.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,50 +9,50 @@ use thalweg_emulator::Network;
 use thalweg_network::routing::ForwardingTable;
 use thalweg_network::{LinkState, RouterId, Topology};
 
-/// What switches have installed, and what is still to be done.
+/// The rules installed in the switches, and pending changes.
 #[derive(Clone, Debug)]
 pub(super) struct Switches {
     topology: Arc<Topology>,
     tables: Vec<ForwardingTable>,
     installed: Rules,
-    to_do: VecDeque<Change>,
+    pending: VecDeque<Change>,
 }
 
 impl Switches {
-    /// All of it is installed.
+    /// Creates switches with these tables installed.
     pub(super) fn new(topology: &Arc<Topology>, tables: &[ForwardingTable]) -> Switches {
         let installed = Rules::of_tables(topology, tables);
         Switches {
             topology: Arc::clone(topology),
             tables: tables.to_vec(),
             installed,
-            to_do: VecDeque::new(),
+            pending: VecDeque::new(),
         }
     }
 
-    /// What switches have, as it is read back.
+    /// Returns the installed rules.
     pub(super) fn installed(&self) -> &Rules {
         &self.installed
     }
 
-    /// Begins to change rules, in this order.
-    pub(super) fn aim(&mut self, changes: Vec<Change>) {
-        self.to_do = changes.into();
+    /// Queues changes, in this order.
+    pub(super) fn queue(&mut self, changes: Vec<Change>) {
+        self.pending = changes.into();
     }
 
-    /// What is still to be done is not.
-    pub(super) fn give_up(&mut self) {
-        self.to_do.clear();
+    /// Discards pending changes.
+    pub(super) fn discard_pending(&mut self) {
+        self.pending.clear();
     }
 
-    /// Rules that are still to be changed.
-    pub(super) fn to_do(&self) -> usize {
-        self.to_do.len()
+    /// Returns the number of pending changes.
+    pub(super) fn pending(&self) -> usize {
+        self.pending.len()
     }
 
-    /// Changes the next rule.
+    /// Applies the next change.
     pub(super) fn step(&mut self, network: &mut dyn Network) -> anyhow::Result<()> {
-        let Some(change) = self.to_do.pop_front() else { return Ok(()) };
+        let Some(change) = self.pending.pop_front() else { return Ok(()) };
         if let Some((endpoint, address)) = self.topology.endpoint_with_mac(change.address) {
             let table = &mut self.tables[change.router.index()];
             match change.rule {
@@ -65,8 +65,8 @@ impl Switches {
         Ok(())
     }
 
-    /// A switch has lost what it had.
-    pub(super) fn lose(&mut self, router: RouterId) {
+    /// Clears the rules of a switch.
+    pub(super) fn clear_rules(&mut self, router: RouterId) {
         let lost: Vec<Change> = self
             .installed
             .iter()
@@ -82,8 +82,8 @@ impl Switches {
         );
     }
 
-    /// How many pairs, by how many of their addresses, do not arrive over links that are up.
-    pub(super) fn astray(&self, links: &LinkState) -> usize {
+    /// Returns the number of broken paths, over all pairs and addresses.
+    pub(super) fn broken_paths(&self, links: &LinkState) -> usize {
         broken_paths(&self.topology, links, &self.installed, (self.tables[0].addresses()) as u8).len()
     }
 }

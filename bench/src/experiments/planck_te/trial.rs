@@ -1,4 +1,4 @@
-//! One run: a workload over a network under a scheme of routing, until all flows have ended.
+//! One run: a workload over a network under a scheme, until all flows have ended.
 
 use std::sync::Arc;
 
@@ -23,39 +23,40 @@ use thalweg_network::{
 };
 use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
 
-use super::collectors::{Collectors, News, monitors, rule};
-use super::steering::{Steered, Steering};
+use super::collectors::{Collectors, Reports, monitors, rule};
+use super::steering::{Steering, SteeringResults};
 use super::workload::Pattern;
 
-/// Rate of links, unless told otherwise.
+/// Default rate of links.
 pub(super) const RATE: BitRate = BitRate(10_000_000_000);
 
-/// Rate of hosts' links with which an undisturbed flow of 100 MiB has 5.9 Gbit/s, as in the paper (figure 18b): what its hosts
-/// sent at, whose links could do 10.
+/// Rate of hosts' links at which an undisturbed flow of 100 MiB has 5.9 Gbit/s, as in the paper (figure 18b), whose
+/// hosts sent below their links' 10 Gbit/s.
 pub(super) const PAPER_HOSTS: BitRate = BitRate(6_500_000_000);
 
-/// What a host takes until it looks at a packet: a round trip takes some 190 us, as in the paper's network (section 5.4).
+/// Delay of a host before it processes a packet: the round trip is about 190 us, as in the paper's network (section
+/// 5.4).
 const STACK_DELAY: Nanos = Nanos::from_micros(90);
 
-/// Packets that a port has room for: what the paper's switch gave one congested port, 3.5 ms (section 5.1).
+/// Queue of a port in packets: 3.5 ms, as the paper's switch gave one congested port (section 5.1).
 const QUEUE: u32 = 2_844;
 
-/// Slots, of 1.23 us, between two times that collectors and controller look: as a program does that polls.
-pub(super) const LOOK_EVERY: u64 = 8;
+/// Polling interval of collectors and controller, in slots of 1.23 us.
+pub(super) const POLL_SLOTS: u64 = 8;
 
-/// By then the slowest run has ended, or never will.
+/// Time limit of a run; the slowest one ends earlier.
 const LIMIT: Nanos = Nanos::from_secs(60);
 
-/// Who decides which way flows go (section 7.1).
+/// A scheme of traffic engineering (section 7.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Scheme {
-    /// Nobody: PAST.
+    /// None: PAST.
     Static,
-    /// Global first fit, this often.
+    /// Global first fit, at this interval.
     Poll(Nanos),
     /// Algorithm 1.
     Planck(GreedyOptions),
-    /// All hosts at one switch.
+    /// None, with all hosts at one switch.
     Optimal,
 }
 
@@ -64,7 +65,7 @@ impl Scheme {
     pub(super) const POLL_100_MS: Scheme = Scheme::Poll(Nanos::from_millis(100));
     pub(super) const PLANCK: Scheme = Scheme::Planck(GreedyOptions::DEFAULT);
 
-    /// Those that the paper compares, from the least to the most.
+    /// Returns the schemes that the paper compares.
     pub(super) fn all() -> [Scheme; 5] {
         [Scheme::Static, Scheme::POLL_1_S, Scheme::POLL_100_MS, Scheme::PLANCK, Scheme::Optimal]
     }
@@ -88,7 +89,7 @@ impl Scheme {
         }
     }
 
-    /// Flows begin at any time between two polls: when the first does, polls having begun with time.
+    /// Returns the start of the first flow: at a random time between two polls, which start at time 0.
     fn begin(self, seed: u64) -> Timestamp {
         match self {
             Scheme::Poll(interval) => Timestamp(Random::new(seed, "poll", 0).below(interval.0)),
@@ -97,25 +98,25 @@ impl Scheme {
     }
 }
 
-/// A run as it is asked for.
+/// The settings of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Trial {
     pub(super) scheme: Scheme,
     pub(super) pattern: Pattern,
-    /// Of each flow.
+    /// Size of each flow.
     pub(super) bytes: Bytes,
     pub(super) seed: u64,
     /// Ports of a switch of the fat tree.
     pub(super) arity: u32,
-    /// Addresses of a host, each with a tree of its own.
+    /// Addresses of a host, each with its own tree.
     pub(super) addresses: u8,
     /// Rate of hosts' links.
     pub(super) host_rate: BitRate,
     /// Rate of the first core switch's links.
     pub(super) core_rate: BitRate,
-    /// From a notice of congestion to the host's sending another way.
+    /// Delay from a congestion event until the host uses the new address.
     pub(super) control_delay: Nanos,
-    /// Share of notices that never arrive.
+    /// Probability that an event is lost.
     pub(super) loss: f64,
     pub(super) rule: LinkRule,
 }
@@ -139,32 +140,32 @@ impl Default for Trial {
     }
 }
 
-/// What came of a run.
+/// The results of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Results {
-    /// All flows, in the order in which they began.
+    /// All flows, in the order of their start.
     pub(super) flows: Vec<CompletedFlow>,
     pub(super) totals: Totals,
-    pub(super) steered: Steered,
+    pub(super) steering_results: SteeringResults,
 }
 
 impl Results {
-    /// Throughput of each flow, from its beginning until all has arrived, in Gbit/s.
+    /// Returns the throughput of each flow from its start to the last byte, in Gbit/s.
     pub(super) fn throughputs(&self) -> Vec<f64> {
         self.flows.iter().map(|flow| 8.0 * flow.bytes as f64 / flow.completion_time().0 as f64).collect()
     }
 
-    /// Their mean.
+    /// Returns the mean throughput of the flows.
     pub(super) fn throughput(&self) -> f64 {
         crate::statistics::mean(&self.throughputs())
     }
 }
 
 impl Trial {
-    /// Runs it.
+    /// Runs the trial.
     ///
     /// # Errors
-    /// If the trial cannot be, or does not come to an end.
+    /// If the settings are not valid, or the trial exceeds the time limit.
     pub(super) fn run(&self) -> anyhow::Result<Results> {
         match self.scheme.decider() {
             Some(decider) => self.run_steered(decider),
@@ -179,13 +180,13 @@ impl Trial {
     fn run_on_one_switch(&self) -> anyhow::Result<Results> {
         let topology = rack(self.hosts() as u32, LinkSpec { rate: self.host_rate, ..LinkSpec::default() })?;
         let mut emulated = Emulated::new(self, &topology, &[])?;
-        while emulated.goes_on()? {
+        while emulated.is_active()? {
             emulated.slot();
         }
-        Ok(emulated.results(Steered::default()))
+        Ok(emulated.results(SteeringResults::default()))
     }
 
-    /// The fat tree, with other rates where they are asked for.
+    /// Returns the fat tree with the trial's rates.
     pub(super) fn fat_tree(&self) -> anyhow::Result<Topology> {
         let access = LinkSpec { rate: self.host_rate, ..LinkSpec::default() };
         let even = fat_tree(self.arity, Tiers { access, ..Tiers::default() })?;
@@ -225,18 +226,18 @@ impl Trial {
         let mut steering = Steering::new(&state, decider, routes, self.control_delay, self.loss, self.seed)?;
         let clock = emulated.network.clock();
         let mut collectors = Collectors::new(&topology, clock, &versions, &self.rule, self.seed)?;
-        let mut news = News::default();
-        while emulated.goes_on()? {
+        let mut reports = Reports::default();
+        while emulated.is_active()? {
             emulated.slot();
             let Emulated { network, hosts, .. } = &mut emulated;
             if watches {
                 collectors.take(network.as_mut(), hosts);
             }
-            if network.now().0.is_multiple_of(LOOK_EVERY) {
+            if network.now().0.is_multiple_of(POLL_SLOTS) {
                 let now = clock.start_of(network.now());
                 if watches {
-                    collectors.read(now, &mut news);
-                    steering.hear(&mut news, now);
+                    collectors.read(now, &mut reports);
+                    steering.handle_reports(&mut reports, now);
                 }
                 steering.advance(hosts, now);
             }
@@ -244,15 +245,15 @@ impl Trial {
         Ok(emulated.results(steering.end()))
     }
 
-    /// The trees of the network.
+    /// Returns the tree options.
     pub(super) fn trees(&self) -> TreeOptions {
         TreeOptions { seed: self.seed, addresses: self.addresses }
     }
 
-    /// How the network forwards while these links are up.
+    /// Returns the network state with these link states.
     pub(super) fn state(&self, topology: &Topology, links: LinkState) -> anyhow::Result<Arc<NetworkState>> {
         let trees = self.trees();
-        // In the emulator packets keep their address to the end.
+        // In the emulator packets keep their address up to the destination.
         let forwarding = Forwarding::tables(spanning_trees(topology, &links, trees)).with_write_back(false);
         Ok(Arc::new(NetworkState::new(topology.clone(), links, forwarding)?))
     }
@@ -292,8 +293,8 @@ impl Emulated {
         }
     }
 
-    /// Whether there are flows yet.
-    fn goes_on(&self) -> anyhow::Result<bool> {
+    /// Whether flows are still active.
+    fn is_active(&self) -> anyhow::Result<bool> {
         let now = self.network.clock().start_of(self.network.now());
         ensure!(now.0 < LIMIT.0, "{} flows have not ended after {LIMIT}", self.hosts.active_flows());
         Ok(self.hosts.active_flows() > 0 || self.workload.next_start().is_some())
@@ -304,8 +305,8 @@ impl Emulated {
         self.flows.extend(self.hosts.drain_completed());
     }
 
-    fn results(mut self, steered: Steered) -> Results {
+    fn results(mut self, steering_results: SteeringResults) -> Results {
         self.flows.sort_by_key(|flow| flow.flow);
-        Results { flows: self.flows, totals: self.hosts.totals(), steered }
+        Results { flows: self.flows, totals: self.hosts.totals(), steering_results }
     }
 }

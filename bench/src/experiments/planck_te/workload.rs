@@ -1,4 +1,4 @@
-//! Who sends to whom (Planck, section 7.1).
+//! Traffic patterns (Planck, section 7.1).
 
 use thalweg_emulator::workloads::patterns::{Each, Schedule, Shuffle, ShuffleOptions};
 use thalweg_emulator::workloads::random::Random;
@@ -7,19 +7,19 @@ use thalweg_emulator::workloads::{FlowStart, Workload, WorkloadError};
 use thalweg_network::EndpointId;
 use thalweg_wire::{Bytes, Nanos, Timestamp};
 
-/// Flows that begin together do so within this.
+/// Concurrent flows start within this time.
 const WITHIN: Nanos = Nanos::from_millis(1);
 
 /// A workload of section 7.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
-    /// Host i sends to the host half of all hosts further on: with 16 hosts, stride(8). All flows cross the core.
+    /// Host i sends to host i + n/2: stride(8) with 16 hosts. All flows cross the core.
     Stride,
-    /// Everybody sends one flow and receives one.
+    /// Every host sends one flow and receives one.
     RandomBijection,
-    /// Everybody sends to another, drawn evenly.
+    /// Every host sends to a random other one.
     Random,
-    /// Everybody sends to everybody else in random order, two at a time.
+    /// Every host sends to all others in random order, two at a time.
     Shuffle,
     /// For tests: the first host and its neighbour send to the first two of the last rack.
     #[cfg(test)]
@@ -27,7 +27,7 @@ pub(super) enum Pattern {
 }
 
 impl Pattern {
-    /// Those of figure 14.
+    /// The patterns of figure 14.
     pub(super) const FIGURE: [Pattern; 4] =
         [Pattern::Stride, Pattern::Shuffle, Pattern::RandomBijection, Pattern::Random];
 
@@ -42,7 +42,7 @@ impl Pattern {
         }
     }
 
-    /// Flows of `bytes` each among so many hosts, from `begin` on.
+    /// Returns the flows of `bytes` each among this many hosts, from `begin` on.
     ///
     /// # Errors
     /// If there are not enough hosts.
@@ -80,7 +80,7 @@ impl Pattern {
     }
 }
 
-/// The same flows, each a little later: nobody's processes begin in the same microsecond.
+/// Delays each flow slightly, because processes do not start in the same microsecond.
 fn spread(schedule: &Schedule, seed: u64) -> Schedule {
     let mut random = Random::new(seed, "starts", 0);
     let later = |flow: &FlowStart| FlowStart { at: flow.at + Nanos(random.below(WITHIN.0)), ..*flow };

@@ -16,18 +16,18 @@ use crate::results::{Page, Table, save};
 use crate::row;
 use crate::statistics::{mean, median, with_interval};
 
-/// Of each flow, and of each flow of a shuffle, of which every host sends 15: the paper's least are 100 MiB each.
+/// Flow sizes, and those of a shuffle, of which every host sends 15; the paper's smallest are 100 MiB.
 const BYTES: Bytes = Bytes(100 << 20);
 const SHUFFLE_BYTES: Bytes = Bytes(10 << 20);
 
-/// Rates of hosts' links: as fast as the paper's hosts sent, and as fast as all links.
+/// Rates of hosts' links: as the paper's hosts sent, and line rate.
 const HOSTS: [BitRate; 2] = [PAPER_HOSTS, RATE];
 
-/// How far PlanckTE may be below Optimal, as the paper has it (section 7.3).
+/// Maximum gap of PlanckTE to Optimal in the paper (section 7.3).
 const CLOSE: f64 = 0.04;
 const CLOSE_IN_SHUFFLE: f64 = 0.123;
 
-/// Runs it.
+/// Runs the experiment.
 ///
 /// # Errors
 /// If a run fails, or the plot cannot be written.
@@ -54,11 +54,11 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
 
     let mut page = Page::new("Traffic engineering by workload", study.command);
     page.paragraph(format!(
-        "Fat tree of 16 hosts, 10 Gbit/s, CUBIC, {} seeds: other trees, pairs and times for each. Flows have {} MiB, those of \
-         a shuffle {} MiB: ten times less than the paper's, as every host sends 15 of them, two at a time. Polls may come at \
-         any time of a run. A control action takes 2.5 ms. Mean throughput of flows from their beginning to their end, in \
-         Gbit/s, with its 95 % confidence interval over seeds. First with hosts' links at 6.5 Gbit/s, with which an \
-         undisturbed flow has the 5.9 Gbit/s that it has in the paper, though links do 10 there; then at 10.",
+                "Fat tree of 16 hosts, 10 Gbit/s, CUBIC, {} seeds, each with other trees, pairs and times. Flows have {} MiB, those \
+                 of a shuffle {} MiB: a tenth of the paper's size, because every host sends 15 of them, two at a time. The phase of \
+                 polls is random. A control action takes 2.5 ms. Mean throughput of flows from start to end, in Gbit/s, with its \
+                 95 % confidence interval over seeds. First with hosts' links at 6.5 Gbit/s, at which an undisturbed flow has the \
+                 paper's 5.9 Gbit/s, although the paper's links have 10; then at 10.",
         study.seeds,
         BYTES.0 >> 20,
         SHUFFLE_BYTES.0 >> 20,
@@ -66,7 +66,7 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     for hosts in HOSTS {
         let of_hosts: Vec<&Cell> = cells.iter().filter(|cell| cell.hosts == hosts).collect();
         page.section(&format!("Figure 14, hosts at {hosts}")).table(&figure(&of_hosts));
-        page.paragraph("What the paper says, and what steering did:").table(&trends(&of_hosts).0);
+        page.paragraph("Checks, and counters of the controller:").table(&trends(&of_hosts).0);
         page.table(&steering(&of_hosts));
     }
     draw(study.plot, &cells)?;
@@ -78,7 +78,7 @@ struct Cell {
     hosts: BitRate,
     pattern: Pattern,
     scheme: Scheme,
-    /// Mean of flows, by seed.
+    /// Mean throughput of flows, by seed.
     throughputs: Vec<f64>,
     results: Vec<Results>,
 }
@@ -93,7 +93,7 @@ impl Cell {
         mean(&self.throughputs)
     }
 
-    /// Mean over runs of something that is counted.
+    /// Returns the mean of a count over runs.
     fn per_run(&self, count: impl Fn(&Results) -> u64) -> f64 {
         mean(&self.results.iter().map(|results| count(results) as f64).collect::<Vec<_>>())
     }
@@ -104,7 +104,7 @@ fn cell<'a>(cells: &[&'a Cell], pattern: Pattern, name: &str) -> &'a Cell {
     cells.iter().find(is_it).expect("every workload has run under every scheme")
 }
 
-/// How far PlanckTE is below Optimal, as a share.
+/// Returns the gap of PlanckTE to Optimal, as a share.
 fn gap(cells: &[&Cell], pattern: Pattern) -> f64 {
     1.0 - cell(cells, pattern, "PlanckTE").mean() / cell(cells, pattern, "Optimal").mean()
 }
@@ -143,7 +143,7 @@ fn trends(cells: &[&Cell]) -> Trends {
         let [over_1_s, over_100_ms] = ["Poll-1s", "Poll-0.1s"]
             .map(|poll| cell(cells, pattern, "PlanckTE").mean() / cell(cells, pattern, poll).mean() - 1.0);
         trends.check(
-            &format!("{}: PlanckTE is above both polls", pattern.name()),
+            &format!("{}: PlanckTE is above both polling schemes", pattern.name()),
             over_1_s > 0.0 && over_100_ms > 0.0,
             &format!("{:+.1} %, {:+.1} %", 100.0 * over_1_s, 100.0 * over_100_ms),
         );
@@ -156,21 +156,24 @@ fn steering(cells: &[&Cell]) -> Table {
         "PlanckTE, means over runs",
         "notices",
         "reroutes",
-        "seen to work",
+        "confirmed",
         "decision to first packet, ms",
         "packets lost",
-        "sent again without need",
+        "spurious retransmissions",
     ]);
     for pattern in Pattern::FIGURE {
         let cell = cell(cells, pattern, "PlanckTE");
-        let responses: Vec<f64> =
-            cell.results.iter().flat_map(|results| results.steered.responses_ms.iter().copied()).collect();
+        let responses: Vec<f64> = cell
+            .results
+            .iter()
+            .flat_map(|results| results.steering_results.responses_ms.iter().copied())
+            .collect();
         row!(
             table,
             pattern.name(),
-            format!("{:.0}", cell.per_run(|results| results.steered.events)),
-            format!("{:.0}", cell.per_run(|results| results.steered.controller.started)),
-            format!("{:.0}", cell.per_run(|results| results.steered.controller.confirmed)),
+            format!("{:.0}", cell.per_run(|results| results.steering_results.events)),
+            format!("{:.0}", cell.per_run(|results| results.steering_results.controller.started)),
+            format!("{:.0}", cell.per_run(|results| results.steering_results.controller.confirmed)),
             format!("{:.2}", median(&responses)),
             format!("{:.0}", cell.per_run(|results| results.totals.all_dropped())),
             format!("{:.0}", cell.per_run(|results| results.totals.spurious)),
@@ -203,8 +206,8 @@ fn raw(trials: &[Trial], results: &[Results]) -> Table {
             results.flows.len(),
             format!("{:.4}", results.throughput()),
             format!("{:.4}", median(&results.throughputs())),
-            results.steered.controller.started,
-            results.steered.controller.confirmed,
+            results.steering_results.controller.started,
+            results.steering_results.controller.confirmed,
             results.totals.all_dropped(),
             results.totals.timeouts,
         );

@@ -3,7 +3,7 @@
 use super::{Shape, Sketch};
 use crate::sketches::keys::Key;
 
-/// A counter in each row counts the packet; the least of them is the estimate, which is never too low.
+/// One counter per row counts the packet; the minimum is the estimate, which is never too low.
 #[derive(Clone, Debug)]
 pub struct CountMin {
     shape: Shape,
@@ -11,7 +11,7 @@ pub struct CountMin {
 }
 
 impl CountMin {
-    /// Empty.
+    /// Creates an empty sketch.
     ///
     /// # Panics
     /// If there is no row or no column, or more than [`MAX_ROWS`](super::MAX_ROWS) rows.

@@ -3,8 +3,8 @@
 use super::{Shape, Sketch, median};
 use crate::sketches::keys::Key;
 
-/// A counter in each row goes up or down, as a second hash says; the median over rows of what the key's sign
-/// makes of its counter is the estimate, which is right in the mean.
+/// A second hash decides whether a counter of each row goes up or down. The estimate is the median over rows of the
+/// key's sign times its counter, and is unbiased.
 #[derive(Clone, Debug)]
 pub struct CountSketch {
     shape: Shape,
@@ -12,7 +12,7 @@ pub struct CountSketch {
 }
 
 impl CountSketch {
-    /// Empty.
+    /// Creates an empty sketch.
     ///
     /// # Panics
     /// If there is no row or no column, or more than [`MAX_ROWS`](super::MAX_ROWS) rows.
@@ -20,7 +20,7 @@ impl CountSketch {
         CountSketch::of_family(rows, width, 0)
     }
 
-    /// With hashes that are independent of those of other families.
+    /// Creates an empty sketch whose hashes are independent of those of other families.
     pub(super) fn of_family(rows: usize, width: usize, family: u64) -> CountSketch {
         let shape = Shape::new(rows, width, family);
         CountSketch { counters: vec![0; shape.counters()], shape }

@@ -5,9 +5,9 @@ use xxhash_rust::xxh64::xxh64;
 use crate::sketches::contender::Summary;
 use crate::sketches::keys::Key;
 
-/// Each key goes to one of m registers, which keeps the highest rank that it has met: leading zeros of the rest of
-/// the hash, and one. The estimate is the harmonic mean of 2^rank over the registers, times m and a constant; as
-/// long as it is small and registers are empty, these are counted instead.
+/// Each key maps to one of m registers, which keeps the maximum rank: the leading zeros of the rest of the hash plus
+/// one. The estimate is the harmonic mean of 2^rank over the registers, times m and a constant; small estimates are
+/// computed from the number of empty registers.
 #[derive(Clone, Debug)]
 pub struct HyperLogLog {
     precision: u32,
@@ -15,16 +15,16 @@ pub struct HyperLogLog {
 }
 
 impl HyperLogLog {
-    /// Empty, of 2^`precision` registers.
+    /// Creates an empty sketch of 2^`precision` registers.
     ///
     /// # Panics
-    /// If `precision` is not in 7..=18: below, the constant is another.
+    /// If `precision` is not in 7..=18; smaller values need another constant.
     pub fn new(precision: u32) -> HyperLogLog {
         assert!((7..=18).contains(&precision), "a precision of 7 to 18");
         HyperLogLog { precision, registers: vec![0; 1 << precision] }
     }
 
-    /// Flows.
+    /// Returns the estimated number of flows.
     pub fn estimate(&self) -> f64 {
         let m = self.registers.len() as f64;
         let raw = 0.7213 / (1.0 + 1.079 / m) * m * m

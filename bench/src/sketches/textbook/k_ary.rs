@@ -3,8 +3,8 @@
 use super::{Shape, Sketch, median};
 use crate::sketches::keys::Key;
 
-/// Counts as Count-Min does; the estimate takes from each counter what the other flows bring to it in the mean,
-/// and is the median over rows. It is right in the mean.
+/// Counts as Count-Min does. The estimate is the median over rows of each counter minus the mean contribution of other
+/// flows, and is unbiased.
 #[derive(Clone, Debug)]
 pub struct KAry {
     shape: Shape,
@@ -13,12 +13,12 @@ pub struct KAry {
 }
 
 impl KAry {
-    /// Empty.
+    /// Creates an empty sketch.
     ///
     /// # Panics
     /// If there is no row, more than [`MAX_ROWS`](super::MAX_ROWS), or fewer than two columns.
     pub fn new(rows: usize, width: usize) -> KAry {
-        assert!(width > 1, "one column cannot tell a flow from the others");
+        assert!(width > 1, "a sketch needs at least two columns");
         let shape = Shape::new(rows, width, 0);
         KAry { counters: vec![0; shape.counters()], shape, packets: 0 }
     }

@@ -1,8 +1,8 @@
-//! Sketches written the way the papers put them: what ours are measured against.
+//! Sketches as in the papers: the reference for ours.
 //!
-//! One independent hash (XXH64 under a seed of its own) for each row, and one more where a row has a sign; a
-//! remainder by the width to find the counter; one packet at a time; the heap asked for every packet. Nothing
-//! here is slow on purpose, and nothing is made fast.
+//! One independent hash (XXH64 with its own seed) per row, and one more for signs; the counter is the remainder by the
+//! width; one packet at a time; the heap is checked for every packet. The code is neither optimised nor deliberately
+//! slow.
 
 mod count_min;
 mod count_sketch;
@@ -27,35 +27,35 @@ use xxhash_rust::xxh64::xxh64;
 
 use super::keys::Key;
 
-/// Most rows of a sketch, so that an estimate needs no memory from the heap.
+/// Maximum number of rows, so that an estimate needs no allocation.
 pub const MAX_ROWS: usize = 32;
 
-/// A summary of packet counts, fed one packet at a time.
+/// A sketch of packet counts, updated one packet at a time.
 pub trait Sketch {
-    /// Counts a packet. Whether a counter changed: a sampled sketch passes most packets over.
+    /// Counts a packet and returns whether a counter changed: a sampled sketch skips most packets.
     fn update(&mut self, key: &Key) -> bool;
 
-    /// Packets of a flow, as far as the sketch can tell.
+    /// Returns the estimated packets of a flow.
     fn estimate(&self, key: &Key) -> f64;
 
-    /// The largest flows that it noted and their estimates, in no order; `None` if it notes no flow.
+    /// Returns the largest flows with their estimates, in no particular order; `None` without a heap.
     fn top(&self) -> Option<Vec<(Key, f64)>> {
         None
     }
 }
 
-/// Rows and columns of a sketch, and the hashes that lead from a key to a column.
+/// Rows and columns of a sketch, and the hashes from keys to columns.
 #[derive(Clone, Debug)]
 struct Shape {
     width: u64,
-    /// One for each row, and as many again for signs.
+    /// One hash per row, and as many for signs.
     seeds: Vec<(u64, u64)>,
 }
 
 impl Shape {
     /// Hashes of different `family` are independent.
     fn new(rows: usize, width: usize, family: u64) -> Shape {
-        assert!((1..=MAX_ROWS).contains(&rows) && width > 0, "a sketch has rows, not too many, and columns");
+        assert!((1..=MAX_ROWS).contains(&rows) && width > 0, "a sketch needs 1 to 32 rows, and columns");
         let first = family << 32;
         let seeds = (0..rows as u64).map(|row| (first + 2 * row, first + 2 * row + 1)).collect();
         Shape { width: width as u64, seeds }
@@ -69,18 +69,18 @@ impl Shape {
         self.rows() * self.width as usize
     }
 
-    /// Where the counter of `key` in `row` lies.
+    /// Returns the index of the counter of `key` in `row`.
     fn place(&self, row: usize, key: &Key) -> usize {
         row * self.width as usize + (xxh64(key, self.seeds[row].0) % self.width) as usize
     }
 
-    /// 1 or -1, as likely.
+    /// Returns 1 or -1 with equal probability.
     fn sign(&self, row: usize, key: &Key) -> i32 {
         if xxh64(key, self.seeds[row].1) & 1 == 0 { 1 } else { -1 }
     }
 }
 
-/// The middle of at most [`MAX_ROWS`] values, or the mean of the middle two.
+/// Returns the median of at most [`MAX_ROWS`] values.
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     let (mut sorted, mut count) = ([0.0; MAX_ROWS], 0);
     for value in values {

@@ -1,4 +1,4 @@
-//! Against exact counts. Streams, hashes and draws are seeded: what passes once passes always.
+//! Comparison with exact counts. Streams, hashes and draws are seeded, so results are reproducible.
 
 use super::*;
 use crate::sketches::keys::{KeyStream, StreamOptions};
@@ -18,7 +18,7 @@ fn fed<S: Sketch>(mut sketch: S, keys: &[Key]) -> S {
 }
 
 #[test]
-fn a_flow_alone_is_counted_exactly() {
+fn single_flow_is_counted_exactly() {
     let keys = [[7; 13]; 1_000];
     assert_eq!(fed(CountMin::new(5, 64), &keys).estimate(&keys[0]), 1_000.0);
     assert_eq!(fed(CountSketch::new(5, 64), &keys).estimate(&keys[0]), 1_000.0);
@@ -27,9 +27,9 @@ fn a_flow_alone_is_counted_exactly() {
     assert_eq!(fed(UnivMon::new(4, 5, 64, 10), &keys).estimate(&keys[0]), 1_000.0);
 }
 
-/// No flow is counted too low, and the mean excess is that of the least loaded of five rows, below `n / width`.
+/// No flow is underestimated, and the mean excess is that of the least loaded of five rows, below `n / width`.
 #[test]
-fn count_min_never_counts_too_low() {
+fn count_min_never_underestimates() {
     let (keys, truth) = stream();
     let sketch = fed(CountMin::new(5, 1_024), &keys);
     let excess: Vec<f64> = truth.counts().map(|(key, count)| sketch.estimate(key) - count as f64).collect();
@@ -41,7 +41,7 @@ fn count_min_never_counts_too_low() {
 /// Each row's error has a standard deviation of at most `l2 / sqrt(width)`; the median of five exceeds three of
 /// them with probability below 10 * (1/9)^3 < 0.014 (Chebyshev), and errors of flows cancel out.
 #[test]
-fn signed_and_corrected_sketches_are_right_in_the_mean() {
+fn signed_and_corrected_sketches_are_unbiased() {
     let (keys, truth) = stream();
     let deviation = truth.l2() / 1_024f64.sqrt();
     let sketches: [(&str, Box<dyn Sketch>); 2] = [
@@ -54,7 +54,7 @@ fn signed_and_corrected_sketches_are_right_in_the_mean() {
         let far = errors.iter().filter(|error| error.abs() > 3.0 * deviation).count();
         assert!((far as f64) < 0.014 * errors.len() as f64, "{name}: {far} of {}", errors.len());
         let mean = errors.iter().sum::<f64>() / errors.len() as f64;
-        // K-ary's errors are skewed: most counters have less than the mean, and medians show it.
+        // K-ary's errors are skewed: most counters are below the mean, and so are medians.
         assert!(mean.abs() < 0.5 * deviation, "{name}: {mean} of {deviation}");
     }
 }
@@ -62,7 +62,7 @@ fn signed_and_corrected_sketches_are_right_in_the_mean() {
 /// A flow of 5,000 packets alone, sampled at 1/16: each row has a standard deviation of
 /// `sqrt(5000 * 15) = 274`, the mean over 200 seeds of a median of five one of about 10; 60 is six of them.
 #[test]
-fn sampling_is_right_in_the_mean_and_passes_most_packets_over() {
+fn sampling_is_unbiased_and_skips_most_packets() {
     let key = [3; 13];
     let mut sum = 0.0;
     let mut counted = 0;
@@ -77,21 +77,21 @@ fn sampling_is_right_in_the_mean_and_passes_most_packets_over() {
 }
 
 #[test]
-fn a_heap_has_the_largest_of_what_it_was_offered() {
+fn heap_keeps_the_largest_flows() {
     let mut top = Top::new(3);
     for (number, estimate) in [(1, 5.0), (2, 1.0), (3, 3.0), (4, 2.0), (2, 4.0), (5, 0.5), (1, 6.0)] {
         top.offer(&[number; 13], estimate);
     }
     let mut flows: Vec<(u8, f64)> = top.flows().map(|(key, estimate)| (key[0], estimate)).collect();
     flows.sort_by_key(|(number, _)| *number);
-    // Flow 2 went for flow 4, and came back for it.
+    // Flow 4 replaced flow 2, and flow 2 replaced it again.
     assert_eq!(flows, [(1, 6.0), (2, 4.0), (3, 3.0)]);
     assert_eq!((top.get(&[2; 13]), top.get(&[4; 13])), (Some(4.0), None));
 }
 
-/// A heap under many random offers agrees with a sorted list, and stays a heap.
+/// A heap with many random offers agrees with a sorted list and keeps its invariants.
 #[test]
-fn a_heap_agrees_with_a_sorted_list() {
+fn heap_agrees_with_a_sorted_list() {
     let (keys, truth) = stream();
     let mut top = Top::new(50);
     let mut exact = Truth::default();
@@ -110,7 +110,7 @@ fn a_heap_agrees_with_a_sorted_list() {
 }
 
 #[test]
-fn the_heaps_beside_sketches_name_the_largest_flows() {
+fn heaps_of_sketches_contain_the_largest_flows() {
     let (keys, truth) = stream();
     let largest = truth.top(20);
     let sketches: [(&str, Box<dyn Sketch>); 3] = [
@@ -127,10 +127,10 @@ fn the_heaps_beside_sketches_name_the_largest_flows() {
     }
 }
 
-/// Twelve levels leave about five of 20,000 flows in the last, which its heap has all. The sums err by some
-/// percent, as few flows stand for many.
+/// With twelve levels about five of 20,000 flows reach the last, and its heap has them all. Sums have errors of a few
+/// percent, because few flows represent many.
 #[test]
-fn univmon_puts_sums_over_flows_together() {
+fn univmon_estimates_sums_over_flows() {
     let (keys, truth) = stream();
     let univmon = fed(UnivMon::new(12, 5, 8_192, 300), &keys);
     let within = |what, estimate: f64, exact: f64, tolerance| {

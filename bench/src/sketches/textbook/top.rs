@@ -1,11 +1,10 @@
-//! The largest flows that passed: a heap beside a sketch.
+//! The largest flows of a sketch, in a heap.
 
 use super::Sketch;
 use crate::sketches::keys::Key;
 use crate::sketches::truth::KeyMap;
 
-/// At most `capacity` flows with the largest estimates: a binary heap, smallest first, and a map from keys to
-/// their places in it.
+/// At most `capacity` flows with the largest estimates: a binary heap, smallest first, and a map from keys to indices.
 #[derive(Clone, Debug)]
 pub struct Top {
     capacity: usize,
@@ -14,13 +13,13 @@ pub struct Top {
 }
 
 impl Top {
-    /// Empty.
+    /// Creates an empty heap.
     pub fn new(capacity: usize) -> Top {
         Top { capacity, heap: Vec::with_capacity(capacity), places: KeyMap::default() }
     }
 
-    /// Notes what a flow is now estimated at. A flow that is not in the heap gets in if there is room, or else
-    /// if it is larger than the smallest, which goes.
+    /// Updates the estimate of a flow. A new flow enters if there is room, or if it is larger than the smallest, which
+    /// it replaces.
     pub fn offer(&mut self, key: &Key, estimate: f64) {
         let place = match self.places.get(key) {
             Some(&place) => {
@@ -36,7 +35,7 @@ impl Top {
         self.sink(place);
     }
 
-    /// The place of a flow that was not in the heap, if it gets in.
+    /// Returns the index of a new flow, if it enters the heap.
     fn admit(&mut self, key: &Key, estimate: f64) -> Option<usize> {
         let place = if self.heap.len() < self.capacity {
             self.heap.push((estimate, *key));
@@ -51,17 +50,17 @@ impl Top {
         Some(place)
     }
 
-    /// What a flow was estimated at when it was last offered, if it is among the largest.
+    /// Returns the last estimate of a flow, if it is in the heap.
     pub fn get(&self, key: &Key) -> Option<f64> {
         self.places.get(key).map(|place| self.heap[*place].0)
     }
 
-    /// The flows and their estimates, in no order.
+    /// Returns the flows and their estimates, in no particular order.
     pub fn flows(&self) -> impl Iterator<Item = (Key, f64)> {
         self.heap.iter().map(|(estimate, key)| (*key, *estimate))
     }
 
-    /// Moves an entry up to where its parent is not larger; returns its place.
+    /// Moves an entry up until its parent is not larger; returns its index.
     fn rise(&mut self, mut place: usize) -> usize {
         while place > 0 && self.heap[place].0 < self.heap[(place - 1) / 2].0 {
             self.swap(place, (place - 1) / 2);
@@ -70,7 +69,7 @@ impl Top {
         place
     }
 
-    /// Moves an entry down to where no child is smaller.
+    /// Moves an entry down until no child is smaller.
     fn sink(&mut self, mut place: usize) {
         loop {
             let children = (2 * place + 1..2 * place + 3).take_while(|child| *child < self.heap.len());
@@ -83,7 +82,7 @@ impl Top {
         }
     }
 
-    /// Panics unless no entry is smaller than its parent and every key is where the map says.
+    /// Panics if an entry is smaller than its parent, or the map has a wrong index.
     #[cfg(test)]
     pub(super) fn check_invariants(&self) {
         assert_eq!(self.places.len(), self.heap.len());
@@ -109,7 +108,7 @@ pub struct WithTop<S> {
 }
 
 impl<S: Sketch> WithTop<S> {
-    /// Around an empty sketch.
+    /// Wraps an empty sketch.
     pub fn new(sketch: S, capacity: usize) -> WithTop<S> {
         WithTop { sketch, top: Top::new(capacity) }
     }

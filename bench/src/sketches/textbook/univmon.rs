@@ -5,18 +5,18 @@ use xxhash_rust::xxh64::xxh64;
 use super::{CountSketch, Sketch, Top};
 use crate::sketches::keys::Key;
 
-/// Seeds of the hashes that sample flows, apart from those of rows and signs.
+/// Seeds of the hashes that sample flows, disjoint from those of rows and signs.
 const SAMPLING: u64 = u64::MAX << 32;
 
-/// Levels of Count Sketch with a heap each. The first sees every flow, each further one half of the flows that
-/// the one before it sees. Any sum of a function of the flow sizes is put together from the heaps.
+/// Levels of Count Sketch with a heap each. The first level sees every flow, each further level half of the previous
+/// one's flows. The heaps yield the sum of any function of the flow sizes.
 #[derive(Clone, Debug)]
 pub struct UnivMon {
     levels: Vec<(CountSketch, Top)>,
 }
 
 impl UnivMon {
-    /// Empty; each level has a sketch of `rows` by `width` counters and a heap of `top` flows.
+    /// Creates an empty sketch; each level has `rows` by `width` counters and a heap of `top` flows.
     ///
     /// # Panics
     /// If there is no level, no row or no column, or more than [`MAX_ROWS`](super::MAX_ROWS) rows.
@@ -26,8 +26,8 @@ impl UnivMon {
         UnivMon { levels: (0..levels as u64).map(level).collect() }
     }
 
-    /// The sum over all flows of `g` of their sizes (section 4.2 of the paper): each level doubles what the next
-    /// one found of half its flows, and sets right what its own heap knows exactly.
+    /// Returns the sum of `g` of the sizes of all flows (section 4.2 of the paper): each level doubles the next level's
+    /// sum over half of its flows, and corrects it for the flows in its own heap.
     pub fn sum_over_flows(&self, g: impl Fn(f64) -> f64) -> f64 {
         let last = self.levels.len() - 1;
         let sizes = |level: usize| self.levels[level].1.flows().filter(|(_, size)| *size > 0.0);
@@ -40,7 +40,7 @@ impl UnivMon {
     }
 }
 
-/// Whether `level` keeps a flow that the level before it sees.
+/// Whether `level` sees a flow of the previous level.
 fn samples(level: usize, key: &Key) -> bool {
     xxh64(key, SAMPLING + level as u64) & 1 == 1
 }

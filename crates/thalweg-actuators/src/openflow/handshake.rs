@@ -114,7 +114,7 @@ pub(super) enum Progress {
 impl Handshake {
     /// Starts a handshake. Returns the first message to send.
     pub(super) fn begin(config: &Config) -> (Message, Handshake) {
-        let hello = Message { xid: Xid(0), body: Body::Hello(Hello::ours()) };
+        let hello = Message { xid: Xid(0), body: Body::Hello(Hello::supported()) };
         let parts_left = config.max_answer_parts;
         (
             hello,
@@ -133,7 +133,7 @@ impl Handshake {
             return self.gather(message);
         }
         match message.body {
-            Body::Hello(hello) if hello.speaks_ours(version) => {
+            Body::Hello(hello) if hello.supports_our_version(version) => {
                 self.hello_received = true;
                 Ok(Progress::Send(requests(config)))
             }

@@ -201,7 +201,7 @@ impl LiveSource {
         }
         // Once the interface is gone, a whole wait without a block means that the ring will stay empty: the kernel
         // would have passed on an open block within its timeout.
-        if was_gone && readiness == Readiness::Nothing {
+        if was_gone && readiness == Readiness::TimedOut {
             return Err(LiveError::InterfaceGone { name: self.name().to_owned() });
         }
         Ok(())

@@ -156,7 +156,7 @@ impl PromptSource {
         if readiness != Readiness::Ready || self.link_state != LinkState::Up {
             self.update_link_state();
         }
-        if was_gone && readiness == Readiness::Nothing {
+        if was_gone && readiness == Readiness::TimedOut {
             return Err(LiveError::InterfaceGone { name: self.name().to_owned() });
         }
         Ok(())

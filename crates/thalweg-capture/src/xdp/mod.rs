@@ -219,7 +219,7 @@ impl XdpSource {
                 return Ok(Readiness::Ready);
             }
             if start.elapsed().as_nanos() >= u128::from(READ_TIMEOUT.0) {
-                return Ok(Readiness::Nothing);
+                return Ok(Readiness::TimedOut);
             }
         }
     }

@@ -11,7 +11,7 @@
 use std::io;
 use std::os::fd::AsRawFd as _;
 
-use thalweg_linux::bpf::{AnyMap, Instruction, Link, MapKind, MapShape, Program, ProgramKind};
+use thalweg_linux::bpf::{AnyMap, Instruction, Link, MapKind, MapSpec, Program, ProgramKind};
 
 use super::options::XdpMode;
 use super::socket::XdpSocket;
@@ -48,7 +48,7 @@ pub(super) struct Attachment {
 impl Redirect {
     /// Loads the program for an interface of `queue_count` queues.
     pub(super) fn load(queue_count: u32) -> io::Result<Redirect> {
-        let shape = MapShape {
+        let shape = MapSpec {
             kind: MapKind::XdpSockets,
             key_size: 4,
             value_size: 4,

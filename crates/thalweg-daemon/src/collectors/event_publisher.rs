@@ -73,12 +73,12 @@ impl EventPublisher {
         &self.stats
     }
 
-    /// Publishes output in the order of packet time. `begun` is when the packets arrived; `None` if time alone caused it.
+    /// Publishes output in the order of packet time. `arrived` is when the packets arrived; `None` if time alone caused it.
     #[inline]
-    pub(super) fn publish_output(&mut self, output: &mut Output, begun: Option<Instant>) {
+    pub(super) fn publish_output(&mut self, output: &mut Output, arrived: Option<Instant>) {
         let Output { events, address_changes, flows, .. } = &*output;
         if !events.is_empty() || !address_changes.is_empty() || !flows.findings.is_empty() {
-            self.publish_events(output, begun);
+            self.publish_events(output, arrived);
         }
         if !output.arrivals.is_empty() {
             self.send_arrivals(output);
@@ -117,7 +117,7 @@ impl EventPublisher {
     }
 
     #[cold]
-    fn publish_events(&self, output: &mut Output, begun: Option<Instant>) {
+    fn publish_events(&self, output: &mut Output, arrived: Option<Instant>) {
         let Output { events, address_changes, flows, .. } = output;
         let events = std::mem::take(events).into_iter().map(|event| (event.time, EventKind::Link(event)));
         let changes = std::mem::take(address_changes).into_iter();
@@ -140,8 +140,8 @@ impl EventPublisher {
                 self.request_dump(trigger);
             }
             self.publish(time, kind);
-            if let Some(begun) = begun {
-                self.stats.decision.record(begun.elapsed());
+            if let Some(arrived) = arrived {
+                self.stats.decision.record(arrived.elapsed());
                 if self.is_live {
                     self.stats.arrival.record((wall_clock() - time).into());
                 }

@@ -90,13 +90,13 @@ impl Pipeline {
         &self.config
     }
 
-    /// Measures at most [`CHUNK`] frames, which have been in memory since `begun`.
+    /// Measures at most [`CHUNK`] frames, which have been in memory since `start`.
     #[inline]
-    pub(super) fn measure(&mut self, frames: &Batch<'_>, begun: Instant) {
+    pub(super) fn measure(&mut self, frames: &Batch<'_>, start: Instant) {
         self.packets.clear();
         self.intake.take(frames, &mut self.packets);
         self.collector.update(&self.packets, &mut self.output);
-        self.publisher.publish_output(&mut self.output, Some(begun));
+        self.publisher.publish_output(&mut self.output, Some(start));
         if let Some(samples) = &mut self.samples {
             samples.write_batch(frames);
         }
@@ -155,14 +155,14 @@ impl Pipeline {
         if self.mailbox.is_empty() {
             return false;
         }
-        let begun = Instant::now();
-        if begun < self.next_reply {
+        let start = Instant::now();
+        if start < self.next_reply {
             return false;
         }
         if let Some(request) = self.mailbox.next() {
             self.handle_request(request);
         }
-        self.next_reply = begun + 5 * begun.elapsed();
+        self.next_reply = start + 5 * start.elapsed();
         true
     }
 

@@ -195,7 +195,7 @@ enum Stage {
 /// A source being read.
 struct OpenReader {
     source: Box<dyn PollableSource>,
-    begun: Instant,
+    start: Instant,
     counted: Instant,
     was_down: bool,
 }
@@ -395,7 +395,7 @@ impl Member {
                 pipeline.mailbox.set_backend(backend);
                 pipeline.set_state(CollectorState::Running);
                 let now = Instant::now();
-                self.stage = Stage::Reading(OpenReader { source, begun: now, counted: now, was_down: false });
+                self.stage = Stage::Reading(OpenReader { source, start: now, counted: now, was_down: false });
             }
             Err(error) => self.fail(error.to_string()),
         }
@@ -407,7 +407,7 @@ impl Member {
         let Stage::Reading(mut reading) = stage else { return Duration::ZERO };
         reading.source.count(&mut self.worker);
         self.worker.pipeline.end_source();
-        reading.begun.elapsed()
+        reading.start.elapsed()
     }
 
     fn panicked(&mut self, panic: &(dyn Any + Send)) {

@@ -102,7 +102,7 @@ impl OpenedSource {
             SourceConfig::Interface { .. } => {
                 let spec = interface_spec(&config.source, config.filter.as_deref());
                 open_input(&spec.expect("an interface").into()).map_err(|error| match error {
-                    SourceError::Capture(CaptureError::Namespace(NamespaceError::Step {
+                    SourceError::Capture(CaptureError::Namespace(NamespaceError::Operation {
                         name,
                         source,
                         ..

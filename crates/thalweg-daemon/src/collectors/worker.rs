@@ -62,7 +62,7 @@ impl Worker {
             let opened = attempt
                 .take()
                 .unwrap_or_else(|| OpenedSource::open(self.pipeline.config(), self.pipeline.emulation()));
-            let begun = Instant::now();
+            let start = Instant::now();
             let was_opened = opened.is_ok();
             let failure = match opened.map(|opened| self.work(opened)) {
                 Ok(Ok(Ok(End::OfInput))) => {
@@ -87,7 +87,7 @@ impl Worker {
                 self.serve_requests_until_stopped();
                 break;
             }
-            let wait = backoff.after(begun.elapsed());
+            let wait = backoff.after(start.elapsed());
             tracing::warn!(
                 collector = &*name,
                 wait_ms = wait.as_millis() as u64,

@@ -9,7 +9,7 @@ use super::table::{Collector, Control};
 /// Returns a problem for each missing interface and each network namespace that cannot be entered.
 pub(super) fn missing(document: &Document) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for entry in document.sound::<Collector>() {
+    for entry in document.valid::<Collector>() {
         match absent(entry.namespace.as_deref(), entry.interface.as_deref()) {
             Ok(reasons) => {
                 problems.extend(reasons.into_iter().map(|why| entry.refuse(Collector::interface, why)));
@@ -17,7 +17,7 @@ pub(super) fn missing(document: &Document) -> Vec<Problem> {
             Err(why) => problems.push(entry.refuse(Collector::namespace, why)),
         }
     }
-    for entry in document.sound::<Control>() {
+    for entry in document.valid::<Control>() {
         let interfaces = entry.interfaces.iter().flatten();
         // `eth1`, or `h3 eth1` for one host.
         let names =

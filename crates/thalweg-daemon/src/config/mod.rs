@@ -144,15 +144,15 @@ impl Config {
     pub fn load_strictly(path: &Path) -> Result<Config, Vec<ConfigError>> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|source| {
-            vec![DocumentError::Unreadable { what: SCHEMA.what, file: file.clone(), source }.into()]
+            vec![DocumentError::Unreadable { file_kind: SCHEMA.file_kind, file: file.clone(), source }.into()]
         })?;
         let (mut document, mut problems) = Document::read(&SCHEMA, &text, &file, Format::Toml)
-            .map_err(|wrong| vec![DocumentError::Wrong(wrong).into()])?;
+            .map_err(|wrong| vec![DocumentError::Invalid(wrong).into()])?;
         path.parent().unwrap_or(Path::new("")).clone_into(&mut document.folder);
         let is_sound = problems.is_empty();
         problems.extend(interfaces::missing(&document));
         let config = match is_sound.then(|| Config::new(&document)) {
-            Some(Err(ConfigError::Document(DocumentError::Wrong(wrong)))) => {
+            Some(Err(ConfigError::Document(DocumentError::Invalid(wrong)))) => {
                 problems.extend(wrong.problems);
                 None
             }

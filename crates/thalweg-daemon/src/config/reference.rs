@@ -66,7 +66,7 @@ fn line(key: &Key) -> String {
         ("name", _) => "name = \"tor0\"\n".to_owned(),
         ("interface", _) => "interface = \"eth1\"\n".to_owned(),
         (name, Default::Value(value)) => format!("# {name} = {}\n", form.in_toml(value)),
-        (name, Default::Words(words)) => format!("# {name} = ...    # default: {words}\n"),
-        (name, Default::Needed) => format!("{name} = ...\n"),
+        (name, Default::Description(words)) => format!("# {name} = ...    # default: {words}\n"),
+        (name, Default::Required) => format!("{name} = ...\n"),
     }
 }

@@ -288,7 +288,7 @@ pub const METRICS: &[Metric] = &[
     ),
     gauge("thalweg_ipfix_session_up", &[], "1 if connected to the IPFIX receiver, else 0.", |s, out| {
         if let Some((_, tallies)) = s.ipfix_export() {
-            out.put(&[], u64::from(tallies.is_in_session()));
+            out.put(&[], u64::from(tallies.has_session()));
         }
     }),
     counter(

@@ -23,7 +23,7 @@ use thalweg_config::{Declared, Document, Schema, Section};
 pub use thalweg_config::{DocumentError as ExperimentError, Entry, Place, Problem, ProblemKind};
 
 /// The sections of experiment files.
-pub static SCHEMA: Schema = Schema { otherwise, ..Schema::new("experiment", &SECTIONS) };
+pub static SCHEMA: Schema = Schema { default_choice, ..Schema::new("experiment", &SECTIONS) };
 
 /// A parsed experiment file.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ impl DerefMut for Experiment {
 }
 
 /// The transport that a scheme was designed for.
-fn otherwise(experiment: &Document, section: &'static Section) -> &'static str {
+fn default_choice(experiment: &Document, section: &'static Section) -> &'static str {
     if !std::ptr::eq(section, &TRANSPORT) {
         return "";
     }

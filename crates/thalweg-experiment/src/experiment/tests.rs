@@ -19,8 +19,8 @@ fn refused(text: &str, expected: &[&str]) {
 /// The content of an experiment without line numbers.
 fn meaning(experiment: &Experiment) -> Vec<(String, Vec<(&'static str, String)>)> {
     let said = |entry: &Entry| {
-        let keys = entry.section.keys_of(entry.chosen());
-        let values = keys.filter_map(|key| Some((key.name, entry.given(key)?.text().into_owned())));
+        let keys = entry.section.keys_for(entry.chosen());
+        let values = keys.filter_map(|key| Some((key.name, entry.literal(key)?.text().into_owned())));
         (format!("{} {}", entry.section.name, entry.chosen()), values.collect())
     };
     experiment.entries().iter().map(said).collect()
@@ -42,7 +42,7 @@ fn every_mistake_is_reported_with_line_and_expectation() {
             "x.toml:10: min_rto is 5: expected a time longer than zero, such as 200us, 100ms, 1.5s or 30min, in quotes",
             "x.toml:12: pattern is \"rcp\": expected one of all_to_all, rpc, incast, stride, shuffle, random_bijection, \
              random, staggered, persistent, file, in quotes; did you mean rpc?",
-            "x.toml:14: [[failure]] has no at: expected a length of time, such as 0s, 200us, 100ms or 1.5s, in quotes",
+            "x.toml:14: [[failure]] has no at: expected a time, such as 0s, 200us, 100ms or 1.5s, in quotes",
         ],
     );
 }
@@ -72,9 +72,9 @@ fn a_key_of_another_section_is_refused_by_name() {
         "duration = \"1s\"\nthreshold = 3\n[scheme]\nthreshold = 65\nload = 1\n[topology]\nshape = \"rack\"\nk = 4\n",
         &[
             "x.toml:2: unknown key threshold; it belongs in [scheme]",
-            "x.toml:4: threshold is not for droptail: it is for dctcp, hull",
+            "x.toml:4: threshold does not apply to droptail, only to dctcp, hull",
             "x.toml:5: unknown key load; it belongs in [workload]",
-            "x.toml:8: k is not for rack: it is for fat_tree",
+            "x.toml:8: k does not apply to rack, only to fat_tree",
         ],
     );
     refused(
@@ -155,7 +155,9 @@ fn keys_of_any_transport_are_valid_without_a_name() {
     let named = text.replace("min_rto", "name = \"pfabric\"\nmin_rto");
     refused(
         &named,
-        &["x.toml:6: min_rto is not for pfabric: it is for new_reno, cubic, cubic_hystart, dctcp, h_tcp"],
+        &[
+            "x.toml:6: min_rto does not apply to pfabric, only to new_reno, cubic, cubic_hystart, dctcp, h_tcp",
+        ],
     );
 }
 
@@ -184,9 +186,9 @@ fn an_invalid_override_is_reported_as_typed() {
     for (path, value, expected) in [
         ("lod", "1", "--sweep lod=1: unknown key lod; did you mean load?"),
         ("name", "a", "--sweep name=a: name may be name or scheme.name or transport.name: write one of them"),
-        ("threshold", "5", "--sweep threshold=5: threshold is not for droptail: it is for dctcp, hull"),
+        ("threshold", "5", "--sweep threshold=5: threshold does not apply to droptail, only to dctcp, hull"),
         ("schem.name", "red", "--sweep schem.name=red: unknown section schem; did you mean scheme?"),
-        ("k", "4", "--sweep k=4: k is not for rack: it is for fat_tree"),
+        ("k", "4", "--sweep k=4: k does not apply to rack, only to fat_tree"),
         ("packets.load", "1", "--sweep packets.load=1: packets: there is no [[packets]] in x.toml"),
         (
             "rate",

@@ -226,7 +226,7 @@ fn sizes_named(name: &str, stage: &Stage<'_>) -> Result<Sizes, String> {
     let text = std::fs::read_to_string(&path).map_err(|error| {
         let known = PUBLISHED.iter().map(|published| published.named.name).chain(["forever"]);
         match Hint::nearest(name, known) {
-            Hint::Nothing => {
+            Hint::None => {
                 format!("{name} is no published distribution, and cannot be read as a file: {error}")
             }
             hint => format!("{name} is no published distribution and no file{hint}"),

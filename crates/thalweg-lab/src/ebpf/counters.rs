@@ -1,9 +1,9 @@
-//! What the switch program counts, port by port.
+//! The counters of the switch program, by port.
 
 use std::io;
 
 use bytemuck::{Pod, Zeroable, must_cast};
-use thalweg_linux::bpf::{AnyMap, PerProcessorMap};
+use thalweg_linux::bpf::{AnyMap, PerCpuMap};
 use thalweg_network::RouterId;
 
 use crate::layout::Layout;
@@ -27,60 +27,59 @@ struct Counters {
     malformed: u64,
 }
 
-/// Numbers in it.
+/// Number of counters.
 const COUNTERS: usize = size_of::<Counters>() / size_of::<u64>();
 
 /// By the number of the port's interface.
-type CounterMap = PerProcessorMap<{ size_of::<u32>() }, { size_of::<Counters>() }>;
+type CounterMap = PerCpuMap<{ size_of::<u32>() }, { size_of::<Counters>() }>;
 
-/// What a switch has done with the frames of one of its ports. Bytes are those of whole frames, without preamble and
-/// check sequence.
+/// A switch's counters of one port. Bytes count whole frames without preamble and check sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SwitchCounters {
     /// Frames received by the port.
     pub received_packets: u64,
     /// Their bytes.
     pub received_bytes: u64,
-    /// Frames handed to the port's queue, which counts what it drops.
+    /// Frames handed to the port's queue, which counts its own drops.
     pub sent_packets: u64,
     /// Their bytes.
     pub sent_bytes: u64,
-    /// Of the frames received, those copied to the monitor port's queue, which counts what it drops.
+    /// Received frames copied to the monitor port's queue, which counts its own drops.
     pub mirrored_packets: u64,
     /// Their bytes.
     pub mirrored_bytes: u64,
-    /// Of the frames mirrored, those whose copies the monitor port refused, being down.
+    /// Mirrored frames that the monitor port refused because it was down.
     pub mirror_failed: u64,
-    /// ARP requests to all that the switch has answered.
+    /// Broadcast ARP requests that the switch answered.
     pub arp_answered: u64,
-    /// Of the frames received, those dropped by the switch.
+    /// Received frames that the switch dropped.
     pub drops: Drops,
 }
 
-/// Frames that a switch has dropped, by reason.
+/// Frames that a switch dropped, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
     /// The table has no entry for the destination address.
     pub no_entry: u64,
-    /// They would have to leave by the port by which they came.
+    /// The output port is the input port.
     pub hairpin: u64,
-    /// They had been through 32 switches: a loop.
+    /// The frame has passed 32 switches: a loop.
     pub looped: u64,
-    /// They were for all hosts or some, and no ARP request that the switch could answer.
+    /// A group address, and not an ARP request that the switch can answer.
     pub group: u64,
-    /// They were shorter than an Ethernet header.
+    /// Shorter than an Ethernet header.
     pub malformed: u64,
 }
 
 impl Drops {
-    /// All of them.
+    /// Returns the sum over all reasons.
     pub fn total(&self) -> u64 {
         let Drops { no_entry, hairpin, looped, group, malformed } = self;
         no_entry + hairpin + looped + group + malformed
     }
 }
 
-/// The counters of all ports, in the order of the layout.
+/// Reads the counters of all ports, in the order of the layout.
 pub(super) fn read(map: AnyMap, layout: &Layout) -> io::Result<Vec<SwitchCounters>> {
     let counters = CounterMap::try_from(map)?;
     let of_port = |port: &crate::layout::Port| {
@@ -94,7 +93,7 @@ pub(super) fn read(map: AnyMap, layout: &Layout) -> io::Result<Vec<SwitchCounter
     layout.ports.iter().map(of_port).collect()
 }
 
-/// Has the ports of a switch count from zero again.
+/// Resets the counters of a switch's ports.
 pub(super) fn reset(map: AnyMap, layout: &Layout, router: RouterId) -> io::Result<()> {
     let mut counters = CounterMap::try_from(map)?;
     let zeros = [0; size_of::<Counters>()];

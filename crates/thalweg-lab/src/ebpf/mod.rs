@@ -1,9 +1,8 @@
-//! Switches that are eBPF programs at the ingress of their ports.
+//! eBPF switches: a program at the ingress of every port.
 //!
-//! The program (`ebpf/switch.bpf.c`) and its maps belong to nobody's process and are pinned nowhere: the filter at a
-//! port holds the program, the program holds the maps, and the interface holds the filter. So they are there as
-//! long as the fabric's namespace, need no BPF file system, and go with it. Who wants the maps asks the kernel which
-//! program a port has, and which maps the program.
+//! The program (`ebpf/switch.bpf.c`) and its maps belong to no process and are not pinned: the interface holds the
+//! filter, the filter the program, and the program its maps. So they live as long as the fabric's namespace and need no
+//! BPF file system. To open the maps, ask the kernel for the program of a port and for the maps of the program.
 
 mod counters;
 mod tables;
@@ -28,7 +27,7 @@ use crate::layout::Layout;
 /// Name of the program in the object file, and at every port.
 const PROGRAM: &str = "forward";
 
-/// What `scripts/bpf.sh` has compiled from `switch.bpf.c` for processors of this byte order.
+/// The object that `scripts/bpf.sh` compiled from `switch.bpf.c`; empty if this byte order is not supported.
 #[cfg(target_endian = "little")]
 static OBJECT: &[u8] = include_bytes!("switch.bpf.o");
 #[cfg(not(target_endian = "little"))]
@@ -42,18 +41,18 @@ struct Port {
     monitor: u32,
 }
 
-/// By the number of the port's interface.
+/// Ports by interface number.
 type PortMap = Map<{ size_of::<u32>() }, { size_of::<Port>() }>;
 
-/// By IPv4 address: the Ethernet address, in the first six bytes.
+/// Ethernet addresses, in the first six bytes, by IPv4 address.
 type HostMap = Map<4, 8>;
 
-/// Whether this build has the program.
+/// Whether this build contains the program.
 pub(crate) fn is_built() -> bool {
     !OBJECT.is_empty()
 }
 
-/// Loads the program and attaches it to every port of the fabric, whose tables are empty then and mirror everything.
+/// Loads the program and attaches it to every port of the fabric, with empty tables and mirroring on.
 pub(crate) fn attach(netlink: &Netlink, layout: &Layout, topology: &Topology) -> Result<(), LabError> {
     if !is_built() {
         return Err(LabError::NoSwitchProgram);
@@ -94,14 +93,14 @@ fn take(maps: &mut BTreeMap<String, AnyMap>, name: &str) -> Result<AnyMap, LabEr
         .ok_or_else(|| LabError::ebpf("read the switch program", format!("it has no map {name}")))
 }
 
-/// The maps of the program that a lab's ports have.
+/// The maps of a lab's switch program.
 #[derive(Clone, Debug)]
 pub(crate) struct Maps {
     ids: Vec<u32>,
 }
 
 impl Maps {
-    /// Asks the kernel for them; `None` if the first port has no program.
+    /// Finds the maps; `None` if the first port has no program.
     pub(crate) fn find(netlink: &Netlink, layout: &Layout) -> Result<Option<Maps>, LabError> {
         let Some(port) = layout.ports.first() else { return Ok(None) };
         let Some(program) = netlink.ingress_program(port.interface)? else { return Ok(None) };
@@ -119,22 +118,22 @@ impl Maps {
         Err(LabError::ebpf(format!("open the map {name}"), "the switch program has no such map"))
     }
 
-    /// The switches' tables.
+    /// Opens the switches' tables.
     pub(crate) fn tables(&self, layout: &Layout, topology: &Arc<Topology>) -> Result<Tables, LabError> {
         Tables::new(self.open("forwarding")?, layout, topology).map_err(map_error("forwarding"))
     }
 
-    /// What the ports of all switches have counted, by their place among all.
+    /// Reads the counters of all ports, in the order of the layout.
     pub(crate) fn counters(&self, layout: &Layout) -> Result<Vec<SwitchCounters>, LabError> {
         counters::read(self.open("counters")?, layout).map_err(map_error("counters"))
     }
 
-    /// Has a switch count from zero again.
+    /// Resets the counters of a switch.
     pub(crate) fn reset_counters(&self, layout: &Layout, router: RouterId) -> Result<(), LabError> {
         counters::reset(self.open("counters")?, layout, router).map_err(map_error("counters"))
     }
 
-    /// Begins or ends mirroring at a switch.
+    /// Turns mirroring at a switch on or off.
     pub(crate) fn set_mirror(&self, layout: &Layout, router: RouterId, is_on: bool) -> Result<(), LabError> {
         let mut ports = self.ports()?;
         for port in layout.ports_of(router) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// A switch: it looks up the destination address of each received frame, copies the frame to the monitor port, and hands
+// it to the queue of another port. The same program is attached to the ingress of every port; the port determines the
+// switch. `mod.rs` next to this file defines the same structures.
 //
-// A switch: what arrives at a port is looked up by its destination address, copied to the monitor port, and handed to
-// the queue of another port. The same program is at the ingress of every port of every switch; which switch it is
-// the port says. `mod.rs` next to this file has the same structures.
-//
-// The path of a packet from host to host over n switches is n runs of this program and n queues; nothing else of the
-// network stack sees it in between.
+// A packet that passes n switches takes n runs of this program and n queues; no other part of the network stack is
+// involved.
 
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -15,11 +14,11 @@
 #define SECTION(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
 
-// The declarations of maps that loaders understand: a number is the length of an array, a type that of a pointer.
+// Map declarations for loaders: a number is the length of an array, a type that of a pointer.
 #define NUMBER(name, value) int(*name)[value]
 #define TYPE(name, of) typeof(of) *name
 
-// The few helpers of bpf-helpers(7) that it takes, by their numbers.
+// Helpers of bpf-helpers(7), by number.
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)BPF_FUNC_map_lookup_elem;
 static long (*bpf_skb_store_bytes)(struct __sk_buff *skb, __u32 offset, const void *from, __u32 length,
                                    __u64 flags) = (void *)BPF_FUNC_skb_store_bytes;
@@ -34,33 +33,32 @@ static long (*bpf_redirect)(__u32 interface, __u64 flags) = (void *)BPF_FUNC_red
 #define NETWORK_16(value) (value)
 #endif
 
-// Switches that a packet may go through; a packet that comes to one more goes round in a loop. The longest path of a
-// fat tree has 5.
+// Maximum number of switches on a path; a packet beyond it is in a loop. The longest path of a fat tree has 5.
 #define MAX_HOPS 32
 
 // --- Maps -------------------------------------------------------------------------------------------------
 
-// What a port is.
+// A port.
 struct port {
     __u32 router;
     __u32 monitor; // Interface of its switch's monitor port; 0 while nothing is mirrored.
 };
 
-// What a port has seen. Bytes are those of whole frames, without preamble and check sequence.
+// Counters of a port. Bytes count whole frames without preamble and check sequence.
 struct counters {
     __u64 received_packets;
     __u64 received_bytes;
-    __u64 sent_packets; // Handed to the port's queue, which counts what it drops.
+    __u64 sent_packets; // Handed to the port's queue, which counts its own drops.
     __u64 sent_bytes;
-    __u64 mirrored_packets; // Received here, and handed to the queue of the monitor port.
+    __u64 mirrored_packets; // Received here and handed to the monitor port's queue.
     __u64 mirrored_bytes;
-    __u64 mirror_failed; // Of the mirrored, those that the monitor port did not even queue: it is down.
+    __u64 mirror_failed; // Mirrored, but refused by the monitor port because it is down.
     __u64 arp_answered;
     // Received here and dropped:
     __u64 no_entry; // The switch has no entry for the address.
-    __u64 hairpin;  // It would have to leave by the port by which it came.
-    __u64 looped;   // It has been through MAX_HOPS switches.
-    __u64 group;    // For a group of hosts or all, and no question that the switch answers.
+    __u64 hairpin;  // The output port is the input port.
+    __u64 looped;   // It has passed MAX_HOPS switches.
+    __u64 group;    // A group address, and not an ARP request that the switch answers.
     __u64 malformed;
 };
 
@@ -71,7 +69,7 @@ struct destination {
 
 struct route {
     __u32 interface;
-    __u16 port; // Of the switch; for whoever reads the table.
+    __u16 port; // Of the switch; for reading the table back.
     __u8 mac[ETH_ALEN];
     __u32 rewrites; // Whether `mac` becomes the destination address.
 };
@@ -99,7 +97,7 @@ struct {
 struct {
     NUMBER(type, BPF_MAP_TYPE_HASH);
     NUMBER(max_entries, 1);
-    NUMBER(map_flags, BPF_F_NO_PREALLOC); // There is room for more than there is as a rule.
+    NUMBER(map_flags, BPF_F_NO_PREALLOC); // The capacity is much larger than typical tables.
     TYPE(key, struct destination);
     TYPE(value, struct route);
 } forwarding SECTION(".maps");
@@ -135,8 +133,8 @@ struct arp_frame {
     struct arp arp;
 } __attribute__((packed));
 
-// Answers a question for the address of a host, in place of that host: the frame becomes its own answer and goes
-// back. What is asked of one host alone is no matter of the switch's.
+// Answers a broadcast ARP request for a host's address: rewrites the frame into the reply and returns it. Unicast
+// requests are forwarded.
 INLINE int answer_arp(struct __sk_buff *skb, struct counters *count) {
     if (bpf_skb_pull_data(skb, sizeof(struct arp_frame)) != 0)
         goto group;
@@ -151,7 +149,7 @@ INLINE int answer_arp(struct __sk_buff *skb, struct counters *count) {
     __u32 asked;
     __builtin_memcpy(&asked, arp->target_ip, 4);
     struct mac *host = bpf_map_lookup_elem(&hosts, &asked);
-    // Whoever asks for its own address tells others of it, or fears that they have it too: no answer.
+    // A request for the sender's own address is an announcement or a conflict probe: no answer.
     if (!host || __builtin_memcmp(arp->sender_ip, arp->target_ip, 4) == 0)
         goto group;
 
@@ -176,7 +174,7 @@ SECTION("classifier") int forward(struct __sk_buff *skb) {
     struct port *port = bpf_map_lookup_elem(&ports, &interface);
     struct counters *count = bpf_map_lookup_elem(&counters, &interface);
     if (!port || !count)
-        return TC_ACT_SHOT; // Not a port of the lab's: the program is attached to no others.
+        return TC_ACT_SHOT; // Not a port of the lab; the program is attached only to the lab's ports.
     count->received_packets++;
     count->received_bytes += skb->len;
 
@@ -204,14 +202,14 @@ SECTION("classifier") int forward(struct __sk_buff *skb) {
         count->hairpin++;
         return TC_ACT_SHOT;
     }
-    // The mark goes with a packet from switch to switch, and is gone when the packet enters or leaves their namespace.
+    // The mark stays with a packet from switch to switch, and is cleared when it enters or leaves the namespace.
     if (skb->mark >= MAX_HOPS) {
         count->looped++;
         return TC_ACT_SHOT;
     }
     skb->mark++;
 
-    // Mirrored as it came, so that a copy tells by its address which way it took, at its last switch too.
+    // Mirrored before the rewrite, so that a copy's address shows its tree, also at the last switch.
     __u32 monitor = port->monitor;
     if (monitor) {
         count->mirrored_packets++;
@@ -227,8 +225,8 @@ SECTION("classifier") int forward(struct __sk_buff *skb) {
         sent->sent_packets++;
         sent->sent_bytes += skb->len;
     }
-    // A frame just sent counts as held by its socket until it is freed, so that a sender would wait for the queues of
-    // all switches as if they were its own. What leaves a host leaves its socket: a copy goes on, which has none.
+    // A frame is charged to its socket until it is freed, so that a sender would wait for the queues of all switches as
+    // for its own. Forward a copy without a socket instead.
     if (skb->sk) {
         bpf_clone_redirect(skb, output, 0);
         return TC_ACT_STOLEN;

@@ -1,4 +1,4 @@
-//! The forwarding tables of all switches: one map, written while packets are forwarded by it.
+//! The forwarding tables of all switches: one map, which can be changed while switches forward.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,19 +11,19 @@ use thiserror::Error;
 
 use crate::layout::Layout;
 
-/// Addresses that every endpoint may have entries for at every switch, on average.
+/// Average number of addresses per endpoint and switch for which there is room.
 const ADDRESSES: usize = 16;
 
-/// Fewest and most entries that there is room for.
+/// Minimum and maximum capacity of the map, in entries.
 const CAPACITY: (usize, usize) = (64, 1 << 20);
 
-/// Entries that there is room for.
+/// Returns the capacity of the map, in entries.
 pub(super) fn capacity(topology: &Topology) -> u32 {
-    let (fewest, most) = CAPACITY;
-    (topology.routers().len() * topology.endpoints().len() * ADDRESSES).clamp(fewest, most) as u32
+    let (min, max) = CAPACITY;
+    (topology.routers().len() * topology.endpoints().len() * ADDRESSES).clamp(min, max) as u32
 }
 
-/// An entry of a switch's table: frames to this address leave by this port, with this address.
+/// An entry of a switch's table: frames to `mac` leave by `port`, with the destination address `rewrite` if set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TableEntry {
     /// The switch.
@@ -32,49 +32,49 @@ pub struct TableEntry {
     pub mac: MacAddress,
     /// Output port.
     pub port: PortIndex,
-    /// The destination address that it leaves with, if another: the base address in place of a shadow address.
+    /// New destination address: the base address instead of a shadow address.
     pub rewrite: Option<MacAddress>,
 }
 
-/// What installing a network's rules took.
+/// The number of changes made by an installation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Installed {
-    /// Entries written, for they were missing or different.
+    /// Entries written because they were missing or different.
     pub written: usize,
-    /// Entries removed, for they are not wanted.
+    /// Entries removed.
     pub removed: usize,
-    /// Entries that were as wanted.
+    /// Entries that were already correct.
     pub unchanged: usize,
 }
 
-/// Why a table was not changed or read.
+/// An error while changing or reading a table.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TableError {
-    /// The switch is not there, or has no such port.
-    #[error("the lab has no port {router}{port}")]
+    /// There is no such switch, or it has no such port.
+    #[error("unknown port {router}{port}")]
     Port {
         /// The switch.
         router: RouterId,
         /// The port.
         port: PortIndex,
     },
-    /// Group addresses are not looked up.
-    #[error("{mac} is no address of one host")]
+    /// The address is a group address.
+    #[error("invalid MAC address {mac}: expected a unicast address")]
     Mac {
         /// The address.
         mac: MacAddress,
     },
-    /// There is no room.
+    /// The map is full.
     #[error("the tables are full: {capacity} entries")]
     Full {
-        /// Entries that there is room for.
+        /// Capacity of the map, in entries.
         capacity: u32,
     },
-    /// The kernel refused, or the lab is gone.
-    #[error("the map of the tables: {source}")]
+    /// The kernel refused the operation, or the lab no longer exists.
+    #[error("cannot access the map of the tables: {source}")]
     Map {
-        /// What it said.
+        /// The kernel's error.
         #[from]
         source: io::Error,
     },
@@ -104,11 +104,11 @@ const VALUE: usize = size_of::<Route>();
 type Key = [u8; KEY];
 type Value = [u8; VALUE];
 
-/// The tables of a lab's switches. A change is in force with the next packet, and takes about a microsecond; each entry
-/// changes at once, several do not change together.
+/// The tables of a lab's switches. A change takes about a microsecond and applies to the next packet. Entries change
+/// atomically one by one, not together.
 ///
-/// It works as long as the lab is up, in any thread and any namespace. There may be several; each sees what the others
-/// have written.
+/// Works as long as the lab is up, from any thread and namespace. Several values may exist; each sees the changes of
+/// the others.
 pub struct Tables {
     map: Map<KEY, VALUE>,
     layout: Layout,
@@ -120,10 +120,10 @@ impl Tables {
         Ok(Tables { map: Map::try_from(map)?, layout: layout.clone(), topology: topology.clone() })
     }
 
-    /// Writes an entry, in place of one for the same address.
+    /// Writes an entry, replacing one for the same address.
     ///
     /// # Errors
-    /// If there is no such port, the address is no host's, or there is no room. The table is unchanged.
+    /// If there is no such port, the address is not unicast, or the map is full. The table is unchanged.
     pub fn set(&mut self, entry: &TableEntry) -> Result<(), TableError> {
         let (key, value) = self.encode(entry)?;
         match self.map.set(&key, &value) {
@@ -134,10 +134,10 @@ impl Tables {
         }
     }
 
-    /// Writes entries in their order.
+    /// Writes entries in order.
     ///
     /// # Errors
-    /// As of [`set`](Self::set), with the index of the entry; those before it are written, it and those after are not.
+    /// See [`set`](Self::set), with the index of the failed entry: only the entries before it are written.
     pub fn set_all(&mut self, entries: &[TableEntry]) -> Result<(), (usize, TableError)> {
         entries
             .iter()
@@ -145,37 +145,37 @@ impl Tables {
             .try_for_each(|(index, entry)| self.set(entry).map_err(|error| (index, error)))
     }
 
-    /// Removes the entry for an address, and says whether there was one.
+    /// Removes the entry for an address; returns false if there was none.
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If the kernel refuses the operation.
     pub fn remove(&mut self, router: RouterId, mac: MacAddress) -> Result<bool, TableError> {
         Ok(self.map.remove(&key(router, mac))?)
     }
 
-    /// Removes all entries of a switch, and says how many there were.
+    /// Removes all entries of a switch and returns their number.
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If the kernel refuses the operation.
     pub fn clear(&mut self, router: RouterId) -> Result<usize, TableError> {
         let entries = self.entries()?.into_iter().filter(|entry| entry.router == router);
         let removed = entries.map(|entry| self.remove(router, entry.mac).map(usize::from));
         removed.sum()
     }
 
-    /// The entry for an address.
+    /// Returns the entry for an address.
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If the kernel refuses the operation.
     pub fn get(&self, router: RouterId, mac: MacAddress) -> Result<Option<TableEntry>, TableError> {
         let key = key(router, mac);
         Ok(self.map.get(&key)?.map(|value| decode(key, value)))
     }
 
-    /// All entries, by switch and address. While somebody writes, an entry may be missing or come from either time.
+    /// Returns all entries, by switch and address. During concurrent changes an entry may be missing, old or new.
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If the kernel refuses the operation.
     pub fn entries(&self) -> Result<Vec<TableEntry>, TableError> {
         let entries = self.map.entries()?.into_iter().map(|(key, value)| decode(key, value));
         let mut entries: Vec<TableEntry> = entries.collect();
@@ -183,35 +183,34 @@ impl Tables {
         Ok(entries)
     }
 
-    /// Makes the tables those of `forwarding`: writes what is missing or different, then removes what is not in it. At
-    /// the destination's own switch shadow addresses are written back to base addresses, if it says so. Installing
-    /// the same again changes nothing.
+    /// Installs `forwarding`: writes missing and different entries, then removes all others. If it asks for write-back,
+    /// the destination's switch rewrites shadow addresses to base addresses. Idempotent.
     ///
     /// # Errors
-    /// As of [`set`](Self::set). What was written so far stays.
+    /// See [`set`](Self::set). Changes made so far stay.
     pub fn install(&mut self, forwarding: &Forwarding) -> Result<Installed, TableError> {
         self.install_where(|_| true, forwarding)
     }
 
-    /// As [`install`](Self::install), at one switch.
+    /// Like [`install`](Self::install), at one switch.
     ///
     /// # Errors
-    /// As of [`set`](Self::set). What was written so far stays.
+    /// See [`set`](Self::set). Changes made so far stay.
     pub fn install_at(&mut self, router: RouterId, forwarding: &Forwarding) -> Result<Installed, TableError> {
         self.install_where(|other| other == router, forwarding)
     }
 
     fn install_where(
         &mut self,
-        is_meant: impl Fn(RouterId) -> bool,
+        is_selected: impl Fn(RouterId) -> bool,
         forwarding: &Forwarding,
     ) -> Result<Installed, TableError> {
         let mut there = BTreeMap::new();
-        for entry in self.entries()?.into_iter().filter(|entry| is_meant(entry.router)) {
+        for entry in self.entries()?.into_iter().filter(|entry| is_selected(entry.router)) {
             there.insert((entry.router, entry.mac), entry);
         }
         let mut installed = Installed::default();
-        for entry in wanted(&self.topology, forwarding).iter().filter(|entry| is_meant(entry.router)) {
+        for entry in wanted(&self.topology, forwarding).iter().filter(|entry| is_selected(entry.router)) {
             if there.remove(&(entry.router, entry.mac)) == Some(*entry) {
                 installed.unchanged += 1;
             } else {
@@ -237,7 +236,7 @@ impl Tables {
     }
 }
 
-/// The entries that the tables of `forwarding` come to, with what the last switch rewrites.
+/// Returns the entries for the tables of `forwarding`, with the last switch's rewrites.
 fn wanted(topology: &Topology, forwarding: &Forwarding) -> Vec<TableEntry> {
     let entry = |entry: thalweg_network::state::Entry| {
         let thalweg_network::state::Entry { router, mac, port } = entry;
@@ -271,7 +270,7 @@ mod tests {
     use crate::routes::shortest_path_tables;
 
     #[test]
-    fn an_entry_is_read_back_as_it_was_written() {
+    fn encoded_entry_decodes_to_itself() {
         let (shadow, base) = (MacAddress([2, 0x54, 0x57, 3, 0, 1]), MacAddress([2, 0x54, 0x57, 0, 0, 1]));
         for rewrite in [None, Some(base)] {
             let route = Route {
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn shadow_addresses_are_written_back_at_the_last_switch_and_nowhere_else() {
+    fn only_the_last_switch_rewrites_shadow_addresses() {
         let topology = Plan::leaf_spine(DEFAULT_RATE).unwrap().topology;
         let forwarding = shortest_path_tables(&topology, 3).unwrap();
         let entries = wanted(&topology, &forwarding);

@@ -1,18 +1,17 @@
-//! What can befall a lab: links that are cut, switches that lose their power, hosts that take no notice of ARP.
+//! Fault injection: links that fail, switches that lose power, hosts that ignore ARP.
 //!
-//! **A link** that is cut carries nothing in either direction, and both of its ends see that there is no carrier. Of a
-//! link between switches both interfaces are set down, of that of a host the switch's: it is no deed of the host's, which
-//! keeps its address and its route. What it has learnt by ARP it forgets, as the kernel does without carrier. Frames that
-//! a switch sends by a port without carrier are lost; its [counters](crate::SwitchCounters) have them as sent.
+//! **A failed link** carries nothing in either direction, and both ends lose carrier. Between switches both interfaces
+//! are set down, at a host only the switch's: the host keeps its address and its route, but loses its ARP entries, as
+//! the kernel does without carrier. Frames that a switch sends to a port without carrier are lost; its
+//! [counters](crate::SwitchCounters) count them as sent.
 //!
-//! **A switch** without power has cut links, and has forgotten its table and its counters when it comes back. Then it
-//! forwards nothing until somebody [installs](crate::Tables::install) something. Its monitor port stays, and mirrors
-//! all that is forwarded again.
+//! **A switch without power** has failed links. When it returns, its table and its counters are empty, and it forwards
+//! nothing until routes are [installed](crate::Tables::install). Its monitor port stays up.
 //!
-//! **A host** that is deaf to ARP neither answers requests for its address nor learns from them, whoever sends them: rerouting by
-//! ARP has no effect on it.
+//! **A host that ignores ARP** neither answers requests for its address nor learns from any: rerouting by ARP has no
+//! effect on it.
 //!
-//! The kernel keeps all of that; nothing is written down, and [`Lab::down`] removes a lab whatever has befallen it.
+//! The kernel holds this state, and nothing is recorded; [`Lab::down`] works after any fault.
 
 use thalweg_network::link_state::UnknownLink;
 use thalweg_network::topology::Node;
@@ -23,18 +22,18 @@ use crate::error::LabError;
 use crate::layout::{Layout, Peer};
 use crate::sysctl;
 
-/// What a host does with ARP requests: `arp_ignore` of the kernel's ip-sysctl.rst.
+/// How a host treats ARP requests: `arp_ignore` of the kernel's ip-sysctl.rst.
 const ARP_IGNORE: &str = "net/ipv4/conf/all/arp_ignore";
 
-/// No request is answered, or learnt from; and every one for the host's addresses is.
-const DEAF: &str = "8";
-const HEARING: &str = "0";
+/// Answer and learn from no request, or from every request for the host's addresses.
+const IGNORE_ALL: &str = "8";
+const ANSWER: &str = "0";
 
 impl Lab {
-    /// Cuts a link, or mends it. After that it has carrier again, and carries frames. To do either twice is as once.
+    /// Sets a link down or up. Returns once a link that is set up carries frames. Idempotent.
     ///
     /// # Errors
-    /// If there is no such link, or the lab is gone.
+    /// If there is no such link, or the lab no longer exists.
     pub fn set_link(&self, link: LinkId, is_up: bool) -> Result<(), LabError> {
         let interfaces = self.interfaces_of(link);
         if interfaces.is_empty() {
@@ -44,10 +43,10 @@ impl Lab {
         self.set_interfaces(&interfaces, is_up)
     }
 
-    /// Which links carry frames, as the kernel has it.
+    /// Returns which links carry frames, from the kernel.
     ///
     /// # Errors
-    /// If the lab is gone.
+    /// If the lab no longer exists.
     pub fn links(&self) -> Result<LinkState, LabError> {
         let carrying =
             self.parts.netlink.interfaces()?.into_iter().filter(|interface| interface.is_operational);
@@ -61,10 +60,10 @@ impl Lab {
         Ok(links)
     }
 
-    /// Takes a switch its power: its links are cut, its table is empty, and it has counted nothing.
+    /// Cuts the power of a switch: sets its links down, clears its table and its counters.
     ///
     /// # Errors
-    /// If there is no such switch, it is no eBPF program, or the lab is gone.
+    /// If there is no such switch, it is an Open vSwitch bridge, or the lab no longer exists.
     pub fn fail_switch(&self, router: RouterId) -> Result<(), LabError> {
         let (interfaces, maps, mut tables) = (self.interfaces_around(router)?, self.maps()?, self.tables()?);
         self.set_interfaces(&interfaces, false)?;
@@ -73,36 +72,36 @@ impl Lab {
         maps.set_mirror(&self.parts.layout, router, true)
     }
 
-    /// Gives a switch its power back: its links carry frames again. What it is to do with them nobody has told it yet.
-    /// Its links that were cut by themselves are mended, too.
+    /// Restores the power of a switch: sets all its links up, including links that failed on their own. Its table stays
+    /// empty.
     ///
     /// # Errors
-    /// If there is no such switch, or the lab is gone.
+    /// If there is no such switch, or the lab no longer exists.
     pub fn repair_switch(&self, router: RouterId) -> Result<(), LabError> {
         self.set_interfaces(&self.interfaces_around(router)?, true)
     }
 
-    /// Takes a switch its power, and gives it back.
+    /// Cuts the power of a switch and restores it.
     ///
     /// # Errors
-    /// As of [`fail_switch`](Self::fail_switch).
+    /// See [`fail_switch`](Self::fail_switch).
     pub fn restart_switch(&self, router: RouterId) -> Result<(), LabError> {
         self.fail_switch(router)?;
         self.repair_switch(router)
     }
 
-    /// Whether a host takes notice of ARP requests; all do when a lab comes up.
+    /// Makes a host ignore ARP requests, or react to them again; all hosts react when a lab comes up.
     ///
     /// # Errors
-    /// If its namespace is gone.
+    /// If its namespace no longer exists.
     ///
     /// # Panics
-    /// If there is no such endpoint.
-    pub fn set_deaf_to_arp(&self, endpoint: EndpointId, is_deaf: bool) -> Result<(), LabError> {
-        sysctl::set_within(&self.host(endpoint), &[(ARP_IGNORE, if is_deaf { DEAF } else { HEARING })])
+    /// If the topology has no such endpoint.
+    pub fn set_ignores_arp(&self, endpoint: EndpointId, ignores: bool) -> Result<(), LabError> {
+        sysctl::set_within(&self.host(endpoint), &[(ARP_IGNORE, if ignores { IGNORE_ALL } else { ANSWER })])
     }
 
-    /// The fabric's interfaces at the ends of a link; none if there is no such link.
+    /// Returns the fabric's interfaces at the ends of a link; empty if there is no such link.
     fn interfaces_of(&self, link: LinkId) -> Vec<u32> {
         let ends = self.topology().links().get(link.index()).map(|link| link.ends);
         let interface = |end: Attachment| match end.node {
@@ -112,7 +111,7 @@ impl Lab {
         ends.into_iter().flatten().filter_map(interface).collect()
     }
 
-    /// The fabric's interfaces at both ends of all links of a switch.
+    /// Returns the fabric's interfaces at both ends of all links of a switch.
     fn interfaces_around(&self, router: RouterId) -> Result<Vec<u32>, LabError> {
         if router.index() >= self.topology().routers().len() {
             return Err(LabError::UnknownSwitch { name: router.to_string() });
@@ -120,7 +119,7 @@ impl Lab {
         Ok(around(&self.parts.layout, router))
     }
 
-    /// Sets interfaces up, and waits until they carry frames; or down.
+    /// Sets interfaces down, or sets them up and waits until they carry frames.
     fn set_interfaces(&self, interfaces: &[u32], is_up: bool) -> Result<(), LabError> {
         interfaces.iter().try_for_each(|&interface| self.parts.netlink.set_up(interface, is_up))?;
         if is_up { make::wait_for_links(interfaces.iter().copied(), &self.parts.netlink) } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! How a lab is made: record, namespaces, links, shapers, switches, tables, in this order.
+//! Creates a lab: record, namespaces, links, shapers, switches, tables, in this order.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -22,31 +22,31 @@ use crate::plan::{FABRIC, Plan, Plane};
 use crate::record::Record;
 use crate::routes::{DEFAULT_ADDRESSES, shortest_path_tables};
 use crate::shaper;
-use crate::sysctl::{self, Changed};
+use crate::sysctl::{self, SysctlChange};
 
-/// A host's own queue: long enough that a socket of UDP waits rather than loses.
+/// Length of a host's queue: long enough that a UDP socket blocks instead of dropping.
 const HOST_BUFFER: Nanos = Nanos::from_millis(20);
 
-/// What a TCP connection may have in its host's queue, as time at the host's rate. A frame there has its destination
-/// address already: so long does it take until a connection that was told of another address uses it on the wire.
-/// Left to itself the kernel queues 1.3 ms at 100 Mbit/s, with this 0.5 ms, at the same throughput.
+/// Data of a TCP connection in its host's queue, as time at the host's rate. A queued frame has its destination address
+/// already, so the queue delays a reroute. By default the kernel queues 1.3 ms at 100 Mbit/s, with this limit 0.5 ms,
+/// at the same throughput.
 const TCP_QUEUE: Nanos = Nanos::from_micros(650);
 
-/// Two full frames with what the kernel adds to each: with less a connection cannot keep its link busy.
-const LEAST_TCP_QUEUE: Bytes = Bytes(4_608);
+/// Two full frames with the kernel's overhead: with less a connection cannot fill its link.
+const MIN_TCP_QUEUE: Bytes = Bytes(4_608);
 
-/// How often, and how long each time, to wait for links: 5 s in all.
+/// Number and length of the waits for links: 5 s in total.
 const LINK_WAITS: (u32, Duration) = (2_500, Duration::from_millis(2));
 
-/// Makes a lab where there is none.
+/// Creates a lab; none of this prefix may exist.
 pub(super) fn make(plan: &Plan) -> Result<Parts, LabError> {
     let changed = match &plan.congestion_control {
-        Some(name) => Changed::to_allow(name)?,
+        Some(name) => SysctlChange::to_allow(name)?,
         None => None,
     };
     let changed: Vec<_> = changed.into_iter().collect();
     Record::new(plan, changed.clone()).write()?;
-    changed.iter().try_for_each(Changed::apply)?;
+    changed.iter().try_for_each(SysctlChange::apply)?;
 
     let layout = Layout::new(plan);
     let fabric = make_fabric(plan)?;
@@ -73,7 +73,7 @@ pub(super) fn make(plan: &Plan) -> Result<Parts, LabError> {
             .install(&forwarding)
             .map_err(|error| LabError::ebpf("install the tables", error))?;
     }
-    wait_for_links(awaited(&layout), &netlink)?;
+    wait_for_links(one_end_per_link(&layout), &netlink)?;
     Ok(Parts { layout, fabric, netlink, switching })
 }
 
@@ -83,7 +83,7 @@ fn make_bridges(
     fabric: &Namespace,
     netlink: &Netlink,
 ) -> Result<Switching, LabError> {
-    // It is spoken to by the loopback interface.
+    // Controllers connect over the loopback interface.
     netlink.set_loopback_up()?;
     for endpoint in plan.topology.endpoint_ids() {
         ovs::complete_checksums(&host(plan, endpoint))?;
@@ -97,8 +97,7 @@ fn make_fabric(plan: &Plan) -> Result<Namespace, LabError> {
     Ok(fabric)
 }
 
-/// IPv6 gives interfaces addresses and announces them, unasked: it stays off, so that what is on a link is what
-/// somebody sent.
+/// Disables IPv6, which would announce addresses on its own: links carry only what hosts send.
 fn silence_ipv6(namespace: &Namespace) -> Result<(), LabError> {
     if !Path::new("/proc/sys/net/ipv6").exists() {
         return Ok(());
@@ -107,7 +106,7 @@ fn silence_ipv6(namespace: &Namespace) -> Result<(), LabError> {
     sysctl::set_within(namespace, &parameters)
 }
 
-/// Makes a host and its link.
+/// Creates a host and its link.
 fn make_host(plan: &Plan, layout: &Layout, endpoint: EndpointId, fabric: &Netlink) -> Result<(), LabError> {
     let known = &plan.topology.endpoints()[endpoint.index()];
     let namespace = Namespace::create(host(plan, endpoint).name().to_owned())?;
@@ -139,14 +138,14 @@ fn make_host(plan: &Plan, layout: &Layout, endpoint: EndpointId, fabric: &Netlin
     netlink.set_token_bucket(interface, &shaper::shaper(rate, HOST_BUFFER, plan.mtu))?;
     set_parameters(plan, &namespace, rate)?;
     netlink.set_up(interface, true)?;
-    Ok(netlink.add_only_address(interface, known.ip)?)
+    Ok(netlink.add_address_and_default_route(interface, known.ip)?)
 }
 
 /// Sets the parameters of a host's network stack.
 fn set_parameters(plan: &Plan, namespace: &Namespace, rate: BitRate) -> Result<(), LabError> {
-    let queued = rate.amount_in(TCP_QUEUE).max(LEAST_TCP_QUEUE).0.to_string();
+    let queued = rate.amount_in(TCP_QUEUE).max(MIN_TCP_QUEUE).0.to_string();
     let mut parameters = vec![
-        // A connection begins as if there had been none before.
+        // Connections do not inherit metrics from earlier ones.
         ("net/ipv4/tcp_no_metrics_save", "1"),
         ("net/ipv4/tcp_limit_output_bytes", &queued),
     ];
@@ -156,7 +155,7 @@ fn set_parameters(plan: &Plan, namespace: &Namespace, rate: BitRate) -> Result<(
     sysctl::set_within(namespace, &parameters)
 }
 
-/// Makes the links between switches, and the shapers of all ports.
+/// Creates the links between switches, and the shapers of all ports.
 fn make_links(plan: &Plan, layout: &Layout, fabric: &Netlink) -> Result<(), LabError> {
     for (place, port) in layout.ports.iter().enumerate() {
         if let Peer::Port(other) = port.peer
@@ -174,7 +173,7 @@ fn make_links(plan: &Plan, layout: &Layout, fabric: &Netlink) -> Result<(), LabE
     Ok(())
 }
 
-/// Makes the monitor ports.
+/// Creates the monitor ports.
 fn make_monitors(plan: &Plan, layout: &Layout, fabric: &Netlink) -> Result<(), LabError> {
     for monitor in &layout.monitors {
         let name = plan.topology.name(Node::Router(monitor.router));
@@ -195,9 +194,9 @@ fn make_monitors(plan: &Plan, layout: &Layout, fabric: &Netlink) -> Result<(), L
     Ok(())
 }
 
-/// An end of every link. Of each, the end that was set up last carries frames at once; the other, here always one of the
-/// fabric's, when the kernel gets to it.
-fn awaited(layout: &Layout) -> impl Iterator<Item = u32> + '_ {
+/// Returns one end of every link. The end that was set up last carries frames at once; the other, which is always in
+/// the fabric, only after the kernel has processed the change.
+fn one_end_per_link(layout: &Layout) -> impl Iterator<Item = u32> + '_ {
     let ports = layout.ports.iter().enumerate().filter(|&(place, port)| match port.peer {
         Peer::Host(_) => true,
         Peer::Port(other) => place < other,
@@ -206,7 +205,7 @@ fn awaited(layout: &Layout) -> impl Iterator<Item = u32> + '_ {
     ports.map(|(_, port)| port.interface).chain(mirrors)
 }
 
-/// Waits until these interfaces of the fabric carry frames: they drop what they are to send until then.
+/// Waits until these interfaces of the fabric carry frames; until then they drop.
 pub(super) fn wait_for_links(
     interfaces: impl Iterator<Item = u32>,
     fabric: &Netlink,

@@ -1,4 +1,4 @@
-//! A lab: made, found again, used, removed.
+//! Creates, finds, queries and removes labs.
 
 mod faults;
 mod make;
@@ -21,39 +21,39 @@ use crate::ovs::{OpenFlowSwitch, Ovs};
 use crate::plan::{Plan, PlanError, Plane, Prefix};
 use crate::record::{self, Record};
 use crate::status::{HostStatus, PortStatus, Status, SwitchStatus, link_name};
-use crate::sysctl::{self, Changed};
+use crate::sysctl::{self, SysctlChange};
 use parts::{Parts, Switching, fabric, host, namespaces};
 
-/// A lab that is up. It belongs to no process: dropping this leaves it as it is.
+/// A lab that is up. It belongs to no process: dropping this value leaves it up.
 ///
-/// Its methods wait for the kernel: asynchronous code is to use it on a thread for work that waits.
+/// Its methods block on the kernel: call them from a blocking thread in asynchronous code.
 pub struct Lab {
     plan: Plan,
     parts: Parts,
 }
 
-/// What [`Lab::down`] has removed.
+/// Counts of what [`Lab::down`] removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// Network namespaces.
+    /// Network namespaces removed.
     pub namespaces: usize,
-    /// Processes that were in them, and were killed.
+    /// Processes killed in them.
     pub processes: usize,
 }
 
 impl Lab {
-    /// Makes a lab. What is left of one with the same prefix, be it whole or what a crash has left of it, is removed
-    /// first. If something fails, everything that was made is removed again.
+    /// Creates a lab, after removing any lab or remains with the same prefix. If creation fails, everything is removed
+    /// again.
     ///
     /// # Errors
-    /// If there can be no such lab, this is not root, or the kernel refuses something.
+    /// If the plan is not valid, the process is not root, or the kernel refuses an operation.
     pub fn up(plan: Plan) -> Result<Lab, LabError> {
         plan.check()?;
-        check_means(&plan)?;
+        check_prerequisites(&plan)?;
         let _lock = record::lock()?;
         remove(&plan.prefix)?;
         let parts = make::make(&plan).inspect_err(|_| {
-            // The first error is the one to report; what stays behind goes with the next attempt.
+            // Report the first error; the next attempt removes what is left.
             let _ = remove(&plan.prefix);
         })?;
         Ok(Lab { plan, parts })
@@ -62,14 +62,15 @@ impl Lab {
     /// Finds a lab that is up.
     ///
     /// # Errors
-    /// If there is none of this prefix, or it is not whole.
+    /// If no lab with this prefix is up, or it is incomplete.
     pub fn find(prefix: &Prefix) -> Result<Lab, LabError> {
         let not_up = |reason: String| LabError::NotUp { prefix: prefix.to_string(), reason };
-        let record = Record::read(prefix)?.ok_or_else(|| not_up("it was never made".to_owned()))?;
+        let record =
+            Record::read(prefix)?.ok_or_else(|| not_up("create it with `thalweg lab up`".to_owned()))?;
         let plan = record.plan()?;
         let missing = namespaces(&plan).find(|namespace| !namespace.exists());
         if let Some(namespace) = missing {
-            return Err(not_up(format!("there is no namespace {}", namespace.name())));
+            return Err(not_up(format!("the namespace {} is missing", namespace.name())));
         }
         if !geteuid().is_root() {
             return Err(LabError::NotRoot);
@@ -79,19 +80,19 @@ impl Lab {
         let switching = match plan.plane {
             Plane::Ebpf => Maps::find(&netlink, &layout)?
                 .map(Switching::Ebpf)
-                .ok_or_else(|| not_up("its ports have no switch program".to_owned()))?,
+                .ok_or_else(|| not_up("the switch program is missing at its ports".to_owned()))?,
             Plane::Ovs => Ovs::find(prefix, &fabric)
                 .map(Switching::Ovs)
-                .ok_or_else(|| not_up("Open vSwitch has ended".to_owned()))?,
+                .ok_or_else(|| not_up("Open vSwitch is not running".to_owned()))?,
         };
         Ok(Lab { plan, parts: Parts { layout, fabric, netlink, switching } })
     }
 
-    /// Removes the lab of this prefix, or what is left of it: kills the processes in its namespaces, removes these with
-    /// all that is in them, and restores what was changed outside. To remove what is not there is no error.
+    /// Removes the lab with this prefix, or its remains: kills the processes in its namespaces, removes the namespaces,
+    /// and restores machine parameters. Removing a lab that does not exist is not an error.
     ///
     /// # Errors
-    /// If something cannot be removed; it can be tried again.
+    /// If something cannot be removed; the call can be repeated.
     pub fn down(prefix: &Prefix) -> Result<Removed, LabError> {
         if !geteuid().is_root() {
             return Err(LabError::NotRoot);
@@ -100,45 +101,45 @@ impl Lab {
         remove(prefix)
     }
 
-    /// The plan that it was made by. Of a lab that was found, the tables are not in it: they may have changed since.
+    /// Returns the plan. If the lab was found, it lacks the initial tables: they may have changed since.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Who is attached to whom.
+    /// Returns the topology.
     pub fn topology(&self) -> &Topology {
         &self.plan.topology
     }
 
-    /// The namespace of the switches, where the monitor ports' copies arrive too.
+    /// Returns the namespace of the switches and the monitor ports.
     pub fn fabric(&self) -> &Namespace {
         &self.parts.fabric
     }
 
-    /// The namespace of a host.
+    /// Returns the namespace of a host.
     ///
     /// # Panics
-    /// If there is no such endpoint.
+    /// If the topology has no such endpoint.
     pub fn host(&self, endpoint: EndpointId) -> Namespace {
         host(&self.plan, endpoint)
     }
 
-    /// The interface of a port, in the namespace of the switches: what is sent from there arrives at the other end
-    /// of the link. `None` if there is no such port.
+    /// Returns the interface of a port, in the namespace of the switches; `None` if there is no such port. Frames sent
+    /// on it arrive at the other end of the link.
     pub fn port_interface(&self, router: RouterId, port: PortIndex) -> Option<String> {
         self.parts.layout.interface(router, port).map(|_| layout::port_name(router, port))
     }
 
-    /// The interface where copies of what a switch forwards arrive, in the namespace of the switches. `None` if there
-    /// is no such switch.
+    /// Returns the interface at which a switch's mirrored frames arrive, in the namespace of the switches; `None` if
+    /// there is no such switch.
     pub fn monitor_interface(&self, router: RouterId) -> Option<String> {
         self.parts.layout.monitors.get(router.index()).map(|_| layout::monitor_name(router))
     }
 
-    /// Starts a command on the host of this name.
+    /// Starts a command on the host with this name.
     ///
     /// # Errors
-    /// If there is no such host, or the command cannot be started.
+    /// If no host has this name, or the command cannot be started.
     pub fn exec(&self, host: &str, command: &mut Command) -> Result<Child, LabError> {
         match self.topology().node_named(host) {
             Some(Node::Endpoint(endpoint)) => Ok(self.host(endpoint).spawn(command)?),
@@ -146,15 +147,15 @@ impl Lab {
         }
     }
 
-    /// The switches' tables, to change and to read back.
+    /// Opens the switches' tables.
     ///
     /// # Errors
-    /// If the lab is gone.
+    /// If the lab no longer exists, or its switches are Open vSwitch.
     pub fn tables(&self) -> Result<Tables, LabError> {
         self.maps()?.tables(&self.parts.layout, &self.plan.topology)
     }
 
-    /// How its switches are spoken to by OpenFlow, by router; none if they are eBPF programs.
+    /// Returns the OpenFlow addresses of the switches, by router; empty with eBPF switches.
     pub fn openflow(&self) -> Vec<OpenFlowSwitch> {
         self.plan.openflow()
     }
@@ -166,19 +167,19 @@ impl Lab {
         }
     }
 
-    /// Begins or ends mirroring at a switch. All switches mirror when a lab comes up. Nothing happens if there is no
-    /// such switch.
+    /// Turns mirroring at a switch on or off. All switches mirror when a lab comes up. Does nothing if there is no such
+    /// switch.
     ///
     /// # Errors
-    /// If the lab is gone.
+    /// If the lab no longer exists, or its switches are Open vSwitch.
     pub fn set_mirror(&self, router: RouterId, is_on: bool) -> Result<(), LabError> {
         self.maps()?.set_mirror(&self.parts.layout, router, is_on)
     }
 
-    /// What the lab is and has counted.
+    /// Returns the state and the counters of the lab.
     ///
     /// # Errors
-    /// If the lab is gone.
+    /// If the lab no longer exists.
     pub fn status(&self) -> Result<Status, LabError> {
         let queues = self.parts.netlink.queue_counters()?;
         let queue = |interface: u32| queues.get(&interface).copied().unwrap_or_default();
@@ -219,7 +220,7 @@ impl Lab {
         })
     }
 
-    /// By switch, the entries of its table; by port, what its switch has counted.
+    /// Returns the number of table entries by switch, and the counters by port.
     fn switched(
         &self,
         queues: &BTreeMap<u32, QueueCounters>,
@@ -256,7 +257,7 @@ impl Lab {
         }
     }
 
-    /// Whether a switch copies what it forwards. Of switches of Open vSwitch that is up to whoever installs routes.
+    /// Whether a switch mirrors. With Open vSwitch the installed routes decide; this returns true.
     fn is_mirrored(&self, router: RouterId) -> Result<bool, LabError> {
         match &self.parts.switching {
             Switching::Ebpf(maps) => maps.is_mirrored(&self.parts.layout, router),
@@ -278,8 +279,8 @@ impl Lab {
     }
 }
 
-/// Whether this process and this machine can have the lab.
-fn check_means(plan: &Plan) -> Result<(), LabError> {
+/// Checks that the process is root and the machine has what the lab needs.
+fn check_prerequisites(plan: &Plan) -> Result<(), LabError> {
     if !geteuid().is_root() {
         return Err(LabError::NotRoot);
     }
@@ -296,17 +297,17 @@ fn check_means(plan: &Plan) -> Result<(), LabError> {
     }
 }
 
-/// Removes what there is of a lab. The record goes last: it says what is still to be restored.
+/// Removes a lab or its remains. The record goes last, because it lists what to restore.
 fn remove(prefix: &Prefix) -> Result<Removed, LabError> {
     let mut removed = Removed::default();
     for namespace in namespace::with_prefix(prefix.as_str())? {
-        // A name with nothing behind it has no processes to look for.
+        // A stale name has no processes.
         removed.processes += namespace.kill_processes()?;
         namespace.delete()?;
         removed.namespaces += 1;
     }
     if let Some(record) = Record::read(prefix)? {
-        record.changed.iter().try_for_each(Changed::restore)?;
+        record.changed.iter().try_for_each(SysctlChange::restore)?;
     }
     Ovs::remove(prefix)?;
     Record::remove(prefix)?;
@@ -318,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lab_and_its_tables_may_be_used_by_other_threads() {
+    fn lab_and_tables_are_send() {
         fn is_send<T: Send>() {}
         fn is_sync<T: Sync>() {}
         is_send::<Lab>();

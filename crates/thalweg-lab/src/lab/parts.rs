@@ -1,4 +1,4 @@
-//! What a lab consists of, beside its plan.
+//! The namespaces and switches of a lab.
 
 use thalweg_linux::{Namespace, Netlink};
 use thalweg_network::EndpointId;
@@ -8,7 +8,7 @@ use crate::layout::Layout;
 use crate::ovs::Ovs;
 use crate::plan::{FABRIC, Plan, Prefix};
 
-/// What a lab consists of, beside its plan.
+/// The namespaces and switches of a lab.
 pub(super) struct Parts {
     pub(super) layout: Layout,
     pub(super) fabric: Namespace,
@@ -16,7 +16,7 @@ pub(super) struct Parts {
     pub(super) switching: Switching,
 }
 
-/// What forwards.
+/// The switches.
 pub(super) enum Switching {
     Ebpf(Maps),
     Ovs(Ovs),
@@ -30,7 +30,7 @@ pub(super) fn host(plan: &Plan, endpoint: EndpointId) -> Namespace {
     Namespace::named(plan.prefix.name(&plan.topology.endpoints()[endpoint.index()].name))
 }
 
-/// All namespaces of a lab.
+/// Returns all namespaces of a lab.
 pub(super) fn namespaces(plan: &Plan) -> impl Iterator<Item = Namespace> + '_ {
     let hosts = plan.topology.endpoint_ids().map(|endpoint| host(plan, endpoint));
     std::iter::once(fabric(&plan.prefix)).chain(hosts)

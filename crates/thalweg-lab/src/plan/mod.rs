@@ -1,4 +1,4 @@
-//! What a lab is to be: said before anything is made, and checked whole.
+//! The plan of a lab, checked completely before anything is created.
 
 #[cfg(test)]
 mod tests;
@@ -13,7 +13,7 @@ use thalweg_network::{Forwarding, LinkSpec, RouterId, Topology};
 use thalweg_wire::{BitRate, Nanos};
 use thiserror::Error;
 
-/// Rate of links unless said otherwise: what two processors forward with more than half of their time left.
+/// Default rate of links: two processors forward it and stay idle more than half of the time.
 pub const DEFAULT_RATE: BitRate = BitRate(100_000_000);
 
 /// Lowest rate of a link: a full frame takes 12 ms.
@@ -22,33 +22,33 @@ pub const MIN_RATE: BitRate = BitRate(1_000_000);
 /// Highest rate of a link: beyond what veth pairs carry.
 pub const MAX_RATE: BitRate = BitRate(20_000_000_000);
 
-/// Most ports of all switches together, monitor ports not counted: each is an interface of the kernel.
+/// Maximum number of ports of all switches, without monitor ports. Each is an interface of the kernel.
 pub const MAX_PORTS: usize = 2_048;
 
-/// MTU of a host: 576 (RFC 791, section 3.1: what every host takes) to 9000.
+/// Accepted MTUs of hosts in bytes: 576 (RFC 791, section 3.1, the minimum that every host accepts) to 9000.
 pub const MTU_RANGE: std::ops::RangeInclusive<u32> = 576..=9_000;
 
-/// Longest time that a queue may hold: beyond it is no network of data centres.
+/// Maximum length of a queue, far more than data centre switches have.
 pub const MAX_BUFFER: Nanos = Nanos::from_secs(1);
 
-/// Name of the namespace of the switches, after the prefix; no host may have it.
+/// Name of the switches' namespace, after the prefix; not allowed as a host's name.
 pub(crate) const FABRIC: &str = "fabric";
 
-/// What makes the names of all that belongs to one lab: `tw-` makes `tw-h0`, `tw-fabric`.
+/// The prefix of all names of a lab: `tw-` gives `tw-h0`, `tw-fabric`.
 ///
-/// A lower-case letter, up to 7 more letters or digits, and a hyphen. So no prefix begins with another, and what begins
-/// with one belongs to its lab alone.
+/// A lower-case letter, up to 7 more letters or digits, and a hyphen. So no prefix is a prefix of another one, and a
+/// name belongs to one lab only.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Prefix(String);
 
 impl Prefix {
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name of a namespace.
+    /// Returns the full name of a namespace.
     pub(crate) fn name(&self, of: &str) -> String {
         format!("{}{of}", self.0)
     }
@@ -94,7 +94,7 @@ impl From<Prefix> for String {
     }
 }
 
-/// What the switches are.
+/// The type of a lab's switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -102,43 +102,42 @@ pub enum Plane {
     /// eBPF programs at the ports.
     #[default]
     Ebpf,
-    /// Bridges of Open vSwitch in user space, which are told by OpenFlow what to forward: nothing at first.
+    /// Open vSwitch bridges in user space, controlled by OpenFlow and initially without routes.
     Ovs,
 }
 
-/// What a lab is to be.
+/// The plan of a lab.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Who is attached to whom, at what rates. Delays are those of the machine, whatever the links' are said to be.
+    /// Hosts, switches and links with their rates. The links' delays are ignored.
     pub topology: Arc<Topology>,
-    /// The tables that switches of [`Plane::Ebpf`] begin with. `None`: [`shortest_path_tables`](crate::shortest_path_tables) with
-    /// [`DEFAULT_ADDRESSES`](crate::DEFAULT_ADDRESSES). What ECMP would do is not done: switches look at addresses only.
+    /// Initial tables of [`Plane::Ebpf`] switches. `None`: [`shortest_path_tables`](crate::shortest_path_tables) with
+    /// [`DEFAULT_ADDRESSES`](crate::DEFAULT_ADDRESSES). Switches look up addresses only; ECMP is not supported.
     pub forwarding: Option<Forwarding>,
-    /// What all names begin with.
+    /// Prefix of all names.
     pub prefix: Prefix,
-    /// What the switches are.
+    /// Type of the switches.
     pub plane: Plane,
-    /// Rate of all links, in place of the topology's.
+    /// Rate of all links, overriding the topology's.
     pub rate: Option<BitRate>,
-    /// The part of its link's rate at which a host sends, above 0 and up to 1. Just below 1 a single flow never waits
-    /// at a switch, whose shapers then need no timers: that costs less than anything else here.
+    /// Sending rate of a host as a share of its link's rate, above 0 and up to 1. Just below 1 a single flow never
+    /// waits at a switch, whose shapers then need no timers, which saves most of the CPU time.
     pub host_share: f64,
-    /// Longest IP packet of the hosts, in bytes.
+    /// MTU of the hosts, in bytes.
     pub mtu: u32,
-    /// The queue of a switch's port holds what its link carries in this time, and drops the rest.
+    /// Length of a switch port's queue, as time at the link's rate.
     pub port_buffer: Nanos,
-    /// Rate of the monitor ports. `None`: that of the fastest link at the switch, as with a port given up for it.
+    /// Rate of the monitor ports. `None`: the rate of the fastest link at the switch.
     pub monitor_rate: Option<BitRate>,
-    /// The queue of a monitor port holds what it sends in this time, and drops the rest: so late is a copy when more is
-    /// mirrored than the port can send.
+    /// Length of a monitor port's queue, as time at its rate: the delay of a copy when the port is oversubscribed.
     pub monitor_buffer: Nanos,
     /// Congestion control of the hosts' TCP. `None`: the machine's default.
     pub congestion_control: Option<String>,
 }
 
 impl Plan {
-    /// A lab of this topology, and the defaults for all else: hosts send at 0.96 of their links' rates, an MTU of 1500
-    /// bytes, 5 ms of queue at a port and 1 ms at a monitor port, CUBIC.
+    /// Creates a plan with defaults: hosts send at 0.96 of their links' rates, an MTU of 1500 bytes, queues of 5 ms at
+    /// ports and 1 ms at monitor ports, CUBIC.
     pub fn new(topology: impl Into<Arc<Topology>>) -> Plan {
         Plan {
             topology: topology.into(),
@@ -155,29 +154,30 @@ impl Plan {
         }
     }
 
-    /// Three racks of two hosts, two spines: 6 hosts, 5 switches, two paths between racks.
+    /// Creates the plan of a leaf-spine with three leaves, two hosts each, and two spines: 6 hosts, 5 switches, two
+    /// paths between leaves.
     ///
     /// # Errors
-    /// If there is no such link rate.
+    /// If the rate is out of range.
     pub fn leaf_spine(rate: BitRate) -> Result<Plan, PlanError> {
-        let topology = leaf_spine(3, 2, 2, tiers(rate)?).expect("a small topology of links that can be");
+        let topology = leaf_spine(3, 2, 2, tiers(rate)?).expect("a small topology with valid links");
         Ok(Plan::new(topology))
     }
 
-    /// A fat tree of 4-port switches: 16 hosts, 20 switches, four paths between pods (the testbed of Planck, section
-    /// 7.1).
+    /// Creates the plan of a fat tree of 4-port switches: 16 hosts, 20 switches, four paths between pods (the testbed
+    /// of Planck, section 7.1).
     ///
     /// # Errors
-    /// If there is no such link rate.
+    /// If the rate is out of range.
     pub fn fat_tree_4(rate: BitRate) -> Result<Plan, PlanError> {
-        let topology = fat_tree(4, tiers(rate)?).expect("a small topology of links that can be");
+        let topology = fat_tree(4, tiers(rate)?).expect("a small topology with valid links");
         Ok(Plan::new(topology))
     }
 
-    /// Whether there can be such a lab.
+    /// Checks the plan.
     ///
     /// # Errors
-    /// With the first thing that cannot be.
+    /// The first invalid value.
     pub fn check(&self) -> Result<(), PlanError> {
         let ports = self.topology.router_ids().map(|router| self.topology.ports(router)).sum();
         if ports > MAX_PORTS {
@@ -209,17 +209,17 @@ impl Plan {
         }
     }
 
-    /// The name of the namespace of the switches.
+    /// Returns the name of the switches' namespace.
     pub fn fabric(&self) -> String {
         self.prefix.name(FABRIC)
     }
 
-    /// Rate of a link.
+    /// Returns the rate of a link.
     pub(crate) fn link_rate(&self, link: &thalweg_network::Link) -> BitRate {
         self.rate.unwrap_or(link.rate)
     }
 
-    /// Rate of the monitor port of a switch.
+    /// Returns the rate of a switch's monitor port.
     pub(crate) fn monitor_rate(&self, router: RouterId) -> BitRate {
         let ports = (0..self.topology.ports(router) as u16).map(thalweg_network::PortIndex);
         let links = ports.map(|port| &self.topology.links()[self.topology.link_at(router, port).index()]);
@@ -238,64 +238,64 @@ fn check_rate(rate: BitRate) -> Result<(), PlanError> {
     if (MIN_RATE..=MAX_RATE).contains(&rate) { Ok(()) } else { Err(PlanError::Rate { rate }) }
 }
 
-/// Whether a host's name can be part of that of a namespace, which is a file.
+/// Checks that a host's name can be part of a namespace's name, which is a file name.
 fn check_host(name: &str) -> Result<(), PlanError> {
     let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
     if is_plain && name != FABRIC { Ok(()) } else { Err(PlanError::Host { name: name.to_owned() }) }
 }
 
-/// Why there can be no such lab.
+/// An invalid value in a plan.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// Not a prefix.
+    /// An invalid prefix.
     #[error(
-        "{text:?} is no prefix: expected a lower-case letter, up to 7 letters or digits, a hyphen, as in tw-"
+        "invalid prefix {text:?}: expected a lower-case letter, up to 7 letters or digits and a hyphen, such as tw-"
     )]
     Prefix {
         /// The text given.
         text: String,
     },
-    /// The machine would have too many interfaces.
-    #[error("the switches have {ports} ports, and a lab at most {MAX_PORTS}")]
+    /// Too many ports.
+    #[error("the switches have {ports} ports: expected at most {MAX_PORTS}")]
     TooManyPorts {
-        /// How many there would be.
+        /// Ports of all switches.
         ports: usize,
     },
-    /// A host's name cannot be that of a namespace.
-    #[error("a host cannot be called {name:?}: expected letters, digits, and -_. , and not {FABRIC:?}")]
+    /// A host's name that cannot be part of a namespace's name.
+    #[error("invalid host name {name:?}: expected letters, digits, -, _ and ., and not {FABRIC:?}")]
     Host {
         /// Its name.
         name: String,
     },
-    /// A rate that the lab cannot have.
-    #[error("a rate of {rate}: expected {MIN_RATE} to {MAX_RATE}")]
+    /// A rate out of range.
+    #[error("invalid rate {rate}: expected {MIN_RATE} to {MAX_RATE}")]
     Rate {
         /// The rate.
         rate: BitRate,
     },
-    /// Not a part of a rate.
-    #[error("hosts cannot send at {share} of their links' rates: expected above 0, up to 1")]
+    /// A share of the hosts out of range.
+    #[error("invalid host share {share}: expected above 0, up to 1")]
     HostShare {
-        /// The number given.
+        /// The share given.
         share: f64,
     },
-    /// Too short or too long.
-    #[error("an MTU of {mtu} bytes: expected {} to {}", MTU_RANGE.start(), MTU_RANGE.end())]
+    /// An MTU out of range.
+    #[error("invalid MTU of {mtu} bytes: expected {} to {}", MTU_RANGE.start(), MTU_RANGE.end())]
     Mtu {
-        /// The number given.
+        /// The MTU given.
         mtu: u32,
     },
-    /// Too long.
-    #[error("a queue of {buffer}: expected up to {MAX_BUFFER}")]
+    /// A queue that is too long.
+    #[error("invalid queue length {buffer}: expected at most {MAX_BUFFER}")]
     Buffer {
         /// The time given.
         buffer: Nanos,
     },
-    /// Not a name.
-    #[error("no congestion control is called {name:?}")]
+    /// A congestion control that the kernel does not have.
+    #[error("unknown congestion control {name:?}: see net.ipv4.tcp_available_congestion_control")]
     CongestionControl {
-        /// The text given.
+        /// The name given.
         name: String,
     },
 }

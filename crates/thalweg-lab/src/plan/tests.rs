@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_prefix_is_a_short_word_and_a_hyphen() {
+fn prefix_is_a_short_word_and_a_hyphen() {
     for text in ["tw-", "a-", "lab12345-"] {
         assert_eq!(text.parse::<Prefix>().unwrap().as_str(), text);
     }
@@ -11,7 +11,7 @@ fn a_prefix_is_a_short_word_and_a_hyphen() {
 }
 
 #[test]
-fn the_default_labs_can_be() {
+fn default_plans_are_valid() {
     let (small, large) = (Plan::leaf_spine(DEFAULT_RATE).unwrap(), Plan::fat_tree_4(MIN_RATE).unwrap());
     assert_eq!((small.topology.endpoints().len(), small.topology.routers().len()), (6, 5));
     assert_eq!((large.topology.endpoints().len(), large.topology.routers().len()), (16, 20));
@@ -21,7 +21,7 @@ fn the_default_labs_can_be() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_anything_is_made() {
+fn invalid_values_are_rejected() {
     let plan = Plan::leaf_spine(DEFAULT_RATE).unwrap();
     let wrong = |change: fn(&mut Plan)| {
         let mut plan = plan.clone();
@@ -54,7 +54,7 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn hosts_have_names_that_files_can_have() {
+fn host_names_must_be_valid_file_names() {
     let named = |name: &str| {
         let mut builder = thalweg_network::TopologyBuilder::new();
         let router = builder.add_router("r").unwrap();

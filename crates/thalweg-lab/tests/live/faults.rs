@@ -1,24 +1,24 @@
-//! Links that are cut, switches that lose their power, hosts that are deaf to ARP.
+//! Links that fail, switches that lose power, hosts that ignore ARP.
 
 use thalweg_lab::{DEFAULT_ADDRESSES, LabError, TableError, shortest_path_tables};
 use thalweg_network::{EndpointId, LinkId, LinkState, PortIndex, RouterId};
 
 use crate::setup::{TestLab, plan};
 
-/// The link between leaf r2, where h4 is, and spine r3: the way of h4's base address.
+/// Returns the link between leaf r2, where h4 is, and spine r3: h4's base address leads over it.
 fn spine_link(lab: &TestLab) -> LinkId {
     lab.topology().link_at(RouterId(3), PortIndex(2))
 }
 
 #[test]
-fn what_is_cut_carries_nothing_and_what_is_mended_does() {
+fn failed_link_carries_nothing_until_restored() {
     let Some(lab) = TestLab::up(plan()) else { return };
     let link = spine_link(&lab);
     assert_eq!(lab.ping(0, 4, 1), 1);
     lab.set_link(link, false).unwrap();
     assert_eq!(lab.links().unwrap().failed().collect::<Vec<_>>(), [link]);
-    assert_eq!(lab.ping(0, 4, 3), 0, "the tables lead there");
-    assert_eq!(lab.ping(0, 3, 3), 3, "and others elsewhere");
+    assert_eq!(lab.ping(0, 4, 3), 0, "the route uses the failed link");
+    assert_eq!(lab.ping(0, 3, 3), 3, "other routes do not");
     lab.set_link(link, false).unwrap();
     lab.set_link(link, true).unwrap();
     assert_eq!(lab.links().unwrap(), LinkState::new(lab.topology()));
@@ -26,7 +26,7 @@ fn what_is_cut_carries_nothing_and_what_is_mended_does() {
 }
 
 #[test]
-fn a_host_keeps_its_address_while_its_link_is_cut() {
+fn host_keeps_its_address_while_its_link_is_down() {
     let Some(lab) = TestLab::up(plan()) else { return };
     let link = lab.topology().endpoint_link(EndpointId(0));
     lab.set_link(link, false).unwrap();
@@ -36,7 +36,7 @@ fn a_host_keeps_its_address_while_its_link_is_cut() {
 }
 
 #[test]
-fn a_switch_that_restarts_has_forgotten_everything_and_is_told_again() {
+fn restarted_switch_is_empty_until_routes_are_installed() {
     let Some(lab) = TestLab::up(plan()) else { return };
     let entries = |router: u16| {
         let all = lab.tables().unwrap().entries().unwrap();
@@ -50,20 +50,20 @@ fn a_switch_that_restarts_has_forgotten_everything_and_is_told_again() {
     lab.restart_switch(RouterId(0)).unwrap();
     assert_eq!((entries(0), entries(1)), (0, others));
     assert_eq!(lab.port(0, 0).received_packets, 0);
-    assert!(lab.port(2, 0).received_packets > 0, "another switch goes on counting");
-    assert!(lab.status().unwrap().switches[0].is_mirrored, "as one that has just come up");
+    assert!(lab.port(2, 0).received_packets > 0, "other switches keep their counters");
+    assert!(lab.status().unwrap().switches[0].is_mirrored, "mirroring is on after a restart");
     assert!(lab.links().unwrap().all_up());
     assert_eq!(lab.ping(0, 1, 1), 0);
-    assert!(lab.port(0, 0).drops.no_entry > 0, "it forwards nothing, and says so");
+    assert!(lab.port(0, 0).drops.no_entry > 0, "it counts what it cannot forward");
 
     let forwarding = shortest_path_tables(lab.topology(), DEFAULT_ADDRESSES).unwrap();
     let installed = lab.tables().unwrap().install(&forwarding).unwrap();
-    assert_eq!((installed.written, installed.removed), (before, 0), "what it had, and nothing else");
+    assert_eq!((installed.written, installed.removed), (before, 0), "exactly the lost entries");
     assert_eq!((lab.ping(0, 1, 2), lab.ping(0, 4, 2)), (2, 2));
 }
 
 #[test]
-fn a_switch_without_power_has_no_links() {
+fn failed_switch_has_no_links() {
     let Some(lab) = TestLab::up(plan()) else { return };
     lab.fail_switch(RouterId(4)).unwrap();
     assert_eq!(lab.links().unwrap().failed().count(), 3, "one to each leaf");
@@ -73,26 +73,26 @@ fn a_switch_without_power_has_no_links() {
 }
 
 #[test]
-fn a_host_that_is_deaf_to_arp_is_rerouted_by_nobody() {
+fn host_that_ignores_arp_is_not_rerouted() {
     let Some(lab) = TestLab::up(plan()) else { return };
     assert_eq!(lab.ping(0, 4, 1), 1);
-    lab.set_deaf_to_arp(EndpointId(0), true).unwrap();
+    lab.set_ignores_arp(EndpointId(0), true).unwrap();
     crate::switching::request(&lab, 0, 4, 1);
     let second = lab.forwarded(4);
     assert_eq!(lab.ping(0, 4, 5), 5);
-    assert_eq!(lab.forwarded(4), second, "it goes on sending over the first spine");
-    lab.set_deaf_to_arp(EndpointId(0), false).unwrap();
+    assert_eq!(lab.forwarded(4), second, "it still sends over the first spine");
+    lab.set_ignores_arp(EndpointId(0), false).unwrap();
     crate::switching::request(&lab, 0, 4, 1);
     assert_eq!(lab.ping(0, 4, 5), 5);
     assert!(lab.forwarded(4) >= second + 5);
 }
 
 #[test]
-fn what_is_not_there_cannot_fail() {
+fn unknown_links_and_switches_are_rejected() {
     let Some(lab) = TestLab::up(plan()) else { return };
     let unknown = lab.set_link(LinkId(99), false).unwrap_err();
     assert!(matches!(unknown, LabError::UnknownLink(_)), "{unknown}");
     let unknown = lab.fail_switch(RouterId(9)).unwrap_err();
-    assert_eq!(unknown.to_string(), "the lab has no switch \"r9\"");
+    assert_eq!(unknown.to_string(), "unknown switch \"r9\"");
     assert_eq!(lab.tables().unwrap().clear(RouterId(9)).map_err(|_: TableError| ()), Ok(0));
 }

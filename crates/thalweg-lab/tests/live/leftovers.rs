@@ -1,4 +1,4 @@
-//! What a lab leaves behind: nothing.
+//! A lab leaves nothing behind.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -13,14 +13,14 @@ use crate::setup::{TestLab, output, plan, skip};
 
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 
-/// What a lab could leave on the machine.
+/// Returns everything that a lab could leave on the machine.
 fn machine(prefix: &str) -> Vec<String> {
     let own = |name: &String| name.starts_with(prefix);
     let names = |folder| match fs::read_dir(folder) {
         Ok(entries) => entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect(),
         Err(_) => Vec::new(),
     };
-    // Others make namespaces, too, at the same time.
+    // Other programs create namespaces at the same time.
     let namespaces: Vec<String> = names("/run/netns").into_iter().filter(own).collect();
     let records: Vec<String> = names("/run/thalweg").into_iter().filter(own).collect();
     vec![
@@ -37,7 +37,7 @@ fn machine(prefix: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_lab_comes_up_all_hosts_reach_each_other_and_it_goes_without_a_trace() {
+fn all_hosts_connect_and_nothing_is_left_behind() {
     let before = {
         let _alone = TestLab::alone();
         machine(plan().prefix.as_str())
@@ -57,17 +57,17 @@ fn a_lab_comes_up_all_hosts_reach_each_other_and_it_goes_without_a_trace() {
 }
 
 #[test]
-fn what_a_crash_leaves_is_removed_by_the_next_lab_of_the_prefix_and_nothing_else_is() {
+fn next_lab_removes_only_the_remains_of_its_prefix() {
     let before = {
         let _alone = TestLab::alone();
         machine(plan().prefix.as_str())
     };
     let Some(mut lab) = TestLab::up(plan()) else { return };
     let prefix = lab.prefix.as_str().to_owned();
-    // A namespace of somebody else's, whose name is almost one of ours.
+    // A foreign namespace with a similar name.
     let other = format!("{}x", prefix.trim_end_matches('-'));
     assert!(Command::new("ip").args(["netns", "add", &other]).status().unwrap().success());
-    // A process is left in a host; a host is half gone; a name has nothing behind it; another is not in the plan.
+    // A running process, a missing host, a stale name, and a namespace that is not in the plan.
     let mut sleeper = lab.exec("h2", Command::new("sleep").arg("1000")).unwrap();
     output("ip", &["netns", "delete", &format!("{prefix}h1")]);
     fs::write(format!("/run/netns/{prefix}h9"), "").unwrap();
@@ -83,7 +83,7 @@ fn what_a_crash_leaves_is_removed_by_the_next_lab_of_the_prefix_and_nothing_else
     assert_eq!(names.split(',').count(), 3, "{names}");
     assert_eq!(lab.ping(0, 1, 2), 2);
 
-    // As after a crash while it was being removed: the record is left alone.
+    // As after a crash during removal: only the record is left.
     output("ip", &["netns", "delete", &format!("{prefix}fabric")]);
     assert!(matches!(Lab::find(&lab.prefix), Err(LabError::NotUp { .. })));
     let _alone = lab.down();
@@ -94,13 +94,13 @@ fn what_a_crash_leaves_is_removed_by_the_next_lab_of_the_prefix_and_nothing_else
     );
 }
 
-/// For the test below: the prefix of the lab that this process is to make.
+/// Environment variable with the lab's prefix, for the child process of the test below.
 const PREFIX: &str = "THALWEG_LAB_TEST_PREFIX";
 
 #[test]
-fn killed_at_any_time_on_the_way_up_it_leaves_what_the_next_removes() {
+fn next_lab_removes_the_remains_of_a_killed_creation() {
     if let Ok(prefix) = std::env::var(PREFIX) {
-        // This is the process that is killed.
+        // This is the child process that is killed.
         Lab::up(Plan { prefix: prefix.parse().unwrap(), ..Plan::fat_tree_4(DEFAULT_RATE).unwrap() }).unwrap();
         return;
     }
@@ -111,8 +111,7 @@ fn killed_at_any_time_on_the_way_up_it_leaves_what_the_next_removes() {
     let Some(mut lab) = TestLab::up(plan()) else { return };
     for delay_ms in [5, 15, 25, 35, 45, 55, 65] {
         let mut process = Command::new(std::env::current_exe().unwrap());
-        process
-            .args(["--exact", "leftovers::killed_at_any_time_on_the_way_up_it_leaves_what_the_next_removes"]);
+        process.args(["--exact", "leftovers::next_lab_removes_the_remains_of_a_killed_creation"]);
         process.env(PREFIX, lab.prefix.as_str()).stdout(Stdio::null());
         let mut process = process.spawn().unwrap();
         std::thread::sleep(Duration::from_millis(delay_ms));
@@ -127,7 +126,7 @@ fn killed_at_any_time_on_the_way_up_it_leaves_what_the_next_removes() {
 }
 
 #[test]
-fn a_lab_that_is_up_is_found_by_others_with_all_that_they_need() {
+fn lab_is_found_by_its_prefix() {
     let Some(lab) = TestLab::up(plan()) else { return };
     let found = Lab::find(&lab.prefix).unwrap();
     assert_eq!(found.topology(), lab.topology());
@@ -147,7 +146,7 @@ fn a_lab_that_is_up_is_found_by_others_with_all_that_they_need() {
 }
 
 #[test]
-fn two_labs_side_by_side_do_not_touch_each_other() {
+fn two_labs_are_independent() {
     let Some(first) = TestLab::up(plan()) else { return };
     let second = first.beside();
     let forwarding = second.tables().unwrap().entries().unwrap();
@@ -170,7 +169,7 @@ fn two_labs_side_by_side_do_not_touch_each_other() {
 }
 
 #[test]
-fn a_lab_of_another_congestion_control_than_there_is_is_refused() {
+fn unknown_congestion_control_is_rejected() {
     let _alone = TestLab::alone();
     let wanted = Plan { congestion_control: Some("nonesuch".to_owned()), ..plan() };
     match Lab::up(wanted) {

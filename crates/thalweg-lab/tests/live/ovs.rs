@@ -1,4 +1,4 @@
-//! The same lab with switches of Open vSwitch, told by our OpenFlow what to forward.
+//! Labs with Open vSwitch, controlled by our OpenFlow actuator.
 
 use std::fs;
 use std::path::Path;
@@ -23,24 +23,24 @@ fn ovs() -> Plan {
     Plan { plane: Plane::Ovs, ..plan() }
 }
 
-/// A lab whose switches nobody has told anything, or why there is none.
+/// Creates a lab whose switches have no routes, or prints why the test is skipped.
 fn up(plan: Plan) -> Option<TestLab> {
-    // Whether Open vSwitch is there is seen before a lab is made, and after that this is root.
+    // Check for Open vSwitch before creating a lab.
     match Lab::find(&plan.prefix) {
         Err(LabError::NotRoot) => None,
         _ if ["ovs-vswitchd", "ethtool"]
             .into_iter()
             .any(|program| output(program, &["--version"]).is_empty()) =>
         {
-            skip("there is no Open vSwitch, or no ethtool");
+            skip("Open vSwitch or ethtool is not installed");
             None
         }
         _ => TestLab::up(plan),
     }
 }
 
-/// Its switches, connected, with routes by two addresses of each host.
-fn told(lab: &Lab) -> Fabric {
+/// Connects to the switches and installs routes for two addresses of each host.
+fn with_routes(lab: &Lab) -> Fabric {
     let topology = Arc::clone(&lab.plan().topology);
     let switches = lab.openflow();
     let member = |switch: &thalweg_lab::OpenFlowSwitch| Member {
@@ -71,7 +71,7 @@ fn settle(fabric: &mut Fabric) {
     }
 }
 
-fn steer(fabric: &mut Fabric, address: u8) {
+fn reroute(fabric: &mut Fabric, address: u8) {
     let deadline = Timestamp(0) + Nanos::from_secs(5);
     let action = Action { id: ActionId(1), pair: PAIR, address, issued: Timestamp(0), deadline };
     fabric.reroute(&action).unwrap();
@@ -79,11 +79,11 @@ fn steer(fabric: &mut Fabric, address: u8) {
 }
 
 #[test]
-fn hosts_reach_each_other_once_the_switches_were_told_and_also_when_nobody_tells_them_any_more() {
+fn routes_stay_installed_after_the_controller_disconnects() {
     let Some(lab) = up(ovs()) else { return };
-    assert_eq!(lab.ping(0, 1, 1), 0, "nobody has told them anything");
+    assert_eq!(lab.ping(0, 1, 1), 0, "the switches have no routes");
     assert!(lab.status().unwrap().switches.iter().all(|switch| switch.entries == 0));
-    drop(told(&lab));
+    drop(with_routes(&lab));
     for from in 0..6 {
         for to in (0..6).filter(|&to| to != from) {
             assert_eq!(lab.ping(from, to, 2), 2, "h{from} to h{to}");
@@ -99,20 +99,20 @@ fn hosts_reach_each_other_once_the_switches_were_told_and_also_when_nobody_tells
 }
 
 #[test]
-fn a_pair_is_steered_while_its_host_knows_nothing_and_copies_show_it_at_once() {
+fn openflow_reroutes_a_pair_without_its_host() {
     let Some(lab) = up(ovs()) else { return };
-    let mut fabric = told(&lab);
+    let mut fabric = with_routes(&lab);
     assert_eq!(lab.ping(0, 4, 1), 1);
     let interface = lab.monitor_interface(RouterId(0)).unwrap();
     let mut copies =
         lab.fabric().within(|| LiveSource::open(&LiveOptions::new(&interface))).unwrap().unwrap();
     let (base, shadow) = (lab.topology().mac(PAIR.destination, 0), lab.topology().mac(PAIR.destination, 1));
     for (address, destination) in [(1, shadow), (0, base)] {
-        steer(&mut fabric, address);
+        reroute(&mut fabric, address);
         let before = [lab.forwarded(3), lab.forwarded(4)];
         assert_eq!(lab.ping(0, 4, 20), 20, "it arrives with the base address");
         let passed = [lab.forwarded(3) - before[0], lab.forwarded(4) - before[1]];
-        // Answers go their own way.
+        // Replies take their own tree.
         assert_eq!(passed.iter().sum::<u64>(), 40, "{passed:?}");
         let mut seen = 0;
         loop {
@@ -127,23 +127,23 @@ fn a_pair_is_steered_while_its_host_knows_nothing_and_copies_show_it_at_once() {
 }
 
 #[test]
-fn open_vswitch_goes_with_the_lab_and_with_what_a_crash_has_left_of_one() {
+fn open_vswitch_ends_with_its_lab() {
     let Some(mut lab) = up(ovs()) else { return };
     let folder = format!("/run/thalweg/{}ovs", lab.prefix);
     let daemon = |name: &str| -> u32 {
         fs::read_to_string(format!("{folder}/{name}.pid")).unwrap().trim().parse().unwrap()
     };
     let daemons = [daemon("ovsdb-server"), daemon("ovs-vswitchd")];
-    // One that has ended may still be listed until somebody asks how; it is in no namespace any more.
+    // A zombie is still listed, but is in no namespace.
     let is_there = |process: u32| fs::read_link(format!("/proc/{process}/ns/net")).is_ok();
     assert!(daemons.into_iter().all(is_there));
-    // One of the two is killed: the lab is not whole any more.
+    // With one daemon killed the lab is incomplete.
     assert!(Command::new("kill").args(["-9", &daemons[1].to_string()]).status().unwrap().success());
     std::thread::sleep(Duration::from_millis(100));
     assert!(matches!(Lab::find(&lab.prefix), Err(LabError::NotUp { .. })));
     lab.replace(ovs());
     assert!(!daemons.into_iter().any(is_there));
-    drop(told(&lab));
+    drop(with_routes(&lab));
     assert_eq!(lab.ping(0, 4, 2), 2);
     let daemons = [daemon("ovsdb-server"), daemon("ovs-vswitchd")];
     let prefix = lab.prefix.clone();

@@ -1,4 +1,4 @@
-//! A lab for one test.
+//! The lab of a test.
 
 use std::ffi::CString;
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use thalweg_lab::{DEFAULT_RATE, Lab, LabError, Plan, Prefix, SwitchCounters};
 use thalweg_network::{EndpointId, PortIndex, RouterId};
 
-/// One lab at a time: they share the processors, and tests look at the whole machine.
+/// Only one test has a lab at a time: labs share the processors, and tests inspect the whole machine.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// A lab that is removed when it goes out of scope.
@@ -21,27 +21,27 @@ pub(crate) struct TestLab {
     alone: Option<MutexGuard<'static, ()>>,
 }
 
-/// Says why a test is skipped: on standard error itself, for the test runner hides what `eprintln!` writes.
+/// Prints why a test is skipped, to standard error itself, because the test runner captures `eprintln!`.
 pub(crate) fn skip(reason: impl std::fmt::Display) {
     let name = std::thread::current().name().unwrap_or("a test").to_owned();
-    // Nobody is left to tell.
+    // There is nowhere to report a failure.
     let _ = std::io::stderr().write_all(format!("skipped: {name}: {reason}\n").as_bytes());
 }
 
-/// The leaf-spine of the defaults, three leaves of two hosts: `r0` to `r2` are leaves, `r3` and `r4` spines. Other
-/// runs of these tests on the machine have other prefixes.
+/// Returns the default leaf-spine of three leaves with two hosts each: `r0` to `r2` are leaves, `r3` and `r4` spines.
+/// The prefix differs between concurrent runs of these tests.
 pub(crate) fn plan() -> Plan {
     let prefix = format!("t{}-", std::process::id() % 10_000_000).parse().unwrap();
     Plan { prefix, ..Plan::leaf_spine(DEFAULT_RATE).unwrap() }
 }
 
 impl TestLab {
-    /// Makes the lab, or says why it cannot.
+    /// Creates the lab, or prints why the test is skipped.
     pub(crate) fn up(plan: Plan) -> Option<TestLab> {
         let alone = TestLab::alone();
         for program in ["ip", "ping"] {
             if Command::new(program).arg("-V").output().is_err() {
-                skip(format!("there is no {program}"));
+                skip(format!("{program} is not installed"));
                 return None;
             }
         }
@@ -56,7 +56,7 @@ impl TestLab {
         }
     }
 
-    /// Makes another lab beside this one, with a prefix of its own.
+    /// Creates a second lab with its own prefix.
     pub(crate) fn beside(&self) -> TestLab {
         let prefix: Prefix = format!("u{}", &self.prefix.as_str()[1..]).parse().unwrap();
         let lab = Lab::up(Plan { prefix: prefix.clone(), ..plan() }).unwrap();
@@ -68,45 +68,45 @@ impl TestLab {
         ALONE.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets the lab without removing it, as a process does that is killed; then makes another in its place.
+    /// Creates a lab without removing the current one first, as after a killed process.
     pub(crate) fn replace(&mut self, plan: Plan) {
         drop(self.lab.take());
         self.lab = Some(Lab::up(plan).unwrap());
     }
 
-    /// Removes the lab, and keeps other tests waiting.
+    /// Removes the lab and keeps the lock.
     pub(crate) fn down(mut self) -> MutexGuard<'static, ()> {
         drop(self.lab.take());
         Lab::down(&self.prefix).unwrap();
         self.alone.take().expect("taken once")
     }
 
-    /// What a port's switch has counted.
+    /// Returns the switch's counters of a port.
     pub(crate) fn port(&self, router: u16, port: u16) -> SwitchCounters {
         let status = self.status().unwrap();
         status.switches[usize::from(router)].ports[usize::from(port)].switch
     }
 
-    /// Frames that a switch has forwarded by any port.
+    /// Returns the number of frames that a switch has forwarded.
     pub(crate) fn forwarded(&self, router: u16) -> u64 {
         let status = self.status().unwrap();
         status.switches[usize::from(router)].ports.iter().map(|port| port.switch.sent_packets).sum()
     }
 
-    /// The port at which a host is.
+    /// Returns the port to which a host is attached.
     pub(crate) fn port_of(&self, host: u16) -> (RouterId, PortIndex) {
         let topology = self.topology();
         (topology.router_of(EndpointId(host)), topology.port_of(EndpointId(host)))
     }
 
-    /// Sends so many pings, one after the other, and says how many were answered.
+    /// Sends `count` pings one after the other and returns the number of replies.
     pub(crate) fn ping(&self, from: u16, to: u16, count: u32) -> u32 {
         self.ping_address(from, &self.topology().endpoints()[usize::from(to)].ip.to_string(), count)
     }
 
-    /// As [`ping`](Self::ping), to an address that may be nobody's.
+    /// Like [`ping`](Self::ping), to any address.
     pub(crate) fn ping_address(&self, from: u16, address: &str, count: u32) -> u32 {
-        // One at a time: of several, ping(8) waits for the last no longer than twice the time of the others.
+        // One at a time: with several, ping(8) waits for the last reply at most twice the round trip of the others.
         (0..count).map(|_| u32::from(self.is_answered(from, address))).sum()
     }
 
@@ -121,13 +121,13 @@ impl TestLab {
         }
     }
 
-    /// A socket of a host.
+    /// Opens a UDP socket on a host.
     pub(crate) fn socket(&self, host: u16, port: u16) -> UdpSocket {
         let address = self.topology().endpoints()[usize::from(host)].ip;
         self.host(EndpointId(host)).within(|| UdpSocket::bind((address, port))).unwrap().unwrap()
     }
 
-    /// Sends a frame by an interface of the fabric.
+    /// Sends a frame on an interface of the fabric.
     pub(crate) fn send_frame(&self, interface: &str, frame: &[u8]) {
         let name = CString::new(interface).unwrap();
         let send = || {
@@ -136,13 +136,13 @@ impl TestLab {
             // SAFETY: takes numbers only.
             let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0) };
             assert!(index > 0 && socket >= 0, "{interface}: {}", std::io::Error::last_os_error());
-            // SAFETY: opened above, and nobody else's.
+            // SAFETY: opened above and owned by nothing else.
             let socket = unsafe { OwnedFd::from_raw_fd(socket) };
             // SAFETY: all-zero bytes are a valid address.
             let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
             (address.sll_family, address.sll_ifindex) = (libc::AF_PACKET as u16, index as i32);
             let length = size_of::<libc::sockaddr_ll>() as u32;
-            // SAFETY: the frame and the address are as long as said.
+            // SAFETY: the frame and the address have the given lengths.
             let sent = unsafe {
                 let to = (&raw const address).cast();
                 libc::sendto(socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0, to, length)
@@ -152,7 +152,7 @@ impl TestLab {
         self.fabric().within(send).unwrap();
     }
 
-    /// The queueing disciplines of the fabric, as `tc` shows them.
+    /// Returns the queueing disciplines of the fabric, as `tc` prints them.
     pub(crate) fn queues(&self) -> String {
         let mut command = Command::new("tc");
         command.args(["qdisc", "show"]).stdout(Stdio::piped());
@@ -172,7 +172,7 @@ impl Deref for TestLab {
     type Target = Lab;
 
     fn deref(&self) -> &Lab {
-        self.lab.as_ref().expect("only taken where another follows, or nothing")
+        self.lab.as_ref().expect("replaced or dropped right after it is taken")
     }
 }
 
@@ -185,7 +185,7 @@ impl Drop for TestLab {
     }
 }
 
-/// What a command prints; nothing if there is no such command.
+/// Returns the output of a command; empty if it cannot be run.
 pub(crate) fn output(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     output.map(|output| String::from_utf8(output.stdout).unwrap()).unwrap_or_default()

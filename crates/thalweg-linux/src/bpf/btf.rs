@@ -1,12 +1,12 @@
-//! The declarations of maps in an object file's types (BTF; the kernel's `Documentation/bpf/btf.rst`).
+//! Map declarations in the type information of an object file (BTF; the kernel's `Documentation/bpf/btf.rst`).
 //!
-//! A map is a variable in the section `.maps` whose type is a structure. Its members say what the map is: a number is the
-//! length of an array that the member points to, a type is what the member points to.
+//! A map is a variable in the section `.maps` whose type is a structure. The members of the structure are pointers. A
+//! pointer to an array encodes a number, the length of the array; any other pointer encodes a type.
 
 use super::elf::{text_at, u16_at, u32_at};
-use super::map::{MapKind, MapShape};
+use super::map::{MapKind, MapSpec};
 
-/// First two bytes, in the byte order of the file.
+/// The first two bytes, in the byte order of the file.
 const MAGIC: u16 = 0xeb9f;
 
 /// Kinds of types (`BTF_KIND_`).
@@ -16,10 +16,10 @@ const STRUCT: u32 = 4;
 const VARIABLE: u32 = 14;
 const DATA_SECTION: u32 = 15;
 
-/// Names of names and the like that are followed at most.
-const DEEPEST: usize = 32;
+/// The maximum depth of typedefs and nested arrays.
+const MAX_DEPTH: usize = 32;
 
-/// Types by number; number 0 is `void`.
+/// All types by number; number 0 is `void`.
 struct Types<'a> {
     types: Vec<Type<'a>>,
     texts: &'a [u8],
@@ -29,14 +29,14 @@ struct Types<'a> {
 struct Type<'a> {
     name: u32,
     kind: u32,
-    /// Its size, or the type that it is about.
+    /// The size, or the number of the referenced type, depending on the kind.
     size_or_type: u32,
-    /// What follows: members, the description of an array.
+    /// The data after the header: members or array properties.
     rest: &'a [u8],
 }
 
-/// The maps that are declared in the section `.maps`, by name; `None` if the types cannot be read.
-pub(super) fn maps(btf: &[u8]) -> Option<Vec<(String, MapShape)>> {
+/// Returns the maps declared in the section `.maps` by name; `None` if the BTF is malformed.
+pub(super) fn maps(btf: &[u8]) -> Option<Vec<(String, MapSpec)>> {
     let types = Types::read(btf)?;
     let is_maps = |of: &&Type<'_>| of.kind == DATA_SECTION && types.name(of) == Some(".maps");
     let Some(section) = types.types.iter().find(is_maps) else { return Some(Vec::new()) };
@@ -73,44 +73,44 @@ impl<'a> Types<'a> {
         text_at(self.texts, of.name)
     }
 
-    /// The map that a variable declares.
-    fn map(&self, variable: u32) -> Option<(String, MapShape)> {
+    /// Returns the map that a variable declares.
+    fn map(&self, variable: u32) -> Option<(String, MapSpec)> {
         let variable = self.get(variable).filter(|variable| variable.kind == VARIABLE)?;
-        let declared = self.plain(variable.size_or_type)?;
+        let declared = self.resolve(variable.size_or_type)?;
         if declared.kind != STRUCT {
             return None;
         }
-        let mut shape =
-            MapShape { kind: MapKind::Other(0), key_size: 0, value_size: 0, max_entries: 0, flags: 0 };
+        let mut spec =
+            MapSpec { kind: MapKind::Other(0), key_size: 0, value_size: 0, max_entries: 0, flags: 0 };
         for member in declared.rest.chunks_exact(12) {
-            let pointer = self.plain(u32_at(member, 4)?)?;
+            let pointer = self.resolve(u32_at(member, 4)?)?;
             let (name, to) = (text_at(self.texts, u32_at(member, 0)?)?, pointer.size_or_type);
             if pointer.kind != POINTER {
                 return None;
             }
             match name {
-                "type" => shape.kind = MapKind::of_number(self.number(to)?),
-                "max_entries" => shape.max_entries = self.number(to)?,
-                "map_flags" => shape.flags = self.number(to)?,
-                "key_size" => shape.key_size = self.number(to)?,
-                "value_size" => shape.value_size = self.number(to)?,
-                "key" => shape.key_size = self.size(to, DEEPEST)?,
-                "value" => shape.value_size = self.size(to, DEEPEST)?,
+                "type" => spec.kind = MapKind::from_number(self.number(to)?),
+                "max_entries" => spec.max_entries = self.number(to)?,
+                "map_flags" => spec.flags = self.number(to)?,
+                "key_size" => spec.key_size = self.number(to)?,
+                "value_size" => spec.value_size = self.number(to)?,
+                "key" => spec.key_size = self.size(to, MAX_DEPTH)?,
+                "value" => spec.value_size = self.size(to, MAX_DEPTH)?,
                 _ => return None,
             }
         }
-        Some((self.name(&variable)?.to_owned(), shape))
+        Some((self.name(&variable)?.to_owned(), spec))
     }
 
-    /// The number that the length of an array stands for.
+    /// Returns the number that the length of an array encodes.
     fn number(&self, array: u32) -> Option<u32> {
-        let array = self.plain(array).filter(|array| array.kind == ARRAY)?;
+        let array = self.resolve(array).filter(|array| array.kind == ARRAY)?;
         u32_at(array.rest, 8)
     }
 
-    /// Bytes of a value of a type.
+    /// Returns the size of a type in bytes.
     fn size(&self, number: u32, depth: usize) -> Option<u32> {
-        let found = self.plain(number)?;
+        let found = self.resolve(number)?;
         match found.kind {
             POINTER => Some(8),
             ARRAY => {
@@ -123,9 +123,9 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// What is behind names and qualifiers of a type: typedef, volatile, const, restrict, tags.
-    fn plain(&self, mut number: u32) -> Option<Type<'a>> {
-        for _ in 0..DEEPEST {
+    /// Resolves typedefs, qualifiers and tags of a type.
+    fn resolve(&self, mut number: u32) -> Option<Type<'a>> {
+        for _ in 0..MAX_DEPTH {
             let found = self.get(number)?;
             match found.kind {
                 8..=11 | 18 => number = found.size_or_type,
@@ -136,7 +136,7 @@ impl<'a> Types<'a> {
     }
 }
 
-/// Bytes that follow the first twelve of a type of this kind with so many members.
+/// Returns the length of the data after the 12-byte header of a type with `count` members.
 fn rest_length(kind: u32, count: usize) -> Option<usize> {
     Some(match kind {
         1 | VARIABLE | 17 => 4,

@@ -1,4 +1,4 @@
-//! What is read of an object file (ELF, relocatable, 64 bits, this machine's byte order; elf(5)).
+//! A parser of eBPF object files (ELF, relocatable, 64 bits, native byte order; elf(5)).
 
 /// e_machine of eBPF.
 const MACHINE_BPF: u16 = 247;
@@ -6,11 +6,11 @@ const MACHINE_BPF: u16 = 247;
 /// ELFDATA2LSB and ELFDATA2MSB.
 const BYTE_ORDER: u8 = if cfg!(target_endian = "little") { 1 } else { 2 };
 
-/// Bytes of the headers of a file and of a section, of a symbol and of a relocation without addend.
-const FILE_HEADER: usize = 64;
-const SECTION_HEADER: usize = 64;
-const SYMBOL: usize = 24;
-const RELOCATION: usize = 16;
+/// Lengths in bytes of the file header, a section header, a symbol, and a relocation without addend.
+const FILE_HEADER_LENGTH: usize = 64;
+const SECTION_HEADER_LENGTH: usize = 64;
+const SYMBOL_LENGTH: usize = 24;
+const RELOCATION_LENGTH: usize = 16;
 
 /// SHT_SYMTAB and SHT_REL.
 const SECTION_SYMBOLS: u32 = 2;
@@ -19,7 +19,7 @@ const SECTION_RELOCATIONS: u32 = 9;
 /// STT_FUNC.
 const SYMBOL_FUNCTION: u8 = 2;
 
-/// An object file.
+/// A parsed object file.
 #[derive(Debug)]
 pub(super) struct Elf<'a> {
     sections: Vec<Section<'a>>,
@@ -30,12 +30,12 @@ pub(super) struct Elf<'a> {
 struct Section<'a> {
     name: &'a str,
     kind: u32,
-    /// What it is about, if it is of relocations.
+    /// In a relocation section, the index of the section that it patches.
     info: u32,
     bytes: &'a [u8],
 }
 
-/// A named place in a section.
+/// A symbol.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Symbol<'a> {
     pub(super) name: &'a str,
@@ -45,48 +45,53 @@ pub(super) struct Symbol<'a> {
     is_function: bool,
 }
 
-/// A place to be patched.
+/// A relocation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Relocation<'a> {
-    /// From the beginning of the function.
+    /// The offset from the start of the function.
     pub(super) offset: usize,
-    /// The kernel's and LLVM's number (`R_BPF_`).
+    /// The relocation type (`R_BPF_`).
     pub(super) kind: u32,
-    /// What it is to point to.
+    /// The target.
     pub(super) symbol: Symbol<'a>,
 }
 
 impl<'a> Elf<'a> {
-    /// Reads an object file of eBPF; says what is wrong with it otherwise.
+    /// Parses an eBPF object file. The error is the reason, for messages.
     pub(super) fn read(file: &'a [u8]) -> Result<Elf<'a>, &'static str> {
-        let header = file.get(..FILE_HEADER).ok_or("it is shorter than the header of an object file")?;
+        let header = file.get(..FILE_HEADER_LENGTH).ok_or("shorter than an ELF header")?;
         if !header.starts_with(b"\x7fELF") || header[4] != 2 || header[5] != BYTE_ORDER {
-            return Err("it is no ELF file of 64 bits in this machine's byte order");
+            return Err("not a 64-bit ELF file in native byte order");
         }
         if u16_at(header, 18) != Some(MACHINE_BPF) {
-            return Err("it is for another machine than eBPF");
+            return Err("not for eBPF");
         }
-        let sections = sections(file, header).ok_or("its sections are not where it says")?;
-        let symbols = symbols(file, header, &sections).ok_or("its symbols are not where it says")?;
+        let sections = sections(file, header).ok_or("section beyond the end of the file")?;
+        let symbols = symbols(file, header, &sections).ok_or("symbol beyond the end of the file")?;
         Ok(Elf { sections, symbols })
     }
 
-    /// The contents of a section.
+    /// Returns the contents of a section.
     pub(super) fn section(&self, name: &str) -> Option<&'a [u8]> {
         Some(self.sections.iter().find(|section| section.name == name)?.bytes)
     }
 
-    /// The bytes of a function, and what is to be patched in it.
+    /// Returns the bytes of a function and its relocations.
     pub(super) fn function(&self, name: &str) -> Option<(&'a [u8], Vec<Relocation<'a>>)> {
         let function = self.symbols.iter().find(|symbol| symbol.is_function && symbol.name == name)?;
         let end = function.offset.checked_add(function.length)?;
         let bytes = self.sections.get(function.section)?.bytes;
         let bytes = bytes.get(usize::try_from(function.offset).ok()?..usize::try_from(end).ok()?)?;
-        let is_about = |section: &&Section<'_>| {
+        let patches_function = |section: &&Section<'_>| {
             section.kind == SECTION_RELOCATIONS && section.info as usize == function.section
         };
         let mut relocations = Vec::new();
-        for entry in self.sections.iter().filter(is_about).flat_map(|s| s.bytes.chunks_exact(RELOCATION)) {
+        for entry in self
+            .sections
+            .iter()
+            .filter(patches_function)
+            .flat_map(|s| s.bytes.chunks_exact(RELOCATION_LENGTH))
+        {
             let (offset, info) = (u64_at(entry, 0)?, u64_at(entry, 8)?);
             if (function.offset..end).contains(&offset) {
                 let symbol = *self.symbols.get((info >> 32) as usize)?;
@@ -107,7 +112,7 @@ fn sections<'a>(file: &'a [u8], header: &[u8]) -> Option<Vec<Section<'a>>> {
     let headers = section_headers(file, header)?;
     let names = contents(file, headers.get(usize::from(u16_at(header, 62)?))?)?;
     let section = |header: &&[u8]| {
-        // A section without contents in the file (SHT_NOBITS) may say that it lies anywhere.
+        // A section without contents in the file (SHT_NOBITS) may have any offset.
         let bytes = contents(file, header).unwrap_or_default();
         Some(Section {
             name: text_at(names, u32_at(header, 0)?)?,
@@ -134,24 +139,24 @@ fn symbols<'a>(file: &'a [u8], header: &[u8], sections: &[Section<'a>]) -> Optio
             is_function: entry[4] & 0xf == SYMBOL_FUNCTION,
         })
     };
-    sections[table].bytes.chunks_exact(SYMBOL).map(symbol).collect()
+    sections[table].bytes.chunks_exact(SYMBOL_LENGTH).map(symbol).collect()
 }
 
 fn section_headers<'a>(file: &'a [u8], header: &[u8]) -> Option<Vec<&'a [u8]>> {
     let start = usize::try_from(u64_at(header, 40)?).ok()?;
     let count = usize::from(u16_at(header, 60)?);
-    let end = start.checked_add(count * SECTION_HEADER)?;
-    Some(file.get(start..end)?.chunks_exact(SECTION_HEADER).collect())
+    let end = start.checked_add(count * SECTION_HEADER_LENGTH)?;
+    Some(file.get(start..end)?.chunks_exact(SECTION_HEADER_LENGTH).collect())
 }
 
-/// What the section of this header has in the file.
+/// Returns the contents of the section with this header.
 fn contents<'a>(file: &'a [u8], header: &[u8]) -> Option<&'a [u8]> {
     let start = usize::try_from(u64_at(header, 24)?).ok()?;
     let end = start.checked_add(usize::try_from(u64_at(header, 32)?).ok()?)?;
     file.get(start..end)
 }
 
-/// The text at an offset of a table of texts, up to its NUL.
+/// Returns the NUL-terminated string at an offset of a string table.
 pub(super) fn text_at(table: &[u8], offset: u32) -> Option<&str> {
     let bytes = table.get(offset as usize..)?;
     let length = bytes.iter().position(|&byte| byte == 0)?;

@@ -1,24 +1,24 @@
-//! One instruction of eBPF (RFC 9669).
+//! eBPF instructions (RFC 9669).
 
-/// One instruction of eBPF (`struct bpf_insn`).
+/// An eBPF instruction (`struct bpf_insn`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instruction {
-    /// What to do.
+    /// The opcode.
     pub code: u8,
-    /// Destination and source register.
+    /// The destination and source registers.
     pub registers: u8,
-    /// For jumps, and for memory.
+    /// The offset of jumps and memory accesses.
     pub offset: i16,
-    /// The operand.
+    /// The immediate operand.
     pub immediate: i32,
 }
 
 impl Instruction {
-    /// Bytes of an instruction.
+    /// The length of an instruction in bytes.
     pub const LENGTH: usize = 8;
 
-    /// Reads an instruction as it lies in an object file of this machine's byte order.
+    /// Parses an instruction in native byte order.
     pub(super) fn read(bytes: &[u8; Instruction::LENGTH]) -> Instruction {
         let &[code, registers, offset_0, offset_1, immediate @ ..] = bytes;
         Instruction {
@@ -29,7 +29,7 @@ impl Instruction {
         }
     }
 
-    /// Sets the source register, which for addresses says what kind of address it is.
+    /// Sets the source register. In an address load it is the kind of address.
     pub(super) fn set_source(&mut self, source: u8) {
         self.registers = match cfg!(target_endian = "little") {
             true => self.registers & 0x0f | source << 4,

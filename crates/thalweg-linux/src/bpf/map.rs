@@ -1,7 +1,7 @@
-//! Maps: what programs and processes share.
+//! eBPF maps, which programs and processes share.
 //!
-//! [`AnyMap`] is a map whatever it holds; [`Map`] and [`PerProcessorMap`] are one whose keys and values are known to have so
-//! many bytes, which is checked once. Keys and values are plain bytes here: whoever knows more of them converts them.
+//! [`AnyMap`] is a map with keys and values of any length. [`Map`] and [`PerCpuMap`] have keys and values of constant
+//! length, which is checked once. Keys and values are bytes; callers convert them.
 
 #![expect(unsafe_code, reason = "system calls that take keys and values by pointer")]
 
@@ -11,36 +11,36 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::syscall;
 
-/// Where the kernel lists the processors that there may be, as ranges from 0.
-const POSSIBLE_PROCESSORS: &str = "/sys/devices/system/cpu/possible";
+/// The kernel's list of possible CPUs, as ranges from 0.
+const POSSIBLE_CPUS: &str = "/sys/devices/system/cpu/possible";
 
-/// What a map is (`enum bpf_map_type`).
+/// The type of a map (`enum bpf_map_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapKind {
-    /// By a key of any kind.
+    /// A hash table.
     Hash,
-    /// By an index below the number of entries.
+    /// An array.
     Array,
-    /// As [`Hash`](Self::Hash), with a value for each processor.
-    PerProcessorHash,
-    /// As [`Array`](Self::Array), with a value for each processor.
-    PerProcessorArray,
-    /// From receive queue to XDP socket.
+    /// A hash table with one value per CPU.
+    PerCpuHash,
+    /// An array with one value per CPU.
+    PerCpuArray,
+    /// A map from receive queues to XDP sockets.
     XdpSockets,
-    /// Another, by the kernel's number.
+    /// Another type, by the kernel's number.
     Other(u32),
 }
 
-/// What a map has room for.
+/// The type and sizes of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MapShape {
-    /// What it is.
+pub struct MapSpec {
+    /// The type.
     pub kind: MapKind,
-    /// Bytes of a key.
+    /// The length of a key in bytes.
     pub key_size: u32,
-    /// Bytes of a value.
+    /// The length of a value in bytes.
     pub value_size: u32,
-    /// Most entries.
+    /// The maximum number of entries.
     pub max_entries: u32,
     /// `BPF_F_` flags of linux/bpf.h.
     pub flags: u32,
@@ -51,68 +51,68 @@ pub struct MapShape {
 pub struct AnyMap {
     descriptor: OwnedFd,
     name: String,
-    shape: MapShape,
+    spec: MapSpec,
 }
 
-/// A map with keys and values of known lengths, one value a key.
+/// A map with keys and values of constant length, with one value per key.
 #[derive(Debug)]
 pub struct Map<const KEY: usize, const VALUE: usize> {
     map: AnyMap,
 }
 
-/// A map with keys and values of known lengths, a value for each possible processor.
+/// A map with keys and values of constant length, with one value per key and possible CPU.
 #[derive(Debug)]
-pub struct PerProcessorMap<const KEY: usize, const VALUE: usize> {
+pub struct PerCpuMap<const KEY: usize, const VALUE: usize> {
     map: AnyMap,
-    processors: usize,
+    cpus: usize,
 }
 
 impl MapKind {
-    /// The kernel's number.
+    /// The number in the kernel.
     pub const fn number(self) -> u32 {
         match self {
             MapKind::Hash => 1,
             MapKind::Array => 2,
-            MapKind::PerProcessorHash => 5,
-            MapKind::PerProcessorArray => 6,
+            MapKind::PerCpuHash => 5,
+            MapKind::PerCpuArray => 6,
             MapKind::XdpSockets => 17,
             MapKind::Other(number) => number,
         }
     }
 
-    /// The kind of this number.
-    pub const fn of_number(number: u32) -> MapKind {
+    /// Returns the type with this number in the kernel.
+    pub const fn from_number(number: u32) -> MapKind {
         match number {
             1 => MapKind::Hash,
             2 => MapKind::Array,
-            5 => MapKind::PerProcessorHash,
-            6 => MapKind::PerProcessorArray,
+            5 => MapKind::PerCpuHash,
+            6 => MapKind::PerCpuArray,
             17 => MapKind::XdpSockets,
             other => MapKind::Other(other),
         }
     }
 
-    const fn is_per_processor(self) -> bool {
-        matches!(self, MapKind::PerProcessorHash | MapKind::PerProcessorArray)
+    const fn is_per_cpu(self) -> bool {
+        matches!(self, MapKind::PerCpuHash | MapKind::PerCpuArray)
     }
 }
 
 impl AnyMap {
-    /// Makes a map, of which the kernel tells `name` (its first 15 bytes) to those who ask.
+    /// Creates a map. The kernel keeps the first 15 bytes of `name`.
     ///
     /// # Errors
-    /// If this process may not, or there is no memory.
-    pub fn create(name: &str, shape: MapShape) -> io::Result<AnyMap> {
-        let MapShape { kind, key_size, value_size, max_entries, flags } = shape;
+    /// If this process lacks the privilege, or memory is short.
+    pub fn create(name: &str, spec: MapSpec) -> io::Result<AnyMap> {
+        let MapSpec { kind, key_size, value_size, max_entries, flags } = spec;
         let descriptor =
             syscall::create_map(kind.number(), name, [key_size, value_size, max_entries, flags])?;
-        Ok(AnyMap { descriptor, name: name.to_owned(), shape })
+        Ok(AnyMap { descriptor, name: name.to_owned(), spec })
     }
 
-    /// Opens the map that has this number in the kernel.
+    /// Opens a map by its kernel id.
     ///
     /// # Errors
-    /// If there is none, or this process may not.
+    /// If the map does not exist, or this process lacks the privilege.
     pub fn by_id(id: u32) -> io::Result<AnyMap> {
         let descriptor = syscall::map_by_id(id)?;
         let info = syscall::map_info(&descriptor)?;
@@ -120,8 +120,8 @@ impl AnyMap {
         Ok(AnyMap {
             descriptor,
             name: String::from_utf8_lossy(name).into_owned(),
-            shape: MapShape {
-                kind: MapKind::of_number(info.map_type),
+            spec: MapSpec {
+                kind: MapKind::from_number(info.map_type),
                 key_size: info.key_size,
                 value_size: info.value_size,
                 max_entries: info.max_entries,
@@ -130,46 +130,45 @@ impl AnyMap {
         })
     }
 
-    /// Its name; of a map found by number the first 15 bytes.
+    /// The name; only the first 15 bytes of a map opened by id.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it has room for.
-    pub fn shape(&self) -> MapShape {
-        self.shape
+    /// The type and sizes.
+    pub fn spec(&self) -> MapSpec {
+        self.spec
     }
 
-    /// Puts a descriptor into a map of descriptors: a socket into one of XDP sockets. It leaves the map when it is
-    /// closed.
+    /// Inserts a descriptor into a map of descriptors, such as an XDP socket. Closing the descriptor removes it.
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If the kernel returns an error.
     ///
     /// # Panics
-    /// If keys or values have not four bytes.
+    /// If keys or values are not four bytes long.
     pub fn put_descriptor(&self, key: u32, descriptor: RawFd) -> io::Result<()> {
         let (key, value) = (key.to_ne_bytes(), descriptor.to_ne_bytes());
-        assert_eq!((self.shape.key_size, self.shape.value_size), (4, 4), "a map of descriptors");
-        assert!(!self.shape.kind.is_per_processor(), "a map of descriptors");
+        assert_eq!((self.spec.key_size, self.spec.value_size), (4, 4), "a map of descriptors");
+        assert!(!self.spec.kind.is_per_cpu(), "a map of descriptors");
         // SAFETY: key and value are as long as the map's.
         unsafe { syscall::update(&self.descriptor, &key, &value) }
     }
 
-    /// That this map has keys and values of these lengths.
-    fn check(&self, key: usize, value: usize, is_per_processor: bool) -> io::Result<()> {
-        let shape = self.shape;
-        let lengths = (shape.key_size as usize, shape.value_size as usize);
-        if lengths == (key, value) && shape.kind.is_per_processor() == is_per_processor {
+    /// Checks the lengths of keys and values.
+    fn check(&self, key: usize, value: usize, is_per_cpu: bool) -> io::Result<()> {
+        let spec = self.spec;
+        let lengths = (spec.key_size as usize, spec.value_size as usize);
+        if lengths == (key, value) && spec.kind.is_per_cpu() == is_per_cpu {
             return Ok(());
         }
         let reason = format!(
-            "the map {:?} has keys of {} and values of {} bytes{}, not of {key} and {value}{}",
+            "map {:?} has keys of {} and values of {} bytes{}, expected {key} and {value}{}",
             self.name,
             lengths.0,
             lengths.1,
-            if shape.kind.is_per_processor() { " by processor" } else { "" },
-            if is_per_processor { " by processor" } else { "" },
+            if spec.kind.is_per_cpu() { " per CPU" } else { "" },
+            if is_per_cpu { " per CPU" } else { "" },
         );
         Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
     }
@@ -191,40 +190,40 @@ impl<const KEY: usize, const VALUE: usize> TryFrom<AnyMap> for Map<KEY, VALUE> {
 }
 
 impl<const KEY: usize, const VALUE: usize> Map<KEY, VALUE> {
-    /// The value of a key.
+    /// Returns the value of a key.
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If the kernel returns an error.
     pub fn get(&self, key: &[u8; KEY]) -> io::Result<Option<[u8; VALUE]>> {
         let mut value = [0; VALUE];
         // SAFETY: key and value are as long as the map's.
         let found = unsafe { syscall::look_up(&self.map.descriptor, key, &mut value) };
-        Ok(present(found)?.map(|()| value))
+        Ok(found_or_none(found)?.map(|()| value))
     }
 
-    /// Sets the value of a key, in place of another that it may have.
+    /// Sets the value of a key.
     ///
     /// # Errors
-    /// [`io::ErrorKind::ArgumentListTooLong`] if the map is full, and what else the kernel says.
+    /// [`io::ErrorKind::ArgumentListTooLong`] if the map is full, or another error of the kernel.
     pub fn set(&mut self, key: &[u8; KEY], value: &[u8; VALUE]) -> io::Result<()> {
         // SAFETY: key and value are as long as the map's.
         unsafe { syscall::update(&self.map.descriptor, key, value) }
     }
 
-    /// Removes a key; says whether it was there.
+    /// Removes a key. Returns whether it was present.
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If the kernel returns an error.
     pub fn remove(&mut self, key: &[u8; KEY]) -> io::Result<bool> {
         // SAFETY: the key is as long as the map's.
         let removed = unsafe { syscall::remove(&self.map.descriptor, key) };
-        Ok(present(removed)?.is_some())
+        Ok(found_or_none(removed)?.is_some())
     }
 
-    /// All keys and their values. While somebody writes, a key may be missing.
+    /// Returns all keys and values. May miss keys while a program or process writes.
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If the kernel returns an error.
     pub fn entries(&self) -> io::Result<Vec<([u8; KEY], [u8; VALUE])>> {
         let mut entries = Vec::new();
         let mut last = None;
@@ -242,62 +241,62 @@ impl<const KEY: usize, const VALUE: usize> Map<KEY, VALUE> {
         let key = key.map(<[u8; KEY]>::as_slice);
         // SAFETY: both keys are as long as the map's.
         let found = unsafe { syscall::next_key(&self.map.descriptor, key, &mut next) };
-        Ok(present(found)?.map(|()| next))
+        Ok(found_or_none(found)?.map(|()| next))
     }
 }
 
-impl<const KEY: usize, const VALUE: usize> TryFrom<AnyMap> for PerProcessorMap<KEY, VALUE> {
+impl<const KEY: usize, const VALUE: usize> TryFrom<AnyMap> for PerCpuMap<KEY, VALUE> {
     type Error = io::Error;
 
-    fn try_from(map: AnyMap) -> io::Result<PerProcessorMap<KEY, VALUE>> {
+    fn try_from(map: AnyMap) -> io::Result<PerCpuMap<KEY, VALUE>> {
         map.check(KEY, VALUE, true)?;
-        Ok(PerProcessorMap { map, processors: possible_processors()? })
+        Ok(PerCpuMap { map, cpus: possible_cpus()? })
     }
 }
 
-impl<const KEY: usize, const VALUE: usize> PerProcessorMap<KEY, VALUE> {
-    /// Between the values of two processors.
+impl<const KEY: usize, const VALUE: usize> PerCpuMap<KEY, VALUE> {
+    /// The distance between the values of two CPUs.
     const STRIDE: usize = VALUE.next_multiple_of(8);
 
-    /// The values of a key, by processor.
+    /// Returns the values of a key by CPU.
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If the kernel returns an error.
     pub fn get(&self, key: &[u8; KEY]) -> io::Result<Option<Vec<[u8; VALUE]>>> {
-        let mut values = vec![0; self.processors * Self::STRIDE];
-        // SAFETY: the key is as long as the map's, and there is room for the values of all possible processors.
+        let mut values = vec![0; self.cpus * Self::STRIDE];
+        // SAFETY: the key is as long as the map's, and the buffer holds the values of all possible CPUs.
         let found = unsafe { syscall::look_up(&self.map.descriptor, key, &mut values) };
-        let value = |bytes: &[u8]| *bytes.first_chunk().expect("a stride is no shorter than a value");
-        Ok(present(found)?.map(|()| values.chunks_exact(Self::STRIDE).map(value).collect()))
+        let value = |bytes: &[u8]| *bytes.first_chunk().expect("a stride is at least as long as a value");
+        Ok(found_or_none(found)?.map(|()| values.chunks_exact(Self::STRIDE).map(value).collect()))
     }
 
-    /// Sets the value of a key for all processors.
+    /// Sets the value of a key for all CPUs.
     ///
     /// # Errors
-    /// As of [`Map::set`].
+    /// As [`Map::set`].
     pub fn set_all(&mut self, key: &[u8; KEY], value: &[u8; VALUE]) -> io::Result<()> {
-        let mut values = vec![0; self.processors * Self::STRIDE];
+        let mut values = vec![0; self.cpus * Self::STRIDE];
         values.chunks_exact_mut(Self::STRIDE).for_each(|place| place[..VALUE].copy_from_slice(value));
-        // SAFETY: the key is as long as the map's, and there are values for all possible processors.
+        // SAFETY: the key is as long as the map's, and the buffer holds the values of all possible CPUs.
         unsafe { syscall::update(&self.map.descriptor, key, &values) }
     }
 }
 
-/// `None` if there is no such key.
-fn present(answer: io::Result<()>) -> io::Result<Option<()>> {
-    match answer {
+/// Converts the error of a missing key to `None`.
+fn found_or_none(result: io::Result<()>) -> io::Result<Option<()>> {
+    match result {
         Ok(()) => Ok(Some(())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-fn possible_processors() -> io::Result<usize> {
-    let unread = || io::Error::new(io::ErrorKind::InvalidData, POSSIBLE_PROCESSORS);
-    count_of_ranges(&fs::read_to_string(POSSIBLE_PROCESSORS)?).ok_or_else(unread)
+fn possible_cpus() -> io::Result<usize> {
+    let malformed = || io::Error::new(io::ErrorKind::InvalidData, POSSIBLE_CPUS);
+    count_of_ranges(&fs::read_to_string(POSSIBLE_CPUS)?).ok_or_else(malformed)
 }
 
-/// How many numbers a list such as `0-3,5` has.
+/// Counts the numbers in a list such as `0-3,5`.
 fn count_of_ranges(text: &str) -> Option<usize> {
     let count = |range: &str| -> Option<usize> {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -312,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_processors_of_a_list_are_counted() {
+    fn the_cpus_of_a_list_are_counted() {
         for (text, count) in
             [("0\n", Some(1)), ("0-3\n", Some(4)), ("0-1,4-5,7", Some(5)), ("", None), ("3-0", None)]
         {
@@ -320,10 +319,10 @@ mod tests {
         }
     }
 
-    /// Says so where this process may not make maps.
-    fn make(kind: MapKind, value_size: u32) -> Option<AnyMap> {
-        let shape = MapShape { kind, key_size: 4, value_size, max_entries: 2, flags: 0 };
-        match AnyMap::create("a_name_of_more_than_15", shape) {
+    /// Creates a map, or skips the test without the privilege.
+    fn create_or_skip(kind: MapKind, value_size: u32) -> Option<AnyMap> {
+        let spec = MapSpec { kind, key_size: 4, value_size, max_entries: 2, flags: 0 };
+        match AnyMap::create("a_name_of_more_than_15", spec) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 crate::skip::skip("needs CAP_BPF");
                 None
@@ -333,8 +332,8 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_read_as_it_was_written_until_its_key_is_removed() {
-        let Some(map) = make(MapKind::Hash, 3) else { return };
+    fn values_are_kept_until_their_key_is_removed() {
+        let Some(map) = create_or_skip(MapKind::Hash, 3) else { return };
         let mut map = Map::<4, 3>::try_from(map).unwrap();
         assert_eq!(map.get(&[1; 4]).unwrap(), None);
         map.set(&[1; 4], &[7, 8, 9]).unwrap();
@@ -350,21 +349,21 @@ mod tests {
     }
 
     #[test]
-    fn a_map_by_processor_has_a_value_for_each() {
-        let Some(map) = make(MapKind::PerProcessorArray, 12) else { return };
-        let mut map = PerProcessorMap::<4, 12>::try_from(map).unwrap();
+    fn a_per_cpu_map_has_one_value_per_cpu() {
+        let Some(map) = create_or_skip(MapKind::PerCpuArray, 12) else { return };
+        let mut map = PerCpuMap::<4, 12>::try_from(map).unwrap();
         map.set_all(&[0; 4], &[5; 12]).unwrap();
         let values = map.get(&[0; 4]).unwrap().unwrap();
-        assert_eq!(values, vec![[5; 12]; possible_processors().unwrap()]);
+        assert_eq!(values, vec![[5; 12]; possible_cpus().unwrap()]);
         assert_eq!(map.get(&2_u32.to_ne_bytes()).unwrap(), None, "beyond its entries");
     }
 
     #[test]
-    fn lengths_that_are_not_the_maps_are_refused() {
-        let Some(map) = make(MapKind::Array, 12) else { return };
+    fn wrong_lengths_are_rejected() {
+        let Some(map) = create_or_skip(MapKind::Array, 12) else { return };
         let error = Map::<4, 8>::try_from(map).unwrap_err();
-        assert!(error.to_string().contains("values of 12 bytes, not of 4 and 8"), "{error}");
-        let Some(map) = make(MapKind::Array, 12) else { return };
-        assert!(PerProcessorMap::<4, 12>::try_from(map).is_err());
+        assert!(error.to_string().contains("values of 12 bytes, expected 4 and 8"), "{error}");
+        let Some(map) = create_or_skip(MapKind::Array, 12) else { return };
+        assert!(PerCpuMap::<4, 12>::try_from(map).is_err());
     }
 }

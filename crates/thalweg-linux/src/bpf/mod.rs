@@ -1,12 +1,12 @@
-//! eBPF: programs and maps by bpf(2), and programs from object files.
+//! eBPF: programs and maps by bpf(2), and a loader of object files.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
-//! | [`map`] | maps: made, found by number, read and written |
-//! | [`program`] | programs: loaded, found by number, attached through a link |
-//! | [`object`] | programs and maps from an object file that a compiler wrote |
+//! | [`map`] | creates, opens, reads and writes maps |
+//! | [`program`] | loads, opens and attaches programs |
+//! | [`object`] | loads programs and maps from a compiled object file |
 //!
-//! Needs CAP_BPF, and CAP_NET_ADMIN for programs that see packets; Linux 5.9 or newer for links.
+//! Requires CAP_BPF, CAP_NET_ADMIN for programs that process packets, and Linux 5.9 for links.
 
 mod btf;
 mod elf;
@@ -17,6 +17,6 @@ pub mod program;
 mod syscall;
 
 pub use instruction::Instruction;
-pub use map::{AnyMap, Map, MapKind, MapShape, PerProcessorMap};
+pub use map::{AnyMap, Map, MapKind, MapSpec, PerCpuMap};
 pub use object::{Object, ObjectError};
 pub use program::{Link, LoadError, Program, ProgramKind};

@@ -1,8 +1,7 @@
-//! Programs and maps from an object file, as clang writes it for the target `bpf`.
+//! Loads programs and maps from an object file that clang compiled for the target `bpf`.
 //!
-//! What is understood is what programs of one function with maps need: maps that are declared in the section `.maps`, and
-//! their addresses in the program. Functions that are not inlined, global variables, and relocation to the running
-//! kernel's structures (CO-RE) are refused by name.
+//! Supports programs of one function with maps declared in the section `.maps`. Functions that are not inlined, global
+//! variables, and relocations to kernel structures (CO-RE) are rejected with the name of the symbol.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd as _;
@@ -12,24 +11,25 @@ use thiserror::Error;
 use super::btf;
 use super::elf::{Elf, Relocation, Symbol};
 use super::instruction::Instruction;
-use super::map::{AnyMap, MapShape};
+use super::map::{AnyMap, MapSpec};
 use super::program::{LoadError, Program, ProgramKind};
 
-/// Section of the maps' declarations.
+/// The section of map declarations.
 const MAPS: &str = ".maps";
 
-/// R_BPF_64_64: an address, which takes two instructions.
+/// R_BPF_64_64: an address, which spans two instructions.
 const RELOCATE_ADDRESS: u32 = 1;
 
-/// BPF_LD | BPF_IMM | BPF_DW: loads an address; with source register 1 (BPF_PSEUDO_MAP_FD) that of a map by its descriptor.
+/// BPF_LD | BPF_IMM | BPF_DW: loads an address; with source register 1 (BPF_PSEUDO_MAP_FD) the address of a map, given
+/// by its descriptor.
 const LOAD_ADDRESS: u8 = 0x18;
 const MAP_BY_DESCRIPTOR: u8 = 1;
 
-/// An object file, read.
+/// A parsed object file.
 #[derive(Debug)]
 pub struct Object<'a> {
     elf: Elf<'a>,
-    maps: BTreeMap<String, MapShape>,
+    maps: BTreeMap<String, MapSpec>,
     licence: &'a str,
 }
 
@@ -42,104 +42,104 @@ pub struct Loaded {
     pub maps: BTreeMap<String, AnyMap>,
 }
 
-/// Why an object file could not be read or loaded.
+/// The reason why an object file cannot be parsed or loaded.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ObjectError {
-    /// It is not as a compiler writes them.
-    #[error("the object file cannot be read: {0}")]
+    /// The file is malformed.
+    #[error("invalid object file: {0}")]
     Malformed(&'static str),
-    /// It has no such program.
+    /// The program does not exist.
     #[error("the object file has no program {name:?}")]
     NoProgram {
         /// The program.
         name: String,
     },
-    /// It has no such map.
+    /// The map does not exist.
     #[error("the object file has no map {name:?}")]
     NoMap {
         /// The map.
         name: String,
     },
-    /// The program needs something of a loader that this one does not do.
+    /// The program needs a relocation that this loader does not support.
     #[error(
-        "the program {program:?} refers to {symbol:?} by relocation {kind}: only addresses of maps are known"
+        "program {program:?} needs relocation {kind} for {symbol:?}: only addresses of maps are supported"
     )]
     Relocation {
         /// The program.
         program: String,
-        /// What it refers to.
+        /// The symbol.
         symbol: String,
-        /// The relocation's number.
+        /// The relocation type.
         kind: u32,
     },
-    /// A map could not be made.
-    #[error("cannot make the map {name:?}: {source}")]
+    /// A map cannot be created.
+    #[error("cannot create map {name:?}: {source}")]
     Map {
         /// The map.
         name: String,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: std::io::Error,
     },
-    /// The program could not be loaded.
-    #[error("cannot load the program {name:?}: {source}")]
+    /// The program cannot be loaded.
+    #[error("cannot load program {name:?}: {source}")]
     Program {
         /// The program.
         name: String,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: LoadError,
     },
 }
 
 impl<'a> Object<'a> {
-    /// Reads an object file.
+    /// Parses an object file.
     ///
     /// # Errors
-    /// If it is none of eBPF, or its maps are declared in a way that is not understood.
+    /// If it is not an eBPF object file, or a map declaration is not supported.
     pub fn read(file: &'a [u8]) -> Result<Object<'a>, ObjectError> {
         let elf = Elf::read(file).map_err(ObjectError::Malformed)?;
         let maps = match elf.section(".BTF") {
             Some(types) => {
-                btf::maps(types).ok_or(ObjectError::Malformed("its types (BTF) do not tell its maps"))?
+                btf::maps(types).ok_or(ObjectError::Malformed("unsupported map declaration in BTF"))?
             }
             None => Vec::new(),
         };
         let licence = elf.section("license").unwrap_or_default();
         let licence = licence.split(|&byte| byte == 0).next().unwrap_or_default();
         let licence =
-            std::str::from_utf8(licence).map_err(|_| ObjectError::Malformed("its licence is no text"))?;
+            std::str::from_utf8(licence).map_err(|_| ObjectError::Malformed("licence is not UTF-8"))?;
         Ok(Object { elf, maps: maps.into_iter().collect(), licence })
     }
 
-    /// The maps that it declares, by name.
-    pub fn maps(&self) -> impl Iterator<Item = (&str, MapShape)> {
-        self.maps.iter().map(|(name, shape)| (name.as_str(), *shape))
+    /// Returns the declared maps by name.
+    pub fn maps(&self) -> impl Iterator<Item = (&str, MapSpec)> {
+        self.maps.iter().map(|(name, spec)| (name.as_str(), *spec))
     }
 
-    /// Has a map made for so many entries, whatever its declaration says.
+    /// Overrides the maximum number of entries of a map.
     ///
     /// # Errors
-    /// If there is no such map.
+    /// If the map does not exist.
     pub fn set_max_entries(&mut self, map: &str, max_entries: u32) -> Result<(), ObjectError> {
-        let shape = self.maps.get_mut(map).ok_or_else(|| ObjectError::NoMap { name: map.to_owned() })?;
-        shape.max_entries = max_entries;
+        let spec = self.maps.get_mut(map).ok_or_else(|| ObjectError::NoMap { name: map.to_owned() })?;
+        spec.max_entries = max_entries;
         Ok(())
     }
 
-    /// Makes all maps, and loads the program of this name.
+    /// Creates all maps, and loads the program of this name.
     ///
     /// # Errors
-    /// If there is no such program, it needs what is not understood, or the kernel refuses it or a map.
+    /// If the program does not exist or needs an unsupported relocation, or the kernel rejects it or a map.
     pub fn load(&self, program: &str, kind: ProgramKind) -> Result<Loaded, ObjectError> {
         let function = self.elf.function(program);
         let (bytes, relocations) =
             function.ok_or_else(|| ObjectError::NoProgram { name: program.to_owned() })?;
         if bytes.len() % Instruction::LENGTH != 0 {
-            return Err(ObjectError::Malformed("a program is no whole number of instructions"));
+            return Err(ObjectError::Malformed("program length is not a multiple of the instruction length"));
         }
         let mut maps = BTreeMap::new();
-        for (name, shape) in &self.maps {
-            let map = AnyMap::create(name, *shape);
+        for (name, spec) in &self.maps {
+            let map = AnyMap::create(name, *spec);
             let map = map.map_err(|source| ObjectError::Map { name: name.clone(), source })?;
             maps.insert(name.clone(), map);
         }
@@ -153,7 +153,7 @@ impl<'a> Object<'a> {
         Ok(Loaded { program: loaded.map_err(error)?, maps })
     }
 
-    /// Writes the descriptor of a map where the program wants its address.
+    /// Applies a relocation: writes the descriptor of a map in place of its address.
     fn patch(
         &self,
         program: &str,
@@ -167,7 +167,8 @@ impl<'a> Object<'a> {
         let map = self.map_at(&symbol, maps).filter(|_| kind == RELOCATE_ADDRESS).ok_or_else(unknown)?;
         let instruction = instructions.get_mut(offset / Instruction::LENGTH);
         let instruction = instruction.filter(|instruction| instruction.code == LOAD_ADDRESS);
-        let instruction = instruction.ok_or(ObjectError::Malformed("a relocation is of no address"))?;
+        let instruction = instruction
+            .ok_or(ObjectError::Malformed("relocation of an instruction that loads no address"))?;
         instruction.set_source(MAP_BY_DESCRIPTOR);
         instruction.immediate = map.as_raw_fd();
         Ok(())
@@ -185,13 +186,13 @@ mod tests {
     use super::*;
     use crate::bpf::MapKind;
 
-    /// Compiled by clang 14 from `testdata/counter.bpf.c`, which has the command.
+    /// Compiled by clang 14 from `testdata/counter.bpf.c`, which contains the command.
     const COUNTER: &[u8] = include_bytes!("testdata/counter.bpf.o");
 
     #[test]
-    fn maps_are_declared_in_the_types_of_the_object_file() {
+    fn map_declarations_are_read_from_btf() {
         let object = Object::read(COUNTER).unwrap();
-        let shape = |kind, key_size, value_size, max_entries, flags| MapShape {
+        let spec = |kind, key_size, value_size, max_entries, flags| MapSpec {
             kind,
             key_size,
             value_size,
@@ -202,8 +203,8 @@ mod tests {
         assert_eq!(
             maps,
             [
-                ("by_length", shape(MapKind::Hash, 6, 24, 16, 1)),
-                ("packets", shape(MapKind::PerProcessorArray, 4, 8, 1, 0)),
+                ("by_length", spec(MapKind::Hash, 6, 24, 16, 1)),
+                ("packets", spec(MapKind::PerCpuArray, 4, 8, 1, 0)),
             ]
         );
     }
@@ -218,7 +219,7 @@ mod tests {
             }
             loaded => {
                 let Loaded { program, maps } = loaded.unwrap();
-                assert_eq!(maps["by_length"].shape().max_entries, 99);
+                assert_eq!(maps["by_length"].spec().max_entries, 99);
                 let mut found: Vec<String> = program.map_ids().unwrap().into_iter().map(name_of).collect();
                 found.sort_unstable();
                 assert_eq!(found, ["by_length", "packets"]);
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_or_not_understood_is_named() {
+    fn errors_name_what_is_missing_or_unsupported() {
         let mut object = Object::read(COUNTER).unwrap();
         let message = |error: ObjectError| error.to_string();
         assert_eq!(
@@ -243,12 +244,12 @@ mod tests {
         if let Err(error) = object.load("count_in_a_variable", ProgramKind::Xdp)
             && !matches!(error, ObjectError::Map { .. })
         {
-            assert!(message(error).contains("refers to \"total\" by relocation 1"));
+            assert!(message(error).contains("needs relocation 1 for \"total\""));
         }
         for (file, reason) in [
-            (&b""[..], "shorter than the header"),
-            (&[0; 64], "no ELF file"),
-            (&COUNTER[..COUNTER.len() / 2], "sections are not where it says"),
+            (&b""[..], "shorter than an ELF header"),
+            (&[0; 64], "not a 64-bit ELF file"),
+            (&COUNTER[..COUNTER.len() / 2], "section beyond the end of the file"),
         ] {
             let error = message(Object::read(file).unwrap_err());
             assert!(error.contains(reason), "{error}");
@@ -257,7 +258,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_damaged_file_is_read_without_a_panic(
+        fn a_damaged_file_does_not_panic(
             place in 0..COUNTER.len(),
             byte in any::<u8>(),
             cut in 0..COUNTER.len(),

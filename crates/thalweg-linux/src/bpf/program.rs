@@ -1,4 +1,4 @@
-//! Programs: loaded, found again by number, attached.
+//! Loads, opens and attaches eBPF programs.
 
 use std::ffi::CString;
 use std::fmt;
@@ -13,46 +13,47 @@ use super::syscall::{self, LoadRequest};
 /// BPF_XDP of `enum bpf_attach_type`.
 const ATTACH_TYPE_XDP: u32 = 37;
 
-/// Room for what the verifier says of a program that it refuses.
+/// The size of the verifier log buffer.
 const LOG_LENGTH: usize = 1 << 20;
 
-/// Most lines of the end of the log that an error carries.
+/// The number of last lines of the log in an error.
 const LOG_LINES: usize = 12;
 
-/// What a program is for (`enum bpf_prog_type`).
+/// The type of a program (`enum bpf_prog_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramKind {
-    /// Frames that pass a queue of traffic control.
+    /// A traffic control classifier.
     Classifier,
-    /// Frames where the driver receives them.
+    /// An XDP program, which runs in the driver's receive path.
     Xdp,
 }
 
-/// A loaded program, which the kernel keeps as long as somebody has it open or it is attached.
+/// A loaded program. The kernel keeps it while a process has it open or it is attached.
 #[derive(Debug)]
 pub struct Program {
     descriptor: OwnedFd,
 }
 
-/// A program's attachment to an interface. Closed when dropped, which detaches it unless another process has the link too.
+/// An attachment of a program to an interface. Dropping it detaches the program, unless another process has the link
+/// open.
 #[derive(Debug)]
 pub struct Link {
     descriptor: OwnedFd,
 }
 
-/// Why a program could not be loaded.
+/// The reason why a program cannot be loaded.
 #[derive(Debug, Error)]
 pub struct LoadError {
-    /// What the kernel said.
+    /// The error of the kernel.
     pub source: io::Error,
-    /// The last lines that the verifier wrote; empty if it never looked at the program.
+    /// The last lines of the verifier log; empty if the verifier did not run.
     pub log: String,
 }
 
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.source)?;
-        if self.log.is_empty() { Ok(()) } else { write!(f, "; the verifier says:\n{}", self.log) }
+        if self.log.is_empty() { Ok(()) } else { write!(f, "; verifier log:\n{}", self.log) }
     }
 }
 
@@ -66,26 +67,26 @@ impl ProgramKind {
 }
 
 impl Program {
-    /// Loads a program, of which the kernel tells `name` (its first 15 bytes) to those who ask.
+    /// Loads a program. The kernel keeps the first 15 bytes of `name`.
     ///
     /// # Errors
-    /// If this process may not, or the verifier refuses the program.
+    /// If this process lacks the privilege, or the verifier rejects the program.
     pub fn load(
         kind: ProgramKind,
         name: &str,
         licence: &str,
         instructions: &[Instruction],
     ) -> Result<Program, LoadError> {
-        let silent = |source: io::Error| LoadError { source, log: String::new() };
-        let licence = CString::new(licence).map_err(|error| silent(error.into()))?;
+        let without_log = |source: io::Error| LoadError { source, log: String::new() };
+        let licence = CString::new(licence).map_err(|error| without_log(error.into()))?;
         let (program_type, expected_attach_type) = kind.numbers();
         let request =
             LoadRequest { program_type, expected_attach_type, name, licence: &licence, instructions };
         match syscall::load_program(request, &mut []) {
             Ok(descriptor) => Ok(Program { descriptor }),
-            // The verifier never saw it; what it refuses, it refuses with another error.
-            Err(source) if source.raw_os_error() == Some(libc::EPERM) => Err(silent(source)),
-            // Once more, for the reason.
+            // EPERM means a missing privilege; the verifier rejects programs with other errors.
+            Err(source) if source.raw_os_error() == Some(libc::EPERM) => Err(without_log(source)),
+            // Load again with a log, for the reason.
             Err(source) => {
                 let mut log = vec![0; LOG_LENGTH];
                 match syscall::load_program(request, &mut log) {
@@ -96,27 +97,27 @@ impl Program {
         }
     }
 
-    /// Opens the program that has this number in the kernel.
+    /// Opens a program by its kernel id.
     ///
     /// # Errors
-    /// If there is none, or this process may not.
+    /// If the program does not exist, or this process lacks the privilege.
     pub fn by_id(id: u32) -> io::Result<Program> {
         Ok(Program { descriptor: syscall::program_by_id(id)? })
     }
 
-    /// The numbers of the maps that it uses, for [`AnyMap::by_id`](super::AnyMap::by_id).
+    /// Returns the ids of the maps that the program uses, for [`AnyMap::by_id`](super::AnyMap::by_id).
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If the kernel returns an error.
     pub fn map_ids(&self) -> io::Result<Vec<u32>> {
         syscall::maps_of_program(&self.descriptor)
     }
 
-    /// Attaches an XDP program to an interface, for as long as the link is open, in this process or another. `flags` are
-    /// `XDP_FLAGS_` of if_link.h. Linux 5.9.
+    /// Attaches an XDP program to an interface while the link is open in any process. `flags` are `XDP_FLAGS_` of
+    /// if_link.h. Requires Linux 5.9.
     ///
     /// # Errors
-    /// If the interface has another program, its driver takes none, or this process may not.
+    /// If the interface has another program, its driver does not support XDP, or this process lacks the privilege.
     pub fn attach_xdp(&self, interface: i32, flags: u32) -> io::Result<Link> {
         Ok(Link { descriptor: syscall::create_link(&self.descriptor, interface, ATTACH_TYPE_XDP, flags)? })
     }
@@ -129,16 +130,16 @@ impl AsFd for Program {
 }
 
 impl Link {
-    /// Detaches the program at once, though another process may have the link open as well.
+    /// Detaches the program immediately, even if another process has the link open.
     ///
     /// # Errors
-    /// If this process may not.
+    /// If this process lacks the privilege.
     pub fn detach(&self) -> io::Result<()> {
         syscall::detach_link(&self.descriptor)
     }
 }
 
-/// The end of what the verifier wrote.
+/// Returns the last lines of the verifier log.
 fn last_lines(log: &[u8]) -> String {
     let text = log.split(|&byte| byte == 0).next().unwrap_or_default();
     let text = String::from_utf8_lossy(text);
@@ -150,14 +151,14 @@ fn last_lines(log: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// `r0 = 2; exit`: XDP_PASS, and TC_ACT_SHOT.
+    /// `r0 = 2; exit`: XDP_PASS or TC_ACT_SHOT.
     const RETURN_2: [Instruction; 2] = [
         Instruction { code: 0xb7, registers: 0, offset: 0, immediate: 2 },
         Instruction { code: 0x95, registers: 0, offset: 0, immediate: 0 },
     ];
 
     #[test]
-    fn a_program_is_loaded_or_the_verifier_says_why_not() {
+    fn a_rejected_program_returns_the_verifier_log() {
         let load = |instructions| Program::load(ProgramKind::Xdp, "a_test", "Apache-2.0", instructions);
         match load(&RETURN_2) {
             Err(error) if error.source.raw_os_error() == Some(libc::EPERM) => {

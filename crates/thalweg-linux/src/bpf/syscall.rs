@@ -1,4 +1,4 @@
-//! The commands of bpf(2), each behind a typed function. Structures and numbers are those of linux/bpf.h.
+//! Typed functions for the commands of bpf(2). Structures and numbers are those of linux/bpf.h.
 
 #![expect(unsafe_code, reason = "a system call that takes pointers")]
 
@@ -22,10 +22,10 @@ const OBJECT_GET_INFO_BY_FD: c_int = 15;
 const LINK_CREATE: c_int = 28;
 const LINK_DETACH: c_int = 34;
 
-/// Bytes of a name, the NUL at its end included (`BPF_OBJ_NAME_LEN`).
+/// The length of a name in bytes, including the final NUL (`BPF_OBJ_NAME_LEN`).
 const NAME_LENGTH: usize = 16;
 
-/// For BPF_MAP_CREATE.
+/// Attributes of BPF_MAP_CREATE.
 #[repr(C)]
 struct MapCreate {
     map_type: u32,
@@ -38,7 +38,7 @@ struct MapCreate {
     name: [u8; NAME_LENGTH],
 }
 
-/// For BPF_MAP_LOOKUP_ELEM, BPF_MAP_UPDATE_ELEM, BPF_MAP_DELETE_ELEM and, with the next key as value,
+/// Attributes of BPF_MAP_LOOKUP_ELEM, BPF_MAP_UPDATE_ELEM, BPF_MAP_DELETE_ELEM and, with the next key as value,
 /// BPF_MAP_GET_NEXT_KEY.
 #[repr(C)]
 struct MapElement {
@@ -49,7 +49,7 @@ struct MapElement {
     flags: u64,
 }
 
-/// For BPF_PROG_LOAD; the rest of what it may have stays zero.
+/// Attributes of BPF_PROG_LOAD, as far as used.
 #[repr(C)]
 struct ProgramLoad {
     program_type: u32,
@@ -66,7 +66,7 @@ struct ProgramLoad {
     expected_attach_type: u32,
 }
 
-/// For BPF_PROG_GET_FD_BY_ID and BPF_MAP_GET_FD_BY_ID.
+/// Attributes of BPF_PROG_GET_FD_BY_ID and BPF_MAP_GET_FD_BY_ID.
 #[repr(C)]
 struct ById {
     id: u32,
@@ -74,7 +74,7 @@ struct ById {
     open_flags: u32,
 }
 
-/// For BPF_OBJ_GET_INFO_BY_FD.
+/// Attributes of BPF_OBJ_GET_INFO_BY_FD.
 #[repr(C)]
 struct InfoByDescriptor {
     descriptor: u32,
@@ -82,7 +82,7 @@ struct InfoByDescriptor {
     info: u64,
 }
 
-/// For BPF_LINK_CREATE.
+/// Attributes of BPF_LINK_CREATE.
 #[repr(C)]
 struct LinkCreate {
     program: u32,
@@ -121,7 +121,7 @@ struct ProgramInfo {
     map_ids: u64,
 }
 
-/// What a program is to be loaded as.
+/// A program to load.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoadRequest<'a> {
     pub(super) program_type: u32,
@@ -131,7 +131,7 @@ pub(super) struct LoadRequest<'a> {
     pub(super) instructions: &'a [Instruction],
 }
 
-/// Makes a map.
+/// Creates a map.
 pub(super) fn create_map(
     map_type: u32,
     name: &str,
@@ -155,8 +155,8 @@ pub(super) fn create_map(
 /// Reads the value of a key.
 ///
 /// # Safety
-/// `key` and `value` must be as long as the map's keys and values; of a map by processor, `value` as long as the values
-/// of all possible processors, each rounded up to eight bytes.
+/// `key` and `value` must be as long as the map's keys and values. For a per-CPU map `value` must hold the values of
+/// all possible CPUs, each rounded up to eight bytes.
 pub(super) unsafe fn look_up(map: &OwnedFd, key: &[u8], value: &mut [u8]) -> io::Result<()> {
     // SAFETY: the attributes of this command; key and value are as long as the map's.
     unsafe { element(MAP_LOOKUP_ELEMENT, map, key.as_ptr(), value.as_mut_ptr()) }
@@ -165,7 +165,7 @@ pub(super) unsafe fn look_up(map: &OwnedFd, key: &[u8], value: &mut [u8]) -> io:
 /// Writes the value of a key.
 ///
 /// # Safety
-/// As of [`look_up`].
+/// As [`look_up`].
 pub(super) unsafe fn update(map: &OwnedFd, key: &[u8], value: &[u8]) -> io::Result<()> {
     // SAFETY: the attributes of this command; key and value are as long as the map's, and the kernel only reads them.
     unsafe { element(MAP_UPDATE_ELEMENT, map, key.as_ptr(), value.as_ptr().cast_mut()) }
@@ -180,7 +180,7 @@ pub(super) unsafe fn remove(map: &OwnedFd, key: &[u8]) -> io::Result<()> {
     unsafe { element(MAP_DELETE_ELEMENT, map, key.as_ptr(), std::ptr::null_mut()) }
 }
 
-/// Gives the key behind another, or the first one.
+/// Reads the key after another, or the first one.
 ///
 /// # Safety
 /// Both must be as long as the map's keys.
@@ -190,7 +190,7 @@ pub(super) unsafe fn next_key(map: &OwnedFd, key: Option<&[u8]>, next: &mut [u8]
     unsafe { element(MAP_GET_NEXT_KEY, map, key, next.as_mut_ptr()) }
 }
 
-/// Loads a program; what the verifier has to say goes into `log`, unless that is empty.
+/// Loads a program. The verifier log goes into `log`, unless that is empty.
 pub(super) fn load_program(request: LoadRequest<'_>, log: &mut [u8]) -> io::Result<OwnedFd> {
     let LoadRequest { program_type, expected_attach_type, name, licence, instructions } = request;
     let attributes = ProgramLoad {
@@ -207,25 +207,25 @@ pub(super) fn load_program(request: LoadRequest<'_>, log: &mut [u8]) -> io::Resu
         interface_index: 0,
         expected_attach_type,
     };
-    // SAFETY: the attributes of this command; program and log are as long as said, the licence a C string.
+    // SAFETY: the attributes of this command; program and log have the given lengths, the licence is a C string.
     unsafe { bpf_for_descriptor(PROGRAM_LOAD, &attributes) }
 }
 
-/// Opens the program of this number.
+/// Opens a program by its id.
 pub(super) fn program_by_id(id: u32) -> io::Result<OwnedFd> {
     let attributes = ById { id, next_id: 0, open_flags: 0 };
     // SAFETY: the attributes of this command, without pointers.
     unsafe { bpf_for_descriptor(PROGRAM_GET_FD_BY_ID, &attributes) }
 }
 
-/// Opens the map of this number.
+/// Opens a map by its id.
 pub(super) fn map_by_id(id: u32) -> io::Result<OwnedFd> {
     let attributes = ById { id, next_id: 0, open_flags: 0 };
     // SAFETY: the attributes of this command, without pointers.
     unsafe { bpf_for_descriptor(MAP_GET_FD_BY_ID, &attributes) }
 }
 
-/// What the kernel knows of a map.
+/// Returns the kernel's description of a map.
 pub(super) fn map_info(map: &OwnedFd) -> io::Result<MapInfo> {
     let mut info = MapInfo::default();
     // SAFETY: integers only, of which any bytes are a value, laid out as the kernel's.
@@ -233,21 +233,21 @@ pub(super) fn map_info(map: &OwnedFd) -> io::Result<MapInfo> {
     Ok(info)
 }
 
-/// The numbers of the maps that a program uses.
+/// Returns the ids of the maps that a program uses.
 pub(super) fn maps_of_program(program: &OwnedFd) -> io::Result<Vec<u32>> {
     let mut info = ProgramInfo::default();
-    // SAFETY: integers only, of which any bytes are a value, laid out as the kernel's; there is room for no map, so
+    // SAFETY: integers only, of which any bytes are a value, laid out as the kernel's; the array of maps is empty, so
     // that the kernel writes none.
     unsafe { get_info(program, &mut info) }?;
     let mut ids = vec![0; info.map_count as usize];
     let mut info =
         ProgramInfo { map_count: info.map_count, map_ids: ids.as_mut_ptr() as u64, ..ProgramInfo::default() };
-    // SAFETY: as above; there is room for as many maps as said.
+    // SAFETY: as above; the array of maps has the given length.
     unsafe { get_info(program, &mut info) }?;
     Ok(ids)
 }
 
-/// Attaches a program to an interface for as long as the link that is returned is open, in this process or another.
+/// Attaches a program to an interface while the returned link is open in any process.
 pub(super) fn create_link(
     program: &OwnedFd,
     interface_index: i32,
@@ -264,7 +264,7 @@ pub(super) fn create_link(
     unsafe { bpf_for_descriptor(LINK_CREATE, &attributes) }
 }
 
-/// Detaches the program at once, though another process may have the link open as well.
+/// Detaches the program immediately, even if another process has the link open.
 pub(super) fn detach_link(link: &OwnedFd) -> io::Result<()> {
     let attributes = link.as_raw_fd() as u32;
     // SAFETY: the attributes of this command, a descriptor alone.
@@ -272,7 +272,7 @@ pub(super) fn detach_link(link: &OwnedFd) -> io::Result<()> {
 }
 
 /// # Safety
-/// `key` and `value` must be as `command` demands of this map.
+/// `key` and `value` must be valid for `command` on this map.
 unsafe fn element(command: c_int, map: &OwnedFd, key: *const u8, value: *mut u8) -> io::Result<()> {
     let attributes = MapElement {
         map: map.as_raw_fd() as u32,
@@ -286,7 +286,7 @@ unsafe fn element(command: c_int, map: &OwnedFd, key: *const u8, value: *mut u8)
 }
 
 /// # Safety
-/// Any bytes must be a value of `T`, which must be laid out as the kernel's structure for this descriptor.
+/// Any bytes must be a valid `T`, with the layout of the kernel's structure for this descriptor.
 unsafe fn get_info<T>(descriptor: &OwnedFd, info: &mut T) -> io::Result<()> {
     let attributes = InfoByDescriptor {
         descriptor: descriptor.as_raw_fd() as u32,
@@ -298,26 +298,26 @@ unsafe fn get_info<T>(descriptor: &OwnedFd, info: &mut T) -> io::Result<()> {
 }
 
 /// # Safety
-/// As of [`bpf`], for a command that opens something.
+/// As [`bpf`], for a command that returns a descriptor.
 unsafe fn bpf_for_descriptor<T>(command: c_int, attributes: &T) -> io::Result<OwnedFd> {
     // SAFETY: as the caller promises.
     let descriptor = unsafe { bpf(command, attributes) }?;
-    // SAFETY: the descriptor is open and nobody else's.
+    // SAFETY: the descriptor is open and owned by nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 /// # Safety
-/// `attributes` must be laid out as `command` demands, and what it points to be as it says.
+/// `attributes` must have the layout that `command` requires, and valid pointers.
 unsafe fn bpf<T>(command: c_int, attributes: &T) -> io::Result<RawFd> {
     let length = size_of::<T>();
     // SAFETY: the kernel reads `length` bytes, and the rest is as the caller promises.
-    let answer = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), length) };
-    let answer = answer as c_int;
-    check(answer)?;
-    Ok(answer)
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), length) };
+    let result = result as c_int;
+    check(result)?;
+    Ok(result)
 }
 
-/// A name as the kernel takes it: cut to 15 bytes.
+/// Truncates a name to 15 bytes and pads it with zeros.
 fn padded(name: &str) -> [u8; NAME_LENGTH] {
     let mut padded = [0; NAME_LENGTH];
     let length = name.len().min(NAME_LENGTH - 1);

@@ -1,30 +1,30 @@
-//! Messages of netlink(7): a header, the fixed part of the kind, and attributes of a length and a type each, aligned to
-//! four bytes.
+//! Messages of netlink(7): a header, a fixed part, and attributes. Each attribute has a length and a type, and is
+//! aligned to four bytes.
 
-/// Bytes of `struct nlmsghdr`.
+/// The length of `struct nlmsghdr` in bytes.
 pub(super) const HEADER_LENGTH: usize = 16;
 
-/// Bytes of `struct nlattr`.
+/// The length of `struct nlattr` in bytes.
 const ATTRIBUTE_HEADER_LENGTH: usize = 4;
 
-/// The upper two bits of an attribute's type are flags.
+/// The mask of an attribute type; the upper two bits are flags.
 const ATTRIBUTE_TYPE: u16 = 0x3fff;
 
-/// A request, to be filled with attributes.
+/// A builder of requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     bytes: Vec<u8>,
 }
 
-/// An answer, without its header.
+/// A response without its header.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) kind: u16,
     pub(crate) payload: Vec<u8>,
 }
 
 impl Request {
-    /// A request of this kind, with its fixed part.
+    /// Creates a request of this kind with its fixed part.
     pub(crate) fn new(kind: u16, fixed: &[u8]) -> Request {
         let mut bytes = vec![0; HEADER_LENGTH];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
@@ -44,7 +44,7 @@ impl Request {
         self.attribute(kind, &value.to_ne_bytes());
     }
 
-    /// Appends an attribute with a text.
+    /// Appends an attribute with a NUL-terminated string.
     pub(crate) fn text(&mut self, kind: u16, text: &str) {
         self.nested(kind, |request| {
             request.bytes.extend_from_slice(text.as_bytes());
@@ -52,7 +52,7 @@ impl Request {
         });
     }
 
-    /// Appends an attribute whose value `fill` appends.
+    /// Appends an attribute whose value is appended by `fill`.
     pub(crate) fn nested(&mut self, kind: u16, fill: impl FnOnce(&mut Request)) {
         let at = self.bytes.len();
         self.bytes.extend_from_slice(&[0; ATTRIBUTE_HEADER_LENGTH]);
@@ -63,13 +63,13 @@ impl Request {
         self.align();
     }
 
-    /// Appends the fixed part of a message within an attribute.
+    /// Appends the fixed part of a message nested in an attribute.
     pub(crate) fn fixed(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         self.align();
     }
 
-    /// The bytes to send.
+    /// Completes the header and returns the bytes to send.
     pub(super) fn finish(mut self, flags: u16, sequence: u32) -> Vec<u8> {
         let length = (self.bytes.len() as u32).to_ne_bytes();
         self.bytes[..4].copy_from_slice(&length);
@@ -83,7 +83,7 @@ impl Request {
     }
 }
 
-/// The attributes in `bytes`, as type and value, up to the first that is not whole.
+/// Iterates over the attributes in `bytes` as type and value, up to the first truncated one.
 pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -95,7 +95,7 @@ pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The value of the first attribute of this type.
+/// Returns the value of the first attribute of this type.
 pub(crate) fn find(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(bytes).find_map(|(kind, value)| (kind == wanted).then_some(value))
 }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_laid_out_as_the_kernel_reads_it() {
+    fn a_request_has_the_layout_of_the_kernel() {
         let mut request = Request::new(18, &[9; 6]);
         request.nested(5, |request| request.text(1, "ab"));
         request.number(7, 1);
@@ -146,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_parse_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             prop_assert!(attributes(&bytes).all(|(_, value)| value.len() <= bytes.len()));
         }
     }

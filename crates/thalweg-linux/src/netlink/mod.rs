@@ -1,8 +1,7 @@
-//! Requests about the interfaces, addresses and routes of one network namespace (rtnetlink(7)); [`crate::tc`] has those
-//! about queues.
+//! Interfaces, addresses and routes of a network namespace (rtnetlink(7)); [`crate::tc`] has queues and filters.
 //!
-//! Messages are put together here, for there are few of them, and each call waits for the kernel's answer, which takes
-//! microseconds: neither an event loop nor a library of all messages is worth its weight.
+//! This crate needs few messages, so it encodes them itself instead of using a netlink library. Each call blocks until
+//! the kernel responds, which takes microseconds, so it needs no event loop.
 
 mod connection;
 mod interface;
@@ -16,54 +15,54 @@ use thalweg_wire::MacAddress;
 use thiserror::Error;
 
 use crate::namespace::{Namespace, NamespaceError};
-use connection::{Connection, Refusal};
+use connection::{Connection, RequestError};
 use interface::{INTERFACE_LENGTH, is_address_of};
 pub use interface::{Interface, Traffic};
-use message::{Answer, Request};
+use message::{Request, Response};
 
 /// The loopback interface of every namespace.
 const LOOPBACK: u32 = 1;
 
-/// Bytes of `struct ifaddrmsg`.
+/// The length of `struct ifaddrmsg` in bytes.
 const ADDRESS_LENGTH: usize = 8;
 
 /// VETH_INFO_PEER of linux/veth.h.
 const VETH_INFO_PEER: u16 = 1;
 
-/// A netlink socket in a namespace. It may be used by several threads; each call waits for the kernel's answer.
+/// A netlink socket in a namespace, which several threads may share. Each call blocks until the kernel responds.
 #[derive(Debug)]
 pub struct Netlink {
     connection: Connection,
 }
 
-/// An operation that the kernel refused.
+/// A failed operation.
 #[derive(Debug, Error)]
 #[error("cannot {operation}: {source}{}", message.as_ref().map_or_else(String::new, |text| format!(" ({text})")))]
 pub struct NetlinkError {
-    /// The operation, to be read after "cannot".
+    /// The operation, to follow the word "cannot".
     pub operation: String,
-    /// The kernel's error.
+    /// The error of the kernel.
     pub source: io::Error,
-    /// The kernel's explanation, if it gave one.
+    /// The explanation of the kernel, if any.
     pub message: Option<String>,
 }
 
 /// One end of a veth pair.
 #[derive(Clone, Debug, Default)]
 pub struct VethEnd<'a> {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its kernel number; 0 for any.
+    /// The interface index; 0 for any.
     pub interface: u32,
-    /// A longer name, for people.
+    /// The alias, a longer name.
     pub alias: Option<String>,
-    /// Its Ethernet address; a random one by default.
+    /// The MAC address; random by default.
     pub mac: Option<MacAddress>,
-    /// Most bytes of a packet.
+    /// The MTU in bytes.
     pub mtu: u32,
-    /// Whether no more than one segment is sent at a time: queues hold what links carry then, not 64 KiB pieces.
+    /// Whether to disable segmentation offload, so that queues hold packets and not pieces of 64 KiB.
     pub one_segment: bool,
-    /// The namespace, if not that of the socket.
+    /// The namespace; by default that of the socket.
     pub namespace: Option<BorrowedFd<'a>>,
 }
 
@@ -71,100 +70,100 @@ impl Netlink {
     /// Opens a socket in the network namespace of the calling thread.
     ///
     /// # Errors
-    /// If the kernel gives none.
+    /// If the kernel returns an error.
     pub fn open() -> io::Result<Netlink> {
         Ok(Netlink { connection: Connection::open()? })
     }
 
-    /// Opens a socket within `namespace`.
+    /// Opens a socket inside `namespace`.
     ///
     /// # Errors
-    /// If the namespace cannot be entered, or the kernel gives none.
+    /// If the namespace cannot be entered, or the kernel returns an error.
     pub fn open_within(namespace: &Namespace) -> Result<Netlink, NamespaceError> {
         namespace
             .within(Netlink::open)?
             .map_err(|source| namespace.error("open a netlink socket in it", source))
     }
 
-    /// All interfaces of the namespace.
+    /// Returns all interfaces of the namespace.
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If the kernel returns an error.
     pub fn interfaces(&self) -> Result<Vec<Interface>, NetlinkError> {
         let request = Request::new(libc::RTM_GETLINK, &[0; INTERFACE_LENGTH]);
-        let answers = self.list(request, || "list interfaces".to_owned())?;
-        Ok(answers.iter().filter_map(|answer| Interface::read(&answer.payload)).collect())
+        let responses = self.list(request, || "list interfaces".to_owned())?;
+        Ok(responses.iter().filter_map(|response| Interface::read(&response.payload)).collect())
     }
 
-    /// The kernel number of an interface.
+    /// Returns the index of an interface.
     ///
     /// # Errors
-    /// If there is none of this name.
+    /// If the interface does not exist.
     pub fn interface(&self, name: &str) -> Result<u32, NetlinkError> {
         let mut request = Request::new(libc::RTM_GETLINK, &[0; INTERFACE_LENGTH]);
         request.text(libc::IFLA_IFNAME, name);
-        let what = || format!("find {name}");
-        let answers = self.ask(request, 0, what)?;
-        let found = answers.iter().find_map(|answer| Interface::read(&answer.payload));
+        let operation = || format!("find {name}");
+        let responses = self.request(request, 0, operation)?;
+        let found = responses.iter().find_map(|response| Interface::read(&response.payload));
         let missing =
-            || NetlinkError { operation: what(), source: io::ErrorKind::NotFound.into(), message: None };
+            || NetlinkError { operation: operation(), source: io::ErrorKind::NotFound.into(), message: None };
         Ok(found.ok_or_else(missing)?.index)
     }
 
-    /// Whether an interface has an address that somebody gave it, not only the IPv6 address that it gives itself.
+    /// Whether an interface has a configured address, not only its IPv6 link-local address.
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If the kernel returns an error.
     pub fn has_configured_address(&self, interface: u32) -> Result<bool, NetlinkError> {
         let request = Request::new(libc::RTM_GETADDR, &[0; ADDRESS_LENGTH]);
-        let answers = self.list(request, || "list addresses".to_owned())?;
-        Ok(answers.iter().any(|answer| is_address_of(&answer.payload, interface)))
+        let responses = self.list(request, || "list addresses".to_owned())?;
+        Ok(responses.iter().any(|response| is_address_of(&response.payload, interface)))
     }
 
-    /// Makes a veth pair; both ends are down.
+    /// Creates a veth pair; both ends are down.
     ///
     /// # Errors
-    /// If a name or number is taken, or this process may not.
+    /// If a name or index is in use, or this process lacks the privilege.
     pub fn add_veth(&self, end: &VethEnd<'_>, peer: &VethEnd<'_>) -> Result<(), NetlinkError> {
         let mut request = Request::new(libc::RTM_NEWLINK, &interface_header(end.interface, 0, 0));
-        end.describe(&mut request);
+        end.write_attributes(&mut request);
         request.nested(libc::IFLA_LINKINFO, |request| {
             request.text(libc::IFLA_INFO_KIND, "veth");
             request.nested(libc::IFLA_INFO_DATA, |request| {
                 request.nested(VETH_INFO_PEER, |request| {
                     request.fixed(&interface_header(peer.interface, 0, 0));
-                    peer.describe(request);
+                    peer.write_attributes(request);
                 });
             });
         });
-        self.create(request, || format!("make {} and {}", end.name, peer.name))
+        self.create(request, || format!("create {} and {}", end.name, peer.name))
     }
 
-    /// Sets an interface up, or down.
+    /// Sets an interface up or down.
     ///
     /// # Errors
-    /// If there is no such interface, or this process may not.
+    /// If the interface does not exist, or this process lacks the privilege.
     pub fn set_up(&self, interface: u32, is_up: bool) -> Result<(), NetlinkError> {
         let up = libc::IFF_UP as u32;
         let header = interface_header(interface, if is_up { up } else { 0 }, up);
         let state = if is_up { "up" } else { "down" };
         let request = Request::new(libc::RTM_SETLINK, &header);
-        self.ask(request, 0, || format!("set interface {interface} {state}")).map(drop)
+        self.request(request, 0, || format!("set interface {interface} {state}")).map(drop)
     }
 
     /// Sets the loopback interface up.
     ///
     /// # Errors
-    /// If this process may not.
+    /// If this process lacks the privilege.
     pub fn set_loopback_up(&self) -> Result<(), NetlinkError> {
         self.set_up(LOOPBACK, true)
     }
 
-    /// Gives an interface an address of its own, and makes it the way to everybody.
+    /// Adds an address to an interface, and a default route by the interface.
     ///
     /// # Errors
-    /// If it has the address already, is down, or this process may not.
-    pub fn add_only_address(&self, interface: u32, ip: Ipv4Addr) -> Result<(), NetlinkError> {
+    /// If the interface has the address already or is down, or this process lacks the privilege.
+    pub fn add_address_and_default_route(&self, interface: u32, ip: Ipv4Addr) -> Result<(), NetlinkError> {
         const INET: u8 = libc::AF_INET as u8;
         let [index_0, index_1, index_2, index_3] = interface.to_ne_bytes();
         // `struct ifaddrmsg`: family, length of the prefix, flags, scope, interface.
@@ -172,7 +171,7 @@ impl Netlink {
         let mut request = Request::new(libc::RTM_NEWADDR, &header);
         request.attribute(libc::IFA_LOCAL, &ip.octets());
         request.attribute(libc::IFA_ADDRESS, &ip.octets());
-        self.create(request, || format!("give interface {interface} {ip}"))?;
+        self.create(request, || format!("add {ip} to interface {interface}"))?;
 
         // `struct rtmsg`: family, lengths of both prefixes, type of service, table, protocol, scope, type, flags.
         let (table, protocol) = (libc::RT_TABLE_MAIN, libc::RTPROT_STATIC);
@@ -180,40 +179,44 @@ impl Netlink {
         let header = [INET, 0, 0, 0, table, protocol, scope, kind, 0, 0, 0, 0];
         let mut request = Request::new(libc::RTM_NEWROUTE, &header);
         request.number(libc::RTA_OIF, interface);
-        self.create(request, || format!("route by interface {interface}"))
+        self.create(request, || format!("add a default route by interface {interface}"))
     }
 
-    /// Asks for something new.
-    pub(crate) fn create(&self, request: Request, what: impl FnOnce() -> String) -> Result<(), NetlinkError> {
-        self.ask(request, libc::NLM_F_CREATE | libc::NLM_F_EXCL, what).map(drop)
+    /// Sends a request to create an object.
+    pub(crate) fn create(
+        &self,
+        request: Request,
+        operation: impl FnOnce() -> String,
+    ) -> Result<(), NetlinkError> {
+        self.request(request, libc::NLM_F_CREATE | libc::NLM_F_EXCL, operation).map(drop)
     }
 
-    /// Asks about one thing or for a change, and waits for the answer.
-    pub(crate) fn ask(
+    /// Sends a request, and waits for the responses.
+    pub(crate) fn request(
         &self,
         request: Request,
         flags: i32,
-        what: impl FnOnce() -> String,
-    ) -> Result<Vec<Answer>, NetlinkError> {
-        self.connection.ask(request, flags).map_err(|refusal| refused(refusal, what()))
+        operation: impl FnOnce() -> String,
+    ) -> Result<Vec<Response>, NetlinkError> {
+        self.connection.request(request, flags).map_err(|error| netlink_error(error, operation()))
     }
 
-    /// Asks for a whole list.
+    /// Requests a complete list.
     pub(crate) fn list(
         &self,
         request: Request,
-        what: impl FnOnce() -> String,
-    ) -> Result<Vec<Answer>, NetlinkError> {
-        self.connection.list(request).map_err(|refusal| refused(refusal, what()))
+        operation: impl FnOnce() -> String,
+    ) -> Result<Vec<Response>, NetlinkError> {
+        self.connection.list(request).map_err(|error| netlink_error(error, operation()))
     }
 }
 
-fn refused(Refusal { source, message }: Refusal, operation: String) -> NetlinkError {
+fn netlink_error(RequestError { source, message }: RequestError, operation: String) -> NetlinkError {
     NetlinkError { operation, source, message }
 }
 
 impl VethEnd<'_> {
-    fn describe(&self, request: &mut Request) {
+    fn write_attributes(&self, request: &mut Request) {
         request.text(libc::IFLA_IFNAME, &self.name);
         request.number(libc::IFLA_MTU, self.mtu);
         if let Some(alias) = &self.alias {
@@ -231,7 +234,7 @@ impl VethEnd<'_> {
     }
 }
 
-/// `struct ifinfomsg`: family, hardware type, number, flags, and which flags are meant.
+/// Encodes `struct ifinfomsg`: family, hardware type, index, flags, and the mask of changed flags.
 fn interface_header(interface: u32, flags: u32, changed: u32) -> [u8; INTERFACE_LENGTH] {
     let mut header = [0; INTERFACE_LENGTH];
     header[4..8].copy_from_slice(&interface.to_ne_bytes());
@@ -245,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loopback_interface_is_looked_up() {
+    fn the_loopback_interface_is_found() {
         let netlink = Netlink::open().unwrap();
         assert_eq!(netlink.interface("lo").unwrap(), LOOPBACK);
         let interfaces = netlink.interfaces().unwrap();
@@ -254,12 +257,12 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_was_asked_and_why_not() {
+    fn an_error_names_the_operation_and_the_cause() {
         let netlink = Netlink::open().unwrap();
         let error = netlink.interface("no-such-one").unwrap_err();
         assert_eq!(error.source.raw_os_error(), Some(libc::ENODEV), "{error}");
         assert!(error.to_string().starts_with("cannot find no-such-one: No such device"), "{error}");
-        // The next answer is that to the next question.
+        // The socket remains usable.
         assert_eq!(netlink.interface("lo").unwrap(), LOOPBACK);
     }
 }

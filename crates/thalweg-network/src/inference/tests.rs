@@ -1,4 +1,4 @@
-//! What is inferred is what a plain walk through the network gives.
+//! The inference is compared with a plain walk through the network.
 
 use proptest::prelude::*;
 use thalweg_wire::Protocol;
@@ -20,10 +20,10 @@ fn tcp(ports: (u16, u16)) -> FlowKey {
     FlowKey::v4(1, 2, ports.0, ports.1, Protocol::TCP)
 }
 
-/// A switch on the way of a packet: its input port, and what it does.
+/// A switch on a path, its input port, and its forwarding choice.
 type Stop = (RouterId, PortIndex, Choice);
 
-/// What a router does, looked up in plain lists.
+/// Returns the choice of a router by a search of plain lists.
 fn choice(
     state: &NetworkState,
     router: RouterId,
@@ -36,11 +36,11 @@ fn choice(
     if let Some(entry) = state.forwarding().entries(topology).find(is_for) {
         return Choice::Port(entry.port);
     }
-    let Some(seed) = state.forwarding().seed() else { return Choice::Nowhere };
+    let Some(seed) = state.forwarding().seed() else { return Choice::NoRoute };
     let (to, _) = topology.endpoint_with_mac(destination).unwrap();
     let next_hops = NextHops::new(topology, state.links()).unwrap();
     match (next_hops.ports(router, to), source, flow) {
-        ([], _, _) => Choice::Nowhere,
+        ([], _, _) => Choice::NoRoute,
         ([port], _, _) => Choice::Port(*port),
         (ports, Some(from), Some(flow)) => {
             let hash = ecmp::hash(ecmp::salt(seed, router), ecmp::word(from, to, flow));
@@ -50,8 +50,8 @@ fn choice(
     }
 }
 
-/// The way of a packet until it arrives somewhere, is lost, cannot be followed, or has been everywhere.
-fn way(state: &NetworkState, from: EndpointId, to: MacAddress, flow: Option<u32>) -> Vec<Stop> {
+/// Follows a packet until it arrives, is dropped, cannot be followed, or reaches a router twice.
+fn walk(state: &NetworkState, from: EndpointId, to: MacAddress, flow: Option<u32>) -> Vec<Stop> {
     let topology = state.topology();
     let mut stops: Vec<Stop> = Vec::new();
     let (mut router, mut input) = (topology.router_of(from), topology.port_of(from));
@@ -67,7 +67,7 @@ fn way(state: &NetworkState, from: EndpointId, to: MacAddress, flow: Option<u32>
     stops
 }
 
-/// What should be inferred of a packet between two endpoints.
+/// Returns the expected inference for a packet between two endpoints.
 fn expected(
     state: &NetworkState,
     router: RouterId,
@@ -76,21 +76,21 @@ fn expected(
     flow: Option<u32>,
 ) -> (Ports, Case) {
     let topology = state.topology();
-    let way_to = |address| way(state, from, topology.mac(to.0, address), flow);
-    let stop_of = |way: &[Stop]| way.iter().find(|stop| stop.0 == router).copied();
-    let taken = way_to(to.1);
-    // Addresses that no table has are in nobody's use.
+    let walk_to = |address| walk(state, from, topology.mac(to.0, address), flow);
+    let stop_of = |path: &[Stop]| path.iter().find(|stop| stop.0 == router).copied();
+    let path = walk_to(to.1);
+    // Addresses that no table has are unused.
     let highest =
         state.forwarding().all_tables().iter().flat_map(|table| table.entries()).map(|entry| entry.1).max();
     let in_use = highest.unwrap_or(0) + 1;
     let output = |choice| if let Choice::Port(port) = choice { Some(port) } else { None };
-    match stop_of(&taken) {
-        Some((_, input, Choice::Nowhere)) => (Ports { input: Some(input), output: None }, Case::NoRoute),
-        Some((_, input, Choice::Unknown)) => (Ports { input: Some(input), output: None }, Case::Unported),
+    match stop_of(&path) {
+        Some((_, input, Choice::NoRoute)) => (Ports { input: Some(input), output: None }, Case::NoRoute),
+        Some((_, input, Choice::Unknown)) => (Ports { input: Some(input), output: None }, Case::NoPorts),
         Some((_, input, Choice::Port(port))) => {
             let may_be_any =
                 to.1 == 0 && state.forwarding().writes_back() && router == topology.router_of(to.0);
-            let inputs = (1..in_use).filter_map(|address| Some(stop_of(&way_to(address))?.1));
+            let inputs = (1..in_use).filter_map(|address| Some(stop_of(&walk_to(address))?.1));
             let others = inputs.filter(|&other| other != input).count();
             match may_be_any && others > 0 {
                 true => (Ports { input: None, output: Some(port) }, Case::Rewritten),
@@ -98,16 +98,16 @@ fn expected(
             }
         }
         None => {
-            let &(at, _, last) = taken.last().unwrap();
+            let &(at, _, last) = path.last().unwrap();
             match last {
-                Choice::Nowhere => (Ports::default(), Case::NoRoute),
+                Choice::NoRoute => (Ports::default(), Case::NoRoute),
                 Choice::Unknown => {
                     let output = output(choice(state, router, Some(from), topology.mac(to.0, to.1), flow));
-                    (Ports { input: None, output }, Case::Unported)
+                    (Ports { input: None, output }, Case::NoPorts)
                 }
                 Choice::Port(port) => match topology.peer(at, port).node {
                     Node::Router(_) => (Ports::default(), Case::NoRoute),
-                    Node::Endpoint(_) => (Ports::default(), Case::Elsewhere),
+                    Node::Endpoint(_) => (Ports::default(), Case::OffPath),
                 },
             }
         }
@@ -116,7 +116,7 @@ fn expected(
 
 proptest! {
     #[test]
-    fn ports_are_those_of_a_plain_walk(state in states(), flow in prop::option::of(0u32..1 << 28)) {
+    fn ports_match_a_plain_walk(state in states(), flow in prop::option::of(0u32..1 << 28)) {
         let topology = state.topology();
         let key = tcp(flow.map_or((0, 0), flow_ports::ports));
         for (from, to) in topology.endpoint_ids().flat_map(|from| topology.endpoint_ids().map(move |to| (from, to))) {
@@ -132,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn a_path_is_the_outputs_of_its_routers(state in states(), flow in 0u32..1 << 28) {
+    fn a_path_consists_of_the_output_ports(state in states(), flow in 0u32..1 << 28) {
         let topology = state.topology();
         let key = tcp(flow_ports::ports(flow));
         for (from, to) in topology.endpoint_ids().flat_map(|from| topology.endpoint_ids().map(move |to| (from, to))) {
@@ -141,7 +141,7 @@ proptest! {
                 let Ok(path) = state.path(&ethernet, &key) else { continue };
                 for hop in path.hops() {
                     let (ports, case) = state.ports(hop.router, &ethernet, &key);
-                    prop_assert!(case.fits());
+                    prop_assert!(case.is_on_path());
                     prop_assert_eq!(ports.output, Some(hop.port));
                 }
             }
@@ -149,17 +149,17 @@ proptest! {
     }
 
     #[test]
-    fn no_headers_are_too_strange(state in states(), router: u16, destination: [u8; 6], source: [u8; 6], ports: (u16, u16)) {
+    fn any_headers_are_accepted(state in states(), router: u16, destination: [u8; 6], source: [u8; 6], ports: (u16, u16)) {
         let ethernet = addresses(MacAddress(source), MacAddress(destination));
         let (found, case) = state.ports(RouterId(router), &ethernet, &tcp(ports));
         if usize::from(router) >= state.topology().routers().len() {
-            prop_assert_eq!((found, case), (Ports::default(), Case::Elsewhere));
+            prop_assert_eq!((found, case), (Ports::default(), Case::OffPath));
         }
         let _ = state.path(&ethernet, &tcp(ports));
     }
 }
 
-/// Two leaves with a host each and two spines; h1's shadow address 1 leads over the second.
+/// Two leaves with one host each and two spines; h1's shadow address 1 uses the second spine.
 fn two_spines() -> (Topology, Vec<Entry>) {
     let topology = leaf_spine(2, 2, 1, Tiers::default()).unwrap();
     let entry = |router, mac, port| Entry { router: RouterId(router), mac, port: PortIndex(port) };
@@ -183,7 +183,7 @@ fn state_of(topology: &Topology, entries: &[Entry]) -> NetworkState {
 }
 
 #[test]
-fn each_case_comes_of_what_it_says() {
+fn each_case_has_its_cause() {
     let (topology, entries) = two_spines();
     let state = state_of(&topology, &entries);
     let mac = |endpoint, address| topology.mac(EndpointId(endpoint), address);
@@ -204,7 +204,7 @@ fn each_case_comes_of_what_it_says() {
         (0, stranger, all, None, None, Case::Group),
         (2, mac(1, 0), mac(0, 0), Some(1), None, Case::NoRoute),
         (0, mac(1, 0), mac(0, 0), None, None, Case::NoRoute),
-        (3, mac(0, 0), mac(1, 0), None, None, Case::Elsewhere),
+        (3, mac(0, 0), mac(1, 0), None, None, Case::OffPath),
     ];
     for (router, source, destination, input, output, case) in cases {
         let found = state.ports(RouterId(router), &addresses(source, destination), &tcp((40_000, 80)));
@@ -214,7 +214,7 @@ fn each_case_comes_of_what_it_says() {
 }
 
 #[test]
-fn a_base_address_at_the_last_switch_is_certain_if_all_paths_come_in_alike_or_nothing_is_written_back() {
+fn the_input_port_at_the_last_switch_is_known_without_write_back_or_with_one_path() {
     let (topology, entries) = two_spines();
     let last = |state: &NetworkState| {
         let ethernet = addresses(topology.mac(EndpointId(0), 0), topology.mac(EndpointId(1), 0));
@@ -234,33 +234,33 @@ fn a_base_address_at_the_last_switch_is_certain_if_all_paths_come_in_alike_or_no
 }
 
 #[test]
-fn a_fragment_without_ports_is_followed_where_there_is_no_choice() {
+fn a_fragment_is_followed_where_only_one_path_exists() {
     let topology = fat_tree(4, Tiers::default()).unwrap();
     let links = LinkState::new(&topology);
     let state = NetworkState::new(topology.clone(), links, Forwarding::ecmp(1)).unwrap();
     let ethernet = addresses(topology.mac(EndpointId(0), 0), topology.mac(EndpointId(15), 0));
     let edges = [EndpointId(0), EndpointId(15)].map(|endpoint| topology.router_of(endpoint));
     let found = edges.map(|router| state.ports(router, &ethernet, &tcp((0, 0))));
-    assert_eq!(found[0], (Ports { input: Some(PortIndex(0)), output: None }, Case::Unported));
-    assert_eq!(found[1], (Ports { input: None, output: Some(PortIndex(1)) }, Case::Unported));
-    assert_eq!(state.path(&ethernet, &tcp((0, 0))), Err(NoPath::Headers(Case::Unported)));
-    // An echo request has no ports that could be missing.
+    assert_eq!(found[0], (Ports { input: Some(PortIndex(0)), output: None }, Case::NoPorts));
+    assert_eq!(found[1], (Ports { input: None, output: Some(PortIndex(1)) }, Case::NoPorts));
+    assert_eq!(state.path(&ethernet, &tcp((0, 0))), Err(NoPath::Headers(Case::NoPorts)));
+    // An echo request never has ports, so none are missing.
     let echo = FlowKey::v4(1, 2, 0, 0, Protocol(1));
     assert_eq!(state.ports(edges[0], &ethernet, &echo).1, Case::Known);
 }
 
 #[test]
-fn a_path_that_goes_round_ends_the_search() {
+fn a_loop_ends_the_search() {
     let (topology, _) = two_spines();
     let mac = topology.mac(EndpointId(1), 0);
     let entry = |router, port| Entry { router: RouterId(router), mac, port: PortIndex(port) };
-    // leaf0, spine0, leaf1, spine1, and again.
+    // The loop is leaf0, spine0, leaf1, spine1.
     let state = state_of(&topology, &[entry(0, 1), entry(2, 1), entry(1, 2), entry(3, 0)]);
     let ethernet = addresses(topology.mac(EndpointId(0), 0), mac);
     let at = |router| state.ports(RouterId(router), &ethernet, &tcp((1, 2)));
     assert_eq!(at(3), (Ports { input: Some(PortIndex(1)), output: Some(PortIndex(0)) }, Case::Known));
     assert!(matches!(state.path(&ethernet, &tcp((1, 2))), Err(NoPath::Broken(PathError::Loop { .. }))));
-    // Where it does not lead.
+    // A router outside the loop.
     let state = state_of(&topology, &[entry(0, 1), entry(2, 0)]);
     assert_eq!(state.ports(RouterId(3), &ethernet, &tcp((1, 2))), (Ports::default(), Case::NoRoute));
 }

@@ -1,8 +1,8 @@
 //! Equal-cost multipath with a known hash.
 //!
-//! The hash is a function of the flow and of the router's salt, and of nothing else: packets of a flow keep to one
-//! path, and whoever knows the seed knows the path. The choice is RFC 2992's hash-threshold: the range of the hash
-//! is cut into as many equal regions as there are ports. All of it, so that it can be done again elsewhere:
+//! The hash depends only on the flow and on the router's salt. All packets of a flow follow one path, and the seed
+//! determines it. The choice is the hash-threshold of RFC 2992: the range of the hash is divided into one equal region
+//! per port. The complete definition, for other implementations:
 //!
 //! ```text
 //! mix(z)         z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9;  z = (z ^ z >> 27) * 0x94D049BB133111EB;  z ^ z >> 31
@@ -12,35 +12,35 @@
 //! choice of n    floor(hash * n / 2^32)
 //! ```
 //!
-//! All in 64 bits, modulo 2^64. `mix` is the finaliser of SplitMix64 (Steele, Lea and Flood, "Fast Splittable
-//! Pseudorandom Number Generators", OOPSLA 2014; the constants are Stafford's Mix13), and the salts are that
-//! generator's outputs. So routers choose independently of each other: were their salts the same, a router above
-//! would find that all its flows had been sorted by the router below, and use part of its ports only.
+//! Arithmetic is modulo 2^64. `mix` is the finaliser of SplitMix64 (Steele, Lea and Flood, "Fast Splittable
+//! Pseudorandom Number Generators", OOPSLA 2014; the constants are Stafford's Mix13), and the salts are the outputs of
+//! that generator. So routers choose independently. With equal salts a router would receive only flows that its
+//! neighbour had already selected by the same hash, and would use only some of its ports (hash polarisation).
 //!
-//! Of `n` ports one gets a share of flows within `n / 2^32` of `1 / n`: the multiplication in place of a division
-//! has no bias that can be seen.
+//! Each of `n` ports gets a share of the flows within `n / 2^32` of `1 / n`: the multiplication instead of a division
+//! has no measurable bias.
 
 use crate::identity::{EndpointId, PortIndex, RouterId};
 
-/// The salt of a router; `seed` is the whole network's.
+/// Returns the salt of a router; `seed` is the same for the whole network.
 #[inline]
 pub const fn salt(seed: u64, router: RouterId) -> u64 {
     mix(seed.wrapping_add((router.0 as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)))
 }
 
-/// Source, destination and flow in one word.
+/// Packs source, destination and flow into the word to hash.
 #[inline]
 pub const fn word(source: EndpointId, destination: EndpointId, flow: u32) -> u64 {
     source.0 as u64 | (destination.0 as u64) << 16 | (flow as u64) << 32
 }
 
-/// The hash of a flow's [`word`] at the router with this [`salt`].
+/// Hashes the [`word`] of a flow at the router with this [`salt`].
 #[inline]
 pub const fn hash(salt: u64, word: u64) -> u32 {
     (mix(word ^ salt) >> 32) as u32
 }
 
-/// The port of `ports` for this hash; `None` only if there are none.
+/// Returns the port of `ports` for this hash; `None` if `ports` is empty.
 #[inline]
 pub fn choose(ports: &[PortIndex], hash: u32) -> Option<PortIndex> {
     ports.get(((u64::from(hash) * ports.len() as u64) >> 32) as usize).copied()
@@ -57,7 +57,8 @@ const fn mix(z: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The value that chi-square with `freedom` degrees exceeds with probability 1e-6 (Wilson and Hilferty 1931).
+    /// Returns the value that chi-square with `freedom` degrees exceeds with probability 1e-6 (Wilson and Hilferty
+    /// 1931).
     fn critical(freedom: usize) -> f64 {
         let (freedom, z) = (freedom as f64, 4.753_424);
         let spread = 2.0 / (9.0 * freedom);
@@ -73,7 +74,7 @@ mod tests {
         (0..n).map(PortIndex).collect()
     }
 
-    /// Flows as experiments number them: few bits differ, and in a regular manner.
+    /// Flow numbers as in experiments: few bits differ, and regularly.
     fn regular_words() -> Vec<(&'static str, Vec<u64>)> {
         let word = |source, destination, flow| word(EndpointId(source), EndpointId(destination), flow);
         vec![
@@ -86,18 +87,18 @@ mod tests {
     }
 
     #[test]
-    fn known_hashes_stay_what_they_are() {
-        // The first outputs of SplitMix64 from seed 0, as its authors' program prints them.
+    fn hashes_match_known_values() {
+        // The first outputs of SplitMix64 from seed 0, from its authors' program.
         assert_eq!(salt(0, RouterId(0)), 0xE220_A839_7B1D_CDAF);
         assert_eq!(salt(0, RouterId(1)), 0x6E78_9E6A_A1B9_65F4);
         let word = word(EndpointId(0x1234), EndpointId(0x5678), 0x9ABC_DEF0);
         assert_eq!(word, 0x9ABC_DEF0_5678_1234);
         assert_eq!(hash(0, 0), 0);
-        assert_eq!(hash(0, 0x9E37_79B9_7F4A_7C15), 0xE220_A839, "the mixing is that of the salts");
+        assert_eq!(hash(0, 0x9E37_79B9_7F4A_7C15), 0xE220_A839, "mixes as the salts do");
     }
 
-    /// False alarm: 1e-6 for each of 5 kinds of flows, 6 numbers of ports and 4 routers, 1.2e-4 in all, if the hash
-    /// were a random function. The flows are fixed, so that the test has the same outcome each time.
+    /// False alarm: 1e-6 for each of 5 kinds of flows, 6 numbers of ports and 4 routers, 1.2e-4 in total, for a random
+    /// function. The flows are fixed, so the test is deterministic.
     #[test]
     fn flows_spread_evenly_over_ports() {
         for (kind, words) in regular_words() {
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_covers_all_ports_and_no_more() {
+    fn the_hash_range_covers_exactly_all_ports() {
         let three = ports(3);
         assert_eq!(choose(&three, 0), Some(PortIndex(0)));
         assert_eq!(choose(&three, u32::MAX), Some(PortIndex(2)));

@@ -1,32 +1,30 @@
-//! Flow numbers as TCP and UDP ports, and back.
+//! Encodes flow numbers as TCP and UDP ports, and decodes them.
 //!
-//! The hash of [`ecmp`](super::ecmp) is over a flow number, of which a packet on a wire has none: it has ports. So ports
-//! stand for the number, in one way for all who write headers and all who read them:
+//! [`ecmp`](super::ecmp) hashes a flow number. A packet on the wire has ports instead, so the ports encode the number:
 //!
 //! ```text
-//! number         29 bits of the flow: its low 28, and its highest
+//! number         29 bits of the flow: its low 28 bits and its highest bit
 //! source port    1000 0000 0000 0000 | the low 15 bits of the number
 //! destination    0100 0000 0000 0000 | the high 14 bits
 //! ```
 //!
-//! A source port is in the upper half, as those are that hosts choose; a destination port is in the quarter below. Which
-//! of a packet's ports is which tells data from acknowledgements, which have them the other way round, and the number is
-//! found from either. None of these ports is one at which a tunnel is looked for. Flows that differ in bits 28 to 30
-//! only share their ports.
+//! Source ports are in the upper half, as ephemeral ports are; destination ports are in the quarter below.
+//! Acknowledgements have the two swapped, and decode to the same number. None of these ports is a tunnel port. Flows
+//! that differ only in bits 28 to 30 share their ports.
 //!
-//! Ports of any other form stand for the flow `source | destination << 16`, so that switches spread such flows as well,
-//! each direction by itself, as switches do that hash the 5-tuple as it comes.
+//! All other ports decode to the flow `source | destination << 16`. So ECMP spreads such flows too, each direction on
+//! its own, as switches that hash the 5-tuple do.
 
-/// Bits of the number that the source port carries.
+/// The number of low bits that the source port carries.
 const SOURCE_BITS: u32 = 15;
-/// Set in a port at the source.
+/// Set in a source port.
 const SOURCE: u16 = 1 << 15;
-/// Set in a port at the destination, where [`SOURCE`] is not.
+/// Set in a destination port, while [`SOURCE`] is clear.
 const DESTINATION: u16 = 1 << 14;
-/// Low bits of the flow that are in the number.
+/// The number of low bits of the flow in the number.
 const LOW_BITS: u32 = 28;
 
-/// The ports of a flow, at its source and at its destination.
+/// Returns the source port and the destination port of a flow.
 #[inline]
 pub const fn ports(flow: u32) -> (u16, u16) {
     let number = flow & ((1 << LOW_BITS) - 1) | (flow >> 31) << LOW_BITS;
@@ -34,7 +32,7 @@ pub const fn ports(flow: u32) -> (u16, u16) {
     (SOURCE | low, DESTINATION | high)
 }
 
-/// The flow that a packet's ports stand for. The same for both directions of a flow that [`ports`] has numbered.
+/// Decodes the flow from the ports of a packet. Both directions of a flow from [`ports`] decode to the same number.
 #[inline]
 pub const fn flow(source_port: u16, destination_port: u16) -> u32 {
     let (low, high) = match (kind(source_port), kind(destination_port)) {
@@ -46,7 +44,7 @@ pub const fn flow(source_port: u16, destination_port: u16) -> u32 {
     number & ((1 << LOW_BITS) - 1) | (number >> LOW_BITS) << 31
 }
 
-/// What end of a flow a port may be at.
+/// The end of a flow that a port belongs to.
 enum Kind {
     Source,
     Destination,
@@ -77,7 +75,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_flow_is_found_from_its_ports_in_either_direction(number in flows()) {
+        fn ports_decode_to_their_flow_in_both_directions(number in flows()) {
             let (source, destination) = ports(number);
             prop_assert!(source >= 32_768 && (16_384..32_768).contains(&destination));
             prop_assert_eq!(flow(source, destination), number);
@@ -85,7 +83,7 @@ mod tests {
         }
 
         #[test]
-        fn ports_that_stand_for_a_number_are_those_of_it(source: u16, destination: u16) {
+        fn decoded_ports_encode_back(source: u16, destination: u16) {
             let number = flow(source, destination);
             match ports(number) == (source, destination) || ports(number) == (destination, source) {
                 true => prop_assert_eq!(number >> 28 & 0b111, 0),
@@ -95,12 +93,12 @@ mod tests {
     }
 
     #[test]
-    fn known_ports_stay_what_they_are() {
+    fn ports_match_known_values() {
         assert_eq!(ports(0), (32_768, 16_384));
         assert_eq!(ports(1 << 15 | 3), (32_771, 16_385));
         assert_eq!(ports(1 << 31), (32_768, 24_576));
         assert_eq!(ports(u32::MAX), (65_535, 32_767));
-        assert_eq!(flow(443, 51_000), 443 | 51_000 << 16, "well-known ports are another matter");
-        assert_eq!(flow(40_000, 50_000), 40_000 | 50_000 << 16, "as are two that hosts have chosen");
+        assert_eq!(flow(443, 51_000), 443 | 51_000 << 16, "well-known ports encode no number");
+        assert_eq!(flow(40_000, 50_000), 40_000 | 50_000 << 16, "two ephemeral ports encode no number");
     }
 }

@@ -1,84 +1,84 @@
-//! MAC forwarding tables: what a controller tells a switch to do with each destination address.
+//! MAC forwarding tables: the output port of a switch for each destination address.
 //!
-//! The entries are by (endpoint, address), which is what default and shadow MAC addresses consist of (see
-//! [`address`](crate::address)): address 0 is the base address, and each further address of an endpoint may lead
-//! another way to it (Rasley et al., "Planck", SIGCOMM 2014, section 6.2). There is no fallback from one to the other:
-//! an address without an entry leads nowhere. (A real switch would flood; a network with loops must not.)
+//! Entries are indexed by (endpoint, address number), the parts of default and shadow MAC addresses (see
+//! [`address`](crate::address)). Address 0 is the base address; each further address of an endpoint may have another
+//! path to it (Rasley et al., "Planck", SIGCOMM 2014, section 6.2). An address without an entry has no route, and does
+//! not fall back to another address. (A real switch would flood; a network with loops must not.)
 //!
 //! # Memory and cost
-//! 2 bytes for each endpoint and address. A look-up is a multiplication and a load.
+//! 2 bytes per endpoint and address. A look-up is a multiplication and a load.
 
 use thiserror::Error;
 
 use crate::identity::{EndpointId, PortIndex};
 
-/// In place of a port: no entry. A router of at most 65,535 ports has none of this number.
+/// Marks an empty entry. A router has at most 65,535 ports, so no port has this number.
 const NONE: u16 = u16::MAX;
 
 /// The forwarding table of one router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardingTable {
-    /// By endpoint, and within it by address.
+    /// By endpoint, then by address.
     entries: Box<[u16]>,
-    /// Addresses an endpoint.
+    /// The number of addresses per endpoint.
     addresses: usize,
     ports: u16,
 }
 
-/// Why an entry was refused. The table is unchanged.
+/// The reason why an entry was rejected. The table is unchanged.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ForwardingError {
     /// The router has no such port.
-    #[error("there is no port {port}: the router has {ports}, counted from p0")]
+    #[error("unknown port {port}: the router has {ports} ports, numbered from p0")]
     Port {
-        /// The number given.
+        /// The rejected port.
         port: PortIndex,
-        /// Number of ports.
+        /// The number of ports.
         ports: u16,
     },
     /// The table has no such endpoint.
-    #[error("there is no endpoint {endpoint}: there are {endpoints}, counted from h0")]
+    #[error("unknown endpoint {endpoint}: the table has {endpoints} endpoints, numbered from h0")]
     Endpoint {
-        /// The number given.
+        /// The rejected endpoint.
         endpoint: EndpointId,
-        /// Number of endpoints.
+        /// The number of endpoints.
         endpoints: usize,
     },
-    /// The table has fewer addresses an endpoint.
-    #[error("there is no address {address}: endpoints have {addresses}, counted from 0")]
+    /// The table has fewer addresses per endpoint.
+    #[error("unknown address {address}: endpoints have {addresses} addresses, numbered from 0")]
     Address {
-        /// The number given.
+        /// The rejected address number.
         address: u8,
-        /// Number of addresses.
+        /// The number of addresses.
         addresses: usize,
     },
 }
 
 impl ForwardingTable {
-    /// An empty table for `endpoints` whose addresses are 0 to `highest_address`, at a router of `ports` ports.
+    /// Creates an empty table for endpoints with addresses 0 to `highest_address`, at a router with `ports` ports.
     pub fn new(endpoints: u16, highest_address: u8, ports: u16) -> Self {
         let addresses = usize::from(highest_address) + 1;
         let entries = vec![NONE; usize::from(endpoints) * addresses].into();
         ForwardingTable { entries, addresses, ports }
     }
 
-    /// Number of endpoints.
+    /// The number of endpoints.
     pub fn endpoints(&self) -> usize {
         self.entries.len() / self.addresses
     }
 
-    /// Number of addresses an endpoint.
+    /// The number of addresses per endpoint.
     pub fn addresses(&self) -> usize {
         self.addresses
     }
 
-    /// Number of ports of the router.
+    /// The number of ports of the router.
     pub fn ports(&self) -> usize {
         usize::from(self.ports)
     }
 
-    /// All entries, by endpoint and within it by address.
+    /// Returns all entries, by endpoint, then by address.
     pub fn entries(&self) -> impl Iterator<Item = (EndpointId, u8, PortIndex)> + '_ {
         let known = self.entries.iter().enumerate().filter(|&(_, &port)| port != NONE);
         known.map(|(index, &port)| {
@@ -87,7 +87,7 @@ impl ForwardingTable {
         })
     }
 
-    /// The port for an address of an endpoint; `None` if there is no entry, or can be none.
+    /// Returns the port for an address of an endpoint; `None` without an entry.
     #[inline]
     pub fn port(&self, destination: EndpointId, address: u8) -> Option<PortIndex> {
         if usize::from(address) >= self.addresses {
@@ -99,10 +99,10 @@ impl ForwardingTable {
         }
     }
 
-    /// Makes an address of an endpoint lead to `port`; gives the port it led to before.
+    /// Sets the port for an address of an endpoint. Returns the previous port.
     ///
     /// # Errors
-    /// If there is no such endpoint, address or port.
+    /// If the endpoint, address or port does not exist.
     pub fn set(
         &mut self,
         destination: EndpointId,
@@ -115,10 +115,10 @@ impl ForwardingTable {
         self.replace(destination, address, port.0)
     }
 
-    /// Makes an address of an endpoint lead nowhere; gives the port it led to before.
+    /// Removes the entry for an address of an endpoint. Returns the previous port.
     ///
     /// # Errors
-    /// If there is no such endpoint or address.
+    /// If the endpoint or address does not exist.
     pub fn clear(
         &mut self,
         destination: EndpointId,
@@ -156,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_map_from_addresses_to_ports(
+        fn a_table_behaves_as_a_map_from_addresses_to_ports(
             highest_address in 0u8..5,
             entries in prop::collection::vec((0u16..12, 0u8..6, prop::option::of(0u16..6)), 0..100),
         ) {
@@ -188,14 +188,14 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_cannot_be_are_refused_with_what_there_is() {
+    fn impossible_entries_are_rejected() {
         let mut table = ForwardingTable::new(2, 3, 3);
-        let refusals = [
-            (2, 0, 0, "there is no endpoint h2: there are 2, counted from h0"),
-            (1, 4, 0, "there is no address 4: endpoints have 4, counted from 0"),
-            (1, 3, 3, "there is no port p3: the router has 3, counted from p0"),
+        let rejected = [
+            (2, 0, 0, "unknown endpoint h2: the table has 2 endpoints, numbered from h0"),
+            (1, 4, 0, "unknown address 4: endpoints have 4 addresses, numbered from 0"),
+            (1, 3, 3, "unknown port p3: the router has 3 ports, numbered from p0"),
         ];
-        for (endpoint, address, port, message) in refusals {
+        for (endpoint, address, port, message) in rejected {
             let error = table.set(EndpointId(endpoint), address, PortIndex(port)).unwrap_err();
             assert_eq!(error.to_string(), message);
         }

@@ -1,6 +1,6 @@
-//! Which way packets go: all shortest paths ([`NextHops`]) and a choice among them ([`ecmp`]), or forwarding tables
-//! that a controller has written ([`ForwardingTable`]); and the whole [`path`] of a packet under either. What the hash of
-//! a packet on a wire is taken of is said by [`flow_ports`]. [`trees`] makes tables with several ways to everybody.
+//! Routing: all shortest paths ([`NextHops`]) with ECMP ([`ecmp`]), or the forwarding tables of a controller
+//! ([`ForwardingTable`]), and the whole [`path`] of a packet under either. [`flow_ports`] maps the ports of a packet to
+//! the flow number that ECMP hashes. [`trees`] builds tables with several paths to every endpoint.
 
 pub mod ecmp;
 pub mod flow_ports;

@@ -1,14 +1,14 @@
 //! All shortest paths, by number of hops.
 //!
-//! A breadth-first search from every router that has endpoints, over links that are up, gives each router its distance
-//! to it; a port that leads one closer is on a shortest path. Ports are in ascending order, so that a choice among them
-//! depends on nothing else.
+//! A breadth-first search from every router that has endpoints, over links that are up, gives the distance of each
+//! router. A port that leads one hop closer begins a shortest path. Ports are in ascending order, so the ECMP choice is
+//! deterministic.
 //!
 //! # Memory and cost
-//! 8 bytes for each pair of a router and a rack. Sets of ports that are equal are kept once: in a fat tree, whose edge
-//! switches go up by the same ports whatever is beyond, they stay in the first-level cache. Building takes time in
-//! proportion to racks times links: 2 s for the largest fat tree (k = 62, 59,582 endpoints). [`ports`](NextHops::ports)
-//! is two loads and a comparison.
+//! 8 bytes per pair of a router and a rack. Equal port sets are stored once. In a fat tree an edge switch uses the same
+//! uplinks for all destinations, so the sets stay in the L1 cache. Building takes time proportional to racks times
+//! links: 2 s for the largest fat tree (k = 62, 59,582 endpoints). [`ports`](NextHops::ports) is two loads and a
+//! comparison.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::slice;
@@ -19,32 +19,32 @@ use crate::identity::{EndpointId, PortIndex, RouterId};
 use crate::link_state::LinkState;
 use crate::topology::{MAX_NODES, Node, Topology};
 
-/// Most pairs of a router and a rack: half a GiB of them.
+/// The maximum number of pairs of a router and a rack: 0.5 GiB.
 pub const MAX_PAIRS: usize = 1 << 26;
 
-/// Most ports in all sets that differ.
+/// The maximum number of ports in all distinct sets.
 const MAX_POOL: usize = 1 << 26;
 
-/// Distance of a router that is not reached; no path is so long.
+/// The distance of an unreachable router; longer than any path.
 const UNREACHED: u16 = MAX_NODES as u16;
 
-/// From each router to each endpoint, the ports that begin a shortest path.
+/// For each router and endpoint, the ports that begin a shortest path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NextHops {
     /// By endpoint.
-    homes: Box<[Home]>,
-    /// By router, and within it by rack: where its ports are in the pool.
+    locations: Box<[Location]>,
+    /// By router, then by rack: the ports in the pool.
     sets: Box<[PortSet]>,
     racks: usize,
     pool: Box<[PortIndex]>,
 }
 
-/// Where an endpoint is.
+/// The attachment of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Home {
+struct Location {
     router: RouterId,
     port: PortIndex,
-    /// Its router's number among those that have endpoints.
+    /// The index of its router among those that have endpoints.
     rack: u16,
 }
 
@@ -55,36 +55,36 @@ struct PortSet {
     count: u32,
 }
 
-/// Why next hops could not be found.
+/// The reason why next hops cannot be computed.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NextHopsError {
     /// The network is too large.
-    #[error("{routers} routers to {racks} racks are too many pairs to hold: at most {MAX_PAIRS}")]
+    #[error("network too large for ECMP: {routers} routers times {racks} racks exceed {MAX_PAIRS} pairs")]
     TooManyPairs {
-        /// Number of routers.
+        /// The number of routers.
         routers: usize,
-        /// Number of routers that have endpoints.
+        /// The number of routers that have endpoints.
         racks: usize,
     },
     /// The network is too irregular.
-    #[error("the sets of equal-cost ports have more than {MAX_POOL} ports together")]
+    #[error("network too irregular for ECMP: equal-cost port sets exceed {MAX_POOL} ports in total")]
     TooManyPorts,
-    /// The state is that of another topology.
-    #[error("the link state has {found} links, and the topology {expected}")]
+    /// The link state belongs to another topology.
+    #[error("the link state has {found} links, but the topology has {expected}")]
     OtherTopology {
-        /// Links of the topology.
+        /// The number of links in the topology.
         expected: usize,
-        /// Links of the state.
+        /// The number of links in the link state.
         found: usize,
     },
 }
 
 impl NextHops {
-    /// Finds all shortest paths over links that are up.
+    /// Computes all shortest paths over links that are up.
     ///
     /// # Errors
-    /// If the network is too large, or `links` belongs to another.
+    /// If the network is too large, or `links` belongs to another network.
     pub fn new(topology: &Topology, links: &LinkState) -> Result<NextHops, NextHopsError> {
         let (expected, found) = (topology.links().len(), links.links());
         if expected != found {
@@ -103,21 +103,21 @@ impl NextHops {
             for router in topology.router_ids() {
                 let entry = router.index() * racks + rack;
                 search.ports_closer(router, &mut closer);
-                // Most often a router goes to the next rack by the same ports as to this one.
+                // Usually a router reaches the next rack by the same ports as the previous one.
                 let guess = sets[entry - rack.min(1)];
                 sets[entry] = pool.set_of(&closer, guess)?;
             }
         }
         Ok(NextHops {
-            homes: homes(topology, &with_endpoints),
+            locations: locations(topology, &with_endpoints),
             sets: sets.into(),
             racks,
             pool: pool.ports.into(),
         })
     }
 
-    /// Whether all shortest paths of a topology can be held. Costs next to nothing unless the network is so large that it has to
-    /// be tried.
+    /// Checks that all shortest paths of a topology fit in memory. Cheap, unless the network is so large that the paths
+    /// must be computed to find out.
     ///
     /// # Errors
     /// If the network is too large.
@@ -131,16 +131,16 @@ impl NextHops {
         }
     }
 
-    /// The ports of a router by which a shortest path to an endpoint begins, in ascending order. At its own router this
-    /// is the endpoint's port, whether its link is up or not; elsewhere, if no path leads there, there is none.
-    /// Neither is there for a router or an endpoint that does not exist.
+    /// Returns the ports of a router that begin a shortest path to an endpoint, in ascending order. At the endpoint's
+    /// own router this is its port, even if its link is down. Empty if the endpoint is unreachable, or if the router or
+    /// the endpoint does not exist.
     #[inline]
     pub fn ports(&self, router: RouterId, destination: EndpointId) -> &[PortIndex] {
-        let Some(home) = self.homes.get(destination.index()) else { return &[] };
-        if home.router == router {
-            return slice::from_ref(&home.port);
+        let Some(location) = self.locations.get(destination.index()) else { return &[] };
+        if location.router == router {
+            return slice::from_ref(&location.port);
         }
-        match self.sets.get(router.index() * self.racks + usize::from(home.rack)) {
+        match self.sets.get(router.index() * self.racks + usize::from(location.rack)) {
             Some(set) => &self.pool[set.start as usize..][..set.count as usize],
             None => &[],
         }
@@ -158,16 +158,16 @@ fn check_pairs(routers: usize, racks: usize) -> Result<(), NextHopsError> {
     }
 }
 
-fn homes(topology: &Topology, with_endpoints: &[RouterId]) -> Box<[Home]> {
-    let home = |endpoint| {
+fn locations(topology: &Topology, with_endpoints: &[RouterId]) -> Box<[Location]> {
+    let location = |endpoint| {
         let router = topology.router_of(endpoint);
         let rack = with_endpoints.binary_search(&router).expect("an endpoint's router has endpoints");
-        Home { router, port: topology.port_of(endpoint), rack: rack as u16 }
+        Location { router, port: topology.port_of(endpoint), rack: rack as u16 }
     };
-    topology.endpoint_ids().map(home).collect()
+    topology.endpoint_ids().map(location).collect()
 }
 
-/// Distances of all routers to one of them.
+/// A breadth-first search from one router.
 struct Search<'a> {
     topology: &'a Topology,
     links: &'a LinkState,
@@ -198,8 +198,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Writes the ports of `router` that lead one hop closer into `closer`; none at the home itself, or if it
-    /// cannot be reached.
+    /// Writes the ports of `router` that lead one hop closer into `closer`; none at the destination, or if it is
+    /// unreachable.
     fn ports_closer(&self, router: RouterId, closer: &mut Vec<PortIndex>) {
         closer.clear();
         let here = self.distances[router.index()];
@@ -213,7 +213,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The routers next to a router over links that are up, and by which ports.
+/// Returns the adjacent routers over links that are up, each with its port.
 fn neighbours<'a>(
     topology: &'a Topology,
     links: &'a LinkState,
@@ -229,7 +229,7 @@ fn neighbours<'a>(
     )
 }
 
-/// Sets of ports, each kept once.
+/// Distinct port sets, each stored once.
 #[derive(Default)]
 struct Pool {
     ports: Vec<PortIndex>,
@@ -237,7 +237,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// Where `wanted` is; it is looked for at `guess` first.
+    /// Returns the set of the ports `wanted`, and tries `guess` first.
     fn set_of(&mut self, wanted: &[PortIndex], guess: PortSet) -> Result<PortSet, NextHopsError> {
         if self.ports[guess.start as usize..][..guess.count as usize] == *wanted {
             return Ok(guess);

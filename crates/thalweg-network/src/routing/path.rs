@@ -8,7 +8,7 @@ use super::next_hops::NextHops;
 use crate::identity::{EndpointId, LinkId, PortIndex, RouterId};
 use crate::topology::{Node, Topology};
 
-/// A router on a path, and the port by which the packet leaves it.
+/// A router on a path, and its output port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
     /// The router.
@@ -17,7 +17,7 @@ pub struct Hop {
     pub port: PortIndex,
 }
 
-/// A path that arrives. Links that are down are no concern of it: a forwarding table leads over them all the same.
+/// A path that reaches its destination. It may use links that are down, because forwarding tables ignore link state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
     source: EndpointId,
@@ -25,79 +25,79 @@ pub struct Path {
     hops: Vec<Hop>,
 }
 
-/// Why a packet does not arrive.
+/// The reason why a packet does not arrive.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PathError {
-    /// There is no such endpoint.
-    #[error("there is no endpoint {endpoint}")]
+    /// The endpoint does not exist.
+    #[error("unknown endpoint {endpoint}")]
     UnknownEndpoint {
-        /// The number given.
+        /// The unknown endpoint.
         endpoint: EndpointId,
     },
-    /// A router does not know where to send it.
-    #[error("{router} has no way to {destination}")]
+    /// A router has no route to the destination.
+    #[error("{router} has no route to {destination}")]
     NoRoute {
         /// The router.
         router: RouterId,
-        /// Where the packet was to go.
+        /// The destination of the packet.
         destination: EndpointId,
     },
-    /// A router would send it by a port that it does not have.
+    /// A router chose a port that it does not have.
     #[error("{router} has no port {port}")]
     NoSuchPort {
         /// The router.
         router: RouterId,
-        /// The port chosen.
+        /// The chosen port.
         port: PortIndex,
     },
-    /// A router would send it to an endpoint that is not its destination.
-    #[error("{router} sends what is for {destination} to {endpoint}")]
+    /// A router forwards the packet to the wrong endpoint.
+    #[error("{router} forwards packets for {destination} to {endpoint}")]
     Misdelivered {
         /// The router.
         router: RouterId,
-        /// Where the packet was to go.
+        /// The destination of the packet.
         destination: EndpointId,
-        /// Where it would go.
+        /// The endpoint that receives it.
         endpoint: EndpointId,
     },
-    /// It goes round for ever.
-    #[error("what is for {destination} goes round in a loop through {router}")]
+    /// The packet loops.
+    #[error("packets for {destination} loop through {router}")]
     Loop {
         /// A router on the loop.
         router: RouterId,
-        /// Where the packet was to go.
+        /// The destination of the packet.
         destination: EndpointId,
     },
 }
 
 impl Path {
-    /// Where it begins.
+    /// The source.
     pub fn source(&self) -> EndpointId {
         self.source
     }
 
-    /// Where it ends.
+    /// The destination.
     pub fn destination(&self) -> EndpointId {
         self.destination
     }
 
-    /// The routers on it, in order; at least one.
+    /// The routers in path order; at least one.
     pub fn hops(&self) -> &[Hop] {
         &self.hops
     }
 
-    /// The links on it, in order: the source's first, the destination's last.
+    /// Returns the links in path order: the source's first, the destination's last.
     ///
     /// # Panics
-    /// If the path is one of another topology.
+    /// If the path belongs to another topology.
     pub fn links<'a>(&'a self, topology: &'a Topology) -> impl Iterator<Item = LinkId> + 'a {
         let hops = self.hops.iter().map(|hop| topology.link_at(hop.router, hop.port));
         std::iter::once(topology.endpoint_link(self.source)).chain(hops)
     }
 }
 
-/// The path of a packet if every router picks its port by `choose`, which answers the same each time.
+/// Follows a packet whose output port at each router is `choose(router)`, which must be deterministic.
 ///
 /// # Errors
 /// If an endpoint does not exist, or the packet does not arrive.
@@ -115,8 +115,7 @@ pub fn follow(
     let mut hops = Vec::new();
     let mut router = topology.router_of(source);
     loop {
-        // Who has gone through as many routers as there are has been everywhere, or goes round; if a next router is
-        // needed then, it is on the loop.
+        // A packet that has passed as many routers as exist and needs one more is in a loop.
         if hops.len() == topology.routers().len() {
             return Err(PathError::Loop { router, destination });
         }
@@ -135,10 +134,10 @@ pub fn follow(
     }
 }
 
-/// The path of a flow's packets under [`ecmp`] with this seed.
+/// Returns the path of a flow under [`ecmp`] with this seed.
 ///
 /// # Errors
-/// If an endpoint does not exist, or no path leads to the destination.
+/// If an endpoint does not exist, or the destination is unreachable.
 pub fn by_ecmp(
     topology: &Topology,
     next_hops: &NextHops,
@@ -153,8 +152,8 @@ pub fn by_ecmp(
     })
 }
 
-/// The path of packets to one of the destination's addresses under forwarding tables, one a router. A router
-/// without a table knows no way.
+/// Returns the path to one address of the destination under forwarding tables, one per router. A router without a table
+/// has no routes.
 ///
 /// # Errors
 /// If an endpoint does not exist, or the packet does not arrive.

@@ -1,4 +1,4 @@
-//! Paths are shortest, complete and free of loops, whatever the network is.
+//! Paths are shortest, complete and free of loops in any network.
 
 use proptest::prelude::*;
 
@@ -8,10 +8,10 @@ use crate::link_state::LinkState;
 use crate::topology::shapes::{SHAPES, Tiers, fat_tree, leaf_spine, racks};
 use crate::topology::{LinkSpec, Node, Topology, TopologyBuilder};
 
-/// No path is so long.
+/// The distance of an unreachable router.
 const FAR: usize = 1_000_000;
 
-/// Hops between all routers by Floyd and Warshall's algorithm.
+/// Computes the hops between all routers by the Floyd-Warshall algorithm.
 fn distances(topology: &Topology, links: &LinkState) -> Vec<Vec<usize>> {
     let n = topology.routers().len();
     let mut distances = vec![vec![FAR; n]; n];
@@ -36,7 +36,7 @@ fn distances(topology: &Topology, links: &LinkState) -> Vec<Vec<usize>> {
     distances
 }
 
-/// The ports that begin a shortest path, found from the distances.
+/// Returns the ports that begin a shortest path, from the distances.
 fn ports_by_distance(
     topology: &Topology,
     links: &LinkState,
@@ -60,7 +60,7 @@ fn ports_by_distance(
     (0..topology.ports(router) as u16).map(PortIndex).filter(leads_closer).collect()
 }
 
-/// Any network, several links between the same two routers and islands included, and some of its links down.
+/// Any network with some links down; parallel links and islands are included.
 fn networks() -> impl Strategy<Value = (Topology, LinkState)> {
     let parts = (
         1u16..14,
@@ -79,7 +79,7 @@ fn networks() -> impl Strategy<Value = (Topology, LinkState)> {
                 .unwrap();
         }
         for (a, b) in links {
-            // Links of a router with itself are refused: then there is one less.
+            // A link of a router to itself is rejected and left out.
             let _ = builder.connect(RouterId(a % routers), RouterId(b % routers), LinkSpec::default());
         }
         let topology = builder.build().unwrap();
@@ -97,7 +97,7 @@ fn pairs(topology: &Topology) -> impl Iterator<Item = (EndpointId, EndpointId)> 
 
 proptest! {
     #[test]
-    fn next_hops_are_the_ports_that_distances_name((topology, links) in networks()) {
+    fn next_hops_lead_closer_to_the_destination((topology, links) in networks()) {
         let next_hops = NextHops::new(&topology, &links).unwrap();
         let distances = distances(&topology, &links);
         for router in topology.router_ids() {
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn every_ecmp_path_is_shortest_and_each_is_found_if_there_is_one(
+    fn ecmp_paths_are_shortest_and_exist_if_any_path_does(
         (topology, links) in networks(),
         seed: u64,
         flow: u32,
@@ -142,11 +142,11 @@ proptest! {
     }
 
     #[test]
-    fn forwarding_tables_with_the_choices_of_ecmp_lead_along_the_same_paths(seed: u64, source in 0u16..16) {
+    fn tables_with_ecmp_choices_give_the_ecmp_paths(seed: u64, source in 0u16..16) {
         let topology = fat_tree(4, Tiers::default()).unwrap();
         let next_hops = NextHops::new(&topology, &LinkState::new(&topology)).unwrap();
         let source = EndpointId(source);
-        // Address a stands for flow a: four trees to each destination.
+        // Address a carries flow a: four trees per destination.
         let mut tables = vec![ForwardingTable::new(16, 3, 4); topology.routers().len()];
         for (destination, address) in topology.endpoint_ids().flat_map(|e| (0..4).map(move |a| (e, a))) {
             let path = path::by_ecmp(&topology, &next_hops, seed, source, destination, u32::from(address)).unwrap();
@@ -158,7 +158,7 @@ proptest! {
     }
 
     #[test]
-    fn any_tables_give_a_path_or_say_why_there_is_none(
+    fn any_tables_give_a_path_or_an_error(
         (topology, _) in networks(),
         ports in prop::collection::vec(0u16..6, 14 * 20),
     ) {
@@ -180,12 +180,12 @@ proptest! {
                 }
                 Err(PathError::Loop { router, .. }) => {
                     let mut at = router;
-                    let comes_back = topology.router_ids().any(|_| {
+                    let returns = topology.router_ids().any(|_| {
                         let Node::Router(then) = topology.peer(at, next(at).unwrap()).node else { return false };
                         at = then;
                         at == router
                     });
-                    prop_assert!(comes_back, "{router} is on the loop");
+                    prop_assert!(returns, "{router} is on the loop");
                 }
                 Err(PathError::NoRoute { router, .. }) => prop_assert_eq!(next(router), None),
                 Err(PathError::NoSuchPort { router, port }) => prop_assert!(port.index() >= topology.ports(router)),
@@ -214,7 +214,7 @@ fn flows_of_a_fat_tree_use_every_shortest_path() {
 }
 
 #[test]
-fn a_link_that_fails_is_left_out_and_one_that_is_repaired_comes_back() {
+fn paths_avoid_failed_links_until_they_are_repaired() {
     let topology = leaf_spine(2, 2, 1, Tiers::default()).unwrap();
     let (from, to) = (RouterId(0), EndpointId(1));
     let mut links = LinkState::new(&topology);
@@ -222,45 +222,48 @@ fn a_link_that_fails_is_left_out_and_one_that_is_repaired_comes_back() {
     assert_eq!(ports(&links), [PortIndex(1), PortIndex(2)]);
     links.fail(topology.link_at(from, PortIndex(1))).unwrap();
     assert_eq!(ports(&links), [PortIndex(2)]);
-    // Beyond the spine counts as well: that spine is still two hops away by way of the other leaf.
+    // Links beyond the spine count too: that spine is still two hops away, through the other leaf.
     links.fail(topology.link_at(RouterId(3), PortIndex(1))).unwrap();
     assert_eq!(ports(&links), []);
     links.repair(topology.link_at(from, PortIndex(1))).unwrap();
     assert_eq!(ports(&links), [PortIndex(1)]);
-    // An endpoint's own link is its router's concern, which drops what is for it there.
+    // Next hops ignore an endpoint's own link: its router drops the packets there.
     links.fail(topology.endpoint_link(to)).unwrap();
     assert_eq!(ports(&links), [PortIndex(1)]);
 }
 
 #[test]
-fn what_does_not_exist_has_no_ports_and_no_path() {
+fn an_unknown_endpoint_has_no_ports_and_no_path() {
     let topology = racks(2, 2, Tiers::default()).unwrap();
     let next_hops = NextHops::new(&topology, &LinkState::new(&topology)).unwrap();
     assert_eq!(next_hops.ports(RouterId(3), EndpointId(0)), []);
     assert_eq!(next_hops.ports(RouterId(0), EndpointId(4)), []);
-    let nobody = EndpointId(4);
-    let error = path::by_ecmp(&topology, &next_hops, 0, nobody, EndpointId(0), 0).unwrap_err();
-    assert_eq!(error, PathError::UnknownEndpoint { endpoint: nobody });
+    let unknown = EndpointId(4);
+    let error = path::by_ecmp(&topology, &next_hops, 0, unknown, EndpointId(0), 0).unwrap_err();
+    assert_eq!(error, PathError::UnknownEndpoint { endpoint: unknown });
 }
 
 #[test]
-fn a_network_that_is_too_large_or_another_ones_links_are_refused() {
+fn too_large_networks_and_foreign_link_states_are_rejected() {
     let small = racks(2, 1, Tiers::default()).unwrap();
     let large = SHAPES[2].build(&[9_000, 1], Tiers::default()).unwrap();
-    let refusals = [
+    let rejected = [
         (
             NextHops::new(&large, &LinkState::new(&large)),
-            "9000 routers to 9000 racks are too many pairs to hold: at most 67108864",
+            "network too large for ECMP: 9000 routers times 9000 racks exceed 67108864 pairs",
         ),
-        (NextHops::new(&small, &LinkState::new(&large)), "the link state has 9000 links, and the topology 4"),
+        (
+            NextHops::new(&small, &LinkState::new(&large)),
+            "the link state has 9000 links, but the topology has 4",
+        ),
     ];
-    for (refusal, message) in refusals {
-        assert_eq!(refusal.unwrap_err().to_string(), message);
+    for (result, message) in rejected {
+        assert_eq!(result.unwrap_err().to_string(), message);
     }
 }
 
 #[test]
-fn paths_that_do_not_arrive_say_why() {
+fn broken_paths_give_the_reason() {
     let topology = racks(2, 1, Tiers::default()).unwrap();
     let (from, to) = (EndpointId(0), EndpointId(1));
     let by = |ports: [Option<u16>; 3]| {
@@ -268,8 +271,8 @@ fn paths_that_do_not_arrive_say_why() {
             .unwrap_err()
             .to_string()
     };
-    assert_eq!(by([None, None, None]), "r0 has no way to h1");
+    assert_eq!(by([None, None, None]), "r0 has no route to h1");
     assert_eq!(by([Some(7), None, None]), "r0 has no port p7");
-    assert_eq!(by([Some(0), None, None]), "r0 sends what is for h1 to h0");
-    assert_eq!(by([Some(1), Some(0), Some(0)]), "what is for h1 goes round in a loop through r2");
+    assert_eq!(by([Some(0), None, None]), "r0 forwards packets for h1 to h0");
+    assert_eq!(by([Some(1), Some(0), Some(0)]), "packets for h1 loop through r2");
 }

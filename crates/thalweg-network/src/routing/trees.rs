@@ -1,23 +1,23 @@
-//! Spanning trees by address: several ways to every endpoint, installed before they are needed.
+//! Spanning trees per address: several paths to every endpoint, installed in advance.
 //!
-//! **PAST** (Stephens et al., "PAST: Scalable Ethernet for Data Centers", CoNEXT 2012) has one tree for each destination
-//! address, along which packets come to it from everywhere. Here every endpoint has as many addresses, and trees, as asked
-//! for: its base address and shadow addresses (Rasley et al., "Planck", SIGCOMM 2014, section 6.2). A flow changes
-//! its path by changing its destination address.
+//! **PAST** (Stephens et al., "PAST: Scalable Ethernet for Data Centers", CoNEXT 2012) has one tree for each
+//! destination address, which all packets to that address follow. Here every endpoint has several addresses, each with
+//! its own tree: its base address and shadow addresses (Rasley et al., "Planck", SIGCOMM 2014, section 6.2). A flow is
+//! rerouted by changing its destination address.
 //!
-//! **A tree** is that of a breadth-first search from the destination, so that every path is a shortest one. Where several
-//! ports lead one hop closer, the one is taken that comes closest to the tree's *root*, and of those the lowest. Roots are
-//! the routers that are farthest from any endpoint: the core of a fat tree, the spines of a leaf-spine network. There
-//! each root defines one tree, and the trees of different roots have no link between routers in common above the one that
-//! an edge switch takes to reach them. The addresses of an endpoint take roots that are as far from each other, by
-//! number, as possible; which is the first, a hash of the endpoint and a seed decides, as PAST chooses at random.
+//! **A tree** comes from a breadth-first search from the destination, so every path is a shortest path. If several
+//! ports lead one hop closer, the port closest to the tree's *root* is chosen, and of those the lowest. Roots are the
+//! routers farthest from any endpoint: the core of a fat tree, the spines of a leaf-spine network. There each root
+//! defines one tree, and trees of different roots share no link between routers, except the uplink of an edge switch.
+//! The addresses of an endpoint use roots with numbers as far apart as possible. A hash of the endpoint and a seed
+//! selects the first root, where PAST chooses at random.
 //!
-//! **What is to be had** depends on the topology: where shortest paths do not differ, neither do trees. [`Diversity`]
-//! counts it.
+//! **The number of distinct paths** depends on the topology: with one shortest path, all trees are equal. [`Diversity`]
+//! measures it.
 //!
 //! # Cost
-//! A search for each router that has endpoints and each root, and a look at every port for each address of an endpoint:
-//! for 128 endpoints and 4 addresses a few milliseconds. Done when the topology changes, not when flows do.
+//! One search per router that has endpoints and per root, and one pass over the ports per address of an endpoint: a few
+//! milliseconds for 128 endpoints and 4 addresses. Runs when the topology changes, not when flows do.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -28,15 +28,15 @@ use crate::identity::{EndpointId, LinkId, PortIndex, RouterId};
 use crate::link_state::LinkState;
 use crate::topology::{Node, Topology};
 
-/// Distance of what cannot be reached.
+/// The distance of an unreachable router.
 const UNREACHED: u32 = u32::MAX;
 
-/// How many trees, and which.
+/// Options of [`spanning_trees`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeOptions {
-    /// Addresses an endpoint, the base address included. Default 4, as in the paper.
+    /// The number of addresses per endpoint, the base address included. Default 4, as in the paper.
     pub addresses: u8,
-    /// Decides which root an endpoint's base address has.
+    /// Selects the root of each endpoint's base address.
     pub seed: u64,
 }
 
@@ -46,8 +46,8 @@ impl Default for TreeOptions {
     }
 }
 
-/// Forwarding tables by router: trees to every address of every endpoint, over links that are up. Where no path leads,
-/// there is no entry. 0 addresses are taken for 1.
+/// Returns forwarding tables by router, with a tree for every address of every endpoint over links that are up. An
+/// unreachable address has no entry. 0 addresses mean 1.
 ///
 /// # Panics
 /// If `links` belongs to another topology.
@@ -61,7 +61,7 @@ pub fn spanning_trees(topology: &Topology, links: &LinkState, options: TreeOptio
     let to_root: Vec<Vec<u32>> = roots.iter().map(|&root| distances(topology, links, [root])).collect();
     for rack in topology.router_ids().filter(|&router| topology.rack_size(router) > 0) {
         let to_rack = distances(topology, links, [rack]);
-        // By root, the port of each router; most endpoints of a rack share them.
+        // By root, the port of each router, shared by the endpoints of a rack.
         let ports: Vec<Vec<Option<PortIndex>>> =
             to_root.iter().map(|to_root| ports(topology, links, &to_rack, to_root)).collect();
         for endpoint in topology.rack(rack) {
@@ -70,18 +70,20 @@ pub fn spanning_trees(topology: &Topology, links: &LinkState, options: TreeOptio
                 let root = (first + usize::from(address) * step) % roots.len();
                 for (table, port) in tables.iter_mut().zip(&ports[root]) {
                     if let Some(port) = *port {
-                        table.set(endpoint, address, port).expect("the table was made for it");
+                        table.set(endpoint, address, port).expect("the table has room for every address");
                     }
                 }
                 let port = topology.port_of(endpoint);
-                tables[rack.index()].set(endpoint, address, port).expect("the table was made for it");
+                tables[rack.index()]
+                    .set(endpoint, address, port)
+                    .expect("the table has room for every address");
             }
         }
     }
     tables
 }
 
-/// The routers that are farthest from any endpoint.
+/// Returns the routers farthest from any endpoint.
 fn roots(topology: &Topology) -> Vec<RouterId> {
     let edges = topology.router_ids().filter(|&router| topology.rack_size(router) > 0);
     let heights = distances(topology, &LinkState::new(topology), edges);
@@ -89,23 +91,23 @@ fn roots(topology: &Topology) -> Vec<RouterId> {
     topology.router_ids().filter(|router| Some(heights[router.index()]) == highest).collect()
 }
 
-/// Hops from each router to the nearest of some, over links that are up.
+/// Returns the hops from each router to the nearest router in `from`, over links that are up.
 fn distances(topology: &Topology, links: &LinkState, from: impl IntoIterator<Item = RouterId>) -> Vec<u32> {
     let mut distances = vec![UNREACHED; topology.routers().len()];
-    let mut coming: VecDeque<RouterId> = from.into_iter().collect();
-    coming.iter().for_each(|router| distances[router.index()] = 0);
-    while let Some(router) = coming.pop_front() {
+    let mut queue: VecDeque<RouterId> = from.into_iter().collect();
+    queue.iter().for_each(|router| distances[router.index()] = 0);
+    while let Some(router) = queue.pop_front() {
         for (_, next) in neighbours(topology, links, router) {
             if distances[next.index()] == UNREACHED {
                 distances[next.index()] = distances[router.index()] + 1;
-                coming.push_back(next);
+                queue.push_back(next);
             }
         }
     }
     distances
 }
 
-/// By router, the port that leads closer to the destination, and of several the one that comes closest to the root.
+/// Returns, by router, the port that leads closer to the destination; of several, the one closest to the root.
 fn ports(topology: &Topology, links: &LinkState, to_rack: &[u32], to_root: &[u32]) -> Vec<Option<PortIndex>> {
     let best = |router: RouterId| {
         let closer = neighbours(topology, links, router)
@@ -115,7 +117,7 @@ fn ports(topology: &Topology, links: &LinkState, to_rack: &[u32], to_root: &[u32
     topology.router_ids().map(best).collect()
 }
 
-/// The routers next to one, over links that are up, and the ports that lead there.
+/// Returns the adjacent routers over links that are up, each with its port.
 fn neighbours<'a>(
     topology: &'a Topology,
     links: &'a LinkState,
@@ -128,26 +130,26 @@ fn neighbours<'a>(
     })
 }
 
-/// How much the ways to an endpoint differ, over all pairs of endpoints that are not at the same router.
+/// Path diversity, over all pairs of endpoints at different routers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Diversity {
-    /// Pairs of a source and a destination.
+    /// The number of pairs of a source and a destination.
     pub pairs: u64,
-    /// Pairs that some address does not lead to.
+    /// Pairs without a path for some address.
     pub incomplete: u64,
-    /// Pairs whose addresses all have paths of their own.
+    /// Pairs whose addresses all have different paths.
     pub distinct: u64,
-    /// Pairs whose addresses have as many paths without a common link between routers as the edge switches at both ends
-    /// have links to routers, or as there are addresses.
+    /// Pairs with the maximum number of link-disjoint paths between routers: the uplinks of the edge switches at both
+    /// ends, but no more than the addresses.
     pub disjoint: u64,
-    /// Fewest different paths of a pair.
-    pub fewest: u64,
+    /// The minimum number of different paths of a pair.
+    pub min_paths: u64,
 }
 
 impl Diversity {
-    /// Of these tables, each for endpoints with so many addresses.
+    /// Measures the path diversity of forwarding tables, for endpoints with `addresses` addresses.
     pub fn of(topology: &Topology, tables: &[ForwardingTable], addresses: u8) -> Diversity {
-        let mut diversity = Diversity { fewest: u64::MAX, ..Diversity::default() };
+        let mut diversity = Diversity { min_paths: u64::MAX, ..Diversity::default() };
         let endpoints = || topology.endpoint_ids();
         for (source, destination) in endpoints().flat_map(|source| endpoints().map(move |to| (source, to))) {
             if topology.router_of(source) != topology.router_of(destination) {
@@ -155,7 +157,7 @@ impl Diversity {
             }
         }
         if diversity.pairs == 0 {
-            diversity.fewest = 0;
+            diversity.min_paths = 0;
         }
         diversity
     }
@@ -176,25 +178,25 @@ impl Diversity {
         };
         let paths: BTreeSet<Vec<LinkId>> = (0..addresses).filter_map(along).collect();
         let found = (0..addresses).filter(|&address| along(address).is_some()).count();
-        // Greedily, the first paths first: enough to tell trees apart.
-        let mut taken = BTreeSet::new();
-        let mut apart = 0;
+        // Greedy selection, which suffices for trees.
+        let mut used = BTreeSet::new();
+        let mut disjoint = 0;
         for path in &paths {
-            if path.iter().all(|link| !taken.contains(link)) {
-                taken.extend(path.iter().copied());
-                apart += 1;
+            if path.iter().all(|link| !used.contains(link)) {
+                used.extend(path.iter().copied());
+                disjoint += 1;
             }
         }
         let uplinks = |endpoint| {
             let router = topology.router_of(endpoint);
             topology.ports(router) - topology.rack_size(router)
         };
-        let most = uplinks(source).min(uplinks(destination)).min(usize::from(addresses));
+        let max_disjoint = uplinks(source).min(uplinks(destination)).min(usize::from(addresses));
         self.pairs += 1;
         self.incomplete += u64::from(found < usize::from(addresses));
         self.distinct += u64::from(paths.len() == usize::from(addresses));
-        self.disjoint += u64::from(apart >= most);
-        self.fewest = self.fewest.min(paths.len() as u64);
+        self.disjoint += u64::from(disjoint >= max_disjoint);
+        self.min_paths = self.min_paths.min(paths.len() as u64);
     }
 }
 
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn every_core_switch_of_a_fat_tree_has_a_tree_of_its_own() {
+    fn every_core_switch_of_a_fat_tree_has_its_own_tree() {
         let topology = fat_tree(4, Tiers::default()).unwrap();
         let tables = trees(&topology, &LinkState::new(&topology), 4, 1);
         let (from, to) = (EndpointId(0), EndpointId(15));
@@ -226,8 +228,8 @@ mod tests {
             diversity.disjoint, diversity.pairs,
             "as many disjoint paths as an edge switch has uplinks"
         );
-        assert_eq!(diversity.distinct, 16 * 12, "pairs in one pod have two ways only");
-        assert_eq!(diversity.fewest, 2);
+        assert_eq!(diversity.distinct, 16 * 12, "pairs in one pod have only two paths");
+        assert_eq!(diversity.min_paths, 2);
     }
 
     #[test]
@@ -236,15 +238,15 @@ mod tests {
         let tables = trees(&topology, &LinkState::new(&topology), 4, 3);
         let diversity = Diversity::of(&topology, &tables, 4);
         assert_eq!(diversity.disjoint, diversity.pairs);
-        assert_eq!(diversity.distinct, diversity.pairs, "in a pod there are four ways, too");
+        assert_eq!(diversity.distinct, diversity.pairs, "pairs in one pod have four paths too");
     }
 
     #[test]
-    fn where_there_is_one_way_all_addresses_take_it() {
+    fn all_addresses_share_the_only_path() {
         let topology = dumbbell(3, Tiers::default()).unwrap();
         let tables = trees(&topology, &LinkState::new(&topology), 4, 1);
         let diversity = Diversity::of(&topology, &tables, 4);
-        assert_eq!((diversity.pairs, diversity.distinct, diversity.fewest), (18, 0, 1));
+        assert_eq!((diversity.pairs, diversity.distinct, diversity.min_paths), (18, 0, 1));
         assert_eq!(diversity.disjoint, diversity.pairs, "one uplink, one path");
     }
 
@@ -264,10 +266,10 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
 
-        /// With any links down: whoever can be reached is reached by every address, over a shortest path and links that
-        /// are up; and nobody else is.
+        /// With any links down, every address of a reachable endpoint has a shortest path over links that are up, and
+        /// an unreachable endpoint has none.
         #[test]
-        fn trees_are_shortest_paths_over_what_is_up(
+        fn trees_are_shortest_paths_over_links_that_are_up(
             down in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
             addresses in 1u8..7,
             seed: u64,

@@ -1,4 +1,4 @@
-//! States from files and to them.
+//! Reads and prints state files.
 
 use std::collections::BTreeMap;
 
@@ -11,39 +11,39 @@ use crate::link_state::LinkState;
 use crate::routing::ForwardingTable;
 use crate::topology::Topology;
 use crate::topology::file::sections::{
-    self, A_PORT, FORWARDING, LINK_STATE, LinkStates, Rules, RulesKind, STATE,
+    self, EXPECTED_PORTS, FORWARDING, LINK_STATE, LinkStates, Rules, RulesKind, STATE,
 };
 use crate::topology::file::{
-    self, Cell, MAX_HINTED, Part, Row, TopologyFileError, no_router, read_topology, refused,
+    self, Cell, MAX_HINTED, Part, Row, TopologyFileError, no_router, problem_at, read_topology,
 };
 
-/// The two kinds of rules, as a file has them.
+// Values of `kind`.
 const ECMP: &str = "ecmp";
 const TABLES: &str = "tables";
 
 impl NetworkState {
-    /// Reads a state in TOML; `file` is its name for messages.
+    /// Parses a state in TOML; `file` is the name of the file for messages.
     ///
     /// # Errors
-    /// With everything that is wrong with the text; or with the first error of syntax.
+    /// Lists all problems, or the first syntax error.
     pub fn from_toml(text: &str, file: &str) -> Result<NetworkState, TopologyFileError> {
         NetworkState::from_text(text, file, Format::Toml)
     }
 
-    /// Reads a state in JSON; `file` is its name for messages.
+    /// Parses a state in JSON; `file` is the name of the file for messages.
     ///
     /// # Errors
-    /// As of [`from_toml`](Self::from_toml).
+    /// As [`from_toml`](Self::from_toml).
     pub fn from_json(text: &str, file: &str) -> Result<NetworkState, TopologyFileError> {
         NetworkState::from_text(text, file, Format::Json)
     }
 
-    /// As the text of a file that [`from_toml`](Self::from_toml) reads as the same state.
+    /// Prints the state in TOML, which [`from_toml`](Self::from_toml) parses to the same state.
     pub fn to_toml(&self) -> String {
         file::toml_text(&self.parts())
     }
 
-    /// As a text that [`from_json`](Self::from_json) reads as the same state.
+    /// Prints the state in JSON, which [`from_json`](Self::from_json) parses to the same state.
     pub fn to_json(&self) -> String {
         file::json_text(&self.parts())
     }
@@ -88,57 +88,57 @@ fn part(name: &'static str, row: Vec<(&'static str, Cell)>) -> Part {
 
 fn read_state(document: &Document, problems: &mut Vec<Problem>) -> Option<NetworkState> {
     if !document.has(&FORWARDING) {
-        let reason = "there is no section forwarding: it says which way packets go, with kind = \"ecmp\" or kind = \"tables\"";
-        problems.insert(0, refused(Place::Line(1), reason));
+        let reason = "no section forwarding: add it with kind = \"ecmp\" or kind = \"tables\"";
+        problems.insert(0, problem_at(Place::Line(1), reason));
     }
-    // Whatever is wrong with the topology would be wrong again with what refers to it.
+    // Without a valid topology, every reference to it would be a further problem.
     let topology = read_topology(document, problems)?;
     let routers = topology.routers().iter().map(|router| router.name.as_str()).zip(topology.router_ids());
-    let mut names = Names { problems, topology: &topology, routers: routers.collect() };
-    let links = names.links(document.sound().next().as_ref());
-    let section = document.sound::<Rules>().next()?;
-    let rules = names.forwarding(&section);
+    let mut resolver = Resolver { problems, topology: &topology, routers: routers.collect() };
+    let links = resolver.links(document.valid().next().as_ref());
+    let section = document.valid::<Rules>().next()?;
+    let rules = resolver.forwarding(&section);
     let state = NetworkState::new(topology, links, rules?);
-    let complain = |error: StateError| problems.push(section.entry.refuse_value("", 0, error.to_string()));
-    state.map_err(complain).ok()
+    let report = |error: StateError| problems.push(section.entry.refuse_value("", 0, error.to_string()));
+    state.map_err(report).ok()
 }
 
-/// What refers to the parts of a topology by their names.
-struct Names<'p, 't> {
+/// Resolves references to parts of a topology by name.
+struct Resolver<'p, 't> {
     problems: &'p mut Vec<Problem>,
     topology: &'t Topology,
     routers: BTreeMap<&'t str, RouterId>,
 }
 
-impl Names<'_, '_> {
+impl Resolver<'_, '_> {
     fn links(&mut self, section: Option<&Typed<'_, LinkStates>>) -> LinkState {
         let mut links = LinkState::new(self.topology);
         let Some(section) = section else { return links };
         for (element, port) in section.down.iter().flatten().enumerate() {
             if let Some((router, port)) = self.port(section, element, port) {
-                links.fail(self.topology.link_at(router, port)).expect("the link is one of the topology's");
+                links.fail(self.topology.link_at(router, port)).expect("the link belongs to the topology");
             }
         }
         links
     }
 
-    /// A port that is written as `ROUTER:pN`.
+    /// Parses a port written as `ROUTER:pN`.
     fn port(
         &mut self,
         section: &Typed<'_, LinkStates>,
         element: usize,
         text: &str,
     ) -> Option<(RouterId, PortIndex)> {
-        let parsed = text.rsplit_once(":p").and_then(|(router, port)| Some((router, whole_number(port)?)));
+        let parsed = text.rsplit_once(":p").and_then(|(router, port)| Some((router, parse_port(port)?)));
         let Some((name, port)) = parsed else {
-            self.problems.push(section.entry.unexpected(LinkStates::down, Some(element), A_PORT));
+            self.problems.push(section.entry.unexpected(LinkStates::down, Some(element), EXPECTED_PORTS));
             return None;
         };
         let router = self.router(section, LinkStates::down, element, name)?;
         let ports = self.topology.ports(router);
         if usize::from(port) >= ports {
-            let refused = EntryError::Port { router: name.to_owned(), port, ports };
-            self.problems.push(section.entry.refuse_value(LinkStates::down, element, refused.to_string()));
+            let error = EntryError::Port { router: name.to_owned(), port, ports };
+            self.problems.push(section.entry.refuse_value(LinkStates::down, element, error.to_string()));
             return None;
         }
         Some((router, PortIndex(port)))
@@ -153,7 +153,7 @@ impl Names<'_, '_> {
             }
             (Some(RulesKind::Tables), None) => Some(Forwarding::tables(Vec::new())),
             (Some(RulesKind::Tables), Some(_)) => {
-                let expected = "none, as tables have no hash";
+                let expected = "no seed, because tables have no hash";
                 self.problems.push(section.entry.unexpected(Rules::seed, None, expected));
                 None
             }
@@ -169,7 +169,7 @@ impl Names<'_, '_> {
     fn tables(&mut self, section: &Typed<'_, Rules>) -> Vec<ForwardingTable> {
         let entries: Vec<_> = section.entry.list::<sections::TableEntry>().collect();
         let read: Vec<_> = entries.iter().filter_map(|entry| self.entry(entry)).collect();
-        if read.is_empty() || read.len() < section.entry.listed() {
+        if read.is_empty() || read.len() < section.entry.table_count() {
             return Vec::new();
         }
         Forwarding::table_list(self.topology, &read).unwrap_or_else(|(index, error)| {
@@ -194,7 +194,7 @@ impl Names<'_, '_> {
             return Some(router);
         }
         let hint = match self.problems.len() >= MAX_HINTED {
-            true => Hint::Nothing,
+            true => Hint::None,
             false => Hint::nearest(name, self.routers.keys().copied()),
         };
         self.problems.push(entry.entry.refuse_value(key, element, no_router(name, &hint)));
@@ -202,7 +202,7 @@ impl Names<'_, '_> {
     }
 }
 
-/// A number as it is printed: no sign, no zero before it.
-fn whole_number(text: &str) -> Option<u16> {
+/// Parses a number without a sign or leading zeros.
+fn parse_port(text: &str) -> Option<u16> {
     text.parse().ok().filter(|number: &u16| number.to_string() == text)
 }

@@ -1,4 +1,4 @@
-//! States are read as they are printed, and files that are wrong say what is wrong.
+//! State files round-trip, and invalid files give precise errors.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::topology::file::TopologyFileError;
 use crate::topology::shapes::{Tiers, fat_tree, leaf_spine};
 use crate::topology::{LinkSpec, TopologyBuilder};
 
-/// Any network of up to 6 routers, several links between the same two and islands included.
+/// Any network of up to 6 routers; parallel links and islands are included.
 pub(crate) fn topologies() -> impl Strategy<Value = Topology> {
     let links = prop::collection::vec((0u16..6, 0u16..6), 0..12);
     (1u16..6, prop::collection::vec(0u16..6, 1..8), links).prop_map(|(routers, endpoints, links)| {
@@ -25,14 +25,14 @@ pub(crate) fn topologies() -> impl Strategy<Value = Topology> {
             }
         }
         for (a, b) in links {
-            // A link of a router with itself is refused: then there is one less.
+            // A link of a router to itself is rejected and left out.
             let _ = builder.connect(RouterId(a % routers), RouterId(b % routers), LinkSpec::default());
         }
         builder.build().unwrap()
     })
 }
 
-/// Any rules for a network: sound entries, which may lead nowhere or in circles.
+/// Any forwarding state with valid entries, which may end nowhere or loop.
 fn rules(topology: &Topology) -> impl Strategy<Value = Forwarding> + use<> {
     let topology = topology.clone();
     let entries = prop::collection::vec((any::<u16>(), any::<u16>(), 0u8..4, any::<u16>()), 0..60);
@@ -134,7 +134,7 @@ const EXAMPLE_JSON: &str = r#"{
 "#;
 
 #[test]
-fn a_file_is_read_as_documented_and_printed_as_one_would_write_it() {
+fn the_example_parses_and_prints_unchanged() {
     let state = NetworkState::from_toml(EXAMPLE, "net.toml").unwrap();
     assert_eq!(state.links().failed().collect::<Vec<_>>(), [LinkId(3)]);
     assert_eq!((state.forwarding().seed(), state.forwarding().writes_back()), (Some(1), false));
@@ -147,7 +147,7 @@ fn a_file_is_read_as_documented_and_printed_as_one_would_write_it() {
 }
 
 #[test]
-fn a_topology_is_read_from_the_same_file_only_without_its_state() {
+fn a_topology_file_has_no_state_sections() {
     let (topology, _) = EXAMPLE.split_once("[link_state]").unwrap();
     assert!(Topology::from_toml(topology, "net.toml").is_ok());
     let error = Topology::from_toml(EXAMPLE, "net.toml").unwrap_err().to_string();
@@ -158,27 +158,27 @@ fn a_topology_is_read_from_the_same_file_only_without_its_state() {
 }
 
 #[test]
-fn wrong_files_say_where_and_what_was_expected() {
+fn errors_give_the_line_and_the_expected_value() {
     let cases = [
         ("[forwarding]", "[forward]", "28: unknown section forward; did you mean forwarding?"),
         ("seed = 1\n", "", "28: forwarding has no seed: expected seed = ..."),
-        ("seed = 1\n", "seeds = 1\n", "30: unknown key seeds of forwarding; did you mean seed?"),
-        ("seed = 1\n", "seed = -1\n", "30: seed is -1: expected a whole number"),
-        ("seed = 1\n", "seed = 1.0\n", "30: seed is 1.0: expected a whole number"),
+        ("seed = 1\n", "seeds = 1\n", "30: unknown key seeds in forwarding; did you mean seed?"),
+        ("seed = 1\n", "seed = -1\n", "30: seed is -1: expected an integer of at least 0"),
+        ("seed = 1\n", "seed = 1.0\n", "30: seed is 1.0: expected an integer of at least 0"),
         ("\"ecmp\"", "\"wcmp\"", "29: kind is \"wcmp\": expected \"ecmp\" or \"tables\""),
-        ("\"ecmp\"", "\"tables\"", "30: seed is 1: expected none, as tables have no hash"),
+        ("\"ecmp\"", "\"tables\"", "30: seed is 1: expected no seed, because tables have no hash"),
         ("false", "0", "31: write_back is 0: expected true or false"),
-        ("port = 2 }", "port = 3 }", "33: router \"tor0\" has no port 3: it has 3, counted from 0"),
-        ("port = 2 }", "port = 65536 }", "33: port is 65536: expected the number of a port, from 0"),
-        ("port = 2 }", "prt = 2 }", "33: unknown key prt of entries; did you mean port?"),
+        ("port = 2 }", "port = 3 }", "33: router \"tor0\" has no port 3: it has 3 ports, numbered from 0"),
+        ("port = 2 }", "port = 65536 }", "33: port is 65536: expected a port number, from 0"),
+        ("port = 2 }", "prt = 2 }", "33: unknown key prt in entries; did you mean port?"),
         ("{ router", "1, { router", "32: entries is [\\n  1, { router"),
-        ("\"tor0\", mac", "\"tor\", mac", "33: there is no router tor; did you mean tor1?"),
+        ("\"tor0\", mac", "\"tor\", mac", "33: unknown router tor; did you mean tor1?"),
         ("01:00:01\"", "01:00:02\"", "33: no endpoint has the address 02:54:57:01:00:02"),
-        ("\"tor1:p2\"", "\"tor1:p3\"", "26: router \"tor1\" has no port 3: it has 3, counted from 0"),
-        ("\"tor1:p2\"", "\"tor2:p2\"", "26: there is no router tor2; did you mean tor1?"),
+        ("\"tor1:p2\"", "\"tor1:p3\"", "26: router \"tor1\" has no port 3: it has 3 ports, numbered from 0"),
+        ("\"tor1:p2\"", "\"tor2:p2\"", "26: unknown router tor2; did you mean tor1?"),
         ("\"tor1:p2\"", "\"tor1:p+2\"", "26: down is \"tor1:p+2\": expected ports of routers in quotes"),
         ("[\"tor1:p2\"]", "\"tor1:p2\"", "26: down is \"tor1:p2\": expected ports of routers in quotes"),
-        ("[link_state]", "[[link_state]]", "25: link_state is a section: write [link_state] on a line"),
+        ("[link_state]", "[[link_state]]", "25: link_state is a section: write [link_state] on its own line"),
     ];
     for (from, to, expected) in cases {
         assert!(EXAMPLE.contains(from), "{from}");
@@ -190,15 +190,15 @@ fn wrong_files_say_where_and_what_was_expected() {
 }
 
 #[test]
-fn a_file_without_rules_is_refused() {
+fn a_state_file_needs_a_forwarding_section() {
     let (topology, _) = EXAMPLE.split_once("[link_state]").unwrap();
     let error = NetworkState::from_toml(topology, "net.toml").unwrap_err().to_string();
-    let expected = "net.toml:1: there is no section forwarding: it says which way packets go, with kind = \"ecmp\" or kind = \"tables\"";
+    let expected = "net.toml:1: no section forwarding: add it with kind = \"ecmp\" or kind = \"tables\"";
     assert_eq!(error, expected);
 }
 
 #[test]
-fn two_entries_for_one_address_are_refused() {
+fn duplicate_entries_are_rejected() {
     let twice = EXAMPLE.replace(
         "port = 2 },\n",
         "port = 2 },\n  { router = \"tor0\", mac = \"02:54:57:01:00:01\", port = 1 },\n",
@@ -208,15 +208,15 @@ fn two_entries_for_one_address_are_refused() {
 }
 
 #[test]
-fn wrong_json_says_the_line_too() {
+fn json_errors_give_the_line_too() {
     let cases = [
-        ("\"seed\": 1", "\"seed\": one", "16: not valid JSON: expected value"),
-        ("\"seed\": 1", "\"seed\": -1", "16: seed is -1: expected a whole number"),
-        ("\"seed\": 1", "\"seed\": null", "16: seed is null: expected a whole number"),
-        ("\"kind\"", "\"kin\"", "16: unknown key kin of forwarding; did you mean kind?"),
-        ("\"port\": 2", "\"port\": 2, \"port\": 2", "17: not valid JSON: duplicate key \"port\""),
-        ("\"port\": 2", "\n\"prt\": 2", "18: unknown key prt of entries; did you mean port?"),
-        ("\"tor0\"}", "\"\\ud800\"}", "4: not valid JSON: unexpected end of hex escape"),
+        ("\"seed\": 1", "\"seed\": one", "16: invalid JSON: expected value"),
+        ("\"seed\": 1", "\"seed\": -1", "16: seed is -1: expected an integer of at least 0"),
+        ("\"seed\": 1", "\"seed\": null", "16: seed is null: expected an integer of at least 0"),
+        ("\"kind\"", "\"kin\"", "16: unknown key kin in forwarding; did you mean kind?"),
+        ("\"port\": 2", "\"port\": 2, \"port\": 2", "17: invalid JSON: duplicate key \"port\""),
+        ("\"port\": 2", "\n\"prt\": 2", "18: unknown key prt in entries; did you mean port?"),
+        ("\"tor0\"}", "\"\\ud800\"}", "4: invalid JSON: unexpected end of hex escape"),
         ("{\"down\": [\"tor1:p2\"]}", "[1]", "15: link_state is [1]: expected an object, { ... }"),
         ("{\"name\": \"tor0\"}", "1", "4: router is 1: expected a list of objects, [{ ... }]"),
     ];
@@ -230,39 +230,39 @@ fn wrong_json_says_the_line_too() {
         );
     }
     let error = |text: &str| NetworkState::from_json(text, "net.json").unwrap_err().to_string();
-    assert_eq!(error("[]"), "net.json:1: not valid JSON: expected an object, { ... }");
-    assert!(error("").starts_with("net.json:1: not valid JSON: "));
+    assert_eq!(error("[]"), "net.json:1: invalid JSON: expected an object, { ... }");
+    assert!(error("").starts_with("net.json:1: invalid JSON: "));
     let deep = format!("{{\"router\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(error(&deep).contains("\nnet.json:1: router is [[["));
 }
 
 #[test]
-fn tables_of_another_network_are_refused() {
+fn tables_of_another_network_are_rejected() {
     let small = leaf_spine(2, 2, 1, Tiers::default()).unwrap();
     let new = |tables| NetworkState::new(small.clone(), LinkState::new(&small), Forwarding::tables(tables));
     let table = crate::routing::ForwardingTable::new;
-    let refusals = [
-        (vec![table(2, 0, 3); 5], "there are forwarding tables for 5 routers, and 4 routers"),
+    let rejected = [
+        (vec![table(2, 0, 3); 5], "5 forwarding tables for 4 routers: expected at most one per router"),
         (
             vec![table(3, 0, 3)],
-            "the table of router \"leaf0\" is for 3 endpoints and 3 ports, more than there are",
+            "the table of router \"leaf0\" has 3 endpoints and 3 ports, more than the topology",
         ),
         (
             vec![table(2, 0, 4)],
-            "the table of router \"leaf0\" is for 2 endpoints and 4 ports, more than there are",
+            "the table of router \"leaf0\" has 2 endpoints and 4 ports, more than the topology",
         ),
     ];
-    for (tables, message) in refusals {
+    for (tables, message) in rejected {
         assert_eq!(new(tables).unwrap_err().to_string(), message);
     }
     assert!(new(vec![table(2, 3, 3)]).is_ok());
     let links = LinkState::new(&fat_tree(4, Tiers::default()).unwrap());
     let other = NetworkState::new(small, links, Forwarding::tables(Vec::new())).unwrap_err();
-    assert_eq!(other.to_string(), "the link state has 48 links, and the topology 6");
+    assert_eq!(other.to_string(), "the link state has 48 links, but the topology has 6");
 }
 
 #[test]
-fn tables_that_would_take_too_much_memory_are_refused() {
+fn too_large_tables_are_rejected() {
     let mut builder = TopologyBuilder::new();
     for router in 0..60u16 {
         builder.add_router(format!("r{router}")).unwrap();
@@ -278,7 +278,7 @@ fn tables_that_would_take_too_much_memory_are_refused() {
 }
 
 #[test]
-fn a_state_with_other_rules_or_links_is_as_if_made_anew() {
+fn a_changed_state_equals_a_new_one() {
     let topology = fat_tree(4, Tiers::default()).unwrap();
     let mut failed = LinkState::new(&topology);
     failed.fail(LinkId(20)).unwrap();
@@ -293,7 +293,7 @@ fn a_state_with_other_rules_or_links_is_as_if_made_anew() {
     }
 }
 
-fn read_or_explain(read: Result<NetworkState, TopologyFileError>, text: &str) {
+fn assert_parses_or_reports(read: Result<NetworkState, TopologyFileError>, text: &str) {
     match read {
         Ok(state) => {
             assert_eq!(NetworkState::from_toml(&state.to_toml(), "net.toml").as_ref(), Ok(&state));
@@ -311,8 +311,8 @@ fn read_or_explain(read: Result<NetworkState, TopologyFileError>, text: &str) {
     }
 }
 
-/// A text with some pieces moved elsewhere.
-fn torn(text: &str, moves: Vec<(prop::sample::Index, usize, prop::sample::Index)>) -> String {
+/// Moves some pieces of a text.
+fn shuffle_pieces(text: &str, moves: Vec<(prop::sample::Index, usize, prop::sample::Index)>) -> String {
     let mut text: Vec<char> = text.chars().collect();
     for (from, length, to) in moves {
         let from = from.index(text.len());
@@ -325,29 +325,29 @@ fn torn(text: &str, moves: Vec<(prop::sample::Index, usize, prop::sample::Index)
 
 proptest! {
     #[test]
-    fn every_state_is_read_as_it_was_printed(state in states()) {
+    fn every_state_round_trips(state in states()) {
         prop_assert_eq!(NetworkState::from_toml(&state.to_toml(), "net.toml"), Ok(state.clone()));
         prop_assert_eq!(NetworkState::from_json(&state.to_json(), "net.json"), Ok(state));
     }
 
     #[test]
     fn any_text_gives_a_state_or_problems(text in "(?s).{0,200}") {
-        read_or_explain(NetworkState::from_toml(&text, "net.toml"), &text);
-        read_or_explain(NetworkState::from_json(&text, "net.json"), &text);
+        assert_parses_or_reports(NetworkState::from_toml(&text, "net.toml"), &text);
+        assert_parses_or_reports(NetworkState::from_json(&text, "net.json"), &text);
     }
 
     #[test]
-    fn a_file_with_pieces_torn_out_and_put_elsewhere_gives_a_state_or_problems(
+    fn a_shuffled_file_gives_a_state_or_problems(
         moves in prop::collection::vec((any::<prop::sample::Index>(), 0usize..40, any::<prop::sample::Index>()), 1..5),
     ) {
-        let text = torn(EXAMPLE, moves.clone());
-        read_or_explain(NetworkState::from_toml(&text, "net.toml"), &text);
-        let text = torn(EXAMPLE_JSON, moves);
-        read_or_explain(NetworkState::from_json(&text, "net.json"), &text);
+        let text = shuffle_pieces(EXAMPLE, moves.clone());
+        assert_parses_or_reports(NetworkState::from_toml(&text, "net.toml"), &text);
+        let text = shuffle_pieces(EXAMPLE_JSON, moves);
+        assert_parses_or_reports(NetworkState::from_json(&text, "net.json"), &text);
     }
 
     #[test]
-    fn a_json_file_with_other_values_gives_a_state_or_problems(
+    fn a_json_file_with_changed_values_gives_a_state_or_problems(
         values in prop::collection::vec((0usize..60, prop::sample::select(vec![
             "{}", "[]", "[[]]", "1e400", "-0", "null", "\"\"", "{\"a\": 1}", "true", "[{}]", "\"tor0\"", "18446744073709551616",
         ])), 1..4),
@@ -359,6 +359,6 @@ proptest! {
             text[at] = format!("{value},");
         }
         let text = text.concat();
-        read_or_explain(NetworkState::from_json(&text, "net.json"), &text);
+        assert_parses_or_reports(NetworkState::from_json(&text, "net.json"), &text);
     }
 }

@@ -1,4 +1,4 @@
-//! Building a topology part by part.
+//! Builds a topology part by part.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -10,30 +10,30 @@ use super::{
 use crate::address::{self, MacAddress};
 use crate::identity::{EndpointId, LinkId, PortIndex, RouterId};
 
-/// A topology that is being built. Every part is checked when it is added; a part that is refused changes nothing.
+/// Builds a [`Topology`]. Every part is validated when it is added; a rejected part changes nothing.
 #[derive(Clone, Debug, Default)]
 pub struct TopologyBuilder {
     endpoints: Vec<Endpoint>,
     routers: Vec<Router>,
-    /// By endpoint, its router and its link.
+    /// By endpoint, its router and link.
     accesses: Vec<(RouterId, LinkSpec)>,
     /// Links between routers, in the order in which they were connected.
     trunks: Vec<([RouterId; 2], LinkSpec)>,
-    /// By router, ports taken so far.
+    /// By router, the number of used ports.
     ports: Vec<usize>,
     names: BTreeMap<String, Node>,
 }
 
 impl TopologyBuilder {
-    /// A network of nothing.
+    /// Creates an empty builder.
     pub fn new() -> Self {
         TopologyBuilder::default()
     }
 
-    /// Adds a router. Numbers count from 0.
+    /// Adds a router, numbered from 0.
     ///
     /// # Errors
-    /// If there are too many, or the name is taken or cannot be one.
+    /// If there are too many routers, or the name is in use or invalid.
     pub fn add_router(&mut self, name: impl Into<String>) -> Result<RouterId, TopologyError> {
         let name = name.into();
         let router = RouterId(next_number(self.routers.len()).ok_or(TopologyError::TooManyRouters)?);
@@ -44,11 +44,11 @@ impl TopologyBuilder {
         Ok(router)
     }
 
-    /// Adds an endpoint with its default addresses, and its link to a router. Numbers count from 0.
+    /// Adds an endpoint, numbered from 0, with its default addresses and its link to a router.
     ///
     /// # Errors
-    /// If there are too many, the name is taken or cannot be one, the router is not there or has no port left, or
-    /// the link cannot be.
+    /// If there are too many endpoints, the name is in use or invalid, the router does not exist or has no free port,
+    /// or the link is invalid.
     pub fn add_endpoint(
         &mut self,
         name: impl Into<String>,
@@ -68,10 +68,10 @@ impl TopologyBuilder {
         Ok(endpoint)
     }
 
-    /// Connects two routers. There may be several links between the same two.
+    /// Connects two routers. Parallel links are allowed.
     ///
     /// # Errors
-    /// If a router is not there or has no port left, both are the same, or the link cannot be.
+    /// If a router does not exist or has no free port, both are the same, or the link is invalid.
     pub fn connect(&mut self, a: RouterId, b: RouterId, link: LinkSpec) -> Result<(), TopologyError> {
         self.check_port(a)?;
         self.check_port(b)?;
@@ -85,10 +85,10 @@ impl TopologyBuilder {
         Ok(())
     }
 
-    /// Gives an endpoint a base MAC address. Its shadow addresses stay as they are.
+    /// Sets the base MAC address of an endpoint. Its shadow addresses do not change.
     ///
     /// # Errors
-    /// If the endpoint is not there, or the address is no unicast address or kept for others.
+    /// If the endpoint does not exist, or the address is not unicast or is reserved.
     pub fn set_mac(&mut self, endpoint: EndpointId, mac: MacAddress) -> Result<(), TopologyError> {
         let known =
             self.endpoints.get_mut(endpoint.index()).ok_or(TopologyError::UnknownEndpoint { endpoint })?;
@@ -102,10 +102,10 @@ impl TopologyBuilder {
         Ok(())
     }
 
-    /// Gives an endpoint an IPv4 address.
+    /// Sets the IPv4 address of an endpoint.
     ///
     /// # Errors
-    /// If the endpoint is not there.
+    /// If the endpoint does not exist.
     pub fn set_ip(&mut self, endpoint: EndpointId, ip: Ipv4Addr) -> Result<(), TopologyError> {
         let known =
             self.endpoints.get_mut(endpoint.index()).ok_or(TopologyError::UnknownEndpoint { endpoint })?;
@@ -113,25 +113,25 @@ impl TopologyBuilder {
         Ok(())
     }
 
-    /// The node of this name.
+    /// Returns the node of this name.
     pub fn node_named(&self, name: &str) -> Option<Node> {
         self.names.get(name).copied()
     }
 
-    /// All names, in alphabetical order, and what has them.
+    /// Returns all names in alphabetical order with their nodes.
     pub fn names(&self) -> impl Iterator<Item = (&str, Node)> {
         self.names.iter().map(|(name, &node)| (name.as_str(), node))
     }
 
-    /// The topology.
+    /// Builds the topology.
     ///
     /// # Errors
-    /// If there are no endpoints, or two have the same address.
+    /// If there are no endpoints, or two endpoints have the same address.
     pub fn build(self) -> Result<Topology, TopologyError> {
         if self.endpoints.is_empty() {
             return Err(TopologyError::NoEndpoints);
         }
-        let given_macs = self.given_macs()?;
+        let custom_macs = self.custom_macs()?;
         let ips = self.ips()?;
 
         let mut ports = PortTable::new(&self.ports);
@@ -154,7 +154,7 @@ impl TopologyBuilder {
             port_links,
             port_peers,
             rack_sizes: rack_sizes.into(),
-            given_macs,
+            custom_macs,
             ips,
         })
     }
@@ -179,11 +179,11 @@ impl TopologyBuilder {
         }
     }
 
-    /// Base MAC addresses that are not the default ones, in order. The default ones differ among themselves, and
-    /// [`set_mac`](Self::set_mac) has kept the others apart from them.
-    fn given_macs(&self) -> Result<Owners<MacAddress>, TopologyError> {
-        let given = self.numbered().filter(|&(endpoint, id)| endpoint.mac != address::default_mac(id));
-        sorted(given.map(|(endpoint, id)| (endpoint.mac, id))).map_err(|(mac, [first, second])| {
+    /// Returns the base MAC addresses that are not the default ones, in order. Default addresses are unique, and
+    /// [`set_mac`](Self::set_mac) rejects those of other endpoints.
+    fn custom_macs(&self) -> Result<Owners<MacAddress>, TopologyError> {
+        let custom = self.numbered().filter(|&(endpoint, id)| endpoint.mac != address::default_mac(id));
+        sorted(custom.map(|(endpoint, id)| (endpoint.mac, id))).map_err(|(mac, [first, second])| {
             TopologyError::DuplicateMac { mac, first: self.name_of(first), second: self.name_of(second) }
         })
     }
@@ -203,11 +203,11 @@ impl TopologyBuilder {
     }
 }
 
-/// Hands out the ports of all routers, and turns the links' view of them into the routers'.
+/// Allocates the ports of all routers, and inverts the mapping from links to ports.
 struct PortTable {
-    /// Where the ports of each router begin in an array of all, and at the end their number.
+    /// By router, the index of its first port in an array of all ports; the last element is the total.
     first: Vec<u32>,
-    taken: Vec<u16>,
+    used: Vec<u16>,
 }
 
 impl PortTable {
@@ -219,17 +219,17 @@ impl PortTable {
             total += ports as u32;
             first.push(total);
         }
-        PortTable { first, taken: vec![0; ports.len()] }
+        PortTable { first, used: vec![0; ports.len()] }
     }
 
-    /// The next free port of a router.
+    /// Allocates the next free port of a router.
     fn next(&mut self, router: RouterId) -> Attachment {
-        let port = PortIndex(self.taken[router.index()]);
-        self.taken[router.index()] += 1;
+        let port = PortIndex(self.used[router.index()]);
+        self.used[router.index()] += 1;
         Attachment { node: Node::Router(router), port }
     }
 
-    /// What each port of each router has at its link, and beyond it.
+    /// Returns, by port of all routers, the link and the other end.
     fn sides(&self, links: &[Link]) -> (Box<[LinkId]>, Box<[Attachment]>) {
         let total = self.first[self.first.len() - 1] as usize;
         let mut port_links = vec![LinkId(0); total];
@@ -247,14 +247,14 @@ impl PortTable {
     }
 }
 
-const _: () = assert!(MAX_NODES * MAX_PORTS < u32::MAX as usize, "all ports together are counted in 32 bits");
+const _: () = assert!(MAX_NODES * MAX_PORTS < u32::MAX as usize, "the total number of ports fits in 32 bits");
 
-/// The number of the next of so many, if it has one.
-fn next_number(so_many: usize) -> Option<u16> {
-    if so_many < MAX_NODES { u16::try_from(so_many).ok() } else { None }
+/// Returns the number of the next node after `count` nodes; `None` beyond the maximum.
+fn next_number(count: usize) -> Option<u16> {
+    if count < MAX_NODES { u16::try_from(count).ok() } else { None }
 }
 
-/// In order of addresses; or an address that two have, and these two.
+/// Sorts by address; the error is a duplicate address with its two endpoints.
 fn sorted<A: Ord + Copy>(
     owners: impl Iterator<Item = (A, EndpointId)>,
 ) -> Result<Owners<A>, (A, [EndpointId; 2])> {

@@ -1,4 +1,4 @@
-//! Why there is no such topology.
+//! Errors of building a topology.
 
 use std::net::Ipv4Addr;
 
@@ -9,77 +9,75 @@ use super::{MAX_DELAY, MAX_NAME, MAX_NODES, MAX_PORTS, MAX_RATE};
 use crate::address::MacAddress;
 use crate::identity::{EndpointId, RouterId};
 
-/// Why a part was refused, or the whole. Names are shown with control characters escaped.
+/// The reason why a part or the whole topology is rejected. Names are displayed with escaped control characters.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TopologyError {
-    /// Numbers of endpoints have 16 bits.
-    #[error("more than {MAX_NODES} endpoints")]
+    /// Too many endpoints.
+    #[error("too many endpoints: at most {MAX_NODES} are allowed")]
     TooManyEndpoints,
-    /// Numbers of routers have 16 bits.
-    #[error("more than {MAX_NODES} routers")]
+    /// Too many routers.
+    #[error("too many routers: at most {MAX_NODES} are allowed")]
     TooManyRouters,
     /// A router has too many links.
-    #[error("router {router:?} would have more than {MAX_PORTS} ports")]
+    #[error("router {router:?} has too many ports: at most {MAX_PORTS} are allowed")]
     TooManyPorts {
-        /// Its name.
+        /// The name of the router.
         router: String,
     },
-    /// A network without endpoints has no traffic.
-    #[error("there are no endpoints: at least one is needed")]
+    /// The topology has no endpoints.
+    #[error("no endpoints: at least one is required")]
     NoEndpoints,
     /// A name is empty, too long, or has control characters.
-    #[error("{name:?} cannot be a name: expected 1 to {MAX_NAME} bytes without control characters")]
+    #[error("invalid name {name:?}: expected 1 to {MAX_NAME} bytes without control characters")]
     Name {
-        /// The name, or as much of it as a name may have.
+        /// The name, truncated to the maximum length.
         name: String,
     },
     /// Two nodes have the same name.
-    #[error("there are two nodes of the name {name:?}")]
+    #[error("duplicate node name {name:?}")]
     DuplicateName {
         /// The name.
         name: String,
     },
-    /// No such router has been added.
-    #[error("there is no router {router}")]
+    /// The router does not exist.
+    #[error("unknown router {router}")]
     UnknownRouter {
-        /// Its number.
+        /// The unknown router.
         router: RouterId,
     },
-    /// No such endpoint has been added.
-    #[error("there is no endpoint {endpoint}")]
+    /// The endpoint does not exist.
+    #[error("unknown endpoint {endpoint}")]
     UnknownEndpoint {
-        /// Its number.
+        /// The unknown endpoint.
         endpoint: EndpointId,
     },
-    /// A link would lead from a router to itself.
-    #[error("a link connects router {router:?} with itself")]
+    /// A link connects a router to itself.
+    #[error("a link connects router {router:?} to itself")]
     SelfLink {
-        /// Its name.
+        /// The name of the router.
         router: String,
     },
     /// A link's rate is zero or too high.
-    #[error("a rate of {rate}: expected 1 bit/s to {MAX_RATE}")]
+    #[error("invalid link rate {rate}: expected 1 bit/s to {MAX_RATE}")]
     Rate {
         /// The rate.
         rate: BitRate,
     },
     /// A link's delay is too long.
-    #[error("a delay of {delay}: expected at most {MAX_DELAY}")]
+    #[error("invalid link delay {delay}: expected at most {MAX_DELAY}")]
     Delay {
         /// The delay.
         delay: Nanos,
     },
-    /// A group address, or all zeros.
-    #[error("{mac} is not the address of one interface: expected a unicast address")]
+    /// A MAC address is a group address or all zeros.
+    #[error("invalid MAC address {mac}: expected a unicast address")]
     Mac {
         /// The address.
         mac: MacAddress,
     },
-    /// An address of the form that other endpoints' default and shadow addresses have.
-    #[error(
-        "{mac} may be another endpoint's: addresses that begin with 02:54:57 are kept for default and shadow addresses"
-    )]
+    /// A MAC address has the form of default and shadow addresses of other endpoints.
+    #[error("MAC address {mac} is reserved: 02:54:57 is the prefix of default and shadow addresses")]
     ReservedMac {
         /// The address.
         mac: MacAddress,
@@ -89,9 +87,9 @@ pub enum TopologyError {
     DuplicateMac {
         /// The address.
         mac: MacAddress,
-        /// Name of one endpoint.
+        /// The name of the first endpoint.
         first: String,
-        /// Name of another, later one.
+        /// The name of the second endpoint.
         second: String,
     },
     /// Two endpoints have the same IPv4 address.
@@ -99,25 +97,25 @@ pub enum TopologyError {
     DuplicateIp {
         /// The address.
         ip: Ipv4Addr,
-        /// Name of one endpoint.
+        /// The name of the first endpoint.
         first: String,
-        /// Name of another, later one.
+        /// The name of the second endpoint.
         second: String,
     },
-    /// A fat tree has an even number of ports a switch.
-    #[error("k = {k}: a fat tree is of switches with an even number of ports, 2 or more")]
+    /// The k of a fat tree is odd or zero.
+    #[error("invalid k = {k}: a fat tree needs an even number of ports per switch, at least 2")]
     FatTreeArity {
-        /// Ports a switch.
+        /// The number of ports per switch.
         k: u32,
     },
-    /// A shape takes another number of sizes.
-    #[error("{shape} takes {expected} sizes, not {found}")]
+    /// A shape needs another number of sizes.
+    #[error("{shape} takes {expected} sizes, got {found}")]
     Sizes {
-        /// Name of the shape.
+        /// The name of the shape.
         shape: &'static str,
-        /// How many it takes.
+        /// The expected number of sizes.
         expected: usize,
-        /// How many it was given.
+        /// The given number of sizes.
         found: usize,
     },
 }

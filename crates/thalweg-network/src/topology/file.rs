@@ -1,7 +1,7 @@
-//! Topologies as TOML and JSON text.
+//! Topology files in TOML and JSON.
 //!
 //! ```toml
-//! [defaults]               # of links that say nothing else; without it 10 Gbit/s and 1 us
+//! [defaults]               # optional: defaults of links, otherwise 10 Gbit/s and 1 us
 //! rate = "10gbit/s"
 //! delay = "1us"
 //!
@@ -14,7 +14,7 @@
 //! [[endpoint]]
 //! name = "h0"
 //! router = "tor0"          # the other end of its link
-//! rate = "1gbit/s"         # optional, as are all below
+//! rate = "1gbit/s"         # optional, as all keys below
 //! delay = "500ns"
 //! mac = "00:25:90:00:00:01"
 //! ip = "192.168.0.1"
@@ -24,11 +24,11 @@
 //! rate = "40gbit/s"
 //! ```
 //!
-//! In JSON the same sections are members of an object, `{"router": [{"name": "tor0"}, ...], ...}`. A file that also says
-//! how packets are forwarded is that of a [state](crate::state#files).
+//! In JSON the same sections are members of an object, `{"router": [{"name": "tor0"}, ...], ...}`. A file with
+//! forwarding state too is a [state file](crate::state#files).
 //!
-//! Routers, endpoints and links are numbered in the order of the file; ports as in every
-//! [topology](crate::topology#order). A wrong file is read to its end, and everything that is wrong with it reported.
+//! Routers, endpoints and links are numbered in file order, ports as in every [topology](crate::topology#order). All
+//! problems of a file are reported at once.
 
 mod print;
 pub mod sections;
@@ -36,7 +36,7 @@ pub mod sections;
 mod tests;
 
 pub use thalweg_config::Problems as TopologyFileError;
-use thalweg_config::{Document, Format, Hint, Name, Place, Problem, ProblemKind, Typed, Words};
+use thalweg_config::{Document, Format, Hint, Name, Place, Problem, ProblemKind, SafeText, Typed};
 use thalweg_wire::{BitRate, Nanos};
 
 pub(crate) use print::{Cell, Part, Row, json_text, toml_text};
@@ -46,22 +46,22 @@ use super::{LinkSpec, Node, Topology, TopologyBuilder, TopologyError};
 use crate::identity::RouterId;
 use sections::{Defaults, Endpoint, Link, Router};
 
-/// Problems after which no near names are looked for any more: nobody would see them, and looking takes time.
+/// The number of problems after which hints are no longer computed: they would not be shown, and take time.
 pub(crate) const MAX_HINTED: usize = 32;
 
 impl Topology {
-    /// Reads a topology; `file` is its name for messages.
+    /// Parses a topology in TOML; `file` is the name of the file for messages.
     ///
     /// # Errors
-    /// With everything that is wrong with the text; or with the first error of syntax.
+    /// Lists all problems, or the first syntax error.
     pub fn from_toml(text: &str, file: &str) -> Result<Topology, TopologyFileError> {
         Topology::from_text(text, file, Format::Toml)
     }
 
-    /// Reads a topology in JSON: an object with a member for each section, of the same keys and values.
+    /// Parses a topology in JSON: an object with one member per section, and the same keys and values as in TOML.
     ///
     /// # Errors
-    /// As of [`from_toml`](Self::from_toml).
+    /// As [`from_toml`](Self::from_toml).
     pub fn from_json(text: &str, file: &str) -> Result<Topology, TopologyFileError> {
         Topology::from_text(text, file, Format::Json)
     }
@@ -73,7 +73,7 @@ impl Topology {
     }
 }
 
-/// What was read, if all was well, and else all that was not.
+/// Returns the value if there are no problems, and all problems otherwise.
 pub(crate) fn finish<T>(
     read: Option<T>,
     document: &Document,
@@ -85,7 +85,7 @@ pub(crate) fn finish<T>(
     }
 }
 
-/// Reads the topology's sections; `None` if no topology came of them, for which there is a problem then.
+/// Reads the sections of a topology; `None` if there are problems.
 pub(crate) fn read_topology(document: &Document, problems: &mut Vec<Problem>) -> Option<Topology> {
     let builder = TopologyBuilder::new();
     let mut topology =
@@ -94,52 +94,52 @@ pub(crate) fn read_topology(document: &Document, problems: &mut Vec<Problem>) ->
     topology.build()
 }
 
-/// That something makes no sense, in words of its own.
-pub(crate) fn refused(place: Place, reason: impl Into<String>) -> Problem {
-    Problem { place, kind: ProblemKind::Refused { key: "", reason: Words(reason.into()) } }
+/// Returns a problem with its own message.
+pub(crate) fn problem_at(place: Place, reason: impl Into<String>) -> Problem {
+    Problem { place, kind: ProblemKind::Refused { key: "", reason: SafeText(reason.into()) } }
 }
 
-/// That there is no router of this name.
+/// Returns the message for an unknown router.
 pub(crate) fn no_router(name: &str, hint: &impl std::fmt::Display) -> String {
-    format!("there is no router {}{hint}", Name(name.to_owned()))
+    format!("unknown router {}{hint}", Name(name.to_owned()))
 }
 
 struct TopologyReader<'p> {
     problems: &'p mut Vec<Problem>,
     builder: TopologyBuilder,
     defaults: LinkSpec,
-    /// Names of endpoints, and where they are.
+    /// The names of endpoints with their places.
     endpoints: Vec<(String, Place)>,
 }
 
 impl TopologyReader<'_> {
     fn read(&mut self, document: &Document) {
-        for entry in document.sound::<Defaults>() {
+        for entry in document.valid::<Defaults>() {
             self.defaults = self.link_spec(&entry, entry.rate, entry.delay);
         }
-        for entry in document.sound::<Router>() {
+        for entry in document.valid::<Router>() {
             if let Err(error) = self.builder.add_router(entry.name.clone()) {
                 self.refuse(&entry, Router::name, error);
             }
         }
-        for entry in document.sound::<Endpoint>() {
+        for entry in document.valid::<Endpoint>() {
             self.read_endpoint(&entry);
         }
-        for entry in document.sound::<Link>() {
+        for entry in document.valid::<Link>() {
             self.read_link(&entry);
         }
     }
 
     fn build(mut self) -> Option<Topology> {
-        // What is missing may be only what was refused.
+        // A missing part may be one that was rejected.
         if !self.problems.is_empty() {
             return None;
         }
         let built = std::mem::take(&mut self.builder).build();
-        let complain = |error: TopologyError| {
-            self.problems.push(refused(place_of(&self.endpoints, &error), error.to_string()));
+        let report = |error: TopologyError| {
+            self.problems.push(problem_at(place_of(&self.endpoints, &error), error.to_string()));
         };
-        built.map_err(complain).ok()
+        built.map_err(report).ok()
     }
 
     fn read_endpoint(&mut self, entry: &Typed<'_, Endpoint>) {
@@ -171,7 +171,7 @@ impl TopologyReader<'_> {
         }
     }
 
-    /// Rate and delay of an entry, which default to those of the file.
+    /// Returns rate and delay of an entry, or the defaults of the file.
     fn link_spec<T>(
         &mut self,
         entry: &Typed<'_, T>,
@@ -180,16 +180,16 @@ impl TopologyReader<'_> {
     ) -> LinkSpec {
         let mut link = self.defaults;
         if let Some(rate) = rate {
-            link = self.sound(entry, Link::rate, LinkSpec { rate, ..link });
+            link = self.checked_link(entry, Link::rate, LinkSpec { rate, ..link });
         }
         if let Some(delay) = delay {
-            link = self.sound(entry, Link::delay, LinkSpec { delay, ..link });
+            link = self.checked_link(entry, Link::delay, LinkSpec { delay, ..link });
         }
         link
     }
 
-    /// The link, or if there can be no such link, the default one.
-    fn sound<T>(&mut self, entry: &Typed<'_, T>, key: &'static str, link: LinkSpec) -> LinkSpec {
+    /// Returns the link if it is valid, or reports the problem and returns the default link.
+    fn checked_link<T>(&mut self, entry: &Typed<'_, T>, key: &'static str, link: LinkSpec) -> LinkSpec {
         match link.check() {
             Ok(()) => link,
             Err(error) => {
@@ -208,7 +208,7 @@ impl TopologyReader<'_> {
     ) -> Option<RouterId> {
         let hint = match self.builder.node_named(name) {
             Some(Node::Router(router)) => return Some(router),
-            Some(Node::Endpoint(_)) => "; it is an endpoint, whose link is said by its key router".to_owned(),
+            Some(Node::Endpoint(_)) => "; it is an endpoint, which is linked by its key router".to_owned(),
             None if self.problems.len() >= MAX_HINTED => String::new(),
             None => {
                 let routers = self.builder.names().filter(|(_, node)| matches!(node, Node::Router(_)));
@@ -219,13 +219,13 @@ impl TopologyReader<'_> {
         None
     }
 
-    /// That the value of a key, sound in itself, is refused.
+    /// Reports a value that is valid on its own, but not in this topology.
     fn refuse<T>(&mut self, entry: &Typed<'_, T>, key: &'static str, error: TopologyError) {
         self.problems.push(entry.entry.refuse_value(key, usize::MAX, error.to_string()));
     }
 }
 
-/// Where the fault of a topology is that could not be built of sound parts.
+/// Returns the place of the error of a topology whose parts are valid.
 fn place_of(endpoints: &[(String, Place)], error: &TopologyError) -> Place {
     let (TopologyError::DuplicateMac { second, .. } | TopologyError::DuplicateIp { second, .. }) = error
     else {

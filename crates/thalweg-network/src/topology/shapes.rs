@@ -1,12 +1,12 @@
-//! Topologies that have a name.
+//! Named topology shapes.
 //!
-//! Names of endpoints are `h0`, `h1`, ..., counted rack after rack. A router's ports to its endpoints come first, as
-//! everywhere; how the others are ordered is said with each shape.
+//! Endpoints are named `h0`, `h1`, ..., rack by rack. The ports of a router to its endpoints come first; each shape
+//! documents the order of the others.
 
 use super::{LinkSpec, Topology, TopologyBuilder, TopologyError};
 use crate::identity::RouterId;
 
-/// Links of the two tiers that most shapes have. Both default to 10 Gbit/s and 1 us.
+/// The link specifications of the two tiers of most shapes. Both default to 10 Gbit/s and 1 us.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tiers {
     /// Between an endpoint and its router.
@@ -15,19 +15,19 @@ pub struct Tiers {
     pub uplink: LinkSpec,
 }
 
-/// A shape of topology, as users ask for it.
+/// A named shape with size parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// One line about it.
+    /// A summary in one line.
     pub summary: &'static str,
-    /// What the numbers are called that say how large it is, in order.
+    /// The names of the size parameters, in order.
     pub sizes: &'static [&'static str],
     build: fn(&[u32], Tiers) -> Result<Topology, TopologyError>,
 }
 
-/// All shapes that there are.
+/// All shapes.
 pub const SHAPES: [Shape; 6] = [
     Shape {
         name: "rack",
@@ -43,7 +43,7 @@ pub const SHAPES: [Shape; 6] = [
     },
     Shape {
         name: "isolated_racks",
-        summary: "racks of endpoints that nothing connects",
+        summary: "racks of endpoints without links between them",
         sizes: &["racks", "endpoints"],
         build: |sizes, tiers| isolated_racks(sizes[0], sizes[1], tiers.access),
     },
@@ -68,15 +68,15 @@ pub const SHAPES: [Shape; 6] = [
 ];
 
 impl Shape {
-    /// The shape of this name.
+    /// Returns the shape of this name.
     pub fn named(name: &str) -> Option<&'static Shape> {
         const { &SHAPES }.iter().find(|shape| shape.name == name)
     }
 
-    /// A topology of this shape; `sizes` are in the order of [`Shape::sizes`].
+    /// Builds a topology; `sizes` are in the order of [`Shape::sizes`].
     ///
     /// # Errors
-    /// If there are too many or too few sizes, or they are too large, or zero where nothing would be left.
+    /// If the number of sizes is wrong, a size is too large, or the topology has no endpoints.
     pub fn build(&self, sizes: &[u32], tiers: Tiers) -> Result<Topology, TopologyError> {
         let (expected, found) = (self.sizes.len(), sizes.len());
         if expected != found {
@@ -86,19 +86,19 @@ impl Shape {
     }
 }
 
-/// Endpoints at one router, `tor0`.
+/// Builds a rack: `endpoints` at one router, `tor0`.
 ///
 /// # Errors
-/// If there are none, or more than a router has ports.
+/// If there are no endpoints, or more than [`MAX_PORTS`](super::MAX_PORTS).
 pub fn rack(endpoints: u32, access: LinkSpec) -> Result<Topology, TopologyError> {
     isolated_racks(1, endpoints, access)
 }
 
-/// Racks `tor0`, `tor1`, ... of `endpoints` each, all connected with the aggregation switch `agg0`, the last router.
-/// Its port `i` leads to rack `i`.
+/// Builds racks `tor0`, `tor1`, ... of `endpoints` each, all connected to the aggregation switch `agg0`, the last
+/// router. Port `i` of `agg0` leads to rack `i`.
 ///
 /// # Errors
-/// If there are no endpoints, or too many parts.
+/// If there are no endpoints, or too many endpoints, routers or ports.
 pub fn racks(racks: u32, endpoints: u32, tiers: Tiers) -> Result<Topology, TopologyError> {
     let mut builder = TopologyBuilder::new();
     let tors = add_racks(&mut builder, "tor", racks, endpoints, tiers.access)?;
@@ -109,21 +109,21 @@ pub fn racks(racks: u32, endpoints: u32, tiers: Tiers) -> Result<Topology, Topol
     builder.build()
 }
 
-/// Racks `tor0`, `tor1`, ... of `endpoints` each, and nothing between them: what a network's cost is without its
-/// upper tiers (Ousterhout et al., "Flexplane", NSDI 2017, figure 8).
+/// Builds racks `tor0`, `tor1`, ... of `endpoints` each, without links between them, to measure the cost of a network
+/// without its upper tiers (Ousterhout et al., "Flexplane", NSDI 2017, figure 8).
 ///
 /// # Errors
-/// If there are no endpoints, or too many parts.
+/// If there are no endpoints, or too many endpoints, routers or ports.
 pub fn isolated_racks(racks: u32, endpoints: u32, access: LinkSpec) -> Result<Topology, TopologyError> {
     let mut builder = TopologyBuilder::new();
     add_racks(&mut builder, "tor", racks, endpoints, access)?;
     builder.build()
 }
 
-/// Two racks `tor0` and `tor1` of `endpoints` each, with one link between them: the bottleneck, `tiers.uplink`.
+/// Builds two racks `tor0` and `tor1` of `endpoints` each, with a bottleneck link between them, `tiers.uplink`.
 ///
 /// # Errors
-/// If there are no endpoints, or more than a router has ports.
+/// If there are no endpoints, or too many for the ports of a router.
 pub fn dumbbell(endpoints: u32, tiers: Tiers) -> Result<Topology, TopologyError> {
     let mut builder = TopologyBuilder::new();
     let tors = add_racks(&mut builder, "tor", 2, endpoints, tiers.access)?;
@@ -131,11 +131,11 @@ pub fn dumbbell(endpoints: u32, tiers: Tiers) -> Result<Topology, TopologyError>
     builder.build()
 }
 
-/// Racks `leaf0`, `leaf1`, ... of `endpoints` each, and above them `spine0`, `spine1`, ... Port `endpoints + j` of a
-/// leaf leads to spine `j`; port `i` of a spine to leaf `i`.
+/// Builds racks `leaf0`, `leaf1`, ... of `endpoints` each, and spines `spine0`, `spine1`, ... above them. Port
+/// `endpoints + j` of a leaf leads to spine `j`; port `i` of a spine leads to leaf `i`.
 ///
 /// # Errors
-/// If there are no endpoints, or too many parts.
+/// If there are no endpoints, or too many endpoints, routers or ports.
 pub fn leaf_spine(leaves: u32, spines: u32, endpoints: u32, tiers: Tiers) -> Result<Topology, TopologyError> {
     let mut builder = TopologyBuilder::new();
     let leaves = add_racks(&mut builder, "leaf", leaves, endpoints, tiers.access)?;
@@ -148,12 +148,12 @@ pub fn leaf_spine(leaves: u32, spines: u32, endpoints: u32, tiers: Tiers) -> Res
     builder.build()
 }
 
-/// A k-ary fat tree (Al-Fares, Loukissas, Vahdat, "A Scalable, Commodity Data Center Network Architecture", SIGCOMM
-/// 2008, section 3): `k` pods of `k/2` edge and `k/2` aggregation switches, `(k/2)^2` core switches, `k/2`
-/// endpoints an edge switch. So there are `k^3/4` endpoints and `5 k^2/4` switches of `k` ports each.
+/// Builds a k-ary fat tree (Al-Fares, Loukissas, Vahdat, "A Scalable, Commodity Data Center Network Architecture",
+/// SIGCOMM 2008, section 3): `k` pods of `k/2` edge and `k/2` aggregation switches, `(k/2)^2` core switches, `k/2`
+/// endpoints per edge switch. So it has `k^3/4` endpoints and `5 k^2/4` switches of `k` ports each.
 ///
-/// With `m = k/2`, routers are numbered edge switches first, pod after pod (`edge0` is the first of pod 0, `edge{m}`
-/// of pod 1), then aggregation switches (`agg0`, ...) in the same order, then core switches (`core0`, ...):
+/// With `m = k/2`, edge switches are numbered first, pod by pod (`edge0` is the first of pod 0, `edge{m}` of pod 1),
+/// then aggregation switches (`agg0`, ...) in the same order, then core switches (`core0`, ...):
 ///
 /// | switch | ports 0 to m-1 | ports m to k-1 |
 /// |---|---|---|
@@ -161,19 +161,19 @@ pub fn leaf_spine(leaves: u32, spines: u32, endpoints: u32, tiers: Tiers) -> Res
 /// | aggregation, the `a`th of its pod | edge switches of its pod, in order | core switches `a m` to `a m + m - 1` |
 /// | core | pods 0 to m-1 | pods m to k-1 |
 ///
-/// `tiers.uplink` is every link between switches.
+/// All links between switches are `tiers.uplink`.
 ///
 /// # Errors
-/// If `k` is odd or zero, or above 62: one more and there are too many endpoints.
+/// If `k` is odd, zero, or above 62, which would give too many endpoints.
 pub fn fat_tree(k: u32, tiers: Tiers) -> Result<Topology, TopologyError> {
     if k == 0 || !k.is_multiple_of(2) {
         return Err(TopologyError::FatTreeArity { k });
     }
     let half = k / 2;
-    let switches_a_tier = half.saturating_mul(k);
+    let switches_per_tier = half.saturating_mul(k);
     let mut builder = TopologyBuilder::new();
-    let edges = add_racks(&mut builder, "edge", switches_a_tier, half, tiers.access)?;
-    let aggregations = add_routers(&mut builder, "agg", switches_a_tier)?;
+    let edges = add_racks(&mut builder, "edge", switches_per_tier, half, tiers.access)?;
+    let aggregations = add_routers(&mut builder, "agg", switches_per_tier)?;
     let cores = add_routers(&mut builder, "core", half * half)?;
     let half = half as usize;
     for (edges, aggregations) in edges.chunks(half).zip(aggregations.chunks(half)) {
@@ -191,7 +191,7 @@ pub fn fat_tree(k: u32, tiers: Tiers) -> Result<Topology, TopologyError> {
     builder.build()
 }
 
-/// Adds as many routers, and then as many endpoints to each.
+/// Adds `racks` routers, then `endpoints` endpoints to each.
 fn add_racks(
     builder: &mut TopologyBuilder,
     name: &str,
@@ -210,7 +210,7 @@ fn add_racks(
     Ok(routers)
 }
 
-/// Adds routers of a name and a number each. Ends with an error once there are too many, however many are asked.
+/// Adds routers named `name` and a number. Stops with an error at the first router above the maximum.
 fn add_routers(
     builder: &mut TopologyBuilder,
     name: &str,

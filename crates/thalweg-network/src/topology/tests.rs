@@ -1,4 +1,4 @@
-//! Topologies are what was asked for, or refused.
+//! Shapes and builders give the requested topology or an error.
 
 use proptest::prelude::*;
 
@@ -13,18 +13,16 @@ fn tiers() -> Tiers {
     Tiers { access: slow(), uplink: LinkSpec::default() }
 }
 
-/// The routers that a router's ports lead to, from the first on that leads to one.
-fn above(topology: &Topology, router: &str) -> Vec<String> {
-    let Some(Node::Router(router)) = topology.node_named(router) else {
-        panic!("there is no router {router}")
-    };
+/// Returns the names of the routers adjacent to a router, in port order.
+fn neighbour_names(topology: &Topology, router: &str) -> Vec<String> {
+    let Some(Node::Router(router)) = topology.node_named(router) else { panic!("unknown router {router}") };
     let peers = topology.peers(router)[topology.rack_size(router)..].iter();
     peers.map(|peer| topology.name(peer.node).to_owned()).collect()
 }
 
 proptest! {
     #[test]
-    fn every_shape_of_any_size_keeps_the_invariants_or_is_refused(
+    fn every_shape_keeps_the_invariants_or_is_rejected(
         shape in 0..SHAPES.len(),
         sizes in prop::collection::vec(0u32..9, 1..4),
     ) {
@@ -36,7 +34,7 @@ proptest! {
     }
 
     #[test]
-    fn a_topology_of_any_parts_keeps_the_invariants(
+    fn any_parts_keep_the_invariants(
         routers in 1u16..12,
         endpoints in prop::collection::vec(0u16..12, 1..30),
         links in prop::collection::vec((0u16..12, 0u16..12), 0..40),
@@ -46,7 +44,7 @@ proptest! {
             builder.add_router(format!("r{router}")).unwrap();
         }
         let mut accepted = (0, 0);
-        // Endpoints and links are added in turn: their numbers must not depend on that.
+        // Endpoints and links alternate: their numbers must not depend on the order.
         let mut links = links.into_iter();
         for router in endpoints {
             let added = builder.add_endpoint(format!("h{}", accepted.0), RouterId(router), slow());
@@ -75,7 +73,7 @@ proptest! {
     }
 
     #[test]
-    fn a_fat_tree_has_the_counts_of_the_paper(half in 1u32..9) {
+    fn a_fat_tree_has_the_sizes_of_the_paper(half in 1u32..9) {
         let k = 2 * half;
         let topology = fat_tree(k, tiers()).unwrap();
         topology.check_invariants();
@@ -92,11 +90,11 @@ proptest! {
 #[test]
 fn a_fat_tree_is_wired_as_documented() {
     let topology = fat_tree(4, tiers()).unwrap();
-    assert_eq!(above(&topology, "edge2"), ["agg2", "agg3"]);
-    assert_eq!(above(&topology, "agg2"), ["edge2", "edge3", "core0", "core1"]);
-    assert_eq!(above(&topology, "agg3"), ["edge2", "edge3", "core2", "core3"]);
-    assert_eq!(above(&topology, "core1"), ["agg0", "agg2", "agg4", "agg6"]);
-    assert_eq!(above(&topology, "core3"), ["agg1", "agg3", "agg5", "agg7"]);
+    assert_eq!(neighbour_names(&topology, "edge2"), ["agg2", "agg3"]);
+    assert_eq!(neighbour_names(&topology, "agg2"), ["edge2", "edge3", "core0", "core1"]);
+    assert_eq!(neighbour_names(&topology, "agg3"), ["edge2", "edge3", "core2", "core3"]);
+    assert_eq!(neighbour_names(&topology, "core1"), ["agg0", "agg2", "agg4", "agg6"]);
+    assert_eq!(neighbour_names(&topology, "core3"), ["agg1", "agg3", "agg5", "agg7"]);
     let last = EndpointId(15);
     assert_eq!(topology.name(Node::Router(topology.router_of(last))), "edge7");
     assert_eq!(topology.port_of(last), PortIndex(1));
@@ -117,88 +115,88 @@ fn the_other_shapes_are_wired_as_documented() {
     assert_eq!(counts(leaf_spine(4, 3, 2, tiers()).unwrap()), (8, 7, 20));
 
     let topology = racks(3, 8, tiers()).unwrap();
-    assert_eq!(above(&topology, "agg0"), ["tor0", "tor1", "tor2"]);
+    assert_eq!(neighbour_names(&topology, "agg0"), ["tor0", "tor1", "tor2"]);
     assert_eq!(topology.peer(RouterId(2), PortIndex(8)).node, Node::Router(RouterId(3)));
     let topology = leaf_spine(4, 3, 2, tiers()).unwrap();
-    assert_eq!(above(&topology, "leaf3"), ["spine0", "spine1", "spine2"]);
-    assert_eq!(above(&topology, "spine2"), ["leaf0", "leaf1", "leaf2", "leaf3"]);
+    assert_eq!(neighbour_names(&topology, "leaf3"), ["spine0", "spine1", "spine2"]);
+    assert_eq!(neighbour_names(&topology, "spine2"), ["leaf0", "leaf1", "leaf2", "leaf3"]);
 }
 
 #[test]
-fn shapes_are_found_by_name_and_take_as_many_sizes_as_they_say() {
+fn shapes_are_found_by_name_and_check_their_sizes() {
     for shape in &SHAPES {
         let sizes = vec![2; shape.sizes.len()];
         assert!(shape.build(&sizes, Tiers::default()).is_ok(), "{}", shape.name);
         let error = shape.build(&[], Tiers::default()).unwrap_err();
-        assert_eq!(error.to_string(), format!("{} takes {} sizes, not 0", shape.name, sizes.len()));
+        assert_eq!(error.to_string(), format!("{} takes {} sizes, got 0", shape.name, sizes.len()));
         assert_eq!(Shape::named(shape.name).map(|found| found.summary), Some(shape.summary));
     }
     assert!(Shape::named("ring").is_none());
 }
 
-/// However much is asked, the answer comes after at most as much work as the largest topology takes.
+/// A rejection takes at most as much work as the largest topology.
 #[test]
-fn shapes_that_are_too_large_are_refused() {
-    let most = u32::MAX;
+fn too_large_shapes_are_rejected() {
+    let max = u32::MAX;
     let router = |router: &str| TopologyError::TooManyPorts { router: router.to_owned() };
     assert_eq!(rack(1_025, slow()), Err(router("tor0")));
     assert!(rack(1_024, slow()).is_ok());
-    assert_eq!(rack(most, slow()), Err(router("tor0")));
-    assert_eq!(racks(most, most, tiers()), Err(TopologyError::TooManyRouters));
+    assert_eq!(rack(max, slow()), Err(router("tor0")));
+    assert_eq!(racks(max, max, tiers()), Err(TopologyError::TooManyRouters));
     assert_eq!(racks(1_025, 1, tiers()), Err(router("agg0")));
     assert_eq!(isolated_racks(64, 1_024, slow()), Err(TopologyError::TooManyEndpoints));
     assert_eq!(isolated_racks(65_535, 1, slow()).unwrap().endpoints().len(), 65_535);
-    assert_eq!(leaf_spine(2, most, 1, tiers()), Err(TopologyError::TooManyRouters));
+    assert_eq!(leaf_spine(2, max, 1, tiers()), Err(TopologyError::TooManyRouters));
     assert_eq!(fat_tree(64, tiers()), Err(TopologyError::TooManyEndpoints));
-    assert_eq!(fat_tree(most - 1, tiers()), Err(TopologyError::TooManyRouters));
+    assert_eq!(fat_tree(max - 1, tiers()), Err(TopologyError::TooManyRouters));
     assert_eq!(fat_tree(5, tiers()), Err(TopologyError::FatTreeArity { k: 5 }));
     assert_eq!(fat_tree(0, tiers()), Err(TopologyError::FatTreeArity { k: 0 }));
     assert_eq!(rack(0, slow()), Err(TopologyError::NoEndpoints));
 }
 
 #[test]
-fn parts_that_cannot_be_are_refused_and_change_nothing() {
+fn rejected_parts_change_nothing() {
     let mut builder = TopologyBuilder::new();
     let tor = builder.add_router("tor").unwrap();
     let host = builder.add_endpoint("host", tor, slow()).unwrap();
     let (good, nowhere) = (slow(), RouterId(9));
     let with_rate = |rate| LinkSpec { rate: BitRate(rate), ..good };
     let late = LinkSpec { delay: Nanos(MAX_DELAY.0 + 1), ..good };
-    let refusals = [
+    let rejected = [
         (
             builder.add_router("").err(),
-            r#""" cannot be a name: expected 1 to 64 bytes without control characters"#,
+            r#"invalid name "": expected 1 to 64 bytes without control characters"#,
         ),
         (
             builder.add_router("a\nb").err(),
-            r#""a\nb" cannot be a name: expected 1 to 64 bytes without control characters"#,
+            r#"invalid name "a\nb": expected 1 to 64 bytes without control characters"#,
         ),
-        (builder.add_router("host").err(), r#"there are two nodes of the name "host""#),
-        (builder.add_endpoint("tor", tor, good).err(), r#"there are two nodes of the name "tor""#),
-        (builder.add_endpoint("h", nowhere, good).err(), "there is no router r9"),
+        (builder.add_router("host").err(), r#"duplicate node name "host""#),
+        (builder.add_endpoint("tor", tor, good).err(), r#"duplicate node name "tor""#),
+        (builder.add_endpoint("h", nowhere, good).err(), "unknown router r9"),
         (
             builder.add_endpoint("h", tor, with_rate(0)).err(),
-            "a rate of 0 bit/s: expected 1 bit/s to 1.00 Pbit/s",
+            "invalid link rate 0 bit/s: expected 1 bit/s to 1.00 Pbit/s",
         ),
-        (builder.connect(tor, nowhere, good).err(), "there is no router r9"),
-        (builder.connect(tor, tor, good).err(), r#"a link connects router "tor" with itself"#),
+        (builder.connect(tor, nowhere, good).err(), "unknown router r9"),
+        (builder.connect(tor, tor, good).err(), r#"a link connects router "tor" to itself"#),
         (
             builder.connect(tor, tor, with_rate(u64::MAX)).err(),
-            "a rate of 18.4 Ebit/s: expected 1 bit/s to 1.00 Pbit/s",
+            "invalid link rate 18.4 Ebit/s: expected 1 bit/s to 1.00 Pbit/s",
         ),
-        (builder.connect(tor, tor, late).err(), "a delay of 10.0 s: expected at most 10.0 s"),
-        (builder.set_mac(EndpointId(1), MacAddress([2; 6])).err(), "there is no endpoint h1"),
-        (builder.set_ip(EndpointId(1), Ipv4Addr::LOCALHOST).err(), "there is no endpoint h1"),
+        (builder.connect(tor, tor, late).err(), "invalid link delay 10.0 s: expected at most 10.0 s"),
+        (builder.set_mac(EndpointId(1), MacAddress([2; 6])).err(), "unknown endpoint h1"),
+        (builder.set_ip(EndpointId(1), Ipv4Addr::LOCALHOST).err(), "unknown endpoint h1"),
         (
             builder.set_mac(host, MacAddress([0xff; 6])).err(),
-            "ff:ff:ff:ff:ff:ff is not the address of one interface: expected a unicast address",
+            "invalid MAC address ff:ff:ff:ff:ff:ff: expected a unicast address",
         ),
         (
             builder.set_mac(host, address::shadow_mac(host, 1)).err(),
-            "02:54:57:01:00:00 may be another endpoint's: addresses that begin with 02:54:57 are kept for default and shadow addresses",
+            "MAC address 02:54:57:01:00:00 is reserved: 02:54:57 is the prefix of default and shadow addresses",
         ),
     ];
-    for (error, message) in refusals {
+    for (error, message) in rejected {
         assert_eq!(error.expect(message).to_string(), message);
     }
     assert_eq!(builder.build(), {
@@ -210,7 +208,7 @@ fn parts_that_cannot_be_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn addresses_belong_to_one_endpoint_and_lead_back_to_it() {
+fn addresses_are_unique_and_resolve_to_their_endpoint() {
     let mut builder = TopologyBuilder::new();
     let tor = builder.add_router("tor").unwrap();
     let ids: Vec<_> = (0..4).map(|i| builder.add_endpoint(format!("h{i}"), tor, slow()).unwrap()).collect();
@@ -224,7 +222,11 @@ fn addresses_belong_to_one_endpoint_and_lead_back_to_it() {
         assert_eq!(topology.endpoint_with_mac(topology.mac(id, address)), Some((id, address)));
     }
     assert_eq!(topology.mac(ids[2], 0), mac);
-    assert_eq!(topology.endpoint_with_mac(address::default_mac(ids[2])), None, "it was given another");
+    assert_eq!(
+        topology.endpoint_with_mac(address::default_mac(ids[2])),
+        None,
+        "the default address was replaced"
+    );
     assert_eq!(topology.endpoint_with_mac(address::shadow_mac(EndpointId(4), 1)), None);
     assert_eq!(topology.endpoint_with_ip(ip), Some(ids[2]));
     assert_eq!(topology.endpoint_with_ip(address::default_ip(ids[2])), None);

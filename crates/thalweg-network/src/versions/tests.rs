@@ -1,4 +1,4 @@
-//! Which version a packet is attributed to, against a plain list of all versions there ever were.
+//! The attribution of packets, compared with a complete list of all versions.
 
 use proptest::prelude::*;
 use thalweg_wire::Protocol;
@@ -12,19 +12,19 @@ use crate::state::tests::{states_of, topologies};
 use crate::topology::Topology;
 use crate::topology::shapes::{Tiers, racks};
 
-/// Every version, and for how long it lingers.
+/// All versions (number, start, state), and the settling time.
 #[derive(Debug)]
-struct Chronicle {
+struct FullHistory {
     all: Vec<(u64, u64, NetworkState)>,
     settle: u64,
 }
 
-impl Chronicle {
-    /// Numbers of the versions that held at some time in `time - settle` to `time`, the newest first.
+impl FullHistory {
+    /// Returns the versions that were active at some time from `time - settle` to `time`, newest first.
     fn candidates(&self, time: u64) -> Vec<u64> {
         let first = time.saturating_sub(self.settle);
-        let held_at = |time| self.all.iter().rev().find(|&&(_, from, _)| from <= time).unwrap().0;
-        let mut numbers: Vec<u64> = (first..=time).map(held_at).collect();
+        let active_at = |time| self.all.iter().rev().find(|&&(_, from, _)| from <= time).unwrap().0;
+        let mut numbers: Vec<u64> = (first..=time).map(active_at).collect();
         numbers.dedup();
         numbers.reverse();
         numbers
@@ -35,50 +35,50 @@ impl Chronicle {
     }
 }
 
-/// A history, pushed state by state: states, times between them, settling time, how many are kept.
-fn histories() -> impl Strategy<Value = (Chronicle, Versions)> {
+/// Any history with the same versions pushed one by one.
+fn histories() -> impl Strategy<Value = (FullHistory, Versions)> {
     let parts = topologies().prop_flat_map(|topology| {
         let states = prop::collection::vec((states_of(topology.clone()), 0u64..12), 1..8);
         (states_of(topology), states, 0u64..20, 1usize..6)
     });
     parts.prop_map(|(first, pushed, settle, capacity)| {
-        let mut chronicle = Chronicle { all: vec![(1, 0, first.clone())], settle };
+        let mut history = FullHistory { all: vec![(1, 0, first.clone())], settle };
         let mut versions = Versions::new(first).with_settle(Nanos(settle)).with_capacity(capacity);
         let mut from = 0;
         for (state, gap) in pushed {
             from += gap;
             let number = versions.push(state.clone(), Timestamp(from)).unwrap();
-            chronicle.all.push((number, from, state));
+            history.all.push((number, from, state));
         }
-        (chronicle, versions)
+        (history, versions)
     })
 }
 
-/// The rule, as the module has it in words.
-fn rule(answers: &[(u64, (Ports, Case))]) -> (u64, (Ports, Case), Certainty) {
-    let (newest, says) = answers[0];
+/// The attribution rule of the module documentation.
+fn attribute(answers: &[(u64, (Ports, Case))]) -> (u64, (Ports, Case), Certainty) {
+    let (newest, answer) = answers[0];
     if answers.len() == 1 {
-        return (newest, says, Certainty::Certain);
+        return (newest, answer, Certainty::Certain);
     }
-    if answers.iter().all(|answer| answer.1 == says) {
-        return (newest, says, Certainty::Agreed);
+    if answers.iter().all(|other| other.1 == answer) {
+        return (newest, answer, Certainty::Agreed);
     }
-    let fitting: Vec<_> = answers.iter().filter(|answer| answer.1.1.fits()).collect();
-    match fitting.first() {
-        None => (newest, says, Certainty::Ambiguous),
-        Some(&&(number, says)) if fitting.iter().all(|answer| answer.1 == says) => {
-            (number, says, Certainty::OnlyFit)
+    let on_path: Vec<_> = answers.iter().filter(|answer| answer.1.1.is_on_path()).collect();
+    match on_path.first() {
+        None => (newest, answer, Certainty::Ambiguous),
+        Some(&&(number, answer)) if on_path.iter().all(|other| other.1 == answer) => {
+            (number, answer, Certainty::OnlyFit)
         }
-        Some(&&(number, says)) => (number, says, Certainty::Ambiguous),
+        Some(&&(number, answer)) => (number, answer, Certainty::Ambiguous),
     }
 }
 
 proptest! {
     #[test]
-    fn a_phase_is_the_versions_that_may_have_been((chronicle, versions) in histories()) {
+    fn a_phase_contains_all_candidates((history, versions) in histories()) {
         let oldest_kept = versions.iter().next().unwrap().number;
         for time in 0..100 {
-            let candidates = chronicle.candidates(time);
+            let candidates = history.candidates(time);
             let kept: Vec<u64> = candidates.iter().copied().filter(|&number| number >= oldest_kept).collect();
             let phase = Phase {
                 newest: *kept.first().unwrap_or(&oldest_kept),
@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn attribution_is_by_the_rule((chronicle, versions) in histories(), flow in 0u32..1 << 28) {
+    fn attribution_follows_the_documented_rule((history, versions) in histories(), flow in 0u32..1 << 28) {
         let topology = versions.newest().state.topology().clone();
         let (source_port, destination_port) = crate::routing::flow_ports::ports(flow);
         let key = FlowKey::v4(1, 2, source_port, destination_port, Protocol::TCP);
@@ -98,20 +98,20 @@ proptest! {
         for (time, router) in (0..100).step_by(3).flat_map(|time| topology.router_ids().map(move |r| (time, r))) {
             let (from, to) = (EndpointId(0), EndpointId(topology.endpoints().len() as u16 - 1));
             let ethernet = EthernetAddresses { source: topology.mac(from, 0), destination: topology.mac(to, 1) };
-            let candidates = chronicle.candidates(time);
+            let candidates = history.candidates(time);
             let mut kept: Vec<u64> = candidates.iter().copied().filter(|&number| number >= oldest_kept).collect();
             let is_forgotten = kept.len() < candidates.len();
             if kept.is_empty() {
                 kept.push(oldest_kept);
             }
-            let answer = |&number: &u64| (number, chronicle.state(number).ports(router, &ethernet, &key));
-            let (version, (ports, case), certainty) = rule(&kept.iter().map(answer).collect::<Vec<_>>());
+            let answer = |&number: &u64| (number, history.state(number).ports(router, &ethernet, &key));
+            let (version, (ports, case), certainty) = attribute(&kept.iter().map(answer).collect::<Vec<_>>());
             let certainty = if is_forgotten { Certainty::Forgotten } else { certainty };
             let expected = Inference { ports, case, version, certainty };
             prop_assert_eq!(versions.infer(router, &ethernet, &key, Timestamp(time)), expected, "at {}", time);
             let (here, path) = versions.infer_path(router, &ethernet, &key, Timestamp(time));
             if here.case == Case::Known {
-                prop_assert_eq!(path, chronicle.state(here.version).path(&ethernet, &key).ok());
+                prop_assert_eq!(path, history.state(here.version).path(&ethernet, &key).ok());
             }
             prop_assert_eq!((here.ports, here.version), (ports, version));
             prop_assert!(here.certainty >= certainty, "paths may differ where ports do not");
@@ -126,13 +126,13 @@ fn network() -> (Topology, NetworkState) {
 }
 
 #[test]
-fn the_last_few_versions_are_kept_and_the_others_counted() {
+fn the_last_versions_are_kept_and_the_others_counted() {
     let (_, state) = network();
     let mut versions = Versions::new(state.clone());
     for time in 1..=20 {
         assert_eq!(versions.push(state.clone(), Timestamp(time)), Ok(time + 1));
     }
-    assert_eq!((versions.iter().len(), versions.forgotten()), (DEFAULT_KEPT, 13));
+    assert_eq!((versions.iter().len(), versions.forgotten()), (DEFAULT_CAPACITY, 13));
     let numbers: Vec<u64> = versions.iter().map(|version| version.number).collect();
     assert_eq!(numbers, (14..=21).collect::<Vec<_>>());
     assert_eq!(versions.get(14).map(|version| version.from), Some(Timestamp(13)));
@@ -142,7 +142,7 @@ fn the_last_few_versions_are_kept_and_the_others_counted() {
 }
 
 #[test]
-fn a_version_that_held_at_no_time_is_replaced() {
+fn a_version_with_the_same_start_replaces_the_newest() {
     let (_, state) = network();
     let mut versions = Versions::new(state.clone());
     assert_eq!(versions.push(state.clone(), Timestamp(5)), Ok(2));
@@ -153,20 +153,22 @@ fn a_version_that_held_at_no_time_is_replaced() {
 }
 
 #[test]
-fn what_cannot_follow_is_refused_and_changes_nothing() {
+fn a_rejected_version_changes_nothing() {
     let (_, state) = network();
     let mut versions = Versions::new(state.clone());
     versions.push(state.clone(), Timestamp(5)).unwrap();
     let backwards = versions.push(state.clone(), Timestamp(4)).unwrap_err();
     assert_eq!(
         backwards.to_string(),
-        "a version from 1970-01-01T00:00:00.000000004Z on cannot follow one from 1970-01-01T00:00:00.000000005Z on"
+        "a version that starts at 1970-01-01T00:00:00.000000004Z cannot follow one that starts at 1970-01-01T00:00:00.000000005Z"
     );
     let swapped = state.to_toml().replace("\"tor0\"", "\"other\"").replace("\"r0\"", "\"other\"");
     let swapped = NetworkState::from_toml(&swapped, "net.toml").unwrap();
     let renumbered = versions.push(swapped, Timestamp(6)).unwrap_err();
     assert!(
-        renumbered.to_string().ends_with("would be \"other\": routers keep their order, new ones come last")
+        renumbered
+            .to_string()
+            .ends_with("would become \"other\": keep the order of routers and append new ones")
     );
     assert_eq!(versions.newest().number, 2);
 }

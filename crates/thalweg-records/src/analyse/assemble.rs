@@ -1,24 +1,24 @@
-//! The second sweep: part by part, records become flows, and flows flowsets.
+//! The second pass: part by part, assembles records into flows, and flows into flowsets.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use thalweg_wire::flow_export::Address;
 
 use super::flow::{Flow, Reconstruction};
-use super::flowset::{Flowset, Flowsets};
-use super::order::{Keyed, Orderer, PLACES};
+use super::flowset::{Flowset, FlowsetBuilder};
+use super::order::{Keyed, MAX_ROWS, Orderer};
 use super::parts::{Parts, Portion, Spill};
-use super::row::{Narrow, Row, Told, Wide};
+use super::row::{Fields, Narrow, Row, Wide};
 use super::scatter::Scattered;
 use super::table::{FlowTable, FlowsetTable, Table};
-use super::write::{LEAST_PAGE, TableFile};
+use super::write::{MIN_PAGE_ROWS, TableFile};
 use super::{AnalyseError, Options, Outputs, Statistics};
-use crate::read::sweep::Tick;
+use crate::read::scan::Tick;
 
-/// Parts that a thread takes before their results are written.
-const PARTS_A_ROUND: usize = 8;
+/// Parts per thread and round; results are written after each round.
+const PARTS_PER_ROUND: usize = 8;
 
-/// What makes flows of parts.
+/// The context of the second pass.
 #[derive(Clone, Copy)]
 struct Job<'a> {
     options: &'a Options,
@@ -28,21 +28,21 @@ struct Job<'a> {
     flowsets_wanted: bool,
 }
 
-/// Rows that are put into columns at a time: they are in the first-level cache still.
+/// Rows per transposition into columns; they fit the first-level cache.
 const BATCH: usize = 64;
 
-/// What came of parts.
+/// The results of some parts.
 #[derive(Default)]
 struct Assembled {
     flows: FlowTable,
     flowsets: FlowsetTable,
     statistics: Statistics,
-    /// Rows that are in no column yet.
+    /// Rows not transposed yet.
     new_flows: Vec<Flow>,
     new_flowsets: Vec<Flowset>,
 }
 
-/// Writes all results.
+/// Assembles all parts and writes the results.
 pub(super) fn assemble(
     scattered: Scattered,
     outputs: &Outputs,
@@ -78,7 +78,7 @@ struct Results {
 }
 
 impl Results {
-    fn take(&mut self, assembled: &mut Assembled) -> Result<(), AnalyseError> {
+    fn write(&mut self, assembled: &mut Assembled) -> Result<(), AnalyseError> {
         self.statistics.add(&std::mem::take(&mut assembled.statistics));
         self.flows.append(&mut assembled.flows)?;
         self.flowsets.append(&mut assembled.flowsets)
@@ -86,7 +86,7 @@ impl Results {
 }
 
 impl Job<'_> {
-    /// All parts of a kind, written in their order.
+    /// Assembles all parts of one kind and writes the results in order.
     fn all<R: Row>(
         self,
         parts: &[Parts<R>],
@@ -94,12 +94,12 @@ impl Job<'_> {
         advance: &mut impl FnMut(usize) -> Result<(), AnalyseError>,
     ) -> Result<(), AnalyseError> {
         match self.options.threads {
-            1 => self.one_by_one(parts, results, advance),
-            threads => self.in_rounds(parts, threads, results, advance),
+            1 => self.sequential(parts, results, advance),
+            threads => self.parallel(parts, threads, results, advance),
         }
     }
 
-    fn one_by_one<R: Row>(
+    fn sequential<R: Row>(
         self,
         parts: &[Parts<R>],
         results: &mut Results,
@@ -108,18 +108,18 @@ impl Job<'_> {
         let mut assembler = Assembler::new(self);
         for part in Portion::all(parts) {
             let rows = part.rows();
-            assembler.whole(part, &mut |assembled| match assembled.is_page() {
-                true => results.take(assembled),
+            assembler.process_part(part, &mut |assembled| match assembled.is_page() {
+                true => results.write(assembled),
                 false => Ok(()),
             })?;
             advance(rows)?;
         }
-        results.take(&mut assembler.maker.out)
+        results.write(&mut assembler.builder.out)
     }
 
-    /// Threads work on some parts while the results of those before are written. Parts that are too large to be held
-    /// are left to this thread.
-    fn in_rounds<R: Row>(
+    /// Worker threads assemble a round of parts while this thread writes the results of the previous one. This thread also
+    /// assembles the parts that are too large for memory.
+    fn parallel<R: Row>(
         self,
         parts: &[Parts<R>],
         threads: usize,
@@ -135,7 +135,7 @@ impl Job<'_> {
         let mut parts = Portion::all(parts);
         let mut before: Vec<Done<'_, R>> = Vec::new();
         loop {
-            let round: Vec<_> = parts.by_ref().take(threads * PARTS_A_ROUND).collect();
+            let round: Vec<_> = parts.by_ref().take(threads * PARTS_PER_ROUND).collect();
             if round.is_empty() && before.is_empty() {
                 return Ok(());
             }
@@ -146,12 +146,12 @@ impl Job<'_> {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(&part) = round.get(number) else { return Ok(all) };
                     let rows = part.rows();
-                    if rows > assembler.most_rows() {
+                    if rows > assembler.max_rows() {
                         all.push((number, Done::TooLarge(part)));
                         continue;
                     }
                     let mut out = Assembled::default();
-                    assembler.whole(part, &mut |assembled| {
+                    assembler.process_part(part, &mut |assembled| {
                         out.statistics.add(&std::mem::take(&mut assembled.statistics));
                         out.flows.append(&mut assembled.flows);
                         out.flowsets.append(&mut assembled.flowsets);
@@ -165,12 +165,12 @@ impl Job<'_> {
                 let workers: Vec<_> = assemblers.iter_mut().map(|a| scope.spawn(move || work(a))).collect();
                 let written = before.drain(..).try_for_each(|done| match done {
                     Done::Assembled(mut assembled, rows) => {
-                        results.take(&mut assembled)?;
+                        results.write(&mut assembled)?;
                         advance(rows)
                     }
                     Done::TooLarge(part) => {
                         let rows = part.rows();
-                        own.whole(part, &mut |assembled| results.take(assembled))?;
+                        own.process_part(part, &mut |assembled| results.write(assembled))?;
                         advance(rows)
                     }
                 });
@@ -186,55 +186,55 @@ impl Job<'_> {
     }
 }
 
-/// Where an assembler's results go when there are enough of them.
+/// Receives results when there are enough of them.
 type Sink<'a> = dyn FnMut(&mut Assembled) -> Result<(), AnalyseError> + 'a;
 
-/// Works on one part after another.
+/// Assembles parts, one after another.
 struct Assembler<'a, R> {
     job: Job<'a>,
     rows: Vec<R>,
     orderer: Orderer,
-    maker: Maker<'a>,
+    builder: FlowBuilder<'a>,
 }
 
-/// Makes flows of the records of keys, and flowsets of flows.
-struct Maker<'a> {
+/// Builds flows from the records of a key, and flowsets from flows.
+struct FlowBuilder<'a> {
     job: Job<'a>,
-    records: Vec<Told>,
+    records: Vec<Fields>,
     reconstruction: Reconstruction<'a>,
-    flowsets: Flowsets,
+    flowsets: FlowsetBuilder,
     out: Assembled,
 }
 
 impl<'a, R: Row> Assembler<'a, R> {
     fn new(job: Job<'a>) -> Assembler<'a, R> {
         let options = job.options;
-        let maker = Maker {
+        let builder = FlowBuilder {
             job,
             records: Vec::new(),
             reconstruction: Reconstruction::new(options.gap_us, options.cheetah_rule(), job.ranks),
-            flowsets: Flowsets::new(
+            flowsets: FlowsetBuilder::new(
                 options.rule,
                 options.tau_us,
                 options.working_bytes() / size_of::<Flow>(),
             ),
             out: Assembled::default(),
         };
-        Assembler { job, rows: Vec::new(), orderer: Orderer::default(), maker }
+        Assembler { job, rows: Vec::new(), orderer: Orderer::default(), builder }
     }
 
-    /// Rows that may be worked on at once: each takes its place, its key, and its share of the results.
-    fn most_rows(&self) -> usize {
+    /// Returns the maximum number of rows to load at once: each needs memory for itself, its key, and its results.
+    fn max_rows(&self) -> usize {
         let bytes = size_of::<R>() + size_of::<Keyed>() + size_of::<Flow>();
-        (self.job.options.working_bytes() / bytes).clamp(1, PLACES)
+        (self.job.options.working_bytes() / bytes).clamp(1, MAX_ROWS)
     }
 
-    /// A part that shares no pair of hosts with another.
-    fn whole(&mut self, part: Portion<'_, R>, sink: &mut Sink<'_>) -> Result<(), AnalyseError> {
+    /// Assembles a part that shares no pair of hosts with other parts.
+    fn process_part(&mut self, part: Portion<'_, R>, sink: &mut Sink<'_>) -> Result<(), AnalyseError> {
         self.part(part, sink)?;
-        self.maker.finish_pair();
-        self.maker.out.settle();
-        sink(&mut self.maker.out)
+        self.builder.finish_pair();
+        self.builder.out.flush_rows();
+        sink(&mut self.builder.out)
     }
 
     fn part(&mut self, part: Portion<'_, R>, sink: &mut Sink<'_>) -> Result<(), AnalyseError> {
@@ -243,7 +243,7 @@ impl<'a, R: Row> Assembler<'a, R> {
             return Ok(());
         }
         let mut one_key = false;
-        if count > self.most_rows() {
+        if count > self.max_rows() {
             if let Some(parts) = part.split(self.job.options.working_bytes() / 2, self.job.spill)? {
                 return Portion::all(&[parts]).try_for_each(|part| self.part(part, sink));
             }
@@ -251,33 +251,33 @@ impl<'a, R: Row> Assembler<'a, R> {
         }
         part.load(&mut self.rows, self.job.spill)?;
         if one_key {
-            let statistics = &mut self.maker.out.statistics;
+            let statistics = &mut self.builder.out.statistics;
             statistics.largest_key = statistics.largest_key.max(count as u64);
-            self.maker.key(self.rows.iter());
+            self.builder.key(self.rows.iter());
             self.rows = Vec::new();
         } else {
             let ordered = self.orderer.order(&self.rows, shift);
             for keys in ordered.chunk_by(|a, b| a.key() == b.key()) {
                 match keys {
-                    [only] => self.maker.only(&self.rows[only.place()]),
-                    keys => self.maker.key(keys.iter().map(|keyed| &self.rows[keyed.place()])),
+                    [only] => self.builder.single_record(&self.rows[only.index()]),
+                    keys => self.builder.key(keys.iter().map(|keyed| &self.rows[keyed.index()])),
                 }
             }
         }
-        self.maker.out.settle();
-        sink(&mut self.maker.out)
+        self.builder.out.flush_rows();
+        sink(&mut self.builder.out)
     }
 }
 
-impl Maker<'_> {
-    /// A record that is alone with its key.
+impl FlowBuilder<'_> {
+    /// Adds the only record of a key.
     #[inline]
-    fn only<R: Row>(&mut self, row: &R) {
-        let flow = self.reconstruction.single(row.addresses(), row.told());
+    fn single_record<R: Row>(&mut self, row: &R) {
+        let flow = self.reconstruction.single(row.addresses(), row.fields());
         self.out.flow(self.job, &mut self.flowsets, row.pair_hash(), &flow);
     }
 
-    /// Records of one key.
+    /// Adds the records of a key.
     fn key<'r, R: Row>(&mut self, rows: impl Iterator<Item = &'r R> + Clone) {
         let mut all = rows.clone();
         let Some(first) = all.next() else { return };
@@ -285,7 +285,7 @@ impl Maker<'_> {
         if all.all(|row| row.addresses() == addresses) {
             return self.records(pair_hash, addresses, rows);
         }
-        // Pairs of hosts that share a hash.
+        // Several pairs of hosts share a hash.
         let mut rows: Vec<&R> = rows.collect();
         rows.sort_by_key(|row| row.addresses());
         for rows in rows.chunk_by(|a, b| a.addresses() == b.addresses()) {
@@ -300,26 +300,26 @@ impl Maker<'_> {
         rows: impl Iterator<Item = &'r R>,
     ) {
         self.records.clear();
-        self.records.extend(rows.map(|row| *row.told()));
-        let Maker { job, records, reconstruction, flowsets, out } = self;
+        self.records.extend(rows.map(|row| *row.fields()));
+        let FlowBuilder { job, records, reconstruction, flowsets, out } = self;
         reconstruction.flows(addresses, records, |flow| out.flow(*job, flowsets, pair_hash, &flow));
     }
 
     fn finish_pair(&mut self) {
-        let Maker { job, flowsets, out, .. } = self;
+        let FlowBuilder { job, flowsets, out, .. } = self;
         flowsets.finish(&mut |set| out.flowset(*job, &set));
         out.statistics.largest_pair = flowsets.largest() as u64;
     }
 }
 
 impl Assembled {
-    /// Whether it is worth encoding.
+    /// Returns whether there are enough rows for a page.
     fn is_page(&self) -> bool {
-        self.flows.len() >= LEAST_PAGE || self.flowsets.len() >= LEAST_PAGE
+        self.flows.len() >= MIN_PAGE_ROWS || self.flowsets.len() >= MIN_PAGE_ROWS
     }
 
     #[inline]
-    fn flow(&mut self, job: Job<'_>, flowsets: &mut Flowsets, pair_hash: u64, flow: &Flow) {
+    fn flow(&mut self, job: Job<'_>, flowsets: &mut FlowsetBuilder, pair_hash: u64, flow: &Flow) {
         self.statistics.flows += 1;
         self.statistics.cheetahs += u64::from(flow.cheetah);
         if job.flows_wanted {
@@ -346,8 +346,8 @@ impl Assembled {
         }
     }
 
-    /// Puts all rows into columns.
-    fn settle(&mut self) {
+    /// Transposes the remaining rows.
+    fn flush_rows(&mut self) {
         self.flows.extend(&self.new_flows);
         self.flowsets.extend(&self.new_flowsets);
         self.new_flows.clear();

@@ -1,20 +1,20 @@
-//! The columns of flow records that the analysis needs, a block at a time.
+//! Reads the columns that the analysis needs, in blocks.
 
 use thalweg_wire::flow_export::Address;
 
 use super::AnalyseError;
 use crate::read::{BLOCK, Column, ReadError, RowGroup, Schema, Source, field};
 
-/// Declares the columns that are read.
+/// Declares the columns to read.
 macro_rules! columns {
     ($($name:ident: $type:ty = $field:ident;)*) => {
-        /// Finds all columns.
+        /// Checks that all columns exist.
         pub(super) fn check(schema: &Schema<'_>) -> Result<(), ReadError> {
             $(schema.find(&field::$field)?;)*
             Ok(())
         }
 
-        /// The columns of a row group, read up to some row.
+        /// The columns of a row group, at a read position.
         struct Columns {
             $($name: Column<$type>,)*
         }
@@ -24,14 +24,14 @@ macro_rules! columns {
                 Ok(Columns { $($name: group.column(&field::$field)?,)* })
             }
 
-            /// Fills the block.
+            /// Reads the next block.
             fn read(&mut self, block: &mut Block) -> Result<(), ReadError> {
                 $(self.$name.read(&mut block.$name[..block.rows])?;)*
                 Ok(())
             }
         }
 
-        /// Flow records in columns; of each only the first `rows` count.
+        /// Flow records in columns; only the first `rows` are valid.
         pub(super) struct Block {
             pub(super) rows: usize,
             $(pub(super) $name: Box<[$type]>,)*
@@ -51,20 +51,20 @@ columns! {
     sampling_interval: i64 = SAMPLING_INTERVAL;
     flow_start: i64 = FLOW_START;
     flow_end: i64 = FLOW_END;
-    source_address: Address = SOURCE_ADDRESS;
-    destination_address: Address = DESTINATION_ADDRESS;
-    source_port: i32 = SOURCE_PORT;
-    destination_port: i32 = DESTINATION_PORT;
+    source_address: Address = SRC;
+    destination_address: Address = DST;
+    source_port: i32 = SRC_PORT;
+    destination_port: i32 = DST_PORT;
     protocol: i32 = PROTOCOL;
     tcp_flags: i32 = TCP_FLAGS;
-    octets: i64 = OCTETS;
+    octets: i64 = BYTES;
     packets: i64 = PACKETS;
-    source_as: i64 = SOURCE_AS;
-    destination_as: i64 = DESTINATION_AS;
+    source_as: i64 = SRC_AS;
+    destination_as: i64 = DST_AS;
     flow_direction: i32 = FLOW_DIRECTION;
 }
 
-/// Gives the blocks of one row group to `each`, which may stop.
+/// Passes each block of a row group to `each`, which may fail.
 pub(super) fn read(
     source: &Source,
     row_group: usize,

@@ -1,13 +1,13 @@
-//! Cheetah flows: more than so many bytes within so long (dissertation section 2.2: 1 GB within a minute).
+//! Cheetah flows: flows that send more than a threshold within a window (dissertation section 2.2: 1 GB within a minute).
 
-/// The rule.
+/// Threshold and window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CheetahRule {
-    pub(super) threshold_octets: i64,
+    pub(super) threshold_bytes: i64,
     pub(super) window_us: i64,
 }
 
-/// When a record began and ended, and its scaled octets, spread evenly from one to the other.
+/// Times and scaled octets of a record. Its octets are assumed to be spread evenly over its duration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spread {
     pub(super) flow_start_us: i64,
@@ -16,7 +16,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Octets from `start` to `end`, both included; of a part of the record rounded down.
+    /// Returns the octets from `start` to `end` inclusive; a partial record is rounded down.
     #[inline]
     fn within(&self, start: i64, end: i64) -> i64 {
         let (first, last) = (self.flow_start_us.max(start), self.flow_end_us.min(end));
@@ -31,104 +31,103 @@ impl Spread {
     }
 }
 
-/// Up to so many records, all are looked at for each window.
-const FEW: usize = 32;
+/// Maximum number of records for which each window is computed exactly.
+const MAX_EXACT: usize = 32;
 
 impl CheetahRule {
-    /// Whether some window holds more than the threshold, for records of one observation point ordered by their start.
+    /// Returns whether some window holds more than the threshold. The records are of one observation point, ordered by start.
     ///
-    /// A window that holds the most can be moved until it begins where a record begins or ends where one ends, so only
-    /// those are tried. Of many records that overlap, each window is first [estimated](Reach) in logarithmic time; only
-    /// one so close to the threshold that what is rounded down may decide, an octet or so for each record that the window
-    /// cuts, is worked out record by record.
-    pub(super) fn holds(&self, records: &[Spread], scratch: &mut Reach) -> bool {
+    /// A window with the maximum can be shifted until it starts at the start of a record or ends at the end of one, so only
+    /// those are tested. With many records, each window is first [estimated](WindowEstimator) in logarithmic time. It is
+    /// computed exactly only if rounding could decide, that is, within about one octet per record that the window cuts.
+    pub(super) fn holds(&self, records: &[Spread], scratch: &mut WindowEstimator) -> bool {
         let total = records.iter().fold(0i64, |sum, record| sum.saturating_add(record.octets));
-        if total <= self.threshold_octets {
+        if total <= self.threshold_bytes {
             return false;
         }
         if let [record] = records {
             let end = record.flow_start_us.saturating_add(self.window_us);
-            return record.within(record.flow_start_us, end) > self.threshold_octets;
+            return record.within(record.flow_start_us, end) > self.threshold_bytes;
         }
         let mut windows = records
             .iter()
             .flat_map(|record| [record.flow_start_us, record.flow_end_us.saturating_sub(self.window_us)])
             .map(|start| (start, start.saturating_add(self.window_us)));
-        if records.len() <= FEW {
-            return windows.any(|(start, end)| self.passed(records, start, end));
+        if records.len() <= MAX_EXACT {
+            return windows.any(|(start, end)| self.exceeds_threshold(records, start, end));
         }
         scratch.fill(records);
-        let threshold = i128::from(self.threshold_octets);
+        let threshold = i128::from(self.threshold_bytes);
         windows.any(|(start, end)| match scratch.bounds(start, end) {
-            (least, _) if least > threshold => true,
-            (_, most) if most <= threshold => false,
-            _ => self.passed(records, start, end),
+            (min, _) if min > threshold => true,
+            (_, max) if max <= threshold => false,
+            _ => self.exceeds_threshold(records, start, end),
         })
     }
 
-    fn passed(&self, records: &[Spread], start: i64, end: i64) -> bool {
+    fn exceeds_threshold(&self, records: &[Spread], start: i64, end: i64) -> bool {
         let octets = records.iter().map(|record| record.within(start, end));
-        octets.fold(0i64, i64::saturating_add) > self.threshold_octets
+        octets.fold(0i64, i64::saturating_add) > self.threshold_bytes
     }
 }
 
-/// What records sent up to any time, to within a bound, from sums over those that had begun and those that had ended.
+/// Estimates the octets in a window with error bounds, from prefix sums over record starts and over record ends.
 ///
-/// A record that lasts sends at a rate; that, and the sums, are whole numbers of 2^-32 octets a microsecond. Sums wrap,
-/// as the difference that counts is small again.
+/// The rate of a record and the sums are multiples of 2^-32 octets per microsecond. Sums wrap around; their differences
+/// are small again.
 #[derive(Debug, Default)]
-pub(super) struct Reach {
-    begun: Sums,
+pub(super) struct WindowEstimator {
+    started: Sums,
     ended: Sums,
-    /// What an estimate may be wrong by for each record that is cut, octets.
+    /// Maximum error for each record that a window cuts, in octets.
     slack: i128,
 }
 
-/// Sums over records in the order of a time.
+/// Prefix sums over records, ordered by a time.
 #[derive(Debug, Default)]
 struct Sums {
     times: Vec<i64>,
-    /// Of the first so many: octets, rates, and rates times starts.
+    /// Sums over a prefix: octets, rates, and rates times starts.
     sums: Vec<[u128; 3]>,
 }
 
-/// Bits after the point.
+/// Number of fractional bits.
 const FRACTION: u32 = 32;
 
-impl Reach {
+impl WindowEstimator {
     fn fill(&mut self, records: &[Spread]) {
         let origin = records[0].flow_start_us;
-        self.begun.fill(records.iter().map(|record| (record.flow_start_us, record)), origin);
+        self.started.fill(records.iter().map(|record| (record.flow_start_us, record)), origin);
         let mut by_end: Vec<&Spread> = records.iter().collect();
         by_end.sort_unstable_by_key(|record| record.flow_end_us);
         self.ended.fill(by_end.into_iter().map(|record| (record.flow_end_us, record)), origin);
-        // Rounded down is the rate, by less than 2^-32 octets a microsecond; the octets, by less than one; and the double
-        // that is rounded to them, by less than 2^-50 of it.
+        // Rounding errors: the rate, below 2^-32 octets per microsecond; the octets, below one; the conversion from double,
+        // below 2^-50 of the octets.
         let length = records.iter().map(|record| record.flow_end_us - record.flow_start_us).max();
         let octets = records.iter().map(|record| record.octets).max();
         self.slack = i128::from(2 + (length.unwrap_or(0) >> FRACTION) + (octets.unwrap_or(0) >> 50));
     }
 
-    /// What the window from `start` to `end`, both included, holds at least and at most.
+    /// Returns the minimum and maximum of the octets from `start` to `end` inclusive.
     fn bounds(&self, start: i64, end: i64) -> (i128, i128) {
         let (before, cut_before) = self.up_to(start, false);
         let (after, cut_after) = self.up_to(end, true);
         let octets = (after.wrapping_sub(before) as i128) >> FRACTION;
-        // One more for the point cut off.
+        // One more for the truncated fraction.
         let slack = (cut_before + cut_after) as i128 * self.slack + 1;
         (octets - slack, octets + slack)
     }
 
-    /// What was sent before `time`, or up to and with it, and how many records it cuts.
+    /// Returns the octets sent before `time`, or until `time` inclusive, and the number of records that it cuts.
     fn up_to(&self, time: i64, with: bool) -> (u128, usize) {
-        let came = |sums: &Sums| sums.times.partition_point(|&other| other < time || with && other == time);
-        let (begun, ended) = (came(&self.begun), came(&self.ended));
+        let count = |sums: &Sums| sums.times.partition_point(|&other| other < time || with && other == time);
+        let (started, ended) = (count(&self.started), count(&self.ended));
         let ([_, rates, offsets], [octets, ended_rates, ended_offsets]) =
-            (self.begun.sums[begun], self.ended.sums[ended]);
-        let since = i128::from(time) - i128::from(self.begun.times[0]);
+            (self.started.sums[started], self.ended.sums[ended]);
+        let since = i128::from(time) - i128::from(self.started.times[0]);
         let cut = rates.wrapping_sub(ended_rates).wrapping_mul(since as u128);
         let cut = cut.wrapping_sub(offsets.wrapping_sub(ended_offsets));
-        ((octets << FRACTION).wrapping_add(cut), begun - ended)
+        ((octets << FRACTION).wrapping_add(cut), started - ended)
     }
 }
 
@@ -141,7 +140,7 @@ impl Sums {
         for (time, record) in records {
             let octets = record.octets as u128;
             let length = (record.flow_end_us - record.flow_start_us) as u128;
-            // What takes no time is never cut.
+            // A record without duration is never cut.
             let rate = (octets << FRACTION).checked_div(length).unwrap_or(0);
             let offset = rate.wrapping_mul((record.flow_start_us - origin) as u128);
             for (sum, more) in sums.iter_mut().zip([octets, rate, offset]) {
@@ -159,15 +158,15 @@ mod tests {
 
     use super::*;
 
-    const RULE: CheetahRule = CheetahRule { threshold_octets: 1_000, window_us: 60 };
+    const RULE: CheetahRule = CheetahRule { threshold_bytes: 1_000, window_us: 60 };
 
     fn cheetah(records: &[(i64, i64, i64)]) -> bool {
         let spread = |&(flow_start_us, flow_end_us, octets)| Spread { flow_start_us, flow_end_us, octets };
-        RULE.holds(&records.iter().map(spread).collect::<Vec<_>>(), &mut Reach::default())
+        RULE.holds(&records.iter().map(spread).collect::<Vec<_>>(), &mut WindowEstimator::default())
     }
 
     #[test]
-    fn strictly_more_than_the_threshold_in_a_window_is_a_cheetah() {
+    fn a_cheetah_exceeds_the_threshold_in_a_window() {
         assert!(!cheetah(&[(0, 60, 1_000)]));
         assert!(cheetah(&[(0, 60, 1_001)]));
         assert!(cheetah(&[(5, 5, 1_001)]));
@@ -177,30 +176,30 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_spread_evenly_and_its_part_rounded_down() {
+    fn a_partial_record_is_rounded_down() {
         // 60 of 120: half of 2002 is 1001; half of 2001 is 1000.5, which is not more than 1000.
         assert!(cheetah(&[(0, 120, 2_002)]));
         assert!(!cheetah(&[(0, 120, 2_001)]));
     }
 
     #[test]
-    fn the_window_that_ends_with_a_record_counts_as_well() {
-        // From 40 on to 100: 60 of 80 of the first (750), and the second.
+    fn windows_may_end_with_a_record() {
+        // From 40 to 100: 60 of 80 of the first record (750), and the second.
         assert!(cheetah(&[(20, 100, 1_000), (100, 100, 251)]));
         assert!(!cheetah(&[(20, 100, 1_000), (100, 100, 250)]));
     }
 
     #[test]
-    fn records_that_overlap_are_spread_each_on_its_own() {
+    fn overlapping_records_are_spread_separately() {
         assert!(cheetah(&[(0, 1_000_000, 1_000), (10, 20, 600), (15, 40, 401)]));
         assert!(!cheetah(&[(0, 1_000_000, 1_000), (10, 20, 600), (15, 40, 400)]));
     }
 
     proptest! {
-        /// Times, octets and thresholds of which many windows are within an octet of each other.
+        /// Parameters for which many windows differ by less than an octet.
         #[test]
-        fn windows_over_many_records_hold_what_they_hold_record_by_record(
-            mut records in prop::collection::vec((-300i64..300, 0i64..200, 0i64..3_000), FEW + 1..200),
+        fn estimates_agree_with_exact_windows(
+            mut records in prop::collection::vec((-300i64..300, 0i64..200, 0i64..3_000), MAX_EXACT + 1..200),
             window_us in 0i64..300,
             share in 0.0..1.2f64,
         ) {
@@ -217,29 +216,29 @@ mod tests {
                 records.iter().map(|record| record.within(start, start + window_us)).sum::<i64>()
             };
             let starts = records.iter().flat_map(|r| [r.flow_start_us, r.flow_end_us - window_us]);
-            let most = starts.clone().map(in_window).max().unwrap();
-            let mut reach = Reach::default();
-            for threshold_octets in [most - 1, most, (most as f64 * share) as i64] {
-                let rule = CheetahRule { threshold_octets, window_us };
-                prop_assert_eq!(rule.holds(&records, &mut reach), most > threshold_octets);
+            let max = starts.clone().map(in_window).max().unwrap();
+            let mut estimator = WindowEstimator::default();
+            for threshold_bytes in [max - 1, max, (max as f64 * share) as i64] {
+                let rule = CheetahRule { threshold_bytes, window_us };
+                prop_assert_eq!(rule.holds(&records, &mut estimator), max > threshold_bytes);
             }
             for start in starts {
-                let (least, most) = reach.bounds(start, start + window_us);
-                prop_assert!((least..=most).contains(&in_window(start).into()));
+                let (min, max) = estimator.bounds(start, start + window_us);
+                prop_assert!((min..=max).contains(&in_window(start).into()));
             }
         }
     }
 
-    /// Record by record this would take 10^11 looks.
+    /// Exact windows would take 10^11 steps.
     #[test]
-    fn records_that_all_overlap_are_not_each_held_against_each() {
+    fn many_overlapping_records_are_fast() {
         let records: Vec<Spread> = (0..200_000)
             .map(|n| Spread { flow_start_us: n, flow_end_us: 1 << 40, octets: 1 << 20 })
             .collect();
         let total = 200_000i64 << 20;
-        let rule = CheetahRule { threshold_octets: total / 1_000, window_us: 60_000_000 };
-        assert!(!rule.holds(&records, &mut Reach::default()));
-        let all = CheetahRule { threshold_octets: total - 200_000 * 8, window_us: 1 << 40 };
-        assert!(all.holds(&records, &mut Reach::default()));
+        let rule = CheetahRule { threshold_bytes: total / 1_000, window_us: 60_000_000 };
+        assert!(!rule.holds(&records, &mut WindowEstimator::default()));
+        let all = CheetahRule { threshold_bytes: total - 200_000 * 8, window_us: 1 << 40 };
+        assert!(all.holds(&records, &mut WindowEstimator::default()));
     }
 }

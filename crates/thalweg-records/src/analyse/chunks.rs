@@ -1,61 +1,64 @@
-//! Memory for packed rows, in chunks that are numbered, from huge pages where the system has them.
+//! Memory for packed rows, in numbered chunks, on huge pages if available.
 //!
-//! Rows go to a thousand parts in turn, each to a place of its own. With pages of 4 KiB nearly each row would be to a
-//! page that the processor has to look up; and all memory is fresh, so that the system would have to hand it out a page
-//! at a time.
+//! Rows go to a thousand parts in turn. With 4 KiB pages, nearly each row would miss the TLB, and the kernel would have
+//! to provide the fresh memory page by page.
 
 use std::io;
 
 use memmap2::{Advice, MmapMut};
 
-use super::packed::MOST;
+use super::packed::MAX_ROW_BYTES;
 
-/// Bytes of a chunk, the unit in which parts take memory.
+/// Chunk size in bytes: the unit of allocation for parts.
 pub(super) const CHUNK: usize = 16 << 10;
-/// Chunks of a map, the unit in which the system is asked for memory: 32 MiB. It only gives what is written to.
+/// Chunks per mapping: 32 MiB. The kernel only provides pages that are written.
 const CHUNKS: usize = 2048;
 
-/// Chunks of bytes.
+/// A list of chunks.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
     maps: Vec<MmapMut>,
-    /// Chunks taken, from the first.
-    taken: usize,
+    /// Number of allocated chunks, from the first.
+    allocated: usize,
 }
 
 impl Chunks {
-    /// The number of a chunk that nobody has.
-    pub(super) fn take(&mut self) -> io::Result<u32> {
-        if self.taken == self.maps.len() * CHUNKS {
+    /// Allocates a chunk and returns its number.
+    pub(super) fn allocate(&mut self) -> io::Result<u32> {
+        if self.allocated == self.maps.len() * CHUNKS {
             let map = MmapMut::map_anon(CHUNKS * CHUNK)?;
-            // A system without huge pages gives others.
+            // Without huge pages, the kernel uses normal ones.
             let _ = map.advise(Advice::HugePage);
             self.maps.push(map);
         }
-        self.taken += 1;
-        Ok(self.taken as u32 - 1)
+        self.allocated += 1;
+        Ok(self.allocated as u32 - 1)
     }
 
-    /// Takes all chunks back; their memory is for those that come.
+    /// Frees all chunks; keeps the memory for reuse.
     pub(super) fn clear(&mut self) {
-        self.taken = 0;
+        self.allocated = 0;
     }
 
-    /// All bytes of a chunk.
+    /// Returns the bytes of a chunk.
     pub(super) fn chunk(&self, chunk: u32) -> &[u8; CHUNK] {
         let start = start(chunk);
-        self.maps[chunk as usize / CHUNKS][start..start + CHUNK].try_into().expect("as long as a chunk")
+        self.maps[chunk as usize / CHUNKS][start..start + CHUNK]
+            .try_into()
+            .expect("has the length of a chunk")
     }
 
-    /// Room for a row in a chunk.
+    /// Returns space for a row at an offset of a chunk.
     #[inline]
-    pub(super) fn room(&mut self, chunk: u32, at: usize) -> &mut [u8; MOST] {
+    pub(super) fn room(&mut self, chunk: u32, at: usize) -> &mut [u8; MAX_ROW_BYTES] {
         let start = start(chunk) + at;
-        (&mut self.maps[chunk as usize / CHUNKS][start..start + MOST]).try_into().expect("as long as a row")
+        (&mut self.maps[chunk as usize / CHUNKS][start..start + MAX_ROW_BYTES])
+            .try_into()
+            .expect("has the length of a row")
     }
 }
 
-/// Where a chunk begins in its map.
+/// Returns the offset of a chunk in its mapping.
 #[inline]
 fn start(chunk: u32) -> usize {
     chunk as usize % CHUNKS * CHUNK
@@ -66,20 +69,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_chunk_has_bytes_of_its_own_over_all_maps() {
+    fn chunks_do_not_overlap_across_mappings() {
         let mut chunks = Chunks::default();
         for number in 0..2 * CHUNKS as u32 + 1 {
-            assert_eq!(chunks.take().unwrap(), number);
-            for at in [0, CHUNK - MOST] {
+            assert_eq!(chunks.allocate().unwrap(), number);
+            for at in [0, CHUNK - MAX_ROW_BYTES] {
                 chunks.room(number, at)[..4].copy_from_slice(&number.to_le_bytes());
             }
         }
         for number in 0..2 * CHUNKS as u32 + 1 {
-            for at in [0, CHUNK - MOST] {
+            for at in [0, CHUNK - MAX_ROW_BYTES] {
                 assert_eq!(chunks.chunk(number)[at..at + 4], number.to_le_bytes());
             }
         }
         chunks.clear();
-        assert_eq!(chunks.take().unwrap(), 0);
+        assert_eq!(chunks.allocate().unwrap(), 0);
     }
 }

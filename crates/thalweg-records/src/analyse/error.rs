@@ -1,4 +1,4 @@
-//! What can go wrong in an analysis.
+//! Errors of an analysis.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,19 +7,19 @@ use parquet::errors::ParquetError;
 
 use crate::read::{ReadError, system_error};
 
-/// Why an analysis stopped. What it had written is removed.
+/// Why an analysis failed. Partial results are removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnalyseError {
     /// A file of records cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A file cannot be written or renamed, or what was spilled not be read again.
+    /// A file cannot be written or renamed, or a spill file cannot be read back.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// Results cannot be encoded.
@@ -27,31 +27,31 @@ pub enum AnalyseError {
     Parquet {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Error of the encoder.
         source: ParquetError,
     },
-    /// The system has no memory for records.
-    #[error("no memory for records: {0}")]
+    /// The kernel provided no memory for records.
+    #[error("cannot allocate memory for records: {0}")]
     Memory(#[source] io::Error),
-    /// More observation points than there can be routers.
-    #[error("{}: more than {limit} observation points (exporter, domain, direction)", path.display())]
+    /// More observation points than plausible.
+    #[error("{}: too many observation points (exporter, domain, direction): more than {limit}", path.display())]
     ObservationPoints {
-        /// The file with one too many.
+        /// The file that exceeds the limit.
         path: PathBuf,
-        /// How many may be.
+        /// The limit.
         limit: usize,
     },
-    /// A parameter out of range.
+    /// An option is out of range.
     #[error("{option}: expected {expected}, found {found}")]
     Option {
-        /// Its name.
+        /// Name of the option.
         option: &'static str,
-        /// Its range.
+        /// Accepted range.
         expected: &'static str,
-        /// What was given.
+        /// Value that was given.
         found: String,
     },
-    /// The caller's progress function said stop.
+    /// The progress callback stopped the analysis.
     #[error("interrupted")]
     Interrupted,
 }

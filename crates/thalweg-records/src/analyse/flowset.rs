@@ -1,25 +1,25 @@
 //! Parallel flowsets: flows between two hosts that start together (dissertation section 2.2, equations 2.1 to 2.3).
 //!
-//! Equation 2.2 wants the starts of a set within `tau` of each other, and the flows before and after it more than
-//! `tau` away. A chain of small gaps that spans more than `tau` can satisfy only one of the two, whatever the cut:
-//! [`Rule`] says which.
+//! Equation 2.2 requires that the flows of a set start within `tau` of each other, and those before and after it more
+//! than `tau` away. A chain of small gaps that spans more than `tau` can meet only one of these conditions. [`Rule`]
+//! selects which.
 
 use thalweg_wire::flow_export::Address;
 
 use super::flow::Flow;
 
-/// Which flows are one set.
+/// How flows are grouped into sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rule {
-    /// A set begins with the first flow that is in none yet, and has all flows that start at most `tau` after that.
+    /// A set contains its first flow, and all flows that start at most `tau` after it.
     #[default]
     Span,
-    /// A flow belongs to the set of the one before it if it starts at most `tau` after that one.
+    /// A flow belongs to the set of its predecessor if it starts at most `tau` after it.
     Chain,
 }
 
 impl Rule {
-    /// The rule of this name.
+    /// Returns the rule with this name.
     pub fn named(name: &str) -> Option<Rule> {
         match name {
             "span" => Some(Rule::Span),
@@ -29,7 +29,7 @@ impl Rule {
     }
 }
 
-/// A parallel flowset, or with `flows` of one a single flow.
+/// A parallel flowset; a single flow if `flows` is 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Flowset {
     pub(super) source_address: Address,
@@ -44,42 +44,42 @@ pub(super) struct Flowset {
 }
 
 impl Flowset {
-    /// Equation 2.3, but to the latest end of any flow and not to that of the last to start, which may end earlier.
+    /// Returns the duration of equation 2.3, but until the latest end of all flows. The flow that starts last may end earlier.
     pub(super) fn duration_us(&self) -> i64 {
         self.flow_end_us - self.flow_start_us
     }
 
-    /// Bits per second over the duration; none where that is 0.
+    /// Returns bits per second over the duration; `None` if the duration is 0.
     pub(super) fn rate_bps(&self) -> Option<f64> {
         let bits = self.octets.saturating_mul(8) as f64;
         (self.duration_us() > 0).then(|| bits * 1e6 / self.duration_us() as f64)
     }
 }
 
-/// Gathers the flows of a pair of hosts, and cuts them into sets when the next pair comes.
+/// Collects the flows of a pair of hosts, and splits them into sets when the next pair starts.
 #[derive(Debug)]
-pub(super) struct Flowsets {
+pub(super) struct FlowsetBuilder {
     rule: Rule,
     tau_us: i64,
-    /// The hash of the pair whose flows these are; two pairs may have one hash.
+    /// Hash of the pair of `flows`; several pairs may share it.
     pair_hash: u64,
     flows: Vec<Flow>,
-    /// How many flows of a pair memory is meant to hold, and the most of those that were more.
-    meant: usize,
+    /// Maximum number of flows that fit the memory limit, and the largest number that exceeded it.
+    max_flows: usize,
     largest: usize,
 }
 
-impl Flowsets {
-    pub(super) fn new(rule: Rule, tau_us: i64, meant: usize) -> Flowsets {
-        Flowsets { rule, tau_us, pair_hash: 0, flows: Vec::new(), meant, largest: 0 }
+impl FlowsetBuilder {
+    pub(super) fn new(rule: Rule, tau_us: i64, max_flows: usize) -> FlowsetBuilder {
+        FlowsetBuilder { rule, tau_us, pair_hash: 0, flows: Vec::new(), max_flows, largest: 0 }
     }
 
-    /// Most flows of one pair that were held at once though memory was meant to hold fewer; 0 if it never came to that.
+    /// Returns the largest number of flows of one pair that exceeded the memory limit, or 0.
     pub(super) fn largest(&self) -> usize {
         self.largest
     }
 
-    /// Takes a flow; those of one pair come one after another.
+    /// Adds a flow. The flows of a pair must be consecutive.
     #[inline]
     pub(super) fn push(&mut self, pair_hash: u64, flow: Flow, each: &mut impl FnMut(Flowset)) {
         if pair_hash != self.pair_hash {
@@ -89,13 +89,13 @@ impl Flowsets {
         self.flows.push(flow);
     }
 
-    /// Gives the sets of the last pair.
+    /// Passes the sets of the last pair to `each`.
     pub(super) fn finish(&mut self, each: &mut impl FnMut(Flowset)) {
         if let [flow] = self.flows[..] {
             self.flows.clear();
-            return each(alone(&flow));
+            return each(single(&flow));
         }
-        if self.flows.len() > self.meant {
+        if self.flows.len() > self.max_flows {
             self.largest = self.largest.max(self.flows.len());
         }
         if self.flows.len() > 1 {
@@ -107,7 +107,7 @@ impl Flowsets {
         }
         let mut current: Option<(Flowset, i64)> = None;
         for flow in self.flows.drain(..) {
-            // From where the gap counts: the start of the set's first flow, or of its last.
+            // The time is the start of the set's first flow (span) or last flow (chain).
             match &mut current {
                 Some((set, from)) if same_pair(set, &flow) && flow.flow_start_us - *from <= self.tau_us => {
                     join(set, &flow);
@@ -116,7 +116,7 @@ impl Flowsets {
                     }
                 }
                 _ => {
-                    if let Some((set, _)) = current.replace((alone(&flow), flow.flow_start_us)) {
+                    if let Some((set, _)) = current.replace((single(&flow), flow.flow_start_us)) {
                         each(set);
                     }
                 }
@@ -132,7 +132,7 @@ fn same_pair(set: &Flowset, flow: &Flow) -> bool {
     (set.source_address, set.destination_address) == (flow.source_address, flow.destination_address)
 }
 
-fn alone(flow: &Flow) -> Flowset {
+fn single(flow: &Flow) -> Flowset {
     Flowset {
         source_address: flow.source_address,
         destination_address: flow.destination_address,

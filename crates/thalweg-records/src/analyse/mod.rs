@@ -1,26 +1,26 @@
-//! Analysis of stored flow records on one machine: flows put together again, and parallel flowsets of them.
+//! Analysis of stored flow records on one machine: reconstructs flows, and groups them into parallel flowsets.
 //!
-//! What it computes is section 2.2 of the dissertation: flow reconstruction, the cheetah rule, and equations 2.1 to 2.3.
-//! The Python package says the same as Ibis expressions for any engine; results are equal to the last bit. Here it is
-//! done for speed, in two sweeps:
+//! It computes section 2.2 of the dissertation: flow reconstruction, the cheetah rule, and equations 2.1 to 2.3. The Python
+//! package computes the same with Ibis expressions on any engine; results are equal to the last bit. This implementation
+//! is optimised for speed and makes two passes:
 //!
-//! 1. **Scatter.** Of each Parquet file only the needed columns are read, in blocks that stay in the cache. A record
-//!    becomes a row that goes, packed, to the part of its key (see `row`, `packed`). Beyond the memory given, parts go
-//!    to an unlinked file beside the results (see `parts`).
-//! 2. **Assemble.** One part after another is ordered by key (see `order`); the records of each key become flows (see
-//!    `flow`, `cheetah`), the flows of each pair of hosts flowsets (see `flowset`), and both are written (see `write`).
+//! 1. **Scatter.** Reads the needed columns of each Parquet file in blocks that fit the cache. Each record becomes a
+//!    packed row in the part of its key (see `row`, `packed`). Parts that exceed the memory limit are written to an
+//!    unlinked file beside the results (see `parts`).
+//! 2. **Assemble.** Orders each part by key (see `order`), joins the records of a key to flows (see `flow`, `cheetah`),
+//!    groups the flows of each pair of hosts into flowsets (see `flowset`), and writes both (see `write`).
 //!
-//! Rows of the results are ordered by a hash of source and destination that begins with the source's, so that neighbours
-//! have few sources; then flows by ports, protocol and start, flowsets by the addresses and start. The order, as the
-//! rows, depends neither on the order of the input nor on the memory or the threads given.
+//! Results are ordered by a hash of source and destination whose first bits are the source's, so that neighbouring rows
+//! have few sources; then flows by ports, protocol and start, and flowsets by addresses and start. Neither order nor
+//! contents depend on the order of the input, the memory limit, or the number of threads.
 //!
-//! Results are on the disk before they have their names.
+//! Result files are durable before they get their names.
 //!
-//! **Memory** stays within [`Options::memory_bytes`], except that the records of one key, and the flows of one pair of
-//! hosts, are held at once however many they are; [`Statistics::largest_key`] and [`Statistics::largest_pair`] say how
-//! many that was.
+//! **Memory** stays within [`Options::memory_bytes`], except for the records of one key and the flows of one pair of
+//! hosts, which are held at once; [`Statistics::largest_key`] and [`Statistics::largest_pair`] report how many.
 //!
-//! **Numbers** are those of signed 64 bits. What is beyond them stays at the largest: records that reach it by being
+//! **Numbers** are signed 64-bit integers and saturate at their maximum. Records that saturate by scaling are counted
+//! ([`Statistics::saturated`]); sums are not.
 //! scaled are counted ([`Statistics::saturated`]), sums are not.
 
 mod assemble;
@@ -55,7 +55,7 @@ use crate::read::Source;
 use parts::Spill;
 use points::Points;
 
-/// Where results go; what is `None` is only counted.
+/// Output files. Results with `None` are only counted.
 #[derive(Clone, Debug, Default)]
 pub struct Outputs {
     /// File of the flows.
@@ -64,36 +64,35 @@ pub struct Outputs {
     pub flowsets: Option<PathBuf>,
 }
 
-/// What an analysis came upon.
+/// Counters of an analysis.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Records read.
     pub records: u64,
-    /// Records that ended before they began, and were turned round.
+    /// Records whose end preceded their start; the times were swapped.
     pub swapped_times: u64,
-    /// Records whose octets or packets, times the sampling interval, pass 2^63 - 1 and were taken as that.
+    /// Records whose octets or packets times the sampling interval exceed 2^63 - 1, and were clamped.
     pub saturated: u64,
     /// Observation points: exporter, domain and direction.
     pub observation_points: u64,
-    /// Flows put together.
+    /// Reconstructed flows.
     pub flows: u64,
-    /// Those of them that are cheetahs.
+    /// Flows that are cheetahs.
     pub cheetahs: u64,
-    /// Flowsets, single flows included.
+    /// Flowsets, including single flows.
     pub flowsets: u64,
-    /// Those of one flow.
+    /// FlowsetBuilder of one flow.
     pub single_flows: u64,
-    /// Bytes that did not fit into memory, each time they were written.
+    /// Bytes written to spill files, including repeated writes.
     pub spilled_bytes: u64,
-    /// Most records of one key that memory was meant not to hold at once, but had to; 0 if it never came to that.
+    /// Largest number of records of one key that had to be held beyond the memory limit; 0 if none.
     pub largest_key: u64,
-    /// Most flows of one pair of hosts that memory was meant not to hold at once, but had to, to find their flowsets; 0
-    /// if it never came to that.
+    /// Largest number of flows of one pair of hosts that had to be held beyond the memory limit; 0 if none.
     pub largest_pair: u64,
 }
 
 impl Statistics {
-    /// Adds what another worker came upon.
+    /// Adds the counters of another worker.
     fn add(&mut self, other: &Statistics) {
         self.records += other.records;
         self.swapped_times += other.swapped_times;
@@ -107,17 +106,17 @@ impl Statistics {
     }
 }
 
-/// Told how much is done, and of how much; says whether to go on.
+/// Called with the steps done and the total; returns whether to continue.
 pub type Progress<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 
 /// Reconstructs the flows of the records in `paths` (Parquet files of flow records) and groups them into flowsets.
 ///
-/// `progress` is called every few thousand records, from this thread, with steps done and steps in all; a record is
-/// two steps. Files get their names when they are complete.
+/// Calls `progress` every few thousand records, from this thread; each record is two steps. Files get their names when
+/// they are complete.
 ///
 /// # Errors
-/// A file that cannot be read or is not of flow records, a value that no record can have, an option out of range, no
-/// room for results or spilled records, `progress` that breaks off.
+/// If a file cannot be read or does not contain flow records, a value or an option is out of range, results or spill
+/// files cannot be written, or `progress` stops the analysis.
 pub fn analyse(
     paths: &[PathBuf],
     outputs: &Outputs,
@@ -125,7 +124,8 @@ pub fn analyse(
     progress: &mut Progress<'_>,
 ) -> Result<Statistics, AnalyseError> {
     options.check()?;
-    let sources = paths.iter().map(|path| Source::look(path, block::check)).collect::<Result<Vec<_>, _>>()?;
+    let sources =
+        paths.iter().map(|path| Source::read_footer(path, block::check)).collect::<Result<Vec<_>, _>>()?;
     let records: u64 = sources.iter().flat_map(|source| &source.row_groups).sum();
     let beside = outputs.flows.as_deref().or(outputs.flowsets.as_deref()).and_then(Path::parent);
     let directory = match beside {

@@ -1,29 +1,28 @@
-//! Parameters of an analysis.
+//! Options of an analysis.
 
 use super::AnalyseError;
 use super::cheetah::CheetahRule;
 use super::flowset::Rule;
 
-/// Parameters of an analysis; the defaults are the dissertation's where it has one.
+/// Options of an analysis; the defaults are those of the dissertation.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Records of a key are one flow while each begins at most so long after the latest end before, microseconds.
-    /// 60 s: the active timeout that routers have as a rule.
+    /// Maximum gap between records of one flow, in microseconds: from the latest end so far to the next start. Default 60 s,
+    /// the usual active timeout of routers.
     pub gap_us: i64,
-    /// A flow is a cheetah if more octets than this lie within one window. 1 GB (section 2.2).
-    pub threshold_octets: i64,
-    /// The window, microseconds. A minute (section 2.2).
+    /// A flow is a cheetah if a window holds more octets than this. Default 1 GB (section 2.2).
+    pub threshold_bytes: i64,
+    /// Length of the window in microseconds. Default one minute (section 2.2).
     pub window_us: i64,
-    /// Flows of a flowset start within this of each other, microseconds. 10 s (section 2.3).
+    /// Maximum time between the starts of flows of a flowset, in microseconds. Default 10 s (section 2.3).
     pub tau_us: i64,
-    /// What becomes of chains of flows that span more than `tau_us`.
+    /// How to split chains of flows that span more than `tau_us`.
     pub rule: Rule,
-    /// Whether only cheetahs go into flowsets, as in the dissertation, or all flows.
+    /// Whether flowsets contain only cheetahs, as in the dissertation.
     pub cheetahs_only: bool,
-    /// Memory to stay within, bytes, at least 64 KiB. Up to 64 MiB a thread come on top for buffers of reading and
-    /// writing.
+    /// Memory limit in bytes, at least 64 KiB. Read and write buffers need up to 64 MiB per thread in addition.
     pub memory_bytes: u64,
-    /// Threads that work, 1 to 256.
+    /// Number of worker threads, 1 to 256.
     pub threads: usize,
 }
 
@@ -31,7 +30,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             gap_us: 60_000_000,
-            threshold_octets: 1_000_000_000,
+            threshold_bytes: 1_000_000_000,
             window_us: 60_000_000,
             tau_us: 10_000_000,
             rule: Rule::Span,
@@ -42,7 +41,7 @@ impl Default for Options {
     }
 }
 
-/// Parameters that are lengths of time lie in this range, so that times plus them cannot overflow.
+/// Range of durations, chosen so that adding one to a time cannot overflow.
 const LENGTHS: std::ops::RangeInclusive<i64> = 0..=1 << 61;
 const LENGTH: &str = "0 to 2^61 microseconds";
 
@@ -52,7 +51,7 @@ impl Options {
     pub(super) fn check(&self) -> Result<(), AnalyseError> {
         let checks = [
             ("gap_us", LENGTHS.contains(&self.gap_us), LENGTH, self.gap_us.to_string()),
-            ("threshold_octets", self.threshold_octets >= 0, "0 or more", self.threshold_octets.to_string()),
+            ("threshold_bytes", self.threshold_bytes >= 0, "0 or more", self.threshold_bytes.to_string()),
             ("window_us", LENGTHS.contains(&self.window_us), LENGTH, self.window_us.to_string()),
             ("tau_us", LENGTHS.contains(&self.tau_us), LENGTH, self.tau_us.to_string()),
             ("memory_bytes", self.memory_bytes >= 1 << 16, "65536 or more", self.memory_bytes.to_string()),
@@ -65,15 +64,15 @@ impl Options {
     }
 
     pub(super) fn cheetah_rule(&self) -> CheetahRule {
-        CheetahRule { threshold_octets: self.threshold_octets, window_us: self.window_us }
+        CheetahRule { threshold_bytes: self.threshold_bytes, window_us: self.window_us }
     }
 
-    /// Of the memory of one thread, the bytes for rows that wait in memory (five eighths).
-    pub(super) fn waiting_bytes(&self) -> usize {
+    /// Returns the memory per thread for packed rows (five eighths).
+    pub(super) fn packed_bytes(&self) -> usize {
         (self.memory_bytes / self.threads as u64 / 8 * 5) as usize
     }
 
-    /// Of the memory of one thread, the bytes for what is worked on at once (an eighth).
+    /// Returns the memory per thread for the part being assembled (one eighth).
     pub(super) fn working_bytes(&self) -> usize {
         (self.memory_bytes / self.threads as u64 / 8) as usize
     }

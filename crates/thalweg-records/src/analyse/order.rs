@@ -1,36 +1,36 @@
-//! The rows of a part in the order of their keys.
+//! Orders the rows of a part by key.
 //!
-//! A row becomes a number of 128 bits: its key (104) and its place (24). Numbers are put into buckets by their first
-//! bits that differ, four or so a bucket, and each bucket is sorted, which for so few is an insertion sort.
+//! Each row becomes a 128-bit number: its key (104 bits) and its index (24 bits). Numbers are distributed over buckets by
+//! their first differing bits, about four per bucket; then each bucket is sorted, by insertion sort at this size.
 
 use super::row::Row;
 
-/// Bits of a place.
-const PLACE_BITS: u32 = 24;
-/// Most rows that can be ordered at once.
-pub(super) const PLACES: usize = 1 << PLACE_BITS;
-/// Rows a bucket, in bits.
+/// Bits of an index.
+const INDEX_BITS: u32 = 24;
+/// Maximum number of rows.
+pub(super) const MAX_ROWS: usize = 1 << INDEX_BITS;
+/// Rows per bucket, as a power of two.
 const BUCKET_BITS: u32 = 2;
 
-/// A key and the place of its row.
+/// A key and the index of its row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Keyed(u128);
 
 impl Keyed {
-    /// The key.
+    /// Returns the key.
     #[inline]
     pub(super) fn key(self) -> u128 {
-        self.0 >> PLACE_BITS
+        self.0 >> INDEX_BITS
     }
 
-    /// Where the row is.
+    /// Returns the index of the row.
     #[inline]
-    pub(super) fn place(self) -> usize {
-        self.0 as usize & (PLACES - 1)
+    pub(super) fn index(self) -> usize {
+        self.0 as usize & (MAX_ROWS - 1)
     }
 }
 
-/// What ordering needs, kept from part to part.
+/// Buffers for ordering, kept between parts.
 #[derive(Debug, Default)]
 pub(super) struct Orderer {
     starts: Vec<u32>,
@@ -38,12 +38,12 @@ pub(super) struct Orderer {
 }
 
 impl Orderer {
-    /// Orders rows whose keys are equal in the bits from `shift` up.
+    /// Orders rows whose keys agree in the bits from `shift` up.
     ///
     /// # Panics
-    /// If there are more than [`PLACES`].
+    /// If there are more than [`MAX_ROWS`].
     pub(super) fn order<R: Row>(&mut self, rows: &[R], shift: u32) -> &[Keyed] {
-        assert!(rows.len() <= PLACES, "too many rows to order");
+        assert!(rows.len() <= MAX_ROWS, "too many rows to order");
         let bits = (rows.len() >> BUCKET_BITS).max(1).ilog2().min(shift);
         let (shift, mask) = (shift - bits, (1usize << bits) - 1);
         let bucket = |key: u128| (key >> shift) as usize & mask;
@@ -58,13 +58,13 @@ impl Orderer {
         }
         self.ordered.clear();
         self.ordered.resize(rows.len(), Keyed(0));
-        for (place, row) in rows.iter().enumerate() {
+        for (index, row) in rows.iter().enumerate() {
             let key = row.key();
             let next = &mut self.starts[bucket(key)];
-            self.ordered[*next as usize] = Keyed(key << PLACE_BITS | place as u128);
+            self.ordered[*next as usize] = Keyed(key << INDEX_BITS | index as u128);
             *next += 1;
         }
-        // Each start has moved on to its bucket's end.
+        // Each start has advanced to the end of its bucket.
         let mut start = 0;
         for &end in &self.starts[..=mask] {
             self.ordered[start..end as usize].sort_unstable();
@@ -76,15 +76,15 @@ impl Orderer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::row::{KEY_BITS, Narrow, Told};
+    use super::super::row::{Fields, KEY_BITS, Narrow};
     use super::*;
 
     #[test]
-    fn rows_come_in_the_order_of_keys_and_each_once() {
+    fn rows_are_ordered_by_key() {
         for count in [0, 1, 5, 1000] {
             let row = |i: u32| {
-                let told = Told { source_port: (i % 11) as u16, ..Told::default() };
-                Narrow::new(i.wrapping_mul(0x9E37_79B9) % 50, i % 3, told)
+                let fields = Fields { source_port: (i % 11) as u16, ..Fields::default() };
+                Narrow::new(i.wrapping_mul(0x9E37_79B9) % 50, i % 3, fields)
             };
             let rows: Vec<Narrow> = (0..count).map(row).collect();
             let mut orderer = Orderer::default();
@@ -92,7 +92,7 @@ mod tests {
             let mut expected: Vec<(u128, usize)> = rows.iter().map(Row::key).zip(0..).collect();
             expected.sort_unstable();
             assert_eq!(
-                ordered.iter().map(|keyed| (keyed.key(), keyed.place())).collect::<Vec<_>>(),
+                ordered.iter().map(|keyed| (keyed.key(), keyed.index())).collect::<Vec<_>>(),
                 expected
             );
         }

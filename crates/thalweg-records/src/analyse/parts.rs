@@ -1,8 +1,8 @@
-//! Records cut into parts by their key, in memory and, beyond a bound, in an unlinked file.
+//! Partitions records by key, in memory and, beyond a limit, in an unlinked file.
 //!
-//! A part is what is later sorted and worked on at once: small enough for the second-level cache where memory allows,
-//! never larger than the memory given. Parts that come out larger, because a few pairs of hosts have most records, are
-//! cut again where their keys first differ.
+//! A part is sorted and assembled at once. It fits the second-level cache if memory allows, and never exceeds the memory
+//! limit. Larger parts, which arise if a few pairs of hosts have most records, are split again where their keys first
+//! differ.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -14,28 +14,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::AnalyseError;
 use super::chunks::{CHUNK, Chunks};
-use super::packed::{MOST, pack, unpack};
+use super::packed::{MAX_ROW_BYTES, pack, unpack};
 use super::row::{KEY_BITS, Row};
 
-/// Into how many parts one is cut again, in bits.
+/// Number of parts of a split, as a power of two.
 const SPLIT_BITS: u32 = 8;
 
-/// Where rows go that memory does not hold.
+/// Creates spill files and counts their bytes.
 #[derive(Debug)]
 pub(super) struct Spill {
     directory: PathBuf,
-    /// Bytes written by all.
+    /// Bytes written to all files.
     bytes: AtomicU64,
     files: AtomicU64,
 }
 
 impl Spill {
-    /// Files will be made in this directory, without a name as soon as they are open.
+    /// Creates files in this directory, and unlinks each as soon as it is open.
     pub(super) fn new(directory: &Path) -> Spill {
         Spill { directory: directory.to_owned(), bytes: AtomicU64::new(0), files: AtomicU64::new(0) }
     }
 
-    /// Bytes written so far.
+    /// Returns the bytes written so far.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -53,7 +53,7 @@ impl Spill {
     }
 }
 
-/// Rows in a spill file: what a chunk had.
+/// A chunk's rows in a spill file.
 #[derive(Clone, Debug)]
 struct Extent {
     file: Arc<File>,
@@ -61,20 +61,20 @@ struct Extent {
     bytes: usize,
 }
 
-/// More than any chunk has.
+/// Larger than any used size.
 const NO_CHUNK: usize = usize::MAX;
 
-/// Rows whose keys begin alike.
+/// Rows whose keys share a prefix.
 #[derive(Debug)]
 struct Part {
-    /// The last chunk, and how much of it is used; [`NO_CHUNK`] if there is none.
+    /// The current chunk and its used size; [`NO_CHUNK`] if there is none.
     last: u32,
     used: usize,
-    /// When the row before began.
+    /// Start time of the previous row.
     start: i64,
-    /// How many rows there are.
+    /// Number of rows.
     rows: usize,
-    /// The chunks before the last, and how much of each is used.
+    /// The full chunks and their used sizes.
     full: Vec<(u32, usize)>,
     spilled: Vec<Extent>,
 }
@@ -86,7 +86,7 @@ impl Part {
 
     #[cold]
     fn add_chunk(&mut self, chunks: &mut Chunks) -> Result<(), AnalyseError> {
-        let next = chunks.take().map_err(AnalyseError::Memory)?;
+        let next = chunks.allocate().map_err(AnalyseError::Memory)?;
         let before = self.last();
         self.full.extend(before);
         (self.last, self.used, self.start) = (next, 0, 0);
@@ -97,42 +97,42 @@ impl Part {
         (self.used != NO_CHUNK).then_some((self.last, self.used))
     }
 
-    /// Its chunks in memory, and how much of each is used.
+    /// Returns the chunks in memory and their used sizes.
     fn in_memory(&self) -> impl Iterator<Item = (u32, usize)> {
         self.full.iter().copied().chain(self.last())
     }
 }
 
-/// All parts that rows are being put into.
+/// All parts of one worker.
 #[derive(Debug)]
 pub(super) struct Parts<R> {
-    /// Keys of a part are equal in the bits from this one up.
+    /// Keys of a part agree in the bits from this one up.
     shift: u32,
     mask: usize,
     parts: Vec<Part>,
     chunks: Chunks,
-    /// Bytes in memory, and how many may be.
-    held: usize,
-    most: usize,
+    /// Bytes in memory, and their limit.
+    bytes_in_memory: usize,
+    max_bytes: usize,
     file: Option<(Arc<File>, u64)>,
     rows: PhantomData<R>,
 }
 
 impl<R: Row> Parts<R> {
-    /// `1 << bits` parts, of which at most `most` bytes are held in memory.
-    pub(super) fn new(bits: u32, most: usize) -> Parts<R> {
-        Parts::below(KEY_BITS, bits, most)
+    /// Creates `1 << bits` parts that hold about `max_bytes` in memory.
+    pub(super) fn new(bits: u32, max_bytes: usize) -> Parts<R> {
+        Parts::below(KEY_BITS, bits, max_bytes)
     }
 
-    /// Parts by the `bits` of the key below bit `top`.
-    fn below(top: u32, bits: u32, most: usize) -> Parts<R> {
+    /// Partitions by the `bits` of the key below bit `top`.
+    fn below(top: u32, bits: u32, max_bytes: usize) -> Parts<R> {
         Parts {
             shift: top - bits,
             mask: (1 << bits) - 1,
             parts: (0..1 << bits).map(|_| Part::new()).collect(),
             chunks: Chunks::default(),
-            held: 0,
-            most,
+            bytes_in_memory: 0,
+            max_bytes,
             file: None,
             rows: PhantomData,
         }
@@ -142,20 +142,20 @@ impl<R: Row> Parts<R> {
     #[inline]
     pub(super) fn push(&mut self, row: &R) -> Result<(), AnalyseError> {
         let part = &mut self.parts[(row.key() >> self.shift) as usize & self.mask];
-        if part.used > CHUNK - MOST {
+        if part.used > CHUNK - MAX_ROW_BYTES {
             part.add_chunk(&mut self.chunks)?;
         }
         let bytes = pack(row, &mut part.start, self.chunks.room(part.last, part.used));
         part.used += bytes;
         part.rows += 1;
-        self.held += bytes;
+        self.bytes_in_memory += bytes;
         Ok(())
     }
 
-    /// Spills all rows in memory if they are too many.
+    /// Spills all rows in memory if they exceed the limit.
     #[inline]
-    pub(super) fn keep_within(&mut self, spill: &Spill) -> Result<(), AnalyseError> {
-        match self.held > self.most {
+    pub(super) fn spill_if_full(&mut self, spill: &Spill) -> Result<(), AnalyseError> {
+        match self.bytes_in_memory > self.max_bytes {
             true => self.spill(spill),
             false => Ok(()),
         }
@@ -178,15 +178,15 @@ impl<R: Row> Parts<R> {
             part.full.clear();
             part.used = NO_CHUNK;
         }
-        spill.bytes.fetch_add(self.held as u64, Ordering::Relaxed);
+        spill.bytes.fetch_add(self.bytes_in_memory as u64, Ordering::Relaxed);
         self.chunks.clear();
         self.file = Some((file, end));
-        self.held = 0;
+        self.bytes_in_memory = 0;
         Ok(())
     }
 
-    /// Gives the rows of a part to `f`.
-    fn each(
+    /// Passes the rows of a part to `f`.
+    fn for_each_row(
         &self,
         number: usize,
         spill: &Spill,
@@ -202,7 +202,7 @@ impl<R: Row> Parts<R> {
     }
 }
 
-/// Gives the rows in the first bytes of a chunk to `f`.
+/// Passes the rows of a chunk to `f`.
 #[inline]
 fn each<R: Row>(
     chunk: &[u8; CHUNK],
@@ -211,14 +211,14 @@ fn each<R: Row>(
 ) -> Result<(), AnalyseError> {
     let (mut at, mut start) = (0, 0);
     while at < used {
-        let (row, bytes) = unpack(chunk[at..].first_chunk().expect("room for a row"), &mut start);
+        let (row, bytes) = unpack(chunk[at..].first_chunk().expect("space for a row"), &mut start);
         at += bytes;
         f(row)?;
     }
     Ok(())
 }
 
-/// The parts of one number, one of each worker.
+/// The parts with one index, one part from each worker.
 #[derive(Debug)]
 pub(super) struct Portion<'a, R> {
     parts: &'a [Parts<R>],
@@ -234,44 +234,44 @@ impl<R> Clone for Portion<'_, R> {
 impl<R> Copy for Portion<'_, R> {}
 
 impl<'a, R: Row> Portion<'a, R> {
-    /// All portions, in the order of their keys.
+    /// Returns all portions, in key order.
     pub(super) fn all(parts: &'a [Parts<R>]) -> impl Iterator<Item = Portion<'a, R>> {
         let count = parts.first().map_or(0, |parts| parts.parts.len());
         (0..count).map(move |number| Portion { parts, number })
     }
 
-    /// Keys are equal in the bits from this one up.
+    /// Returns the bit from which on all keys agree.
     pub(super) fn shift(self) -> u32 {
         self.parts[0].shift
     }
 
-    /// How many rows it has.
+    /// Returns the number of rows.
     pub(super) fn rows(self) -> usize {
         self.parts.iter().map(|parts| parts.parts[self.number].rows).sum()
     }
 
-    /// Puts its rows into `rows`, in place of what is there.
+    /// Replaces the contents of `rows` by the rows of this portion.
     pub(super) fn load(self, rows: &mut Vec<R>, spill: &Spill) -> Result<(), AnalyseError> {
         rows.clear();
         rows.reserve(self.rows());
-        self.each(spill, |row| {
+        self.for_each_row(spill, |row| {
             rows.push(row);
             Ok(())
         })
     }
 
-    fn each(
+    fn for_each_row(
         self,
         spill: &Spill,
         mut f: impl FnMut(R) -> Result<(), AnalyseError>,
     ) -> Result<(), AnalyseError> {
-        self.parts.iter().try_for_each(|parts| parts.each(self.number, spill, &mut f))
+        self.parts.iter().try_for_each(|parts| parts.for_each_row(self.number, spill, &mut f))
     }
 
-    /// The lowest and the highest key.
+    /// Returns the smallest and the largest key.
     fn span(self, spill: &Spill) -> Result<(u128, u128), AnalyseError> {
         let (mut lowest, mut highest) = (u128::MAX, 0);
-        self.each(spill, |row| {
+        self.for_each_row(spill, |row| {
             lowest = lowest.min(row.key());
             highest = highest.max(row.key());
             Ok(())
@@ -279,17 +279,17 @@ impl<'a, R: Row> Portion<'a, R> {
         Ok((lowest, highest))
     }
 
-    /// Cuts it where its keys first differ, holding at most `most` more bytes in memory; none if all have one key.
-    pub(super) fn split(self, most: usize, spill: &Spill) -> Result<Option<Parts<R>>, AnalyseError> {
+    /// Splits it where its keys first differ, holding about `max_bytes` more in memory; `None` if all keys are equal.
+    pub(super) fn split(self, max_bytes: usize, spill: &Spill) -> Result<Option<Parts<R>>, AnalyseError> {
         let (lowest, highest) = self.span(spill)?;
         let differing = u128::BITS - (lowest ^ highest).leading_zeros();
         if differing == 0 {
             return Ok(None);
         }
-        let mut parts = Parts::below(differing, differing.min(SPLIT_BITS), most);
-        self.each(spill, |row| {
+        let mut parts = Parts::below(differing, differing.min(SPLIT_BITS), max_bytes);
+        self.for_each_row(spill, |row| {
             parts.push(&row)?;
-            parts.keep_within(spill)
+            parts.spill_if_full(spill)
         })?;
         Ok(Some(parts))
     }
@@ -297,31 +297,31 @@ impl<'a, R: Row> Portion<'a, R> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::row::{Narrow, Told};
+    use super::super::row::{Fields, Narrow};
     use super::*;
 
     fn row(number: u32) -> Narrow {
-        Narrow::new(number % 97, number % 7, Told { point: number, ..Told::default() })
+        Narrow::new(number % 97, number % 7, Fields { point: number, ..Fields::default() })
     }
 
     fn points(portion: Portion<'_, Narrow>, spill: &Spill) -> Vec<u32> {
         let mut rows = Vec::new();
         portion.load(&mut rows, spill).unwrap();
         assert_eq!(rows.len(), portion.rows());
-        let mut points: Vec<u32> = rows.iter().map(|row| row.told().point).collect();
+        let mut points: Vec<u32> = rows.iter().map(|row| row.fields().point).collect();
         points.sort_unstable();
         points
     }
 
     #[test]
-    fn what_is_spilled_comes_back_and_leaves_no_file() {
+    fn spilled_rows_are_read_back_and_no_file_remains() {
         let directory = tempfile::tempdir().unwrap();
         let spill = Spill::new(directory.path());
         let (mut all, mut small) = (Parts::new(3, usize::MAX), Parts::new(3, 20_000));
         for number in 0..20_000 {
             all.push(&row(number)).unwrap();
             small.push(&row(number)).unwrap();
-            small.keep_within(&spill).unwrap();
+            small.spill_if_full(&spill).unwrap();
         }
         assert!(spill.bytes() > 18_000 * 20);
         for (all, small) in Portion::all(&[all]).zip(Portion::all(&[small])) {
@@ -345,13 +345,13 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_cut_in_the_order_of_its_keys_and_one_key_is_not_cut() {
+    fn a_split_keeps_key_order_and_a_single_key_is_not_split() {
         let directory = tempfile::tempdir().unwrap();
         let spill = Spill::new(directory.path());
         let mut parts = [Parts::new(0, 10_000)];
         for number in 0..5_000 {
             parts[0].push(&row(number)).unwrap();
-            parts[0].keep_within(&spill).unwrap();
+            parts[0].spill_if_full(&spill).unwrap();
         }
         let whole = Portion::all(&parts).next().unwrap();
         let (mut last, mut rows, mut cuts) = (None, 0, 0);
@@ -363,7 +363,7 @@ mod tests {
                 (last, cuts) = (Some(highest), cuts + 1);
             }
         }
-        // The first bits are the source's: 97 sources fall into 81 of 256 parts, give or take a few.
+        // The first bits are the source's: 97 sources fall into about 81 of 256 parts.
         assert!(rows == 5_000 && cuts > 60, "{rows} {cuts}");
 
         let mut parts = [Parts::new(0, 200)];

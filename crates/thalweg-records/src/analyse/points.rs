@@ -1,13 +1,13 @@
-//! Observation points: (exporter, observation domain, direction) as numbers.
+//! Numbers observation points: (exporter, observation domain, direction).
 
 use std::collections::HashMap;
 
 use thalweg_wire::flow_export::Address;
 
-/// More than this many are taken for an attack or a damaged file: a table of them is 100 MB.
-pub(super) const POINTS: usize = 1 << 20;
+/// Maximum number of points; more indicate an attack or a damaged file. A table of this size takes 100 MB.
+pub(super) const MAX_POINTS: usize = 1 << 20;
 
-/// Where records were made.
+/// An observation point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Point {
     pub(super) exporter: Address,
@@ -15,7 +15,7 @@ pub(super) struct Point {
     pub(super) flow_direction: u8,
 }
 
-/// All points seen, numbered in the order in which they came.
+/// All observation points, numbered by first occurrence.
 #[derive(Debug, Default)]
 pub(super) struct Points {
     numbers: HashMap<Point, u32>,
@@ -23,12 +23,12 @@ pub(super) struct Points {
 }
 
 impl Points {
-    /// The number of a point; none if there are too many.
+    /// Returns the number of a point; `None` if there are too many points.
     pub(super) fn number(&mut self, point: Point) -> Option<u32> {
         if let Some(&number) = self.numbers.get(&point) {
             return Some(number);
         }
-        if self.points.len() == POINTS {
+        if self.points.len() == MAX_POINTS {
             return None;
         }
         let number = self.points.len() as u32;
@@ -37,12 +37,12 @@ impl Points {
         Some(number)
     }
 
-    /// How many there are.
+    /// Returns the number of points.
     pub(super) fn len(&self) -> usize {
         self.points.len()
     }
 
-    /// For each number its place in the order of points: by the exporter's text, then domain, then direction.
+    /// Returns the rank of each number in the order of points: by exporter as text, domain, direction.
     pub(super) fn ranks(&self) -> Vec<u32> {
         let mut numbers: Vec<u32> = (0..self.points.len() as u32).collect();
         numbers.sort_by_cached_key(|&number| {
@@ -57,20 +57,20 @@ impl Points {
     }
 }
 
-/// Slots of a [`Recent`].
+/// Number of slots of a [`PointCache`].
 const SLOTS: usize = 1 << 10;
 
-/// The points last asked for, one a slot, so that most records need no look into the shared table.
+/// A direct-mapped cache of recent points, so that most records need no access to the shared table.
 #[derive(Debug)]
-pub(super) struct Recent(Vec<Option<(Point, u32)>>);
+pub(super) struct PointCache(Vec<Option<(Point, u32)>>);
 
-impl Recent {
-    /// Empty.
-    pub(super) fn new() -> Recent {
-        Recent(vec![None; SLOTS])
+impl PointCache {
+    /// Creates an empty cache.
+    pub(super) fn new() -> PointCache {
+        PointCache(vec![None; SLOTS])
     }
 
-    /// The number of a point, which `number` tells where it is not at hand.
+    /// Returns the number of a point; calls `number` on a miss.
     #[inline]
     pub(super) fn number<E>(
         &mut self,
@@ -101,9 +101,9 @@ mod tests {
     }
 
     #[test]
-    fn points_rank_by_the_exporters_text_then_domain_then_direction() {
+    fn points_rank_by_exporter_text_domain_and_direction() {
         let mut points = Points::default();
-        // As text 10.0.0.10 comes before 10.0.0.9.
+        // As text, 10.0.0.10 precedes 10.0.0.9.
         let order = [
             point(0x0A00_0009, 0, 0),
             point(0x0A00_000A, 7, 1),
@@ -118,8 +118,8 @@ mod tests {
     }
 
     #[test]
-    fn recent_points_that_share_a_slot_do_not_share_a_number() {
-        let (mut recent, mut points) = (Recent::new(), Points::default());
+    fn colliding_points_keep_their_numbers() {
+        let (mut recent, mut points) = (PointCache::new(), Points::default());
         for round in 0..2 {
             for domain in 0..3000 {
                 let number =

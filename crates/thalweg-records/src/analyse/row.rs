@@ -1,53 +1,52 @@
-//! A record as the analysis holds it, and the order in which keys are worked on.
+//! The row type of records, and the order of keys.
 //!
-//! IPv4 has a kind of its own of one cache line, since nearly all records are of it; a record with any other address
-//! takes 88 bytes. The kinds never share a key. While rows wait they are packed (see `packed`).
+//! Nearly all records are IPv4; these have a row type of one cache line. Records with any other address take 88 bytes.
+//! The two types never share a key. In memory, rows are packed (see `packed`).
 //!
-//! Keys are ordered by a hash of (source, destination), then by ports and protocol. A hash, so that the first bits of
-//! the order cut any data into parts of like size; of both addresses, so that a parallel flowset lies within one part.
-//! Its first [`SOURCE_BITS`] are the source's alone: a part, and a row group of the results, then has few sources, which
-//! makes the results smaller and quicker to write. For IPv4 the hash is a bijection of the 64 bits of the pair: two
-//! pairs never share one, and the addresses need not be kept beside it. For IPv6 they might, and then the addresses
-//! themselves decide.
+//! Keys are ordered by a hash of (source, destination), then by ports and protocol. A prefix of the hash divides any data
+//! into parts of similar size; it covers both addresses, so that a parallel flowset lies within one part. The first
+//! [`SOURCE_BITS`] depend on the source only. A part, and a row group of the results, thus has few sources, which makes
+//! the results smaller and faster to write. For IPv4 the hash is a bijection of the 64 bits of the pair, so pairs never
+//! collide, and addresses need not be stored. For IPv6 collisions are possible, and the addresses are compared.
 
 use bytemuck::Pod;
 use thalweg_wire::flow_export::Address;
 
 /// Bits of [`Row::key`]: 64 of the hash, two ports, the protocol.
 pub(super) const KEY_BITS: u32 = 64 + 40;
-/// Bits of the hash that are those of the source.
+/// Bits of the hash that depend on the source only.
 pub(super) const SOURCE_BITS: u32 = 11;
 
-/// A record of either kind.
+/// A record of either type.
 pub(super) trait Row: Copy + Send + Sync + 'static {
-    /// The record's addresses, as they are kept.
+    /// The stored form of the addresses.
     type Pair: Pod;
 
-    /// A record of its parts.
-    fn of(pair: Self::Pair, told: Told) -> Self;
+    /// Creates a row.
+    fn of(pair: Self::Pair, fields: Fields) -> Self;
 
-    /// The record's addresses, as they are kept.
+    /// Returns the stored form of the addresses.
     fn pair(&self) -> &Self::Pair;
 
-    /// The record's addresses.
+    /// Returns the addresses.
     fn addresses(&self) -> (Address, Address);
 
-    /// All but the addresses.
-    fn told(&self) -> &Told;
+    /// Returns all other fields.
+    fn fields(&self) -> &Fields;
 
-    /// The hash of the two addresses.
+    /// Returns the hash of the two addresses.
     fn pair_hash(&self) -> u64;
 
-    /// Where the record's key comes in the order of all keys, in the lower [`KEY_BITS`].
+    /// Returns the key, in the lower [`KEY_BITS`]. Rows are processed in key order.
     #[inline]
     fn key(&self) -> u128 {
-        u128::from(self.pair_hash()) << 40 | u128::from(self.told().ports_and_protocol())
+        u128::from(self.pair_hash()) << 40 | u128::from(self.fields().ports_and_protocol())
     }
 }
 
-/// What a record tells besides its addresses.
+/// The fields of a record other than the addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct Fields {
     pub(super) source_port: u16,
     pub(super) destination_port: u16,
     pub(super) tcp_flags: u16,
@@ -59,49 +58,52 @@ pub(super) struct Told {
     pub(super) flow_start_us: i64,
     /// Not before `flow_start_us`.
     pub(super) flow_end_us: i64,
-    /// Of the packets that were sampled.
+    /// As counted, not scaled.
     pub(super) octets: i64,
-    /// Those that were sampled.
+    /// As counted, not scaled.
     pub(super) packets: i64,
     pub(super) source_as: u32,
     pub(super) destination_as: u32,
 }
 
-impl Told {
-    /// Scaled by sampling.
+impl Fields {
+    /// Returns the octets, scaled by the sampling interval.
     #[inline]
     pub(super) fn scaled_octets(&self) -> i64 {
         self.octets.saturating_mul(self.sampling_interval.into())
     }
 
-    /// Scaled by sampling.
+    /// Returns the packets, scaled by the sampling interval.
     #[inline]
     pub(super) fn scaled_packets(&self) -> i64 {
         self.packets.saturating_mul(self.sampling_interval.into())
     }
 
-    /// Ports and protocol as one number that orders as they do.
+    /// Returns ports and protocol as one number in the same order.
     #[inline]
     pub(super) fn ports_and_protocol(&self) -> u64 {
         u64::from(self.source_port) << 24 | u64::from(self.destination_port) << 8 | u64::from(self.protocol)
     }
 }
 
-/// A record between two IPv4 addresses.
+/// A record with two IPv4 addresses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Narrow {
-    /// The addresses, as their hash.
+    /// Hash of the addresses, from which they can be recovered.
     pair_hash: u64,
-    told: Told,
+    fields: Fields,
 }
 
 const _: () = assert!(size_of::<Narrow>() == 64, "a cache line");
 
 impl Narrow {
     #[inline]
-    pub(super) fn new(source: u32, destination: u32, told: Told) -> Narrow {
+    pub(super) fn new(source: u32, destination: u32, fields: Fields) -> Narrow {
         let source = SOURCE.mix(source.into());
-        Narrow { pair_hash: join(source, PAIR.mix(source << 32 & PAIR.mask | u64::from(destination))), told }
+        Narrow {
+            pair_hash: join(source, PAIR.mix(source << 32 & PAIR.mask | u64::from(destination))),
+            fields,
+        }
     }
 }
 
@@ -109,8 +111,8 @@ impl Row for Narrow {
     type Pair = u64;
 
     #[inline]
-    fn of(pair_hash: u64, told: Told) -> Narrow {
-        Narrow { pair_hash, told }
+    fn of(pair_hash: u64, fields: Fields) -> Narrow {
+        Narrow { pair_hash, fields }
     }
 
     #[inline]
@@ -126,8 +128,8 @@ impl Row for Narrow {
     }
 
     #[inline]
-    fn told(&self) -> &Told {
-        &self.told
+    fn fields(&self) -> &Fields {
+        &self.fields
     }
 
     #[inline]
@@ -136,18 +138,18 @@ impl Row for Narrow {
     }
 }
 
-/// A record of which an address is not IPv4.
+/// A record with at least one other address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wide {
-    /// The source's upper and lower half, and the destination's.
+    /// Upper and lower half of the source, and of the destination.
     pair: [[u64; 2]; 2],
-    told: Told,
+    fields: Fields,
 }
 
 impl Wide {
-    pub(super) fn new(source: Address, destination: Address, told: Told) -> Wide {
+    pub(super) fn new(source: Address, destination: Address, fields: Fields) -> Wide {
         let halves = |address: Address| [(address.0 >> 64) as u64, address.0 as u64];
-        Wide { pair: [halves(source), halves(destination)], told }
+        Wide { pair: [halves(source), halves(destination)], fields }
     }
 }
 
@@ -155,8 +157,8 @@ impl Row for Wide {
     type Pair = [[u64; 2]; 2];
 
     #[inline]
-    fn of(pair: [[u64; 2]; 2], told: Told) -> Wide {
-        Wide { pair, told }
+    fn of(pair: [[u64; 2]; 2], fields: Fields) -> Wide {
+        Wide { pair, fields }
     }
 
     #[inline]
@@ -169,8 +171,8 @@ impl Row for Wide {
         (whole(self.pair[0]), whole(self.pair[1]))
     }
 
-    fn told(&self) -> &Told {
-        &self.told
+    fn fields(&self) -> &Fields {
+        &self.fields
     }
 
     fn pair_hash(&self) -> u64 {
@@ -181,26 +183,26 @@ impl Row for Wide {
     }
 }
 
-/// The hash of a pair, of 32 bits of its source's and [`PAIR`]'s of both.
+/// Combines 32 bits of the source's hash with [`PAIR`]'s hash of both addresses.
 #[inline]
 fn join(source: u64, pair: u64) -> u64 {
     source >> (32 - SOURCE_BITS) << PAIR.bits | pair
 }
 
-/// A bijection of some bits after which each bit depends on all, in the way of MurmurHash3's finaliser (Appleby 2011).
+/// A bijection in which each output bit depends on all input bits, as the finaliser of MurmurHash3 (Appleby 2011).
 struct Mixer {
     bits: u32,
     mask: u64,
     factors: [u64; 2],
-    /// What takes the factors back.
+    /// Inverses of the factors.
     inverses: [u64; 2],
 }
 
-/// A word of IPv6 addresses.
+/// For words of IPv6 addresses.
 const WORD: Mixer = Mixer::new(64);
-/// A source.
+/// For sources.
 const SOURCE: Mixer = Mixer::new(32);
-/// What is left of the source, and the destination.
+/// For the rest of the source, and the destination.
 const PAIR: Mixer = Mixer::new(64 - SOURCE_BITS);
 
 impl Mixer {
@@ -210,7 +212,7 @@ impl Mixer {
         Mixer { bits, mask: u64::MAX >> (64 - bits), factors, inverses }
     }
 
-    /// Of a number that has no more than these bits.
+    /// Mixes a number of at most `bits` bits.
     #[inline]
     fn mix(&self, mut number: u64) -> u64 {
         for factor in self.factors {
@@ -219,7 +221,7 @@ impl Mixer {
         self.fold(number)
     }
 
-    /// What [`mix`](Mixer::mix) made the number of.
+    /// Reverses [`mix`](Mixer::mix).
     #[inline]
     fn unmix(&self, mut number: u64) -> u64 {
         for inverse in [self.inverses[1], self.inverses[0]] {
@@ -228,15 +230,15 @@ impl Mixer {
         self.fold(number)
     }
 
-    /// Its own inverse, as it moves by half of the bits at least.
+    /// Is its own inverse, because it shifts by at least half of the bits.
     #[inline]
     fn fold(&self, number: u64) -> u64 {
         number ^ number >> self.bits.div_ceil(2)
     }
 }
 
-/// The number whose product with an odd one is 1, modulo 2^64, by Newton's method: each step doubles the bits that are
-/// right, of which the number itself has three.
+/// Returns the inverse of an odd number modulo 2^64, by Newton's method. Each step doubles the number of correct bits,
+/// which starts at three.
 const fn inverse(odd: u64) -> u64 {
     let (mut inverse, mut step) = (odd, 0);
     while step < 5 {
@@ -253,10 +255,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_order_by_hash_then_ports_then_protocol() {
-        let told = Told { source_port: 1, destination_port: 0xFFFF, protocol: 255, ..Told::default() };
-        let row = Narrow::new(1, 2, told);
-        let next = Narrow { told: Told { source_port: 2, destination_port: 0, protocol: 0, ..told }, ..row };
+    fn keys_order_by_hash_ports_and_protocol() {
+        let fields = Fields { source_port: 1, destination_port: 0xFFFF, protocol: 255, ..Fields::default() };
+        let row = Narrow::new(1, 2, fields);
+        let next =
+            Narrow { fields: Fields { source_port: 2, destination_port: 0, protocol: 0, ..fields }, ..row };
         assert!(row.key() < next.key());
         assert_eq!(row.key() >> 40, next.key() >> 40);
         assert!(row.key() >> KEY_BITS == 0);
@@ -264,40 +267,40 @@ mod tests {
 
     proptest! {
         #[test]
-        fn addresses_come_back_from_their_hash(source: u32, destination: u32) {
-            let row = Narrow::new(source, destination, Told::default());
+        fn addresses_are_recovered_from_the_hash(source: u32, destination: u32) {
+            let row = Narrow::new(source, destination, Fields::default());
             prop_assert_eq!(row.addresses(), (Address::v4(source), Address::v4(destination)));
             let (source, destination) = (Address(u128::from(source) << 64), Address(destination.into()));
-            prop_assert_eq!(Wide::new(source, destination, Told::default()).addresses(), (source, destination));
+            prop_assert_eq!(Wide::new(source, destination, Fields::default()).addresses(), (source, destination));
         }
 
         #[test]
-        fn the_first_bits_are_the_sources_alone(source: u32, one: u32, other: u32) {
-            let hash = |destination| Narrow::new(source, destination, Told::default()).pair_hash();
+        fn the_first_bits_depend_on_the_source_only(source: u32, one: u32, other: u32) {
+            let hash = |destination| Narrow::new(source, destination, Fields::default()).pair_hash();
             prop_assert_eq!(hash(one) >> (64 - SOURCE_BITS), hash(other) >> (64 - SOURCE_BITS));
             let hash = |destination| {
                 let (source, destination) = (Address(source.into()), Address(u128::from(destination) << 90));
-                Wide::new(source, destination, Told::default()).pair_hash()
+                Wide::new(source, destination, Fields::default()).pair_hash()
             };
             prop_assert_eq!(hash(one) >> (64 - SOURCE_BITS), hash(other) >> (64 - SOURCE_BITS));
         }
     }
 
-    /// 4096 over 64: 64 each with a standard deviation of 8; six of them are passed once in 10^7 runs.
+    /// 4096 over 64: 64 each with standard deviation 8; a deviation of six occurs once in 10^7 runs.
     fn assert_even(places: impl Iterator<Item = u64>) {
         let mut counts = [0; 64];
-        places.for_each(|place| counts[place as usize] += 1);
+        places.for_each(|index| counts[index as usize] += 1);
         assert!(counts.iter().all(|&count| (16..112).contains(&count)), "{counts:?}");
     }
 
     #[test]
-    fn neighbouring_sources_spread_over_all_parts_and_their_pairs_within() {
+    fn neighbouring_addresses_spread_evenly() {
         let narrow = |source: u32, destination: u32| {
-            Narrow::new(0x0A00_0000 + source, 0x0A00_0100 + destination, Told::default()).pair_hash()
+            Narrow::new(0x0A00_0000 + source, 0x0A00_0100 + destination, Fields::default()).pair_hash()
         };
         let wide = |source: u32, destination: u32| {
             let address = |host: u32| Address(0x2001_0DB8 << 96 | u128::from(host));
-            Wide::new(address(source), address(destination), Told::default()).pair_hash()
+            Wide::new(address(source), address(destination), Fields::default()).pair_hash()
         };
         assert_even((0..4096).map(|source| narrow(source, 0) >> 58));
         assert_even((0..4096).map(|source| wide(source, 0) >> 58));

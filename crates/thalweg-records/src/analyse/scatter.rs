@@ -1,29 +1,29 @@
-//! The first sweep: records are read and put into the parts of their keys.
+//! The first pass: reads records and distributes them over parts by key.
 
 use std::sync::Mutex;
 
 use super::block::{self, Block};
 use super::chunks::CHUNK;
 use super::parts::{Parts, Spill};
-use super::points::{POINTS, Point, Points, Recent};
-use super::row::{Narrow, SOURCE_BITS, Told, Wide};
+use super::points::{MAX_POINTS, Point, PointCache, Points};
+use super::row::{Fields, Narrow, SOURCE_BITS, Wide};
 use super::{AnalyseError, Options, Statistics};
 use crate::read::Source;
-use crate::read::sweep::{RowGroups, Tick, sweep};
+use crate::read::scan::{RowGroups, Tick, scan};
 
-/// Rows that a part is meant to have: with what ordering adds, as many as the second-level cache holds.
+/// Target number of rows per part: with the memory for ordering, as much as the second-level cache holds.
 const ROWS_PER_PART: u64 = 1 << 14;
-/// At most so many parts, in bits: a part is to have the pairs of few sources.
+/// Maximum number of parts, as a power of two, so that a part has the pairs of few sources.
 const MAX_BITS: u32 = SOURCE_BITS;
 
-/// All records in the parts of their keys, for each worker.
+/// All records in their parts, for each worker.
 pub(super) struct Scattered {
     pub(super) narrow: Vec<Parts<Narrow>>,
     pub(super) wide: Vec<Parts<Wide>>,
     pub(super) statistics: Statistics,
 }
 
-/// Reads all sources.
+/// Reads and distributes all records.
 pub(super) fn scatter(
     sources: &[Source],
     records: u64,
@@ -48,9 +48,9 @@ pub(super) fn scatter(
         done += rows;
         progress(done)
     };
-    let scattered = sweep(sources, options.threads, worker, &mut advance, || AnalyseError::Interrupted)?;
+    let scattered = scan(sources, options.threads, worker, &mut advance, || AnalyseError::Interrupted)?;
     let mut scattered = scattered.into_iter();
-    let mut all = scattered.next().expect("a worker at least");
+    let mut all = scattered.next().expect("at least one worker");
     for other in scattered {
         all.narrow.extend(other.narrow);
         all.wide.extend(other.wide);
@@ -59,20 +59,20 @@ pub(super) fn scatter(
     Ok(all)
 }
 
-/// One worker's parts.
+/// The parts of one worker.
 struct Scatterer<'a> {
     narrow: Parts<Narrow>,
     wide: Parts<Wide>,
     statistics: Statistics,
     spill: &'a Spill,
     points: &'a Mutex<Points>,
-    recent: Recent,
+    recent: PointCache,
 }
 
 impl<'a> Scatterer<'a> {
     fn new(records: u64, options: &Options, spill: &'a Spill, points: &'a Mutex<Points>) -> Scatterer<'a> {
-        let waiting = options.waiting_bytes();
-        // Open chunks are to be a fraction of the memory.
+        let waiting = options.packed_bytes();
+        // Limits partially filled chunks to a fraction of the memory.
         let by_memory = (waiting / 4 / CHUNK).max(1).ilog2();
         let bits = (records / ROWS_PER_PART).max(1).ilog2().min(MAX_BITS).min(by_memory);
         Scatterer {
@@ -81,28 +81,28 @@ impl<'a> Scatterer<'a> {
             statistics: Statistics::default(),
             spill,
             points,
-            recent: Recent::new(),
+            recent: PointCache::new(),
         }
     }
 
     fn block(&mut self, source: &Source, block: &Block) -> Result<(), AnalyseError> {
         self.statistics.records += block.rows as u64;
         for at in 0..block.rows {
-            let told = self.told(source, block, at)?;
+            let fields = self.fields(source, block, at)?;
             let (from, to) = (block.source_address[at], block.destination_address[at]);
             match (from.as_v4(), to.as_v4()) {
                 (Some(source), Some(destination)) => {
-                    self.narrow.push(&Narrow::new(source, destination, told))?
+                    self.narrow.push(&Narrow::new(source, destination, fields))?
                 }
-                _ => self.wide.push(&Wide::new(from, to, told))?,
+                _ => self.wide.push(&Wide::new(from, to, fields))?,
             }
         }
-        self.narrow.keep_within(self.spill)?;
-        self.wide.keep_within(self.spill)
+        self.narrow.spill_if_full(self.spill)?;
+        self.wide.spill_if_full(self.spill)
     }
 
     #[inline]
-    fn told(&mut self, source: &Source, block: &Block, at: usize) -> Result<Told, AnalyseError> {
+    fn fields(&mut self, source: &Source, block: &Block, at: usize) -> Result<Fields, AnalyseError> {
         let point = Point {
             exporter: block.exporter[at],
             observation_domain_id: block.observation_domain_id[at] as u32,
@@ -114,7 +114,7 @@ impl<'a> Scatterer<'a> {
         let interval = block.sampling_interval[at].max(1);
         let saturates = |count: i64| count.checked_mul(interval).is_none();
         self.statistics.saturated += u64::from(saturates(block.octets[at]) || saturates(block.packets[at]));
-        Ok(Told {
+        Ok(Fields {
             source_port: block.source_port[at] as u16,
             destination_port: block.destination_port[at] as u16,
             tcp_flags: block.tcp_flags[at] as u16,
@@ -138,5 +138,5 @@ impl<'a> Scatterer<'a> {
 #[cold]
 fn number(points: &Mutex<Points>, point: Point, source: &Source) -> Result<u32, AnalyseError> {
     let number = points.lock().expect("no worker panicked").number(point);
-    number.ok_or_else(|| AnalyseError::ObservationPoints { path: source.path.clone(), limit: POINTS })
+    number.ok_or_else(|| AnalyseError::ObservationPoints { path: source.path.clone(), limit: MAX_POINTS })
 }

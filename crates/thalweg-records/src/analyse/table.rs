@@ -1,4 +1,4 @@
-//! Flows and flowsets in the columns in which they are written.
+//! Flows and flowsets in columns, as they are written.
 
 use thalweg_wire::flow_export::Address;
 
@@ -13,28 +13,28 @@ pub(super) enum Values<'a> {
     /// Microseconds since 1970 (UTC).
     Time(&'a [i64]),
     Flag(&'a [bool]),
-    /// Null where there is none.
+    /// Null for `None`.
     Ratio(&'a [Option<f64>]),
 }
 
-/// Rows in columns.
+/// A table stored by column.
 pub(super) trait Table: Default {
-    /// What a row is.
+    /// Row type.
     type Row;
 
-    /// Adds rows, column by column.
+    /// Appends rows.
     fn extend(&mut self, rows: &[Self::Row]);
 
-    /// Rows.
+    /// Returns the number of rows.
     fn len(&self) -> usize;
 
-    /// Drops all rows.
+    /// Removes all rows.
     fn clear(&mut self);
 
-    /// Adds all rows of another.
+    /// Moves all rows of another table to this one.
     fn append(&mut self, other: &mut Self);
 
-    /// Names and values of all columns, in their order.
+    /// Returns names and values of all columns, in order.
     fn columns(&self) -> Vec<(&'static str, Values<'_>)>;
 }
 
@@ -57,7 +57,7 @@ macro_rules! table {
             }
 
             fn len(&self) -> usize {
-                self.source_address.len()
+                self.src.len()
             }
 
             fn clear(&mut self) {
@@ -78,36 +78,36 @@ macro_rules! table {
 table! {
     /// Flows.
     FlowTable of Flow;
-    source_address: Address = Address, |flow| flow.source_address;
-    destination_address: Address = Address, |flow| flow.destination_address;
-    source_port: i32 = Number, |flow| flow.source_port.into();
-    destination_port: i32 = Number, |flow| flow.destination_port.into();
+    src: Address = Address, |flow| flow.source_address;
+    dst: Address = Address, |flow| flow.destination_address;
+    src_port: i32 = Number, |flow| flow.source_port.into();
+    dst_port: i32 = Number, |flow| flow.destination_port.into();
     protocol: i32 = Number, |flow| flow.protocol.into();
     flow_start: i64 = Time, |flow| flow.flow_start_us;
     flow_end: i64 = Time, |flow| flow.flow_end_us;
-    octets: i64 = Count, |flow| flow.octets;
+    bytes: i64 = Count, |flow| flow.octets;
     packets: i64 = Count, |flow| flow.packets;
     records: i64 = Count, |flow| flow.records;
     observation_points: i64 = Count, |flow| flow.observation_points;
     sampling_interval: i64 = Count, |flow| flow.sampling_interval.into();
-    source_as: i64 = Count, |flow| flow.source_as.into();
-    destination_as: i64 = Count, |flow| flow.destination_as.into();
+    src_as: i64 = Count, |flow| flow.source_as.into();
+    dst_as: i64 = Count, |flow| flow.destination_as.into();
     tcp_flags: i32 = Number, |flow| flow.tcp_flags.into();
     cheetah: bool = Flag, |flow| flow.cheetah;
 }
 
 table! {
-    /// Flowsets.
+    /// FlowsetBuilder.
     FlowsetTable of Flowset;
-    source_address: Address = Address, |set| set.source_address;
-    destination_address: Address = Address, |set| set.destination_address;
+    src: Address = Address, |set| set.source_address;
+    dst: Address = Address, |set| set.destination_address;
     flow_start: i64 = Time, |set| set.flow_start_us;
     flow_end: i64 = Time, |set| set.flow_end_us;
     flows: i64 = Count, |set| set.flows;
-    octets: i64 = Count, |set| set.octets;
+    bytes: i64 = Count, |set| set.octets;
     packets: i64 = Count, |set| set.packets;
-    duration_us: i64 = Count, |set| set.duration_us();
+    duration_ns: i64 = Count, |set| set.duration_us().saturating_mul(1000);
     rate_bps: Option<f64> = Ratio, |set| set.rate_bps();
-    source_as: i64 = Count, |set| set.source_as.into();
-    destination_as: i64 = Count, |set| set.destination_as.into();
+    src_as: i64 = Count, |set| set.source_as.into();
+    dst_as: i64 = Count, |set| set.destination_as.into();
 }

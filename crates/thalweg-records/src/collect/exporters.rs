@@ -1,4 +1,4 @@
-//! Exporters, put together from what decoders count.
+//! Merges the counters of all decoders by exporter.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -7,34 +7,34 @@ use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::decode::{Counts, SourceStatistics, Totals, Transport};
 use thalweg_wire::flow_export::{Address, DecodeError, Format};
 
-use super::intake::Published;
+use super::intake::Snapshot;
 
-/// One observation domain of an exporter; its sessions, one after the other or at the same time, are added up.
+/// One observation domain of an exporter. Counts are sums over its sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExporterReport {
-    /// Whose address its messages have.
+    /// Source address of its messages.
     pub from: IpAddr,
-    /// As the records have it: the agent of sFlow.
+    /// Exporter as recorded: for sFlow, the agent.
     pub exporter: Address,
-    /// In which format it sends.
+    /// Export format.
     pub format: Format,
-    /// How its messages come.
+    /// Transport.
     pub transport: Transport,
-    /// IPFIX `observationDomainId` and its kin.
+    /// IPFIX `observationDomainId`, or its equivalent in other formats.
     pub observation_domain_id: u32,
-    /// Sessions of it.
+    /// Number of sessions.
     pub sessions: u64,
-    /// One packet in so many is counted, as was said last; 0: not told.
+    /// Last reported sampling interval (one in this many packets is counted); 0 if unknown.
     pub sampling_interval: u32,
-    /// Templates known now.
+    /// Templates currently known.
     pub templates: u64,
-    /// When the last message arrived.
+    /// Time of the last message.
     pub last_received: Timestamp,
-    /// What was counted.
+    /// Counters.
     pub counts: Counts,
 }
 
-/// Exporters put together from what decoders count.
+/// Exporters by key, merged from several decoders.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Exporters {
     rows: BTreeMap<(IpAddr, Address, Format, Transport, u32), ExporterReport>,
@@ -43,23 +43,23 @@ pub(super) struct Exporters {
 }
 
 impl Exporters {
-    /// Adds what a decoder has counted; exporters beyond `limit` are only counted.
-    pub(super) fn add(&mut self, published: &Published, limit: usize) {
-        for source in &published.sources {
+    /// Adds the counters of a decoder. Exporters beyond `limit` are only added to the totals.
+    pub(super) fn add(&mut self, snapshot: &Snapshot, limit: usize) {
+        for source in &snapshot.sources {
             self.add_row(ExporterReport::from(source), limit);
         }
-        self.add_totals(&published.totals);
-        self.last_fault = published.last_fault.or(self.last_fault);
+        self.add_totals(&snapshot.totals);
+        self.last_fault = snapshot.last_fault.or(self.last_fault);
     }
 
-    /// Adds what was put together elsewhere.
+    /// Adds exporters merged elsewhere.
     pub(super) fn add_all(&mut self, others: &Exporters) {
         others.rows.values().for_each(|row| self.add_row(*row, usize::MAX));
         self.add_totals(&others.totals);
         self.last_fault = others.last_fault.or(self.last_fault);
     }
 
-    /// In order.
+    /// Returns all exporters in order.
     pub(super) fn rows(self) -> Vec<ExporterReport> {
         self.rows.into_values().collect()
     }

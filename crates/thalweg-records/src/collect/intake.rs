@@ -1,4 +1,4 @@
-//! Messages to rows: a decoder, and where what it gives goes.
+//! Decodes messages and passes the rows to the outlet.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -10,15 +10,15 @@ use thalweg_wire::{Nanos, Timestamp};
 use super::CollectOptions;
 use super::outlet::{Shared, lock};
 
-/// How often others are told what the decoder counts, and the decoder is told the time.
-const PUBLISH: Nanos = Nanos::from_millis(250);
+/// Interval at which the snapshot is updated and expired state is removed.
+const SNAPSHOT_INTERVAL: Nanos = Nanos::from_millis(250);
 
-/// What others see of a decoder.
+/// A snapshot of a decoder's counters, for other threads.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Published {
+pub(super) struct Snapshot {
     pub(super) sources: Vec<SourceStatistics>,
     pub(super) totals: Totals,
-    /// What was last wrong with a message.
+    /// The last decoding error.
     pub(super) last_fault: Option<DecodeError>,
 }
 
@@ -27,13 +27,13 @@ pub(super) struct Intake {
     decoder: Decoder,
     decoded: Decoded,
     outlet: Shared,
-    published: Arc<Mutex<Published>>,
+    snapshot: Arc<Mutex<Snapshot>>,
     last_fault: Option<DecodeError>,
-    next_publication: Timestamp,
+    next_snapshot: Timestamp,
 }
 
 impl Intake {
-    pub(super) fn new(options: &CollectOptions, outlet: Shared, published: Arc<Mutex<Published>>) -> Intake {
+    pub(super) fn new(options: &CollectOptions, outlet: Shared, snapshot: Arc<Mutex<Snapshot>>) -> Intake {
         let mut decoder = Decoder::new(options.limits);
         for (&exporter, &interval) in &options.sampling {
             decoder.set_sampling(exporter, interval);
@@ -42,13 +42,13 @@ impl Intake {
             decoder,
             decoded: Decoded::default(),
             outlet,
-            published,
+            snapshot,
             last_fault: None,
-            next_publication: Timestamp::default(),
+            next_snapshot: Timestamp::default(),
         }
     }
 
-    /// Decodes a datagram. What is wrong with it is counted by the decoder.
+    /// Decodes a datagram. The decoder counts errors.
     pub(super) fn datagram(&mut self, from: SocketAddr, received: Timestamp, bytes: &[u8]) {
         let from = canonical(from);
         if let Err(fault) = self.decoder.datagram(from, received, bytes, &mut self.decoded) {
@@ -68,50 +68,50 @@ impl Intake {
         result
     }
 
-    /// Records decoded and not handed on.
-    pub(super) fn waiting(&self) -> usize {
+    /// Returns the number of decoded records that wait for [`flush`](Intake::flush).
+    pub(super) fn pending(&self) -> usize {
         self.decoded.flows.len() + self.decoded.counters.len()
     }
 
-    /// Hands all rows on.
-    pub(super) fn hand_on(&mut self, now: Timestamp) {
-        if self.waiting() > 0 {
+    /// Passes all decoded rows to the outlet.
+    pub(super) fn flush(&mut self, now: Timestamp) {
+        if self.pending() > 0 {
             lock(&self.outlet).append(&self.decoded, now);
             self.decoded.clear();
         }
     }
 
-    /// Lets time pass. To be called often: most calls only compare two times.
+    /// Does periodic work. Call it often; most calls only compare two times.
     pub(super) fn tick(&mut self, now: Timestamp) {
-        // A clock that was set back is no reason to be silent until it is there again.
-        let is_due = now >= self.next_publication || self.next_publication.since(now) > PUBLISH;
+        // If the clock was set back, do not wait until it catches up.
+        let is_due = now >= self.next_snapshot || self.next_snapshot.since(now) > SNAPSHOT_INTERVAL;
         if is_due {
-            self.next_publication = now + PUBLISH;
+            self.next_snapshot = now + SNAPSHOT_INTERVAL;
             self.decoder.expire(now);
-            self.publish();
+            self.update_snapshot();
         }
     }
 
-    /// The end: everything is handed on and told.
+    /// Flushes all rows and updates the snapshot.
     pub(super) fn finish(&mut self, now: Timestamp) {
-        self.hand_on(now);
-        self.publish();
+        self.flush(now);
+        self.update_snapshot();
     }
 
-    /// The end of a connection: what was counted for it.
-    pub(super) fn end_session(&mut self, from: SocketAddr, now: Timestamp) -> Published {
-        self.hand_on(now);
-        let ended = self.counted();
+    /// Ends the session of a connection and returns its counters.
+    pub(super) fn end_session(&mut self, from: SocketAddr, now: Timestamp) -> Snapshot {
+        self.flush(now);
+        let ended = self.snapshot();
         self.decoder.end_session(canonical(from));
         ended
     }
 
-    fn publish(&self) {
-        *lock(&self.published) = self.counted();
+    fn update_snapshot(&self) {
+        *lock(&self.snapshot) = self.snapshot();
     }
 
-    fn counted(&self) -> Published {
-        Published {
+    fn snapshot(&self) -> Snapshot {
+        Snapshot {
             sources: self.decoder.sources(),
             totals: self.decoder.totals(),
             last_fault: self.last_fault,
@@ -119,7 +119,7 @@ impl Intake {
     }
 }
 
-/// IPv4 that came to a socket of IPv6 is IPv4.
+/// Returns an IPv4-mapped IPv6 address as IPv4.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

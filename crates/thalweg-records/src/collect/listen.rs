@@ -1,4 +1,4 @@
-//! Where to listen, as people write it: `2055`, `10.0.0.1:2055`, `[2001:db8::1]:6343`, `tcp:4739`, `tls:[::]:4740`.
+//! Parses listen addresses: `2055`, `10.0.0.1:2055`, `[2001:db8::1]:6343`, `tcp:4739`, `tls:[::]:4740`.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -6,19 +6,19 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// NetFlow has no assigned port; this one is what its exporters are shipped with.
+/// The usual default port of NetFlow exporters; IANA assigns none.
 pub const NETFLOW_PORT: u16 = 2055;
-/// `ipfix` of IANA's registry (RFC 7011 section 10.1).
+/// `ipfix` in IANA's registry (RFC 7011 section 10.1).
 pub const IPFIX_PORT: u16 = 4739;
-/// `ipfixs` of IANA's registry: IPFIX over TLS (RFC 7011 section 10.1).
+/// `ipfixs` in IANA's registry: IPFIX over TLS (RFC 7011 section 10.1).
 pub const IPFIX_TLS_PORT: u16 = 4740;
-/// `sflow` of IANA's registry.
+/// `sflow` in IANA's registry.
 pub const SFLOW_PORT: u16 = 6343;
 
-/// How messages come.
+/// Transport protocol of a listen address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
-    /// A message a datagram, of any format.
+    /// One message per datagram, in any format.
     Udp,
     /// IPFIX over TCP.
     Tcp,
@@ -29,7 +29,7 @@ pub enum Protocol {
 impl Protocol {
     const ALL: [Protocol; 3] = [Protocol::Udp, Protocol::Tcp, Protocol::Tls];
 
-    /// As people write it.
+    /// Returns the name used in listen addresses.
     pub const fn name(self) -> &'static str {
         match self {
             Protocol::Udp => "udp",
@@ -39,38 +39,38 @@ impl Protocol {
     }
 }
 
-/// Where to listen.
+/// A listen address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Listen {
-    /// How messages come.
+    /// Transport protocol.
     pub protocol: Protocol,
-    /// On which address; `None` for all addresses, of IPv4 and IPv6.
+    /// IP address; `None` for all addresses, IPv4 and IPv6.
     pub address: Option<IpAddr>,
-    /// On which port; 0 lets the kernel choose one.
+    /// Port; 0 lets the kernel choose one.
     pub port: u16,
 }
 
-/// A text that names no place to listen on.
+/// An invalid listen address.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "{text:?} is no place to listen on: expected [udp:|tcp:|tls:][ADDRESS:]PORT, such as 2055 or tcp:[::1]:4739"
+    "invalid listen address {text:?}: expected [udp:|tcp:|tls:][ADDRESS:]PORT, port 0-65535, such as 2055 or tcp:[::1]:4739"
 )]
 pub struct ParseListenError {
-    /// The text.
+    /// The text that was given.
     pub text: String,
 }
 
 impl Listen {
-    /// The ports that exporters are shipped with, on all addresses: any format is read on each.
+    /// The default ports of exporters, on all addresses. Every port accepts all formats.
     pub const DEFAULT: [Listen; 3] =
         [Listen::udp(NETFLOW_PORT), Listen::udp(IPFIX_PORT), Listen::udp(SFLOW_PORT)];
 
-    /// A UDP port on all addresses.
+    /// Returns a UDP port on all addresses.
     pub const fn udp(port: u16) -> Listen {
         Listen { protocol: Protocol::Udp, address: None, port }
     }
 
-    /// For the system: all addresses are those of IPv6, which take IPv4 in.
+    /// Returns the address to bind; all addresses are `[::]`, which includes IPv4.
     pub fn socket_address(&self) -> SocketAddr {
         SocketAddr::new(self.address.unwrap_or(IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED)), self.port)
     }
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_read_as_they_print_and_may_leave_out_what_is_usual() {
+    fn listen_addresses_round_trip_and_default_to_udp() {
         for (text, printed) in [
             ("2055", "udp:2055"),
             (":2055", "udp:2055"),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_refused_by_name() {
+    fn invalid_addresses_are_rejected() {
         for text in ["", "tcp:", "router:2055", "10.0.0.1", "2055/udp", "65536", "::1:2055x"] {
             assert!(text.parse::<Listen>().unwrap_err().to_string().contains(&format!("{text:?}")));
         }

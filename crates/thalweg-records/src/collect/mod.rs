@@ -1,35 +1,34 @@
-//! The collecting process (RFC 7011 section 2): export messages from sockets or captures into the store.
+//! The collecting process (RFC 7011 section 2): from sockets or captures to the store.
 //!
 //! ```text
-//! kernel's buffer ──► receiver ──► decoder ──► outlet ──► queue ──► writer
-//!                     a thread for each socket,   │       the store's thread
-//!                     each with its own           └─────► queue ──► Kafka, if asked for
+//! kernel buffer ──► receiver ──► decoder ──► outlet ──► queue ──► writer
+//!                   one thread per socket,      │       the store's thread
+//!                   each with its decoder       └─────► queue ──► Kafka (optional)
 //! ```
 //!
-//! Each socket has a thread, which takes up to 64 datagrams with one system call, decodes them, and hands their
-//! rows to the store's bounded queue. Where that is full, since the writer is behind, the thread waits for a second at
-//! most: datagrams lie in the kernel's buffer then, and what finds that full is counted there. To decode what there is no
-//! room for would take processor time from the writer, which is short of it. A disk that does not answer at all is not
-//! waited for again until it does: rows are lost in the store, and counted there. The kernel spreads exporters over the
-//! sockets of one port by address and port (`SO_REUSEPORT`), so that all of a session reaches one decoder.
+//! Each socket has a thread, which receives up to 64 datagrams per system call, decodes them and passes the rows to the
+//! store's bounded queue. If the queue is full because the writer is behind, the thread waits for at most a second.
+//! Datagrams then stay in the kernel buffer, and the kernel drops and counts those that do not fit. Decoding rows that
+//! have no room would only take processor time from the writer. If the disk does not respond at all, the thread stops
+//! waiting until it does; rows are dropped and counted in the store. The kernel distributes exporters over the sockets
+//! of a port by address and port (`SO_REUSEPORT`), so that one decoder sees all of a session.
 //!
-//! What is lost is counted where it is lost, and [`Report`] has all of it: in the kernel by socket, on the way by
-//! sequence numbers, in the decoder by reason, in the store and for Kafka by reason.
+//! Losses are counted where they occur, and [`Report`] lists all of them: in the kernel by socket, in the network by
+//! sequence numbers, in the decoder by reason, in the store and in Kafka by reason.
 //!
-//! `received` is when a datagram was taken from the kernel, which is later than its arrival by as long as it lay in
-//! the buffer.
+//! `received` is the time at which a datagram was read from the kernel buffer, not the time of its arrival there.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
 //! | [`options`] | [`CollectOptions`], [`StreamLimits`] |
-//! | [`listen`] | [`Listen`]: where to listen, as people write it |
-//! | [`process`] | [`CollectingProcess`]: threads, their start and end |
+//! | [`listen`] | [`Listen`]: listen addresses and their syntax |
+//! | [`process`] | [`CollectingProcess`]: starts and stops the threads |
 //! | [`report`] | [`Report`]: exporters, sockets, losses by place |
-//! | [`replay`] | [`Replay`]: the same from captures of export messages |
-//! | `socket`, `kernel_drops` | UDP sockets with a checked buffer; what the kernel dropped |
-//! | `receiver` | datagrams with `recvmmsg` |
+//! | [`replay`] | [`Replay`]: collects from captures of export messages |
+//! | `socket`, `kernel_drops` | UDP sockets with a checked buffer size; the kernel's drop counters |
+//! | `receiver` | receives datagrams with `recvmmsg` |
 //! | [`stream`] | IPFIX over TCP and TLS |
-//! | `intake`, `outlet` | messages to rows; rows to the stores and to Kafka |
+//! | `intake`, `outlet` | from messages to rows; from rows to the stores and Kafka |
 
 mod exporters;
 mod intake;
@@ -62,28 +61,28 @@ pub use replay::{Replay, ReplayCounts};
 pub use report::{Losses, Report, SocketReport};
 pub use stream::StreamReport;
 
-/// Why collecting cannot start.
+/// Why a collecting process cannot start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CollectError {
     /// A socket cannot be opened.
     #[error("cannot listen on {listen}: {source}")]
     Listen {
-        /// Where.
+        /// The listen address.
         listen: Listen,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// TLS was asked for without a certificate.
-    #[error("{listen} needs a certificate and its key")]
+    /// A TLS address was given without a certificate.
+    #[error("cannot listen on {listen}: TLS needs a certificate and its private key")]
     NoCertificate {
-        /// Where.
+        /// The listen address.
         listen: Listen,
     },
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Kafka cannot be fed.
+    /// The Kafka producer cannot be started.
     #[error("Kafka: {0}")]
     Kafka(#[from] KafkaError),
     /// A thread cannot be started.

@@ -1,4 +1,4 @@
-//! What a collecting process is told.
+//! Options of a collecting process.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -13,34 +13,34 @@ use super::Listen;
 use crate::kafka::KafkaOptions;
 use crate::store::StoreOptions;
 
-/// What a collecting process is told.
+/// Options of a collecting process.
 #[derive(Clone, Debug)]
 pub struct CollectOptions {
-    /// Where to listen.
+    /// Listen addresses.
     pub listen: Vec<Listen>,
-    /// Sockets, each with its thread, for one UDP address.
+    /// Sockets per UDP address, each with its own thread.
     pub receivers: NonZeroUsize,
-    /// Bytes of each UDP socket's receive buffer. Default 64 MiB: a second of a million records, as the kernel counts
-    /// them.
+    /// Bytes of each UDP socket's receive buffer. Default 64 MiB: one second at a million records per second, including
+    /// the kernel's overhead.
     pub receive_buffer: usize,
-    /// What each decoder may keep.
+    /// Memory limits of each decoder.
     pub limits: Limits,
-    /// One packet in so many is counted by these exporters, where they do not say so themselves.
+    /// Sampling intervals by exporter, for exporters that do not report one.
     pub sampling: BTreeMap<IpAddr, u32>,
-    /// Bounds of TCP and TLS.
+    /// Limits of TCP and TLS connections.
     pub streams: StreamLimits,
-    /// Certificate and key for TLS, and who is let in.
+    /// TLS certificate, key and client authentication.
     pub tls: Option<Arc<ServerConfig>>,
-    /// Where the records go.
+    /// The store.
     pub store: StoreOptions,
-    /// Where the flow records go besides.
+    /// Kafka, in addition to the store.
     pub kafka: Option<KafkaOptions>,
-    /// What time it is.
+    /// Returns the time of day.
     pub clock: fn() -> Timestamp,
 }
 
 impl CollectOptions {
-    /// The defaults, for a store and a clock.
+    /// Returns the default options.
     pub fn new(store: StoreOptions, clock: fn() -> Timestamp) -> CollectOptions {
         CollectOptions {
             listen: Listen::DEFAULT.to_vec(),
@@ -57,15 +57,15 @@ impl CollectOptions {
     }
 }
 
-/// Bounds of what a peer of TCP or TLS can take up. A message has no more than 65,535 bytes, by its length field.
+/// Limits of TCP and TLS connections. The length field limits a message to 65,535 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLimits {
-    /// Connections to one listener at a time; more are closed at once. Default 256.
+    /// Maximum number of connections per listener; further ones are closed at once. Default 256.
     pub connections: usize,
-    /// A connection without a whole message for so long is closed. Default 30 minutes: routers are shipped with
-    /// active timeouts of up to that.
+    /// A connection that sends no complete message for this long is closed. Default 30 minutes, the longest active timeout
+    /// that routers have by default.
     pub idle: Nanos,
-    /// A TLS handshake that takes longer is given up. Default 10 s.
+    /// Maximum duration of a TLS handshake. Default 10 s.
     pub handshake: Nanos,
 }
 

@@ -1,4 +1,4 @@
-//! Rows to the stores, and to Kafka.
+//! Passes rows to the stores and to Kafka.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,29 +8,29 @@ use thalweg_wire::flow_export::{CounterBatch, Decoded, RecordBatch};
 use crate::kafka;
 use crate::store::Appender;
 
-/// Is shown all flow records on their way to the store, on the thread that receives: what it takes long over, the socket's
-/// buffer has to hold.
+/// Observes all flow records before they are stored. It runs on the receiving thread: while it works, datagrams wait in
+/// the socket buffer.
 pub trait Tap: Send + Sync {
-    /// Takes a look at some records.
-    fn see(&self, flows: &RecordBatch);
+    /// Called with each batch of decoded flow records.
+    fn inspect(&self, flows: &RecordBatch);
 }
 
-/// A way to the stores; one for each thread that seldom has to share it.
+/// The destinations of decoded rows. Each receiving thread has its own, so the lock is rarely contended.
 pub(super) struct Outlet {
     pub(super) flows: Appender<RecordBatch>,
     pub(super) counters: Appender<CounterBatch>,
-    pub(super) kafka: Option<kafka::Outlet>,
+    pub(super) kafka: Option<kafka::RowSender>,
     pub(super) tap: Option<Arc<dyn Tap>>,
 }
 
-/// Shared by who appends, who lets time pass, and by connections of one listener.
+/// Shared by appending threads, the periodic tick, and the connections of one listener.
 pub(super) type Shared = Arc<Mutex<Outlet>>;
 
 impl Outlet {
     pub(super) fn append(&mut self, decoded: &Decoded, now: Timestamp) {
         if !decoded.flows.is_empty() {
             if let Some(tap) = &self.tap {
-                tap.see(&decoded.flows);
+                tap.inspect(&decoded.flows);
             }
             self.flows.append(&decoded.flows, now);
             if let Some(kafka) = &mut self.kafka {
@@ -51,7 +51,7 @@ impl Outlet {
     }
 }
 
-/// A thread that panicked while it had the lock has left whole rows or none.
+// A thread that panicked while holding the lock has left only complete rows.
 pub(super) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Threads, their start and their end.
+//! The collecting process: starts and stops its threads.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,41 +10,41 @@ use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::{CounterBatch, RecordBatch};
 
 use super::exporters::Exporters;
-use super::intake::{Intake, Published};
+use super::intake::{Intake, Snapshot};
 use super::listen::Protocol;
 use super::outlet::{Outlet, Shared, lock};
-use super::receiver::{PATIENCE, Receiver, ReceiverCounts};
-use super::socket::{self, Bound};
+use super::receiver::{READ_TIMEOUT, Receiver, ReceiverCounts};
+use super::socket::{self, BoundSocket};
 use super::stream::Listener;
 use super::{CollectError, CollectOptions, Listen, Report, SocketReport, Tap, kernel_drops};
 use crate::kafka::Kafka;
 use crate::store::{Recovered, Store, StoreOptions};
 
-/// Rows of interface counters that may wait for the disk: one for each interface of a large network.
+/// Queue length of interface counters in rows: one row for each interface of a large network.
 const COUNTER_ROWS: usize = 1 << 17;
 
-/// Sockets being read, and what is read being kept.
+/// A running collecting process: receiving threads and the store.
 pub struct CollectingProcess {
     stop: Arc<AtomicBool>,
-    receivers: Vec<Running>,
+    receivers: Vec<RunningReceiver>,
     listeners: Vec<Listener>,
     outlets: Vec<Shared>,
     stores: Stores,
 }
 
-/// A socket and its thread.
-struct Running {
+/// A socket and its receiving thread.
+struct RunningReceiver {
     listen: Listen,
-    /// Open for as long as what the kernel dropped there is of interest.
-    bound: Bound,
-    asked: usize,
+    /// Kept open while the kernel's drop counter is needed.
+    bound: BoundSocket,
+    requested_buffer: usize,
     kernel_drops: u64,
     counts: Arc<ReceiverCounts>,
-    published: Arc<Mutex<Published>>,
+    snapshot: Arc<Mutex<Snapshot>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Where rows go: the stores, and Kafka.
+/// The destinations of rows: the stores and Kafka.
 pub(super) struct Stores {
     pub(super) flows: Store<RecordBatch>,
     pub(super) counters: Store<CounterBatch>,
@@ -59,7 +59,7 @@ impl Stores {
         tap: Option<Arc<dyn Tap>>,
         now: Timestamp,
     ) -> Result<Stores, CollectError> {
-        // First, for it leaves nothing behind if it cannot be.
+        // First, because it leaves nothing behind on failure.
         let kafka = options.kafka.as_ref().map(Kafka::start).transpose()?;
         let options = &options.store;
         let (flows, recovered) = Store::open(options.clone(), now)?;
@@ -69,8 +69,8 @@ impl Stores {
     }
 
     pub(super) fn outlet(&self) -> Shared {
-        let (flows, counters) = (self.flows.appender().waiting(), self.counters.appender().waiting());
-        let kafka = self.kafka.as_ref().map(Kafka::outlet);
+        let (flows, counters) = (self.flows.appender().blocking(), self.counters.appender().blocking());
+        let kafka = self.kafka.as_ref().map(Kafka::sender);
         Arc::new(Mutex::new(Outlet { flows, counters, kafka, tap: self.tap.clone() }))
     }
 
@@ -81,7 +81,7 @@ impl Stores {
 }
 
 impl CollectingProcess {
-    /// Opens all sockets and the store, then starts to receive. `tap` is shown every record.
+    /// Opens all sockets and the store, then starts receiving. `tap` observes every record.
     ///
     /// # Errors
     /// [`CollectError`]; nothing is left running.
@@ -97,7 +97,7 @@ impl CollectingProcess {
             match listen.protocol {
                 Protocol::Udp => {
                     let count = options.receivers.get();
-                    let group = socket::open_group(&listen, count, options.receive_buffer, PATIENCE);
+                    let group = socket::open_group(&listen, count, options.receive_buffer, READ_TIMEOUT);
                     sockets.extend(group.map_err(failed)?.into_iter().map(|bound| (listen, bound)));
                 }
                 Protocol::Tcp => listeners.push(Listener::bind(listen, None).map_err(failed)?),
@@ -115,7 +115,7 @@ impl CollectingProcess {
             outlets: Vec::new(),
             stores,
         };
-        // From here on, dropping the process ends what has been started.
+        // From here on, dropping the process stops the threads already started.
         for (listen, bound) in sockets {
             process.receive(listen, bound, &options).map_err(CollectError::Thread)?;
         }
@@ -128,43 +128,43 @@ impl CollectingProcess {
         Ok(process)
     }
 
-    /// Lets time pass: what is due to be written is. To be called at least every quarter of the store's loss bound.
+    /// Does periodic work, such as writing rows that are due. Call it at least every quarter of the store's loss bound.
     pub fn tick(&mut self, now: Timestamp) {
         self.outlets.iter().for_each(|outlet| lock(outlet).tick(now));
         self.stores.tick(now);
     }
 
-    /// What an earlier run had left in the spool of flow records.
+    /// Returns what was recovered from the spool of flow records at the start.
     pub fn recovered(&self) -> Recovered {
         self.stores.recovered
     }
 
-    /// Where UDP sockets and listeners listen, in the order of the options.
+    /// Returns the addresses of UDP sockets and listeners, in the order of the options.
     pub fn addresses(&self) -> Vec<(Listen, SocketAddr)> {
         let sockets = self.receivers.iter().map(|socket| (socket.listen, socket.bound.address));
         sockets.chain(self.listeners.iter().map(|listener| (listener.listen(), listener.address()))).collect()
     }
 
-    /// Whether a thread ended that should not have: its message is on standard error.
+    /// Returns whether a thread has ended unexpectedly; its panic message is on standard error.
     pub fn has_failed(&self) -> bool {
         let ended = |thread: &Option<JoinHandle<()>>| thread.as_ref().is_none_or(JoinHandle::is_finished);
         self.receivers.iter().any(|socket| ended(&socket.thread))
             || self.listeners.iter().any(|listener| ended(&listener.thread))
     }
 
-    /// What became of everything so far; decoders' counts may be a quarter of a second old.
+    /// Returns the current report; decoder counters are up to 250 ms old.
     pub fn report(&mut self) -> Report {
-        self.look_for_kernel_drops();
+        self.update_kernel_drops();
         let mut exporters = Exporters::default();
         for socket in &self.receivers {
-            exporters.add(&lock(&socket.published), usize::MAX);
+            exporters.add(&lock(&socket.snapshot), usize::MAX);
         }
         self.listeners.iter().for_each(|listener| listener.add_exporters(&mut exporters));
         Report {
             totals: exporters.totals,
             last_fault: exporters.last_fault,
             exporters: exporters.rows(),
-            sockets: self.receivers.iter().map(Running::report).collect(),
+            sockets: self.receivers.iter().map(RunningReceiver::report).collect(),
             streams: self.listeners.iter().map(Listener::report).collect(),
             flows: self.stores.flows.statistics(),
             counters: self.stores.counters.statistics(),
@@ -172,53 +172,53 @@ impl CollectingProcess {
         }
     }
 
-    /// Stops: what is in the sockets' buffers is still decoded, all records are written. Says what became of everything; a
-    /// second time, it only says.
+    /// Stops: decodes the datagrams left in the socket buffers, writes all records, and returns the final report. Further
+    /// calls only return the report.
     pub fn finish(&mut self, now: Timestamp) -> Report {
-        self.end();
+        self.stop_threads();
         self.stores.flows.finish(now);
         self.stores.counters.finish(now);
-        // Last, for brokers may keep it waiting.
+        // Last, because it may wait for brokers.
         let _ = self.stores.kafka.as_mut().map(Kafka::finish);
         self.report()
     }
 
-    fn receive(&mut self, listen: Listen, bound: Bound, options: &CollectOptions) -> io::Result<()> {
-        let (counts, published) = (Arc::<ReceiverCounts>::default(), Arc::<Mutex<Published>>::default());
+    fn receive(&mut self, listen: Listen, bound: BoundSocket, options: &CollectOptions) -> io::Result<()> {
+        let (counts, snapshot) = (Arc::<ReceiverCounts>::default(), Arc::<Mutex<Snapshot>>::default());
         let outlet = self.stores.outlet();
-        let mut intake = Intake::new(options, outlet.clone(), published.clone());
+        let mut intake = Intake::new(options, outlet.clone(), snapshot.clone());
         let receiver = Receiver::new(bound.socket.try_clone()?, counts.clone());
         let (clock, stop) = (options.clock, self.stop.clone());
         let thread = std::thread::Builder::new()
             .name(format!("receive-{}", bound.address.port()))
             .spawn(move || receiver.run(&mut intake, clock, &stop))?;
         self.outlets.push(outlet);
-        self.receivers.push(Running {
+        self.receivers.push(RunningReceiver {
             listen,
             bound,
-            asked: options.receive_buffer,
+            requested_buffer: options.receive_buffer,
             kernel_drops: 0,
             counts,
-            published,
+            snapshot,
             thread: Some(thread),
         });
         Ok(())
     }
 
-    fn look_for_kernel_drops(&mut self) {
-        // Without /proc nobody knows; what was known last stands.
+    fn update_kernel_drops(&mut self) {
+        // Without /proc, keep the last known values.
         let Ok(drops) = kernel_drops::by_inode() else { return };
         for socket in &mut self.receivers {
             socket.kernel_drops = drops.get(&socket.bound.inode).copied().unwrap_or(socket.kernel_drops);
         }
     }
 
-    /// Ends all threads and closes the ways to the stores.
-    fn end(&mut self) {
+    /// Stops all threads and closes the outlets.
+    fn stop_threads(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         let sockets = self.receivers.iter_mut().map(|socket| &mut socket.thread);
         for thread in sockets.chain(self.listeners.iter_mut().map(|listener| &mut listener.thread)) {
-            // A panic has been told on standard error when it happened.
+            // The thread's panic message is already on standard error.
             let _ = thread.take().map(JoinHandle::join);
         }
         self.outlets.clear();
@@ -227,16 +227,16 @@ impl CollectingProcess {
 
 impl Drop for CollectingProcess {
     fn drop(&mut self) {
-        self.end();
+        self.stop_threads();
     }
 }
 
-impl Running {
+impl RunningReceiver {
     fn report(&self) -> SocketReport {
         SocketReport {
             listen: self.listen,
             address: self.bound.address,
-            receive_buffer_asked: self.asked,
+            receive_buffer_requested: self.requested_buffer,
             receive_buffer: self.bound.receive_buffer,
             datagrams: self.counts.datagrams.load(Ordering::Relaxed),
             bytes: self.counts.bytes.load(Ordering::Relaxed),

@@ -1,4 +1,4 @@
-//! Datagrams with `recvmmsg`: up to 64 for one system call.
+//! Receives datagrams with `recvmmsg`, up to 64 per system call.
 
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
@@ -13,39 +13,39 @@ use thalweg_wire::Timestamp;
 
 use super::intake::Intake;
 
-/// Datagrams taken with one system call.
+/// Datagrams per system call.
 const BATCH: usize = 64;
 
-/// No UDP datagram has more bytes (RFC 768: 16 bits of length).
-const LONGEST: usize = 65_535;
+/// Maximum size of a UDP datagram (RFC 768: the length has 16 bits).
+const MAX_DATAGRAM_LENGTH: usize = 65_535;
 
-/// From one buffer to the next. Not a power of two: the first lines of all buffers would share a few sets of the
-/// cache.
+/// Distance between buffers. It is not a power of two: otherwise the first lines of all buffers would share a few sets
+/// of the cache.
 const STRIDE: usize = (1 << 16) + (17 << 6) + 4096;
 
-/// Datagrams still taken from the socket after the end was asked for: more than its buffer holds at the default size,
-/// and a bound where an exporter goes on sending.
+/// Maximum number of datagrams read after a stop request: more than a default buffer holds, and a limit while an
+/// exporter keeps sending.
 const LAST_DATAGRAMS: usize = 1 << 17;
 
-/// How long a thread waits for something to come before it looks what else there is to do.
-pub(super) const PATIENCE: Duration = Duration::from_millis(100);
+/// How long a thread blocks for input before it checks for other work.
+pub(super) const READ_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// What a receiver counts.
+/// Counters of a receiver.
 #[derive(Debug, Default)]
 pub(super) struct ReceiverCounts {
     pub(super) datagrams: AtomicU64,
     pub(super) bytes: AtomicU64,
-    /// Errors of the socket; it goes on.
+    /// Errors of the socket; the receiver continues.
     pub(super) errors: AtomicU64,
 }
 
-/// A socket, and what it counts.
+/// A socket and its counters.
 pub(super) struct Receiver {
     socket: UdpSocket,
     counts: Arc<ReceiverCounts>,
 }
 
-/// Memory for what one system call takes; does not leave its thread.
+/// Memory for one system call, local to the thread.
 struct Buffers {
     headers: MultiHeaders<SockaddrStorage>,
     bytes: Vec<u8>,
@@ -56,7 +56,7 @@ impl Receiver {
         Receiver { socket, counts }
     }
 
-    /// Receives until `stop` is set, and then what is in the socket's buffer.
+    /// Receives until `stop` is set, then drains the socket's buffer.
     pub(super) fn run(self, intake: &mut Intake, clock: fn() -> Timestamp, stop: &AtomicBool) {
         let headers = MultiHeaders::preallocate(BATCH, None);
         let mut buffers = Buffers { headers, bytes: vec![0; BATCH * STRIDE] };
@@ -73,7 +73,7 @@ impl Receiver {
         intake.finish(clock());
     }
 
-    /// Receives and decodes some datagrams, or waits as long as the socket's patience lasts. Gives how many.
+    /// Receives and decodes some datagrams, or waits for the read timeout. Returns their number.
     fn receive_batch(
         &self,
         buffers: &mut Buffers,
@@ -91,8 +91,8 @@ impl Receiver {
         let count = match result {
             Ok(count) => count,
             Err(error) => {
-                let patience_is_over = matches!(error, Errno::EAGAIN | Errno::EINTR);
-                if !patience_is_over {
+                let timed_out = matches!(error, Errno::EAGAIN | Errno::EINTR);
+                if !timed_out {
                     self.counts.errors.fetch_add(1, Ordering::Relaxed);
                 }
                 0
@@ -101,19 +101,19 @@ impl Receiver {
         self.counts.datagrams.fetch_add(count as u64, Ordering::Relaxed);
         self.counts.bytes.fetch_add(bytes, Ordering::Relaxed);
         let now = received.unwrap_or_else(clock);
-        intake.hand_on(now);
+        intake.flush(now);
         intake.tick(now);
         count
     }
 
-    /// One system call.
+    /// Makes one system call.
     fn receive(
         &self,
         buffers: &mut Buffers,
         flags: MsgFlags,
         mut each: impl FnMut(SocketAddr, &[u8]),
     ) -> Result<usize, Errno> {
-        let slot = |buffer| <[u8]>::split_at_mut(buffer, LONGEST).0;
+        let slot = |buffer| <[u8]>::split_at_mut(buffer, MAX_DATAGRAM_LENGTH).0;
         let mut slices: Vec<_> =
             buffers.bytes.chunks_exact_mut(STRIDE).map(|buffer| [IoSliceMut::new(slot(buffer))]).collect();
         let descriptor = self.socket.as_raw_fd();
@@ -139,7 +139,7 @@ fn socket_address(address: &SockaddrStorage) -> Option<SocketAddr> {
     v4().or_else(v6)
 }
 
-/// Whether an error only says that nothing came for a while.
-pub(super) fn is_patience(error: &io::Error) -> bool {
+/// Returns whether an error is only a timeout.
+pub(super) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }

@@ -1,4 +1,4 @@
-//! What became of everything: exporters, sockets, losses by place.
+//! The report of a collecting process: exporters, sockets, losses by place.
 
 use std::net::SocketAddr;
 
@@ -10,99 +10,99 @@ use super::listen::Listen;
 use super::stream::StreamReport;
 use crate::{kafka, store};
 
-/// What became of everything so far.
+/// Counters of a collecting process.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Exporters, in order of address, format, transport and domain.
+    /// Exporters, ordered by address, format, transport and domain.
     pub exporters: Vec<ExporterReport>,
-    /// What concerns no exporter, or exporters that are forgotten; of all decoders.
+    /// Counters of all decoders that belong to no exporter, or to exporters that were evicted.
     pub totals: Totals,
     /// UDP sockets.
     pub sockets: Vec<SocketReport>,
-    /// Listeners of TCP and TLS.
+    /// TCP and TLS listeners.
     pub streams: Vec<StreamReport>,
     /// The store of flow records.
     pub flows: store::Statistics,
     /// The store of interface counters.
     pub counters: store::Statistics,
-    /// Kafka, if it is fed.
+    /// Kafka, if enabled.
     pub kafka: Option<kafka::Statistics>,
-    /// What was last wrong with a message.
+    /// The last decoding error.
     pub last_fault: Option<DecodeError>,
 }
 
 /// A UDP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketReport {
-    /// What was asked for.
+    /// The listen address from the options.
     pub listen: Listen,
-    /// Where it listens.
+    /// The address it is bound to.
     pub address: SocketAddr,
-    /// Bytes of the receive buffer that were asked for.
-    pub receive_buffer_asked: usize,
-    /// Bytes of the receive buffer.
+    /// Requested size of the receive buffer in bytes.
+    pub receive_buffer_requested: usize,
+    /// Actual size of the receive buffer in bytes.
     pub receive_buffer: usize,
-    /// Datagrams received.
+    /// Number of datagrams received.
     pub datagrams: u64,
-    /// Bytes of UDP payload received.
+    /// UDP payload bytes received.
     pub bytes: u64,
-    /// Datagrams that the kernel dropped: they found the buffer full.
+    /// Datagrams dropped by the kernel because the buffer was full.
     pub kernel_drops: u64,
-    /// Errors of the socket.
+    /// Number of socket errors.
     pub errors: u64,
 }
 
-/// What was lost, by place. The places count what they see: datagrams, messages, records.
+/// Losses by place, each counted in its own unit: datagrams, messages, records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Datagrams dropped by the kernel.
     pub kernel_datagrams: u64,
-    /// By sequence numbers: flows of NetFlow v5, messages of v9, data records of IPFIX, datagrams of sFlow. What the kernel
-    /// dropped is among them, if more came after it.
-    pub on_the_way: u64,
-    /// Datagrams and messages that could not be read.
+    /// Gaps in sequence numbers: flows of NetFlow v5, messages of v9, data records of IPFIX, datagrams of sFlow. They
+    /// include datagrams dropped by the kernel if more arrived afterwards.
+    pub sequence_gaps: u64,
+    /// Malformed datagrams and messages.
     pub unreadable_messages: u64,
-    /// Sets whose template did not come in time, or that had no room to wait for it.
+    /// Data sets dropped because their template was late or the buffer for such sets was full.
     pub sets_without_template: u64,
-    /// Records lost in the store.
+    /// Records dropped by the store.
     pub stored_records: u64,
-    /// Flow records lost on their way to Kafka; the store has them all the same.
+    /// Flow records not delivered to Kafka; the store still has them.
     pub kafka_records: u64,
-    /// Connections refused for want of room.
+    /// Connections refused because too many were open.
     pub connections_refused: u64,
 }
 
 impl Losses {
-    /// Whether nothing was lost.
+    /// Returns whether nothing was lost.
     pub fn is_none(&self) -> bool {
         *self == Losses::default()
     }
 }
 
 impl Report {
-    /// Counts of all exporters, those forgotten among them.
+    /// Returns the sum over all exporters, including evicted ones.
     pub fn counts(&self) -> Counts {
         let mut all = self.totals.gone;
         self.exporters.iter().for_each(|exporter| all += exporter.counts);
         all
     }
 
-    /// Flow records decoded.
+    /// Returns the number of decoded flow records.
     pub fn records(&self) -> u64 {
         self.counts().records
     }
 
-    /// Datagrams received.
+    /// Returns the number of datagrams received.
     pub fn datagrams(&self) -> u64 {
         self.sockets.iter().map(|socket| socket.datagrams).sum()
     }
 
-    /// What was lost, by place.
+    /// Returns the losses by place.
     pub fn losses(&self) -> Losses {
         let counts = self.counts();
         Losses {
             kernel_datagrams: self.sockets.iter().map(|socket| socket.kernel_drops).sum(),
-            on_the_way: counts.lost,
+            sequence_gaps: counts.lost,
             unreadable_messages: counts.dropped_malformed
                 + self.totals.dropped_unreadable
                 + self.totals.dropped_too_many_domains,
@@ -122,7 +122,7 @@ mod tests {
 
     use super::*;
     use crate::collect::exporters::Exporters;
-    use crate::collect::intake::Published;
+    use crate::collect::intake::Snapshot;
 
     fn source(port: u16, domain: u32, records: u64) -> SourceStatistics {
         SourceStatistics {
@@ -140,19 +140,19 @@ mod tests {
     }
 
     #[test]
-    fn sessions_of_an_exporter_are_added_up_and_its_domains_are_not() {
+    fn sessions_of_an_exporter_are_merged_and_domains_are_not() {
         let mut exporters = Exporters::default();
-        let published = |sources: &[_]| Published { sources: sources.to_vec(), ..Published::default() };
-        exporters.add(&published(&[source(3000, 1, 5), source(3000, 2, 7)]), 2);
-        exporters.add(&published(&[source(2000, 1, 50)]), 2);
-        exporters.add(&published(&[source(2000, 3, 100)]), 2);
+        let snapshot = |sources: &[_]| Snapshot { sources: sources.to_vec(), ..Snapshot::default() };
+        exporters.add(&snapshot(&[source(3000, 1, 5), source(3000, 2, 7)]), 2);
+        exporters.add(&snapshot(&[source(2000, 1, 50)]), 2);
+        exporters.add(&snapshot(&[source(2000, 3, 100)]), 2);
         let report = Report { totals: exporters.totals, exporters: exporters.rows(), ..Report::default() };
         let rows: Vec<_> = report
             .exporters
             .iter()
             .map(|row| (row.observation_domain_id, row.sessions, row.counts.records, row.sampling_interval))
             .collect();
-        assert_eq!(rows, [(1, 2, 55, 3000), (2, 1, 7, 3000)], "the latest says how it samples");
-        assert_eq!(report.records(), 162, "those that have no row of their own are counted too");
+        assert_eq!(rows, [(1, 2, 55, 3000), (2, 1, 7, 3000)], "the latest sampling interval counts");
+        assert_eq!(report.records(), 162, "exporters beyond the limit count in the totals");
     }
 }

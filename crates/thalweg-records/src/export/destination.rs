@@ -1,26 +1,26 @@
-//! Where records are exported to.
+//! The address of an IPFIX collector.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// How messages travel (RFC 7011 section 10; SCTP is not spoken here).
+/// Transport protocol (RFC 7011 section 10; SCTP is not supported).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// Datagrams: nobody waits, and what is lost is lost.
+    /// Datagrams, without retransmission.
     Udp,
-    /// A stream.
+    /// A TCP stream.
     Tcp,
-    /// A stream, encrypted (RFC 7011 section 11.1).
+    /// A TLS stream (RFC 7011 section 11.1).
     Tls,
 }
 
 impl Transport {
-    /// All of them.
+    /// All transports.
     const ALL: [Transport; 3] = [Transport::Udp, Transport::Tcp, Transport::Tls];
 
-    /// As in front of `://`.
+    /// Returns the URL scheme.
     pub const fn name(self) -> &'static str {
         match self {
             Transport::Udp => "udp",
@@ -29,7 +29,7 @@ impl Transport {
         }
     }
 
-    /// IANA's port: `ipfix`, or `ipfixs` (RFC 7011 section 10.1).
+    /// Returns the port assigned by IANA: `ipfix`, or `ipfixs` (RFC 7011 section 10.1).
     pub const fn default_port(self) -> u16 {
         match self {
             Transport::Udp | Transport::Tcp => 4739,
@@ -38,24 +38,24 @@ impl Transport {
     }
 }
 
-/// A collector's address: `host`, `host:port`, `tcp://host`, `tls://[2001:db8::1]:4740`; UDP unless it says otherwise.
+/// A collector's address: `host`, `host:port`, `tcp://host`, `tls://[2001:db8::1]:4740`. The default is UDP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// How to send.
+    /// Transport protocol.
     pub transport: Transport,
-    /// Name or address, IPv6 without brackets. For TLS also who the collector's certificate is to be for.
+    /// Host name or address, IPv6 without brackets. With TLS, the name that the collector's certificate must have.
     pub host: String,
     /// Port.
     pub port: u16,
 }
 
-/// Why a text is no destination.
+/// An invalid collector address.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "`{text}` is no collector: expected [udp://|tcp://|tls://]HOST[:PORT], as in 10.0.0.1:4739 or tcp://[::1]"
+    "invalid collector address {text:?}: expected [udp://|tcp://|tls://]HOST[:PORT], such as 10.0.0.1:4739 or tcp://[::1]"
 )]
 pub struct ParseDestinationError {
-    /// What was typed.
+    /// The text that was given.
     pub text: String,
 }
 
@@ -68,17 +68,17 @@ impl FromStr for Destination {
 }
 
 fn parse(text: &str) -> Option<Destination> {
-    let (transport, place) = match text.split_once("://") {
-        Some((name, place)) => (Transport::ALL.into_iter().find(|t| t.name() == name)?, place),
+    let (transport, address) = match text.split_once("://") {
+        Some((name, address)) => (Transport::ALL.into_iter().find(|t| t.name() == name)?, address),
         None => (Transport::Udp, text),
     };
-    let (host, port) = match place.strip_prefix('[') {
+    let (host, port) = match address.strip_prefix('[') {
         Some(rest) => {
             let (host, rest) = rest.split_once(']')?;
             host.parse::<std::net::Ipv6Addr>().ok()?;
             (host, if rest.is_empty() { None } else { Some(rest.strip_prefix(':')?) })
         }
-        None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
+        None => address.split_once(':').map_or((address, None), |(host, port)| (host, Some(port))),
     };
     let port = match port {
         Some(port) => port.parse().ok().filter(|port| *port != 0)?,
@@ -88,7 +88,7 @@ fn parse(text: &str) -> Option<Destination> {
     is_host(host).then(|| Destination { transport, host: host.to_owned(), port })
 }
 
-/// As it can be typed.
+/// Formats the address so that it can be parsed again.
 impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Destination { transport, host, port } = self;
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_destination_is_read_as_people_write_it() {
+    fn addresses_round_trip_and_have_default_ports() {
         for (text, whole) in [
             ("10.0.0.1:2055", "udp://10.0.0.1:2055"),
             ("collector.example", "udp://collector.example:4739"),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_destination_is_refused() {
+    fn invalid_addresses_are_rejected() {
         for text in [
             "",
             ":4739",

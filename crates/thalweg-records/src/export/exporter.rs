@@ -1,4 +1,4 @@
-//! The exporting process itself. It reads no clock and starts no thread.
+//! The exporting process. It reads no clock and starts no thread.
 
 use std::sync::Arc;
 
@@ -9,143 +9,143 @@ use thalweg_wire::flow_export::encode::{Messages, OptionsError};
 use thalweg_wire::{Nanos, Timestamp};
 use thiserror::Error;
 
+use super::counters::{ExportCounters, Reason, contents};
 use super::destination::{Destination, Transport};
 use super::session::Session;
-use super::tallies::{Reason, Tallies, contents};
 use super::tls::{TlsError, TlsFiles, client_config};
 
-/// Rows that are sent without waiting for more.
-const ROWS_TOGETHER: usize = 1_024;
+/// Number of pending rows that are sent at once.
+const BATCH_ROWS: usize = 1_024;
 
-/// How long to wait after a session could not be had, or has failed: the first time, and at most.
-const BACK_OFF: (Nanos, Nanos) = (Nanos::from_millis(500), Nanos::from_secs(30));
+/// Delay after a failed session: the first, and the maximum.
+const BACKOFF: (Nanos, Nanos) = (Nanos::from_millis(500), Nanos::from_secs(30));
 
-/// What an exporter is to do.
+/// Options of an exporter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportOptions {
     /// The collector.
     pub destination: Destination,
-    /// For TLS: whom to trust, and who we are.
+    /// For TLS: the trusted authority, and our certificate.
     pub tls: Option<TlsFiles>,
-    /// Domain, times, length of messages, how often templates are sent again (over UDP).
+    /// Observation domain, time format, message length, and template interval (UDP).
     pub ipfix: ipfix::Options,
-    /// How long a row waits for others at most.
-    pub longest_wait: Nanos,
-    /// How often the exporter's own statistics are told.
+    /// Maximum time that a row waits for others.
+    pub max_delay: Nanos,
+    /// Interval between reports of the exporter's own statistics.
     pub statistics_interval: Nanos,
-    /// Rows that wait for a session at most; about 150 bytes each.
-    pub held_rows: usize,
+    /// Maximum number of rows that wait for a session, about 150 bytes each.
+    pub max_pending_rows: usize,
 }
 
 impl ExportOptions {
-    /// To `destination`: a row waits for a second at most, statistics every minute, 65,536 rows wait for a session.
+    /// Returns the default options: rows wait at most 1 s, statistics every 60 s, at most 65,536 rows wait for a session.
     pub fn new(destination: Destination) -> ExportOptions {
         ExportOptions {
             destination,
             tls: None,
             ipfix: ipfix::Options::default(),
-            longest_wait: Nanos::from_secs(1),
+            max_delay: Nanos::from_secs(1),
             statistics_interval: Nanos::from_secs(60),
-            held_rows: 1 << 16,
+            max_pending_rows: 1 << 16,
         }
     }
 }
 
-/// Why there can be no exporter of these options.
+/// Why an exporter cannot be created.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// Messages would be too short.
+    /// The message length is too short.
     #[error(transparent)]
     Options(#[from] OptionsError),
-    /// Certificates are missing, or cannot be used.
+    /// Certificates are missing or invalid.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
 
-/// Rows to one collector.
+/// Exports rows to one collector.
 pub struct Exporter {
     options: ExportOptions,
     tls: Option<Arc<ClientConfig>>,
     session: Option<(Session, Encoder)>,
-    /// When a session may be tried next, and how long to wait after that.
+    /// Earliest time of the next attempt, and the delay after that.
     next_attempt: Timestamp,
-    back_off: Nanos,
-    /// Rows that wait, and since when.
+    backoff: Nanos,
+    /// Rows that wait, and the time of the first.
     pending: RecordBatch,
     pending_since: Option<Timestamp>,
     messages: Messages,
-    tallies: Arc<Tallies>,
-    /// When statistics were told, or the exporter began.
-    statistics_told: Timestamp,
+    counters: Arc<ExportCounters>,
+    /// Time of the last statistics, or of the start.
+    statistics_sent: Timestamp,
     lost: Growth,
     ignored: Growth,
 }
 
-/// A count that should not grow, and between which times it did.
+/// A counter of losses, and the period in which it grew.
 #[derive(Clone, Copy, Debug, Default)]
 struct Growth {
     count: u64,
-    /// When the count was looked at last.
-    looked: Timestamp,
+    /// Time of the last check.
+    checked: Timestamp,
     from: Timestamp,
     until: Timestamp,
 }
 
 impl Growth {
-    fn look(&mut self, count: u64, now: Timestamp) {
+    fn update(&mut self, count: u64, now: Timestamp) {
         if count > self.count {
             if self.count == 0 {
-                self.from = self.looked;
+                self.from = self.checked;
             }
             self.until = now;
         }
-        (self.count, self.looked) = (count, now);
+        (self.count, self.checked) = (count, now);
     }
 }
 
 impl Exporter {
-    /// An exporter that has sent nothing; the session is begun with the first row or [`tick`](Self::tick).
+    /// Creates an exporter. The session starts with the first row or [`tick`](Self::tick).
     ///
     /// # Errors
-    /// If messages are to be shorter than templates need, or certificates cannot be used.
+    /// If messages are too short for templates, or certificates are invalid.
     pub fn new(
         options: ExportOptions,
-        tallies: Arc<Tallies>,
+        counters: Arc<ExportCounters>,
         now: Timestamp,
     ) -> Result<Exporter, ExportError> {
-        // The same is made for each session.
+        // Checks the options; each session creates its own encoder.
         Encoder::new(options.ipfix)?;
         let tls = match (options.destination.transport, &options.tls) {
             (Transport::Tls, None) => return Err(TlsError::NoAuthority.into()),
             (Transport::Tls, Some(files)) => Some(client_config(files)?),
             _ => None,
         };
-        let growth = Growth { looked: now, from: now, until: now, ..Growth::default() };
+        let growth = Growth { checked: now, from: now, until: now, ..Growth::default() };
         Ok(Exporter {
             options,
             tls,
             session: None,
             next_attempt: Timestamp::default(),
-            back_off: BACK_OFF.0,
-            pending: RecordBatch::with_capacity(ROWS_TOGETHER),
+            backoff: BACKOFF.0,
+            pending: RecordBatch::with_capacity(BATCH_ROWS),
             pending_since: None,
             messages: Messages::new(),
-            tallies,
-            statistics_told: now,
+            counters,
+            statistics_sent: now,
             lost: growth,
             ignored: growth,
         })
     }
 
-    /// Takes rows, and sends what has gathered if it is enough.
+    /// Adds rows, and sends all pending rows if there are enough.
     pub fn add(&mut self, rows: &RecordBatch, now: Timestamp) {
-        let room = self.options.held_rows.max(ROWS_TOGETHER);
+        let room = self.options.max_pending_rows.max(BATCH_ROWS);
         if self.pending.len() + rows.len() > room {
             self.send_pending(now);
         }
         if !self.pending.is_empty() && self.pending.len() + rows.len() > room {
-            self.tallies.note_not_sent(Reason::NoSession, contents(rows));
+            self.counters.count_not_sent(Reason::NoSession, contents(rows));
         } else if !rows.is_empty() {
             self.pending.append(rows);
             self.pending_since.get_or_insert(now);
@@ -153,40 +153,39 @@ impl Exporter {
         self.tick(now);
     }
 
-    /// Lets time pass: sends what has waited long enough, tells statistics, tries for a session.
+    /// Does periodic work: sends rows that are due, sends statistics, and opens a session if there is none.
     pub fn tick(&mut self, now: Timestamp) {
-        self.lost.look(self.tallies.not_sent_in_all().flow_records, now);
-        self.ignored.look(self.tallies.ignored().0, now);
-        self.leave_ended_session(now);
-        let has_waited =
-            self.pending_since.is_some_and(|since| now.since(since) >= self.options.longest_wait);
-        if has_waited || self.pending.len() >= ROWS_TOGETHER {
+        self.lost.update(self.counters.total_not_sent().flow_records, now);
+        self.ignored.update(self.counters.ignored().0, now);
+        self.close_ended_session(now);
+        let is_due = self.pending_since.is_some_and(|since| now.since(since) >= self.options.max_delay);
+        if is_due || self.pending.len() >= BATCH_ROWS {
             self.send_pending(now);
         }
-        if self.enter_session(now) && now.since(self.statistics_told) >= self.options.statistics_interval {
-            self.tell_statistics(now);
+        if self.ensure_session(now) && now.since(self.statistics_sent) >= self.options.statistics_interval {
+            self.send_statistics(now);
         }
     }
 
-    /// Sends what is left and the last statistics, and ends the session.
+    /// Sends the remaining rows and the final statistics, and closes the session.
     pub fn finish(mut self, now: Timestamp) {
         self.next_attempt = now;
         self.send_pending(now);
-        self.tallies.note_not_sent(Reason::NoSession, contents(&self.pending));
-        self.lost.look(self.tallies.not_sent_in_all().flow_records, now);
-        self.ignored.look(self.tallies.ignored().0, now);
-        self.tell_statistics(now);
-        self.tallies.note_end_of_session();
+        self.counters.count_not_sent(Reason::NoSession, contents(&self.pending));
+        self.lost.update(self.counters.total_not_sent().flow_records, now);
+        self.ignored.update(self.counters.ignored().0, now);
+        self.send_statistics(now);
+        self.counters.end_session();
         if let Some((session, _)) = self.session.take()
             && let Err(error) = session.close()
         {
-            self.tallies.note_trouble(Some(error.to_string()));
+            self.counters.set_last_error(Some(error.to_string()));
         }
     }
 
-    /// Puts all rows that wait into messages and sends them, if there is a session, or one can be had.
+    /// Encodes and sends all pending rows if there is a session or one can be opened.
     fn send_pending(&mut self, now: Timestamp) {
-        if self.pending.is_empty() || !self.enter_session(now) {
+        if self.pending.is_empty() || !self.ensure_session(now) {
             return;
         }
         if let Some((_, encoder)) = &mut self.session {
@@ -197,10 +196,10 @@ impl Exporter {
         self.send_messages(now);
     }
 
-    fn tell_statistics(&mut self, now: Timestamp) {
+    fn send_statistics(&mut self, now: Timestamp) {
         let Some((_, encoder)) = &mut self.session else { return };
-        let (sent, not_sent) = (self.tallies.sent(), self.tallies.not_sent_in_all());
-        let (ignored_packets, ignored_octets) = self.tallies.ignored();
+        let (sent, not_sent) = (self.counters.sent(), self.counters.total_not_sent());
+        let (ignored_packets, ignored_octets) = self.counters.ignored();
         let (ignored, lost) = (&self.ignored, &self.lost);
         let statistics = Statistics {
             metering: Metering { ignored_packets, ignored_octets, from: ignored.from, until: ignored.until },
@@ -215,12 +214,12 @@ impl Exporter {
                 until: lost.until,
             },
         };
-        encoder.tell(&statistics, now, &mut self.messages);
-        self.statistics_told = now;
+        encoder.encode_statistics(&statistics, now, &mut self.messages);
+        self.statistics_sent = now;
         self.send_messages(now);
     }
 
-    /// Sends all messages; each is counted, as sent or as not.
+    /// Sends all messages and counts each as sent or not sent.
     fn send_messages(&mut self, now: Timestamp) {
         let Some((session, _)) = &mut self.session else { return };
         let mut failure = None;
@@ -231,25 +230,25 @@ impl Exporter {
                 _ => Some(session.send(message)),
             };
             match result {
-                Some(Ok(())) => self.tallies.note_sent(message.len(), contents),
+                Some(Ok(())) => self.counters.count_sent(message.len(), contents),
                 Some(Err(error)) => {
-                    self.tallies.note_not_sent(Reason::SendFailed, contents);
+                    self.counters.count_not_sent(Reason::SendFailed, contents);
                     failure = Some(error);
                 }
-                None => self.tallies.note_not_sent(Reason::SendFailed, contents),
+                None => self.counters.count_not_sent(Reason::SendFailed, contents),
             }
         }
         self.messages.clear();
         let result = failure.map_or_else(|| session.flush(), Err);
-        let is_over = result.is_err() && session.is_stream();
-        self.tallies.note_trouble(result.err().map(|error| error.to_string()));
-        if is_over {
-            self.leave_session(now);
+        let is_broken = result.is_err() && session.is_stream();
+        self.counters.set_last_error(result.err().map(|error| error.to_string()));
+        if is_broken {
+            self.close_session(now);
         }
     }
 
-    /// Whether there is a session, after trying for one if it is time to.
-    fn enter_session(&mut self, now: Timestamp) -> bool {
+    /// Returns whether there is a session, after an attempt to open one if it is due.
+    fn ensure_session(&mut self, now: Timestamp) -> bool {
         if self.session.is_some() || now < self.next_attempt {
             return self.session.is_some();
         }
@@ -261,33 +260,33 @@ impl Exporter {
         match (opened, Encoder::new(options)) {
             (Ok(session), Ok(encoder)) => {
                 self.session = Some((session, encoder));
-                self.back_off = BACK_OFF.0;
-                self.tallies.note_session();
+                self.backoff = BACKOFF.0;
+                self.counters.count_session();
             }
             (Err(error), _) => {
-                self.tallies.note_failed_session(error.to_string());
-                self.wait_for_next_attempt(now);
+                self.counters.count_failed_session(error.to_string());
+                self.schedule_retry(now);
             }
-            (_, Err(error)) => unreachable!("options that were checked: {error}"),
+            (_, Err(error)) => unreachable!("options were checked: {error}"),
         }
         self.session.is_some()
     }
 
-    fn leave_ended_session(&mut self, now: Timestamp) {
+    fn close_ended_session(&mut self, now: Timestamp) {
         if self.session.as_ref().is_some_and(|(session, _)| session.has_ended()) {
-            self.tallies.note_trouble(Some("the collector has closed the connection".to_owned()));
-            self.leave_session(now);
+            self.counters.set_last_error(Some("the collector closed the connection".to_owned()));
+            self.close_session(now);
         }
     }
 
-    fn leave_session(&mut self, now: Timestamp) {
+    fn close_session(&mut self, now: Timestamp) {
         self.session = None;
-        self.tallies.note_end_of_session();
-        self.wait_for_next_attempt(now);
+        self.counters.end_session();
+        self.schedule_retry(now);
     }
 
-    fn wait_for_next_attempt(&mut self, now: Timestamp) {
-        self.next_attempt = now + self.back_off;
-        self.back_off = Nanos(2 * self.back_off.0).min(BACK_OFF.1);
+    fn schedule_retry(&mut self, now: Timestamp) {
+        self.next_attempt = now + self.backoff;
+        self.backoff = Nanos(2 * self.backoff.0).min(BACKOFF.1);
     }
 }

@@ -1,36 +1,36 @@
-//! An IPFIX exporting process (RFC 7011): rows in, messages to one collector over UDP, TCP or TLS.
+//! An IPFIX exporting process (RFC 7011): sends rows to one collector over UDP, TCP or TLS.
 //!
 //! ```text
-//! meters ──► Outlet ──► (bounded queue) ──► Exporter ──► ipfix::Encoder ──► session ──► collector
+//! meters ──► BatchSender ──► bounded queue ──► Exporter ──► ipfix::Encoder ──► session ──► collector
 //! ```
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
-//! | [`destination`] | where to: transport, host and port |
-//! | [`exporter`] | [`Exporter`]: rows gathered, sent, statistics told; the time is an argument |
-//! | [`mod@queue`] | [`Outlet`]: where meters put rows; the loop of the thread that exports |
-//! | [`tallies`] | what was sent and what was not, for everybody to read |
+//! | [`destination`] | [`Destination`]: transport, host and port of the collector |
+//! | [`exporter`] | [`Exporter`]: batches and sends rows and statistics; time is an argument |
+//! | [`mod@queue`] | [`BatchSender`] for meters, and the loop of the export thread |
+//! | [`counters`] | [`ExportCounters`]: rows sent and not sent, readable from other threads |
 //! | [`tls`] | certificates |
 //!
-//! # What is bounded, and what happens then
-//! A full queue drops what is offered. Without a session, rows wait, at most [`ExportOptions::held_rows`]; what comes beyond
-//! is dropped. A message that cannot be sent is not sent again, and with a stream the session ends there, together with
-//! what was encoded for it. Each is counted by its [`Reason`], with packets and bytes, and told to the collector
-//! (`notSentFlowTotalCount` and its kin, RFC 7011 section 4.3).
+//! # Limits
+//! If the queue is full, rows are dropped. Without a session, at most [`ExportOptions::max_pending_rows`] wait; further
+//! rows are dropped. A message that cannot be sent is not retried; if the transport is a stream, its failure ends the
+//! session and loses the messages encoded for it. Losses are counted by [`Reason`], with packets and bytes, and reported
+//! to the collector (`notSentFlowTotalCount` and related elements, RFC 7011 section 4.3).
 //!
-//! Not seen here: what UDP, or a stream that breaks, loses on its way. Sequence numbers tell the collector.
+//! Losses in the network are not visible here; the collector detects them by sequence numbers.
 
+pub mod counters;
 pub mod destination;
 pub mod exporter;
 pub mod queue;
 mod session;
-pub mod tallies;
 #[cfg(test)]
 mod tests;
 pub mod tls;
 
+pub use counters::{ExportCounters, Reason};
 pub use destination::{Destination, ParseDestinationError, Transport};
 pub use exporter::{ExportError, ExportOptions, Exporter};
-pub use queue::{Outlet, queue, run};
-pub use tallies::{Reason, Tallies};
+pub use queue::{BatchSender, queue, run};
 pub use tls::{TlsError, TlsFiles};

@@ -1,4 +1,4 @@
-//! Between meters and the thread that exports.
+//! The queue between meters and the export thread.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,43 +7,43 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounde
 use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::RecordBatch;
 
+use super::counters::{ExportCounters, Reason, contents};
 use super::exporter::Exporter;
-use super::tallies::{Reason, Tallies, contents};
 
-/// How often time passes for an exporter to which nothing is brought.
+/// Interval of ticks for an idle exporter.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Where meters put rows; cloned for each of them.
+/// Queues rows for export; each meter has a clone.
 #[derive(Clone, Debug)]
-pub struct Outlet {
+pub struct BatchSender {
     batches: Sender<RecordBatch>,
-    tallies: Arc<Tallies>,
+    counters: Arc<ExportCounters>,
 }
 
-/// A queue of at most `batches` batches, and its far end.
-pub fn queue(batches: usize, tallies: Arc<Tallies>) -> (Outlet, Receiver<RecordBatch>) {
+/// Creates a queue of at most `batches` batches. Returns its sender and its receiver.
+pub fn queue(batches: usize, counters: Arc<ExportCounters>) -> (BatchSender, Receiver<RecordBatch>) {
     let (sender, receiver) = bounded(batches);
-    (Outlet { batches: sender, tallies }, receiver)
+    (BatchSender { batches: sender, counters }, receiver)
 }
 
-impl Outlet {
-    /// Hands rows on without waiting. If the queue is full they are dropped, and counted.
-    pub fn offer(&self, rows: RecordBatch) {
+impl BatchSender {
+    /// Queues rows without blocking. If the queue is full, the rows are dropped and counted.
+    pub fn try_send(&self, rows: RecordBatch) {
         if let Err(TrySendError::Full(rows) | TrySendError::Disconnected(rows)) = self.batches.try_send(rows)
         {
-            self.tallies.note_not_sent(Reason::QueueFull, contents(&rows));
+            self.counters.count_not_sent(Reason::QueueFull, contents(&rows));
         }
     }
 
-    /// Hands rows on, and waits while the queue is full: for a source that waits as well, such as a file.
-    pub fn put(&self, rows: RecordBatch) {
+    /// Queues rows, and blocks while the queue is full. For sources that can wait, such as files.
+    pub fn send(&self, rows: RecordBatch) {
         if let Err(error) = self.batches.send(rows) {
-            self.tallies.note_not_sent(Reason::QueueFull, contents(&error.0));
+            self.counters.count_not_sent(Reason::QueueFull, contents(&error.0));
         }
     }
 }
 
-/// Exports what is brought until all outlets are gone, then sends what is left.
+/// Exports batches until all senders are dropped, then sends the rest.
 pub fn run(mut exporter: Exporter, batches: &Receiver<RecordBatch>, clock: impl Fn() -> Timestamp) {
     loop {
         match batches.recv_timeout(TICK) {

@@ -1,4 +1,4 @@
-//! One transport session (RFC 7011 section 10): a socket that messages are written to.
+//! A transport session (RFC 7011 section 10) with the collector.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
@@ -13,16 +13,16 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use super::destination::{Destination, Transport};
 
-/// How long a collector may take to answer a connection, and for the handshake of TLS.
+/// Timeout of a connection attempt and of the TLS handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a collector may take nothing before its session is given up.
+/// Timeout of a write; then the session is closed.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a collector may take to close its end after ours.
+/// How long to wait until the collector closes its end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where messages are written to.
+/// A socket to the collector.
 pub(super) enum Session {
     Udp(UdpSocket),
     Tcp(TcpStream),
@@ -30,15 +30,15 @@ pub(super) enum Session {
 }
 
 impl Session {
-    /// Finds the collector, and connects.
+    /// Resolves the collector's name and connects.
     pub(super) fn open(to: &Destination, tls: Option<&Arc<ClientConfig>>) -> io::Result<Session> {
-        let mut last_error = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        let mut last_error = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
         for address in (to.host.as_str(), to.port).to_socket_addrs()? {
             let session = match (to.transport, tls) {
                 (Transport::Udp, _) => udp(address),
                 (Transport::Tcp, _) => tcp(address).map(Session::Tcp),
-                (Transport::Tls, Some(tls)) => secure(tcp(address)?, to, tls),
-                (Transport::Tls, None) => Err(io::Error::other("TLS without certificates")),
+                (Transport::Tls, Some(tls)) => tls_session(tcp(address)?, to, tls),
+                (Transport::Tls, None) => Err(io::Error::other("TLS needs certificates")),
             };
             match session {
                 Ok(session) => return Ok(session),
@@ -57,7 +57,7 @@ impl Session {
         }
     }
 
-    /// Sees to it that what was written is on its way.
+    /// Flushes buffered data.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         match self {
             Session::Udp(_) | Session::Tcp(_) => Ok(()),
@@ -65,13 +65,13 @@ impl Session {
         }
     }
 
-    /// Whether a failure ends the session: within a stream nobody knows how much of a message has been taken.
+    /// Returns whether a failed write ends the session: in a stream, part of the message may have been sent.
     pub(super) fn is_stream(&self) -> bool {
         !matches!(self, Session::Udp(_))
     }
 
-    /// Whether the collector has closed its end. A collector says nothing, so what can be read is the end. Of TLS only what is
-    /// not encrypted is seen.
+    /// Returns whether the collector has closed the connection. Collectors send nothing, so anything readable is the end. With
+    /// TLS, only an end that is not encrypted is detected.
     pub(super) fn has_ended(&self) -> bool {
         let stream = match self {
             Session::Udp(_) => return false,
@@ -86,7 +86,7 @@ impl Session {
         }
     }
 
-    /// Ends it in an orderly way: a stream's collector reads everything to the end, and closes its end as well.
+    /// Closes the session in order: the collector reads everything, then closes its end.
     pub(super) fn close(mut self) -> io::Result<()> {
         if let Session::Tls(stream) = &mut self {
             stream.conn.send_close_notify();
@@ -98,8 +98,8 @@ impl Session {
             Session::Tls(stream) => stream.sock,
         };
         stream.shutdown(Shutdown::Write)?;
-        // Were a socket closed while something is unread, such as tickets of TLS, what is not on its way yet would be
-        // thrown away (RFC 1122 section 4.2.2.13).
+        // Closing a socket with unread data, such as TLS session tickets, would discard data not sent yet
+        // (RFC 1122 section 4.2.2.13).
         let (deadline, mut unread) = (Instant::now() + CLOSE_TIMEOUT, [0; 512]);
         stream.set_read_timeout(Some(CLOSE_TIMEOUT))?;
         while Instant::now() < deadline && stream.read(&mut unread).is_ok_and(|bytes| bytes > 0) {}
@@ -124,7 +124,7 @@ fn tcp(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-fn secure(mut stream: TcpStream, to: &Destination, tls: &Arc<ClientConfig>) -> io::Result<Session> {
+fn tls_session(mut stream: TcpStream, to: &Destination, tls: &Arc<ClientConfig>) -> io::Result<Session> {
     let name = ServerName::try_from(to.host.clone()).map_err(io::Error::other)?;
     let mut connection = ClientConnection::new(Arc::clone(tls), name).map_err(io::Error::other)?;
     stream.set_read_timeout(Some(CONNECT_TIMEOUT))?;

@@ -1,4 +1,4 @@
-//! Certificates: of whom the collector's is to be signed by, and ours if it asks for one.
+//! TLS certificates: the authority of the collector's certificate, and our own.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,38 +8,38 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use thiserror::Error;
 
-/// PEM files.
+/// PEM files for TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// Certificates of the authority, or authorities, that sign collectors'.
+    /// Certificates of the authorities that sign collectors' certificates.
     pub authority: PathBuf,
-    /// Our certificate and its key. RFC 7011 section 11.3 asks for them; a collector may do without.
+    /// Our certificate and private key. RFC 7011 section 11.3 requires them; a collector may not.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// Why TLS cannot be had.
+/// Why TLS cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// A file cannot be read, or is not what it is to be.
+    /// A file cannot be read or parsed.
     #[error("cannot read {what} from {}: {message}", file.display())]
     Unreadable {
-        /// What was to be read.
+        /// What the file should contain.
         what: &'static str,
         /// The file.
         file: PathBuf,
-        /// Why not.
+        /// The cause.
         message: String,
     },
-    /// Certificate and key do not go together, or cannot be used.
-    #[error("certificate and key cannot be used: {0}")]
+    /// Certificate and key do not match, or are invalid.
+    #[error("cannot use certificate and private key: {0}")]
     Refused(String),
-    /// TLS is asked for, and nothing says whom to trust.
-    #[error("TLS needs the certificate of an authority that signs the collector's")]
+    /// No trusted authority is configured.
+    #[error("TLS needs the certificate of the authority that signed the collector's certificate")]
     NoAuthority,
 }
 
-/// What a connection is made with: TLS 1.3.
+/// Returns the configuration of connections: TLS 1.3.
 pub(super) fn client_config(files: &TlsFiles) -> Result<Arc<ClientConfig>, TlsError> {
     let mut roots = RootCertStore::empty();
     for root in certificates("an authority's certificate", &files.authority)? {
@@ -67,13 +67,13 @@ fn unreadable(what: &'static str, file: &Path, error: &dyn std::fmt::Display) ->
     TlsError::Unreadable { what, file: file.to_owned(), message: error.to_string() }
 }
 
-/// All certificates of a file; at least one.
+/// Returns all certificates of a file, at least one.
 fn certificates(what: &'static str, file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found: Vec<_> = CertificateDer::pem_file_iter(file)
         .and_then(Iterator::collect)
         .map_err(|error| unreadable(what, file, &error))?;
     match found.is_empty() {
-        true => Err(unreadable(what, file, &"there is none in it")),
+        true => Err(unreadable(what, file, &"the file contains none")),
         false => Ok(found),
     }
 }

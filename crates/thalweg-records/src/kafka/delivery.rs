@@ -1,4 +1,4 @@
-//! The thread that makes messages of rows, and its end.
+//! The delivery thread: converts rows to messages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -9,81 +9,81 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use thalweg_wire::flow_export::RecordBatch;
 
 use super::client::{Client, Sent};
+use super::counters::Counters;
 use super::json_lines::JsonLines;
-use super::outlet::{BATCH_ROWS, Outlet};
-use super::tallies::Tallies;
+use super::row_sender::{BATCH_ROWS, RowSender};
 use super::{KafkaError, KafkaOptions, Statistics};
 use crate::store::parquet::text;
 
-/// How long to wait for room with librdkafka before asking again.
-const NAP: Duration = Duration::from_millis(5);
+/// Interval of retries while librdkafka's buffer is full.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Room for one batch of each of a few receivers, and for one that is being sent.
-const LEAST_BATCHES: usize = 4;
+/// Minimum queue length: a batch for each of a few receivers, and the one being sent.
+const MIN_BATCHES: usize = 4;
 
-/// A message is ended by the row that makes it larger: brokers take a mebibyte by default.
-const LARGEST_MESSAGE: usize = 512 << 10;
+/// A message is closed by the row that makes it larger. By default, brokers accept 1 MiB.
+const MAX_MESSAGE_BYTES: usize = 512 << 10;
 
-/// Feeds Kafka.
+/// A Kafka producer and its delivery thread.
 pub struct Kafka {
-    /// Kept so that there can be more outlets; gone when all is to end.
+    /// Kept for further senders; dropped to stop the thread.
     queue: Option<Sender<RecordBatch>>,
     emptied: Receiver<RecordBatch>,
-    tallies: Arc<Tallies>,
+    counters: Arc<Counters>,
     closing: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Kafka {
-    /// Starts the client and a thread. Does not wait for brokers.
+    /// Starts the client and the thread. Does not wait for brokers.
     ///
     /// # Errors
-    /// If settings make no sense or their files cannot be read.
+    /// If a setting is invalid or its file cannot be read.
     pub fn start(options: &KafkaOptions) -> Result<Kafka, KafkaError> {
-        let batches = options.queue_rows.div_ceil(BATCH_ROWS).max(LEAST_BATCHES);
+        let batches = options.queue_rows.div_ceil(BATCH_ROWS).max(MIN_BATCHES);
         let (sender, queue) = bounded(batches);
         let (emptied_sender, emptied) = bounded(batches);
-        let (tallies, closing) = (Arc::<Tallies>::default(), Arc::<AtomicBool>::default());
+        let (counters, closing) = (Arc::<Counters>::default(), Arc::<AtomicBool>::default());
         let delivery = Delivery {
-            client: Client::new(options, tallies.clone())?,
+            client: Client::new(options, counters.clone())?,
             rows: options.rows.get(),
             queue,
             emptied: emptied_sender,
-            tallies: tallies.clone(),
+            counters: counters.clone(),
             closing: closing.clone(),
-            patience: options.farewell,
+            timeout: options.close_timeout,
         };
         let thread = std::thread::Builder::new().name("kafka".to_owned());
         let thread = thread.spawn(move || delivery.run()).map_err(KafkaError::Thread)?;
-        Ok(Kafka { queue: Some(sender), emptied, tallies, closing, thread: Some(thread) })
+        Ok(Kafka { queue: Some(sender), emptied, counters, closing, thread: Some(thread) })
     }
 
-    /// A way in, for one thread. It must be dropped before [`finish`](Kafka::finish).
+    /// Returns a sender for one thread. Drop it before calling [`finish`](Kafka::finish).
     ///
     /// # Panics
-    /// After [`finish`](Kafka::finish).
-    pub fn outlet(&self) -> Outlet {
-        let queue = self.queue.clone().expect("outlets are made before the end");
-        Outlet::new(queue, self.emptied.clone(), self.tallies.clone())
+    /// If called after [`finish`](Kafka::finish).
+    pub fn sender(&self) -> RowSender {
+        let queue = self.queue.clone().expect("senders are created before finish");
+        RowSender::new(queue, self.emptied.clone(), self.counters.clone())
     }
 
-    /// Whether the queue has room for a batch and one that is being filled: for a source that can wait.
+    /// Returns whether the queue has room for two batches. For sources that can wait.
     pub fn has_room(&self) -> bool {
         self.queue.as_ref().is_some_and(|queue| queue.len() + 2 <= queue.capacity().unwrap_or(usize::MAX))
     }
 
-    /// What became of the rows so far.
+    /// Returns the current counters.
     pub fn statistics(&self) -> Statistics {
-        self.tallies.statistics()
+        self.counters.statistics()
     }
 
-    /// Delivers what there is, for as long as options say, and says what became of it all. Called a second time, it only
-    /// says.
+    /// Delivers the remaining rows, at most for the configured timeout, and returns the final counters. Further calls only
+    /// return the counters.
     pub fn finish(&mut self) -> Statistics {
         self.closing.store(true, Relaxed);
         self.queue = None;
         if let Some(Err(_)) = self.thread.take().map(JoinHandle::join) {
-            self.tallies.note_error("the thread that feeds Kafka panicked".to_owned());
+            self.counters.set_last_error("the Kafka thread panicked".to_owned());
         }
         self.statistics()
     }
@@ -95,20 +95,20 @@ impl Drop for Kafka {
     }
 }
 
-/// The thread's own.
+/// State of the delivery thread.
 struct Delivery {
     client: Client,
     rows: usize,
     queue: Receiver<RecordBatch>,
     emptied: Sender<RecordBatch>,
-    tallies: Arc<Tallies>,
+    counters: Arc<Counters>,
     closing: Arc<AtomicBool>,
-    /// How much longer the end may wait.
-    patience: Duration,
+    /// Remaining time that shutdown may take.
+    timeout: Duration,
 }
 
 impl Delivery {
-    /// Until all outlets are gone and the queue is empty.
+    /// Runs until all senders are dropped and the queue is empty.
     fn run(mut self) {
         let mut json = JsonLines::new::<RecordBatch>();
         let mut payload = Vec::new();
@@ -117,10 +117,10 @@ impl Delivery {
             batch.clear();
             let _ = self.emptied.try_send(batch);
         }
-        self.client.finish(self.patience);
+        self.client.finish(self.timeout);
     }
 
-    /// A message has rows of one exporter, which are next to each other.
+    /// Sends the rows of a batch. A message has consecutive rows of one exporter.
     fn deliver(&mut self, batch: &RecordBatch, json: &mut JsonLines, payload: &mut Vec<u8>) {
         let mut lines = json.lines(batch);
         let mut row = 0;
@@ -132,7 +132,7 @@ impl Delivery {
             while row < batch.len()
                 && row - from < self.rows
                 && batch.exporter[row] == exporter
-                && payload.len() < LARGEST_MESSAGE
+                && payload.len() < MAX_MESSAGE_BYTES
             {
                 payload.push(b'\n');
                 lines.append(row..row + 1, payload);
@@ -143,16 +143,16 @@ impl Delivery {
         }
     }
 
-    /// Waits while librdkafka has no room: then the queue fills, and outlets count what is lost.
+    /// Sends a message; waits while librdkafka's buffer is full. Meanwhile the queue fills, and senders count losses.
     fn send(&mut self, key: &[u8], payload: &[u8], rows: usize) {
-        while let Sent::NoRoom = self.client.send(key, payload, rows) {
+        while let Sent::QueueFull = self.client.send(key, payload, rows) {
             if self.closing.load(Relaxed) {
-                match self.patience.checked_sub(NAP) {
-                    Some(left) => self.patience = left,
-                    None => return self.tallies.note_unanswered(rows),
+                match self.timeout.checked_sub(POLL_INTERVAL) {
+                    Some(left) => self.timeout = left,
+                    None => return self.counters.count_unanswered(rows),
                 }
             }
-            std::thread::sleep(NAP);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }

@@ -1,11 +1,10 @@
-//! Rows as JSON: an object a row, a line feed between two.
+//! Converts rows to JSON: one object per row, separated by line feeds.
 //!
-//! Keys are the columns' names, in the order of the [schema](crate::schema), and all of them are always there. Values are what
-//! the store's files have: integers as numbers (a 64-bit one beyond the range of an `int64` as its largest), addresses and formats as
-//! strings, times as strings of RFC 3339 in UTC with six decimals. Times outside 1970 to 2554, which only a broken exporter
-//! tells, are written as the first or last of these.
+//! Keys are the column names, all of them, in the order of the [schema](crate::schema). Values are those of the files:
+//! integers as numbers (64-bit values above the range of `int64` become its maximum), addresses and formats as strings,
+//! times as RFC 3339 in UTC with nanoseconds. Times outside 1970 to 2554, which only faulty exporters send, are clamped.
 //!
-//! About 665 bytes a row of `flows`; what it costs is told by the example `kafka_speed`.
+//! A row of `flows` has about 670 bytes. The example `kafka_speed` measures the cost.
 
 use std::ops::Range;
 
@@ -14,21 +13,21 @@ use thalweg_wire::Timestamp;
 use crate::schema::{Dataset, Values};
 use crate::store::parquet::text;
 
-/// Microseconds.
+/// Microseconds per second.
 const SECOND: u64 = 1_000_000;
 const DAY: u64 = 86_400 * SECOND;
 
-/// The last time that [`Timestamp`] can say, in microseconds.
+/// The latest time that [`Timestamp`] represents, in microseconds.
 const LAST: i64 = (u64::MAX / 1000) as i64;
 
-/// Room for a key with its punctuation, and for the longest value: an address in its quotes.
+/// Size of a key with punctuation, and of the longest value: a quoted address.
 const KEY: usize = 32;
-const VALUE: usize = text::LONGEST + 2;
+const VALUE: usize = text::MAX_LENGTH + 2;
 
 /// Digits of the largest integer.
 const DIGITS: usize = 20;
 
-/// The numbers below a hundred, two digits each.
+/// The two digits of each number below 100.
 const PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];
     let mut number = 0;
@@ -39,46 +38,46 @@ const PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-/// Writes rows of one dataset.
+/// Converts rows of one dataset.
 #[derive(Debug)]
 pub struct JsonLines {
-    /// `,"name":` of each column; the first begins with a brace.
+    /// `,"name":` of each column; the first starts with `{`.
     keys: Vec<Padded<KEY>>,
     line: Line,
     date: Date,
 }
 
-/// A batch on its way to text.
+/// A batch being converted.
 pub struct Lines<'a> {
     columns: Vec<(&'a Padded<KEY>, Values<'a>)>,
     line: &'a mut Line,
     date: &'a mut Date,
 }
 
-/// A text in a room of one size: such are copied by a few instructions, where a call would be needed for its length.
+/// A string in a buffer of fixed size, which is copied without a function call.
 #[derive(Clone, Copy, Debug)]
 struct Padded<const N: usize> {
     bytes: [u8; N],
     length: usize,
 }
 
-/// A row as far as it is written. There is room for the longest, and for the last text's padding.
+/// The row being written. The buffer has room for the longest row and the padding of its last value.
 #[derive(Debug)]
 struct Line {
     bytes: Vec<u8>,
     end: usize,
 }
 
-/// The date that was written last: most times are of one day.
+/// The date written last; most times are of the same day.
 #[derive(Debug)]
 struct Date {
     day: u64,
-    /// `"2026-11-22T00:00:00.000000Z"`, quotes included.
-    midnight: [u8; 29],
+    /// `"2026-11-22T00:00:00.000000000Z"`, quotes included.
+    midnight: [u8; 32],
 }
 
 impl JsonLines {
-    /// For the rows of a dataset.
+    /// Creates a converter for a dataset.
     ///
     /// # Panics
     /// If a column's name is longer than 28 bytes.
@@ -91,7 +90,7 @@ impl JsonLines {
         JsonLines { keys, line, date: Date::of(0) }
     }
 
-    /// A batch of that dataset.
+    /// Starts converting a batch.
     pub fn lines<'a, D: Dataset>(&'a mut self, batch: &'a D) -> Lines<'a> {
         let columns = self.keys.iter().enumerate();
         let columns = columns.map(|(number, key)| (key, batch.values(number))).collect();
@@ -100,7 +99,7 @@ impl JsonLines {
 }
 
 impl Lines<'_> {
-    /// Appends some rows. There is no line feed after the last.
+    /// Appends rows, without a line feed after the last.
     ///
     /// # Panics
     /// If the batch has no such rows.
@@ -151,14 +150,14 @@ impl<const N: usize> Padded<N> {
 }
 
 impl Line {
-    /// Appends the first `length` bytes; what is after them is written over by what comes next.
+    /// Appends the first `length` bytes; later calls overwrite the padding.
     #[inline]
     fn put<const N: usize>(&mut self, bytes: &[u8; N], length: usize) {
         self.bytes[self.end..self.end + N].copy_from_slice(bytes);
         self.end += length;
     }
 
-    /// What is quoted here has nothing to escape.
+    /// Appends a quoted string that needs no escapes.
     #[inline]
     fn quoted<const N: usize>(&mut self, bytes: &[u8; N], length: usize) {
         self.put(b"\"", 1);
@@ -166,7 +165,7 @@ impl Line {
         self.put(b"\"", 1);
     }
 
-    /// Digits are made from the last to the first, before as many bytes of padding.
+    /// Writes digits from last to first, followed by as much padding.
     #[inline]
     fn number(&mut self, mut value: u64) {
         let (mut digits, mut begin) = ([0; 2 * DIGITS], DIGITS);
@@ -178,21 +177,21 @@ impl Line {
         let [tens, ones] = PAIRS[value as usize];
         (digits[begin - 2], digits[begin - 1]) = (tens, ones);
         begin -= if value >= 10 { 2 } else { 1 };
-        let digits = digits[begin..].first_chunk::<DIGITS>().expect("padding is as long");
+        let digits = digits[begin..].first_chunk::<DIGITS>().expect("padding has this length");
         self.put(digits, DIGITS - begin);
     }
 }
 
 impl Date {
     fn of(day: u64) -> Date {
-        let mut midnight = *b"\"2026-11-22T00:00:00.000000Z\"";
+        let mut midnight = *b"\"2026-11-22T00:00:00.000000000Z\"";
         midnight[1..11].copy_from_slice(&Timestamp(day * DAY * 1000).to_string().as_bytes()[..10]);
         Date { day, midnight }
     }
 
-    /// Microseconds since 1970.
+    /// Formats microseconds since 1970.
     #[inline]
-    fn time(&mut self, us: i64) -> [u8; 29] {
+    fn time(&mut self, us: i64) -> [u8; 32] {
         let us = us.clamp(0, LAST) as u64;
         if us / DAY != self.day {
             *self = Date::of(us / DAY);
@@ -221,12 +220,11 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// The same by other means.
+    /// Builds the expected object independently.
     fn expected<D: Dataset>(batch: &D, row: usize) -> Value {
         let value = |number| match batch.values(number) {
             Values::Timestamp(values) => {
-                let time = Timestamp(values[row].clamp(0, LAST) as u64 * 1000).to_string();
-                format!("{}Z", time.strip_suffix("000Z").unwrap()).into()
+                Timestamp(values[row].clamp(0, LAST) as u64 * 1000).to_string().into()
             }
             Values::Address(values) => values[row].to_string().into(),
             Values::Format(values) => values[row].name().into(),
@@ -239,7 +237,7 @@ mod tests {
         Value::Object(columns.map(|(number, column)| (column.name.to_owned(), value(number))).collect())
     }
 
-    fn is_as_expected<D: Dataset>(batch: &D) {
+    fn assert_round_trip<D: Dataset>(batch: &D) {
         let text = written(batch);
         let lines: Vec<Value> = text.split('\n').map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(lines.len(), batch.rows());
@@ -249,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_an_object_with_the_names_and_the_order_of_the_files() {
+    fn keys_are_column_names_in_their_order() {
         let mut batch = RecordBatch::default();
         batch.push(&Record {
             received_us: 1_795_352_700_123_456,
@@ -260,32 +258,32 @@ mod tests {
             ..Record::default()
         });
         let line = written(&batch);
-        let begin = r#"{"received":"2026-11-22T13:05:00.123456Z","exporter":"192.0.2.1","observation_domain_id":0,"format":"ipfix","sampling_interval":0,"flow_start":"1970-01-01T00:00:00.000000Z","flow_end":"1970-01-01T00:00:00.000000Z","source_address":"2001:db8::1","destination_address":"","#;
+        let begin = r#"{"received":"2026-11-22T13:05:00.123456000Z","exporter":"192.0.2.1","observation_domain_id":0,"format":"ipfix","sampling_interval":0,"flow_start":"1970-01-01T00:00:00.000000000Z","flow_end":"1970-01-01T00:00:00.000000000Z","src":"2001:db8::1","dst":"","#;
         assert!(line.starts_with(begin), "{line}");
-        assert!(line.contains(r#""octets":9223372036854775807,"#), "{line}");
+        assert!(line.contains(r#""bytes":9223372036854775807,"#), "{line}");
         assert!(line.ends_with(r#""flow_end_reason":0,"biflow_direction":0}"#), "{line}");
     }
 
     #[test]
-    fn numbers_of_every_length_are_written_as_they_print() {
+    fn numbers_of_all_lengths_are_correct() {
         let powers = (0..20).map(|power| 10_u64.pow(power));
         let mut batch = RecordBatch::default();
         for octets in powers.flat_map(|power| [power - 1, power, power + 1, power.saturating_mul(9)]) {
             batch.push(&Record { octets, source_as: octets as u32, ..Record::default() });
         }
-        is_as_expected(&batch);
+        assert_round_trip(&batch);
     }
 
     #[test]
-    fn interface_counters_are_written_as_well() {
+    fn interface_counters_are_correct() {
         let mut batch = CounterBatch::default();
         batch.resize(2);
-        is_as_expected(&batch);
+        assert_round_trip(&batch);
     }
 
     proptest! {
         #[test]
-        fn rows_are_read_back_as_they_were_whatever_they_tell(
+        fn arbitrary_rows_round_trip(
             times in prop::collection::vec(any::<i64>(), 1..20), near in 0..4_000_000_000_000_000_i64,
             wide in any::<u128>(), long in any::<u64>(), short in any::<u16>()
         ) {
@@ -305,7 +303,7 @@ mod tests {
                     ..Record::default()
                 });
             }
-            is_as_expected(&batch);
+            assert_round_trip(&batch);
         }
     }
 }

@@ -1,45 +1,45 @@
-//! Flow records to Kafka, so that many collectors feed one cluster.
+//! Sends flow records to Kafka, so that many collectors feed one cluster.
 //!
 //! ```text
-//! receiver ──► Outlet ──► queue ──► thread: rows to JSON ──► librdkafka ──► brokers
-//!                         bounded                            bounded
+//! receiver ──► RowSender ──► queue ──► thread: rows to JSON ──► librdkafka ──► brokers
+//!                            bounded                            bounded
 //! ```
 //!
-//! Messages are JSON, an object a line ([`json_lines`]), keyed by exporter: what one exporter sent keeps its order within a
-//! partition. Who receives is never made to wait. While brokers are away, messages fill librdkafka's buffer and then the
-//! queue; what comes after that is lost. The store keeps it all the same: it is the safe copy.
+//! Messages are JSON, one object per line ([`json_lines`]), keyed by exporter, so that the records of an exporter keep
+//! their order within a partition. Receivers never block. While brokers are unreachable, messages fill librdkafka's
+//! buffer and then the queue; further records are lost for Kafka. The store still has them.
 //!
-//! Guarantee: a row that is counted as delivered was acknowledged by all brokers in sync, once (idempotent producer, unless
-//! options say otherwise). Every other is counted by why it was lost ([`Lost`]); of those without an answer nobody knows whether
-//! the broker had them.
+//! Guarantee: a record counted as delivered was acknowledged by all in-sync replicas, exactly once (idempotent producer,
+//! unless overridden). All others are counted by reason ([`Lost`]). Records without an answer may or may not have
+//! reached the broker.
 //!
-//! librdkafka is only there with the feature `kafka`; without it, starting says so.
+//! librdkafka needs the feature `kafka`; without it, [`Kafka::start`] fails.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
 //! | [`options`] | [`KafkaOptions`], [`Setting`] |
 //! | [`statistics`] | [`Statistics`], [`Lost`] |
-//! | [`json_lines`] | rows as JSON |
-//! | `outlet` | rows to the queue |
-//! | `delivery` | the thread, and its end |
-//! | `client` | librdkafka: messages, and what became of them |
-//! | `absent` | in place of these three without the feature |
+//! | [`json_lines`] | converts rows to JSON |
+//! | `row_sender` | queues rows |
+//! | `delivery` | the delivery thread |
+//! | `client` | librdkafka: messages and delivery results |
+//! | `disabled` | replaces these three without the feature |
 
-// With the feature too where tests are built, so that it is checked wherever anything is.
-#[cfg(any(not(feature = "kafka"), test))]
-#[cfg_attr(feature = "kafka", allow(dead_code, unreachable_pub, reason = "nobody uses it"))]
-mod absent;
+// Tests build it in any case, so that it is always checked.
 #[cfg(feature = "kafka")]
 mod client;
 #[cfg(feature = "kafka")]
+mod counters;
+#[cfg(feature = "kafka")]
 mod delivery;
+#[cfg(any(not(feature = "kafka"), test))]
+#[cfg_attr(feature = "kafka", allow(dead_code, unreachable_pub, reason = "unused"))]
+mod disabled;
 pub mod json_lines;
 pub mod options;
 #[cfg(feature = "kafka")]
-mod outlet;
+mod row_sender;
 pub mod statistics;
-#[cfg(feature = "kafka")]
-mod tallies;
 #[cfg(all(test, feature = "kafka"))]
 pub(crate) mod tests;
 
@@ -48,47 +48,47 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-#[cfg(not(feature = "kafka"))]
-pub use absent::{Kafka, Outlet};
 #[cfg(feature = "kafka")]
 pub use delivery::Kafka;
+#[cfg(not(feature = "kafka"))]
+pub use disabled::{Kafka, RowSender};
 pub use options::{KafkaOptions, Setting};
 #[cfg(feature = "kafka")]
-pub use outlet::Outlet;
+pub use row_sender::RowSender;
 pub use statistics::{Lost, Statistics};
 
-/// Why nothing can be sent to Kafka. Brokers that are not there are no such reason: they may come.
+/// Why the Kafka producer cannot start. Unreachable brokers are not an error: they may come back.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KafkaError {
-    /// This program has no librdkafka.
-    #[error("built without Kafka: cargo build --release --features kafka")]
+    /// This build has no Kafka support.
+    #[error("this build has no Kafka support: rebuild with cargo build --release --features kafka")]
     NotBuilt,
-    /// The file with a setting's value cannot be read.
+    /// The file of a setting cannot be read.
     #[error("setting {key}: cannot read {}: {source}", path.display())]
     SettingFile {
         /// The setting.
         key: String,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A setting that librdkafka does not take. What it says of a value is not shown if it was in a file.
+    /// An invalid setting. The message shows no value that was read from a file.
     #[error("setting {key}: {message}")]
     Setting {
         /// The setting.
         key: String,
-        /// What is wrong with it.
+        /// The cause.
         message: String,
     },
-    /// librdkafka cannot be started with all these settings together.
+    /// librdkafka rejected the settings.
     #[error("cannot start the Kafka client: {message}")]
     Client {
-        /// What it said.
+        /// Error of librdkafka.
         message: String,
     },
-    /// There can be no thread.
-    #[error("cannot start the thread that feeds Kafka: {0}")]
+    /// The thread cannot be started.
+    #[error("cannot start the Kafka thread: {0}")]
     Thread(io::Error),
 }

@@ -1,4 +1,4 @@
-//! What a producer is told.
+//! Options of the Kafka producer.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -6,25 +6,25 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What a producer is told.
+/// Options of the Kafka producer.
 #[derive(Clone, Debug)]
 pub struct KafkaOptions {
-    /// Brokers to begin with, `HOST:PORT` with commas between: the others are learned from them.
+    /// Initial brokers, `HOST:PORT` separated by commas.
     pub brokers: String,
     /// The topic.
     pub topic: String,
-    /// Rows of a message at most. Default 1: every reader takes it, and many (Spark, Flink, Kafka Connect) without further ado.
+    /// Maximum number of rows per message. Default 1, which every consumer reads without configuration.
     pub rows: NonZeroUsize,
-    /// librdkafka's own settings, in order: a later one overrides.
+    /// librdkafka settings, in order; later ones override earlier ones.
     pub settings: Vec<Setting>,
-    /// Rows that may wait for librdkafka, in memory (146 bytes each); what comes when so many do is lost, and counted.
+    /// Queue length in rows (146 bytes each); when it is full, rows are lost and counted.
     pub queue_rows: usize,
-    /// How long the end waits for brokers.
-    pub farewell: Duration,
+    /// How long shutdown waits for brokers.
+    pub close_timeout: Duration,
 }
 
 impl KafkaOptions {
-    /// The defaults, for some brokers and a topic.
+    /// Returns the default options.
     pub fn new(brokers: impl Into<String>, topic: impl Into<String>) -> KafkaOptions {
         KafkaOptions {
             brokers: brokers.into(),
@@ -32,33 +32,32 @@ impl KafkaOptions {
             rows: NonZeroUsize::MIN,
             settings: Vec::new(),
             queue_rows: 1 << 18,
-            farewell: Duration::from_secs(10),
+            close_timeout: Duration::from_secs(10),
         }
     }
 }
 
-/// One of librdkafka's settings: `compression.type=lz4`, or `sasl.password=@FILE` for what is not to be seen in a list of
-/// processes.
+/// A librdkafka setting: `compression.type=lz4`, or `sasl.password=@FILE`, which keeps a secret out of process lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Its name, as librdkafka has it.
+    /// Name of the setting.
     pub key: String,
-    /// Its value.
+    /// Value of the setting.
     pub value: Value,
 }
 
 /// The value of a setting.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Value {
-    /// As it is.
+    /// A literal value.
     Plain(String),
-    /// The text of a file, without the white space at its end.
+    /// A file that contains the value; trailing whitespace is removed.
     File(PathBuf),
 }
 
 #[cfg(any(feature = "kafka", test))]
 impl Setting {
-    /// The value, read from its file if it is there.
+    /// Returns the value, read from its file if necessary.
     pub(super) fn read(&self) -> Result<String, super::KafkaError> {
         match &self.value {
             Value::Plain(value) => Ok(value.clone()),
@@ -74,7 +73,7 @@ impl Setting {
     }
 }
 
-/// Why a text is no setting.
+/// A malformed setting.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "expected KEY=VALUE or KEY=@FILE, such as compression.type=zstd or sasl.password=@/etc/thalweg/password"
@@ -98,7 +97,7 @@ impl FromStr for Setting {
     }
 }
 
-/// A value that was typed may be a password all the same, and is not shown.
+/// Hides literal values, which may be passwords.
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -113,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_has_its_value_on_the_line_or_in_a_file_and_tells_no_secrets() {
+    fn settings_have_literal_or_file_values_and_hide_secrets() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("password");
         std::fs::write(&file, "open=sesame\n").unwrap();

@@ -1,4 +1,4 @@
-//! Against librdkafka's mock cluster, which speaks Kafka's protocol on loopback.
+//! Tests with librdkafka's mock cluster, which speaks the Kafka protocol on loopback.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -16,8 +16,8 @@ use thalweg_wire::flow_export::{Address, Record, RecordBatch};
 
 use super::*;
 
-/// How long anything may take that should take a moment.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Deadline of waits that usually end at once.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) const TOPIC: &str = "flows";
 const PARTITIONS: i32 = 3;
@@ -35,12 +35,12 @@ fn options(cluster: &Cluster, rows: usize, settings: &[&str]) -> KafkaOptions {
         rows: NonZeroUsize::new(rows).unwrap(),
         settings: settings.iter().map(|text| text.parse().unwrap()).collect(),
         queue_rows: 1,
-        farewell: PATIENCE,
+        close_timeout: TIMEOUT,
         ..KafkaOptions::new(cluster.bootstrap_servers(), TOPIC)
     }
 }
 
-/// Rows of some exporters, which take turns as datagrams do; `octets` numbers them.
+/// Returns rows of exporters that alternate as datagrams do; `octets` numbers the rows.
 fn rows(numbers: std::ops::Range<u64>, exporters: u64) -> RecordBatch {
     let mut batch = RecordBatch::default();
     for number in numbers {
@@ -50,21 +50,21 @@ fn rows(numbers: std::ops::Range<u64>, exporters: u64) -> RecordBatch {
     batch
 }
 
-/// Hands over rows as a source that waits does.
+/// Queues rows as a source that waits does.
 fn feed(kafka: &Kafka, numbers: std::ops::Range<u64>, exporters: u64) {
-    let mut outlet = kafka.outlet();
+    let mut sender = kafka.sender();
     for from in numbers.clone().step_by(1000) {
         while !kafka.has_room() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        outlet.append(&rows(from..numbers.end.min(from + 1000), exporters));
+        sender.append(&rows(from..numbers.end.min(from + 1000), exporters));
     }
 }
 
-/// Looks at what became of rows until it is as expected.
+/// Polls the counters until `is_so` holds.
 #[track_caller]
 fn wait_for(kafka: &Kafka, is_so: impl Fn(&Statistics) -> bool) -> Statistics {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let statistics = kafka.statistics();
         if is_so(&statistics) {
@@ -75,7 +75,7 @@ fn wait_for(kafka: &Kafka, is_so: impl Fn(&Statistics) -> bool) -> Statistics {
     }
 }
 
-/// Keys and payloads of each partition, from its beginning to what is its end now.
+/// Returns keys and payloads of each partition, up to its current end.
 pub(crate) fn messages(brokers: &str) -> Vec<Vec<(String, String)>> {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", brokers).set("group.id", "tests");
@@ -84,13 +84,13 @@ pub(crate) fn messages(brokers: &str) -> Vec<Vec<(String, String)>> {
     let mut missing = 0;
     for partition in 0..PARTITIONS {
         partitions.add_partition_offset(TOPIC, partition, Offset::Beginning).unwrap();
-        missing += consumer.fetch_watermarks(TOPIC, partition, PATIENCE).unwrap().1;
+        missing += consumer.fetch_watermarks(TOPIC, partition, TIMEOUT).unwrap().1;
     }
     consumer.assign(&partitions).unwrap();
     let mut messages = vec![Vec::new(); PARTITIONS as usize];
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while missing > 0 {
-        assert!(Instant::now() < deadline, "{missing} messages do not come");
+        assert!(Instant::now() < deadline, "{missing} messages are missing");
         let Some(message) = consumer.poll(Duration::from_millis(100)) else { continue };
         let message = message.unwrap();
         let text = |bytes: Option<&[u8]>| String::from_utf8(bytes.unwrap().to_vec()).unwrap();
@@ -100,20 +100,20 @@ pub(crate) fn messages(brokers: &str) -> Vec<Vec<(String, String)>> {
     messages
 }
 
-/// Numbers of the rows of each key, in the order in which they are read.
+/// Returns the row numbers of each key, in reading order.
 fn numbers(messages: &[Vec<(String, String)>]) -> BTreeMap<String, Vec<u64>> {
     let mut numbers: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for (key, payload) in messages.iter().flatten() {
         for line in payload.lines() {
             let row: Value = serde_json::from_str(line).unwrap();
             assert_eq!(row["exporter"], key.as_str(), "a message has rows of its key");
-            numbers.entry(key.clone()).or_default().push(row["octets"].as_u64().unwrap());
+            numbers.entry(key.clone()).or_default().push(row["bytes"].as_u64().unwrap());
         }
     }
     numbers
 }
 
-/// What the cluster must have if everything came once, in the order in which it was sent.
+/// Returns what `numbers` must be if every row arrived once and in order.
 fn all(numbers: std::ops::Range<u64>, exporters: u64) -> BTreeMap<String, Vec<u64>> {
     let batch = rows(numbers, exporters);
     let mut all: BTreeMap<String, Vec<u64>> = BTreeMap::new();
@@ -124,16 +124,16 @@ fn all(numbers: std::ops::Range<u64>, exporters: u64) -> BTreeMap<String, Vec<u6
 }
 
 #[test]
-fn every_row_comes_once_and_each_exporters_in_order_however_many_are_a_message() {
+fn every_row_arrives_once_and_in_order_at_any_message_size() {
     for (rows, messages_at_most) in [(1, 20_000), (10, 2_600), (100, 900)] {
         let cluster = cluster();
-        // Answers that make a producer send again.
-        let again = [
+        // Responses that cause retransmissions.
+        let retriable = [
             RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS,
             RDKafkaRespErr::RD_KAFKA_RESP_ERR__TRANSPORT,
             RDKafkaRespErr::RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT,
         ];
-        cluster.request_errors(RDKafkaApiKey::Produce, &again);
+        cluster.request_errors(RDKafkaApiKey::Produce, &retriable);
         let mut kafka = Kafka::start(&options(&cluster, rows, &["retry.backoff.ms=10"])).unwrap();
         feed(&kafka, 0..20_000, 7);
         let statistics = kafka.finish();
@@ -154,27 +154,27 @@ fn every_row_comes_once_and_each_exporters_in_order_however_many_are_a_message()
 }
 
 #[test]
-fn without_brokers_memory_is_bounded_the_rest_is_counted_and_rows_flow_again_when_they_are_back() {
+fn unreachable_brokers_bound_memory_and_delivery_resumes() {
     let cluster = cluster();
     let settings = ["queue.buffering.max.messages=1000", "reconnect.backoff.max.ms=200"];
     let mut kafka = Kafka::start(&options(&cluster, 1, &settings)).unwrap();
     feed(&kafka, 0..5_000, 1);
     wait_for(&kafka, |now| now.delivered == 5_000);
     cluster.broker_down(-1).unwrap();
-    let mut outlet = kafka.outlet();
+    let mut sender = kafka.sender();
     for from in (5_000..105_000).step_by(1000) {
-        outlet.append(&rows(from..from + 1000, 1));
+        sender.append(&rows(from..from + 1000, 1));
     }
     let statistics = wait_for(&kafka, |now| now.errors > 0);
-    // Four batches in the queue, one that is filled, one that is sent; a thousand with librdkafka.
+    // Four batches in the queue, one being filled, one being sent; 1000 messages in librdkafka.
     assert!(statistics.queued <= 6 * 4096 + 1000, "{statistics:#?}");
     assert_eq!(statistics.lost.queue_full, 100_000 - statistics.queued, "{statistics:#?}");
     assert!(statistics.last_error.is_some());
     cluster.broker_up(-1).unwrap();
-    // All but what the outlet has: it waits for the next rows.
+    // All but the sender's partial batch.
     wait_for(&kafka, |now| now.queued <= 4096);
-    outlet.append(&rows(200_000..200_010, 1));
-    drop(outlet);
+    sender.append(&rows(200_000..200_010, 1));
+    drop(sender);
     let statistics = kafka.finish();
     let lost = statistics.lost.queue_full;
     assert_eq!((statistics.queued, statistics.lost), (0, Lost { queue_full: lost, ..Lost::default() }));
@@ -182,12 +182,12 @@ fn without_brokers_memory_is_bounded_the_rest_is_counted_and_rows_flow_again_whe
     let numbers = numbers(&messages(&cluster.bootstrap_servers()));
     let [numbers] = numbers.values().collect::<Vec<_>>()[..] else { panic!("one exporter") };
     assert_eq!(numbers.len() as u64, statistics.delivered);
-    assert!(numbers.is_sorted_by(|one, next| one < next), "nothing twice, and in order");
+    assert!(numbers.is_sorted_by(|one, next| one < next), "no duplicates, and in order");
     assert_eq!(numbers[numbers.len() - 10..], (200_000..200_010).collect::<Vec<_>>());
 }
 
 #[test]
-fn what_brokers_do_not_acknowledge_in_time_is_given_up_and_counted() {
+fn rows_not_acknowledged_in_time_are_counted() {
     let cluster = cluster();
     cluster.broker_down(-1).unwrap();
     let mut kafka = Kafka::start(&options(&cluster, 1, &["message.timeout.ms=500"])).unwrap();
@@ -198,32 +198,32 @@ fn what_brokers_do_not_acknowledge_in_time_is_given_up_and_counted() {
 }
 
 #[test]
-fn the_end_leaves_what_brokers_do_not_take_and_counts_it() {
+fn shutdown_counts_undelivered_rows() {
     let cluster = cluster();
     cluster.broker_down(-1).unwrap();
     let options = KafkaOptions {
-        farewell: Duration::from_millis(50),
+        close_timeout: Duration::from_millis(50),
         ..options(&cluster, 1, &["queue.buffering.max.messages=100"])
     };
     let mut kafka = Kafka::start(&options).unwrap();
-    let mut outlet = kafka.outlet();
-    outlet.append(&rows(0..10_000, 1));
-    drop(outlet);
+    let mut sender = kafka.sender();
+    sender.append(&rows(0..10_000, 1));
+    drop(sender);
     let statistics = kafka.finish();
     assert_eq!((statistics.queued, statistics.delivered), (0, 0), "{statistics:#?}");
     assert_eq!(statistics.lost, Lost { unanswered: 10_000, ..Lost::default() });
-    assert_eq!(kafka.finish(), statistics, "a second time it only says");
+    assert_eq!(kafka.finish(), statistics, "a second call only returns the counters");
 }
 
 #[test]
-fn a_message_that_is_not_taken_is_counted_with_what_was_said_and_the_others_go_on() {
+fn a_rejected_message_is_counted_with_its_error() {
     let cluster = cluster();
     let settings = ["message.max.bytes=2000"];
     let mut kafka = Kafka::start(&options(&cluster, 100, &settings)).unwrap();
-    let mut outlet = kafka.outlet();
-    outlet.append(&rows(0..24, 1));
-    outlet.append(&rows(24..26, 2));
-    drop(outlet);
+    let mut sender = kafka.sender();
+    sender.append(&rows(0..24, 1));
+    sender.append(&rows(24..26, 2));
+    drop(sender);
     let statistics = kafka.finish();
     assert_eq!((statistics.delivered, statistics.lost), (2, Lost { refused: 24, ..Lost::default() }));
     let error = statistics.last_error.unwrap();
@@ -231,7 +231,7 @@ fn a_message_that_is_not_taken_is_counted_with_what_was_said_and_the_others_go_o
 }
 
 #[test]
-fn a_client_that_cannot_go_on_is_replaced() {
+fn a_client_is_replaced_after_a_fatal_error() {
     let cluster = cluster();
     let denied = [RDKafkaRespErr::RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED];
     cluster.request_errors(RDKafkaApiKey::InitProducerId, &denied);
@@ -239,12 +239,12 @@ fn a_client_that_cannot_go_on_is_replaced() {
     wait_for(&kafka, |now| now.last_error.as_ref().is_some_and(|error| error.contains("uthoriz")));
     feed(&kafka, 0..1_000, 1);
     let statistics = kafka.finish();
-    assert_eq!(statistics.lost, Lost { refused: 1, ..Lost::default() }, "the one that told");
+    assert_eq!(statistics.lost, Lost { refused: 1, ..Lost::default() }, "the one that reported the error");
     assert_eq!(statistics.delivered, 999);
 }
 
 #[test]
-fn settings_are_librdkafkas_and_a_wrong_one_is_named_without_its_secret() {
+fn an_invalid_setting_is_named_without_its_secret() {
     let cluster = cluster();
     for compression in ["none", "lz4", "snappy", "zstd"] {
         Kafka::start(&options(&cluster, 1, &[&format!("compression.type={compression}")])).unwrap();
@@ -260,7 +260,7 @@ fn settings_are_librdkafkas_and_a_wrong_one_is_named_without_its_secret() {
 }
 
 #[test]
-fn kcat_reads_what_was_sent() {
+fn kcat_reads_all_rows() {
     let cluster = cluster();
     let mut kafka = Kafka::start(&options(&cluster, 10, &[])).unwrap();
     feed(&kafka, 0..2_000, 3);
@@ -269,7 +269,7 @@ fn kcat_reads_what_was_sent() {
     let kcat = Command::new("kcat")
         .args(["-b", &cluster.bootstrap_servers()])
         .args(arguments)
-        // Cargo names the folder of our librdkafka there, which is not the one that kcat was built for.
+        // Cargo adds the folder of our librdkafka, which does not match the one of kcat.
         .env_remove("LD_LIBRARY_PATH")
         .output();
     let Ok(output) = kcat else { return skip("there is no kcat") };
@@ -278,19 +278,19 @@ fn kcat_reads_what_was_sent() {
     let text = String::from_utf8(output.stdout).unwrap();
     let mut read: Vec<u64> = Vec::new();
     for line in text.lines() {
-        // The first line of a message begins with its key.
+        // The first line of a message starts with its key.
         let row: Value = serde_json::from_str(&line[line.find('{').unwrap()..]).unwrap();
         assert!(line.starts_with('{') || row["exporter"] == line.split(' ').next().unwrap());
-        read.push(row["octets"].as_u64().unwrap());
+        read.push(row["bytes"].as_u64().unwrap());
     }
     read.sort_unstable();
     assert_eq!(read, (0..2_000).collect::<Vec<_>>());
 }
 
-/// Says why a test is skipped, past the test runner's capture.
+/// Reports why a test is skipped, bypassing the test runner's capture.
 fn skip(reason: &str) {
     use std::io::Write as _;
     let name = std::thread::current().name().unwrap_or("a test").to_owned();
-    // Nobody is left to tell.
+    // Nothing else can be done if standard error is closed.
     let _ = std::io::stderr().write_all(format!("skipped: {name}: {reason}\n").as_bytes());
 }

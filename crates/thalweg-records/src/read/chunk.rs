@@ -1,7 +1,7 @@
-//! A column chunk, read in steps of any size.
+//! Reads a column chunk in steps of any size.
 //!
-//! A dictionary's entries are read once, so that an address is parsed once for each of its entries and not for each
-//! row. Pages in plain, dictionary or delta encoding are decoded here; chunks with any other by the `parquet` crate.
+//! Dictionary entries are decoded once, so an address is parsed once per entry rather than once per row. Pages in plain,
+//! dictionary or delta encoding are decoded here; chunks with other encodings by the `parquet` crate.
 
 use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageReader};
@@ -11,23 +11,23 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
 
 use super::delta::Delta;
-use super::hybrid::{Hybrid, Stretch};
+use super::hybrid::{Decoded, Hybrid};
 use super::malformed::Malformed;
 use super::value::Value;
 
-/// Dictionary indices unpacked at a time.
-const INDICES: usize = 1024;
-/// Values read at a time to be numbered one by one.
-const SPELT_OUT: usize = 256;
-/// Most entries of a dictionary that are believed before they are read.
-const ENTRIES: usize = 1 << 26;
+/// Number of dictionary indices unpacked at a time.
+const INDEX_BUFFER: usize = 1024;
+/// Number of values without dictionary that are numbered at a time.
+const NUMBERED: usize = 256;
+/// Maximum size of a dictionary; larger ones are rejected before they are read.
+const MAX_ENTRIES: usize = 1 << 26;
 
-/// Why a chunk cannot be read on.
+/// Why a chunk cannot be read.
 #[derive(Debug)]
 pub(super) enum ChunkError {
-    /// The `parquet` crate says so.
+    /// Error of the `parquet` crate.
     Parquet(ParquetError),
-    /// A value or a page is not as it must be.
+    /// A malformed value or page.
     Malformed(Malformed),
 }
 
@@ -43,14 +43,14 @@ impl From<Malformed> for ChunkError {
     }
 }
 
-/// The values of a column chunk in order.
+/// Reads the values of a column chunk in order.
 pub(super) enum Chunk<V: Value> {
     Pages(Box<Pages<V>>),
-    Decoded(Box<Decoded<V>>),
+    Other(Box<Other<V>>),
 }
 
 impl<V: Value> Chunk<V> {
-    /// A column chunk from its first value on.
+    /// Starts at the first value of a column chunk.
     pub(super) fn new(chunk: &ColumnChunkMetaData, pages: Box<dyn PageReader>) -> Chunk<V> {
         #[expect(deprecated, reason = "old levels may be bit-packed")]
         let own = |encoding| {
@@ -62,19 +62,19 @@ impl<V: Value> Chunk<V> {
         };
         match chunk.encodings().all(own) {
             true => Chunk::Pages(Box::new(Pages::new(chunk, pages))),
-            false => Chunk::Decoded(Box::new(Decoded::new(chunk, pages))),
+            false => Chunk::Other(Box::new(Other::new(chunk, pages))),
         }
     }
 
-    /// The next `out.len()` values; the place of the first that is not in `range`, and none is read after it.
+    /// Reads the next `out.len()` values. Returns the index of the first value outside `range`; later ones are not read.
     pub(super) fn read(&mut self, out: &mut [V], range: &V::Range) -> Result<Option<usize>, ChunkError> {
         match self {
             Chunk::Pages(pages) => pages.read(out, range),
-            Chunk::Decoded(decoded) => decoded.read(out).map(|()| V::outside(out, range)),
+            Chunk::Other(decoded) => decoded.read(out).map(|()| V::outside(out, range)),
         }
     }
 
-    /// The numbers that `number` gives to the next `out.len()` values.
+    /// Reads the next `out.len()` values as the numbers that `number` assigns.
     pub(super) fn number(
         &mut self,
         number: &mut impl FnMut(V) -> u32,
@@ -82,7 +82,7 @@ impl<V: Value> Chunk<V> {
     ) -> Result<(), ChunkError> {
         match self {
             Chunk::Pages(pages) => pages.number(number, out),
-            Chunk::Decoded(decoded) => {
+            Chunk::Other(decoded) => {
                 let mut values = vec![V::default(); out.len()];
                 decoded.read(&mut values)?;
                 out.iter_mut().zip(values).for_each(|(out, value)| *out = number(value));
@@ -92,23 +92,23 @@ impl<V: Value> Chunk<V> {
     }
 }
 
-/// A chunk of plain, dictionary and delta-encoded pages.
+/// A chunk of plain, dictionary and delta pages.
 pub(super) struct Pages<V> {
     pages: Box<dyn PageReader>,
     nullable: bool,
     dictionary: Vec<V>,
-    /// Whether all its entries are in their column's range; unknown until a value is looked up.
+    /// Whether all dictionary entries are in range; unknown until a value is looked up.
     in_range: Option<bool>,
-    /// What the caller calls the dictionary's entries; empty until it is asked.
+    /// Numbers assigned to the dictionary entries; empty until needed.
     numbers: Vec<u32>,
     page: Option<Page>,
     left: usize,
     values: Values,
     delta: Delta,
-    indices: Box<[u32; INDICES]>,
+    indices: Box<[u32; INDEX_BUFFER]>,
 }
 
-/// Where the next value of a page is.
+/// Read position in a page.
 enum Values {
     Plain(usize),
     Dictionary(Hybrid),
@@ -127,7 +127,7 @@ impl<V: Value> Pages<V> {
             left: 0,
             values: Values::Plain(0),
             delta: Delta::default(),
-            indices: Box::new([0; INDICES]),
+            indices: Box::new([0; INDEX_BUFFER]),
         }
     }
 
@@ -136,14 +136,14 @@ impl<V: Value> Pages<V> {
         while done < out.len() {
             let count = self.ready(out.len() - done)?;
             let now = &mut out[done..done + count];
-            let bytes = self.page.as_ref().expect("a page with values left").buffer();
+            let bytes = self.page.as_ref().expect("the page has values left").buffer();
             let in_range = match &mut self.values {
                 Values::Dictionary(indices) => {
                     look_up(&self.dictionary, indices, bytes, &mut *self.indices, now)?;
                     *self.in_range.get_or_insert_with(|| V::outside(&self.dictionary, range).is_none())
                 }
                 values => {
-                    values.spelt_out(&mut self.delta, bytes, now)?;
+                    values.read(&mut self.delta, bytes, now)?;
                     false
                 }
             };
@@ -158,9 +158,9 @@ impl<V: Value> Pages<V> {
 
     fn number(&mut self, number: &mut impl FnMut(V) -> u32, mut out: &mut [u32]) -> Result<(), ChunkError> {
         while !out.is_empty() {
-            let count = self.ready(out.len().min(SPELT_OUT))?;
+            let count = self.ready(out.len().min(NUMBERED))?;
             let (now, later) = out.split_at_mut(count);
-            let bytes = self.page.as_ref().expect("a page with values left").buffer();
+            let bytes = self.page.as_ref().expect("the page has values left").buffer();
             match &mut self.values {
                 Values::Dictionary(indices) => {
                     if self.numbers.is_empty() {
@@ -169,8 +169,8 @@ impl<V: Value> Pages<V> {
                     look_up(&self.numbers, indices, bytes, &mut *self.indices, now)?;
                 }
                 values => {
-                    let mut buffer = [V::default(); SPELT_OUT];
-                    values.spelt_out(&mut self.delta, bytes, &mut buffer[..count])?;
+                    let mut buffer = [V::default(); NUMBERED];
+                    values.read(&mut self.delta, bytes, &mut buffer[..count])?;
                     now.iter_mut().zip(buffer).for_each(|(out, value)| *out = number(value));
                 }
             }
@@ -180,13 +180,13 @@ impl<V: Value> Pages<V> {
         Ok(())
     }
 
-    /// Goes to the next page where one is used up; how many values there are now, at most `most`.
+    /// Moves to the next page if necessary. Returns the number of values available, at max `max`.
     #[inline]
-    fn ready(&mut self, most: usize) -> Result<usize, ChunkError> {
+    fn ready(&mut self, max: usize) -> Result<usize, ChunkError> {
         while self.left == 0 {
             self.next_page()?;
         }
-        Ok(self.left.min(most))
+        Ok(self.left.min(max))
     }
 
     fn next_page(&mut self) -> Result<(), ChunkError> {
@@ -194,8 +194,8 @@ impl<V: Value> Pages<V> {
         let (encoding, values) = match &page {
             Page::DictionaryPage { buf, num_values, .. } => {
                 let entries = *num_values as usize;
-                if entries > ENTRIES || entries > buf.len() {
-                    return Err(Malformed("a dictionary as long as it says").into());
+                if entries > MAX_ENTRIES || entries > buf.len() {
+                    return Err(Malformed("a dictionary of the stated length").into());
                 }
                 self.dictionary.clear();
                 self.in_range = None;
@@ -206,7 +206,7 @@ impl<V: Value> Pages<V> {
             }
             Page::DataPage { buf, num_values, encoding, .. } => {
                 let levels = match self.nullable {
-                    true => all_there(buf, *num_values as usize)?,
+                    true => check_no_nulls(buf, *num_values as usize)?,
                     false => 0,
                 };
                 (*encoding, levels)
@@ -237,13 +237,8 @@ impl<V: Value> Pages<V> {
 }
 
 impl Values {
-    /// The next values of a page that has them without a dictionary.
-    fn spelt_out<V: Value>(
-        &mut self,
-        delta: &mut Delta,
-        bytes: &[u8],
-        out: &mut [V],
-    ) -> Result<(), Malformed> {
+    /// Reads values from a page without dictionary.
+    fn read<V: Value>(&mut self, delta: &mut Delta, bytes: &[u8], out: &mut [V]) -> Result<(), Malformed> {
         match self {
             Values::Plain(at) => *at = V::plain(bytes, *at, out)?,
             Values::Delta => V::differences(delta, bytes, out)?,
@@ -253,7 +248,7 @@ impl Values {
     }
 }
 
-/// What stands in the dictionary, or in a table beside it, at the indices that come next.
+/// Looks up the next indices in the dictionary, or in a table with its length.
 #[inline]
 fn look_up<V: Copy>(
     dictionary: &[V],
@@ -265,15 +260,15 @@ fn look_up<V: Copy>(
     const BEYOND: Malformed = Malformed("dictionary indices within the dictionary");
     while !out.is_empty() {
         let room = buffer.len().min(out.len());
-        // A run may be longer than the buffer: its values are not spelt out.
-        let stretch = indices.next(bytes, &mut buffer[..room])?;
-        let count = match stretch {
-            Stretch::Same(_, count) | Stretch::Each(count) => count,
+        // A run may be longer than the buffer, because it is not expanded.
+        let decoded = indices.next(bytes, &mut buffer[..room])?;
+        let count = match decoded {
+            Decoded::Repeated(_, count) | Decoded::Literal(count) => count,
         };
         let (now, later) = out.split_at_mut(count);
-        match stretch {
-            Stretch::Same(index, _) => now.fill(*dictionary.get(index as usize).ok_or(BEYOND)?),
-            Stretch::Each(_) => {
+        match decoded {
+            Decoded::Repeated(index, _) => now.fill(*dictionary.get(index as usize).ok_or(BEYOND)?),
+            Decoded::Literal(_) => {
                 for (value, &index) in now.iter_mut().zip(&*buffer) {
                     *value = *dictionary.get(index as usize).ok_or(BEYOND)?;
                 }
@@ -284,37 +279,37 @@ fn look_up<V: Copy>(
     Ok(())
 }
 
-/// What a column may not have.
+/// Expectation of a column without nulls.
 const NO_NULLS: &str = "no nulls";
 
-/// Checks that the definition levels of a page (of version 1) say that all values are there; the byte after them.
-fn all_there(bytes: &[u8], count: usize) -> Result<usize, Malformed> {
+/// Checks that the definition levels of a version 1 page mark all values as present. Returns the offset after them.
+fn check_no_nulls(bytes: &[u8], count: usize) -> Result<usize, Malformed> {
     let length = bytes.first_chunk().ok_or(Malformed("definition levels"))?;
     let end = 4 + u32::from_le_bytes(*length) as usize;
     let bytes = bytes.get(..end).ok_or(Malformed("definition levels"))?;
-    let (mut levels, mut left, mut buffer) = (Hybrid::new(1, 4)?, count, [0; INDICES]);
+    let (mut levels, mut left, mut buffer) = (Hybrid::new(1, 4)?, count, [0; INDEX_BUFFER]);
     while left > 0 {
-        let room = left.min(INDICES);
+        let room = left.min(INDEX_BUFFER);
         left -= match levels.next(bytes, &mut buffer[..room])? {
-            Stretch::Same(1, count) => count,
-            Stretch::Each(count) if buffer[..count].iter().all(|&level| level == 1) => count,
+            Decoded::Repeated(1, count) => count,
+            Decoded::Literal(count) if buffer[..count].iter().all(|&level| level == 1) => count,
             _ => return Err(Malformed(NO_NULLS)),
         };
     }
     Ok(end)
 }
 
-/// A chunk in any encoding that the `parquet` crate knows.
-pub(super) struct Decoded<V: Value> {
+/// A chunk in any encoding that the `parquet` crate supports.
+pub(super) struct Other<V: Value> {
     reader: ColumnReaderImpl<V::Physical>,
     levels: Vec<i16>,
     values: Vec<<V::Physical as DataType>::T>,
 }
 
-impl<V: Value> Decoded<V> {
-    fn new(chunk: &ColumnChunkMetaData, pages: Box<dyn PageReader>) -> Decoded<V> {
+impl<V: Value> Other<V> {
+    fn new(chunk: &ColumnChunkMetaData, pages: Box<dyn PageReader>) -> Other<V> {
         let reader = get_typed_column_reader(get_column_reader(chunk.column_descr_ptr(), pages));
-        Decoded { reader, levels: Vec::new(), values: Vec::new() }
+        Other { reader, levels: Vec::new(), values: Vec::new() }
     }
 
     fn read(&mut self, mut out: &mut [V]) -> Result<(), ChunkError> {

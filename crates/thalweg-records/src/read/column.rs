@@ -1,4 +1,4 @@
-//! One column of one row group, read in steps; what is wrong is told with its place.
+//! Reads a column of a row group in steps. Errors state their position.
 
 use std::path::{Path, PathBuf};
 
@@ -10,17 +10,17 @@ use super::chunk::{Chunk, ChunkError};
 use super::field::Field;
 use super::value::Value;
 
-/// The values of a column in order.
+/// Reads the values of a column in order.
 pub(crate) struct Column<V: Value> {
     chunk: Chunk<V>,
     field: &'static Field<V>,
     path: PathBuf,
-    /// Row of the file that comes next.
+    /// Row of the file at the read position.
     row: u64,
 }
 
 impl<V: Value> Column<V> {
-    /// A column chunk from its first value on, which is that of `row`.
+    /// Starts at the first value of a column chunk, which belongs to `row`.
     pub(super) fn new(
         path: &Path,
         row: u64,
@@ -31,7 +31,7 @@ impl<V: Value> Column<V> {
         Column { chunk: Chunk::new(chunk, pages), field, path: path.to_owned(), row }
     }
 
-    /// The next `out.len()` values.
+    /// Reads the next `out.len()` values.
     pub(crate) fn read(&mut self, out: &mut [V]) -> Result<(), ReadError> {
         let outside = self.chunk.read(out, &self.field.range);
         match outside.map_err(|error| located(&self.path, self.field, self.row, error))? {
@@ -43,8 +43,8 @@ impl<V: Value> Column<V> {
         }
     }
 
-    /// The numbers that `number` gives to the next `out.len()` values. It is asked for each entry of a dictionary, once,
-    /// whether a row has it or not; and for each row where there is no dictionary.
+    /// Reads the next `out.len()` values as the numbers that `number` assigns. It is called once per dictionary entry, used or
+    /// not, or once per row without a dictionary.
     pub(crate) fn number(
         &mut self,
         number: &mut impl FnMut(V) -> u32,
@@ -68,7 +68,7 @@ impl<V: Value> Column<V> {
         }
     }
 
-    /// What is wrong with a value, so many rows on.
+    /// Returns the error for a value out of range, `at` rows ahead.
     fn outside(&self, at: usize, value: V) -> ReadError {
         ReadError::Value {
             path: self.path.clone(),
@@ -88,7 +88,7 @@ fn located<V: Value>(path: &Path, field: &Field<V>, row: u64, error: ChunkError)
             column: field.name,
             row,
             expected: expected.0,
-            found: "something else".to_owned(),
+            found: "malformed data".to_owned(),
         },
     }
 }

@@ -1,36 +1,36 @@
-//! Numbers as differences within blocks (Parquet format, "Delta Encoding", `DELTA_BINARY_PACKED`).
+//! Decodes Parquet's `DELTA_BINARY_PACKED` encoding.
 //!
-//! A page begins with the size of its blocks, the number of miniblocks of each, how many values there are, and the
-//! first. A block has its least difference, the width of each miniblock, and what the differences are above the least.
+//! A page starts with the block size, the number of miniblocks per block, the number of values, and the first value. A
+//! block consists of its minimum difference, the width of each miniblock, and the differences above the minimum.
 
 use super::malformed::Malformed;
 
-/// Most values of a block that are believed: writers use 128 or 256.
-const LARGEST_BLOCK: usize = 1 << 14;
+/// Maximum block size that is accepted; writers use 128 or 256.
+const MAX_BLOCK: usize = 1 << 14;
 
-/// Where in a page the next value is.
+/// Read position in a page.
 #[derive(Debug, Default)]
 pub(crate) struct Delta {
     at: usize,
     miniblocks: usize,
     per_miniblock: usize,
-    /// Values that are not in `block` yet.
+    /// Number of values after `block`.
     left: usize,
     last: i64,
-    /// Values of the current block, and how many were given out.
+    /// Values of the current block, and the number already returned.
     block: Vec<i64>,
     given: usize,
 }
 
 impl Delta {
-    /// The values of a page from byte `at` on; keeps the memory of `self`.
+    /// Starts at byte `at` of a page; keeps the buffer.
     pub(super) fn begin(&mut self, bytes: &[u8], at: usize) -> Result<(), Malformed> {
         self.at = at;
         let block = self.varint(bytes)? as usize;
         self.miniblocks = self.varint(bytes)? as usize;
         self.left = self.varint(bytes)? as usize;
         self.last = self.zigzag(bytes)?;
-        if block > LARGEST_BLOCK || self.miniblocks == 0 || !block.is_multiple_of(8 * self.miniblocks) {
+        if block > MAX_BLOCK || self.miniblocks == 0 || !block.is_multiple_of(8 * self.miniblocks) {
             return Err(Malformed("blocks of at most 16384 values in miniblocks of whole bytes"));
         }
         self.per_miniblock = block / self.miniblocks;
@@ -43,7 +43,7 @@ impl Delta {
         Ok(())
     }
 
-    /// The next values.
+    /// Passes the next values to `each`.
     #[inline]
     pub(super) fn read(
         &mut self,
@@ -69,7 +69,7 @@ impl Delta {
         if self.left == 0 {
             return Err(SHORT);
         }
-        let least = self.zigzag(bytes)?;
+        let min = self.zigzag(bytes)?;
         let widths = bytes.get(self.at..self.at + self.miniblocks).ok_or(SHORT)?;
         self.at += self.miniblocks;
         self.block.clear();
@@ -92,7 +92,7 @@ impl Delta {
             let values = &mut self.block[start..];
             unpack(rest, width, values);
             for value in values {
-                self.last = self.last.wrapping_add(least).wrapping_add(*value);
+                self.last = self.last.wrapping_add(min).wrapping_add(*value);
                 *value = self.last;
             }
             self.at += self.per_miniblock / 8 * width;
@@ -120,10 +120,10 @@ impl Delta {
     }
 }
 
-/// Values of `width` bits from the first byte on; there are as many bits as they take.
+/// Unpacks values of `width` bits from the first byte on. The bytes must contain all of them.
 fn unpack(bytes: &[u8], width: usize, out: &mut [i64]) {
     let mask = u64::MAX.checked_shr(64 - width as u32).unwrap_or(0);
-    // A load of eight bytes has each value of up to 57 bits whole.
+    // A load of eight bytes contains any value of up to 57 bits.
     let fast = match bytes.len().checked_sub(8) {
         Some(last) if (1..=57).contains(&width) => ((last * 8 + 7) / width).min(out.len()),
         _ => 0,
@@ -159,10 +159,10 @@ mod tests {
         Ok(values)
     }
 
-    /// The Parquet format's example: 7 5 3 1 2 3 4 5, whose differences are -2 three times and 1 four times.
+    /// The example of the Parquet format: 7 5 3 1 2 3 4 5, with differences -2 three times and 1 four times.
     #[test]
-    fn differences_are_summed_up_whatever_the_size_of_the_steps() {
-        // Least -2; above it 0 0 0 3 3 3 3 in two bits; the miniblock has room for 32.
+    fn the_example_of_the_format_is_decoded_in_steps_of_any_size() {
+        // Minimum -2; above it 0 0 0 3 3 3 3 in two bits; the miniblock has room for 32.
         let bytes = [0x80, 1, 4, 8, 14, 3, 2, 0, 0, 0, 0xC0, 0x3F, 0, 0, 0, 0, 0, 0];
         for step in 1..10 {
             assert_eq!(all(&bytes, 8, step), Ok(vec![7, 5, 3, 1, 2, 3, 4, 5]), "{step}");
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_packed_is_unpacked_for_every_width() {
+    fn all_widths_round_trip() {
         for width in 0..64 {
             let values: Vec<i64> =
                 (0..300).map(|i: i64| ((i * i * 31 % 97) << (width.max(7) - 7)) >> (2 * (i & 1))).collect();

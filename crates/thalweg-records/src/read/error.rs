@@ -1,4 +1,4 @@
-//! What can be wrong with a file of flow records.
+//! Errors of reading flow records.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,18 +14,18 @@ pub enum ReadError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// It is no Parquet, or its bytes are damaged.
+    /// It is not a Parquet file, or is damaged.
     #[error("{}: {source}", path.display())]
     Parquet {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Error of the decoder.
         source: ParquetError,
     },
-    /// A column is missing or of another type.
+    /// A column is missing or has another type.
     #[error("{}: column {column}: expected {expected}, found {found}", path.display())]
     Column {
         /// The file.
@@ -34,21 +34,21 @@ pub enum ReadError {
         column: &'static str,
         /// The type that flow records have.
         expected: &'static str,
-        /// What is there.
+        /// The type found.
         found: String,
     },
-    /// A value that no flow record can have.
+    /// A value that no flow record can have, or malformed data.
     #[error("{}: column {column}, row {row}: expected {expected}, found {found}", path.display())]
     Value {
         /// The file.
         path: PathBuf,
         /// Name of the column.
         column: &'static str,
-        /// Row of the file, from 0; the first of its block where it is not known closer.
+        /// Row of the file, from 0; if unknown, the first row of its block.
         row: u64,
-        /// What may be there.
+        /// What is accepted.
         expected: &'static str,
-        /// What is there.
+        /// What was found.
         found: String,
     },
 }
@@ -66,7 +66,7 @@ impl ReadError {
     }
 }
 
-/// What the system said, if that is what it was: a disk that fails or is full is no fault of the format.
+/// Returns the contained I/O error, if any: a failing or full disk is not a format error.
 pub(crate) fn system_error(error: ParquetError) -> Result<io::Error, ParquetError> {
     match error {
         ParquetError::External(source) => {

@@ -1,17 +1,17 @@
-//! Parquet's hybrid of runs and bit-packed groups (Parquet format, "Run Length Encoding / Bit-Packing Hybrid").
+//! Decodes Parquet's hybrid of run lengths and bit packing ("Run Length Encoding / Bit-Packing Hybrid").
 //!
-//! Dictionary indices and definition levels come in it. A header is a varint: its lowest bit tells a bit-packed
-//! stretch (of eight values times the rest of it) from a run (of one value, as often as the rest says).
+//! Dictionary indices and definition levels use it. A header is a varint. If its lowest bit is set, the rest is the number
+//! of bit-packed groups of eight values; otherwise, the rest is the length of a run of one value.
 
 use super::malformed::Malformed;
 use crate::by_width::by_width;
 
-/// Values before position, and what the current run has left.
+/// Read position and the rest of the current run.
 #[derive(Debug, Default)]
 pub(super) struct Hybrid {
-    /// Bits of a value, 0 to 32.
+    /// Bits per value, 0 to 32.
     width: u32,
-    /// Byte at which the next header or, in a packed stretch, the next group stands.
+    /// Offset of the next header.
     at: usize,
     run: Run,
 }
@@ -28,16 +28,16 @@ impl Default for Run {
     }
 }
 
-/// A stretch of values of one kind.
-pub(super) enum Stretch {
-    /// One value, so many times.
-    Same(u32, usize),
-    /// So many values, now in the buffer.
-    Each(usize),
+/// A batch of decoded values.
+pub(super) enum Decoded {
+    /// One value, repeated.
+    Repeated(u32, usize),
+    /// This many values, in the buffer.
+    Literal(usize),
 }
 
 impl Hybrid {
-    /// Values of `width` bits from byte `at` on.
+    /// Starts at byte `at` with values of `width` bits.
     pub(super) fn new(width: u32, at: usize) -> Result<Hybrid, Malformed> {
         match width <= 32 {
             true => Ok(Hybrid { width, at, run: Run::default() }),
@@ -45,23 +45,23 @@ impl Hybrid {
         }
     }
 
-    /// The next values, at most as many as the buffer takes; it must take one.
+    /// Decodes the next values, at most `buffer.len()`, which must not be 0.
     #[inline]
-    pub(super) fn next(&mut self, bytes: &[u8], buffer: &mut [u32]) -> Result<Stretch, Malformed> {
+    pub(super) fn next(&mut self, bytes: &[u8], buffer: &mut [u32]) -> Result<Decoded, Malformed> {
         loop {
             match &mut self.run {
                 Run::Same { left: 0, .. } | Run::Packed { left: 0, .. } => self.header(bytes)?,
                 Run::Same { value, left } => {
                     let count = buffer.len().min(*left);
                     *left -= count;
-                    return Ok(Stretch::Same(*value, count));
+                    return Ok(Decoded::Repeated(*value, count));
                 }
                 Run::Packed { bit, left } => {
                     let count = buffer.len().min(*left);
                     unpack(bytes, *bit, self.width, &mut buffer[..count]);
                     *bit += count * self.width as usize;
                     *left -= count;
-                    return Ok(Stretch::Each(count));
+                    return Ok(Decoded::Literal(count));
                 }
             }
         }
@@ -79,7 +79,7 @@ impl Hybrid {
         } else {
             let length =
                 count.checked_mul(self.width as usize).ok_or(Malformed("a shorter bit-packed run"))?;
-            // The last group may be cut short where the page ends.
+            // The last group may be truncated at the end of the page.
             let there = bytes.len().saturating_sub(self.at).min(length);
             let values = match self.width {
                 0 => count * 8,
@@ -108,33 +108,33 @@ impl Hybrid {
     }
 }
 
-/// Bytes from the first of eight values on in which each has a word of its own, at any width.
+/// Bytes that contain an unaligned word for each of eight values, at any width.
 const WINDOW: usize = 7 * 32 / 8 + 8;
 
-/// Values of `width` bits, least significant first, from a bit on.
+/// Unpacks values of `width` bits, least significant first, from a bit on.
 fn unpack(bytes: &[u8], bit: usize, width: u32, out: &mut [u32]) {
     let width = width as usize;
     if width == 0 {
         return out.fill(0);
     }
-    // Eight values take whole bytes: from a whole byte on, each stands where the one eight before it did.
+    // Eight values take whole bytes: from a byte boundary on, bit offsets repeat every eight values.
     let first = (0..8).find(|first| (bit + first * width).is_multiple_of(8)).unwrap_or(0);
     let (first, rest) = out.split_at_mut(first.min(out.len()));
-    one_by_one(bytes, bit, width, first);
+    unpack_singly(bytes, bit, width, first);
 
     let bit = bit + first.len() * width;
     let whole = bytes.get(bit / 8..).unwrap_or_default();
     let windows = whole.len().checked_sub(WINDOW).map_or(0, |last| last / width + 1);
     let (eights, rest) = rest.split_at_mut(8 * windows.min(rest.len() / 8));
-    by_width!(of 32 width, by_eights(whole, eights));
-    one_by_one(bytes, bit + eights.len() * width, width, rest);
+    by_width!(of 32 width, unpack_groups(whole, eights));
+    unpack_singly(bytes, bit + eights.len() * width, width, rest);
 }
 
-/// With the width known, a value is a word, a shift and a mask.
-fn by_eights<const WIDTH: usize>(bytes: &[u8], out: &mut [u32]) {
+/// With a constant width, each value is a word, a shift and a mask.
+fn unpack_groups<const WIDTH: usize>(bytes: &[u8], out: &mut [u32]) {
     let mask = u32::MAX >> (32 - WIDTH);
     for (number, eight) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-        let window: &[u8; WINDOW] = bytes[number * WIDTH..].first_chunk().expect("a window for each eight");
+        let window: &[u8; WINDOW] = bytes[number * WIDTH..].first_chunk().expect("a window for each group");
         *eight = std::array::from_fn(|n| {
             let word = window[n * WIDTH / 8..].first_chunk().expect("a word for each value");
             (u64::from_le_bytes(*word) >> (n * WIDTH % 8)) as u32 & mask
@@ -142,8 +142,8 @@ fn by_eights<const WIDTH: usize>(bytes: &[u8], out: &mut [u32]) {
     }
 }
 
-/// From any bit on, to the last byte.
-fn one_by_one(bytes: &[u8], mut bit: usize, width: usize, out: &mut [u32]) {
+/// Unpacks from any bit on, up to the last byte.
+fn unpack_singly(bytes: &[u8], mut bit: usize, width: usize, out: &mut [u32]) {
     let mask = u32::MAX >> (32 - width);
     for value in out {
         let rest = bytes.get(bit / 8..).unwrap_or_default();
@@ -167,16 +167,16 @@ mod tests {
         while values.len() < count {
             let room = step.min(count - values.len());
             match hybrid.next(bytes, &mut buffer[..room]).unwrap() {
-                Stretch::Same(value, count) => values.extend(std::iter::repeat_n(value, count)),
-                Stretch::Each(count) => values.extend(&buffer[..count]),
+                Decoded::Repeated(value, count) => values.extend(std::iter::repeat_n(value, count)),
+                Decoded::Literal(count) => values.extend(&buffer[..count]),
             }
         }
         values
     }
 
-    /// The format's own example: 0 to 7 in three bits are 0x88 0xC6 0xFA.
+    /// The example of the format: 0 to 7 in three bits are 0x88 0xC6 0xFA.
     #[test]
-    fn runs_and_packed_groups_are_read_whatever_the_size_of_the_steps() {
+    fn runs_and_packed_groups_are_decoded_in_steps_of_any_size() {
         let bytes = [3, 0x88, 0xC6, 0xFA, 5 << 1, 6, 3, 0x88, 0xC6, 0xFA];
         let expected: Vec<u32> = (0..8).chain([6; 5]).chain(0..8).collect();
         for step in 1..30 {
@@ -186,7 +186,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn packed_values_are_read_at_every_width_to_the_last_byte_whatever_the_size_of_the_steps(
+        fn packed_values_are_decoded_at_all_widths(
             width in 0..=32u32,
             groups in 1..40usize,
             step in 1..100usize,
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn indices_that_end_early_are_refused() {
+    fn truncated_indices_are_rejected() {
         let mut hybrid = Hybrid::new(3, 0).unwrap();
         assert!(hybrid.next(&[3], &mut [0; 8]).is_err());
         let mut hybrid = Hybrid::new(3, 0).unwrap();

@@ -1,5 +1,5 @@
-//! What is wrong with a page.
+//! Malformed data in a page.
 
-/// What was expected where a page has something else.
+/// What was expected instead of the malformed data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);

@@ -1,8 +1,9 @@
-//! Flow records out of Parquet files, column by column: each analysis reads those that it needs, in blocks.
+//! Reads flow records from Parquet files in blocks, column by column; each analysis reads the columns that it needs.
 //!
-//! A value is given as itself or by the number that its reader gives it (see `Column::number`): in a dictionary each
-//! distinct value is numbered once, and a row costs no more than a look into a table of small integers.
+//! Values are read directly, or as numbers that the caller assigns (see `Column::number`). The distinct values of a
+//! dictionary are numbered once; each row then costs one lookup in a small table of integers.
 
+mod address;
 mod chunk;
 mod column;
 mod delta;
@@ -10,8 +11,7 @@ mod error;
 pub(crate) mod field;
 mod hybrid;
 mod malformed;
-mod spelling;
-pub(crate) mod sweep;
+pub(crate) mod scan;
 mod value;
 
 use std::fs::File;
@@ -29,20 +29,20 @@ pub(crate) use error::system_error;
 use field::Field;
 use value::Value;
 
-/// Rows of a block: the columns of one fit into the second-level cache.
+/// Rows per block: its columns fit the second-level cache.
 pub(crate) const BLOCK: usize = 4096;
 
-/// A file of flow records that was looked at.
+/// A file of flow records whose footer was read.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) path: PathBuf,
-    /// Rows of each row group.
+    /// Number of rows of each row group.
     pub(crate) row_groups: Vec<u64>,
 }
 
 impl Source {
-    /// Reads the footer; `check` is to look for the columns that will be asked for, before any work is done.
-    pub(crate) fn look(
+    /// Reads the footer. `check` checks for the columns needed, before any work is done.
+    pub(crate) fn read_footer(
         path: &Path,
         check: impl FnOnce(&Schema<'_>) -> Result<(), ReadError>,
     ) -> Result<Source, ReadError> {
@@ -55,7 +55,7 @@ impl Source {
         })
     }
 
-    /// Opens one row group.
+    /// Opens a row group.
     pub(crate) fn open(&self, row_group: usize) -> Result<RowGroup<'_>, ReadError> {
         Ok(RowGroup {
             path: &self.path,
@@ -72,25 +72,25 @@ fn open(path: &Path) -> Result<SerializedFileReader<File>, ReadError> {
     SerializedFileReader::new(file).map_err(ReadError::parquet(path))
 }
 
-/// Some rows of a file, column by column.
+/// A row group of a file.
 pub(crate) struct RowGroup<'a> {
     path: &'a Path,
     file: SerializedFileReader<File>,
     number: usize,
-    /// Rows of the file before it.
+    /// Number of rows of the file before it.
     first: u64,
     pub(crate) rows: u64,
 }
 
 impl RowGroup<'_> {
-    /// A column from the first row of the row group on.
+    /// Returns a column from the first row on.
     pub(crate) fn column<V: Value>(&self, field: &'static Field<V>) -> Result<Column<V>, ReadError> {
         let schema = Schema { path: self.path, columns: self.file.metadata().file_metadata().schema_descr() };
-        let place = schema.find(field)?;
+        let index = schema.find(field)?;
         let failed = || ReadError::parquet(self.path);
         let group = self.file.get_row_group(self.number).map_err(failed())?;
-        let pages = group.get_column_page_reader(place).map_err(failed())?;
-        Ok(Column::new(self.path, self.first, field, group.metadata().column(place), pages))
+        let pages = group.get_column_page_reader(index).map_err(failed())?;
+        Ok(Column::new(self.path, self.first, field, group.metadata().column(index), pages))
     }
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct Schema<'a> {
 }
 
 impl Schema<'_> {
-    /// Finds a column by its name and checks its type.
+    /// Finds a column by name and checks its type.
     pub(crate) fn find<V: Value>(&self, field: &Field<V>) -> Result<usize, ReadError> {
         let wrong = |found: String| ReadError::Column {
             path: self.path.to_owned(),
@@ -109,9 +109,9 @@ impl Schema<'_> {
             expected: if field.timestamp { "TIMESTAMP in microseconds UTC" } else { V::NAME },
             found,
         };
-        let place = self.columns.columns().iter().position(|column| column.path().parts() == [field.name]);
-        let place = place.ok_or_else(|| wrong("no such column".to_owned()))?;
-        let column = self.columns.column(place);
+        let index = self.columns.columns().iter().position(|column| column.path().parts() == [field.name]);
+        let index = index.ok_or_else(|| wrong("no such column".to_owned()))?;
+        let column = self.columns.column(index);
         let logical = column.logical_type_ref();
         let utc = matches!(logical, Some(LogicalType::Timestamp(t)) if t.unit == TimeUnit::MICROS && t.is_adjusted_to_u_t_c);
         let physical = <V::Physical as DataType>::get_physical_type();
@@ -124,6 +124,6 @@ impl Schema<'_> {
         if column.max_rep_level() > 0 || column.max_def_level() > 1 {
             return Err(wrong("a list".to_owned()));
         }
-        Ok(place)
+        Ok(index)
     }
 }

@@ -1,4 +1,4 @@
-//! How values of a column stand in plain pages: numbers little-endian, text after its length.
+//! Decodes values of plain pages: little-endian numbers, and strings with their lengths.
 
 use std::fmt::Debug;
 use std::ops::RangeInclusive;
@@ -6,33 +6,33 @@ use std::ops::RangeInclusive;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use thalweg_wire::flow_export::{Address, Format};
 
+use super::address::{ADDRESS, address};
 use super::delta::Delta;
 use super::malformed::Malformed;
-use super::spelling::{ADDRESS, address};
 
-/// What a column has.
+/// A type of column values.
 pub(crate) trait Value: Copy + Default + Debug + 'static {
-    /// The Parquet type in which it stands.
+    /// Its Parquet type.
     type Physical: DataType;
-    /// What says which values a column may have.
+    /// The type of a range of values.
     type Range;
-    /// That type, for people.
+    /// Name of its Parquet type, for error messages.
     const NAME: &'static str;
 
-    /// A value that the `parquet` crate has decoded.
+    /// Converts a value that the `parquet` crate decoded.
     fn of(physical: &<Self::Physical as DataType>::T) -> Result<Self, Malformed>;
 
-    /// Reads `out.len()` plain values from byte `at` on; the byte after them.
+    /// Decodes `out.len()` plain values from byte `at` on. Returns the offset after them.
     fn plain(bytes: &[u8], at: usize, out: &mut [Self]) -> Result<usize, Malformed>;
 
-    /// Reads `out.len()` values that stand as differences.
+    /// Decodes `out.len()` values from deltas.
     fn differences(from: &mut Delta, bytes: &[u8], out: &mut [Self]) -> Result<(), Malformed>;
 
-    /// The first value outside the range.
+    /// Returns the index of the first value outside the range.
     fn outside(values: &[Self], range: &Self::Range) -> Option<usize>;
 }
 
-/// Numbers of a fixed length.
+/// Implements numbers of fixed size.
 macro_rules! number {
     ($type:ty, $physical:ty, $name:literal) => {
         impl Value for $type {
@@ -57,13 +57,17 @@ macro_rules! number {
             fn differences(from: &mut Delta, bytes: &[u8], out: &mut [$type]) -> Result<(), Malformed> {
                 let count = out.len();
                 let mut out = out.iter_mut();
-                // The format lets differences of 32 bits wrap, so what is above them counts for nothing.
-                from.read(bytes, |value| *out.next().expect("as many as asked for") = value as $type, count)
+                // 32-bit deltas may wrap, so higher bits are ignored.
+                from.read(
+                    bytes,
+                    |value| *out.next().expect("one slot for each value") = value as $type,
+                    count,
+                )
             }
 
             #[inline]
             fn outside(values: &[$type], range: &RangeInclusive<$type>) -> Option<usize> {
-                // Without a branch for each value, which the compiler makes vector instructions of.
+                // Branch-free, so that the compiler can vectorise it.
                 let wrong = values.iter().fold(false, |wrong, value| wrong | !range.contains(value));
                 match wrong {
                     true => values.iter().position(|value| !range.contains(value)),
@@ -77,7 +81,7 @@ macro_rules! number {
 number!(i32, Int32Type, "INT32");
 number!(i64, Int64Type, "INT64");
 
-/// Words: text of which each has one spelling.
+/// Implements types with one valid text per value.
 macro_rules! word {
     ($type:ty, $read:path, $expected:expr) => {
         impl Value for $type {
@@ -125,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_values_are_read_from_their_place_and_never_beyond_the_page() {
+    fn plain_values_are_decoded_within_the_page() {
         let mut out = [0i32; 2];
         assert_eq!(i32::plain(&[9, 1, 0, 0, 0, 2, 0, 0, 0], 1, &mut out), Ok(9));
         assert_eq!(out, [1, 2]);

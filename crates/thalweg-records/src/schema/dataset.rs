@@ -1,4 +1,4 @@
-//! Batches of columns, whatever they tell.
+//! Batches of columns that a store can keep.
 
 use std::ops::Range;
 
@@ -8,28 +8,28 @@ use super::{Column, Kind};
 
 /// A batch type whose rows a store keeps.
 pub trait Dataset: Default + Send + 'static {
-    /// Directory of its files below the store's.
+    /// Directory of its files within the store's directory.
     const NAME: &'static str;
 
-    /// Number of this list of columns. Raised whenever the list changes: spool segments of another number are not read.
+    /// Version of the column list. Increment it with every change: spool segments of other versions are not read.
     const VERSION: u16;
 
-    /// Its columns, in order. The first is the time of reception.
+    /// Returns its columns, in order. The first is the time of reception.
     fn columns() -> &'static [Column];
 
-    /// The values of a column.
+    /// Returns the values of a column.
     ///
     /// # Panics
     /// If there is no such column.
     fn values(&self, column: usize) -> Values<'_>;
 
-    /// The same, to be added to. All columns must have one length again when the caller is done.
+    /// Returns the values of a column for appending. Afterwards all columns must have the same length again.
     ///
     /// # Panics
     /// If there is no such column.
     fn values_mut(&mut self, column: usize) -> ValuesMut<'_>;
 
-    /// When each row was received, microseconds since 1970.
+    /// Returns the reception time of each row, microseconds since 1970.
     fn received_us(&self) -> &[i64] {
         match self.values(0) {
             Values::Timestamp(values) => values,
@@ -37,12 +37,12 @@ pub trait Dataset: Default + Send + 'static {
         }
     }
 
-    /// Rows.
+    /// Returns the number of rows.
     fn rows(&self) -> usize {
         self.received_us().len()
     }
 
-    /// Adds some rows of another batch.
+    /// Appends rows of another batch.
     ///
     /// # Panics
     /// If that batch has no such rows.
@@ -52,7 +52,7 @@ pub trait Dataset: Default + Send + 'static {
         }
     }
 
-    /// Drops the rows from `rows` on, and keeps the memory.
+    /// Truncates the batch to `rows` rows; keeps the memory.
     fn truncate_rows(&mut self, rows: usize) {
         for column in 0..Self::columns().len() {
             self.values_mut(column).truncate(rows);
@@ -60,7 +60,7 @@ pub trait Dataset: Default + Send + 'static {
     }
 }
 
-/// Declares the two views of a column, and what concerns their types.
+/// Declares shared and mutable views of a column.
 macro_rules! views {
     ($($(#[$doc:meta])* $variant:ident: $type:ty,)*) => {
         /// The values of a column.
@@ -69,7 +69,7 @@ macro_rules! views {
             $($(#[$doc])* $variant(&'a [$type]),)*
         }
 
-        /// The values of a column, to be added to.
+        /// The values of a column, for appending.
         #[derive(Debug)]
         pub enum ValuesMut<'a> {
             $($(#[$doc])* $variant(&'a mut Vec<$type>),)*
@@ -90,21 +90,21 @@ macro_rules! views {
         )*
 
         impl Values<'_> {
-            /// What the values are.
+            /// Returns the kind of the values.
             pub const fn kind(&self) -> Kind {
                 match self {
                     $(Values::$variant(_) => Kind::$variant,)*
                 }
             }
 
-            /// Values.
+            /// Returns the number of values.
             pub const fn len(&self) -> usize {
                 match self {
                     $(Values::$variant(values) => values.len(),)*
                 }
             }
 
-            /// Whether there are none.
+            /// Returns whether there are no values.
             pub const fn is_empty(&self) -> bool {
                 self.len() == 0
             }
@@ -146,7 +146,7 @@ views! {
     U64: u64,
 }
 
-/// Implements [`Dataset`] for a batch: a line a column, in the batch's order.
+/// Implements [`Dataset`] for a batch: one line per column, in the batch's order.
 macro_rules! dataset {
     (
         $batch:ty, $directory:literal, version $version:literal;
@@ -166,7 +166,7 @@ macro_rules! dataset {
             elements: &[$((stringify!($element), $number)),*],
             unit: $unit,
             meaning: $meaning,
-            not_told: $none,
+            if_missing: $none,
         },)*];
 
         impl $crate::schema::Dataset for $batch {
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use thalweg_wire::flow_export::{CounterBatch, RecordBatch};
 
-    fn columns_are_of_the_kind_that_their_line_says<D: Dataset>() {
+    fn check_kinds<D: Dataset>() {
         let batch = D::default();
         for (number, column) in D::columns().iter().enumerate() {
             assert_eq!(batch.values(number).kind(), column.kind, "{}", column.name);
@@ -208,8 +208,8 @@ mod tests {
     }
 
     #[test]
-    fn both_tables_fit_their_batches() {
-        columns_are_of_the_kind_that_their_line_says::<RecordBatch>();
-        columns_are_of_the_kind_that_their_line_says::<CounterBatch>();
+    fn column_kinds_match_the_batches() {
+        check_kinds::<RecordBatch>();
+        check_kinds::<CounterBatch>();
     }
 }

@@ -1,13 +1,13 @@
-//! What is kept: the columns of each dataset, said once.
+//! The columns of each dataset.
 //!
-//! The file writer, the spool and the reference page `docs/reference/flow-records.md` all follow these tables.
+//! The file writer, the spool and the reference page `docs/reference/flow-records.md` all derive from these tables.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
-//! | [`dataset`] | [`Dataset`]: batches of columns, whatever they tell |
+//! | [`dataset`] | [`Dataset`]: batches of columns that a store can keep |
 //! | `flows` | the columns of `flows` |
 //! | `interface_counters` | the columns of `interface-counters` |
-//! | [`mod@reference`] | the reference page |
+//! | [`mod@reference`] | generates the reference page |
 
 pub mod dataset;
 mod flows;
@@ -16,25 +16,25 @@ pub mod reference;
 
 pub use dataset::{Dataset, Values, ValuesMut};
 
-/// One column.
+/// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
     /// Name in Parquet.
     pub name: &'static str,
-    /// What its values are.
+    /// Type of the values.
     pub kind: Kind,
-    /// The IPFIX information elements that it is read from, with their numbers (IANA's registry); for interface
-    /// counters the objects of RFC 2863, without.
+    /// IPFIX information elements that it is read from, with their numbers in IANA's registry. Interface counters have none;
+    /// their meaning names the objects of RFC 2863.
     pub elements: &'static [(&'static str, u16)],
-    /// Unit; empty where there is none.
+    /// Unit; empty if it has none.
     pub unit: &'static str,
-    /// What it tells.
+    /// Meaning, for the reference page.
     pub meaning: &'static str,
-    /// What stands there if the exporter did not tell; empty where it always tells.
-    pub not_told: &'static str,
+    /// Value if the exporter does not send it; empty if it is always present.
+    pub if_missing: &'static str,
 }
 
-/// What the values of a column are, and so how Parquet has them. No column has nulls.
+/// Type of a column's values, and thus its type in Parquet. No column has nulls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Microseconds since 1970 (UTC): `INT64`, `TIMESTAMP(MICROS, isAdjustedToUTC = true)`.
@@ -43,18 +43,18 @@ pub enum Kind {
     Address,
     /// A format's name: `BYTE_ARRAY`, `STRING`.
     Format,
-    /// Eight bits: `INT32`.
+    /// 8 bits: `INT32`.
     U8,
-    /// Sixteen bits: `INT32`.
+    /// 16 bits: `INT32`.
     U16,
-    /// Thirty-two bits: `INT64`.
+    /// 32 bits: `INT64`.
     U32,
-    /// Sixty-four bits: `INT64`; what is above its range is written as its largest value.
+    /// 64 bits: `INT64`; larger values are clamped to its maximum.
     U64,
 }
 
 impl Kind {
-    /// Its type in Parquet, as the reference page names it.
+    /// Returns its Parquet type, as on the reference page.
     pub const fn parquet(self) -> &'static str {
         match self {
             Kind::Timestamp => "timestamp (µs, UTC)",

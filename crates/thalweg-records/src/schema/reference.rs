@@ -1,4 +1,4 @@
-//! `docs/reference/flow-records.md`, from the tables.
+//! Generates `docs/reference/flow-records.md` from the tables.
 
 use std::fmt::Write;
 
@@ -11,24 +11,24 @@ const INTRODUCTION: &str = "\
 
 <!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg-records reference -->
 
-What is kept of routers' exports, and of what is metered here. Files are
-`DIR/DATASET/date=2026-11-22/hour=13/NAME.parquet`: hive partitions by the hour (UTC) in which the collector received the record, so
-that engines read only the hours that they are asked for. A file is complete as soon as it is to be seen: it is written under a name
-that begins with a dot, and renamed. `DIR/spool` holds what is not in such a file yet, and is the collector's own.
+Flow records that were received from routers or metered locally. Files are `DIR/DATASET/date=2026-11-22/hour=13/NAME.parquet`:
+hive partitions by the hour (UTC) of reception, so that engines read only the hours that a query needs. A `*.parquet` file is always
+complete: it is written under a temporary name that starts with a dot, then renamed. `DIR/spool` holds records that are not in a file
+yet; only the collector uses it.
 
-No column has nulls. Where an exporter does not tell, the value under \"not told\" stands. Addresses are text: dotted decimal, or RFC 5952
-for IPv6. Compression is zstd.
+No column has nulls. If an exporter does not send a field, its column has the value under \"if missing\". Addresses are text: dotted
+decimal, or RFC 5952 for IPv6. Compression is zstd.
 ";
 
-/// The page.
+/// Returns the page.
 pub fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
-    page += "\n## `flows`\n\nElements are IPFIX's, by their names and numbers in IANA's registry; NetFlow v9 has the same numbers up to 127.\n\n";
-    page += "| column | type | unit | meaning | not told | elements |\n|---|---|---|---|---|---|\n";
+    page += "\n## `flows`\n\nElements are IPFIX information elements with their numbers in IANA's registry. NetFlow v9 uses the same numbers up to 127.\n\n";
+    page += "| column | type | unit | meaning | if missing | elements |\n|---|---|---|---|---|---|\n";
     RecordBatch::columns().iter().for_each(|column| flows_line(&mut page, column));
-    page += "\n## `interface-counters`\n\nWhat sFlow agents tell of their interfaces (sFlow v5, `if_counters`). Objects are those of RFC 2863; they count\n";
-    page += "from a time that the agent chooses, and wrap.\n\n";
-    page += "| column | type | unit | meaning | not told |\n|---|---|---|---|---|\n";
+    page += "\n## `interface-counters`\n\nInterface counters that sFlow agents send (sFlow v5, `if_counters`). The meaning names the object of RFC 2863. Counters\n";
+    page += "start at a time that the agent chooses, and wrap.\n\n";
+    page += "| column | type | unit | meaning | if missing |\n|---|---|---|---|---|\n";
     CounterBatch::columns().iter().for_each(|column| counters_line(&mut page, column));
     page
 }
@@ -36,20 +36,20 @@ pub fn page() -> String {
 fn flows_line(page: &mut String, column: &Column) {
     let elements: Vec<_> =
         column.elements.iter().map(|(name, number)| format!("`{name}` ({number})")).collect();
-    let Column { name, unit, meaning, not_told, .. } = column;
+    let Column { name, unit, meaning, if_missing, .. } = column;
     let (kind, elements) = (column.kind.parquet(), elements.join(", "));
-    let _ = writeln!(page, "| `{name}` | {kind} | {unit} | {meaning} | {not_told} | {elements} |");
+    let _ = writeln!(page, "| `{name}` | {kind} | {unit} | {meaning} | {if_missing} | {elements} |");
 }
 
 fn counters_line(page: &mut String, column: &Column) {
-    let Column { name, unit, meaning, not_told, .. } = column;
-    let _ = writeln!(page, "| `{name}` | {} | {unit} | {meaning} | {not_told} |", column.kind.parquet());
+    let Column { name, unit, meaning, if_missing, .. } = column;
+    let _ = writeln!(page, "| `{name}` | {} | {unit} | {meaning} | {if_missing} |", column.kind.parquet());
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_reference_page_is_that_of_the_tables() {
+    fn the_reference_page_is_current() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/flow-records.md");
         let page = super::page();
         if std::env::var_os("THALWEG_REFRESH_GOLDEN").is_some() {
@@ -57,7 +57,7 @@ mod tests {
         }
         assert!(
             std::fs::read_to_string(path).unwrap_or_default() == page,
-            "docs/reference/flow-records.md is not what the tables say; to rewrite it: \
+            "docs/reference/flow-records.md is out of date; update it with: \
              THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg-records reference"
         );
     }

@@ -1,4 +1,4 @@
-//! Rows to the queue.
+//! Queues rows for the writer.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,47 +11,47 @@ use crate::schema::Dataset;
 use super::parquet::PAGE_ROWS;
 use super::{Statistics, StoreOptions};
 
-/// How long who can wait does so for a writer: several times as long as the end of a row group takes it. One that has not
-/// taken a batch by then is held up by the disk.
-const ROOM_WITHIN: Duration = Duration::from_secs(1);
+/// How long a blocking appender blocking for room in the queue: several times as long as the end of a row group takes. A writer
+/// that takes no batch in this time is stalled by the disk.
+const ROOM_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Puts rows into a store's queue; one for each thread that has some.
+/// Queues rows for a store; each thread has its own.
 pub struct Appender<D: Dataset> {
-    /// Rows that are not in the queue yet.
+    /// The batch being filled.
     filling: D,
-    /// When the first of them came.
+    /// Time of its first row.
     since: Timestamp,
-    /// How long they may wait for more.
-    patience: Nanos,
-    /// Whether to wait for room, for a while.
-    waits: bool,
-    /// Whether that was in vain the last time.
+    /// How long rows wait for more.
+    max_delay: Nanos,
+    /// Whether to wait for room in the queue.
+    blocking: bool,
+    /// Whether the last wait timed out.
     stalled: bool,
     queue: Sender<Message<D>>,
     emptied: Receiver<D>,
     statistics: Arc<Mutex<Statistics>>,
 }
 
-/// What goes through the queue.
+/// A message to the writer.
 pub(super) enum Message<D> {
-    /// Rows.
+    /// Rows to write.
     Rows(D, Timestamp),
-    /// Time passes.
+    /// The current time.
     Tick(Timestamp),
-    /// All that there is to be written.
+    /// Write everything and stop.
     Finish(Timestamp),
-    /// All is to be left as it is.
-    Leave,
+    /// Stop, and leave everything in the spool.
+    Stop,
 }
 
-/// The writer's end.
+/// The writer's end of the queue.
 pub(super) struct Queue<D> {
     pub(super) messages: Receiver<Message<D>>,
-    /// Takes emptied batches back, so that their memory is used again.
+    /// Returns empty batches for reuse.
     pub(super) emptied: Sender<D>,
 }
 
-/// Whether `span` is over since `then`. A clock that was set back is no reason to wait.
+/// Returns whether `span` has passed since `then`, or the clock was set back.
 pub(super) fn is_due(then: Timestamp, span: Nanos, now: Timestamp) -> bool {
     now < then || now.since(then) >= span
 }
@@ -64,8 +64,8 @@ impl<D: Dataset> Appender<D> {
         let appender = Appender {
             filling: D::default(),
             since: Timestamp::default(),
-            patience: Nanos(options.loss_bound.0 / 4),
-            waits: false,
+            max_delay: Nanos(options.loss_bound.0 / 4),
+            blocking: false,
             stalled: false,
             queue: sender,
             emptied,
@@ -74,12 +74,12 @@ impl<D: Dataset> Appender<D> {
         (appender, Queue { messages, emptied: emptied_sender })
     }
 
-    pub(super) fn another(&self) -> Appender<D> {
+    pub(super) fn new_appender(&self) -> Appender<D> {
         Appender {
             filling: D::default(),
             since: Timestamp::default(),
-            patience: self.patience,
-            waits: self.waits,
+            max_delay: self.max_delay,
+            blocking: self.blocking,
             stalled: false,
             queue: self.queue.clone(),
             emptied: self.emptied.clone(),
@@ -87,20 +87,18 @@ impl<D: Dataset> Appender<D> {
         }
     }
 
-    /// One that waits for a writer that is behind, as long as that goes on: for whoever has a buffer of its own, such as a
-    /// socket's, for what comes meanwhile.
-    pub(crate) fn waiting(mut self) -> Appender<D> {
-        self.waits = true;
+    /// Returns an appender that blocking for a slow writer. For threads whose input is buffered meanwhile, such as by a socket.
+    pub(crate) fn blocking(mut self) -> Appender<D> {
+        self.blocking = true;
         self
     }
 
-    /// Takes rows. Does not wait for the disk, or only as `waiting` says: what the queue has no room
-    /// for is lost, and counted.
+    /// Queues rows. Blocks only if [`blocking`](Appender::blocking); rows that find a full queue are lost and counted.
     pub fn append(&mut self, batch: &D, now: Timestamp) {
         let mut from = 0;
         while from < batch.rows() {
-            if self.filling.rows() == PAGE_ROWS && !self.send(now, self.room_within()) {
-                return self.lose(batch.rows() - from);
+            if self.filling.rows() == PAGE_ROWS && !self.send(now, self.room_timeout()) {
+                return self.count_lost(batch.rows() - from);
             }
             if self.filling.rows() == 0 {
                 self.since = now;
@@ -110,24 +108,24 @@ impl<D: Dataset> Appender<D> {
             from = to;
         }
         if self.filling.rows() == PAGE_ROWS {
-            // If there is no room now, there may be when the next rows come.
-            self.send(now, self.room_within());
+            // If the queue is full now, retry with the next rows.
+            self.send(now, self.room_timeout());
         }
     }
 
-    /// Lets time pass: rows do not wait for more of them for longer than a quarter of the loss bound. Does not wait itself.
+    /// Queues a partial batch after a quarter of the loss bound. Never blocks.
     pub fn tick(&mut self, now: Timestamp) {
-        if self.filling.rows() > 0 && is_due(self.since, self.patience, now) {
+        if self.filling.rows() > 0 && is_due(self.since, self.max_delay, now) {
             self.send(now, Duration::ZERO);
         }
-        // What is in the queue tells the time as well; a writer that is late is not to be filled up with ticks.
+        // Queued batches carry the time too; do not fill the queue of a slow writer with ticks.
         if self.queue.is_empty() {
             let _ = self.queue.try_send(Message::Tick(now));
         }
     }
 
-    /// Sends what there is, and then a last message. Waits for room in the queue; a writer that is gone takes nothing.
-    pub(super) fn last(&mut self, now: Timestamp, message: Message<D>) {
+    /// Queues the partial batch and a last message. Waits for room; does nothing if the writer is gone.
+    pub(super) fn send_last(&mut self, now: Timestamp, message: Message<D>) {
         self.send_rest(now);
         let _ = self.queue.send(message);
     }
@@ -140,12 +138,12 @@ impl<D: Dataset> Appender<D> {
         }
     }
 
-    /// When the first of the rows that wait came.
+    /// Returns the time of the first row of the partial batch.
     pub(super) fn since(&self) -> Timestamp {
         self.since
     }
 
-    /// Counts rows that are not in the queue yet.
+    /// Adds the rows of the partial batch.
     pub(super) fn add_to(&self, statistics: &mut Statistics) {
         statistics.records += self.filling.rows() as u64;
         statistics.queued += self.filling.rows() as u64;
@@ -156,30 +154,30 @@ impl<D: Dataset> Appender<D> {
         self.queue.is_empty()
     }
 
-    /// How long to wait for room in the queue.
-    fn room_within(&self) -> Duration {
-        match self.waits && !self.stalled {
-            true => ROOM_WITHIN,
+    /// Returns how long to wait for room in the queue.
+    fn room_timeout(&self) -> Duration {
+        match self.blocking && !self.stalled {
+            true => ROOM_TIMEOUT,
             false => Duration::ZERO,
         }
     }
 
-    /// Sends the rows, if the queue has room, or has it in time.
-    fn send(&mut self, now: Timestamp, room_within: Duration) -> bool {
-        if self.queue.is_full() && room_within.is_zero() {
+    /// Queues the batch; returns whether there was room in time.
+    fn send(&mut self, now: Timestamp, room_timeout: Duration) -> bool {
+        if self.queue.is_full() && room_timeout.is_zero() {
             return false;
         }
         let empty = self.emptied.try_recv().unwrap_or_default();
         let rows = std::mem::replace(&mut self.filling, empty);
         self.count(rows.rows());
-        match self.queue.send_timeout(Message::Rows(rows, now), room_within) {
+        match self.queue.send_timeout(Message::Rows(rows, now), room_timeout) {
             Ok(()) => {
                 self.stalled = false;
                 true
             }
             Err(refused) => {
-                self.stalled |= !room_within.is_zero();
-                // Or another appender was faster.
+                self.stalled |= !room_timeout.is_zero();
+                // Timed out, or another appender was faster.
                 if let Message::Rows(rows, _) = refused.into_inner() {
                     self.uncount(rows.rows());
                     self.filling = rows;
@@ -201,7 +199,7 @@ impl<D: Dataset> Appender<D> {
         statistics.queued -= rows as u64;
     }
 
-    fn lose(&self, rows: usize) {
+    fn count_lost(&self, rows: usize) {
         let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
         statistics.records += rows as u64;
         statistics.lost.queue_full += rows as u64;
@@ -209,7 +207,7 @@ impl<D: Dataset> Appender<D> {
 }
 
 impl<D: Dataset> Drop for Appender<D> {
-    /// What was appended is not lost with who appended it: waits for room in the queue.
+    /// Queues the partial batch; blocking for room.
     fn drop(&mut self) {
         self.send_rest(self.since);
     }

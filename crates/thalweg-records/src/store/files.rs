@@ -1,4 +1,4 @@
-//! Files of one dataset and one store: begun, published, and made from segments.
+//! Files of one dataset: creation, publication, and conversion from segments.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,12 +8,12 @@ use crate::schema::Dataset;
 
 use super::StoreOptions;
 use super::layout::Stem;
-use super::parquet::{FileWriter, publish, sync_directory, unfinished};
+use super::parquet::{FileWriter, publish, sync_directory, temporary_path};
 use super::spool::Reader;
 
-/// Where one dataset's files and segments are.
+/// Paths of one dataset's files and segments.
 #[derive(Clone, Debug)]
-pub(super) struct Places {
+pub(super) struct Paths {
     /// `DIR/flows`
     pub(super) dataset: PathBuf,
     /// `DIR/spool/NAME/flows`
@@ -22,9 +22,9 @@ pub(super) struct Places {
     compression_level: i32,
 }
 
-impl Places {
-    pub(super) fn new<D: Dataset>(options: &StoreOptions) -> Places {
-        Places {
+impl Paths {
+    pub(super) fn new<D: Dataset>(options: &StoreOptions) -> Paths {
+        Paths {
             dataset: options.directory.join(D::NAME),
             spool: options.directory.join("spool").join(&options.name).join(D::NAME),
             row_group_rows: options.row_group_rows,
@@ -41,7 +41,7 @@ impl Places {
     }
 }
 
-/// A file that is not to be seen yet. Dropped without [`publish`](Unpublished::publish), it is removed.
+/// A file under its temporary name. Removed on drop unless [`publish`](Unpublished::publish) was called.
 pub(super) struct Unpublished<D: Dataset> {
     writer: Option<FileWriter<D, File>>,
     part: PathBuf,
@@ -49,24 +49,24 @@ pub(super) struct Unpublished<D: Dataset> {
 }
 
 impl<D: Dataset> Unpublished<D> {
-    pub(super) fn create(places: &Places, stem: &Stem) -> io::Result<Unpublished<D>> {
-        let path = places.file(stem);
-        let hour = path.parent().unwrap_or(&places.dataset);
+    pub(super) fn create(paths: &Paths, stem: &Stem) -> io::Result<Unpublished<D>> {
+        let path = paths.file(stem);
+        let hour = path.parent().unwrap_or(&paths.dataset);
         if !hour.is_dir() {
-            make_directories(&places.dataset, hour)?;
+            make_directories(&paths.dataset, hour)?;
         }
-        let part = unfinished(&path);
-        let writer = FileWriter::new(File::create(&part)?, places.row_group_rows, places.compression_level)?;
+        let part = temporary_path(&path);
+        let writer = FileWriter::new(File::create(&part)?, paths.row_group_rows, paths.compression_level)?;
         Ok(Unpublished { writer: Some(writer), part, path })
     }
 
     pub(super) fn writer(&mut self) -> &mut FileWriter<D, File> {
-        self.writer.as_mut().expect("there is a writer until the file is published")
+        self.writer.as_mut().expect("the writer exists until the file is published")
     }
 
-    /// Completes the file and brings it under its name.
+    /// Completes the file and renames it.
     pub(super) fn publish(mut self) -> io::Result<Published> {
-        let writer = self.writer.take().expect("there is a writer until the file is published");
+        let writer = self.writer.take().expect("the writer exists until the file is published");
         let (rows, path) = (writer.rows(), self.path.clone());
         let (file, saturated) = writer.finish()?;
         publish(&file, &self.part, &path)?;
@@ -76,12 +76,12 @@ impl<D: Dataset> Unpublished<D> {
 
 impl<D: Dataset> Drop for Unpublished<D> {
     fn drop(&mut self) {
-        // After a rename there is no such file.
+        // Does nothing after the rename.
         let _ = fs::remove_file(&self.part);
     }
 }
 
-/// A file that is to be seen.
+/// A completed file.
 pub(super) struct Published {
     pub(super) rows: u64,
     pub(super) bytes: u64,
@@ -89,14 +89,14 @@ pub(super) struct Published {
     pub(super) path: PathBuf,
 }
 
-/// Makes a partition's directories, so that they survive a power failure.
+/// Creates a partition's directories durably.
 fn make_directories(dataset: &Path, hour: &Path) -> io::Result<()> {
     fs::create_dir_all(hour)?;
     sync_directory(dataset)?;
     sync_directory(hour.parent().unwrap_or(dataset))
 }
 
-/// A segment on its way to a file, a frame at a time.
+/// A conversion of a segment to a file, frame by frame.
 pub(super) struct Conversion<D: Dataset> {
     reader: Reader,
     file: Unpublished<D>,
@@ -104,13 +104,13 @@ pub(super) struct Conversion<D: Dataset> {
 }
 
 impl<D: Dataset> Conversion<D> {
-    /// `None` if the segment is of another format or another list of columns.
-    pub(super) fn begin(places: &Places, stem: &Stem) -> io::Result<Option<Conversion<D>>> {
-        let Some(reader) = Reader::open::<D>(&places.segment(stem))? else { return Ok(None) };
-        Ok(Some(Conversion { reader, file: Unpublished::create(places, stem)?, batch: D::default() }))
+    /// Opens a segment; `None` if it has another format or other columns.
+    pub(super) fn begin(paths: &Paths, stem: &Stem) -> io::Result<Option<Conversion<D>>> {
+        let Some(reader) = Reader::open::<D>(&paths.segment(stem))? else { return Ok(None) };
+        Ok(Some(Conversion { reader, file: Unpublished::create(paths, stem)?, batch: D::default() }))
     }
 
-    /// Takes one frame over; `false` if there was none.
+    /// Converts one frame; returns `false` at the end.
     pub(super) fn step(&mut self) -> io::Result<bool> {
         let more = self.reader.next(&mut self.batch)?;
         if more {

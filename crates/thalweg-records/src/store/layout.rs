@@ -1,8 +1,8 @@
-//! Where files are, and how they are named.
+//! Paths and names of files.
 //!
-//! A segment of the spool and the file that becomes of it have one stem, `NAME-20261122T130500-00000042`: the store, the
-//! begin of the span of time, and a number that no other file of the store has. So the place of the file follows from
-//! the segment alone, and whether it has been written can be seen.
+//! A segment of the spool and the file made from it share a stem, `NAME-20261122T130500-00000042`: the store, the start
+//! of the time span, and a sequence number that is unique in the store. The path of the file thus follows from the name
+//! of the segment, and its existence shows whether it was written.
 
 use std::fmt;
 use std::fs;
@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 
 use thalweg_wire::Timestamp;
 
-/// What the names of a segment and of its file have in common.
+/// The common part of the names of a segment and its file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Stem {
     text: String,
-    /// Where the time begins in it.
+    /// Index of the time in `text`.
     time_at: usize,
 }
 
-/// `20261122T130500`.
+/// Length of `20261122T130500`.
 const TIME: usize = "20261122T130500".len();
 
-/// Digits of the number.
+/// Minimum number of digits of the sequence number.
 const SEQUENCE: usize = 8;
 
 impl Stem {
@@ -34,7 +34,7 @@ impl Stem {
         Stem { text: format!("{store}-{time}-{sequence:08}"), time_at: store.len() + 1 }
     }
 
-    /// The stem of a store's file; `None` for other files.
+    /// Parses the stem of a store's file; `None` for other files.
     pub(super) fn parse(file: &Path, store: &str) -> Option<Stem> {
         let text = file.file_stem()?.to_str()?;
         let rest = text.strip_prefix(store)?.strip_prefix('-')?;
@@ -46,12 +46,12 @@ impl Stem {
             .then(|| Stem { text: text.to_owned(), time_at: store.len() + 1 })
     }
 
-    /// Its number.
+    /// Returns the sequence number.
     pub(super) fn sequence(&self) -> u64 {
         self.text[self.time_at + TIME + 1..].parse().unwrap_or(u64::MAX)
     }
 
-    /// `date=2026-11-22/hour=13/STEM.parquet`.
+    /// Returns `date=2026-11-22/hour=13/STEM.parquet`.
     pub(super) fn file(&self) -> PathBuf {
         let time = &self.text[self.time_at..];
         let (year, month, day, hour) = (&time[..4], &time[4..6], &time[6..8], &time[9..11]);
@@ -65,13 +65,13 @@ impl fmt::Display for Stem {
     }
 }
 
-/// Partition of an hour, as its directories are named: these sort as the hours do.
+/// Returns the directory names of an hour's partition, which sort chronologically.
 pub(super) fn partition(time: Timestamp) -> [String; 2] {
     let time = time.to_string();
     [format!("date={}", &time[..10]), format!("hour={}", &time[11..13])]
 }
 
-/// Directories of hours below a dataset's directory, oldest first, with the names of their partition.
+/// Returns the hour directories of a dataset, oldest first, with their partition names.
 pub(super) fn hours(dataset: &Path) -> io::Result<Vec<([String; 2], PathBuf)>> {
     let mut hours = Vec::new();
     for (date, path) in directories(dataset, "date=")? {
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_of_a_file_follows_from_its_segments_name() {
+    fn the_path_of_a_file_follows_from_its_segment() {
         // 2026-11-22 13:05:00 UTC.
         let stem = Stem::new("collect", 1_795_352_700_000_000, 42);
         assert_eq!(stem.to_string(), "collect-20261122T130500-00000042");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn other_stores_files_are_not_ones_own() {
+    fn files_of_other_stores_are_ignored() {
         for name in
             ["watch-20261122T130500-00000042.parquet", "collect-x.parquet", "collect.parquet", ".collect"]
         {

@@ -1,32 +1,31 @@
-//! Where records are kept: Parquet files by hour, behind a write-ahead spool.
+//! Stores records: hourly Parquet files, behind a write-ahead spool.
 //!
-//! Rows go from [`Appender`]s through a bounded queue to one thread, which writes each batch to the spool, and encodes it
-//! into pages of the Parquet file that is being written. A file is closed when its span of time is over, or when it is
-//! large enough; then its segment of the spool is removed. What a crash leaves is segments: opening the store turns each
-//! into a file, once.
+//! [`Appender`]s pass rows through a bounded queue to one thread. It writes each batch to the spool, and encodes it into
+//! pages of the current Parquet file. A file is closed at the end of its time span, or when it is large enough; then its
+//! spool segment is removed. After a crash, opening the store converts each remaining segment to a file, once.
 //!
-//! Guarantees, with [`tick`](Store::tick) called at least every quarter of [`loss_bound`](StoreOptions::loss_bound):
+//! Guarantees, if [`tick`](Store::tick) is called at least every quarter of [`loss_bound`](StoreOptions::loss_bound):
 //!
-//! - A record appended more than `loss_bound` before a crash is in a file after the next start, if the disk kept up; no record
-//!   is in two.
-//! - Whatever is named `*.parquet` is complete, now and after a power failure.
-//! - Memory is at most [`queue_rows`](StoreOptions::queue_rows) rows of 146 bytes, two row groups encoded, and their
-//!   dictionaries. What does not find room is lost, and counted by reason.
-//! - A full disk is no end: segments wait in the spool until there is room, and their records are counted until then.
+//! - A record appended more than `loss_bound` before a crash is in exactly one file after the next start, if the disk kept
+//!   up.
+//! - Every `*.parquet` file is complete, even after a power failure.
+//! - Memory is bounded: [`queue_rows`](StoreOptions::queue_rows) rows of 146 bytes, two encoded row groups, and their
+//!   dictionaries. Records that find no room are lost, and counted by reason.
+//! - A full disk is not fatal: segments wait in the spool until there is room.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
 //! | [`options`] | [`StoreOptions`] |
 //! | [`statistics`] | [`Statistics`], [`Lost`], [`Recovered`] |
-//! | [`parquet`] | columns to Parquet files |
-//! | `appender` | rows to the queue |
-//! | `writer` | the thread: spool, files, what to do when the disk is full |
-//! | `files` | files while they are not to be seen; segments to files |
-//! | `recovery` | what an earlier run has left |
+//! | [`parquet`] | encodes columns as Parquet |
+//! | `appender` | queues rows |
+//! | `writer` | the thread: spool, files, full disks |
+//! | `files` | temporary files; converts segments to files |
+//! | `recovery` | recovers segments of an earlier run |
 //! | `spool` | segments: batches in frames with length and checksum |
-//! | `split` | addresses with IPv4 apart |
-//! | `layout` | where files are and how they are named |
-//! | `retention` | which files go |
+//! | `split` | separates IPv4 from other addresses |
+//! | `layout` | paths and names of files |
+//! | `retention` | removes old files |
 
 mod appender;
 mod files;
@@ -60,23 +59,23 @@ pub use statistics::{Lost, Recovered, Statistics};
 use appender::Message;
 use writer::Writer;
 
-/// What goes wrong when a store is opened or closed. What goes wrong between is retried, and told by [`Statistics`].
+/// Errors of opening a store. Later errors are retried and reported by [`Statistics`].
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// An option has a value that means nothing.
-    #[error("the store's options: {what}")]
+    /// An option is invalid.
+    #[error("invalid store option {what}")]
     Options {
-        /// The option, and what was expected.
+        /// The option and its accepted values.
         what: &'static str,
     },
-    /// Another process keeps records here under the same name.
+    /// Another process has a store of this name in the directory.
     #[error(
-        "{}: another process writes here under this name; stores of one directory have different names",
+        "{}: another process writes here under this name; use another store name or directory",
         path.display()
     )]
     InUse {
-        /// The lock.
+        /// The lock file.
         path: PathBuf,
     },
     /// A file or directory could not be read or written.
@@ -84,7 +83,7 @@ pub enum StoreError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
@@ -95,7 +94,7 @@ impl StoreError {
     }
 }
 
-/// Keeps the records of one dataset: flows, if not told otherwise.
+/// Stores the records of one dataset, by default flows.
 pub struct Store<D: Dataset = RecordBatch> {
     appender: Appender<D>,
     statistics: Arc<Mutex<Statistics>>,
@@ -103,11 +102,11 @@ pub struct Store<D: Dataset = RecordBatch> {
 }
 
 impl<D: Dataset> Store<D> {
-    /// Opens a store, and turns what an earlier run left in the spool into files.
+    /// Opens a store, and converts the segments of an earlier run to files.
     ///
     /// # Errors
-    /// If the options mean nothing, the directory cannot be made or read, or another process has it open under this
-    /// name. A full disk is no error here: segments wait.
+    /// If an option is invalid, the directory cannot be created or read, or another process has a store of this name open
+    /// there. A full disk is not an error: segments wait.
     pub fn open(options: StoreOptions, now: Timestamp) -> Result<(Store<D>, Recovered), StoreError> {
         options.check()?;
         let statistics = Arc::new(Mutex::new(Statistics::default()));
@@ -116,45 +115,45 @@ impl<D: Dataset> Store<D> {
         let thread = std::thread::Builder::new()
             .name(format!("store-{}", D::NAME))
             .spawn(move || writer.run(queue))
-            .map_err(|source| StoreError::Io { path: PathBuf::from("a thread"), source })?;
+            .map_err(|source| StoreError::Io { path: PathBuf::from("the store's thread"), source })?;
         Ok((Store { appender, statistics, thread: Some(thread) }, recovered))
     }
 
-    /// Another way in, for another thread. It must be dropped before [`finish`](Store::finish).
+    /// Returns an appender for another thread. Drop it before calling [`finish`](Store::finish).
     pub fn appender(&self) -> Appender<D> {
-        self.appender.another()
+        self.appender.new_appender()
     }
 
-    /// Takes rows. Does not wait for the disk: what the queue has no room for is lost, and counted.
+    /// Queues rows without blocking. Rows that find a full queue are lost and counted.
     pub fn append(&mut self, batch: &D, now: Timestamp) {
         self.appender.append(batch, now);
     }
 
-    /// Lets time pass: what is due to be written is. To be called at least every quarter of the loss bound.
+    /// Does periodic work. Call it at least every quarter of the loss bound.
     pub fn tick(&mut self, now: Timestamp) {
         self.appender.tick(now);
     }
 
-    /// Waits until all that was appended here is in files, as far as the disk has room, and says what became of it all.
-    /// What had no room stays in the spool for the next run. Called a second time, it only says.
+    /// Waits until all rows are in files, as far as the disk has room, and returns the final counters. The rest stays in the
+    /// spool for the next run. Further calls only return the counters.
     pub fn finish(&mut self, now: Timestamp) -> Statistics {
         if let Some(thread) = self.thread.take() {
-            self.appender.last(now, Message::Finish(now));
+            self.appender.send_last(now, Message::Finish(now));
             if thread.join().is_err() {
-                self.note("the store's thread panicked");
+                self.record_error("the store's thread panicked");
             }
         }
         self.statistics()
     }
 
-    /// What became of the records so far. Of other appenders' records, those since their last `tick` may be missing.
+    /// Returns the current counters. Rows of other appenders since their last `tick` may be missing.
     pub fn statistics(&self) -> Statistics {
         let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.appender.add_to(&mut statistics);
         statistics
     }
 
-    fn note(&self, error: &str) {
+    fn record_error(&self, error: &str) {
         let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
         statistics.errors += 1;
         statistics.last_error = Some(error.to_owned());
@@ -162,10 +161,10 @@ impl<D: Dataset> Store<D> {
 }
 
 impl<D: Dataset> Drop for Store<D> {
-    /// A store that is dropped without [`finish`](Store::finish) leaves what it has in the spool.
+    /// Stops without [`finish`](Store::finish): rows stay in the spool.
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
-            self.appender.last(self.appender.since(), Message::Leave);
+            self.appender.send_last(self.appender.since(), Message::Stop);
             let _ = thread.join();
         }
     }

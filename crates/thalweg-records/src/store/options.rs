@@ -1,4 +1,4 @@
-//! What a store is told.
+//! Options of a store.
 
 use std::path::PathBuf;
 
@@ -6,46 +6,46 @@ use thalweg_wire::Nanos;
 
 use super::StoreError;
 
-/// Seconds of an hour.
+/// One hour.
 pub(super) const HOUR: Nanos = Nanos::from_secs(3600);
 
-/// What a store is told.
+/// Options of a store.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
-    /// Where the datasets' directories are, and the spool.
+    /// Directory of the datasets and the spool.
     pub directory: PathBuf,
-    /// Begins the names of this store's files. Stores that write into one directory at the same time must have different names.
+    /// Prefix of this store's file names. Stores that share a directory need different names.
     pub name: String,
-    /// What is older than this has reached the disk (`fdatasync`) and survives a crash, as long as the disk keeps up.
+    /// Records older than this are on the disk (`fdatasync`) and survive a crash, as long as the disk keeps up.
     pub loss_bound: Nanos,
-    /// A file has the records received in so long a time. Must divide the hour, so that no file is of two hours.
+    /// Time span of a file, by reception. Must divide an hour, so that a file belongs to one hour.
     pub file_span: Nanos,
-    /// A file has no more rows, give or take a page.
+    /// Maximum number of rows per file, exceeded by at most a page.
     pub file_rows: u64,
-    /// A file has no more bytes, give or take a page of each column.
+    /// Maximum number of bytes per file, exceeded by at most a page of each column.
     pub file_bytes: u64,
-    /// Rows of a row group. Dictionaries are of a row group; it is in memory, encoded, until it is full.
+    /// Rows per row group. A row group has its own dictionaries, and is kept in memory, encoded, until it is full.
     pub row_group_rows: usize,
     /// zstd level.
     pub compression_level: i32,
-    /// Rows that may wait for the disk, in memory; what comes when so many do is lost, and counted.
+    /// Queue length in rows; when the queue is full, rows are lost and counted.
     pub queue_rows: usize,
-    /// Bytes that the spool may have; what comes when it is so large is lost, and counted.
+    /// Maximum size of the spool in bytes; when it is full, rows are lost and counted.
     pub spool_bytes: u64,
-    /// Files are removed when all their records are this old.
+    /// Files are removed when all their records are older than this.
     pub keep: Option<Nanos>,
-    /// The oldest files are removed while all files of the dataset have more bytes.
+    /// The oldest files are removed while the dataset's files exceed this number of bytes.
     pub keep_bytes: Option<u64>,
 }
 
 impl StoreOptions {
-    /// The defaults, for a directory.
+    /// Returns the default options.
     pub fn new(directory: impl Into<PathBuf>) -> StoreOptions {
         StoreOptions {
             directory: directory.into(),
             name: "collect".to_owned(),
             loss_bound: Nanos::from_secs(1),
-            // As long as nfcapd's files by default: what is queried is at most so far behind.
+            // As nfcapd's default; queries lag behind by at most this.
             file_span: Nanos::from_secs(300),
             file_rows: 1 << 24,
             file_bytes: 512 << 20,
@@ -65,10 +65,10 @@ impl StoreOptions {
             return wrong("name: expected letters, digits and underscores");
         }
         if self.loss_bound == Nanos::ZERO {
-            return wrong("loss_bound: expected more than nothing");
+            return wrong("loss_bound: expected more than 0");
         }
         if self.file_span == Nanos::ZERO || !HOUR.0.is_multiple_of(self.file_span.0) {
-            return wrong("file_span: expected a part of an hour that divides it");
+            return wrong("file_span: expected a duration that divides an hour");
         }
         if self.file_rows == 0 || self.row_group_rows == 0 || self.queue_rows == 0 {
             return wrong("file_rows, row_group_rows, queue_rows: expected at least 1");
@@ -77,7 +77,7 @@ impl StoreOptions {
             return wrong("file_bytes, spool_bytes: expected at least 1");
         }
         if !(1..=22).contains(&self.compression_level) {
-            return wrong("compression_level: expected zstd's 1 to 22");
+            return wrong("compression_level: expected a zstd level, 1 to 22");
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! What an earlier run has left: segments become files, each once.
+//! Recovers what an earlier run left in the spool: converts each segment to a file, once.
 //!
-//! A segment is removed after its file is under its name and on the disk. So a segment whose file is there needs no more, and
-//! one whose file is not there is turned into it, from its begin to where the crash tore it.
+//! A segment is removed after its file is durable under its final name. So a segment whose file exists is only removed.
+//! Any other is converted, up to the frame that the crash tore.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -11,68 +11,68 @@ use std::path::Path;
 use crate::schema::Dataset;
 
 use super::StoreError;
-use super::files::{Conversion, Places, Published};
+use super::files::{Conversion, Paths, Published};
 use super::layout::{Stem, hours};
 use super::spool::{Contents, Reader};
 use super::statistics::Recovered;
 
 /// A segment whose file could not be written yet.
-pub(super) struct Waiting {
+pub(super) struct PendingSegment {
     pub(super) stem: Stem,
-    /// Rows that are in it, as far as is known.
+    /// Number of its rows, as far as known.
     pub(super) rows: u64,
     pub(super) bytes: u64,
 }
 
-/// What is there when a store is opened.
+/// What was found when the store was opened.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) recovered: Recovered,
-    pub(super) waiting: VecDeque<Waiting>,
-    /// Bytes of the files written from segments.
+    pub(super) pending: VecDeque<PendingSegment>,
+    /// Bytes of the files converted from segments.
     pub(super) bytes: u64,
     pub(super) saturated: u64,
-    /// The number of the next file.
+    /// Sequence number of the next file.
     pub(super) sequence: u64,
-    /// Why a segment waits.
+    /// Why a segment could not be converted.
     pub(super) error: Option<String>,
 }
 
-/// Removes unfinished files, turns segments into files, and finds the first number that no file has.
-pub(super) fn recover<D: Dataset>(places: &Places, store: &str) -> Result<Found, StoreError> {
+/// Removes unfinished files, converts segments to files, and finds the first unused sequence number.
+pub(super) fn recover<D: Dataset>(paths: &Paths, store: &str) -> Result<Found, StoreError> {
     let mut found = Found::default();
-    let segments = segments(&places.spool, store).map_err(StoreError::io(&places.spool))?;
-    survey(&places.dataset, store, &mut found).map_err(StoreError::io(&places.dataset))?;
+    let segments = segments(&paths.spool, store).map_err(StoreError::io(&paths.spool))?;
+    scan_files(&paths.dataset, store, &mut found).map_err(StoreError::io(&paths.dataset))?;
     for stem in segments {
         found.sequence = found.sequence.max(stem.sequence().saturating_add(1));
         found.recovered.segments += 1;
-        let segment = places.segment(&stem);
-        if places.file(&stem).exists() {
+        let segment = paths.segment(&stem);
+        if paths.file(&stem).exists() {
             found.recovered.already_written += 1;
             fs::remove_file(&segment).map_err(StoreError::io(&segment))?;
             continue;
         }
         let Some(contents) = Reader::contents::<D>(&segment).map_err(StoreError::io(&segment))? else {
-            found.recovered.foreign += 1;
+            found.recovered.incompatible += 1;
             continue;
         };
         found.recovered.torn += u64::from(contents.torn > 0);
         found.recovered.torn_bytes += contents.torn;
-        found.take::<D>(places, stem, contents)?;
+        found.recover_segment::<D>(paths, stem, contents)?;
     }
     Ok(found)
 }
 
 impl Found {
-    fn take<D: Dataset>(
+    fn recover_segment<D: Dataset>(
         &mut self,
-        places: &Places,
+        paths: &Paths,
         stem: Stem,
         contents: Contents,
     ) -> Result<(), StoreError> {
-        let segment = places.segment(&stem);
+        let segment = paths.segment(&stem);
         if contents.rows > 0 {
-            match convert::<D>(places, &stem) {
+            match convert::<D>(paths, &stem) {
                 Ok(published) => {
                     self.recovered.files += 1;
                     self.recovered.records += published.rows;
@@ -80,9 +80,13 @@ impl Found {
                     self.saturated += published.saturated;
                 }
                 Err(error) => {
-                    self.recovered.waiting += 1;
-                    self.error = Some(format!("{}: {error}", places.file(&stem).display()));
-                    self.waiting.push_back(Waiting { stem, rows: contents.rows, bytes: contents.bytes });
+                    self.recovered.pending += 1;
+                    self.error = Some(format!("{}: {error}", paths.file(&stem).display()));
+                    self.pending.push_back(PendingSegment {
+                        stem,
+                        rows: contents.rows,
+                        bytes: contents.bytes,
+                    });
                     return Ok(());
                 }
             }
@@ -91,14 +95,14 @@ impl Found {
     }
 }
 
-fn convert<D: Dataset>(places: &Places, stem: &Stem) -> io::Result<Published> {
-    let other = || io::Error::other("the segment is of another format");
-    let mut conversion = Conversion::<D>::begin(places, stem)?.ok_or_else(other)?;
+fn convert<D: Dataset>(paths: &Paths, stem: &Stem) -> io::Result<Published> {
+    let other = || io::Error::other("the segment has another format");
+    let mut conversion = Conversion::<D>::begin(paths, stem)?.ok_or_else(other)?;
     while conversion.step()? {}
     conversion.publish()
 }
 
-/// The store's segments, oldest first.
+/// Returns the store's segments, oldest first.
 fn segments(spool: &Path, store: &str) -> io::Result<Vec<Stem>> {
     let mut segments = Vec::new();
     for entry in fs::read_dir(spool)? {
@@ -111,8 +115,8 @@ fn segments(spool: &Path, store: &str) -> io::Result<Vec<Stem>> {
     Ok(segments)
 }
 
-/// Removes the store's unfinished files, and sees which numbers are taken.
-fn survey(dataset: &Path, store: &str, found: &mut Found) -> io::Result<()> {
+/// Removes the store's unfinished files, and finds the highest sequence number in use.
+fn scan_files(dataset: &Path, store: &str, found: &mut Found) -> io::Result<()> {
     for (_, hour) in hours(dataset)? {
         for entry in fs::read_dir(hour)? {
             let path = entry?.path();

@@ -1,4 +1,4 @@
-//! Which files go: the oldest, by age and by the size of all.
+//! Removes the oldest files, by age and by total size.
 
 use std::fs;
 use std::io;
@@ -9,21 +9,21 @@ use thalweg_wire::{Nanos, Timestamp};
 use super::layout::{hours, partition};
 use super::options::HOUR;
 
-/// What was removed.
+/// Files that were removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Removed {
     pub(super) files: u64,
     pub(super) bytes: u64,
 }
 
-struct Kept {
+struct StoredFile {
     partition: [String; 2],
     path: PathBuf,
     bytes: u64,
 }
 
-/// Removes whole files of a dataset, oldest first: those of hours that ended before `keep`, and then as many as it takes for
-/// the rest to have at most `keep_bytes`. Never `newest`. Files of all stores count, since it is one disk.
+/// Removes whole files of a dataset, oldest first: those of hours that ended more than `keep` ago, then as many as needed
+/// for the rest to have at most `keep_bytes`. Never removes `newest`. Files of all stores count, as they share the disk.
 pub(super) fn enforce(
     dataset: &Path,
     now: Timestamp,
@@ -37,14 +37,14 @@ pub(super) fn enforce(
     }
     let files = files(dataset)?;
     let mut total: u64 = files.iter().map(|file| file.bytes).sum();
-    // The last hour that is over for so long.
+    // The latest hour that ended this long ago.
     let last = keep
         .filter(|keep| now.0 >= keep.saturating_add(HOUR).0)
         .map(|keep| partition(now.saturating_sub(keep.saturating_add(HOUR))));
     for file in files {
         let is_old = last.as_ref().is_some_and(|last| file.partition <= *last);
-        let is_over = keep_bytes.is_some_and(|bytes| total > bytes);
-        if !(is_old || is_over) {
+        let exceeds_size = keep_bytes.is_some_and(|bytes| total > bytes);
+        if !(is_old || exceeds_size) {
             break;
         }
         if newest != Some(&*file.path) && remove(&file.path)? {
@@ -56,8 +56,8 @@ pub(super) fn enforce(
     Ok(removed)
 }
 
-/// The dataset's files, oldest first.
-fn files(dataset: &Path) -> io::Result<Vec<Kept>> {
+/// Returns the dataset's files, oldest first.
+fn files(dataset: &Path) -> io::Result<Vec<StoredFile>> {
     let mut files = Vec::new();
     for (partition, hour) in hours(dataset)? {
         for entry in fs::read_dir(hour)? {
@@ -65,11 +65,15 @@ fn files(dataset: &Path) -> io::Result<Vec<Kept>> {
             let name = entry.file_name();
             let is_complete = name.to_str().is_some_and(|name| name.ends_with(".parquet"));
             if is_complete && let Ok(metadata) = entry.metadata() {
-                files.push(Kept { partition: partition.clone(), path: entry.path(), bytes: metadata.len() });
+                files.push(StoredFile {
+                    partition: partition.clone(),
+                    path: entry.path(),
+                    bytes: metadata.len(),
+                });
             }
         }
     }
-    // Of one hour, the names tell the order: span of time, then number. They begin with the store's name.
+    // Within an hour, names sort by span and number after the prefix, which is the store's name.
     let within_hour = |path: &Path| {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         stem.split_once('-').map(|(_, time)| time.to_owned()).unwrap_or(stem)
@@ -78,7 +82,7 @@ fn files(dataset: &Path) -> io::Result<Vec<Kept>> {
     Ok(files)
 }
 
-/// Removes a file, and its directories if it was their last. Another store may have been faster.
+/// Removes a file, and its directories if they are empty then. Returns `false` if another store removed it first.
 fn remove(path: &Path) -> io::Result<bool> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

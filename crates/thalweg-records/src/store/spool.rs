@@ -1,16 +1,16 @@
-//! Segments of the spool: batches in frames, each with its length and checksum.
+//! Segments of the spool: batches in frames, each with length and checksum.
 //!
 //! ```text
 //! segment = "thwspool" u16 FORMAT, u16 VERSION of the dataset, u32 columns, frame*
 //! frame   = u32 bytes of the columns, u32 rows, u64 checksum, column*
-//! column  = numbers, or of addresses: u32 others, (numbers: IPv4)?, (numbers: places of others)?, (numbers: others)?
-//! numbers = u8 width, u128 least value, rows * (value - least value) in width bytes
+//! column  = numbers, or of addresses: u32 others, (numbers: IPv4)?, (numbers: positions of others)?, (numbers: others)?
+//! numbers = u8 width, u128 minimum, rows * (value - minimum) in width bytes
 //! ```
 //!
-//! All little-endian. A column whose values are one takes 17 bytes; a width is 0, 1, 2, 4, 8 or 16. IPv4 is as many as
-//! there are rows, if any is; places are told if there are both. So a record of a typical
-//! NetFlow v9 exporter takes about 40 bytes rather than 146. The checksum is XXH3 of the columns, seeded with the frame's
-//! offset and rows. A frame that does not fit it is where a crash tore the segment: it is cut there.
+//! All integers are little-endian. A width is 0, 1, 2, 4, 8 or 16; a constant column takes 17 bytes. An address column
+//! stores IPv4 for every row if there is any, and positions if there are both kinds. A record of a typical NetFlow v9
+//! exporter takes about 40 bytes instead of 146. The checksum is XXH3 of the columns, seeded with the frame's offset and
+//! rows. A frame with a wrong checksum was torn by a crash; the segment ends before it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -27,17 +27,17 @@ use super::split::Split;
 
 const MAGIC: &[u8; 8] = b"thwspool";
 
-/// Number of this format.
+/// Version of this format.
 const FORMAT: u16 = 2;
 
 const SEGMENT_HEADER: usize = 16;
 const FRAME_HEADER: usize = 16;
 const COLUMN_HEADER: usize = 17;
 
-/// No frame is longer: a page of columns that do not compress at all.
-const LONGEST_FRAME: usize = 64 * (4 + 3 * COLUMN_HEADER + 24 * PAGE_ROWS);
+/// Maximum length of a frame: a page of incompressible columns.
+const MAX_FRAME_LENGTH: usize = 64 * (4 + 3 * COLUMN_HEADER + 24 * PAGE_ROWS);
 
-/// A segment while it is written.
+/// A segment being written.
 pub(super) struct Segment {
     file: File,
     bytes: u64,
@@ -49,7 +49,7 @@ pub(super) struct Segment {
 
 impl Segment {
     /// # Errors
-    /// If there is such a file, or it cannot be written.
+    /// If the file exists or cannot be written.
     pub(super) fn create<D: Dataset>(path: &Path) -> io::Result<Segment> {
         let file = File::create_new(path)?;
         let written = file.write_all_at(&segment_header::<D>(), 0);
@@ -63,7 +63,7 @@ impl Segment {
     /// Appends a frame of at most [`PAGE_ROWS`] rows.
     ///
     /// # Errors
-    /// If it cannot be written. The segment is as before then: the next frame overwrites what there is of this one.
+    /// If the frame cannot be written. The segment is unchanged then; the next frame overwrites the partial one.
     pub(super) fn append<D: Dataset>(&mut self, batch: &D) -> io::Result<()> {
         let frame = &mut self.frame;
         frame.clear();
@@ -77,7 +77,7 @@ impl Segment {
         frame[4..8].copy_from_slice(&rows.to_le_bytes());
         frame[8..16].copy_from_slice(&checksum.to_le_bytes());
         if let Err(error) = self.file.write_all_at(frame, self.bytes) {
-            // Room for others, if the disk is full; if this fails as well, the frame is torn and is read as such.
+            // Frees space if the disk is full. If this fails too, the frame is torn and detected when read.
             let _ = self.file.set_len(self.bytes);
             return Err(error);
         }
@@ -87,7 +87,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Brings to the disk what has been appended.
+    /// Flushes appended frames to the disk (`fdatasync`).
     ///
     /// # Errors
     /// If the disk fails.
@@ -108,29 +108,29 @@ impl Segment {
     }
 }
 
-/// A segment while it is read.
+/// A segment being read.
 pub(super) struct Reader {
     file: io::BufReader<File>,
     at: u64,
     length: u64,
     frame: Vec<u8>,
-    /// Bytes that are no whole frames.
+    /// Bytes after the last complete frame.
     torn: u64,
 }
 
-/// What a segment has.
+/// The contents of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Contents {
-    /// Rows in whole frames.
+    /// Rows in complete frames.
     pub(super) rows: u64,
-    /// Bytes of the segment.
+    /// Size of the segment in bytes.
     pub(super) bytes: u64,
-    /// Bytes at the end that are no whole frames.
+    /// Bytes after the last complete frame.
     pub(super) torn: u64,
 }
 
 impl Reader {
-    /// Opens a segment; `None` if it is of another format or another list of columns.
+    /// Opens a segment; `None` if it has another format or other columns.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -140,7 +140,7 @@ impl Reader {
         let mut reader = Reader { file: io::BufReader::new(file), at: 0, length, frame: Vec::new(), torn: 0 };
         let mut header = [0; SEGMENT_HEADER];
         if length < SEGMENT_HEADER as u64 {
-            // The crash came before the header was written.
+            // The crash preceded the header.
             reader.torn = length;
             return Ok(Some(reader));
         }
@@ -149,7 +149,7 @@ impl Reader {
         Ok((header == segment_header::<D>()).then_some(reader))
     }
 
-    /// Counts what a segment has; `None` as with [`Reader::open`].
+    /// Counts the contents of a segment; `None` as for [`Reader::open`].
     pub(super) fn contents<D: Dataset>(path: &Path) -> io::Result<Option<Contents>> {
         let Some(mut reader) = Reader::open::<D>(path)? else { return Ok(None) };
         let mut rows = 0;
@@ -162,7 +162,7 @@ impl Reader {
     /// Replaces the rows of `batch` by those of the next frame; `false` at the end.
     ///
     /// # Errors
-    /// If the segment cannot be read, or a frame is whole but not what a writer of this version writes.
+    /// If the segment cannot be read, or a complete frame does not have the expected columns.
     pub(super) fn next<D: Dataset>(&mut self, batch: &mut D) -> io::Result<bool> {
         let Some(rows) = self.frame()? else { return Ok(false) };
         batch.truncate_rows(0);
@@ -170,14 +170,15 @@ impl Reader {
         for column in 0..D::columns().len() {
             decode(&mut columns, rows, batch.values_mut(column)).ok_or_else(|| {
                 let name = D::columns()[column].name;
-                let text = format!("frame before offset {}: no column `{name}` of {rows} rows", self.at);
+                let text =
+                    format!("frame before offset {}: column {name} does not have {rows} rows", self.at);
                 io::Error::new(io::ErrorKind::InvalidData, text)
             })?;
         }
         Ok(true)
     }
 
-    /// Reads the next frame's columns; its rows, or `None` at the end.
+    /// Reads the next frame's columns and returns its rows; `None` at the end.
     fn frame(&mut self) -> io::Result<Option<usize>> {
         let left = self.length.saturating_sub(self.at);
         if self.torn > 0 || left < FRAME_HEADER as u64 {
@@ -189,7 +190,10 @@ impl Reader {
         let [a, b, c, d, e, f, g, h, expected @ ..] = header;
         let length = u32::from_le_bytes([a, b, c, d]) as usize;
         let rows = u32::from_le_bytes([e, f, g, h]);
-        if length > LONGEST_FRAME || length as u64 > left - FRAME_HEADER as u64 || rows as usize > PAGE_ROWS {
+        if length > MAX_FRAME_LENGTH
+            || length as u64 > left - FRAME_HEADER as u64
+            || rows as usize > PAGE_ROWS
+        {
             self.torn = left;
             return Ok(None);
         }
@@ -217,17 +221,17 @@ fn checksum(columns: &[u8], offset: u64, rows: u32) -> u64 {
     xxh3_64_with_seed(columns, offset ^ u64::from(rows) << 40)
 }
 
-/// Declares how the values of one type are written and read: as differences from the least, in as few bytes as they need.
+/// Declares the encoding of one type: differences from the minimum, in as few bytes as needed.
 macro_rules! differences {
     ($encode:ident, $decode:ident, $type:ty; $($narrow:ty),*) => {
         fn $encode(values: impl ExactSizeIterator<Item = $type> + Clone, frame: &mut Vec<u8>) {
-            let bounds = values.clone().fold((<$type>::MAX, <$type>::MIN), |(least, largest), value| {
-                (least.min(value), largest.max(value))
+            let bounds = values.clone().fold((<$type>::MAX, <$type>::MIN), |(min, max), value| {
+                (min.min(value), max.max(value))
             });
-            let (least, span) = (bounds.0, bounds.1.wrapping_sub(bounds.0));
+            let (min, span) = (bounds.0, bounds.1.wrapping_sub(bounds.0));
             frame.push(0);
             let width_at = frame.len() - 1;
-            frame.extend_from_slice(&(least as u128).to_le_bytes());
+            frame.extend_from_slice(&(min as u128).to_le_bytes());
             if span == 0 || values.len() == 0 {
                 return;
             }
@@ -237,14 +241,14 @@ macro_rules! differences {
                     frame[width_at] = WIDTH as u8;
                     let from = frame.len();
                     frame.resize(from + values.len() * WIDTH, 0);
-                    let places = frame[from..].as_chunks_mut::<WIDTH>().0;
-                    for (place, value) in places.iter_mut().zip(values) {
-                        *place = (value.wrapping_sub(least) as $narrow).to_le_bytes();
+                    let positions = frame[from..].as_chunks_mut::<WIDTH>().0;
+                    for (position, value) in positions.iter_mut().zip(values) {
+                        *position = (value.wrapping_sub(min) as $narrow).to_le_bytes();
                     }
                     return;
                 }
             )*
-            unreachable!("the last width takes every difference");
+            unreachable!("the last width holds every difference");
         }
 
         fn $decode<'a>(
@@ -253,9 +257,9 @@ macro_rules! differences {
         ) -> Option<impl Iterator<Item = $type> + use<'a>> {
             let header = columns.split_off(..COLUMN_HEADER)?;
             let width = usize::from(header[0]);
-            let mut least = [0; 16];
-            least.copy_from_slice(&header[1..]);
-            let least = u128::from_le_bytes(least) as $type;
+            let mut min = [0; 16];
+            min.copy_from_slice(&header[1..]);
+            let min = u128::from_le_bytes(min) as $type;
             if width > size_of::<$type>() {
                 return None;
             }
@@ -263,7 +267,7 @@ macro_rules! differences {
             Some((0..rows).map(move |row| {
                 let mut bytes = [0; size_of::<$type>()];
                 bytes[..width].copy_from_slice(&differences[row * width..][..width]);
-                least.wrapping_add(<$type>::from_le_bytes(bytes))
+                min.wrapping_add(<$type>::from_le_bytes(bytes))
             }))
         }
     };
@@ -277,7 +281,7 @@ differences!(encode_u128, decode_u128, u128; u8, u16, u32, u64, u128);
 
 fn encode(values: Values<'_>, split: &mut Split, frame: &mut Vec<u8>) {
     match values {
-        // Times are of one side of 1970 in practice, so as unsigned they lie as close together.
+        // In practice all times are after 1970, so their differences are as small when unsigned.
         Values::Timestamp(values) => encode_u64(values.iter().map(|&value| value as u64), frame),
         Values::Address(values) => encode_addresses(values, split, frame),
         Values::Format(values) => encode_u8(values.iter().map(|&value| value as u8), frame),
@@ -289,14 +293,14 @@ fn encode(values: Values<'_>, split: &mut Split, frame: &mut Vec<u8>) {
 }
 
 fn encode_addresses(values: &[Address], split: &mut Split, frame: &mut Vec<u8>) {
-    split.take(values);
-    let Split { v4, others, places } = split;
+    split.assign(values);
+    let Split { v4, others, positions } = split;
     frame.extend_from_slice(&(others.len() as u32).to_le_bytes());
     if others.len() < values.len() {
         encode_u32(v4.iter().copied(), frame);
     }
-    if !places.is_empty() {
-        encode_u32(places.iter().copied(), frame);
+    if !positions.is_empty() {
+        encode_u32(positions.iter().copied(), frame);
     }
     if !others.is_empty() {
         encode_u128(others.iter().copied(), frame);
@@ -314,15 +318,15 @@ fn decode_addresses(columns: &mut &[u8], rows: usize, values: &mut Vec<Address>)
         values.extend(decode_u32(columns, rows)?.map(Address::v4));
     }
     if others > 0 {
-        let places = decode_u32(columns, others)?;
-        for (place, other) in places.zip(decode_u128(columns, others)?) {
-            *values[from..].get_mut(place as usize)? = Address(other);
+        let positions = decode_u32(columns, others)?;
+        for (position, other) in positions.zip(decode_u128(columns, others)?) {
+            *values[from..].get_mut(position as usize)? = Address(other);
         }
     }
     Some(())
 }
 
-/// Appends a column's values; `None` if they are not there.
+/// Appends a column's values; `None` if the data is malformed.
 fn decode(columns: &mut &[u8], rows: usize, values: ValuesMut<'_>) -> Option<()> {
     match values {
         ValuesMut::Timestamp(values) => {
@@ -349,7 +353,7 @@ mod tests {
 
     use super::*;
 
-    /// Frames of addresses of one family, of none, and of a mixture; numbers of every width.
+    /// Frames with addresses of one kind, of none, and mixed, and numbers of all widths.
     fn any_frame() -> impl Strategy<Value = Vec<Record>> {
         let v4 = || any::<u32>().prop_map(Address::v4).boxed();
         let other = || prop_oneof![Just(Address::NONE), any::<u128>().prop_map(Address)].boxed();
@@ -373,7 +377,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_are_read_back_as_they_were_appended(frames in prop::collection::vec(any_frame(), 1..5)) {
+        fn frames_round_trip(frames in prop::collection::vec(any_frame(), 1..5)) {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("a.spool");
             let mut segment = Segment::create::<RecordBatch>(&path).unwrap();

@@ -1,33 +1,33 @@
-//! What can go wrong in a ranking.
+//! Errors of a ranking.
 
 use crate::read::ReadError;
 
-/// Why there is no ranking.
+/// Why a ranking failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TopError {
     /// A file of records cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// There are more groups than memory was given for; an engine that goes to disk may have them.
-    #[error("more than {groups} groups so far, which is what {memory_bytes} bytes of memory hold")]
+    /// Too many groups for the memory limit. An engine that uses the disk may succeed.
+    #[error("more than {groups} groups do not fit in {memory_bytes} bytes of memory")]
     Memory {
-        /// How many groups there were when it was too much.
+        /// Number of groups at the limit.
         groups: u64,
-        /// The memory given.
+        /// The memory limit.
         memory_bytes: u64,
     },
-    /// A parameter out of range.
+    /// An option is out of range.
     #[error("{option}: expected {expected}, found {found}")]
     Option {
-        /// Its name.
+        /// Name of the option.
         option: &'static str,
-        /// Its range.
+        /// Accepted values.
         expected: &'static str,
-        /// What was given.
+        /// Value that was given.
         found: String,
     },
-    /// The caller's progress function said stop.
+    /// The progress callback stopped the ranking.
     #[error("interrupted")]
     Interrupted,
 }

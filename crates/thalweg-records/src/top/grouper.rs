@@ -1,29 +1,29 @@
-//! Records into groups, a row group at a time.
+//! Groups the records of row groups.
 //!
-//! With one column, what a dictionary's entries sum lies together, in the cache, and nothing is hashed for a record:
-//! the sums of a row group go into the whole once, by value. With several columns, each record goes to its group.
+//! With one key column, sums are kept per dictionary entry, contiguous in the cache and without hashing per record. They
+//! are added to the groups once per row group. With several columns, each record is added to its group.
 
 use super::groups::{Groups, Row};
-use super::key::{KeyColumn, OpenColumn, Place};
+use super::key::{KeyColumn, OpenColumn, Position};
 use super::sums::{CounterColumns, Counters, Sums};
 use super::{Key, TopError};
 use crate::read::{BLOCK, ReadError, RowGroup};
 
-/// One worker.
+/// The state of one worker.
 pub(super) struct Grouper<const W: usize> {
-    key: Vec<(Key, Place)>,
+    key: Vec<(Key, Position)>,
     pub(super) groups: Groups<W>,
-    /// Of all records, each once.
+    /// Sums over all records, each counted once.
     pub(super) whole: Sums,
     counters: Counters,
-    /// Of the first end and of the second.
+    /// State of the first end and of the other end.
     ends: [End<W>; 2],
 }
 
 impl<const W: usize> Grouper<W> {
-    pub(super) fn new(key: &[Key], places: &[Place], groups: Groups<W>) -> Grouper<W> {
+    pub(super) fn new(key: &[Key], positions: &[Position], groups: Groups<W>) -> Grouper<W> {
         Grouper {
-            key: key.iter().copied().zip(places.iter().copied()).collect(),
+            key: key.iter().copied().zip(positions.iter().copied()).collect(),
             groups,
             whole: Sums::ZERO,
             counters: Counters::new(),
@@ -31,7 +31,7 @@ impl<const W: usize> Grouper<W> {
         }
     }
 
-    /// Takes the records of a row group; `each` is told how many after every block, and may stop.
+    /// Adds the records of a row group. Calls `each` after every block with its number of rows; it may stop the work.
     pub(super) fn read(
         &mut self,
         group: &RowGroup<'_>,
@@ -53,31 +53,31 @@ impl<const W: usize> Grouper<W> {
                 [(column, other)] => self.one_column(column, other.as_mut(), rows)?,
                 columns => self.several_columns(columns, rows)?,
             }
-            self.groups.keep_within();
+            self.groups.apply_if_full();
             each(self, rows as u64)?;
             left -= rows as u64;
         }
         for end in &mut self.ends {
-            end.empty_into(&mut self.groups);
+            end.drain_into(&mut self.groups);
         }
-        self.groups.keep_within();
+        self.groups.apply_if_full();
         Ok(())
     }
 
-    /// Sums by entries of the dictionary, also of that of the other end, where it differs.
+    /// Sums by dictionary entry, and by that of the other end if it differs.
     fn one_column(
         &mut self,
         column: &mut OpenColumn,
         other: Option<&mut OpenColumn>,
         rows: usize,
     ) -> Result<(), ReadError> {
-        let (place, [first, second]) = (self.key[0].1, &mut self.ends);
-        first.number(column, place, rows)?;
+        let (position, [first, second]) = (self.key[0].1, &mut self.ends);
+        first.number(column, position, rows)?;
         for (&entry, record) in first.numbers.iter().zip(self.counters.records(rows)) {
             first.entries[entry as usize].sums.add(&record);
         }
         let Some(other) = other else { return Ok(()) };
-        second.number(other, place, rows)?;
+        second.number(other, position, rows)?;
         let ends = first.numbers.iter().zip(&second.numbers);
         for ((&one, &other), record) in ends.zip(self.counters.records(rows)) {
             let other = &mut second.entries[other as usize];
@@ -88,7 +88,7 @@ impl<const W: usize> Grouper<W> {
         Ok(())
     }
 
-    /// Puts keys together, column by column.
+    /// Composes keys, column by column.
     fn several_columns(
         &mut self,
         columns: &mut [(OpenColumn, Option<OpenColumn>)],
@@ -96,15 +96,15 @@ impl<const W: usize> Grouper<W> {
     ) -> Result<(), ReadError> {
         let [first, second] = &mut self.ends;
         let is_either = columns.iter().any(|(_, other)| other.is_some());
-        for ((column, other), &(_, place)) in columns.iter_mut().zip(&self.key) {
+        for ((column, other), &(_, position)) in columns.iter_mut().zip(&self.key) {
             column.read(rows, |(row, bits)| {
-                place.put(&mut first.keys[row], bits);
+                position.put(&mut first.keys[row], bits);
                 if other.is_none() && is_either {
-                    place.put(&mut second.keys[row], bits);
+                    position.put(&mut second.keys[row], bits);
                 }
             })?;
             if let Some(other) = other {
-                other.read(rows, |(row, bits)| place.put(&mut second.keys[row], bits))?;
+                other.read(rows, |(row, bits)| position.put(&mut second.keys[row], bits))?;
             }
         }
         for (&key, sums) in first.keys.iter().zip(self.counters.records(rows)) {
@@ -121,19 +121,19 @@ impl<const W: usize> Grouper<W> {
         Ok(())
     }
 
-    /// Memory that entries take.
+    /// Returns the memory of the dictionary entries.
     pub(super) fn entries_bytes(&self) -> usize {
         self.ends.iter().map(|end| end.entries.capacity() * size_of::<Row<W>>()).sum()
     }
 }
 
-/// What is held of one end.
+/// State of one end.
 struct End<const W: usize> {
-    /// Keys of the rows of a block, with several columns.
+    /// Keys of the rows of a block, for several columns.
     keys: Vec<[u64; W]>,
-    /// Entries of the rows of a block, with one column.
+    /// Entry numbers of the rows of a block, for one column.
     numbers: Vec<u32>,
-    /// What each entry of the column's dictionaries sums in a row group; without a dictionary, each row has an entry.
+    /// Sums per dictionary entry of the row group. Without a dictionary, each row has an entry.
     entries: Vec<Row<W>>,
 }
 
@@ -142,21 +142,21 @@ impl<const W: usize> End<W> {
         End { keys: vec![[0; W]; BLOCK], numbers: vec![0; BLOCK], entries: Vec::new() }
     }
 
-    /// The entries of the next rows.
-    fn number(&mut self, column: &mut OpenColumn, place: Place, rows: usize) -> Result<(), ReadError> {
+    /// Reads the entry numbers of the next rows.
+    fn number(&mut self, column: &mut OpenColumn, position: Position, rows: usize) -> Result<(), ReadError> {
         let entries = &mut self.entries;
         let entry = |bits| {
             let mut key = [0; W];
-            place.put(&mut key, bits);
+            position.put(&mut key, bits);
             entries.push(Row { key, sums: Sums::ZERO });
             entries.len() as u32 - 1
         };
         column.number(entry, &mut self.numbers[..rows])
     }
 
-    /// Gives what is summed to the groups.
-    fn empty_into(&mut self, groups: &mut Groups<W>) {
-        // An entry that no record has is no group.
+    /// Adds the sums to the groups.
+    fn drain_into(&mut self, groups: &mut Groups<W>) {
+        // Entries without records are not groups.
         self.entries.drain(..).filter(|entry| entry.sums.flows > 0).for_each(|entry| groups.add(entry));
     }
 }

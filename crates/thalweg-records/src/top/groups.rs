@@ -1,23 +1,23 @@
-//! Groups by their keys, in parts that fit into the cache.
+//! Groups by key, partitioned into parts that fit the cache.
 //!
-//! Sums wait in the part that a hash of their key names, and are added to its groups many at a time: then a group is
-//! found in the second-level cache, however many there are in all.
+//! Rows are collected in the part that a hash of their key selects, and added to its groups in batches. Lookups thus hit
+//! the second-level cache, however many groups exist.
 
 use std::hash::{BuildHasher, RandomState};
 
 use super::sums::Sums;
 
-/// What records with a key count. A key is `W` words.
+/// A key of `W` words and its sums.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row<const W: usize> {
     pub(super) key: [u64; W],
     pub(super) sums: Sums,
 }
 
-/// Parts, in bits of the hash: of ten million groups, one has a few megabytes.
+/// Number of parts, as a power of two: with ten million groups, a part has a few megabytes.
 const PART_BITS: u32 = 8;
 
-/// How keys are hashed. Who spoofs addresses chooses the keys, and must not choose where they collide.
+/// Random seed of the hash. Attackers that spoof addresses control keys, and must not be able to cause collisions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seed(u64);
 
@@ -26,7 +26,7 @@ impl Seed {
         Seed(RandomState::new().hash_one(0))
     }
 
-    /// The halves of a product of 128 bits, put together for each word: each bit of a key reaches all bits of the hash.
+    /// Multiplies each word to 128 bits and combines the halves: every bit of the key affects all bits of the hash.
     #[inline]
     fn hash<const W: usize>(self, key: &[u64; W]) -> u64 {
         key.iter().fold(self.0, |hash, word| {
@@ -41,98 +41,98 @@ impl Seed {
 pub(super) struct Groups<const W: usize> {
     parts: Vec<Part<W>>,
     seed: Seed,
-    /// Rows that wait in all parts, and how many may.
-    waiting: usize,
-    most_waiting: usize,
+    /// Number of pending rows in all parts, and its limit.
+    pending: usize,
+    max_pending: usize,
 }
 
 impl<const W: usize> Groups<W> {
-    /// None yet; what waits takes so much memory at most.
-    pub(super) fn new(seed: Seed, waiting_bytes: usize) -> Groups<W> {
+    /// Creates an empty set of groups. Pending rows take at most `pending_bytes`.
+    pub(super) fn new(seed: Seed, pending_bytes: usize) -> Groups<W> {
         Groups {
             parts: (0..1 << PART_BITS).map(|_| Part::new()).collect(),
             seed,
-            waiting: 0,
+            pending: 0,
             // Vectors double as they grow.
-            most_waiting: (waiting_bytes / 2 / size_of::<Row<W>>()).max(1),
+            max_pending: (pending_bytes / 2 / size_of::<Row<W>>()).max(1),
         }
     }
 
-    /// Adds to the group of a key, now or later.
+    /// Adds a row to the group of its key, now or later.
     #[inline]
     pub(super) fn add(&mut self, row: Row<W>) {
         let part = self.seed.hash(&row.key) >> (64 - PART_BITS);
-        self.parts[part as usize].waiting.push(row);
-        self.waiting += 1;
+        self.parts[part as usize].pending.push(row);
+        self.pending += 1;
     }
 
-    /// Lets no more rows wait than there may.
-    pub(super) fn keep_within(&mut self) {
-        if self.waiting > self.most_waiting {
-            self.settle();
+    /// Applies pending rows if there are too many.
+    pub(super) fn apply_if_full(&mut self) {
+        if self.pending > self.max_pending {
+            self.apply_pending();
         }
     }
 
-    /// Adds all that waits.
-    pub(super) fn settle(&mut self) {
-        let fair = self.most_waiting >> PART_BITS;
+    /// Applies all pending rows.
+    pub(super) fn apply_pending(&mut self) {
+        let fair = self.max_pending >> PART_BITS;
         for part in &mut self.parts {
-            part.settle(self.seed);
-            // One key may have had nearly all rows; the next time it may be another.
-            part.waiting.shrink_to(2 * fair);
+            part.apply_pending(self.seed);
+            // One key may have caused nearly all rows; next time it may be another.
+            part.pending.shrink_to(2 * fair);
         }
-        self.waiting = 0;
+        self.pending = 0;
     }
 
-    /// Takes over the groups of another worker with the same seed.
+    /// Merges the groups of another worker with the same seed.
     pub(super) fn merge(&mut self, other: Groups<W>) {
         for (part, mut other) in self.parts.iter_mut().zip(other.parts) {
-            for rows in [&mut other.groups, &mut other.waiting] {
-                part.waiting.append(rows);
-                part.settle(self.seed);
+            for rows in [&mut other.groups, &mut other.pending] {
+                part.pending.append(rows);
+                part.apply_pending(self.seed);
             }
         }
     }
 
-    /// The groups of each part, where nothing waits.
+    /// Returns the groups of each part. No rows may be pending.
     pub(super) fn parts(&self) -> impl Iterator<Item = &[Row<W>]> {
         self.parts.iter().map(|part| &part.groups[..])
     }
 
-    /// How many groups there are, without what waits.
+    /// Returns the number of groups, without pending rows.
     pub(super) fn len(&self) -> usize {
         self.parts().map(<[_]>::len).sum()
     }
 
-    /// Memory that groups take, without what waits.
+    /// Returns the memory of the groups, without pending rows.
     pub(super) fn bytes(&self) -> usize {
         let row = size_of::<Row<W>>();
         self.parts.iter().map(|part| part.groups.capacity() * row + part.slots.len() * size_of::<u64>()).sum()
     }
 }
 
-/// A slot without a group. Its lower half is no number.
+/// An empty slot. Its lower half is not a valid number.
 const EMPTY: u64 = u64::MAX;
-/// The lower half of a slot or of a hash.
+/// Lower half of a slot or a hash.
 const HALF: u64 = u32::MAX as u64;
 
-/// Some of the keys: a hash table with linear probing, at most half full.
+/// Groups of some keys: a hash table with linear probing, at most half full.
 #[derive(Debug)]
 struct Part<const W: usize> {
-    waiting: Vec<Row<W>>,
-    /// A power of two of them: lower half of the hash, number of the group.
+    pending: Vec<Row<W>>,
+    /// A power of two of slots: lower half of the hash, and number of the group.
     slots: Vec<u64>,
     groups: Vec<Row<W>>,
 }
 
 impl<const W: usize> Part<W> {
     fn new() -> Part<W> {
-        Part { waiting: Vec::new(), slots: vec![EMPTY; 16], groups: Vec::new() }
+        Part { pending: Vec::new(), slots: vec![EMPTY; 16], groups: Vec::new() }
     }
 
-    fn settle(&mut self, seed: Seed) {
-        let mut waiting = std::mem::take(&mut self.waiting);
-        for row in &waiting {
+    fn apply_pending(&mut self, seed: Seed) {
+        let mut pending = std::mem::take(&mut self.pending);
+        for row in &pending {
             let hash = seed.hash(&row.key);
             let at = self.find(row, hash);
             match self.slots[at] {
@@ -140,17 +140,17 @@ impl<const W: usize> Part<W> {
                 slot => self.groups[(slot & HALF) as usize].sums.add(&row.sums),
             }
         }
-        waiting.clear();
-        self.waiting = waiting;
+        pending.clear();
+        self.pending = pending;
     }
 
-    /// The slot of a key's group, or the empty one that could have it.
+    /// Returns the slot of the key's group, or the empty slot for it.
     #[inline]
     fn find(&self, row: &Row<W>, hash: u64) -> usize {
         let mut at = first(hash, self.slots.len());
         loop {
             let slot = self.slots[at];
-            // Most other keys are told by the half of the hash, without a look at them.
+            // The hash half excludes most other keys without a comparison.
             if slot == EMPTY
                 || slot >> 32 == hash & HALF && self.groups[(slot & HALF) as usize].key == row.key
             {
@@ -184,7 +184,7 @@ impl<const W: usize> Part<W> {
     }
 }
 
-/// Where a hash is looked for first, of so many slots (a power of two): by its bits after those that name the part.
+/// Returns the first slot to probe, from the hash bits after those that select the part.
 #[inline]
 fn first(hash: u64, slots: usize) -> usize {
     (hash << PART_BITS >> (64 - slots.ilog2())) as usize
@@ -194,25 +194,25 @@ fn first(hash: u64, slots: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn row(key: u64, octets: i64) -> Row<2> {
-        Row { key: [key >> 40, key], sums: Sums { octets, flows: 1, ..Sums::ZERO } }
+    fn row(key: u64, bytes: i64) -> Row<2> {
+        Row { key: [key >> 40, key], sums: Sums { bytes, flows: 1, ..Sums::ZERO } }
     }
 
     #[test]
-    fn each_key_has_one_group_whatever_may_wait_and_whoever_took_it() {
-        for waiting_bytes in [0, 1 << 12, 1 << 20] {
+    fn each_key_has_one_group() {
+        for pending_bytes in [0, 1 << 12, 1 << 20] {
             let seed = Seed::random();
-            let mut workers = [Groups::new(seed, waiting_bytes), Groups::new(seed, waiting_bytes)];
+            let mut workers = [Groups::new(seed, pending_bytes), Groups::new(seed, pending_bytes)];
             for i in 0..40_000u64 {
                 let groups = &mut workers[i as usize % 2];
                 groups.add(row((i % 10_007) << 20, 1));
-                groups.keep_within();
+                groups.apply_if_full();
             }
             let [mut all, other] = workers;
             all.merge(other);
-            all.settle();
+            all.apply_pending();
             assert_eq!(all.len(), 10_007);
-            let mut found: Vec<_> = all.parts().flatten().map(|row| (row.key[1], row.sums.octets)).collect();
+            let mut found: Vec<_> = all.parts().flatten().map(|row| (row.key[1], row.sums.bytes)).collect();
             found.sort_unstable();
             let expected = |key: u64| (key << 20, if key < 40_000 % 10_007 { 4 } else { 3 });
             assert_eq!(found, (0..10_007).map(expected).collect::<Vec<_>>());
@@ -225,7 +225,7 @@ mod tests {
         for shift in [0, 8, 24, 32, 48] {
             let mut groups = Groups::<2>::new(seed, 1 << 20);
             (0..1 << 14).for_each(|key| groups.add(row(key << shift, 1)));
-            groups.settle();
+            groups.apply_pending();
             // 64 keys a part, with a standard deviation of 8; twelve of them are passed once in 10^30 runs.
             assert!(groups.parts().all(|part| part.len() < 160), "{shift}");
         }

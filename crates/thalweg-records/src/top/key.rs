@@ -1,22 +1,22 @@
-//! What records can be grouped by: columns, and how their values lie in a key.
+//! The columns that records can be grouped by, and the layout of keys.
 
 use thalweg_wire::flow_export::{Address, Format};
 
 use crate::read::field::{self, Field};
 use crate::read::{BLOCK, Column, ReadError, RowGroup, Schema};
 
-/// What a group has in common.
+/// A component of a group's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// An address, or none.
+    /// An address, possibly empty.
     Address(Address),
-    /// A port, an autonomous system, ...
+    /// A number, such as a port or an AS number.
     Number(u32),
-    /// What records came in.
+    /// An export format.
     Format(Format),
 }
 
-/// Where a column's values are, by their type.
+/// A column by value type.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Address(&'static Field<Address>),
@@ -32,31 +32,31 @@ pub struct KeyColumn(Kind);
 const COLUMNS: [Kind; 14] = [
     Kind::Address(&field::EXPORTER),
     Kind::Format(&field::FORMAT),
-    Kind::Address(&field::SOURCE_ADDRESS),
-    Kind::Address(&field::DESTINATION_ADDRESS),
-    Kind::Short(&field::SOURCE_PORT),
-    Kind::Short(&field::DESTINATION_PORT),
+    Kind::Address(&field::SRC),
+    Kind::Address(&field::DST),
+    Kind::Short(&field::SRC_PORT),
+    Kind::Short(&field::DST_PORT),
     Kind::Short(&field::PROTOCOL),
-    Kind::Short(&field::CLASS_OF_SERVICE),
+    Kind::Short(&field::TOS),
     Kind::Long(&field::INGRESS_INTERFACE),
     Kind::Long(&field::EGRESS_INTERFACE),
-    Kind::Long(&field::SOURCE_AS),
-    Kind::Long(&field::DESTINATION_AS),
+    Kind::Long(&field::SRC_AS),
+    Kind::Long(&field::DST_AS),
     Kind::Address(&field::NEXT_HOP),
     Kind::Short(&field::VLAN_ID),
 ];
 
-/// Words of the longest key: four addresses of two, ten numbers of half a word.
+/// Length of the longest key in words: four addresses of two words, ten numbers of half a word.
 pub(super) const MAX_WORDS: usize = 4 * 2 + 10 / 2;
 
 impl KeyColumn {
-    /// The column of this name in files; none if there is none, or it is nothing to group by.
+    /// Returns the column with this name; `None` if it does not exist or cannot be grouped by.
     #[must_use]
     pub fn named(name: &str) -> Option<KeyColumn> {
         COLUMNS.into_iter().map(KeyColumn).find(|column| column.name() == name)
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.0 {
@@ -90,7 +90,7 @@ impl KeyColumn {
         })
     }
 
-    /// The value that these bits were made of.
+    /// Returns the value that was encoded in these bits.
     fn value(self, bits: u128) -> Value {
         match self.0 {
             Kind::Address(_) => Value::Address(Address(bits)),
@@ -100,7 +100,7 @@ impl KeyColumn {
     }
 }
 
-/// A column of a row group. Its values are given as bits: those of an address, 32 of a number.
+/// A column of a row group. Values are returned as bits: 128 of an address, 32 of a number.
 pub(super) enum OpenColumn {
     Address(Column<Address>),
     Short(Column<i32>),
@@ -109,7 +109,7 @@ pub(super) enum OpenColumn {
 }
 
 impl OpenColumn {
-    /// Gives the next values to `each`, with their places from 0 on; at most a block.
+    /// Passes the next values to `each`, with indices from 0; at most a block.
     pub(super) fn read(&mut self, rows: usize, each: impl FnMut((usize, u128))) -> Result<(), ReadError> {
         fn given<V: Copy + Default>(
             rows: usize,
@@ -130,7 +130,7 @@ impl OpenColumn {
         }
     }
 
-    /// The numbers of the next values; `number` gives them, once for each entry of a dictionary (see [`Column::number`]).
+    /// Reads the numbers that `number` assigns to the next values, once per dictionary entry (see [`Column::number`]).
     pub(super) fn number(
         &mut self,
         mut number: impl FnMut(u128) -> u32,
@@ -145,35 +145,35 @@ impl OpenColumn {
     }
 }
 
-/// Where the values of a column lie in a key: in two words, or in half of one.
+/// Position of a column's value in a key: two words, or half a word.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct Position {
     column: KeyColumn,
     word: usize,
-    /// Of a number, the bit of the word where it begins.
+    /// First bit of a number in its word.
     shift: u32,
 }
 
-impl Place {
-    /// Places for columns, in their order, and the words of a key: first addresses, then numbers.
-    pub(super) fn all(columns: &[KeyColumn]) -> (Vec<Place>, usize) {
+impl Position {
+    /// Returns the positions of the columns and the key length in words; addresses come first.
+    pub(super) fn all(columns: &[KeyColumn]) -> (Vec<Position>, usize) {
         let addresses = columns.iter().filter(|column| column.is_address()).count();
         let (mut words, mut halves) = (0, 4 * addresses);
-        let place = |&column: &KeyColumn| match column.is_address() {
+        let position = |&column: &KeyColumn| match column.is_address() {
             true => {
                 words += 2;
-                Place { column, word: words - 2, shift: 0 }
+                Position { column, word: words - 2, shift: 0 }
             }
             false => {
                 halves += 1;
-                Place { column, word: (halves - 1) / 2, shift: (halves - 1) as u32 % 2 * 32 }
+                Position { column, word: (halves - 1) / 2, shift: (halves - 1) as u32 % 2 * 32 }
             }
         };
-        let places = columns.iter().map(place).collect();
-        (places, halves.div_ceil(2))
+        let positions = columns.iter().map(position).collect();
+        (positions, halves.div_ceil(2))
     }
 
-    /// Puts a value into a key.
+    /// Writes a value into a key.
     #[inline]
     pub(super) fn put(self, key: &mut [u64], bits: u128) {
         match self.column.is_address() {
@@ -188,7 +188,7 @@ impl Place {
         }
     }
 
-    /// The value in a key.
+    /// Reads a value from a key.
     pub(super) fn get(self, key: &[u64]) -> Value {
         self.column.value(match self.column.is_address() {
             true => u128::from(key[self.word]) << 64 | u128::from(key[self.word + 1]),
@@ -202,18 +202,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_columns_fit_into_a_key_and_none_touches_another() {
+    fn columns_do_not_overlap_in_a_key() {
         let columns = COLUMNS.map(KeyColumn);
-        let (places, words) = Place::all(&columns);
+        let (positions, words) = Position::all(&columns);
         assert_eq!(words, MAX_WORDS);
         let mut key = [u64::MAX; MAX_WORDS];
         for round in [1, 2] {
-            for (at, place) in (1..).zip(&places) {
-                place.put(&mut key, if place.column.is_address() { round << 100 | at } else { at % 5 });
+            for (at, position) in (1..).zip(&positions) {
+                position.put(&mut key, if position.column.is_address() { round << 100 | at } else { at % 5 });
             }
-            for (at, place) in (1..).zip(&places) {
-                let bits = if place.column.is_address() { round << 100 | at } else { at % 5 };
-                assert_eq!(place.get(&key), place.column.value(bits));
+            for (at, position) in (1..).zip(&positions) {
+                let bits = if position.column.is_address() { round << 100 | at } else { at % 5 };
+                assert_eq!(position.get(&key), position.column.value(bits));
             }
         }
     }

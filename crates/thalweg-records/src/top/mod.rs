@@ -1,13 +1,14 @@
-//! Who moves most: stored records grouped by what they have in common, and the largest groups ("top talkers").
+//! Top talkers: groups stored records and returns the largest groups.
 //!
-//! The Python package says the same as an Ibis expression for any engine (`python/thalweg/top.py`); results are equal to
-//! the last bit. Here only the columns in question are read (see `grouper`), sums are added in parts that fit into the
-//! cache (see `groups`), and groups are ordered when all are there (see `ranking`).
+//! The Python package computes the same with an Ibis expression on any engine (`python/thalweg/top.py`); results are equal
+//! to the last bit. This implementation reads only the columns needed (see `grouper`), sums in parts that fit the cache
+//! (see `groups`), and sorts at the end (see `ranking`).
 //!
-//! **Memory**: a group takes 40 bytes for its sums, 16 to 32 for its place in a table, and its key: 16 an address, 4 a
-//! number; twice that at worst, as vectors double. Where it passes [`Options::memory_bytes`], [`TopError::Memory`] says so.
+//! **Memory**: a group takes 40 bytes for its sums, 16 to 32 for its hash table slot, and its key: 16 per address, 4 per
+//! number; at worst twice that, because vectors double. Above [`Options::memory_bytes`], it fails with
+//! [`TopError::Memory`].
 //!
-//! **Numbers** are those of signed 64 bits; products and sums beyond them stay at the largest.
+//! **Numbers** are signed 64-bit integers; products and sums saturate.
 
 mod error;
 mod grouper;
@@ -27,38 +28,38 @@ use std::path::PathBuf;
 
 use grouper::Grouper;
 use groups::{Groups, Seed};
-use key::{MAX_WORDS, Place};
+use key::{MAX_WORDS, Position};
 use sums::CounterColumns;
 
-use crate::read::sweep::sweep;
+use crate::read::scan::scan;
 use crate::read::{ReadError, Schema, Source};
 
-/// A part of what a group has in common.
+/// A component of the key.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
     /// The column.
     pub column: KeyColumn,
-    /// The same at the other end: a record belongs to the group of either, once where they are the same.
+    /// The column of the other end, if a record belongs to the groups of both ends (to one group if they are equal).
     pub either: Option<KeyColumn>,
 }
 
-/// What groups are ordered by.
+/// Sort order of groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Octets, scaled by sampling.
-    Octets,
-    /// Packets, scaled by sampling.
+    /// Bytes, scaled by the sampling interval.
+    Bytes,
+    /// Packets, scaled by the sampling interval.
     Packets,
-    /// Records, which are flows or parts of them.
+    /// Records, which are flows or parts of flows.
     Flows,
 }
 
 impl Order {
-    /// The order of this name in Python and on the command line.
+    /// Returns the order with this name in Python and on the command line.
     #[must_use]
     pub fn named(name: &str) -> Option<Order> {
         match name {
-            "octets" => Some(Order::Octets),
+            "bytes" => Some(Order::Bytes),
             "packets" => Some(Order::Packets),
             "flows" => Some(Order::Flows),
             _ => None,
@@ -66,18 +67,18 @@ impl Order {
     }
 }
 
-/// What is asked.
+/// Options of a ranking.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What the records of a group have in common.
+    /// Components of the key.
     pub key: Vec<Key>,
-    /// What groups are ordered by, the largest first; equals by their keys, addresses by their text.
+    /// Sort order, largest first; ties by key, addresses as text.
     pub order: Order,
-    /// How many groups; `None`: all.
+    /// Maximum number of groups; `None` for all.
     pub limit: Option<usize>,
-    /// Memory to stay within, bytes. Up to 8 MiB a thread come on top for buffers of reading.
+    /// Memory limit in bytes. Read buffers need up to 8 MiB per thread in addition.
     pub memory_bytes: u64,
-    /// Threads that work, 1 to 256; each has groups of its own, in its part of the memory.
+    /// Number of threads, 1 to 256. They share the memory equally.
     pub threads: usize,
 }
 
@@ -100,40 +101,40 @@ impl Options {
     }
 }
 
-/// A group, and what it counts.
+/// A group and its sums.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// What its records have in common, in the order of [`Options::key`].
+    /// Values of the key, in the order of [`Options::key`].
     pub key: Vec<Value>,
-    /// Octets of the IP layer, scaled by sampling.
-    pub octets: i64,
-    /// Packets, scaled by sampling.
+    /// Bytes of the IP layer, scaled by the sampling interval.
+    pub bytes: i64,
+    /// Packets, scaled by the sampling interval.
     pub packets: i64,
-    /// Records.
+    /// Number of records.
     pub flows: i64,
-    /// Its part of what all records count, of what groups are ordered by; none where that is nothing.
+    /// Share of the total over all records, of the quantity that groups are ordered by; `None` if the total is 0.
     pub share: Option<f64>,
-    /// First packet, microseconds since 1970 (UTC).
+    /// Time of the first packet, microseconds since 1970 (UTC).
     pub flow_start_us: i64,
-    /// Last packet.
+    /// Time of the last packet.
     pub flow_end_us: i64,
 }
 
-/// Told how many records are done, and of how many; says whether to go on.
+/// Called with the records done and the total; returns whether to continue.
 pub type Progress<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 
-/// What waits to be grouped takes so much memory at most, bytes.
-const MOST_WAITING: u64 = 128 << 20;
-/// Memory for a group in the answer, in Rust and for who takes it over.
-const ANSWER_BYTES: u64 = 512;
+/// Maximum memory of pending rows.
+const MAX_PENDING_BYTES: u64 = 128 << 20;
+/// Memory of a group in the result, including its conversion by the caller.
+const RESULT_BYTES: u64 = 512;
 
-/// The largest groups of the records in `paths` (Parquet files of flow records), the largest first.
+/// Returns the largest groups of the records in `paths` (Parquet files of flow records), largest first.
 ///
-/// `progress` is called every few thousand records, from this thread.
+/// Calls `progress` every few thousand records, from this thread.
 ///
 /// # Errors
-/// A file that cannot be read or is not of flow records, a value that no record can have, an option out of range, more
-/// groups than memory is given for, `progress` that breaks off.
+/// If a file cannot be read or does not contain flow records, a value or an option is out of range, the groups do not fit
+/// the memory limit, or `progress` stops the work.
 pub fn top(
     paths: &[PathBuf],
     options: &Options,
@@ -141,23 +142,23 @@ pub fn top(
 ) -> Result<Vec<Group>, TopError> {
     options.check()?;
     let check = |schema: &Schema<'_>| check(schema, &options.key);
-    let sources = paths.iter().map(|path| Source::look(path, check)).collect::<Result<Vec<_>, _>>()?;
+    let sources = paths.iter().map(|path| Source::read_footer(path, check)).collect::<Result<Vec<_>, _>>()?;
     let columns: Vec<_> = options.key.iter().map(|key| key.column).collect();
-    let (places, words) = Place::all(&columns);
-    let found = match words {
-        1 => found::<1>,
-        2 => found::<2>,
-        3..=4 => found::<4>,
-        5..=8 => found::<8>,
-        _ => found::<MAX_WORDS>,
+    let (positions, words) = Position::all(&columns);
+    let top_groups = match words {
+        1 => top_groups::<1>,
+        2 => top_groups::<2>,
+        3..=4 => top_groups::<4>,
+        5..=8 => top_groups::<8>,
+        _ => top_groups::<MAX_WORDS>,
     };
-    found(&sources, &places, options, progress)
+    top_groups(&sources, &positions, options, progress)
 }
 
-/// The same, with keys of `W` words.
-fn found<const W: usize>(
+/// Computes the groups with keys of `W` words.
+fn top_groups<const W: usize>(
     sources: &[Source],
-    places: &[Place],
+    positions: &[Position],
     options: &Options,
     progress: &mut Progress<'_>,
 ) -> Result<Vec<Group>, TopError> {
@@ -170,18 +171,18 @@ fn found<const W: usize>(
             ControlFlow::Break(()) => Err(TopError::Interrupted),
         }
     };
-    let waiting_bytes = MOST_WAITING.min(options.memory_bytes / 4 / options.threads as u64);
-    let groups_bytes = options.memory_bytes / options.threads as u64 - waiting_bytes;
+    let pending_bytes = MAX_PENDING_BYTES.min(options.memory_bytes / 4 / options.threads as u64);
+    let groups_bytes = options.memory_bytes / options.threads as u64 - pending_bytes;
     let too_many =
         |groups: usize| TopError::Memory { groups: groups as u64, memory_bytes: options.memory_bytes };
 
     let seed = Seed::random();
-    let groupers = sweep(
+    let groupers = scan(
         sources,
         options.threads,
         |row_groups, tick| {
             let mut grouper =
-                Grouper::<W>::new(&options.key, places, Groups::new(seed, waiting_bytes as usize));
+                Grouper::<W>::new(&options.key, positions, Groups::new(seed, pending_bytes as usize));
             for (source, number) in row_groups {
                 grouper.read(&source.open(number)?, |grouper, rows| {
                     match (grouper.groups.bytes() + grouper.entries_bytes()) as u64 > groups_bytes {
@@ -190,26 +191,26 @@ fn found<const W: usize>(
                     }
                 })?;
             }
-            grouper.groups.settle();
+            grouper.groups.apply_pending();
             Ok((grouper.groups, grouper.whole))
         },
         &mut advance,
         || TopError::Interrupted,
     )?;
     let mut groupers = groupers.into_iter();
-    let (mut groups, mut whole) = groupers.next().expect("a worker at least");
+    let (mut groups, mut whole) = groupers.next().expect("at least one worker");
     for (others, other) in groupers {
         groups.merge(others);
         whole.add(&other);
     }
     let limit = options.limit.unwrap_or(usize::MAX).min(groups.len());
-    match limit as u64 > options.memory_bytes / ANSWER_BYTES {
+    match limit as u64 > options.memory_bytes / RESULT_BYTES {
         true => Err(too_many(limit)),
-        false => Ok(ranking::ranking(&groups, &whole, places, options.order, limit)),
+        false => Ok(ranking::ranking(&groups, &whole, positions, options.order, limit)),
     }
 }
 
-/// Looks for the columns that are read.
+/// Checks that all columns exist.
 fn check(schema: &Schema<'_>, key: &[Key]) -> Result<(), ReadError> {
     for key in key {
         key.column.check(schema)?;

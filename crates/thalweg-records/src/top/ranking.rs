@@ -1,16 +1,16 @@
-//! The order of groups: the largest first, equals by their keys.
+//! Sorts groups: largest first, ties by key.
 
 use std::cmp::Ordering;
 
 use super::groups::{Groups, Row};
-use super::key::{Place, Value};
+use super::key::{Position, Value};
 use super::sums::Sums;
 use super::{Group, Order};
 
 impl Order {
     fn amount(self, sums: &Sums) -> i64 {
         match self {
-            Order::Octets => sums.octets,
+            Order::Bytes => sums.bytes,
             Order::Packets => sums.packets,
             Order::Flows => sums.flows,
         }
@@ -18,7 +18,7 @@ impl Order {
 }
 
 impl Value {
-    /// As engines order columns: text by its bytes, numbers by their size.
+    /// Compares as engines do: text by bytes, numbers by value.
     fn order(self, other: Value) -> Ordering {
         match (self, other) {
             (Value::Address(one), Value::Address(other)) => one.to_string().cmp(&other.to_string()),
@@ -29,28 +29,28 @@ impl Value {
     }
 }
 
-/// The first `limit` groups; `whole` is what all records count.
+/// Returns the first `limit` groups; `whole` are the sums over all records.
 pub(super) fn ranking<const W: usize>(
     groups: &Groups<W>,
     whole: &Sums,
-    key: &[Place],
+    key: &[Position],
     order: Order,
     limit: usize,
 ) -> Vec<Group> {
     let by_key = |one: &Row<W>, other: &Row<W>| {
-        let mut orders = key.iter().map(|place| place.get(&one.key).order(place.get(&other.key)));
+        let mut orders = key.iter().map(|position| position.get(&one.key).order(position.get(&other.key)));
         orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     };
     let compare = |one: &&Row<W>, other: &&Row<W>| {
         order.amount(&other.sums).cmp(&order.amount(&one.sums)).then_with(|| by_key(one, other))
     };
-    let (mut first, mut least) = (Vec::<&Row<W>>::new(), 0);
+    let (mut first, mut min) = (Vec::<&Row<W>>::new(), 0);
     for part in groups.parts() {
-        first.extend(part.iter().filter(|row| order.amount(&row.sums) >= least));
+        first.extend(part.iter().filter(|row| order.amount(&row.sums) >= min));
         if limit < first.len() {
             let (_, beyond, _) = first.select_nth_unstable_by(limit, compare);
-            // Nobody with less comes before those.
-            least = order.amount(&beyond.sums);
+            // Groups with less cannot be among the first.
+            min = order.amount(&beyond.sums);
             first.truncate(limit);
         }
     }
@@ -58,8 +58,8 @@ pub(super) fn ranking<const W: usize>(
 
     let whole = order.amount(whole);
     let group = |row: &Row<W>| Group {
-        key: key.iter().map(|place| place.get(&row.key)).collect(),
-        octets: row.sums.octets,
+        key: key.iter().map(|position| position.get(&row.key)).collect(),
+        bytes: row.sums.bytes,
         packets: row.sums.packets,
         flows: row.sums.flows,
         share: (whole != 0).then(|| order.amount(&row.sums) as f64 / whole as f64),

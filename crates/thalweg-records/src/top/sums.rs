@@ -1,13 +1,13 @@
-//! What records and groups count.
+//! Sums of records and groups.
 
 use crate::read::{BLOCK, Column, ReadError, RowGroup, Schema, field};
 
-/// What a group counts.
+/// The sums of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sums {
-    pub(super) octets: i64,
+    pub(super) bytes: i64,
     pub(super) packets: i64,
-    /// Records; 0: nobody has this number.
+    /// Number of records; 0 for an unused entry.
     pub(super) flows: i64,
     pub(super) flow_start_us: i64,
     pub(super) flow_end_us: i64,
@@ -15,12 +15,12 @@ pub(super) struct Sums {
 
 impl Sums {
     pub(super) const ZERO: Sums =
-        Sums { octets: 0, packets: 0, flows: 0, flow_start_us: i64::MAX, flow_end_us: i64::MIN };
+        Sums { bytes: 0, packets: 0, flows: 0, flow_start_us: i64::MAX, flow_end_us: i64::MIN };
 
-    /// Nothing is negative, so a sum that stays at the greatest number is right in any order.
+    /// Adds sums. Terms are not negative, so saturation does not depend on the order.
     #[inline]
     pub(super) fn add(&mut self, other: &Sums) {
-        self.octets = self.octets.saturating_add(other.octets);
+        self.bytes = self.bytes.saturating_add(other.bytes);
         self.packets = self.packets.saturating_add(other.packets);
         self.flows += other.flows;
         self.flow_start_us = self.flow_start_us.min(other.flow_start_us);
@@ -28,9 +28,9 @@ impl Sums {
     }
 }
 
-/// The columns of a row group that are summed.
+/// The summed columns of a row group.
 pub(super) struct CounterColumns {
-    octets: Column<i64>,
+    bytes: Column<i64>,
     packets: Column<i64>,
     sampling_interval: Column<i64>,
     flow_start: Column<i64>,
@@ -39,15 +39,15 @@ pub(super) struct CounterColumns {
 
 impl CounterColumns {
     pub(super) fn check(schema: &Schema<'_>) -> Result<(), ReadError> {
-        use field::{FLOW_END, FLOW_START, OCTETS, PACKETS, SAMPLING_INTERVAL};
-        [&OCTETS, &PACKETS, &SAMPLING_INTERVAL, &FLOW_START, &FLOW_END]
+        use field::{BYTES, FLOW_END, FLOW_START, PACKETS, SAMPLING_INTERVAL};
+        [&BYTES, &PACKETS, &SAMPLING_INTERVAL, &FLOW_START, &FLOW_END]
             .into_iter()
             .try_for_each(|field| schema.find(field).map(drop))
     }
 
     pub(super) fn open(group: &RowGroup<'_>) -> Result<CounterColumns, ReadError> {
         Ok(CounterColumns {
-            octets: group.column(&field::OCTETS)?,
+            bytes: group.column(&field::BYTES)?,
             packets: group.column(&field::PACKETS)?,
             sampling_interval: group.column(&field::SAMPLING_INTERVAL)?,
             flow_start: group.column(&field::FLOW_START)?,
@@ -56,9 +56,9 @@ impl CounterColumns {
     }
 }
 
-/// What the records of a block count, scaled by sampling.
+/// The counters of a block's records, scaled by the sampling interval.
 pub(super) struct Counters {
-    octets: Box<[i64]>,
+    bytes: Box<[i64]>,
     packets: Box<[i64]>,
     sampling_interval: Box<[i64]>,
     flow_start: Box<[i64]>,
@@ -69,7 +69,7 @@ impl Counters {
     pub(super) fn new() -> Counters {
         let counts = || vec![0; BLOCK].into();
         Counters {
-            octets: counts(),
+            bytes: counts(),
             packets: counts(),
             sampling_interval: counts(),
             flow_start: counts(),
@@ -77,15 +77,15 @@ impl Counters {
         }
     }
 
-    /// Reads as many rows.
+    /// Reads the next rows.
     pub(super) fn read(&mut self, from: &mut CounterColumns, rows: usize) -> Result<(), ReadError> {
-        from.octets.read(&mut self.octets[..rows])?;
+        from.bytes.read(&mut self.bytes[..rows])?;
         from.packets.read(&mut self.packets[..rows])?;
         from.sampling_interval.read(&mut self.sampling_interval[..rows])?;
         from.flow_start.read(&mut self.flow_start[..rows])?;
         from.flow_end.read(&mut self.flow_end[..rows])?;
         let intervals = &self.sampling_interval[..rows];
-        for counts in [&mut self.octets, &mut self.packets] {
+        for counts in [&mut self.bytes, &mut self.packets] {
             for (count, &interval) in counts.iter_mut().zip(intervals) {
                 *count = count.checked_mul(interval.max(1)).unwrap_or(i64::MAX);
             }
@@ -93,13 +93,13 @@ impl Counters {
         Ok(())
     }
 
-    /// What each of so many rows counts, in order.
+    /// Returns the counters of each row, in order.
     #[inline]
     pub(super) fn records(&self, rows: usize) -> impl Iterator<Item = Sums> {
-        let counts = self.octets[..rows].iter().zip(&self.packets[..rows]);
+        let counts = self.bytes[..rows].iter().zip(&self.packets[..rows]);
         let times = self.flow_start[..rows].iter().zip(&self.flow_end[..rows]);
-        counts.zip(times).map(|((&octets, &packets), (&flow_start_us, &flow_end_us))| Sums {
-            octets,
+        counts.zip(times).map(|((&bytes, &packets), (&flow_start_us, &flow_end_us))| Sums {
+            bytes,
             packets,
             flows: 1,
             flow_start_us,

@@ -1,4 +1,4 @@
-//! The largest groups against a plain map, whatever the files' layout, the memory and the threads.
+//! Compares the largest groups with a naive map, for all file layouts, memory limits and thread counts.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -24,24 +24,19 @@ fn either(one: &str, other: &str) -> Key {
     Key { column: column(one), either: Some(column(other)) }
 }
 
-/// Keys of one column and of several, of either end, and the longest there can be.
+/// Keys of one and of several columns, of either end, and the longest key.
 fn keys() -> Vec<Vec<Key>> {
-    let all = "exporter format source_address destination_address source_port destination_port protocol \
-               class_of_service ingress_interface egress_interface source_as destination_as next_hop vlan_id";
+    let all = "exporter format src dst src_port dst_port protocol \
+               tos ingress_interface egress_interface src_as dst_as next_hop vlan_id";
     vec![
-        vec![one("source_address")],
+        vec![one("src")],
         vec![one("vlan_id")],
         vec![one("format")],
-        vec![either("source_address", "destination_address")],
-        vec![either("source_port", "destination_port")],
-        vec![one("source_address"), one("destination_address")],
-        vec![one("protocol"), one("destination_port")],
-        vec![
-            one("exporter"),
-            one("ingress_interface"),
-            either("source_as", "destination_as"),
-            one("next_hop"),
-        ],
+        vec![either("src", "dst")],
+        vec![either("src_port", "dst_port")],
+        vec![one("src"), one("dst")],
+        vec![one("protocol"), one("dst_port")],
+        vec![one("exporter"), one("ingress_interface"), either("src_as", "dst_as"), one("next_hop")],
         all.split(' ').map(one).collect(),
     ]
 }
@@ -50,23 +45,23 @@ fn value(record: &Record, column: KeyColumn) -> Value {
     match column.name() {
         "exporter" => Value::Address(record.exporter),
         "format" => Value::Format(record.format),
-        "source_address" => Value::Address(record.source_address),
-        "destination_address" => Value::Address(record.destination_address),
-        "source_port" => Value::Number(record.source_port.into()),
-        "destination_port" => Value::Number(record.destination_port.into()),
+        "src" => Value::Address(record.source_address),
+        "dst" => Value::Address(record.destination_address),
+        "src_port" => Value::Number(record.source_port.into()),
+        "dst_port" => Value::Number(record.destination_port.into()),
         "protocol" => Value::Number(record.protocol.into()),
-        "class_of_service" => Value::Number(record.class_of_service.into()),
+        "tos" => Value::Number(record.class_of_service.into()),
         "ingress_interface" => Value::Number(record.ingress_interface),
         "egress_interface" => Value::Number(record.egress_interface),
-        "source_as" => Value::Number(record.source_as),
-        "destination_as" => Value::Number(record.destination_as),
+        "src_as" => Value::Number(record.source_as),
+        "dst_as" => Value::Number(record.destination_as),
         "next_hop" => Value::Address(record.next_hop),
         "vlan_id" => Value::Number(record.vlan_id.into()),
         other => panic!("{other}"),
     }
 }
 
-/// What orders a value: text by its bytes, numbers by their size.
+/// Returns the sort key of a value: text by bytes, numbers by value.
 fn rank(value: &Value) -> (String, u32) {
     match value {
         Value::Address(address) => (address.to_string(), 0),
@@ -75,10 +70,10 @@ fn rank(value: &Value) -> (String, u32) {
     }
 }
 
-/// A key, and the records that have it.
+/// A key and its records.
 type Members<'a> = (Vec<Value>, Vec<&'a Record>);
 
-fn plain(records: &[Record], options: &Options) -> Vec<Group> {
+fn expected(records: &[Record], options: &Options) -> Vec<Group> {
     let clamped = |number: u128| i64::try_from(number).unwrap_or(i64::MAX);
     let scaled = |count: u64, record: &Record| {
         clamped(u128::from(count) * u128::from(record.sampling_interval.max(1))) as u128
@@ -98,7 +93,7 @@ fn plain(records: &[Record], options: &Options) -> Vec<Group> {
             records
                 .iter()
                 .map(|record| match options.order {
-                    Order::Octets => scaled(record.octets, record),
+                    Order::Bytes => scaled(record.octets, record),
                     Order::Packets => scaled(record.packets, record),
                     Order::Flows => 1,
                 })
@@ -107,12 +102,12 @@ fn plain(records: &[Record], options: &Options) -> Vec<Group> {
     };
     let whole = amount(&records.iter().collect::<Vec<_>>());
     let mut groups: Vec<_> = groups.into_values().collect();
-    // A stable sort: equals stay in the order of their keys.
+    // A stable sort keeps ties in key order.
     groups.sort_by_key(|(_, records)| std::cmp::Reverse(amount(records)));
     groups.truncate(options.limit.unwrap_or(usize::MAX));
     let group = |(key, records): Members<'_>| Group {
         key,
-        octets: clamped(records.iter().map(|record| scaled(record.octets, record)).sum()),
+        bytes: clamped(records.iter().map(|record| scaled(record.octets, record)).sum()),
         packets: clamped(records.iter().map(|record| scaled(record.packets, record)).sum()),
         flows: records.len() as i64,
         share: (whole > 0).then(|| amount(&records) as f64 / whole as f64),
@@ -130,27 +125,27 @@ fn addresses() -> impl Strategy<Value = Address> {
     ]
 }
 
-/// Few values of everything, so that groups are large and amounts are equal; counters up to where sums stay.
+/// Few distinct values, so that groups are large and ties occur; counters up to saturation.
 fn records() -> impl Strategy<Value = Record> {
     let counts = || prop_oneof![6 => 0..4u64, 1 => Just(1 << 61), 1 => Just(i64::MAX as u64)];
     let ends = (addresses(), addresses(), addresses(), 0..3u16, 0..3u16);
-    let told = (0..3u32, 0..3u32, 0..2u32, 0..5usize, prop_oneof![Just(6u8), Just(17)], 0..2u16);
+    let fields = (0..3u32, 0..3u32, 0..2u32, 0..5usize, prop_oneof![Just(6u8), Just(17)], 0..2u16);
     let sums = (counts(), counts(), prop_oneof![Just(0u32), Just(1), Just(1000)], -50..50i64, -50..50i64);
-    (ends, told, sums).prop_map(|(ends, told, sums)| Record {
+    (ends, fields, sums).prop_map(|(ends, fields, sums)| Record {
         source_address: ends.0,
         destination_address: ends.1,
         next_hop: ends.2,
         source_port: ends.3,
         destination_port: ends.4,
-        source_as: told.0,
-        destination_as: told.1,
-        ingress_interface: told.2,
-        egress_interface: u32::MAX - told.2,
-        format: Format::ALL[told.3],
-        protocol: told.4,
-        class_of_service: told.4,
-        vlan_id: told.5,
-        exporter: Address::v4(told.0),
+        source_as: fields.0,
+        destination_as: fields.1,
+        ingress_interface: fields.2,
+        egress_interface: u32::MAX - fields.2,
+        format: Format::ALL[fields.3],
+        protocol: fields.4,
+        class_of_service: fields.4,
+        vlan_id: fields.5,
+        exporter: Address::v4(fields.0),
         octets: sums.0,
         packets: sums.1,
         sampling_interval: sums.2,
@@ -160,7 +155,7 @@ fn records() -> impl Strategy<Value = Record> {
     })
 }
 
-fn go_on(_: u64, _: u64) -> ControlFlow<()> {
+fn keep_going(_: u64, _: u64) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
@@ -168,10 +163,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_largest_groups_are_those_of_a_plain_map(
+    fn the_largest_groups_match_a_naive_map(
         records in prop::collection::vec(records(), 0..400),
         key in prop::sample::select(keys()),
-        order in prop::sample::select(vec![Order::Octets, Order::Packets, Order::Flows]),
+        order in prop::sample::select(vec![Order::Bytes, Order::Packets, Order::Flows]),
         limit in prop_oneof![Just(None), (1..20usize).prop_map(Some)],
         layout in prop::sample::select(LAYOUTS.to_vec()),
         (threads, files, group) in (1..4usize, 1..4usize, 1..300usize),
@@ -182,47 +177,46 @@ proptest! {
             .map(|(at, records)| write(directory.path().join(format!("{at}.parquet")), records, group, layout))
             .collect();
         let options = Options { key, order, limit, memory_bytes: 64 << 20, threads };
-        let found = top(&paths, &options, &mut go_on).unwrap();
-        prop_assert_eq!(found, plain(&records, &options));
+        let found = top(&paths, &options, &mut keep_going).unwrap();
+        prop_assert_eq!(found, expected(&records, &options));
     }
 }
 
 #[test]
-fn more_groups_than_memory_holds_are_told_and_fewer_are_found() {
+fn too_many_groups_for_memory_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let records: Vec<Record> = (0..60_000)
         .map(|host| Record { source_address: Address::v4(host), octets: 1, ..Record::default() })
         .collect();
     let path = write(directory.path().join("scan.parquet"), &records, 20_000, Layout::Dictionary);
-    for key in [vec![one("source_address")], vec![one("source_address"), one("protocol")]] {
+    for key in [vec![one("src")], vec![one("src"), one("protocol")]] {
         let mut options =
-            Options { key, order: Order::Octets, limit: Some(3), memory_bytes: 4 << 20, threads: 1 };
-        let refused = top(from_ref(&path), &options, &mut go_on);
+            Options { key, order: Order::Bytes, limit: Some(3), memory_bytes: 4 << 20, threads: 1 };
+        let refused = top(from_ref(&path), &options, &mut keep_going);
         assert!(matches!(refused, Err(TopError::Memory { groups: 1.., .. })), "{refused:?}");
         options.memory_bytes = 64 << 20;
-        assert_eq!(top(from_ref(&path), &options, &mut go_on).unwrap().len(), 3);
+        assert_eq!(top(from_ref(&path), &options, &mut keep_going).unwrap().len(), 3);
     }
 }
 
 #[test]
-fn who_asks_may_stop_it_and_what_cannot_be_is_refused() {
+fn progress_can_stop_and_invalid_keys_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let records = vec![Record::default(); 20_000];
     let path = write(directory.path().join("records.parquet"), &records, 5_000, Layout::Plain);
-    let key = vec![either("source_address", "destination_address")];
+    let key = vec![either("src", "dst")];
     let options = Options { key, order: Order::Flows, limit: None, memory_bytes: 64 << 20, threads: 1 };
     for threads in [1, 3] {
         let options = Options { threads, ..options.clone() };
         let stopped = top(from_ref(&path), &options, &mut |_, _| ControlFlow::Break(()));
         assert!(matches!(stopped, Err(TopError::Interrupted)), "{stopped:?}");
     }
-    let wrong =
-        [vec![], vec![one("vlan_id"); 2], vec![options.key[0], either("source_port", "destination_port")]];
+    let wrong = [vec![], vec![one("vlan_id"); 2], vec![options.key[0], either("src_port", "dst_port")]];
     for key in wrong {
-        let refused = top(from_ref(&path), &Options { key, ..options.clone() }, &mut go_on);
+        let refused = top(from_ref(&path), &Options { key, ..options.clone() }, &mut keep_going);
         assert!(matches!(refused, Err(TopError::Option { option: "key", .. })), "{refused:?}");
     }
-    let missing = top(&[directory.path().join("none.parquet")], &options, &mut go_on);
+    let missing = top(&[directory.path().join("none.parquet")], &options, &mut keep_going);
     assert!(matches!(missing, Err(TopError::Read(ReadError::Io { .. }))), "{missing:?}");
-    assert!(KeyColumn::named("octets").is_none());
+    assert!(KeyColumn::named("bytes").is_none());
 }

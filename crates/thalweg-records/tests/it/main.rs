@@ -1,4 +1,4 @@
-//! What is kept, and what other people's collectors say of the same.
+//! Integration tests: the store, and other collectors that decode our exports.
 
 mod foreign_collectors;
 mod skip;

@@ -1,74 +1,71 @@
-//! What came of `reroute-latency`.
+//! Results of `reroute-latency`.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
+use thalweg_lab::Plane;
 use thalweg_wire::Nanos;
 
-use super::{Spare, line, milliseconds, verdict};
-use crate::scenarios::collide::{Trial, Turn};
-use crate::scenarios::reroute_latency::{Course, Results};
-use crate::spread::Spread;
+use super::{HeadroomJson, line, milliseconds, verdict};
+use crate::quantiles::Quantiles;
+use crate::scenarios::collide::{LatencyBreakdown, Trial};
+use crate::scenarios::reroute_latency::Results;
 
-type Row = (&'static str, fn(&Turn) -> Nanos);
+type Row = (&'static str, fn(&LatencyBreakdown) -> Nanos);
 
 const ROWS: [Row; 3] = [
-    ("event to decision", |turn| Nanos(turn.decision_ns)),
-    ("decision to new path", Turn::decision_to_path),
-    ("event to new path", Turn::event_to_path),
+    ("event to decision", |latency| Nanos(latency.decision_ns)),
+    ("decision to new path", LatencyBreakdown::decision_to_path),
+    ("event to new path", LatencyBreakdown::event_to_path),
 ];
 
-/// The table of `reroute-latency`.
+/// Returns the results of `reroute-latency` as text.
 pub fn reroute_latency(results: &Results) -> String {
-    let mut text = format!("reroute-latency: links of {}\n", results.rate);
-    for course in &results.courses {
-        let collisions = &course.collisions;
-        let (apart, all) = (collisions.turns().count(), collisions.trials.len());
-        let _ = writeln!(text, "\n{}: {apart} of {all} trials taken apart", course.name());
-        let _ = writeln!(text, "{:24}{:>10}{:>10}{:>10}", "", "p50", "p99", "longest");
+    let mut text = format!("reroute-latency: link rate {}\n", results.rate);
+    for case in &results.cases {
+        let collisions = &case.collisions;
+        let (resolved, all) = (collisions.latencies().count(), collisions.trials.len());
+        let _ = writeln!(text, "\n{}: {resolved} of {all} trials resolved", case.name());
+        let _ = writeln!(text, "{:24}{:>10}{:>10}{:>10}", "", "p50", "p99", "max");
         for (name, time) in ROWS {
-            let Spread { p50_ns, p99_ns, most_ns, .. } = collisions.spread(time);
-            let [p50, p99, most] = [p50_ns, p99_ns, most_ns].map(milliseconds);
-            let _ = writeln!(text, "{name:24}{p50:>10}{p99:>10}{most:>10}");
+            let Quantiles { p50_ns, p99_ns, max_ns, .. } = collisions.quantiles(time);
+            let [p50, p99, max] = [p50_ns, p99_ns, max_ns].map(milliseconds);
+            let _ = writeln!(text, "{name:24}{p50:>10}{p99:>10}{max:>10}");
         }
         text += &verdict(&collisions.headroom);
     }
     text
 }
 
-/// The line of `reroute-latency`.
+/// Returns the results of `reroute-latency` as a line of JSON.
 pub fn reroute_latency_json(results: &Results) -> String {
     #[derive(Serialize)]
     struct Line<'a> {
         r#type: &'static str,
         rate_bps: u64,
-        courses: Vec<Of<'a>>,
+        cases: Vec<CaseJson<'a>>,
     }
     #[derive(Serialize)]
-    struct Of<'a> {
-        switches: &'static str,
-        by: &'static str,
-        decision_to_path: Spread,
-        event_to_path: Spread,
-        headroom: Spare,
-        missed_frames: u64,
+    struct CaseJson<'a> {
+        switch_type: Plane,
+        actuator: &'static str,
+        decision_to_path: Quantiles,
+        event_to_path: Quantiles,
+        headroom: HeadroomJson,
+        lost_frames: u64,
         trials: &'a [Trial],
     }
-    let of = |course: &'_ Course| -> (&'static str, &'static str) {
-        (if course.plane == thalweg_lab::Plane::Ovs { "ovs" } else { "ebpf" }, course.by.name())
-    };
-    let courses = results.courses.iter().map(|course| {
-        let (switches, by) = of(course);
-        let collisions = &course.collisions;
-        Of {
-            switches,
-            by,
-            decision_to_path: collisions.spread(Turn::decision_to_path),
-            event_to_path: collisions.spread(Turn::event_to_path),
-            headroom: Spare::from(&collisions.headroom),
-            missed_frames: collisions.missed_frames,
+    let cases = results.cases.iter().map(|case| {
+        let collisions = &case.collisions;
+        CaseJson {
+            switch_type: case.plane,
+            actuator: case.actuator.key(),
+            decision_to_path: collisions.quantiles(LatencyBreakdown::decision_to_path),
+            event_to_path: collisions.quantiles(LatencyBreakdown::event_to_path),
+            headroom: HeadroomJson::from(&collisions.headroom),
+            lost_frames: collisions.lost_frames,
             trials: &collisions.trials,
         }
     });
-    line(&Line { r#type: "reroute-latency", rate_bps: results.rate.0, courses: courses.collect() })
+    line(&Line { r#type: "reroute-latency", rate_bps: results.rate.0, cases: cases.collect() })
 }

@@ -1,12 +1,12 @@
-//! What can be tried in a lab, each with the claim that it is to show.
+//! The scenarios, each with the claim that it tests.
 //!
-//! | scenario | what it shows |
+//! | scenario | claim |
 //! |---|---|
-//! | [`collide`] | two TCP flows that come onto one link are apart within milliseconds (Planck, figure 15) |
-//! | [`faults`] | whatever befalls network or controller, forwarding is whole again after, and the loop goes on |
-//! | [`reroute_latency`] | how soon packets take another path, by ARP and by OpenFlow (figure 16) |
-//! | [`udp`] | a UDP flow stays where it was sent, for as long as it is wanted there |
-//! | [`workload`] | how fast hosts are that all send at once, under one scheme of steering and another (figure 14) |
+//! | [`collide`] | two TCP flows that collide on a link are rerouted within milliseconds (Planck, figure 15) |
+//! | [`faults`] | after a fault of the network or the controller, forwarding recovers and the control loop resumes |
+//! | [`reroute_latency`] | latency of a reroute by ARP and by OpenFlow (figure 16) |
+//! | [`udp`] | a rerouted UDP flow stays on its new path |
+//! | [`workload`] | throughput of hosts that all send at once, by scheme (figure 14) |
 
 pub mod collide;
 pub mod faults;
@@ -14,20 +14,48 @@ pub mod reroute_latency;
 pub mod udp;
 pub mod workload;
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use serde::Serialize;
+use thalweg_control::Pair;
 use thalweg_lab::Prefix;
+use thalweg_network::{Node, Topology};
 use thalweg_wire::BitRate;
 
-/// What all scenarios are run with.
+/// Settings common to all scenarios.
 pub struct Setting<'a> {
-    /// Of the links.
+    /// Rate of the links.
     pub rate: BitRate,
-    /// Of the lab's names.
+    /// Prefix of the lab.
     pub prefix: Prefix,
-    /// When set, the scenario ends, and its lab is removed.
+    /// Set to stop the scenario and remove its lab.
     pub stop: Arc<AtomicBool>,
-    /// Hears how far it is.
-    pub hear: &'a mut dyn FnMut(&str),
+    /// Called with a progress message.
+    pub on_progress: &'a mut dyn FnMut(&str),
+}
+
+/// The names of a flow's hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HostPair {
+    /// Source host.
+    pub src: String,
+    /// Destination host.
+    pub dst: String,
+}
+
+impl HostPair {
+    pub(crate) fn new(topology: &Topology, pair: Pair) -> HostPair {
+        let [src, dst] =
+            [pair.source, pair.destination].map(|host| topology.name(Node::Endpoint(host)).to_owned());
+        HostPair { src, dst }
+    }
+}
+
+/// `h0 > h2`.
+impl fmt::Display for HostPair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} > {}", self.src, self.dst)
+    }
 }

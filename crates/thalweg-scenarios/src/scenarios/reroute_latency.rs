@@ -1,66 +1,66 @@
-//! `reroute-latency`: how soon packets take another path, by ARP and by OpenFlow (Planck, figure 16).
+//! `reroute-latency`: the latency of a reroute by ARP and by OpenFlow (Planck, figure 16).
 //!
-//! Two flows collide and are taken apart as in [`collide`], once in each of three labs: with eBPF switches and ARP, which is
-//! what costs least, and with switches of Open vSwitch by OpenFlow and by ARP. The last two differ in the means alone; the
-//! first and the last in the switches alone.
-//!
-//! The paper counts from the notice of congestion to the first packet with the new address at a collector, and so do
-//! we; what was before the decision is the same by any means, and is shown apart. By ARP the first such packet comes from
-//! the host, behind what its queue holds already; by OpenFlow it is the next one that the first switch forwards. What
-//! waits in the monitor port's queue counts in both.
+//! Two flows collide and are rerouted as in [`collide`], in three labs: eBPF switches with ARP, which costs the least
+//! CPU time, and Open vSwitch with OpenFlow and with ARP. The last two differ only in the actuator, the first and the
+//! last only in the switches.
+//! As in the paper, latency runs from the congestion event to the first packet with the new address at a collector. The
+//! time before the decision does not depend on the actuator and is listed separately. With ARP the first such packet
+//! leaves the host behind its queue; with OpenFlow it is the next packet that the first switch forwards. Both include
+//! the monitor port's queue.
 
 use thalweg_lab::Plane;
 use thalweg_wire::BitRate;
 
 use super::{Setting, collide};
-use crate::configuration::By;
+use crate::configuration::ActuatorKind;
 use crate::error::ScenarioError;
 
-/// Switches and means, in the order in which they are tried.
-const COURSES: [(Plane, By); 3] = [(Plane::Ebpf, By::Arp), (Plane::Ovs, By::OpenFlow), (Plane::Ovs, By::Arp)];
+/// Switches and actuators, in the order of the runs.
+const CASES: [(Plane, ActuatorKind); 3] =
+    [(Plane::Ebpf, ActuatorKind::Arp), (Plane::Ovs, ActuatorKind::OpenFlow), (Plane::Ovs, ActuatorKind::Arp)];
 
-/// What came of it with one kind of switch and one means.
+/// The results of one type of switch and one actuator.
 #[derive(Clone, Debug)]
-pub struct Course {
-    /// The switches.
+pub struct TestCase {
+    /// Type of the switches.
     pub plane: Plane,
-    /// The means.
-    pub by: By,
+    /// How flows are rerouted.
+    pub actuator: ActuatorKind,
     /// All trials.
     pub collisions: collide::Results,
 }
 
-/// What came of it.
+/// The results of all cases.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// Of the links.
+    /// Rate of the links.
     pub rate: BitRate,
-    /// In the order in which they were tried.
-    pub courses: Vec<Course>,
+    /// The cases, in the order of the runs.
+    pub cases: Vec<TestCase>,
 }
 
-/// Runs it, so many trials each.
+/// Runs all cases with `trials` trials each.
 ///
 /// # Errors
-/// If a lab cannot be had, or iperf3 fails.
+/// If a lab cannot be created, or iperf3 fails.
 pub fn run(trials: u32, setting: &mut Setting<'_>) -> Result<Results, ScenarioError> {
-    let mut courses = Vec::with_capacity(COURSES.len());
-    for (plane, by) in COURSES {
-        (setting.hear)(&Course::name_of(plane, by));
-        let collisions = collide::run_on(plane, by, trials, setting)?;
-        courses.push(Course { plane, by, collisions });
+    let mut cases = Vec::with_capacity(CASES.len());
+    for (plane, actuator) in CASES {
+        (setting.on_progress)(&TestCase::name_of(plane, actuator));
+        let collisions = collide::run_on(plane, actuator, trials, setting)?;
+        cases.push(TestCase { plane, actuator, collisions });
     }
-    Ok(Results { rate: setting.rate, courses })
+    Ok(Results { rate: setting.rate, cases })
 }
 
-impl Course {
-    /// As people read it: `OpenFlow, Open vSwitch`.
+impl TestCase {
+    /// Returns the name for people: `OpenFlow, Open vSwitch`.
     pub fn name(&self) -> String {
-        Course::name_of(self.plane, self.by)
+        TestCase::name_of(self.plane, self.actuator)
     }
 
-    fn name_of(plane: Plane, by: By) -> String {
+    fn name_of(plane: Plane, actuator: ActuatorKind) -> String {
         let switches = if plane == Plane::Ovs { "Open vSwitch" } else { "eBPF" };
-        format!("{}, {switches}", by.name())
+        format!("{}, {switches}", actuator.name())
     }
 }

@@ -1,63 +1,62 @@
-//! `udp`: a flow that nobody acknowledges stays where it was sent.
+//! `udp`: a rerouted flow without acknowledgements stays on its new path.
 //!
-//! A host asks for its neighbour's address itself when it has heard nothing from it for some seconds, and the answer has the
-//! base address: without more, a UDP flow would be back on its old path after 5 s or so. So the controller tells the
-//! host again, every 2 s. Here one UDP flow is sent to another address, and every packet that its switch mirrors says
-//! whether it is still there.
+//! A host probes a silent neighbour after a few seconds, and the answer has the base address, so a UDP flow would
+//! return to its old path after about 5 s. The controller therefore repeats its ARP request every 2 s. This scenario
+//! reroutes one UDP flow and checks the path of every mirrored packet.
 
 use std::time::Duration;
 
-use thalweg_lab::headroom::Begun;
+use thalweg_lab::headroom::HeadroomProbe;
 use thalweg_lab::{Headroom, Plan};
 use thalweg_network::routing::TreeOptions;
 use thalweg_wire::{BitRate, Nanos};
 
-use super::{Setting, collide};
+use super::{HostPair, Setting, collide};
 use crate::closed_loop::ClosedLoop;
-use crate::configuration::{By, Decider, Files, Steering};
+use crate::configuration::{ActuatorKind, Decider, Files, Steering};
 use crate::error::ScenarioError;
-use crate::session::{Session, Spare, trees};
+use crate::session::{HeadroomSum, Session, trees};
 use crate::traffic::{self, Load, Server, Transfer};
 
-/// Share of the link that the flow sends at.
+/// Rate of the flow as a share of the link's.
 const SHARE: f64 = 0.5;
 
-/// Before it is sent another way, and after the servers were started.
-const BEFORE: Duration = Duration::from_millis(500);
+/// Pause before the reroute, and after the server has started.
+const PAUSE: Duration = Duration::from_millis(500);
 
-/// What came of it.
+/// The results.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// Of the links.
+    /// Rate of the links.
     pub rate: BitRate,
-    /// Who sent to whom.
-    pub flow: String,
-    /// How long it was watched after it was sent another way.
-    pub watched: Duration,
-    /// From the ARP request to its first packet on the new path; `None` if it never took it.
-    pub effect: Option<Nanos>,
-    /// Packets that were seen on the new path.
-    pub on_new_path: u64,
-    /// Packets that were seen on the old one again, after the first on the new one.
-    pub fallen_back: u64,
-    /// How often the host was told again.
-    pub refreshed: u64,
-    /// Datagrams that the receiver missed, as a share.
-    pub lost: f64,
-    /// Of the whole time.
+    /// The hosts of the flow.
+    pub flow: HostPair,
+    /// Observation time after the reroute.
+    pub duration: Duration,
+    /// Time from the ARP request to the first packet on the new path; `None` if it never took it.
+    pub request_to_path: Option<Nanos>,
+    /// Packets on the new path.
+    pub new_path_packets: u64,
+    /// Packets on the old path after the reroute.
+    pub old_path_packets: u64,
+    /// Repeated ARP requests.
+    pub refreshes: u64,
+    /// Share of datagrams that the receiver missed, 0 to 1.
+    pub loss_ratio: f64,
+    /// Headroom of the machine.
     pub headroom: Headroom,
 }
 
-/// It is only pinned.
+/// Returns the traffic engineering settings: no decisions, because the flow is pinned.
 fn steering(seed: u64, rate: BitRate) -> Steering {
     let trees = TreeOptions { addresses: collide::ADDRESSES, seed };
-    Steering { decider: Decider::Static, by: By::Arp, trees, rate }
+    Steering { decider: Decider::Static, actuator: ActuatorKind::Arp, trees, rate }
 }
 
-/// What a user would write to steer it so.
+/// Returns the configuration files of the scenario.
 ///
 /// # Errors
-/// If there can be no such lab.
+/// If the lab's plan is not valid.
 pub fn files(setting: &Setting<'_>) -> Result<Files, ScenarioError> {
     let plan = Plan::leaf_spine(setting.rate).map_err(thalweg_lab::LabError::from)?;
     let plan = Plan { prefix: setting.prefix.clone(), ..plan };
@@ -65,10 +64,10 @@ pub fn files(setting: &Setting<'_>) -> Result<Files, ScenarioError> {
     Files::new(&plan, &steering(seed, setting.rate))
 }
 
-/// Runs it for `time`, whole seconds.
+/// Runs the scenario for `time`, in whole seconds.
 ///
 /// # Errors
-/// If the lab cannot be had, or iperf3 fails.
+/// If the lab cannot be created, or iperf3 fails.
 pub fn run(time: Duration, setting: &mut Setting<'_>) -> Result<Results, ScenarioError> {
     traffic::check()?;
     let plan = Plan::leaf_spine(setting.rate).map_err(thalweg_lab::LabError::from)?;
@@ -78,36 +77,36 @@ pub fn run(time: Duration, setting: &mut Setting<'_>) -> Result<Results, Scenari
     let tables = trees(&plan.topology, collide::ADDRESSES, collision.seed);
     let session = Session::up(plan, tables, setting.rate, &setting.stop)?;
     let steering = steering(collision.seed, setting.rate);
-    let mut watched = ClosedLoop::start(&session.lab, &session.state, &steering)?;
+    let mut closed_loop = ClosedLoop::start(&session.lab, &session.state, &steering)?;
     let _server = Server::start(&session.lab, pair, 0)?;
-    session.wait(BEFORE)?;
+    session.wait(PAUSE)?;
 
-    let (begun, mut spare) = (Begun::now()?, Spare::default());
+    let (probe, mut headroom) = (HeadroomProbe::start()?, HeadroomSum::default());
     let load = Load::Udp(BitRate((SHARE * setting.rate.0 as f64) as u64), time + Duration::from_secs(1));
     let transfer = Transfer::start(&session.lab, pair, 0, load)?;
-    session.wait(BEFORE)?;
-    watched.take_trace();
-    watched.pin(pair, 1)?;
-    (setting.hear)(&format!("{} is on its new path", pair.name(session.lab.topology())));
-    // What is still in queues goes the old way, and is no falling back.
-    session.wait(BEFORE)?;
-    let moving = watched.take_trace();
+    session.wait(PAUSE)?;
+    closed_loop.take_trace();
+    closed_loop.pin(pair, 1)?;
+    (setting.on_progress)(&format!("{} moved to its new path", pair.name(session.lab.topology())));
+    // Packets still in queues take the old path, and do not count as returning to it.
+    session.wait(PAUSE)?;
+    let moving = closed_loop.take_trace();
     let transferred = transfer.finish(|| session.is_stopped())?;
-    let trace = watched.take_trace();
-    spare.add(&begun)?;
-    let told = moving.told.iter().find(|told| told.pair == pair);
-    let moved = moving.moved.iter().find(|moved| moved.pair == pair && moved.address == 1);
-    let flow = pair.name(session.lab.topology()).to_string();
+    let trace = closed_loop.take_trace();
+    headroom.add(&probe)?;
+    let request = moving.requests.iter().find(|request| request.pair == pair);
+    let change = moving.path_changes.iter().find(|change| change.pair == pair && change.address == 1);
+    let flow = HostPair::new(session.lab.topology(), pair);
     let sent = |address| trace.sent.get(&(pair, address)).copied().unwrap_or(0);
     Ok(Results {
         rate: setting.rate,
         flow,
-        watched: time,
-        effect: told.zip(moved).map(|(told, moved)| moved.time.since(told.sent)),
-        on_new_path: sent(1),
-        fallen_back: sent(0),
-        refreshed: watched.end().refreshed,
-        lost: transferred.lost,
-        headroom: spare.all(),
+        duration: time,
+        request_to_path: request.zip(change).map(|(request, change)| change.time.since(request.sent)),
+        new_path_packets: sent(1),
+        old_path_packets: sent(0),
+        refreshes: closed_loop.finish().refreshes,
+        loss_ratio: transferred.loss_ratio,
+        headroom: headroom.total(),
     })
 }

@@ -1,16 +1,15 @@
-//! `stride`, `bijection`, `random`, `shuffle`: all hosts of a fat tree send at once, and flows meet (Planck, section 7.1).
+//! `stride`, `bijection`, `random`, `shuffle`: all hosts of a fat tree send at once (Planck, section 7.1).
 //!
-//! Each scheme of steering gets a lab of its own, the same trees and the same flows, all drawn from the seed:
+//! Each scheme runs in its own lab with the same trees and flows, drawn from the seed:
 //!
-//! | scheme | what it does |
+//! | scheme | traffic engineering |
 //! |---|---|
 //! | `static` | flows stay on the base addresses of their destinations (PAST) |
-//! | `poll-1s`, `poll-0.1s` | global first fit, every second or ten times a second (Hedera) |
-//! | `planck` | Planck's algorithm, when collectors tell of congestion |
-//! | `optimal` | none is needed: all hosts are at one switch |
-//!
-//! Every host has the same amount to send: what its link carries in the time given. In `shuffle` that is divided among
-//! all other hosts, in random order, two at a time; else it goes to one.
+//! | `poll-1s`, `poll-0.1s` | global first fit every 1 s or 0.1 s (Hedera) |
+//! | `planck` | Planck's algorithm, on congestion events of collectors |
+//! | `optimal` | none needed: all hosts are attached to one switch |
+//! Every host sends what its link carries in the given time: in `shuffle` divided among all other hosts, in random
+//! order, two at a time; otherwise to one host.
 
 use std::collections::VecDeque;
 use std::str::FromStr;
@@ -21,7 +20,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use thalweg_control::Pair;
 use thalweg_emulator::workloads::random::Random;
-use thalweg_lab::headroom::Begun;
+use thalweg_lab::headroom::HeadroomProbe;
 use thalweg_lab::{Headroom, LabError, Plan};
 use thalweg_network::routing::TreeOptions;
 use thalweg_network::topology::shapes::rack;
@@ -31,53 +30,53 @@ use thiserror::Error;
 
 use super::Setting;
 use crate::closed_loop::ClosedLoop;
-use crate::configuration::{By, Decider, Files, Steering};
+use crate::configuration::{ActuatorKind, Decider, Files, Steering};
 use crate::error::ScenarioError;
-use crate::session::{Session, Spare, trees};
+use crate::session::{HeadroomSum, Session, trees};
 use crate::streams::transfer;
 use thalweg_daemon::clock::wall_clock;
 
-/// Addresses of a host: one for each core switch.
+/// Addresses of a host: one per core switch.
 const ADDRESSES: u8 = 4;
 
-/// Transfers that a host has under way in `shuffle` (Planck, section 7.1).
-const AT_A_TIME: usize = 2;
+/// Concurrent transfers of a host in `shuffle` (Planck, section 7.1).
+const CONCURRENT_TRANSFERS: usize = 2;
 
-/// Who sends to whom.
+/// A traffic pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// Each host to the one half of all hosts on: all flows cross the core. Stride(8) of 16.
+    /// Host i sends to host i + n/2: all flows cross the core. Stride(8) for 16 hosts.
     Stride,
-    /// Each host to another, so that each receives from one.
+    /// Each host sends to another, and each receives from one.
     Bijection,
-    /// Each host to any other: some receive from several.
+    /// Each host sends to a random other one: some receive from several.
     Random,
-    /// Each host to all others.
+    /// Each host sends to all others.
     Shuffle,
 }
 
-/// What steers.
+/// A scheme of traffic engineering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// Nothing.
+    /// None.
     Static,
-    /// First fit, so often.
+    /// Global first fit, at this interval.
     Poll(Nanos),
     /// Planck's algorithm.
     Planck,
-    /// Nothing has to.
+    /// None, with all hosts at one switch.
     Optimal,
 }
 
-/// What was asked for is no scheme.
+/// The text is not the name of a scheme.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("there is no scheme {text:?}: expected static, poll-1s, poll-0.1s, planck or optimal")]
+#[error("unknown scheme {text:?}: expected static, poll-1s, poll-0.1s, planck or optimal")]
 pub struct ParseSchemeError {
     text: String,
 }
 
 impl Scheme {
-    /// All that are compared unless said otherwise.
+    /// The schemes that are compared by default.
     pub const ALL: [Scheme; 5] = [
         Scheme::Static,
         Scheme::Poll(Nanos::from_secs(1)),
@@ -86,7 +85,7 @@ impl Scheme {
         Scheme::Optimal,
     ];
 
-    /// As it is typed.
+    /// Returns the name on the command line.
     pub fn name(self) -> String {
         match self {
             Scheme::Static => "static".to_owned(),
@@ -102,7 +101,12 @@ impl Scheme {
             Scheme::Poll(interval) => Decider::FirstFit(interval),
             Scheme::Planck => Decider::Greedy,
         };
-        Steering { decider, by: By::Arp, trees: TreeOptions { addresses: ADDRESSES, seed }, rate }
+        Steering {
+            decider,
+            actuator: ActuatorKind::Arp,
+            trees: TreeOptions { addresses: ADDRESSES, seed },
+            rate,
+        }
     }
 }
 
@@ -116,7 +120,7 @@ impl FromStr for Scheme {
 }
 
 impl Pattern {
-    /// As it is typed.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Pattern::Stride => "stride",
@@ -126,7 +130,7 @@ impl Pattern {
         }
     }
 
-    /// By host, to whom it sends, in its order.
+    /// Returns the destinations of each host, in the order in which it sends to them.
     pub fn destinations(self, hosts: u16, seed: u64) -> Vec<Vec<EndpointId>> {
         let count = usize::from(hosts);
         let mut random = Random::new(seed, self.name(), 0);
@@ -134,7 +138,7 @@ impl Pattern {
         match self {
             Pattern::Stride => (0..count).map(|host| to((host + count / 2) % count)).collect(),
             Pattern::Bijection => random.derangement(count).into_iter().map(to).collect(),
-            // One of the others: a step of at least one on, all the way round at most.
+            // A step of 1 to count - 1 never returns to the host itself.
             Pattern::Random => {
                 (0..count).map(|host| to((host + 1 + random.index(count - 1)) % count)).collect()
             }
@@ -150,59 +154,59 @@ impl Pattern {
     }
 }
 
-/// What a scheme came to.
+/// The results of one scheme.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Which.
+    /// The scheme.
     pub scheme: Scheme,
-    /// Throughput of every flow: payload over the time from its connection to its last byte, in bits per second.
-    pub flows: Vec<f64>,
-    /// How long each host took to send all that it had.
-    pub hosts: Vec<Duration>,
-    /// When a pair was sent another way, from the beginning on.
-    pub moved: Vec<Duration>,
-    /// What the machine had left.
+    /// Throughput of every flow in bits per second: payload over the time from connecting to the last byte.
+    pub flow_rates: Vec<f64>,
+    /// Time that each host took to send everything.
+    pub host_times: Vec<Duration>,
+    /// Times of reroutes since the start.
+    pub reroutes: Vec<Duration>,
+    /// Headroom of the machine.
     pub headroom: Headroom,
 }
 
-/// What all schemes came to.
+/// The results of all schemes.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// Who sent to whom.
+    /// The traffic pattern.
     pub pattern: Pattern,
-    /// Of the links.
+    /// Rate of the links.
     pub rate: BitRate,
-    /// Of flows and trees.
+    /// Seed of flows and trees.
     pub seed: u64,
-    /// What each host would have needed alone.
+    /// Time that each host would need alone.
     pub time: Duration,
-    /// In the order asked for.
+    /// The schemes, in the order requested.
     pub outcomes: Vec<Outcome>,
 }
 
-/// A row of the results.
+/// The summary of one scheme.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// The scheme.
     pub scheme: String,
-    /// Mean throughput of flows, in bits per second.
+    /// Mean throughput of the flows, in bits per second.
     pub mean_bps: f64,
-    /// Of the slowest flow.
-    pub least_bps: f64,
-    /// Until the last byte of all.
-    pub seconds: f64,
-    /// How often a pair was sent another way.
-    pub moves: u64,
-    /// Part of the processors' time that was idle.
-    pub idle: f64,
-    /// Whether that was enough.
+    /// Throughput of the slowest flow, in bits per second.
+    pub min_bps: f64,
+    /// Time until the last byte of all flows.
+    pub completion_ns: u64,
+    /// Number of reroutes.
+    pub reroutes: u64,
+    /// Idle share of the CPU time, 0 to 1.
+    pub idle_ratio: f64,
+    /// Whether the headroom was sufficient.
     pub conclusive: bool,
 }
 
-/// Runs a pattern under each of some schemes.
+/// Runs a pattern with each of the schemes.
 ///
 /// # Errors
-/// If a lab cannot be had, or a connection fails.
+/// If a lab cannot be created, or a connection fails.
 pub fn run(
     pattern: Pattern,
     schemes: &[Scheme],
@@ -213,28 +217,28 @@ pub fn run(
     let mut outcomes = Vec::new();
     for &scheme in schemes {
         let outcome = one(pattern, scheme, time, seed, setting)?;
-        let mean = outcome.flows.iter().sum::<f64>() / outcome.flows.len().max(1) as f64;
-        (setting.hear)(&format!("{}: flows at {}", scheme.name(), BitRate(mean as u64)));
+        let mean = outcome.flow_rates.iter().sum::<f64>() / outcome.flow_rates.len().max(1) as f64;
+        (setting.on_progress)(&format!("{}: mean flow rate {}", scheme.name(), BitRate(mean as u64)));
         outcomes.push(outcome);
     }
     Ok(Results { pattern, rate: setting.rate, seed, time, outcomes })
 }
 
-/// The network of a scheme.
+/// Returns the plan of a scheme's lab.
 fn plan(scheme: Scheme, setting: &Setting<'_>) -> Result<Plan, ScenarioError> {
     let mut plan = Plan::fat_tree_4(setting.rate).map_err(LabError::from)?;
     if scheme == Scheme::Optimal {
         let hosts = plan.topology.endpoints().len() as u32;
         let link = LinkSpec { rate: setting.rate, ..LinkSpec::default() };
-        plan = Plan::new(rack(hosts, link).expect("a small topology of links that can be"));
+        plan = Plan::new(rack(hosts, link).expect("a small topology with valid links"));
     }
     Ok(Plan { prefix: setting.prefix.clone(), ..plan })
 }
 
-/// What a user would write to steer it so under a scheme.
+/// Returns the configuration files for a scheme.
 ///
 /// # Errors
-/// If there can be no such lab.
+/// If the lab's plan is not valid.
 pub fn files(scheme: Scheme, seed: u64, setting: &Setting<'_>) -> Result<Files, ScenarioError> {
     Files::new(&plan(scheme, setting)?, &scheme.steering(seed, setting.rate))
 }
@@ -252,24 +256,25 @@ fn one(
     let tables = trees(&plan.topology, ADDRESSES, seed);
     let session = Session::up(plan, tables, setting.rate, &setting.stop)?;
     let steering = scheme.steering(seed, setting.rate);
-    let mut watched = ClosedLoop::start(&session.lab, &session.state, &steering)?;
-    let (begun, mut spare, origin) = (Begun::now()?, Spare::default(), wall_clock());
+    let mut closed_loop = ClosedLoop::start(&session.lab, &session.state, &steering)?;
+    let (probe, mut headroom, origin) = (HeadroomProbe::start()?, HeadroomSum::default(), wall_clock());
     let (flows, hosts) = send_all(&session, &pattern.destinations(hosts, seed), bytes)?;
-    spare.add(&begun)?;
-    let told = watched.take_trace().told;
-    let moved = told.iter().map(|told| Duration::from_nanos(told.decided.since(origin).0)).collect();
-    watched.end();
-    Ok(Outcome { scheme, flows, hosts, moved, headroom: spare.all() })
+    headroom.add(&probe)?;
+    let requests = closed_loop.take_trace().requests;
+    let reroutes =
+        requests.iter().map(|request| Duration::from_nanos(request.decided.since(origin).0)).collect();
+    closed_loop.finish();
+    Ok(Outcome { scheme, flow_rates: flows, host_times: hosts, reroutes, headroom: headroom.total() })
 }
 
-/// Sends from every host to all of its destinations, two at a time. Gives the throughput of all flows, and how long each
-/// host took.
+/// Sends from every host to its destinations, two at a time. Returns the throughput of all flows and the time of each
+/// host.
 fn send_all(
     session: &Session,
     destinations: &[Vec<EndpointId>],
     bytes: u64,
 ) -> Result<(Vec<f64>, Vec<Duration>), ScenarioError> {
-    let begun = Instant::now();
+    let start = Instant::now();
     let is_stopped = || session.is_stopped();
     let worker = |source: EndpointId, queue: &Mutex<VecDeque<EndpointId>>, bytes: u64| {
         let mut rates = Vec::new();
@@ -278,7 +283,7 @@ fn send_all(
             let took = transfer(&session.lab, Pair { source, destination }, bytes, &is_stopped)?;
             rates.push(8.0 * bytes as f64 / took.as_secs_f64());
         }
-        Ok((rates, begun.elapsed()))
+        Ok((rates, start.elapsed()))
     };
     let queues: Vec<_> = destinations.iter().map(|list| Mutex::new(list.iter().copied().collect())).collect();
     thread::scope(|scope| {
@@ -287,15 +292,16 @@ fn send_all(
         for (host, queue) in (0..).map(EndpointId).zip(&queues) {
             let count = destinations[host.index()].len();
             let share = bytes / count.max(1) as u64;
-            for _ in 0..count.min(AT_A_TIME) {
+            for _ in 0..count.min(CONCURRENT_TRANSFERS) {
                 workers.push((host, scope.spawn(move || worker(host, queue, share))));
             }
         }
         let mut flows = Vec::new();
         let mut hosts = vec![Duration::ZERO; destinations.len()];
         for (host, worker) in workers {
-            let ended: Result<(Vec<f64>, Duration), ScenarioError> =
-                worker.join().map_err(|_| ScenarioError::Watching("a mistake of the program".to_owned()))?;
+            let ended: Result<(Vec<f64>, Duration), ScenarioError> = worker
+                .join()
+                .map_err(|_| ScenarioError::Monitoring("a transfer thread panicked".to_owned()))?;
             let (rates, took) = ended?;
             flows.extend(rates);
             hosts[host.index()] = hosts[host.index()].max(took);
@@ -305,15 +311,15 @@ fn send_all(
 }
 
 impl Outcome {
-    /// What it comes to.
+    /// Returns the summary.
     pub fn row(&self) -> Row {
         Row {
             scheme: self.scheme.name(),
-            mean_bps: self.flows.iter().sum::<f64>() / self.flows.len().max(1) as f64,
-            least_bps: self.flows.iter().copied().fold(f64::INFINITY, f64::min),
-            seconds: self.hosts.iter().max().map_or(0.0, Duration::as_secs_f64),
-            moves: self.moved.len() as u64,
-            idle: self.headroom.idle,
+            mean_bps: self.flow_rates.iter().sum::<f64>() / self.flow_rates.len().max(1) as f64,
+            min_bps: self.flow_rates.iter().copied().fold(f64::INFINITY, f64::min),
+            completion_ns: self.host_times.iter().max().map_or(0, |time| time.as_nanos() as u64),
+            reroutes: self.reroutes.len() as u64,
+            idle_ratio: self.headroom.idle,
             conclusive: self.headroom.verdict() == thalweg_lab::Verdict::Conclusive,
         }
     }
@@ -326,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_sends_to_itself_and_patterns_are_what_they_are_called() {
+    fn patterns_have_their_shape_and_no_self_traffic() {
         for seed in 1..20 {
             for pattern in [Pattern::Stride, Pattern::Bijection, Pattern::Random, Pattern::Shuffle] {
                 let all = pattern.destinations(16, seed);
@@ -348,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn schemes_are_read_as_they_are_written() {
+    fn scheme_names_parse() {
         for scheme in Scheme::ALL {
             assert_eq!(scheme.name().parse(), Ok(scheme));
         }

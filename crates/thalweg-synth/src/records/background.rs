@@ -1,9 +1,9 @@
-//! Small flows between all hosts: what most records tell of.
+//! Small flows between all hosts, which most records describe.
 //!
-//! With one packet sampled in a thousand nine flows in ten leave no record. None of these is drawn: a flow is drawn given
-//! that some observation point samples at least one of its packets. Its size is of the discrete Pareto distribution,
-//! weighed with that probability; the first packet sampled is a geometric draw, bounded, over the packets of all points
-//! in a row; all else is as it comes. This is the same process, without the flows that nobody sees.
+//! With one packet in a thousand sampled, nine flows in ten leave no record. Those flows are never drawn: each flow is
+//! drawn under the condition that some observation point samples at least one of its packets. Its size follows the
+//! discrete Pareto distribution, weighted by the probability of that. The first sampled packet is a truncated geometric
+//! draw over the packets of all points in a row. The process is the same without the flows that leave no record.
 
 use super::binomial::Trials;
 use super::network::Network;
@@ -11,17 +11,17 @@ use super::observed::{Observed, Packets};
 use super::pace::Pace;
 use crate::random::Random;
 
-/// Sizes are 1 to 2^18 - 1 packets, at most 393 MB: none is a cheetah.
+/// Sizes are 1 to 2^18 - 1 packets, at most 393 MB, so no background flow is a cheetah.
 const OCTAVES: usize = 18;
 
-/// Shape of the Pareto distribution of packets in a flow, as traces of backbones have it.
+/// Shape of the Pareto distribution of packets per flow, typical of backbone traces.
 const SHAPE: f64 = 1.05;
 
-/// Longest flow, and the range of the time between two of its packets.
-const LONGEST_NS: u64 = 600_000_000_000;
+/// Longest flow, and the range of the time between two packets of a flow.
+const MAX_DURATION_NS: u64 = 600_000_000_000;
 const INTERVAL_NS: (f64, f64) = (1e5, 5e8);
 
-/// Shares of UDP and of ICMP; the rest is TCP.
+/// Shares of UDP and ICMP; the rest is TCP.
 const UDP_SHARE: f64 = 0.25;
 const ICMP_SHARE: f64 = 0.01;
 
@@ -30,11 +30,11 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMP_V6: u8 = 58;
 
-/// Services, the most asked for first.
+/// Service ports, most frequent first.
 const SERVICES: [u16; 8] = [443, 80, 53, 22, 123, 993, 25, 3_306];
 
-/// Lengths of packets: full ones, acknowledgements, and between.
-const OCTETS: [u16; 8] = [1_500, 1_500, 1_500, 1_420, 576, 120, 52, 40];
+/// Packet lengths: full packets, acknowledgements, and lengths between.
+const PACKET_LENGTHS: [u16; 8] = [1_500, 1_500, 1_500, 1_420, 576, 120, 52, 40];
 
 /// Draws background flows.
 #[derive(Clone, Debug)]
@@ -44,14 +44,14 @@ pub(super) struct Background {
     sampling_interval: u32,
     points: u64,
     ipv6_share: f64,
-    /// For each octave of sizes, a bound on the probability that a flow of it is seen.
+    /// For each octave of sizes, an upper bound on the probability that a flow of that size leaves a record.
     bounds: [f64; OCTAVES],
-    /// Probability of it or a lower one, by that bound.
+    /// Probability of this or a lower octave, by that bound.
     cumulative: [f64; OCTAVES],
 }
 
-/// A flow, the observation point that is the first to sample a packet of it, and which.
-pub(super) struct Seen {
+/// A flow with the first observation point that samples one of its packets, and that packet's number.
+pub(super) struct SampledFlow {
     pub observed: Observed,
     pub point: u64,
     pub packet: u64,
@@ -75,8 +75,8 @@ impl Background {
         Background { network, trials, sampling_interval, points, ipv6_share, bounds, cumulative }
     }
 
-    /// A flow that begins at `start_us` and is seen.
-    pub(super) fn draw(&self, start_us: i64, random: &mut Random) -> Seen {
+    /// Draws a flow that starts at `start_us` and leaves a record.
+    pub(super) fn draw(&self, start_us: i64, random: &mut Random) -> SampledFlow {
         let packets = self.packets(random);
         let sampled = self.trials.failures_within(packets * self.points, random);
         let ends = self.network.background(random);
@@ -102,16 +102,16 @@ impl Background {
             destination_port: ports.1,
             protocol,
             is_v6,
-            octets: OCTETS[random.below(OCTETS.len() as u64) as usize],
-            pace: Pace::even(packets, interval_ns.min(LONGEST_NS / packets)),
+            octets: PACKET_LENGTHS[random.below(PACKET_LENGTHS.len() as u64) as usize],
+            pace: Pace::even(packets, interval_ns.min(MAX_DURATION_NS / packets)),
             start_us,
         };
         let observed = Observed::new(&self.network, self.sampling_interval, ends, &packets);
         let packets = packets.pace.packets();
-        Seen { observed, point: sampled / packets, packet: sampled % packets }
+        SampledFlow { observed, point: sampled / packets, packet: sampled % packets }
     }
 
-    /// Size of a flow that is seen: an octave by its bound, then rejection within.
+    /// Draws the size of a flow that leaves a record: an octave by its bound, then rejection within the octave.
     fn packets(&self, random: &mut Random) -> u64 {
         loop {
             let chosen = random.unit();
@@ -128,18 +128,18 @@ impl Background {
 mod tests {
     use super::*;
 
-    /// Over 50,000 flows drawn plainly, those that are seen: their number of packets by octaves, beside 50,000 drawn as
-    /// seen. Differences within six standard deviations in each of ten octaves (a false alarm below 1e-7).
+    /// Compares the sizes, by octaves, of 50,000 sampled flows among flows drawn without the condition with 50,000 drawn
+    /// under it. Differences stay within six standard deviations in each of ten octaves (a false alarm below 1e-7).
     #[test]
-    fn flows_drawn_as_seen_are_those_that_are_seen_of_all() {
+    fn conditional_sizes_match_the_sampled_flows_of_all() {
         const FLOWS: u32 = 50_000;
         let network = Network { routers: 9, path_routers: 3 };
         let trials = Trials::one_in(20);
         let background = Background::new(network, trials, 20, 3, 0.0);
         let mut random = Random::new(1);
-        let (mut plain, mut seen) = ([0.0; OCTAVES], [0.0; OCTAVES]);
-        let mut taken = 0;
-        while taken < FLOWS {
+        let (mut unconditional, mut conditional) = ([0.0; OCTAVES], [0.0; OCTAVES]);
+        let mut sampled = 0;
+        while sampled < FLOWS {
             let octave = loop {
                 let octave = (libm::log(random.unit()) / (-SHAPE * std::f64::consts::LN_2)) as usize;
                 if octave < OCTAVES {
@@ -148,16 +148,19 @@ mod tests {
             };
             let packets = random.between(1 << octave, (2 << octave) - 1);
             if (0..3).any(|_| trials.successes(packets, &mut random) > 0) {
-                plain[octave] += 1.0;
-                taken += 1;
+                unconditional[octave] += 1.0;
+                sampled += 1;
             }
         }
         for _ in 0..FLOWS {
-            seen[background.packets(&mut random).ilog2() as usize] += 1.0;
+            conditional[background.packets(&mut random).ilog2() as usize] += 1.0;
         }
         for octave in 0..10 {
-            let (plain, seen): (f64, f64) = (plain[octave], seen[octave]);
-            assert!((plain - seen).abs() < 6.0 * (plain + seen).sqrt(), "{octave}: {plain} {seen}");
+            let (unconditional, conditional): (f64, f64) = (unconditional[octave], conditional[octave]);
+            assert!(
+                (unconditional - conditional).abs() < 6.0 * (unconditional + conditional).sqrt(),
+                "{octave}: {unconditional} {conditional}"
+            );
         }
     }
 }

@@ -1,40 +1,40 @@
-//! Bernoulli trials: how many of `n` succeed, and how many fail before one does.
+//! Bernoulli trials: the number of successes in `n` trials, and the number of failures before the first success.
 //!
-//! Counts are exact binomial draws. Up to ten expected successes they are counted by the gaps between them; beyond, by
-//! transformed rejection with squeeze (Hörmann 1993, algorithm BTRS), 1.15 tries on average whatever `n`.
+//! Counts are exact binomial draws. Up to ten expected successes, the gaps between successes are drawn. Beyond that,
+//! transformed rejection with squeeze (Hörmann 1993, algorithm BTRS) takes 1.15 attempts on average for any `n`.
 
 use crate::random::Random;
 
-/// Expected successes from which on rejection is valid (Hörmann 1993, section 3) and cheaper than counting.
-const MANY: f64 = 10.0;
+/// Expected successes above which rejection is valid (Hörmann 1993, section 3) and cheaper than drawing gaps.
+const REJECTION_MIN: f64 = 10.0;
 
-/// Trials that succeed with one probability.
+/// Independent trials with the same success probability.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trials {
     probability: f64,
-    /// Logarithm of the probability to fail.
+    /// Logarithm of the failure probability.
     ln_failure: f64,
 }
 
 impl Trials {
-    /// One success in `interval` on average.
+    /// Returns trials with one success in `interval` on average.
     pub(super) fn one_in(interval: u32) -> Trials {
         let probability = 1.0 / f64::from(interval);
         Trials { probability, ln_failure: libm::log1p(-probability) }
     }
 
-    /// The probability of a success.
+    /// Returns the probability of a success.
     pub(super) fn probability(self) -> f64 {
         self.probability
     }
 
-    /// The probability of at least one success in `n` trials.
+    /// Returns the probability of at least one success in `n` trials.
     #[inline]
     pub(super) fn any(self, n: u64) -> f64 {
         if self.probability == 1.0 { 1.0 } else { -libm::expm1(n as f64 * self.ln_failure) }
     }
 
-    /// Failures before a success: geometric.
+    /// Draws the number of failures before a success: geometric.
     #[inline]
     pub(super) fn failures(self, random: &mut Random) -> u64 {
         if self.probability == 1.0 {
@@ -43,7 +43,7 @@ impl Trials {
         (libm::log(random.unit()) / self.ln_failure) as u64
     }
 
-    /// Failures before the first success of `n` trials, given that there is one: below `n`.
+    /// Draws the number of failures before the first success of `n` trials, given at least one success: below `n`.
     #[inline]
     pub(super) fn failures_within(self, n: u64, random: &mut Random) -> u64 {
         if self.probability == 1.0 {
@@ -53,7 +53,7 @@ impl Trials {
         (failures as u64).min(n - 1)
     }
 
-    /// Successes of `n` trials: binomial.
+    /// Draws the number of successes in `n` trials: binomial.
     pub(super) fn successes(self, n: u64, random: &mut Random) -> u64 {
         let p = self.probability;
         if p == 1.0 {
@@ -61,14 +61,14 @@ impl Trials {
         } else if p > 0.5 {
             let complement = Trials { probability: 1.0 - p, ln_failure: libm::log(p) };
             n - complement.successes(n, random)
-        } else if n as f64 * p < MANY {
-            self.counted(n, random)
+        } else if n as f64 * p < REJECTION_MIN {
+            self.by_gaps(n, random)
         } else {
             self.by_rejection(n, random)
         }
     }
 
-    fn counted(self, n: u64, random: &mut Random) -> u64 {
+    fn by_gaps(self, n: u64, random: &mut Random) -> u64 {
         let (mut successes, mut trial) = (0, self.failures(random));
         while trial < n {
             successes += 1;
@@ -112,7 +112,7 @@ impl Trials {
     }
 }
 
-/// What Stirling's formula for `ln k!` leaves out: `ln k! - ln sqrt(2 pi) - (k + 1/2) ln(k + 1) + (k + 1)`.
+/// The error term of Stirling's formula for `ln k!`: `ln k! - ln sqrt(2 pi) - (k + 1/2) ln(k + 1) + (k + 1)`.
 fn stirling_tail(k: f64) -> f64 {
     const EXACT: [f64; 10] = [
         0.081_061_466_795_327_2,
@@ -137,7 +137,7 @@ fn stirling_tail(k: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Probability of each count, by the recurrence of the binomial distribution.
+    /// Returns the probability of each count, by the recurrence of the binomial distribution.
     fn distribution(n: u64, p: f64) -> Vec<f64> {
         let mut probabilities = vec![(n as f64 * (1.0 - p).ln()).exp()];
         for k in 0..n {
@@ -147,10 +147,10 @@ mod tests {
         probabilities
     }
 
-    /// 200,000 draws each, over all counts that are expected 20 times or more: chi-square over its degrees of freedom
-    /// stays below 1 + 6 sqrt(2 / df), a false alarm with probability below 1e-6 (one seed each).
+    /// 200,000 draws each, over all counts with at least 20 expected draws: chi-square over its degrees of freedom stays
+    /// below 1 + 6 sqrt(2 / df), a false alarm with probability below 1e-6 (one seed each).
     #[test]
-    fn counts_are_distributed_binomially_on_both_sides_of_the_switch() {
+    fn counts_are_binomial_for_both_algorithms() {
         const DRAWS: u32 = 200_000;
         for (n, interval) in [(9_000, 1_000), (20_000, 1_000), (60, 3), (40, 2), (500_000, 10_000)] {
             let trials = Trials::one_in(interval);
@@ -175,9 +175,9 @@ mod tests {
         }
     }
 
-    /// Means of 100,000 draws, within six standard deviations of the mean (a false alarm below 2e-8).
+    /// Means of 100,000 draws are within six standard deviations of the expected mean (a false alarm below 2e-8).
     #[test]
-    fn the_first_success_comes_as_late_as_geometry_says() {
+    fn failures_before_a_success_are_geometric() {
         let trials = Trials::one_in(1_000);
         let mut random = Random::new(7);
         let mut mean = |draw: &dyn Fn(&mut Random) -> u64| {
@@ -185,7 +185,7 @@ mod tests {
         };
         let free = mean(&|random| trials.failures(random));
         assert!((free - 999.0).abs() < 6.0 * 1_000.0 / 100_000f64.sqrt(), "{free}");
-        // Of ten trials nearly every place is as likely as another: 4.5 but for (n^2 - 1) p / 12 = 0.008.
+        // The first of ten trials to succeed is nearly uniform: 4.5 minus (n^2 - 1) p / 12 = 0.008.
         let within = mean(&|random| trials.failures_within(10, random));
         assert!((within - 4.492).abs() < 6.0 * 2.87 / 100_000f64.sqrt(), "{within}");
     }

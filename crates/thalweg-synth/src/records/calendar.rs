@@ -1,4 +1,4 @@
-//! What is to happen in which second: records to be exported, observation points at which a flow goes on.
+//! The events of each second: records to export, and flows whose next entry starts.
 
 use std::collections::VecDeque;
 
@@ -6,63 +6,63 @@ use thalweg_wire::flow_export::Record;
 
 use crate::random::Random;
 
-/// A planted flow at an observation point, in wait for its next entry.
+/// A planted flow at an observation point, scheduled for its next entry.
 #[derive(Clone, Debug)]
-pub(super) struct Waiting {
-    /// Its number among planted flows.
+pub(super) struct ScheduledFlow {
+    /// Number of the planted flow.
     pub flow: u32,
-    /// The observation point on its path.
+    /// Observation point on its path.
     pub point: u8,
-    /// The packet that begins the entry.
+    /// The first packet of the entry.
     pub first: u64,
     pub random: Random,
 }
 
-/// One second.
+/// The events of one second.
 #[derive(Debug, Default)]
 pub(super) struct Second {
     pub records: Vec<Record>,
-    pub waiting: Vec<Waiting>,
+    pub flows: Vec<ScheduledFlow>,
 }
 
-/// Seconds from the present one on, as far as something is known of them.
+/// Seconds from the current one up to the last with an event.
 #[derive(Debug, Default)]
 pub(super) struct Calendar {
     now: u64,
     seconds: VecDeque<Second>,
-    /// Seconds that are over; their memory is used again.
-    over: Vec<Second>,
+    /// Past seconds, kept to reuse their memory.
+    past: Vec<Second>,
 }
 
 impl Calendar {
-    /// A second not before the present one.
+    /// Returns the events of a second, which must not be past.
     #[inline]
     pub(super) fn at(&mut self, second: u64) -> &mut Second {
-        debug_assert!(second >= self.now, "{second} is over, it is {}", self.now);
+        debug_assert!(second >= self.now, "{second} is past: now is {}", self.now);
         let ahead = second.saturating_sub(self.now) as usize;
         while self.seconds.len() <= ahead {
-            self.seconds.push_back(self.over.pop().unwrap_or_default());
+            self.seconds.push_back(self.past.pop().unwrap_or_default());
         }
         &mut self.seconds[ahead]
     }
 
-    /// The present second.
+    /// Returns the current second.
     pub(super) fn now(&self) -> u64 {
         self.now
     }
 
-    /// Goes on to the next second; the records of the one that is over are exchanged for the empty `records`.
+    /// Advances to the next second, and swaps the records of the past one with the empty `records`.
     pub(super) fn next(&mut self, records: &mut Vec<Record>) {
         self.now += 1;
         if let Some(mut second) = self.seconds.pop_front() {
             std::mem::swap(records, &mut second.records);
             second.records.clear();
-            self.over.push(second);
+            self.past.push(second);
         }
     }
 
-    /// Whether nothing more is known.
+    /// Whether no events are left.
     pub(super) fn is_empty(&self) -> bool {
-        self.seconds.iter().all(|second| second.records.is_empty() && second.waiting.is_empty())
+        self.seconds.iter().all(|second| second.records.is_empty() && second.flows.is_empty())
     }
 }

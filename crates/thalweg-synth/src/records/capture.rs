@@ -1,4 +1,4 @@
-//! Datagrams of exporters as a capture in front of a collector would have them: a pcap file of raw IPv4.
+//! Writes export datagrams to a pcap file of raw IPv4, as captured in front of a collector.
 
 use std::io::{self, Write};
 
@@ -8,10 +8,10 @@ use thalweg_wire::{Frame, LinkType, Timestamp};
 
 use super::datagrams::Deliver;
 
-/// Where the collector is: 198.18.255.254, of the range for benchmarks (RFC 2544).
+/// Address of the collector: 198.18.255.254, from the range for benchmarks (RFC 2544).
 const COLLECTOR: u32 = 0xC612_FFFE;
 
-/// Where exporters send from and to: what collectors of NetFlow listen to by custom; there is no registered port for v9.
+/// Source and destination port: NetFlow collectors listen on it by custom; v9 has no registered port.
 const PORT: u16 = 2_055;
 
 const IPV4_HEADER_LENGTH: usize = 20;
@@ -33,7 +33,7 @@ pub struct Capture<W> {
 }
 
 impl<W: Write> Capture<W> {
-    /// Begins the file.
+    /// Starts the file.
     pub fn new(out: W) -> Capture<W> {
         let encoder = pcap::Encoder { order: ByteOrder::Little, precision: pcap::Precision::Micros };
         let mut buffer = Vec::with_capacity(BUFFER_LENGTH + usize::from(u16::MAX));
@@ -41,10 +41,10 @@ impl<W: Write> Capture<W> {
         Capture { out, encoder, buffer, packet: Vec::new() }
     }
 
-    /// Writes what is left.
+    /// Writes the buffered rest.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If writing fails.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.write_all(&self.buffer)?;
         self.out.flush()?;
@@ -54,8 +54,11 @@ impl<W: Write> Capture<W> {
 
 impl<W: Write> Deliver for Capture<W> {
     fn deliver(&mut self, exporter: Address, time: Timestamp, datagram: &[u8]) -> io::Result<()> {
-        let source =
-            exporter.as_v4().ok_or_else(|| io::Error::other(format!("{exporter}: expected IPv4")))?;
+        let source = exporter.as_v4().ok_or_else(|| {
+            io::Error::other(format!(
+                "cannot write a datagram of exporter {exporter}: expected an IPv4 address"
+            ))
+        })?;
         self.packet.clear();
         self.packet.extend_from_slice(&ipv4_header(source, HEADERS_LENGTH + datagram.len()));
         self.packet.extend_from_slice(&udp_header(UDP_HEADER_LENGTH + datagram.len()));
@@ -85,7 +88,7 @@ fn ipv4_header(source: u32, length: usize) -> [u8; IPV4_HEADER_LENGTH] {
     header
 }
 
-/// RFC 768; its checksum is left out, as it allows over IPv4.
+/// RFC 768; without a checksum, as that allows over IPv4.
 fn udp_header(length: usize) -> [u8; UDP_HEADER_LENGTH] {
     let mut header = [0; UDP_HEADER_LENGTH];
     header[0..2].copy_from_slice(&PORT.to_be_bytes());
@@ -107,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_datagram_has_the_headers_that_the_standards_ask_for() {
+    fn datagrams_have_valid_ip_and_udp_headers() {
         let mut capture = Capture::new(Vec::new());
         let time = Timestamp::new(1_000_000_000, 7_000);
         capture.deliver(Address::v4(0xC612_0001), time, b"datagram").unwrap();

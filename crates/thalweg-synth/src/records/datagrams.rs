@@ -1,4 +1,4 @@
-//! Records to the NetFlow v9 datagrams of their exporters: a session each, as routers have.
+//! Encodes records as the NetFlow v9 datagrams of their exporters, one session per exporter, like real routers.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,30 +7,30 @@ use thalweg_wire::flow_export::encode::{Messages, netflow9};
 use thalweg_wire::flow_export::{Address, RecordBatch};
 use thalweg_wire::{Nanos, Timestamp};
 
-/// Rows of an exporter that are put into datagrams at once: some eight datagrams.
+/// Rows of an exporter encoded at once: about eight datagrams.
 const ROWS: usize = 160;
 
-/// Routers were started so long before the first record.
+/// Time between the routers' start and the first record.
 const UPTIME: Nanos = Nanos::from_secs(3_600);
 
-/// Takes datagrams: who sent one, when, and its bytes.
+/// A destination of datagrams.
 pub trait Deliver {
-    /// Takes one.
+    /// Delivers one datagram of `exporter`, sent at `time`.
     ///
     /// # Errors
     /// If it cannot be written or sent.
     fn deliver(&mut self, exporter: Address, time: Timestamp, datagram: &[u8]) -> io::Result<()>;
 }
 
-/// Exporters by address and observation domain.
+/// Encodes datagrams for exporters, which are identified by address and observation domain.
 #[derive(Debug)]
 pub struct Datagrams {
     boot: Timestamp,
     exporters: BTreeMap<(Address, u32), Exporter>,
     messages: Messages,
-    /// Whether rows wait until there are enough, however long that takes.
-    waits: bool,
-    /// When the newest record was received.
+    /// Whether to wait for full datagrams, however long that takes.
+    is_full: bool,
+    /// Reception time of the newest record.
     now_us: i64,
     sent: u64,
 }
@@ -42,28 +42,28 @@ struct Exporter {
 }
 
 impl Datagrams {
-    /// Exporters of which none has sent anything; records begin at `start` or later. They send at least every second of
-    /// the records' time, as routers do: where there are few records, datagrams are short.
+    /// Returns an encoder for records from `start` on. Exporters send at least once a second of the records' time, like
+    /// real routers, so datagrams are short where records are few.
     pub fn new(start: Timestamp) -> Datagrams {
         let boot = Timestamp(start.0.saturating_sub(UPTIME.0));
         let (exporters, messages) = (BTreeMap::new(), Messages::new());
-        Datagrams { boot, exporters, messages, waits: false, now_us: 0, sent: 0 }
+        Datagrams { boot, exporters, messages, is_full: false, now_us: 0, sent: 0 }
     }
 
-    /// The same, but for sending at another pace than the records': datagrams are full.
+    /// Returns an encoder of full datagrams, for a sending rate other than that of the records.
     pub fn full(start: Timestamp) -> Datagrams {
-        Datagrams { waits: true, ..Datagrams::new(start) }
+        Datagrams { is_full: true, ..Datagrams::new(start) }
     }
 
-    /// Takes rows in order of reception, and delivers what is due.
+    /// Adds rows in order of reception, and delivers the datagrams that are due.
     ///
     /// # Errors
-    /// What delivering says.
+    /// Errors of the delivery.
     pub fn push(&mut self, rows: &RecordBatch, to: &mut impl Deliver) -> io::Result<()> {
         for row in 0..rows.len() {
             let received_us = rows.received_us[row];
             let is_next_second = received_us.div_euclid(1_000_000) != self.now_us.div_euclid(1_000_000);
-            if is_next_second && !self.waits {
+            if is_next_second && !self.is_full {
                 self.finish(to)?;
             }
             self.now_us = received_us;
@@ -77,17 +77,17 @@ impl Datagrams {
         Ok(())
     }
 
-    /// Delivers all that waits.
+    /// Delivers all pending rows.
     ///
     /// # Errors
-    /// What delivering says.
+    /// Errors of the delivery.
     pub fn finish(&mut self, to: &mut impl Deliver) -> io::Result<()> {
-        let waiting = self.exporters.iter().filter(|(_, exporter)| !exporter.rows.is_empty());
-        let waiting: Vec<_> = waiting.map(|(&exporter, _)| exporter).collect();
-        waiting.into_iter().try_for_each(|exporter| self.flush(exporter, to))
+        let pending = self.exporters.iter().filter(|(_, exporter)| !exporter.rows.is_empty());
+        let pending: Vec<_> = pending.map(|(&exporter, _)| exporter).collect();
+        pending.into_iter().try_for_each(|exporter| self.flush(exporter, to))
     }
 
-    /// Datagrams delivered.
+    /// Returns the number of delivered datagrams.
     pub fn sent(&self) -> u64 {
         self.sent
     }
@@ -127,7 +127,7 @@ mod tests {
     use super::super::{Generator, Options};
     use super::*;
 
-    /// A collector that decodes what it is given.
+    /// A collector that decodes each datagram.
     struct Collector {
         decoder: Decoder,
         decoded: Decoded,
@@ -148,8 +148,8 @@ mod tests {
         }
     }
 
-    /// What a row tells, without when it was received.
-    fn told(rows: &RecordBatch) -> Vec<impl Ord + std::fmt::Debug> {
+    /// Returns the fields of each row, except the reception time, in sorted order.
+    fn fields(rows: &RecordBatch) -> Vec<impl Ord + std::fmt::Debug> {
         let row = |row: usize| {
             let record = rows.record(row);
             let addresses = (record.exporter, record.source_address, record.destination_address);
@@ -159,25 +159,25 @@ mod tests {
             let route = (record.observation_domain_id, record.ingress_interface, record.source_as);
             (addresses, ports, times, counts, route)
         };
-        let mut told: Vec<_> = (0..rows.len()).map(row).collect();
-        told.sort_unstable();
-        told
+        let mut fields: Vec<_> = (0..rows.len()).map(row).collect();
+        fields.sort_unstable();
+        fields
     }
 
     #[test]
-    fn a_collector_decodes_the_rows_that_were_made() {
+    fn a_collector_decodes_the_generated_rows() {
         let options = Options { records: 20_000, duration: Nanos::from_secs(1_200), ..Options::default() };
         for is_full in [false, true] {
             let mut generator = Generator::new(options.clone(), 1).unwrap();
             let start = generator.start();
             let mut datagrams = if is_full { Datagrams::full(start) } else { Datagrams::new(start) };
-            let (mut collector, mut made) = (Collector::new(), RecordBatch::default());
-            generator.fill(&mut made, 20_000);
-            datagrams.push(&made, &mut collector).unwrap();
+            let (mut collector, mut generated) = (Collector::new(), RecordBatch::default());
+            generator.fill(&mut generated, 20_000);
+            datagrams.push(&generated, &mut collector).unwrap();
             datagrams.finish(&mut collector).unwrap();
-            assert!(told(&collector.decoded.flows) == told(&made));
+            assert!(fields(&collector.decoded.flows) == fields(&generated));
             assert_eq!(collector.datagrams, datagrams.sent());
-            // Full datagrams have some 20 records.
+            // Full datagrams hold about 20 records.
             assert_eq!(datagrams.sent() < 20_000 / 15, is_full, "{}", datagrams.sent());
         }
     }

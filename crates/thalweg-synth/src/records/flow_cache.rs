@@ -1,25 +1,25 @@
-//! A router's flow cache behind a packet sampler: which records become of a flow's packets.
+//! A router's flow cache behind a packet sampler: turns a flow's packets into records.
 //!
-//! Each packet is sampled with probability 1/interval by itself (random sampling, RFC 5475 section 5.2.2). An entry
-//! begins with a sampled packet. It ends when it is as old as the active time-out, or when no packet was sampled for the
-//! inactive time-out (RFC 5470 section 5.1.1 calls these reasons of flow expiration); the next sampled packet begins
-//! another. The draws are of exactly this process: between the sampled packets that bound an entry, the number sampled
-//! is binomial, the distance to the next geometric. A flow whose packets are sampled often enough that an inactive
-//! time-out without one has a probability below e^-40 is drawn an entry at a time, others a sampled packet at a time.
+//! Each packet is sampled independently with probability 1/interval (random sampling, RFC 5475 section 5.2.2). An entry
+//! starts with a sampled packet. It ends at the active timeout, or after the inactive timeout without a sampled packet
+//! (RFC 5470 section 5.1.1, flow expiration); the next sampled packet starts a new entry. The draws follow exactly this
+//! process: the number of sampled packets between the first and last of an entry is binomial, the distance to the next
+//! geometric. If the probability of an inactive timeout is below e^-40, whole entries are drawn at once; otherwise
+//! single sampled packets.
 
 use super::binomial::Trials;
 use super::pace::Pace;
 use crate::random::Random;
 
-/// Packets expected to be sampled in an inactive time-out from which on it is taken for granted that one is.
-const CERTAIN: f64 = 40.0;
+/// Expected sampled packets per inactive timeout above which at least one is taken for certain.
+const CERTAIN_SAMPLES: f64 = 40.0;
 
-/// Why an entry ended, as `flowEndReason` (136) numbers it.
+/// Reason for the end of an entry, as numbered by `flowEndReason` (136).
 pub(super) const IDLE: u8 = 1;
 /// See [`IDLE`].
 pub(super) const ACTIVE_TIMEOUT: u8 = 2;
 
-/// What a router does to flows.
+/// The sampling and timeouts of a router.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FlowCache {
     pub sampling: Trials,
@@ -27,34 +27,34 @@ pub(super) struct FlowCache {
     pub inactive_timeout_ns: u64,
 }
 
-/// What an entry had counted when it ended.
+/// A finished entry of the flow cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Number of the first and of the last packet sampled, from 0.
+    /// Number of the first and the last sampled packet, from 0.
     pub first: u64,
     pub last: u64,
-    /// Packets sampled.
+    /// Number of sampled packets.
     pub packets: u64,
-    /// When it ended, after the flow's first packet.
+    /// When it ended, relative to the flow's first packet.
     pub expired_ns: u64,
     /// [`IDLE`] or [`ACTIVE_TIMEOUT`].
     pub end_reason: u8,
 }
 
 impl FlowCache {
-    /// The first packet that is sampled from packet number `from` on.
+    /// Returns the first sampled packet from packet number `from` on.
     #[inline]
     pub(super) fn first_sampled(&self, pace: &Pace, from: u64, random: &mut Random) -> Option<u64> {
         let index = from.saturating_add(self.sampling.failures(random));
         (index < pace.packets()).then_some(index)
     }
 
-    /// The entry that packet `first` begins, and the packet that begins the next.
+    /// Returns the entry that starts with packet `first`, and the first packet of the next entry.
     pub(super) fn entry(&self, pace: &Pace, first: u64, random: &mut Random) -> (Entry, Option<u64>) {
         let deadline_ns = pace.offset_ns(first) + self.active_timeout_ns;
         let sampled_in_timeout =
             self.inactive_timeout_ns as f64 / pace.longest_interval_ns() as f64 * self.sampling.probability();
-        let (last, packets, next) = match sampled_in_timeout >= CERTAIN {
+        let (last, packets, next) = match sampled_in_timeout >= CERTAIN_SAMPLES {
             true => self.jump(pace, first, deadline_ns, random),
             false => self.walk(pace, first, deadline_ns, random),
         };
@@ -66,7 +66,7 @@ impl FlowCache {
         (Entry { first, last, packets, expired_ns, end_reason }, next)
     }
 
-    /// All until the deadline at once: the last sampled packet is found from the end, those between are counted.
+    /// Draws everything up to the deadline at once: the last sampled packet from the end, then the number between.
     fn jump(
         &self,
         pace: &Pace,
@@ -132,13 +132,13 @@ mod tests {
     }
 
     #[test]
-    fn without_sampling_every_packet_is_in_an_entry_of_at_most_the_active_timeout() {
-        // 130 s of 100 packets a second.
+    fn unsampled_flows_are_split_at_the_active_timeout() {
+        // 130 s at 100 packets per second.
         let pace = Pace::even(13_000, SECOND / 100);
         let entries = entries(&cache(1), &pace, 1);
-        let told: Vec<_> = entries.iter().map(|e| (e.first, e.last, e.packets, e.end_reason)).collect();
+        let fields: Vec<_> = entries.iter().map(|e| (e.first, e.last, e.packets, e.end_reason)).collect();
         assert_eq!(
-            told,
+            fields,
             [
                 (0, 5_999, 6_000, ACTIVE_TIMEOUT),
                 (6_000, 11_999, 6_000, ACTIVE_TIMEOUT),
@@ -149,21 +149,21 @@ mod tests {
     }
 
     #[test]
-    fn silence_of_the_inactive_timeout_ends_an_entry() {
+    fn an_inactive_timeout_ends_an_entry() {
         let pace = Pace::even(3, 15 * SECOND);
-        let told: Vec<_> = entries(&cache(1), &pace, 1).iter().map(|e| (e.packets, e.end_reason)).collect();
-        assert_eq!(told, [(1, IDLE); 3]);
+        let fields: Vec<_> = entries(&cache(1), &pace, 1).iter().map(|e| (e.packets, e.end_reason)).collect();
+        assert_eq!(fields, [(1, IDLE); 3]);
         let pace = Pace::even(3, 15 * SECOND - 1);
         assert_eq!(entries(&cache(1), &pace, 1)[0].packets, 3);
     }
 
-    /// Packets sampled, entries and the sum of their lengths, over 2,000 flows drawn both ways: means agree within six
-    /// standard errors of their difference (a false alarm below 1e-8 for each of the three).
+    /// Compares sampled packets, entries and the sum of their lengths over 2,000 flows drawn with each algorithm: means
+    /// agree within six standard errors of their difference (a false alarm below 1e-8 for each of the three).
     #[test]
-    fn an_entry_at_a_time_and_a_packet_at_a_time_are_one_process() {
+    fn jump_and_walk_draw_the_same_process() {
         const FLOWS: u64 = 2_000;
         let cache = cache(1_000);
-        // 8,000 packets a second: 120 are sampled in an inactive time-out.
+        // 8,000 packets per second: 120 are sampled in an inactive timeout.
         let pace = Pace::even(8_000 * 100, SECOND / 8_000);
         let totals = |jumps: bool| -> Vec<[f64; 3]> {
             let flow = |seed| {

@@ -1,4 +1,4 @@
-//! Records as Parquet files, one for each hour of reception, where the collector would have them:
+//! Writes records to one Parquet file per hour of reception, with the collector's layout:
 //! `DIR/flows/date=2014-06-19/hour=13/synth-20140619T130000.parquet`.
 
 use std::fs::{self, File};
@@ -13,15 +13,15 @@ use thalweg_records::store::parquet::FileWriter;
 
 const HOUR_US: i64 = 3_600_000_000;
 
-/// Rows of a row group, and zstd's level: as the store has them.
+/// Rows per row group, and zstd level: the store's defaults.
 const ROW_GROUP_ROWS: usize = 1 << 20;
 const COMPRESSION_LEVEL: i32 = 1;
 
-/// Writes rows in order of reception. A file has its name when it is complete.
+/// Writes rows in order of reception. A file gets its final name when it is complete.
 pub struct HourFiles {
     directory: PathBuf,
     open: Option<Open>,
-    /// The rows of one hour, of a batch that has those of several.
+    /// The rows of one hour of a batch that spans several.
     part: RecordBatch,
     files: u64,
     bytes: u64,
@@ -35,7 +35,7 @@ struct Open {
 }
 
 impl HourFiles {
-    /// Files below `directory`, which is made if there is none.
+    /// Writes files below `directory`, which is created if missing.
     pub fn new(directory: impl Into<PathBuf>) -> HourFiles {
         HourFiles {
             directory: directory.into(),
@@ -49,7 +49,7 @@ impl HourFiles {
     /// Adds rows.
     ///
     /// # Errors
-    /// If a file or directory cannot be made or written.
+    /// If a file or directory cannot be created or written.
     pub fn push(&mut self, rows: &RecordBatch) -> io::Result<()> {
         let hour_of = |row: usize| rows.received_us[row].div_euclid(HOUR_US);
         let mut from = 0;
@@ -69,10 +69,10 @@ impl HourFiles {
         Ok(())
     }
 
-    /// Completes the last file. Returns the number of files and their bytes.
+    /// Completes the last file. Returns the number of files and their total bytes.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If writing fails.
     pub fn finish(mut self) -> io::Result<(u64, u64)> {
         self.close()?;
         Ok((self.files, self.bytes))
@@ -84,34 +84,34 @@ impl HourFiles {
         }
         let open = match self.open.take() {
             Some(open) => open,
-            None => self.begin(hour)?,
+            None => self.create(hour)?,
         };
         Ok(&mut self.open.insert(open).writer)
     }
 
-    fn begin(&self, hour: i64) -> io::Result<Open> {
+    fn create(&self, hour: i64) -> io::Result<Open> {
         let time = Timestamp((hour * HOUR_US).max(0) as u64 * 1_000).to_string();
         let (date, hour_of_day) = (&time[..10], &time[11..13]);
         let directory = self.directory.join(format!("flows/date={date}/hour={hour_of_day}"));
-        fs::create_dir_all(&directory).map_err(naming(&directory))?;
+        fs::create_dir_all(&directory).map_err(with_path(&directory))?;
         let name = format!("synth-{}T{hour_of_day}0000.parquet", date.replace('-', ""));
         let part = directory.join(format!(".{name}.part"));
-        let file = File::create(&part).map_err(naming(&part))?;
+        let file = File::create(&part).map_err(with_path(&part))?;
         let writer = FileWriter::new(file, ROW_GROUP_ROWS, COMPRESSION_LEVEL)?;
         Ok(Open { hour, part, path: directory.join(name), writer })
     }
 
     fn close(&mut self) -> io::Result<()> {
         let Some(Open { part, path, writer, .. }) = self.open.take() else { return Ok(()) };
-        let (file, _) = writer.finish().map_err(naming(&part))?;
+        let (file, _) = writer.finish().map_err(with_path(&part))?;
         self.bytes += file.metadata()?.len();
         self.files += 1;
-        fs::rename(&part, &path).map_err(naming(&path))
+        fs::rename(&part, &path).map_err(with_path(&path))
     }
 }
 
-/// The error with the path that it is about.
-fn naming(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
+/// Adds the path to an error.
+fn with_path(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_hour_of_reception_is_a_file_that_is_complete() {
+    fn each_hour_of_reception_becomes_a_complete_file() {
         let directory = tempfile::tempdir().unwrap();
         let mut files = HourFiles::new(directory.path());
         let mut rows = RecordBatch::default();

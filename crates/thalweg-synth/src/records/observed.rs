@@ -1,4 +1,4 @@
-//! What a router tells of an entry of its flow cache.
+//! Builds the record that a router exports for an entry of its flow cache.
 
 use thalweg_wire::flow_export::{Address, Format, Record};
 
@@ -11,20 +11,20 @@ const SYN: u16 = 0x02;
 const ACK: u16 = 0x10;
 const TCP: u8 = 6;
 
-/// Observation domain of router 0; others follow, so that records of one socket can be told apart, too.
+/// Observation domain of router 0; others follow, so that records of different routers differ even over one socket.
 const FIRST_OBSERVATION_DOMAIN_ID: u32 = 1;
 
-/// Interfaces: to the router of number n is n plus this, to the site of number n is n plus that.
+/// Base interface numbers: the interface to router n is n plus the first, that to site n is n plus the second.
 const FIRST_ROUTER_INTERFACE: u32 = 1;
 const FIRST_SITE_INTERFACE: u32 = 1_001;
 
-/// Microseconds of NetFlow v9's tick: times are rounded down to it.
+/// Time resolution of NetFlow v9, in microseconds: times are rounded down to it.
 const TICK_US: i64 = 1_000;
 
-/// A flow as packets have it, and its way.
+/// A flow with its path, ready to build records from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Observed {
-    /// What does not depend on the entry or the router.
+    /// Fields that depend neither on the entry nor on the router.
     record: Record,
     source: Host,
     destination: Host,
@@ -36,7 +36,7 @@ pub(super) struct Observed {
     start_us: i64,
 }
 
-/// The key of a flow and what its packets are like.
+/// The key of a flow and its packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packets {
     pub source_port: u16,
@@ -77,7 +77,7 @@ impl Observed {
         Observed { record, source, destination, is_v6, path, pace, packet_octets: octets.into(), start_us }
     }
 
-    /// The record of an entry in the cache of the router `hop` of the path; `direction` as it is told.
+    /// Builds the record of an entry in the cache of router `hop` of the path, with the given `direction`.
     #[inline]
     pub(super) fn record(&self, entry: &Entry, hop: usize, direction: u8) -> Record {
         let routers = self.path.routers();
@@ -103,15 +103,15 @@ impl Observed {
         }
     }
 
-    /// The first packet is SYN, the last FIN, and an entry has seen them if they were sampled.
+    /// The first packet is SYN, the last FIN; the entry has their flags if they were sampled.
     fn tcp_flags(&self, entry: &Entry) -> u16 {
         if self.record.protocol != TCP {
             return 0;
         }
         let is_last = entry.last + 1 == self.pace.packets();
-        let begins = if entry.first == 0 { SYN } else { ACK };
-        let goes_on = if entry.packets > 1 { ACK } else { 0 };
-        begins | goes_on | if is_last { FIN } else { 0 }
+        let first_flag = if entry.first == 0 { SYN } else { ACK };
+        let ack_flag = if entry.packets > 1 { ACK } else { 0 };
+        first_flag | ack_flag | if is_last { FIN } else { 0 }
     }
 
     fn next_hop(&self, after: Option<Router>) -> Address {

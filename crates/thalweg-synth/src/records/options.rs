@@ -1,74 +1,73 @@
-//! What records are to be like, checked whole before the first is made.
+//! Options of the records, validated before the first record.
 
 use thalweg_wire::{Nanos, Timestamp};
 use thiserror::Error;
 
-/// Most routers that a path may have.
+/// Maximum number of routers on a path.
 pub const MAX_PATH: u8 = 8;
 
-/// Most routers in all: each has an address in a /24.
+/// Maximum number of routers: each has an address in a /24.
 const MAX_ROUTERS: u8 = 254;
 
-/// Most flows of a flowset: their keys differ by the source port.
+/// Maximum number of flows in a flowset, whose keys differ by source port.
 const MAX_COMPONENTS: u32 = 1_024;
 
-/// Shortest time that transfers fit: sixteen flows at least take 3 min at their usual rate.
+/// Least duration with transfers: sixteen minimal flows take 3 min at their usual rate.
 const MIN_TRANSFER_DURATION: Nanos = Nanos::from_secs(600);
 
-/// Longest time: up-time in milliseconds of 32 bits wraps after 49.7 days (RFC 3954 section 5.1).
+/// Maximum duration: up-time in 32-bit milliseconds wraps after 49.7 days (RFC 3954 section 5.1).
 const MAX_DURATION: Nanos = Nanos::from_secs(40 * 86_400);
 
-/// Longest time-out, so that few records wait.
+/// Maximum timeout, which bounds the number of pending records.
 const MAX_TIMEOUT: Nanos = Nanos::from_secs(3_600);
 
-/// Records for each flowset and each single flow that are planted unless told otherwise.
+/// Records per planted flowset and per planted single flow by default.
 const RECORDS_PER_TRANSFER: u64 = 4_000;
 
-/// What [`Generator`](super::Generator) is to make.
+/// Describes the records of a [`Generator`](super::Generator).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Records in all, exactly. Default 1,000,000.
+    /// Exact number of records. Default 1,000,000.
     pub records: u64,
-    /// When the first flow may begin. Default 2014-06-19T13:00:00Z; the clock is never read.
+    /// Earliest start of a flow. Default 2014-06-19T13:00:00Z; the clock is never read.
     pub start: Timestamp,
-    /// How long flows begin, in whole seconds; planted ones end within it. Default two days, which the longest transfer
-    /// of the dissertation's section 2.3.2 (33 h) fits.
+    /// Period in which flows start, in whole seconds; planted flows also end within it. Default two days, enough for the
+    /// longest transfer of the dissertation's section 2.3.2 (33 h).
     pub duration: Nanos,
-    /// One packet in so many is sampled; 1: all. Default 1,000, as in section 2.2.
+    /// One packet in this many is sampled; 1 samples all. Default 1,000, as in section 2.2.
     pub sampling_interval: u32,
-    /// When a flow cache tells of a flow that goes on. Default 60 s.
+    /// Time after which a flow cache exports an active flow. Default 60 s.
     pub active_timeout: Nanos,
-    /// When it tells of a flow of which it hears no more; at most the active time-out. Default 15 s.
+    /// Time without packets after which it exports a flow; at most the active timeout. Default 15 s.
     pub inactive_timeout: Nanos,
-    /// Routers in all. Default 66, as ESnet had.
+    /// Number of routers. Default 66, as in ESnet.
     pub routers: u8,
-    /// Routers on a path, each of which samples by itself; at most 8. Default 3.
+    /// Routers on a path, each of which samples independently; at most 8. Default 3.
     pub path_routers: u8,
-    /// Whether a router meters packets where they leave, too, by a sample of its own. Default no.
+    /// Whether a router also meters packets on egress, with an independent sample. Default no.
     pub both_directions: bool,
-    /// Parallel flowsets. Default one for 4,000 records.
+    /// Parallel flowsets. Default one per 4,000 records.
     pub flowsets: Option<u64>,
-    /// How many flows they have, in turn. Default 2, 4, 2, 8, 2, 4, 2, 3, 4, 16: near the shares of Table 2.2.
+    /// Numbers of flows of the flowsets, in turn. Default 2, 4, 2, 8, 2, 4, 2, 3, 4, 16: near the shares of Table 2.2.
     pub components: Vec<u32>,
-    /// Within what time the flows of one begin. Default 2 s.
+    /// Maximum time between the first and the last start in a flowset. Default 2 s.
     pub start_spread: Nanos,
-    /// How many of the flowsets run across a midnight (UTC). Default one in a hundred, if there is a midnight.
+    /// Number of flowsets that span a midnight (UTC). Default one in a hundred, if the period has a midnight.
     pub across_midnight: Option<u64>,
-    /// Cheetah flows by themselves. Default one for 4,000 records.
+    /// Single cheetah flows. Default one per 4,000 records.
     pub single_flows: Option<u64>,
-    /// Transfers between the same hosts that are no cheetahs: 50 to 700 MB. Default as many as single flows.
+    /// Transfers between the same hosts that are not cheetahs: 50 to 700 MB. Default as many as single flows.
     pub ordinary: Option<u64>,
-    /// Chains: flows of which each begins soon after the one before, but the last long after the first (section 2.2:
-    /// they satisfy neither side of equation 2.2). Default none.
+    /// Chains: each flow starts soon after the previous one, but the last long after the first (section 2.2: they satisfy
+    /// neither side of equation 2.2). Default none.
     pub chains: u64,
-    /// Flows of a chain. Default 6.
+    /// Flows per chain. Default 6.
     pub chain_flows: u32,
-    /// Time from start to start in a chain. Default 6 s, so that 6 flows span 30 s where tau is 10 s.
+    /// Time between two starts in a chain. Default 6 s, so that 6 flows span 30 s for a tau of 10 s.
     pub chain_gap: Nanos,
-    /// Least time between the starts of one transfer and those of another of the same hosts; to be more than tau.
-    /// Default 30 s.
+    /// Least time between the starts of two transfers of the same hosts; should exceed tau. Default 30 s.
     pub separation: Nanos,
-    /// Bytes of the IP layer in each packet of a transfer, 64 to 9,000. Default 1,500.
+    /// Bytes of the IP layer per packet of a transfer, 64 to 9,000. Default 1,500.
     pub packet_octets: u16,
     /// Share of background flows over IPv6, 0 to 1. Default 0.1.
     pub ipv6_share: f64,
@@ -102,72 +101,74 @@ impl Default for Options {
     }
 }
 
-/// Why options are refused.
+/// Invalid options.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum OptionsError {
-    /// A number outside its limits.
-    #[error("{name} {asked}: expected {least} to {most}")]
+    /// A number is out of range.
+    #[error("invalid {name} {value}: expected {min} to {max}")]
     Number {
         /// Which number.
         name: &'static str,
-        /// What was asked.
-        asked: u64,
-        /// Least.
-        least: u64,
-        /// Most.
-        most: u64,
+        /// Its value.
+        value: u64,
+        /// Minimum.
+        min: u64,
+        /// Maximum.
+        max: u64,
     },
-    /// A time outside its limits.
-    #[error("{name} {asked}: expected {least} to {most}")]
+    /// A time is out of range.
+    #[error("invalid {name} {value}: expected {min} to {max}")]
     Time {
         /// Which time.
         name: &'static str,
-        /// What was asked.
-        asked: Nanos,
-        /// Least.
-        least: Nanos,
-        /// Most.
-        most: Nanos,
+        /// Its value.
+        value: Nanos,
+        /// Minimum.
+        min: Nanos,
+        /// Maximum.
+        max: Nanos,
     },
-    /// No numbers of component flows.
-    #[error("no numbers of component flows: expected some, such as 2, 4, 8, 16")]
+    /// The list of component flow numbers is empty.
+    #[error("no numbers of component flows: expected at least one, such as 2, 4, 8, 16")]
     NoComponents,
-    /// A share outside 0 to 1.
-    #[error("IPv6 share {share}: expected 0 to 1")]
+    /// The share is not between 0 and 1.
+    #[error("invalid IPv6 share {share}: expected 0 to 1")]
     Share {
-        /// What was asked.
+        /// Its value.
         share: f64,
     },
-    /// Flowsets across midnight without a midnight.
-    #[error("{flowsets} flowsets across midnight: there is none in {duration} from {start}")]
+    /// The period has no midnight for flowsets across midnight.
+    #[error("cannot plant {flowsets} flowsets across midnight: no midnight (UTC) in {duration} from {start}")]
     NoMidnight {
-        /// What was asked.
+        /// Number of flowsets across midnight.
         flowsets: u64,
-        /// Beginning.
+        /// Start.
         start: Timestamp,
         /// Duration.
         duration: Nanos,
     },
-    /// The transfers alone have more records.
-    #[error("{records} records: the planted transfers alone have {planted}")]
+    /// The planted transfers alone have more records.
+    #[error("{records} records are too few: the planted transfers alone have {planted}")]
     TooFewRecords {
-        /// What was asked.
+        /// Requested number of records.
         records: u64,
         /// Records of planted flows.
         planted: u64,
     },
-    /// No place was found for a transfer between hosts that have so many others.
-    #[error("no time left for transfer {number} that is {separation} apart from others of its hosts")]
+    /// No start time fits a transfer between hosts with too many other transfers.
+    #[error(
+        "no start time left for transfer {number}: expected {separation} between the transfers of two hosts; use a longer duration, fewer transfers or a shorter separation"
+    )]
     Crowded {
-        /// Which.
+        /// Number of the transfer.
         number: u64,
-        /// The separation.
+        /// The requested separation.
         separation: Nanos,
     },
 }
 
-/// How many transfers of which kind.
+/// Number of transfers of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Counts {
     pub flowsets: u64,
@@ -178,29 +179,29 @@ pub(super) struct Counts {
 }
 
 impl Options {
-    /// Whole seconds in which flows begin.
+    /// Returns the number of whole seconds in which flows start.
     pub(super) fn seconds(&self) -> u64 {
         self.duration.0 / 1_000_000_000
     }
 
-    /// Beginning, microseconds since 1970.
+    /// Returns the start, in microseconds since 1970.
     pub(super) fn start_us(&self) -> i64 {
         (self.start.0 / 1_000) as i64
     }
 
-    /// Observation points on a path.
+    /// Returns the number of observation points on a path.
     pub(super) fn points(&self) -> u64 {
         u64::from(self.path_routers) * if self.both_directions { 2 } else { 1 }
     }
 
-    /// The first midnight (UTC) after the beginning, in microseconds, if it comes before the end.
+    /// Returns the first midnight (UTC) after the start, in microseconds, if it is before the end.
     pub(super) fn midnight_us(&self) -> Option<i64> {
         const DAY_US: i64 = 86_400_000_000;
         let midnight_us = (self.start_us() / DAY_US + 1) * DAY_US;
         (midnight_us < self.start_us() + (self.duration.0 / 1_000) as i64).then_some(midnight_us)
     }
 
-    /// Checks the options and works out how many transfers there are.
+    /// Validates the options and computes the numbers of transfers.
     pub(super) fn check(&self) -> Result<Counts, OptionsError> {
         let default = self.records / RECORDS_PER_TRANSFER;
         let flowsets = self.flowsets.unwrap_or(default);
@@ -227,26 +228,26 @@ impl Options {
     }
 
     fn check_numbers(&self, counts: &Counts) -> Result<(), OptionsError> {
-        let Some(components) = self.components.iter().max() else { return Err(OptionsError::NoComponents) };
-        let fewest = self.components.iter().min().unwrap_or(components);
+        let Some(largest) = self.components.iter().max() else { return Err(OptionsError::NoComponents) };
+        let smallest = self.components.iter().min().unwrap_or(largest);
         let all = self.records;
         let numbers = [
             ("records", all, 1, u64::from(u32::MAX)),
             ("sampling interval", self.sampling_interval.into(), 1, 1 << 24),
             ("routers", self.routers.into(), 1, MAX_ROUTERS.into()),
             ("routers on a path", self.path_routers.into(), 1, MAX_PATH.min(self.routers).into()),
-            ("component flows", (*fewest).into(), 1, MAX_COMPONENTS.into()),
-            ("component flows", (*components).into(), 1, MAX_COMPONENTS.into()),
+            ("component flows", (*smallest).into(), 1, MAX_COMPONENTS.into()),
+            ("component flows", (*largest).into(), 1, MAX_COMPONENTS.into()),
             ("flowsets", counts.flowsets, 0, all),
             ("flowsets across midnight", counts.across_midnight, 0, counts.flowsets),
             ("single flows", counts.single_flows, 0, all),
             ("ordinary transfers", counts.ordinary, 0, all),
             ("chains", counts.chains, 0, all),
             ("flows of a chain", self.chain_flows.into(), 2, MAX_COMPONENTS.into()),
-            ("octets of a packet", self.packet_octets.into(), 64, 9_000),
+            ("bytes of a packet", self.packet_octets.into(), 64, 9_000),
         ];
-        match numbers.into_iter().find(|(_, asked, least, most)| asked < least || asked > most) {
-            Some((name, asked, least, most)) => Err(OptionsError::Number { name, asked, least, most }),
+        match numbers.into_iter().find(|(_, value, min, max)| value < min || value > max) {
+            Some((name, value, min, max)) => Err(OptionsError::Number { name, value, min, max }),
             None => Ok(()),
         }
     }
@@ -261,15 +262,15 @@ impl Options {
         let chain = Nanos(self.chain_gap.0.saturating_mul(self.chain_flows.into()));
         let times = [
             ("duration", self.duration, shortest, MAX_DURATION),
-            ("inactive time-out", self.inactive_timeout, second, self.active_timeout),
-            ("active time-out", self.active_timeout, second, MAX_TIMEOUT),
+            ("inactive timeout", self.inactive_timeout, second, self.active_timeout),
+            ("active timeout", self.active_timeout, second, MAX_TIMEOUT),
             ("start spread", self.start_spread, Nanos::ZERO, self.separation),
             ("separation", self.separation, Nanos::ZERO, MAX_TIMEOUT),
             ("all gaps of a chain", chain, Nanos::ZERO, Nanos(self.duration.0 / 2)),
         ];
         let times = &times[..if chains == 0 { times.len() - 1 } else { times.len() }];
-        match times.iter().find(|(_, asked, least, most)| asked < least || asked > most) {
-            Some(&(name, asked, least, most)) => Err(OptionsError::Time { name, asked, least, most }),
+        match times.iter().find(|(_, value, min, max)| value < min || value > max) {
+            Some(&(name, value, min, max)) => Err(OptionsError::Time { name, value, min, max }),
             None => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! Datagrams of all exporters over one UDP socket to a collector, as fast as is asked.
+//! Sends the datagrams of all exporters to a collector over one UDP socket.
 
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
@@ -12,24 +12,24 @@ use thalweg_wire::flow_export::Address;
 
 use super::datagrams::Deliver;
 
-/// Datagrams for one system call.
+/// Datagrams per system call.
 const DATAGRAMS: usize = 64;
 
-/// Datagrams one after the other in memory, to be sent: as made, or once all are made, which is quicker than making them.
+/// A buffer of datagrams to be sent, at once or after all of them are encoded.
 #[derive(Debug, Default)]
 pub struct Prepared {
     bytes: Vec<u8>,
-    /// Where each datagram ends.
+    /// End of each datagram.
     ends: Vec<usize>,
 }
 
 impl Prepared {
-    /// Datagrams.
+    /// Returns the number of datagrams.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether the buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -53,20 +53,20 @@ impl Deliver for Prepared {
     }
 }
 
-/// Sends with `sendmmsg`. Exporters differ by their observation domain: their addresses are not the socket's.
+/// Sends with `sendmmsg`. Exporters differ by observation domain, since they share the socket's address.
 #[derive(Debug)]
 pub struct Sender {
     socket: UdpSocket,
-    /// The socket is connected: no message has an address.
+    /// The socket is connected, so messages have no address.
     headers: MultiHeaders<()>,
-    waiting: Prepared,
+    pending: Prepared,
 }
 
 impl Sender {
-    /// A socket of the collector's family, connected: if nobody listens there, sending says so.
+    /// Opens a connected socket, so that sending fails if nothing listens at the collector's address.
     ///
     /// # Errors
-    /// If there can be none.
+    /// If the socket cannot be opened or connected.
     pub fn new(collector: SocketAddr) -> io::Result<Sender> {
         let any: SocketAddr = match collector {
             SocketAddr::V4(_) => ([0; 4], 0).into(),
@@ -75,35 +75,35 @@ impl Sender {
         let socket = UdpSocket::bind(any)?;
         socket.connect(collector)?;
         let headers = MultiHeaders::preallocate(DATAGRAMS, None);
-        Ok(Sender { socket, headers, waiting: Prepared::default() })
+        Ok(Sender { socket, headers, pending: Prepared::default() })
     }
 
-    /// Sends what waits.
+    /// Sends all pending datagrams.
     ///
     /// # Errors
-    /// If it cannot be sent.
+    /// If sending fails.
     pub fn flush(&mut self) -> io::Result<()> {
-        let mut waiting = std::mem::take(&mut self.waiting);
-        self.send(&waiting, 0..waiting.len())?;
-        waiting.clear();
-        self.waiting = waiting;
+        let mut pending = std::mem::take(&mut self.pending);
+        self.send(&pending, 0..pending.len())?;
+        pending.clear();
+        self.pending = pending;
         Ok(())
     }
 
-    /// Sends some datagrams.
+    /// Sends the datagrams with these numbers.
     ///
     /// # Errors
-    /// If they cannot be sent.
+    /// If sending fails.
     ///
     /// # Panics
-    /// If there are none of these numbers.
+    /// If the numbers are out of range.
     pub fn send(&mut self, prepared: &Prepared, numbers: Range<usize>) -> io::Result<()> {
         let mut numbers = numbers;
         while !numbers.is_empty() {
-            let few = numbers.clone().take(DATAGRAMS);
-            let datagrams: Vec<_> = few.map(|number| [IoSlice::new(prepared.datagram(number))]).collect();
-            let (socket, none) = (self.socket.as_raw_fd(), MsgFlags::empty());
-            match sendmmsg(socket, &mut self.headers, &datagrams, [None; DATAGRAMS], [], none) {
+            let chunk = numbers.clone().take(DATAGRAMS);
+            let datagrams: Vec<_> = chunk.map(|number| [IoSlice::new(prepared.datagram(number))]).collect();
+            let (socket, flags) = (self.socket.as_raw_fd(), MsgFlags::empty());
+            match sendmmsg(socket, &mut self.headers, &datagrams, [None; DATAGRAMS], [], flags) {
                 Ok(results) => numbers.start += results.count(),
                 Err(Errno::EINTR) => {}
                 Err(error) => return Err(error.into()),
@@ -115,8 +115,8 @@ impl Sender {
 
 impl Deliver for Sender {
     fn deliver(&mut self, exporter: Address, time: Timestamp, datagram: &[u8]) -> io::Result<()> {
-        self.waiting.deliver(exporter, time, datagram)?;
-        match self.waiting.len() {
+        self.pending.deliver(exporter, time, datagram)?;
+        match self.pending.len() {
             DATAGRAMS => self.flush(),
             _ => Ok(()),
         }
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sent_arrives_in_order_and_a_port_without_collector_says_so() {
+    fn datagrams_arrive_in_order_and_a_closed_port_is_an_error() {
         let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut sender = Sender::new(collector.local_addr().unwrap()).unwrap();
         let datagrams: Vec<Vec<u8>> =
@@ -143,10 +143,10 @@ mod tests {
             assert_eq!(&buffer[..length], datagram);
         }
         drop(collector);
-        let refused = (0..10).find_map(|_| {
+        let error = (0..10).find_map(|_| {
             sender.deliver(Address::NONE, Timestamp(0), b"nobody").unwrap();
             sender.flush().err()
         });
-        assert_eq!(refused.unwrap().kind(), io::ErrorKind::ConnectionRefused);
+        assert_eq!(error.unwrap().kind(), io::ErrorKind::ConnectionRefused);
     }
 }

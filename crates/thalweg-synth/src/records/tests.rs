@@ -1,4 +1,4 @@
-//! Records against the truth about them.
+//! Compares records with the ground truth.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn all(generator: &mut Generator) -> RecordBatch {
     batch
 }
 
-fn few() -> Options {
+fn small() -> Options {
     Options {
         records: 40_000,
         flowsets: Some(40),
@@ -26,8 +26,8 @@ fn few() -> Options {
 }
 
 #[test]
-fn records_are_as_many_as_asked_and_come_in_order_of_reception() {
-    let mut generator = Generator::new(few(), 1).unwrap();
+fn the_requested_number_of_records_is_in_order_of_reception() {
+    let mut generator = Generator::new(small(), 1).unwrap();
     let batch = all(&mut generator);
     batch.check_invariants();
     assert_eq!((batch.len(), generator.rows_left()), (40_000, 0));
@@ -36,18 +36,18 @@ fn records_are_as_many_as_asked_and_come_in_order_of_reception() {
 }
 
 #[test]
-fn a_seed_says_all_and_pieces_do_not_matter() {
-    let batch = all(&mut Generator::new(few(), 5).unwrap());
+fn the_same_seed_gives_the_same_records_at_any_batch_size() {
+    let batch = all(&mut Generator::new(small(), 5).unwrap());
     let mut again = RecordBatch::default();
-    let mut generator = Generator::new(few(), 5).unwrap();
+    let mut generator = Generator::new(small(), 5).unwrap();
     while generator.fill(&mut again, 1_000) > 0 {}
     assert!(batch == again);
-    assert!(batch != all(&mut Generator::new(few(), 6).unwrap()));
+    assert!(batch != all(&mut Generator::new(small(), 6).unwrap()));
 }
 
 #[test]
 fn a_record_is_received_within_five_seconds_of_the_end_of_its_entry() {
-    let options = few();
+    let options = small();
     let batch = all(&mut Generator::new(options, 1).unwrap());
     for row in 0..batch.len() {
         let record = batch.record(row);
@@ -55,20 +55,20 @@ fn a_record_is_received_within_five_seconds_of_the_end_of_its_entry() {
             flow_cache::IDLE => record.flow_end_us + 15_000_000,
             _ => record.flow_start_us + 60_000_000,
         };
-        let late_us = record.received_us - deadline_us;
+        let delay_us = record.received_us - deadline_us;
         // Times are rounded down to a millisecond.
-        assert!((0..=5_001_000).contains(&late_us), "{late_us} {record:?}");
+        assert!((0..=5_001_000).contains(&delay_us), "{delay_us} {record:?}");
         assert!(record.flow_start_us <= record.flow_end_us);
         assert!(record.flow_end_us - record.flow_start_us < 60_000_000 + 1_000);
         assert!(record.packets > 0 && record.octets >= 40 * record.packets);
     }
 }
 
-/// Records of each planted flow, found by its key.
+/// Returns the records of each planted flow, matched by key.
 fn planted<'a>(truth: &'a Truth, batch: &RecordBatch) -> Vec<(&'a PlantedFlow, Vec<Record>)> {
     let key = |flow: &PlantedFlow| (flow.source_address, flow.destination_address, flow.source_port);
     let mut flows: BTreeMap<_, _> = truth.flows.iter().map(|flow| (key(flow), (flow, Vec::new()))).collect();
-    assert_eq!(flows.len(), truth.flows.len(), "keys are their own");
+    assert_eq!(flows.len(), truth.flows.len(), "keys are unique");
     for record in (0..batch.len()).map(|row| batch.record(row)) {
         let key = (record.source_address, record.destination_address, record.source_port);
         if let Some((_, records)) = flows.get_mut(&key) {
@@ -80,8 +80,13 @@ fn planted<'a>(truth: &'a Truth, batch: &RecordBatch) -> Vec<(&'a PlantedFlow, V
 
 #[test]
 fn without_sampling_each_router_counts_each_planted_flow_exactly() {
-    let options =
-        Options { sampling_interval: 1, flowsets: Some(5), records: 10_000, both_directions: true, ..few() };
+    let options = Options {
+        sampling_interval: 1,
+        flowsets: Some(5),
+        records: 10_000,
+        both_directions: true,
+        ..small()
+    };
     let mut generator = Generator::new(options, 3).unwrap();
     let batch = all(&mut generator);
     for (flow, records) in planted(generator.truth(), &batch) {
@@ -103,16 +108,16 @@ fn without_sampling_each_router_counts_each_planted_flow_exactly() {
     }
 }
 
-/// Over some 200 flows and three routers each: the scaled size of a flow at a router is off by sqrt((1 - p) / (n p)) of
-/// itself. The squares of deviations over their variance sum to chi-square of as many degrees of freedom; within six
-/// standard deviations of that (a false alarm below 1e-7).
+/// Over about 200 flows and three routers each: the relative standard deviation of a flow's scaled size at a router is
+/// sqrt((1 - p) / (n p)). The squared deviations over their variance sum to chi-square with as many degrees of freedom,
+/// within six standard deviations (a false alarm below 1e-7).
 #[test]
-fn sampled_sizes_scatter_around_the_truth_as_sampling_says() {
-    let mut generator = Generator::new(few(), 11).unwrap();
+fn sampled_sizes_have_the_variance_of_sampling() {
+    let mut generator = Generator::new(small(), 11).unwrap();
     let batch = all(&mut generator);
     let (mut chi_square, mut freedom) = (0.0, 0.0);
     for (flow, records) in planted(generator.truth(), &batch) {
-        assert_eq!(records.len() as u64, flow.records, "what was foretold");
+        assert_eq!(records.len() as u64, flow.records, "predicted records");
         assert_eq!(records.iter().map(|record| record.packets).sum::<u64>(), flow.sampled_packets);
         for &router in &flow.path {
             let of_router = records.iter().filter(|record| record.exporter == exporter(router));
@@ -127,8 +132,8 @@ fn sampled_sizes_scatter_around_the_truth_as_sampling_says() {
 }
 
 #[test]
-fn cheetahs_move_more_than_a_gigabyte_in_a_minute_and_ordinary_transfers_do_not() {
-    let generator = Generator::new(few(), 2).unwrap();
+fn only_cheetahs_move_more_than_a_gigabyte_in_a_minute() {
+    let generator = Generator::new(small(), 2).unwrap();
     for (flow, truth) in generator.flows.iter().zip(&generator.truth.flows) {
         let minute = flow.pace.before(60 * SECOND_NS) * 1_500;
         assert_eq!(minute > 1_400_000_000, truth.kind != Kind::Ordinary, "{truth:?}");
@@ -137,8 +142,8 @@ fn cheetahs_move_more_than_a_gigabyte_in_a_minute_and_ordinary_transfers_do_not(
 }
 
 #[test]
-fn flowsets_have_the_numbers_of_flows_asked_and_begin_within_the_spread() {
-    let generator = Generator::new(few(), 2).unwrap();
+fn flowsets_have_the_requested_flows_within_the_spread() {
+    let generator = Generator::new(small(), 2).unwrap();
     let transfers = generator.truth().transfers();
     let numbers: Vec<u32> = transfers.iter().take(40).map(|transfer| transfer.flows).collect();
     assert_eq!(numbers, [2, 4, 2, 8, 2, 4, 2, 3, 4, 16].repeat(4));
@@ -156,8 +161,8 @@ fn flowsets_have_the_numbers_of_flows_asked_and_begin_within_the_spread() {
 }
 
 #[test]
-fn transfers_of_the_same_hosts_start_far_apart_and_some_run_across_midnight() {
-    let options = Options { across_midnight: Some(10), ..few() };
+fn transfers_of_two_hosts_start_apart_and_some_span_midnight() {
+    let options = Options { across_midnight: Some(10), ..small() };
     let generator = Generator::new(options.clone(), 4).unwrap();
     let midnight_us = options.midnight_us().unwrap();
     assert_eq!(midnight_us, 1_403_222_400_000_000);
@@ -178,8 +183,8 @@ fn transfers_of_the_same_hosts_start_far_apart_and_some_run_across_midnight() {
 }
 
 #[test]
-fn the_truth_is_a_row_a_flow_a_row_a_transfer_and_json() {
-    let generator = Generator::new(few(), 2).unwrap();
+fn the_truth_is_written_as_csv_and_json() {
+    let generator = Generator::new(small(), 2).unwrap();
     let (mut flows, mut transfers, mut json) = (Vec::new(), Vec::new(), Vec::new());
     generator.truth().write_flows(&mut flows).unwrap();
     generator.truth().write_transfers(&mut transfers).unwrap();
@@ -192,7 +197,7 @@ fn the_truth_is_a_row_a_flow_a_row_a_transfer_and_json() {
     };
     assert_eq!((rows(&flows), rows(&transfers)), (generator.truth().flows.len(), 82));
     let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
-    let octets = |of: &serde_json::Value| of["octets"].as_u64().unwrap();
+    let octets = |of: &serde_json::Value| of["bytes"].as_u64().unwrap();
     for transfer in json["transfers"].as_array().unwrap() {
         let flows = transfer["flows"].as_array().unwrap();
         assert_eq!(flows.iter().map(octets).sum::<u64>(), octets(transfer));
@@ -200,31 +205,34 @@ fn the_truth_is_a_row_a_flow_a_row_a_transfer_and_json() {
 }
 
 #[test]
-fn options_that_contradict_themselves_are_refused_by_name() {
-    let refused = |options: Options| Generator::new(options, 1).unwrap_err().to_string();
+fn contradictory_options_are_rejected_by_name() {
+    let rejected = |options: Options| Generator::new(options, 1).unwrap_err().to_string();
     let cases = [
-        (Options { records: 100, ..few() }, "records: the planted transfers alone have"),
-        (Options { path_routers: 9, ..few() }, "routers on a path 9: expected 1 to 8"),
-        (Options { routers: 2, ..few() }, "routers on a path 3: expected 1 to 2"),
-        (Options { components: vec![], ..few() }, "no numbers of component flows"),
-        (Options { components: vec![2, 0], ..few() }, "component flows 0: expected 1 to 1024"),
-        (Options { inactive_timeout: Nanos::from_secs(90), ..few() }, "inactive time-out"),
-        (Options { duration: Nanos::from_secs(60), ..few() }, "duration"),
-        (Options { ipv6_share: f64::NAN, ..few() }, "IPv6 share NaN: expected 0 to 1"),
-        (Options { across_midnight: Some(41), ..few() }, "flowsets across midnight 41: expected 0 to 40"),
+        (Options { records: 100, ..small() }, "records are too few: the planted transfers alone have"),
+        (Options { path_routers: 9, ..small() }, "invalid routers on a path 9: expected 1 to 8"),
+        (Options { routers: 2, ..small() }, "invalid routers on a path 3: expected 1 to 2"),
+        (Options { components: vec![], ..small() }, "no numbers of component flows"),
+        (Options { components: vec![2, 0], ..small() }, "invalid component flows 0: expected 1 to 1024"),
+        (Options { inactive_timeout: Nanos::from_secs(90), ..small() }, "inactive timeout"),
+        (Options { duration: Nanos::from_secs(60), ..small() }, "duration"),
+        (Options { ipv6_share: f64::NAN, ..small() }, "invalid IPv6 share NaN: expected 0 to 1"),
         (
-            Options { across_midnight: Some(1), duration: Nanos::from_secs(3_600), ..few() },
-            "1 flowsets across midnight: there is none",
+            Options { across_midnight: Some(41), ..small() },
+            "invalid flowsets across midnight 41: expected 0 to 40",
+        ),
+        (
+            Options { across_midnight: Some(1), duration: Nanos::from_secs(3_600), ..small() },
+            "cannot plant 1 flowsets across midnight: no midnight",
         ),
     ];
     for (options, expected) in cases {
-        let error = refused(options);
+        let error = rejected(options);
         assert!(error.contains(expected), "{error}");
     }
 }
 
 #[test]
-fn a_background_without_transfers_may_be_short() {
+fn a_background_without_transfers_can_be_short() {
     let options = Options {
         records: 5_000,
         start: Timestamp::new(1_000_000_000, 0),

@@ -1,10 +1,10 @@
-//! The planted transfers: which hosts, how large, how fast, when.
+//! Plans the transfers: hosts, sizes, rates and start times.
 //!
-//! Shapes are chosen to come near to Tables 2.2 and 2.3 and Figure 2.1 of the dissertation: sizes and rates are
-//! log-normal, so both and the durations are skewed to the right. A few in a thousand are of a Pareto tail that reaches
-//! to the 26.5 TiB of section 2.3.2. The median rate grows with the number of component flows, the ratio of
-//! inter-quartile range to median falls as it does on the short path of section 2.3.3. Each component moves more than
-//! 1 GB within a minute, without which it would be no cheetah: in its first minute, if it is slow on the whole.
+//! The distributions approximate Tables 2.2 and 2.3 and Figure 2.1 of the dissertation. Sizes and rates are log-normal,
+//! so both and the durations are skewed to the right. A few in a thousand have a Pareto tail that extends to the
+//! 26.5 TiB of section 2.3.2. The median rate grows with the number of component flows; the ratio of inter-quartile
+//! range to median falls as on the short path of section 2.3.3. Each component moves more than 1 GB within a minute,
+//! otherwise it would not be a cheetah; slow flows do so in their first minute.
 
 use std::collections::BTreeMap;
 
@@ -16,47 +16,47 @@ use crate::random::Random;
 
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// What a cheetah moves in its fastest minute at least: half more than the definition's 1 GB (section 2.2), ten standard
-/// deviations of what 1-in-1000 sampling of full packets makes of it.
+/// Bytes in a cheetah's fastest minute: half more than the definition's 1 GB (section 2.2), which is ten standard
+/// deviations of the estimate from full packets sampled 1 in 1000.
 const BURST_OCTETS: f64 = 1.5e9;
 const BURST_NS: u64 = 60_000_000_000;
 
-/// The least that a cheetah moves.
-const LEAST_OCTETS: f64 = 1.6e9;
+/// Minimum size of a cheetah.
+const MIN_OCTETS: f64 = 1.6e9;
 
-/// Median size of a flowset beyond the least, and standard deviation of its logarithm: medians of Table 2.3 are 3 to 105
-/// GiB, and their 99 % quantiles some 28 times the median.
+/// Median size of a flowset above the minimum, and standard deviation of its logarithm: the medians of Table 2.3 are
+/// 3 to 105 GiB, and their 99 % quantiles about 28 times the median.
 const SIZE_MEDIAN: f64 = 14.0 * GIB;
 const SIZE_SIGMA: f64 = 1.43;
 
-/// The tail: its share, where it begins, and the largest of Table 2.3.
+/// The tail: its share, its start, and the largest size of Table 2.3.
 const TAIL_SHARE: f64 = 0.003;
-const TAIL_LEAST: f64 = 1024.0 * GIB;
-const LARGEST: f64 = 26_521.2 * GIB;
+const TAIL_MIN: f64 = 1024.0 * GIB;
+const MAX_SIZE: f64 = 26_521.2 * GIB;
 
-/// The same for single flows, whose sizes the dissertation says are skewed and does not give.
+/// The same for single flows. The dissertation calls their sizes skewed and gives no numbers.
 const SINGLE_MEDIAN: f64 = 2.0 * GIB;
 const SINGLE_SIGMA: f64 = 1.3;
 
-/// Median rate of flowsets of two, and by which power of the number of flows it grows (Figure 2.1, Table 2.3).
+/// Median rate of flowsets of two, and the exponent of its growth with the number of flows (Figure 2.1, Table 2.3).
 const RATE_MEDIAN: f64 = 0.5e9;
 const RATE_GROWTH: f64 = 0.45;
 
-/// Slowest, and fastest as in Table 2.3.
-const RATE_LEAST: f64 = 60e6;
-const RATE_MOST: f64 = 9.7e9;
+/// Minimum rate, and maximum rate as in Table 2.3.
+const MIN_RATE: f64 = 60e6;
+const MAX_RATE: f64 = 9.7e9;
 
-/// Sizes and rates of transfers that are no cheetahs: at most 675 MB in a minute, and 700 MB in all.
+/// Sizes and rates of ordinary transfers: at most 675 MB in a minute, and 700 MB in total.
 const ORDINARY_OCTETS: (f64, f64) = (50e6, 700e6);
 const ORDINARY_RATE: (f64, f64) = (20e6, 90e6);
 
-/// Ports of data channels: the first source port, how many are used in turn, the port of GridFTP's control channel.
+/// Ports of data channels: the first source port, the number of source ports, and GridFTP's control port.
 const FIRST_PORT: u16 = 32_768;
 const PORTS: u32 = 28_000;
 pub(super) const DESTINATION_PORT: u16 = 2_811;
 
-/// How often a transfer is drawn anew that does not fit.
-const ATTEMPTS: u32 = 200;
+/// Maximum number of draws for a transfer that fits.
+const MAX_ATTEMPTS: u32 = 200;
 
 /// A planted flow.
 #[derive(Clone, Copy, Debug)]
@@ -66,24 +66,24 @@ pub(super) struct Flow {
     pub source: Host,
     pub destination: Host,
     pub source_port: u16,
-    /// First packet, microseconds after the beginning.
+    /// First packet, in microseconds after the start.
     pub start_us: u64,
     pub pace: Pace,
 }
 
-/// Flows of a transfer: how long after its beginning each starts, and its packets.
+/// The flows of a transfer: start, relative to that of the transfer, and packets.
 type Shape = Vec<(u64, Pace)>;
 
-/// What is known of two hosts.
+/// The state of a pair of hosts.
 #[derive(Default)]
 struct Pair {
     /// First and last start of each transfer.
     starts: Vec<(u64, u64)>,
-    /// Flows so far.
+    /// Number of flows so far.
     flows: u32,
 }
 
-/// Draws them, one after the other.
+/// Draws the transfers one by one.
 pub(super) struct Planner<'a> {
     options: &'a Options,
     network: Network,
@@ -94,10 +94,10 @@ pub(super) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    /// All transfers, in order of their numbers; flows of each in order of their starts.
+    /// Plans all transfers, in order of their numbers, with the flows of each in order of start.
     ///
     /// # Errors
-    /// If for one of them no time is left.
+    /// If no start time fits a transfer.
     pub(super) fn plan(
         options: &'a Options,
         counts: &Counts,
@@ -125,7 +125,7 @@ impl<'a> Planner<'a> {
     }
 
     fn plant(&mut self, kind: Kind, components: u32, across_midnight: bool) -> Result<(), OptionsError> {
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             let (source, destination) = self.network.transfer(&mut self.random);
             let is_long = self.network.is_long(source.site, destination.site);
             let shape = match kind {
@@ -143,19 +143,19 @@ impl<'a> Planner<'a> {
         Err(OptionsError::Crowded { number: self.transfers.into(), separation: self.options.separation })
     }
 
-    /// A flowset, or a single flow.
+    /// Draws a flowset or a single flow.
     fn cheetahs(&mut self, components: u32, is_long: bool) -> Shape {
         let count = f64::from(components);
         let random = &mut self.random;
-        let beyond_least = match components {
+        let above_min = match components {
             1 => random.log_normal(SINGLE_MEDIAN, SINGLE_SIGMA),
-            _ if random.chance(TAIL_SHARE) => TAIL_LEAST / random.unit(),
+            _ if random.chance(TAIL_SHARE) => TAIL_MIN / random.unit(),
             _ => random.log_normal(SIZE_MEDIAN, SIZE_SIGMA),
         };
-        let beyond_least = beyond_least.min(LARGEST - count * LEAST_OCTETS).max(0.0);
+        let above_min = above_min.min(MAX_SIZE - count * MIN_OCTETS).max(0.0);
         let median = RATE_MEDIAN * libm::pow(count / 2.0, RATE_GROWTH) * if is_long { 0.5 } else { 1.0 };
-        let rate = random.log_normal(median, rate_sigma(components)).clamp(RATE_LEAST, RATE_MOST);
-        let seconds = (beyond_least + count * LEAST_OCTETS) * 8.0 / rate;
+        let rate = random.log_normal(median, rate_sigma(components)).clamp(MIN_RATE, MAX_RATE);
+        let seconds = (above_min + count * MIN_OCTETS) * 8.0 / rate;
         let span_us = (seconds * 1e6) as u64;
         let spread_us = (self.options.start_spread.0 / 1_000).min(span_us / 4);
         let mut starts: Vec<u64> = (1..components).map(|_| random.between(0, spread_us)).collect();
@@ -164,8 +164,8 @@ impl<'a> Planner<'a> {
         let weights: Vec<f64> = starts.iter().map(|_| 0.9 + 0.2 * random.unit()).collect();
         let all: f64 = weights.iter().sum();
         let components = starts.into_iter().zip(weights).map(|(start_us, weight)| {
-            let octets = LEAST_OCTETS + beyond_least * weight / all;
-            // They end nearly together.
+            let octets = MIN_OCTETS + above_min * weight / all;
+            // They end at nearly the same time.
             let span_us = (span_us - start_us) as f64 * (0.96 + 0.04 * random.unit());
             (start_us, cheetah(octets, (span_us * 1e3) as u64, self.options.packet_octets))
         });
@@ -181,7 +181,7 @@ impl<'a> Planner<'a> {
     fn chain(&mut self, flows: u32) -> Shape {
         let gap_us = self.options.chain_gap.0 / 1_000;
         let flow = |number: u32| {
-            let octets = LEAST_OCTETS + self.random.log_normal(GIB, 0.5);
+            let octets = MIN_OCTETS + self.random.log_normal(GIB, 0.5);
             let rate = self.random.log_normal(RATE_MEDIAN, 0.3);
             let span_ns = (octets * 8e9 / rate) as u64;
             (u64::from(number) * gap_us, cheetah(octets, span_ns, self.options.packet_octets))
@@ -189,7 +189,7 @@ impl<'a> Planner<'a> {
         (0..flows).map(flow).collect()
     }
 
-    /// When it may begin so that it ends within the duration.
+    /// Draws a start time such that the transfer ends within the duration.
     fn start(&mut self, shape: &Shape, across_midnight: bool) -> Option<u64> {
         let span_us = shape.iter().map(|(offset_us, pace)| offset_us + pace.span_ns() / 1_000 + 1).max()?;
         let latest = (self.options.duration.0 / 1_000).checked_sub(span_us)?;
@@ -205,7 +205,7 @@ impl<'a> Planner<'a> {
         (low <= high).then(|| self.random.between(low, high))
     }
 
-    /// Whether the hosts' other transfers start far enough from this one.
+    /// Whether all other transfers of these hosts start far enough from this one.
     fn is_apart(&self, source: Host, destination: Host, start_us: u64, last_start_us: u64) -> bool {
         let separation_us = self.options.separation.0 / 1_000;
         let Some(pair) = self.pairs.get(&(source, destination)) else { return true };
@@ -228,8 +228,8 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Standard deviation of the logarithm of rates. The ratios of inter-quartile range to median that section 2.3.3 gives,
-/// 0.84, 0.54, 0.51 and 0.41 for 2, 3, 4 and 8 flows, are 2 sinh(0.6745 sigma) of a log-normal distribution.
+/// Returns the standard deviation of the logarithm of rates. The ratios of inter-quartile range to median in section
+/// 2.3.3, 0.84, 0.54, 0.51 and 0.41 for 2, 3, 4 and 8 flows, are 2 sinh(0.6745 sigma) for a log-normal distribution.
 fn rate_sigma(components: u32) -> f64 {
     match components {
         1 => 0.70,
@@ -240,7 +240,7 @@ fn rate_sigma(components: u32) -> f64 {
     }
 }
 
-/// Packets of a flow that moves at least [`BURST_OCTETS`] in some minute, or all that it has.
+/// Returns the packets of a flow that moves at least [`BURST_OCTETS`], or its total, in some minute.
 fn cheetah(octets: f64, span_ns: u64, packet_octets: u16) -> Pace {
     let in_burst = octets * BURST_NS as f64 / span_ns as f64;
     if span_ns <= BURST_NS || in_burst >= BURST_OCTETS {

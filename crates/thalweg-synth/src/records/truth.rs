@@ -1,4 +1,4 @@
-//! The truth about what was planted: as CSV, a row each, and as JSON.
+//! The ground truth about planted transfers, as CSV and JSON.
 
 use std::io::{self, Write};
 
@@ -7,22 +7,22 @@ use thalweg_wire::flow_export::Address;
 
 use super::network::exporter;
 
-/// What a planted transfer is.
+/// The kind of a planted transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Several cheetah flows that begin together.
+    /// Several cheetah flows that start together.
     Flowset,
-    /// A cheetah flow by itself.
+    /// A single cheetah flow.
     Single,
-    /// A flow between the same hosts as others, which is no cheetah.
+    /// A flow between the same hosts that is not a cheetah.
     Ordinary,
-    /// Cheetah flows, each of which begins soon after the one before; rules for flowsets differ on these.
+    /// Cheetah flows, each of which starts soon after the previous one; flowset rules disagree about these.
     Chain,
 }
 
 impl Kind {
-    /// Name in the truth.
+    /// Returns the name in the truth.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Flowset => "flowset",
@@ -33,12 +33,12 @@ impl Kind {
     }
 }
 
-/// A planted flow as it really was, and what became of it.
+/// A planted flow with its true sizes and times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlantedFlow {
-    /// Number of its transfer.
+    /// Number of the transfer.
     pub transfer: u32,
-    /// What that is.
+    /// Kind of the transfer.
     pub kind: Kind,
     /// Source address.
     pub source_address: Address,
@@ -60,26 +60,26 @@ pub struct PlantedFlow {
     pub source_as: u32,
     /// Autonomous system of the destination.
     pub destination_as: u32,
-    /// Numbers of the routers that it passes.
+    /// Numbers of the routers on its path.
     pub path: Vec<u8>,
-    /// Records of all observation points.
+    /// Number of records at all observation points.
     pub records: u64,
-    /// Packets sampled by all observation points.
+    /// Number of packets sampled at all observation points.
     pub sampled_packets: u64,
 }
 
-/// A planted transfer: all flows of one number.
+/// A planted transfer: all flows with the same transfer number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlantedTransfer {
-    /// Its number; transfers are in order of it, from 0.
+    /// Its number; transfers are numbered from 0 in order.
     pub transfer: u32,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Source address.
     pub source_address: Address,
     /// Destination address.
     pub destination_address: Address,
-    /// Flows.
+    /// Number of flows.
     pub flows: u32,
     /// First packet of all, microseconds since 1970.
     pub flow_start_us: i64,
@@ -93,37 +93,37 @@ pub struct PlantedTransfer {
     pub source_as: u32,
     /// Autonomous system of the destination.
     pub destination_as: u32,
-    /// Numbers of the routers that it passes.
+    /// Numbers of the routers on its path.
     pub path: Vec<u8>,
-    /// Records of all flows and observation points.
+    /// Number of records of all flows at all observation points.
     pub records: u64,
-    /// Packets sampled of all flows by all observation points.
+    /// Number of packets of all flows sampled at all observation points.
     pub sampled_packets: u64,
 }
 
-/// All that was planted.
+/// The ground truth.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Truth {
-    /// In order of transfers, those of one in order of their starts.
+    /// Planted flows in order of transfers, and of start within a transfer.
     pub flows: Vec<PlantedFlow>,
 }
 
 /// Header of the CSV of flows.
-const FLOW_COLUMNS: &str = "transfer,kind,source_address,destination_address,source_port,destination_port,protocol,\
-    flow_start_us,flow_end_us,octets,packets,rate_bps,source_as,destination_as,path,records,sampled_packets";
+const FLOW_COLUMNS: &str = "transfer,kind,src,dst,src_port,dst_port,protocol,\
+    flow_start_us,flow_end_us,bytes,packets,rate_bps,src_as,dst_as,path,records,sampled_packets";
 
 /// Header of the CSV of transfers.
-const TRANSFER_COLUMNS: &str = "transfer,kind,source_address,destination_address,flows,flow_start_us,flow_end_us,\
-    duration_us,octets,packets,rate_bps,source_as,destination_as,path,records,sampled_packets";
+const TRANSFER_COLUMNS: &str = "transfer,kind,src,dst,flows,flow_start_us,flow_end_us,\
+    duration_ns,bytes,packets,rate_bps,src_as,dst_as,path,records,sampled_packets";
 
 impl Truth {
-    /// Flows put together by transfer.
+    /// Merges flows into transfers.
     pub fn transfers(&self) -> Vec<PlantedTransfer> {
         let transfers = self.flows.chunk_by(|one, next| one.transfer == next.transfer);
-        transfers.map(together).collect()
+        transfers.map(merge).collect()
     }
 
-    /// Writes a header and a row for each flow. Times are microseconds since 1970, the path exporters' addresses.
+    /// Writes a header and a row per flow. Times are microseconds since 1970; the path is a list of exporter addresses.
     ///
     /// # Errors
     /// If writing fails.
@@ -140,36 +140,37 @@ impl Truth {
                  {sampled_packets}",
                 flow.kind.name(),
                 rate_bps(*octets, flow_end_us - flow_start_us),
-                in_words(&flow.path),
+                path_text(&flow.path),
             )?;
         }
         to.flush()
     }
 
-    /// Writes a header and a row for each transfer, as [`write_flows`](Truth::write_flows) does.
+    /// Writes a header and a row per transfer, in the format of [`write_flows`](Truth::write_flows).
     ///
     /// # Errors
     /// If writing fails.
     pub fn write_transfers(&self, mut to: impl Write) -> io::Result<()> {
         writeln!(to, "{TRANSFER_COLUMNS}")?;
-        for of in self.transfers() {
-            let PlantedTransfer { transfer, source_address, destination_address, flows, .. } = &of;
-            let PlantedTransfer { flow_start_us, flow_end_us, octets, packets, source_as, .. } = &of;
-            let PlantedTransfer { destination_as, records, sampled_packets, .. } = &of;
+        for row in self.transfers() {
+            let PlantedTransfer { transfer, source_address, destination_address, flows, .. } = &row;
+            let PlantedTransfer { flow_start_us, flow_end_us, octets, packets, source_as, .. } = &row;
+            let PlantedTransfer { destination_as, records, sampled_packets, .. } = &row;
             let duration_us = flow_end_us - flow_start_us;
             writeln!(
                 to,
                 "{transfer},{},{source_address},{destination_address},{flows},{flow_start_us},{flow_end_us},\
-                 {duration_us},{octets},{packets},{},{source_as},{destination_as},{},{records},{sampled_packets}",
-                of.kind.name(),
+                 {},{octets},{packets},{},{source_as},{destination_as},{},{records},{sampled_packets}",
+                row.kind.name(),
+                1_000 * duration_us,
                 rate_bps(*octets, duration_us),
-                in_words(&of.path),
+                path_text(&row.path),
             )?;
         }
         to.flush()
     }
 
-    /// Writes one JSON object: `{"transfers": [...]}`, each with its flows' keys and sizes.
+    /// Writes one JSON object: `{"transfers": [...]}`, each with the keys and sizes of its flows.
     ///
     /// # Errors
     /// If writing fails.
@@ -183,15 +184,15 @@ impl Truth {
 }
 
 fn in_json(flows: &[PlantedFlow]) -> serde_json::Value {
-    let of = together(flows);
+    let of = merge(flows);
     let duration_us = of.flow_end_us - of.flow_start_us;
     let components = flows.iter().map(|flow| {
         serde_json::json!({
-            "source_port": flow.source_port,
-            "destination_port": flow.destination_port,
+            "src_port": flow.source_port,
+            "dst_port": flow.destination_port,
             "flow_start_us": flow.flow_start_us,
             "flow_end_us": flow.flow_end_us,
-            "octets": flow.octets,
+            "bytes": flow.octets,
             "packets": flow.packets,
             "records": flow.records,
             "sampled_packets": flow.sampled_packets,
@@ -200,24 +201,26 @@ fn in_json(flows: &[PlantedFlow]) -> serde_json::Value {
     serde_json::json!({
         "transfer": of.transfer,
         "kind": of.kind,
-        "source_address": of.source_address.to_string(),
-        "destination_address": of.destination_address.to_string(),
+        "src": of.source_address.to_string(),
+        "dst": of.destination_address.to_string(),
         "flow_start_us": of.flow_start_us,
         "flow_end_us": of.flow_end_us,
-        "duration_us": duration_us,
-        "octets": of.octets,
+        "duration_ns": 1_000 * duration_us,
+        "bytes": of.octets,
         "packets": of.packets,
         "rate_bps": rate_bps(of.octets, duration_us),
-        "source_as": of.source_as,
-        "destination_as": of.destination_as,
+        "src_as": of.source_as,
+        "dst_as": of.destination_as,
         "path": of.path.iter().map(|&router| exporter(router).to_string()).collect::<Vec<_>>(),
         "flows": components.collect::<Vec<_>>(),
     })
 }
 
+/// Merges the flows of one transfer.
+///
 /// # Panics
-/// If there is no flow.
-fn together(flows: &[PlantedFlow]) -> PlantedTransfer {
+/// If `flows` is empty.
+fn merge(flows: &[PlantedFlow]) -> PlantedTransfer {
     let first = &flows[0];
     let mut transfer = PlantedTransfer {
         transfer: first.transfer,
@@ -246,7 +249,7 @@ fn together(flows: &[PlantedFlow]) -> PlantedTransfer {
     transfer
 }
 
-/// Whole bits in a second; 0 where there is no duration.
+/// Returns whole bits per second; 0 without a duration.
 fn rate_bps(octets: u64, duration_us: i64) -> u64 {
     match u128::try_from(duration_us) {
         Ok(duration_us @ 1..) => (u128::from(octets) * 8_000_000 / duration_us) as u64,
@@ -254,8 +257,8 @@ fn rate_bps(octets: u64, duration_us: i64) -> u64 {
     }
 }
 
-/// Exporters' addresses with a space between.
-fn in_words(path: &[u8]) -> String {
+/// Joins exporter addresses with spaces.
+fn path_text(path: &[u8]) -> String {
     let addresses: Vec<String> = path.iter().map(|&router| exporter(router).to_string()).collect();
     addresses.join(" ")
 }

@@ -1,10 +1,10 @@
-//! Flow keys, no two alike.
+//! Unique flow keys.
 //!
-//! Client number `n` gets an address and port of its own by a bijection, so whatever server it talks to, its
-//! 5-tuple is unique. Clients and servers lie in disjoint blocks, so no key is another one reversed. All
-//! blocks are private, shared or for documentation; nothing here names anybody's machine.
+//! A bijection assigns client number `n` its own address and port, so its 5-tuple is unique with any server. Clients
+//! and servers are in disjoint blocks, so no key is another one reversed. All blocks are private, shared or for
+//! documentation, so none belongs to a real host.
 //!
-//! | who | IPv4 | IPv6 |
+//! | hosts | IPv4 | IPv6 |
 //! |---|---|---|
 //! | clients | 10.0.0.0/8 | 2001:db8::/33 |
 //! | servers | 100.64.0.0/10 | 2001:db8:8000::/33 |
@@ -21,25 +21,25 @@ const FLOOD_V4: u32 = 0xAC10_0000;
 const FLOOD_BITS_V4: u32 = 20;
 const CLIENTS_V6: u128 = 0x2001_0DB8 << 96;
 const SERVERS_V6: u128 = 0x2001_0DB8_8000 << 80;
-/// Clients use the upper half of the ports, as stacks do for their ephemeral ones.
+/// Clients use the upper half of the ports, like ephemeral ports of real stacks.
 const CLIENT_PORT_BITS: u32 = 15;
-/// Servers number `2^16`; the k-th is chosen about as often as `1/k` says.
+/// There are `2^16` servers; the k-th is chosen with a probability proportional to about `1/k`.
 const SERVER_OCTAVES: u64 = 16;
-/// Ports of servers out of ten choices; zero stands for any above 1023.
+/// Server ports, drawn from ten entries; zero stands for any port above 1023.
 const TCP_PORTS: [u16; 10] = [443, 443, 443, 443, 443, 443, 80, 80, 22, 0];
 const UDP_PORTS: [u16; 10] = [443, 443, 443, 443, 53, 53, 53, 123, 0, 0];
 
-/// Deals out keys.
+/// Assigns flow keys.
 pub(super) struct Addresses {
     seed: u64,
-    /// Bits of a client's number: address and port together.
+    /// Bits of a client's number: address and port combined.
     client_bits: u32,
     next_client: u64,
     next_flood: u64,
 }
 
 impl Addresses {
-    /// For `flows` flows, of which about eight share a client's address.
+    /// Returns a generator of keys for `flows` flows; about eight share a client address.
     pub(super) fn new(seed: u64, flows: u64) -> Addresses {
         let address_bits = (u64::BITS - flows.leading_zeros()).saturating_sub(3).clamp(8, 24);
         let client_bits = address_bits + CLIENT_PORT_BITS;
@@ -47,7 +47,7 @@ impl Addresses {
         Addresses { seed, client_bits, next_client: 0, next_flood: 0 }
     }
 
-    /// The key of the next flow, from client to server.
+    /// Returns the key of the next flow, from client to server.
     pub(super) fn next_key(&mut self, is_v6: bool, protocol: Protocol, random: &mut Random) -> FlowKey {
         let number = permute(self.next_client, self.client_bits, self.seed);
         self.next_client += 1;
@@ -60,18 +60,18 @@ impl Addresses {
             port => port,
         };
         if is_v6 {
-            // A /64 for each client, and an interface identifier that looks like a privacy address.
+            // Each client has a /64, and an interface identifier that looks like a privacy address.
             let interface = u128::from(u64::from(address).wrapping_mul(0x9E37_79B9_7F4A_7C15));
             let client = CLIENTS_V6 | u128::from(address) << 64 | interface;
             FlowKey::v6(client, SERVERS_V6 | u128::from(server), port, server_port, protocol)
         } else {
-            // The client's number scattered over the block: odd factors are bijections modulo 2^24.
+            // Scatters the client's number over the block: odd factors are bijections modulo 2^24.
             let client = CLIENTS_V4 | (address.wrapping_mul(0x009E_3779) & 0x00FF_FFFF);
             FlowKey::v4(client, SERVERS_V4 | server, port, server_port, protocol)
         }
     }
 
-    /// The key of the next flow of a flood: source, destination and ports at random, half TCP, half UDP.
+    /// Returns the key of the next flood flow: random source, destination and ports, half TCP, half UDP.
     pub(super) fn next_flood_key(&mut self, random: &mut Random) -> FlowKey {
         let number = permute(self.next_flood, FLOOD_BITS_V4 + 16, self.seed);
         self.next_flood += 1;
@@ -82,8 +82,8 @@ impl Addresses {
     }
 }
 
-/// A bijection of `0..2^bits` that leaves no pattern in sight: each step (adding, multiplying by an odd
-/// number, xoring with oneself shifted) can be undone.
+/// A bijection of `0..2^bits` without visible pattern: each step (adding, multiplying by an odd number, xoring with a
+/// shifted copy) is invertible.
 fn permute(number: u64, bits: u32, seed: u64) -> u64 {
     let mask = (1 << bits) - 1;
     let mut x = number.wrapping_add(seed) & mask;
@@ -94,7 +94,7 @@ fn permute(number: u64, bits: u32, seed: u64) -> u64 {
     x
 }
 
-/// Spreads servers over their block: an odd factor is a bijection modulo `2^22`.
+/// Scatters servers over their block: an odd factor is a bijection modulo `2^22`.
 const fn scatter(server: u32) -> u32 {
     server.wrapping_mul(0x0019_E377) & ((1 << SERVER_BITS_V4) - 1)
 }
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_flows_share_a_client() {
+    fn client_addresses_and_ports_are_unique() {
         let mut random = Random::new(9);
         for flows in [1u64, 300, 100_000] {
             let mut addresses = Addresses::new(u64::MAX, flows);
@@ -114,7 +114,7 @@ mod tests {
             for number in 0..flows {
                 let protocol = if number.is_multiple_of(3) { Protocol::UDP } else { Protocol::TCP };
                 let key = addresses.next_key(number.is_multiple_of(5), protocol, &mut random);
-                // The client alone makes it unique: servers and protocols come up again and again.
+                // The client alone makes the key unique: servers and protocols repeat.
                 assert!(seen.insert((key.src(), key.src_port)), "{key}");
                 let key = addresses.next_flood_key(&mut random);
                 assert!(seen.insert((key.src(), key.src_port)), "{key}");

@@ -1,4 +1,4 @@
-//! One flow's two ends and what their headers must remember: sequence numbers, time stamps, counters.
+//! The two ends of a flow and their header state: sequence numbers, timestamps, counters.
 
 use thalweg_wire::{FlowKey, IpVersion, Nanos, Protocol, TcpFlags, Timestamp};
 
@@ -8,13 +8,13 @@ use crate::random::Random;
 const TCP_HEADER_LENGTH: u32 = 20;
 /// Maximum segment size, window scale, selective acknowledgements permitted, and padding.
 pub(super) const SYN_OPTIONS_LENGTH: u32 = 12;
-/// Those and time stamps (RFC 7323), which then need no padding of their own.
+/// The same options and timestamps (RFC 7323), which then need no padding.
 pub(super) const SYN_TIMESTAMP_OPTIONS_LENGTH: u32 = 20;
-/// Two no-operations and time stamps.
+/// Two no-operations and timestamps.
 pub(super) const TIMESTAMP_OPTIONS_LENGTH: u32 = 12;
 const UDP_HEADER_LENGTH: u32 = 8;
 
-/// Which end of a flow sends.
+/// The sending end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// The end that sends the first packet.
@@ -24,7 +24,7 @@ pub(super) enum Side {
 }
 
 impl Side {
-    /// The other end.
+    /// Returns the other end.
     pub(super) const fn other(self) -> Side {
         match self {
             Side::Client => Side::Server,
@@ -33,43 +33,43 @@ impl Side {
     }
 }
 
-/// What one packet of a flow is to be.
+/// A packet of a flow, before encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
-    /// Who sends it.
+    /// The sender.
     pub(super) from: Side,
-    /// TCP flags; of no meaning for UDP.
+    /// TCP flags; unused for UDP.
     pub(super) flags: TcpFlags,
     /// Bytes above the transport header.
     pub(super) payload_length: u16,
 }
 
-/// A TCP connection or an exchange of UDP datagrams.
+/// A TCP connection or a UDP exchange.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
     /// From client to server.
     pub(super) key: FlowKey,
-    /// Whether TCP uses the time stamp option.
+    /// Whether TCP uses the timestamp option.
     pub(super) has_timestamps: bool,
-    /// TCP sequence number of the next byte that each side sends.
+    /// TCP sequence number of each side's next byte.
     pub(super) sequence: [u32; 2],
-    /// IPv4 identification of the next packet of each side.
+    /// IPv4 identification of each side's next packet.
     pub(super) identification: [u16; 2],
-    /// Last time stamp value (RFC 7323) of each side.
+    /// Last timestamp value (RFC 7323) of each side.
     pub(super) tsval: [u32; 2],
     /// Time to live, or hop limit, of each side's packets.
     pub(super) hop_limit: [u8; 2],
     /// IPv6 flow label of each side's packets.
     pub(super) flow_label: [u32; 2],
-    /// Sum of the 32-bit words of both addresses: the part of the checksum that never changes.
+    /// Sum of the 32-bit words of both addresses: the constant part of the checksum.
     pub(super) address_sum: u64,
 }
 
-/// Most plausible start of the hop count; packets are seen after 4 to 19 hops.
+/// Common initial hop limits; packets are captured after 4 to 19 hops.
 const INITIAL_HOP_LIMITS: [u8; 4] = [64, 64, 128, 255];
 
 impl Connection {
-    /// Ends drawn at random: six in ten TCP connections use time stamps.
+    /// Returns a connection with random state; six in ten TCP connections use timestamps.
     pub(super) fn new(key: FlowKey, random: &mut Random) -> Connection {
         let (isn, rest, labels) = (random.bits(), random.bits(), random.bits());
         let hop_limit = |bits: u64| INITIAL_HOP_LIMITS[(bits & 3) as usize] - 4 - ((bits >> 2) & 15) as u8;
@@ -85,7 +85,7 @@ impl Connection {
         }
     }
 
-    /// Key of the direction that `side` sends in.
+    /// Returns the key of the direction in which `side` sends.
     pub(super) const fn key_from(&self, side: Side) -> FlowKey {
         match side {
             Side::Client => self.key,
@@ -93,7 +93,7 @@ impl Connection {
         }
     }
 
-    /// Length of the IP header.
+    /// Returns the length of the IP header.
     #[inline]
     pub(super) const fn ip_header_length(&self) -> u32 {
         match self.key.version() {
@@ -102,7 +102,7 @@ impl Connection {
         }
     }
 
-    /// Length of the TCP or UDP header of a packet with these flags.
+    /// Returns the length of the TCP or UDP header of a packet with these flags.
     #[inline]
     pub(super) const fn transport_header_length(&self, flags: TcpFlags) -> u32 {
         if self.key.protocol.0 == Protocol::UDP.0 {
@@ -117,21 +117,21 @@ impl Connection {
         TCP_HEADER_LENGTH + options
     }
 
-    /// Bytes from the IP header on.
+    /// Returns the number of bytes from the IP header on.
     #[inline]
     pub(super) const fn ip_length(&self, segment: &Segment) -> u32 {
         let headers = self.ip_header_length() + self.transport_header_length(segment.flags);
         headers + segment.payload_length as u32
     }
 
-    /// Payload that makes a packet without SYN `ip_length` bytes long; zero if the headers alone are longer.
+    /// Returns the payload length of a packet without SYN and with `ip_length` bytes; zero if the headers alone are longer.
     #[inline]
     pub(super) const fn payload_for(&self, ip_length: u32) -> u16 {
         let headers = self.ip_header_length() + self.transport_header_length(TcpFlags::ACK);
         ip_length.saturating_sub(headers) as u16
     }
 
-    /// Time stamp value of a packet that `side` sends at `time`: milliseconds from an offset of its own.
+    /// Returns the timestamp value of a packet that `side` sends at `time`: milliseconds plus the side's own offset.
     #[inline]
     pub(super) fn stamp(&mut self, side: Side, time: Timestamp) -> u32 {
         let millis = time.0 / Nanos::from_millis(1).0;
@@ -140,7 +140,7 @@ impl Connection {
         tsval
     }
 
-    /// Moves on past a packet that was sent: payload, SYN and FIN each take sequence numbers.
+    /// Advances the state past a sent packet: payload, SYN and FIN each consume sequence numbers.
     #[inline]
     pub(super) fn advance(&mut self, segment: &Segment) {
         let side = segment.from as usize;

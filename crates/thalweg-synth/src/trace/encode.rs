@@ -1,7 +1,7 @@
-//! Headers as bytes: Ethernet, IPv4 (RFC 791), IPv6 (RFC 8200), TCP (RFC 9293) and UDP (RFC 768).
+//! Encodes headers: Ethernet, IPv4 (RFC 791), IPv6 (RFC 8200), TCP (RFC 9293) and UDP (RFC 768).
 //!
-//! A payload is all zeros, and every checksum is right for it: zeros add nothing to a sum, so it is right at
-//! any snap length. All packets have Don't Fragment set, none is a fragment, none has IP options.
+//! Payloads are all zeros, which add nothing to a checksum, so every checksum is correct at any snap length. All
+//! packets have Don't Fragment set, none is a fragment, none has IP options.
 
 use thalweg_wire::{IpVersion, LinkType, Protocol, TcpFlags, Timestamp};
 
@@ -9,26 +9,26 @@ use super::connection::{
     Connection, SYN_OPTIONS_LENGTH, SYN_TIMESTAMP_OPTIONS_LENGTH, Segment, Side, TIMESTAMP_OPTIONS_LENGTH,
 };
 
-/// Most that the headers of a packet take: Ethernet 14, IPv6 40, TCP 40.
+/// Maximum length of a packet's headers: Ethernet 14, IPv6 40, TCP 40.
 pub(super) const MAX_HEADERS_LENGTH: usize = 94;
 const ETHERNET_HEADER_LENGTH: usize = 14;
-/// Shortest Ethernet frame, without its checksum (IEEE 802.3); shorter packets are padded.
+/// Minimum length of an Ethernet frame without its checksum (IEEE 802.3); shorter packets are padded.
 const MIN_ETHERNET_LENGTH: u32 = 60;
-/// Locally administered addresses of the client's and the server's side of the tap.
+/// Locally administered addresses of the client's and the server's side of the capture point.
 const MAC_ADDRESSES: [[u8; 6]; 2] = [[0x02, 0, 0, 0, 0, 0x0C], [0x02, 0, 0, 0, 0, 0x05]];
 
-/// How long an encoded frame is.
+/// Lengths of an encoded frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameLengths {
-    /// Bytes of headers written.
+    /// Bytes of encoded headers.
     pub(super) headers: usize,
     /// Bytes from the IP header on.
     pub(super) ip: u32,
-    /// Bytes of the frame as on the wire.
+    /// Bytes of the frame on the wire.
     pub(super) original: u32,
 }
 
-/// Writes the headers of `segment`, sent at `time`, to the start of `out`, and moves `connection` on.
+/// Encodes the headers of `segment`, sent at `time`, at the start of `out`, and advances `connection`.
 #[inline]
 pub(super) fn encode(
     connection: &mut Connection,
@@ -81,7 +81,7 @@ fn ipv4(connection: &Connection, from: Side, ip_length: u32, out: &mut [u8]) {
     out[0..2].copy_from_slice(&[0x45, 0]);
     out[2..4].copy_from_slice(&(ip_length as u16).to_be_bytes());
     out[4..6].copy_from_slice(&connection.identification[from as usize].to_be_bytes());
-    // Don't Fragment, offset zero; the checksum is summed as zero first.
+    // Don't Fragment, offset zero; the checksum is zero while it is computed.
     out[6..12].copy_from_slice(&[
         0x40,
         0,
@@ -102,8 +102,8 @@ fn ipv6(connection: &Connection, from: Side, ip_length: u32, out: &mut [u8]) {
     out[0..4].copy_from_slice(&(6 << 28 | connection.flow_label[from as usize]).to_be_bytes());
     out[4..6].copy_from_slice(&((ip_length - 40) as u16).to_be_bytes());
     out[6..8].copy_from_slice(&[connection.key.protocol.0, connection.hop_limit[from as usize]]);
-    for (place, word) in out[8..40].chunks_exact_mut(8).zip([src, dst].as_flattened()) {
-        place.copy_from_slice(&word.to_be_bytes());
+    for (bytes, word) in out[8..40].chunks_exact_mut(8).zip([src, dst].as_flattened()) {
+        bytes.copy_from_slice(&word.to_be_bytes());
     }
 }
 
@@ -126,7 +126,7 @@ fn tcp(connection: &mut Connection, segment: &Segment, time: Timestamp, length: 
     let (from, flags) = (segment.from, segment.flags);
     let key = connection.key_from(from);
     let acknowledges = flags.contains(TcpFlags::ACK);
-    // Every packet was seen by the other side before it answers: it acknowledges all that was sent.
+    // Each side receives every packet before it answers, so it acknowledges all sent bytes.
     let acknowledgment = if acknowledges { connection.sequence[from.other() as usize] } else { 0 };
     out[0..2].copy_from_slice(&key.src_port.to_be_bytes());
     out[2..4].copy_from_slice(&key.dst_port.to_be_bytes());
@@ -140,7 +140,7 @@ fn tcp(connection: &mut Connection, segment: &Segment, time: Timestamp, length: 
     out[16..18].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// Options, told apart by the room that they have.
+/// Writes the options that fill `out`.
 #[inline]
 fn tcp_options(connection: &mut Connection, from: Side, acknowledges: bool, time: Timestamp, out: &mut [u8]) {
     const NO_OPERATION: u8 = 1;
@@ -177,15 +177,15 @@ fn timestamps(connection: &mut Connection, from: Side, acknowledges: bool, time:
     out[6..10].copy_from_slice(&echo.to_be_bytes());
 }
 
-/// Checksum of header, pseudo-header and a payload of zeros; the header's own field must be zero.
+/// Returns the checksum of header, pseudo-header and a payload of zeros; the header's own field must be zero.
 #[inline]
 fn transport_checksum(connection: &Connection, length: u32, header: &[u8]) -> u16 {
     let pseudo_header = connection.address_sum + u64::from(length) + u64::from(connection.key.protocol.0);
     !fold(pseudo_header + sum(header))
 }
 
-/// Sum of the 32-bit words of a header; folded, it is the sum of the 16-bit words in ones' complement
-/// (RFC 1071 section 2).
+/// Returns the sum of a header's 32-bit words; folded, it is the ones' complement sum of the 16-bit words (RFC 1071
+/// section 2).
 #[inline]
 fn sum(header: &[u8]) -> u64 {
     let words = header.as_chunks::<4>().0;

@@ -1,4 +1,4 @@
-//! Where a trace and the truth about it go: a pcap file and lines of CSV.
+//! The output of the generator: a pcap file and its ground truth as CSV.
 
 use std::io::Write;
 
@@ -11,14 +11,14 @@ use super::summary::SynthError;
 use super::trace_writer::TraceWriter;
 use super::truth::{Account, TruthWriter};
 
-/// Both files.
+/// The trace and the truth.
 pub(super) struct Files<'a, T, U> {
     trace: TraceWriter<'a, T>,
     truth: TruthWriter<'a, U>,
 }
 
 impl<'a, T: Write, U: Write> Files<'a, T, U> {
-    /// Begins both.
+    /// Starts both files.
     pub(super) fn new(
         options: &SynthOptions,
         trace: &'a mut T,
@@ -28,7 +28,7 @@ impl<'a, T: Write, U: Write> Files<'a, T, U> {
         Ok(Files { trace, truth: TruthWriter::new(truth).map_err(SynthError::Truth)? })
     }
 
-    /// Writes what is left.
+    /// Writes the buffered rest.
     pub(super) fn finish(self) -> Result<(), SynthError> {
         self.trace.finish().map_err(SynthError::Trace)?;
         self.truth.finish().map_err(SynthError::Truth)

@@ -1,15 +1,14 @@
-//! Packets per flow: a bounded, discrete Pareto distribution, made to sum up exactly.
+//! Packets per flow: a bounded, discrete Pareto distribution with an exact sum.
 //!
-//! Sizes are taken at evenly spaced quantiles instead of drawn: of `F` flows the one of rank `r` (0 is the
-//! largest) has the size that a share `(r + 1/2) / F` of a Pareto distribution exceeds. That is Zipf's law of
-//! rank and size, with exponent `1 / shape`, and it is the same for every seed. What is missing to the wanted
-//! number of packets, a percent or so, is spread in proportion to size: after any number of flows the packets
-//! allotted are the rounded-down share that is due, so the last flow brings them to the total exactly, in
-//! constant memory and in whatever order the flows come.
+//! Sizes are taken at evenly spaced quantiles, not drawn. Of `F` flows, the one of rank `r` (0 is the largest) has the
+//! size that a share `(r + 1/2) / F` of a Pareto distribution exceeds: Zipf's law of rank and size with exponent
+//! `1 / shape`, the same for every seed. The remaining packets, about a percent, are spread in proportion to size. After
+//! any number of flows, the allotted packets are the rounded-down proportional share, so the last flow completes the
+//! exact total, in constant memory and in any order of flows.
 
 use libm::pow;
 
-/// Shapes that are tried to meet a mean. The mean falls as the shape rises.
+/// Shapes searched for a given mean. The mean falls as the shape rises.
 const SHAPES: std::ops::Range<f64> = 0.05..16.0;
 
 /// Sizes of a population of flows.
@@ -19,16 +18,16 @@ pub(super) struct FlowSizes {
     shape: f64,
     /// `H^-shape` for the largest size `H`.
     tail: f64,
-    /// Sum of the weights of all ranks; a weight is a size not yet scaled, less one.
+    /// Sum of the weights of all ranks; a weight is an unscaled size minus one.
     total_weight: u64,
-    /// Weight and packets beyond the first of the flows allotted so far.
+    /// Weight, and packets beyond the first, of the flows allotted so far.
     allotted_weight: u64,
     allotted: u64,
 }
 
 impl FlowSizes {
-    /// `packets` over `flows` (at least one and at most `packets`), no flow much above `largest`. The shape
-    /// that gives the mean is sought if none is given.
+    /// Distributes `packets` over `flows` (at least one, at most `packets`), no flow much above `largest`. Without a
+    /// `shape`, fits it to the mean.
     pub(super) fn new(flows: u64, packets: u64, largest: u64, shape: Option<f64>) -> FlowSizes {
         let largest = largest.max(2);
         let shape = shape.unwrap_or_else(|| fit_shape(packets as f64 / flows as f64, largest));
@@ -39,7 +38,7 @@ impl FlowSizes {
         sizes
     }
 
-    /// Packets of the flow of `rank`, at least one. Each rank is to be asked for once.
+    /// Returns the packets of the flow of `rank`, at least one. Call it once per rank.
     pub(super) fn allot(&mut self, rank: u64) -> u64 {
         self.allotted_weight += self.weight(rank);
         let spare = u128::from(self.packets - self.flows);
@@ -50,12 +49,12 @@ impl FlowSizes {
     fn weight(&self, rank: u64) -> u64 {
         let exceeding = (rank as f64 + 0.5) / self.flows as f64;
         let size = pow(exceeding * (1.0 - self.tail) + self.tail, -1.0 / self.shape);
-        // The largest flow has at least two packets, so that the weights do not sum to zero.
+        // The largest flow has at least two packets, so the sum of weights is not zero.
         (size as u64 - 1).max(u64::from(rank == 0))
     }
 }
 
-/// The shape in [`SHAPES`] whose mean comes nearest to `mean`.
+/// Returns the shape in [`SHAPES`] with the mean closest to `mean`.
 fn fit_shape(mean: f64, largest: u64) -> f64 {
     let (mut low, mut high) = (SHAPES.start, SHAPES.end);
     for _ in 0..50 {
@@ -65,7 +64,7 @@ fn fit_shape(mean: f64, largest: u64) -> f64 {
     (low + high) / 2.0
 }
 
-/// Mean of the distribution: the sum over `k` of the share of flows that have at least `k` packets,
+/// Returns the mean of the distribution: the sum over `k` of the share of flows with at least `k` packets,
 /// `(k^-shape - H^-shape) / (1 - H^-shape)`; an integral from `k = 64` on.
 fn mean_size(shape: f64, largest: u64) -> f64 {
     let tail = pow(largest as f64, -shape);
@@ -89,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_sum_up_exactly_whatever_is_asked() {
+    fn sizes_sum_to_the_exact_total() {
         for (flows, packets) in
             [(1, 1), (1, 9), (7, 7), (7, 8), (1_000, 1_001), (1_000, 25_333), (3, 1_000_000), (5_000, 6_000)]
         {
@@ -110,7 +109,7 @@ mod tests {
         assert!((30_000..60_000).contains(&single), "{single}");
     }
 
-    /// Rank times size^shape is constant for a Pareto tail: over two decades it stays within a tenth.
+    /// Rank times size^shape is constant for a Pareto tail: within a tenth over two decades.
     #[test]
     fn rank_and_size_follow_zipf() {
         let sizes = all(1_000_000, 20_000_000, 1_000_000, Some(1.0));

@@ -1,7 +1,7 @@
-//! The flows of a plan merged into one trace, packet by packet in order of time.
+//! Merges the flows of a plan into one trace, packet by packet in order of time.
 //!
-//! Every flow under way has one entry in the calendar, for its next packet. Those to come are behind one entry
-//! for each sort of them, so that memory holds live flows only.
+//! Every active flow has one calendar entry, for its next packet. Each type of future flow has one entry for its next
+//! flow, so memory holds active flows only.
 
 use thalweg_wire::capture_file::pcap::Precision;
 use thalweg_wire::{FlowKey, IpVersion, Protocol, TcpFlags, Timestamp};
@@ -16,18 +16,18 @@ use super::summary::{SynthError, SynthSummary};
 use super::truth::{Account, Role};
 use crate::random::Random;
 
-/// Events that are no flow's: the next flow of a sort. The event of a flow is its place plus `FIRST_FLOW`.
+/// Events for the next flow of a type. The event of an active flow is its index plus `FIRST_FLOW`.
 const NEXT_BACKGROUND: u32 = 0;
 const NEXT_PLANTED: u32 = 1;
 const NEXT_FLOOD: u32 = 2;
 const FIRST_FLOW: u32 = 3;
 
-/// Packets from one call of the progress function to the next.
+/// Packets between two calls of the progress function.
 const PROGRESS_STEP: u64 = 1 << 16;
 
-/// Takes the packets of a trace and the truth about them.
+/// Receives the packets of a trace and its ground truth.
 pub(super) trait Sink {
-    /// `segment`, sent at `time`; gives its bytes from the IP header on.
+    /// Writes `segment`, sent at `time`; returns its bytes from the IP header on.
     fn packet(
         &mut self,
         connection: &mut Connection,
@@ -35,30 +35,30 @@ pub(super) trait Sink {
         time: Timestamp,
     ) -> Result<u32, SynthError>;
 
-    /// What direction `key` of flow number `flow` moved.
+    /// Writes the totals of direction `key` of flow number `flow`.
     fn row(&mut self, flow: u64, key: &FlowKey, account: &Account) -> Result<(), SynthError>;
 }
 
-/// A flow under way.
+/// An active flow.
 struct Flow {
-    /// Its number in order of first packets, once that was sent.
+    /// Its number in order of first packets, from the first packet on.
     number: u64,
     connection: Connection,
     script: Script,
-    /// The packet that comes next.
+    /// The next packet.
     segment: Segment,
-    /// What each direction moved that may matter; mostly none.
+    /// Totals of the directions that may need a row; mostly empty.
     accounts: Vec<Account>,
 }
 
 enum Script {
     Background(Background),
-    /// With its beginning.
+    /// With its start.
     Planted(Box<Planted>, u64),
 }
 
 impl Script {
-    /// The next packet and its time, after one of `ip_length` at `now`.
+    /// Returns the next packet and its time, after one of `ip_length` at `now`.
     #[inline]
     fn next(
         &mut self,
@@ -80,17 +80,17 @@ impl Script {
     }
 }
 
-/// Everything at work on one trace.
+/// Generates a trace.
 pub(super) struct Generator<'a, S> {
     options: &'a SynthOptions,
     plan: &'a Plan,
     random: Random,
     addresses: Addresses,
     population: Option<Population>,
-    /// The background flow that comes next.
+    /// The next background flow.
     next_background: Option<Arrival>,
-    planted: u64,
-    flooded: u64,
+    admitted_planted: u64,
+    sent_flood_packets: u64,
     calendar: Calendar,
     flows: Vec<Flow>,
     free: Vec<u32>,
@@ -101,7 +101,7 @@ pub(super) struct Generator<'a, S> {
 }
 
 impl<'a, S: Sink> Generator<'a, S> {
-    /// At the beginning of the trace.
+    /// Returns a generator at the start of the trace.
     pub(super) fn new(options: &'a SynthOptions, plan: &'a Plan, sink: &'a mut S) -> Generator<'a, S> {
         Generator {
             options,
@@ -110,8 +110,8 @@ impl<'a, S: Sink> Generator<'a, S> {
             addresses: Addresses::new(options.seed, plan.flows),
             population: Population::new(plan, options.pareto_shape),
             next_background: None,
-            planted: 0,
-            flooded: 0,
+            admitted_planted: 0,
+            sent_flood_packets: 0,
             calendar: Calendar::new(options.packets, plan.duration_ns),
             flows: Vec::new(),
             free: Vec::new(),
@@ -122,7 +122,7 @@ impl<'a, S: Sink> Generator<'a, S> {
         }
     }
 
-    /// Makes it all.
+    /// Generates the whole trace.
     pub(super) fn run(mut self, progress: &mut dyn FnMut(u64)) -> Result<SynthSummary, SynthError> {
         self.begin();
         while let Some((time, event)) = self.calendar.pop() {
@@ -147,19 +147,19 @@ impl<'a, S: Sink> Generator<'a, S> {
                 self.add_background(&arrival);
             }
         }
-        self.await_background();
-        self.await_planted();
-        self.await_flood();
+        self.schedule_background();
+        self.schedule_planted();
+        self.schedule_flood();
     }
 
     fn finish(mut self) -> SynthSummary {
-        assert_eq!(self.summary.packets, self.options.packets, "every flow sends what it was allotted");
-        assert_eq!(self.summary.flows, self.plan.flows, "every flow sends");
+        assert_eq!(self.summary.packets, self.options.packets, "every flow sends its allotted packets");
+        assert_eq!(self.summary.flows, self.plan.flows, "every flow sends packets");
         self.summary.duration = self.last - self.first;
         self.summary
     }
 
-    fn await_background(&mut self) {
+    fn schedule_background(&mut self) {
         let Some(population) = &mut self.population else { return };
         self.next_background = population.next_arrival(&mut self.random);
         if let Some(arrival) = &self.next_background {
@@ -171,7 +171,7 @@ impl<'a, S: Sink> Generator<'a, S> {
         if let Some(arrival) = self.next_background.take() {
             self.add_background(&arrival);
         }
-        self.await_background();
+        self.schedule_background();
     }
 
     fn add_background(&mut self, arrival: &Arrival) {
@@ -189,28 +189,28 @@ impl<'a, S: Sink> Generator<'a, S> {
         self.add_flow(arrival.at, Flow { number: 0, connection, script, segment, accounts });
     }
 
-    fn await_planted(&mut self) {
+    fn schedule_planted(&mut self) {
         let flows = self.plan.planting.flows();
-        if self.planted < flows {
+        if self.admitted_planted < flows {
             let span = self.plan.duration_ns - self.plan.longest_planted_ns;
-            let at = spread(self.planted, flows, span, &mut self.random);
+            let at = spread(self.admitted_planted, flows, span, &mut self.random);
             self.calendar.push(at, NEXT_PLANTED);
         }
     }
 
     fn admit_planted(&mut self, at: u64) {
-        let mut planted = Box::new(self.plan.planting.flow(self.planted));
-        self.planted += 1;
+        let mut planted = Box::new(self.plan.planting.flow(self.admitted_planted));
+        self.admitted_planted += 1;
         let connection = self.next_connection(Protocol::TCP);
         let (sender, window) = (planted.sender, self.plan.window_ns);
         let accounts = vec![
             Account::new(Role::Planted(planted.kind), sender, window),
             Account::new(Role::Acknowledgements, sender.other(), window),
         ];
-        let (_, segment) = planted.next(&connection).expect("a planted flow begins with SYN");
+        let (_, segment) = planted.next(&connection).expect("a planted flow starts with SYN");
         let script = Script::Planted(planted, at);
         self.add_flow(at, Flow { number: 0, connection, script, segment, accounts });
-        self.await_planted();
+        self.schedule_planted();
     }
 
     fn next_connection(&mut self, protocol: Protocol) -> Connection {
@@ -220,28 +220,33 @@ impl<'a, S: Sink> Generator<'a, S> {
     }
 
     fn add_flow(&mut self, at: u64, flow: Flow) {
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.flows[place as usize] = flow;
-                place
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.flows[index as usize] = flow;
+                index
             }
             None => {
                 self.flows.push(flow);
                 self.flows.len() as u32 - 1
             }
         };
-        self.calendar.push(at, place + FIRST_FLOW);
+        self.calendar.push(at, index + FIRST_FLOW);
     }
 
-    fn await_flood(&mut self) {
-        if self.flooded < self.plan.flood_packets {
-            let at = spread(self.flooded, self.plan.flood_packets, self.plan.duration_ns, &mut self.random);
+    fn schedule_flood(&mut self) {
+        if self.sent_flood_packets < self.plan.flood_packets {
+            let at = spread(
+                self.sent_flood_packets,
+                self.plan.flood_packets,
+                self.plan.duration_ns,
+                &mut self.random,
+            );
             self.calendar.push(at, NEXT_FLOOD);
         }
     }
 
     fn send_flood(&mut self, now: u64) -> Result<(), SynthError> {
-        self.flooded += 1;
+        self.sent_flood_packets += 1;
         let key = self.addresses.next_flood_key(&mut self.random);
         let mut connection = Connection::new(key, &mut self.random);
         let payload_length = if key.protocol == Protocol::UDP { self.random.octave(10) as u16 } else { 0 };
@@ -250,15 +255,15 @@ impl<'a, S: Sink> Generator<'a, S> {
         let ip_length = self.sink.packet(&mut connection, &segment, time)?;
         self.summary.flows += 1;
         self.count(time, ip_length, &key);
-        self.await_flood();
+        self.schedule_flood();
         Ok(())
     }
 
-    /// Sends the packet that the flow at `place` has ready, and makes ready the next.
+    /// Sends the prepared packet of the flow at `index`, and prepares the next.
     #[inline]
-    fn send_next(&mut self, now: u64, place: u32) -> Result<(), SynthError> {
+    fn send_next(&mut self, now: u64, index: u32) -> Result<(), SynthError> {
         let time = self.stamp(now);
-        let flow = &mut self.flows[place as usize];
+        let flow = &mut self.flows[index as usize];
         let segment = flow.segment;
         if flow.number == 0 {
             self.summary.flows += 1;
@@ -272,31 +277,31 @@ impl<'a, S: Sink> Generator<'a, S> {
         match flow.script.next(now, ip_length, &flow.connection, &mut self.random) {
             Some((at, segment)) => {
                 flow.segment = segment;
-                self.calendar.push(at, place + FIRST_FLOW);
+                self.calendar.push(at, index + FIRST_FLOW);
             }
-            None => self.retire(place)?,
+            None => self.retire(index)?,
         }
         self.count(time, ip_length, &key);
         Ok(())
     }
 
-    /// Tells what a flow did that has ended.
-    fn retire(&mut self, place: u32) -> Result<(), SynthError> {
-        let flow = &mut self.flows[place as usize];
+    /// Writes the rows of an ended flow and frees its index.
+    fn retire(&mut self, index: u32) -> Result<(), SynthError> {
+        let flow = &mut self.flows[index as usize];
         for account in std::mem::take(&mut flow.accounts) {
-            assert!(account.is_as_made(), "{account:?} is not what it was made to be");
-            if account.is_told(self.plan.threshold) {
+            assert!(account.is_as_planned(), "{account:?} is not as planned");
+            if account.has_row(self.plan.threshold) {
                 let key = flow.connection.key_from(account.side);
                 let summary = &mut self.summary;
                 *if account.is_cheetah() { &mut summary.cheetahs } else { &mut summary.near_misses } += 1;
                 self.sink.row(flow.number, &key, &account)?;
             }
         }
-        self.free.push(place);
+        self.free.push(index);
         Ok(())
     }
 
-    /// The time in the file of a moment of the trace.
+    /// Returns the timestamp in the file for a time of the trace.
     #[inline]
     fn stamp(&self, now: u64) -> Timestamp {
         let time = self.options.start.0 + now;

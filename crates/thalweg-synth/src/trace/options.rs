@@ -1,4 +1,4 @@
-//! What a trace is to be like, checked whole before the first packet.
+//! Options of a trace, validated before the first packet.
 
 use thalweg_wire::capture_file::pcap::Precision;
 use thalweg_wire::{BitRate, LinkType, Nanos, Timestamp};
@@ -6,77 +6,75 @@ use thiserror::Error;
 
 use super::planted::Planting;
 
-/// Packets per second and packets per flow of the CAIDA trace in section 3.4 of the dissertation: 38 M
-/// packets and 1.5 M flows in a minute.
+/// Packets per second and per flow of the CAIDA trace in section 3.4 of the dissertation: 38 M packets and 1.5 M flows
+/// in a minute.
 const CAIDA_PACKETS: u64 = 38_000_000;
 const CAIDA_FLOWS: u64 = 1_500_000;
-/// Packets for each planted cheetah, and for each near-miss: about 1,500 of each in 38 M, where the
-/// dissertation's monitor reported 2,354 (Figure 3.6a). They come to about a sixth of the packets.
+/// Packets per planted cheetah, and per near-miss: about 1,500 of each in 38 M, where the dissertation's monitor
+/// reported 2,354 (Figure 3.6a). They make up about a sixth of the packets.
 const PACKETS_PER_PLANTED: u64 = 25_000;
-/// Largest number of packets, so that a flow's fits 32 bits.
+/// Maximum number of packets, so that a flow's number fits in 32 bits.
 const MAX_PACKETS: u64 = u32::MAX as u64;
-/// Largest snap length: libpcap's own limit.
+/// Maximum snap length: libpcap's own limit.
 pub(super) const MAX_SNAP_LENGTH: u32 = 262_144;
-/// Least R*T in bytes. Below it a single full-sized packet is a twentieth of the threshold, and background
-/// flows could not be kept below 0.85 R*T.
+/// Minimum R*T in bytes. Below it, a single full-sized packet exceeds a twentieth of the threshold, and background flows
+/// cannot be kept below 0.85 R*T.
 pub(super) const MIN_THRESHOLD: u64 = 32_768;
-/// Highest R: beyond it planted segments would be less than a few nanoseconds apart.
+/// Maximum R: above it, planted segments would be less than a few nanoseconds apart.
 const MAX_RATE: BitRate = BitRate(100_000_000_000);
-/// Least duration of a trace with planted flows, in windows.
+/// Minimum duration of a trace with planted flows, in windows.
 const MIN_PLANTED_DURATION: u64 = 10;
-/// Longest window, so that the lulls of planted flows stay below [`MAX_GAP`].
+/// Maximum window length, so that the gaps of planted flows stay below [`MAX_GAP`].
 const MAX_FLIGHT_DURATION: Nanos = Nanos::from_secs(3);
 const MIN_FLIGHT_DURATION: Nanos = Nanos::from_millis(1);
 /// pcap counts seconds in 32 bits.
 const MAX_SECONDS: u64 = u32::MAX as u64;
 
-/// No flow is silent for longer between two of its packets.
+/// Maximum time between two packets of a flow.
 pub const MAX_GAP: Nanos = Nanos::from_secs(5);
 
-/// What [`super::generate`] is to write.
+/// Describes the trace of [`super::generate`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct SynthOptions {
-    /// Packets in all, 1 to 2^32 - 1. Default 1,000,000: 1.6 s of a busy 10 Gbit/s link, a file of 73 MB.
+    /// Number of packets, 1 to 2^32 - 1. Default 1,000,000: 1.6 s of a busy 10 Gbit/s link, a file of 73 MB.
     pub packets: u64,
-    /// Flows in all (both directions of a 5-tuple are one flow), planted and flood included, at most
-    /// `packets`. Default: 1.5 M for every 38 M packets as in the CAIDA trace (25.3 packets a flow), and the
-    /// flood's besides.
+    /// Number of flows (both directions of a 5-tuple are one flow), including planted and flood flows, at most `packets`.
+    /// Default: 1.5 M per 38 M packets as in the CAIDA trace (25.3 packets per flow), plus the flood.
     pub flows: Option<u64>,
-    /// Time from the first packet to the last, kept to within a few percent; where the flows are too few to
-    /// carry the packets below 0.8 R, it grows. Default: `packets` at 633,333 packets/s, the rate of the CAIDA
-    /// trace, but no less than 10 T so that planted flows fit.
+    /// Time from the first packet to the last, exact to a few percent. It grows if the flows are too few to carry the
+    /// packets below 0.8 R. Default: `packets` at 633,333 packets/s, the rate of the CAIDA trace, but at least 10 T so that
+    /// planted flows fit.
     pub duration: Option<Nanos>,
-    /// Seed of everything that is left to chance. The same options give the same bytes on every machine.
-    /// Default 1.
+    /// Random seed. The same options give the same bytes on every machine. Default 1.
     pub seed: u64,
-    /// Most bytes kept of a frame, 1 to 262,144. Default 64, as CAIDA keeps and as is usual for headers: it
-    /// cuts the TCP options of IPv6 packets, which readers have to bear.
+    /// Maximum captured bytes per frame, 1 to 262,144. Default 64, as in CAIDA's traces: usual for headers, but truncates
+    /// the TCP options of IPv6 packets.
     pub snap_length: u32,
-    /// Share of flows over IPv6, 0 to 1. Default 0.03, a few percent as on backbones of the time.
+    /// Share of flows over IPv6, 0 to 1. Default 0.03, typical of backbones of that time.
     pub ipv6_share: f64,
     /// Share of background flows over UDP, 0 to 1; the rest are TCP. Default 0.15.
     pub udp_share: f64,
-    /// Shape of the Pareto distribution of packets per background flow, above 0 and at most 16; 1 divided by
-    /// it is Zipf's exponent. Default: the shape that gives the mean, about 0.9 for a minute.
+    /// Shape of the Pareto distribution of packets per background flow, above 0 and at most 16; Zipf's exponent is its
+    /// reciprocal. Default: fitted to the mean, about 0.9 for a minute.
     pub pareto_shape: Option<f64>,
-    /// R, the rate above which a flow is a cheetah, at most 100 Gbit/s. Default 50 Mbit/s, the dissertation's choice for 10 Gbit/s
-    /// links (section 3.3.2).
+    /// R, the rate above which a flow is a cheetah, at most 100 Gbit/s. Default 50 Mbit/s, the dissertation's choice for
+    /// 10 Gbit/s links (section 3.3.2).
     pub rate_threshold: BitRate,
     /// T, the length of a window, 1 ms to 3 s; R*T is at least 32 KiB. Default 100 ms, as in section 3.4.
     pub flight_duration: Nanos,
-    /// Planted flows that are cheetahs, of the four kinds of [`super::PlantedKind`] in turn. Default: one for
-    /// 25,000 packets (the flood's not counted), about as many as the dissertation found.
+    /// Planted cheetahs, of the four kinds of [`super::PlantedKind`] in turn. Default: one per 25,000 packets (without the
+    /// flood), about as many as the dissertation found.
     pub cheetahs: Option<u64>,
-    /// Planted flows that come near to being cheetahs, of three kinds in turn. Default: as `cheetahs`.
+    /// Planted near-misses, of three kinds in turn. Default: as `cheetahs`.
     pub near_misses: Option<u64>,
-    /// Share of packets that are a flood, 0 to 1: each the only packet of a random 5-tuple. Default 0.
+    /// Share of flood packets, 0 to 1: each is the only packet of a random 5-tuple. Default 0.
     pub flood_share: f64,
-    /// Raw IP or Ethernet. Default raw IP, as CAIDA's.
+    /// Raw IP or Ethernet. Default raw IP, as in CAIDA's traces.
     pub link_type: LinkType,
-    /// Time stamp of the beginning. Default 2014-06-19T13:00:00Z, the hour of one of the traces in the
-    /// dissertation's section 3.3; the clock is never read.
+    /// Timestamp of the start. Default 2014-06-19T13:00:00Z, the hour of a trace in the dissertation's section 3.3; the
+    /// clock is never read.
     pub start: Timestamp,
-    /// Precision of time stamps; the truth is told of the times in the file. Default nanoseconds.
+    /// Precision of timestamps; the truth uses the times in the file. Default nanoseconds.
     pub precision: Precision,
 }
 
@@ -103,49 +101,51 @@ impl Default for SynthOptions {
     }
 }
 
-/// Why options are refused.
+/// Invalid options.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum SynthOptionsError {
-    /// No packets, or more than the limit.
-    #[error("{packets} packets: expected 1 to {MAX_PACKETS}")]
+    /// The number of packets is out of range.
+    #[error("invalid number of packets {packets}: expected 1 to {MAX_PACKETS}")]
     Packets {
-        /// What was asked.
+        /// The requested number.
         packets: u64,
     },
-    /// A snap length outside its limits.
-    #[error("snap length {snap_length}: expected 1 to {MAX_SNAP_LENGTH} bytes")]
+    /// The snap length is out of range.
+    #[error("invalid snap length {snap_length}: expected 1 to {MAX_SNAP_LENGTH} bytes")]
     SnapLength {
-        /// What was asked.
+        /// The requested length.
         snap_length: u32,
     },
-    /// A share outside 0 to 1.
-    #[error("{name} {share}: expected 0 to 1")]
+    /// A share is not between 0 and 1.
+    #[error("invalid {name} {share}: expected 0 to 1")]
     Share {
-        /// Which share.
+        /// Name of the share.
         name: &'static str,
-        /// What was asked.
+        /// Its value.
         share: f64,
     },
-    /// A shape that is no shape.
-    #[error("Pareto shape {shape}: expected above 0 and at most 16")]
+    /// The Pareto shape is out of range.
+    #[error("invalid Pareto shape {shape}: expected above 0 and at most 16")]
     ParetoShape {
-        /// What was asked.
+        /// The requested shape.
         shape: f64,
     },
-    /// T outside its limits.
-    #[error("flight duration {flight_duration}: expected {MIN_FLIGHT_DURATION} to {MAX_FLIGHT_DURATION}")]
+    /// T is out of range.
+    #[error(
+        "invalid flight duration {flight_duration}: expected {MIN_FLIGHT_DURATION} to {MAX_FLIGHT_DURATION}"
+    )]
     FlightDuration {
-        /// What was asked.
+        /// The requested duration.
         flight_duration: Nanos,
     },
-    /// R beyond its limit.
-    #[error("rate threshold {rate_threshold}: expected at most {MAX_RATE}")]
+    /// R is too high.
+    #[error("invalid rate threshold {rate_threshold}: expected at most {MAX_RATE}")]
     RateThreshold {
-        /// What was asked.
+        /// The requested rate.
         rate_threshold: BitRate,
     },
-    /// R*T so low that single packets matter.
+    /// R*T is too low to ignore single packets.
     #[error(
         "{rate_threshold} for {flight_duration} is less than {MIN_THRESHOLD} bytes: raise the rate threshold or the flight duration"
     )]
@@ -155,46 +155,48 @@ pub enum SynthOptionsError {
         /// T.
         flight_duration: Nanos,
     },
-    /// A link type that is not written.
-    #[error("link type {0}: expected raw IP or Ethernet")]
+    /// The link type is not supported.
+    #[error("unsupported link type {0}: expected raw IP or Ethernet")]
     LinkType(LinkType),
-    /// The trace ends after the last second that a pcap file can name, or lasts no time at all.
-    #[error("{duration} from {start}: expected some time that ends before 2106")]
+    /// The trace has no duration, or ends after the last second of a pcap file.
+    #[error("invalid duration {duration} from {start}: expected more than zero and an end before 2106")]
     Time {
-        /// Beginning.
+        /// Start.
         start: Timestamp,
         /// Duration.
         duration: Nanos,
     },
-    /// Planted flows need more time than the trace has.
+    /// The trace is too short for planted flows.
     #[error(
-        "a duration of {duration} is too short for planted flows: expected at least {least}, or no cheetahs and no near-misses"
+        "a duration of {duration} is too short for planted flows: expected at least {min}, or no cheetahs and no near-misses"
     )]
     TooShort {
         /// Duration.
         duration: Nanos,
-        /// What planted flows need.
-        least: Nanos,
+        /// Minimum duration of planted flows.
+        min: Nanos,
     },
-    /// Fewer flows than the planted ones and the flood's, or none left for the packets that are left.
-    #[error("{flows} flows: expected at least {least} for the flood and the planted flows")]
+    /// Too few flows for the planted and flood flows, or none left for the remaining packets.
+    #[error("{flows} flows are too few: expected at least {min} for the flood and the planted flows")]
     TooFewFlows {
-        /// What was asked.
+        /// The requested number.
         flows: u64,
-        /// What is needed.
-        least: u64,
+        /// The minimum.
+        min: u64,
     },
-    /// Fewer packets than flows and planted flows need.
-    #[error("{packets} packets: expected at least {least} for that many flows and planted flows")]
+    /// Too few packets for the flows and the planted flows.
+    #[error(
+        "{packets} packets are too few: expected at least {min} for this number of flows and planted flows"
+    )]
     TooFewPackets {
-        /// What was asked.
+        /// The requested number.
         packets: u64,
-        /// What is needed.
-        least: u64,
+        /// The minimum.
+        min: u64,
     },
 }
 
-/// Options with every default worked out: how many packets and flows of which sort.
+/// Options with all defaults applied: the numbers of packets and flows of each type.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) duration_ns: u64,
@@ -204,17 +206,17 @@ pub(super) struct Plan {
     /// R in bit/s.
     pub(super) rate: u64,
     pub(super) flows: u64,
-    /// Packets of the flood, which are as many flows.
+    /// Packets of the flood, each of which is a flow.
     pub(super) flood_packets: u64,
     pub(super) planting: Planting,
-    /// Time that the longest planted flow takes, at most [`super::planted::MAX_PLANTED_WINDOWS`].
+    /// Duration of the longest planted flow, at most [`super::planted::MAX_PLANTED_WINDOWS`].
     pub(super) longest_planted_ns: u64,
     pub(super) background_flows: u64,
     pub(super) background_packets: u64,
 }
 
 impl SynthOptions {
-    /// Checks the options and works out their defaults.
+    /// Validates the options and computes their defaults.
     pub(super) fn plan(&self) -> Result<Plan, SynthOptionsError> {
         self.check_ranges()?;
         let packets = self.packets;
@@ -233,12 +235,12 @@ impl SynthOptions {
         let flows = self.flows.unwrap_or_else(|| {
             (flood_packets + scale(calm_packets, CAIDA_FLOWS, CAIDA_PACKETS).max(1)).min(packets)
         });
-        // Bounds first: each planted flow has packets, and drawing all of them takes time.
+        // Check bounds first: each planted flow has packets, and drawing all of them takes time.
         let planted_flows = planting.cheetahs.saturating_add(planting.near_misses);
-        let too_few_packets = |least| SynthOptionsError::TooFewPackets { packets, least };
-        let least = flood_packets.saturating_add(planted_flows);
-        if least > packets {
-            return Err(too_few_packets(least));
+        let too_few_packets = |min| SynthOptionsError::TooFewPackets { packets, min };
+        let min = flood_packets.saturating_add(planted_flows);
+        if min > packets {
+            return Err(too_few_packets(min));
         }
         let (planted_packets, longest_planted_ns) = planting.totals();
         let other_packets = flood_packets.saturating_add(planted_packets);
@@ -246,9 +248,9 @@ impl SynthOptions {
             return Err(too_few_packets(other_packets));
         }
         let background_packets = packets - other_packets;
-        let least = flood_packets + planted_flows + u64::from(background_packets > 0);
-        if flows < least {
-            return Err(SynthOptionsError::TooFewFlows { flows, least });
+        let min = flood_packets + planted_flows + u64::from(background_packets > 0);
+        if flows < min {
+            return Err(SynthOptionsError::TooFewFlows { flows, min });
         }
         let background_flows = flows - flood_packets - planted_flows;
         if background_flows > background_packets {
@@ -306,11 +308,11 @@ impl SynthOptions {
     }
 
     fn duration(&self, planting: &Planting) -> Result<Nanos, SynthOptionsError> {
-        let least = Nanos(MIN_PLANTED_DURATION * self.flight_duration.0);
+        let min = Nanos(MIN_PLANTED_DURATION * self.flight_duration.0);
         let at_caida_rate = Nanos(scale(self.packets, Nanos::from_secs(60).0, CAIDA_PACKETS));
-        let duration = self.duration.unwrap_or(at_caida_rate.max(least));
-        if planting.cheetahs.max(planting.near_misses) > 0 && duration < least {
-            return Err(SynthOptionsError::TooShort { duration, least });
+        let duration = self.duration.unwrap_or(at_caida_rate.max(min));
+        if planting.cheetahs.max(planting.near_misses) > 0 && duration < min {
+            return Err(SynthOptionsError::TooShort { duration, min });
         }
         let end = self.start + duration;
         if duration == Nanos::ZERO || end.seconds() >= MAX_SECONDS {
@@ -320,7 +322,7 @@ impl SynthOptions {
     }
 }
 
-/// `amount * numerator / denominator`, rounded down.
+/// Returns `amount * numerator / denominator`, rounded down.
 fn scale(amount: u64, numerator: u64, denominator: u64) -> u64 {
     (u128::from(amount) * u128::from(numerator) / u128::from(denominator)) as u64
 }

@@ -1,21 +1,21 @@
-//! Planted flows: what each does is laid down to the nanosecond, so that what it is follows from arithmetic.
+//! Planted flows: the schedule of each is exact to the nanosecond, so its kind follows from arithmetic.
 //!
-//! A planted flow is a TCP connection: handshake, data from one side in phases of evenly spaced segments of
-//! one length, an acknowledgement for every second segment, FIN both ways. Segments are full-sized, or shorter
-//! where R*T is low, so that one is at most R*T/256. All times scale with T.
+//! A planted flow is a TCP connection: handshake, data from one side in phases of evenly spaced segments of one length,
+//! an acknowledgement for every second segment, FIN in both directions. Segments are full-sized, or shorter where R*T is
+//! low, so that one is at most R*T/256. All times scale with T.
 
 use thalweg_wire::TcpFlags;
 
 use super::connection::{Connection, Segment, Side};
 use crate::random::Random;
 
-/// Windows that the longest planted flow may take.
+/// Maximum duration of a planted flow, in windows.
 pub(super) const MAX_PLANTED_WINDOWS: u64 = 8;
 
 /// Length of a full-sized IP packet.
 const FULL_LENGTH: u64 = 1500;
 
-/// What a planted flow does. R*T is the most that a flow may move in a window before it is a cheetah.
+/// The kind of a planted flow. A flow that moves more than R*T in some window is a cheetah.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PlantedKind {
@@ -23,11 +23,11 @@ pub enum PlantedKind {
     SteadyCheetah,
     /// Cheetah: 2 to 20 times R*T in every window for 1.5 to 2 T.
     FastCheetah,
-    /// Cheetah that the published algorithm misses: 1.1 to 1.6 R*T within 0.8 T, laid around the end of the
-    /// flow's first flight. A data segment comes first and a lull lies between the halves, so that the cut
-    /// falls between them whether flights begin at the SYN or at the first long packet.
+    /// Cheetah that the published algorithm misses: 1.1 to 1.6 R*T within 0.8 T, around the end of the flow's first
+    /// flight. A data segment comes first and a gap separates the halves. The flight therefore ends between them, whether
+    /// it starts at the SYN or at the first long packet.
     StraddlingBurst,
-    /// Cheetah: windows that double from 10 segments every T/4 as in slow start, until 1.2 to 3 R*T fall in T.
+    /// Cheetah: windows that double from 10 segments every T/4 as in slow start, up to 1.2 to 3 R*T per T.
     SlowStart,
     /// Near-miss: 0.90 to 0.95 R*T in every window for 3 to 5 T.
     SteadyNearMiss,
@@ -44,10 +44,10 @@ use PlantedKind::{
 impl PlantedKind {
     /// Kinds that are cheetahs.
     pub const CHEETAHS: [PlantedKind; 4] = [SteadyCheetah, StraddlingBurst, SlowStart, FastCheetah];
-    /// Kinds that are none.
+    /// Kinds that are near-misses.
     pub const NEAR_MISSES: [PlantedKind; 3] = [SteadyNearMiss, LineRateBurst, TwoBursts];
 
-    /// As in the truth's first column.
+    /// Returns the name in the truth's first column.
     pub const fn name(self) -> &'static str {
         match self {
             SteadyCheetah => "steady-cheetah",
@@ -60,13 +60,13 @@ impl PlantedKind {
         }
     }
 
-    /// Whether it moves more than R*T in some window.
+    /// Whether flows of this kind move more than R*T in some window.
     pub const fn is_cheetah(self) -> bool {
         matches!(self, SteadyCheetah | FastCheetah | StraddlingBurst | SlowStart)
     }
 }
 
-/// Which flows to plant.
+/// The planted flows of a trace.
 #[derive(Clone, Debug)]
 pub(super) struct Planting {
     pub(super) seed: u64,
@@ -81,27 +81,27 @@ pub(super) struct Planting {
 /// Evenly spaced data segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Phase {
-    /// Time of the first, from the flow's beginning.
+    /// Time of the first segment, relative to the flow's start.
     at: u64,
-    /// From one to the next.
+    /// Time between two segments.
     gap: u64,
     count: u64,
 }
 
 impl Phase {
-    /// Just after the last segment and its acknowledgement.
+    /// Returns the time just after the last segment and its acknowledgement.
     const fn end(&self) -> u64 {
         self.at + self.gap * self.count
     }
 }
 
 impl Planting {
-    /// Flows to plant.
+    /// Returns the number of planted flows.
     pub(super) const fn flows(&self) -> u64 {
         self.cheetahs + self.near_misses
     }
 
-    /// Packets of all of them, and the time that the longest takes, in nanoseconds.
+    /// Returns the packets of all planted flows, and the duration of the longest, in nanoseconds.
     pub(super) fn totals(&self) -> (u64, u64) {
         let add = |(packets, longest): (u64, u64), flow: Planted| {
             (packets.saturating_add(flow.packets()), longest.max(flow.duration()))
@@ -109,7 +109,7 @@ impl Planting {
         (0..self.flows()).map(|number| self.flow(number)).fold((0, 0), add)
     }
 
-    /// Planted flow `number`, the same each time. Kinds are spread evenly over the numbers.
+    /// Returns planted flow `number`, always the same. Kinds are spread evenly over the numbers.
     pub(super) fn flow(&self, number: u64) -> Planted {
         let mut random = Random::for_item(self.seed, number);
         let kind = self.kind(number);
@@ -132,7 +132,7 @@ impl Planting {
         planted
     }
 
-    /// Of `n` flows the cheetahs are those whose share of cheetahs steps up to the next whole number.
+    /// A flow is a cheetah if the cumulative number of cheetahs, rounded down, increases with it.
     fn kind(&self, number: u64) -> PlantedKind {
         let due =
             |number: u64| (u128::from(number) * u128::from(self.cheetahs) / u128::from(self.flows())) as u64;
@@ -144,7 +144,7 @@ impl Planting {
         }
     }
 
-    /// Bytes of a data segment from the IP header on.
+    /// Returns the bytes of a data segment from the IP header on.
     const fn segment_length(&self) -> u64 {
         if self.threshold / 256 < FULL_LENGTH { self.threshold / 256 } else { FULL_LENGTH }
     }
@@ -160,7 +160,7 @@ impl Planting {
                 vec![self.steady(random.between(900, 950), t * random.between(30, 50) / 10)]
             }
             FastCheetah => {
-                // Octaves of the ratio from 2 on are equally likely, but it ends at 20.
+                // Octaves of the ratio from 2 on are equally likely; the maximum is 20.
                 let low = 2_000 << random.below(4);
                 let ratio = (low + random.below(low)).min(20_000);
                 vec![self.steady(ratio, t * random.between(15, 20) / 10)]
@@ -183,26 +183,26 @@ impl Planting {
         }
     }
 
-    /// `permille` thousandths of R*T in every window, for `span`.
+    /// Returns `permille` thousandths of R*T in every window, for `span`.
     fn steady(&self, permille: u64, span: u64) -> Phase {
         let bytes_times_ns = u128::from(self.segment_length()) * u128::from(self.window_ns) * 1_000;
         let gap = (bytes_times_ns / (u128::from(permille) * u128::from(self.threshold))) as u64;
         Phase { at: Step::DATA_AT_HUNDREDTHS * self.window_ns / 100, gap, count: span / gap }
     }
 
-    /// `permille` thousandths of R*T, rounded down to whole segments but at least one, over `span`.
+    /// Returns `permille` thousandths of R*T, rounded down to whole segments but at least one, over `span`.
     fn burst(&self, at: u64, span: u64, permille: u64) -> Phase {
         let bytes = u128::from(self.threshold) * u128::from(permille) / 1_000;
         let count = ((bytes / u128::from(self.segment_length())) as u64).max(1);
         Phase { at, gap: (span / count).max(2), count }
     }
 
-    /// Rounds of T/4, each half filled: 10 segments, 20, 40 and so on, and five at the most there is.
+    /// Returns rounds of T/4, each half filled: 10 segments, 20, 40 and so on, then five rounds of the maximum.
     fn slow_start(&self, start: u64, permille: u64) -> Vec<Phase> {
         let bytes = u128::from(self.threshold) * u128::from(permille) / 4_000;
-        let most = (bytes / u128::from(self.segment_length())) as u64;
-        let growing = std::iter::successors(Some(10), |window| Some(window * 2)).take_while(|&w| w < most);
-        let windows = growing.chain([most; 5]);
+        let max = (bytes / u128::from(self.segment_length())) as u64;
+        let growing = std::iter::successors(Some(10), |window| Some(window * 2)).take_while(|&w| w < max);
+        let windows = growing.chain([max; 5]);
         let round = self.window_ns / 4;
         let phase = |(number, count): (u64, u64)| Phase {
             at: start + round * number,
@@ -213,18 +213,18 @@ impl Planting {
     }
 }
 
-/// A planted flow under way.
+/// An active planted flow.
 #[derive(Clone, Debug)]
 pub(super) struct Planted {
     pub(super) kind: PlantedKind,
-    /// Who sends the data.
+    /// The sender of the data.
     pub(super) sender: Side,
     ip_length: u32,
     window_ns: u64,
     phases: Vec<Phase>,
     step: Step,
     phase: usize,
-    /// Segments of this phase that were sent.
+    /// Sent segments of this phase.
     sent: u64,
     unacknowledged: u8,
 }
@@ -241,23 +241,23 @@ enum Step {
 }
 
 impl Step {
-    /// When data begins, in hundredths of T; the handshake is over by then.
+    /// Start of the data, in hundredths of T, after the handshake.
     const DATA_AT_HUNDREDTHS: u64 = 3;
 }
 
 impl Planted {
-    /// Packets in all: handshake, data, acknowledgements, two FIN.
+    /// Returns the number of packets: handshake, data, acknowledgements, two FIN.
     pub(super) fn packets(&self) -> u64 {
         let data = self.phases.iter().map(|phase| phase.count).sum::<u64>();
         3 + data + data / 2 + 2
     }
 
-    /// Time from the first packet to the last.
+    /// Returns the time from the first packet to the last.
     fn duration(&self) -> u64 {
         self.phases[self.phases.len() - 1].end() + 2 * (self.window_ns / 100)
     }
 
-    /// The next packet and its time, from the flow's beginning.
+    /// Returns the next packet and its time relative to the flow's start.
     pub(super) fn next(&mut self, connection: &Connection) -> Option<(u64, Segment)> {
         let hundredth = self.window_ns / 100;
         let end = self.phases[self.phases.len() - 1].end();
@@ -276,7 +276,7 @@ impl Planted {
         Some((at, Segment { from, flags, payload_length: 0 }))
     }
 
-    /// A data segment, or half a gap after every second one its acknowledgement.
+    /// Returns a data segment, or half a gap after every second segment its acknowledgement.
     fn next_data(&mut self, connection: &Connection) -> (u64, Segment) {
         let phase = self.phases[self.phase];
         let packet = if self.unacknowledged == 2 {
@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_take_turns_and_their_numbers_are_as_asked() {
+    fn kinds_alternate_in_the_requested_numbers() {
         for (cheetahs, near_misses) in [(0, 5), (5, 0), (40, 40), (7, 100)] {
             let planting =
                 Planting { seed: 0, cheetahs, near_misses, window_ns: 100_000_000, threshold: 625_000 };
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_hold_from_the_lowest_threshold_to_a_hundred_gigabits() {
+    fn planted_flows_fit_at_all_rate_thresholds() {
         for (window_ns, threshold) in
             [(1_000_000, 32_768), (100_000_000, 625_000), (3_000_000_000, 37_500_000_000)]
         {

@@ -1,4 +1,4 @@
-//! What was written, or why not.
+//! Summary and errors of the generator.
 
 use std::io;
 
@@ -8,22 +8,22 @@ use thiserror::Error;
 
 use super::options::SynthOptionsError;
 
-/// What was written.
+/// Totals of a written trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SynthSummary {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Flows; both directions of a 5-tuple are one.
+    /// Number of flows; both directions of a 5-tuple are one.
     pub flows: u64,
     /// Bytes of the IP layer.
     pub bytes: u64,
-    /// Packets over IPv6.
+    /// Number of packets over IPv6.
     pub ipv6_packets: u64,
-    /// Rows of the truth that are cheetahs.
+    /// Truth rows that are cheetahs.
     pub cheetahs: u64,
-    /// Rows of the truth that are none: planted near-misses, and background flows above R*T/2.
+    /// Other truth rows: planted near-misses, and background flows above R*T/2.
     pub near_misses: u64,
-    /// From the first packet to the last.
+    /// Time from the first packet to the last.
     #[serde(rename = "duration_ns", serialize_with = "as_number")]
     pub duration: Nanos,
 }
@@ -32,11 +32,11 @@ fn as_number<S: serde::Serializer>(span: &Nanos, serializer: S) -> Result<S::Ok,
     serializer.serialize_u64(span.0)
 }
 
-/// Why no trace, or not all of one, was written.
+/// An error of the generator; the trace is missing or incomplete.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SynthError {
-    /// The options contradict themselves; nothing was written.
+    /// The options are invalid; nothing was written.
     #[error(transparent)]
     Options(#[from] SynthOptionsError),
     /// The trace could not be written.

@@ -1,4 +1,4 @@
-//! The trace as a pcap file, written through a buffer of 1 MiB.
+//! Writes the trace to a pcap file, with a buffer of 1 MiB.
 
 use std::io::{self, Write};
 
@@ -18,12 +18,12 @@ pub(super) struct TraceWriter<'a, W> {
     link_type: LinkType,
     snap_length: usize,
     buffer: Vec<u8>,
-    /// The frame being made: headers, then the zeros of its payload.
+    /// The current frame: headers, then the zeros of its payload.
     frame: Vec<u8>,
 }
 
 impl<'a, W: Write> TraceWriter<'a, W> {
-    /// Begins the file.
+    /// Starts the file.
     pub(super) fn new(
         out: &'a mut W,
         precision: pcap::Precision,
@@ -61,7 +61,7 @@ impl<'a, W: Write> TraceWriter<'a, W> {
         Ok(lengths.ip)
     }
 
-    /// Writes what is left.
+    /// Writes the buffered rest.
     pub(super) fn finish(self) -> io::Result<()> {
         self.out.write_all(&self.buffer)?;
         self.out.flush()

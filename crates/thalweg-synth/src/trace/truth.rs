@@ -1,7 +1,7 @@
-//! The truth: what moved in every window, exactly, and the rows that say so.
+//! The ground truth: exact bytes per window, and the rows of the CSV file.
 //!
-//! A window is half open, `(t - T, t]`. The most that a flow moves in any window of length T it moves in one
-//! that ends at a packet, so looking at those is looking at all.
+//! A window is half open, `(t - T, t]`. The maximum over all windows of length T is reached by one that ends at a packet,
+//! so only those are counted.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use thalweg_wire::{FlowKey, Timestamp};
 use super::connection::Side;
 use super::planted::PlantedKind;
 
-/// Bytes of the packets in `(t - T, t]`, kept one by one.
+/// The packets in `(t - T, t]`, and the sum of their bytes.
 #[derive(Clone, Debug)]
 pub(super) struct SlidingWindow {
     length_ns: u64,
@@ -20,12 +20,12 @@ pub(super) struct SlidingWindow {
 }
 
 impl SlidingWindow {
-    /// An empty window of length T.
+    /// Returns an empty window of length T.
     pub(super) fn new(length_ns: u64) -> SlidingWindow {
         SlidingWindow { length_ns, packets: VecDeque::new(), bytes: 0 }
     }
 
-    /// Moves the end to `time`, adds a packet there, and returns the bytes now inside.
+    /// Moves the end to `time`, adds a packet there, and returns the bytes in the window.
     pub(super) fn add(&mut self, time: Timestamp, bytes: u32) -> u64 {
         while let Some(&(first, its_bytes)) = self.packets.front()
             && time.since(first).0 >= self.length_ns
@@ -39,19 +39,19 @@ impl SlidingWindow {
     }
 }
 
-/// Why a direction is watched.
+/// The reason to count a direction of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Background traffic that could come to more than R*T/2 in a window.
+    /// Background traffic that could exceed R*T/2 in a window.
     Background,
     /// The data of a planted flow.
     Planted(PlantedKind),
-    /// What comes back for it: where R*T is low and the data's rate many times R, as much as a cheetah.
+    /// Acknowledgements of a planted flow: with low R*T and a data rate many times R, they can be as much as a cheetah.
     Acknowledgements,
 }
 
 impl Role {
-    /// The truth's first column.
+    /// Returns the name in the truth's first column.
     const fn name(self) -> &'static str {
         match self {
             Role::Background => "background",
@@ -61,11 +61,11 @@ impl Role {
     }
 }
 
-/// What one direction of a flow moved.
+/// Totals of one direction of a flow.
 #[derive(Clone, Debug)]
 pub(super) struct Account {
     role: Role,
-    /// The direction: who sends.
+    /// The sending side.
     pub(super) side: Side,
     first: Timestamp,
     last: Timestamp,
@@ -77,7 +77,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Nothing yet, windows of `window_ns`.
+    /// Returns empty totals with windows of `window_ns`.
     pub(super) fn new(role: Role, side: Side, window_ns: u64) -> Account {
         Account {
             role,
@@ -112,13 +112,13 @@ impl Account {
         self.crossed.is_some()
     }
 
-    /// Whether the direction deserves a row: it was planted, or some window held more than half of R*T.
-    pub(super) const fn is_told(&self, threshold: u64) -> bool {
+    /// Whether the direction gets a row: it was planted, or some window held more than half of R*T.
+    pub(super) const fn has_row(&self, threshold: u64) -> bool {
         matches!(self.role, Role::Planted(_)) || self.max_window_bytes > threshold / 2
     }
 
-    /// Whether it did what it was made to do: planted flows as their kind says, background below R*T.
-    pub(super) const fn is_as_made(&self) -> bool {
+    /// Whether it is as planned: planted flows as their kind says, background below R*T.
+    pub(super) const fn is_as_planned(&self) -> bool {
         match self.role {
             Role::Background => !self.is_cheetah(),
             Role::Planted(kind) => self.is_cheetah() == kind.is_cheetah(),
@@ -130,19 +130,19 @@ impl Account {
 const HEADER: &str = "kind,flow,src,dst,src_port,dst_port,protocol,first_ns,last_ns,packets,bytes,\
                       max_window_bytes,cheetah,crossed_ns";
 
-/// Writes the rows.
+/// Writes the rows of the truth.
 pub(super) struct TruthWriter<'a, W> {
     out: &'a mut W,
 }
 
 impl<'a, W: Write> TruthWriter<'a, W> {
-    /// Begins with the header line.
+    /// Writes the header line.
     pub(super) fn new(out: &'a mut W) -> io::Result<TruthWriter<'a, W>> {
         writeln!(out, "{HEADER}")?;
         Ok(TruthWriter { out })
     }
 
-    /// One row: direction `key` of flow number `flow`.
+    /// Writes the row of direction `key` of flow number `flow`.
     pub(super) fn row(&mut self, flow: u64, key: &FlowKey, account: &Account) -> io::Result<()> {
         let kind = account.role.name();
         let (src, dst, protocol) = (key.src(), key.dst(), key.protocol.0);
@@ -158,7 +158,7 @@ impl<'a, W: Write> TruthWriter<'a, W> {
         )
     }
 
-    /// Writes what is left.
+    /// Writes the buffered rest.
     pub(super) fn finish(self) -> io::Result<()> {
         self.out.flush()
     }
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packet_leaves_its_window_exactly_when_t_has_passed() {
+    fn a_packet_leaves_the_window_after_exactly_t() {
         let mut window = SlidingWindow::new(100);
         assert_eq!(window.add(Timestamp(1_000), 10), 10);
         assert_eq!(window.add(Timestamp(1_099), 20), 30);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_the_threshold_is_no_cheetah() {
+    fn the_exact_threshold_is_not_a_cheetah() {
         let mut account = Account::new(Role::Background, Side::Client, 100);
         account.add(Timestamp(10), 600, 1_000);
         account.add(Timestamp(20), 400, 1_000);

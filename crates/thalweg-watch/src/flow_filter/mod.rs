@@ -1,4 +1,4 @@
-//! What a person types to see only some flows: words separated by blanks, all of which must match.
+//! The flow filter of live views: words separated by blanks, all of which must match.
 //!
 //! | word | matches a flow |
 //! |---|---|
@@ -9,9 +9,9 @@
 //! | `tcp`, `udp`, `icmp`, `proto-50` | of this protocol |
 //! | `cheetah` | that is a cheetah flow now, in either direction |
 //!
-//! Each word looks at both ends by itself: `10.0.0.1 443` also matches a flow of 10.0.0.1 to port 443 of
-//! another host. A bare number is a port, never a protocol number; bits of a prefix beyond its length are
-//! ignored. The empty filter matches every flow. Matching takes a few comparisons a word and allocates nothing.
+//! Each word is matched against both ends separately: `10.0.0.1 443` also matches a flow from 10.0.0.1 to port 443 of
+//! another host. A bare number is a port, never a protocol number. Bits of a prefix beyond its length are ignored. The
+//! empty filter matches every flow. Matching takes a few comparisons per word and allocates nothing.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -20,7 +20,7 @@ use std::str::FromStr;
 use thalweg_wire::{FlowKey, IpVersion, Protocol};
 use thiserror::Error;
 
-/// Which flows a person wants to see. Read with [`FromStr`], printed in a form that reads back as itself.
+/// A filter of flows. Parsed with [`FromStr`]; its printed form parses to the same filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowFilter {
     words: Vec<Word>,
@@ -35,7 +35,7 @@ enum Word {
     Cheetah,
 }
 
-/// Addresses that share their first `length` bits; an address by itself is a prefix of full length.
+/// Addresses that share their first `length` bits. A single address is a prefix of full length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Prefix {
     version: IpVersion,
@@ -45,13 +45,13 @@ struct Prefix {
 }
 
 impl FlowFilter {
-    /// Whether it matches every flow.
+    /// Whether the filter is empty and matches every flow.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// Whether every word matches the flow, whichever way `key` runs; `cheetah` says whether one of the
-    /// flow's directions is a cheetah now.
+    /// Whether every word matches the flow, whatever the direction of `key`. `cheetah` is whether either direction is
+    /// currently a cheetah flow.
     pub fn matches(&self, key: &FlowKey, cheetah: bool) -> bool {
         self.words.iter().all(|word| match word {
             Word::Prefix(prefix) => prefix.has_end_of(key, None),
@@ -64,7 +64,7 @@ impl FlowFilter {
 }
 
 impl Prefix {
-    /// `None` if the length is beyond that of the address.
+    /// Returns `None` if the length exceeds that of the address.
     fn new(address: IpAddr, length: u8) -> Option<Prefix> {
         let full = Prefix::of_address(address);
         let free = u32::from(full.length.checked_sub(length)?);
@@ -81,7 +81,7 @@ impl Prefix {
         Prefix { version, network: words_of(number), mask: [u64::MAX; 2], length }
     }
 
-    /// Whether it has one of the flow's addresses, and that end has this port, if one is given.
+    /// Whether the prefix contains an address of the flow whose end has the given port, if any.
     fn has_end_of(&self, key: &FlowKey, port: Option<u16>) -> bool {
         let has = |address: [u64; 2], its_port: u16| {
             address[0] & self.mask[0] == self.network[0]
@@ -133,38 +133,38 @@ impl fmt::Display for FlowFilter {
     }
 }
 
-/// Why a filter could not be read; each names the word at fault.
+/// A filter that cannot be parsed. Each error names the word.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FlowFilterError {
-    /// None of the kinds of word.
-    #[error("`{word}` is no address, prefix, port, protocol or `cheetah`")]
+    /// An unknown word.
+    #[error("`{word}`: expected an address, prefix, port, protocol or `cheetah`")]
     UnknownWord {
-        /// What was typed.
+        /// The word.
         word: String,
     },
-    /// What stands before the slash is no address.
-    #[error("`{word}`: a prefix begins with an address, as in 10.0.0.0/8")]
+    /// Invalid address before the slash.
+    #[error("`{word}`: expected an address before the slash, such as 10.0.0.0/8")]
     PrefixAddress {
-        /// What was typed.
+        /// The word.
         word: String,
     },
-    /// What stands behind the slash is no length, or longer than the address.
-    #[error("`{word}`: the length of a prefix is a number up to {most}")]
+    /// Invalid length after the slash.
+    #[error("`{word}`: expected a prefix length from 0 to {max}")]
     PrefixLength {
-        /// What was typed.
+        /// The word.
         word: String,
         /// 32 for IPv4, 128 for IPv6.
-        most: u8,
+        max: u8,
     },
-    /// Not a port number.
-    #[error("`{word}`: a port is a number up to 65535")]
+    /// Invalid port.
+    #[error("`{word}`: expected a port from 0 to 65535")]
     Port {
-        /// What was typed for the port.
+        /// The port.
         word: String,
     },
     /// `port` is the last word.
-    #[error("`port` needs a number after it")]
+    #[error("expected a number after `port`")]
     PortMissing,
 }
 
@@ -191,7 +191,7 @@ fn parse_word(word: &str) -> Result<Word, FlowFilterError> {
     if let Some((address, length)) = word.split_once('/') {
         return parse_prefix(word, address, length);
     }
-    // `::1` and `:443` both begin with a colon, so addresses go first.
+    // `::1` and `:443` both start with a colon, so try addresses first.
     if let Ok(address) = word.parse::<IpAddr>() {
         return Ok(Word::Prefix(Prefix::of_address(address)));
     }
@@ -212,9 +212,9 @@ fn unknown(word: &str) -> FlowFilterError {
 fn parse_prefix(word: &str, address: &str, length: &str) -> Result<Word, FlowFilterError> {
     let address: IpAddr =
         address.parse().map_err(|_| FlowFilterError::PrefixAddress { word: word.to_owned() })?;
-    let most = if address.is_ipv4() { 32 } else { 128 };
+    let max = if address.is_ipv4() { 32 } else { 128 };
     let prefix = length.parse().ok().and_then(|length| Prefix::new(address, length));
-    prefix.map(Word::Prefix).ok_or_else(|| FlowFilterError::PrefixLength { word: word.to_owned(), most })
+    prefix.map(Word::Prefix).ok_or_else(|| FlowFilterError::PrefixLength { word: word.to_owned(), max })
 }
 
 fn parse_port(word: &str) -> Result<Word, FlowFilterError> {

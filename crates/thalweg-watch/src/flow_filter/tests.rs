@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// One word as the oracle knows it: plain addresses, compared bit by bit.
+/// A word of the oracle, which compares addresses bit by bit.
 #[derive(Clone, Debug)]
 enum Typed {
     Network(IpAddr, u8),
@@ -55,7 +55,7 @@ fn same_bits(a: IpAddr, b: IpAddr, length: u8) -> bool {
     a.is_ipv4() == b.is_ipv4() && bits(a)[..usize::from(length)] == bits(b)[..usize::from(length)]
 }
 
-/// Few addresses, near one another, so that words do match keys.
+/// A few similar addresses, so that words match keys often.
 fn v4() -> impl Strategy<Value = IpAddr> {
     (0..2u8, 0..4u8).prop_map(|(net, host)| IpAddr::V4(Ipv4Addr::new(10, net, 0, host)))
 }
@@ -95,7 +95,7 @@ fn parse(words: &[Typed]) -> FlowFilter {
 
 proptest! {
     #[test]
-    fn a_filter_matches_as_a_bitwise_oracle_does(
+    fn a_filter_matches_like_a_bitwise_oracle(
         words in prop::collection::vec(word(), 0..4),
         keys in prop::collection::vec((key(), any::<bool>()), 20),
     ) {
@@ -108,19 +108,19 @@ proptest! {
     }
 
     #[test]
-    fn a_printed_filter_reads_back_as_itself(words in prop::collection::vec(word(), 0..6)) {
+    fn a_printed_filter_parses_to_itself(words in prop::collection::vec(word(), 0..6)) {
         let filter = parse(&words);
         prop_assert_eq!(filter.to_string().parse(), Ok(filter));
     }
 
     #[test]
-    fn no_text_makes_the_parser_panic(text in "[0-9a-z:./ ]{0,24}|\\PC{0,24}") {
+    fn the_parser_never_panics(text in "[0-9a-z:./ ]{0,24}|\\PC{0,24}") {
         let _ = text.parse::<FlowFilter>();
     }
 }
 
 #[test]
-fn filters_print_in_their_plainest_form() {
+fn filters_print_in_canonical_form() {
     for (typed, printed) in [
         ("", ""),
         ("  TCP   port 443 ", "tcp :443"),
@@ -135,17 +135,17 @@ fn filters_print_in_their_plainest_form() {
 }
 
 #[test]
-fn an_error_names_the_word_and_what_was_expected() {
+fn an_error_names_the_word_and_the_expectation() {
     for (typed, message) in [
-        ("tcp htpp", "`htpp` is no address, prefix, port, protocol or `cheetah`"),
-        ("10.0.0", "`10.0.0` is no address, prefix, port, protocol or `cheetah`"),
-        ("10.0.0.0/33", "`10.0.0.0/33`: the length of a prefix is a number up to 32"),
-        ("2001:db8::/129", "`2001:db8::/129`: the length of a prefix is a number up to 128"),
-        ("10.0.0.0/", "`10.0.0.0/`: the length of a prefix is a number up to 32"),
-        ("ten/8", "`ten/8`: a prefix begins with an address, as in 10.0.0.0/8"),
-        ("65536", "`65536`: a port is a number up to 65535"),
-        ("port http", "`http`: a port is a number up to 65535"),
-        ("tcp port", "`port` needs a number after it"),
+        ("tcp htpp", "`htpp`: expected an address, prefix, port, protocol or `cheetah`"),
+        ("10.0.0", "`10.0.0`: expected an address, prefix, port, protocol or `cheetah`"),
+        ("10.0.0.0/33", "`10.0.0.0/33`: expected a prefix length from 0 to 32"),
+        ("2001:db8::/129", "`2001:db8::/129`: expected a prefix length from 0 to 128"),
+        ("10.0.0.0/", "`10.0.0.0/`: expected a prefix length from 0 to 32"),
+        ("ten/8", "`ten/8`: expected an address before the slash, such as 10.0.0.0/8"),
+        ("65536", "`65536`: expected a port from 0 to 65535"),
+        ("port http", "`http`: expected a port from 0 to 65535"),
+        ("tcp port", "expected a number after `port`"),
     ] {
         assert_eq!(typed.parse::<FlowFilter>().unwrap_err().to_string(), message);
     }

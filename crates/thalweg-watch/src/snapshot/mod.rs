@@ -1,8 +1,7 @@
-//! What the view shows, and what it asks for.
+//! The state that the live view shows, and its query.
 //!
-//! The pipeline hands over a [`Snapshot`] now and then (four times a second reads well); the view sends a
-//! [`Query`] whenever the user changes what the table shows. All times are packet times, never the wall
-//! clock's; all lengths are bytes of the IP layer.
+//! The pipeline sends a [`Snapshot`] about four times per second. The view sends a [`Query`] whenever the user changes the
+//! table. All times are packet times, never wall clock times. All lengths count bytes at the IP layer.
 
 mod tasks_view;
 
@@ -15,68 +14,68 @@ use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Progress, TcpFlags, Timestamp
 use crate::flow_filter::FlowFilter;
 pub use tasks_view::{TaskRow, TasksView};
 
-/// One live flow, both directions. Index 0 of a pair is from the initiator, index 1 to it.
+/// A live flow with both directions. Index 0 of a pair is from the initiator, index 1 to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowRow {
-    /// 5-tuple; the source is the initiator, the one that sent the first packet seen.
+    /// 5-tuple. The source is the initiator: the sender of the first packet seen.
     pub key: FlowKey,
-    /// First packet, either way.
+    /// First packet in either direction.
     pub first: Timestamp,
-    /// Latest packet, either way.
+    /// Latest packet in either direction.
     pub last: Timestamp,
-    /// Packets each way.
+    /// Packets per direction.
     pub packets: [u64; 2],
-    /// Bytes each way.
+    /// Bytes per direction.
     pub bytes: [u64; 2],
-    /// Rate each way since the snapshot before.
+    /// Rate per direction since the previous snapshot.
     pub rate: [BitRate; 2],
-    /// TCP flags seen each way, of all packets together.
+    /// Union of the TCP flags per direction.
     pub tcp_flags: [TcpFlags; 2],
-    /// Which directions are cheetah flows now.
+    /// Whether each direction is currently a cheetah flow.
     pub cheetah: [bool; 2],
 }
 
 impl FlowRow {
-    /// Both directions' rates together.
+    /// Returns the rate of both directions.
     pub fn total_rate(&self) -> BitRate {
         BitRate(self.rate[0].0.saturating_add(self.rate[1].0))
     }
 
-    /// Both directions' bytes together.
+    /// Returns the bytes of both directions.
     pub fn total_bytes(&self) -> Bytes {
         Bytes(self.bytes[0].saturating_add(self.bytes[1]))
     }
 
-    /// Both directions' packets together.
+    /// Returns the packets of both directions.
     pub fn total_packets(&self) -> u64 {
         self.packets[0].saturating_add(self.packets[1])
     }
 
-    /// Whether either direction is a cheetah flow now.
+    /// Whether either direction is currently a cheetah flow.
     pub fn is_cheetah(&self) -> bool {
         self.cheetah[0] || self.cheetah[1]
     }
 }
 
-/// One cheetah flow found: one direction of a flow, once for each time that it was found anew.
+/// A detected cheetah flow: one direction of a flow. A flow that is detected again has a row for each detection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheetahRow {
     /// 5-tuple in the direction of the cheetah.
     pub key: FlowKey,
     /// First packet of the flow.
     pub first: Timestamp,
-    /// Packet at which it was found.
+    /// Time of the packet at which it was detected.
     pub detected: Timestamp,
-    /// Rate when it was found.
+    /// Rate at detection.
     pub rate: BitRate,
-    /// Bytes so far, or in all once it has ended.
+    /// Bytes so far, or in total once it has ended.
     pub bytes: Bytes,
-    /// When it ceased to be a cheetah; `None` while it is one.
+    /// When it ceased to be a cheetah flow; `None` while it is one.
     pub ended: Option<Timestamp>,
 }
 
 impl CheetahRow {
-    /// Time from the flow's first packet to its detection.
+    /// Returns the time from the first packet of the flow to its detection.
     pub fn delay(&self) -> Nanos {
         self.detected - self.first
     }
@@ -110,132 +109,132 @@ impl From<&(Cheetah, Option<CheetahEnd>)> for CheetahRow {
     }
 }
 
-/// What a source is doing.
+/// State of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SourceState {
-    /// An interface, captured as its packets pass.
+    /// An interface, captured live.
     #[default]
     Live,
-    /// An interface that is down; packets flow again when it comes up.
+    /// An interface that is down. Capture continues when it comes up.
     Down,
-    /// A file, read as fast as it can be.
+    /// A file, read as fast as possible.
     Reading,
-    /// A file, at the pace at which it was recorded.
+    /// A file, read at replay pace.
     Replaying,
     /// Read to its end.
     Ended,
-    /// It cannot go on, for this reason; what came before is measured.
+    /// Failed with this error. Everything before is measured.
     Failed(String),
 }
 
-/// One source of packets.
+/// A source of packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceRow {
     /// Interface or file name.
     pub name: String,
-    /// What it is doing.
+    /// State of the source.
     pub state: SourceState,
-    /// Packets that the kernel dropped for want of room.
+    /// Packets that the kernel dropped because the ring was full.
     pub kernel_drops: u64,
     /// Times that the kernel stopped filling the ring because it was full.
     pub freezes: u64,
-    /// How far a source of known length has come.
+    /// Progress, if the length of the source is known.
     pub progress: Option<Progress>,
 }
 
-/// How bad it is when a counter is not zero.
+/// Severity of a counter above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// As it should be: shown plainly.
+    /// Normal; shown without emphasis.
     Note,
-    /// Worth a look, such as malformed packets: amber.
+    /// Unusual, such as malformed packets; shown in amber.
     Warning,
-    /// Something went by unmeasured, such as kernel drops: red.
+    /// Unmeasured packets, such as kernel drops; shown in red.
     Loss,
 }
 
-/// A counter of the line under the panels. They are shown in the order given, those above zero first where
-/// the line is too short for all.
+/// A counter in the line below the panels. Counters are shown in the given order; if the line is too short, those above
+/// zero first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counter {
-    /// One or two words, such as `kernel drops`.
+    /// Label of one or two words, such as `kernel drops`.
     pub label: &'static str,
-    /// Its value.
+    /// Value of the counter.
     pub count: u64,
-    /// How bad it is.
+    /// Severity if the value is above zero.
     pub severity: Severity,
 }
 
 /// Rates over one slice of packet time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RateSample {
-    /// Bits a second.
+    /// Bits per second.
     pub bit_rate: BitRate,
-    /// Packets a second.
+    /// Packets per second.
     pub packet_rate: f64,
 }
 
-/// Everything that the view shows, as of one moment.
+/// The state that the live view shows, at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// Packet time: the latest time stamp seen; zero before the first packet.
+    /// Packet time: the latest timestamp; zero before the first packet.
     pub now: Timestamp,
-    /// Time stamp of the first packet.
+    /// Timestamp of the first packet.
     pub start: Timestamp,
     /// Packets measured.
     pub packets: u64,
     /// Bytes measured.
     pub bytes: Bytes,
-    /// Packets a second, of the last whole slice.
+    /// Packets per second in the last complete slice.
     pub packet_rate: f64,
-    /// Bits a second, of the last whole slice.
+    /// Bits per second in the last complete slice.
     pub bit_rate: BitRate,
-    /// Rates by slice of packet time, oldest first; one a column of the sparklines, so 60 to 200 serve.
+    /// Rates per slice of packet time, oldest first. Sparklines show one slice per column.
     pub history: Vec<RateSample>,
     /// Length of a slice of `history`.
     pub history_slice: Nanos,
     /// Flows in the table.
     pub flows_live: u64,
-    /// Most flows that the table can hold.
+    /// Capacity of the flow table.
     pub flow_capacity: u64,
-    /// Flows that ended, evicted ones included.
+    /// Ended flows, including evicted ones.
     pub flows_ended: u64,
-    /// Flows that ended because the table was full.
+    /// Flows evicted because the table was full.
     pub evicted: u64,
-    /// Cheetah flows now.
+    /// Current cheetah flows.
     pub cheetahs_live: u64,
-    /// Cheetah flows found so far.
+    /// Cheetah flows detected so far.
     pub cheetahs_total: u64,
-    /// The latest cheetah flows, newest first; the pipeline keeps as many as it likes.
+    /// The latest cheetah flows, newest first.
     pub cheetahs: Vec<CheetahRow>,
     /// The first flows in the order of the query, at most [`Query::limit`].
     pub top: Vec<FlowRow>,
     /// Live flows that match the query's filter.
     pub matching: u64,
-    /// The flow of [`Query::frozen`], if it is in the table.
-    pub frozen: Option<FlowRow>,
-    /// What was not measured, or was odd.
+    /// The flow of [`Query::pinned`], if it is in the table.
+    pub pinned: Option<FlowRow>,
+    /// Counters of unmeasured and unusual packets.
     pub counters: Vec<Counter>,
-    /// Measurement tasks, if there are any.
+    /// Measurement tasks, if any.
     pub tasks: Option<TasksView>,
-    /// Whether there is no flow table, and nothing known of flows and cheetahs.
+    /// Whether the run has no flow table, and therefore no flows and cheetah flows.
     pub no_table: bool,
-    /// Where the packets come from.
+    /// Sources of packets.
     pub sources: Vec<SourceRow>,
-    /// Whether every source has ended: there will be no other snapshot. This one stays on the screen, so it
-    /// best has the flows as they were before the table was emptied.
+    /// Whether every source has ended. This is then the last snapshot and stays on the screen, so it should contain the
+    /// flows as they were before the table was emptied.
     pub ended: bool,
 }
 
-/// What the table is sorted by.
+/// Sort key of the flow table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SortBy {
-    /// Current rate, both ways together.
+    /// Current rate of both directions.
     #[default]
     Rate,
-    /// Bytes, both ways together.
+    /// Bytes of both directions.
     Bytes,
-    /// Packets, both ways together.
+    /// Packets of both directions.
     Packets,
     /// Time since the first packet.
     Age,
@@ -244,16 +243,16 @@ pub enum SortBy {
 }
 
 impl SortBy {
-    /// In the order in which the sort key cycles through them.
+    /// All sort keys, in the order in which the `s` key cycles through them.
     pub const ALL: [SortBy; 5] = [SortBy::Rate, SortBy::Bytes, SortBy::Packets, SortBy::Age, SortBy::Last];
 
-    /// The one after this, the first after the last.
+    /// Returns the next sort key; the first after the last.
     #[must_use]
     pub fn next(self) -> SortBy {
         SortBy::ALL[(self as usize + 1) % SortBy::ALL.len()]
     }
 
-    /// As the table's title has it.
+    /// Returns the name in the title of the table.
     pub fn label(self) -> &'static str {
         match self {
             SortBy::Rate => "rate",
@@ -275,37 +274,37 @@ impl SortBy {
     }
 }
 
-/// Which flows the view wants to see.
+/// The query of the live view: which flows to send, in which order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// What to sort by.
+    /// Sort key.
     pub sort: SortBy,
-    /// Largest, oldest or latest first.
+    /// Whether the largest, oldest or latest come first.
     pub descending: bool,
-    /// Which flows.
+    /// Filter of flows.
     pub filter: FlowFilter,
-    /// Most rows of [`Snapshot::top`].
+    /// Maximum rows of [`Snapshot::top`].
     pub limit: usize,
-    /// The flow to send as [`Snapshot::frozen`], whatever the filter; named in either direction.
-    pub frozen: Option<FlowKey>,
+    /// The flow to send as [`Snapshot::pinned`], regardless of the filter; in either direction.
+    pub pinned: Option<FlowKey>,
 }
 
 impl Query {
-    /// The order of rows that [`Snapshot::top`] is in: that of the sort key; among equals that of the flow
-    /// keys, so that rows do not change places without a reason.
+    /// Compares rows by the sort key, then by flow key, so that equal rows keep their places. [`Snapshot::top`] has this
+    /// order.
     pub fn compare(&self, a: &FlowRow, b: &FlowRow) -> Ordering {
         let order = self.sort.compare(a, b);
         let order = if self.descending { order.reverse() } else { order };
         order.then_with(|| a.key.cmp(&b.key))
     }
 
-    /// Whether the filter lets a row through.
+    /// Whether a row matches the filter.
     pub fn matches(&self, row: &FlowRow) -> bool {
         self.filter.matches(&row.key, row.is_cheetah())
     }
 }
 
-/// The fastest 200 of all flows.
+/// The 200 fastest flows.
 impl Default for Query {
     fn default() -> Self {
         Query {
@@ -313,7 +312,7 @@ impl Default for Query {
             descending: true,
             filter: FlowFilter::default(),
             limit: 200,
-            frozen: None,
+            pinned: None,
         }
     }
 }

@@ -1,43 +1,43 @@
-//! What the view shows of measurement tasks.
+//! The state of measurement tasks that the live view shows.
 
 use thalweg_measure::tasks::{Table, TaskSize, TaskSpec};
 use thalweg_sketch::Probability;
 use thalweg_wire::{Bytes, Nanos, Timestamp};
 
-/// The tasks, as of one moment.
+/// State of the tasks at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TasksView {
-    /// One for each task, in the order asked for.
+    /// One per task, in the configured order.
     pub rows: Vec<TaskRow>,
     /// Length of a window.
     pub window: Nanos,
-    /// Windows with packets that are over.
+    /// Finished windows with packets.
     pub windows: u64,
     /// Windows without packets, between the first and the last with packets.
     pub empty_windows: u64,
-    /// Packets in the last window that is over.
+    /// Packets in the last finished window.
     pub packets: u64,
     /// Memory of the sketches.
     pub memory: Bytes,
-    /// Memory that they may have.
+    /// Maximum memory of the sketches.
     pub memory_bound: Bytes,
 }
 
-/// One task.
+/// A task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskRow {
-    /// What it asks for.
+    /// Specification of the task.
     pub spec: TaskSpec,
-    /// How large its sketches are.
+    /// Size of its sketches.
     pub size: TaskSize,
-    /// What it said last; `None` if it has said nothing yet.
+    /// Latest result; `None` before the first.
     pub latest: Option<Table>,
-    /// The first moment of what that is about.
+    /// Start of the period of the result.
     pub start: Timestamp,
-    /// The first moment after it.
+    /// End of the period, exclusive.
     pub end: Timestamp,
-    /// The smallest probability with which its updates were sampled; `None` if it sees every packet.
+    /// Minimum sampling probability of its updates; `None` if it processes every packet.
     pub sampled: Option<Probability>,
-    /// Its figure in each window, oldest first: the estimate, or the number of keys.
+    /// The estimate, or the number of keys, in each window; oldest first.
     pub figures: Vec<f64>,
 }

@@ -1,67 +1,66 @@
-//! What is remembered of finished windows: the latest answer of each task, how it was in the windows before, and
-//! what went wrong.
+//! Results of finished windows: the latest result of each task, its history, and error counters.
 
 use std::collections::VecDeque;
 
 use thalweg_measure::tasks::{Plan, TaskResult, WindowReport, WindowTally};
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::collector::{Finished, Health};
+use super::window_merger::{FinishedWindow, Health};
 
-/// Windows whose figures are remembered: as many as a wide terminal has columns.
+/// Windows of history per task: the columns of a wide terminal.
 const HISTORY: usize = 240;
 
-/// What is remembered of the tasks of a run.
+/// Results of the tasks of a run.
 #[derive(Clone, Debug)]
 pub struct TaskLedger {
-    /// What is measured, in how much memory.
+    /// The plan of the tasks.
     pub plan: Plan,
-    /// One for each task.
+    /// History of each task.
     pub tasks: Vec<TaskHistory>,
-    /// The last window that was over.
-    pub last: Option<Finished>,
-    /// All kept windows together, once there will be no others.
-    pub together: Option<Finished>,
-    /// Windows with packets.
+    /// The last finished window.
+    pub last: Option<FinishedWindow>,
+    /// All kept windows combined, set at the end of the run.
+    pub combined: Option<FinishedWindow>,
+    /// Number of windows with packets.
     pub windows: u64,
-    /// Windows without, between the first and the last with packets.
+    /// Number of windows without packets, between the first and the last with packets.
     pub empty_windows: u64,
-    /// Packets of all windows.
+    /// Tally of all windows.
     pub tally: WindowTally,
     /// Additions beyond a counter's range.
     pub saturations: u64,
 }
 
-/// What is remembered of a task.
+/// History of a task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskHistory {
-    /// What it said last.
+    /// Latest result.
     pub latest: Option<Answer>,
-    /// The figure of each window in which it spoke, oldest first.
+    /// The main figure of each window, oldest first.
     pub figures: VecDeque<f64>,
 }
 
-/// What a task said.
+/// The result of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// First moment of what it is about.
+    /// Start of the period of the result.
     pub start: Timestamp,
-    /// The first moment after it.
+    /// End of the period, exclusive.
     pub end: Timestamp,
-    /// What it says.
+    /// The result.
     pub result: TaskResult,
-    /// How the sketches fared.
+    /// Health of the sketches.
     pub health: Health,
 }
 
 impl TaskLedger {
-    /// Nothing yet.
+    /// Creates an empty ledger.
     pub(crate) fn new(plan: &Plan) -> TaskLedger {
         TaskLedger {
             plan: plan.clone(),
             tasks: vec![TaskHistory::default(); plan.tasks().len()],
             last: None,
-            together: None,
+            combined: None,
             windows: 0,
             empty_windows: 0,
             tally: WindowTally::default(),
@@ -69,8 +68,8 @@ impl TaskLedger {
         }
     }
 
-    /// Takes a window that is over.
-    pub(crate) fn add(&mut self, finished: Finished) {
+    /// Adds a finished window.
+    pub(crate) fn add(&mut self, finished: FinishedWindow) {
         let report = &finished.report;
         match report.tally.packets {
             0 => self.empty_windows += report.windows,
@@ -85,7 +84,7 @@ impl TaskLedger {
         self.last = Some(finished);
     }
 
-    /// Length of a window.
+    /// Returns the length of a window.
     pub fn window(&self) -> Nanos {
         self.plan.options().window
     }
@@ -95,7 +94,7 @@ impl TaskHistory {
     fn add(&mut self, report: &WindowReport, result: &TaskResult, health: Health) {
         let table = result.table();
         let figure = table.figure();
-        // A stretch of windows without packets is as long in the history as it was, as far as that goes.
+        // A gap of several empty windows has as many entries in the history.
         let windows = if result.spec.period().is_some() { 1 } else { report.windows };
         for _ in 0..windows.min(HISTORY as u64) {
             self.figures.push_back(figure);

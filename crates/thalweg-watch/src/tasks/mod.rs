@@ -1,30 +1,30 @@
-//! Measurement tasks at work: [`thalweg_measure::tasks`] beside the flow table, or instead of it.
+//! Measurement tasks of a run: [`thalweg_measure::tasks`] with or without the flow table.
 //!
 //! ```text
-//! a worker:  packets ──► Monitoring ──┐ a window that is over
-//!                                     ▼
-//! main:                           Collector ──► Finished ──► TaskLedger ──► report, json, live view
-//!                                     │
-//!            Monitoring ◄── turns ────┘ the next window may end
+//! worker:  packets ──► TaskMonitor ──┐ finished windows
+//!                                    ▼
+//! main:                        WindowMerger ──► FinishedWindow ──► TaskLedger ──► report, json, live view
+//!                                    │
+//!          TaskMonitor ◄── permits ──┘ the next window may end
 //! ```
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `monitoring` | a worker's side: counts, hands windows on, each when it is its turn |
-//! | `collector` | the main thread's side: windows of all workers put together, turns given |
-//! | `ledger` | what is remembered of finished windows for report and view |
-//! | `saving` | states of finished windows as files |
+//! | `task_monitor` | in workers: counts packets, ends windows when permitted |
+//! | `window_merger` | in the main thread: merges windows of all workers, grants permits |
+//! | `ledger` | results of finished windows |
+//! | `state_writer` | sketches of finished windows as files |
 
-mod collector;
 mod ledger;
-mod monitoring;
-mod saving;
+mod state_writer;
+mod task_monitor;
+mod window_merger;
 
-pub(crate) use collector::{Collector, Turn};
-pub use collector::{Finished, Health};
 pub use ledger::{Answer, TaskHistory, TaskLedger};
-pub(crate) use monitoring::Monitoring;
-pub(crate) use saving::Saving;
+pub(crate) use state_writer::StateWriter;
+pub(crate) use task_monitor::TaskMonitor;
+pub use window_merger::{FinishedWindow, Health};
+pub(crate) use window_merger::{PermitReceiver, WindowMerger};
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Several workers, one of them slow or gone.
+//! Tests of several workers, with one slow or ended.
 
 use std::time::Duration;
 
@@ -31,33 +31,34 @@ fn packet(seconds: u64, source: u32) -> Packet {
     }
 }
 
-/// Workers and what they told.
+/// Workers and the messages that they sent.
 struct Bench {
-    collector: Collector,
-    workers: Vec<Monitoring>,
-    told: Receiver<Message>,
+    merger: WindowMerger,
+    workers: Vec<TaskMonitor>,
+    messages: Receiver<Message>,
     _sender: Sender<Message>,
 }
 
 fn bench(workers: usize) -> Bench {
     let plan = plan(workers);
-    let (collector, turns) = Collector::new(&plan);
-    let (sender, told) = unbounded();
-    let monitoring = |(worker, turns)| Monitoring::new(&plan, worker, turns, sender.clone());
-    let workers = turns.into_iter().enumerate().map(monitoring).collect();
-    Bench { collector, workers, told, _sender: sender }
+    let (merger, permits) = WindowMerger::new(&plan);
+    let (sender, messages) = unbounded();
+    let task_monitor = |(worker, permits)| TaskMonitor::new(&plan, worker, permits, sender.clone());
+    let workers = permits.into_iter().enumerate().map(task_monitor).collect();
+    Bench { merger, workers, messages, _sender: sender }
 }
 
 impl Bench {
-    /// Hands what was told to the collector: packets of each window that is over.
+    /// Passes the messages to the merger. Returns index and packets of each finished window.
     fn collect(&mut self) -> Vec<(u64, u64)> {
         let mut finished = Vec::new();
-        while let Ok(message) = self.told.try_recv() {
-            let take =
-                |_: &Collector, it: Finished| finished.push((it.report.index, it.report.tally.packets));
+        while let Ok(message) = self.messages.try_recv() {
+            let take = |_: &WindowMerger, it: FinishedWindow| {
+                finished.push((it.report.index, it.report.tally.packets))
+            };
             match message {
-                Message::Windows(states) => self.collector.add(states, take),
-                Message::NoMoreWindows(worker) => self.collector.worker_has_gone(worker, take),
+                Message::Windows(states) => self.merger.add(states, take),
+                Message::NoMoreWindows(worker) => self.merger.worker_ended(worker, take),
                 other => panic!("{other:?}"),
             }
         }
@@ -66,7 +67,7 @@ impl Bench {
 }
 
 #[test]
-fn a_window_is_over_when_it_is_over_for_every_worker() {
+fn a_window_ends_when_all_workers_have_ended_it() {
     let mut bench = bench(2);
     bench.workers[0].packets(&[packet(10, 1), packet(10, 2)]);
     bench.workers[1].packets(&[packet(10, 3)]);
@@ -77,7 +78,7 @@ fn a_window_is_over_when_it_is_over_for_every_worker() {
 }
 
 #[test]
-fn a_worker_is_never_more_than_a_window_ahead_of_another() {
+fn a_worker_is_at_most_one_window_ahead() {
     let mut bench = bench(2);
     bench.workers[1].packets(&[packet(10, 3)]);
     bench.workers[0].packets(&[packet(10, 1), packet(11, 1)]);
@@ -86,8 +87,8 @@ fn a_worker_is_never_more_than_a_window_ahead_of_another() {
         let mut fast = bench.workers.remove(0);
         let ahead = scope.spawn(move || fast.packets(&[packet(12, 1)]));
         std::thread::sleep(Duration::from_millis(50));
-        assert!(!ahead.is_finished(), "it has ended window 10 and the other has not");
-        assert!(bench.told.is_empty());
+        assert!(!ahead.is_finished(), "it has ended window 10, the other has not");
+        assert!(bench.messages.is_empty());
         bench.workers[0].advance(Timestamp(11 * SECOND));
         assert_eq!(bench.collect(), [(10, 2)]);
         ahead.join().unwrap();
@@ -95,7 +96,7 @@ fn a_worker_is_never_more_than_a_window_ahead_of_another() {
 }
 
 #[test]
-fn nobody_waits_for_a_worker_that_has_gone() {
+fn other_workers_do_not_wait_for_an_ended_worker() {
     let mut bench = bench(2);
     bench.workers[1].packets(&[packet(10, 3)]);
     bench.workers.pop();
@@ -106,13 +107,13 @@ fn nobody_waits_for_a_worker_that_has_gone() {
         assert_eq!(bench.collect(), expected);
     }
     bench.workers[0].finish();
-    assert_eq!(bench.collect(), [(14, 1)], "the window under way ends with the input");
+    assert_eq!(bench.collect(), [(14, 1)], "the current window ends with the input");
 }
 
 #[test]
-fn a_batch_over_many_windows_is_taken_apart_and_gaps_are_one() {
+fn a_batch_over_many_windows_is_split_and_a_gap_is_one_window() {
     let mut bench = bench(1);
-    // With one worker each turn comes at once, if somebody collects.
+    // With one worker, each permit arrives as soon as its messages are collected.
     let (mut worker, packets) = (bench.workers.remove(0), [10, 10, 11, 40, 12].map(|it| packet(it, 1)));
     std::thread::scope(|scope| {
         let counting = scope.spawn(move || {
@@ -124,21 +125,21 @@ fn a_batch_over_many_windows_is_taken_apart_and_gaps_are_one() {
             finished.extend(bench.collect());
         }
         finished.extend(bench.collect());
-        // The last packet is late: it is counted in the window under way.
+        // The last packet is late and counts in the current window.
         assert_eq!(finished, [(10, 2), (11, 1), (39, 0), (40, 2)]);
     });
-    let together = bench.collector.together().unwrap();
-    assert_eq!((together.report.tally.packets, together.report.tally.late), (2, 1));
+    let combined = bench.merger.combined().unwrap();
+    assert_eq!((combined.report.tally.packets, combined.report.tally.late), (2, 1));
 }
 
 #[test]
-fn the_ledger_remembers_the_latest_and_counts_the_rest() {
+fn the_ledger_keeps_the_latest_result_and_counts_windows() {
     let mut bench = bench(1);
-    let mut ledger = TaskLedger::new(bench.collector.plan());
+    let mut ledger = TaskLedger::new(bench.merger.plan());
     for seconds in [10, 11, 14] {
         bench.workers[0].packets(&[packet(seconds, 1), packet(seconds, seconds as u32)]);
-        while let Ok(Message::Windows(states)) = bench.told.try_recv() {
-            bench.collector.add(states, |_, finished| ledger.add(finished));
+        while let Ok(Message::Windows(states)) = bench.messages.try_recv() {
+            bench.merger.add(states, |_, finished| ledger.add(finished));
         }
     }
     assert_eq!((ledger.windows, ledger.empty_windows, ledger.tally.packets), (2, 2, 4));

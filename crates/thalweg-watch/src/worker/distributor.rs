@@ -1,86 +1,86 @@
-//! From one reading thread to several metering ones.
+//! Distributes packets from one reading thread to several metering threads.
 
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use thalweg_wire::{HashSeed, Nanos, Packet, Timestamp};
 
-use super::{Target, VIEW_INTERVAL};
+use super::{PacketSink, VIEW_INTERVAL};
 use crate::clock::Clock;
-use crate::message::{Done, Message, ReadingView, View, tell};
+use crate::message::{Done, Message, ReadingView, View, send_message};
 
-/// Packets dealt out to one metering thread, and the time up to which there are no others.
+/// Packets for one metering thread. No packet earlier than `now` will follow.
 #[derive(Debug)]
 pub(crate) struct DistributedBatch {
     pub(crate) packets: Vec<Packet>,
     pub(crate) now: Timestamp,
-    /// The latest time of all packets, whoever got them: windows end for everybody.
+    /// The latest time of all packets, whichever thread received them: windows end for all threads.
     pub(crate) latest: Timestamp,
 }
 
-/// Deals packets out to metering threads, by a hash that both directions of a flow share.
+/// Distributes packets over metering threads by a symmetric hash of their flow key.
 #[derive(Debug)]
 pub(crate) struct FlowDistributor {
     worker: usize,
     seed: HashSeed,
-    /// What each metering thread is dealt next.
-    hands: Vec<Vec<Packet>>,
+    /// Packets not yet sent to each metering thread.
+    pending: Vec<Vec<Packet>>,
     meters: Vec<Sender<DistributedBatch>>,
     sender: Sender<Message>,
     clock: Clock,
     views: bool,
     next_view: Instant,
-    /// When everybody was dealt what there was.
-    dealt_all: Instant,
+    /// When all pending packets were last sent.
+    flushed_at: Instant,
     latest: Timestamp,
-    /// Length of the windows of measurement tasks, if there are any, and which one `latest` was in when everybody
-    /// was dealt what there was.
+    /// Window length of the measurement tasks, if any.
     window: Option<Nanos>,
-    window_dealt: u64,
+    /// Index of the window of `latest` at the last flush.
+    flushed_window: u64,
 }
 
-/// Packets dealt out to a thread at a time, if so many come within [`PATIENCE`].
-const HAND: usize = 1024;
+/// Packets per batch, unless [`MAX_DELAY`] passes first.
+const BATCH_PACKETS: usize = 1024;
 
-/// How long packets wait for others.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// Maximum time that packets are pending.
+const MAX_DELAY: Duration = Duration::from_millis(20);
 
-impl Target for FlowDistributor {
+impl PacketSink for FlowDistributor {
     fn packets(&mut self, packets: &[Packet]) {
         let workers = self.meters.len() as u64;
         for packet in packets {
             self.latest = self.latest.max(packet.time);
             let hash = packet.key.symmetric_hash(&self.seed) >> 32;
-            self.hands[((hash * workers) >> 32) as usize].push(*packet);
+            self.pending[((hash * workers) >> 32) as usize].push(*packet);
         }
     }
 
     fn advance(&mut self, now: Timestamp, reading: &ReadingView) {
         self.latest = self.latest.max(now);
-        // A thread may wait at the end of a window until the others have ended the one before: before anybody gets
-        // packets of the next one, everybody is to know that this one is over.
+        // A thread may wait at the end of a window until the others have ended the previous one. So all threads must learn of
+        // the end of this window before any thread receives packets of the next.
         let window = self.window.map_or(0, |window| self.latest.0 / window.0);
-        if window != self.window_dealt {
-            self.deal_all(now);
-            self.window_dealt = window;
+        if window != self.flushed_window {
+            self.flush(now);
+            self.flushed_window = window;
         }
         for number in 0..self.meters.len() {
-            if self.hands[number].len() >= HAND {
-                self.deal(number, now);
+            if self.pending[number].len() >= BATCH_PACKETS {
+                self.send_batch(number, now);
             }
         }
-        if self.clock.since(self.dealt_all) >= PATIENCE {
-            self.deal_all(now);
+        if self.clock.since(self.flushed_at) >= MAX_DELAY {
+            self.flush(now);
         }
         if self.views && self.clock.now() >= self.next_view {
             let view = View { worker: self.worker, reading: Some(reading.clone()), metering: None };
-            tell(&self.sender, Message::View(Box::new(view)));
+            send_message(&self.sender, Message::View(Box::new(view)));
             self.next_view = self.clock.now() + VIEW_INTERVAL;
         }
     }
 
     fn finish(mut self) -> Done {
-        self.deal_all(Timestamp::default());
+        self.flush(Timestamp::default());
         Done::default()
     }
 }
@@ -95,36 +95,36 @@ impl FlowDistributor {
         views: bool,
         window: Option<Nanos>,
     ) -> FlowDistributor {
-        let hands = meters.iter().map(|_| Vec::with_capacity(2 * HAND)).collect();
+        let pending = meters.iter().map(|_| Vec::with_capacity(2 * BATCH_PACKETS)).collect();
         let now = clock.now();
-        let (latest, window_dealt) = Default::default();
-        let (next_view, dealt_all) = (now, now);
+        let (latest, flushed_window) = Default::default();
+        let (next_view, flushed_at) = (now, now);
         FlowDistributor {
             worker,
             seed,
-            hands,
+            pending,
             meters,
             sender,
             clock,
             views,
             next_view,
-            dealt_all,
+            flushed_at,
             latest,
             window,
-            window_dealt,
+            flushed_window,
         }
     }
 
-    fn deal_all(&mut self, now: Timestamp) {
+    fn flush(&mut self, now: Timestamp) {
         for number in 0..self.meters.len() {
-            self.deal(number, now);
+            self.send_batch(number, now);
         }
-        self.dealt_all = self.clock.now();
+        self.flushed_at = self.clock.now();
     }
 
-    fn deal(&mut self, number: usize, now: Timestamp) {
-        let packets = std::mem::replace(&mut self.hands[number], Vec::with_capacity(2 * HAND));
-        // A metering thread that is gone has panicked; the main thread will notice.
+    fn send_batch(&mut self, number: usize, now: Timestamp) {
+        let packets = std::mem::replace(&mut self.pending[number], Vec::with_capacity(2 * BATCH_PACKETS));
+        // A closed channel means that the metering thread panicked; the main thread reports it.
         let _ = self.meters[number].send(DistributedBatch { packets, now, latest: self.latest });
     }
 }
@@ -137,13 +137,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_is_told_of_the_end_of_a_window_whoever_its_packets_are_dealt_to() {
-        let (hands, dealt): (Vec<_>, Vec<_>) = (0..2).map(|_| unbounded()).unzip();
-        let (sender, _told) = unbounded();
+    fn all_threads_learn_of_the_end_of_a_window() {
+        let (meters, receivers): (Vec<_>, Vec<_>) = (0..2).map(|_| unbounded()).unzip();
+        let (sender, _messages) = unbounded();
         let window = Some(Nanos::from_secs(1));
         let clock = Clock { wall: Timestamp::default, steady: Instant::now };
-        let mut distributor = FlowDistributor::new(2, HashSeed::new(1), hands, sender, clock, false, window);
-        // Long before it would lose its patience.
+        let mut distributor = FlowDistributor::new(2, HashSeed::new(1), meters, sender, clock, false, window);
+        // Well within the maximum delay.
         for tenths in 10..40 {
             let packet = Packet {
                 time: Timestamp(tenths * 100_000_000),
@@ -156,12 +156,12 @@ mod tests {
                 fragment: Fragment::Whole,
                 notes: PacketNotes::default(),
             };
-            distributor.dealt_all = Instant::now();
+            distributor.flushed_at = Instant::now();
             distributor.packets(&[packet]);
             distributor.advance(packet.time, &ReadingView::default());
         }
-        for dealt in dealt {
-            let seconds: Vec<u64> = dealt.try_iter().map(|dealt| dealt.latest.seconds()).collect();
+        for receiver in receivers {
+            let seconds: Vec<u64> = receiver.try_iter().map(|batch| batch.latest.seconds()).collect();
             assert_eq!(seconds, [1, 2, 3]);
         }
     }

@@ -8,19 +8,19 @@ use thalweg_measure::meter::top::Rates;
 use thalweg_wire::{Packet, Timestamp};
 
 use super::distributor::DistributedBatch;
-use super::{Target, VIEW_INTERVAL, Wants};
+use super::{PacketSink, VIEW_INTERVAL, WorkerOptions};
 use crate::clock::Clock;
 use crate::ledger::Largest;
-use crate::message::{Done, Message, MeteringView, ReadingView, View, tell};
+use crate::message::{Done, Message, MeteringView, ReadingView, View, send_message};
 use crate::meter::Meter;
 use crate::snapshot::{FlowRow, Query};
-use crate::tasks::Monitoring;
+use crate::tasks::TaskMonitor;
 
-/// Records sent together, if so many come within [`RECORD_PATIENCE`].
-const RECORDS_TOGETHER: usize = 512;
+/// Records per message, unless [`MAX_RECORD_DELAY`] passes first.
+const RECORD_BATCH: usize = 512;
 
-/// How long a record waits for others.
-const RECORD_PATIENCE: Duration = Duration::from_millis(50);
+/// Maximum time that a record is pending.
+const MAX_RECORD_DELAY: Duration = Duration::from_millis(50);
 
 /// The metering side of a worker.
 #[derive(Debug)]
@@ -28,113 +28,113 @@ pub(crate) struct Metering {
     worker: usize,
     sender: Sender<Message>,
     clock: Clock,
-    wants: Wants,
+    worker_options: WorkerOptions,
     /// `None` without a flow table.
     meter: Option<Meter>,
     /// `None` without tasks.
-    monitoring: Option<Monitoring>,
+    task_monitor: Option<TaskMonitor>,
     largest: Largest,
     rates: Rates,
     next_view: Instant,
-    /// When records were sent last.
-    records_sent: Instant,
+    /// When records were last sent.
+    records_sent_at: Instant,
 }
 
 impl Metering {
     pub(crate) fn new(
         worker: usize,
         meter: Option<Meter>,
-        monitoring: Option<Monitoring>,
-        wants: Wants,
+        task_monitor: Option<TaskMonitor>,
+        worker_options: WorkerOptions,
         sender: Sender<Message>,
         clock: Clock,
     ) -> Metering {
-        let (largest, rates) = (Largest::new(wants.largest), Rates::default());
+        let (largest, rates) = (Largest::new(worker_options.largest), Rates::default());
         let now = clock.now();
         Metering {
             worker,
             sender,
             clock,
-            wants,
+            worker_options,
             meter,
-            monitoring,
+            task_monitor,
             largest,
             rates,
             next_view: now,
-            records_sent: now,
+            records_sent_at: now,
         }
     }
 
-    /// Meters what a reading thread deals out, until there is no more.
+    /// Meters batches from a reading thread until the channel closes.
     pub(crate) fn run(mut self, batches: &Receiver<DistributedBatch>) -> Done {
         while let Ok(DistributedBatch { packets, now, latest }) = batches.recv() {
             self.packets(&packets);
-            self.go_on(now, None);
-            if let Some(monitoring) = &mut self.monitoring {
-                monitoring.advance(latest);
+            self.advance_to(now, None);
+            if let Some(task_monitor) = &mut self.task_monitor {
+                task_monitor.advance(latest);
             }
         }
         self.finish()
     }
 
-    /// Lets time pass, and tells what there is to tell.
-    fn go_on(&mut self, now: Timestamp, reading: Option<&ReadingView>) {
+    /// Advances packet time to `now` and sends pending output.
+    fn advance_to(&mut self, now: Timestamp, reading: Option<&ReadingView>) {
         if let Some(meter) = &mut self.meter {
             meter.advance(now);
         }
-        if let Some(monitoring) = &mut self.monitoring {
-            monitoring.advance(now);
+        if let Some(task_monitor) = &mut self.task_monitor {
+            task_monitor.advance(now);
         }
-        self.hand_over_in_time();
-        self.show(reading);
+        self.send_due_output();
+        self.send_due_view(reading);
     }
 
-    /// What the live view asks for, if there is one.
+    /// Returns the query of the live view, if there is one.
     fn query(&self) -> Option<Query> {
-        let views = self.wants.views.as_ref()?;
+        let views = self.worker_options.views.as_ref()?;
         Some(views.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// Sends what was found; records once there are many, or have waited for a while.
-    fn hand_over_in_time(&mut self) {
-        if self.clock.since(self.records_sent) < RECORD_PATIENCE {
-            return self.hand_over(RECORDS_TOGETHER);
+    /// Sends detections at once, and records when the batch is full or the maximum delay has passed.
+    fn send_due_output(&mut self) {
+        if self.clock.since(self.records_sent_at) < MAX_RECORD_DELAY {
+            return self.send_output(RECORD_BATCH);
         }
-        self.hand_over(1);
-        self.records_sent = self.clock.now();
+        self.send_output(1);
+        self.records_sent_at = self.clock.now();
     }
 
-    /// Sends what was found, once there are enough records to send.
-    fn hand_over(&mut self, least_records: usize) {
+    /// Sends detections at once, and records if there are at least `min_records`.
+    fn send_output(&mut self, min_records: usize) {
         let Some(Meter { output, .. }) = &mut self.meter else { return };
         if output.records.is_empty() && output.findings.is_empty() {
             return;
         }
-        if !self.wants.records {
+        if !self.worker_options.records {
             for record in output.records.drain(..) {
                 self.largest.add(&record);
             }
         }
-        if !output.findings.is_empty() || output.records.len() >= least_records.max(1) {
+        if !output.findings.is_empty() || output.records.len() >= min_records.max(1) {
             for record in &output.records {
                 self.largest.add(record);
             }
-            tell(&self.sender, Message::Output(std::mem::take(output)));
+            send_message(&self.sender, Message::Output(std::mem::take(output)));
         }
     }
 
-    /// Sends how things stand, if it is time to.
-    fn show(&mut self, reading: Option<&ReadingView>) {
-        let begun = self.clock.now();
-        if self.wants.views.is_none() || begun < self.next_view {
+    /// Sends a view if one is due.
+    fn send_due_view(&mut self, reading: Option<&ReadingView>) {
+        let started = self.clock.now();
+        if self.worker_options.views.is_none() || started < self.next_view {
             return;
         }
         let Some(query) = self.query() else { return };
         let metering = Some(self.view(&query));
         let view = View { worker: self.worker, reading: reading.cloned(), metering };
-        tell(&self.sender, Message::View(Box::new(view)));
-        // A look at millions of flows takes a while: no more than a tenth of the time goes into looking.
-        self.next_view = begun + VIEW_INTERVAL.max(self.clock.since(begun) * 10);
+        send_message(&self.sender, Message::View(Box::new(view)));
+        // Scanning millions of flows takes a while: spend at most a tenth of the time on it.
+        self.next_view = started + VIEW_INTERVAL.max(self.clock.since(started) * 10);
     }
 
     fn view(&mut self, query: &Query) -> MeteringView {
@@ -143,12 +143,12 @@ impl Metering {
         let Some(meter) = self.meter.as_ref().filter(|_| query.limit > 0) else {
             return MeteringView { counters, now, ..MeteringView::default() };
         };
-        let (mut top, mut matching, mut frozen) = (Vec::new(), 0, None);
-        let frozen_key = query.frozen.map(|key| key.canonical().0);
+        let (mut top, mut matching, mut pinned) = (Vec::new(), 0, None);
+        let pinned_key = query.pinned.map(|key| key.canonical().0);
         self.rates.look(&meter.table, now, |rate| {
             let row = FlowRow::from(rate);
-            if frozen_key == Some(row.key.canonical().0) {
-                frozen = Some(row.clone());
+            if pinned_key == Some(row.key.canonical().0) {
+                pinned = Some(row.clone());
             }
             if query.matches(&row) {
                 matching += 1;
@@ -159,43 +159,43 @@ impl Metering {
             }
         });
         keep_first(&mut top, query);
-        MeteringView { counters, now, top, matching, frozen }
+        MeteringView { counters, now, top, matching, pinned }
     }
 }
 
 impl Metering {
-    /// The latest time that was heard of.
+    /// Returns the latest known packet time.
     fn now(&self) -> Timestamp {
-        let clock = self.monitoring.as_ref().map(Monitoring::clock);
+        let clock = self.task_monitor.as_ref().map(TaskMonitor::clock);
         self.meter.as_ref().map(|meter| meter.table.clock()).max(clock).unwrap_or_default()
     }
 }
 
-/// Keeps the first rows in the order of the query.
+/// Sorts rows by the query and keeps the first.
 pub(crate) fn keep_first(rows: &mut Vec<FlowRow>, query: &Query) {
     rows.sort_by(|a, b| query.compare(a, b));
     rows.truncate(query.limit);
 }
 
-impl Target for Metering {
+impl PacketSink for Metering {
     fn packets(&mut self, packets: &[Packet]) {
         if let Some(meter) = &mut self.meter {
             meter.packets(packets);
         }
-        if let Some(monitoring) = &mut self.monitoring {
-            monitoring.packets(packets);
+        if let Some(task_monitor) = &mut self.task_monitor {
+            task_monitor.packets(packets);
         }
-        self.hand_over(RECORDS_TOGETHER);
+        self.send_output(RECORD_BATCH);
     }
 
     fn advance(&mut self, now: Timestamp, reading: &ReadingView) {
-        self.go_on(now, Some(reading));
+        self.advance_to(now, Some(reading));
     }
 
     fn finish(mut self) -> Done {
         if let Some(query) = self.query() {
             let metering = Some(self.view(&query));
-            tell(
+            send_message(
                 &self.sender,
                 Message::View(Box::new(View { worker: self.worker, reading: None, metering })),
             );
@@ -203,10 +203,10 @@ impl Target for Metering {
         if let Some(meter) = &mut self.meter {
             meter.finish();
         }
-        if let Some(monitoring) = &mut self.monitoring {
-            monitoring.finish();
+        if let Some(task_monitor) = &mut self.task_monitor {
+            task_monitor.finish();
         }
-        self.hand_over(1);
+        self.send_output(1);
         let counters = self.meter.as_ref().map(Meter::counters);
         Done { reading: None, counters, has_metered: true, largest: self.largest.sorted() }
     }

@@ -1,12 +1,12 @@
-//! Workers: threads that read, meter, or do both, and tell the main thread what they found.
+//! Workers: threads that read, meter, or do both, and send their results to the main thread.
 //!
-//! | packets come from | threads |
+//! | packet source | threads |
 //! |---|---|
-//! | files, one worker | one reads and meters |
-//! | files, N workers | one reads and deals packets out by a hash of their flow, N meter |
-//! | interfaces | one a ring: each reads and meters what the kernel deals out to it |
+//! | files, one worker | one thread reads and meters |
+//! | files, N workers | one thread reads and distributes packets by flow hash, N threads meter |
+//! | interfaces | one thread per ring reads and meters; the kernel distributes packets over rings |
 //!
-//! Workers share no flow; what they found is put together when it is shown.
+//! Each flow belongs to one worker. Results are combined when they are shown.
 
 mod distributor;
 mod metering;
@@ -24,30 +24,31 @@ pub(crate) use reading::Reading;
 use crate::message::{Done, ReadingView};
 use crate::snapshot::Query;
 
-/// How often a worker shows what it has, at most.
+/// Minimum time between two views of a worker.
 const VIEW_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Packets on their way to a metering thread, at most, in batches.
+/// Capacity of the channel to a metering thread, in batches.
 pub(crate) const BATCHES_IN_FLIGHT: usize = 64;
 
-/// What is wanted of workers.
+/// Outputs that workers must send.
 #[derive(Clone, Debug)]
-pub struct Wants {
-    /// Flow records as they end.
+pub struct WorkerOptions {
+    /// Whether to send flow records as flows end.
     pub records: bool,
-    /// Views, of the flows that the query asks for.
+    /// The query to answer with views; `None` sends no views.
     pub views: Option<Arc<Mutex<Query>>>,
-    /// Rows of the list of largest flows.
+    /// Length of the list of largest flows.
     pub largest: usize,
 }
 
-/// Where the packets read go.
-pub(crate) trait Target {
+/// A consumer of the packets that a worker reads.
+pub(crate) trait PacketSink {
+    /// Processes packets in capture order.
     fn packets(&mut self, packets: &[Packet]);
 
-    /// No packet before `now` is to be expected; `reading` is how reading stands.
+    /// Advances packet time: no packet earlier than `now` will follow. `reading` is the state of reading.
     fn advance(&mut self, now: Timestamp, reading: &ReadingView);
 
-    /// There are no more packets.
+    /// Ends the input and returns the results.
     fn finish(self) -> Done;
 }

@@ -4,10 +4,10 @@ use crossbeam_channel::Sender;
 use thalweg_measure::meter::intake::{Intake, Tally};
 use thalweg_wire::{Packet, Source, SourceCounters, Timestamp};
 
-use super::Target;
+use super::PacketSink;
 use crate::clock::Clock;
 use crate::inputs::Input;
-use crate::message::{Done, InputView, Message, ReadingView, View, tell};
+use crate::message::{Done, InputView, Message, ReadingView, View, send_message};
 use crate::reader::{Consumer, Limits, Pace, read};
 
 /// The reading side of a worker.
@@ -25,32 +25,32 @@ impl Reading {
         Reading { worker, sender, intake, clock, view: ReadingView::default() }
     }
 
-    /// Reads the inputs one after the other.
+    /// Reads the inputs one after another.
     pub(crate) fn run(
         mut self,
         inputs: Vec<Input>,
         mut pace: Option<Pace>,
         limits: Limits<'_>,
-        target: impl Target,
+        sink: impl PacketSink,
     ) -> Done {
         self.view.inputs = inputs.iter().map(InputView::waiting).collect();
-        let mut both = Both { view: self.view, target, input: 0 };
+        let mut recorder = ViewRecorder { view: self.view, sink, input: 0 };
         let mut end = None;
         for (number, mut input) in inputs.into_iter().enumerate() {
-            both.input = number;
+            recorder.input = number;
             let (intake, clock) = (&mut self.intake, self.clock);
-            let result = read(&mut input, intake, pace.as_mut(), limits, clock, &mut end, &mut both);
-            let view = &mut both.view.inputs[number];
+            let result = read(&mut input, intake, pace.as_mut(), limits, clock, &mut end, &mut recorder);
+            let view = &mut recorder.view.inputs[number];
             view.counters = input.counters();
             view.ended = true;
             view.error = result.err().map(|error| error.to_string());
         }
-        both.view.intake = self.intake.counters();
-        both.view.span = self.intake.span();
-        let mut done = both.target.finish();
-        done.reading = Some(both.view.clone());
-        let view = View { worker: self.worker, reading: Some(both.view), metering: None };
-        tell(&self.sender, Message::View(Box::new(view)));
+        recorder.view.intake = self.intake.counters();
+        recorder.view.span = self.intake.span();
+        let mut done = recorder.sink.finish();
+        done.reading = Some(recorder.view.clone());
+        let view = View { worker: self.worker, reading: Some(recorder.view), metering: None };
+        send_message(&self.sender, Message::View(Box::new(view)));
         done
     }
 }
@@ -62,18 +62,18 @@ impl InputView {
     }
 }
 
-/// Keeps account of what is read, and passes it on.
-struct Both<T> {
+/// Records the state of reading and forwards packets.
+struct ViewRecorder<T> {
     view: ReadingView,
-    target: T,
+    sink: T,
     input: usize,
 }
 
-impl<T: Target> Consumer for Both<T> {
+impl<T: PacketSink> Consumer for ViewRecorder<T> {
     fn packets(&mut self, packets: &[Packet], tally: Tally) {
         if let Some(last) = packets.last() {
             self.view.history.add(last.time, tally.packets, tally.bytes);
-            self.target.packets(packets);
+            self.sink.packets(packets);
         }
     }
 
@@ -88,6 +88,6 @@ impl<T: Target> Consumer for Both<T> {
     fn tick(&mut self, intake: &Intake, now: Timestamp) {
         self.view.intake = intake.counters();
         self.view.span = intake.span();
-        self.target.advance(now, &self.view);
+        self.sink.advance(now, &self.view);
     }
 }

@@ -1,9 +1,9 @@
-//! The order of bytes in a number, which both formats leave to the machine that writes.
+//! The byte order of a capture file, which both formats leave to the writer.
 
-/// Order of the bytes in a number.
+/// The byte order of numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ByteOrder {
-    /// Least significant byte first, as almost every capture is written.
+    /// Least significant byte first, as in almost every capture file.
     #[default]
     Little,
     /// Most significant byte first.
@@ -11,7 +11,7 @@ pub enum ByteOrder {
 }
 
 /// # Panics
-/// The readers panic if `at` leaves too few bytes: lengths are checked before.
+/// The readers panic if too few bytes follow `at`: callers check lengths first.
 impl ByteOrder {
     pub(super) fn read_u16(self, bytes: &[u8], at: usize) -> u16 {
         let array = [bytes[at], bytes[at + 1]];

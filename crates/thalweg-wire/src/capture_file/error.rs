@@ -1,17 +1,17 @@
-//! How a capture file can break its format.
+//! Errors of the capture file formats.
 
 use thiserror::Error;
 
 use super::{MAX_INTERFACES, MAX_RECORD_LENGTH};
 
-/// Why bytes are no capture file, or not one any further. Offsets are bytes from the start of the (unpacked)
-/// file to the record at fault.
+/// The reason why bytes are not a valid capture file. Offsets are in bytes from the start of the decompressed file to
+/// the invalid record.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FormatError {
-    /// The first bytes are no magic number of either format.
+    /// The file does not start with a magic number of either format.
     #[error(
-        "not a capture file: it begins with {}, expected a pcap magic number (a1b2c3d4, a1b23c4d or a1b2cd34, \
+        "not a capture file: starts with {}, expected a pcap magic number (a1b2c3d4, a1b23c4d or a1b2cd34, \
          in either byte order) or a pcapng section header (0a0d0d0a)",
         hex(found)
     )]
@@ -19,110 +19,110 @@ pub enum FormatError {
         /// The first bytes.
         found: [u8; 4],
     },
-    /// A version of the format whose records may mean something else.
-    #[error("{format} version {major}.{minor} at offset {offset}, expected {expected}")]
+    /// An unsupported version of the format.
+    #[error("unsupported {format} version {major}.{minor} at offset {offset}: expected {expected}")]
     Version {
-        /// Where the header begins.
+        /// The offset of the header.
         offset: u64,
-        /// Name of the format.
+        /// The name of the format.
         format: &'static str,
-        /// Version found.
+        /// The major version.
         major: u16,
-        /// Version found.
+        /// The minor version.
         minor: u16,
-        /// Versions that are understood.
+        /// The supported versions.
         expected: &'static str,
     },
-    /// A record claims more than [`MAX_RECORD_LENGTH`].
+    /// A record is longer than [`MAX_RECORD_LENGTH`].
     #[error(
-        "record at offset {offset} claims {length} bytes, expected at most {MAX_RECORD_LENGTH}: damaged?"
+        "record at offset {offset} has length {length}, expected at most {MAX_RECORD_LENGTH}: the file may be damaged"
     )]
     RecordTooLong {
-        /// Where the record begins.
+        /// The offset of the record.
         offset: u64,
-        /// Its length with its header, as claimed.
+        /// The length in the record header, plus the header.
         length: u64,
     },
-    /// A section header whose byte-order magic is neither way round.
+    /// A section header with an invalid byte-order magic.
     #[error(
         "section header at offset {offset} has byte-order magic {}, expected 1a2b3c4d or 4d3c2b1a",
         hex(found)
     )]
     ByteOrderMagic {
-        /// Where the block begins.
+        /// The offset of the block.
         offset: u64,
-        /// What stands in its place.
+        /// The four bytes.
         found: [u8; 4],
     },
     /// A block's total length is not a multiple of 4 or is too short for the block's type.
     #[error(
         "block of type {block_type:#x} at offset {offset} has total length {length}, \
-         expected a multiple of 4 from {minimum} up"
+         expected a multiple of 4, at least {minimum}"
     )]
     BlockLength {
-        /// Where the block begins.
+        /// The offset of the block.
         offset: u64,
-        /// Its type.
+        /// The block type.
         block_type: u32,
-        /// Its total length as claimed.
+        /// The total length in the block.
         length: u32,
-        /// The least length of its type.
+        /// The minimum length for this type.
         minimum: u32,
     },
-    /// The total length at the end of a block is not the one at its beginning.
+    /// The two total lengths of a block differ.
     #[error(
-        "block at offset {offset} begins with total length {leading} and ends with {trailing}, expected them equal"
+        "block at offset {offset} starts with total length {leading} but ends with {trailing}, expected equal lengths"
     )]
     TrailingLength {
-        /// Where the block begins.
+        /// The offset of the block.
         offset: u64,
-        /// Total length at its beginning.
+        /// The total length at the start.
         leading: u32,
-        /// Total length at its end.
+        /// The total length at the end.
         trailing: u32,
     },
-    /// A packet block claims more captured bytes than it has room for.
+    /// The captured length of a packet block exceeds the block.
     #[error(
-        "packet block at offset {offset} claims {captured_length} captured bytes, expected at most {room}"
+        "packet block at offset {offset} has captured length {captured_length}, expected at most {available}"
     )]
     FrameBeyondBlock {
-        /// Where the block begins.
+        /// The offset of the block.
         offset: u64,
-        /// Captured length as claimed.
+        /// The captured length in the block.
         captured_length: u32,
-        /// Bytes between its fixed fields and its end.
-        room: u32,
+        /// The bytes between the fixed fields and the end of the block.
+        available: u32,
     },
-    /// A packet block names an interface that its section has not described.
+    /// A packet block refers to an interface that its section has not described.
     #[error(
-        "packet block at offset {offset} names interface {interface}, expected one of the {described} described"
+        "packet block at offset {offset} refers to interface {interface}, expected one of the {described} described"
     )]
     UndescribedInterface {
-        /// Where the block begins.
+        /// The offset of the block.
         offset: u64,
-        /// Interface number within the section.
+        /// The interface number in the section.
         interface: u32,
-        /// How many the section has described so far.
+        /// The number of interfaces described so far in the section.
         described: u32,
     },
-    /// More than [`MAX_INTERFACES`] are described.
-    #[error("interface description at offset {offset} is one too many, expected at most {MAX_INTERFACES}")]
+    /// The file describes more than [`MAX_INTERFACES`] interfaces.
+    #[error("too many interface descriptions at offset {offset}, expected at most {MAX_INTERFACES}")]
     TooManyInterfaces {
-        /// Where the block begins.
+        /// The offset of the block.
         offset: u64,
     },
-    /// An option of an interface description is too long for its block, or not as long as its kind must be.
+    /// An option of an interface description has the wrong length, or exceeds the block.
     #[error(
-        "option {code} of the interface description at offset {offset} is {length} bytes long, expected {expected}"
+        "option {code} of the interface description at offset {offset} has length {length}, expected {expected}"
     )]
     OptionLength {
-        /// Where the block begins.
+        /// The offset of the block.
         offset: u64,
-        /// Code of the option.
+        /// The option code.
         code: u16,
-        /// Its length as claimed.
+        /// The length in the option.
         length: u16,
-        /// How long it must be, or can be at most.
+        /// The required or maximum length.
         expected: u32,
     },
 }

@@ -1,22 +1,20 @@
-//! Capture files: pcap and pcapng, decoded without copying and encoded into a vector.
+//! Capture files: decodes pcap and pcapng without copying, and encodes them into a vector.
 //!
 //! Sources: the Internet-Drafts *PCAP Capture File Format* (draft-ietf-opsawg-pcap) and *PCAP Now Generic
 //! (pcapng) Capture File Format* (draft-ietf-opsawg-pcapng); section names below are theirs.
 //!
-//! A [`Decoder`] never reads and never keeps bytes: it is given a slice, says where the frames in it lie, and
-//! how much of it is done with. The slice can be a whole file mapped into memory or a buffer that is refilled:
-//! cut the same file where you like, the same frames come out. Any bytes give frames or a [`FormatError`] that
-//! names the offset; none give a panic.
+//! A [`Decoder`] does no I/O and keeps no bytes. It takes a slice, and returns the positions of the frames in it and
+//! the number of consumed bytes. The slice can be a memory-mapped file or a buffer that the caller refills; the frames
+//! are the same however the file is split. Invalid bytes give a [`FormatError`] with the offset, never a panic.
 //!
-//! Tolerated, because files in the wild have it:
-//! - A frame longer than its interface's snap length is handed on and counted.
-//! - A captured length above the original length: the original length is raised to it, since so many bytes
-//!   certainly were on the wire.
-//! - Time stamps that run backwards, and sub-second parts of a second or more.
-//! - Options of any kind on any block, and blocks of unknown type (counted).
+//! Tolerated, because real files contain it:
+//! - Frames longer than their interface's snap length; they are returned and counted.
+//! - A captured length above the original length; the original length is raised to it.
+//! - Timestamps that run backwards, and sub-second parts of a second or more.
+//! - Any options on any block, and blocks of unknown type; these blocks are counted.
 //!
-//! Memory: a few dozen bytes an interface, at most [`MAX_INTERFACES`] of them. A pcap record costs a handful of
-//! loads and one push.
+//! Memory: a few dozen bytes per interface, for at most [`MAX_INTERFACES`] interfaces. A pcap record costs a few loads
+//! and one push.
 
 mod byte_order;
 mod error;
@@ -30,35 +28,35 @@ pub use error::FormatError;
 
 use crate::source::{FrameRef, Interface};
 
-/// Longest record, header included, that is believed: 64 MiB. A longer one is taken for damage.
+/// The maximum length of a record with its header: 64 MiB. A longer record is treated as damage.
 ///
-/// BIG TCP captures reach 0.5 MiB a frame and USB captures a few MiB, while a length field hit by damage is
-/// above this in 98 of 100 cases. It also bounds the buffer of whoever decodes a stream.
+/// BIG TCP captures reach 0.5 MiB per frame and USB captures a few MiB, while a random length is above this in 98 of
+/// 100 cases. It also bounds the buffer that decoding a stream needs.
 pub const MAX_RECORD_LENGTH: usize = 64 << 20;
 
-/// Most interfaces that a file may describe, over all its sections.
+/// The maximum number of interfaces in all sections of a file.
 pub const MAX_INTERFACES: usize = 1 << 16;
 
-/// Which of the formats a file has.
+/// The format of a capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// The classic format of tcpdump.
     Pcap,
-    /// Its successor, made of blocks.
+    /// Its successor.
     PcapNg,
 }
 
-/// How far one call of [`Decoder::decode`] came.
+/// The progress of one call of [`Decoder::decode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoded {
-    /// Bytes of whole records from the start of the slice. What follows must be given again.
+    /// The length of the complete records from the start of the slice. Pass the rest again.
     pub consumed: usize,
-    /// Least length of the record at `consumed`, as far as can be told, if it is incomplete; at most
-    /// [`MAX_RECORD_LENGTH`]. Zero if decoding stopped because of the limit.
+    /// The minimum length of the incomplete record at `consumed`, as far as known; at most [`MAX_RECORD_LENGTH`]. Zero
+    /// if decoding stopped at the limit.
     pub needed: usize,
 }
 
-/// Decodes a capture file of either format from its first byte on.
+/// Decodes a capture file of either format.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     state: State,
@@ -66,7 +64,7 @@ pub struct Decoder {
 
 #[derive(Clone, Debug, Default)]
 enum State {
-    /// The file header has not been seen in whole.
+    /// The file header is not complete.
     #[default]
     Start,
     Pcap(pcap::Decoder),
@@ -74,12 +72,12 @@ enum State {
 }
 
 impl Decoder {
-    /// For a file of which nothing has been read yet.
+    /// Creates a decoder at the start of a file.
     pub fn new() -> Decoder {
         Decoder::default()
     }
 
-    /// The format, once enough bytes were seen to tell.
+    /// The format, once known.
     pub fn format(&self) -> Option<Format> {
         match self.state {
             State::Start => None,
@@ -88,13 +86,12 @@ impl Decoder {
         }
     }
 
-    /// Finds the frames in `bytes`, which begin where the call before stopped consuming, at offset `base` of
-    /// the file. Pushes at most `limit` frames, their offsets counted from the start of `bytes`. With a limit
-    /// of zero a pcap file's header is still read, so that its interface becomes known.
+    /// Finds the frames in `bytes`, which must start where the previous call stopped consuming, at offset `base` of the
+    /// file. Pushes at most `limit` frames, with offsets from the start of `bytes`. A limit of zero still decodes the
+    /// header of a pcap file, so that its interface is known.
     ///
     /// # Errors
-    /// When the file breaks its format. `frames` then holds what came before the fault, and the decoder is
-    /// not to be used again.
+    /// If the file is invalid. `frames` then holds the frames before the error, and the decoder must not be used again.
     pub fn decode(
         &mut self,
         bytes: &[u8],
@@ -120,13 +117,13 @@ impl Decoder {
             }
         }
         match &mut self.state {
-            State::Start => unreachable!("left above"),
+            State::Start => unreachable!("the state changed above"),
             State::Pcap(decoder) => decoder.decode(bytes, at, base, limit, frames),
             State::PcapNg(decoder) => decoder.decode(bytes, base, limit, frames),
         }
     }
 
-    /// Interfaces described so far, in the order of the file; an index never changes its meaning.
+    /// The interfaces described so far, in file order. Indices are stable.
     pub fn interfaces(&self) -> &[Interface] {
         match &self.state {
             State::Start => &[],
@@ -135,8 +132,8 @@ impl Decoder {
         }
     }
 
-    /// Records so far that hold no frame and describe none: names, statistics, unknown blocks. Section headers
-    /// and interface descriptions are not among them.
+    /// The number of skipped records so far: names, statistics, unknown blocks. Excludes section headers and interface
+    /// descriptions.
     pub fn other_records(&self) -> u64 {
         match &self.state {
             State::Start | State::Pcap(_) => 0,
@@ -144,7 +141,7 @@ impl Decoder {
         }
     }
 
-    /// Frames so far that were longer than their interface's snap length.
+    /// The number of frames so far that were longer than their interface's snap length.
     pub fn beyond_snap_length(&self) -> u64 {
         match &self.state {
             State::Start => 0,

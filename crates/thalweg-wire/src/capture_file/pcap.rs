@@ -1,18 +1,17 @@
-//! pcap: a 24-byte file header, then records of 16 bytes (time, captured length, original length) and the
-//! captured bytes. Times in micro- or nanoseconds, numbers in either byte order; both follow from the magic
-//! number.
+//! pcap: a 24-byte file header, then records of a 16-byte header (time, captured length, original length) and the
+//! captured bytes. The magic number determines the time unit (microseconds or nanoseconds) and the byte order.
 //!
-//! The variant with magic number `a1b2cd34` (A. Kuznetzov's patch to an old libpcap) has 8 more bytes in each
-//! record's header, which repeat what a cooked link header says; they are skipped.
+//! The variant with magic number `a1b2cd34` (A. Kuznetzov's patch to an old libpcap) has 8 more bytes in each record
+//! header, which duplicate a cooked link header and are skipped.
 
 use super::{ByteOrder, Decoded, FormatError, MAX_RECORD_LENGTH};
 use crate::link_type::LinkType;
 use crate::source::{Frame, FrameRef, Interface};
 use crate::time::Timestamp;
 
-/// Length of the file header.
+/// The length of the file header in bytes.
 pub const FILE_HEADER_LENGTH: usize = 24;
-/// Length of a record's header in the usual variants.
+/// The length of a record header in the usual variants, in bytes.
 pub const RECORD_HEADER_LENGTH: usize = 16;
 const MODIFIED_RECORD_HEADER_LENGTH: usize = 24;
 
@@ -20,10 +19,10 @@ const MAGIC_MICROS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOS: u32 = 0xa1b2_3c4d;
 const MAGIC_MODIFIED: u32 = 0xa1b2_cd34;
 
-/// The version since 1998. Older ones disagree on the order of the two lengths.
+/// The version since 1998. Older versions disagree on the order of the two lengths.
 const VERSION: (u16, u16) = (2, 4);
 
-/// Unit of the sub-second part of a time stamp.
+/// The unit of the sub-second part of a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precision {
     /// Microseconds.
@@ -41,7 +40,7 @@ impl Precision {
     }
 }
 
-/// What a magic number says.
+/// The variant of the format, from the magic number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Variant {
     order: ByteOrder,
@@ -63,7 +62,7 @@ impl Variant {
     }
 }
 
-/// Decodes what follows the file header.
+/// Decodes the records after the file header.
 #[derive(Clone, Debug)]
 pub(super) struct Decoder {
     variant: Variant,
@@ -72,7 +71,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// From the file header.
+    /// Creates a decoder from the file header.
     pub(super) fn new(variant: Variant, header: &[u8; FILE_HEADER_LENGTH]) -> Result<Decoder, FormatError> {
         let order = variant.order;
         let (major, minor) = (order.read_u16(header, 4), order.read_u16(header, 6));
@@ -80,8 +79,8 @@ impl Decoder {
             return Err(FormatError::Version { offset: 0, format: "pcap", major, minor, expected: "2.4" });
         }
         let snap_length = order.read_u32(header, 16);
-        // The upper half tells whether, and how long, frames end in a checksum (FCS); lengths come from the
-        // IP header, so that a trailer does no harm.
+        // The upper half is the length of the frame check sequence (FCS). It does not matter: lengths come from the IP
+        // header.
         let link_type = LinkType::from_number(order.read_u32(header, 20) as u16);
         Ok(Decoder {
             variant,
@@ -107,7 +106,7 @@ impl Decoder {
         limit: usize,
         frames: &mut Vec<FrameRef>,
     ) -> Result<Decoded, FormatError> {
-        // One copy of the loop for each byte order: the branch is taken once a call, not three times a record.
+        // One copy of the loop per byte order, to branch once per call and not three times per record.
         match self.variant.order {
             ByteOrder::Little => self.decode_records::<false>(bytes, at, base, limit, frames),
             ByteOrder::Big => self.decode_records::<true>(bytes, at, base, limit, frames),
@@ -136,7 +135,7 @@ impl Decoder {
             };
             let captured_length = order.read_u32(header, 8);
             let record_length = header_length + captured_length as usize;
-            // One comparison for both: a record that is cut off and one that is too long to be true.
+            // One comparison for truncated and for too long records.
             if record_length > rest.len().min(MAX_RECORD_LENGTH) {
                 return incomplete(at, base, record_length);
             }
@@ -157,7 +156,7 @@ impl Decoder {
     }
 }
 
-/// Says what is missing of the record at `at`, unless its length cannot be true.
+/// Returns the length of the incomplete record at `at`, or an error if it is too long.
 #[cold]
 fn incomplete(at: usize, base: u64, record_length: usize) -> Result<Decoded, FormatError> {
     if record_length > MAX_RECORD_LENGTH {
@@ -171,7 +170,7 @@ fn incomplete(at: usize, base: u64, record_length: usize) -> Result<Decoded, For
 
 /// Encodes a pcap file.
 ///
-/// Write [`file_header`](Encoder::file_header) once, then [`record`](Encoder::record) for each frame:
+/// Call [`file_header`](Encoder::file_header) once, then [`record`](Encoder::record) for each frame:
 ///
 /// ```
 /// use thalweg_wire::capture_file::{ByteOrder, pcap};
@@ -186,15 +185,15 @@ fn incomplete(at: usize, base: u64, record_length: usize) -> Result<Decoded, For
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encoder {
-    /// Order of the bytes in every number.
+    /// The byte order.
     pub order: ByteOrder,
-    /// Unit of the time stamps' sub-second part; microseconds are rounded down.
+    /// The unit of the sub-second part of timestamps; microseconds are rounded down.
     pub precision: Precision,
 }
 
 impl Encoder {
-    /// Appends the file header. `snap_length` is the most that is kept of a frame; readers take it for a
-    /// bound, so give the true one (262144 is tcpdump's word for "everything").
+    /// Appends the file header. `snap_length` is the maximum captured length of a frame; readers rely on it. tcpdump
+    /// uses 262144 for "everything".
     pub fn file_header(&self, link_type: LinkType, snap_length: u32, out: &mut Vec<u8>) {
         let magic = match self.precision {
             Precision::Micros => MAGIC_MICROS,
@@ -208,8 +207,8 @@ impl Encoder {
         out.extend_from_slice(&self.order.u32(u32::from(link_type.number())));
     }
 
-    /// Appends a frame. Its link type must be the file's. The format ends in the year 2106: later times are
-    /// written as the last second that it has.
+    /// Appends a frame, which must have the link type of the file. The format ends in the year 2106: later times become
+    /// its last second.
     ///
     /// # Panics
     /// If the frame is too long for [`MAX_RECORD_LENGTH`].
@@ -217,7 +216,7 @@ impl Encoder {
     pub fn record(&self, frame: &Frame<'_>, out: &mut Vec<u8>) {
         assert!(
             frame.bytes.len() <= MAX_RECORD_LENGTH - RECORD_HEADER_LENGTH,
-            "no reader takes so long a frame"
+            "the frame is too long for readers"
         );
         let seconds = u32::try_from(frame.time.seconds()).unwrap_or(u32::MAX);
         let fraction = frame.time.subsec_nanos() / self.precision.nanos_per_unit();

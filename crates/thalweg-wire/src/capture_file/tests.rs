@@ -27,16 +27,16 @@ impl Captured {
     }
 }
 
-/// What a decoder made of a file, and the bytes that it left over.
+/// The result of decoding a file.
 #[derive(Debug)]
 struct Outcome {
     frames: Vec<Captured>,
-    fault: Option<FormatError>,
-    left_over: usize,
+    error: Option<FormatError>,
+    unconsumed: usize,
     decoder: Decoder,
 }
 
-/// Decodes a file as a source would, given `chunk` more bytes whenever the decoder wants more.
+/// Decodes a file as a source does, with `chunk` more bytes whenever the decoder needs more.
 fn decode_in_chunks(file: &[u8], chunk: usize, limit: usize) -> Outcome {
     let mut decoder = Decoder::new();
     let (mut start, mut end) = (0, chunk.min(file.len()));
@@ -53,8 +53,8 @@ fn decode_in_chunks(file: &[u8], chunk: usize, limit: usize) -> Outcome {
         }));
         let decoded = match result {
             Ok(decoded) => decoded,
-            Err(fault) => {
-                return Outcome { frames, fault: Some(fault), left_over: file.len() - start, decoder };
+            Err(error) => {
+                return Outcome { frames, error: Some(error), unconsumed: file.len() - start, decoder };
             }
         };
         start += decoded.consumed;
@@ -63,7 +63,7 @@ fn decode_in_chunks(file: &[u8], chunk: usize, limit: usize) -> Outcome {
         }
         assert!(decoded.needed > end - start && decoded.needed <= MAX_RECORD_LENGTH, "{decoded:?}");
         if end == file.len() {
-            return Outcome { frames, fault: None, left_over: end - start, decoder };
+            return Outcome { frames, error: None, unconsumed: end - start, decoder };
         }
         end = (end + chunk).min(file.len());
     }
@@ -73,10 +73,10 @@ fn decode(file: &[u8]) -> Outcome {
     decode_in_chunks(file, file.len(), 256)
 }
 
-/// The frames of a file that is in order from first to last byte.
+/// Returns the frames of a valid file.
 fn frames_of(file: &[u8]) -> Vec<Captured> {
     let outcome = decode(file);
-    assert_eq!((outcome.fault, outcome.left_over), (None, 0));
+    assert_eq!((outcome.error, outcome.unconsumed), (None, 0));
     outcome.frames
 }
 
@@ -95,7 +95,7 @@ fn interface(number: u32) -> Interface {
     Interface { name: Some(format!("port {number}")), link_type, snap_length: 64 * number }
 }
 
-/// A section that describes its interfaces first; `frames` name them by their number in the section.
+/// Encodes a section with its interfaces first; `frames` refer to them by their number in the section.
 fn pcapng_section(order: ByteOrder, interfaces: &[Interface], frames: &[Captured], out: &mut Vec<u8>) {
     let encoder = pcapng::Encoder { order };
     encoder.section_header(out);
@@ -107,13 +107,13 @@ fn pcapng_section(order: ByteOrder, interfaces: &[Interface], frames: &[Captured
     }
 }
 
-/// A block with correct framing, in little-endian order.
+/// Encodes a little-endian block with correct framing.
 fn block(block_type: u32, body: &[u8]) -> Vec<u8> {
     let length = (body.len() as u32 + 12).to_le_bytes();
     [&block_type.to_le_bytes(), &length, body, &length].concat()
 }
 
-/// A section header and one Ethernet interface with these options.
+/// Encodes a section header and one Ethernet interface with these options.
 fn pcapng_start(snap_length: u32, options: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
     pcapng::Encoder::default().section_header(&mut file);
@@ -121,7 +121,7 @@ fn pcapng_start(snap_length: u32, options: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Times are those that every format can say, cut to `precision`.
+/// Any frames with times that every format can represent.
 fn any_frames(interfaces: u32) -> impl Strategy<Value = Vec<Captured>> {
     let frame = (0..=u32::MAX, 0..1_000_000_000_u64, vec(any::<u8>(), 0..90), 0..9_000_u32, 0..interfaces);
     vec(
@@ -135,7 +135,7 @@ fn any_frames(interfaces: u32) -> impl Strategy<Value = Vec<Captured>> {
 
 proptest! {
     #[test]
-    fn pcap_gives_back_what_was_written_however_it_is_cut(
+    fn pcap_round_trips_in_any_chunks(
         frames in any_frames(1), big in any::<bool>(), micros in any::<bool>(), chunk in 1..400_usize, limit in 1..9_usize,
     ) {
         let order = ORDERS[usize::from(big)];
@@ -147,11 +147,11 @@ proptest! {
         prop_assert_eq!(&frames_of(&file), &expected);
         let cut = decode_in_chunks(&file, chunk, limit);
         prop_assert_eq!(&cut.frames, &expected);
-        prop_assert_eq!((cut.fault, cut.left_over), (None, 0));
+        prop_assert_eq!((cut.error, cut.unconsumed), (None, 0));
     }
 
     #[test]
-    fn pcapng_gives_back_what_was_written_however_it_is_cut(
+    fn pcapng_round_trips_in_any_chunks(
         sections in vec((any_frames(3), any::<bool>()), 1..4), chunk in 1..400_usize, limit in 1..9_usize,
     ) {
         let interfaces: Vec<_> = (0..3).map(interface).collect();
@@ -164,7 +164,7 @@ proptest! {
         prop_assert_eq!(&frames_of(&file), &expected);
         let cut = decode_in_chunks(&file, chunk, limit);
         prop_assert_eq!(&cut.frames, &expected);
-        prop_assert_eq!((cut.fault, cut.left_over), (None, 0));
+        prop_assert_eq!((cut.error, cut.unconsumed), (None, 0));
         let all: Vec<_> = sections.iter().flat_map(|_| interfaces.clone()).collect();
         prop_assert_eq!(cut.decoder.interfaces(), &all);
     }
@@ -185,10 +185,10 @@ proptest! {
             let index = index.index(file.len());
             file[index] = byte;
         }
-        // decode_in_chunks checks that every frame lies within the bytes and names a known interface.
+        // decode_in_chunks checks that every frame is within the bytes and refers to a known interface.
         let (whole, cut) = (decode(&file), decode_in_chunks(&file, chunk, 3));
         prop_assert_eq!(whole.frames, cut.frames);
-        prop_assert_eq!(whole.fault, cut.fault);
+        prop_assert_eq!(whole.error, cut.error);
     }
 
     #[test]
@@ -199,7 +199,7 @@ proptest! {
 }
 
 #[test]
-fn a_file_cut_anywhere_gives_every_frame_before_the_cut() {
+fn a_truncated_file_gives_every_complete_frame() {
     let frames: Vec<_> = (0..4).map(|n| Captured::new(n, &vec![7; n as usize * 5], 99, 0)).collect();
     let mut pcapng_file = Vec::new();
     pcapng_section(ByteOrder::Little, &[interface(0)], &frames, &mut pcapng_file);
@@ -208,10 +208,10 @@ fn a_file_cut_anywhere_gives_every_frame_before_the_cut() {
         let mut so_far = 0;
         for cut in 0..=file.len() {
             let outcome = decode(&file[..cut]);
-            assert_eq!(outcome.fault, None, "a cut is no fault of the format");
+            assert_eq!(outcome.error, None, "truncation is not a format error");
             assert_eq!(outcome.frames, all[..outcome.frames.len()]);
-            assert!(outcome.frames.len() >= so_far, "no frame goes missing again");
-            assert!(outcome.left_over < 72, "at most one record is left over");
+            assert!(outcome.frames.len() >= so_far, "more bytes never give fewer frames");
+            assert!(outcome.unconsumed < 72, "at most one record is incomplete");
             so_far = outcome.frames.len();
         }
         assert_eq!(so_far, 4);
@@ -219,7 +219,7 @@ fn a_file_cut_anywhere_gives_every_frame_before_the_cut() {
 }
 
 #[test]
-fn a_pcap_file_is_read_as_the_format_lays_it_out() {
+fn a_pcap_file_is_decoded_field_by_field() {
     let file = [
         &[0xa1, 0xb2, 0xc3, 0xd4, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0][..],
         &[0, 0, 0, 4, 0x24, 0, 0, 113], // snap length 4; 2 * 16 bits of FCS, flagged present; Linux cooked
@@ -231,7 +231,7 @@ fn a_pcap_file_is_read_as_the_format_lays_it_out() {
     assert_eq!(
         outcome.frames,
         [Captured::new(1_000_002_000, b"abcd", 1500, 0), Captured::new(9_000, b"efghi", 5, 0)],
-        "an original length below the captured one is raised to it"
+        "the original length is at least the captured length"
     );
     assert_eq!(
         outcome.decoder.interfaces(),
@@ -242,7 +242,7 @@ fn a_pcap_file_is_read_as_the_format_lays_it_out() {
 }
 
 #[test]
-fn the_modified_pcap_variant_has_eight_more_bytes_a_record() {
+fn the_modified_pcap_variant_has_longer_record_headers() {
     let mut file = pcap_file(ByteOrder::Little, Precision::Micros, 0, &[]);
     file[..4].copy_from_slice(&0xa1b2_cd34_u32.to_le_bytes());
     for letter in *b"ab" {
@@ -254,7 +254,7 @@ fn the_modified_pcap_variant_has_eight_more_bytes_a_record() {
 }
 
 #[test]
-fn pcapng_packet_blocks_of_all_three_kinds_are_read() {
+fn all_three_pcapng_packet_blocks_are_decoded() {
     let mut file = pcapng_start(3, &[]);
     let time = [0, 0, 0, 0, 5, 0, 0, 0];
     let lengths = [3, 0, 0, 0, 100, 0, 0, 0];
@@ -263,10 +263,10 @@ fn pcapng_packet_blocks_of_all_three_kinds_are_read() {
     file.extend(block(2, &[&[0, 0, 9, 0], &time[..], &lengths, b"obs\0"].concat()));
     file.extend(block(3, b"\x64\0\0\0sim\0"));
     file.extend(block(3, b"\x02\0\0\0si\0\0"));
-    file.extend(block(5, b"some statistics.")); // and a block of no known type
+    file.extend(block(5, b"some statistics.")); // and a block of unknown type
     file.extend(block(0x0bad, b""));
     let outcome = decode(&file);
-    assert_eq!((outcome.fault, outcome.left_over), (None, 0));
+    assert_eq!((outcome.error, outcome.unconsumed), (None, 0));
     assert_eq!(
         outcome.frames,
         [
@@ -289,7 +289,7 @@ fn interface_options_set_name_and_clock() {
         &[9, 0, 1, 0, 0x8a, 0, 0, 0], // units of 2^-10 s
         &[14, 0, 8, 0, 100, 0, 0, 0, 0, 0, 0, 0],
         &[0, 0, 0, 0],
-        &[9, 0, 1, 0, 0, 0, 0, 0], // after the end: not looked at
+        &[9, 0, 1, 0, 0, 0, 0, 0], // after the end: ignored
     ]
     .concat();
     let mut file = pcapng_start(0, &options);
@@ -300,39 +300,39 @@ fn interface_options_set_name_and_clock() {
 }
 
 #[test]
-fn each_fault_is_named_with_its_place() {
+fn each_error_has_its_offset() {
     use FormatError::*;
     let start = pcapng_start(0, &[]);
     let at = start.len() as u64;
-    let fault = |tail: Vec<u8>| decode(&[start.clone(), tail].concat()).fault;
+    let error = |tail: Vec<u8>| decode(&[start.clone(), tail].concat()).error;
 
-    assert_eq!(decode(b"GET / HTTP/1.1").fault, Some(NotACapture { found: *b"GET " }));
+    assert_eq!(decode(b"GET / HTTP/1.1").error, Some(NotACapture { found: *b"GET " }));
     let mut old = pcap_file(ByteOrder::Big, Precision::Micros, 0, &[]);
     old[7] = 3;
-    assert!(matches!(decode(&old).fault, Some(Version { format: "pcap", major: 2, minor: 3, .. })));
+    assert!(matches!(decode(&old).error, Some(Version { format: "pcap", major: 2, minor: 3, .. })));
     let mut long = pcap_file(ByteOrder::Little, Precision::Nanos, 0, &[]);
     long.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0, 0, 0, 0]);
-    assert_eq!(decode(&long).fault, Some(RecordTooLong { offset: 24, length: 0xff00_0010 }));
+    assert_eq!(decode(&long).error, Some(RecordTooLong { offset: 24, length: 0xff00_0010 }));
 
     let framed = |length: u32| [&6_u32.to_le_bytes()[..], &length.to_le_bytes(), &[0; 40]].concat();
     let wrong = |length| Some(BlockLength { offset: at, block_type: 6, length, minimum: 32 });
-    assert_eq!(fault(framed(33)), wrong(33));
-    assert_eq!(fault(framed(28)), wrong(28));
-    assert_eq!(fault(framed(0)), wrong(0));
-    assert_eq!(fault(framed(0x8000_0000)), Some(RecordTooLong { offset: at, length: 0x8000_0000 }));
-    assert_eq!(fault(framed(32)), Some(TrailingLength { offset: at, leading: 32, trailing: 0 }));
+    assert_eq!(error(framed(33)), wrong(33));
+    assert_eq!(error(framed(28)), wrong(28));
+    assert_eq!(error(framed(0)), wrong(0));
+    assert_eq!(error(framed(0x8000_0000)), Some(RecordTooLong { offset: at, length: 0x8000_0000 }));
+    assert_eq!(error(framed(32)), Some(TrailingLength { offset: at, leading: 32, trailing: 0 }));
 
     let packet = |interface: u32, captured: u32| {
         block(6, &[&interface.to_le_bytes()[..], &[0; 8], &captured.to_le_bytes(), &[9; 8]].concat())
     };
-    assert_eq!(fault(packet(0, 5)), Some(FrameBeyondBlock { offset: at, captured_length: 5, room: 4 }));
-    assert_eq!(fault(packet(1, 4)), Some(UndescribedInterface { offset: at, interface: 1, described: 1 }));
+    assert_eq!(error(packet(0, 5)), Some(FrameBeyondBlock { offset: at, captured_length: 5, available: 4 }));
+    assert_eq!(error(packet(1, 4)), Some(UndescribedInterface { offset: at, interface: 1, described: 1 }));
     let header = block(0x0a0d_0d0a, &[0; 16]);
-    assert_eq!(fault(header), Some(ByteOrderMagic { offset: at, found: [0; 4] }));
+    assert_eq!(error(header), Some(ByteOrderMagic { offset: at, found: [0; 4] }));
     let header = [&0x1a2b_3c4d_u32.to_le_bytes()[..], &[2, 0, 0, 0], &[0xff; 8]].concat();
-    assert!(matches!(fault(block(0x0a0d_0d0a, &header)), Some(Version { format: "pcapng", major: 2, .. })));
+    assert!(matches!(error(block(0x0a0d_0d0a, &header)), Some(Version { format: "pcapng", major: 2, .. })));
 
-    let described = |options: &[u8]| fault(block(1, &[&[1, 0, 0, 0, 0, 0, 0, 0], options].concat()));
+    let described = |options: &[u8]| error(block(1, &[&[1, 0, 0, 0, 0, 0, 0, 0], options].concat()));
     let wrong = |code, length, expected| Some(OptionLength { offset: at, code, length, expected });
     assert_eq!(described(&[9, 0, 2, 0, 6, 6, 0, 0]), wrong(9, 2, 1));
     assert_eq!(described(&[14, 0, 4, 0, 6, 6, 0, 0]), wrong(14, 4, 8));
@@ -340,11 +340,11 @@ fn each_fault_is_named_with_its_place() {
 }
 
 #[test]
-fn a_section_does_not_see_the_interfaces_of_the_one_before() {
+fn interfaces_belong_to_their_section() {
     let mut file = pcapng_start(0, &[]);
     pcapng_section(ByteOrder::Big, &[], &[Captured::new(1, b"x", 1, 0)], &mut file);
     assert!(matches!(
-        decode(&file).fault,
+        decode(&file).error,
         Some(FormatError::UndescribedInterface { interface: 0, described: 0, .. })
     ));
 }
@@ -354,22 +354,22 @@ fn the_number_of_interfaces_is_bounded() {
     let mut file = pcapng_start(0, &[]);
     let description = block(1, &[1, 0, 0, 0, 0, 0, 0, 0]);
     file.extend(description.repeat(MAX_INTERFACES - 1));
-    assert_eq!(decode(&file).fault, None);
+    assert_eq!(decode(&file).error, None);
     let offset = file.len() as u64;
     file.extend(description);
     let outcome = decode(&file);
-    assert_eq!(outcome.fault, Some(FormatError::TooManyInterfaces { offset }));
+    assert_eq!(outcome.error, Some(FormatError::TooManyInterfaces { offset }));
     assert_eq!(outcome.decoder.interfaces().len(), MAX_INTERFACES);
 }
 
 #[test]
-fn faults_read_as_sentences() {
-    let fault = decode(b"GET / HTTP/1.1").fault.unwrap().to_string();
-    assert!(fault.starts_with("not a capture file: it begins with 47455420, expected"), "{fault}");
+fn an_error_message_shows_the_bytes() {
+    let error = decode(b"GET / HTTP/1.1").error.unwrap().to_string();
+    assert!(error.starts_with("not a capture file: starts with 47455420, expected"), "{error}");
 }
 
 #[test]
-fn the_encoders_write_the_bytes_that_the_formats_prescribe() {
+fn the_encoders_write_the_documented_bytes() {
     let frame = Captured::new(0x1000_0000_1002, b"abc", 9, 0);
     assert_eq!(
         pcap_file(ByteOrder::Little, Precision::Nanos, 5, std::slice::from_ref(&frame)),
@@ -398,15 +398,15 @@ fn the_encoders_write_the_bytes_that_the_formats_prescribe() {
 }
 
 #[test]
-fn pcap_times_past_2106_are_written_as_the_last_second() {
+fn pcap_times_after_2106_become_the_last_second() {
     let file = pcap_file(ByteOrder::Little, Precision::Nanos, 0, &[Captured::new(u64::MAX, b"", 0, 0)]);
     assert_eq!(frames_of(&file)[0].time / 1_000_000_000, u64::from(u32::MAX));
 }
 
 #[test]
-fn a_record_over_the_bound_is_a_fault_even_if_all_of_it_is_there() {
-    let longest = MAX_RECORD_LENGTH - pcap::RECORD_HEADER_LENGTH;
-    for (captured_length, fits) in [(longest, true), (longest + 1, false)] {
+fn a_too_long_record_is_an_error_even_if_complete() {
+    let max_length = MAX_RECORD_LENGTH - pcap::RECORD_HEADER_LENGTH;
+    for (captured_length, fits) in [(max_length, true), (max_length + 1, false)] {
         let mut file = pcap_file(ByteOrder::Little, Precision::Nanos, 0, &[]);
         let length = (captured_length as u32).to_le_bytes();
         file.extend([[0; 4], [0; 4], length, length].concat());

@@ -1,20 +1,20 @@
-//! Decoded flow records in columns: one flat vector for each thing that a record may tell.
+//! Flow records in columns: one flat vector per field.
 //!
-//! No column has gaps. Where an exporter did not tell, the value says so: zero where zero is no meaning of its own
-//! (ports of protocols without ports, AS 0 which RFC 7607 reserves, interface 0, end reason 0), [`Address::NONE`] for
-//! addresses, [`NOT_TOLD`] for the direction. A bidirectional flow (RFC 5103) is two records, one each way.
+//! Columns have no gaps. A value that the exporter did not report is zero where zero has no other meaning (ports of
+//! protocols without ports, AS 0 which RFC 7607 reserves, interface 0, end reason 0), [`Address::NONE`] for addresses,
+//! and [`UNKNOWN_DIRECTION`] for the direction. A bidirectional flow (RFC 5103) is two records, one per direction.
 
 use super::Address;
 use super::columns::columns;
 
-/// A direction that was not told: 0 and 1 are taken.
-pub const NOT_TOLD: u8 = 255;
+/// An unreported direction: 0 is ingress, 1 is egress.
+pub const UNKNOWN_DIRECTION: u8 = 255;
 
-/// What a record came in.
+/// The export format of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Format {
-    /// Metered here, not received.
+    /// Metered locally, not received.
     #[default]
     Metered,
     /// NetFlow version 5.
@@ -28,11 +28,11 @@ pub enum Format {
 }
 
 impl Format {
-    /// All of them, by number.
+    /// All formats by number.
     pub const ALL: [Format; 5] =
         [Format::Metered, Format::NetFlow5, Format::NetFlow9, Format::Ipfix, Format::Sflow5];
 
-    /// Name in files and reports.
+    /// The name in files and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Format::Metered => "metered",
@@ -45,26 +45,26 @@ impl Format {
 }
 
 columns! {
-    /// One flow record.
+    /// A flow record.
     Record in
-    /// Flow records, a column for each thing that they tell; all columns have one length between calls.
+    /// Flow records in columns of equal length.
     RecordBatch;
 
-    /// When the message arrived at the collector, microseconds since 1970 (UTC).
+    /// The time when the message was received, in microseconds since 1970 (UTC).
     received_us: i64 = 0,
-    /// Who sent the message (`exporterIPv4Address` 130, `exporterIPv6Address` 131); sFlow: the agent.
+    /// The sender of the message (`exporterIPv4Address` 130, `exporterIPv6Address` 131); sFlow: the agent.
     exporter: Address = Address::NONE,
     /// IPFIX `observationDomainId` (149), NetFlow v9 source id, NetFlow v5 engine type times 256 plus engine id,
     /// sFlow sub-agent id.
     observation_domain_id: u32 = 0,
-    /// What the record came in.
+    /// The export format.
     format: Format = Format::Metered,
-    /// One packet in so many was counted (`samplingInterval` 34, `samplingPacketInterval` 305 and 306); 1: all of them;
-    /// 0: not told.
+    /// The sampling interval N of 1-in-N sampling (`samplingInterval` 34, `samplingPacketInterval` 305 and 306); 1: no
+    /// sampling; 0: unknown.
     sampling_interval: u32 = 0,
-    /// First packet, microseconds since 1970 (`flowStartMicroseconds` 154 and its kin).
+    /// The time of the first packet, in microseconds since 1970 (`flowStartMicroseconds` 154 and similar elements).
     flow_start_us: i64 = 0,
-    /// Last packet, microseconds since 1970 (`flowEndMicroseconds` 155 and its kin).
+    /// The time of the last packet, in microseconds since 1970 (`flowEndMicroseconds` 155 and similar elements).
     flow_end_us: i64 = 0,
     /// `sourceIPv4Address` (8), `sourceIPv6Address` (27).
     source_address: Address = Address::NONE,
@@ -82,10 +82,9 @@ columns! {
     class_of_service: u8 = 0,
     /// `icmpTypeCodeIPv4` (32), `icmpTypeCodeIPv6` (139): type times 256 plus code.
     icmp_type_code: u16 = 0,
-    /// Bytes of the IP layer as counted, not scaled by sampling (`octetDeltaCount` 1; `octetTotalCount` 85 where
-    /// that is all there is).
+    /// Bytes of the IP layer as counted, not scaled by sampling (`octetDeltaCount` 1, else `octetTotalCount` 85).
     octets: u64 = 0,
-    /// Packets as counted, not scaled by sampling (`packetDeltaCount` 2; `packetTotalCount` 86).
+    /// Packets as counted, not scaled by sampling (`packetDeltaCount` 2, else `packetTotalCount` 86).
     packets: u64 = 0,
     /// `ingressInterface` (10).
     ingress_interface: u32 = 0,
@@ -103,11 +102,11 @@ columns! {
     destination_prefix_length: u8 = 0,
     /// `vlanId` (58).
     vlan_id: u16 = 0,
-    /// `flowDirection` (61): 0 ingress, 1 egress, [`NOT_TOLD`].
-    flow_direction: u8 = NOT_TOLD,
-    /// `flowEndReason` (136): 1 idle, 2 active timeout, 3 end of flow, 4 forced, 5 lack of resources; 0: not told.
+    /// `flowDirection` (61): 0 ingress, 1 egress, [`UNKNOWN_DIRECTION`].
+    flow_direction: u8 = UNKNOWN_DIRECTION,
+    /// `flowEndReason` (136): 1 idle, 2 active timeout, 3 end of flow, 4 forced, 5 lack of resources; 0: unknown.
     flow_end_reason: u8 = 0,
-    /// `biflowDirection` (239): 1 as the initiator sent it, 2 the reverse; 0: not told, or no part of a biflow.
+    /// `biflowDirection` (239): 1 initiator, 2 reverse; 0: unknown, or not part of a biflow.
     biflow_direction: u8 = 0,
 }
 
@@ -116,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_comes_back_as_it_was_pushed_and_new_rows_tell_nothing() {
+    fn pushed_rows_are_returned_and_new_rows_are_default() {
         let record = Record { octets: 1500, source_port: 443, flow_direction: 1, ..Record::default() };
         let mut batch = RecordBatch::with_capacity(2);
         batch.push(&record);

@@ -1,6 +1,6 @@
-//! One list of columns to a row type and a batch type.
+//! A macro that declares a row type and a batch type from one list of columns.
 
-/// Declares a row, a batch of columns, and what moves rows between them. The first column gives the length.
+/// Declares a row, a batch of columns, and conversions between them. The first column defines the length.
 macro_rules! columns {
     (
         $(#[$row_doc:meta])* $row:ident in $(#[$batch_doc:meta])* $batch:ident;
@@ -15,7 +15,7 @@ macro_rules! columns {
         }
 
         impl Default for $row {
-            /// A row that tells nothing.
+            /// Returns a row without any reported value.
             fn default() -> $row {
                 $row { $first: $first_none, $($name: $none,)* }
             }
@@ -29,12 +29,12 @@ macro_rules! columns {
         }
 
         impl $batch {
-            /// An empty batch with room for `rows`.
+            /// Creates an empty batch with capacity for `rows`.
             pub fn with_capacity(rows: usize) -> $batch {
                 $batch { $first: Vec::with_capacity(rows), $($name: Vec::with_capacity(rows),)* }
             }
 
-            /// Rows.
+            /// The number of rows.
             #[inline]
             pub fn len(&self) -> usize {
                 self.$first.len()
@@ -46,40 +46,40 @@ macro_rules! columns {
                 self.$first.is_empty()
             }
 
-            /// Drops all rows and keeps the memory.
+            /// Removes all rows, and keeps the capacity.
             pub fn clear(&mut self) {
                 self.$first.clear();
                 $(self.$name.clear();)*
             }
 
-            /// Drops the rows from `rows` on: takes back what was begun.
+            /// Removes all rows after the first `rows`.
             pub fn truncate(&mut self, rows: usize) {
                 self.$first.truncate(rows);
                 $(self.$name.truncate(rows);)*
             }
 
-            /// Gives every column `rows` rows; new ones tell nothing.
+            /// Resizes every column to `rows` rows; new rows are default.
             pub fn resize(&mut self, rows: usize) {
                 self.$first.resize(rows, $first_none);
                 $(self.$name.resize(rows, $none);)*
             }
 
-            /// Adds one row.
+            /// Appends a row.
             pub fn push(&mut self, record: &$row) {
                 self.$first.push(record.$first);
                 $(self.$name.push(record.$name);)*
             }
 
-            /// Adds all rows of another batch.
+            /// Appends all rows of another batch.
             pub fn append(&mut self, other: &$batch) {
                 self.$first.extend_from_slice(&other.$first);
                 $(self.$name.extend_from_slice(&other.$name);)*
             }
 
-            /// One row.
+            /// Returns a row.
             ///
             /// # Panics
-            /// If there is no such row.
+            /// If the row does not exist.
             pub fn record(&self, row: usize) -> $row {
                 $row { $first: self.$first[row], $($name: self.$name[row],)* }
             }

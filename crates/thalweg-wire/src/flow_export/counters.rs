@@ -1,20 +1,20 @@
-//! Interface counters in columns, as sFlow agents send them.
+//! sFlow interface counters in columns.
 
 use super::Address;
 use super::columns::columns;
 
 columns! {
-    /// What an interface's counters say at one time (sFlow v5 section 5.3, `if_counters`; the objects are those of
-    /// RFC 2863). A counter that the agent does not keep has all bits set on the wire, and here.
+    /// The counters of an interface at one time (sFlow v5 section 5.3, `if_counters`; the objects are those of RFC
+    /// 2863). A counter that the agent does not maintain has all bits set.
     CounterRecord in
-    /// Interface counters, a column for each; all columns have one length between calls.
+    /// Interface counters in columns of equal length.
     CounterBatch;
 
-    /// When the datagram arrived at the collector, microseconds since 1970 (UTC).
+    /// The time when the datagram was received, in microseconds since 1970 (UTC).
     received_us: i64 = 0,
     /// The sFlow agent.
     exporter: Address = Address::NONE,
-    /// Its sub-agent id.
+    /// The sub-agent id.
     observation_domain_id: u32 = 0,
     /// `ifIndex`.
     interface: u32 = 0,
@@ -22,13 +22,13 @@ columns! {
     interface_type: u32 = 0,
     /// `ifSpeed`, bit/s.
     speed_bps: u64 = 0,
-    /// 0: not known, 1: full duplex, 2: half duplex, 3: receives only, 4: sends only.
+    /// 0: unknown, 1: full duplex, 2: half duplex, 3: receive only, 4: send only.
     duplex: u8 = 0,
     /// `ifAdminStatus`: 1 up, 0 down.
     administratively_up: u8 = 0,
     /// `ifOperStatus`: 1 up, 0 down.
     operationally_up: u8 = 0,
-    /// 1 where the interface takes frames that are for others, 2 where not, 0 if it is not known.
+    /// 1: promiscuous mode, 2: not promiscuous, 0: unknown.
     promiscuous: u8 = 0,
     /// `ifInOctets` (64 bits).
     in_octets: u64 = 0,

@@ -1,12 +1,12 @@
-//! Flow records as routers export them: NetFlow v5, NetFlow v9 (RFC 3954), IPFIX (RFC 7011), sFlow v5.
+//! Flow export: decodes and encodes NetFlow v5, NetFlow v9 (RFC 3954) and IPFIX (RFC 7011), and decodes sFlow v5.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
-//! | [`batch`] | [`RecordBatch`]: decoded records, a column for each thing that a record may tell |
-//! | [`counters`] | [`CounterBatch`]: interface counters of sFlow in columns |
-//! | [`decode`] | [`Decoder`]: export messages of many exporters to rows |
-//! | [`address`] | [`Address`]: an IPv4 or IPv6 address, or none, in sixteen bytes |
-//! | [`encode`] | records to messages: NetFlow v5, v9 and IPFIX |
+//! | [`batch`] | [`RecordBatch`]: flow records in columns |
+//! | [`counters`] | [`CounterBatch`]: sFlow interface counters in columns |
+//! | [`decode`] | [`Decoder`]: export messages to rows |
+//! | [`address`] | [`Address`]: an optional IPv4 or IPv6 address in 16 bytes |
+//! | [`encode`] | rows to messages of NetFlow v5, v9 and IPFIX |
 
 pub mod address;
 pub mod batch;

@@ -1,4 +1,4 @@
-//! What is done to a packet (section 7.2.5).
+//! Actions (section 7.2.5).
 
 use super::codec::{Listed, Reader, Wire, Writer};
 use super::error::DecodeError;
@@ -6,50 +6,50 @@ use super::identity::{GroupId, PortNumber, QueueId};
 use super::match_field::MatchField;
 use super::{VLAN_PRESENT, WHOLE_PACKET};
 
-/// Bytes of an action's, or an instruction's, type and length.
+/// Length of the type and length fields of an action or instruction, in bytes.
 pub(super) const TLV_HEADER_LENGTH: usize = 4;
 
 tagged! {
-    /// What is done to a packet. The body of an `Other` is padded with zeros until the whole is a multiple of 8 bytes.
+    /// An action on a packet. The body of an `Other` is padded with zeros to a total length of a multiple of 8 bytes.
     pub enum Action(u16) {
-        /// Sends it.
+        /// Sends the packet.
         0 Output(output: Output),
-        /// Puts a VLAN tag of this Ethernet type (0x8100 or 0x88a8) in front of all others.
+        /// Adds an outermost VLAN tag of this Ethernet type (0x8100 or 0x88a8).
         17 PushVlan(ether_type: u16),
-        /// Takes the outermost VLAN tag off.
+        /// Removes the outermost VLAN tag.
         18 PopVlan,
-        /// Has it wait in this queue of the port that it is sent by.
+        /// Selects the queue of the output port.
         21 SetQueue(queue: QueueId),
-        /// Hands it to a group.
+        /// Applies a group.
         22 Group(group: GroupId),
-        /// Overwrites a field of its headers; the field has no mask.
+        /// Sets a header field; the field has no mask.
         25 SetField(field: MatchField),
     }
 }
 
 layout! {
-    /// Where a packet is sent (section 7.2.5).
+    /// The destination of a packet (section 7.2.5).
     #[derive(Copy)]
     pub struct Output {
         /// The port.
         port: PortNumber,
-        /// Most bytes sent to the controller, if that is the port; [`WHOLE_PACKET`] for all.
+        /// The maximum number of bytes to send, if the port is the controller; [`WHOLE_PACKET`] for all.
         max_len: u16,
     }
 }
 
 impl Action {
-    /// Sends it by a port.
+    /// Returns an action that sends the packet through a port.
     pub const fn output(port: PortNumber) -> Action {
         Action::Output(Output { port, max_len: 0 })
     }
 
-    /// Sends all of it to the controller.
+    /// Returns an action that sends the whole packet to the controller.
     pub const fn to_controller() -> Action {
         Action::Output(Output { port: PortNumber::CONTROLLER, max_len: WHOLE_PACKET })
     }
 
-    /// Overwrites the id of the outermost VLAN tag.
+    /// Returns an action that sets the id of the outermost VLAN tag.
     pub fn set_vlan(id: u16) -> Action {
         Action::SetField(MatchField::VlanVid((id | VLAN_PRESENT).into()))
     }
@@ -75,7 +75,7 @@ impl Wire for Action {
 
 impl Listed for Action {}
 
-/// The type of an action or instruction, and what follows its header. Its length counts its padding and is a multiple
+/// Reads the type and the body of an action or instruction. Its length includes its padding and is a multiple
 /// of 8 (sections 7.2.4 and 7.2.5).
 pub(super) fn read_tlv<'a>(
     structure: &'static str,
@@ -92,7 +92,7 @@ pub(super) fn read_tlv<'a>(
     Ok((kind, from.part(structure, length - TLV_HEADER_LENGTH)?))
 }
 
-/// Passes over what fills a structure up to a multiple of 8 bytes, and no more than that.
+/// Skips the padding of a structure to a multiple of 8 bytes.
 pub(super) fn skip_padding(body: &mut Reader<'_>) -> Result<(), DecodeError> {
     let padding = body.left() % 8;
     body.skip(padding)?;

@@ -1,33 +1,33 @@
-//! What a switch tells a controller unasked (section 7.3.10).
+//! The configuration of asynchronous messages (section 7.3.10).
 
 use super::codec::{Reader, Wire, Writer};
 use super::error::DecodeError;
 
 layout! {
-    /// For each kind of message, the reasons for which it is sent: bit N stands for reason N.
+    /// The reasons for which each kind of asynchronous message is sent; bit N represents reason N.
     #[derive(Copy)]
     pub struct AsyncConfig {
-        /// Of packet-ins, by [`super::PacketInReason`].
-        packet_in: ForRoles,
-        /// Of port-status messages, by [`super::PortReason`].
-        port_status: ForRoles,
-        /// Of flow-removed messages, by [`super::FlowRemovedReason`].
-        flow_removed: ForRoles,
+        /// Reasons for packet-ins: [`super::PacketInReason`].
+        packet_in: RoleMasks,
+        /// Reasons for port-status messages: [`super::PortReason`].
+        port_status: RoleMasks,
+        /// Reasons for flow-removed messages: [`super::FlowRemovedReason`].
+        flow_removed: RoleMasks,
     }
 }
 
-/// Reasons by the role that the controller has.
+/// Bit masks of reasons by the role of the controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ForRoles {
-    /// If it is master or equal.
+pub struct RoleMasks {
+    /// For a master or equal controller.
     pub master: u32,
-    /// If it is slave.
+    /// For a slave.
     pub slave: u32,
 }
 
-impl Wire for ForRoles {
-    fn read(from: &mut Reader<'_>) -> Result<ForRoles, DecodeError> {
-        Ok(ForRoles { master: u32::read(from)?, slave: u32::read(from)? })
+impl Wire for RoleMasks {
+    fn read(from: &mut Reader<'_>) -> Result<RoleMasks, DecodeError> {
+        Ok(RoleMasks { master: u32::read(from)?, slave: u32::read(from)? })
     }
 
     fn write(&self, to: &mut Writer<'_>) {

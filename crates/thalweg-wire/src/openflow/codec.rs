@@ -1,4 +1,4 @@
-//! Reading and writing numbers, and whatever is made of them, in network byte order.
+//! Reading and writing of structures in network byte order.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -6,21 +6,21 @@ use super::{DecodeError, EncodeError};
 use crate::mac_address::MacAddress;
 use crate::protocol::Protocol;
 
-/// What has a form on the wire.
+/// A type with an encoding.
 pub(super) trait Wire: Sized {
-    /// Takes one from the front of what is left; a list takes all that is left.
+    /// Reads a value; a list takes all remaining bytes.
     fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError>;
 
-    /// Appends it.
+    /// Appends the value.
     fn write(&self, to: &mut Writer<'_>);
 }
 
-/// The bytes of a message, or of a structure within it, that are still to be read.
+/// The unread bytes of a message or of a structure in it.
 pub(super) struct Reader<'a> {
     left: &'a [u8],
     /// Offset of `left` in the message.
     offset: usize,
-    /// What is being read, for errors.
+    /// The structure being read, for errors.
     structure: &'static str,
 }
 
@@ -29,7 +29,7 @@ impl<'a> Reader<'a> {
         Reader { left: bytes, offset: 0, structure }
     }
 
-    /// Says what is read from here on.
+    /// Sets the name of the structure to read.
     pub(super) fn enter(&mut self, structure: &'static str) {
         self.structure = structure;
     }
@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
         self.left.is_empty()
     }
 
-    /// Bytes that are left.
+    /// Returns the number of unread bytes.
     pub(super) fn left(&self) -> usize {
         self.left.len()
     }
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
         Ok(*self.take(N)?.first_chunk().expect("N bytes were taken"))
     }
 
-    /// Passes over padding.
+    /// Skips padding.
     pub(super) fn skip(&mut self, length: usize) -> Result<(), DecodeError> {
         self.take(length).map(drop)
     }
@@ -70,13 +70,13 @@ impl<'a> Reader<'a> {
         self.take(self.left.len()).expect("all that is left")
     }
 
-    /// The next `length` bytes as a structure of their own.
+    /// Returns a reader of the next `length` bytes.
     pub(super) fn part(&mut self, structure: &'static str, length: usize) -> Result<Reader<'a>, DecodeError> {
         let offset = self.offset;
         Ok(Reader { left: self.take(length)?, offset, structure })
     }
 
-    /// The rest of a structure that begins with its own 16-bit length.
+    /// Reads the 16-bit length at the start of a structure, and returns a reader of the rest of the structure.
     pub(super) fn sized(&mut self, structure: &'static str) -> Result<Reader<'a>, DecodeError> {
         let offset = self.offset;
         let length = usize::from(u16::read(self)?);
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
         self.part(structure, rest)
     }
 
-    /// That all has been read.
+    /// Checks that no bytes are left.
     pub(super) fn finish(&self) -> Result<(), DecodeError> {
         let Reader { left, offset, structure } = *self;
         if left.is_empty() {
@@ -97,8 +97,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A vector that messages are appended to. The first length that does not fit is remembered until
-/// [`Writer::finish`], so that nothing in between has to ask.
+/// Appends messages to a vector. The first length that exceeds its field is returned by
+/// [`Writer::finish`], so that the other methods cannot fail.
 pub(super) struct Writer<'a> {
     out: &'a mut Vec<u8>,
     error: Option<EncodeError>,
@@ -121,13 +121,13 @@ impl<'a> Writer<'a> {
         self.out.resize(self.out.len() + length, 0);
     }
 
-    /// Pads what begins at `start` to a multiple of 8 bytes.
+    /// Pads the structure that begins at `start` to a multiple of 8 bytes.
     pub(super) fn pad_to_8(&mut self, start: usize) {
         let length = self.out.len() - start;
         self.zeros(length.next_multiple_of(8) - length);
     }
 
-    /// Writes the length of what begins at `start` and ends here into the 16 bits at `field`.
+    /// Writes the length of the structure that begins at `start` and ends here into the 16 bits at `field`.
     pub(super) fn set_length(&mut self, structure: &'static str, start: usize, field: usize) {
         let length = self.out.len() - start;
         match u16::try_from(length) {
@@ -136,7 +136,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The same for the 8 bits just before `start`, as match fields have them.
+    /// Writes the length into the 8 bits before `start`, as in match fields.
     pub(super) fn set_short_length(&mut self, structure: &'static str, start: usize) {
         let length = self.out.len() - start;
         match u8::try_from(length) {
@@ -179,7 +179,7 @@ wire_as_bytes! {
     Protocol: |[number]: [u8; 1]| Protocol(number), |protocol: Protocol| [protocol.0];
 }
 
-/// Data to the end of what is around it.
+/// Data up to the end of the enclosing structure.
 impl Wire for Vec<u8> {
     fn read(from: &mut Reader<'_>) -> Result<Vec<u8>, DecodeError> {
         Ok(from.rest().to_vec())
@@ -190,7 +190,7 @@ impl Wire for Vec<u8> {
     }
 }
 
-/// What comes one after the other to the end of what is around it. No entry is empty on the wire.
+/// Entries up to the end of the enclosing structure. No entry has an empty encoding.
 pub(super) trait Listed: Wire {}
 
 impl<T: Listed> Wire for Vec<T> {

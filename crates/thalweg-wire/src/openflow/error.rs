@@ -1,81 +1,79 @@
-//! How bytes can break the protocol, and values not fit into it.
+//! Errors in decoding and encoding.
 
 use thiserror::Error;
 
 use super::VERSION;
 
-/// Why bytes are no message. Offsets count from the message's first byte.
+/// An error in decoding a message. Offsets count from the first byte of the message.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// A structure goes on where its message, or the structure around it, ends.
+    /// A structure exceeds its message or enclosing structure.
     #[error(
-        "{structure} at offset {offset} of an OpenFlow message is cut short: expected {needed} bytes, found {found}"
+        "{structure} at offset {offset} of an OpenFlow message is truncated: expected {needed} bytes, found {found}"
     )]
     Truncated {
-        /// What was being read.
+        /// The structure being read.
         structure: &'static str,
-        /// Where its next part should begin.
+        /// The offset of its next part.
         offset: usize,
-        /// Bytes that this part takes.
+        /// The length of this part in bytes.
         needed: usize,
-        /// Bytes that are left.
+        /// The number of bytes left.
         found: usize,
     },
-    /// Bytes are left where a structure is at its end.
+    /// A structure is followed by unexpected bytes.
     #[error(
-        "{left} bytes are left at offset {offset} of an OpenFlow message, expected the end of {structure}"
+        "{left} unexpected bytes at offset {offset} of an OpenFlow message: expected the end of {structure}"
     )]
     Trailing {
-        /// What was being read.
+        /// The structure being read.
         structure: &'static str,
-        /// Where it should have ended.
+        /// The expected end of the structure.
         offset: usize,
-        /// Bytes beyond that.
+        /// The number of bytes after it.
         left: usize,
     },
-    /// A length field has a value that its structure cannot have.
-    #[error(
-        "{structure} at offset {offset} of an OpenFlow message claims a length of {length}, expected {expected}"
-    )]
+    /// A length field has an invalid value.
+    #[error("{structure} at offset {offset} of an OpenFlow message has length {length}, expected {expected}")]
     Length {
-        /// What was being read.
+        /// The structure being read.
         structure: &'static str,
-        /// Where the structure begins.
+        /// The start of the structure.
         offset: usize,
-        /// Its length as claimed.
+        /// The length in the field.
         length: usize,
-        /// Lengths that it can have.
+        /// The valid lengths.
         expected: &'static str,
     },
-    /// A match of another type than OXM.
+    /// The type of a match is not OXM.
     #[error("match at offset {offset} of an OpenFlow message has type {found}, expected 1 (OXM)")]
     MatchType {
-        /// Where the match begins.
+        /// The start of the match.
         offset: usize,
-        /// Type found.
+        /// The type found.
         found: u16,
     },
-    /// A message of a version that means something else by it.
-    #[error("OpenFlow message of version {found}, expected {VERSION} (OpenFlow 1.3)")]
+    /// The version of the message is unsupported.
+    #[error("unsupported OpenFlow version {found}, expected {VERSION} (OpenFlow 1.3)")]
     Version {
-        /// Version found.
+        /// The version found.
         found: u8,
     },
 }
 
-/// Why a value cannot be encoded.
+/// An error in encoding a value.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// A length does not fit into its field.
-    #[error("{structure} would be {length} bytes long, expected at most {limit}")]
+    /// A length exceeds its field.
+    #[error("{structure} is too long: {length} bytes, expected at most {limit}")]
     TooLong {
-        /// What is too long.
+        /// The structure.
         structure: &'static str,
-        /// Bytes that it would take.
+        /// Its length in bytes.
         length: usize,
-        /// Most bytes that its length field can say.
+        /// The maximum of its length field.
         limit: usize,
     },
 }

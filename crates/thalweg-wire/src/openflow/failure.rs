@@ -1,31 +1,31 @@
-//! What an error message says (section "Error Message").
+//! Error messages (section "Error Message").
 
 use std::fmt;
 
 layout! {
-    /// What was asked cannot be done. Its xid is that of the message at fault.
+    /// An error. Its xid is that of the message that caused it.
     pub struct ErrorMessage {
-        /// What kind of error.
+        /// The type of the error.
         error_type: ErrorType,
-        /// Which, by the numbering of its type.
+        /// The code of the error within its type.
         code: u16,
-        /// At least 64 bytes of the message at fault, or all of it; of a failed hello, a text.
+        /// The start of the message that caused the error (at least 64 bytes), or a text for `HELLO_FAILED`.
         data: Vec<u8>,
     }
 }
 
 numbers! {
-    /// What kind of error.
+    /// The type of the error.
     ErrorType(u16) {
-        /// There is no version that both speak.
+        /// The two sides have no common version.
         HELLO_FAILED = 0, "hello failed";
         /// The message was not understood.
         BAD_REQUEST = 1, "bad request";
-        /// An action is wrong.
+        /// An action is invalid.
         BAD_ACTION = 2, "bad action";
-        /// An instruction is wrong.
+        /// An instruction is invalid.
         BAD_INSTRUCTION = 3, "bad instruction";
-        /// A match is wrong.
+        /// A match is invalid.
         BAD_MATCH = 4, "bad match";
         /// A flow entry could not be changed.
         FLOW_MOD_FAILED = 5, "flow-mod failed";
@@ -35,22 +35,22 @@ numbers! {
         PORT_MOD_FAILED = 7, "port-mod failed";
         /// A table could not be changed.
         TABLE_MOD_FAILED = 8, "table-mod failed";
-        /// What was asked of queues cannot be answered.
+        /// A queue request failed.
         QUEUE_OP_FAILED = 9, "queue operation failed";
-        /// The switch could not be set so.
+        /// The configuration of the switch could not be set.
         SWITCH_CONFIG_FAILED = 10, "switch config failed";
-        /// The role cannot be had.
+        /// The role could not be assigned.
         ROLE_REQUEST_FAILED = 11, "role request failed";
         /// A meter could not be changed.
         METER_MOD_FAILED = 12, "meter-mod failed";
         /// Table features could not be set.
         TABLE_FEATURES_FAILED = 13, "table features failed";
-        /// An error of an experimenter's.
+        /// An experimenter-defined error.
         EXPERIMENTER = 0xffff, "experimenter's error";
     }
 }
 
-/// Codes by type, in the words of their names (`OFPBMC_BAD_FIELD` is "bad field").
+/// The names of the codes by type, in lower case (`OFPBMC_BAD_FIELD` is "bad field").
 const CODES: [&[&str]; 14] = [
     &["incompatible", "eperm"],
     &[
@@ -153,13 +153,13 @@ const CODES: [&[&str]; 14] = [
 ];
 
 impl ErrorMessage {
-    /// The code's name, if its type has one for it.
+    /// Returns the name of the code, if it has one.
     pub fn code_name(&self) -> Option<&'static str> {
         CODES.get(usize::from(self.error_type.0))?.get(usize::from(self.code)).copied()
     }
 }
 
-/// Type and code by name, as in "bad match: bad field (type 4, code 6)".
+/// Formats type and code, e.g. "bad match: bad field (type 4, code 6)".
 impl fmt::Display for ErrorMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, code) = (self.error_type, self.code);
@@ -172,13 +172,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_told_by_the_names_of_its_type_and_code() {
-        let told =
+    fn an_error_is_displayed_with_type_and_code() {
+        let display =
             |number, code| ErrorMessage { error_type: ErrorType(number), code, data: vec![] }.to_string();
-        assert_eq!(told(4, 6), "bad match: bad field (type 4, code 6)");
-        assert_eq!(told(5, 1), "flow-mod failed: table full (type 5, code 1)");
-        assert_eq!(told(6, 14), "group-mod failed: eperm (type 6, code 14)");
-        assert_eq!(told(13, 6), "table features failed: unknown code (type 13, code 6)");
-        assert_eq!(told(77, 0), "77: unknown code (type 77, code 0)");
+        assert_eq!(display(4, 6), "bad match: bad field (type 4, code 6)");
+        assert_eq!(display(5, 1), "flow-mod failed: table full (type 5, code 1)");
+        assert_eq!(display(6, 14), "group-mod failed: eperm (type 6, code 14)");
+        assert_eq!(display(13, 6), "table features failed: unknown code (type 13, code 6)");
+        assert_eq!(display(77, 0), "77: unknown code (type 77, code 0)");
     }
 }

@@ -1,4 +1,4 @@
-//! Flow entries: how they are changed, and that they are no more.
+//! Changes and removals of flow entries.
 
 use super::identity::{BufferId, GroupId, PortNumber, TableId};
 use super::instruction::Instruction;
@@ -7,36 +7,36 @@ use super::match_field::Match;
 layout! {
     /// A change to flow tables (section 7.3.4.1).
     pub struct FlowMod {
-        /// A number of the controller's own, kept with the entry.
+        /// A number that the controller assigns to the entry.
         cookie: u64,
-        /// Of modify and delete: only entries whose cookie agrees in these bits.
+        /// For modify and delete: restricts the command to entries whose cookie is equal in these bits.
         cookie_mask: u64,
-        /// The table; of delete, [`TableId::ALL`] means each.
+        /// The table; [`TableId::ALL`] in a delete means all tables.
         table_id: TableId,
-        /// What is done.
+        /// The command.
         command: FlowModCommand,
-        /// Seconds without a packet after which the entry goes; 0 for never.
+        /// Seconds without a packet after which the entry is removed; 0 for never.
         idle_timeout: u16,
-        /// Seconds after which it goes in any case; 0 for never.
+        /// Seconds after which it is removed regardless of packets; 0 for never.
         hard_timeout: u16,
-        /// Where entries overlap, the greatest one counts.
+        /// The priority; of several matching entries, the highest applies.
         priority: u16,
-        /// A packet that is sent on once the entry is there; else [`BufferId::NONE`].
+        /// A buffered packet to process after the change, or [`BufferId::NONE`].
         buffer_id: BufferId,
-        /// Of delete: only entries that send there; else [`PortNumber::ANY`].
+        /// For delete: restricts the command to entries with this output port, unless [`PortNumber::ANY`].
         out_port: PortNumber,
-        /// Of delete: only entries that hand on to it; else [`GroupId::ANY`].
+        /// For delete: restricts the command to entries that use this group, unless [`GroupId::ANY`].
         out_group: GroupId,
-        /// How.
+        /// The flags.
         flags: FlowFlags [pad 2],
-        /// Packets that it is about.
+        /// The match.
         matching: Match,
-        /// What happens to them; of delete, none.
+        /// The instructions; none for delete.
         instructions: Vec<Instruction>,
     }
 }
 
-/// Adds an entry for every packet, at the lowest priority, that drops it.
+/// Adds an entry of the lowest priority that drops every packet.
 impl Default for FlowMod {
     fn default() -> FlowMod {
         FlowMod {
@@ -58,7 +58,7 @@ impl Default for FlowMod {
 }
 
 impl FlowMod {
-    /// Deletes all entries, of every table, whose cookie agrees with `cookie` in the bits of `mask`.
+    /// Deletes the entries of all tables whose cookie equals `cookie` in the bits of `mask`.
     pub fn delete_by_cookie(cookie: u64, mask: u64) -> FlowMod {
         FlowMod {
             cookie,
@@ -71,23 +71,23 @@ impl FlowMod {
 }
 
 numbers! {
-    /// What is done to flow entries (section 7.3.4.1).
+    /// The command of a flow-mod (section 7.3.4.1).
     FlowModCommand(u8) {
-        /// Adds an entry; one with the same match and priority is replaced, its counters too.
+        /// Adds an entry; an entry with the same match and priority is replaced, including its counters.
         ADD = 0, "add";
-        /// Changes the instructions of all entries that the match takes in.
+        /// Changes the instructions of all entries that the match includes.
         MODIFY = 1, "modify";
         /// Changes the instructions of the entry with this match and priority.
         MODIFY_STRICT = 2, "modify strict";
-        /// Deletes all entries that the match takes in.
+        /// Deletes all entries that the match includes.
         DELETE = 3, "delete";
         /// Deletes the entry with this match and priority.
         DELETE_STRICT = 4, "delete strict";
     }
 
-    /// Why a flow entry is no more (section 7.4.2).
+    /// The reason for the removal of a flow entry (section 7.4.2).
     FlowRemovedReason(u8) {
-        /// No packet came for the idle timeout.
+        /// No packet matched for the idle timeout.
         IDLE_TIMEOUT = 0, "idle timeout";
         /// The hard timeout passed.
         HARD_TIMEOUT = 1, "hard timeout";
@@ -99,13 +99,13 @@ numbers! {
 }
 
 flags! {
-    /// How a flow entry is kept (section 7.3.4.1).
+    /// Flags of a flow entry (section 7.3.4.1).
     FlowFlags(u16) {
-        /// The controller is told when it goes.
+        /// The switch reports the removal of the entry.
         SEND_FLOW_REMOVED = 0;
-        /// It is refused if it overlaps with another of the same priority.
+        /// The switch rejects the entry if it overlaps with another of the same priority.
         CHECK_OVERLAP = 1;
-        /// Counters begin anew.
+        /// The counters are reset.
         RESET_COUNTS = 2;
         /// Packets need not be counted.
         NO_PACKET_COUNTS = 3;
@@ -115,29 +115,29 @@ flags! {
 }
 
 layout! {
-    /// A flow entry that is no more (section 7.4.2).
+    /// The removal of a flow entry (section 7.4.2).
     pub struct FlowRemoved {
-        /// The controller's number for it.
+        /// The number that the controller assigned.
         cookie: u64,
         /// Its priority.
         priority: u16,
-        /// Why it went.
+        /// The reason for the removal.
         reason: FlowRemovedReason,
         /// Its table.
         table_id: TableId,
-        /// Seconds that it was there.
+        /// The age of the entry: whole seconds.
         duration_sec: u32,
-        /// Nanoseconds beyond these.
+        /// The age of the entry: remaining nanoseconds.
         duration_nsec: u32,
         /// As in the flow-mod.
         idle_timeout: u16,
         /// As in the flow-mod.
         hard_timeout: u16,
-        /// Packets that matched.
+        /// The number of packets that matched.
         packet_count: u64,
-        /// Their bytes.
+        /// The number of bytes of these packets.
         byte_count: u64,
-        /// What it matched.
+        /// The match.
         matching: Match,
     }
 }

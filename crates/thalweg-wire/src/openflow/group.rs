@@ -1,63 +1,63 @@
-//! Groups: sets of actions that flow entries share (section 7.3.4.2).
+//! Groups: sets of actions shared by flow entries (section 7.3.4.2).
 
 use super::action::Action;
 use super::identity::{GroupId, PortNumber};
 
 layout! {
-    /// A change to groups.
+    /// A change of a group.
     pub struct GroupMod {
-        /// What is done.
+        /// The command.
         command: GroupModCommand,
-        /// Which of its buckets a packet goes to.
+        /// The type of the group.
         group_type: GroupType [pad 1],
-        /// The group; of delete, [`GroupId::ALL`] means each.
+        /// The group; [`GroupId::ALL`] in a delete means all groups.
         group_id: GroupId,
-        /// Its buckets; of delete, none.
+        /// Its buckets; none for delete.
         buckets: Vec<Bucket>,
     }
 }
 
 layout! {
-    /// One of a group's sets of actions.
+    /// A set of actions of a group.
     pub sized struct Bucket {
-        /// Share of packets, of a group of type [`GroupType::SELECT`]; else 0.
+        /// The relative share of packets in a group of type [`GroupType::SELECT`]; otherwise 0.
         weight: u16,
-        /// Of fast failover: the bucket is live while this port is; else [`PortNumber::ANY`].
+        /// For fast failover: the port on which the liveness of the bucket depends; otherwise [`PortNumber::ANY`].
         watch_port: PortNumber,
-        /// Of fast failover: the bucket is live while this group is; else [`GroupId::ANY`].
+        /// For fast failover: the group on which the liveness of the bucket depends; otherwise [`GroupId::ANY`].
         watch_group: GroupId [pad 4],
-        /// What is done.
+        /// The actions.
         actions: Vec<Action>,
     }
 }
 
 impl Bucket {
-    /// A bucket that watches nothing and has no weight, as all but two types of groups want it.
+    /// Creates a bucket without watched port, watched group and weight, as for types other than `SELECT` and failover.
     pub fn new(actions: Vec<Action>) -> Bucket {
         Bucket { weight: 0, watch_port: PortNumber::ANY, watch_group: GroupId::ANY, actions }
     }
 }
 
 numbers! {
-    /// What is done to a group.
+    /// The command of a group-mod.
     GroupModCommand(u16) {
-        /// Adds it; it must not be there.
+        /// Adds a group, which must not exist.
         ADD = 0, "add";
-        /// Changes type and buckets; it must be there.
+        /// Changes the type and buckets of an existing group.
         MODIFY = 1, "modify";
-        /// Deletes it and all flow entries that hand on to it.
+        /// Deletes a group and all flow entries that use it.
         DELETE = 2, "delete";
     }
 
-    /// Which buckets of a group a packet goes to (section 5.6.1).
+    /// The type of a group: which buckets are applied to a packet (section 5.6.1).
     GroupType(u8) {
-        /// Every one.
+        /// All buckets.
         ALL = 0, "all";
-        /// One, chosen by the switch by weight.
+        /// One bucket, selected by the switch by weight.
         SELECT = 1, "select";
-        /// The only one.
+        /// The only bucket.
         INDIRECT = 2, "indirect";
-        /// The first that is live.
+        /// The first live bucket.
         FAST_FAILOVER = 3, "fast failover";
     }
 }

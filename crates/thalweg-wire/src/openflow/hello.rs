@@ -1,31 +1,31 @@
-//! The first message on a connection, both ways.
+//! The hello message: the first message in each direction.
 
 use super::VERSION;
 use super::codec::{Reader, Wire, Writer};
 use super::error::DecodeError;
 
-/// Element that says which versions are spoken (OFPHET_VERSIONBITMAP, section 7.5.1).
+/// The element type of the version bitmap (OFPHET_VERSIONBITMAP, section 7.5.1).
 const VERSION_BITMAP: u16 = 1;
-/// Bytes of an element's type and length.
+/// Length of the type and length fields of an element, in bytes.
 const ELEMENT_HEADER_LENGTH: usize = 4;
 
-/// Which versions the sender speaks (section 7.5.1). Elements of other kinds are passed over.
+/// The versions that the sender supports (section 7.5.1). Other elements are skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hello {
-    /// A bit for each version, version 0 being the lowest bit of the first word; empty if the sender does not say, as
-    /// those that speak 1.0 do not.
+    /// A bit for each version; version 0 is the lowest bit of the first word. Empty if the hello has no bitmap, as with
+    /// OpenFlow 1.0.
     pub versions: Vec<u32>,
 }
 
 impl Hello {
-    /// Ours: this version and no other.
-    pub fn ours() -> Hello {
+    /// Creates a hello with [`VERSION`](super::VERSION) as the only version.
+    pub fn supported() -> Hello {
         Hello { versions: vec![1 << VERSION] }
     }
 
-    /// Whether its sender speaks our version, by what is in it and the version in its header (section 6.3.1): without
-    /// a bitmap, the version of the header is the highest it speaks and all before are taken as spoken.
-    pub fn speaks_ours(&self, header_version: u8) -> bool {
+    /// Returns whether the sender supports our version (section 6.3.1): without
+    /// a bitmap, the sender supports all versions up to the one in the header.
+    pub fn supports_our_version(&self, header_version: u8) -> bool {
         match self.versions.first() {
             Some(word) => word & (1 << VERSION) != 0,
             None => header_version >= VERSION,
@@ -77,13 +77,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_version_is_agreed_on_by_the_bitmap_or_else_by_the_header() {
+    fn the_version_is_negotiated_by_the_bitmap_or_the_header() {
         let bitmap = |word| Hello { versions: vec![word] };
-        assert!(Hello::ours().speaks_ours(4));
-        assert!(bitmap(0b101_0010).speaks_ours(6), "1.0, 1.3 and 1.5");
-        assert!(!bitmap(0b100_0010).speaks_ours(6), "1.0 and 1.5");
-        assert!(Hello::default().speaks_ours(4));
-        assert!(Hello::default().speaks_ours(5));
-        assert!(!Hello::default().speaks_ours(1));
+        assert!(Hello::supported().supports_our_version(4));
+        assert!(bitmap(0b101_0010).supports_our_version(6), "1.0, 1.3 and 1.5");
+        assert!(!bitmap(0b100_0010).supports_our_version(6), "1.0 and 1.5");
+        assert!(Hello::default().supports_our_version(4));
+        assert!(Hello::default().supports_our_version(5));
+        assert!(!Hello::default().supports_our_version(1));
     }
 }

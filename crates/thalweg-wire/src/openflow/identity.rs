@@ -1,4 +1,4 @@
-//! Names of what a switch consists of: numbers, each of its own type, some of them reserved.
+//! Identifiers: numbers of their own types, with reserved values.
 
 use std::fmt;
 
@@ -6,66 +6,66 @@ use super::codec::{Reader, Wire, Writer};
 use super::error::DecodeError;
 
 numbers! {
-    /// Names a message; who answers repeats it (section 7.1.1).
+    /// A transaction id: a reply has the xid of its request (section 7.1.1).
     Xid(u32) {}
 
-    /// A port of a switch. Ports that packets can come in by count from 1 (section 7.2.1).
+    /// A port of a switch. Physical and logical ports count from 1 (section 7.2.1).
     PortNumber(u32) {
-        /// Greatest number of a port that packets can come in by.
+        /// The highest number of a physical or logical port.
         MAX = 0xffff_ff00, "max";
-        /// Out by the port that the packet came in by, which a plain output never does.
+        /// The ingress port of the packet; an output to its number would not send it.
         IN_PORT = 0xffff_fff8, "in_port";
-        /// Through the flow tables; of a packet-out only.
+        /// The flow tables; in a packet-out only.
         TABLE = 0xffff_fff9, "table";
-        /// As a switch without OpenFlow would do.
+        /// The forwarding of a switch without OpenFlow.
         NORMAL = 0xffff_fffa, "normal";
-        /// As such a switch floods.
+        /// The flooding of a switch without OpenFlow.
         FLOOD = 0xffff_fffb, "flood";
-        /// All ports but the one that the packet came in by.
+        /// All ports except the ingress port.
         ALL = 0xffff_fffc, "all";
-        /// The controller, as a packet-in; from the controller, where it stands for a port of arrival.
+        /// The controller: a packet-in as output, and the ingress port of a packet-out.
         CONTROLLER = 0xffff_fffd, "controller";
-        /// The switch's own network stack.
+        /// The network stack of the switch.
         LOCAL = 0xffff_fffe, "local";
-        /// No restriction, in requests.
+        /// Any, in requests.
         ANY = 0xffff_ffff, "any";
     }
 
-    /// A flow table; packets begin at 0 (section 7.2.4).
+    /// A flow table; the processing of a packet begins at table 0 (section 7.2.4).
     TableId(u8) {
-        /// Every table, in requests and when flows are deleted.
+        /// All tables, in requests and deletions.
         ALL = 0xff, "all";
     }
 
     /// A group (section 7.3.4.2).
     GroupId(u32) {
-        /// Greatest number of a group.
+        /// The highest number of a group.
         MAX = 0xffff_ff00, "max";
-        /// Every group, when groups are deleted.
+        /// All groups, in deletions.
         ALL = 0xffff_fffc, "all";
-        /// No restriction, in requests.
+        /// Any, in requests.
         ANY = 0xffff_ffff, "any";
     }
 
     /// A queue of a port (section 7.2.2).
     QueueId(u32) {
-        /// Every queue, in requests.
+        /// All queues, in requests.
         ALL = 0xffff_ffff, "all";
     }
 
-    /// A packet that the switch keeps until it is told where to send it (section 7.4.1).
+    /// A packet buffered by the switch (section 7.4.1).
     BufferId(u32) {
-        /// None: the packet is in the message.
+        /// No buffer: the packet is in the message.
         NONE = 0xffff_ffff, "none";
     }
 }
 
-/// A switch, by a number that is unique in a network: its lower 48 bits are meant to be a MAC address (section 7.3.1).
+/// The id of a switch, unique in a network; its lower 48 bits should be a MAC address (section 7.3.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct DatapathId(pub u64);
 
-/// 16 hexadecimal digits.
+/// Formats the id as 16 hexadecimal digits.
 impl fmt::Display for DatapathId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{:016x}", self.0))

@@ -1,4 +1,4 @@
-//! What a flow entry does with a packet that matches (section 7.2.4).
+//! Instructions of flow entries (section 7.2.4).
 
 use super::action::{Action, read_tlv, skip_padding};
 use super::codec::{Listed, Reader, Wire, Writer};
@@ -6,34 +6,34 @@ use super::error::DecodeError;
 use super::identity::TableId;
 
 tagged! {
-    /// What a flow entry does with a packet. The body of an `Other` is padded with zeros until the whole is a multiple
+    /// An instruction of a flow entry. The body of an `Other` is padded with zeros to a total length of a multiple
     /// of 8 bytes.
     pub enum Instruction(u16) {
-        /// Goes on in a later table.
+        /// Continues in a later table.
         1 GotoTable(table: TableId),
-        /// Notes something for later tables.
+        /// Writes metadata for later tables.
         2 WriteMetadata(metadata: MetadataWrite),
-        /// Puts actions into the set that is carried out after the last table.
+        /// Adds actions to the action set, which is executed after the last table.
         3 WriteActions(actions: Vec<Action>),
-        /// Carries actions out at once, in this order.
+        /// Executes actions immediately, in this order.
         4 ApplyActions(actions: Vec<Action>),
-        /// Empties that set.
+        /// Clears the action set.
         5 ClearActions,
     }
 }
 
 layout! {
-    /// What is noted for later tables (section 7.2.4).
+    /// Metadata for later tables (section 7.2.4).
     #[derive(Copy)]
     pub struct MetadataWrite {
         /// The value.
         metadata: u64,
-        /// Bits of it that are overwritten.
+        /// The bits to overwrite.
         mask: u64,
     }
 }
 
-/// Bytes of padding between header and body: these three have bodies that begin at a multiple of 8 bytes.
+/// Returns the length of the padding between header and body: the bodies of these three begin at a multiple of 8 bytes.
 const fn padding_before(kind: u16) -> usize {
     if matches!(kind, 2..=4) { 4 } else { 0 }
 }

@@ -1,8 +1,8 @@
-//! How structures are laid out, said once for reading, writing, and (in tests) drawing at random.
+//! Macros that declare a structure together with its reading, writing and (in tests) random generation.
 
-/// A structure of fields one after the other, in the order of the wire. `[pad N]` after a field stands for N bytes of
-/// padding. A `sized struct` begins with its own 16-bit length, which is no field. A field that is a list or data
-/// takes all that is left.
+/// A structure of consecutive fields in wire order. `[pad N]` after a field means N bytes of
+/// padding. A `sized struct` begins with its own 16-bit length, which is not a field. A list or data field
+/// takes all remaining bytes.
 macro_rules! layout {
     ($(#[$meta:meta])* pub struct $name:ident {
         $($(#[$field_meta:meta])* $field:ident: $type:ty $([pad $pad:literal])?,)+
@@ -80,7 +80,7 @@ macro_rules! layout {
     };
 }
 
-/// One of several, told apart by a number, which is written elsewhere. What has no row is kept as `Other`.
+/// An enum whose variants have a number, which is encoded elsewhere. Unknown numbers are kept as `Other`.
 macro_rules! tagged {
     ($(#[$meta:meta])* pub enum $name:ident($number_type:ty) {
         $($(#[$variant_meta:meta])* $number:literal $variant:ident $(($binding:ident: $type:ty))?,)+
@@ -89,17 +89,17 @@ macro_rules! tagged {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum $name {
             $($(#[$variant_meta])* $variant $(($type))?,)+
-            /// What has no place in this table, as it came. A `kind` that has one decodes as that.
+            /// Any other kind, as received. If `kind` is that of another variant, it decodes as that variant.
             Other {
-                /// Its number.
+                /// The number of the kind.
                 kind: $number_type,
-                /// What follows.
+                /// The bytes of the body.
                 body: Vec<u8>,
             },
         }
 
         impl $name {
-            /// Its number on the wire.
+            /// Returns the number of the kind.
             pub fn kind(&self) -> $number_type {
                 match self {
                     $($name::$variant { .. } => $number,)+
@@ -107,7 +107,7 @@ macro_rules! tagged {
                 }
             }
 
-            /// Its name here.
+            /// Returns the name of the variant.
             pub fn name(&self) -> &'static str {
                 match self {
                     $($name::$variant { .. } => stringify!($variant),)+
@@ -151,7 +151,7 @@ macro_rules! tagged {
     };
 }
 
-/// Numbers of a type of their own, some of which have a name. Displayed by that name, else as `number`.
+/// A newtype of a number with named values. A value is displayed by its name, or as the number.
 macro_rules! numbers {
     ($($(#[$meta:meta])* $name:ident($inner:ty) {
         $($(#[$constant_meta:meta])* $constant:ident = $value:literal, $text:literal;)*
@@ -195,7 +195,7 @@ macro_rules! numbers {
     )+ };
 }
 
-/// Bits of a number, some of which have a name.
+/// A newtype of a number with named bits.
 macro_rules! flags {
     ($($(#[$meta:meta])* $name:ident($inner:ty) {
         $($(#[$constant_meta:meta])* $constant:ident = $bit:literal;)+
@@ -208,7 +208,7 @@ macro_rules! flags {
         impl $name {
             $($(#[$constant_meta])* pub const $constant: $name = $name(1 << $bit);)+
 
-            /// Whether all of `other` are set.
+            /// Returns whether all bits of `other` are set.
             pub const fn contains(self, other: $name) -> bool {
                 self.0 & other.0 == other.0
             }

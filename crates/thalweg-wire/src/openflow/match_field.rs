@@ -1,6 +1,6 @@
-//! What a packet has to have: match fields in the extensible format, OXM (section 7.2.3).
+//! Match fields in the extensible format, OXM (section 7.2.3).
 //!
-//! A field is a class, a number, whether it has a mask, the length of what follows, the value and the mask.
+//! A field consists of a class, a number, a mask flag, the length of the payload, the value and the mask.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -10,44 +10,44 @@ use super::identity::PortNumber;
 use crate::mac_address::MacAddress;
 use crate::protocol::Protocol;
 
-/// Class of the fields that the specification itself defines (OFPXMC_OPENFLOW_BASIC, section 7.2.3.3).
+/// The class of the fields of the specification (OFPXMC_OPENFLOW_BASIC, section 7.2.3.3).
 const OPENFLOW_BASIC: u16 = 0x8000;
 
-/// Type of a match that consists of OXM fields (OFPMT_OXM, section 7.2.3.1).
+/// The type of a match with OXM fields (OFPMT_OXM, section 7.2.3.1).
 const OXM: u16 = 1;
 
-/// Bytes of a match's type and length.
+/// Length of the type and length fields of a match, in bytes.
 const MATCH_HEADER_LENGTH: usize = 4;
 
-/// Bit of a VLAN id that says that there is a tag (OFPVID_PRESENT, section 7.2.3.7). With the same mask it matches any.
+/// The bit of a VLAN id for a tagged packet (OFPVID_PRESENT, section 7.2.3.7). As value and mask, it matches any tag.
 pub const VLAN_PRESENT: u16 = 0x1000;
 
-/// VLAN id of a packet without a tag (OFPVID_NONE, section 7.2.3.7).
+/// The VLAN id of an untagged packet (OFPVID_NONE, section 7.2.3.7).
 pub const VLAN_NONE: u16 = 0;
 
-/// Fields that a packet has to have, all of them; without any, every packet matches.
+/// A packet matches if all fields match; without fields, every packet matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Match(pub Vec<MatchField>);
 
 impl Match {
-    /// Every packet.
+    /// Returns a match of every packet.
     pub fn any() -> Match {
         Match::default()
     }
 
-    /// And this field.
+    /// Adds a field.
     pub fn with(mut self, field: MatchField) -> Match {
         self.0.push(field);
         self
     }
 
-    /// The same fields in the order of their numbers. A switch gives them back in an order of its own.
+    /// Sorts the fields by their numbers. A switch may return them in another order.
     pub fn sorted(mut self) -> Match {
         self.0.sort_by_key(MatchField::number);
         self
     }
 
-    /// The port that a packet came in by, if that is among the fields, as it is in a packet-in.
+    /// Returns the ingress port, if it is among the fields; a packet-in always has it.
     pub fn in_port(&self) -> Option<PortNumber> {
         self.0.iter().find_map(|field| match field {
             MatchField::InPort(port) => Some(*port),
@@ -74,7 +74,7 @@ impl Wire for Match {
             return Err(DecodeError::Length { structure: "Match", offset, length, expected: "4 or more" });
         };
         let fields = Vec::read(&mut from.part("Match", fields)?)?;
-        // The length leaves out the padding (section 7.2.3.1).
+        // The length excludes the padding (section 7.2.3.1).
         from.skip(length.next_multiple_of(8) - length)?;
         Ok(Match(fields))
     }
@@ -89,32 +89,32 @@ impl Wire for Match {
     }
 }
 
-/// A value of which only some bits count.
+/// A value with an optional mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Masked<T> {
-    /// The value. Bits outside of the mask are to be zero.
+    /// The value. Bits outside the mask must be zero.
     pub value: T,
-    /// Bits that count; all of them if there is none.
+    /// The bits to compare; all if there is no mask.
     pub mask: Option<T>,
 }
 
 impl<T> Masked<T> {
-    /// Bits of `value` that are in `mask`.
+    /// Creates a masked value; sets the bits of `value` outside `mask` to zero.
     pub const fn new(value: T, mask: T) -> Masked<T> {
         Masked { value, mask: Some(mask) }
     }
 }
 
-/// All of its bits.
+/// A value without a mask.
 impl<T> From<T> for Masked<T> {
     fn from(value: T) -> Masked<T> {
         Masked { value, mask: None }
     }
 }
 
-/// What can be in a match field.
+/// The type of a match field's value.
 trait FieldValue: Sized {
-    /// Whether there can be a mask.
+    /// Whether the type can have a mask.
     const MASKABLE: bool;
 
     fn has_mask(&self) -> bool;
@@ -159,12 +159,12 @@ impl<T: Wire> FieldValue for Masked<T> {
     }
 }
 
-/// A field that has no row in the table of [`MatchField`], as it came.
+/// A field that [`MatchField`] does not define, as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherField {
-    /// Whose numbering it is (section 7.2.3.3).
+    /// The class (section 7.2.3.3).
     pub class: u16,
-    /// Its number there, 7 bits.
+    /// The number in the class, 7 bits.
     pub field: u8,
     /// Whether the second half of the payload is a mask.
     pub has_mask: bool,
@@ -174,16 +174,16 @@ pub struct OtherField {
 
 macro_rules! match_fields {
     ($($(#[$meta:meta])* $number:literal $variant:ident($type:ty),)+) => {
-        /// One field (section 7.2.3.7, by the numbers there).
+        /// A match field (section 7.2.3.7).
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum MatchField {
             $($(#[$meta])* $variant($type),)+
-            /// Any other, as it came; also a field of this table with a mask that it cannot have here.
+            /// Any other field, as received, including a field of this table with an unsupported mask.
             Other(OtherField),
         }
 
         impl MatchField {
-            /// Its class and its number there.
+            /// Returns the class and the number of the field.
             pub fn number(&self) -> (u16, u8) {
                 match self {
                     $(MatchField::$variant(_) => (OPENFLOW_BASIC, $number),)+
@@ -191,7 +191,7 @@ macro_rules! match_fields {
                 }
             }
 
-            /// Whether only some bits of it count.
+            /// Returns whether the field has a mask.
             pub fn has_mask(&self) -> bool {
                 match self {
                     $(MatchField::$variant(value) => value.has_mask(),)+
@@ -238,15 +238,15 @@ macro_rules! match_fields {
 }
 
 match_fields! {
-    /// Port that the packet came in by.
+    /// The ingress port.
     0 InPort(PortNumber),
-    /// What an earlier table noted.
+    /// The metadata of earlier tables.
     2 Metadata(Masked<u64>),
     /// Ethernet destination.
     3 EthDst(Masked<MacAddress>),
     /// Ethernet source.
     4 EthSrc(Masked<MacAddress>),
-    /// Ethernet type of what is within all tags.
+    /// The Ethernet type after all tags.
     5 EthType(u16),
     /// VLAN id with [`VLAN_PRESENT`], or [`VLAN_NONE`].
     6 VlanVid(Masked<u16>),
@@ -256,7 +256,7 @@ match_fields! {
     8 IpDscp(u8),
     /// ECN of IPv4 or IPv6, 2 bits.
     9 IpEcn(u8),
-    /// Protocol above IPv4 or IPv6.
+    /// The protocol over IPv4 or IPv6.
     10 IpProto(Protocol),
     /// IPv4 source.
     11 Ipv4Src(Masked<Ipv4Addr>),
@@ -272,13 +272,13 @@ match_fields! {
     16 UdpDst(u16),
     /// ARP operation.
     21 ArpOp(u16),
-    /// IPv4 address of an ARP packet's sender.
+    /// The sender IPv4 address of an ARP packet.
     22 ArpSpa(Masked<Ipv4Addr>),
-    /// IPv4 address of an ARP packet's target.
+    /// The target IPv4 address of an ARP packet.
     23 ArpTpa(Masked<Ipv4Addr>),
-    /// MAC address of an ARP packet's sender.
+    /// The sender MAC address of an ARP packet.
     24 ArpSha(Masked<MacAddress>),
-    /// MAC address of an ARP packet's target.
+    /// The target MAC address of an ARP packet.
     25 ArpTha(Masked<MacAddress>),
     /// IPv6 source.
     26 Ipv6Src(Masked<Ipv6Addr>),

@@ -1,4 +1,4 @@
-//! A message: its header, and the table of what can follow.
+//! Messages: the header and the table of bodies.
 
 use super::asynchronous::AsyncConfig;
 use super::codec::{Reader, Wire, Writer};
@@ -11,29 +11,29 @@ use super::identity::Xid;
 use super::multipart::{MultipartReply, MultipartRequest};
 use super::packet::{PacketIn, PacketOut};
 use super::port::PortStatus;
-use super::switch::{RoleClaim, SwitchConfig, SwitchFeatures};
+use super::switch::{RoleRequest, SwitchConfig, SwitchFeatures};
 use super::{HEADER_LENGTH, VERSION};
 
 layout! {
-    /// What every message begins with (section 7.1.1).
+    /// The header of a message (section 7.1.1).
     #[derive(Copy)]
     pub struct Header {
-        /// Version of the protocol; of a hello, the highest that its sender speaks.
+        /// The protocol version; in a hello, the highest that its sender supports.
         version: u8,
-        /// Which message it is: [`Body::kind`].
+        /// The message type: [`Body::kind`].
         kind: u8,
-        /// Bytes of the message, header included.
+        /// The length of the message in bytes, including the header.
         length: u16,
-        /// Its name.
+        /// The transaction id.
         xid: Xid,
     }
 }
 
 impl Header {
-    /// The header that `bytes` begin with, if all of it is there.
+    /// Decodes the header at the start of `bytes`; returns `None` if it is incomplete.
     ///
     /// # Errors
-    /// When it claims a length that no message can have.
+    /// When the length in the header is invalid.
     pub fn decode(bytes: &[u8]) -> Result<Option<Header>, DecodeError> {
         let Some(bytes) = bytes.get(..HEADER_LENGTH) else { return Ok(None) };
         let header = Header::read(&mut Reader::new("Header", bytes))?;
@@ -46,51 +46,51 @@ impl Header {
     }
 }
 
-/// The bytes of a stream's first message, or nothing if it is not there in whole.
+/// Returns the bytes of the first message of a stream, or `None` if it is incomplete.
 ///
 /// # Errors
-/// When its header claims a length that no message can have; the stream is lost from there on.
+/// When the length in the header is invalid; the rest of the stream cannot be decoded.
 pub fn first_message(stream: &[u8]) -> Result<Option<&[u8]>, DecodeError> {
     Ok(Header::decode(stream)?.and_then(|header| stream.get(..header.length.into())))
 }
 
-/// One message.
+/// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its name, which an answer repeats.
+    /// The transaction id, which a reply repeats.
     pub xid: Xid,
-    /// What it says.
+    /// The body.
     pub body: Body,
 }
 
 tagged! {
-    /// What a message says. By whom it is sent is in brackets: controller, switch or either.
+    /// The body of a message. The sender is in parentheses: controller, switch or either.
     pub enum Body(u8) {
         /// The first message (either).
         0 Hello(hello: Hello),
-        /// What was asked cannot be done (either, but for a failed hello only a switch sends it).
+        /// An error (either; a controller sends only `HELLO_FAILED`).
         1 Error(error: ErrorMessage),
-        /// To be answered with the same data (either).
+        /// A request for an echo of the data (either).
         2 EchoRequest(data: Vec<u8>),
-        /// The answer (either).
+        /// The echo (either).
         3 EchoReply(data: Vec<u8>),
-        /// What somebody added to the protocol (either).
+        /// A message of an extension (either).
         4 Experimenter(experimenter: Experimenter),
-        /// Asks who the switch is (controller).
+        /// Requests the features of the switch (controller).
         5 FeaturesRequest,
-        /// Who it is (switch).
+        /// The features (switch).
         6 FeaturesReply(features: SwitchFeatures),
-        /// Asks how it is set (controller).
+        /// Requests the configuration (controller).
         7 GetConfigRequest,
-        /// How it is set (switch).
+        /// The configuration (switch).
         8 GetConfigReply(config: SwitchConfig),
-        /// Sets it (controller).
+        /// Sets the configuration (controller).
         9 SetConfig(config: SwitchConfig),
         /// A packet for the controller (switch).
         10 PacketIn(packet: PacketIn),
-        /// A flow that is no more (switch).
+        /// The removal of a flow entry (switch).
         11 FlowRemoved(flow: FlowRemoved),
-        /// A port that came, went or changed (switch).
+        /// The addition, removal or change of a port (switch).
         12 PortStatus(status: PortStatus),
         /// A packet to send (controller).
         13 PacketOut(packet: PacketOut),
@@ -98,50 +98,50 @@ tagged! {
         14 FlowMod(flow: FlowMod),
         /// A change to groups (controller).
         15 GroupMod(group: GroupMod),
-        /// A question whose answer may be long (controller).
+        /// A request for a reply of one or more parts (controller).
         18 MultipartRequest(request: MultipartRequest),
-        /// One part of the answer (switch).
+        /// A part of the reply (switch).
         19 MultipartReply(reply: MultipartReply),
-        /// Asks to be answered when all before is done (controller).
+        /// Requests a reply after all earlier messages have been processed (controller).
         20 BarrierRequest,
-        /// All before is done (switch).
+        /// All earlier messages have been processed (switch).
         21 BarrierReply,
-        /// Asks for a role among controllers (controller).
-        24 RoleRequest(role: RoleClaim),
-        /// The role that it has (switch).
-        25 RoleReply(role: RoleClaim),
-        /// Asks what is sent unasked (controller).
+        /// Requests a role (controller).
+        24 RoleRequest(role: RoleRequest),
+        /// The role of the controller (switch).
+        25 RoleReply(role: RoleRequest),
+        /// Requests the configuration of asynchronous messages (controller).
         26 GetAsyncRequest,
-        /// What is (switch).
+        /// The configuration of asynchronous messages (switch).
         27 GetAsyncReply(config: AsyncConfig),
-        /// Sets that (controller).
+        /// Sets the configuration of asynchronous messages (controller).
         28 SetAsync(config: AsyncConfig),
     }
 }
 
-/// Number of [`Body::Hello`], which is read whatever version it comes in.
+/// The number of [`Body::Hello`], which is decoded in any version.
 const HELLO: u8 = 0;
-/// Number of [`Body::Error`], which has had the same form in all versions.
+/// The number of [`Body::Error`], whose format is the same in all versions.
 const ERROR: u8 = 1;
 
 layout! {
-    /// What somebody added to the protocol (section "Experimenter").
+    /// A message of an extension (section "Experimenter").
     pub struct Experimenter {
-        /// Who: an IEEE OUI, or a number of the ONF.
+        /// The experimenter: an IEEE OUI, or a number assigned by the ONF.
         experimenter: u32,
-        /// What, by their numbering.
+        /// The type of the message, defined by the experimenter.
         exp_type: u32,
-        /// Theirs.
+        /// The data, defined by the experimenter.
         data: Vec<u8>,
     }
 }
 
 impl Message {
-    /// The message that `bytes` are, all of them, as [`first_message`] cuts them. A hello and an error are read in any
-    /// version, since they are how versions are agreed on; all else is of version [`VERSION`].
+    /// Decodes the message that consists of all `bytes`, e.g. from [`first_message`]. A hello and an error are decoded
+    /// in any version, for version negotiation; other messages must have version [`VERSION`].
     ///
     /// # Errors
-    /// When they break the protocol. [`Header::decode`] still tells the xid to answer with.
+    /// When they violate the protocol. [`Header::decode`] gives the xid for an error reply.
     pub fn decode(bytes: &[u8]) -> Result<Message, DecodeError> {
         let mut from = Reader::new("Header", bytes);
         let header = Header::read(&mut from)?;
@@ -152,7 +152,7 @@ impl Message {
         }
         let body = match (header.version, header.kind) {
             (..VERSION, HELLO) => {
-                // What follows the header was left open then, and is to be ignored.
+                // These versions left the body undefined, so it is ignored.
                 from.rest();
                 Body::Hello(Hello::default())
             }
@@ -166,17 +166,17 @@ impl Message {
     /// Appends the message to `out`.
     ///
     /// # Errors
-    /// When the message, or a structure in it, is longer than its length field can say; `out` is then as before.
+    /// When the length of the message or of a structure in it exceeds its length field; `out` is then unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         self.body.encode(self.xid, out)
     }
 }
 
 impl Body {
-    /// Appends the message of this name that says it to `out`.
+    /// Appends a message with this body and xid to `out`.
     ///
     /// # Errors
-    /// As of [`Message::encode`].
+    /// As for [`Message::encode`].
     pub fn encode(&self, xid: Xid, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let start = out.len();
         let mut to = Writer::new(out);

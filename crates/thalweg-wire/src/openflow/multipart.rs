@@ -1,4 +1,4 @@
-//! Questions whose answers may take several messages (section 7.3.5).
+//! Multipart requests and replies (section 7.3.5).
 
 use super::codec::{Listed, Reader, Wire, Writer};
 use super::error::DecodeError;
@@ -10,48 +10,48 @@ use super::match_field::Match;
 use super::port::Port;
 use super::text::Text;
 
-/// Bit of the flags that says that more parts follow (OFPMPF_REQ_MORE and OFPMPF_REPLY_MORE).
+/// The flag bit for further parts (OFPMPF_REQ_MORE and OFPMPF_REPLY_MORE).
 const MORE: u16 = 1;
 
-/// A part of a question.
+/// A part of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultipartRequest {
-    /// Whether more parts follow under the same xid.
+    /// Whether more parts with the same xid follow.
     pub more: bool,
-    /// What is asked.
+    /// A request.
     pub request: Request,
 }
 
-/// The whole of a question.
+/// A request in one part.
 impl From<Request> for MultipartRequest {
     fn from(request: Request) -> MultipartRequest {
         MultipartRequest { more: false, request }
     }
 }
 
-/// A part of an answer.
+/// A part of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultipartReply {
-    /// Whether more parts follow under the same xid.
+    /// Whether more parts with the same xid follow.
     pub more: bool,
-    /// What is answered.
+    /// A reply.
     pub reply: Reply,
 }
 
 tagged! {
-    /// What is asked.
+    /// A request.
     pub enum Request(u16) {
-        /// Who made the switch.
+        /// The manufacturer and model of the switch.
         0 Desc,
-        /// Flow entries, one by one.
+        /// Flow entries.
         1 Flow(filter: FlowFilter),
-        /// Flow entries, added up.
+        /// Totals of flow entries.
         2 Aggregate(filter: FlowFilter),
         /// Flow tables.
         3 Table,
-        /// What passed through ports.
+        /// Counters of ports.
         4 PortStats(filter: PortFilter),
-        /// What passed through queues.
+        /// Counters of queues.
         5 Queue(filter: QueueFilter),
         /// Groups and their buckets.
         7 GroupDesc,
@@ -61,19 +61,19 @@ tagged! {
 }
 
 tagged! {
-    /// What is answered.
+    /// A reply.
     pub enum Reply(u16) {
-        /// Who made the switch.
+        /// The manufacturer and model of the switch.
         0 Desc(description: Box<SwitchDescription>),
-        /// Flow entries, one by one.
+        /// Flow entries.
         1 Flow(flows: Vec<FlowStats>),
-        /// Flow entries, added up.
+        /// Totals of flow entries.
         2 Aggregate(aggregate: AggregateStats),
         /// Flow tables.
         3 Table(tables: Vec<TableStats>),
-        /// What passed through ports.
+        /// Counters of ports.
         4 PortStats(ports: Vec<PortStats>),
-        /// What passed through queues.
+        /// Counters of queues.
         5 Queue(queues: Vec<QueueStats>),
         /// Groups and their buckets.
         7 GroupDesc(groups: Vec<GroupDescription>),
@@ -82,7 +82,7 @@ tagged! {
     }
 }
 
-/// Bytes of padding after type and flags.
+/// The number of padding bytes after type and flags.
 const PADDING: usize = 4;
 
 macro_rules! multipart {
@@ -111,7 +111,7 @@ multipart! {
 }
 
 layout! {
-    /// Who made a switch (section 7.3.5.1).
+    /// The description of a switch (section 7.3.5.1).
     pub struct SwitchDescription {
         /// Manufacturer.
         manufacturer: Text<256>,
@@ -121,36 +121,36 @@ layout! {
         software: Text<256>,
         /// Serial number.
         serial_number: Text<32>,
-        /// What people call it.
+        /// A readable description of the datapath.
         datapath: Text<256>,
     }
 }
 
 layout! {
-    /// Which flow entries (section 7.3.5.2).
+    /// A filter of flow entries (section 7.3.5.2).
     pub struct FlowFilter {
-        /// In this table, or in all.
+        /// Selects this table, or all.
         table_id: TableId [pad 3],
-        /// That send there, or [`PortNumber::ANY`].
+        /// Selects entries with this output port, unless [`PortNumber::ANY`].
         out_port: PortNumber,
-        /// That hand on to it, or [`GroupId::ANY`].
+        /// Selects entries that use this group, unless [`GroupId::ANY`].
         out_group: GroupId [pad 4],
-        /// Whose cookie agrees with this one
+        /// Selects entries whose cookie equals this one
         cookie: u64,
         /// in these bits.
         cookie_mask: u64,
-        /// Whose match is this one or narrower.
+        /// Selects entries whose match is this one or narrower.
         matching: Match,
     }
 }
 
 impl FlowFilter {
-    /// Every entry of every table.
+    /// Selects all entries of all tables.
     pub fn all() -> FlowFilter {
         FlowFilter::by_cookie(0, 0)
     }
 
-    /// Every entry whose cookie agrees with `cookie` in the bits of `mask`.
+    /// Selects the entries whose cookie equals `cookie` in the bits of `mask`.
     pub fn by_cookie(cookie: u64, mask: u64) -> FlowFilter {
         FlowFilter {
             table_id: TableId::ALL,
@@ -164,44 +164,44 @@ impl FlowFilter {
 }
 
 layout! {
-    /// A flow entry as it is installed (section 7.3.5.2).
+    /// An installed flow entry (section 7.3.5.2).
     pub sized struct FlowStats {
         /// Its table.
         table_id: TableId [pad 1],
-        /// Seconds that it has been there.
+        /// The age: whole seconds.
         duration_sec: u32,
-        /// Nanoseconds beyond these.
+        /// The age: remaining nanoseconds.
         duration_nsec: u32,
         /// Its priority.
         priority: u16,
-        /// Seconds without a packet after which it goes; 0 for never.
+        /// Seconds without a packet after which it is removed; 0 for never.
         idle_timeout: u16,
-        /// Seconds after which it goes in any case; 0 for never.
+        /// Seconds after which it is removed regardless of packets; 0 for never.
         hard_timeout: u16,
-        /// How it is kept.
+        /// The flags.
         flags: FlowFlags [pad 4],
-        /// The controller's number for it.
+        /// The number that the controller assigned.
         cookie: u64,
-        /// Packets that matched.
+        /// The number of packets that matched.
         packet_count: u64,
-        /// Their bytes.
+        /// The number of bytes of these packets.
         byte_count: u64,
-        /// Packets that it is about, the fields in the switch's own order ([`Match::sorted`] brings them into ours).
+        /// The match, with the fields in the order of the switch ([`Match::sorted`] gives a defined order).
         matching: Match,
-        /// What happens to them.
+        /// The instructions.
         instructions: Vec<Instruction>,
     }
 }
 
 layout! {
-    /// Flow entries added up (section 7.3.5.3).
+    /// Totals of flow entries (section 7.3.5.3).
     #[derive(Copy)]
     pub struct AggregateStats {
-        /// Packets that matched.
+        /// The number of packets that matched.
         packet_count: u64,
-        /// Their bytes.
+        /// The number of bytes of these packets.
         byte_count: u64,
-        /// Entries.
+        /// The number of entries.
         flow_count: u32 [pad 4],
     }
 }
@@ -210,31 +210,31 @@ layout! {
     /// A flow table (section 7.3.5.4).
     #[derive(Copy)]
     pub struct TableStats {
-        /// Which.
+        /// The number.
         table_id: TableId [pad 3],
-        /// Entries.
+        /// The number of entries.
         active_count: u32,
-        /// Packets that were looked up.
+        /// The number of packets looked up.
         lookup_count: u64,
-        /// Packets that matched.
+        /// The number of packets that matched.
         matched_count: u64,
     }
 }
 
 layout! {
-    /// Which ports (section 7.3.5.6).
+    /// A filter of ports (section 7.3.5.6).
     #[derive(Copy)]
     pub struct PortFilter {
-        /// This one, or [`PortNumber::ANY`] for all.
+        /// The port, or [`PortNumber::ANY`] for all.
         port_no: PortNumber [pad 4],
     }
 }
 
 layout! {
-    /// What passed through a port (section 7.3.5.6). A counter that the switch does not keep is all ones.
+    /// The counters of a port (section 7.3.5.6). An unsupported counter has all bits set.
     #[derive(Copy)]
     pub struct PortStats {
-        /// Which.
+        /// The number.
         port_no: PortNumber [pad 4],
         /// Packets received.
         rx_packets: u64,
@@ -244,65 +244,65 @@ layout! {
         rx_bytes: u64,
         /// Bytes sent.
         tx_bytes: u64,
-        /// Packets received and dropped.
+        /// Incoming packets dropped.
         rx_dropped: u64,
-        /// Packets to send and dropped.
+        /// Outgoing packets dropped.
         tx_dropped: u64,
-        /// Errors in receiving, those below among them.
+        /// Receive errors, including those below.
         rx_errors: u64,
-        /// Errors in sending.
+        /// Transmit errors.
         tx_errors: u64,
-        /// Frames that were not aligned.
+        /// Frames with alignment errors.
         rx_frame_err: u64,
-        /// Packets that overran the receiver.
+        /// Packets with receiver overrun.
         rx_over_err: u64,
         /// Frames with a wrong checksum.
         rx_crc_err: u64,
         /// Collisions.
         collisions: u64,
-        /// Seconds that the port has been there.
+        /// The age of the port: whole seconds.
         duration_sec: u32,
-        /// Nanoseconds beyond these.
+        /// The age: remaining nanoseconds.
         duration_nsec: u32,
     }
 }
 
 layout! {
-    /// Which queues (section 7.3.5.8).
+    /// A filter of queues (section 7.3.5.8).
     #[derive(Copy)]
     pub struct QueueFilter {
-        /// Of this port, or [`PortNumber::ANY`] for all.
+        /// The port, or [`PortNumber::ANY`] for all.
         port_no: PortNumber,
-        /// This one, or [`QueueId::ALL`].
+        /// The queue, or [`QueueId::ALL`].
         queue_id: QueueId,
     }
 }
 
 layout! {
-    /// What passed through a queue (section 7.3.5.8).
+    /// The counters of a queue (section 7.3.5.8).
     #[derive(Copy)]
     pub struct QueueStats {
         /// Its port.
         port_no: PortNumber,
-        /// Which.
+        /// The number.
         queue_id: QueueId,
         /// Bytes sent.
         tx_bytes: u64,
         /// Packets sent.
         tx_packets: u64,
-        /// Packets dropped because it was full.
+        /// Packets dropped because the queue was full.
         tx_errors: u64,
-        /// Seconds that it has been there.
+        /// The age: whole seconds.
         duration_sec: u32,
-        /// Nanoseconds beyond these.
+        /// The age: remaining nanoseconds.
         duration_nsec: u32,
     }
 }
 
 layout! {
-    /// A group as it is installed (section 7.3.5.10).
+    /// An installed group (section 7.3.5.10).
     pub sized struct GroupDescription {
-        /// Which of its buckets a packet goes to.
+        /// The type of the group.
         group_type: GroupType [pad 1],
         /// The group.
         group_id: GroupId,

@@ -9,31 +9,31 @@ use super::match_field::Match;
 layout! {
     /// A packet for the controller (section 7.4.1).
     pub struct PacketIn {
-        /// Where the switch keeps it, if it does.
+        /// The buffer of the packet in the switch, if any.
         buffer_id: BufferId,
-        /// Bytes of the frame.
+        /// The length of the frame in bytes.
         total_len: u16,
-        /// Why it is sent.
+        /// The reason.
         reason: PacketInReason,
-        /// Table that sent it.
+        /// The table of the flow entry.
         table_id: TableId,
-        /// Cookie of the flow entry that sent it.
+        /// The cookie of the flow entry.
         cookie: u64,
-        /// What is known of it beside its bytes; the port that it came in by, always.
+        /// Metadata of the packet; always includes the ingress port.
         matching: Match [pad 2],
-        /// The frame from its Ethernet header on, perhaps cut off.
+        /// The Ethernet frame, possibly truncated.
         data: Vec<u8>,
     }
 }
 
 numbers! {
-    /// Why a packet is sent to the controller (section 7.4.1).
+    /// The reason for sending a packet to the controller (section 7.4.1).
     PacketInReason(u8) {
-        /// No entry matched but the one of priority 0 that matches all.
+        /// The table-miss entry matched.
         NO_MATCH = 0, "no match";
-        /// An action sends to the controller.
+        /// An action sent it to the controller.
         ACTION = 1, "action";
-        /// Its TTL does not allow it to go on.
+        /// Its TTL is invalid.
         INVALID_TTL = 2, "invalid TTL";
     }
 }
@@ -41,18 +41,18 @@ numbers! {
 /// A packet to send (section 7.3.7).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketOut {
-    /// Where the switch keeps it; [`BufferId::NONE`] if it is in `data`.
+    /// The buffer of the packet in the switch; [`BufferId::NONE`] if it is in `data`.
     pub buffer_id: BufferId,
-    /// Port that it counts as having come in by; [`PortNumber::CONTROLLER`] if none.
+    /// The ingress port of the packet; [`PortNumber::CONTROLLER`] if none.
     pub in_port: PortNumber,
-    /// What is done to it.
+    /// The actions.
     pub actions: Vec<Action>,
-    /// The frame from its Ethernet header on.
+    /// The Ethernet frame.
     pub data: Vec<u8>,
 }
 
 impl PacketOut {
-    /// Sends `frame` by `port`.
+    /// Creates a message that sends `frame` through `port`.
     pub fn new(port: PortNumber, frame: Vec<u8>) -> PacketOut {
         PacketOut {
             buffer_id: BufferId::NONE,
@@ -63,7 +63,7 @@ impl PacketOut {
     }
 }
 
-/// Bytes of padding after the length of the actions.
+/// The number of padding bytes after the length of the actions.
 const PADDING: usize = 6;
 
 impl Wire for PacketOut {

@@ -6,7 +6,7 @@ use super::text::Text;
 use crate::mac_address::MacAddress;
 
 layout! {
-    /// What a switch says of one of its ports (section 7.2.1.1).
+    /// A port of a switch (section 7.2.1.1).
     #[derive(Copy)]
     pub struct Port {
         /// Its number.
@@ -15,21 +15,21 @@ layout! {
         hw_addr: MacAddress [pad 2],
         /// Its name.
         name: Text<16>,
-        /// How it is set.
+        /// The configuration.
         config: PortConfig,
-        /// How it is.
+        /// The state.
         state: PortState,
-        /// What it does now.
+        /// The current features.
         curr: PortFeatures,
-        /// What it offers its peer.
+        /// The features advertised to the peer.
         advertised: PortFeatures,
-        /// What it could do.
+        /// The supported features.
         supported: PortFeatures,
-        /// What its peer offers.
+        /// The features advertised by the peer.
         peer: PortFeatures,
-        /// Its rate now, in kbit/s; 0 if unknown.
+        /// The current rate in kbit/s; 0 if unknown.
         curr_speed: u32,
-        /// Its greatest rate, in kbit/s; 0 if unknown.
+        /// The maximum rate in kbit/s; 0 if unknown.
         max_speed: u32,
     }
 }
@@ -37,36 +37,36 @@ layout! {
 impl Listed for Port {}
 
 impl Port {
-    /// Whether packets can leave by it, as far as the switch knows.
+    /// Returns whether the port can send packets, according to the switch.
     pub fn is_up(&self) -> bool {
         !self.config.contains(PortConfig::PORT_DOWN) && !self.state.contains(PortState::LINK_DOWN)
     }
 }
 
 flags! {
-    /// How an operator or controller has set a port.
+    /// The configuration of a port by an operator or controller.
     PortConfig(u32) {
-        /// It is taken out of use.
+        /// The port is disabled.
         PORT_DOWN = 0;
-        /// What comes in is dropped.
+        /// Received packets are dropped.
         NO_RECV = 2;
-        /// What is to be sent is dropped.
+        /// Packets to send are dropped.
         NO_FWD = 5;
-        /// It causes no packet-ins.
+        /// The port does not cause packet-ins.
         NO_PACKET_IN = 6;
     }
 
-    /// How a port is.
+    /// The state of a port.
     PortState(u32) {
         /// There is no link.
         LINK_DOWN = 0;
-        /// Something other than OpenFlow keeps it from forwarding.
+        /// Forwarding is blocked by something other than OpenFlow.
         BLOCKED = 1;
-        /// Fast failover may use it.
+        /// The port is live for fast failover.
         LIVE = 2;
     }
 
-    /// What a port does or can do.
+    /// Features of a port.
     PortFeatures(u32) {
         /// 10 Mbit/s, half duplex.
         HALF_10_MBIT = 0;
@@ -88,40 +88,40 @@ flags! {
         FULL_100_GBIT = 8;
         /// 1 Tbit/s, full duplex.
         FULL_1_TBIT = 9;
-        /// Another rate, which [`Port::curr_speed`] says.
+        /// Another rate, given by [`Port::curr_speed`].
         OTHER_RATE = 10;
         /// Copper.
         COPPER = 11;
         /// Fibre.
         FIBRE = 12;
-        /// It negotiates.
+        /// Auto-negotiation.
         AUTONEGOTIATION = 13;
-        /// It can pause.
+        /// Pause.
         PAUSE = 14;
-        /// It can pause one way.
+        /// Asymmetric pause.
         ASYMMETRIC_PAUSE = 15;
     }
 }
 
 layout! {
-    /// A port that came, went or changed (section 7.4.3).
+    /// The addition, removal or change of a port (section 7.4.3).
     #[derive(Copy)]
     pub struct PortStatus {
-        /// Which of these.
+        /// The reason.
         reason: PortReason [pad 7],
-        /// The port as it is now, or was when it went.
+        /// The port; if removed, in its last state.
         port: Port,
     }
 }
 
 numbers! {
-    /// What happened to a port.
+    /// The reason for a port-status message.
     PortReason(u8) {
-        /// It came.
+        /// The port was added.
         ADD = 0, "added";
-        /// It went.
+        /// The port was removed.
         DELETE = 1, "deleted";
-        /// It changed.
+        /// The port was changed.
         MODIFY = 2, "modified";
     }
 }

@@ -1,26 +1,26 @@
-//! What a switch is, how it is set, and whose it is.
+//! Features, configuration and controller roles of a switch.
 
 use super::identity::DatapathId;
 
 layout! {
-    /// Who a switch is (section 7.3.1).
+    /// The features of a switch (section 7.3.1).
     #[derive(Copy)]
     pub struct SwitchFeatures {
-        /// Its number.
+        /// The datapath id.
         datapath_id: DatapathId,
-        /// Packets that it can keep for the controller at once.
+        /// The maximum number of buffered packets.
         n_buffers: u32,
-        /// Its flow tables.
+        /// The number of flow tables.
         n_tables: u8,
-        /// 0 for the main connection, else which of the auxiliary ones this is (section 6.3.5).
+        /// 0 for the main connection, otherwise the number of the auxiliary connection (section 6.3.5).
         auxiliary_id: u8 [pad 2],
-        /// What it can do. (The word after it is reserved.)
+        /// The capabilities. (The word after it is reserved.)
         capabilities: Capabilities [pad 4],
     }
 }
 
 flags! {
-    /// What a switch can do (section 7.3.1).
+    /// The capabilities of a switch (section 7.3.1).
     Capabilities(u32) {
         /// Statistics of flows.
         FLOW_STATS = 0;
@@ -30,57 +30,57 @@ flags! {
         PORT_STATS = 2;
         /// Statistics of groups.
         GROUP_STATS = 3;
-        /// It puts IP fragments together.
+        /// Reassembly of IP fragments.
         IP_REASSEMBLY = 5;
         /// Statistics of queues.
         QUEUE_STATS = 6;
-        /// It keeps ports from forwarding where there would be a loop.
+        /// Blocking of ports to prevent loops.
         PORT_BLOCKED = 8;
     }
 }
 
 layout! {
-    /// How a switch is set (section 7.3.2).
+    /// The configuration of a switch (section 7.3.2).
     #[derive(Copy)]
     pub struct SwitchConfig {
-        /// What becomes of IP fragments.
+        /// The handling of IP fragments.
         flags: FragmentHandling,
-        /// Most bytes of a packet without an entry that go to the controller; `WHOLE_PACKET` for all.
+        /// The maximum number of bytes of a table-miss packet sent to the controller; `WHOLE_PACKET` for all.
         miss_send_len: u16,
     }
 }
 
 numbers! {
-    /// What a switch does with IP fragments (section 7.3.2).
+    /// The handling of IP fragments (section 7.3.2).
     FragmentHandling(u16) {
-        /// Nothing special.
+        /// No special handling.
         NORMAL = 0, "normal";
-        /// Drops them.
+        /// Fragments are dropped.
         DROP = 1, "drop";
-        /// Puts them together.
+        /// Fragments are reassembled.
         REASSEMBLE = 2, "reassemble";
     }
 
-    /// What a controller may do (section 7.3.9).
+    /// The role of a controller (section 7.3.9).
     Role(u32) {
-        /// As it is; of a request only.
+        /// No change; in a request only.
         NO_CHANGE = 0, "no change";
-        /// Everything, as may others.
+        /// Full access, shared with other controllers.
         EQUAL = 1, "equal";
-        /// Everything, and no other master may.
+        /// Full access, as the only master.
         MASTER = 2, "master";
-        /// Look, but not change.
+        /// Read-only access.
         SLAVE = 3, "slave";
     }
 }
 
 layout! {
-    /// A role that is asked for or held (section 7.3.9).
+    /// A requested or assigned role (section 7.3.9).
     #[derive(Copy)]
-    pub struct RoleClaim {
+    pub struct RoleRequest {
         /// The role.
         role: Role [pad 4],
-        /// Grows with each election of a master, so that an old one is refused.
+        /// A number that increases with each election of a master, so that the switch rejects an outdated one.
         generation_id: u64,
     }
 }

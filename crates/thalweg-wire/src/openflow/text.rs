@@ -1,16 +1,16 @@
-//! Text in a field of fixed length.
+//! Text in a fixed-length field.
 
 use std::fmt;
 
 use super::codec::{Reader, Wire, Writer};
 use super::error::DecodeError;
 
-/// Text in a field of N bytes, which ends at its first zero byte.
+/// Text in a field of N bytes, terminated by a zero byte.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Text<const N: usize>([u8; N]);
 
 impl<const N: usize> Text<N> {
-    /// As much of `text` as leaves room for a zero byte.
+    /// Creates a field from `text`, truncated to N - 1 bytes.
     pub fn new(text: &str) -> Text<N> {
         let mut bytes = [0; N];
         let length = text.floor_char_boundary(N.saturating_sub(1));
@@ -18,14 +18,14 @@ impl<const N: usize> Text<N> {
         Text(bytes)
     }
 
-    /// What is before the first zero byte.
+    /// Returns the bytes before the first zero byte.
     pub fn as_bytes(&self) -> &[u8] {
         let end = self.0.iter().position(|byte| *byte == 0);
         &self.0[..end.unwrap_or(N)]
     }
 }
 
-/// What is no UTF-8 shows as the replacement character.
+/// Invalid UTF-8 is shown as the replacement character.
 impl<const N: usize> fmt::Display for Text<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&String::from_utf8_lossy(self.as_bytes()))
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_ends_at_its_first_zero_byte_and_leaves_room_for_one() {
+    fn text_ends_at_the_first_zero_byte_and_is_truncated_for_one() {
         assert_eq!(Text::<16>::new("eth0").to_string(), "eth0");
         assert_eq!(Text::<4>::new("eth0").to_string(), "eth");
         assert_eq!(Text::<4>::new("ab\u{e9}").to_string(), "ab", "no half of a character");

@@ -1,12 +1,12 @@
-//! The short cut for the most common packets: TCP and UDP, on Ethernet with at most one tag or with no link
-//! header at all, over IPv4 without options and not fragmented, or over IPv6 without extension headers.
+//! The fast path for common packets: TCP and UDP, on Ethernet with at most one tag or without a link header, over
+//! unfragmented IPv4 without options or IPv6 without extension headers.
 //!
-//! It answers only where it would say what the long way says (a property test holds it to that) and leaves
-//! everything else to it. It costs two bounds checks and about ten predictable branches: 14 bytes from the
-//! transport header on reach to TCP's flags.
+//! Its result always equals that of the general path (a property test checks that); it leaves all other packets to the
+//! general path. It costs two bounds checks and about ten predictable branches. It reads 14 bytes of the transport
+//! header, up to the TCP flags.
 //!
-//! All of it is inlined by force: left to itself the compiler returns the packet through memory, and to copy it
-//! from there costs more than to read the headers does.
+//! All functions are force-inlined: otherwise the compiler returns the packet through memory, and the copy costs more
+//! than parsing the headers.
 
 use crate::flow_key::FlowKey;
 use crate::link_type::LinkType;
@@ -17,15 +17,15 @@ use crate::protocol::Protocol;
 use crate::source::Frame;
 use crate::time::Timestamp;
 
-/// Bytes of the Ethernet header.
+/// The length of the Ethernet header in bytes.
 const ETHERNET_LENGTH: usize = 14;
-/// Bytes of a VLAN tag (IEEE 802.1Q section 9.3), the EtherType behind it included.
+/// The length of a VLAN tag in bytes, including the EtherType after it (IEEE 802.1Q section 9.3).
 const TAG_LENGTH: usize = 4;
-/// Bytes of an IPv4 header without options.
+/// The length of an IPv4 header without options in bytes.
 const IPV4_LENGTH: usize = 20;
-/// Bytes of an IPv6 header without extension headers.
+/// The length of an IPv6 header without extension headers in bytes.
 const IPV6_LENGTH: usize = 40;
-/// Bytes of the transport header that are read.
+/// The number of transport header bytes to read.
 const TRANSPORT_LENGTH: usize = 14;
 
 /// Version 4 and a header of five words (RFC 791 section 3.1).
@@ -33,14 +33,14 @@ const VERSION_4_NO_OPTIONS: u8 = 0x45;
 /// "More fragments" and the fragment offset.
 const FRAGMENTED: u16 = 0x3FFF;
 
-/// What is known of a packet before its IP header.
+/// The values of a packet from below IP.
 #[derive(Clone, Copy)]
 struct Below {
     time: Timestamp,
     ethernet: EthernetAddresses,
 }
 
-/// The packet, if it is one of the common ones and nothing about it is unusual.
+/// Returns the packet if it is a common one without anomalies.
 #[inline(always)]
 pub(super) fn parse(frame: &Frame<'_>, peel_tunnels: bool) -> Option<Packet> {
     let &Frame { time, bytes, original_length, link_type } = frame;
@@ -69,7 +69,7 @@ pub(super) fn parse(frame: &Frame<'_>, peel_tunnels: bool) -> Option<Packet> {
     }
 }
 
-/// From the IPv4 header on.
+/// Parses from the IPv4 header.
 #[inline(always)]
 fn ipv4(below: Below, bytes: &[u8], wire_length: u32, peel_tunnels: bool) -> Option<Packet> {
     let headers: &[u8; IPV4_LENGTH + TRANSPORT_LENGTH] = bytes.first_chunk()?;
@@ -86,7 +86,7 @@ fn ipv4(below: Below, bytes: &[u8], wire_length: u32, peel_tunnels: bool) -> Opt
     transport(below, key, ip_length, above_ip, transport_header.first_chunk()?, peel_tunnels)
 }
 
-/// From the IPv6 header on. A payload length of zero has no room for a transport header and goes the long way.
+/// Parses from the IPv6 header. Rejects a payload length of zero, because no transport header fits.
 #[inline(always)]
 fn ipv6(below: Below, bytes: &[u8], wire_length: u32, peel_tunnels: bool) -> Option<Packet> {
     let headers: &[u8; IPV6_LENGTH + TRANSPORT_LENGTH] = bytes.first_chunk()?;
@@ -102,7 +102,7 @@ fn ipv6(below: Below, bytes: &[u8], wire_length: u32, peel_tunnels: bool) -> Opt
     transport(below, key, ip_length, above_ip, transport_header.first_chunk()?, peel_tunnels)
 }
 
-/// TCP or UDP, as long as its header fits into the bytes that IP leaves.
+/// Parses TCP or UDP, if the header fits into the IP payload.
 #[inline(always)]
 fn transport(
     below: Below,

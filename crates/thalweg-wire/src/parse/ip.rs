@@ -1,20 +1,20 @@
-//! IP of either version: what the link layer and tunnels hand in, and what the transport layer gets.
+//! Dispatches to the parser of the IP version.
 
 use crate::flow_key::IpVersion;
 use crate::parse::datagram::Datagram;
 use crate::parse::rest::Rest;
 use crate::parse::{Unparsed, ipv4, ipv6};
 
-/// An IP packet that the layer below announced, not yet read.
+/// An unparsed IP packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Network<'a> {
-    /// The version that was announced.
+    /// The version that the layer below announced.
     pub(super) version: IpVersion,
-    /// From the IP header on.
+    /// The bytes from the IP header.
     pub(super) rest: Rest<'a>,
 }
 
-/// Reads an IP header and what extends it.
+/// Parses an IP header and its extensions.
 #[inline]
 pub(super) fn parse(network: Network<'_>) -> Result<Datagram<'_>, Unparsed> {
     match network.version {

@@ -8,7 +8,7 @@ use crate::parse::rest::Rest;
 use crate::parse::{Malformed, Unparsed};
 use crate::protocol::Protocol;
 
-/// Bytes of a header without options (RFC 791 section 3.1).
+/// The length of a header without options in bytes (RFC 791 section 3.1).
 const MIN_HEADER_LENGTH: u32 = 20;
 
 /// "More fragments" (RFC 791 section 3.1, flags).
@@ -16,11 +16,11 @@ const MORE_FRAGMENTS: u16 = 0x2000;
 /// Fragment offset in 8-byte units.
 const FRAGMENT_OFFSET: u16 = 0x1FFF;
 
-/// Reads an IPv4 header. Options are stepped over, and so is an authentication header (RFC 4302), that the
-/// ports behind it are found in either version of IP.
+/// Parses an IPv4 header. Skips options and an authentication header (RFC 4302), so that the ports after it are found
+/// as in IPv6.
 ///
-/// A total length of zero stands for one that does not fit into its 16 bits: segmentation is left to the
-/// network card, or the packet is a BIG TCP one. The frame's length stands in for it.
+/// A total length of zero means that the length exceeds 16 bits (segmentation offload or BIG TCP). The frame length
+/// replaces it.
 #[inline]
 pub(super) fn parse(rest: Rest<'_>) -> Result<Datagram<'_>, Unparsed> {
     let header: &[u8; 20] = rest.header()?;

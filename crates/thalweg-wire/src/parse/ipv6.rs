@@ -7,7 +7,7 @@ use crate::parse::rest::Rest;
 use crate::parse::{Malformed, Unparsed};
 use crate::protocol::Protocol;
 
-/// Bytes of the header without extensions (RFC 8200 section 3).
+/// The length of the header without extensions in bytes (RFC 8200 section 3).
 const HEADER_LENGTH: u32 = 40;
 
 /// Hop-by-hop options (RFC 8200 section 4.3).
@@ -27,24 +27,24 @@ const HOST_IDENTITY: u8 = 139;
 /// Shim6 (RFC 5533 section 5).
 const SHIM6: u8 = 140;
 
-/// Nothing follows (RFC 8200 section 4.7).
+/// No next header (RFC 8200 section 4.7).
 const NO_NEXT_HEADER: u8 = 59;
 
-/// Most extension headers in a row. A well-formed packet has each kind once and destination options twice
-/// (RFC 8200 section 4.1).
+/// The maximum number of extension headers. A valid packet has each kind once and destination options twice (RFC 8200
+/// section 4.1).
 const MAX_EXTENSION_HEADERS: u32 = 12;
 
-/// The only option of one byte; the others have a length (RFC 8200 section 4.2).
+/// The only option without a length byte (RFC 8200 section 4.2).
 const PAD1: u8 = 0;
-/// Jumbo payload: a 32-bit length in place of the header's (RFC 2675 section 2).
+/// Jumbo payload: a 32-bit length that replaces that of the header (RFC 2675 section 2).
 const JUMBO_PAYLOAD: u8 = 0xC2;
-/// Most options that are searched for it.
+/// The maximum number of options to search for a jumbo payload.
 const MAX_OPTIONS: u32 = 8;
 
-/// Reads an IPv6 header and the extension headers behind it.
+/// Parses an IPv6 header and its extension headers.
 ///
-/// A payload length of zero is looked up in the jumbo payload option. Where there is none, it stands for one
-/// that does not fit if something must follow (TCP, UDP, an extension header): the frame's length stands in.
+/// If the payload length is zero, the jumbo payload option has the length. Without that option, zero means a length
+/// beyond 16 bits if a header must follow (TCP, UDP, an extension header). The frame length then replaces it.
 #[inline]
 pub(super) fn parse(rest: Rest<'_>) -> Result<Datagram<'_>, Unparsed> {
     let header: &[u8; 40] = rest.header()?;
@@ -71,7 +71,7 @@ pub(super) fn parse(rest: Rest<'_>) -> Result<Datagram<'_>, Unparsed> {
     Ok(datagram)
 }
 
-/// Whether a packet with this next header cannot be empty.
+/// Whether a packet with this next header must have a payload.
 fn needs_payload(next_header: u8) -> bool {
     matches!(Protocol(next_header), Protocol::TCP | Protocol::UDP) || is_extension_header(next_header)
 }
@@ -90,11 +90,10 @@ fn is_extension_header(number: u8) -> bool {
     )
 }
 
-/// Steps over up to `limit` extension headers to the transport header, taking the place in a fragmented datagram
-/// on the way.
+/// Skips up to `limit` extension headers to the transport header, and reads the position in a fragmented datagram.
 ///
-/// It stops at a later fragment, whose next header is that of the first fragment's payload, and at what the
-/// capture cuts off. The protocol is then the last that is known.
+/// Stops at a later fragment, whose next header is that of the first fragment's payload, and at the end of the capture.
+/// The protocol is then the last known one.
 #[inline(never)]
 pub(super) fn skip_extension_headers(datagram: &mut Datagram<'_>, limit: u32) {
     for _ in 0..limit {
@@ -103,7 +102,7 @@ pub(super) fn skip_extension_headers(datagram: &mut Datagram<'_>, limit: u32) {
             return;
         }
         let Some(&[next_header, length]) = datagram.payload.peek() else { break };
-        // Mobility, host identity and Shim6 messages with nothing behind them are what the packet is about.
+        // Mobility, host identity and Shim6 messages without a next header are the payload.
         if next_header == NO_NEXT_HEADER && matches!(number, MOBILITY | HOST_IDENTITY | SHIM6) {
             return;
         }
@@ -127,7 +126,7 @@ pub(super) fn skip_extension_headers(datagram: &mut Datagram<'_>, limit: u32) {
     }
 }
 
-/// The place in a fragmented datagram, if the whole header was captured.
+/// Reads the position in a fragmented datagram, if the whole header was captured.
 fn fragment(header: Rest<'_>) -> Option<Fragment> {
     let &[_, _, high, low, i0, i1, i2, i3] = header.peek()?;
     let offset_and_flags = u16::from_be_bytes([high, low]);
@@ -135,8 +134,8 @@ fn fragment(header: Rest<'_>) -> Option<Fragment> {
     Some(datagram::fragment(offset_and_flags >> 3, offset_and_flags & 1 != 0, identification))
 }
 
-/// The length in a jumbo payload option, which only hop-by-hop options hold; `None` if it is absent, cut off,
-/// or would have fitted into 16 bits (RFC 2675 section 3).
+/// Returns the length in a jumbo payload option, which is in hop-by-hop options; `None` if it is absent, truncated, or
+/// fits into 16 bits (RFC 2675 section 3).
 fn jumbo_payload_length(next_header: u8, rest: Rest<'_>) -> Option<u32> {
     let &[_, length] = rest.peek().filter(|_| next_header == HOP_BY_HOP)?;
     let mut options = rest.with_wire_length((u32::from(length) + 1) * 8).skip(2);
@@ -152,7 +151,7 @@ fn jumbo_payload_length(next_header: u8, rest: Rest<'_>) -> Option<u32> {
     None
 }
 
-/// Bytes of the option that comes next.
+/// Returns the length of the next option in bytes.
 fn option_length(options: Rest<'_>) -> Option<u32> {
     match options.peek()? {
         [PAD1] => Some(1),

@@ -1,4 +1,4 @@
-//! Link layers: from the start of a frame to its IP header.
+//! Parses link layers, up to the IP header.
 
 use crate::flow_key::IpVersion;
 use crate::link_type::LinkType;
@@ -16,7 +16,7 @@ pub(super) const IPV6: u16 = 0x86DD;
 pub(super) const VLAN: u16 = 0x8100;
 /// Service VLAN tag (IEEE 802.1Q section 9.5, once 802.1ad).
 const SERVICE_VLAN: u16 = 0x88A8;
-/// Outer tag of QinQ before 802.1ad.
+/// The outer tag of QinQ before 802.1ad.
 const OLD_SERVICE_VLAN: u16 = 0x9100;
 /// MPLS labels (RFC 5332 section 3).
 const MPLS: u16 = 0x8847;
@@ -24,19 +24,19 @@ const MPLS_UPSTREAM: u16 = 0x8848;
 /// PPPoE session stage (RFC 2516 section 4).
 const PPPOE_SESSION: u16 = 0x8864;
 
-/// Up to this value the field is the length of an LLC frame (IEEE 802.3 section 3.2.6).
+/// The maximum value of a length field of an LLC frame (IEEE 802.3 section 3.2.6).
 const MAX_LLC_LENGTH: u16 = 1500;
-/// From this value on the field is an EtherType (IEEE 802.3 section 3.2.6).
+/// The minimum EtherType (IEEE 802.3 section 3.2.6).
 const MIN_ETHERTYPE: u16 = 0x0600;
 /// Linux's protocol number for LLC in cooked captures (`ETH_P_802_2`).
 const LINUX_LLC: u16 = 0x0004;
 
-/// Most VLAN tags and SNAP headers in a row.
+/// The maximum number of VLAN tags and SNAP headers.
 const MAX_TAGS: u32 = 8;
-/// Most MPLS labels in a row.
+/// The maximum number of MPLS labels.
 const MAX_LABELS: u32 = 16;
 
-/// The addresses at the start of an Ethernet frame.
+/// Returns the addresses of an Ethernet frame.
 #[inline(always)]
 pub(super) fn addresses(header: &[u8; 12]) -> EthernetAddresses {
     let &[d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5] = header;
@@ -46,7 +46,7 @@ pub(super) fn addresses(header: &[u8; 12]) -> EthernetAddresses {
     }
 }
 
-/// The IP packet that a frame carries.
+/// Returns the IP packet in a frame.
 #[inline]
 pub(super) fn network<'a>(frame: &Frame<'a>) -> Result<Network<'a>, Unparsed> {
     let rest = Rest::of_frame(frame);
@@ -63,14 +63,14 @@ pub(super) fn network<'a>(frame: &Frame<'a>) -> Result<Network<'a>, Unparsed> {
     }
 }
 
-/// Ethernet II, or IEEE 802.3 with LLC.
+/// Parses Ethernet II, or IEEE 802.3 with LLC.
 #[inline]
 pub(super) fn ethernet(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
     let header: &[u8; 14] = rest.header()?;
     from_ethertype(u16::from_be_bytes([header[12], header[13]]), rest.skip(14))
 }
 
-/// What an EtherType announces, behind any tags and labels.
+/// Parses the payload of an EtherType, after any tags and labels.
 #[inline]
 pub(super) fn from_ethertype(mut ethertype: u16, mut rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
     for _ in 0..MAX_TAGS {
@@ -94,7 +94,7 @@ pub(super) fn from_ethertype(mut ethertype: u16, mut rest: Rest<'_>) -> Result<N
     Err(Unparsed::NonIp { ethertype })
 }
 
-/// The EtherType behind LLC and SNAP (RFC 1042; also IEEE 802.1H's 00-00-F8). IP travels in no other LLC frame.
+/// Returns the EtherType after LLC and SNAP (RFC 1042; also IEEE 802.1H's 00-00-F8). Other LLC frames carry no IP.
 fn snap(length: u16, rest: Rest<'_>) -> Result<u16, Unparsed> {
     if let Some(&[0xAA, 0xAA, 0x03, 0, 0, 0 | 0xF8, high, low]) = rest.peek() {
         return Ok(u16::from_be_bytes([high, low]));
@@ -103,9 +103,9 @@ fn snap(length: u16, rest: Rest<'_>) -> Result<u16, Unparsed> {
     Err(Unparsed::NonIp { ethertype })
 }
 
-/// A label stack down to its bottom (RFC 3032 section 2.1), then IP, known by its version field (RFC 4928).
+/// Parses a label stack (RFC 3032 section 2.1), then IP, identified by its version field (RFC 4928).
 ///
-/// Pseudowires are not taken apart: without a control word they cannot be told from other payloads.
+/// Pseudowires are not supported: without a control word they are indistinguishable from other payloads.
 fn mpls(ethertype: u16, mut rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
     for _ in 0..MAX_LABELS {
         let &[_, _, bottom_of_stack, _] = rest.header()?;
@@ -117,7 +117,7 @@ fn mpls(ethertype: u16, mut rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
     Err(Unparsed::NonIp { ethertype })
 }
 
-/// A PPPoE session packet (RFC 2516 section 4) around IP (PPP protocol numbers of RFC 1332 and RFC 5072).
+/// Parses a PPPoE session packet (RFC 2516 section 4) with IP (PPP protocol numbers of RFC 1332 and RFC 5072).
 fn pppoe(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
     let &[version_and_type, code, _, _, _, _, high, low] = rest.header()?;
     let version = match (version_and_type, code, u16::from_be_bytes([high, low])) {
@@ -128,12 +128,12 @@ fn pppoe(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
     Ok(Network { version, rest: rest.skip(8) })
 }
 
-/// IP with no header before it.
+/// Parses IP without a link header.
 pub(super) fn raw_ip(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
     by_version(rest)?.ok_or_else(|| rest.malformed(Malformed::IpVersion))
 }
 
-/// IP of the version that its first four bits say, `None` if they say something else.
+/// Parses IP by its version field; `None` if that is neither 4 nor 6.
 fn by_version(rest: Rest<'_>) -> Result<Option<Network<'_>>, Unparsed> {
     let &[version_field] = rest.header()?;
     Ok(match version_field >> 4 {
@@ -143,19 +143,19 @@ fn by_version(rest: Rest<'_>) -> Result<Option<Network<'_>>, Unparsed> {
     })
 }
 
-/// BSD loopback: an address family in the byte order of the capturing machine. Families are small numbers, so
-/// the order shows.
+/// Parses BSD loopback: an address family in the byte order of the capturing machine. Families are small numbers, which
+/// reveals the byte order.
 fn null(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
     let family = u32::from_le_bytes(*rest.header()?);
     from_family(if family > 0xFFFF { family.swap_bytes() } else { family }, rest.skip(4))
 }
 
-/// OpenBSD loopback: an address family in network byte order.
+/// Parses OpenBSD loopback: an address family in network byte order.
 fn loopback(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
     from_family(u32::from_be_bytes(*rest.header()?), rest.skip(4))
 }
 
-/// `AF_INET` is the same everywhere; `AF_INET6` is Linux's, NetBSD's and OpenBSD's, FreeBSD's, Darwin's.
+/// Maps an address family. `AF_INET` is 2 everywhere; `AF_INET6` differs on Linux, NetBSD and OpenBSD, FreeBSD, Darwin.
 fn from_family(family: u32, rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
     let version = match family {
         2 => IpVersion::V4,
@@ -165,19 +165,19 @@ fn from_family(family: u32, rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
     Ok(Network { version, rest })
 }
 
-/// Linux cooked capture, version 1: 16 bytes, the protocol in the last two (tcpdump.org, LINKTYPE_LINUX_SLL).
+/// Parses Linux cooked capture, version 1: 16 bytes, the protocol in the last two (tcpdump.org, LINKTYPE_LINUX_SLL).
 fn linux_sll(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
     let header: &[u8; 16] = rest.header()?;
     from_linux_protocol(u16::from_be_bytes([header[14], header[15]]), rest.skip(16))
 }
 
-/// Linux cooked capture, version 2: 20 bytes, the protocol in the first two (tcpdump.org, LINKTYPE_LINUX_SLL2).
+/// Parses Linux cooked capture, version 2: 20 bytes, the protocol in the first two (tcpdump.org, LINKTYPE_LINUX_SLL2).
 fn linux_sll2(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
     let header: &[u8; 20] = rest.header()?;
     from_linux_protocol(u16::from_be_bytes([header[0], header[1]]), rest.skip(20))
 }
 
-/// Linux's protocol numbers are EtherTypes, and below them numbers of its own, of which LLC alone may carry IP.
+/// Maps a Linux protocol number: an EtherType, or a smaller number, of which only LLC may carry IP.
 fn from_linux_protocol(protocol: u16, rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
     match protocol {
         LINUX_LLC | MIN_ETHERTYPE.. => from_ethertype(protocol, rest),

@@ -1,16 +1,15 @@
-//! Headers: bytes of a frame in, a [`Packet`] out.
+//! Parses the headers of frames into [`Packet`]s.
 //!
-//! A frame is read from the outside in: its link layer with tags and labels (`link`), the IP header with what
-//! extends it (`ipv4`, `ipv6`), tunnels on request (`tunnel`), and last the ports (`transport`). The packet
-//! that most links carry most of the time, TCP or UDP over plain IP, takes a short cut through all of them
-//! (`fast`).
+//! A frame is parsed from the outside in: the link layer with tags and labels (`link`), the IP header with extensions
+//! (`ipv4`, `ipv6`), optionally tunnels (`tunnel`), and the ports (`transport`). Common packets, TCP or UDP over plain
+//! IP, take a fast path (`fast`).
 //!
-//! Captures that end early are normal: once both IP addresses are there, a frame gives a packet, and
-//! [`PacketNotes`](crate::packet::PacketNotes) say what was missing. Lengths come from the IP header, so that
-//! neither the snap length nor the padding of short Ethernet frames counts.
+//! Truncated captures are normal: a frame with both IP addresses gives a packet, and
+//! [`PacketNotes`](crate::packet::PacketNotes) tell what is missing. Lengths come from the IP header, so neither the
+//! snap length nor the padding of short Ethernet frames matters.
 //!
-//! Any bytes give a value, never a panic: headers are read as arrays of fixed size that are there or not.
-//! Nothing is allocated, and every loop (tags, labels, extension headers, options, tunnels) has a bound.
+//! Any bytes give a value, never a panic: headers are read as arrays of fixed size that exist or not. No allocation,
+//! and every loop (tags, labels, extension headers, options, tunnels) is bounded.
 
 mod datagram;
 mod fast;
@@ -34,21 +33,22 @@ use crate::link_type::LinkType;
 use crate::packet::{EthernetAddresses, Packet};
 use crate::source::Frame;
 
-/// Takes frames apart.
+/// A parser of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parser {
-    /// Whether tunnels (GRE, ERSPAN, VXLAN, Geneve, IP in IP) are peeled, so that the key is the inner packet's.
+    /// Whether to remove tunnel headers (GRE, ERSPAN, VXLAN, Geneve, IP in IP), so that the key is that of the inner
+    /// packet.
     ///
-    /// Up to four, one inside the other. A tunnel whose inside gives no packet (it carries no IP, is malformed,
-    /// or is cut off before its addresses) and a fragment of a tunnel's packet stand for themselves.
+    /// Up to four nested tunnels. The outer packet is returned if the inner one is not IP, malformed or truncated
+    /// before its addresses, or if the outer packet is a fragment.
     pub peel_tunnels: bool,
 }
 
 impl Parser {
-    /// Takes one frame apart.
+    /// Parses a frame.
     ///
     /// # Errors
-    /// [`Unparsed`] if the frame carries no IP or breaks its format.
+    /// [`Unparsed`] if the frame is not IP or malformed.
     #[inline]
     pub fn parse(&self, frame: &Frame<'_>) -> Result<Packet, Unparsed> {
         match fast::parse(frame, self.peel_tunnels) {
@@ -57,11 +57,11 @@ impl Parser {
         }
     }
 
-    /// As [`Parser::parse`], with the packet appended to `packets`: the short cut writes it there at once, which
-    /// takes about half the time of taking it and pushing it.
+    /// Parses a frame and appends the packet to `packets`. The fast path writes directly into the vector, which takes
+    /// about half the time of [`Parser::parse`] and a push.
     ///
     /// # Errors
-    /// [`Unparsed`] as from [`Parser::parse`]; nothing is appended.
+    /// As [`Parser::parse`]; nothing is appended.
     #[inline]
     pub fn parse_onto(&self, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Unparsed> {
         match fast::parse(frame, self.peel_tunnels) {
@@ -71,7 +71,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Takes any frame apart, layer by layer.
+    /// Parses any frame layer by layer.
     #[inline(never)]
     fn parse_any(&self, frame: &Frame<'_>) -> Result<Packet, Unparsed> {
         let mut datagram = ip::parse(link::network(frame)?)?;

@@ -1,45 +1,45 @@
-//! The part of a frame that is still to be read.
+//! The unparsed part of a frame.
 
 use crate::parse::{Malformed, Unparsed};
 use crate::source::Frame;
 
-/// A frame from one of its headers on: what was captured of it, and how long it was on the wire.
+/// A frame from one of its headers: the captured bytes, and the length on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rest<'a> {
-    /// What was captured; never more than `wire_length`.
+    /// The captured bytes; at most `wire_length`.
     bytes: &'a [u8],
-    /// Bytes on the wire, as the layers so far have it.
+    /// The length on the wire, according to the parsed layers.
     wire_length: u32,
-    /// Where it begins in the frame.
+    /// The offset in the frame.
     offset: u32,
 }
 
 impl<'a> Rest<'a> {
-    /// The whole frame. A source that states an original length below what it captured is not believed.
+    /// Returns the whole frame. Raises an original length below the captured length.
     #[inline]
     pub(super) fn of_frame(frame: &Frame<'a>) -> Rest<'a> {
         let captured_length = u32::try_from(frame.bytes.len()).unwrap_or(u32::MAX);
         Rest { bytes: frame.bytes, wire_length: frame.original_length.max(captured_length), offset: 0 }
     }
 
-    /// Bytes on the wire from here on.
+    /// The length on the wire from here.
     #[inline]
     pub(super) fn wire_length(&self) -> u32 {
         self.wire_length
     }
 
-    /// What was captured from here on.
+    /// The captured bytes from here.
     pub(super) fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The next `N` bytes, if they were captured.
+    /// Returns the next `N` bytes, if captured.
     #[inline]
     pub(super) fn peek<const N: usize>(&self) -> Option<&'a [u8; N]> {
         self.bytes.first_chunk()
     }
 
-    /// The next `N` bytes, or why they are missing.
+    /// Returns the next `N` bytes, or an error if they are missing.
     #[inline]
     pub(super) fn header<const N: usize>(&self) -> Result<&'a [u8; N], Unparsed> {
         self.bytes.first_chunk().ok_or_else(|| {
@@ -48,7 +48,7 @@ impl<'a> Rest<'a> {
         })
     }
 
-    /// What follows the next `length` bytes; nothing if it ends before them.
+    /// Skips `length` bytes; empty if the frame is shorter.
     #[inline]
     pub(super) fn skip(self, length: u32) -> Rest<'a> {
         Rest {
@@ -58,15 +58,14 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// The same with the length that a header states for it. What was captured beyond it is padding or belongs
-    /// to nobody.
+    /// Limits the rest to the length that a header states. Captured bytes beyond are padding.
     #[inline]
     pub(super) fn with_wire_length(self, wire_length: u32) -> Rest<'a> {
         let bytes = self.bytes.get(..wire_length as usize).unwrap_or(self.bytes);
         Rest { bytes, wire_length, offset: self.offset }
     }
 
-    /// The error that the header which begins here breaks its format.
+    /// Returns the error that the header at this offset is malformed.
     #[inline]
     pub(super) fn malformed(&self, kind: Malformed) -> Unparsed {
         Unparsed::Malformed { kind, offset: self.offset }

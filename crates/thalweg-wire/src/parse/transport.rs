@@ -1,4 +1,4 @@
-//! Transport headers: ports, and what TCP says of itself.
+//! Parses transport headers: ports, TCP sequence number and flags.
 
 use crate::packet::{EthernetAddresses, Fragment, Packet, PacketNotes, TcpFlags};
 use crate::parse::datagram::Datagram;
@@ -11,16 +11,15 @@ const DCCP: Protocol = Protocol(33);
 /// UDP-Lite (RFC 3828).
 const UDP_LITE: Protocol = Protocol(136);
 
-/// Bytes of a TCP header without options (RFC 9293 section 3.1).
+/// The length of a TCP header without options in bytes (RFC 9293 section 3.1).
 pub(super) const TCP_HEADER_LENGTH: u32 = 20;
-/// Bytes of a UDP header (RFC 768); UDP-Lite's has as many (RFC 3828 section 3.1).
+/// The length of a UDP header in bytes (RFC 768), and of a UDP-Lite header (RFC 3828 section 3.1).
 pub(super) const UDP_HEADER_LENGTH: u32 = 8;
-/// Bytes of SCTP's common header; chunks follow (RFC 9260 section 3.1).
+/// The length of the SCTP common header in bytes; chunks follow (RFC 9260 section 3.1).
 const SCTP_HEADER_LENGTH: u32 = 12;
-/// Bytes of an ICMP header with the identifier and sequence number of an echo, or what other types have there
-/// (RFC 792).
+/// The length of an ICMP header in bytes, including identifier and sequence number of an echo (RFC 792).
 const ICMP_HEADER_LENGTH: u32 = 8;
-/// Bytes of the shortest DCCP header (RFC 4340 section 5.1).
+/// The minimum length of a DCCP header in bytes (RFC 4340 section 5.1).
 const DCCP_HEADER_LENGTH: u32 = 12;
 
 /// Echo messages (RFC 792; RFC 4443 sections 4.1 and 4.2).
@@ -29,10 +28,10 @@ const ECHO: u8 = 8;
 const ECHO_REQUEST_V6: u8 = 128;
 const ECHO_REPLY_V6: u8 = 129;
 
-/// Makes a packet of a datagram by reading the transport header, as far as it was captured.
+/// Parses the transport header of a datagram, as far as captured, and returns the packet.
 ///
-/// A header that claims more bytes than the IP length leaves has no payload. Where the capture ends before a
-/// header tells its length, it counts as the shortest.
+/// A header longer than the IP payload leaves no payload. If the capture ends before the header length, the minimum is
+/// assumed.
 #[inline]
 pub(super) fn packet(time: Timestamp, ethernet: EthernetAddresses, datagram: &Datagram<'_>) -> Packet {
     let &Datagram { key, ip_length, fragment, notes, payload } = datagram;
@@ -63,7 +62,7 @@ pub(super) fn packet(time: Timestamp, ethernet: EthernetAddresses, datagram: &Da
     packet
 }
 
-/// TCP (RFC 9293 section 3.1); gives the header's length.
+/// Parses TCP (RFC 9293 section 3.1). Returns the header length.
 #[inline]
 fn read_tcp(packet: &mut Packet, rest: Rest<'_>) -> u32 {
     read_ports(packet, rest, TCP_HEADER_LENGTH);
@@ -76,13 +75,13 @@ fn read_tcp(packet: &mut Packet, rest: Rest<'_>) -> u32 {
     rest.skip(12).peek().map_or(TCP_HEADER_LENGTH, |&[data_offset]| tcp_header_length(data_offset))
 }
 
-/// Bytes of a TCP header from the byte with its data offset. A data offset below the least there can be leaves
-/// the start of the payload unknown; the least is taken.
+/// Returns the length of a TCP header in bytes, from the byte with the data offset. A smaller data offset is raised to
+/// the minimum.
 fn tcp_header_length(data_offset: u8) -> u32 {
     (u32::from(data_offset >> 4) * 4).max(TCP_HEADER_LENGTH)
 }
 
-/// Bytes of a DCCP header, options included (RFC 4340 section 5.1, data offset).
+/// Returns the length of a DCCP header in bytes, options included (RFC 4340 section 5.1, data offset).
 fn dccp_header_length(rest: Rest<'_>) -> u32 {
     match rest.skip(4).peek() {
         Some(&[data_offset]) => (u32::from(data_offset) * 4).max(DCCP_HEADER_LENGTH),
@@ -90,7 +89,7 @@ fn dccp_header_length(rest: Rest<'_>) -> u32 {
     }
 }
 
-/// The two ports that a header begins with; gives back its length.
+/// Reads the two ports at the start of a header. Returns `header_length`.
 #[inline]
 fn read_ports(packet: &mut Packet, rest: Rest<'_>, header_length: u32) -> u32 {
     match rest.peek() {
@@ -103,7 +102,7 @@ fn read_ports(packet: &mut Packet, rest: Rest<'_>, header_length: u32) -> u32 {
     header_length
 }
 
-/// The identifier of an echo as both ports; gives the header's length.
+/// Reads the identifier of an echo as both ports. Returns the header length.
 fn read_icmp(packet: &mut Packet, rest: Rest<'_>, echo: [u8; 2]) -> u32 {
     let is_echo = rest.peek().map(|&[kind]| echo.contains(&kind));
     match (is_echo, rest.skip(4).peek()) {

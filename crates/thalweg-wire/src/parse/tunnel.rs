@@ -1,4 +1,4 @@
-//! Tunnels: from an IP packet to the one that it carries.
+//! Tunnels: finds the inner IP packet.
 //!
 //! | tunnel | source |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | VXLAN | RFC 7348 |
 //! | Geneve | RFC 8926 |
 //!
-//! Not peeled: PPTP (GRE version 1, RFC 2637), source-routed GRE (RFC 1701), VXLAN-GPE.
+//! Not supported: PPTP (GRE version 1, RFC 2637), source-routed GRE (RFC 1701), VXLAN-GPE.
 
 use crate::flow_key::IpVersion;
 use crate::packet::{Fragment, PacketNotes};
@@ -20,7 +20,7 @@ use crate::parse::rest::Rest;
 use crate::parse::transport::UDP_HEADER_LENGTH;
 use crate::protocol::Protocol;
 
-/// Most tunnels peeled off one packet.
+/// The maximum number of nested tunnels.
 const MAX_DEPTH: u32 = 4;
 
 /// IPv4 in IP (RFC 2003).
@@ -36,7 +36,8 @@ const GENEVE_PORT: u16 = 6081;
 
 /// The VXLAN network identifier is valid (RFC 7348 section 5, I flag).
 const VXLAN_VALID: u8 = 0x08;
-/// VXLAN's header (RFC 7348 section 5) and Geneve's without options (RFC 8926 section 3.4).
+/// The length in bytes of a VXLAN header (RFC 7348 section 5), and of a Geneve header without options (RFC 8926 section
+/// 3.4).
 const OVERLAY_HEADER_LENGTH: u32 = 8;
 
 /// GRE flags (RFC 2784 section 2.1, RFC 2890 section 2).
@@ -46,8 +47,8 @@ const GRE_KEY: u16 = 0x2000;
 const GRE_SEQUENCE: u16 = 0x1000;
 const GRE_VERSION: u16 = 0x0007;
 
-/// Protocol types in GRE and Geneve beside the EtherTypes: Ethernet (RFC 7637 section 3.2), ERSPAN I and II,
-/// ERSPAN III.
+/// Protocol types of GRE and Geneve other than EtherTypes: Ethernet (RFC 7637 section 3.2), ERSPAN I and II, ERSPAN
+/// III.
 const TRANSPARENT_ETHERNET: u16 = 0x6558;
 const ERSPAN: u16 = 0x88BE;
 const ERSPAN_III: u16 = 0x22EB;
@@ -58,8 +59,7 @@ pub(super) fn is_udp_tunnel(dst_port: u16) -> bool {
     matches!(dst_port, VXLAN_PORT | LINUX_VXLAN_PORT | GENEVE_PORT)
 }
 
-/// Puts the packet inside all tunnels that can be peeled in the place of the outermost, which stays if there is
-/// none.
+/// Replaces a tunnel packet by its innermost packet. Other packets remain unchanged.
 #[inline(never)]
 pub(super) fn peel(datagram: &mut Datagram<'_>) {
     for _ in 0..MAX_DEPTH {
@@ -69,7 +69,7 @@ pub(super) fn peel(datagram: &mut Datagram<'_>) {
     }
 }
 
-/// The IP packet that a datagram carries, if it is a tunnel's.
+/// Returns the IP packet in a tunnel packet.
 fn inside<'a>(datagram: &Datagram<'a>) -> Option<Network<'a>> {
     if datagram.fragment != Fragment::Whole {
         return None;
@@ -84,7 +84,7 @@ fn inside<'a>(datagram: &Datagram<'a>) -> Option<Network<'a>> {
     }
 }
 
-/// Overlays over UDP are known by their destination port.
+/// Parses an overlay over UDP, identified by its destination port.
 fn udp(rest: Rest<'_>) -> Option<Network<'_>> {
     let &[_, _, high, low] = rest.peek()?;
     let rest = rest.skip(UDP_HEADER_LENGTH);
@@ -101,7 +101,7 @@ fn vxlan(rest: Rest<'_>) -> Option<Network<'_>> {
     link::ethernet(rest.skip(OVERLAY_HEADER_LENGTH)).ok()
 }
 
-/// Version, length of the options in words, flags, protocol type, network identifier (RFC 8926 section 3.4).
+/// Parses Geneve: version, options length in words, flags, protocol type, network identifier (RFC 8926 section 3.4).
 fn geneve(rest: Rest<'_>) -> Option<Network<'_>> {
     let &[version_and_options, _, high, low] = rest.peek()?;
     (version_and_options >> 6 == 0).then_some(())?;
@@ -125,15 +125,15 @@ fn gre(rest: Rest<'_>) -> Option<Network<'_>> {
     }
 }
 
-/// Eight bytes, the version 1 in the first four bits (draft-foschiano-erspan section 4.2).
+/// Parses ERSPAN II: eight bytes, version 1 in the first four bits (draft-foschiano-erspan section 4.2).
 fn erspan_ii(rest: Rest<'_>) -> Option<Network<'_>> {
     let &[version] = rest.peek()?;
     (version >> 4 == 1).then_some(())?;
     link::ethernet(rest.skip(8)).ok()
 }
 
-/// Twelve bytes, the version 2 in the first four bits; the last bit says that eight more follow, and five bits
-/// what kind of frame it is (draft-foschiano-erspan section 4.3).
+/// Parses ERSPAN III: twelve bytes, version 2 in the first four bits. The last bit announces eight more bytes, and five
+/// bits are the frame type (draft-foschiano-erspan section 4.3).
 fn erspan_iii(rest: Rest<'_>) -> Option<Network<'_>> {
     let &[version, _, _, _, _, _, _, _, _, _, frame_type, subheader] = rest.peek()?;
     (version >> 4 == 2).then_some(())?;
@@ -145,7 +145,7 @@ fn erspan_iii(rest: Rest<'_>) -> Option<Network<'_>> {
     }
 }
 
-/// What a protocol type of GRE or Geneve announces.
+/// Parses the payload of a GRE or Geneve protocol type.
 fn from_protocol_type(protocol_type: u16, rest: Rest<'_>) -> Option<Network<'_>> {
     match protocol_type {
         TRANSPARENT_ETHERNET => link::ethernet(rest).ok(),

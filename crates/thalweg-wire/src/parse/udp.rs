@@ -1,4 +1,4 @@
-//! What UDP datagrams carry (RFC 768), for protocols that are themselves read here.
+//! Parses UDP datagrams (RFC 768), for decoders of their payload.
 
 use std::net::SocketAddr;
 
@@ -12,23 +12,23 @@ use crate::source::Frame;
 /// A UDP datagram in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpDatagram<'a> {
-    /// Who sent it.
+    /// The source.
     pub source: SocketAddr,
-    /// Whom it is for.
+    /// The destination.
     pub destination: SocketAddr,
-    /// What it carries, as far as it was captured.
+    /// The captured payload.
     pub payload: &'a [u8],
-    /// Bytes that it carried on the wire.
+    /// The length of the payload on the wire.
     pub payload_length: u32,
-    /// Place in a fragmented datagram. A later fragment has ports zero, and all its bytes are payload.
+    /// The position in a fragmented datagram. A later fragment has ports zero, and all its bytes are payload.
     pub fragment: Fragment,
 }
 
 impl Parser {
-    /// The UDP datagram of a frame; `None` if it carries another protocol.
+    /// Returns the UDP datagram in a frame; `None` for another protocol.
     ///
     /// # Errors
-    /// [`Unparsed`] if the frame carries no IP or breaks its format, or ends before the UDP header does.
+    /// [`Unparsed`] if the frame is not IP, malformed, or ends before the end of the UDP header.
     pub fn udp<'a>(&self, frame: &Frame<'a>) -> Result<Option<UdpDatagram<'a>>, Unparsed> {
         let mut datagram = ip::parse(link::network(frame)?)?;
         if self.peel_tunnels {
@@ -45,7 +45,7 @@ impl Parser {
                 let ports = ports(&datagram.payload)?;
                 let &[_, _, _, _, high, low, _, _] = datagram.payload.header()?;
                 let length = u32::from(u16::from_be_bytes([high, low])).min(datagram.payload.wire_length());
-                // 0 is what jumbograms state (RFC 2675 section 4).
+                // Jumbograms have length 0 (RFC 2675 section 4).
                 let whole =
                     if length == 0 { datagram.payload } else { datagram.payload.with_wire_length(length) };
                 (ports, whole.skip(UDP_HEADER_LENGTH))

@@ -1,55 +1,55 @@
-//! Why a frame gave no packet.
+//! Errors of parsing frames.
 
 use thiserror::Error;
 
-/// Why a frame gave no packet. Exhaustive, so that whoever counts packets counts each of these.
+/// The reason why a frame gives no packet. Exhaustive, so that counters cover every case.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum Unparsed {
-    /// It carries no IP.
-    #[error("no IP: EtherType {ethertype:#06x}")]
+    /// The frame is not IP.
+    #[error("not IP: EtherType {ethertype:#06x}")]
     NonIp {
-        /// EtherType, or what its link layer has in its place: an address family, or the DSAP and SSAP of an
-        /// LLC frame (spanning tree is 0x4242).
+        /// The EtherType, or the equivalent of other link layers: an address family, or the DSAP and SSAP of an LLC
+        /// frame (spanning tree is 0x4242).
         ethertype: u16,
     },
-    /// Its interface has a link type that is not taken apart.
-    #[error("link type {0} is not taken apart")]
+    /// The link type of the interface is not supported.
+    #[error("unsupported link type {0}")]
     UnsupportedLinkType(u16),
-    /// It claims to carry IP but does not hold to its own format.
-    #[error("malformed at byte {offset}: {kind}")]
+    /// A header is malformed.
+    #[error("malformed header at offset {offset}: {kind}")]
     Malformed {
-        /// Which rule it breaks.
+        /// The violated rule.
         kind: Malformed,
-        /// Where in the frame the header lies that breaks it, in bytes from the frame's start.
+        /// The offset of the malformed header in the frame, in bytes.
         offset: u32,
     },
 }
 
-/// How a frame breaks the format that it claims to have.
+/// The rule that a malformed frame violates.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum Malformed {
-    /// The capture ends inside the headers up to the IP addresses; the snap length is too short.
+    /// The capture ends before the end of the IP addresses; the snap length is too short.
     #[error("the capture ends before the IP addresses")]
     Truncated,
-    /// The frame itself, as it was on the wire, ends inside those headers.
+    /// The frame itself, as on the wire, ends before the end of the IP addresses.
     #[error("the frame ends before the IP addresses")]
     FrameTooShort,
-    /// The version field of the IP header is not the one that the layer below announced, or not 4 or 6 where
-    /// that leaves it open.
-    #[error("the IP version is not the one announced")]
+    /// The version field of the IP header differs from the version that the layer below announced, or is neither 4 nor
+    /// 6.
+    #[error("unexpected IP version")]
     IpVersion,
-    /// The IPv4 header claims to be shorter than 20 bytes (RFC 791 section 3.1, IHL).
+    /// The IPv4 header length is below 20 bytes (RFC 791 section 3.1, IHL).
     #[error("the IPv4 header length is below 20 bytes")]
     HeaderLength,
-    /// The IPv4 total length does not even cover the header (RFC 791 section 3.1).
-    #[error("the IPv4 total length does not cover the header")]
+    /// The IPv4 total length is shorter than the header (RFC 791 section 3.1).
+    #[error("the IPv4 total length is shorter than the header")]
     TotalLength,
 }
 
 impl Malformed {
-    /// Every kind, in the order of [`Malformed::index`].
+    /// All kinds in the order of [`Malformed::index`].
     pub const ALL: [Malformed; 5] = [
         Malformed::Truncated,
         Malformed::FrameTooShort,
@@ -58,13 +58,13 @@ impl Malformed {
         Malformed::TotalLength,
     ];
 
-    /// Place in [`Malformed::ALL`], for arrays of counters.
+    /// The index in [`Malformed::ALL`], for arrays of counters.
     #[inline]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// Short name, as counters show it.
+    /// The name in counters.
     pub const fn name(self) -> &'static str {
         match self {
             Malformed::Truncated => "truncated",

@@ -1,6 +1,6 @@
-//! The list of crates in `ARCHITECTURE.md` says what the manifests say: which crates there are, and which uses which.
+//! Checks that the list of crates and their dependencies in `ARCHITECTURE.md` equals the manifests.
 //!
-//! The list is written anew by `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg-wire --test architecture`.
+//! To regenerate the list: `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg-wire --test architecture`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 const BEGIN: &str = "<!-- The list of crates, from their manifests. -->\n";
 const END: &str = "<!-- End of the list of crates. -->\n";
 
-/// What a manifest says.
+/// The relevant part of a manifest.
 #[derive(Debug, Default)]
 struct Manifest {
     name: String,
     description: String,
-    /// Crates of the workspace that it depends on, other than in tests.
+    /// The workspace crates that it depends on, except in tests.
     uses: BTreeSet<String>,
 }
 
@@ -22,13 +22,13 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The string that stands behind `key =` on a line.
+/// Returns the string after `key =` on a line.
 fn string<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let value = line.strip_prefix(key)?.trim_start().strip_prefix('=')?.trim();
     value.strip_prefix('"')?.strip_suffix('"')
 }
 
-/// Whether a table of a manifest has dependencies other than those of tests and of build scripts.
+/// Returns whether a table of a manifest has dependencies, except of tests and build scripts.
 fn has_dependencies(table: &str) -> bool {
     table == "dependencies" || table.starts_with("target.") && table.ends_with(".dependencies")
 }
@@ -81,7 +81,7 @@ fn manifests() -> BTreeMap<String, Manifest> {
     folders.filter_map(|folder| manifest(folder.unwrap().path())).collect()
 }
 
-/// The crates, each behind all that it uses: lowest first, of equals in the order of the alphabet.
+/// Returns the crates in topological order, each after its dependencies; otherwise alphabetical.
 fn lowest_first(crates: &BTreeMap<String, Manifest>) -> Vec<&Manifest> {
     let mut listed: BTreeSet<&str> = BTreeSet::new();
     let mut order = Vec::new();
@@ -123,12 +123,12 @@ pub(crate) fn replace_between(document: &str, begin_line: &str, end_line: &str, 
 }
 
 #[test]
-fn the_list_of_crates_is_that_of_the_manifests() {
+fn the_list_of_crates_equals_the_manifests() {
     replace_between("ARCHITECTURE.md", BEGIN, END, &format!("\n{}\n", list(&manifests())));
 }
 
 #[test]
-fn dependencies_are_read_in_each_way_to_write_them() {
+fn all_forms_of_dependencies_are_parsed() {
     let manifest = Manifest::parse(
         "[package]\nname = \"thalweg-a\"\ndescription = \"An a.\"\n[features]\nb = [\"thalweg-x/b\"]\n\
          [dependencies]\nthalweg-b.workspace = true\nthalweg-c = { path = \"../c\" }\nserde.workspace = true\n\

@@ -1,6 +1,6 @@
-//! The tree is what `ARCHITECTURE.md` says: which crates there are, what uses what, and that nothing goes in circles.
+//! Checks the structure in `ARCHITECTURE.md`: the crates, their dependencies, and that modules have no cycles.
 //!
-//! It is tested here because this crate compiles first.
+//! The tests are in this crate because it compiles first.
 
 mod crates;
 mod documents;

@@ -1,16 +1,16 @@
-//! The modules at the top of a crate form no cycle: of two that use each other, one could as well be part of the other.
+//! Checks that the top-level modules of a crate do not form a cycle.
 //!
-//! What a module uses is read from its paths, those that begin with `crate` and those that lead there by `super`. Tests
-//! may use what they like.
+//! The uses of a module are its paths with `crate` and those with `super` up to the crate root. Tests
+//! are exempt.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Modules, and which others each uses.
+/// The modules and the others that each uses.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
-/// All source files below a folder, but for tests.
+/// Finds all source files in a directory tree, except tests.
 fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -23,7 +23,7 @@ fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Without comments, and without tests at its end.
+/// Returns the code without comments and trailing tests.
 fn code_of(text: &str) -> String {
     let end = text.find("#[cfg(test)]\nmod ").filter(|&end| text[end..].contains("mod tests {"));
     let lines = text[..end.unwrap_or(text.len())].lines();
@@ -35,8 +35,8 @@ fn name_at(text: &str) -> &str {
     &text[..text.find(|letter| !is_of_name(letter)).unwrap_or(text.len())]
 }
 
-/// The first names behind `prefix`, wherever it stands: `a` of `crate::a::b`, `a` and `b` of `crate::{a, b::c}`.
-fn names_behind(code: &str, prefix: &str) -> BTreeSet<String> {
+/// Returns the first names after each `prefix`: `a` of `crate::a::b`, `a` and `b` of `crate::{a, b::c}`.
+fn names_after(code: &str, prefix: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (place, _) in code.match_indices(prefix) {
         if code[..place]
@@ -78,8 +78,8 @@ fn uses_in(source: &Path) -> Uses {
             path.pop();
         }
         let code = code_of(&fs::read_to_string(file).unwrap());
-        let mut found = names_behind(&code, "crate::");
-        found.append(&mut names_behind(&code, &"super::".repeat(path.len())));
+        let mut found = names_after(&code, "crate::");
+        found.append(&mut names_after(&code, &"super::".repeat(path.len())));
         if !matches!(path[..], ["lib" | "main"]) {
             uses.entry(path[0].to_owned()).or_default().append(&mut found);
         }
@@ -91,7 +91,7 @@ fn uses_in(source: &Path) -> Uses {
     uses
 }
 
-/// What is left when modules go one by one that use none of the others, or that none of the others uses.
+/// Returns the modules in cycles: repeatedly removes modules that use no other or are used by no other.
 fn in_cycles(mut uses: Uses) -> Uses {
     loop {
         let used: BTreeSet<String> = uses.values().flatten().cloned().collect();
@@ -108,7 +108,7 @@ fn in_cycles(mut uses: Uses) -> Uses {
 }
 
 #[test]
-fn modules_of_no_crate_use_each_other_in_a_circle() {
+fn modules_of_a_crate_have_no_cycles() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut modules = 0;
     for folder in fs::read_dir(crates).unwrap() {
@@ -124,18 +124,18 @@ fn modules_of_no_crate_use_each_other_in_a_circle() {
 }
 
 #[test]
-fn paths_are_read_in_each_way_to_write_them() {
+fn all_forms_of_paths_are_parsed() {
     let code = code_of(
         "use crate::{a, b::{c, d}, e};\nuse super::super::f::g; // crate::x\nuse super::y;\nlet i = crate::h::I;\n\
          use other_crate::z;\n#[cfg(test)]\nmod tests {\n    use crate::t;\n}\n",
     );
-    let names = |prefix| names_behind(&code, prefix).into_iter().collect::<Vec<_>>();
+    let names = |prefix| names_after(&code, prefix).into_iter().collect::<Vec<_>>();
     assert_eq!(names("crate::"), ["a", "b", "e", "h"]);
     assert_eq!(names("super::super::"), ["f"]);
 }
 
 #[test]
-fn a_cycle_is_found_and_what_only_leads_to_it_is_not() {
+fn only_modules_in_a_cycle_are_found() {
     let uses = |pairs: &[(&str, &[&str])]| {
         let module = |&(module, used): &(&str, &[&str])| {
             (module.to_owned(), used.iter().map(|name| (*name).to_owned()).collect())

@@ -1,4 +1,4 @@
-//! Bytes of other people's programs, and bytes for them.
+//! Interoperability tests with foreign data and programs.
 
 mod flow_export_foreign;
 mod openflow_os_ken;

@@ -64,7 +64,7 @@ fn check(path: &Path, kind: Option<FileKind>) -> anyhow::Result<String> {
     let is_json = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
     let format = if is_json { Format::Json } else { Format::Toml };
     let unknown = || {
-        let kinds = FileKind::TRIED.map(FileKind::title).join(", ");
+        let kinds = FileKind::DETECTION_ORDER.map(FileKind::title).join(", ");
         CheckError(format!("{file}: unknown kind of file: expected {kinds} (set it with --kind)"))
     };
     let kind = kind.or_else(|| FileKind::of(&text, format)).ok_or_else(unknown)?;
@@ -99,7 +99,7 @@ fn daemon(path: &Path) -> anyhow::Result<String> {
         }
         Err(errors) => {
             let errors: Vec<String> =
-                errors.into_iter().map(|error| super::told(&anyhow::Error::new(error))).collect();
+                errors.into_iter().map(|error| super::format_error(&anyhow::Error::new(error))).collect();
             Err(CheckError(errors.join("\n")).into())
         }
     }
@@ -117,12 +117,12 @@ fn experiment(path: &Path) -> anyhow::Result<String> {
     let plan = Plan::new(&experiment)?;
     let mut text = format!("{}: OK\n", path.display());
     let _ =
-        writeln!(text, "emulates {} of {}, scheme {}", plan.duration, plan.topology_name, plan.scheme.name());
+        writeln!(text, "emulates {} on {}, scheme {}", plan.duration, plan.topology_name, plan.scheme.name());
     text.push_str(&sizes(&plan.topology));
     let (workloads, packets) = (plan.flows.len(), plan.packets.len());
     let _ = writeln!(
         text,
-        "traffic: {workloads} workload(s) by {}, {packets} sender(s) of packets; {} monitor port(s), {} event(s) of links",
+        "traffic: {workloads} workload(s) over {}, {packets} packet sender(s); {} monitor port(s), {} link event(s)",
         plan.transport_name,
         plan.monitors.len(),
         plan.events.len()
@@ -139,7 +139,7 @@ fn network_state(file: &str, state: &NetworkState) -> String {
     let entries = state.forwarding().entries(state.topology()).count();
     let _ = writeln!(
         text,
-        "forwarding: by {by}; {entries} table entries; {} links down",
+        "forwarding: {by}, {entries} table entries, {} links down",
         state.links().failed().count()
     );
     text
@@ -180,10 +180,10 @@ mod tests {
         for (file, expected) in [
             ("collector/thalweg.toml", "configuration of thalweg serve\n"),
             ("collector/experiment.toml", "experiment of thalweg emulate\n"),
-            ("collector/topology.toml", "topology and state of a network\n"),
+            ("collector/topology.toml", "network topology and state\n"),
         ] {
-            let said = check(&root.join(file), None).unwrap();
-            assert!(said.contains(expected) && said.contains(": OK"), "{said}");
+            let text = check(&root.join(file), None).unwrap();
+            assert!(text.contains(expected) && text.contains(": OK"), "{text}");
         }
         let (_folder, path) = written("lab.toml", &config::default_file());
         assert!(check(&path, None).unwrap().contains("configuration of thalweg watch"));

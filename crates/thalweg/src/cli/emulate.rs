@@ -156,7 +156,7 @@ impl EmulateArgs {
                     self.write(&folder.join(sweep.folder(run)), &results)?;
                 }
                 bars.finish(run, &results);
-                // They are in the files.
+                // The output files contain them.
                 (results.flows, results.queues, results.links) = (Vec::new(), Vec::new(), Vec::new());
                 anyhow::Ok(results)
             },
@@ -194,7 +194,7 @@ fn stop_on_signals(stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(stop))
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(stop)))
-            .context("cannot listen to signals")?;
+            .context("cannot install signal handlers")?;
     }
     Ok(())
 }

@@ -76,7 +76,7 @@ const COLLECT: [Example; 7] = [
     },
     Example {
         about: "Query the top senders with DuckDB",
-        command: "duckdb -c \"SELECT source_address, sum(octets * greatest(sampling_interval, 1)) AS bytes\n    \
+        command: "duckdb -c \"SELECT src, sum(bytes * greatest(sampling_interval, 1)) AS bytes\n    \
                   FROM 'flows/flows/*/*/*.parquet' GROUP BY 1 ORDER BY 2 DESC LIMIT 10\"",
     },
 ];
@@ -137,7 +137,7 @@ const FLOWS: [Example; 5] = [
     },
     Example {
         about: "Top senders of the last hour",
-        command: "thalweg flows top records --by source --from -1h",
+        command: "thalweg flows top records --by src --from -1h",
     },
     Example {
         about: "Traffic of a service over time",

@@ -1,4 +1,4 @@
-//! What the program's exit code says.
+//! Exit codes.
 
 use std::fmt::Write;
 use std::{io, process};
@@ -15,37 +15,40 @@ use crate::config::{ConfigError, OptionsError};
 use crate::watch::Outcome;
 use thalweg_synth::trace::SynthOptionsError;
 
-/// How the program ended.
+/// Exit code of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ExitCode {
-    /// See [`ExitCode::meaning`], here and below.
+    /// Success.
     Complete = 0,
-    /// It could not start, or not go on.
+    /// The command could not start or continue.
     Failed = 1,
-    /// The command line or the configuration file is wrong.
+    /// Invalid command line or configuration file.
     Usage = 2,
-    /// An input was cut short.
+    /// An input was truncated.
     CutShort = 3,
 }
 
 impl ExitCode {
-    /// All of them, in order.
+    /// All exit codes, in order.
     pub const ALL: [ExitCode; 4] =
         [ExitCode::Complete, ExitCode::Failed, ExitCode::Usage, ExitCode::CutShort];
 
-    /// What it means, for whoever runs the program.
+    /// Returns the meaning for users.
     pub const fn meaning(self) -> &'static str {
         match self {
-            ExitCode::Complete => "All went well.",
-            ExitCode::Failed => "It could not start, or could not go on; the message says why.",
-            ExitCode::Usage => "The command line or the configuration file is wrong; nothing was started.",
-            ExitCode::CutShort => "Cut short: a file ended inside a record, or an interface was deleted.",
+            ExitCode::Complete => "Success.",
+            ExitCode::Failed => {
+                "Failure: the command could not start or continue. The message gives the reason."
+            }
+            ExitCode::Usage => "Invalid command line or configuration file. Nothing was started.",
+            ExitCode::CutShort => {
+                "Truncated input: a file ended inside a record, or an interface was deleted."
+            }
         }
     }
 
-    /// The code for an error that ended the program. A reader that has had enough (`thalweg ... | head`) is no
-    /// failure.
+    /// Returns the exit code of an error. A closed output pipe (`thalweg ... | head`) is not a failure.
     pub fn of(error: &anyhow::Error) -> ExitCode {
         let mut causes = error.chain();
         if is_broken_pipe(error) {
@@ -77,7 +80,7 @@ impl ExitCode {
     }
 }
 
-/// Whether the reader of the output went away.
+/// Whether the error is a closed output pipe.
 pub(super) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let is_broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     error.chain().any(|cause| cause.downcast_ref().is_some_and(is_broken))
@@ -107,11 +110,11 @@ pub fn reference() -> String {
         let _ = writeln!(page, "| {} | {} |", code as u8, code.meaning());
     }
     page.push_str(
-        "\nMessages go to standard error and begin with `thalweg: `; with code 3 a warning says which input was cut\n\
-         short, and where. Everything before that is measured and reported.\n\n\
-         A reader that closes the output early (`thalweg watch --json trace.pcap | head`) ends the program with code 0.\n\
-         An interrupt (Ctrl-C, SIGTERM) stops the measurement, and the report is written as at the end of the input,\n\
-         with code 0; a second one ends the program at once, with 128 and the number of the signal.\n",
+        "\nMessages go to standard error and start with `thalweg: `. With code 3, a warning names the truncated input and the\n\
+         position. Everything before it is measured and reported.\n\n\
+         If the reader closes the output early (`thalweg watch --json trace.pcap | head`), the program ends with code 0.\n\
+         An interrupt (Ctrl-C, SIGTERM) stops the measurement and writes the report as at the end of input, with code 0.\n\
+         A second interrupt ends the program at once, with code 128 plus the signal number.\n",
     );
     page
 }
@@ -122,7 +125,7 @@ mod tests {
     use anyhow::{Context, anyhow};
 
     #[test]
-    fn a_reader_that_goes_away_is_no_failure() {
+    fn a_closed_pipe_is_not_a_failure() {
         let error =
             Err::<(), _>(io::Error::from(io::ErrorKind::BrokenPipe)).context("cannot write").unwrap_err();
         assert_eq!(ExitCode::of(&error), ExitCode::Complete);
@@ -132,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_options_are_told_from_failures() {
+    fn invalid_options_have_their_own_code() {
         let wrong = OptionsError::NoEffect { flag: "--tracks".to_owned(), needs: "another" };
         assert_eq!(ExitCode::of(&anyhow!(wrong).context("cannot watch")), ExitCode::Usage);
         assert_eq!(ExitCode::of(&anyhow!("no such interface")), ExitCode::Failed);

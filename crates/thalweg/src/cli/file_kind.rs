@@ -1,7 +1,7 @@
-//! The kinds of files that the program reads, and which of them a file is.
+//! The kinds of input files, and their detection.
 
 use clap::ValueEnum;
-use thalweg_config::{Format, Schema, names_in};
+use thalweg_config::{Format, Schema, top_level_names};
 use thalweg_network::topology::file::sections;
 
 use crate::config;
@@ -22,11 +22,11 @@ pub(super) enum FileKind {
 }
 
 impl FileKind {
-    /// The order in which kinds are tried that fit equally well.
-    pub(super) const TRIED: [FileKind; 5] =
+    /// Order of preference if several kinds match equally well.
+    pub(super) const DETECTION_ORDER: [FileKind; 5] =
         [FileKind::Daemon, FileKind::Experiment, FileKind::Watch, FileKind::Topology, FileKind::State];
 
-    /// What files of it may say.
+    /// Returns the schema of this kind of file.
     pub(super) fn schema(self) -> &'static Schema {
         match self {
             FileKind::Daemon => &thalweg_daemon::config::table::SCHEMA,
@@ -37,35 +37,35 @@ impl FileKind {
         }
     }
 
-    /// As messages call it.
+    /// Returns the name for messages.
     pub(super) const fn title(self) -> &'static str {
         match self {
             FileKind::Daemon => "configuration of thalweg serve",
             FileKind::Watch => "configuration of thalweg watch",
             FileKind::Experiment => "experiment of thalweg emulate",
-            FileKind::Topology => "topology of a network",
-            FileKind::State => "topology and state of a network",
+            FileKind::Topology => "network topology",
+            FileKind::State => "network topology and state",
         }
     }
 
-    /// The kind of a file that has these names above all others, if it is one.
+    /// Detects the kind of a file from its section and key names.
     pub(super) fn of(text: &str, format: Format) -> Option<FileKind> {
-        let names = names_in(text, format);
-        let fits = |kind: FileKind| names.iter().filter(|name| kind.has(name)).count();
+        let names = top_level_names(text, format);
+        let matches = |kind: FileKind| names.iter().filter(|name| kind.has(name)).count();
         let mut best = None;
-        for kind in FileKind::TRIED {
-            if kind.may_be(format) && fits(kind) > best.map_or(0, |(_, most)| most) {
-                best = Some((kind, fits(kind)));
+        for kind in FileKind::DETECTION_ORDER {
+            if kind.supports(format) && matches(kind) > best.map_or(0, |(_, max)| max) {
+                best = Some((kind, matches(kind)));
             }
         }
         best.map(|(kind, _)| kind)
     }
 
-    fn may_be(self, format: Format) -> bool {
+    fn supports(self, format: Format) -> bool {
         format == Format::Toml || self.schema().may_be_json
     }
 
-    /// Whether a name is that of a section, or of a key above all sections.
+    /// Whether a name is that of a section or a top-level key.
     fn has(self, name: &str) -> bool {
         let sections = self.schema().sections;
         sections.iter().any(|section| match section.name {
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_is_told_by_the_sections_of_a_file() {
+    fn the_sections_of_a_file_determine_its_kind() {
         for (text, kind) in [
             ("[[collector]]\nname = 'a'\n[network]\n", Some(FileKind::Daemon)),
             ("duration = '1s'\n[topology]\nshape = 'rack'\n", Some(FileKind::Experiment)),

@@ -1,4 +1,4 @@
-//! `thalweg flows`: hands over to the Python package, in the first interpreter that has it.
+//! `thalweg flows`: runs the Python package with the first interpreter that has it.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -11,14 +11,14 @@ use thiserror::Error;
 
 use super::exit_code::ExitCode;
 
-/// Names the interpreter to use, and no other.
+/// Environment variable with the only interpreter to use.
 const PYTHON_VARIABLE: &str = "THALWEG_PYTHON";
 
-/// The interpreter of a virtual environment.
+/// Path of the interpreter in a virtual environment.
 const VENV_PYTHON: &str = "bin/python";
 
-/// Ends with 0 if the package is there; does not import it, for that takes a second. A folder that happens to have its
-/// name has no origin.
+/// Exits with 0 if the package is installed. Does not import it, which takes a second. A directory that only has its name
+/// has no origin.
 const PROBE: &str =
     "import importlib.util as u, sys; s = u.find_spec('thalweg'); sys.exit(not (s and s.origin))";
 
@@ -36,74 +36,74 @@ pub(super) struct FlowsArgs {
     arguments: Vec<OsString>,
 }
 
-/// Why the Python side was not started.
+/// An error that prevents `thalweg flows`.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub(super) enum FlowsError {
-    /// What was asked for has not got the package.
-    #[error("{PYTHON_VARIABLE} is {}, which {lack}", .python.display())]
+    /// The interpreter of the environment variable is unusable.
+    #[error("{PYTHON_VARIABLE}={}: {defect}", .python.display())]
     Unusable {
         /// The interpreter.
         python: PathBuf,
-        /// What is wrong with it.
-        lack: Lack,
+        /// The defect.
+        defect: Defect,
     },
-    /// None has it.
+    /// No interpreter has the package.
     #[error(
-        "`thalweg flows` is a Python package, and no interpreter here has it (looked at {tried}); in a checkout of \
-         Thalweg: make python; elsewhere: python3 -m pip install CHECKOUT/python, or name an interpreter that has it \
-         in {PYTHON_VARIABLE}"
+        "`thalweg flows` requires the Python package thalweg, which no interpreter has (tried {tried}); install it with \
+        make python in a checkout of Thalweg, or python3 -m pip install CHECKOUT/python, or set {PYTHON_VARIABLE} to an \
+        interpreter that has it"
     )]
     NoPython {
-        /// Those that were asked.
+        /// The interpreters tried.
         tried: String,
     },
-    /// It has it, and could not be started.
+    /// The interpreter has the package but cannot be started.
     #[error("cannot start {}", .python.display())]
     Start {
         /// The interpreter.
         python: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// What an interpreter lacks.
+/// Why an interpreter is unusable.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub(super) enum Lack {
-    /// It is none.
-    #[error("cannot be started ({0})")]
+pub(super) enum Defect {
+    /// It cannot be started.
+    #[error("cannot start it ({0})")]
     Program(io::Error),
-    /// It is one, or something else.
+    /// It lacks the package or is too old.
     #[error(
-        "has no package thalweg, or is older than Python 3.11; to install it: PYTHON -m pip install CHECKOUT/python"
+        "it lacks the package thalweg or is older than Python 3.11; install the package with PYTHON -m pip install CHECKOUT/python"
     )]
     Package,
 }
 
 impl FlowsArgs {
-    /// Does it. On Unix the interpreter takes this process's place, with its terminal and signals.
+    /// Runs the command. On Unix the interpreter replaces this process, with its terminal and signals.
     ///
     /// # Errors
-    /// If there is no interpreter with the package, or it cannot be started.
+    /// If no interpreter has the package, or it cannot be started.
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let python = interpreter()?;
         let mut command = Command::new(&python);
         command.args(["-P", "-m", "thalweg", "flows"]).args(self.arguments);
-        Err(FlowsError::Start { python, source: become_it(command) }.into())
+        Err(FlowsError::Start { python, source: replace_process(command) }.into())
     }
 }
 
-/// Returns only if that fails.
+/// Returns only on failure.
 #[cfg(unix)]
-fn become_it(mut command: Command) -> io::Error {
+fn replace_process(mut command: Command) -> io::Error {
     std::os::unix::process::CommandExt::exec(&mut command)
 }
 
-/// Ends with its exit code; returns only if it cannot be started.
+/// Exits with the exit code of the interpreter. Returns only if it cannot be started.
 #[cfg(not(unix))]
-fn become_it(mut command: Command) -> io::Error {
+fn replace_process(mut command: Command) -> io::Error {
     match command.status() {
         Ok(status) => std::process::exit(status.code().unwrap_or(ExitCode::Failed as i32)),
         Err(error) => error,
@@ -112,14 +112,14 @@ fn become_it(mut command: Command) -> io::Error {
 
 fn interpreter() -> Result<PathBuf, FlowsError> {
     if let Some(python) = env::var_os(PYTHON_VARIABLE).map(PathBuf::from) {
-        return match lack(&python) {
+        return match defect(&python) {
             None => Ok(python),
-            Some(lack) => Err(FlowsError::Unusable { python, lack }),
+            Some(defect) => Err(FlowsError::Unusable { python, defect }),
         };
     }
     let program = env::current_exe().and_then(|path| path.canonicalize()).ok();
     let candidates = candidates(program.as_deref(), env::var_os("VIRTUAL_ENV").as_deref());
-    match candidates.iter().find(|python| lack(python).is_none()) {
+    match candidates.iter().find(|python| defect(python).is_none()) {
         Some(python) => Ok(python.clone()),
         None => {
             let tried: Vec<_> = candidates.iter().map(|python| python.display().to_string()).collect();
@@ -128,22 +128,23 @@ fn interpreter() -> Result<PathBuf, FlowsError> {
     }
 }
 
-/// Interpreters to ask, in order.
+/// Returns the interpreters to try, in order.
 fn candidates(program: Option<&Path>, virtual_env: Option<&OsStr>) -> Vec<PathBuf> {
     let folders = program.into_iter().flat_map(|program| program.ancestors().skip(1));
-    let beside = folders.map(|folder| folder.join(".venv").join(VENV_PYTHON)).find(|python| python.exists());
+    let checkout =
+        folders.map(|folder| folder.join(".venv").join(VENV_PYTHON)).find(|python| python.exists());
     let active = virtual_env.map(|folder| Path::new(folder).join(VENV_PYTHON));
-    beside.into_iter().chain(active).chain([PathBuf::from("python3")]).collect()
+    checkout.into_iter().chain(active).chain([PathBuf::from("python3")]).collect()
 }
 
-fn lack(python: &Path) -> Option<Lack> {
+fn defect(python: &Path) -> Option<Defect> {
     let mut command = Command::new(python);
-    // -P: what lies in the current folder is not the package.
+    // -P ignores the current directory.
     command.args(["-P", "-c", PROBE]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     match command.status() {
         Ok(status) if status.success() => None,
-        Ok(_) => Some(Lack::Package),
-        Err(error) => Some(Lack::Program(error)),
+        Ok(_) => Some(Defect::Package),
+        Err(error) => Some(Defect::Program(error)),
     }
 }
 
@@ -154,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_of_the_checkout_is_asked_before_the_active_one() {
+    fn the_environment_of_the_checkout_is_tried_first() {
         let checkout = tempfile::tempdir().unwrap();
         let python = checkout.path().join(".venv/bin/python");
         let program = checkout.path().join("target/release/thalweg");
@@ -162,7 +163,7 @@ mod tests {
         assert_eq!(
             candidates(Some(&program), Some(OsStr::new("/venv"))),
             [active, Path::new("python3")],
-            "there is none beside the program yet"
+            "the checkout has no environment yet"
         );
         fs::create_dir_all(python.parent().unwrap()).unwrap();
         fs::write(&python, "").unwrap();
@@ -174,9 +175,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_interpreter_lacks_the_program_and_what_fails_the_package() {
-        assert!(matches!(lack(Path::new("/nonexistent/python")), Some(Lack::Program(_))));
-        assert!(matches!(lack(Path::new("false")), Some(Lack::Package)));
-        assert!(lack(Path::new("true")).is_none());
+    fn a_missing_program_and_a_missing_package_differ() {
+        assert!(matches!(defect(Path::new("/nonexistent/python")), Some(Defect::Program(_))));
+        assert!(matches!(defect(Path::new("false")), Some(Defect::Package)));
+        assert!(defect(Path::new("true")).is_none());
     }
 }

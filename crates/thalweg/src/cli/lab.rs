@@ -20,7 +20,7 @@ use thalweg_wire::{BitRate, Nanos};
 use self::fail::{FailArgs, RepairArgs};
 use crate::config::value::parse;
 use crate::console;
-use thalweg_scenarios::configuration::By;
+use thalweg_scenarios::configuration::ActuatorKind;
 use thalweg_scenarios::scenarios::faults::Fault;
 use thalweg_scenarios::scenarios::workload::{Pattern, Scheme};
 use thalweg_scenarios::scenarios::{Setting, collide, faults, reroute_latency, udp, workload};
@@ -113,7 +113,9 @@ struct StatusArgs {
     json: bool,
 }
 
-/// Run a command on a host and return its exit status.
+/// Run a command on a host.
+///
+/// Exits with code 1 if the command fails.
 #[derive(Args, Debug)]
 struct ExecArgs {
     /// Name of the host, as `thalweg lab status` shows it.
@@ -210,7 +212,7 @@ impl LabArgs {
     /// Runs the command.
     ///
     /// # Errors
-    /// If this is not root, or the lab cannot be had.
+    /// If the user is not root, or the lab cannot be created.
     pub(super) fn run(self) -> anyhow::Result<()> {
         match self.command {
             LabCommand::Up(args) => args.run(),
@@ -233,7 +235,7 @@ impl UpArgs {
         };
         let lab = Lab::up(Plan { plane, ..shape::plan(&self.shape, self.rate, prefix.clone())? })?;
         if let Err(error) = openflow::begin(&lab) {
-            // The first error is the one to report; what stays behind goes with `down`.
+            // Report the first error. `down` removes the rest.
             let _ = Lab::down(&prefix);
             return Err(error.into());
         }
@@ -260,7 +262,7 @@ impl StatusArgs {
 
 impl ExecArgs {
     fn run(self) -> anyhow::Result<()> {
-        let (program, arguments) = self.command.split_first().context("there is no command")?;
+        let (program, arguments) = self.command.split_first().context("no command given")?;
         let lab = Lab::find(&self.prefix.prefix)?;
         let status = lab.exec(&self.host, Command::new(program).args(arguments))?.wait()?;
         match status.success() {
@@ -276,9 +278,9 @@ impl RunArgs {
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-                .context("cannot listen to signals")?;
+                .context("cannot install signal handlers")?;
         }
-        let mut hear = |line: &str| console::note(line);
+        let mut on_progress = |line: &str| console::note(line);
         let is_tree = matches!(
             self.scenario,
             Scenario::Stride | Scenario::Bijection | Scenario::Random | Scenario::Shuffle
@@ -287,7 +289,7 @@ impl RunArgs {
             rate: self.rate.unwrap_or(if is_tree { TREE_RATE } else { DEFAULT_RATE }),
             prefix: self.prefix.prefix.clone(),
             stop,
-            hear: &mut hear,
+            on_progress: &mut on_progress,
         };
         if self.print_config {
             return self.print_files(&setting);
@@ -296,26 +298,26 @@ impl RunArgs {
             Scenario::Collide => {
                 let results = collide::run(self.trials, &mut setting)?;
                 let json = report::collide_json(&results);
-                self.keep("collide", &json, Some(plot::collide(&results)))?;
+                self.save("collide", &json, Some(plot::collide(&results)))?;
                 return super::print(if self.json { json } else { report::collide(&results) });
             }
             Scenario::RerouteLatency => {
                 let results = reroute_latency::run(self.trials, &mut setting)?;
                 let json = report::reroute_latency_json(&results);
-                self.keep("reroute-latency", &json, Some(plot::reroute_latency(&results)))?;
+                self.save("reroute-latency", &json, Some(plot::reroute_latency(&results)))?;
                 return super::print(if self.json { json } else { report::reroute_latency(&results) });
             }
             Scenario::Udp => {
                 let results = udp::run(self.time(UDP_SECONDS), &mut setting)?;
                 let json = report::udp_json(&results);
-                self.keep("udp", &json, None)?;
+                self.save("udp", &json, None)?;
                 return super::print(if self.json { json } else { report::udp(&results) });
             }
             Scenario::Faults => {
                 let faults = if self.fault.is_empty() { &Fault::ALL } else { self.fault.as_slice() };
                 let results = faults::run(faults, self.seed, &mut setting)?;
                 let json = report::faults_json(&results);
-                self.keep("faults", &json, None)?;
+                self.save("faults", &json, None)?;
                 return super::print(if self.json { json } else { report::faults(&results) });
             }
             Scenario::Stride => Pattern::Stride,
@@ -326,15 +328,15 @@ impl RunArgs {
         let schemes = if self.scheme.is_empty() { &Scheme::ALL } else { self.scheme.as_slice() };
         let results = workload::run(pattern, schemes, self.time(SEND_SECONDS), self.seed, &mut setting)?;
         let json = report::workload_json(&results);
-        self.keep(pattern.name(), &json, Some(plot::workload(&results)))?;
+        self.save(pattern.name(), &json, Some(plot::workload(&results)))?;
         super::print(if self.json { json } else { report::workload(&results) })
     }
 
     /// Prints the daemon's configuration.
     fn print_files(&self, setting: &Setting<'_>) -> anyhow::Result<()> {
         let files = match self.scenario {
-            Scenario::Collide | Scenario::Faults => collide::files(Plane::Ebpf, By::Arp, setting)?,
-            Scenario::RerouteLatency => collide::files(Plane::Ovs, By::OpenFlow, setting)?,
+            Scenario::Collide | Scenario::Faults => collide::files(Plane::Ebpf, ActuatorKind::Arp, setting)?,
+            Scenario::RerouteLatency => collide::files(Plane::Ovs, ActuatorKind::OpenFlow, setting)?,
             Scenario::Udp => udp::files(setting)?,
             Scenario::Stride | Scenario::Bijection | Scenario::Random | Scenario::Shuffle => {
                 let scheme = self.scheme.first().copied().unwrap_or(Scheme::Planck);
@@ -352,14 +354,14 @@ impl RunArgs {
     }
 
     /// Writes results to the output directory.
-    fn keep(
+    fn save(
         &self,
         name: &str,
         json: &str,
         svg: Option<Result<String, thalweg_plot::DrawError>>,
     ) -> anyhow::Result<()> {
         let Some(folder) = &self.output else { return Ok(()) };
-        fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         write(&folder.join(format!("{name}.json")), json)?;
         let Some(svg) = svg else { return Ok(()) };
         let svg = svg.map_err(|error| anyhow::anyhow!("cannot draw the plot: {error}"))?;
@@ -371,7 +373,7 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// A length of time of whole seconds, up to an hour.
+/// Parses a duration of whole seconds, up to an hour.
 fn duration(text: &str) -> Result<Duration, String> {
     const SECOND: u64 = 1_000_000_000;
     let Nanos(length) = parse(text)?;

@@ -1,6 +1,6 @@
 //! The command line: arguments, help, and dispatch to the commands.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
 //! | `watch`, `collect`, `serve`, `check`, `schema`, `top`, `emulate`, `flows`, `sketch`, `synth`, `lab`, `settings_file` | one command each |
 //! | `generated` | `completions` and `man` |
@@ -99,10 +99,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let parsed = command().color(color_of(&arguments)).try_get_matches_from(arguments);
     match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
-        Err(error) => answer(&error),
+        Err(error) => print_clap_error(&error),
         Ok(cli) => start(cli).unwrap_or_else(|error| {
             if !is_broken_pipe(&error) {
-                told(&error).lines().for_each(complain);
+                format_error(&error).lines().for_each(print_error);
             }
             ExitCode::of(&error)
         }),
@@ -172,7 +172,7 @@ fn with_default(flag: clap::Arg) -> clap::Arg {
     match keys().find(|(_, key)| flag.get_id() == key.name) {
         // Boolean flags are off by default.
         Some((_, key)) if key.form() != Form::Boolean => {
-            let default = format!("[default: {}]", key.default_in_words());
+            let default = format!("[default: {}]", key.default_description());
             let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
             let meaning = key.meaning();
             flag.help(format!("{help} {default}")).long_help(format!("{meaning}\n\n{default}"))
@@ -182,7 +182,7 @@ fn with_default(flag: clap::Arg) -> clap::Arg {
 }
 
 /// Prints help and version to standard output, usage errors to standard error.
-fn answer(error: &clap::Error) -> ExitCode {
+fn print_clap_error(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             // The reader may be gone.
@@ -197,18 +197,18 @@ fn answer(error: &clap::Error) -> ExitCode {
         _ => {
             let text = error.render().to_string();
             let text = text.strip_prefix("error: ").unwrap_or(&text);
-            complain(text.trim_end());
+            print_error(text.trim_end());
             ExitCode::Usage
         }
     }
 }
 
-fn complain(text: &str) {
+fn print_error(text: &str) {
     let _ = writeln!(io::stderr(), "thalweg: {text}");
 }
 
 /// Formats an error and its causes, without repetition.
-fn told(error: &anyhow::Error) -> String {
+fn format_error(error: &anyhow::Error) -> String {
     error.chain().skip(1).fold(error.to_string(), |mut text, cause| {
         let cause = cause.to_string();
         if !text.contains(&cause) {

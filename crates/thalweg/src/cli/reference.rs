@@ -1,4 +1,4 @@
-//! `docs/reference/command-line.md`, from the definition of the command line.
+//! Generates `docs/reference/command-line.md` from the definition of the command line.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ const INTRODUCTION: &str = "\
 A [configuration file](configuration.md) holds settings of `watch`. [Exit codes](exit-codes.md) are common to all commands.
 ";
 
-/// The page.
+/// Returns the page.
 pub fn command_line() -> String {
     let mut root = command();
     root.build();
@@ -32,10 +32,10 @@ pub fn command_line() -> String {
     page
 }
 
-/// Describes a command, and below it its own commands; `level` is that of its heading.
+/// Describes a command and its subcommands; `level` is the prefix of its heading.
 fn describe(page: &mut String, command: &Command, level: &str) {
     let about = command.get_long_about().or(command.get_about()).map(ToString::to_string).unwrap_or_default();
-    // clap takes the full stop off a description of one line.
+    // clap removes the full stop of a one-line description.
     let about = if about.contains('\n') { about } else { format!("{}.", about.trim_end_matches('.')) };
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
@@ -72,7 +72,7 @@ fn describe(page: &mut String, command: &Command, level: &str) {
     }
 }
 
-/// Clap adds the command `help`.
+/// Whether to describe a command: all except `help`, which clap adds.
 fn is_described(command: &&Command) -> bool {
     command.get_name() != "help"
 }
@@ -96,7 +96,7 @@ fn list(page: &mut String, argument: &Arg) {
     }
 }
 
-/// As it is typed: `-T, --flight-duration <TIME>`, `[SOURCE]...`.
+/// Formats an argument: `-T, --flight-duration <TIME>`, `[SOURCE]...`.
 fn typed(argument: &Arg) -> String {
     let long_form = argument.to_string();
     match argument.get_short() {

@@ -36,7 +36,7 @@ mod tests {
 
     use super::*;
 
-    /// Files of each kind that are in the repository.
+    /// Files of each kind in the repository.
     const EXAMPLES: [(FileKind, &[&str]); 4] = [
         (FileKind::Daemon, &["examples/collector/thalweg.toml", "examples/steering/thalweg.toml"]),
         (
@@ -58,7 +58,7 @@ mod tests {
         (FileKind::Watch, &[]),
     ];
 
-    /// Has a schema checked by Python's `jsonschema`, and documents by it: exit code 0 if all are as they should be.
+    /// Checks a schema, valid documents and invalid documents with Python's `jsonschema`. Exit code 0 if all are as expected.
     const VALIDATOR: &str = "\
 import json, sys
 import jsonschema
@@ -98,7 +98,7 @@ for document in wrong:
     }
 
     #[test]
-    fn every_schema_has_every_section_and_refuses_other_names() {
+    fn every_schema_has_all_sections_and_refuses_unknown_names() {
         for kind in FileKind::value_variants() {
             let schema = json_schema(kind.schema(), kind.title());
             assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
@@ -114,7 +114,7 @@ for document in wrong:
     }
 
     #[test]
-    fn our_files_are_valid_by_their_schemas_and_wrong_ones_are_not() {
+    fn repository_files_match_their_schemas() {
         if !has_validator() {
             eprintln!("skipped: python3 has no jsonschema");
             return;

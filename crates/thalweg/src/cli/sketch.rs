@@ -33,7 +33,7 @@ struct ShowArgs {
     files: Vec<PathBuf>,
 
     #[command(flatten)]
-    telling: ListingArgs,
+    listing: ListingArgs,
 }
 
 /// Merge saved sketches into one.
@@ -64,7 +64,7 @@ struct DiffArgs {
     now: PathBuf,
 
     #[command(flatten)]
-    telling: ListingArgs,
+    listing: ListingArgs,
 }
 
 #[derive(Args, Clone, Copy, Debug)]
@@ -88,9 +88,9 @@ impl SketchArgs {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let mut out = BufWriter::new(io::stdout().lock());
         match self.command {
-            SketchCommand::Show(args) => sketch::show(&args.files, args.telling.into(), &mut out)?,
+            SketchCommand::Show(args) => sketch::show(&args.files, args.listing.into(), &mut out)?,
             SketchCommand::Diff(args) => {
-                sketch::diff(&args.before, &args.now, args.telling.into(), &mut out)?;
+                sketch::diff(&args.before, &args.now, args.listing.into(), &mut out)?;
             }
             SketchCommand::Merge(args) => {
                 drop(out);

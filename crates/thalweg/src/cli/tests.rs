@@ -1,4 +1,4 @@
-//! What is typed, as it is understood.
+//! Tests of command-line parsing.
 
 use super::*;
 use crate::config::Request;
@@ -18,7 +18,7 @@ fn the_command_line_is_consistent() {
 }
 
 #[test]
-fn nothing_is_set_that_was_not_typed() {
+fn omitted_flags_are_not_set() {
     let request = request(&["trace.pcap"]).unwrap();
     assert_eq!(request, Request { sources: vec!["trace.pcap".to_owned()], ..Request::default() });
 }
@@ -28,7 +28,7 @@ fn every_flag_sets_its_key() {
     for (_, key) in keys() {
         let flag = key.flag_name().unwrap();
         let (text, flag) = match key.name {
-            // Their flags say the opposite.
+            // Their flags are inverted.
             "promiscuous" | "table" => ("true".to_owned(), format!("{flag}=false")),
             _ => {
                 let given = key.default_value().map(|given| given.text().into_owned());
@@ -43,7 +43,7 @@ fn every_flag_sets_its_key() {
 }
 
 #[test]
-fn shorthands_set_what_they_stand_for() {
+fn shorthand_flags_set_their_keys() {
     for (flag, key, value) in [
         ("--json", "show", "json"),
         ("--summary", "show", "summary"),
@@ -58,7 +58,7 @@ fn shorthands_set_what_they_stand_for() {
 }
 
 #[test]
-fn contradictions_are_refused() {
+fn contradictory_flags_are_refused() {
     for flags in [["--json", "--summary"], ["--json", "--show=auto"], ["--summary", "--show=json"]] {
         let error = request(&[flags[0], flags[1], "-"]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ArgumentConflict, "{flags:?}");
@@ -75,19 +75,19 @@ fn help_names_every_default() {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let help = words(&help);
     for (_, key) in keys().filter(|(_, key)| key.form() != Form::Boolean) {
-        let default = format!("[default: {}]", key.default_in_words());
+        let default = format!("[default: {}]", key.default_description());
         assert!(help.contains(&default), "{key:?}: {default}");
     }
 }
 
 #[test]
-fn a_cause_is_told_once() {
+fn a_repeated_cause_is_printed_once() {
     let error = anyhow::anyhow!("no space").context("cannot write: no space").context("cannot go on");
-    assert_eq!(told(&error), "cannot go on: cannot write: no space");
+    assert_eq!(format_error(&error), "cannot go on: cannot write: no space");
 }
 
 #[test]
-fn every_command_and_subcommand_has_a_man_page_and_completions() {
+fn every_command_and_subcommand_has_a_man_page() {
     let page = |name: &str| {
         let arguments = ["thalweg", "man", name].map(OsString::from);
         command().try_get_matches_from(arguments).is_ok()

@@ -1,4 +1,4 @@
-//! What `--version` prints: the version, and which optional features this build has and lacks.
+//! The text of `--version`: the version and the optional features of this build.
 
 use std::sync::LazyLock;
 
@@ -18,14 +18,14 @@ const FEATURES: [Feature; 2] = [
     },
 ];
 
-/// For `--version`; `-V` prints the version alone.
+/// Returns the text of `--version`. `-V` prints only the version.
 pub(super) fn long() -> &'static str {
     static TEXT: LazyLock<String> =
         LazyLock::new(|| format!("{}{}", env!("CARGO_PKG_VERSION"), described(&FEATURES)));
     &TEXT
 }
 
-/// A line for each feature, and the command that builds those that are missing.
+/// Lists the features, and the command that builds the missing ones.
 fn described(features: &[Feature]) -> String {
     let mut text = String::from("\n\nFeatures of this build:");
     for Feature { name, is_built, does } in features {
@@ -35,7 +35,9 @@ fn described(features: &[Feature]) -> String {
     let missing: Vec<_> = features.iter().filter(|one| !one.is_built).map(|one| one.name).collect();
     if !missing.is_empty() {
         let missing = missing.join(",");
-        text += &format!("\n\nTo add what is missing: cargo build --release -p thalweg --features {missing}");
+        text += &format!(
+            "\n\nTo add the missing features: cargo build --release -p thalweg --features {missing}"
+        );
     }
     text
 }
@@ -45,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_features_come_with_the_command_that_builds_them() {
+    fn missing_features_show_their_build_command() {
         let features = |first, second| {
             [("one", first), ("two", second)].map(|(name, is_built)| Feature {
                 name,

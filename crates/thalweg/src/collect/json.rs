@@ -166,7 +166,7 @@ pub(super) fn summary(
                 messages: counts.messages,
                 other: counts.other,
                 fragments: counts.fragments,
-                truncated: counts.cut_short,
+                truncated: counts.truncated,
                 unparsed: counts.unparsed,
             }),
             by_exporter: report.exporters.iter().map(exporter).collect(),
@@ -185,7 +185,7 @@ fn figures(status: &Status) -> Figures {
     let report = &status.report;
     let Losses {
         kernel_datagrams,
-        on_the_way,
+        sequence_gaps: on_the_way,
         unreadable_messages,
         sets_without_template,
         stored_records,
@@ -276,7 +276,7 @@ fn sockets(report: &Report) -> Vec<Socket> {
         listen: socket.listen.to_string(),
         address: socket.address.to_string(),
         receive_buffer_bytes: socket.receive_buffer,
-        requested_receive_buffer_bytes: socket.receive_buffer_asked,
+        requested_receive_buffer_bytes: socket.receive_buffer_requested,
         datagrams: socket.datagrams,
         bytes: socket.bytes,
         kernel_drops: socket.kernel_drops,

@@ -1,4 +1,4 @@
-//! The live view: rates, losses by place, the disk, and a line for each exporter.
+//! The live view: rates, losses by cause, storage, and a line per exporter.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -15,16 +15,16 @@ use super::status::Status;
 use super::text::name;
 use crate::terminal::quantity::{age, grouped, short};
 use crate::terminal::screen::{
-    draw_history, draw_keys, is_too_small, right, rule, say_too_small, state_badge,
+    draw_history, draw_keys, draw_too_small, is_too_small, right, rule, state_badge,
 };
 use crate::terminal::{Action, Theme, View};
 
-/// Values of the sparkline that are kept: the widest terminals have fewer columns.
+/// Values of the sparkline: more than the columns of the widest terminal.
 const HISTORY: usize = 512;
 
-const KEYS: [(&str, &str); 3] = [("↑↓", "exporters"), ("r", "by rate"), ("q", "stop, write, and report")];
+const KEYS: [(&str, &str); 3] = [("↑↓", "scroll"), ("r", "sort by rate"), ("q", "stop and report")];
 
-/// What was counted of an exporter before, to tell its rate.
+/// Identifies an observation domain of an exporter.
 type Key = (std::net::IpAddr, u32, thalweg_wire::flow_export::Format);
 
 /// The live view.
@@ -32,17 +32,17 @@ pub(super) struct CollectView {
     theme: Theme,
     directory: PathBuf,
     status: Status,
-    /// Records a second, the newest first.
+    /// Records per second, newest first.
     history: VecDeque<u64>,
     records: BTreeMap<Key, u64>,
     rates: BTreeMap<Key, f64>,
     first_row: usize,
-    is_by_rate: bool,
+    is_sorted_by_rate: bool,
     has_ended: bool,
 }
 
 impl CollectView {
-    /// A view that has been told nothing yet.
+    /// Creates an empty view.
     pub(super) fn new(theme: Theme, directory: &Path) -> CollectView {
         CollectView {
             theme,
@@ -52,7 +52,7 @@ impl CollectView {
             records: BTreeMap::new(),
             rates: BTreeMap::new(),
             first_row: 0,
-            is_by_rate: false,
+            is_sorted_by_rate: false,
             has_ended: false,
         }
     }
@@ -71,18 +71,14 @@ impl CollectView {
                 strong(format!("{:>9}", Bytes(rates.bytes.round() as u64).to_string())),
                 muted("/s   "),
                 strong(grouped(report.records())),
-                muted(" records in all"),
+                muted(" records in total"),
             ]),
             self.losses(),
             Line::from(vec![
                 muted(" disk   "),
                 Span::raw(format!("{} in {} files", Bytes(flows.bytes), grouped(flows.files))),
-                muted(", to come: "),
-                Span::raw(format!(
-                    "{} in memory, {} in the spool",
-                    short(flows.queued),
-                    short(flows.in_spool)
-                )),
+                muted(", pending: "),
+                Span::raw(format!("{} in memory, {} in spool", short(flows.queued), short(flows.in_spool))),
                 muted("  "),
                 Span::raw(self.directory.display().to_string()),
             ]),
@@ -95,27 +91,27 @@ impl CollectView {
         lines
     }
 
-    /// What Kafka has, if it is fed, and what went wrong with it last.
+    /// Returns the line of Kafka with its last error, if Kafka is in use.
     fn kafka(&self) -> Option<Line<'static>> {
         let kafka = self.status.report.kafka.as_ref()?;
         let error = kafka.last_error.as_deref().unwrap_or_default();
         Some(Line::from(vec![
             Span::styled(" kafka  ", self.theme.muted()),
             Span::raw(format!("{} acknowledged", grouped(kafka.delivered))),
-            Span::styled(", to come: ", self.theme.muted()),
+            Span::styled(", pending: ", self.theme.muted()),
             Span::raw(format!("{}  ", short(kafka.queued))),
             Span::styled(error.to_owned(), self.theme.loss()),
         ]))
     }
 
-    /// What was lost, by place; red where something was.
+    /// Returns the losses by cause, those above zero in red.
     fn losses(&self) -> Line<'static> {
         let losses = self.status.report.losses();
         let mut spans = vec![Span::styled(" lost   ".to_owned(), self.theme.muted())];
         let kafka = self.status.report.kafka.as_ref().map(|_| ("kafka", losses.kafka_records));
         let places = [
             ("kernel", losses.kernel_datagrams),
-            ("on the way", losses.on_the_way),
+            ("network", losses.sequence_gaps),
             ("unreadable", losses.unreadable_messages),
             ("no template", losses.sets_without_template),
             ("store", losses.stored_records),
@@ -131,7 +127,7 @@ impl CollectView {
     fn rows(&self) -> Vec<(&ExporterReport, f64)> {
         let rate = |row: &ExporterReport| self.rates.get(&key(row)).copied().unwrap_or_default();
         let mut rows: Vec<_> = self.status.report.exporters.iter().map(|row| (row, rate(row))).collect();
-        if self.is_by_rate {
+        if self.is_sorted_by_rate {
             rows.sort_by(|one, other| other.1.total_cmp(&one.1));
         }
         rows
@@ -170,13 +166,13 @@ fn key(row: &ExporterReport) -> Key {
 }
 
 impl View for CollectView {
-    type News = Status;
+    type Update = Status;
     type Query = ();
 
     fn draw(&mut self, frame: &mut Frame) {
         let area = frame.area();
         if is_too_small(area) {
-            return say_too_small("q stops", frame, area);
+            return draw_too_small("(q stops)", frame, area);
         }
         let header = self.header();
         let areas: [Rect; 5] = Layout::vertical([
@@ -231,7 +227,7 @@ impl View for CollectView {
         match key.code {
             KeyCode::Char('q') => return Action::Quit,
             KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Action::Quit,
-            KeyCode::Char('r') => self.is_by_rate = !self.is_by_rate,
+            KeyCode::Char('r') => self.is_sorted_by_rate = !self.is_sorted_by_rate,
             KeyCode::Up | KeyCode::Char('k') => self.first_row = self.first_row.saturating_sub(1),
             KeyCode::Down | KeyCode::Char('j') => self.first_row = (self.first_row + 1).min(last),
             KeyCode::Home => self.first_row = 0,
@@ -281,14 +277,14 @@ mod tests {
     }
 
     #[test]
-    fn rates_losses_and_exporters_are_on_the_screen_and_the_busiest_first_when_asked() {
+    fn the_screen_shows_rates_losses_and_exporters() {
         let mut view = CollectView::new(Theme::PLAIN, Path::new("/var/lib/flows"));
         let first = status(1, &Status::default());
         view.update(first.clone());
         view.update(status(2, &first));
         let text = screen(&mut view, 100, 20);
-        assert!(text.contains("4.00M records/s") && text.contains("8,000,000 records in all"), "{text}");
-        assert!(text.contains("on the way 17") && text.contains("/var/lib/flows"), "{text}");
+        assert!(text.contains("4.00M records/s") && text.contains("8,000,000 records in total"), "{text}");
+        assert!(text.contains("network 17") && text.contains("/var/lib/flows"), "{text}");
         let line =
             |text: &str, exporter: &str| text.lines().position(|line| line.starts_with(exporter)).unwrap();
         assert!(line(&text, "10.0.0.1") < line(&text, "10.0.0.2"), "{text}");

@@ -1,4 +1,4 @@
-//! What is counted, in Prometheus' text format: by the daemon's server, and written by the daemon's means.
+//! Metrics in the Prometheus text format, served with the HTTP server and metric types of the daemon.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,13 +14,13 @@ use thalweg_http::output::MetricsText;
 use thalweg_http::route::{Method, Operation, Routes};
 use thalweg_http::{Counters, ServerError};
 
-/// Labels of what is counted by exporter.
+/// Labels of metrics per exporter.
 const EXPORTER: &[&str] = &["exporter", "format", "domain"];
 
-/// Labels of what is counted by socket.
+/// Labels of metrics per socket.
 const SOCKET: &[&str] = &["address", "socket"];
 
-/// What is kept.
+/// Labels of metrics per dataset.
 const DATASET: &[&str] = &["dataset"];
 
 const METRICS: &[Metric<Report>] = &[
@@ -258,7 +258,7 @@ fn by_dataset(report: &Report, out: &mut Samples<'_>, value: fn(&Statistics) -> 
     out.put(&["interface-counters"], value(&report.counters));
 }
 
-/// Nothing where Kafka is not fed.
+/// Writes a Kafka metric; nothing without Kafka.
 fn of_kafka(report: &Report, out: &mut Samples<'_>, value: fn(&kafka::Statistics) -> u64) {
     if let Some(kafka) = &report.kafka {
         out.put(&[], value(kafka));
@@ -277,22 +277,22 @@ pub fn reference() -> String {
     page + &rows(METRICS)
 }
 
-/// What scrapers are shown.
-type Shown = Arc<Mutex<Report>>;
+/// The latest report, shared with the server.
+type SharedReport = Arc<Mutex<Report>>;
 
-/// Answers scrapers until it is dropped.
-pub(super) struct Server {
-    report: Shown,
+/// Serves metrics until dropped.
+pub(super) struct MetricsServer {
+    report: SharedReport,
     _server: thalweg_http::Server,
 }
 
-impl Server {
-    /// Listens from now on. Everybody may ask.
-    pub(super) fn start(address: SocketAddr) -> Result<Server, ServerError> {
-        let report = Shown::default();
+impl MetricsServer {
+    /// Starts the server, without authentication.
+    pub(super) fn start(address: SocketAddr) -> Result<MetricsServer, ServerError> {
+        let report = SharedReport::default();
         let operation = Operation {
             scope: None,
-            summary: "Everything that is counted, for Prometheus",
+            summary: "Metrics for Prometheus",
             description: "",
             errors: &[],
             waits: false,
@@ -304,18 +304,18 @@ impl Server {
             thalweg_http::Server::start(address, routes, shown, access, Limits::default(), counters, || {
                 Ok(())
             })?;
-        Ok(Server { report, _server: server })
+        Ok(MetricsServer { report, _server: server })
     }
 
-    /// What to say from now on.
-    pub(super) fn tell(&self, report: &Report) {
+    /// Publishes a report.
+    pub(super) fn publish(&self, report: &Report) {
         report.clone_into(&mut self.report.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
 /// `GET /metrics`
-fn page(shown: &Shown) -> Result<MetricsText, Problem> {
-    let report = shown.lock().unwrap_or_else(PoisonError::into_inner);
+fn page(shared: &SharedReport) -> Result<MetricsText, Problem> {
+    let report = shared.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(MetricsText(exposition(METRICS, &report)))
 }
 
@@ -327,9 +327,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scrapers_read_what_was_told_last_under_any_name_and_nothing_else() {
-        let server = Server::start("127.0.0.1:0".parse().unwrap()).unwrap();
-        let ask = |path: &str| {
+    fn metrics_show_the_latest_report_under_any_host_name() {
+        let server = MetricsServer::start("127.0.0.1:0".parse().unwrap()).unwrap();
+        let get = |path: &str| {
             let mut stream = TcpStream::connect(server._server.address()).unwrap();
             let request = format!("GET {path} HTTP/1.1\r\nhost: any.example\r\nconnection: close\r\n\r\n");
             stream.write_all(request.as_bytes()).unwrap();
@@ -339,12 +339,12 @@ mod tests {
         };
         let mut report = Report::default();
         report.flows.written = 5;
-        server.tell(&report);
-        let answer = ask("/metrics");
+        server.publish(&report);
+        let answer = get("/metrics");
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
         assert!(answer.contains("content-type: text/plain; version=0.0.4"), "{answer}");
         let line = "\nthalweg_collect_store_rows_total{dataset=\"flows\"} 5\n";
         assert!(answer.contains(line), "{answer}");
-        assert!(ask("/").starts_with("HTTP/1.1 404 "));
+        assert!(get("/").starts_with("HTTP/1.1 404 "));
     }
 }

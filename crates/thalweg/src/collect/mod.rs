@@ -1,15 +1,15 @@
-//! `thalweg collect`: what routers export, received and kept.
+//! `thalweg collect`: the flow receiver.
 //!
-//! The work is `thalweg-records`'; here is what starts it, what it shows meanwhile, and what it says at the end.
+//! Starts the collecting process of `thalweg-records`, shows its status and prints its report.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `options` | what is to be done; who samples how, from a file |
-//! | `run` | sockets: until it is stopped |
-//! | `replay` | captures: until they end |
-//! | `status` | what is shown, whichever way: a report and its rates |
-//! | `json`, `text`, `live_view` | the three ways |
-//! | `metrics` | Prometheus' text format, over HTTP |
+//! | `options` | options, and the file of sampling intervals |
+//! | `run` | collection from sockets |
+//! | `replay` | collection from capture files |
+//! | `status` | a report and its rates |
+//! | `json`, `text`, `live_view` | output formats |
+//! | `metrics` | Prometheus metrics over HTTP |
 
 mod json;
 mod live_view;
@@ -28,7 +28,7 @@ pub use crate::watch::Outcome;
 pub use options::{CollectRequest, RequestError, Sampling, Show, load_tls};
 pub use run::run;
 
-/// The one clock of the program's collectors.
+/// The wall clock of the flow receiver.
 pub fn clock() -> Timestamp {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::new(since_1970.as_secs(), since_1970.subsec_nanos())

@@ -1,4 +1,4 @@
-//! What is to be done.
+//! Options of `thalweg collect`.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -14,67 +14,67 @@ use thiserror::Error;
 
 use thalweg_http::access::{Tls, TlsError};
 
-/// What is to be done.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct CollectRequest {
     /// Sockets, decoders, store.
     pub process: CollectOptions,
-    /// Captures to read in place of sockets.
+    /// Capture files to read instead of sockets.
     pub replay: Vec<PathBuf>,
-    /// How to show what happens.
+    /// Output format.
     pub show: Show,
-    /// How often.
+    /// Status interval.
     pub interval: Duration,
-    /// Where metrics can be asked for.
+    /// Listen address of metrics.
     pub metrics: Option<SocketAddr>,
-    /// When to stop.
+    /// Stop after this long.
     pub duration: Option<Duration>,
-    /// After how many flow records to stop.
+    /// Stop after this many flow records.
     pub count: Option<u64>,
 }
 
-/// How to show what happens.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
-    /// On the whole screen.
+    /// Full-screen live view.
     LiveView,
     /// A report at the end.
     Summary,
-    /// Lines of JSON.
+    /// JSON lines.
     Json,
 }
 
-/// What makes no sense in a request.
+/// Invalid options.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// A file about exporters that cannot be read.
+    /// The file of sampling intervals is invalid.
     #[error("cannot read {}: {message}", file.display())]
     Exporters {
         /// The file.
         file: PathBuf,
-        /// What is wrong, and where.
+        /// The error and its line.
         message: String,
     },
-    /// Certificates that cannot be used.
+    /// The certificates are invalid.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// An option of the store that makes no sense.
+    /// An option is invalid.
     #[error("{flag}: {message}")]
     Option {
         /// The flag.
         flag: &'static str,
-        /// What is wrong with it.
+        /// The error.
         message: String,
     },
 }
 
-/// How exporters sample that do not say so themselves: `1000` for all, `10.0.0.1=1000` for one.
+/// Sampling interval of exporters that do not report one: `1000` for all, `10.0.0.1=1000` for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
-    /// Which exporter; `None`: all that have no line of their own.
+    /// The exporter; `None` for all without their own entry.
     pub exporter: Option<IpAddr>,
-    /// One packet in so many is counted.
+    /// 1 in N packets is sampled.
     pub interval: u32,
 }
 
@@ -92,17 +92,17 @@ impl FromStr for Sampling {
     }
 }
 
-/// `exporters.toml`.
+/// The file of `--exporters`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ExportersFile {
-    /// One packet in so many is counted, by exporter; `default` for all others.
+    /// Sampling interval by exporter; `default` for all others.
     #[serde(default)]
     sampling: BTreeMap<String, u32>,
 }
 
 impl Sampling {
-    /// Reads a file about exporters.
+    /// Reads a file of sampling intervals.
     ///
     /// # Errors
     /// [`RequestError::Exporters`], with the line.
@@ -123,7 +123,7 @@ impl Sampling {
     }
 }
 
-/// Certificate, key and authorities for IPFIX over TLS.
+/// Loads certificate, key and CA certificates for IPFIX over TLS.
 ///
 /// # Errors
 /// [`TlsError`] if the files cannot be used.
@@ -133,7 +133,7 @@ pub fn load_tls(
     client_ca: Option<&Path>,
 ) -> Result<Arc<ServerConfig>, TlsError> {
     let mut config = ServerConfig::clone(&Tls::load(certificate, key, client_ca)?.config);
-    // That of the API, which is HTTP; IPFIX has none.
+    // The configuration of the API negotiates HTTP; IPFIX has no ALPN protocol.
     config.alpn_protocols.clear();
     Ok(Arc::new(config))
 }
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sampling_reads_as_it_is_written_and_in_a_file_by_exporter() {
+    fn sampling_intervals_are_parsed_from_flags_and_files() {
         let of = |text: &str| {
             text.parse::<Sampling>().map(|it| (it.exporter.map(|it| it.to_string()), it.interval))
         };

@@ -1,4 +1,4 @@
-//! Captures, until they end.
+//! Collection from capture files.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -10,12 +10,12 @@ use thalweg_records::collect::listen::Protocol;
 use thalweg_records::collect::{Listen, Replay};
 use thalweg_wire::source::Source;
 
-use super::run::{Signals, finish, tell_of};
+use super::run::{Signals, finish, print_recovered};
 use super::{CollectRequest, Outcome};
 use crate::console;
 use crate::figures::grouped;
 
-/// Reads all captures into the store.
+/// Reads all capture files into the store.
 pub(super) fn run(request: CollectRequest, signals: &Signals) -> anyhow::Result<Outcome> {
     let started = Instant::now();
     let udp = |listen: &Listen| (listen.protocol == Protocol::Udp).then_some(listen.port);
@@ -26,11 +26,11 @@ pub(super) fn run(request: CollectRequest, signals: &Signals) -> anyhow::Result<
         .map(|file| FileSource::open(file).with_context(|| format!("cannot read {}", file.display())));
     let sources = sources.collect::<anyhow::Result<Vec<_>>>()?;
     let mut replay = Replay::new(&request.process, ports, None)?;
-    tell_of(replay.recovered());
+    print_recovered(replay.recovered());
     let mut outcome = Outcome::Complete;
     for (source, file) in sources.into_iter().zip(&request.replay) {
         if let Err(error) = read(source, &mut replay, &request, signals) {
-            eprintln!("thalweg: warning: {}: {error}; everything before was kept", file.display());
+            eprintln!("thalweg: warning: {}: {error}; everything before is stored", file.display());
             outcome = Outcome::CutShort;
         }
     }
@@ -46,7 +46,7 @@ fn read(
     signals: &Signals,
 ) -> Result<(), <FileSource as Source>::Error> {
     let bar = progress_bar();
-    while !signals.say_stop() {
+    while !signals.is_stopped() {
         let Some(batch) = source.next_batch()? else { break };
         for frame in batch.iter() {
             replay.frame(&frame);
@@ -64,7 +64,7 @@ fn read(
     Ok(())
 }
 
-/// On standard error, so that output can be redirected; nowhere if that is no terminal.
+/// Returns a progress bar on standard error, hidden if that is not a terminal.
 fn progress_bar() -> ProgressBar {
     if !console::shows_progress() {
         return ProgressBar::hidden();

@@ -1,4 +1,4 @@
-//! Sockets, until somebody or a limit stops it.
+//! Collection from sockets, until a signal or a limit stops it.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -13,20 +13,20 @@ use thalweg_records::collect::{CollectingProcess, ReplayCounts, Report};
 use thalweg_records::store::Recovered;
 
 use super::live_view::CollectView;
-use super::metrics::Server;
+use super::metrics::MetricsServer;
 use super::status::Status;
 use super::{CollectRequest, Outcome, Show, clock, json, text};
 use crate::console;
 use crate::figures::grouped;
 use crate::terminal::{self, Theme};
 
-/// How often it is looked what there is to do, at least.
+/// Maximum time between two checks for due work.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Statuses that a slow terminal may be behind.
+/// Capacity of the channel of statuses to the live view.
 const STATUSES_IN_FLIGHT: usize = 2;
 
-/// What signals say.
+/// Flags set by signals.
 pub(super) struct Signals {
     pub(super) stop: Arc<AtomicBool>,
     pub(super) table: Arc<AtomicBool>,
@@ -36,7 +36,7 @@ impl Signals {
     fn register() -> io::Result<Signals> {
         let [stop, table] = std::array::from_fn(|_| Arc::<AtomicBool>::default());
         for signal in [SIGINT, SIGTERM] {
-            // A second one, while stopping takes its time, ends the process.
+            // A second signal ends the process while it is stopping.
             signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
             signal_hook::flag::register(signal, Arc::clone(&stop))?;
         }
@@ -44,55 +44,55 @@ impl Signals {
         Ok(Signals { stop, table })
     }
 
-    pub(super) fn say_stop(&self) -> bool {
+    pub(super) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    pub(super) fn say_table(&self) -> bool {
+    pub(super) fn take_exporters_request(&self) -> bool {
         self.table.swap(false, Ordering::Relaxed)
     }
 }
 
-/// Collects until it is stopped, or captures end.
+/// Collects until stopped, or until all capture files are read.
 ///
 /// # Errors
-/// If it cannot start, or standard output cannot be written. What happens to messages and files later is in the report.
+/// If collection cannot start, or standard output cannot be written. Later losses and errors are in the report.
 pub fn run(request: CollectRequest) -> anyhow::Result<Outcome> {
     let signals = Signals::register()?;
     if !request.replay.is_empty() {
         return super::replay::run(request, &signals);
     }
-    let server = request.metrics.map(Server::start).transpose().context("cannot listen for metrics")?;
+    let server = request.metrics.map(MetricsServer::start).transpose().context("cannot serve metrics")?;
     let process = CollectingProcess::start(request.process.clone(), None)?;
-    tell_of(process.recovered());
-    let mut collecting = Collecting { process, request, server, signals, started: Instant::now() };
-    collecting.say_where();
+    print_recovered(process.recovered());
+    let mut collecting = CollectRun { process, request, server, signals, started: Instant::now() };
+    collecting.print_listeners();
     let report = match collecting.request.show {
         Show::LiveView => collecting.show_live()?,
-        _ => collecting.until_stopped(say)?,
+        _ => collecting.run_until_stopped(print_status)?,
     };
     finish(report, &collecting.request, collecting.started.elapsed(), None)?;
     Ok(Outcome::Complete)
 }
 
-/// What a crash had left.
-pub(super) fn tell_of(recovered: Recovered) {
+/// Prints what was recovered after a crash.
+pub(super) fn print_recovered(recovered: Recovered) {
     if recovered.records > 0 {
         console::note(format_args!(
-            "thalweg: recovered {} records of an earlier run",
+            "thalweg: recovered {} records of a previous run",
             grouped(recovered.records)
         ));
     }
     if recovered.torn > 0 {
         eprintln!(
-            "thalweg: warning: {} bytes at the end of {} of its spool segments were not whole, and are lost",
+            "thalweg: warning: lost {} bytes of incomplete records at the end of {} spool segments",
             grouped(recovered.torn_bytes),
             recovered.torn
         );
     }
 }
 
-/// The last words.
+/// Prints the report.
 pub(super) fn finish(
     report: Report,
     request: &CollectRequest,
@@ -110,10 +110,10 @@ pub(super) fn finish(
     .context("cannot write the report")
 }
 
-/// Shows how things stand, the way that was asked for.
-fn say(status: &Status, wants_table: bool, show: Show) -> anyhow::Result<()> {
+/// Prints the status or the exporters in the selected format.
+fn print_status(status: &Status, exporters_requested: bool, show: Show) -> anyhow::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
-    match (show, wants_table) {
+    match (show, exporters_requested) {
         (Show::Json, false) => json::status(&mut out, status),
         (Show::Json, true) => json::exporters(&mut out, status),
         (_, true) => out.write_all(text::exporters(&status.report).as_bytes()),
@@ -123,39 +123,40 @@ fn say(status: &Status, wants_table: bool, show: Show) -> anyhow::Result<()> {
     .context("cannot write to standard output")
 }
 
-struct Collecting {
+struct CollectRun {
     process: CollectingProcess,
     request: CollectRequest,
-    server: Option<Server>,
+    server: Option<MetricsServer>,
     signals: Signals,
     started: Instant,
 }
 
-impl Collecting {
-    /// Where it listens, and what is not as it was asked for.
-    fn say_where(&mut self) {
+impl CollectRun {
+    /// Prints automatically assigned ports, and a warning if the receive buffers are smaller than requested.
+    fn print_listeners(&mut self) {
         for (listen, address) in self.process.addresses() {
-            // Where port 0 was asked for, nobody could know it otherwise.
+            // The system assigned this port.
             if listen.port == 0 {
                 console::note(format_args!("thalweg: listening on {listen}: {address}"));
             }
         }
         let report = self.process.report();
-        let given = report.sockets.iter().map(|socket| (socket.receive_buffer, socket.receive_buffer_asked));
-        if let Some((given, asked)) = given.filter(|(given, asked)| given < asked).min() {
+        let granted =
+            report.sockets.iter().map(|socket| (socket.receive_buffer, socket.receive_buffer_requested));
+        if let Some((granted, requested)) = granted.filter(|(granted, requested)| granted < requested).min() {
             eprintln!(
-                "thalweg: warning: the kernel gives a socket {} of the {} bytes of receive buffer that it was asked for; \
-                 to have them: sysctl -w net.core.rmem_max={asked}, or the capability CAP_NET_ADMIN",
-                grouped(given as u64),
-                grouped(asked as u64),
+                "thalweg: warning: the kernel granted {} of {} bytes of receive buffer per socket; \
+                 to raise it: sysctl -w net.core.rmem_max={requested}, or run with CAP_NET_ADMIN",
+                grouped(granted as u64),
+                grouped(requested as u64),
             );
         }
     }
 
-    /// Lets time pass until the end; `say` is told how things stand, and asked for the table of exporters.
-    fn until_stopped(
+    /// Runs until stopped. Passes each status to `report_status`, with a flag if the exporters were requested by a signal.
+    fn run_until_stopped(
         &mut self,
-        mut say: impl FnMut(&Status, bool, Show) -> anyhow::Result<()>,
+        mut report_status: impl FnMut(&Status, bool, Show) -> anyhow::Result<()>,
     ) -> anyhow::Result<Report> {
         let interval = self.request.interval;
         let tick = TICK.min(Duration::from_nanos(self.request.process.store.loss_bound.0 / 8));
@@ -165,64 +166,64 @@ impl Collecting {
             std::thread::sleep(tick);
             let (elapsed, now) = (self.started.elapsed(), clock());
             self.process.tick(now);
-            let wants_table = self.signals.say_table();
+            let exporters_requested = self.signals.take_exporters_request();
             let is_due = elapsed >= next;
-            if is_due || wants_table || self.request.count.is_some() {
+            if is_due || exporters_requested || self.request.count.is_some() {
                 let report = self.process.report();
-                let is_enough = self.request.count.is_some_and(|count| report.records() >= count);
+                let count_reached = self.request.count.is_some_and(|count| report.records() >= count);
                 let status = Status::after(&latest, report, elapsed, now);
                 if let Some(server) = &self.server {
-                    server.tell(&status.report);
+                    server.publish(&status.report);
                 }
-                if wants_table {
-                    say(&status, true, self.request.show)?;
+                if exporters_requested {
+                    report_status(&status, true, self.request.show)?;
                 }
                 if is_due {
-                    say(&status, false, self.request.show)?;
+                    report_status(&status, false, self.request.show)?;
                     latest = status;
                     next = elapsed + interval;
                 }
-                if is_enough {
+                if count_reached {
                     break;
                 }
             }
             if self.process.has_failed() {
-                anyhow::bail!("a thread of the collector ended before its time");
+                anyhow::bail!("a collector thread ended unexpectedly");
             }
             let is_over = self.request.duration.is_some_and(|duration| elapsed >= duration);
-            if is_over || self.signals.say_stop() {
+            if is_over || self.signals.is_stopped() {
                 break;
             }
         }
         Ok(self.process.finish(clock()))
     }
 
-    /// The live view; when it is left, everything stops.
+    /// Runs the live view. Quitting it stops the collection.
     fn show_live(&mut self) -> anyhow::Result<Report> {
-        let (statuses, shown) = bounded::<Status>(STATUSES_IN_FLIGHT);
-        let (asked, _) = unbounded::<()>();
+        let (statuses, receiver) = bounded::<Status>(STATUSES_IN_FLIGHT);
+        let (queries, _) = unbounded::<()>();
         let stop = self.signals.stop.clone();
         let directory = self.request.process.store.directory.clone();
         std::thread::scope(|scope| {
             let running = scope.spawn(|| {
                 let statuses: Sender<Status> = statuses;
-                let report = self.until_stopped(|status, _, _| {
-                    // A terminal that does not keep up gets a later one; the view may have been left already.
+                let report = self.run_until_stopped(|status, _, _| {
+                    // Skip a status if the terminal is slow or the view is closed.
                     let _ = statuses.try_send(status.clone());
                     Ok(())
                 });
-                // Also the view ends.
+                // Close the view too.
                 self.signals.stop.store(true, Ordering::Relaxed);
                 report
             });
             let mut view = CollectView::new(Theme::of_process(), &directory);
-            let left = terminal::run(&mut view, &shown, &asked, &stop);
+            let result = terminal::run(&mut view, &receiver, &queries, &stop);
             stop.store(true, Ordering::Relaxed);
             let report = match running.join() {
                 Ok(report) => report,
                 Err(panic) => std::panic::resume_unwind(panic),
             };
-            left.context("cannot show the live view (try --summary or --json)")?;
+            result.context("cannot show the live view (try --summary or --json)")?;
             report
         })
     }

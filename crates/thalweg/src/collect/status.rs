@@ -1,4 +1,4 @@
-//! What is shown, whichever way: a report, and how fast its figures rise.
+//! A report with its rates, for all output formats.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use thalweg_wire::Timestamp;
 /// A report and its rates.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Status {
-    /// When it was made.
+    /// Time of the report.
     pub(super) time: Timestamp,
-    /// Since the start.
+    /// Time since the start.
     pub(super) elapsed: Duration,
     pub(super) report: Report,
     pub(super) rates: Rates,
 }
 
-/// Since the status before.
+/// Rates per second since the previous status.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rates {
     pub(super) records: f64,
@@ -27,11 +27,11 @@ pub(super) struct Rates {
     pub(super) written: f64,
 }
 
-/// A second.
+/// One second.
 const SECOND: Duration = Duration::from_secs(1);
 
 impl Status {
-    /// The one after `before`.
+    /// Creates a status with rates since `before`.
     pub(super) fn after(before: &Status, report: Report, elapsed: Duration, time: Timestamp) -> Status {
         let span = elapsed.saturating_sub(before.elapsed).max(SECOND / 1000).as_secs_f64();
         let rate = |of: fn(&Report) -> u64| of(&report).saturating_sub(of(&before.report)) as f64 / span;
@@ -44,7 +44,7 @@ impl Status {
         Status { time, elapsed, report, rates }
     }
 
-    /// The last one: rates are those of the whole run.
+    /// Creates the last status, with the rates of the whole run.
     pub(super) fn last(report: Report, elapsed: Duration, time: Timestamp) -> Status {
         Status::after(&Status::default(), report, elapsed, time)
     }

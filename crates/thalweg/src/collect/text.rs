@@ -1,4 +1,4 @@
-//! The report at the end, and the table of exporters, for people.
+//! The text report and the table of exporters.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,15 +8,15 @@ use thalweg_wire::Bytes;
 use thalweg_wire::flow_export::decode::Transport;
 
 use super::status::Status;
-use crate::figures::{grouped, moment};
+use crate::figures::{date_time, grouped};
 
-/// The report.
+/// Formats the report.
 pub(super) fn report(status: &Status, directory: &Path, capture: Option<&ReplayCounts>) -> String {
     let report = &status.report;
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "{} flow records of {} in {:.1} s ({} a second)",
+        "{} flow records from {} in {:.1} s ({} records/s)",
         grouped(report.records()),
         counted(report.exporters.len(), "exporter"),
         status.elapsed.as_secs_f64(),
@@ -25,7 +25,7 @@ pub(super) fn report(status: &Status, directory: &Path, capture: Option<&ReplayC
     let (flows, counters) = (&report.flows, &report.counters);
     let _ = writeln!(
         text,
-        "written: {} in {} of {} below {}{}",
+        "written: {} records in {} ({}) in {}{}",
         grouped(flows.written),
         counted(flows.files as usize, "file"),
         Bytes(flows.bytes),
@@ -38,7 +38,7 @@ pub(super) fn report(status: &Status, directory: &Path, capture: Option<&ReplayC
     if let Some(kafka) = &report.kafka {
         let _ = writeln!(
             text,
-            "acknowledged by Kafka: {} in {} of {}",
+            "acknowledged by Kafka: {} records in {} ({})",
             grouped(kafka.delivered),
             counted(kafka.messages as usize, "message"),
             Bytes(kafka.bytes),
@@ -47,12 +47,12 @@ pub(super) fn report(status: &Status, directory: &Path, capture: Option<&ReplayC
     if let Some(counts) = capture {
         let _ = writeln!(
             text,
-            "captured: {} frames, {} export messages, {} other, {} fragments, {} cut short, {} malformed",
+            "replayed: {} frames, {} export messages, {} other, {} fragments, {} truncated, {} malformed",
             grouped(counts.frames),
             grouped(counts.messages),
             grouped(counts.other),
             grouped(counts.fragments),
-            grouped(counts.cut_short),
+            grouped(counts.truncated),
             grouped(counts.unparsed),
         );
     }
@@ -62,16 +62,16 @@ pub(super) fn report(status: &Status, directory: &Path, capture: Option<&ReplayC
     text
 }
 
-/// What was lost, a line for each place where something was.
+/// Formats the losses, one line per cause.
 fn losses(report: &Report) -> String {
     let (losses, counts) = (report.losses(), report.counts());
     let mut lines: Vec<(u64, String)> = vec![
         (losses.kernel_datagrams, "datagrams dropped by the kernel (see --receive-buffer)".to_owned()),
-        (losses.on_the_way, "messages or records missing by sequence numbers".to_owned()),
-        (report.totals.dropped_unreadable, "datagrams of no format that is read".to_owned()),
+        (losses.sequence_gaps, "messages or records missing (gaps in sequence numbers)".to_owned()),
+        (report.totals.dropped_unreadable, "datagrams of unknown format".to_owned()),
         (
             report.totals.dropped_too_many_domains,
-            "messages of observation domains beyond the limit".to_owned(),
+            "messages of observation domains above the limit".to_owned(),
         ),
         (losses.connections_refused, "connections refused".to_owned()),
     ];
@@ -80,23 +80,23 @@ fn losses(report: &Report) -> String {
     for (store, of) in [(&report.flows, "records"), (&report.counters, "interface counters")] {
         let lost = &store.lost;
         for (count, reason) in [
-            (lost.queue_full, "the disk was too slow"),
-            (lost.spool_full, "the spool was full"),
-            (lost.spool_failed, "the spool could not be written"),
-            (lost.spool_damaged, "the spool could not be read back"),
+            (lost.queue_full, "disk too slow"),
+            (lost.spool_full, "spool full"),
+            (lost.spool_failed, "spool not writable"),
+            (lost.spool_damaged, "spool not readable"),
         ] {
             lines.push((count, format!("{of} lost: {reason}")));
         }
-        lines.push((store.in_spool, format!("{of} in the spool for the next run")));
+        lines.push((store.in_spool, format!("{of} left in the spool for the next run")));
     }
     if let Some(kafka) = &report.kafka {
         for (count, reason) in [
-            (kafka.lost.queue_full, "brokers were too slow, or away"),
+            (kafka.lost.queue_full, "brokers too slow or unreachable"),
             (kafka.lost.timed_out, "not acknowledged in time"),
             (kafka.lost.refused, "refused"),
-            (kafka.lost.unanswered, "without an answer at the end"),
+            (kafka.lost.unanswered, "no answer before exit"),
         ] {
-            lines.push((count, format!("records not in Kafka: {reason}")));
+            lines.push((count, format!("records not delivered to Kafka: {reason}")));
         }
     }
     let mut text = String::new();
@@ -115,7 +115,7 @@ fn losses(report: &Report) -> String {
     if text.is_empty() { "lost: nothing\n".to_owned() } else { text }
 }
 
-/// A line for each observation domain of each exporter.
+/// Formats a table with a line per observation domain of each exporter.
 pub(super) fn exporters(report: &Report) -> String {
     let mut text = format!(
         "{:<24} {:<9} {:<6} {:>10} {:>8} {:>13} {:>13} {:>10} {:>9}  {}\n",
@@ -155,14 +155,14 @@ fn line(text: &mut String, exporter: &ExporterReport) {
         grouped(exporter.counts.records),
         grouped(exporter.counts.lost),
         exporter.templates,
-        moment(exporter.last_received),
+        date_time(exporter.last_received),
     );
 }
 
-/// The exporter, and where its messages came from if that is another address.
+/// Returns the address of the exporter, and the sender of its messages if it differs.
 pub(super) fn name(exporter: &ExporterReport) -> String {
-    let (from, told) = (exporter.from.to_string(), exporter.exporter.to_string());
-    if told.is_empty() || told == from { from } else { format!("{told} by {from}") }
+    let (from, exporter) = (exporter.from.to_string(), exporter.exporter.to_string());
+    if exporter.is_empty() || exporter == from { from } else { format!("{exporter} by {from}") }
 }
 
 fn counted(count: usize, noun: &str) -> String {

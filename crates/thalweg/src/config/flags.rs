@@ -1,41 +1,41 @@
-//! The flags that set what a configuration file sets, made from the declaration of its sections.
+//! Command-line flags derived from the sections of the configuration file.
 
 use std::sync::LazyLock;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, ValueParser};
 use clap::error::Error;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use thalweg_config::{Document, Form, Given, Key};
+use thalweg_config::{Document, Form, Key, Literal};
 
 use super::settings::keys;
 
-/// What was typed: keys by their names, each with its value as a file would have it, without quotes.
+/// The flags of a command line: keys with their values, as in a file without quotes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flags(Vec<(&'static str, String)>);
 
 impl Flags {
-    /// Sets a key, in place of what it was set to before.
+    /// Sets a key, replacing its previous value.
     pub fn set(&mut self, name: &'static str, value: impl Into<String>) {
         self.0.retain(|(other, _)| *other != name);
         self.0.push((name, value.into()));
     }
 
-    /// What a key is set to.
+    /// Returns the value of a key.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(other, _)| *other == name).map(|(_, value)| value.as_str())
     }
 
-    /// How many keys are set.
+    /// Returns the number of keys set.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether nothing is set.
+    /// Whether no key is set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// A document in which they override what is set.
+    /// Returns the document with the values of the flags.
     pub(super) fn over(&self, document: &Document) -> Document {
         let mut document = document.clone();
         for (section, key) in keys() {
@@ -74,7 +74,7 @@ impl FromArgMatches for Flags {
     }
 }
 
-/// The flag of a key.
+/// Creates the flag of a key.
 fn argument(section: &str, key: &'static Key) -> Arg {
     let Some(flag) = key.extra.flag else { return Arg::new(key.name) };
     let help = flag.opposite.map_or_else(|| key.meaning(), |(_, help)| help.to_owned());
@@ -95,7 +95,7 @@ fn argument(section: &str, key: &'static Key) -> Arg {
     }
 }
 
-/// The name of a key's flag, which clap keeps for as long as the program runs.
+/// Returns the name of the flag of a key, with the static lifetime that clap requires.
 fn long(key: &'static Key) -> &'static str {
     static NAMES: LazyLock<Vec<(&str, String)>> =
         LazyLock::new(|| keys().filter_map(|(_, key)| Some((key.name, key.flag_name()?))).collect());
@@ -103,7 +103,7 @@ fn long(key: &'static Key) -> &'static str {
     flag.map_or(key.name, |(_, flag)| flag.trim_start_matches("--"))
 }
 
-/// A sentence that stands alone, as in a list.
+/// Removes the full stop of a single sentence, as clap does.
 fn short(sentence: &str) -> String {
     sentence.strip_suffix('.').unwrap_or(sentence).to_owned()
 }
@@ -120,7 +120,7 @@ fn heading(section: &str) -> &'static str {
     }
 }
 
-/// Takes what a file would take.
+/// Returns a parser that accepts the same values as the file.
 fn parser(key: &'static Key) -> ValueParser {
     let choices = key.kind.choices();
     if !choices.is_empty() {
@@ -129,10 +129,10 @@ fn parser(key: &'static Key) -> ValueParser {
     }
     let is_opposite = key.extra.flag.is_some_and(|flag| flag.opposite.is_some());
     ValueParser::from(move |text: &str| -> Result<String, String> {
-        let given = Given::from_text(key.form(), text);
-        if !(key.accepts)(&given) {
-            let complaint = key.kind.complaint(&given);
-            return Err(complaint.unwrap_or_else(|| format!("expected {}", key.kind.expected())));
+        let literal = Literal::from_text(key.form(), text);
+        if !(key.accepts)(&literal) {
+            let rejection = key.kind.rejection(&literal);
+            return Err(rejection.unwrap_or_else(|| format!("expected {}", key.kind.expected())));
         }
         Ok(match text {
             "true" if is_opposite => "false".to_owned(),

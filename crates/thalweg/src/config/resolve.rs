@@ -1,4 +1,4 @@
-//! Flags over file over defaults: what a run is to do.
+//! Resolves flags, file and defaults to the options of a run.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,11 +17,11 @@ use thiserror::Error;
 use super::settings::{
     Detection, DetectorName, Export, FlowTable, Input, Live, Output, ShowChoice, Tasks, TimesName, keys,
 };
-use super::value::written;
+use super::value::format_time;
 use super::{Config, Flags};
 use crate::watch::options::{Detector, Show, WatchOptions};
 
-/// Keys that only one detector looks at.
+/// Keys that apply only to one detector.
 const SLIDING_WINDOW_ONLY: [&str; 1] = [Detection::tracks];
 const CFINF_ONLY: [&str; 4] = [
     Detection::packet_length_threshold,
@@ -29,10 +29,10 @@ const CFINF_ONLY: [&str; 4] = [
     Detection::flow_cache_entries,
     Detection::protocol_filter,
 ];
-/// Keys that every detector looks at, but not `none`.
+/// Keys that apply to all detectors except `none`.
 const DETECTORS_ONLY: [&str; 2] = [Detection::flight_duration, Detection::rate_threshold];
 
-/// Keys that only the flow table and its detectors look at.
+/// Keys that apply only to the flow table and its detectors.
 const TABLE_ONLY: [&str; 6] = [
     Output::flows,
     Detection::detector,
@@ -41,35 +41,35 @@ const TABLE_ONLY: [&str; 6] = [
     FlowTable::active_timeout,
     FlowTable::linger,
 ];
-/// Keys that need flows, and nothing else.
+/// Keys that require flows.
 const FLOWS_ONLY: [&str; 2] = [Export::ipfix, Export::records];
-/// Keys that only the exporter looks at.
+/// Keys that apply only to IPFIX export.
 const IPFIX_ONLY: [&str; 2] = [Export::ipfix_times, Export::ipfix_ca_file];
-/// Keys that only measurement tasks look at.
+/// Keys that apply only to measurement tasks.
 const TASKS_ONLY: [&str; 5] =
     [Tasks::memory, Tasks::window, Tasks::keep_windows, Tasks::sampling, Tasks::save_states];
 
-/// What was typed.
+/// A command line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     /// Files or interfaces.
     pub sources: Vec<String>,
-    /// Pace of a replay.
+    /// Speed of a replay.
     pub replay: Option<f64>,
-    /// Flags that have a key in the configuration file.
+    /// Flags with a key in the configuration file.
     pub flags: Flags,
 }
 
-/// Where a value comes from.
+/// Origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A flag.
     Flag(String),
     /// The configuration file.
     File {
-        /// Its name.
+        /// Name of the file.
         file: String,
-        /// Its line, from 1.
+        /// Line number, from 1.
         line: usize,
         /// The key.
         key: &'static str,
@@ -78,24 +78,24 @@ pub enum Origin {
     Default(String),
 }
 
-/// Why flags and configuration file make no sense together.
+/// Invalid combination of flags and configuration file.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum OptionsError {
     /// A flag without effect.
-    #[error("{flag} has no effect here: it is for {needs}")]
+    #[error("{flag} has no effect: it applies only to {needs}")]
     NoEffect {
         /// The flag.
         flag: String,
-        /// What it would need, to be read after "it is for".
+        /// What the flag applies to, to be read after "it applies only to".
         needs: &'static str,
     },
-    /// A value out of its range, or values that contradict each other.
+    /// A value out of range, or contradictory values.
     #[error("{}: {reason}", listed(origins))]
     OutOfRange {
-        /// Where the values come from.
+        /// Origins of the values.
         origins: Vec<Origin>,
-        /// What is wrong with them.
+        /// The error.
         reason: String,
     },
 }
@@ -115,10 +115,10 @@ fn listed(origins: &[Origin]) -> String {
     origins.join(" and ")
 }
 
-/// What is meant by flags over file over defaults.
+/// Resolves a command line and a configuration file.
 ///
 /// # Errors
-/// When a flag would have no effect, when a value is out of its range, or when values contradict each other.
+/// If a flag has no effect, a value is out of range, or values contradict each other.
 pub fn resolve(
     request: &Request,
     config: &Config,
@@ -160,7 +160,7 @@ pub fn resolve(
     })
 }
 
-/// Flags over file over defaults.
+/// Flags, file and defaults, merged.
 struct Resolution<'a> {
     typed: &'a Flags,
     document: &'a Document,
@@ -179,7 +179,7 @@ impl Resolution<'_> {
             self.refuse_typed(&TASKS_ONLY, "measurement tasks (--tasks)")?;
         }
         if !self.has_table() {
-            let needs = "the flow table and its detectors, not for --no-table";
+            let needs = "the flow table and its detectors (remove --no-table)";
             self.refuse_typed(&TABLE_ONLY, needs)?;
             self.refuse_typed(&SLIDING_WINDOW_ONLY, needs)?;
             self.refuse_typed(&CFINF_ONLY, needs)?;
@@ -188,7 +188,7 @@ impl Resolution<'_> {
             return self.refuse_typed(&DETECTORS_ONLY, needs);
         }
         if self.export.ipfix.is_none() {
-            self.refuse_typed(&IPFIX_ONLY, "flows that are sent (--ipfix)")?;
+            self.refuse_typed(&IPFIX_ONLY, "IPFIX export (--ipfix)")?;
         }
         let detector = self.detection.detector;
         if detector != DetectorName::SlidingWindow {
@@ -225,7 +225,8 @@ impl Resolution<'_> {
         match self.output.show {
             ShowChoice::Json => Ok(Show::Json { flows: self.has_table() && self.output.flows }),
             ShowChoice::LiveView if !stdout_is_terminal => {
-                Err(self.out_of_range(&[Output::show], "the live view needs a terminal as standard output"))
+                Err(self
+                    .out_of_range(&[Output::show], "the live view requires a terminal as standard output"))
             }
             ShowChoice::Summary => Ok(Show::Summary),
             ShowChoice::Auto if !stdout_is_terminal => Ok(Show::Summary),
@@ -233,17 +234,19 @@ impl Resolution<'_> {
         }
     }
 
-    /// What is sent where, if there are flows at all.
+    /// Returns the options of IPFIX export, if configured.
     fn export(&self) -> Result<Option<ExportOptions>, OptionsError> {
         let set = &self.export;
         let Some(destination) = set.ipfix.clone().filter(|_| self.has_table()) else { return Ok(None) };
         let tls = set.ipfix_ca_file.as_ref().map(|file| TlsFiles { authority: file.into(), identity: None });
         match (destination.transport, &tls) {
             (Transport::Tls, None) => {
-                return Err(self.out_of_range(&[Export::ipfix], "TLS needs --ipfix-ca-file"));
+                return Err(
+                    self.out_of_range(&[Export::ipfix], "a tls:// destination requires --ipfix-ca-file")
+                );
             }
             (Transport::Udp | Transport::Tcp, Some(_)) => {
-                let reason = "certificates are for tls:// only";
+                let reason = "CA certificates apply only to tls:// destinations";
                 return Err(self.out_of_range(&[Export::ipfix_ca_file, Export::ipfix], reason));
             }
             _ => {}
@@ -270,14 +273,14 @@ impl Resolution<'_> {
         Ok(threshold)
     }
 
-    /// Validated for as many workers as are known of now; interfaces may have more.
+    /// Returns the options of tasks, validated for the configured number of workers. Interfaces may have more.
     fn tasks(&self) -> Result<Option<TasksOptions>, OptionsError> {
         if !self.has_tasks() {
             return match self.has_table() {
                 true => Ok(None),
                 false => Err(self.out_of_range(
                     &[Tasks::table],
-                    "without it there is nothing left to measure (add --tasks)",
+                    "nothing to measure without the flow table (add --tasks)",
                 )),
             };
         }
@@ -324,12 +327,12 @@ impl Resolution<'_> {
             active_timeout: set.active_timeout,
             linger: set.linger,
         };
-        // The flow table hosts the sliding windows, and they end with the flow.
+        // Sliding windows are stored in the flow table and end with the flow.
         let flight_duration = self.detection.flight_duration;
-        let slides = self.has_table() && self.detection.detector == DetectorName::SlidingWindow;
-        if slides && options.idle_timeout < flight_duration {
-            let (idle, flight) = (written(options.idle_timeout), written(flight_duration));
-            let reason = format!("a flow is to be kept for {idle} but watched for {flight}");
+        let has_windows = self.has_table() && self.detection.detector == DetectorName::SlidingWindow;
+        if has_windows && options.idle_timeout < flight_duration {
+            let (idle, flight) = (format_time(options.idle_timeout), format_time(flight_duration));
+            let reason = format!("the idle timeout ({idle}) must be at least the flight duration ({flight})");
             return Err(self.out_of_range(&[FlowTable::idle_timeout, Detection::flight_duration], reason));
         }
         Ok(options)
@@ -345,7 +348,7 @@ impl Resolution<'_> {
             ..LiveOptions::new("")
         };
         options.validate().map_err(|error| match &error {
-            // It names its fields as this program names its keys, with spaces.
+            // Its field names match the names of keys, with spaces.
             LiveError::BadOption { option, expected, .. } => {
                 self.out_of_range(&[&option.replace(' ', "_")], format!("expected {expected}"))
             }
@@ -354,19 +357,19 @@ impl Resolution<'_> {
         Ok(options)
     }
 
-    /// A length that has to fit 32 bits, as all lengths of packets do.
+    /// Converts a packet length to 32 bits.
     fn whole(&self, length: Bytes, name: &str) -> Result<u32, OptionsError> {
         let wrong = |_| self.out_of_range(&[name], format!("expected at most {} bytes", u32::MAX));
         u32::try_from(length.0).map_err(wrong)
     }
 
     fn out_of_range(&self, names: &[&str], reason: impl ToString) -> OptionsError {
-        // In the order of the names, which is that of the reason.
+        // In the order of the names, as in the reason.
         let origins = names.iter().filter_map(|name| self.origin(name)).collect();
         OptionsError::OutOfRange { origins, reason: reason.to_string() }
     }
 
-    /// Where the value of a key comes from; `None` if there is no such key.
+    /// Returns the origin of the value of a key; `None` if the key does not exist.
     fn origin(&self, name: &str) -> Option<Origin> {
         let (section, key) = keys().find(|(_, key)| key.name == name)?;
         let entry = self.document.entries().iter().find(|entry| std::ptr::eq(entry.section, section))?;
@@ -380,13 +383,13 @@ impl Resolution<'_> {
     }
 }
 
-/// The flag of a key.
+/// Returns the flag of a key.
 fn flag_of(name: &str) -> String {
     let flag = keys().find(|(_, key)| key.name == name).and_then(|(_, key)| key.flag_name());
     flag.unwrap_or_default()
 }
 
-/// The keys that are to blame.
+/// Returns the keys that caused an error.
 fn names_in(error: &PlanError) -> &'static [&'static str] {
     match error {
         PlanError::Memory { .. } => &[Tasks::memory],

@@ -104,7 +104,7 @@ section! {
         ///
         /// A key may follow after a colon: 5tuple (default), src, dst, dst+port, src/24, dst/16; src or dst for hhh. Then
         /// packets (default) or bytes, as in heavy:1%:src:bytes. Quote > in a shell.
-        tasks: TaskList [parsed::<TaskList>("measurement tasks, such as heavy:0.1%, entropy:src, distinct").as_list().in_own_words()] or "none" with flag("LIST").sample("heavy:0.1%,entropy:src,distinct"),
+        tasks: TaskList [parsed::<TaskList>("measurement tasks, such as heavy:0.1%, entropy:src, distinct").as_list().with_own_error()] or "none" with flag("LIST").sample("heavy:0.1%,entropy:src,distinct"),
         /// Memory of all sketches.
         ///
         /// Shared by all tasks, threads and kept windows, allocated before the first packet and never exceeded. More memory
@@ -123,7 +123,7 @@ section! {
         /// line-rate adapts the probability to the packet rate. correct samples only once the error bound holds. The tasks
         /// distinct and spread always process every packet.
         sampling: Sampling [parsed::<Sampling>("1, 1/2, 1/4, ... 1/1024, line-rate or correct")] default "1" with flag("HOW"),
-        /// Keep the exact flow table and detect cheetah flows beside the tasks.
+        /// Keep the exact flow table and detect cheetah flows in addition to the tasks.
         ///
         /// Without the table, memory use is bounded by the sketches.
         table: bool [Boolean] default "true" with flag("BOOL").opposite("no-table", "Run without the flow table and without cheetah flow detection.\n\nMemory use is then bounded by the sketches. Needs --tasks."),
@@ -249,12 +249,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_and_examples_are_accepted_and_every_key_says_what_it_means() {
+    fn defaults_and_examples_are_valid_and_every_key_is_documented() {
         SCHEMA.check();
     }
 
     #[test]
-    fn every_key_is_a_flag_and_no_two_share_a_name() {
+    fn every_key_has_a_flag_and_a_unique_name() {
         let mut flags: Vec<String> = keys().map(|(_, key)| key.flag_name().expect("a flag")).collect();
         let mut names: Vec<&str> = keys().map(|(_, key)| key.name).collect();
         let count = names.len();
@@ -264,7 +264,7 @@ mod tests {
         names.dedup();
         assert_eq!((flags.len(), names.len()), (count, count));
         for (_, key) in keys() {
-            assert_ne!(key.default_in_words(), "", "{key:?}");
+            assert_ne!(key.default_description(), "", "{key:?}");
         }
     }
 }

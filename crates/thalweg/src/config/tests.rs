@@ -1,7 +1,7 @@
-//! What files and flags come to, and what is said of wrong ones.
+//! Tests of files and flags, valid and invalid.
 
 use proptest::prelude::*;
-use thalweg_config::{Form, Given, Key};
+use thalweg_config::{Form, Key, Literal};
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::detect::cfinf::CfinfParameters;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
@@ -29,24 +29,24 @@ fn resolution_refused(text: &str) -> String {
     resolved(text).unwrap_err().to_string()
 }
 
-/// What is typed, from pairs of a key and its value.
+/// Creates a command line from pairs of key and value.
 fn typed(pairs: &[(&str, &str)]) -> Request {
     let mut flags = Flags::default();
     for (name, text) in pairs {
         let (_, key) = keys().find(|(_, key)| key.name == *name).unwrap();
-        assert!((key.accepts)(&Given::from_text(key.form(), text)), "{name} = {text}");
+        assert!((key.accepts)(&Literal::from_text(key.form(), text)), "{name} = {text}");
         flags.set(key.name, *text);
     }
     Request { flags, ..Request::default() }
 }
 
-/// What a key says, in text, be it its default.
-fn said(document: &Document, key: &'static Key) -> Option<String> {
+/// Returns the text of the value or default of a key.
+fn value_text(document: &Document, key: &'static Key) -> Option<String> {
     let entry = document.entries().iter().find(|entry| entry.section.has(key.name))?;
-    entry.given(key).map(|given| given.text().into_owned())
+    entry.literal(key).map(|literal| literal.text().into_owned())
 }
 
-/// Two values that a key may have.
+/// Returns two valid values of a key.
 fn samples(key: &Key) -> [&'static str; 2] {
     match key.name {
         "show" => ["json", "summary"],
@@ -70,7 +70,7 @@ fn samples(key: &Key) -> [&'static str; 2] {
 }
 
 #[test]
-fn without_flags_and_file_everything_is_at_the_default_of_the_part_it_is_for() {
+fn defaults_match_those_of_the_libraries() {
     let options = resolved("").unwrap();
     assert_eq!(options.show, Show::LiveView);
     assert_eq!(options.flow_table, FlowTableOptions::default());
@@ -80,13 +80,13 @@ fn without_flags_and_file_everything_is_at_the_default_of_the_part_it_is_for() {
     assert_eq!(options.backend, Some(thalweg_capture::backend::Backend::AfPacket));
     assert_eq!((options.top, options.workers, options.seed), (10, None, None));
     let Detector::Cfinf(cfinf) = resolved("[detection]\ndetector = 'cfinf'").unwrap().detector else {
-        panic!("another detector");
+        panic!("not CFINF");
     };
     assert_eq!(cfinf, CfinfParameters::default());
 }
 
 #[test]
-fn the_output_depends_on_the_terminal_unless_it_is_chosen() {
+fn the_default_output_depends_on_the_terminal() {
     let shown = |text, terminal| resolve(&Request::default(), &parsed(text), terminal).map(|it| it.show);
     assert_eq!(shown("", true), Ok(Show::LiveView));
     assert_eq!(shown("", false), Ok(Show::Summary));
@@ -94,12 +94,12 @@ fn the_output_depends_on_the_terminal_unless_it_is_chosen() {
     assert_eq!(shown("output.show = 'json'\noutput.flows = true", true), Ok(Show::Json { flows: true }));
     assert_eq!(
         shown("\noutput.show = 'live-view'", false).unwrap_err().to_string(),
-        "show (lab.toml, line 2): the live view needs a terminal as standard output"
+        "show (lab.toml, line 2): the live view requires a terminal as standard output"
     );
 }
 
 #[test]
-fn a_file_sets_every_part_of_the_options() {
+fn a_file_sets_all_options() {
     let options = resolved(
         "input = { filter = 'udp', peel_tunnels = true, threads = 4, duration = '10s', seed = 0xff }\n\
          [output]\nlimit = 3\n\
@@ -140,7 +140,7 @@ fn a_file_sets_every_part_of_the_options() {
 }
 
 #[test]
-fn a_file_sets_what_tasks_measure_and_in_how_much_memory() {
+fn a_file_sets_tasks_and_memory() {
     let options = resolved(
         "[tasks]\ntasks = ['heavy:0.1%', 'change:30s>2%:src:bytes']\nmemory = '1MiB'\nwindow = '15s'\n\
          keep_windows = 2\nsampling = '1/16'\ntable = false\nsave_states = 'states'\n\
@@ -164,7 +164,7 @@ fn a_file_sets_what_tasks_measure_and_in_how_much_memory() {
 }
 
 #[test]
-fn wrong_tasks_are_refused_with_what_was_probably_meant() {
+fn invalid_tasks_are_refused_with_a_suggestion() {
     for (text, message) in [
         (
             "[tasks]\ntasks = ['hevy:1%']",
@@ -184,7 +184,7 @@ fn wrong_tasks_are_refused_with_what_was_probably_meant() {
         assert!(refused.starts_with(&format!("lab.toml:{message}")), "{refused}");
     }
     for (text, message) in [
-        ("[tasks]\ntable = false", "table (lab.toml, line 2): without it there is nothing left to measure"),
+        ("[tasks]\ntable = false", "table (lab.toml, line 2): nothing to measure without the flow table"),
         (
             "[tasks]\ntasks = ['heavy:1%']\nmemory = '1KiB'",
             "memory (lab.toml, line 3): 1.02 kB is too small for these tasks with 1 worker(s) and 3 kept window(s)",
@@ -204,13 +204,13 @@ fn wrong_tasks_are_refused_with_what_was_probably_meant() {
 }
 
 #[test]
-fn the_default_file_sets_every_default_and_its_examples_are_valid() {
+fn the_default_file_sets_all_defaults_and_has_valid_examples() {
     let file = default_file();
     let config = parsed(&file);
     for (_, key) in keys() {
         let set = config.0.entries().iter().any(|entry| entry.is_set(key.name));
         assert_eq!(set, key.default_value().is_some(), "{key:?}");
-        assert_eq!(said(&config.0, key), said(&Config::default().0, key), "{key:?}");
+        assert_eq!(value_text(&config.0, key), value_text(&Config::default().0, key), "{key:?}");
     }
     let mut uncommented = file.clone();
     for (_, key) in keys().filter(|(_, key)| key.default_value().is_none()) {
@@ -220,7 +220,7 @@ fn the_default_file_sets_every_default_and_its_examples_are_valid() {
 }
 
 #[test]
-fn everything_wrong_with_a_file_is_told_at_once_in_the_order_of_lines() {
+fn all_errors_of_a_file_are_reported_by_line() {
     let text = "[outptu]\n\
                 limit = 1\n\
                 [detection]\n\
@@ -243,7 +243,7 @@ fn everything_wrong_with_a_file_is_told_at_once_in_the_order_of_lines() {
 }
 
 #[test]
-fn each_mistake_in_a_file_has_its_own_words() {
+fn each_kind_of_error_has_its_message() {
     for (text, message) in [
         ("limit = 5", "1: unknown key limit; it belongs in [output]"),
         ("zzz = 5", "1: unknown key zzz"),
@@ -292,18 +292,18 @@ fn syntax_errors_name_the_line() {
 }
 
 #[test]
-fn long_and_hostile_names_are_shown_short_and_harmless() {
+fn long_and_hostile_names_are_shortened_and_escaped() {
     let message = refused(&format!("\"\\u001b[31m{}\" = 1", "x".repeat(1_000_000)));
     assert_eq!(message, format!("lab.toml:1: unknown key \\u{{1b}}[31m{}...", "x".repeat(35)));
 }
 
 #[test]
-fn values_that_do_not_go_together_are_told_with_where_they_come_from() {
+fn contradictory_values_are_reported_with_their_origins() {
     for (text, message) in [
         (
             "[detection]\nflight_duration = '20s'",
-            "--idle-timeout (default) and flight_duration (lab.toml, line 2): a flow is to be kept for 15s but watched \
-             for 20s",
+            "--idle-timeout (default) and flight_duration (lab.toml, line 2): the idle timeout (15s) must be at least the \
+             flight duration (20s)",
         ),
         (
             "[detection]\nrate_threshold = '0bps'",
@@ -324,12 +324,12 @@ fn values_that_do_not_go_together_are_told_with_where_they_come_from() {
 }
 
 #[test]
-fn a_detector_without_windows_does_not_bind_the_idle_timeout() {
+fn cfinf_does_not_limit_the_idle_timeout() {
     assert!(resolved("[detection]\nflight_duration = '20s'\ndetector = 'cfinf'").is_ok());
 }
 
 #[test]
-fn a_flag_without_effect_is_refused_but_a_key_waits() {
+fn a_flag_without_effect_is_refused_but_a_key_is_ignored() {
     for (name, text, file, needs) in [
         ("tracks", "9", "detection.detector = 'cfinf'", "the detector sliding-window"),
         ("sampling_probability", "0.5", "", "the detector cfinf (--detector cfinf)"),
@@ -356,7 +356,7 @@ fn a_flag_without_effect_is_refused_but_a_key_waits() {
     assert_eq!(cfinf.detector, DetectorName::Cfinf);
 }
 
-/// Which of a key's samples is set: neither, the first, the second.
+/// For each key, which of its samples is set: none, the first, the second.
 fn choices() -> impl Strategy<Value = Vec<Option<bool>>> {
     proptest::collection::vec(proptest::option::of(any::<bool>()), keys().count())
 }
@@ -373,7 +373,7 @@ fn file_of(choices: &[Option<bool>]) -> String {
         .collect()
 }
 
-/// Pieces of which configuration files are made, and some of which they are not.
+/// Pieces of configuration files, and arbitrary text.
 fn piece() -> impl Strategy<Value = String> {
     let known: Vec<String> = keys()
         .flat_map(|(section, key)| [key.name.to_owned(), format!("[{}]", section.name)])
@@ -395,20 +395,20 @@ proptest! {
         for (((_, key), in_file), in_flags) in keys().zip(&in_file).zip(&in_flags) {
             let expected = match in_flags.or(*in_file) {
                 Some(choice) => Some(samples(key)[usize::from(choice)].to_owned()),
-                None => said(&Config::default().0, key),
+                None => value_text(&Config::default().0, key),
             };
-            prop_assert_eq!(said(&merged, key), expected, "{:?}", key);
+            prop_assert_eq!(value_text(&merged, key), expected, "{:?}", key);
         }
-        // Whatever is set, the answer is options or an error.
+        // The result is options or an error, never a panic.
         let _ = resolve(&request, &config, true);
     }
 
     #[test]
-    fn any_text_gives_settings_or_problems_with_lines(pieces in proptest::collection::vec(piece(), 0..40)) {
+    fn any_text_gives_settings_or_errors_with_lines(pieces in proptest::collection::vec(piece(), 0..40)) {
         let text = pieces.concat();
         match Config::parse(&text, "lab.toml") {
             Ok(config) => { let _ = resolve(&Request::default(), &config, false); }
-            Err(ConfigError::Wrong(wrong)) => {
+            Err(ConfigError::Invalid(wrong)) => {
                 prop_assert!(!wrong.problems.is_empty());
                 let last = 1 + text.bytes().filter(|&byte| byte == b'\n').count();
                 let lines = wrong.problems.iter().map(|problem| problem.line().unwrap());
@@ -419,7 +419,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_file_gives_settings_or_problems(at in 0..4000usize, junk in any::<char>()) {
+    fn a_damaged_file_gives_settings_or_errors(at in 0..4000usize, junk in any::<char>()) {
         let mut text: Vec<char> = default_file().chars().collect();
         let at = at % text.len();
         text[at] = junk;

@@ -1,4 +1,4 @@
-//! Values of keys that have a type of their own, and how values are shown in messages.
+//! Types of values, and their text in messages.
 
 use std::str::FromStr;
 
@@ -32,7 +32,7 @@ impl Quantity for Probability {
     }
 }
 
-/// Reads `icmp,icmp6`, `89`, and nothing.
+/// Parses `icmp,icmp6`, `89`, or empty text.
 impl FromStr for Protocols {
     type Err = String;
 
@@ -40,13 +40,17 @@ impl FromStr for Protocols {
         if text.is_empty() {
             return Ok(Protocols(Vec::new()));
         }
-        let protocol = |name: &str| name.trim().parse().map_err(|()| format!("{name:?} is no IP protocol"));
+        let protocol = |name: &str| {
+            name.trim()
+                .parse()
+                .map_err(|()| format!("{name:?}: expected the name or number of an IP protocol"))
+        };
         text.split(',').map(protocol).collect::<Result<_, _>>().map(Protocols)
     }
 }
 
-/// A length of time as a person would write it: exactly, in the largest unit of which it is a multiple.
-pub fn written(time: Nanos) -> String {
+/// Formats a time exactly, in the largest unit of which it is a multiple.
+pub fn format_time(time: Nanos) -> String {
     const UNITS: [(u64, &str); 4] =
         [(60_000_000_000, "min"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
     match UNITS.iter().find(|(size, _)| time.0 > 0 && time.0.is_multiple_of(*size)) {
@@ -59,21 +63,21 @@ pub fn written(time: Nanos) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use thalweg_config::Given;
+    use thalweg_config::Literal;
     use thalweg_config::kind::{Choices, Reads, Whole};
 
     use crate::config::settings::ShowChoice;
 
     #[test]
-    fn times_are_written_in_the_unit_that_fits() {
-        assert_eq!(written(Nanos::from_millis(100)), "100ms");
-        assert_eq!(written(Nanos::from_secs(1800)), "30min");
-        assert_eq!(written(Nanos(1_500)), "1500ns");
+    fn times_have_the_largest_exact_unit() {
+        assert_eq!(format_time(Nanos::from_millis(100)), "100ms");
+        assert_eq!(format_time(Nanos::from_secs(1800)), "30min");
+        assert_eq!(format_time(Nanos(1_500)), "1500ns");
     }
 
     #[test]
     fn values_outside_their_range_are_refused() {
-        let count = |text: &str| -> Option<u32> { Whole(1, 1 << 31).read(&Given::One(text.to_owned())) };
+        let count = |text: &str| -> Option<u32> { Whole(1, 1 << 31).read(&Literal::Single(text.to_owned())) };
         assert_eq!(Nanos::read("0s"), None);
         assert_eq!(count("0"), None);
         assert_eq!(count("2147483648"), Some(1 << 31));
@@ -88,11 +92,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(
-            // Quantities are read through f64, which holds integers up to 2^53.
+        fn formatted_values_parse_to_themselves(
+            // Quantities are parsed as f64, which represents integers up to 2^53 exactly.
             number in 1..1u64 << 53, numbers in any::<Vec<u8>>()
         ) {
-            prop_assert_eq!(Nanos::read(&written(Nanos(number))), Some(Nanos(number)));
+            prop_assert_eq!(Nanos::read(&format_time(Nanos(number))), Some(Nanos(number)));
             let protocols = Protocols(numbers.into_iter().map(Protocol).collect());
             let names: Vec<String> = protocols.0.iter().map(Protocol::to_string).collect();
             prop_assert_eq!(names.join(",").parse::<Protocols>().ok(), Some(protocols));

@@ -1,4 +1,4 @@
-//! What `thalweg emulate` shows: the report of a run or a sweep, and what there is to choose from.
+//! Output of `thalweg emulate`: reports of runs and sweeps, and the list of choices.
 
 mod names;
 pub mod report;

@@ -1,4 +1,4 @@
-//! What there is to choose from: `thalweg emulate --list`.
+//! The list of choices: `thalweg emulate --list`.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use thalweg_config::kind::Choice;
 use thalweg_emulator::workloads::sizes::PUBLISHED;
 use thalweg_experiment::experiment::table::{PACKETS, ROUTING, SCHEME, TOPOLOGY, TRANSPORT, WORKLOAD};
 
-/// A page with each choice on a line.
+/// Returns a page with one line per choice.
 pub fn list() -> String {
     let mut page = String::new();
     let balances = ROUTING.keys().flat_map(|key| key.kind.choices()).collect();
@@ -17,9 +17,9 @@ pub fn list() -> String {
         ("Schemes", "[scheme] name", SCHEME.choices()),
         ("Routing", "[routing] balance", balances),
         ("Transports", "[transport] name", TRANSPORT.choices()),
-        ("Patterns of flows", "[[workload]] pattern", WORKLOAD.choices()),
-        ("Sizes of flows", "[[workload]] sizes", sizes),
-        ("Packets without transport", "[[packets]] sender", PACKETS.choices()),
+        ("Flow patterns", "[[workload]] pattern", WORKLOAD.choices()),
+        ("Flow sizes", "[[workload]] sizes", sizes),
+        ("Packet senders without transport", "[[packets]] sender", PACKETS.choices()),
     ];
     let widest =
         parts.iter().flat_map(|(_, _, choices)| choices).map(|(name, _)| name.len()).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The report at the end, for people.
+//! The text report.
 
 use std::fmt::Write;
 
@@ -9,12 +9,12 @@ use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use crate::figures::{grouped, number};
 
-/// Rows of links and queues that are shown.
+/// Maximum rows of links and queues.
 const SHOWN: usize = 5;
-/// Places with drops that are shown.
+/// Maximum rows of drops.
 const SHOWN_DROPS: usize = 10;
 
-/// The report of a run.
+/// Formats the report of a run.
 pub fn report(results: &Results) -> String {
     let mut text = String::new();
     heading(&mut text, results);
@@ -27,11 +27,11 @@ pub fn report(results: &Results) -> String {
     text
 }
 
-/// The line that says how fast a run went, which no seed gives.
+/// Formats the speed of a run. It is separate from the report because it differs between runs with the same seed.
 pub fn pace(results: &Results) -> String {
     let emulated = results.duration_ns as f64 / 1e9;
     let wall = results.wall_seconds.max(1e-9);
-    let ratio = against_real_time(emulated / wall);
+    let ratio = speed_ratio(emulated / wall);
     let packets = results.summary.packets.delivered as f64 / wall;
     format!(
         "emulated {} in {}, {ratio}, {} packets/s\n",
@@ -41,11 +41,11 @@ pub fn pace(results: &Results) -> String {
     )
 }
 
-/// How a ratio of emulated to real time is said.
-fn against_real_time(ratio: f64) -> String {
+/// Formats the ratio of emulated to real time.
+fn speed_ratio(ratio: f64) -> String {
     match ratio {
-        ratio if ratio >= 1.0 => format!("{} times as fast as real time", significant(ratio)),
-        ratio => format!("{} times as slow as real time", significant(1.0 / ratio.max(1e-9))),
+        ratio if ratio >= 1.0 => format!("{} times faster than real time", significant(ratio)),
+        ratio => format!("{} times slower than real time", significant(1.0 / ratio.max(1e-9))),
     }
 }
 
@@ -75,7 +75,7 @@ fn traffic(text: &mut String, results: &Results) {
         text,
         "packets",
         &format!(
-            "{} sent, {} arrived, {} dropped, {} in flight, {} marked",
+            "{} sent, {} delivered, {} dropped, {} in flight, {} marked",
             grouped(packets.injected),
             grouped(packets.delivered),
             grouped(packets.dropped),
@@ -89,12 +89,12 @@ fn traffic(text: &mut String, results: &Results) {
         return;
     }
     row(text, "goodput", &rate(summary.goodput_bps));
-    let mut counts = format!("{} began, {} completed", grouped(flows.started), grouped(flows.completed));
+    let mut counts = format!("{} started, {} completed", grouped(flows.started), grouped(flows.completed));
     for (count, what) in [
         (flows.unfinished, "unfinished"),
-        (flows.unbounded, "without end"),
+        (flows.unbounded, "unbounded"),
         (flows.refused, "refused (too many at once)"),
-        (flows.not_recorded, "completed but not kept"),
+        (flows.not_recorded, "completed but not recorded"),
     ] {
         if count > 0 {
             let _ = write!(counts, ", {} {what}", grouped(count));
@@ -105,7 +105,7 @@ fn traffic(text: &mut String, results: &Results) {
         text,
         "retransmits",
         &format!(
-            "{} segments, {} of them needlessly; {} timeouts",
+            "{} segments, {} of them spurious, {} timeouts",
             grouped(flows.retransmissions),
             grouped(flows.spurious_retransmissions),
             grouped(flows.timeouts)
@@ -115,9 +115,9 @@ fn traffic(text: &mut String, results: &Results) {
         let each = &unbounded.goodput_bps;
         row(
             text,
-            "without end",
+            "unbounded",
             &format!(
-                "{} flows of {} each on average, fairness {:.3} (Jain)",
+                "{} flows, {} each on average, fairness {:.3} (Jain)",
                 grouped(unbounded.flows),
                 rate(each.mean),
                 unbounded.fairness
@@ -146,7 +146,7 @@ fn flows(text: &mut String, summary: &Summary) {
     if summary.sizes.iter().any(|class| class.unfinished > 0) {
         let _ = writeln!(
             text,
-            "  Some flows did not complete: the true times of their rows are longer. A longer `drain` lets them."
+            "  Some flows did not complete, so the true times of these rows are larger. A longer `drain` lets them complete."
         );
     }
 }
@@ -172,19 +172,19 @@ fn size_row(class: &SizeClassRow) -> String {
     )
 }
 
-/// `small (to 100 kB)`.
+/// Formats a size class: `small (up to 100 kB)`.
 fn class_name(class: &str) -> String {
     let Some(index) = SIZE_CLASSES.iter().position(|&(name, _)| name == class) else {
         return class.to_owned();
     };
     match SIZE_CLASSES[index] {
         (name, u64::MAX) => format!("{name} (from {})", short(SIZE_CLASSES[index - 1].1 + 1)),
-        (name, most) if index == 0 => format!("{name} (to {})", short(most)),
+        (name, max) if index == 0 => format!("{name} (up to {})", short(max)),
         (name, _) => format!("{name} (between)"),
     }
 }
 
-/// Bytes without decimals.
+/// Formats bytes without decimals.
 fn short(bytes: u64) -> String {
     Bytes(bytes).to_string().replace(".00", "").replace(".0", "")
 }
@@ -197,7 +197,7 @@ fn links(text: &mut String, links: &[LinkUse]) {
     let _ = writeln!(
         text,
         "  {:<24} {:>12} {:>6} {:>13} {:>11} {:>11}",
-        "link", "rate", "used", "packets", "marked", "dropped"
+        "link", "rate", "util", "packets", "marked", "dropped"
     );
     for link in links.iter().take(SHOWN) {
         let name = format!("{} > {}", link.from, link.to);
@@ -220,7 +220,7 @@ fn queues(text: &mut String, queues: &[QueueUse]) {
     let _ = writeln!(
         text,
         "\n{:<26} {:>44} {:>12}",
-        "Longest queues", "------------- packets waiting -------------", "bytes"
+        "Longest queues", "------------- queued packets --------------", "bytes"
     );
     let _ = writeln!(
         text,
@@ -265,7 +265,7 @@ fn drops(text: &mut String, results: &Results) {
     if results.drops.is_empty() {
         return;
     }
-    text.push_str("\nDrops since the beginning\n");
+    text.push_str("\nDrops since the start\n");
     let _ = writeln!(text, "  {:<24} {:<10} {:>12}", "place", "reason", "packets");
     let mut drops: Vec<_> = results.drops.iter().collect();
     drops.sort_by_key(|drop| std::cmp::Reverse(drop.packets));
@@ -284,14 +284,14 @@ fn drops(text: &mut String, results: &Results) {
     }
 }
 
-/// What the columns of a comparison mean.
+/// Legend of a comparison.
 const LEGEND: &str = "\
-queue: packets that wait at the port with the longest mean queue, mean and 99th percentile
-small, large: slowdown of flows up to 100 kB and from 10 MB on (their completion time over that in
-an idle network), mean and 99th percentile; > if flows did not complete, whose slowdown would be larger
+queue: queued packets at the port with the longest mean queue, mean and 99th percentile
+small, large: slowdown of flows up to 100 kB and from 10 MB (completion time over that in an idle network),
+mean and 99th percentile; > marks a lower bound, if flows did not complete
 ";
 
-/// The runs of a sweep beside each other.
+/// Formats the runs of a sweep as a table.
 pub fn comparison(results: &SweepResults) -> String {
     let mut table: Vec<Vec<String>> = vec![results.keys.clone()];
     let columns = ["throughput", "dropped", "marked", "queue", "p99", "small", "p99", "large", "unfinished"];
@@ -329,7 +329,7 @@ pub fn comparison(results: &SweepResults) -> String {
     text
 }
 
-/// Columns of a table, the first `left` of them to the left.
+/// Aligns the columns of a table, the first `left` of them to the left.
 fn aligned(table: &[Vec<String>], left: usize) -> String {
     let widths: Vec<usize> = (0..table[0].len())
         .map(|column| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
@@ -357,7 +357,7 @@ fn rate(bps: f64) -> String {
     BitRate(bps.round() as u64).to_string()
 }
 
-/// Two significant digits, as far as they matter.
+/// Formats with one decimal below 10.
 fn significant(value: f64) -> String {
     if value < 10.0 { format!("{value:.1}") } else { grouped(value.round() as u64) }
 }

@@ -1,4 +1,4 @@
-//! What changed from one state to another, for people.
+//! Comparison of two sketches.
 
 use std::io::{self, Write};
 
@@ -7,22 +7,22 @@ use thalweg_sketch::{Bound, Change, Counter, Estimate, Key, RowSketch, UnivMon};
 
 use super::file::State;
 use super::names::Names;
-use super::show::{Quantity, counted, quantities, row, saturated, what, window};
+use super::show::{Quantity, counted, quantities, row, saturated, title, window};
 use super::table;
 use crate::figures::{bounds, interval, number};
 
-/// What changed.
+/// The difference between two sketches.
 #[derive(Debug)]
 pub(super) struct Difference<'a> {
     pub(super) before: &'a State,
     pub(super) now: &'a State,
-    /// What both can be asked for, before and now.
+    /// Quantities of both sketches, before and now.
     pub(super) quantities: Vec<(Quantity, Quantity)>,
-    /// Largest change first, whatever its sign.
+    /// Changed keys, largest absolute change first.
     pub(super) keys: Vec<ChangedKey>,
 }
 
-/// A key whose weight changed.
+/// A key whose value changed.
 #[derive(Clone, Debug)]
 pub(super) struct ChangedKey {
     pub(super) name: String,
@@ -32,13 +32,13 @@ pub(super) struct ChangedKey {
 }
 
 impl Difference<'_> {
-    /// What changed from `before` to `now`.
+    /// Compares two sketches.
     ///
     /// # Errors
-    /// If they differ in anything but what they counted.
+    /// If the sketches differ in kind, shape, seed or keys.
     pub(super) fn between<'a>(before: &'a State, now: &'a State) -> Result<Difference<'a>, CombineError> {
         before.meta.check(&now.meta)?;
-        // Says what differs, for all kinds alike.
+        // Reports the difference for all kinds of sketches.
         before.state.clone().merge(&now.state)?;
         let names = Names::of(&now.meta.key_kind);
         let mut keys = match (&before.state, &now.state) {
@@ -47,7 +47,7 @@ impl Difference<'_> {
             (AnyState::Spread(before), AnyState::Spread(now)) => {
                 let collisions = [before.collisions(), now.collisions()];
                 let candidates = before.candidates().candidates().iter().chain(now.candidates().candidates());
-                each_once(candidates.map(|candidate| (candidate.key, candidate.digest)).collect())
+                deduplicate(candidates.map(|candidate| (candidate.key, candidate.digest)).collect())
                     .into_iter()
                     .map(|(key, digest)| {
                         let from = before.estimate(digest, &collisions[0]);
@@ -95,7 +95,7 @@ fn of_rows<S: RowSketch + Clone>(
         to: now.sketch.estimate(digest, &noises[1]),
         change: change.estimate(digest),
     };
-    Ok(each_once(candidates.collect()).into_iter().map(changed).collect())
+    Ok(deduplicate(candidates.collect()).into_iter().map(changed).collect())
 }
 
 fn of_univmon<C: Counter>(
@@ -108,26 +108,26 @@ fn of_univmon<C: Counter>(
         let [from, to] = [before.estimate_key(&key), now.estimate_key(&key)];
         ChangedKey { name: names.name(&key), from, to, change: to.minus(from) }
     };
-    each_once(largest.map(|(key, _)| (key, ())).collect()).into_iter().map(changed).collect()
+    deduplicate(largest.map(|(key, _)| (key, ())).collect()).into_iter().map(changed).collect()
 }
 
-/// The keys, in the order of their bytes, each once.
-fn each_once<T>(mut keys: Vec<(KeyBytes, T)>) -> Vec<(KeyBytes, T)> {
+/// Sorts keys by their bytes and removes duplicates.
+fn deduplicate<T>(mut keys: Vec<(KeyBytes, T)>) -> Vec<(KeyBytes, T)> {
     keys.sort_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
     keys.dedup_by(|a, b| a.0 == b.0);
     keys
 }
 
-/// Writes it; `top` is the length of its list of keys.
+/// Writes the difference; `top` is the maximum length of the list of keys.
 pub(super) fn write(out: &mut impl Write, difference: &Difference<'_>, top: usize) -> io::Result<()> {
     let Difference { before, now, quantities, keys } = difference;
-    writeln!(out, "{}", what(now))?;
+    writeln!(out, "{}", title(now))?;
     for (name, side) in [("before", before), ("now", now)] {
         let window = window(&side.meta).map_or_else(String::new, |window| format!(", {window}"));
         row(out, name, &format!("{}{window}", side.name))?;
     }
     if let (Some(before), Some(now)) = (before.state.account(), now.state.account()) {
-        row(out, "counted", &format!("{}; then {}", counted(before), counted(now)))?;
+        row(out, "counted", &format!("{} before, {} now", counted(before), counted(now)))?;
     }
     for (name, side) in [("before", before), ("now", now)] {
         if side.state.saturations() > 0 {
@@ -135,7 +135,7 @@ pub(super) fn write(out: &mut impl Write, difference: &Difference<'_>, top: usiz
         }
     }
     for (from, to) in quantities {
-        row(out, to.name, &format!("{}; then {}", in_brief(from), in_brief(to)))?;
+        row(out, to.name, &format!("{} before, {} now", brief(from), brief(to)))?;
     }
     let rows = keys.iter().map(|ChangedKey { name, from, to, change }| {
         let [lower, upper] = bounds(change, 0);
@@ -145,8 +145,8 @@ pub(super) fn write(out: &mut impl Write, difference: &Difference<'_>, top: usiz
     table::write(out, ["change", "lower", "upper", "before", "now", "key"], rows, top)
 }
 
-/// `1,841 keys (1,821 to 1,861)`.
-fn in_brief(quantity: &Quantity) -> String {
+/// Formats a quantity with its bounds: `1,841 keys (1,821 to 1,861)`.
+fn brief(quantity: &Quantity) -> String {
     let Quantity { estimate, decimals, .. } = *quantity;
     match estimate.bound {
         Bound::Interval { lower, upper, .. } if lower == upper => quantity.value(),

@@ -1,4 +1,4 @@
-//! A state and where it came from.
+//! Reading and writing sketch files.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -7,15 +7,15 @@ use std::path::Path;
 use anyhow::Context;
 use thalweg_sketch::state::{AnyState, CombineError, KeyBytes, Meta};
 
-/// Stands for standard input and output.
-const STANDARD: &str = "-";
+/// Name of standard input and output.
+const STANDARD_STREAM: &str = "-";
 
-/// A state that was read.
+/// A sketch read from a file.
 #[derive(Debug)]
 pub(super) struct State {
-    /// What people call its file.
+    /// Name of the file for messages.
     pub(super) name: String,
-    /// Bytes of the file.
+    /// Size of the file.
     pub(super) file_bytes: u64,
     pub(super) meta: Meta,
     pub(super) state: AnyState<KeyBytes>,
@@ -24,7 +24,7 @@ pub(super) struct State {
 impl State {
     /// Reads a file; `-` is standard input.
     pub(super) fn read(path: &Path) -> anyhow::Result<State> {
-        let (name, bytes) = match path.as_os_str() == STANDARD {
+        let (name, bytes) = match path.as_os_str() == STANDARD_STREAM {
             true => {
                 let mut bytes = Vec::new();
                 ("standard input".to_owned(), io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes))
@@ -32,35 +32,35 @@ impl State {
             false => (path.display().to_string(), fs::read(path)),
         };
         let bytes = bytes.with_context(|| format!("cannot read {name}"))?;
-        let (meta, state) = AnyState::decode(&bytes)
-            .with_context(|| format!("{name} is no state of a sketch that can be read"))?;
+        let (meta, state) =
+            AnyState::decode(&bytes).with_context(|| format!("{name} is not a readable sketch file"))?;
         Ok(State { name, file_bytes: bytes.len() as u64, meta, state })
     }
 
-    /// Takes in another.
+    /// Merges another sketch into this one.
     pub(super) fn merge(&mut self, other: &State) -> Result<(), CombineError> {
         self.meta.check(&other.meta)?;
         self.state.merge(&other.state)?;
         self.meta.merge(&other.meta)
     }
 
-    /// Writes it; `-` is standard output.
+    /// Writes a file; `-` is standard output.
     pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
         let bytes = self.state.encode(&self.meta);
-        if path.as_os_str() == STANDARD {
+        if path.as_os_str() == STANDARD_STREAM {
             let mut out = io::stdout().lock();
             return out
                 .write_all(&bytes)
                 .and_then(|()| out.flush())
                 .context("cannot write to standard output");
         }
-        write_whole(path, &bytes).with_context(|| format!("cannot write {}", path.display()))
+        write_atomically(path, &bytes).with_context(|| format!("cannot write {}", path.display()))
     }
 }
 
-/// Writes a file so that what is there stays until all is written: it may be one of those that were merged. What is
-/// no plain file, such as a pipe, is written to as it is.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Replaces a file atomically, because it may be one of the merged files. Writes directly to anything that is not a regular
+/// file, such as a pipe.
+fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
         return fs::write(path, bytes);
     }
@@ -68,7 +68,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     unfinished.push(".unfinished");
     let written = fs::write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, path));
     written.inspect_err(|_| {
-        // There may be none; the first error is the one to tell.
+        // The file may not exist. Report the first error.
         let _ = fs::remove_file(&unfinished);
     })
 }

@@ -1,8 +1,7 @@
-//! `thalweg sketch`: saved states, shown, put together and compared.
+//! `thalweg sketch`: shows, merges and compares saved sketches.
 //!
-//! States are those of `thalweg watch --save-states`, or of any program that writes the format of
-//! `docs/reference/sketch-state.md`. What the keys are is read off the state: those of our own definitions are shown as
-//! people write them, others in hexadecimal.
+//! Reads the files of `thalweg watch --save-states`, or of any program that writes the format of
+//! `docs/reference/sketch-state.md`. Known kinds of keys are shown by name, others in hexadecimal.
 
 mod diff;
 mod file;
@@ -18,27 +17,27 @@ use anyhow::Context;
 
 use file::State;
 
-/// What is said of states, and how.
+/// Output options.
 #[derive(Clone, Copy, Debug)]
 pub struct Listing {
-    /// Rows of lists of keys.
+    /// Maximum rows of lists of keys.
     pub top: usize,
-    /// JSON, one line a state, instead of text.
+    /// Whether to write JSON lines instead of text.
     pub json: bool,
 }
 
-/// Tells what is in each file.
+/// Shows the contents of each file.
 ///
 /// # Errors
-/// If a file cannot be read, is no state, or `out` cannot be written to.
-pub fn show(files: &[PathBuf], telling: Listing, out: &mut impl Write) -> anyhow::Result<()> {
+/// If a file cannot be read, is not a sketch, or `out` cannot be written.
+pub fn show(files: &[PathBuf], listing: Listing, out: &mut impl Write) -> anyhow::Result<()> {
     for (number, file) in files.iter().enumerate() {
         let state = State::read(file)?;
-        match telling.json {
-            true => json::line(out, &json::StateLine::of(&state, telling.top)),
+        match listing.json {
+            true => json::line(out, &json::StateLine::of(&state, listing.top)),
             false => {
                 let between = if number > 0 { writeln!(out) } else { Ok(()) };
-                between.and_then(|()| show::write(out, &state, telling.top))
+                between.and_then(|()| show::write(out, &state, listing.top))
             }
         }
         .context("cannot write to standard output")?;
@@ -46,16 +45,16 @@ pub fn show(files: &[PathBuf], telling: Listing, out: &mut impl Write) -> anyhow
     Ok(())
 }
 
-/// Writes the state of all files together to `output`; `label` takes the place of theirs.
+/// Merges all files into `output`; `label` replaces their labels.
 ///
 /// # Errors
-/// If a file cannot be read, is no state, or cannot be merged with those before, or `output` cannot be written.
+/// If a file cannot be read, is not a sketch, cannot be merged with the previous ones, or `output` cannot be written.
 pub fn merge(files: &[PathBuf], output: &Path, label: Option<String>) -> anyhow::Result<()> {
     let [first, rest @ ..] = files else { anyhow::bail!("nothing to merge") };
     let mut whole = State::read(first)?;
     for file in rest {
         let part = State::read(file)?;
-        whole.merge(&part).with_context(|| format!("{} and {} cannot be merged", whole.name, part.name))?;
+        whole.merge(&part).with_context(|| format!("cannot merge {} and {}", whole.name, part.name))?;
     }
     if let Some(label) = label {
         whole.meta.label = label;
@@ -63,17 +62,17 @@ pub fn merge(files: &[PathBuf], output: &Path, label: Option<String>) -> anyhow:
     whole.write(output)
 }
 
-/// Tells what changed from one state to another.
+/// Shows what changed between two sketches.
 ///
 /// # Errors
-/// If a file cannot be read, is no state, the two cannot be compared, or `out` cannot be written to.
-pub fn diff(before: &Path, now: &Path, telling: Listing, out: &mut impl Write) -> anyhow::Result<()> {
+/// If a file cannot be read, is not a sketch, the two cannot be compared, or `out` cannot be written.
+pub fn diff(before: &Path, now: &Path, listing: Listing, out: &mut impl Write) -> anyhow::Result<()> {
     let (earlier, later) = (State::read(before)?, State::read(now)?);
     let difference = diff::Difference::between(&earlier, &later)
-        .with_context(|| format!("{} and {} cannot be compared", earlier.name, later.name))?;
-    match telling.json {
-        true => json::line(out, &json::DifferenceLine::of(&difference, telling.top)),
-        false => diff::write(out, &difference, telling.top),
+        .with_context(|| format!("cannot compare {} and {}", earlier.name, later.name))?;
+    match listing.json {
+        true => json::line(out, &json::DifferenceLine::of(&difference, listing.top)),
+        false => diff::write(out, &difference, listing.top),
     }
     .context("cannot write to standard output")
 }

@@ -1,4 +1,4 @@
-//! Keys of saved states, as people write them.
+//! Names of keys in saved sketches.
 
 use thalweg_measure::tasks::{FlowBytes, KeyDefinition};
 use thalweg_sketch::Key;
@@ -11,12 +11,12 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// For keys of the kind that a state says; kinds of other programs have no names.
+    /// Creates names for a kind of keys. Kinds of other programs are unknown.
     pub(super) fn of(key_kind: &str) -> Names {
         Names { definition: key_kind.parse().ok() }
     }
 
-    /// The key's name, or its bytes.
+    /// Returns the name of a key, or its bytes in hexadecimal.
     pub(super) fn name(&self, key: &KeyBytes) -> String {
         let flow_bytes = FlowBytes::from_bytes(key.as_bytes());
         let name = self.definition.zip(flow_bytes).and_then(|(definition, key)| definition.name(&key));
@@ -24,8 +24,7 @@ impl Names {
     }
 }
 
-/// A text of a stranger's with its control characters made visible, so that it can neither command a terminal nor
-/// pretend to be another line.
+/// Escapes the control characters of untrusted text, so that it can neither control the terminal nor fake another line.
 pub(super) fn visible(text: &str) -> String {
     let each = |character: char| match character.is_control() {
         true => character.escape_default().to_string(),
@@ -39,16 +38,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_cannot_command_a_terminal() {
+    fn control_characters_are_escaped() {
         assert_eq!(visible("Zürich: a\x1b[2J\nb\u{9b}"), "Zürich: a\\u{1b}[2J\\nb\\u{9b}");
     }
 
     #[test]
-    fn keys_of_our_kinds_have_names_and_others_their_bytes() {
+    fn known_kinds_of_keys_have_names() {
         let key = KeyBytes::from_bytes(&[10, 0, 0, 1]).unwrap();
         assert_eq!(Names::of("src").name(&key), "10.0.0.1");
         assert_eq!(Names::of("serial number").name(&key), "0a000001");
-        // Five bytes are no address.
+        // Five bytes are not an address.
         let key = KeyBytes::from_bytes(&[10, 0, 0, 1, 9]).unwrap();
         assert_eq!(Names::of("src").name(&key), "0a00000109");
     }

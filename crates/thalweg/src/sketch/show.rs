@@ -1,4 +1,4 @@
-//! What a state says, for people.
+//! The contents of a sketch as text.
 
 use std::io::{self, Write};
 
@@ -9,9 +9,9 @@ use thalweg_wire::{Bytes, Timestamp};
 use super::file::State;
 use super::names::{Names, visible};
 use super::table;
-use crate::figures::{bound_in_words, bounds, grouped, moment, number};
+use crate::figures::{bound_in_words, bounds, date_time, grouped, number};
 
-/// A quantity that a state knows beside its keys.
+/// A quantity of a sketch besides its keys.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quantity {
     pub(super) name: &'static str,
@@ -21,7 +21,7 @@ pub(super) struct Quantity {
 }
 
 impl Quantity {
-    /// `1,841 keys`.
+    /// Formats the value with its unit: `1,841 keys`.
     pub(super) fn value(&self) -> String {
         let value = number(self.estimate.value, self.decimals);
         match (value.as_str(), self.unit) {
@@ -32,7 +32,7 @@ impl Quantity {
     }
 }
 
-/// What a state can be asked for without naming a key.
+/// Returns the quantities that a sketch estimates.
 pub(super) fn quantities(state: &AnyState<KeyBytes>) -> Vec<Quantity> {
     let distinct = |estimate| Quantity { name: "distinct", unit: "keys", estimate, decimals: 0 };
     let l2 = |f2: Estimate| Quantity { name: "L2", unit: "", estimate: f2.map(f64::sqrt), decimals: 0 };
@@ -62,7 +62,7 @@ pub(super) fn quantities(state: &AnyState<KeyBytes>) -> Vec<Quantity> {
     }
 }
 
-/// `5 x 8192 counters of 32 bits`, `2^12 registers`.
+/// Formats the size of a sketch: `5 x 8192 counters of 32 bits`, `2^12 registers`.
 pub(super) fn size(state: &AnyState<KeyBytes>) -> String {
     match state {
         AnyState::HyperLogLog(counter) => format!("2^{} registers", counter.precision()),
@@ -83,11 +83,11 @@ pub(super) fn size(state: &AnyState<KeyBytes>) -> String {
     }
 }
 
-/// Writes what a state says; `top` is the length of its list of keys.
+/// Writes the contents of a sketch; `top` is the maximum length of the list of keys.
 pub(super) fn write(out: &mut impl Write, saved: &State, top: usize) -> io::Result<()> {
     let State { name, file_bytes, meta, state } = saved;
     writeln!(out, "{name}")?;
-    row(out, "sketch", &what(saved))?;
+    row(out, "sketch", &title(saved))?;
     if !meta.label.is_empty() {
         row(out, "label", &visible(&meta.label))?;
     }
@@ -107,7 +107,7 @@ pub(super) fn write(out: &mut impl Write, saved: &State, top: usize) -> io::Resu
         row(out, quantity.name, &format!("{}{bound}", quantity.value()))?;
     }
     if let Some(peers) = missed_up_to(state).filter(|&peers| peers > 0) {
-        row(out, "incomplete", &format!("keys of up to {} peers may be missing", grouped(peers)))?;
+        row(out, "incomplete", &format!("keys with up to {} peers may be missing", grouped(peers)))?;
     }
     let names = Names::of(&meta.key_kind);
     let of_keys = if matches!(state, AnyState::Spread(_)) { "peers" } else { "count" };
@@ -122,8 +122,8 @@ pub(super) fn row(out: &mut impl Write, name: &str, value: &str) -> io::Result<(
     writeln!(out, "  {name:<12} {value}")
 }
 
-/// `Count Sketch of src, 5 x 8192 counters of 32 bits`.
-pub(super) fn what(saved: &State) -> String {
+/// Formats kind, keys and size: `Count Sketch of src, 5 x 8192 counters of 32 bits`.
+pub(super) fn title(saved: &State) -> String {
     let keys = match saved.meta.key_kind.as_str() {
         "" => "unnamed keys".to_owned(),
         key_kind => visible(key_kind),
@@ -131,13 +131,13 @@ pub(super) fn what(saved: &State) -> String {
     format!("{} of {keys}, {}", saved.state.kind(), size(&saved.state))
 }
 
-/// `2014-06-19 13:00:00.000 to 2014-06-19 13:00:10.000 UTC`, if there is one.
+/// Formats the window, if known: `2014-06-19 13:00:00.000 to 2014-06-19 13:00:10.000 UTC`.
 pub(super) fn window(meta: &Meta) -> Option<String> {
-    let [start, end] = [meta.start_ns, meta.end_ns].map(|time| moment(Timestamp(time)));
+    let [start, end] = [meta.start_ns, meta.end_ns].map(|time| date_time(Timestamp(time)));
     meta.has_window().then(|| format!("{start} to {end} UTC"))
 }
 
-/// `17,945, sampled with p = 1/16`.
+/// Formats the counted weight and sampling: `17,945, sampled with p = 1/16`.
 pub(super) fn counted(account: &Account) -> String {
     let weight = grouped(account.magnitude());
     match account.is_sampled() {
@@ -146,14 +146,14 @@ pub(super) fn counted(account: &Account) -> String {
     }
 }
 
-/// How often counters were at the end of their range.
+/// Formats the number of counter overflows.
 pub(super) fn saturated(state: &AnyState<KeyBytes>) -> String {
     let (count, noun) =
-        (state.saturations(), if state.saturations() == 1 { "addition" } else { "additions" });
-    format!("{} {noun} beyond a counter's range: no bound holds", grouped(count))
+        (state.saturations(), if state.saturations() == 1 { "overflow" } else { "overflows" });
+    format!("{} counter {noun}: bounds do not hold", grouped(count))
 }
 
-/// Keys with so many peers or fewer may be missing; of a spread only.
+/// Returns the number of peers up to which keys may be missing, for spread sketches.
 pub(super) fn missed_up_to(state: &AnyState<KeyBytes>) -> Option<u64> {
     match state {
         AnyState::Spread(spread) => Some(spread.missed_up_to()),

@@ -1,4 +1,4 @@
-//! Keys in rows, for people.
+//! Tables of keys.
 
 use std::io::{self, Write};
 
@@ -6,8 +6,8 @@ use thalweg_sketch::Estimate;
 
 use crate::figures::{grouped, percent};
 
-/// Writes the first `top` rows under their header, and what holds for all of them. Columns are as wide as what is in
-/// them, figures to the right; the last column is the key's name.
+/// Writes a header, the first `top` rows, and the confidence of their bounds. Columns fit their content, with numbers
+/// right-aligned. The last column is the name of the key.
 pub(super) fn write<const COLUMNS: usize>(
     out: &mut impl Write,
     header: [&str; COLUMNS],
@@ -32,8 +32,8 @@ pub(super) fn write<const COLUMNS: usize>(
     if count > top {
         writeln!(out, "  and {} more (--limit shows more)", grouped((count - top) as u64))?;
     }
-    let least = estimates.iter().filter_map(Estimate::confidence).min_by(f64::total_cmp);
-    match least {
+    let confidence = estimates.iter().filter_map(Estimate::confidence).min_by(f64::total_cmp);
+    match confidence {
         Some(confidence) => {
             writeln!(out, "  each bound holds with probability {} or more", percent(confidence))
         }
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_as_wide_as_the_widest_figure() {
+    fn columns_fit_the_widest_number() {
         let rows = [("9,223,372,036,854,775,807", "a"), ("-1", "b")];
         let expected = "                      count  key\n  \
                         9,223,372,036,854,775,807  a\n                         \
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_listed_is_counted() {
+    fn unlisted_rows_are_counted() {
         assert!(written(&[("1", "a"); 1_003], 3).contains("\n  and 1,000 more (--limit shows more)\n"));
         assert_eq!((written(&[("1", "a")], 0), written(&[], 5)), (String::new(), String::new()));
     }

@@ -1,4 +1,4 @@
-//! Bars of block characters, eight steps a column, and gauges.
+//! Bars of block characters with eight steps per column, and gauges.
 
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Span;
@@ -8,8 +8,8 @@ use super::theme::Theme;
 /// Left blocks of one to eight eighths.
 const EIGHTHS: [&str; 8] = ["▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
 
-/// A bar of `width` columns for a flow's two rates, outward then inward, where `top` fills it. Any rate above
-/// zero shows at least one eighth.
+/// Returns a bar of `width` columns with both rates of a flow, outward first. `top` fills the bar. Any rate above zero
+/// shows at least one eighth of a column.
 pub(crate) fn stacked(theme: Theme, rate: [u64; 2], top: u64, width: u16) -> Vec<Span<'static>> {
     let total = eighths(u128::from(rate[0]) + u128::from(rate[1]), top, width);
     let outward = eighths(u128::from(rate[0]), top, width).min(total);
@@ -18,12 +18,12 @@ pub(crate) fn stacked(theme: Theme, rate: [u64; 2], top: u64, width: u16) -> Vec
         .map(|start| column(theme, outward.saturating_sub(start).min(8), (total - start).min(8)))
         .collect();
     spans.push(Span::raw(" ".repeat(usize::from(width).saturating_sub(spans.len()))));
-    // In a reversed row what is filled would look empty.
+    // In a reversed row, filled columns would look empty.
     spans.into_iter().map(|span| span.patch_style(Style::new().remove_modifier(Modifier::REVERSED))).collect()
 }
 
-/// One column of which `outward` of the `filled` eighths are the initiator's. A column has two colours at most,
-/// so one that is not full and has both directions takes the colour of the larger part.
+/// Returns one column with `filled` eighths, of which `outward` are from the initiator. A column has at most two colours, so
+/// a partly filled one with both directions has the colour of the larger part.
 fn column(theme: Theme, outward: usize, filled: usize) -> Span<'static> {
     let both = outward > 0 && outward < filled;
     if both && filled == 8 && theme.is_coloured() {
@@ -40,7 +40,7 @@ fn eighths(rate: u128, top: u64, width: u16) -> usize {
     if rate > 0 && top > 0 { share.max(1) } else { 0 }
 }
 
-/// A bar of `width` columns in one style, filled as far as `fraction` says; full above 1, and not empty above 0.
+/// Returns a bar of `width` columns in one style, filled by `fraction`; full above 1, never empty above 0.
 pub(crate) fn single(fraction: f64, width: u16, style: Style) -> Span<'static> {
     const WHOLE: u64 = 1 << 32;
     let filled = eighths((fraction.clamp(0.0, 1.0) * WHOLE as f64).ceil() as u128, WHOLE, width);
@@ -50,7 +50,7 @@ pub(crate) fn single(fraction: f64, width: u16, style: Style) -> Span<'static> {
     Span::styled(format!("{text:<width$}", width = usize::from(width)), style)
 }
 
-/// A line of `width` columns, filled as far as `fraction` says.
+/// Returns a line of `width` columns, filled by `fraction`.
 pub(crate) fn gauge(theme: Theme, fraction: f64, width: u16, style: Style) -> [Span<'static>; 2] {
     let filled = ((fraction * f64::from(width)).round() as usize).min(usize::from(width));
     [
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_is_as_long_as_its_share_of_the_top() {
+    fn a_bar_is_proportional_to_the_rate() {
         assert_eq!(text(&stacked(Theme::PLAIN, [100, 0], 100, 4)), "████");
         assert_eq!(text(&stacked(Theme::PLAIN, [25, 25], 100, 4)), "██  ");
         assert_eq!(text(&stacked(Theme::PLAIN, [1, 0], 1_000_000, 4)), "▏   ");
@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_bar_has_its_width_whatever_the_rates(outward: u64, inward: u64, top: u64, width in 0..40u16) {
+        fn a_bar_always_has_its_width(outward: u64, inward: u64, top: u64, width in 0..40u16) {
             for theme in [Theme::PLAIN, Theme::ANSI] {
                 let spans = stacked(theme, [outward, inward], top, width);
                 prop_assert_eq!(text(&spans).chars().count(), usize::from(width));

@@ -1,22 +1,22 @@
-//! The selected row of a list whose rows change places.
+//! The selected row of a list whose rows move.
 //!
-//! The cursor stays with the row that was chosen, wherever it moves, so that Enter never acts on a row that
-//! slipped under it. If that row goes away, the cursor stays where it was, on whatever is there now.
+//! The selection follows its row, so that Enter never acts on a row that moved under the cursor. If the row disappears, the
+//! selection stays in place, on the row that is now there.
 
 use ratatui::crossterm::event::KeyCode;
 
-/// Which row is chosen, and which rows are in sight. `K` names a row.
+/// The selected row and the visible rows. `K` identifies a row.
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor<K> {
-    /// What is chosen, if the user has moved at all, and where it was last seen.
-    chosen: Option<(usize, K)>,
-    /// First row in sight.
+    /// The selected row with its last index; `None` until the user moves.
+    selected: Option<(usize, K)>,
+    /// First visible row.
     offset: usize,
-    /// Rows in sight when last drawn.
+    /// Number of visible rows when last drawn.
     page: usize,
 }
 
-/// Where to move.
+/// A movement of the selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Up,
@@ -27,7 +27,7 @@ pub(crate) enum Step {
     Last,
 }
 
-/// Where a key moves to, if it moves at all.
+/// Returns the movement of a key; `None` for other keys.
 pub(crate) fn step_of(code: KeyCode) -> Option<Step> {
     Some(match code {
         KeyCode::Up | KeyCode::Char('k') => Step::Up,
@@ -42,35 +42,35 @@ pub(crate) fn step_of(code: KeyCode) -> Option<Step> {
 
 impl<K> Default for Cursor<K> {
     fn default() -> Self {
-        Cursor { chosen: None, offset: 0, page: 1 }
+        Cursor { selected: None, offset: 0, page: 1 }
     }
 }
 
 impl<K: Clone + PartialEq> Cursor<K> {
-    /// Index of the chosen row.
+    /// Returns the index of the selected row.
     pub(crate) fn index(&self) -> Option<usize> {
-        self.chosen.as_ref().map(|(index, _)| *index)
+        self.selected.as_ref().map(|(index, _)| *index)
     }
 
-    /// Name of the chosen row.
-    pub(crate) fn chosen(&self) -> Option<&K> {
-        self.chosen.as_ref().map(|(_, key)| key)
+    /// Returns the selected row.
+    pub(crate) fn selected(&self) -> Option<&K> {
+        self.selected.as_ref().map(|(_, key)| key)
     }
 
-    /// Forgets the choice and goes back to the first row. Says whether there was a choice.
+    /// Clears the selection and scrolls to the first row. Returns whether a row was selected.
     pub(crate) fn reset(&mut self) -> bool {
         self.offset = 0;
-        self.chosen.take().is_some()
+        self.selected.take().is_some()
     }
 
-    /// Finds the chosen row again after the rows have changed.
+    /// Finds the selected row again after the rows have changed.
     pub(crate) fn follow(&mut self, rows: &[K]) {
-        let Some((index, key)) = &self.chosen else { return };
+        let Some((index, key)) = &self.selected else { return };
         let found = rows.iter().position(|row| row == key);
-        self.choose(found.unwrap_or(*index), rows);
+        self.select(found.unwrap_or(*index), rows);
     }
 
-    /// Moves; the first move down or up from no choice chooses the first row in sight.
+    /// Moves the selection. Without one, Up and Down select the first visible row.
     pub(crate) fn step(&mut self, step: Step, rows: &[K]) {
         let page = self.page.max(1);
         let index = match (step, self.index()) {
@@ -82,18 +82,18 @@ impl<K: Clone + PartialEq> Cursor<K> {
             (Step::PageUp, Some(index)) => index.saturating_sub(page),
             (Step::PageDown, Some(index)) => index + page,
         };
-        self.choose(index, rows);
+        self.select(index, rows);
     }
 
-    fn choose(&mut self, index: usize, rows: &[K]) {
-        self.chosen = rows.len().checked_sub(1).map(|last| {
+    fn select(&mut self, index: usize, rows: &[K]) {
+        self.selected = rows.len().checked_sub(1).map(|last| {
             let index = index.min(last);
             (index, rows[index].clone())
         });
     }
 
-    /// The rows to draw where `height` of `rows` fit, with the chosen one among them.
-    pub(crate) fn in_sight(&mut self, height: usize, rows: usize) -> std::ops::Range<usize> {
+    /// Returns the rows to draw if `height` of `rows` fit. Includes the selected row.
+    pub(crate) fn visible_rows(&mut self, height: usize, rows: usize) -> std::ops::Range<usize> {
         self.page = height;
         if let Some(index) = self.index() {
             let lowest = (index + 1).saturating_sub(height);
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cursor_follows_its_row_and_stays_in_place_when_the_row_goes() {
+    fn the_selection_follows_its_row() {
         let mut cursor = Cursor::default();
         cursor.step(Step::Down, &['a', 'b', 'c']);
         cursor.step(Step::Down, &['a', 'b', 'c']);
@@ -139,7 +139,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_chosen_row_is_always_in_sight(
+        fn the_selected_row_is_always_visible(
             moves in prop::collection::vec((step(), 0..50usize, 1..12usize), 1..40),
         ) {
             let mut cursor = Cursor::default();
@@ -147,10 +147,10 @@ mod tests {
                 let keys: Vec<usize> = (0..rows).collect();
                 cursor.follow(&keys);
                 cursor.step(step, &keys);
-                let sight = cursor.in_sight(height, rows);
-                prop_assert_eq!(sight.len(), height.min(rows));
+                let visible = cursor.visible_rows(height, rows);
+                prop_assert_eq!(visible.len(), height.min(rows));
                 prop_assert_eq!(cursor.index().is_some(), rows > 0);
-                prop_assert!(cursor.index().is_none_or(|index| sight.contains(&index)));
+                prop_assert!(cursor.index().is_none_or(|index| visible.contains(&index)));
             }
         }
     }

@@ -1,33 +1,33 @@
-//! An address and a port in as many columns as there are.
+//! Addresses and ports, shortened to a number of columns.
 
 use std::net::{IpAddr, SocketAddr};
 
 use thalweg_wire::FlowKey;
 
-/// Columns that the longest IPv4 endpoint needs: `255.255.255.255:65535`.
+/// Width of the longest IPv4 endpoint: `255.255.255.255:65535`.
 pub(crate) const IPV4_WIDTH: u16 = 21;
-/// Columns that the longest IPv6 endpoint needs: 39 of address, brackets, colon, port.
+/// Width of the longest IPv6 endpoint: 39 columns of address, brackets, colon, port.
 pub(crate) const IPV6_WIDTH: u16 = 47;
 
-/// The key's source in at most `width` columns, its port only where ports mean something.
+/// Formats the source of a key in at most `width` columns. Omits the port of protocols without ports.
 pub(crate) fn source(key: &FlowKey, width: u16) -> String {
     let has_port = key.protocol.has_ports() || key.src_port != 0 || key.dst_port != 0;
     shortened(key.src(), has_port.then_some(key.src_port), usize::from(width))
 }
 
-/// The key's destination in at most `width` columns.
+/// Formats the destination of a key in at most `width` columns.
 pub(crate) fn destination(key: &FlowKey, width: u16) -> String {
     source(&key.reversed(), width)
 }
 
-/// Both ends, as a flow key is printed, without the protocol.
+/// Formats both ends like a flow key without the protocol.
 pub(crate) fn both(key: &FlowKey, width: u16) -> String {
     let each = width.saturating_sub(3) / 2;
     format!("{} > {}", source(key, each), destination(key, each))
 }
 
-/// What does not fit goes from the middle of the address: networks differ at its head, hosts at its tail,
-/// and the port is always told.
+/// Removes what does not fit from the middle of the address: networks differ at its start, hosts at its end. Always keeps
+/// the port.
 fn shortened(address: IpAddr, port: Option<u16>, width: usize) -> String {
     let text = port.map_or_else(|| address.to_string(), |port| SocketAddr::new(address, port).to_string());
     if text.len() <= width {
@@ -42,7 +42,7 @@ fn shortened(address: IpAddr, port: Option<u16>, width: usize) -> String {
     elided(address, width.saturating_sub(port.len())) + port
 }
 
-/// ASCII text with `…` in place of its middle where it is longer than `width`.
+/// Replaces the middle of text that is longer than `width` by `…`.
 pub(crate) fn elided(text: &str, width: usize) -> String {
     let count = text.chars().count();
     if count <= width {
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_loses_its_middle_and_keeps_its_port() {
+    fn an_address_loses_its_middle_but_not_its_port() {
         let key: FlowKey = "tcp [2001:db8:85a3:1:2:8a2e:370:7334]:443 > [2001:db8::1]:51000".parse().unwrap();
         assert_eq!(source(&key, 47), "[2001:db8:85a3:1:2:8a2e:370:7334]:443");
         assert_eq!(source(&key, 21), "[2001:db8…70:7334]:443".replacen("8…", "…", 1));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_told_only_where_there_is_one() {
+    fn protocols_without_ports_show_none() {
         let key: FlowKey = "esp 10.0.0.1 > 10.0.0.2".parse().unwrap();
         assert_eq!(both(&key, 60), "10.0.0.1 > 10.0.0.2");
         let key: FlowKey = "icmp 10.0.0.1:17 > 10.0.0.2:17".parse().unwrap();

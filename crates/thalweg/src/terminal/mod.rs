@@ -1,26 +1,25 @@
-//! What the full-screen views share: the loop that joins one to a terminal, and the pieces it is drawn from.
+//! Shared parts of the full-screen views: event loop, widgets and number formatting.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `run` | the loop; a [`View`] is what it runs |
-//! | `theme` | which colour means what |
-//! | `cursor`, `line_box` | the chosen row of a list; a line being typed |
-//! | `screen` | rules, panels, the help overlay, the line of keys |
+//! | `run` | the event loop of a [`View`] |
+//! | `theme` | colours and their meanings |
+//! | `cursor`, `text_input` | the selected row of a list; a line of text input |
+//! | `screen` | rules, panels, help overlay, key line |
 //! | `bar` | bars and gauges |
-//! | `quantity`, `endpoint` | numbers, times, addresses in a fixed number of columns |
+//! | `quantity`, `endpoint` | numbers, times and addresses of fixed width |
 //!
-//! A view reads no clock and does no I/O: what it shows comes as news from a thread that asks, and what it wants to
-//! know goes to that thread.
+//! A view reads no clock and does no I/O. Another thread sends it updates and receives its queries.
 
 pub(crate) mod bar;
 pub(crate) mod cursor;
 pub(crate) mod endpoint;
-pub(crate) mod line_box;
 pub(crate) mod quantity;
 pub(crate) mod run;
 pub(crate) mod screen;
 #[cfg(test)]
 pub(crate) mod test_screen;
+pub(crate) mod text_input;
 mod theme;
 
 pub(crate) use run::{Action, View, run};

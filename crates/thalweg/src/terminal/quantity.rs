@@ -1,31 +1,31 @@
-//! Quantities as text of a width that does not change from frame to frame.
+//! Formats quantities with a width that does not change from frame to frame.
 
 use thalweg_wire::{Bytes, Nanos, Timestamp};
 
 pub(crate) use crate::figures::grouped;
 
-/// Columns that [`short`] needs at most.
+/// Maximum width of [`short`].
 pub(crate) const SHORT_WIDTH: u16 = 5;
-/// Columns that [`age`] needs at most.
+/// Maximum width of [`age`].
 pub(crate) const AGE_WIDTH: u16 = 4;
 
-/// Three significant digits and a decimal prefix: `0`, `999`, `1.23k`, `45.6M`, `789G`.
+/// Formats with three significant digits and a decimal prefix: `0`, `999`, `1.23k`, `45.6M`, `789G`.
 pub(crate) fn short(value: u64) -> String {
     scaled(value, "").replacen(' ', "", 1)
 }
 
-/// Three significant digits, a decimal prefix and a unit: `81.2 kpkt/s`.
+/// Formats with three significant digits, a decimal prefix and a unit: `81.2 kpkt/s`.
 pub(crate) fn scaled(value: u64, unit: &str) -> String {
     let text = Bytes(value).to_string();
     format!("{}{unit}", text.trim_end_matches('B')).trim_end().to_owned()
 }
 
-/// Packets a second: `81.2 kpkt/s`.
+/// Formats packets per second: `81.2 kpkt/s`.
 pub(crate) fn packet_rate(packets_per_second: f64) -> String {
     scaled(packets_per_second.round() as u64, "pkt/s")
 }
 
-/// A length of time in at most four columns, rounded down: `0.4s`, `59s`, `12m`, `36h`, `9d`, `3y`.
+/// Formats a duration in at most four columns, rounded down: `0.4s`, `59s`, `12m`, `36h`, `9d`, `3y`.
 pub(crate) fn age(span: Nanos) -> String {
     let seconds = span.0 / 1_000_000_000;
     match seconds {
@@ -38,27 +38,27 @@ pub(crate) fn age(span: Nanos) -> String {
     }
 }
 
-/// Time of day, UTC: `10:00:12.345`.
+/// Formats the time of day in UTC: `10:00:12.345`.
 pub(crate) fn clock(time: Timestamp) -> String {
     time.to_string()[11..23].to_owned()
 }
 
-/// Time of day to the microsecond, UTC: `10:00:12.345678`.
+/// Formats the time of day in UTC with microseconds: `10:00:12.345678`.
 pub(crate) fn clock_us(time: Timestamp) -> String {
     time.to_string()[11..26].to_owned()
 }
 
-/// Date and time of day: `2026-11-21 10:00:12.345 UTC`.
+/// Formats date and time: `2026-11-21 10:00:12.345 UTC`.
 pub(crate) fn date_and_clock(time: Timestamp) -> String {
     format!("{} {} UTC", &time.to_string()[..10], clock(time))
 }
 
-/// How much of `whole` is `part`, 0 to 1; 0 of nothing.
+/// Returns the share of `part` in `whole`, 0 to 1; 0 if `whole` is 0.
 pub(crate) fn fraction(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { (part as f64 / whole as f64).min(1.0) }
 }
 
-/// `43 %`, in five columns; 100 % only when it is all.
+/// Formats a percentage in five columns, rounded down: `43 %`.
 pub(crate) fn percent(fraction: f64) -> String {
     format!("{:>3.0} %", (fraction * 100.0).floor())
 }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_read_as_people_write_them() {
+    fn quantities_are_formatted() {
         let short: Vec<String> = [0, 999, 1_000, 45_600_000, 789_000_000_000].map(short).into();
         assert_eq!(short, ["0", "999", "1.00k", "45.6M", "789G"]);
         assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
@@ -85,7 +85,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_value_outgrows_its_columns(value: u64) {
+        fn every_value_fits_its_columns(value: u64) {
             prop_assert!(short(value).len() <= usize::from(SHORT_WIDTH));
             prop_assert!(age(Nanos(value)).len() <= usize::from(AGE_WIDTH));
         }

@@ -1,4 +1,4 @@
-//! The loop that joins a view to a terminal.
+//! The event loop that runs a view on a terminal.
 
 use std::io;
 use std::panic;
@@ -12,56 +12,55 @@ use ratatui::crossterm::event::{self, Event, KeyEvent};
 use ratatui::crossterm::execute;
 use ratatui::{DefaultTerminal, Frame};
 
-/// How long news or a stop may wait while no key is pressed.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// Maximum delay of updates and of a stop while no key is pressed.
+const POLL_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Most news taken between two frames, so that keys are answered however much there is.
-const MOST_NEWS: usize = 1_024;
+/// Maximum updates between two frames, so that keys are handled under any load.
+const MAX_UPDATES: usize = 1_024;
 
-/// A full-screen view: takes news and keys, draws frames, says what it wants to know.
+/// A full-screen view: handles updates and keys, draws frames, issues queries.
 pub(crate) trait View {
-    /// What it shows.
-    type News;
-    /// What it asks for.
+    /// Data to show.
+    type Update;
+    /// A request for other data.
     type Query;
 
     /// Draws one frame.
     fn draw(&mut self, frame: &mut Frame);
 
-    /// Takes news.
-    fn update(&mut self, news: Self::News);
+    /// Handles an update.
+    fn update(&mut self, update: Self::Update);
 
-    /// Takes the end of all news.
+    /// Handles the end of updates.
     fn end(&mut self);
 
-    /// Takes a key.
+    /// Handles a key.
     fn key(&mut self, key: KeyEvent) -> Action<Self::Query>;
 }
 
-/// What a key asks of the caller.
+/// An action that a key requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Action<Q> {
-    /// Nothing beyond a new frame.
+    /// Nothing except a new frame.
     None,
-    /// End the view.
+    /// Quit the view.
     Quit,
-    /// Let the next news answer this.
+    /// Send this query; the next updates answer it.
     Query(Q),
 }
 
-/// Shows a view on the terminal until the user quits (`q`, Ctrl-C) or `stop` is set, such as by a handler of
-/// SIGTERM. When the news end, the last stay on the screen.
+/// Shows a view on the terminal until the user quits (`q`, Ctrl-C) or `stop` is set, such as by a SIGTERM handler. When
+/// updates end, the last one stays on the screen.
 ///
-/// Keys come from the terminal even if standard input is something else. The terminal is restored on every
-/// way out, a panic of any thread included. `queries` gets each query once; a bounded channel that is full
-/// blocks the view.
+/// Reads keys from the terminal even if standard input is redirected. Always restores the terminal, even if a thread
+/// panics. Sends each query once to `queries`; a full bounded channel blocks the view.
 ///
 /// # Errors
 /// If the terminal cannot be set up, read or written.
 pub(crate) fn run<V: View>(
     view: &mut V,
-    news: &Receiver<V::News>,
+    updates: &Receiver<V::Update>,
     queries: &Sender<V::Query>,
     stop: &AtomicBool,
 ) -> io::Result<()> {
@@ -69,24 +68,24 @@ pub(crate) fn run<V: View>(
     let _restore = RestoreOnDrop;
     let mut terminal = ratatui::try_init()?;
     let stopped = || stop.load(Ordering::Relaxed) || panicked.load(Ordering::Relaxed);
-    show(&mut terminal, view, news, queries, stopped)
+    show(&mut terminal, view, updates, queries, stopped)
 }
 
-/// Adds to what [`ratatui::try_init`] does on a panic: the cursor comes back, and whoever draws learns of it,
-/// so that the view does not write over the message of another thread's panic.
+/// Extends the panic hook of [`ratatui::try_init`]: shows the cursor again, and sets a flag that stops drawing, so that the
+/// view does not overwrite the panic message of another thread.
 fn show_cursor_on_panic() -> Arc<AtomicBool> {
     let panicked = Arc::new(AtomicBool::new(false));
     let (flag, message) = (Arc::clone(&panicked), panic::take_hook());
     panic::set_hook(Box::new(move |info| {
         flag.store(true, Ordering::Relaxed);
-        // There is no better place to report that the terminal is gone.
+        // Nowhere to report that the terminal is gone.
         let _ = execute!(io::stdout(), Show);
         message(info);
     }));
     panicked
 }
 
-/// Gives the terminal back as it was.
+/// Restores the terminal when dropped.
 struct RestoreOnDrop;
 
 impl Drop for RestoreOnDrop {
@@ -98,7 +97,7 @@ impl Drop for RestoreOnDrop {
 fn show<V: View>(
     terminal: &mut DefaultTerminal,
     view: &mut V,
-    news: &Receiver<V::News>,
+    updates: &Receiver<V::Update>,
     queries: &Sender<V::Query>,
     stopped: impl Fn() -> bool,
 ) -> io::Result<()> {
@@ -109,17 +108,17 @@ fn show<V: View>(
             terminal.draw(|frame| view.draw(frame))?;
         }
         changed = false;
-        if event::poll(PATIENCE)? {
+        if event::poll(POLL_TIMEOUT)? {
             changed = true;
-            match take_event(view)? {
+            match handle_event(view)? {
                 Action::None => {}
                 Action::Quit => return Ok(()),
-                // Nobody left to answer: the view goes on with what it has.
+                // If no thread answers, the view keeps its data.
                 Action::Query(query) => drop(queries.send(query)),
             }
         }
         if open {
-            let (still_open, any) = take_news(view, news);
+            let (still_open, any) = drain_updates(view, updates);
             changed |= any || !still_open;
             open = still_open;
         }
@@ -127,17 +126,17 @@ fn show<V: View>(
     Ok(())
 }
 
-fn take_event<V: View>(view: &mut V) -> io::Result<Action<V::Query>> {
+fn handle_event<V: View>(view: &mut V) -> io::Result<Action<V::Query>> {
     Ok(match event::read()? {
         Event::Key(key) => view.key(key),
         _ => Action::None,
     })
 }
 
-/// Takes all news that have arrived. Says whether there can be more, and whether there were any.
-fn take_news<V: View>(view: &mut V, news: &Receiver<V::News>) -> (bool, bool) {
-    for taken in 0..MOST_NEWS {
-        match news.try_recv() {
+/// Handles all pending updates. Returns whether the channel is open, and whether an update arrived.
+fn drain_updates<V: View>(view: &mut V, updates: &Receiver<V::Update>) -> (bool, bool) {
+    for taken in 0..MAX_UPDATES {
+        match updates.try_recv() {
             Ok(latest) => view.update(latest),
             Err(TryRecvError::Empty) => return (true, taken > 0),
             Err(TryRecvError::Disconnected) => {
@@ -153,21 +152,21 @@ fn take_news<V: View>(view: &mut V, news: &Receiver<V::News>) -> (bool, bool) {
 mod tests {
     use super::*;
 
-    /// What it was told.
+    /// Records its updates.
     #[derive(Default)]
-    struct Listener {
-        heard: Vec<u32>,
+    struct Recorder {
+        updates: Vec<u32>,
         has_ended: bool,
     }
 
-    impl View for Listener {
-        type News = u32;
+    impl View for Recorder {
+        type Update = u32;
         type Query = ();
 
         fn draw(&mut self, _: &mut Frame) {}
 
-        fn update(&mut self, news: u32) {
-            self.heard.push(news);
+        fn update(&mut self, update: u32) {
+            self.updates.push(update);
         }
 
         fn end(&mut self) {
@@ -180,27 +179,27 @@ mod tests {
     }
 
     #[test]
-    fn all_news_are_taken_in_order_and_a_closed_channel_ends_them() {
+    fn updates_arrive_in_order_until_the_channel_closes() {
         let (sender, receiver) = crossbeam_channel::unbounded();
-        let mut view = Listener::default();
-        assert_eq!(take_news(&mut view, &receiver), (true, false));
-        for news in [1, 2] {
-            sender.send(news).unwrap();
+        let mut view = Recorder::default();
+        assert_eq!(drain_updates(&mut view, &receiver), (true, false));
+        for update in [1, 2] {
+            sender.send(update).unwrap();
         }
-        assert_eq!(take_news(&mut view, &receiver), (true, true));
-        assert_eq!(view.heard, [1, 2]);
+        assert_eq!(drain_updates(&mut view, &receiver), (true, true));
+        assert_eq!(view.updates, [1, 2]);
         assert!(!view.has_ended);
         drop(sender);
-        assert_eq!(take_news(&mut view, &receiver), (false, false));
+        assert_eq!(drain_updates(&mut view, &receiver), (false, false));
         assert!(view.has_ended);
     }
 
     #[test]
-    fn keys_are_looked_at_however_many_news_there_are() {
+    fn updates_between_two_frames_are_limited() {
         let (sender, receiver) = crossbeam_channel::unbounded();
-        (0..2 * MOST_NEWS as u32).for_each(|news| sender.send(news).unwrap());
-        let mut view = Listener::default();
-        assert_eq!(take_news(&mut view, &receiver), (true, true));
-        assert_eq!(view.heard.len(), MOST_NEWS);
+        (0..2 * MAX_UPDATES as u32).for_each(|update| sender.send(update).unwrap());
+        let mut view = Recorder::default();
+        assert_eq!(drain_updates(&mut view, &receiver), (true, true));
+        assert_eq!(view.updates.len(), MAX_UPDATES);
     }
 }

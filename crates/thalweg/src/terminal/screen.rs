@@ -1,4 +1,4 @@
-//! What screens are put together from.
+//! Common parts of screens.
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Rect};
@@ -6,29 +6,29 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Borders, Clear, Paragraph, RenderDirection, Sparkline};
 
-use super::line_box::LineBox;
+use super::text_input::TextInput;
 use super::theme::Theme;
 
-/// Below this many columns or rows only a message is shown.
-const LEAST: (u16, u16) = (60, 10);
+/// Minimum columns and rows. Smaller terminals show only a message.
+const MIN_SIZE: (u16, u16) = (60, 10);
 
-/// Whether only a message has room.
+/// Whether the terminal is smaller than the minimum.
 pub(crate) fn is_too_small(area: Rect) -> bool {
-    area.width < LEAST.0 || area.height < LEAST.1
+    area.width < MIN_SIZE.0 || area.height < MIN_SIZE.1
 }
 
-/// Says how large the terminal should be; `remark` is the last line.
-pub(crate) fn say_too_small(remark: &'static str, frame: &mut Frame, area: Rect) {
-    let (columns, rows) = LEAST;
+/// Draws a message with the minimum size; `remark` is its last line.
+pub(crate) fn draw_too_small(remark: &'static str, frame: &mut Frame, area: Rect) {
+    let (columns, rows) = MIN_SIZE;
     let message = vec![
-        Line::from("thalweg needs a larger terminal:"),
-        Line::from(format!("{columns}x{rows}, this is {}x{}", area.width, area.height)),
+        Line::from("terminal too small for thalweg:"),
+        Line::from(format!("need {columns}x{rows}, have {}x{}", area.width, area.height)),
         Line::from(remark),
     ];
     frame.render_widget(Paragraph::new(message), area);
 }
 
-/// A rule across the screen with titles at its left and right, over what follows.
+/// Returns a horizontal rule with titles at its left and right.
 pub(crate) fn rule<'a>(theme: Theme, left: Line<'a>, right: Line<'a>) -> Block<'a> {
     Block::new()
         .borders(Borders::TOP)
@@ -38,7 +38,7 @@ pub(crate) fn rule<'a>(theme: Theme, left: Line<'a>, right: Line<'a>) -> Block<'
         .title_top(right.alignment(Alignment::Right))
 }
 
-/// A box with a title.
+/// Returns a box with a title.
 pub(crate) fn panel<'a>(theme: Theme, title: &'a str) -> Block<'a> {
     Block::bordered()
         .border_type(BorderType::Rounded)
@@ -47,18 +47,17 @@ pub(crate) fn panel<'a>(theme: Theme, title: &'a str) -> Block<'a> {
         .title_top(Span::styled(format!(" {title} "), theme.strong()))
 }
 
-/// Columns that these take.
+/// Returns the width of spans.
 pub(crate) fn width_of(spans: &[Span]) -> usize {
     spans.iter().map(Span::width).sum()
 }
 
-/// `1 flow`, `2 flows`.
+/// Formats a count with its noun: `1 flow`, `2 flows`.
 pub(crate) fn counted(count: &str, one: &str, many: &str) -> String {
     format!("{count} {}", if count == "1" { one } else { many })
 }
 
-/// These in at most `width` columns: what does not fit gives way to `…`, as a number that is cut short would be a wrong
-/// one.
+/// Cuts spans to `width` columns and ends them with `…`, because a truncated number would be wrong.
 pub(crate) fn cut(spans: Vec<Span<'static>>, width: usize) -> Vec<Span<'static>> {
     if width_of(&spans) <= width {
         return spans;
@@ -78,29 +77,29 @@ pub(crate) fn cut(spans: Vec<Span<'static>>, width: usize) -> Vec<Span<'static>>
     kept
 }
 
-/// Text at the right of its column.
+/// Returns right-aligned text.
 pub(crate) fn right(text: String) -> Line<'static> {
     Line::from(text).alignment(Alignment::Right)
 }
 
-/// The theme of a row's text and the style of the whole row: a selected row is reversed, in one colour.
+/// Returns the theme of a row's text and the style of the row. A selected row is reversed and in one colour.
 pub(crate) fn row_styles(theme: Theme, selected: bool) -> (Theme, Style) {
     if selected { (Theme::PLAIN, theme.selected()) } else { (theme, Style::new()) }
 }
 
-/// A sparkline, the newest value at its right.
+/// Draws a sparkline with the newest value at its right.
 pub(crate) fn draw_history(frame: &mut Frame, area: Rect, newest_first: Vec<u64>, style: Style) {
     let sparkline =
         Sparkline::default().data(newest_first).direction(RenderDirection::RightToLeft).style(style);
     frame.render_widget(sparkline, area);
 }
 
-/// A state that must not be overlooked: ` PAUSED `.
+/// Returns a prominent state, such as ` PAUSED `.
 pub(crate) fn state_badge(theme: Theme, text: &'static str) -> Span<'static> {
     Span::styled(text, theme.warning().add_modifier(Modifier::REVERSED))
 }
 
-/// A line of the state, and as many keys with their meanings as there is room for.
+/// Draws a line with the state and as many keys as fit.
 pub(crate) fn draw_keys<'a>(
     theme: Theme,
     state: Vec<Span<'static>>,
@@ -119,15 +118,15 @@ pub(crate) fn draw_keys<'a>(
     frame.render_widget(Line::from(spans), area);
 }
 
-/// A line being typed after its name, and under it a hint, or what is wrong with it.
-pub(crate) fn draw_line_box(
+/// Draws a text input after its name, with a hint or an error in the next line.
+pub(crate) fn draw_text_input(
     theme: Theme,
-    line: &LineBox,
+    line: &TextInput,
     (name, remark): (&str, Result<&str, String>),
     frame: &mut Frame,
     area: Rect,
 ) {
-    let (before, after) = line.halves();
+    let (before, after) = line.split();
     let (under, after) = split_first(after);
     let taken = name.len() + 3;
     let typed = Line::from(vec![
@@ -145,22 +144,22 @@ pub(crate) fn draw_line_box(
     frame.render_widget(Paragraph::new(vec![typed, remark]), area);
 }
 
-/// The character that the cursor is on, a blank at the end of the line, and those after it.
+/// Returns the character under the cursor, or a blank at the end of the line, and the rest.
 fn split_first(text: String) -> (String, String) {
     let mut chars = text.chars();
     let first = chars.next().unwrap_or(' ');
     (first.to_string(), chars.collect())
 }
 
-/// The last `width` characters.
+/// Returns the last `width` characters.
 fn tail(text: &str, width: usize) -> String {
     let skipped = text.chars().count().saturating_sub(width);
     text.chars().skip(skipped).collect()
 }
 
-/// What the keys do, in the middle of the screen; an empty key begins a paragraph.
+/// Draws the help overlay in the middle of the screen. An empty key is an empty line.
 pub(crate) fn draw_help(theme: Theme, keys: &[(&str, &'static str)], frame: &mut Frame, area: Rect) {
-    let block = panel(theme, "help: any key closes it");
+    let block = panel(theme, "help: press any key to close");
     let place = middle(area, 64, keys.len() as u16 + 2);
     frame.render_widget(Clear, place);
     let lines: Vec<Line> = keys.iter().map(|(key, meaning)| help_line(theme, key, meaning)).collect();

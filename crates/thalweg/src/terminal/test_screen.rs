@@ -1,4 +1,4 @@
-//! Frames as text, for tests, and compared with golden files.
+//! Renders frames as text and compares them with golden files.
 
 use std::path::PathBuf;
 
@@ -8,25 +8,25 @@ use ratatui::buffer::Buffer;
 
 use super::View;
 
-/// A frame.
+/// Renders a frame.
 pub(crate) fn buffer(view: &mut impl View, width: u16, height: u16) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| view.draw(frame)).unwrap();
     terminal.backend().buffer().clone()
 }
 
-/// Its lines, each as wide as the screen.
+/// Returns the lines of a frame, padded to its width.
 pub(crate) fn lines(buffer: &Buffer) -> Vec<String> {
     let row = |y| (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
     (0..buffer.area.height).map(row).collect()
 }
 
-/// A frame as text, without blanks at the ends of lines.
+/// Renders a frame as text without trailing blanks.
 pub(crate) fn screen(view: &mut impl View, width: u16, height: u16) -> String {
     lines(&buffer(view, width, height)).iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// Where `text` stands on the screen.
+/// Returns the position of `text` on the screen.
 #[track_caller]
 pub(crate) fn find(buffer: &Buffer, text: &str) -> (u16, u16) {
     let column = |line: &String| line.find(text).map(|at| line[..at].chars().count());
@@ -35,7 +35,7 @@ pub(crate) fn find(buffer: &Buffer, text: &str) -> (u16, u16) {
     (x as u16, y as u16)
 }
 
-/// Compares a frame with `NAME_WIDTHxHEIGHT.txt` in a folder of `src/`, or writes that.
+/// Compares a frame with `NAME_WIDTHxHEIGHT.txt` in a folder of `src/`. Writes the file if THALWEG_REFRESH_GOLDEN is set.
 #[track_caller]
 pub(crate) fn check(folder: &str, name: &str, view: &mut impl View, width: u16, height: u16) {
     let actual = screen(view, width, height);
@@ -45,5 +45,5 @@ pub(crate) fn check(folder: &str, name: &str, view: &mut impl View, width: u16, 
         std::fs::write(&path, &actual).unwrap();
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(actual == expected, "{} differs; now it is:\n{actual}\nit was:\n{expected}", path.display());
+    assert!(actual == expected, "{} differs; actual:\n{actual}\nexpected:\n{expected}", path.display());
 }

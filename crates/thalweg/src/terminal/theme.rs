@@ -1,8 +1,7 @@
-//! Which colour means what.
+//! Colours and their meanings.
 //!
-//! Only the terminal's own 16 colours, on its own background, so that light and dark themes both suit; what
-//! is less important is dim, not grey. Nothing is said by colour alone: without colours the view says the
-//! same in bold, dim and reversed text.
+//! Uses only the terminal's own 16 colours on its own background, so that light and dark themes both work. Less important
+//! text is dim, not grey. Colour never carries information alone: bold, dim and reversed text convey the same.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -17,15 +16,15 @@ pub struct Theme {
 impl Theme {
     /// The terminal's 16 colours.
     pub const ANSI: Theme = Theme { coloured: true };
-    /// No colour at all.
+    /// No colours.
     pub const PLAIN: Theme = Theme { coloured: false };
 
-    /// The theme that `--color` and the environment select.
+    /// Returns the theme selected by `--color` and the environment.
     pub fn of_process() -> Theme {
         if console::has_colors() { Theme::ANSI } else { Theme::PLAIN }
     }
 
-    /// Whether it has colours.
+    /// Whether the theme has colours.
     pub(crate) fn is_coloured(self) -> bool {
         self.coloured
     }
@@ -39,7 +38,7 @@ impl Theme {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// Titles and the figures that matter most.
+    /// Titles and main figures.
     pub(crate) fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
@@ -49,27 +48,27 @@ impl Theme {
         self.colour(Color::Yellow).add_modifier(Modifier::BOLD)
     }
 
-    /// From the initiator.
+    /// Traffic from the initiator.
     pub(crate) fn outward(self) -> Style {
         self.colour(Color::Cyan)
     }
 
-    /// To the initiator.
+    /// Traffic to the initiator.
     pub(crate) fn inward(self) -> Style {
         self.colour(Color::Green)
     }
 
-    /// What is well: a live source, a table with room.
+    /// Normal states, such as a live source.
     pub(crate) fn good(self) -> Style {
         self.colour(Color::Green)
     }
 
-    /// Worth a look.
+    /// Unusual states.
     pub(crate) fn warning(self) -> Style {
         self.colour(Color::Yellow).add_modifier(Modifier::BOLD)
     }
 
-    /// Something was lost, or typed wrong.
+    /// Losses and errors.
     pub(crate) fn loss(self) -> Style {
         self.colour(Color::Red).add_modifier(Modifier::BOLD)
     }
@@ -79,7 +78,7 @@ impl Theme {
         Style::new().add_modifier(Modifier::REVERSED)
     }
 
-    /// The program's name, keys, and states that must not be overlooked.
+    /// The program name and prominent states.
     pub(crate) fn badge(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD)
     }

@@ -1,23 +1,23 @@
-//! The thread that subscribes to events.
+//! The thread that receives events.
 
 use crossbeam_channel::Sender;
 use thalweg_api::client::{Client, StreamItem};
 
-use super::model::News;
+use super::model::Update;
 
-/// Subscribes until the view is gone.
-pub(super) fn subscribe(client: &Client, news: &Sender<News>) {
-    client.subscribe(|item| news.send(item.into()).is_ok());
+/// Receives events until the view is closed.
+pub(super) fn subscribe(client: &Client, updates: &Sender<Update>) {
+    client.subscribe(|item| updates.send(item.into()).is_ok());
 }
 
-impl From<StreamItem> for News {
-    fn from(item: StreamItem) -> News {
+impl From<StreamItem> for Update {
+    fn from(item: StreamItem) -> Update {
         match item {
-            StreamItem::Event(event) => News::Event(event),
-            StreamItem::Lost(loss) => News::Lost(loss),
-            StreamItem::Connected => News::Subscribed,
+            StreamItem::Event(event) => Update::Event(event),
+            StreamItem::Lost(loss) => Update::Lost(loss),
+            StreamItem::Connected => Update::Subscribed,
             StreamItem::Disconnected { error, retry_in } => {
-                News::Unsubscribed { error: error.to_string(), retry_in }
+                Update::Unsubscribed { error: error.to_string(), retry_in }
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The links once, as a table that reads the same on a terminal and in a file.
+//! The table of links of `thalweg top --once`.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use thalweg_wire::BitRate;
 use super::model::{SortBy, is_lower_bound};
 use crate::figures::grouped;
 
-/// Names of the columns, and whether they are numbers.
+/// Names of the columns, and whether they are right-aligned.
 const COLUMNS: [(&str, bool); 8] = [
     ("link", false),
     ("to", false),
@@ -20,7 +20,7 @@ const COLUMNS: [(&str, bool); 8] = [
     ("collector", false),
 ];
 
-/// The table, by utilisation; below it what collectors did not answer.
+/// Formats the links by utilisation, followed by the collectors that did not respond.
 pub(super) fn table(links: &Links) -> String {
     let mut sorted: Vec<_> = links.links.iter().collect();
     sorted.sort_by(|a, b| SortBy::Utilisation.compare(a, b));
@@ -34,7 +34,7 @@ pub(super) fn table(links: &Links) -> String {
             format!("{at_least}{}", BitRate(link.rate.rate_bps.unwrap_or(0.0).round() as u64)),
             BitRate(link.capacity_bps).to_string(),
             grouped(link.flows.into()),
-            link.changed.map_or_else(|| "never".to_owned(), |changed| crate::figures::moment(changed.0)),
+            link.changed.map_or_else(|| "never".to_owned(), |changed| crate::figures::date_time(changed.0)),
             link.collector.clone(),
         ]
     }));
@@ -50,9 +50,9 @@ pub(super) fn table(links: &Links) -> String {
         }
         let _ = writeln!(text, "{}", line.trim_end());
     }
-    for silent in links.responses.iter().filter(|response| response.error.is_some()) {
-        let error = silent.error.as_deref().unwrap_or_default();
-        let _ = writeln!(text, "{} does not answer: {error}", silent.collector);
+    for unresponsive in links.responses.iter().filter(|response| response.error.is_some()) {
+        let error = unresponsive.error.as_deref().unwrap_or_default();
+        let _ = writeln!(text, "{} did not respond: {error}", unresponsive.collector);
     }
     text
 }

@@ -1,26 +1,26 @@
-//! `thalweg top`: a running daemon as it runs: its links by utilisation, the flows on one of them, events.
+//! `thalweg top`: a live view of a daemon's links, flows and events.
 //!
 //! ```text
-//!   daemon ──► client ──► poll ───────► news ──► view ──► screen
-//!                    └──► event_feed ────┘  ▲      │
-//!                                 poll ◄────┴──────┘ queries: the chosen link, the chosen flow
+//!   daemon ──► client ──► poll ───────► updates ──► view ──► screen
+//!                    └──► event_feed ────┘            │
+//!                         poll ◄──────────────────────┘ queries: the selected link and flow
 //! ```
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `options` | whom to ask, and how to show what it says |
-//! | `poll`, `event_feed` | threads that ask (`thalweg_api::client`) |
-//! | `model` | what is shown, and what is asked for |
-//! | `shown` | what is known of the daemon: its last answer, its events, one flow |
-//! | `view` | the state between two frames, and what keys do to it |
-//! | `screen` | that view joined to a terminal |
-//! | `draw/` | state to cells |
-//! | `links_table` | the links once, as a table |
-//! | `run` | all of it together |
+//! | `options` | options |
+//! | `poll`, `event_feed` | threads that poll the API and receive events (`thalweg_api::client`) |
+//! | `model` | updates and queries |
+//! | `daemon_state` | the known state of the daemon: its last response, its events, the pinned flow |
+//! | `view` | state and key handling of the view |
+//! | `screen` | the view as a [`crate::terminal::View`] |
+//! | `draw/` | drawing |
+//! | `links_table` | the table of `--once` |
+//! | `run` | the command |
 //!
-//! The view reads no clock
-//! and does no I/O; its golden screens are rewritten by `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg top`.
+//! The view reads no clock and does no I/O. `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg top` rewrites its golden screens.
 
+mod daemon_state;
 mod draw;
 mod event_feed;
 mod links_table;
@@ -29,7 +29,6 @@ mod options;
 mod poll;
 mod run;
 mod screen;
-mod shown;
 mod view;
 
 #[cfg(test)]

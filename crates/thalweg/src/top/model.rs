@@ -1,4 +1,4 @@
-//! What the view shows, and what it asks for.
+//! Updates and queries of the view.
 
 use std::time::Duration;
 
@@ -6,83 +6,83 @@ use thalweg_api::client::{Loss, RequestError};
 use thalweg_api::{BoundKind, Collector, CollectorResponse, Event, Flow, Flows, Health, Link, Rate};
 use thalweg_wire::{FlowKey, Timestamp};
 
-/// Flows asked for on the chosen link.
+/// Maximum number of flows to request for a link.
 pub const FLOWS: usize = 200;
 
-/// What the view wants to know beside what it always gets.
+/// What the view requests in addition to the links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
-    /// The link whose flows it shows; that of the highest utilisation if there is none.
-    pub link: Option<SeenLink>,
-    /// A flow to stay on.
+    /// The link whose flows to return; `None` for the link of the highest utilisation.
+    pub link: Option<ObservedLink>,
+    /// The pinned flow.
     pub flow: Option<FlowKey>,
 }
 
-/// A link as one collector sees it: several may watch the same switch.
+/// A link as observed by one collector. Several collectors may observe the same switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SeenLink {
+pub struct ObservedLink {
     /// Name of the link.
     pub link: String,
     /// Name of the collector.
     pub collector: String,
 }
 
-impl From<&Link> for SeenLink {
-    fn from(link: &Link) -> SeenLink {
-        SeenLink { link: link.link.clone(), collector: link.collector.clone() }
+impl From<&Link> for ObservedLink {
+    fn from(link: &Link) -> ObservedLink {
+        ObservedLink { link: link.link.clone(), collector: link.collector.clone() }
     }
 }
 
-/// What the view is told.
+/// An update of the view.
 #[derive(Clone, Debug)]
-pub enum News {
-    /// The daemon answered.
-    Asked(Box<Snapshot>),
-    /// It answered what the user just chose.
-    Chosen(Box<Details>),
-    /// It did not.
-    Trouble {
-        /// Why.
+pub enum Update {
+    /// A response of the daemon to a poll.
+    Snapshot(Box<Snapshot>),
+    /// A response to the latest query.
+    Details(Box<Details>),
+    /// The daemon did not respond.
+    PollFailed {
+        /// The error.
         error: RequestError,
-        /// How long until it is asked again.
+        /// Time until the next poll.
         retry_in: Duration,
     },
-    /// Something happened.
+    /// An event.
     Event(Box<Event>),
-    /// Events were lost on the way.
+    /// Events were lost.
     Lost(Loss),
-    /// Events come from now on.
+    /// The event stream is connected.
     Subscribed,
-    /// No events come.
+    /// The event stream is disconnected.
     Unsubscribed {
-        /// Why.
+        /// The error.
         error: String,
-        /// How long until it is tried again.
+        /// Time until the next attempt.
         retry_in: Duration,
     },
 }
 
-/// What a daemon says, as of one moment.
+/// The state of a daemon at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// Who it is.
+    /// Name, version and start time.
     pub health: Health,
-    /// Its collectors.
+    /// The collectors.
     pub collectors: Vec<Collector>,
     /// Which collectors responded with their links, and when in packet time.
     pub responses: Vec<CollectorResponse>,
     /// All links.
     pub links: Vec<Link>,
-    /// What was asked for beside that.
+    /// The answer to the query.
     pub details: Details,
 }
 
-/// What was asked for beside what is always asked.
+/// The answer to a query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Details {
     /// Flows on a link.
     pub on_link: Option<OnLink>,
-    /// The flow to stay on, once for each collector that sees it; `None` if none was asked for.
+    /// The pinned flow, one row per collector that sees it; `None` if the query has none.
     pub flow: Option<Vec<FlowRow>>,
 }
 
@@ -90,27 +90,27 @@ pub struct Details {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OnLink {
     /// The link.
-    pub link: SeenLink,
-    /// The fastest of them, the fastest first.
+    pub link: ObservedLink,
+    /// The fastest flows, fastest first.
     pub flows: Vec<FlowRow>,
-    /// How many there are.
+    /// Total number of flows on the link.
     pub total: u64,
 }
 
 /// One direction of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowRow {
-    /// Its name.
+    /// Key of the flow.
     pub key: FlowKey,
-    /// What the daemon says of it.
+    /// The flow as the API returned it.
     pub flow: Flow,
 }
 
 impl FlowRow {
-    /// All flows of an answer to `path`.
+    /// Converts the flows of a response to `path`.
     ///
     /// # Errors
-    /// If the key of one is none.
+    /// If the key of a flow is invalid.
     pub fn all(flows: Flows, path: &str) -> Result<Vec<FlowRow>, RequestError> {
         let row = |flow: Flow| match flow.key.parse() {
             Ok(key) => Ok(FlowRow { key, flow }),
@@ -127,7 +127,7 @@ impl FlowRow {
         self.flow.rate.rate_bps.unwrap_or(-1.0)
     }
 
-    /// Share of the sampled bytes that were seen before; zero of nothing.
+    /// Returns the share of sampled bytes that were seen before; 0 without samples.
     pub fn repeated(&self) -> f64 {
         match self.flow.sampled_bytes {
             0 => 0.0,
@@ -137,7 +137,7 @@ impl FlowRow {
 }
 
 impl Snapshot {
-    /// The latest packet time of any answer.
+    /// Returns the latest packet time of all collectors.
     pub fn now(&self) -> Option<Timestamp> {
         self.responses.iter().filter_map(|response| Some(response.time?.0)).max()
     }
@@ -149,7 +149,7 @@ impl Snapshot {
     }
 }
 
-/// The link that carries most for what it can.
+/// Returns the link with the highest utilisation.
 pub fn busiest(links: &[Link]) -> Option<&Link> {
     let by_utilisation = |a: &&Link, b: &&Link| {
         a.utilisation.total_cmp(&b.utilisation).then(b.link.cmp(&a.link)).then(b.collector.cmp(&a.collector))
@@ -162,34 +162,34 @@ pub fn is_lower_bound(rate: &Rate) -> bool {
     rate.bounds == BoundKind::LowerBound && rate.rate_lower_bps >= rate.rate_bps
 }
 
-/// What the links can be sorted by.
+/// Sort key of the links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SortBy {
-    /// Share of the capacity.
+    /// Utilisation.
     #[default]
     Utilisation,
     /// Rate.
     Rate,
-    /// Flows.
+    /// Number of flows.
     Flows,
-    /// When it last changed.
+    /// Time of the last change.
     Changed,
     /// Name.
     Name,
 }
 
 impl SortBy {
-    /// In the order in which the sort key cycles through them.
+    /// All sort keys, in the order in which the `s` key cycles through them.
     pub const ALL: [SortBy; 5] =
         [SortBy::Utilisation, SortBy::Rate, SortBy::Flows, SortBy::Changed, SortBy::Name];
 
-    /// The one after this, the first after the last.
+    /// Returns the next sort key; the first after the last.
     #[must_use]
     pub fn next(self) -> SortBy {
         SortBy::ALL[(self as usize + 1) % SortBy::ALL.len()]
     }
 
-    /// As the table's title has it.
+    /// Returns the name in the title of the table.
     pub fn label(self) -> &'static str {
         match self {
             SortBy::Utilisation => "utilisation",
@@ -200,7 +200,7 @@ impl SortBy {
         }
     }
 
-    /// What comes first: the most, the latest, the first of the alphabet; among equals by switch and port.
+    /// Compares links, largest or latest first. Equal links are ordered by switch and port.
     pub fn compare(self, a: &Link, b: &Link) -> std::cmp::Ordering {
         let rate = |link: &Link| link.rate.rate_bps.unwrap_or(-1.0);
         let order = match self {
@@ -221,22 +221,22 @@ impl SortBy {
     }
 }
 
-/// Which links a person wants to see: words that are all in the name of the link, of its other end or of its collector.
+/// A filter of links: words that must all occur in the names of the link, its peer or its collector.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkFilter(String);
 
 impl LinkFilter {
-    /// The words, with blanks between.
+    /// Creates a filter from words separated by blanks.
     pub fn new(text: &str) -> LinkFilter {
         LinkFilter(text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase())
     }
 
-    /// The words.
+    /// Returns the words.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// Whether a link is to be seen.
+    /// Whether a link matches.
     pub fn matches(&self, link: &Link) -> bool {
         let peer = link.peer.as_deref().unwrap_or_default();
         let names = format!("{} {peer} {}", link.link, link.collector).to_lowercase();

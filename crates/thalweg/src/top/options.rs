@@ -1,23 +1,23 @@
-//! Whom to ask, and how to show what it says.
+//! Options of `thalweg top`.
 
 use thalweg_api::client::ClientOptions;
 
-/// What `thalweg top` is to do.
+/// Options of `thalweg top`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopOptions {
-    /// Whom to ask.
+    /// API client.
     pub client: ClientOptions,
-    /// How to show it.
+    /// Output format.
     pub show: Show,
 }
 
-/// How to show what the daemon says.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
-    /// Live, on the whole screen.
+    /// Full-screen live view.
     LiveView,
-    /// The links once, as a table.
+    /// A table of links.
     Once,
-    /// The links once, as the API says them.
+    /// The links as the JSON response of the API.
     Json,
 }

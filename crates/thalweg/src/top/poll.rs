@@ -1,4 +1,4 @@
-//! The thread that asks what is shown: four times a second, less often where the daemon takes long to answer.
+//! The thread that polls the daemon: four times per second, less often if the daemon is slow.
 
 use std::time::{Duration, Instant};
 
@@ -7,95 +7,98 @@ use thalweg_api::client::back_off::BackOff;
 use thalweg_api::client::{Client, RequestError, segment};
 use thalweg_api::{Collector, CollectorResponse, Collectors, Flows, Health, Links};
 
-use super::model::{Details, FLOWS, FlowRow, News, OnLink, Query, SeenLink, Snapshot, busiest};
+use super::model::{Details, FLOWS, FlowRow, ObservedLink, OnLink, Query, Snapshot, Update, busiest};
 
-/// Time from one round of questions to the next.
+/// Time between the starts of two polls.
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// A daemon has at least this many times as long for itself as it took to answer.
-const RESTS: u32 = 3;
+/// Minimum pause between polls, as a multiple of the response time.
+const REST_FACTOR: u32 = 3;
 
-/// Longest time between two rounds while the daemon answers.
-const LONGEST_PERIOD: Duration = Duration::from_secs(5);
+/// Maximum pause between polls while the daemon responds.
+const MAX_PERIOD: Duration = Duration::from_secs(5);
 
-/// Time between two questions for what the user chooses: a key held down asks no more often.
-const SPACING: Duration = Duration::from_millis(50);
+/// Minimum time between two queries, such as while a key is held down.
+const QUERY_SPACING: Duration = Duration::from_millis(50);
 
-/// Asks until nobody wants to know any more.
-pub(super) fn poll(client: &Client, queries: &Receiver<Query>, news: &Sender<News>) {
+/// Polls until the view is closed.
+pub(super) fn poll(client: &Client, queries: &Receiver<Query>, updates: &Sender<Update>) {
     let mut back_off = BackOff::default();
     let mut query = Query::default();
     loop {
-        let began = Instant::now();
-        let (told, rest) = match snapshot(client, &query) {
+        let started = Instant::now();
+        let (update, rest) = match snapshot(client, &query) {
             Ok(snapshot) => {
                 back_off = BackOff::default();
-                (News::Asked(Box::new(snapshot)), rest_after(began.elapsed()))
+                (Update::Snapshot(Box::new(snapshot)), rest_after(started.elapsed()))
             }
             Err(error) => {
                 let retry_in = back_off.next(&error);
-                (News::Trouble { error, retry_in }, retry_in)
+                (Update::PollFailed { error, retry_in }, retry_in)
             }
         };
-        if news.send(told).is_err() || rest_and_answer(client, queries, news, &mut query, rest).is_err() {
+        if updates.send(update).is_err()
+            || answer_queries(client, queries, updates, &mut query, rest).is_err()
+        {
             return;
         }
     }
 }
 
-/// How long to leave a daemon alone that took this long.
+/// Returns the pause after a poll that took this long.
 fn rest_after(took: Duration) -> Duration {
-    (took * RESTS).max(PERIOD.saturating_sub(took)).min(LONGEST_PERIOD)
+    (took * REST_FACTOR).max(PERIOD.saturating_sub(took)).min(MAX_PERIOD)
 }
 
-/// The next round is due after `rest`; what the user chooses meanwhile is asked at once.
-fn rest_and_answer(
+/// Waits until the next poll is due, and answers queries meanwhile.
+fn answer_queries(
     client: &Client,
     queries: &Receiver<Query>,
-    news: &Sender<News>,
+    updates: &Sender<Update>,
     query: &mut Query,
     rest: Duration,
-) -> Result<(), Gone> {
+) -> Result<(), ViewClosed> {
     let due = Instant::now() + rest;
     loop {
         match queries.recv_deadline(due) {
             Err(RecvTimeoutError::Timeout) => return Ok(()),
-            Err(RecvTimeoutError::Disconnected) => return Err(Gone),
+            Err(RecvTimeoutError::Disconnected) => return Err(ViewClosed),
             Ok(latest) => *query = queries.try_iter().last().unwrap_or(latest),
         }
-        // What fails here fails in the next round again, which tells of it.
+        // The next poll reports the error.
         if let Ok(details) = details(client, query, query.link.clone()) {
-            news.send(News::Chosen(Box::new(details)))?;
+            updates.send(Update::Details(Box::new(details)))?;
         }
-        std::thread::sleep(SPACING);
+        std::thread::sleep(QUERY_SPACING);
     }
 }
 
-/// The view is gone.
-struct Gone;
+/// The view is closed.
+struct ViewClosed;
 
-impl<T> From<SendError<T>> for Gone {
-    fn from(_: SendError<T>) -> Gone {
-        Gone
+impl<T> From<SendError<T>> for ViewClosed {
+    fn from(_: SendError<T>) -> ViewClosed {
+        ViewClosed
     }
 }
 
-/// One round of questions.
+/// Polls once.
 fn snapshot(client: &Client, query: &Query) -> Result<Snapshot, RequestError> {
     let health: Health = client.get("/healthz")?;
     let Collectors { collectors, .. } = client.get("/v1/collectors")?;
     let Links { responses, links } = match client.get("/v1/links") {
-        Err(RequestError::Refused { status: 503, .. }) => silent(&collectors),
+        Err(RequestError::Refused { status: 503, .. }) => unresponsive(&collectors),
         links => links?,
     };
-    let link = query.link.clone().filter(|chosen| links.iter().any(|link| SeenLink::from(link) == *chosen));
-    let link = link.or_else(|| busiest(&links).map(SeenLink::from));
+    let link =
+        query.link.clone().filter(|selected| links.iter().any(|link| ObservedLink::from(link) == *selected));
+    let link = link.or_else(|| busiest(&links).map(ObservedLink::from));
     let details = details(client, query, link)?;
     Ok(Snapshot { health, collectors, responses, links, details })
 }
 
-/// No collector told of its links: there are collectors to show all the same.
-fn silent(collectors: &[Collector]) -> Links {
+/// Returns an empty list of links if no collector responded; the collectors are shown anyway.
+fn unresponsive(collectors: &[Collector]) -> Links {
     let responses = collectors.iter().map(|collector| CollectorResponse {
         collector: collector.name.clone(),
         time: None,
@@ -104,7 +107,7 @@ fn silent(collectors: &[Collector]) -> Links {
     Links { responses: responses.collect(), links: Vec::new() }
 }
 
-fn details(client: &Client, query: &Query, link: Option<SeenLink>) -> Result<Details, RequestError> {
+fn details(client: &Client, query: &Query, link: Option<ObservedLink>) -> Result<Details, RequestError> {
     let on_link = match link {
         Some(link) => {
             let (name, collector) = (segment(&link.link), segment(&link.collector));
@@ -124,7 +127,7 @@ fn details(client: &Client, query: &Query, link: Option<SeenLink>) -> Result<Det
     Ok(Details { on_link, flow })
 }
 
-/// Flows, and how many there are; `None` if there is nothing of that name any more, or nobody to tell of it.
+/// Returns flows and their total number; `None` if the link or flow is gone, or no collector responded.
 fn flows(client: &Client, path: &str) -> Result<Option<(Vec<FlowRow>, u64)>, RequestError> {
     match client.get::<Flows>(path) {
         Err(RequestError::Refused { status: 404 | 503, .. }) => Ok(None),
@@ -141,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_daemon_is_asked_less_often() {
+    fn a_slow_daemon_is_polled_less_often() {
         let rests = [0, 10, 200, 1_000, 60_000].map(|ms| rest_after(Duration::from_millis(ms)).as_millis());
         assert_eq!(rests, [250, 240, 600, 3_000, 5_000]);
     }

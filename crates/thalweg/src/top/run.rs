@@ -1,4 +1,4 @@
-//! One run of `thalweg top`.
+//! The command `thalweg top`.
 
 use std::io;
 use std::sync::Arc;
@@ -10,59 +10,59 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use thalweg_api::client::Client;
 
-use super::model::{News, Query};
+use super::model::{Query, Update};
 use super::options::{Show, TopOptions};
 use super::view::TopView;
 use super::{event_feed, links_table, poll};
 use crate::terminal::{self, Theme};
 
-/// News that a slow terminal may be behind.
-const NEWS_IN_FLIGHT: usize = 256;
+/// Capacity of the channel of updates to the view.
+const UPDATES_IN_FLIGHT: usize = 256;
 
-/// Shows what a daemon says: once, returning the text; or live until the user quits, returning none.
+/// Returns the links as text, or runs the live view until the user quits and returns `None`.
 ///
 /// # Errors
-/// If the options cannot be used, the terminal fails, or, shown once, the daemon does not answer.
+/// If the options are invalid, the terminal fails, or the daemon does not respond (without the live view).
 pub fn run(options: &TopOptions) -> anyhow::Result<Option<String>> {
     let client = Client::new(&options.client)?;
-    let unanswered = || client.base().to_owned();
+    let api = || client.base().to_owned();
     match options.show {
         Show::LiveView => show(&client).map(|()| None),
         Show::Once => {
-            let links = client.get("/v1/links").with_context(unanswered)?;
+            let links = client.get("/v1/links").with_context(api)?;
             Ok(Some(links_table::table(&links)))
         }
         Show::Json => {
-            let mut text = client.text("/v1/links").with_context(unanswered)?;
+            let mut text = client.text("/v1/links").with_context(api)?;
             text.push('\n');
             Ok(Some(text))
         }
     }
 }
 
-/// What a daemon is asked, and what it says, as long as both ends are kept.
+/// The channels of the threads that poll the daemon.
 #[derive(Debug)]
 pub struct Feed {
-    /// What it says, as it comes.
-    pub news: Receiver<News>,
-    /// What to ask beside what is always asked.
+    /// Updates from the daemon.
+    pub updates: Receiver<Update>,
+    /// Queries to the polling thread.
     pub queries: Sender<Query>,
 }
 
 impl Feed {
-    /// Begins to ask. The threads that do so end once the feed is dropped and what they wait for has come: they hold
-    /// nothing that needs to be put in order.
+    /// Starts the threads. They end after the feed is dropped and their pending request completes. They hold no state that
+    /// needs cleaning up.
     ///
     /// # Errors
-    /// If there is no thread to be had.
+    /// If a thread cannot be started.
     pub fn start(client: &Client) -> io::Result<Feed> {
-        let (tell, news) = bounded(NEWS_IN_FLIGHT);
-        let (ask, queries) = unbounded();
-        let (polled, heard, telling) = (client.clone(), client.clone(), tell.clone());
+        let (sender, updates) = bounded(UPDATES_IN_FLIGHT);
+        let (query_sender, queries) = unbounded();
+        let (poll_client, event_client, event_sender) = (client.clone(), client.clone(), sender.clone());
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
-        named("poll").spawn(move || poll::poll(&polled, &queries, &tell))?;
-        named("events").spawn(move || event_feed::subscribe(&heard, &telling))?;
-        Ok(Feed { news, queries: ask })
+        named("poll").spawn(move || poll::poll(&poll_client, &queries, &sender))?;
+        named("events").spawn(move || event_feed::subscribe(&event_client, &event_sender))?;
+        Ok(Feed { updates, queries: query_sender })
     }
 }
 
@@ -71,7 +71,7 @@ fn show(client: &Client) -> anyhow::Result<()> {
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot handle signals")?;
     }
-    let Feed { news, queries } = Feed::start(client).context("cannot start a thread")?;
+    let Feed { updates, queries } = Feed::start(client).context("cannot start a thread")?;
     let mut view = TopView::new(Theme::of_process(), client.base());
-    terminal::run(&mut view, &news, &queries, &stop).context("cannot use the terminal")
+    terminal::run(&mut view, &updates, &queries, &stop).context("cannot use the terminal")
 }

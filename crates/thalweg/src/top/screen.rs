@@ -1,30 +1,30 @@
-//! The view joined to a terminal: its state, and how that is drawn.
+//! Implements [`View`] for the live view.
 
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyEvent;
 
 use super::draw;
-use super::model::{News, Query};
+use super::model::{Query, Update};
 use super::view::{Action, TopView};
 use crate::terminal::View;
 
 impl View for TopView {
-    type News = News;
+    type Update = Update;
     type Query = Query;
 
     fn draw(&mut self, frame: &mut Frame) {
         draw::draw(self, frame);
     }
 
-    fn update(&mut self, news: News) {
-        self.receive(news);
+    fn update(&mut self, update: Update) {
+        self.handle_update(update);
     }
 
     fn end(&mut self) {
-        self.conclude();
+        self.finish();
     }
 
     fn key(&mut self, key: KeyEvent) -> Action {
-        self.press(key)
+        self.handle_key(key)
     }
 }

@@ -1,7 +1,7 @@
-//! The state of the view between two frames, and what keys do to it.
+//! State and key handling of the view.
 //!
-//! A key goes to the first that wants it: the help overlay, the filter box, the pane. `Esc` undoes one thing at a time: it
-//! closes the help, leaves the box, leaves the pane, clears the filter, forgets the selection.
+//! The help overlay handles a key first, then the filter input, then the pane. `Esc` undoes one step: it closes the help,
+//! closes the filter input, leaves the pane, clears the filter, clears the selection.
 
 use std::time::Duration;
 
@@ -9,54 +9,54 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use thalweg_api::Link;
 use thalweg_wire::FlowKey;
 
-use super::model::{FlowRow, LinkFilter, News, Query, SeenLink, SortBy};
-use super::shown::{Frozen, Shown};
+use super::daemon_state::{DaemonState, PinnedFlow};
+use super::model::{FlowRow, LinkFilter, ObservedLink, Query, SortBy, Update};
 use crate::terminal::cursor::{Cursor, Step, step_of};
-use crate::terminal::line_box::{Edit, LineBox};
+use crate::terminal::text_input::{Edit, TextInput};
 use crate::terminal::{self, Theme};
 use thalweg_watch::flow_filter::{FlowFilter, FlowFilterError};
 
-/// What a key asks of the caller.
+/// An action that a key requests.
 pub(super) type Action = terminal::Action<Query>;
 
-/// The live view: takes news and keys, draws frames, says what it wants to know.
+/// The live view: handles updates and keys, draws frames, issues queries.
 #[derive(Debug)]
 pub struct TopView {
     pub(super) theme: Theme,
-    /// Address of the daemon.
+    /// URL of the daemon.
     pub(super) api: String,
     pub(super) pane: Pane,
     pub(super) help: bool,
-    pub(super) filter_box: Option<LineBox>,
+    pub(super) filter_input: Option<TextInput>,
     pub(super) link_filter: LinkFilter,
     pub(super) flow_filter: FlowFilter,
     pub(super) sort: SortBy,
     pub(super) is_reversed: bool,
-    /// The latest of everything.
-    latest: Shown,
-    /// What stands on the screen while the display is paused.
-    held: Option<Box<Shown>>,
-    /// Rows of the tables: what is shown of what matches the filters, in order.
+    /// The latest state.
+    latest: DaemonState,
+    /// The state on the screen while the display is paused.
+    paused: Option<Box<DaemonState>>,
+    /// Rows of the tables after filtering and sorting.
     pub(super) link_rows: Vec<Link>,
     pub(super) flow_rows: Vec<FlowRow>,
-    pub(super) links: Cursor<SeenLink>,
+    pub(super) links: Cursor<ObservedLink>,
     pub(super) flows: Cursor<FlowKey>,
-    /// By the number in which they came.
+    /// Selected event, by sequence number.
     pub(super) events: Cursor<u64>,
-    /// What was asked for last.
+    /// The last query.
     query: Query,
 }
 
-/// What the lower part of the screen has.
+/// Content of the lower part of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pane {
-    /// Links, the flows on the chosen one, events.
+    /// Links, the flows on the selected one, events.
     Links,
     /// The flows on one link.
     OnLink,
     /// Events.
     Events {
-        /// Where to go back to: the flows on one link.
+        /// Whether `Esc` goes back to the flows on a link.
         from_link: bool,
     },
     /// One flow.
@@ -64,20 +64,20 @@ pub(super) enum Pane {
 }
 
 impl TopView {
-    /// A view of the daemon at this address that has been told nothing yet and asks for [`Query::default`].
+    /// Creates an empty view of the daemon at this URL. Its initial query is [`Query::default`].
     pub fn new(theme: Theme, api: &str) -> TopView {
         TopView {
             theme,
             api: api.to_owned(),
             pane: Pane::Links,
             help: false,
-            filter_box: None,
+            filter_input: None,
             link_filter: LinkFilter::default(),
             flow_filter: FlowFilter::default(),
             sort: SortBy::default(),
             is_reversed: false,
-            latest: Shown::default(),
-            held: None,
+            latest: DaemonState::default(),
+            paused: None,
             link_rows: Vec::new(),
             flow_rows: Vec::new(),
             links: Cursor::default(),
@@ -87,20 +87,20 @@ impl TopView {
         }
     }
 
-    /// What is on the screen.
-    pub(super) fn shown(&self) -> &Shown {
-        self.held.as_deref().unwrap_or(&self.latest)
+    /// Returns the state on the screen.
+    pub(super) fn displayed(&self) -> &DaemonState {
+        self.paused.as_deref().unwrap_or(&self.latest)
     }
 
     /// Whether the display is paused.
     pub(super) fn is_paused(&self) -> bool {
-        self.held.is_some()
+        self.paused.is_some()
     }
 
-    /// What is wrong with the filter being typed; a filter of links is never wrong.
+    /// Returns the error of the filter being typed. Link filters are always valid.
     pub(super) fn filter_error(&self) -> Option<FlowFilterError> {
         match self.pane {
-            Pane::OnLink => self.filter_box.as_ref()?.text().parse::<FlowFilter>().err(),
+            Pane::OnLink => self.filter_input.as_ref()?.text().parse::<FlowFilter>().err(),
             _ => None,
         }
     }
@@ -110,16 +110,16 @@ impl TopView {
         if key.code == KeyCode::Char('q') { Action::Quit } else { Action::None }
     }
 
-    /// A filter works while it is typed; what does not parse leaves the last that did.
+    /// Applies a filter while it is typed. An invalid filter keeps the previous one.
     fn filter_key(&mut self, key: KeyEvent) {
-        let is_right = self.filter_error().is_none();
-        let Some(line) = &mut self.filter_box else { return };
+        let is_valid = self.filter_error().is_none();
+        let Some(line) = &mut self.filter_input else { return };
         match key.code {
             KeyCode::Esc => {
-                self.filter_box = None;
+                self.filter_input = None;
                 self.set_filter("");
             }
-            KeyCode::Enter if is_right => self.filter_box = None,
+            KeyCode::Enter if is_valid => self.filter_input = None,
             KeyCode::Enter => {}
             _ => {
                 if line.key(key) == Edit::Changed {
@@ -140,7 +140,7 @@ impl TopView {
             _ => self.link_filter = LinkFilter::new(text),
         }
         self.refresh_rows();
-        // The flows below are those of a link that is seen.
+        // The flows below must belong to a visible link.
         if self.pane == Pane::Links && !text.is_empty() && self.links.index().is_none() {
             self.links.step(Step::First, &names_of(&self.link_rows));
         }
@@ -156,7 +156,7 @@ impl TopView {
             KeyCode::Char('?' | 'h') => self.help = true,
             KeyCode::Char(' ') => self.toggle_pause(),
             KeyCode::Char('e') => self.toggle_events(),
-            KeyCode::Char('/') => self.open_filter_box(),
+            KeyCode::Char('/') => self.open_filter_input(),
             KeyCode::Char('s') if self.pane == Pane::Links => self.set_sort(self.sort.next(), false),
             KeyCode::Char('r' | 'S') if self.pane == Pane::Links => {
                 self.set_sort(self.sort, !self.is_reversed)
@@ -181,7 +181,7 @@ impl TopView {
     }
 
     fn toggle_pause(&mut self) {
-        self.held = if self.held.is_none() { Some(Box::new(self.latest.clone())) } else { None };
+        self.paused = if self.paused.is_none() { Some(Box::new(self.latest.clone())) } else { None };
         self.refresh_rows();
     }
 
@@ -194,13 +194,13 @@ impl TopView {
         };
     }
 
-    fn open_filter_box(&mut self) {
+    fn open_filter_input(&mut self) {
         let text = match self.pane {
             Pane::OnLink => self.flow_filter.to_string(),
             Pane::Links => self.link_filter.text().to_owned(),
             Pane::Events { .. } | Pane::Flow => return,
         };
-        self.filter_box = Some(LineBox::new(&text));
+        self.filter_input = Some(TextInput::new(&text));
     }
 
     fn set_sort(&mut self, sort: SortBy, is_reversed: bool) {
@@ -209,7 +209,7 @@ impl TopView {
         self.refresh_rows();
     }
 
-    /// Goes to the chosen link, and from there to the chosen flow; to the first where none is chosen.
+    /// Opens the selected link or flow; the first if none is selected.
     fn enter(&mut self) {
         match self.pane {
             Pane::Links if !self.link_rows.is_empty() => {
@@ -221,9 +221,9 @@ impl TopView {
             }
             Pane::OnLink => {
                 let Some(row) = self.flow_rows.get(self.flows.index().unwrap_or(0)) else { return };
-                let frozen = Frozen::new(row);
-                for shown in self.all_shown() {
-                    shown.frozen = Some(frozen.clone());
+                let pinned = PinnedFlow::new(row);
+                for shown in self.all_states() {
+                    shown.pinned = Some(pinned.clone());
                 }
                 self.pane = Pane::Flow;
             }
@@ -235,7 +235,7 @@ impl TopView {
         match self.pane {
             Pane::Flow => {
                 self.pane = Pane::OnLink;
-                self.all_shown().for_each(|shown| shown.frozen = None);
+                self.all_states().for_each(|shown| shown.pinned = None);
             }
             Pane::Events { .. } => self.toggle_events(),
             Pane::OnLink if !self.flow_filter.is_empty() => self.set_filter(""),
@@ -247,26 +247,26 @@ impl TopView {
         }
     }
 
-    fn all_shown(&mut self) -> impl Iterator<Item = &mut Shown> {
-        std::iter::once(&mut self.latest).chain(self.held.as_deref_mut())
+    fn all_states(&mut self) -> impl Iterator<Item = &mut DaemonState> {
+        std::iter::once(&mut self.latest).chain(self.paused.as_deref_mut())
     }
 
-    /// The link that the user has chosen.
-    pub(super) fn chosen_link(&self) -> Option<&SeenLink> {
-        self.links.chosen()
+    /// Returns the selected link.
+    pub(super) fn selected_link(&self) -> Option<&ObservedLink> {
+        self.links.selected()
     }
 
-    /// What it wants to know now.
-    fn wanted(&self) -> Query {
+    /// Returns the current query.
+    fn current_query(&self) -> Query {
         Query {
-            link: self.chosen_link().cloned(),
-            flow: self.latest.frozen.as_ref().map(|frozen| frozen.key),
+            link: self.selected_link().cloned(),
+            flow: self.latest.pinned.as_ref().map(|pinned| pinned.key),
         }
     }
 
-    /// Filters and order are applied here, so that a key shows at once, paused or not.
+    /// Applies filters and sort order, so that keys take effect at once, even while paused.
     fn refresh_rows(&mut self) {
-        let links = self.shown().snapshot.as_ref().map_or(&[][..], |snapshot| &snapshot.links);
+        let links = self.displayed().snapshot.as_ref().map_or(&[][..], |snapshot| &snapshot.links);
         let mut links: Vec<Link> =
             links.iter().filter(|link| self.link_filter.matches(link)).cloned().collect();
         links.sort_by(|a, b| self.sort.compare(a, b));
@@ -275,60 +275,61 @@ impl TopView {
         }
         self.links.follow(&names_of(&links));
         self.link_rows = links;
-        let on_link = self.shown().details.on_link.as_ref();
-        let is_about = on_link.filter(|on_link| self.chosen_link().is_none_or(|link| *link == on_link.link));
+        let on_link = self.displayed().details.on_link.as_ref();
+        let is_about =
+            on_link.filter(|on_link| self.selected_link().is_none_or(|link| *link == on_link.link));
         let flows = is_about.map_or(&[][..], |on_link| &on_link.flows);
-        let wanted = |row: &&FlowRow| self.flow_filter.matches(&row.key, row.flow.cheetah);
-        self.flow_rows = flows.iter().filter(wanted).cloned().collect();
+        let matches = |row: &&FlowRow| self.flow_filter.matches(&row.key, row.flow.cheetah);
+        self.flow_rows = flows.iter().filter(matches).cloned().collect();
         self.flows.follow(&keys_of(&self.flow_rows));
         let numbers = self.event_numbers();
         self.events.follow(&numbers);
     }
 
     fn event_numbers(&self) -> Vec<u64> {
-        self.shown().events.iter().map(|(number, _)| *number).collect()
+        self.displayed().events.iter().map(|(number, _)| *number).collect()
     }
 }
 
 impl TopView {
-    /// Takes news. While the display is paused they are kept and not shown.
-    pub(super) fn receive(&mut self, news: News) {
-        self.latest.take(news);
-        if self.held.is_none() {
+    /// Applies an update. While paused, it is kept but not shown.
+    pub(super) fn handle_update(&mut self, update: Update) {
+        self.latest.update(update);
+        if self.paused.is_none() {
             self.refresh_rows();
         }
     }
 
-    /// Takes the end of all news.
-    pub(super) fn conclude(&mut self) {
-        self.latest.trouble.get_or_insert(("is not asked any more".to_owned(), Duration::ZERO));
+    /// Handles the end of updates.
+    pub(super) fn finish(&mut self) {
+        self.latest.poll_error.get_or_insert(("polling has stopped".to_owned(), Duration::ZERO));
     }
 
-    /// Takes a key.
-    pub(super) fn press(&mut self, key: KeyEvent) -> Action {
+    /// Handles a key.
+    pub(super) fn handle_key(&mut self, key: KeyEvent) -> Action {
         let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
         let action = match () {
             () if key.kind == KeyEventKind::Release => return Action::None,
             () if control_c => Action::Quit,
             () if self.help => self.help_key(key),
-            () if self.filter_box.is_some() => {
+            () if self.filter_input.is_some() => {
                 self.filter_key(key);
                 Action::None
             }
             () => self.pane_key(key),
         };
-        let wanted = self.wanted();
-        if action == Action::Quit || wanted == self.query {
+        let query = self.current_query();
+        if action == Action::Quit || query == self.query {
             return action;
         }
-        self.query.clone_from(&wanted);
+        self.query.clone_from(&query);
         self.refresh_rows();
-        Action::Query(wanted)
+        Action::Query(query)
     }
 }
 
-fn names_of(rows: &[Link]) -> Vec<SeenLink> {
-    rows.iter().map(SeenLink::from).collect()
+fn names_of(rows: &[Link]) -> Vec<ObservedLink> {
+    rows.iter().map(ObservedLink::from).collect()
 }
 
 fn keys_of(rows: &[FlowRow]) -> Vec<FlowKey> {

@@ -6,7 +6,7 @@ use thalweg_api::UtcTime;
 use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};
 use thalweg_measure::meter::intake::Tally;
 use thalweg_measure::meter::record::EndReason;
-use thalweg_records::export::{Destination, Reason, Tallies};
+use thalweg_records::export::{Destination, ExportCounters, Reason};
 use thalweg_records::store::Statistics;
 use thalweg_wire::parse::Malformed;
 
@@ -191,8 +191,8 @@ impl From<&MeterCounters> for TableEnds {
     }
 }
 
-impl From<(&Destination, &Tallies)> for IpfixSummary {
-    fn from((destination, tallies): (&Destination, &Tallies)) -> IpfixSummary {
+impl From<(&Destination, &ExportCounters)> for IpfixSummary {
+    fn from((destination, tallies): (&Destination, &ExportCounters)) -> IpfixSummary {
         let sent = tallies.sent();
         let not_sent = |reason: &Reason| count(reason.name(), tallies.not_sent(*reason).flow_records);
         IpfixSummary {
@@ -254,8 +254,8 @@ impl<'a> From<&'a Totals> for Summary<'a> {
             decapsulated: intake.peeled,
             ends: meter.map(TableEnds::from),
             tasks: totals.tasks.as_ref().map(TasksSummary::from),
-            ipfix: totals.handed_on.as_ref().and_then(|ledger| ledger.export()).map(IpfixSummary::from),
-            store: totals.handed_on.as_ref().and_then(|ledger| ledger.store()).map(StoreSummary::from),
+            ipfix: totals.exported.as_ref().and_then(|ledger| ledger.export()).map(IpfixSummary::from),
+            store: totals.exported.as_ref().and_then(|ledger| ledger.store()).map(StoreSummary::from),
             memory_bytes: totals.memory().0,
             threads: totals.workers,
             elapsed_ns: totals.elapsed.as_nanos() as u64,

@@ -1,6 +1,6 @@
-//! `thalweg watch`: packets in, heavy flows out. What happens in between is in [`thalweg_watch`].
+//! `thalweg watch`: runs [`thalweg_watch`] and shows its results.
 //!
-//! `run` starts it and shows what it finds: as a report, as lines of JSON, or in the live view.
+//! `run` prints a report or JSON lines, or runs the live view.
 
 pub(crate) mod json;
 pub mod live_view;

@@ -1,4 +1,4 @@
-//! The report at the end of a run, for people.
+//! The text report.
 
 use std::fmt::{self, Display};
 use std::io::{self, Write};
@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use thalweg_measure::detect::{Cheetah, CheetahEnd};
 use thalweg_measure::meter::record::{EndReason, FlowRecord};
 use thalweg_records::export::Reason;
-use thalweg_records::handoff::Ledger;
+use thalweg_records::handoff::HandoffStatus;
 use thalweg_wire::parse::Malformed;
 use thalweg_wire::{BitRate, Nanos};
 
@@ -26,13 +26,13 @@ pub(super) fn write(out: &mut impl Write, totals: &Totals, options: &WatchOption
         largest(out, totals)?;
         table(out, totals, meter)?;
     }
-    if let Some(ledger) = &totals.handed_on {
-        handed_on(out, ledger)?;
+    if let Some(ledger) = &totals.exported {
+        exported(out, ledger)?;
     }
     if let Some(ledger) = &totals.tasks {
         tasks(out, totals, ledger, options.top)?;
     }
-    oddities(out, totals)
+    notes(out, totals)
 }
 
 fn traffic(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
@@ -77,7 +77,7 @@ fn cheetahs(
     )?;
     let shown: Vec<_> = totals.cheetahs.entries().take(options.top).collect();
     if !shown.is_empty() {
-        writeln!(out, "  {:>12} {:>10} {:>12} {:>10}  flow", "flight rate", "after", "bytes", "lasted")?;
+        writeln!(out, "  {:>12} {:>10} {:>12} {:>10}  flow", "flight rate", "delay", "bytes", "duration")?;
     }
     for (cheetah, end) in &shown {
         writeln!(out, "  {}", CheetahRow(cheetah, end.as_ref()))?;
@@ -86,7 +86,7 @@ fn cheetahs(
     if more > 0 {
         writeln!(
             out,
-            "  and {} more (--limit {} shows more, --json all)",
+            "  and {} more (--limit {} shows more, --json shows all)",
             grouped(more),
             (options.top * 10).max(10)
         )?;
@@ -101,8 +101,8 @@ impl Display for CheetahRow<'_> {
         let CheetahRow(cheetah, end) = self;
         let delay = (cheetah.detected - cheetah.first).to_string();
         let bytes = end.map_or(cheetah.bytes, |end| end.bytes).to_string();
-        let lasted = end.map_or_else(|| "running".to_owned(), |end| (end.last - end.first).to_string());
-        write!(f, "{:>12} {delay:>10} {bytes:>12} {lasted:>10}  {}", cheetah.rate.to_string(), cheetah.key)
+        let duration = end.map_or_else(|| "running".to_owned(), |end| (end.last - end.first).to_string());
+        write!(f, "{:>12} {delay:>10} {bytes:>12} {duration:>10}  {}", cheetah.rate.to_string(), cheetah.key)
     }
 }
 
@@ -114,7 +114,7 @@ fn largest(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
     writeln!(
         out,
         "  {:>12} {:>12} {:>10} {:>12}  flow (initiator > responder)",
-        "bytes out", "bytes back", "lasted", "mean rate"
+        "bytes out", "bytes back", "duration", "mean rate"
     )?;
     for record in &totals.largest {
         writeln!(out, "  {}", FlowRow(record))?;
@@ -128,58 +128,62 @@ impl Display for FlowRow<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let record = self.0;
         let (forward, reverse) = (record.forward.bytes.to_string(), record.reverse.bytes.to_string());
-        let (lasted, rate) = match record.duration() {
+        let (duration, rate) = match record.duration() {
             Nanos::ZERO => ("-".to_owned(), "-".to_owned()),
             span => (span.to_string(), BitRate::of(record.bytes(), span).to_string()),
         };
-        write!(f, "{forward:>12} {reverse:>12} {lasted:>10} {rate:>12}  {}", record.key)?;
+        write!(f, "{forward:>12} {reverse:>12} {duration:>10} {rate:>12}  {}", record.key)?;
         if record.forward.cheetah || record.reverse.cheetah { write!(f, "  cheetah") } else { Ok(()) }
     }
 }
 
 fn table(out: &mut impl Write, totals: &Totals, meter: &MeterCounters) -> io::Result<()> {
     writeln!(out, "Flow table")?;
-    let room = format_args!("{} flows in at most {}", grouped(meter.capacity), meter.memory).to_string();
+    let capacity = format_args!("{} flows, up to {}", grouped(meter.capacity), meter.memory).to_string();
     let workers = if totals.workers > 1 { format!(", {} threads", totals.workers) } else { String::new() };
-    row(out, "room", format_args!("{room}{workers}"))?;
+    row(out, "capacity", format_args!("{capacity}{workers}"))?;
     let ends: Vec<String> = EndReason::ALL
         .iter()
         .filter(|reason| meter.table.ended(**reason) > 0)
-        .map(|reason| format!("{} {}", grouped(meter.table.ended(*reason)), end_in_words(*reason)))
+        .map(|reason| format!("{} {}", grouped(meter.table.ended(*reason)), end_text(*reason)))
         .collect();
     row(out, "records", if ends.is_empty() { "none".to_owned() } else { ends.join(", ") })?;
     speed(out, totals)
 }
 
-/// Where flows went.
-fn handed_on(out: &mut impl Write, ledger: &Ledger) -> io::Result<()> {
+/// Writes the counters of flow export.
+fn exported(out: &mut impl Write, ledger: &HandoffStatus) -> io::Result<()> {
     if let Some((destination, tallies)) = ledger.export() {
         let sent = tallies.sent();
         let (records, messages) = (grouped(sent.flow_records), grouped(sent.messages));
-        row(out, "sent", format_args!("{records} records in {messages} messages of IPFIX to {destination}"))?;
+        row(
+            out,
+            "exported",
+            format_args!("{records} records in {messages} IPFIX messages to {destination}"),
+        )?;
     }
     if let Some(store) = ledger.store() {
         let (rows, files) = (grouped(store.written), grouped(store.files));
-        row(out, "kept", format_args!("{rows} rows in {files} Parquet files"))?;
+        row(out, "stored", format_args!("{rows} rows in {files} Parquet files"))?;
     }
     Ok(())
 }
 
-/// How long it took.
+/// Writes the duration and speed of the run.
 fn speed(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
     let seconds = totals.elapsed.as_secs_f64();
     let rate = totals.intake.frames.packets as f64 / seconds.max(1e-9);
-    row(out, "measured in", format_args!("{seconds:.2} s, {} packets/s", grouped(rate as u64)))
+    row(out, "run time", format_args!("{seconds:.2} s, {} packets/s", grouped(rate as u64)))
 }
 
-fn end_in_words(reason: EndReason) -> &'static str {
+fn end_text(reason: EndReason) -> &'static str {
     match reason {
-        EndReason::Idle => "idle",
-        EndReason::Active => "cut at the active timeout",
-        EndReason::Fin => "ended by FIN",
-        EndReason::Rst => "ended by RST",
-        EndReason::EndOfInput => "at the end of the input",
-        EndReason::Evicted => "evicted from a full table",
+        EndReason::Idle => "idle timeout",
+        EndReason::Active => "active timeout",
+        EndReason::Fin => "FIN",
+        EndReason::Rst => "RST",
+        EndReason::EndOfInput => "end of input",
+        EndReason::Evicted => "evicted",
     }
 }
 
@@ -197,52 +201,47 @@ fn tasks(out: &mut impl Write, totals: &Totals, ledger: &TaskLedger, top: usize)
     tasks::report::answers(out, ledger, top)
 }
 
-/// What was not measured, or was odd: only what happened at all.
-fn oddities(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
+/// Writes the counters of unmeasured and unusual packets that are above zero.
+fn notes(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
     let Totals { intake, source, .. } = totals;
     let meter = totals.meter.unwrap_or_default();
     let ledger = totals.tasks.as_ref();
     let mut lines: Vec<(u64, String)> = vec![
         (
             source.kernel_drops,
-            "packets dropped by the kernel: not measured (a larger --ring-size or more --threads may help)"
-                .into(),
+            "packets dropped by the kernel and not measured (raise --ring-size or --threads)".into(),
         ),
         (
             meter.untracked,
-            "times that the detector had no track left: a cheetah may be missing (raise --tracks)".into(),
+            "times that no detector track was free: cheetah flows may be missing (raise --tracks)".into(),
         ),
         (
             meter.table.ended(EndReason::Evicted),
-            "flows evicted from a full table: their later packets count as new flows (raise --flow-capacity)"
-                .into(),
+            "flows evicted from the full table: later packets start new flows (raise --flow-capacity)".into(),
         ),
-        (
-            ledger.map_or(0, |ledger| ledger.tally.late),
-            "packets older than the window under way: counted in that one".into(),
-        ),
+        (ledger.map_or(0, |ledger| ledger.tally.late), "late packets, counted in the current window".into()),
         (
             ledger.map_or(0, |ledger| ledger.saturations),
-            "additions beyond the range of a sketch's counter: its answers have no bound".into(),
+            "sketch counter overflows: affected results have no bounds".into(),
         ),
         (intake.non_ip.packets, format!("frames without IP ({})", intake.non_ip.bytes)),
-        (intake.unsupported_link.packets, "frames of a link type that is not taken apart".into()),
-        (intake.backwards, "time stamps before that of the packet before".into()),
+        (intake.unsupported_link.packets, "frames of an unsupported link type".into()),
+        (intake.backwards, "packets with a timestamp before that of the previous packet".into()),
         (source.beyond_snap_length, "frames longer than their snap length".into()),
-        (intake.ports_not_captured, "packets whose ports were cut off: counted with ports zero".into()),
-        (intake.portless_fragments, "fragments whose first was not seen: counted with ports zero".into()),
-        (intake.length_from_frame, "packets whose length was taken from their frame (BIG TCP)".into()),
-        (intake.length_beyond_frame, "packets that claim to be longer than their frame was".into()),
-        (intake.peeled, "packets taken out of tunnels".into()),
-        (source.filtered, "packets that the capture filter refused".into()),
-        (source.other_records, "records of the file without a packet (names, statistics)".into()),
+        (intake.ports_not_captured, "packets with truncated ports, counted with ports 0".into()),
+        (intake.portless_fragments, "fragments without their first fragment, counted with ports 0".into()),
+        (intake.length_from_frame, "packets without an IP length, measured by frame length (BIG TCP)".into()),
+        (intake.length_beyond_frame, "packets with an IP length beyond their frame".into()),
+        (intake.peeled, "packets decapsulated from tunnels".into()),
+        (source.filtered, "packets rejected by the capture filter".into()),
+        (source.other_records, "file records without a packet (names, statistics)".into()),
     ];
     let malformed = Malformed::ALL.iter().zip(&intake.malformed);
-    lines.extend(totals.handed_on.iter().flat_map(|ledger| not_handed_on(ledger)));
+    lines.extend(totals.exported.iter().flat_map(|ledger| export_losses(ledger)));
     lines.extend(malformed.map(|(kind, tally)| (tally.packets, format!("malformed frames: {kind}"))));
     lines.retain(|(count, _)| *count > 0);
     if !lines.is_empty() {
-        writeln!(out, "\nWorth knowing")?;
+        writeln!(out, "\nNotes")?;
     }
     for (count, text) in lines {
         writeln!(out, "  {:>12} {text}", grouped(count))?;
@@ -250,25 +249,25 @@ fn oddities(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
     Ok(())
 }
 
-/// What was not sent or kept, by why.
-fn not_handed_on(ledger: &Ledger) -> Vec<(u64, String)> {
+/// Returns the flow records that were not exported or stored, by reason.
+fn export_losses(ledger: &HandoffStatus) -> Vec<(u64, String)> {
     let mut lines = Vec::new();
     if let Some((destination, tallies)) = ledger.export() {
-        let trouble = tallies.trouble().map(|trouble| format!(" ({trouble})")).unwrap_or_default();
+        let trouble = tallies.last_error().map(|trouble| format!(" ({trouble})")).unwrap_or_default();
         for reason in Reason::ALL {
             let why = match reason {
-                Reason::QueueFull => "sending took too long",
-                Reason::NoSession => "there was no connection",
-                Reason::SendFailed => "they were not taken",
+                Reason::QueueFull => "queue full",
+                Reason::NoSession => "no connection",
+                Reason::SendFailed => "send failed",
             };
-            let text = format!("flow records not sent to {destination}: {why}{trouble}");
+            let text = format!("flow records not exported to {destination}: {why}{trouble}");
             lines.push((tallies.not_sent(reason).flow_records, text));
         }
     }
     if let Some(store) = ledger.store() {
         let error = store.last_error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();
-        lines.push((store.lost.total(), format!("rows of flows not kept{error}")));
-        lines.push((store.in_spool, format!("rows of flows that wait in the spool for room{error}")));
+        lines.push((store.lost.total(), format!("flow rows not stored{error}")));
+        lines.push((store.in_spool, format!("flow rows waiting in the spool{error}")));
     }
     lines
 }

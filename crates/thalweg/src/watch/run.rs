@@ -1,4 +1,4 @@
-//! One run of `thalweg watch`: what [`thalweg_watch`] finds is shown.
+//! The command `thalweg watch`.
 
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, BufWriter, Write};
@@ -14,7 +14,7 @@ use thalweg_daemon::clock::wall_clock;
 use thalweg_linux::privileges::drop_privileges;
 use thalweg_measure::meter::flow_table::Output;
 use thalweg_watch::options::{Show, WatchOptions};
-use thalweg_watch::{Clock, Heard, Message, Totals, ViewFeed, Wants, Watch};
+use thalweg_watch::{Clock, Message, Totals, ViewFeed, Watch, WatchUpdate, WorkerOptions};
 
 use super::json::{Line, Summary};
 use super::live_view::{LiveView, Query, Theme};
@@ -25,26 +25,26 @@ use crate::figures::grouped;
 use crate::terminal;
 use thalweg_watch::json::FlowLine;
 
-/// Snapshots that a slow terminal may be behind.
+/// Capacity of the channel of snapshots to the live view.
 const SNAPSHOTS_IN_FLIGHT: usize = 2;
 
-/// How long the last snapshot waits for a terminal that does not keep up.
+/// Maximum time to wait for a slow terminal to accept the last snapshot.
 const LAST_SNAPSHOT_WAIT: Duration = Duration::from_secs(2);
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Everything was measured.
+    /// All input was measured.
     Complete,
-    /// An input ended before its time: what came before was measured.
+    /// An input was truncated or failed. Everything before is measured.
     CutShort,
 }
 
-/// Watches the sources until they end, a limit is reached or somebody stops it.
+/// Measures the sources until they end, a limit is reached, or a signal arrives.
 ///
 /// # Errors
-/// If it cannot start: a source cannot be opened, memory does not suffice, an option is out of range. What
-/// happens to a source later is told in the report and by [`Outcome::CutShort`].
+/// If the run cannot start: a source cannot be opened, memory is insufficient, an option is out of range. Later errors of
+/// a source are in the report, and the outcome is [`Outcome::CutShort`].
 pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
     let seed = options.seed.unwrap_or_else(random_seed);
     let mut watch = Watch::open(options, seed, Clock { wall: wall_clock, steady: Instant::now })?;
@@ -52,12 +52,12 @@ pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
         console::note(format_args!("thalweg: {notice}"));
     }
     if watch.is_live() {
-        drop_privileges().context("cannot give up the privileges that capturing needed")?;
+        drop_privileges().context("cannot drop the privileges for capture")?;
     }
-    watch.make_outputs(options)?;
+    watch.open_outputs(options)?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // The first one stops; a second one, while stopping takes its time, ends the process.
+        // The first signal stops the run. A second one ends the process while it is stopping.
         signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
@@ -69,12 +69,12 @@ pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
     finish(&totals, options)
 }
 
-/// The last words: report or summary line, and warnings.
+/// Prints the report or the summary line, and warnings.
 fn finish(totals: &Totals, options: &WatchOptions) -> anyhow::Result<Outcome> {
     let mut out = BufWriter::new(io::stdout().lock());
-    let together = totals.tasks.as_ref().and_then(|tasks| tasks.together.as_ref());
-    if let (Show::Json { .. }, Some(together)) = (options.show, together) {
-        json_line(&mut out, &Line::KeptWindows(WindowLine::from(together)))
+    let combined = totals.tasks.as_ref().and_then(|tasks| tasks.combined.as_ref());
+    if let (Show::Json { .. }, Some(combined)) = (options.show, combined) {
+        json_line(&mut out, &Line::KeptWindows(WindowLine::from(combined)))
             .context("cannot write to standard output")?;
     }
     match options.show {
@@ -84,37 +84,42 @@ fn finish(totals: &Totals, options: &WatchOptions) -> anyhow::Result<Outcome> {
     .and_then(|()| out.flush())
     .context("cannot write the report")?;
     for cut in &totals.cut_short {
-        eprintln!("thalweg: warning: {}; everything before was measured", cut.reason);
+        eprintln!("thalweg: warning: {}; everything before is measured", cut.reason);
     }
     Ok(if totals.cut_short.is_empty() { Outcome::Complete } else { Outcome::CutShort })
 }
 
-/// Seeds are only to be unknown to who sends packets: what the system gives to hash maps will do.
+/// Returns a seed that senders of packets cannot predict.
 fn random_seed() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
 }
 
-/// The report alone, with a progress bar while files are read.
+/// Runs with a progress bar while files are read.
 fn show_summary(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow::Result<Totals> {
     let mut progress = FileProgress::new(&watch);
-    let wants = Wants { records: watch.hands_on(), views: progress.views(), largest: options.top };
-    let totals = thalweg_watch::run(watch, wants, stop, |heard, _| progress.hear(&heard));
+    let worker_options =
+        WorkerOptions { records: watch.exports_flows(), views: progress.views(), largest: options.top };
+    let totals = thalweg_watch::run(watch, worker_options, stop, |update, _| progress.update(&update));
     progress.bar.finish_and_clear();
     Ok(totals?)
 }
 
-/// Lines of JSON as things happen.
+/// Runs and writes JSON lines.
 fn show_json(watch: Watch, options: &WatchOptions, stop: &AtomicBool, flows: bool) -> anyhow::Result<Totals> {
     let mut progress = FileProgress::new(&watch);
-    let wants = Wants { records: flows || watch.hands_on(), views: progress.views(), largest: options.top };
+    let worker_options = WorkerOptions {
+        records: flows || watch.exports_flows(),
+        views: progress.views(),
+        largest: options.top,
+    };
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout());
     let mut written = Ok(());
-    let totals = thalweg_watch::run(watch, wants, stop, |heard, _| {
-        progress.hear(&heard);
+    let totals = thalweg_watch::run(watch, worker_options, stop, |update, _| {
+        progress.update(&update);
         if written.is_ok() {
-            written = match heard {
-                Heard::Message(Message::Output(output)) => output_lines(&mut out, output, flows),
-                Heard::Window(finished) => {
+            written = match update {
+                WatchUpdate::Message(Message::Output(output)) => output_lines(&mut out, output, flows),
+                WatchUpdate::Window(finished) => {
                     json_line(&mut out, &Line::Window(finished.into())).and_then(|()| out.flush())
                 }
                 _ => out.flush(),
@@ -136,7 +141,7 @@ fn output_lines(out: &mut impl Write, output: &Output, flows: bool) -> io::Resul
     for record in output.records.iter().filter(|_| flows) {
         json_line(out, &Line::Flow(FlowLine::from(record)))?;
     }
-    // Findings are not to wait in a buffer.
+    // Detections must not wait in a buffer.
     if output.findings.is_empty() { Ok(()) } else { out.flush() }
 }
 
@@ -145,23 +150,27 @@ fn json_line(out: &mut impl Write, line: &Line<'_>) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// The live view; when it is left, everything stops.
+/// Runs the live view. Quitting it stops the run.
 fn show_live(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow::Result<Totals> {
-    let (snapshots, shown) = bounded(SNAPSHOTS_IN_FLIGHT);
-    let (asked, queries) = unbounded::<Query>();
+    let (snapshots, receiver) = bounded(SNAPSHOTS_IN_FLIGHT);
+    let (query_sender, queries) = unbounded::<Query>();
     let query = Arc::new(Mutex::new(Query::default()));
-    let wants = Wants { records: watch.hands_on(), views: Some(Arc::clone(&query)), largest: options.top };
+    let worker_options = WorkerOptions {
+        records: watch.exports_flows(),
+        views: Some(Arc::clone(&query)),
+        largest: options.top,
+    };
     let mut feed = ViewFeed::new(watch.workers(), watch.is_live(), watch.is_replayed(), options.table);
     std::thread::scope(|scope| {
         let running = scope.spawn(move || {
             let current = || query.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let totals = thalweg_watch::run(watch, wants, stop, |heard, totals| {
+            let totals = thalweg_watch::run(watch, worker_options, stop, |update, totals| {
                 if let Some(latest) = queries.try_iter().last() {
                     *query.lock().unwrap_or_else(PoisonError::into_inner) = latest;
                 }
-                if let Heard::Message(Message::View(view)) = heard {
+                if let WatchUpdate::Message(Message::View(view)) = update {
                     feed.add((**view).clone());
-                    // A terminal that does not keep up gets a later one; the view may have been left already.
+                    // Skip a snapshot if the terminal is slow or the view is closed.
                     let _ = snapshots.try_send(feed.snapshot(&current(), totals, false));
                 }
             });
@@ -169,18 +178,18 @@ fn show_live(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow:
             let _ = snapshots.send_timeout(feed.snapshot(&current(), &totals, true), LAST_SNAPSHOT_WAIT);
             Ok(totals)
         });
-        let left = terminal::run(&mut LiveView::new(Theme::of_process()), &shown, &asked, stop);
+        let result = terminal::run(&mut LiveView::new(Theme::of_process()), &receiver, &query_sender, stop);
         stop.store(true, Ordering::Relaxed);
         let totals = match running.join() {
             Ok(totals) => totals,
             Err(panic) => std::panic::resume_unwind(panic),
         };
-        left.context("cannot show the live view (try --summary or --json)")?;
+        result.context("cannot show the live view (try --summary or --json)")?;
         totals
     })
 }
 
-/// A progress bar on the terminal while files are read: on standard error, so that output can be redirected.
+/// A progress bar on standard error while files are read.
 struct FileProgress {
     bar: ProgressBar,
 }
@@ -195,14 +204,14 @@ impl FileProgress {
         }
     }
 
-    /// Progress comes with views; nobody needs their flows.
+    /// Returns a query without flows: only the progress in views is needed.
     fn views(&self) -> Option<Arc<Mutex<Query>>> {
-        let nothing = Query { limit: 0, ..Query::default() };
-        (!self.bar.is_hidden()).then(|| Arc::new(Mutex::new(nothing)))
+        let no_flows = Query { limit: 0, ..Query::default() };
+        (!self.bar.is_hidden()).then(|| Arc::new(Mutex::new(no_flows)))
     }
 
-    fn hear(&mut self, heard: &Heard<'_>) {
-        let Heard::Message(Message::View(view)) = heard else { return };
+    fn update(&mut self, update: &WatchUpdate<'_>) {
+        let WatchUpdate::Message(Message::View(view)) = update else { return };
         let Some(reading) = &view.reading else { return };
         let progress = reading.inputs.iter().filter_map(|input| input.progress);
         let (done, total) = progress.fold((0, 0), |sum, part| (sum.0 + part.done, sum.1 + part.total));

@@ -1,4 +1,4 @@
-//! The program as it is run: help, version, generated texts, and what wrong usage gets.
+//! The command line: help, version, generated texts, usage errors.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -9,16 +9,16 @@ fn thalweg(arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// Standard output of a run that went well and complained of nothing.
-fn said(arguments: &[&str]) -> String {
+/// Returns the standard output of a run that must succeed without messages.
+fn stdout_of(arguments: &[&str]) -> String {
     let output = thalweg(arguments);
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     assert!(output.stderr.is_empty(), "{arguments:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Exit code, and what stands on standard error; nothing may stand on standard output.
-fn complained(arguments: &[&str]) -> (i32, String) {
+/// Returns exit code and standard error of a run that must not write to standard output.
+fn fails_with(arguments: &[&str]) -> (i32, String) {
     let output = thalweg(arguments);
     assert!(output.stdout.is_empty(), "{arguments:?}");
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
@@ -30,7 +30,7 @@ fn example() -> String {
 }
 
 #[test]
-fn help_fits_a_terminal_of_80_columns_and_teaches() {
+fn help_fits_80_columns_and_has_all_sections() {
     for arguments in [
         &["-h"][..],
         &["--help"],
@@ -43,12 +43,12 @@ fn help_fits_a_terminal_of_80_columns_and_teaches() {
         &["sketch", "merge", "--help"],
         &["sketch", "diff", "--help"],
     ] {
-        let help = said(arguments);
+        let help = stdout_of(arguments);
         for line in help.lines() {
             assert!(line.chars().count() <= 80, "{arguments:?}: {line}");
         }
     }
-    let help = said(&["watch", "--help"]);
+    let help = stdout_of(&["watch", "--help"]);
     for part in [
         "Output:",
         "Input:",
@@ -65,12 +65,12 @@ fn help_fits_a_terminal_of_80_columns_and_teaches() {
 
 #[test]
 fn the_version_is_that_of_the_package() {
-    assert_eq!(said(&["-V"]), concat!("thalweg ", env!("CARGO_PKG_VERSION"), "\n"));
+    assert_eq!(stdout_of(&["-V"]), concat!("thalweg ", env!("CARGO_PKG_VERSION"), "\n"));
 }
 
 #[test]
-fn the_long_version_lists_the_features_that_the_build_has_and_lacks() {
-    let text = said(&["--version"]);
+fn the_long_version_lists_features() {
+    let text = stdout_of(&["--version"]);
     assert!(text.starts_with(concat!("thalweg ", env!("CARGO_PKG_VERSION"), "\n")), "{text}");
     let sign = |is_built| if is_built { '+' } else { '-' };
     for (name, is_built) in [("kafka", cfg!(feature = "kafka")), ("kafka-tls", cfg!(feature = "kafka-tls"))] {
@@ -79,15 +79,15 @@ fn the_long_version_lists_the_features_that_the_build_has_and_lacks() {
 }
 
 #[test]
-fn completions_know_the_flags() {
+fn completions_contain_the_flags() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        assert!(said(&["completions", shell]).contains("flight-duration"), "{shell}");
+        assert!(stdout_of(&["completions", shell]).contains("flight-duration"), "{shell}");
     }
 }
 
 #[test]
 fn man_pages_have_the_usual_sections() {
-    let page = said(&["man", "watch"]);
+    let page = stdout_of(&["man", "watch"]);
     assert!(page.contains(".TH THALWEG-WATCH 1"), "{page}");
     for section in ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "DETECTION", "EXAMPLES", "EXIT STATUS"] {
         assert!(
@@ -95,9 +95,9 @@ fn man_pages_have_the_usual_sections() {
             "{section}"
         );
     }
-    assert!(said(&["man"]).contains("thalweg\\-synth"));
-    assert!(said(&["man", "sketch"]).contains("thalweg\\-sketch\\-merge"));
-    let page = said(&["man", "sketch-merge"]);
+    assert!(stdout_of(&["man"]).contains("thalweg\\-synth"));
+    assert!(stdout_of(&["man", "sketch"]).contains("thalweg\\-sketch\\-merge"));
+    let page = stdout_of(&["man", "sketch-merge"]);
     assert!(page.contains(".TH THALWEG-SKETCH-MERGE 1") && page.contains("\\-\\-output"), "{page}");
 }
 
@@ -105,15 +105,15 @@ fn man_pages_have_the_usual_sections() {
 fn the_printed_configuration_passes_its_own_check() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("lab.toml");
-    std::fs::write(&file, said(&["config"])).unwrap();
+    std::fs::write(&file, stdout_of(&["config"])).unwrap();
     let file = file.to_str().unwrap();
-    let answer = said(&["config", "--check", file]);
+    let answer = stdout_of(&["config", "--check", file]);
     assert!(answer.starts_with(&format!("{file}: OK, ")), "{answer}");
-    assert!(said(&["watch", "--summary", "--config", file, &example()]).contains("packets"));
+    assert!(stdout_of(&["watch", "--summary", "--config", file, &example()]).contains("packets"));
 }
 
 #[test]
-fn mistakes_in_a_configuration_are_named_with_file_and_line() {
+fn configuration_errors_have_file_and_line() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("lab.toml");
     std::fs::write(&file, "[detection]\nflite_duration = '1s'\n\n[output]\nlimit = 'ten'\n").unwrap();
@@ -123,9 +123,9 @@ fn mistakes_in_a_configuration_are_named_with_file_and_line() {
          thalweg: {file}:5: limit is 'ten': expected an integer of at least 1\n"
     );
     for arguments in [&["config", "--check", file][..], &["watch", "--config", file, "-"]] {
-        assert_eq!(complained(arguments), (2, expected.clone()));
+        assert_eq!(fails_with(arguments), (2, expected.clone()));
     }
-    let (code, message) = complained(&["watch", "--config", "/nonexistent.toml", "-"]);
+    let (code, message) = fails_with(&["watch", "--config", "/nonexistent.toml", "-"]);
     assert_eq!(code, 2);
     assert!(
         message.starts_with("thalweg: cannot read the configuration file /nonexistent.toml: "),
@@ -134,7 +134,7 @@ fn mistakes_in_a_configuration_are_named_with_file_and_line() {
 }
 
 #[test]
-fn wrong_usage_is_told_from_failure() {
+fn invalid_usage_and_failures_have_different_codes() {
     for (arguments, code, beginning) in [
         (&["watch"][..], 2, "thalweg: the following required arguments were not provided:\n  <SOURCE>"),
         (
@@ -146,11 +146,11 @@ fn wrong_usage_is_told_from_failure() {
         (
             &["watch", "--flows", "-"],
             2,
-            "thalweg: --flows has no effect here: it is for JSON output (--json)\n",
+            "thalweg: --flows has no effect: it applies only to JSON output (--json)\n",
         ),
-        (&["watch", "--tracks=1", "--detector=none", "-"], 2, "thalweg: --tracks has no effect here"),
+        (&["watch", "--tracks=1", "--detector=none", "-"], 2, "thalweg: --tracks has no effect: "),
         (&["watch", "--ring-size=1", "-"], 2, "thalweg: --ring-size: expected at least two blocks"),
-        (&["watch", "--show=live-view", "-"], 2, "thalweg: --show: the live view needs a terminal"),
+        (&["watch", "--show=live-view", "-"], 2, "thalweg: --show: the live view requires a terminal"),
         (
             &["watch", "--tasks=hevy:1%", "-"],
             2,
@@ -167,34 +167,30 @@ fn wrong_usage_is_told_from_failure() {
             2,
             "thalweg: --tasks and --window (default): task change:15s: the period must be a multiple of the window",
         ),
-        (
-            &["watch", "--no-table", "-"],
-            2,
-            "thalweg: --no-table: without it there is nothing left to measure",
-        ),
+        (&["watch", "--no-table", "-"], 2, "thalweg: --no-table: nothing to measure without the flow table"),
         (
             &["watch", "--memory=1MiB", "-"],
             2,
-            "thalweg: --memory has no effect here: it is for measurement tasks",
+            "thalweg: --memory has no effect: it applies only to measurement tasks",
         ),
         (
             &["watch", "--no-table", "--tasks=distinct", "--tracks=9", "-"],
             2,
-            "thalweg: --tracks has no effect here: it is for the flow table",
+            "thalweg: --tracks has no effect: it applies only to the flow table",
         ),
         (&["synth", "-o", "/dev/null", "--udp-share", "7"], 2, "thalweg: UDP share 7: expected 0 to 1\n"),
         (&["watch", "/nonexistent.pcap"], 1, "thalweg: cannot open /nonexistent.pcap: "),
         (&["synth", "-o", "/nonexistent/trace.pcap"], 1, "thalweg: cannot create /nonexistent/trace.pcap: "),
         (&[], 2, "Finds the flows that fill a network's links"),
     ] {
-        let (actual, message) = complained(arguments);
+        let (actual, message) = fails_with(arguments);
         assert_eq!(actual, code, "{arguments:?}: {message}");
         assert!(message.starts_with(beginning), "{arguments:?}: {message}");
     }
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_program_quietly() {
+fn a_closed_pipe_ends_the_program_quietly() {
     for arguments in [&["config"][..], &["watch", "--json", "--flows", &example()], &["synth", "-o", "-"]] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_thalweg"));
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -207,7 +203,7 @@ fn a_reader_that_goes_away_ends_the_program_quietly() {
 }
 
 #[test]
-fn a_file_that_ends_inside_a_record_is_measured_and_told_of() {
+fn a_truncated_file_is_measured_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let whole = std::fs::read(example()).unwrap();
     let file = folder.path().join("cut.pcap");
@@ -219,16 +215,16 @@ fn a_file_that_ends_inside_a_record_is_measured_and_told_of() {
 }
 
 #[test]
-fn a_synthetic_trace_has_what_its_summary_says() {
+fn a_synthetic_trace_matches_its_summary() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (trace, truth) = (path("trace.pcap"), path("truth.csv"));
-    let summary = said(&["synth", "-n", "50k", "-o", &trace, "--truth", &truth, "--json"]);
+    let summary = stdout_of(&["synth", "-n", "50k", "-o", &trace, "--truth", &truth, "--json"]);
     assert!(summary.starts_with("{\"packets\":50000,"), "{summary}");
     assert!(std::fs::read_to_string(&truth).unwrap().starts_with("kind,flow,"));
-    assert!(said(&["watch", "--json", &trace]).contains("\"packets\":50000"));
+    assert!(stdout_of(&["watch", "--json", &trace]).contains("\"packets\":50000"));
 
-    // To standard output the trace goes alone.
+    // Standard output contains only the trace.
     let output = thalweg(&["synth", "-n", "50k", "-o", "-"]);
     assert_eq!(output.stdout, std::fs::read(&trace).unwrap());
     assert!(String::from_utf8(output.stderr).unwrap().starts_with("50000 packets"));

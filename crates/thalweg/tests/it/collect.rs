@@ -1,4 +1,4 @@
-//! `thalweg collect` as a program: what it says while it runs, signals, a crash.
+//! `thalweg collect` as a process: output, signals, recovery after a crash.
 
 #![cfg(target_os = "linux")]
 
@@ -19,10 +19,10 @@ use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::encode::{Messages, netflow9};
 use thalweg_wire::flow_export::{Address, Record, RecordBatch};
 
-/// How long anything may take that should take a moment.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Maximum time of operations that are normally instant.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// `thalweg collect --json` on a port of its own.
+/// A process `thalweg collect --json` on a free port.
 struct Collector {
     child: Child,
     port: u16,
@@ -44,20 +44,20 @@ impl Collector {
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
         let mut collector = Collector { child, port, lines };
-        // The first line comes when it listens.
+        // The first line shows that it listens.
         collector.line(|_| true);
         collector
     }
 
-    /// The first line that is so.
+    /// Returns the first line that matches.
     #[track_caller]
-    fn line(&mut self, is_so: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + PATIENCE;
+    fn line(&mut self, matches: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let mut line = String::new();
-            assert!(self.lines.read_line(&mut line).unwrap() > 0, "it has ended");
+            assert!(self.lines.read_line(&mut line).unwrap() > 0, "the process has ended");
             let value: Value = serde_json::from_str(&line).unwrap();
-            if is_so(&value) {
+            if matches(&value) {
                 return value;
             }
             assert!(Instant::now() < deadline, "{line}");
@@ -69,7 +69,7 @@ impl Collector {
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     }
 
-    /// Ends it as Ctrl-C does; its summary.
+    /// Stops it as Ctrl-C does and returns its summary.
     fn summary(mut self) -> Value {
         self.signal("INT");
         let summary = self.line(|line| line["type"] == "summary");
@@ -85,14 +85,14 @@ impl Drop for Collector {
     }
 }
 
-/// Records, packets and octets of all files.
+/// Returns records, packets and octets of all files.
 fn stored(folder: &Path) -> [u64; 3] {
     let mut sums = [0; 3];
     for file in files_below(&folder.join("flows")) {
         let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
         let schema = reader.metadata().file_metadata().schema_descr_ptr();
         let place = |name| schema.columns().iter().position(|column| column.name() == name).unwrap();
-        let (packets, octets) = (place("packets"), place("octets"));
+        let (packets, octets) = (place("packets"), place("bytes"));
         for row in reader.get_row_iter(None).unwrap() {
             let row = row.unwrap();
             let value = |place| u64::try_from(row.get_long(place).unwrap()).unwrap();
@@ -114,7 +114,7 @@ fn files_below(path: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Messages of so many records.
+/// Encodes `count` records.
 fn messages(encoder: &mut netflow9::Encoder, count: u32) -> Messages {
     let now = now();
     let mut rows = RecordBatch::default();
@@ -155,7 +155,7 @@ fn send(messages: &Messages, port: u16) {
 }
 
 #[test]
-fn a_run_tells_how_it_stands_lists_exporters_when_asked_and_ends_with_everything_written() {
+fn a_run_writes_status_exporters_and_summary() {
     let folder = TempDir::new().unwrap();
     let mut collector = Collector::start(folder.path(), &[]);
     send(&messages(&mut encoder(), 5_000), collector.port);
@@ -170,7 +170,7 @@ fn a_run_tells_how_it_stands_lists_exporters_when_asked_and_ends_with_everything
     assert_eq!(stored(folder.path()), [5_000, 5_000, 500_000]);
 }
 
-/// The keys in the tables of docs/reference/collect-json.md, by the heading above.
+/// Returns the keys in the tables of docs/reference/collect-json.md by heading.
 fn documented() -> BTreeMap<String, BTreeSet<String>> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/collect-json.md");
     let (mut keys, mut heading) = (BTreeMap::<String, BTreeSet<String>>::new(), "");
@@ -185,7 +185,7 @@ fn documented() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[test]
-fn every_key_that_is_written_is_documented_and_no_other() {
+fn exactly_the_written_keys_are_documented() {
     let folder = TempDir::new().unwrap();
     let mut collector = Collector::start(folder.path(), &["tcp:127.0.0.1:0"]);
     send(&messages(&mut encoder(), 10), collector.port);
@@ -220,17 +220,17 @@ fn every_key_that_is_written_is_documented_and_no_other() {
         let written: BTreeSet<_> = written.as_object().unwrap().keys().cloned().collect();
         assert_eq!(documented.remove(heading), Some(written), "{heading}");
     }
-    // A test with brokers looks at these.
+    // The test with brokers checks these.
     assert_eq!(documented.keys().collect::<Vec<_>>(), ["kafka"]);
 }
 
 #[test]
-fn a_crash_loses_no_more_than_the_bound_and_nothing_comes_twice() {
+fn a_crash_loses_at_most_the_bound_and_duplicates_nothing() {
     let folder = TempDir::new().unwrap();
     let mut collector = Collector::start(folder.path(), &["--loss-bound", "500ms"]);
     send(&messages(&mut encoder(), 20_000), collector.port);
     collector.line(|line| line["records"] == 20_000);
-    // Twice the bound, for the machine may be busy.
+    // Twice the bound, because the machine may be busy.
     sleep(Duration::from_secs(1));
     collector.signal("KILL");
     collector.child.wait().unwrap();
@@ -243,7 +243,7 @@ fn a_crash_loses_no_more_than_the_bound_and_nothing_comes_twice() {
 
 #[cfg(not(feature = "kafka"))]
 #[test]
-fn a_program_without_kafka_says_how_to_build_one() {
+fn a_build_without_kafka_reports_the_remedy() {
     let folder = TempDir::new().unwrap();
     let program = Command::new(env!("CARGO_BIN_EXE_thalweg"))
         .args(["collect", "--kafka", "127.0.0.1:9092", "127.0.0.1:0", "-o"])
@@ -255,15 +255,15 @@ fn a_program_without_kafka_says_how_to_build_one() {
     assert!(!program.status.success() && !folder.path().join("flows").exists());
 }
 
-/// kcat, which reads a topic of the mock cluster that it is itself.
+/// kcat with a mock cluster, reading its own topic.
 #[cfg(feature = "kafka")]
 struct Cluster {
     child: Child,
     brokers: String,
-    /// Read as they come: a reader that has to wait with what it read is a cluster that stands still.
+    /// Lines of the reader. They must be consumed at once, because a blocked reader blocks the cluster.
     messages: std::sync::mpsc::Receiver<String>,
-    /// Not to be closed while it may say something there.
-    _said: BufReader<std::process::ChildStderr>,
+    /// Kept open while kcat may write to it.
+    _stderr: BufReader<std::process::ChildStderr>,
 }
 
 #[cfg(feature = "kafka")]
@@ -273,26 +273,26 @@ impl Cluster {
         let mut child = Command::new("kcat")
             .args(arguments)
             .args(["-X", "test.mock.num.brokers=3"])
-            // Cargo names the folder of our librdkafka there, which is not the one that kcat was built for.
+            // Cargo sets it to the directory of our librdkafka, which kcat must not use.
             .env_remove("LD_LIBRARY_PATH")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        let mut said = BufReader::new(child.stderr.take().unwrap());
-        let mut brokers = (&mut said).lines().map(Result::unwrap);
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut brokers = (&mut stderr).lines().map(Result::unwrap);
         let brokers = brokers.find_map(|line| Some(line.split_once("replaced with ")?.1.to_owned()));
-        let brokers = brokers.expect("it says where they are");
+        let brokers = brokers.expect("kcat prints the broker addresses");
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let (read, messages) = std::sync::mpsc::channel();
         std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| read.send(line)));
-        Ok(Cluster { child, brokers, messages, _said: said })
+        Ok(Cluster { child, brokers, messages, _stderr: stderr })
     }
 
-    /// The next messages: key and row.
+    /// Returns keys and rows of the next messages.
     fn messages(&self, count: usize) -> Vec<(String, Value)> {
         let message = |_| {
-            let line = self.messages.recv_timeout(PATIENCE).expect("another message");
+            let line = self.messages.recv_timeout(TIMEOUT).expect("another message");
             let (key, row) = line.split_once(' ').unwrap();
             (key.to_owned(), serde_json::from_str(row).unwrap())
         };
@@ -310,10 +310,10 @@ impl Drop for Cluster {
 
 #[cfg(feature = "kafka")]
 #[test]
-fn kafka_has_what_the_files_have_and_the_summary_tells_of_both() {
+fn kafka_and_files_have_the_same_records() {
     let Ok(mut cluster) = Cluster::start() else {
         use std::io::Write as _;
-        let line = "skipped: kafka_has_what_the_files_have_and_the_summary_tells_of_both: there is no kcat\n";
+        let line = "skipped: kafka_and_files_have_the_same_records: there is no kcat\n";
         return std::io::stderr().write_all(line.as_bytes()).unwrap();
     };
     let folder = TempDir::new().unwrap();
@@ -333,9 +333,8 @@ fn kafka_has_what_the_files_have_and_the_summary_tells_of_both() {
     assert_eq!(documented()["kafka"], keys);
     let messages = cluster.messages(5_000);
     let sum = |column| messages.iter().map(|(_, row)| row[column].as_u64().unwrap()).sum::<u64>();
-    assert_eq!(stored(folder.path()), [messages.len() as u64, sum("packets"), sum("octets")]);
+    assert_eq!(stored(folder.path()), [messages.len() as u64, sum("packets"), sum("bytes")]);
     assert!(messages.iter().all(|(key, row)| key == "127.0.0.1" && row["exporter"] == "127.0.0.1"));
-    let sources: BTreeSet<_> =
-        messages.iter().map(|(_, row)| row["source_address"].as_str().unwrap()).collect();
-    assert_eq!(sources.len(), 5_000, "nothing twice");
+    let sources: BTreeSet<_> = messages.iter().map(|(_, row)| row["src"].as_str().unwrap()).collect();
+    assert_eq!(sources.len(), 5_000, "no duplicates");
 }

@@ -1,4 +1,4 @@
-//! The Grafana dashboard uses existing metrics only, and shows every loss.
+//! The Grafana dashboard uses existing metrics and shows all losses.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ fn dashboard() -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// All expressions, wherever they are.
+/// Collects all expressions.
 fn expressions(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
@@ -26,7 +26,7 @@ fn expressions(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// `thalweg_flows{collector="x"}` to `thalweg_flows`, and what follows it.
+/// Splits `thalweg_flows{collector="x"}` into `thalweg_flows` and the rest.
 fn metrics_in(expression: &str) -> impl Iterator<Item = (&str, &str)> {
     expression.match_indices("thalweg_").map(|(start, _)| {
         let rest = &expression[start..];
@@ -55,7 +55,7 @@ fn every_metric_of_the_dashboard_exists_with_its_labels() {
 }
 
 #[test]
-fn every_loss_counter_is_on_the_dashboard() {
+fn every_loss_metric_is_on_the_dashboard() {
     let mut found = Vec::new();
     expressions(&dashboard(), &mut found);
     let shown: Vec<_> =

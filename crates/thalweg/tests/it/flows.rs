@@ -1,4 +1,4 @@
-//! `thalweg flows` hands over to Python: what it finds, what it says if there is none. Interpreters are scripts here.
+//! `thalweg flows` runs a Python interpreter. The tests use scripts as interpreters.
 
 #![cfg(unix)]
 
@@ -10,10 +10,10 @@ use std::sync::{Mutex, PoisonError};
 
 use tempfile::TempDir;
 
-/// A script that is being written while another thread starts a program cannot be run: one test at a time.
-static ALONE: Mutex<()> = Mutex::new(());
+/// Serialises tests: a script cannot be run while another thread forks with its file open for writing.
+static SERIAL: Mutex<()> = Mutex::new(());
 
-/// A script in the place of an interpreter: `-P -c PROBE` ends with `probe`, all else shows its arguments and ends with 3.
+/// A script as interpreter: `-P -c PROBE` exits with `probe`; otherwise it prints its arguments and exits with 3.
 fn interpreter(folder: &Path, probe: u8) -> PathBuf {
     let path = folder.join("python");
     let script = format!("#!/bin/sh\n[ \"$2\" = -c ] && exit {probe}\nprintf '<%s>' \"$@\"\nexit 3\n");
@@ -28,8 +28,8 @@ fn flows(python: &Path, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn arguments_go_through_as_they_are_and_the_exit_code_comes_back() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+fn arguments_and_exit_code_are_passed_through() {
+    let _alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = TempDir::new().unwrap();
     let python = interpreter(folder.path(), 0);
     let output = flows(&python, &["top", "records", "src ip 192.0.2.1", "-n", "3", "--json"]);
@@ -43,15 +43,15 @@ fn arguments_go_through_as_they_are_and_the_exit_code_comes_back() {
 }
 
 #[test]
-fn an_interpreter_without_the_package_is_named_with_the_remedy() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+fn a_missing_package_is_reported_with_the_remedy() {
+    let _alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = TempDir::new().unwrap();
     let python = interpreter(folder.path(), 1);
     let output = flows(&python, &["top", "records"]);
     let error = String::from_utf8(output.stderr).unwrap();
-    assert!(error.starts_with(&format!("thalweg: THALWEG_PYTHON is {}", python.display())), "{error}");
+    assert!(error.starts_with(&format!("thalweg: THALWEG_PYTHON={}: ", python.display())), "{error}");
     assert!(error.contains("pip install"), "{error}");
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), &b""[..]));
     let output = flows(&folder.path().join("missing"), &[]);
-    assert!(String::from_utf8(output.stderr).unwrap().contains("cannot be started"));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("cannot start it"));
 }

@@ -1,13 +1,13 @@
-//! Captures that other people made, where a folder of them lies beside the checkout: all are read, every packet
-//! is accounted for against capinfos, and flows against tshark.
+//! Captures from other sources, if a folder of them exists beside the checkout. Packet counts are compared with capinfos,
+//! flows with tshark.
 //!
-//! tshark is asked for the outermost IP header of each packet and its ports, without reassembly, and its packets
-//! are added up into conversations as thalweg without `--peel-tunnels` does. Where the two differ by design:
+//! tshark prints the outermost IP header of each packet and its ports, without reassembly. The test sums these packets into
+//! conversations, as thalweg does without `--peel-tunnels`. Differences by design:
 //!
-//! - tshark gives no length of an IPv4 packet whose total length is zero (BIG TCP), nor of a jumbogram; there the
-//!   number of packets is compared and the bytes are not.
-//! - Later fragments have no ports in tshark and those of their first in thalweg: conversations between hosts that
-//!   sent each other fragments are left out.
+//! - tshark prints no length of an IPv4 packet with total length zero (BIG TCP), nor of a jumbogram. The test then compares
+//!   packets but not bytes.
+//! - Later fragments have no ports in tshark, but those of their first fragment in thalweg. The test skips conversations
+//!   between hosts that sent fragments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use thalweg_wire::{FlowKey, Protocol};
 
-use crate::program::{Run, capinfos, check_accounting, is_installed, number, root, skip, told_by, watch};
+use crate::program::{Run, capinfos, check_accounting, is_installed, number, output_of, root, skip, watch};
 
-/// No timeout cuts a flow in two.
+/// Timeouts that never split a flow.
 const LONG: [&str; 6] = ["--idle-timeout", "10h", "--active-timeout", "10h", "--flow-capacity", "100000"];
 
-/// Fields that tshark is asked for, the first occurrence of each: the outermost.
+/// Fields printed by tshark, the first occurrence of each: the outermost.
 const FIELDS: [&str; 16] = [
     "frame.protocols",
     "ip.src",
@@ -40,7 +40,7 @@ const FIELDS: [&str; 16] = [
     "ipv6.nxt",
 ];
 
-/// Packets and bytes of the IP layer by direction; bytes are `None` where they are not known.
+/// Packets and IP bytes per direction; bytes are `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sums {
     packets: [u64; 2],
@@ -64,8 +64,8 @@ fn watched(path: &Path) -> Run {
 }
 
 #[test]
-fn every_packet_of_other_peoples_captures_is_accounted_for() {
-    const NAME: &str = "every_packet_of_other_peoples_captures_is_accounted_for";
+fn every_packet_of_foreign_captures_is_counted() {
+    const NAME: &str = "every_packet_of_foreign_captures_is_counted";
     let Some(captures) = captures() else { return skip(NAME, "needs the folder shared/data/captures") };
     if !is_installed("capinfos", "--version") {
         return skip(NAME, "needs capinfos");
@@ -80,8 +80,8 @@ fn every_packet_of_other_peoples_captures_is_accounted_for() {
 }
 
 #[test]
-fn flows_of_other_peoples_captures_are_the_conversations_of_tshark() {
-    const NAME: &str = "flows_of_other_peoples_captures_are_the_conversations_of_tshark";
+fn flows_of_foreign_captures_match_tshark() {
+    const NAME: &str = "flows_of_foreign_captures_match_tshark";
     let Some(captures) = captures() else { return skip(NAME, "needs the folder shared/data/captures") };
     if !is_installed("tshark", "--version") {
         return skip(NAME, "needs tshark");
@@ -107,7 +107,7 @@ fn flows_of_other_peoples_captures_are_the_conversations_of_tshark() {
     assert!(compared >= 50, "only {compared} conversations were compared");
 }
 
-/// Flow records added up by canonical key.
+/// Sums flow records by canonical key.
 fn ours(run: &Run) -> Conversations {
     let mut conversations = Conversations::new();
     for line in run.of_type("flow") {
@@ -131,15 +131,15 @@ fn key_of(flow: &Value) -> FlowKey {
     FlowKey::new(address("src"), address("dst"), port("src_port"), port("dst_port"), protocol).unwrap()
 }
 
-/// TCP and UDP conversations as tshark has them, and the hosts that sent fragments, as keys without ports.
+/// Returns the TCP and UDP conversations of tshark, and the pairs of hosts that sent fragments, as keys without ports.
 fn theirs(path: &Path) -> (Conversations, BTreeSet<FlowKey>) {
     let options =
         ["-n", "-r", path.to_str().unwrap(), "-T", "fields", "-E", "occurrence=f", "-E", "separator=|"];
     let unassembled = ["-o", "ip.defragment:FALSE", "-o", "ipv6.defragment:FALSE"];
     let fields = FIELDS.iter().flat_map(|field| ["-e", field]);
-    let said = told_by("tshark", options.into_iter().chain(unassembled).chain(fields));
+    let output = output_of("tshark", options.into_iter().chain(unassembled).chain(fields));
     let (mut conversations, mut left_out) = (Conversations::new(), BTreeSet::new());
-    for line in said.lines() {
+    for line in output.lines() {
         let fields: BTreeMap<&str, &str> = FIELDS.into_iter().zip(line.split('|')).collect();
         let Some(datagram) = Datagram::of(&fields) else { continue };
         let (canonical, direction) = datagram.key.canonical();
@@ -158,7 +158,7 @@ fn theirs(path: &Path) -> (Conversations, BTreeSet<FlowKey>) {
     (conversations, left_out)
 }
 
-/// TCP or UDP in the outermost IP header.
+/// A TCP or UDP packet of the outermost IP header.
 struct Datagram {
     key: FlowKey,
     ip_length: Option<u64>,

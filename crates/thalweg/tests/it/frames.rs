@@ -15,7 +15,7 @@ pub(crate) const GRE: u8 = 47;
 pub(crate) const SYN: u8 = 0x02;
 pub(crate) const ACK: u8 = 0x10;
 
-/// Time of the first frame of what [`file`] makes.
+/// Time origin of [`file`].
 pub(crate) const BEGIN: Timestamp = Timestamp(1_700_000_000_000_000_000);
 
 pub(crate) fn ethernet(ethertype: u16, payload: &[u8]) -> Vec<u8> {
@@ -59,13 +59,13 @@ pub(crate) fn vxlan(inner: &[u8]) -> Vec<u8> {
     udp(50_000, 4789, &[&[0x08, 0, 0, 0, 0, 0, 7, 0][..], inner].concat())
 }
 
-/// What an EtherType announces in GRE (RFC 2784).
+/// A GRE header with an EtherType (RFC 2784).
 pub(crate) fn gre(protocol_type: u16, inner: &[u8]) -> Vec<u8> {
     [&[0, 0][..], &protocol_type.to_be_bytes(), inner].concat()
 }
 
-/// A pcap file of Ethernet frames, time stamps in nanoseconds; `frames` are times after [`BEGIN`] in milliseconds,
-/// captured bytes, and lengths on the wire.
+/// A pcap file of Ethernet frames with nanosecond timestamps. `frames` are times after [`BEGIN`] in milliseconds, captured
+/// bytes, and lengths on the wire.
 pub(crate) fn file(link_type: LinkType, snap_length: u32, frames: &[(u64, Vec<u8>, usize)]) -> Vec<u8> {
     let encoder = pcap::Encoder { order: ByteOrder::Little, precision: pcap::Precision::Nanos };
     let mut file = Vec::new();
@@ -78,7 +78,7 @@ pub(crate) fn file(link_type: LinkType, snap_length: u32, frames: &[(u64, Vec<u8
     file
 }
 
-/// A pcap file of whole Ethernet frames, a millisecond apart.
+/// A pcap file of complete Ethernet frames, 1 ms apart.
 pub(crate) fn whole(frames: &[Vec<u8>]) -> Vec<u8> {
     let timed: Vec<_> = frames.iter().zip(0..).map(|(bytes, ms)| (ms, bytes.clone(), bytes.len())).collect();
     file(LinkType::Ethernet, 262_144, &timed)

@@ -1,4 +1,4 @@
-//! `docs/reference/json.md` says what the program writes: every key of every line, no others, and true examples.
+//! `docs/reference/json.md` documents exactly the keys that the program writes, with real examples.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,11 +11,10 @@ use crate::program::{Run, root, thalweg_in, watch};
 /// Paths of keys by type of line: `summary` has `packets`, `records.idle`, `incomplete_sources[].reason`.
 type Keys = BTreeMap<String, BTreeSet<String>>;
 
-/// One of each kind, so that each has something to say of the example.
+/// A task of each kind, with results on the example.
 const ALL_TASKS: &str = "heavy:5%,change:4s,distinct:src,entropy:src,spread:src>0,moments:bytes,hhh:5%";
 
-/// A line of each type is written by one of these: all flows, either detector, an input that is cut short, tasks, and
-/// what tasks have saved.
+/// Runs that together write every type of line: flows, both detectors, a truncated input, tasks, saved sketches.
 fn runs() -> Vec<Run> {
     let example = root().join("examples/two-hosts.pcap");
     let bytes = fs::read(&example).unwrap();
@@ -45,7 +44,7 @@ fn runs() -> Vec<Run> {
         ["sketch", "show", "--json"].into_iter().chain(files.iter().map(String::as_str)).collect();
     runs.push(thalweg_in(&states, &show).ended_with(0));
     let [before, now] = ["20261121T221608Z-heavy_5.tsk", "20261121T221614Z-heavy_5.tsk"];
-    // A monitor port, flows without end, a link that fails.
+    // A monitor port, endless flows, a link failure.
     let rack = root().join("crates/thalweg/tests/it/emulate/rack.toml");
     let emulate = ["emulate", "--json", "--sweep", "seed=1", rack.to_str().unwrap()];
     runs.push(thalweg_in(folder.path(), &emulate).ended_with(0));
@@ -59,12 +58,11 @@ fn page() -> String {
     fs::read_to_string(root().join("docs/reference/json.md")).unwrap()
 }
 
-/// Tables of parts, by the type of keys that have such a part.
+/// Tables of nested objects, by the type of the keys that contain them.
 const PARTS: [(&str, &str); 3] =
-    [("distribution", "A distribution"), ("times", "Some times"), ("headroom", "What the machine had left")];
+    [("distribution", "A distribution"), ("times", "Times"), ("headroom", "Headroom")];
 
-/// The keys in the first column of the page's tables, by the heading above. Tables of parts go with what has such a
-/// part: the flow with each `flow`, a distribution with each key of that type, the results of tasks with each `tasks`. A key
+/// Returns the keys in the tables of the page by heading. Keys of nested objects are added to the keys that contain them. A key
 /// of type `estimate` has the fields of an estimate: with a prefix before `confidence` and `bounds` if the object has several.
 fn documented(page: &str) -> Keys {
     let mut keys = Keys::new();
@@ -150,7 +148,7 @@ fn collect(prefix: &str, value: &Value, keys: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_key_that_is_written_is_documented_and_no_other() {
+fn exactly_the_written_keys_are_documented() {
     let (documented, written) = (documented(&page()), written(&runs()));
     assert_eq!(documented.keys().collect::<Vec<_>>(), written.keys().collect::<Vec<_>>());
     for (name, written) in &written {
@@ -158,12 +156,15 @@ fn every_key_that_is_written_is_documented_and_no_other() {
         let missing: Vec<_> = written.difference(documented).collect();
         let stale: Vec<_> = documented.difference(written).collect();
         assert!(missing.is_empty(), "docs/reference/json.md lacks, under {name}: {missing:?}");
-        assert!(stale.is_empty(), "docs/reference/json.md has, under {name}, what is not written: {stale:?}");
+        assert!(
+            stale.is_empty(),
+            "docs/reference/json.md has keys under {name} that are not written: {stale:?}"
+        );
     }
 }
 
 #[test]
-fn the_examples_are_lines_that_the_program_writes() {
+fn the_examples_match_the_output() {
     let runs = runs();
     let page = page();
     let examples: Vec<_> = page.lines().filter(|line| line.starts_with("{\"type\":")).collect();

@@ -1,7 +1,6 @@
-//! `thalweg lab`: scenarios on labs of this machine. Each test makes its own lab and removes it.
+//! Scenarios of `thalweg lab`. Each test creates and removes its own lab.
 //!
-//! Needs root and iperf3; otherwise every test says that it is skipped. Nothing is asked of
-//! times here: the machine may be busy with other tests.
+//! Tests are skipped without root and iperf3. They do not check times, because the machine may be busy.
 
 #![cfg(target_os = "linux")]
 
@@ -17,35 +16,35 @@ use thalweg_scenarios::scenarios::{Setting, collide, faults, reroute_latency, ud
 use thalweg_scenarios::{ScenarioError, plot, report, shape};
 use thalweg_wire::BitRate;
 
-use crate::live::ALONE;
+use crate::live::SERIAL;
 
-/// Says why a test is skipped: on standard error itself, for the test runner hides what `eprintln!` writes.
+/// Reports a skipped test directly to standard error, because the test runner captures `eprintln!`.
 fn skip(reason: impl std::fmt::Display) {
     let name = std::thread::current().name().unwrap_or("a test").to_owned();
-    // Nobody is left to tell.
+    // Ignore a closed standard error.
     let _ = std::io::stderr().write_all(format!("skipped: {name}: {reason}\n").as_bytes());
 }
 
-/// Other runs of these tests on the machine have other prefixes.
+/// Returns a prefix that differs between test processes.
 fn prefix() -> Prefix {
     format!("s{}-", std::process::id() % 10_000_000).parse().unwrap()
 }
 
-/// Runs a scenario, or says why it cannot be; looks that nothing is left of it.
+/// Runs a scenario or reports why it is skipped. Checks that the lab is removed.
 fn run<T>(mbps: u64, scenario: impl FnOnce(&mut Setting<'_>) -> Result<T, ScenarioError>) -> Option<T> {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
     let mut setting = Setting {
         rate: BitRate(mbps * 1_000_000),
         prefix: prefix(),
         stop: Arc::default(),
-        hear: &mut |_| (),
+        on_progress: &mut |_| (),
     };
     let results = match scenario(&mut setting) {
         Ok(results) => results,
         Err(
-            error @ (ScenarioError::NoIperf(_)
+            error @ (ScenarioError::IperfMissing(_)
             | ScenarioError::Lab(
-                LabError::NotRoot | LabError::NoSwitchProgram | LabError::NoProgram { .. },
+                LabError::NotRoot | LabError::NoSwitchProgram | LabError::MissingProgram { .. },
             )),
         ) => {
             skip(error);
@@ -53,11 +52,11 @@ fn run<T>(mbps: u64, scenario: impl FnOnce(&mut Setting<'_>) -> Result<T, Scenar
         }
         Err(error) => panic!("{error}"),
     };
-    assert!(Lab::find(&prefix()).is_err(), "the lab is gone");
+    assert!(Lab::find(&prefix()).is_err(), "the lab is removed");
     Some(results)
 }
 
-/// Whether rates show how the network was steered, and not how the machine was kept busy or stood still.
+/// Whether the machine was idle enough for rates to be meaningful.
 fn rates_show(headroom: &Headroom) -> bool {
     let show = headroom.verdict() == Verdict::Conclusive;
     if !show {
@@ -67,74 +66,80 @@ fn rates_show(headroom: &Headroom) -> bool {
 }
 
 #[test]
-fn two_flows_that_collide_are_taken_apart_and_both_reach_their_full_rate() {
+fn colliding_flows_are_rerouted_to_full_rate() {
     let Some(results) = run(50, |setting| collide::run(2, setting)) else { return };
-    let turns: Vec<_> = results.turns().collect();
+    let turns: Vec<_> = results.latencies().collect();
     // A trial whose flows were parted before they collided has no times, which is no fault of the loop.
     let early = results.trials.iter().filter(|trial| trial.is_early).count();
-    assert_eq!(turns.len() + early, 2, "taken apart, and early");
-    assert!(turns.iter().all(|turn| turn.whole() >= turn.event_to_path() && turn.effect_ns > 0), "{turns:?}");
+    assert_eq!(turns.len() + early, 2, "rerouted or early");
+    assert!(
+        turns.iter().all(|latency| latency.total() >= latency.event_to_path() && latency.path_ns > 0),
+        "{turns:?}"
+    );
     let looked_at = if rates_show(&results.headroom) { results.trials.as_slice() } else { &[] };
     for trial in looked_at {
-        // 48 Mbit/s less headers each; on one link it would be half as much.
+        // 48 Mbit/s minus headers each; half of it on a shared link.
         assert!(trial.rates.iter().all(|&rate| rate > 30e6), "{:?}", trial.rates);
     }
-    let taken_apart = format!("{} of 2 trials taken apart", turns.len());
-    assert!(report::collide(&results).contains(&taken_apart), "{}", report::collide(&results));
+    let resolved = format!("{} of 2 trials resolved", turns.len());
+    assert!(report::collide(&results).contains(&resolved), "{}", report::collide(&results));
     assert!(plot::collide(&results).unwrap().contains("</svg>"));
     let json: serde_json::Value = serde_json::from_str(&report::collide_json(&results)).unwrap();
     if !turns.is_empty() {
-        assert_eq!(json["whole"]["count"], turns.len());
+        assert_eq!(json["total"]["count"], turns.len());
     }
 }
 
 #[test]
-fn flows_are_taken_apart_by_openflow_as_by_arp_on_switches_of_open_vswitch() {
+fn colliding_flows_are_rerouted_by_openflow_and_arp() {
     let Some(results) = run(20, |setting| reroute_latency::run(1, setting)) else { return };
-    let names: Vec<String> = results.courses.iter().map(|course| course.name()).collect();
+    let names: Vec<String> = results.cases.iter().map(|case| case.name()).collect();
     assert_eq!(names, ["ARP, eBPF", "OpenFlow, Open vSwitch", "ARP, Open vSwitch"]);
-    for course in &results.courses {
-        let [trial] = course.collisions.trials.as_slice() else { panic!("{course:?}") };
-        assert!(trial.is_early || trial.turn.is_some_and(|turn| turn.decision_to_path().0 > 0), "{course:?}");
+    for case in &results.cases {
+        let [trial] = case.collisions.trials.as_slice() else { panic!("{case:?}") };
+        assert!(
+            trial.is_early || trial.latency.is_some_and(|latency| latency.decision_to_path().0 > 0),
+            "{case:?}"
+        );
         // 19.2 Mbit/s less headers each; on one link it would be half as much.
         let whole = trial.rates.iter().all(|&rate| rate > 13e6);
-        assert!(whole || !rates_show(&course.collisions.headroom), "{}: {:?}", course.name(), trial.rates);
+        assert!(whole || !rates_show(&case.collisions.headroom), "{}: {:?}", case.name(), trial.rates);
     }
     assert!(report::reroute_latency(&results).contains("OpenFlow, Open vSwitch: "));
     assert!(plot::reroute_latency(&results).unwrap().contains("</svg>"));
     let json: serde_json::Value = serde_json::from_str(&report::reroute_latency_json(&results)).unwrap();
     assert_eq!(
-        (&json["courses"][1]["switches"], &json["courses"][1]["by"]),
-        (&"ovs".into(), &"OpenFlow".into())
+        (&json["cases"][1]["switch_type"], &json["cases"][1]["actuator"]),
+        (&"ovs".into(), &"openflow".into())
     );
 }
 
 #[test]
-fn a_udp_flow_stays_on_its_new_path_for_longer_than_a_host_goes_without_asking() {
+fn a_udp_flow_stays_on_its_path_beyond_arp_timeouts() {
     // Without the controller's confirmations it is back on the old path 6 s after it was moved.
     let Some(results) = run(50, |setting| udp::run(Duration::from_secs(9), setting)) else { return };
-    assert!(results.effect.is_some(), "{results:?}");
-    assert!(results.on_new_path > 10_000 && results.refreshed >= 3, "{results:?}");
-    assert_eq!(results.fallen_back, 0, "{results:?}");
+    assert!(results.request_to_path.is_some(), "{results:?}");
+    assert!(results.new_path_packets > 10_000 && results.refreshes >= 3, "{results:?}");
+    assert_eq!(results.old_path_packets, 0, "{results:?}");
 }
 
 #[test]
-fn every_host_of_the_fat_tree_sends_what_it_has_under_plancks_algorithm() {
+fn a_fat_tree_workload_completes_with_planck() {
     let schemes = [Scheme::Planck];
     let scenario = |setting: &mut Setting<'_>| {
         workload::run(Pattern::Bijection, &schemes, Duration::from_secs(1), 1, setting)
     };
     let Some(results) = run(10, scenario) else { return };
     let outcome = &results.outcomes[0];
-    assert_eq!((outcome.flows.len(), outcome.hosts.len()), (16, 16));
+    assert_eq!((outcome.flow_rates.len(), outcome.host_times.len()), (16, 16));
     // None is faster than its host, and none shares one link with all others.
-    assert!(outcome.flows.iter().all(|&rate| (0.6e6..=9.8e6).contains(&rate)), "{outcome:?}");
+    assert!(outcome.flow_rates.iter().all(|&rate| (0.6e6..=9.8e6).contains(&rate)), "{outcome:?}");
     assert!(report::workload(&results).contains("planck"));
     assert!(plot::workload(&results).unwrap().contains("</svg>"));
 }
 
 #[test]
-fn whatever_befalls_forwarding_is_whole_again_after_it_and_the_loop_goes_on() {
+fn forwarding_recovers_from_every_fault() {
     let Some(results) = run(50, |setting| faults::run(&Fault::ALL, 1, setting)) else { return };
     let text = report::faults(&results);
     assert_eq!(results.outcomes.len(), Fault::ALL.len());
@@ -143,17 +148,17 @@ fn whatever_befalls_forwarding_is_whole_again_after_it_and_the_loop_goes_on() {
     }
     let json: serde_json::Value = serde_json::from_str(&report::faults_json(&results)).unwrap();
     let rows = json["faults"].as_array().unwrap();
-    let told = |name: &str, what: &str| {
+    let report_has = |name: &str, what: &str| {
         let row = rows.iter().find(|row| row["fault"] == name).unwrap();
-        row["story"].as_array().unwrap().iter().any(|line| line.as_str().unwrap().contains(what))
+        row["log"].as_array().unwrap().iter().any(|line| line.as_str().unwrap().contains(what))
     };
-    assert!(told("wrong-topology", "by address 1"), "the way that does not lead there is named\n{text}");
-    assert!(!told("switch-restart", ": 0 rules left"), "only one switch forgets\n{text}");
+    assert!(report_has("wrong-topology", " tree 1"), "the broken path is named\n{text}");
+    assert!(!report_has("switch-restart", ": 0 rules left"), "only one switch forgets\n{text}");
 }
 
 #[test]
-fn parts_fail_and_are_repaired_on_the_command_line() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+fn parts_can_be_failed_and_repaired() {
+    let _alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
     match Lab::up(shape::plan("leaf-spine", None, prefix()).unwrap()) {
         Err(error @ (LabError::NotRoot | LabError::NoSwitchProgram)) => return skip(error),
         made => made.map(drop).unwrap(),
@@ -179,74 +184,81 @@ fn parts_fail_and_are_repaired_on_the_command_line() {
         .iter()
         .map(|(arguments, expected)| (arguments, expected, thalweg(arguments)))
         .filter(|(_, expected, (succeeded, text))| !succeeded || !text.contains(*expected))
-        .map(|told| format!("{told:?}"))
+        .map(|error| format!("{error:?}"))
         .collect();
     let (_, status) = thalweg(&["status"]);
     let whole = !status.contains("links down") && status.contains("\nleaf2           24 ");
     wrong.extend((!whole).then(|| status.clone()));
     let (succeeded, unknown) = thalweg(&["fail", "leaf9"]);
     wrong.extend(
-        (succeeded || !unknown.contains("the lab has no \"leaf9\": expected a switch")).then_some(unknown),
+        (succeeded || !unknown.contains("unknown component \"leaf9\": expected a switch")).then_some(unknown),
     );
     Lab::down(&prefix.parse().unwrap()).unwrap();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]
-fn hosts_of_a_lab_of_open_vswitch_reach_each_other_as_soon_as_it_is_up() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+fn hosts_of_an_open_vswitch_lab_reach_each_other() {
+    let _alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
     let prefix = prefix().to_string();
     let thalweg = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_thalweg"));
         let output = command.arg("lab").args(arguments).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned() + &told)
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned() + &stderr)
     };
-    let (is_up, told) = thalweg(&["up", "leaf-spine", "--switch", "ovs", "--prefix", &prefix]);
-    if !is_up && (told.contains("needs root") || told.contains("with these switches needs")) {
-        return skip(told);
+    let (is_up, output) = thalweg(&["up", "leaf-spine", "--switch", "ovs", "--prefix", &prefix]);
+    if !is_up && (output.contains("needs root") || output.contains("with these switches needs")) {
+        return skip(output);
     }
-    assert!(is_up, "{told}");
+    assert!(is_up, "{output}");
     let ping = ["ping", "-c", "1", "-W", "2", "10.0.0.5"];
     let pinged = thalweg(&[&["exec", "h0", "--prefix", &prefix, "--"][..], &ping].concat());
     let (_, status) = thalweg(&["status", "--prefix", &prefix]);
-    // Whose switches are told by OpenFlow has no tables to empty.
+    // Switches with OpenFlow cannot be failed: a controller owns their tables.
     let failed = thalweg(&["fail", "leaf0", "--prefix", &prefix]);
     let down = thalweg(&["down", "--prefix", &prefix]);
     assert!(pinged.0 && pinged.1.contains(" 0% packet loss"), "{}", pinged.1);
     assert!(status.contains("\nleaf2           24 "), "four addresses of six hosts: {status}");
-    assert!(!failed.0 && failed.1.contains("are told by OpenFlow"), "{}", failed.1);
-    assert!(down.1.contains("removed 7 namespaces, ended 2 processes"), "{}", down.1);
+    assert!(!failed.0 && failed.1.contains("are controlled by OpenFlow"), "{}", failed.1);
+    assert!(down.1.contains("removed 7 namespaces, killed 2 processes"), "{}", down.1);
 }
 
 #[test]
-fn a_lab_that_somebody_uses_is_left_alone() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+fn a_lab_in_use_is_not_replaced() {
+    let _alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
     match Lab::up(shape::plan("leaf-spine", None, prefix()).unwrap()) {
         Err(error @ (LabError::NotRoot | LabError::NoSwitchProgram)) => return skip(error),
         made => made.map(drop).unwrap(),
     }
-    let mut setting =
-        Setting { rate: BitRate(50_000_000), prefix: prefix(), stop: Arc::default(), hear: &mut |_| () };
+    let mut setting = Setting {
+        rate: BitRate(50_000_000),
+        prefix: prefix(),
+        stop: Arc::default(),
+        on_progress: &mut |_| (),
+    };
     let refused = workload::run(Pattern::Stride, &[Scheme::Static], Duration::from_secs(1), 1, &mut setting);
     let is_left = Lab::find(&prefix()).is_ok();
     Lab::down(&prefix()).unwrap();
-    assert!(matches!(refused, Err(ScenarioError::Taken { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(ScenarioError::PrefixInUse { .. })), "{refused:?}");
     assert!(is_left, "it is still there");
 }
 
 #[test]
-fn what_is_not_there_is_said() {
-    let told = |arguments: &[&str]| {
+fn missing_labs_and_parts_are_reported() {
+    let lab = |arguments: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_thalweg")).arg("lab").args(arguments).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (code, text) = told(&["status", "--prefix", "none-"]);
-    assert_eq!((code, text.as_str()), (Some(1), "thalweg: there is no lab \"none-\": it was never made\n"));
-    let (code, text) = told(&["up", "no-such-file.toml"]);
+    let (code, text) = lab(&["status", "--prefix", "none-"]);
+    assert_eq!(
+        (code, text.as_str()),
+        (Some(1), "thalweg: lab \"none-\" is not up: create it with `thalweg lab up`\n")
+    );
+    let (code, text) = lab(&["up", "no-such-file.toml"]);
     assert_eq!(code, Some(1));
-    assert!(text.contains("expected `leaf-spine`, `fat-tree-4` or a file"), "{text}");
+    assert!(text.contains("expected `leaf-spine`, `fat-tree-4` or a topology file"), "{text}");
     for wrong in [&["up", "leaf-spine", "--prefix", "Lab"][..], &["run", "nothing"], &["exec", "h0"]] {
-        assert_eq!(told(wrong).0, Some(2), "{wrong:?}");
+        assert_eq!(lab(wrong).0, Some(2), "{wrong:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! A line of each kind that `thalweg lab` writes, of results made up here: labs need root, and what is written does not.
+//! A JSON line of each kind that `thalweg lab` writes, from constructed results, because labs need root.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use thalweg_lab::{
     Headroom, HostStatus, Plane, PortStatus, Prefix, QueueCounters, Status, SwitchCounters, SwitchStatus,
 };
 use thalweg_network::{EndpointId, PortIndex, RouterId};
-use thalweg_scenarios::configuration::By;
+use thalweg_scenarios::configuration::ActuatorKind;
 use thalweg_scenarios::report;
-use thalweg_scenarios::scenarios::collide::{self, Trial, Turn};
+use thalweg_scenarios::scenarios::collide::{self, LatencyBreakdown, Trial};
 use thalweg_scenarios::scenarios::faults::{self, Fault};
 use thalweg_scenarios::scenarios::workload::{self, Pattern, Scheme};
-use thalweg_scenarios::scenarios::{reroute_latency, udp};
+use thalweg_scenarios::scenarios::{HostPair, reroute_latency, udp};
 use thalweg_wire::{BitRate, Nanos};
 
 const RATE: BitRate = BitRate(100_000_000);
-const HEADROOM: Headroom = Headroom { idle: 0.5, least_idle: 0.4, stolen: 0.0, backlog_drops: 0 };
+const HEADROOM: Headroom = Headroom { idle: 0.5, min_idle: 0.4, stolen: 0.0, backlog_drops: 0 };
 
-/// All of them.
+/// Returns all lines.
 pub(crate) fn all() -> impl Iterator<Item = Value> {
     let lines = [lab(), collide(), reroute_latency(), udp(), workload(), faults()];
     lines.into_iter().map(|line| serde_json::from_str(&line).unwrap())
@@ -61,22 +61,26 @@ fn lab() -> String {
     })
 }
 
+fn pair(src: &str, dst: &str) -> HostPair {
+    HostPair { src: src.to_owned(), dst: dst.to_owned() }
+}
+
 fn collisions() -> collide::Results {
-    let turn = Turn { notice_ns: 1, decision_ns: 2, action_ns: 3, effect_ns: 4 };
+    let latency = LatencyBreakdown { event_ns: 1, decision_ns: 2, request_ns: 3, path_ns: 4 };
     let trial = Trial {
-        turn: Some(turn),
+        latency: Some(latency),
         is_early: false,
         rates: [9e7; 2],
-        idle: 0.5,
+        idle_ratio: 0.5,
         curves: [Vec::new(), Vec::new()],
     };
     collide::Results {
         rate: RATE,
-        flows: ["h0 > h2".to_owned(), "h4 > h3".to_owned()],
-        link: ("spine0".to_owned(), "leaf1".to_owned()),
+        flows: [pair("h0", "h2"), pair("h4", "h3")],
+        link: "spine0:p1:out".to_owned(),
         trials: vec![trial],
         headroom: HEADROOM,
-        missed_frames: 0,
+        lost_frames: 0,
     }
 }
 
@@ -85,22 +89,22 @@ fn collide() -> String {
 }
 
 fn reroute_latency() -> String {
-    // Its trials are those of `collide`, and written of there.
+    // Its trials are those of `collide`.
     let collisions = collide::Results { trials: Vec::new(), ..collisions() };
-    let course = reroute_latency::Course { plane: Plane::Ebpf, by: By::Arp, collisions };
-    report::reroute_latency_json(&reroute_latency::Results { rate: RATE, courses: vec![course] })
+    let case = reroute_latency::TestCase { plane: Plane::Ebpf, actuator: ActuatorKind::Arp, collisions };
+    report::reroute_latency_json(&reroute_latency::Results { rate: RATE, cases: vec![case] })
 }
 
 fn udp() -> String {
     report::udp_json(&udp::Results {
         rate: RATE,
-        flow: "h0 > h2".to_owned(),
-        watched: Duration::from_secs(60),
-        effect: Some(Nanos(1)),
-        on_new_path: 1,
-        fallen_back: 0,
-        refreshed: 30,
-        lost: 0.0,
+        flow: pair("h0", "h2"),
+        duration: Duration::from_secs(60),
+        request_to_path: Some(Nanos(1)),
+        new_path_packets: 1,
+        old_path_packets: 0,
+        refreshes: 30,
+        loss_ratio: 0.0,
         headroom: HEADROOM,
     })
 }
@@ -108,9 +112,9 @@ fn udp() -> String {
 fn workload() -> String {
     let outcome = workload::Outcome {
         scheme: Scheme::Planck,
-        flows: vec![9e7],
-        hosts: vec![Duration::from_secs(5)],
-        moved: vec![Duration::from_millis(3)],
+        flow_rates: vec![9e7],
+        host_times: vec![Duration::from_secs(5)],
+        reroutes: vec![Duration::from_millis(3)],
         headroom: HEADROOM,
     };
     report::workload_json(&workload::Results {
@@ -125,12 +129,12 @@ fn workload() -> String {
 fn faults() -> String {
     let outcome = faults::Outcome {
         fault: Fault::DeafHost,
-        story: vec!["it was deaf".to_owned()],
-        broken: Vec::new(),
-        whole_after: Some(Nanos(1)),
-        astray: Vec::new(),
+        log: vec!["h0 ignored ARP".to_owned()],
+        failures: Vec::new(),
+        recovery: Some(Nanos(1)),
+        misrouted: Vec::new(),
         unreachable: Vec::new(),
-        next: Some(Nanos(1)),
+        next_collision: Some(Nanos(1)),
         headroom: HEADROOM,
     };
     report::faults_json(&faults::Results { rate: RATE, seed: 1, outcomes: vec![outcome] })

@@ -1,6 +1,6 @@
-//! Two network namespaces joined by a veth pair, and `thalweg watch` at one end of it.
+//! Two network namespaces with a veth pair, and `thalweg watch` at one end.
 
-#![allow(dead_code, reason = "each test takes what it needs")]
+#![allow(dead_code, reason = "each test uses a part")]
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -17,25 +17,23 @@ use tempfile::TempDir;
 pub(crate) const SENDER: &str = "192.0.2.1";
 pub(crate) const RECEIVER: &str = "192.0.2.2";
 
-/// How long anything may take that should take a moment.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Maximum time of operations that are normally instant.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Tests that load the machine hold this while they run: exporters and captures on a busy machine miss packets, which none
-/// of them is about.
-pub(crate) static ALONE: Mutex<()> = Mutex::new(());
+/// Serialises tests that load the machine, because exporters and captures miss packets on a busy machine.
+pub(crate) static SERIAL: Mutex<()> = Mutex::new(());
 
-/// Two namespaces and the veth pair between them, for as long as the value lives.
+/// Two namespaces and the veth pair between them, removed when dropped.
 pub(crate) struct Link {
-    /// The namespace of the sender.
+    /// Namespace of the sender.
     pub(crate) sender: String,
     receiver: String,
-    /// The sender's end.
+    /// Interface at the sender's end.
     pub(crate) interface: String,
 }
 
 impl Link {
-    /// Sets it up, or says why `test` is skipped; `programs` are needed too, each with the flag that asks for its
-    /// version.
+    /// Creates the link, or reports why `test` is skipped. Requires `programs`, given with their version flags.
     pub(crate) fn set_up(test: &str, programs: &[(&str, &str)]) -> Option<Link> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         for (program, version_flag) in [&[("ip", "-V")], programs].concat() {
@@ -45,7 +43,7 @@ impl Link {
             }
         }
         let (process, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        // An interface's name has at most 15 bytes.
+        // Interface names have at most 15 bytes.
         let name = |end: &str| format!("tw{process}n{number}{end}");
         let (sender, receiver) = (format!("{}-sender", name("")), format!("{}-receiver", name("")));
         let link = Link { sender, receiver, interface: name("s") };
@@ -87,7 +85,7 @@ impl Link {
 
     /// Pings the receiver until it has answered once.
     pub(crate) fn ping_until_answered(&self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let ping = || self.at_sender("ping").args(["-c", "1", "-W", "1", RECEIVER]).output().unwrap();
         while !ping().status.success() {
             assert!(Instant::now() < deadline, "no answer from the other end");
@@ -104,13 +102,13 @@ impl Drop for Link {
     }
 }
 
-/// Says that `test` is skipped; straight to the stream, since what a passing test prints is not shown.
+/// Reports a skipped test directly to standard error, because the test runner captures the output of passing tests.
 pub(crate) fn skip<T>(test: &str, reason: &str) -> Option<T> {
     std::io::stderr().write_all(format!("skipped: {test}: {reason}\n").as_bytes()).unwrap();
     None
 }
 
-/// `program`, to be run in `namespace`. The process that starts becomes the program itself.
+/// Returns a command that runs `program` in `namespace`. The process id is that of the program.
 fn within(namespace: &str, program: &str) -> Command {
     let mut command = Command::new("ip");
     command.args(["netns", "exec", namespace, program]);
@@ -121,7 +119,7 @@ fn ip(arguments: &str) -> bool {
     Command::new("ip").args(arguments.split(' ')).stderr(Stdio::null()).status().unwrap().success()
 }
 
-/// A process that ends with the value.
+/// A process that is killed when dropped.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
@@ -131,21 +129,21 @@ impl Drop for Running {
     }
 }
 
-/// `thalweg watch --json --flows` at the sender's end of the link.
+/// A process `thalweg watch --json --flows` at the sender's end of the link.
 pub(crate) struct Watch {
     process: Running,
     scratch: TempDir,
 }
 
-/// How it ended, and what it wrote.
+/// Exit code and output.
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) lines: Vec<Value>,
-    pub(crate) told: String,
+    pub(crate) stderr: String,
 }
 
 impl Watch {
-    /// Starts it, and returns once it listens.
+    /// Starts the process. Returns when it captures.
     pub(crate) fn start(link: &Link, arguments: &[&str]) -> Watch {
         let scratch = tempfile::tempdir().unwrap();
         let file = |name| File::create(scratch.path().join(name)).unwrap();
@@ -161,17 +159,17 @@ impl Watch {
             .unwrap();
         let mut watch = Watch { process: Running(child), scratch };
         watch.wait_until("it listens", |watch| {
-            assert!(watch.exit_status().is_none(), "{}", watch.told());
-            // One line a packet socket of the namespace, below a heading.
+            assert!(watch.exit_status().is_none(), "{}", watch.stderr());
+            // A heading, then one line per packet socket of the namespace.
             let sockets = link.at_sender("cat").arg("/proc/net/packet").output().unwrap();
             String::from_utf8_lossy(&sockets.stdout).lines().count() > 1
         });
         watch.wait_until("its threads run without privileges", |watch| watch.is_confined());
-        sleep(Duration::from_millis(300)); // for what it does between that and reading its sockets
+        sleep(Duration::from_millis(300)); // until it reads its sockets
         watch
     }
 
-    /// Whether it has its workers, and none of its threads can get privileges any more.
+    /// Whether its workers have started and no thread can gain privileges.
     fn is_confined(&self) -> bool {
         let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.id())) else { return false };
         let status =
@@ -185,14 +183,14 @@ impl Watch {
         self.process.0.id()
     }
 
-    /// Ends it as Ctrl-C does.
+    /// Stops it as Ctrl-C does.
     pub(crate) fn interrupt(self) -> Ended {
         let interrupt = format!("kill -INT {}", self.id());
         assert!(Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
         self.end()
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until it ends.
     pub(crate) fn end(mut self) -> Ended {
         self.wait_until("it ends", |watch| watch.exit_status().is_some());
         let output = fs::read_to_string(self.path("output")).unwrap();
@@ -200,7 +198,7 @@ impl Watch {
         Ended {
             code: self.exit_status().unwrap().code(),
             lines: output.lines().map(parse).collect(),
-            told: self.told(),
+            stderr: self.stderr(),
         }
     }
 
@@ -208,7 +206,7 @@ impl Watch {
         self.process.0.try_wait().unwrap()
     }
 
-    fn told(&self) -> String {
+    fn stderr(&self) -> String {
         fs::read_to_string(self.path("errors")).unwrap()
     }
 
@@ -217,23 +215,23 @@ impl Watch {
     }
 
     fn wait_until(&mut self, what: &str, mut holds: impl FnMut(&mut Watch) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !holds(self) {
-            assert!(Instant::now() < deadline, "waited {PATIENCE:?} until {what}: {}", self.told());
+            assert!(Instant::now() < deadline, "waited {TIMEOUT:?} until {what}: {}", self.stderr());
             sleep(Duration::from_millis(20));
         }
     }
 }
 
 impl Ended {
-    /// Objects of a type.
+    /// Returns the JSON lines of a type.
     pub(crate) fn of_type(&self, name: &'static str) -> impl Iterator<Item = &Value> {
         self.lines.iter().filter(move |line| line["type"] == name)
     }
 
-    /// The last object.
+    /// Returns the last JSON line.
     pub(crate) fn summary(&self) -> &Value {
-        let last = self.lines.last().unwrap_or_else(|| panic!("nothing was written: {}", self.told));
+        let last = self.lines.last().unwrap_or_else(|| panic!("nothing was written: {}", self.stderr));
         assert_eq!(last["type"], "summary");
         last
     }

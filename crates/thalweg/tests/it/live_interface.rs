@@ -1,7 +1,6 @@
-//! `thalweg watch` on interfaces that come and go, and without the right to watch them.
+//! `thalweg watch` on interfaces that appear and disappear, and without privileges.
 //!
-//! Tests that make network namespaces need root, `ip` (iproute2) and `ping`; they say that they are skipped where
-//! one is missing.
+//! Tests with network namespaces are skipped without root, `ip` (iproute2) and `ping`.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -25,8 +24,10 @@ fn is_ping(record: &&Value) -> bool {
 }
 
 #[test]
-fn an_interface_that_goes_down_and_up_is_measured_on() {
-    let Some(link) = Link::set_up("an_interface_that_goes_down_and_up_is_measured_on", &PING) else { return };
+fn an_interface_that_goes_down_and_up_is_still_measured() {
+    let Some(link) = Link::set_up("an_interface_that_goes_down_and_up_is_still_measured", &PING) else {
+        return;
+    };
     let watch = Watch::start(&link, &["--threads", "2"]);
     link.ping_until_answered();
     sleep(Duration::from_millis(200));
@@ -37,7 +38,7 @@ fn an_interface_that_goes_down_and_up_is_measured_on() {
     link.ping_until_answered();
     sleep(Duration::from_millis(300));
     let ended = watch.interrupt();
-    assert_eq!((ended.code, ended.told.as_str()), (Some(0), ""));
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     let pings: Vec<_> = ended.of_type("flow").filter(is_ping).collect();
     let answered =
         |record: &&&Value| number(record, "packets") == 1 && number(record, "reverse_packets") == 1;
@@ -49,8 +50,8 @@ fn an_interface_that_goes_down_and_up_is_measured_on() {
 }
 
 #[test]
-fn an_interface_that_is_deleted_ends_the_run_and_leaves_what_was_measured() {
-    const NAME: &str = "an_interface_that_is_deleted_ends_the_run_and_leaves_what_was_measured";
+fn a_deleted_interface_ends_the_run_with_its_results() {
+    const NAME: &str = "a_deleted_interface_ends_the_run_with_its_results";
     for workers in ["1", "2"] {
         let Some(link) = Link::set_up(NAME, &PING) else { return };
         let watch = Watch::start(&link, &["--threads", workers]);
@@ -58,9 +59,9 @@ fn an_interface_that_is_deleted_ends_the_run_and_leaves_what_was_measured() {
         sleep(Duration::from_millis(300));
         link.ip_link(&format!("delete {}", link.interface));
         let ended = watch.end();
-        assert_eq!(ended.code, Some(3), "{}", ended.told);
-        assert_eq!(ended.told.matches("thalweg: warning: ").count(), 1, "{}", ended.told);
-        assert!(ended.told.contains(&format!("`{}` is gone", link.interface)), "{}", ended.told);
+        assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+        assert_eq!(ended.stderr.matches("thalweg: warning: ").count(), 1, "{}", ended.stderr);
+        assert!(ended.stderr.contains(&format!("`{}` is gone", link.interface)), "{}", ended.stderr);
         assert!(ended.of_type("flow").any(|record| is_ping(&record)), "{:#?}", ended.lines);
         let cut_short = ended.summary()["incomplete_sources"].as_array().unwrap();
         assert_eq!(cut_short.len(), 1);
@@ -70,8 +71,8 @@ fn an_interface_that_is_deleted_ends_the_run_and_leaves_what_was_measured() {
 }
 
 #[test]
-fn nothing_is_left_of_the_privileges_while_it_watches() {
-    let Some(link) = Link::set_up("nothing_is_left_of_the_privileges_while_it_watches", &[]) else { return };
+fn privileges_are_dropped_during_the_run() {
+    let Some(link) = Link::set_up("privileges_are_dropped_during_the_run", &[]) else { return };
     let watch = Watch::start(&link, &[]);
     let mut thread_count = 0;
     for thread in fs::read_dir(format!("/proc/{}/task", watch.id())).unwrap() {
@@ -94,9 +95,9 @@ fn nothing_is_left_of_the_privileges_while_it_watches() {
 }
 
 #[test]
-fn another_backend_is_used_where_asked_and_is_told() {
-    const NAME: &str = "another_backend_is_used_where_asked_and_is_told";
-    for (backend, told) in [
+fn a_selected_backend_is_used_and_reported() {
+    const NAME: &str = "a_selected_backend_is_used_and_reported";
+    for (backend, expected) in [
         ("prompt", "prompt AF_PACKET, as requested"),
         ("auto", "has an IP address, and AF_XDP would hide its packets from the host"),
     ] {
@@ -107,7 +108,7 @@ fn another_backend_is_used_where_asked_and_is_told() {
         let ended = watch.interrupt();
         assert_eq!(ended.code, Some(0));
         let name = format!("thalweg: {}: ", link.interface);
-        assert!(ended.told.starts_with(&name) && ended.told.contains(told), "{}", ended.told);
+        assert!(ended.stderr.starts_with(&name) && ended.stderr.contains(expected), "{}", ended.stderr);
         let answered = ended
             .of_type("flow")
             .filter(is_ping)
@@ -117,8 +118,8 @@ fn another_backend_is_used_where_asked_and_is_told() {
 }
 
 #[test]
-fn af_xdp_takes_packets_away_from_the_host_and_says_so() {
-    const NAME: &str = "af_xdp_takes_packets_away_from_the_host_and_says_so";
+fn af_xdp_reports_that_it_takes_packets_from_the_host() {
+    const NAME: &str = "af_xdp_reports_that_it_takes_packets_from_the_host";
     let Some(link) = Link::set_up(NAME, &PING) else { return };
     let watch = Watch::start(&link, &["--backend", "af_xdp"]);
     // The sender no longer answers ARP requests either.
@@ -129,14 +130,14 @@ fn af_xdp_takes_packets_away_from_the_host_and_says_so() {
     assert!(!ping.status.success(), "nobody is to answer");
     let ended = watch.interrupt();
     assert_eq!(ended.code, Some(0));
-    assert!(ended.told.contains("AF_XDP, as requested"), "{}", ended.told);
-    assert!(ended.told.contains("incoming packets no longer reach it"), "{}", ended.told);
+    assert!(ended.stderr.contains("AF_XDP, as requested"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("incoming packets no longer reach it"), "{}", ended.stderr);
     let echo = ended.of_type("flow").find(is_ping).expect("a flow of pings");
     assert_eq!((number(echo, "packets"), number(echo, "reverse_packets")), (3, 0));
 }
 
 #[test]
-fn an_interface_that_does_not_exist_is_refused_with_the_nearest_that_does() {
+fn a_missing_interface_is_refused_with_a_suggestion() {
     let run = watch(&["--json", "loo"]).ended_with(1);
     assert!(run.stderr.starts_with("thalweg: there is no interface `loo`"), "{}", run.stderr);
     assert!(run.stderr.contains("did you mean `lo`?"), "{}", run.stderr);
@@ -144,8 +145,8 @@ fn an_interface_that_does_not_exist_is_refused_with_the_nearest_that_does() {
 }
 
 #[test]
-fn without_the_capability_it_says_which_and_how_to_grant_it() {
-    const NAME: &str = "without_the_capability_it_says_which_and_how_to_grant_it";
+fn a_missing_capability_is_reported_with_the_remedy() {
+    const NAME: &str = "a_missing_capability_is_reported_with_the_remedy";
     if !program::is_installed("setpriv", "--version") {
         return program::skip(NAME, "needs setpriv");
     }
@@ -162,9 +163,9 @@ fn without_the_capability_it_says_which_and_how_to_grant_it() {
 }
 
 #[test]
-fn files_and_interfaces_are_not_watched_together() {
+fn files_and_interfaces_cannot_be_mixed() {
     let example = root().join("examples/two-hosts.pcap");
     let run = watch(&["--json", example.to_str().unwrap(), "lo"]).ended_with(1);
-    assert!(run.stderr.contains("two-hosts.pcap is a file, lo an interface"), "{}", run.stderr);
+    assert!(run.stderr.contains("two-hosts.pcap is a file, lo is an interface"), "{}", run.stderr);
     assert_eq!(run.stdout, "");
 }

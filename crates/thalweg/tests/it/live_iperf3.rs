@@ -1,10 +1,10 @@
-//! `thalweg watch` on a live interface, with iperf3 as the other opinion.
+//! `thalweg watch` on a live interface, compared with iperf3.
 //!
-//! Two network namespaces are joined by a veth pair. Across it go an iperf3 transfer at 200 Mbit/s and a ping,
-//! while thalweg watches the sender's end. The transfer must be found as a cheetah flow within 2T of its start,
-//! its bytes must agree with what iperf3 itself reports, and nothing else may be called a cheetah.
+//! A veth pair between two network namespaces carries an iperf3 transfer at 200 Mbit/s and a ping, while thalweg watches
+//! the sender's end. The transfer must be detected as a cheetah flow within 2T of its start, its bytes must agree with the
+//! report of iperf3, and no other flow may be a cheetah flow.
 //!
-//! Needs root, `ip` (iproute2), `ping` and `iperf3`; says that it is skipped where one is missing.
+//! Skipped without root, `ip` (iproute2), `ping` and `iperf3`.
 
 use std::process::Stdio;
 use std::thread::sleep;
@@ -15,17 +15,16 @@ use serde_json::Value;
 use crate::live::{Link, RECEIVER, Running, SENDER, Watch};
 use crate::program::time_ns;
 
-/// T, the flight duration that the test asks for.
+/// T, the flight duration of the test.
 const FLIGHT_DURATION: Duration = Duration::from_millis(100);
 const IPERF3_PORT: u64 = 5201;
 const ICMP: u64 = 1;
 const TCP: u64 = 6;
-/// An IPv4 header and a TCP header with the time-stamp option (RFC 791, RFC 9293, RFC 7323): what Linux puts
-/// before every data segment.
+/// IPv4 header and TCP header with the timestamp option (RFC 791, RFC 9293, RFC 7323), as Linux sends with data.
 const HEADER_BYTES: u64 = 20 + 20 + 12;
 
 #[test]
-fn an_iperf3_transfer_is_found_within_two_flights_and_its_bytes_agree_with_iperf3() {
+fn an_iperf3_transfer_is_detected_and_measured() {
     let programs = [("ping", "-V"), ("iperf3", "-v")];
     let Some(link) = Link::set_up("an_iperf3_transfer_is_found", &programs) else { return };
 
@@ -35,7 +34,7 @@ fn an_iperf3_transfer_is_found_within_two_flights_and_its_bytes_agree_with_iperf
     let transfer = Transfer::run(&link);
     drop(ping);
     let ended = watch.interrupt();
-    assert_eq!(ended.code, Some(0), "{}", ended.told);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let lines = &ended.lines;
 
     // The data connection; iperf3's control connection has the same port at the receiver.
@@ -73,15 +72,15 @@ fn an_iperf3_transfer_is_found_within_two_flights_and_its_bytes_agree_with_iperf
     assert_agree(payload_bytes(&records), transfer.received_bytes, summary);
 }
 
-/// Payload bytes from the transfer's sender, by the records' count of IP-layer bytes. Every packet has one IP and
-/// one TCP header, however long it is, so that this holds with and without segmentation offload.
+/// Returns the payload bytes of the sender from the IP bytes of its records. Every packet has one IP and one TCP header,
+/// with or without segmentation offload.
 fn payload_bytes(records: &[&Value]) -> u64 {
     let sum = |field| records.iter().map(|record| number(record, field)).sum::<u64>();
     sum("bytes") - HEADER_BYTES * sum("packets")
 }
 
-/// Within 1 %. They differ by nature by what is sent again, and by what the receiver has not read from its socket
-/// when the time is up: at most a few socket buffers of 128 KiB, against 75 MB in all.
+/// Checks agreement within 1 %. Differences are retransmissions and data that the receiver has not read at the end: at most
+/// a few socket buffers of 128 KiB, of 75 MB in total.
 fn assert_agree(metered: u64, reported: u64, summary: &Value) {
     assert!(
         metered.abs_diff(reported) * 100 <= reported,
@@ -89,12 +88,12 @@ fn assert_agree(metered: u64, reported: u64, summary: &Value) {
     );
 }
 
-/// The unsigned integer in `field`.
+/// Returns the unsigned integer in `field`.
 fn number(object: &Value, field: &str) -> u64 {
     object[field].as_u64().unwrap_or_else(|| panic!("no unsigned integer '{field}' in {object}"))
 }
 
-/// What iperf3 reports of its transfer.
+/// The report of iperf3.
 struct Transfer {
     sender_port: u64,
     received_bytes: u64,
@@ -110,7 +109,7 @@ impl Transfer {
             let client = ["--client", RECEIVER, "--bitrate", "200M", "--time", "3", "--json"];
             let output = link.at_sender("iperf3").args(client).output().unwrap();
             let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-            // Its exit status says nothing: it is 0 after some failures.
+            // Its exit status is 0 even after some failures.
             if report["error"].is_null() && !report["end"]["sum_received"].is_null() {
                 return Transfer {
                     sender_port: number(&report["start"]["connected"][0], "local_port"),

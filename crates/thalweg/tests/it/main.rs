@@ -1,4 +1,4 @@
-//! The program as a whole: what it reads, writes and answers.
+//! Tests of the whole program.
 
 mod api;
 mod cli;
@@ -6,13 +6,13 @@ mod collect;
 mod dashboard;
 mod emulate;
 mod exporters;
+mod flow_export;
 mod flows;
 mod foreign_captures;
 mod frames;
 #[path = "../../../../fuzz/src/lib.rs"]
 pub mod fuzz;
 mod fuzz_corpus;
-mod handing_on;
 mod json_reference;
 mod lab;
 mod lab_lines;

@@ -1,4 +1,4 @@
-//! The program under test, run to its end.
+//! Runs the program under test.
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 pub(crate) const THALWEG: &str = env!("CARGO_BIN_EXE_thalweg");
 
-/// How a run ended, and what it wrote.
+/// Exit code and output of a run.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: Option<i32>,
@@ -19,7 +19,7 @@ pub(crate) struct Run {
     pub(crate) stderr: String,
 }
 
-/// Runs `thalweg` with these arguments in a folder, with nothing to read on standard input.
+/// Runs `thalweg` in a folder with empty standard input.
 pub(crate) fn thalweg_in(folder: &Path, arguments: &[&str]) -> Run {
     let mut command = Command::new(THALWEG);
     Run::from(command.args(arguments).current_dir(folder).stdin(Stdio::null()).output().unwrap())
@@ -56,27 +56,27 @@ impl From<std::process::Output> for Run {
 }
 
 impl Run {
-    /// The same, if it ended with this code.
+    /// Checks the exit code.
     #[track_caller]
     pub(crate) fn ended_with(self, code: i32) -> Run {
         assert_eq!(self.code, Some(code), "{}\n{}", self.stderr, self.stdout);
         self
     }
 
-    /// The objects written, one a line.
+    /// Returns the JSON lines.
     #[track_caller]
     pub(crate) fn lines(&self) -> Vec<Value> {
         let parse = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"));
         self.stdout.lines().map(parse).collect()
     }
 
-    /// Objects of a type.
+    /// Returns the JSON lines of a type.
     #[track_caller]
     pub(crate) fn of_type(&self, name: &str) -> Vec<Value> {
         self.lines().into_iter().filter(|line| line["type"] == name).collect()
     }
 
-    /// The last object.
+    /// Returns the last JSON line.
     #[track_caller]
     pub(crate) fn summary(&self) -> Value {
         let last = self.lines().pop().unwrap_or_else(|| panic!("nothing was written; {}", self.stderr));
@@ -85,20 +85,20 @@ impl Run {
     }
 }
 
-/// The unsigned integer in `field`.
+/// Returns the unsigned integer in `field`.
 #[track_caller]
 pub(crate) fn number(object: &Value, field: &str) -> u64 {
     object[field].as_u64().unwrap_or_else(|| panic!("no unsigned integer `{field}` in {object}"))
 }
 
-/// The instant in `field` in nanoseconds since 1970.
+/// Returns the instant in `field` in nanoseconds since 1970.
 #[track_caller]
 pub(crate) fn time_ns(object: &Value, field: &str) -> u64 {
     let text = object[field].as_str().unwrap_or_else(|| panic!("no instant `{field}` in {object}"));
     text.parse::<thalweg_api::UtcTime>().unwrap().0.0
 }
 
-/// Holds a run's summary against its flow records: everything that was read is in exactly one place.
+/// Compares the summary of a run with its flow records: every packet is counted exactly once.
 #[track_caller]
 pub(crate) fn check_accounting(run: &Run) {
     let (summary, flows) = (run.summary(), run.of_type("flow"));
@@ -123,29 +123,29 @@ pub(crate) fn check_accounting(run: &Run) {
     assert_eq!(records, flows.len() as u64);
 }
 
-/// The root of the checkout.
+/// Returns the root of the checkout.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Whether a program is installed: it answers to this flag.
+/// Whether a program is installed: it runs with this flag.
 pub(crate) fn is_installed(program: &str, version_flag: &str) -> bool {
     let version = Command::new(program).arg(version_flag).stdin(Stdio::null()).output();
     version.is_ok_and(|version| version.status.success())
 }
 
-/// What a tool writes; it must succeed.
+/// Returns the output of a tool that must succeed.
 #[track_caller]
-pub(crate) fn told_by(program: &str, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
+pub(crate) fn output_of(program: &str, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Packets and bytes on the wire, as capinfos has them.
+/// Returns packets and bytes on the wire according to capinfos.
 #[track_caller]
 pub(crate) fn capinfos(path: &Path) -> (u64, u64) {
-    let said = told_by("capinfos", [OsStr::new("-M"), "-c".as_ref(), "-d".as_ref(), path.as_os_str()]);
+    let said = output_of("capinfos", [OsStr::new("-M"), "-c".as_ref(), "-d".as_ref(), path.as_os_str()]);
     let number = |label: &str| {
         let line = said.lines().find_map(|line| line.strip_prefix(label));
         let word = line.and_then(|rest| rest.split_whitespace().next());
@@ -154,7 +154,7 @@ pub(crate) fn capinfos(path: &Path) -> (u64, u64) {
     (number("Number of packets:"), number("Data size:"))
 }
 
-/// Says that a test is skipped; straight to the stream, since what a passing test prints is not shown.
+/// Reports a skipped test directly to standard error, because the test runner captures the output of passing tests.
 pub(crate) fn skip(test: &str, reason: &str) {
     std::io::stderr().write_all(format!("skipped: {test}: {reason}\n").as_bytes()).unwrap();
 }

@@ -1,5 +1,5 @@
-//! The reference pages say what the program says. Rewritten from the program by
-//! `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference`.
+//! The reference pages match the program. `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference` rewrites
+//! them.
 
 use std::path::Path;
 
@@ -14,57 +14,57 @@ fn check(page: &str, text: &str) {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == text,
-        "docs/reference/{page} is not what the program says; to rewrite it: \
+        "docs/reference/{page} is outdated; to rewrite it: \
          THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference"
     );
 }
 
 #[test]
-fn the_command_line_page_is_that_of_the_program() {
+fn the_command_line_reference_is_current() {
     check("command-line.md", &cli::reference::command_line());
 }
 
 #[test]
-fn the_configuration_page_is_that_of_the_program() {
+fn the_configuration_reference_is_current() {
     check("configuration.md", &config::reference());
 }
 
 #[test]
-fn the_page_about_the_configuration_of_the_daemon_is_that_of_the_program() {
+fn the_daemon_configuration_reference_is_current() {
     check("daemon-configuration.md", &thalweg_daemon::config::reference());
 }
 
 #[test]
-fn the_page_about_topology_files_is_that_of_the_program() {
+fn the_topology_reference_is_current() {
     check("topology-file.md", &thalweg_network::topology::file::reference());
 }
 
 #[test]
-fn the_exit_codes_page_is_that_of_the_program() {
+fn the_exit_code_reference_is_current() {
     check("exit-codes.md", &cli::exit_code::reference());
 }
 
 #[test]
-fn the_page_about_the_files_of_emulations_is_that_of_the_program() {
+fn the_result_file_reference_is_current() {
     check("emulation-files.md", &thalweg_experiment::files::reference());
 }
 
 #[test]
-fn the_page_about_experiment_files_is_that_of_the_program() {
+fn the_experiment_reference_is_current() {
     check("experiment-file.md", &thalweg_experiment::experiment::reference());
 }
 
 #[test]
-fn the_page_about_the_http_api_is_that_of_the_program() {
+fn the_http_api_reference_is_current() {
     check("http-api.md", &thalweg_daemon::api::reference::reference());
 }
 
 #[test]
-fn the_page_about_the_collectors_metrics_is_that_of_the_program() {
+fn the_flow_receiver_metrics_reference_is_current() {
     check("collect-metrics.md", &collect::metrics::reference());
 }
 
 #[test]
-fn the_page_about_metrics_is_that_of_the_program() {
+fn the_metrics_reference_is_current() {
     check("metrics.md", &thalweg_daemon::metrics::reference());
 }

@@ -1,4 +1,4 @@
-//! `thalweg watch` on capture files, from end to end.
+//! `thalweg watch` on capture files.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -14,14 +14,14 @@ use crate::frames::{
     self, ACK, ARP, BEGIN, GRE, IPV4, IPV6, TCP, UDP, ethernet, gre, ipv4, ipv6, tcp, udp, vxlan,
 };
 use crate::program::{
-    Run, THALWEG, capinfos, check_accounting, is_installed, number, root, skip, time_ns, told_by, watch,
+    Run, THALWEG, capinfos, check_accounting, is_installed, number, output_of, root, skip, time_ns, watch,
     watch_stdin,
 };
 
-/// Packets, and bytes on the wire, of the example (see its README).
+/// Packets and bytes on the wire of the example (see its README).
 const EXAMPLE_PACKETS: u64 = 9_000;
 const EXAMPLE_FRAME_BYTES: u64 = 10_488_620;
-/// Port of the senders of its two cheetah flows.
+/// Ports of the senders of its two cheetah flows.
 const IPERF3_CLIENT_PORT: u64 = 35_888;
 const ARCHIVE_CLIENT_PORT: u64 = 43_776;
 
@@ -29,14 +29,14 @@ fn example() -> String {
     root().join("examples/two-hosts.pcap").to_str().unwrap().to_owned()
 }
 
-/// A file for one test, gone with the folder.
+/// Writes a file in a temporary folder.
 fn written(folder: &TempDir, name: &str, bytes: &[u8]) -> String {
     let path: PathBuf = folder.path().join(name);
     fs::write(&path, bytes).unwrap();
     path.to_str().unwrap().to_owned()
 }
 
-/// Everything that was found, in an order of its own: it must not depend on how the work is divided.
+/// Returns all detections and flow records, sorted, because their order depends on the number of workers.
 fn findings(run: &Run) -> Vec<String> {
     let mut lines = run.lines();
     lines.pop();
@@ -45,7 +45,7 @@ fn findings(run: &Run) -> Vec<String> {
     lines
 }
 
-/// The counts of a summary that are the traffic's and not the machine's.
+/// Returns the counts of a summary that do not depend on the machine.
 fn counts(run: &Run) -> Value {
     let mut summary = run.summary();
     let object = summary.as_object_mut().unwrap();
@@ -56,7 +56,7 @@ fn counts(run: &Run) -> Value {
 }
 
 #[test]
-fn every_packet_of_the_example_is_in_one_flow_record_or_one_counter() {
+fn every_packet_is_in_one_record_or_counter() {
     let run = watch(&["--json", "--flows", &example()]).ended_with(0);
     check_accounting(&run);
     let summary = run.summary();
@@ -72,7 +72,7 @@ fn every_packet_of_the_example_is_in_one_flow_record_or_one_counter() {
 }
 
 #[test]
-fn the_example_has_two_cheetahs_and_one_more_at_a_lower_threshold() {
+fn a_lower_threshold_detects_more_cheetahs() {
     let run = watch(&["--json", &example()]).ended_with(0);
     let cheetahs = run.of_type("cheetah");
     let [iperf3, archive] = cheetahs.as_slice() else { panic!("{cheetahs:#?}") };
@@ -86,7 +86,7 @@ fn the_example_has_two_cheetahs_and_one_more_at_a_lower_threshold() {
         assert!(number(cheetah, "rate_bps") > 50_000_000, "{cheetah}");
     }
     assert_eq!(run.of_type("cheetah_end").len(), 2);
-    assert!(run.of_type("flow").is_empty(), "flows were not asked for");
+    assert!(run.of_type("flow").is_empty(), "flow lines were not requested");
     assert_eq!(number(&run.summary(), "cheetahs"), 2);
 
     let lower = watch(&["--json", "--rate-threshold", "35mbps", &example()]).ended_with(0);
@@ -96,7 +96,7 @@ fn the_example_has_two_cheetahs_and_one_more_at_a_lower_threshold() {
 }
 
 #[test]
-fn findings_do_not_depend_on_the_number_of_workers() {
+fn detections_do_not_depend_on_the_number_of_workers() {
     let one = watch(&["--json", "--flows", "--threads", "1", &example()]).ended_with(0);
     let three = watch(&["--json", "--flows", "--threads", "3", &example()]).ended_with(0);
     check_accounting(&three);
@@ -106,7 +106,7 @@ fn findings_do_not_depend_on_the_number_of_workers() {
 }
 
 #[test]
-fn findings_do_not_depend_on_compression_or_on_where_the_bytes_come_from() {
+fn detections_do_not_depend_on_compression_or_input() {
     let plain = watch(&["--json", "--flows", &example()]).ended_with(0);
     let from_stdin = watch_stdin(&["--json", "--flows", "-"], &fs::read(example()).unwrap()).ended_with(0);
     assert_eq!(findings(&from_stdin), findings(&plain));
@@ -118,7 +118,7 @@ fn findings_do_not_depend_on_compression_or_on_where_the_bytes_come_from() {
             continue;
         }
         let packed = Command::new(packer).args(["-c", &example()]).output().unwrap().stdout;
-        // The name says nothing: what a file is follows from its bytes.
+        // The format follows from the bytes, not from the name.
         let packed = written(&folder, &format!("{packer}.bin"), &packed);
         let unpacked = watch(&["--json", "--flows", &packed]).ended_with(0);
         assert_eq!(findings(&unpacked), findings(&plain), "{packer}");
@@ -127,7 +127,7 @@ fn findings_do_not_depend_on_compression_or_on_where_the_bytes_come_from() {
 }
 
 #[test]
-fn several_files_are_read_one_after_the_other() {
+fn several_files_are_read_one_after_another() {
     let folder = tempfile::tempdir().unwrap();
     let datagram = |port| ethernet(IPV4, &ipv4(1, 2, UDP, &udp(port, 53, b"?")));
     let first = written(&folder, "first.pcap", &frames::whole(&[datagram(1), datagram(2)]));
@@ -139,7 +139,7 @@ fn several_files_are_read_one_after_the_other() {
 }
 
 #[test]
-fn the_summary_is_for_people() {
+fn the_summary_has_all_sections() {
     let run = watch(&["--summary", &example()]).ended_with(0);
     assert_eq!(run.stderr, "");
     for line in [
@@ -152,19 +152,19 @@ fn the_summary_is_for_people() {
     ] {
         assert!(run.stdout.contains(line), "no `{line}` in\n{}", run.stdout);
     }
-    let headings = ["Traffic", "Cheetah flows", "Largest flows", "Flow table", "Worth knowing"];
+    let headings = ["Traffic", "Cheetah flows", "Largest flows", "Flow table", "Notes"];
     let places = headings.map(|heading| run.stdout.find(heading).unwrap());
     assert!(places.is_sorted(), "{}", run.stdout);
-    // Not a terminal: a summary is the default.
+    // Without a terminal, the summary is the default.
     let default = watch(&[&example()]).ended_with(0);
     let without_speed = |run: &Run| -> Vec<String> {
-        run.stdout.lines().filter(|line| !line.contains("measured in")).map(str::to_owned).collect()
+        run.stdout.lines().filter(|line| !line.contains("run time")).map(str::to_owned).collect()
     };
     assert_eq!(without_speed(&default), without_speed(&run));
 }
 
 #[test]
-fn a_file_cut_inside_a_record_is_measured_up_to_there_and_says_so() {
+fn a_truncated_file_is_measured_up_to_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let datagram = ethernet(IPV4, &ipv4(1, 2, UDP, &udp(9, 53, b"?")));
     let file = frames::whole(&[datagram.clone(), datagram.clone(), datagram]);
@@ -180,14 +180,14 @@ fn a_file_cut_inside_a_record_is_measured_up_to_there_and_says_so() {
     }
     let report = watch(&["--summary", &cut]).ended_with(3);
     assert!(report.stdout.contains("packets      2 ("), "{}", report.stdout);
-    // A good file after it is still measured.
+    // A valid file after it is still measured.
     let whole = written(&folder, "whole.pcap", &file);
     let both = watch(&["--json", &cut, &whole]).ended_with(3);
     assert_eq!(number(&both.summary(), "packets"), 5);
 }
 
 #[test]
-fn what_is_no_capture_file_is_refused_with_its_name_and_the_reason() {
+fn other_files_are_refused_with_name_and_reason() {
     let folder = tempfile::tempdir().unwrap();
     let header_alone = frames::file(LinkType::Other(147), 64, &[]);
     let cases = [
@@ -220,7 +220,7 @@ fn a_file_without_packets_has_an_empty_summary() {
 }
 
 #[test]
-fn odd_frames_are_counted_each_in_its_place() {
+fn unusual_frames_are_counted_by_kind() {
     let folder = tempfile::tempdir().unwrap();
     let good = ethernet(IPV4, &ipv4(1, 2, UDP, &udp(9, 53, &[0; 60])));
     let wrong_version = ethernet(IPV4, &[&[0x65][..], &[0; 19]].concat());
@@ -232,10 +232,10 @@ fn odd_frames_are_counted_each_in_its_place() {
     let length = good.len();
     let frames = [
         (0, good.clone(), length),
-        (5, Vec::new(), 0),               // of no length
-        (3, good.clone(), length),        // backwards
-        (6, good[..34].to_vec(), length), // ports cut off
-        (7, good[..20].to_vec(), length), // cut off before the addresses
+        (5, Vec::new(), 0),               // length zero
+        (3, good.clone(), length),        // earlier timestamp
+        (6, good[..34].to_vec(), length), // truncated ports
+        (7, good[..20].to_vec(), length), // truncated before the addresses
         (8, wrong_version.clone(), wrong_version.len()),
         (9, ethernet(ARP, &[0; 28]), 42),
         (10, too_long_claimed, length),
@@ -261,14 +261,17 @@ fn odd_frames_are_counted_each_in_its_place() {
     assert_eq!(number(&summary, "portless_fragments"), 1);
     assert_eq!(time_ns(&summary, "start"), BEGIN.0);
     let report = watch(&["--summary", &file]).ended_with(0).stdout;
-    for line in ["1 time stamps before that of the packet before", "4 frames longer than their snap length"] {
+    for line in [
+        "1 packets with a timestamp before that of the previous packet",
+        "4 frames longer than their snap length",
+    ] {
         assert!(report.contains(line), "no `{line}` in\n{report}");
     }
 }
 
 #[test]
-fn a_filter_takes_as_many_packets_as_tcpdump() {
-    const NAME: &str = "a_filter_takes_as_many_packets_as_tcpdump";
+fn a_filter_selects_the_packets_of_tcpdump() {
+    const NAME: &str = "a_filter_selects_the_packets_of_tcpdump";
     if !is_installed("tcpdump", "--version") {
         return skip(NAME, "needs tcpdump");
     }
@@ -280,7 +283,7 @@ fn a_filter_takes_as_many_packets_as_tcpdump() {
         }
         let run = run.ended_with(0);
         check_accounting(&run);
-        let theirs = told_by("tcpdump", ["-n", "-r", &example(), expression]).lines().count() as u64;
+        let theirs = output_of("tcpdump", ["-n", "-r", &example(), expression]).lines().count() as u64;
         let summary = run.summary();
         assert_eq!(number(&summary, "packets"), theirs, "{expression}");
         assert_eq!(number(&summary, "filtered"), EXAMPLE_PACKETS - theirs, "{expression}");
@@ -292,7 +295,7 @@ fn a_filter_takes_as_many_packets_as_tcpdump() {
 }
 
 #[test]
-fn tunnels_are_one_flow_until_they_are_peeled() {
+fn peeled_tunnels_show_their_inner_flows() {
     let folder = tempfile::tempdir().unwrap();
     let segment = ipv4(1, 2, TCP, &tcp(443, 51_000, ACK, b"hello"));
     let overlay = ethernet(IPV4, &ipv4(3, 4, UDP, &vxlan(&ethernet(IPV4, &segment))));
@@ -322,7 +325,7 @@ fn tunnels_are_one_flow_until_they_are_peeled() {
     check_accounting(&inner);
 }
 
-/// Datagrams of one flow, a tenth of a second apart.
+/// Writes a file with datagrams of one flow, 100 ms apart.
 fn slow_file(folder: &TempDir, count: u64) -> String {
     let datagram = ethernet(IPV4, &ipv4(1, 2, UDP, &udp(9, 53, b"?")));
     let timed: Vec<_> = (0..count).map(|n| (100 * n, datagram.clone(), datagram.len())).collect();
@@ -330,19 +333,19 @@ fn slow_file(folder: &TempDir, count: u64) -> String {
 }
 
 #[test]
-fn a_replay_takes_the_recorded_time_over_its_speed() {
+fn a_replay_takes_its_duration_over_its_speed() {
     let folder = tempfile::tempdir().unwrap();
     let file = slow_file(&folder, 61); // six seconds
-    let begun = Instant::now();
+    let started = Instant::now();
     let run = watch(&["--json", "--flows", "--replay=10", &file]).ended_with(0);
-    // How much longer is up to the machine.
-    assert!(begun.elapsed() >= Duration::from_millis(300), "{:?}", begun.elapsed());
+    // The upper limit depends on the machine.
+    assert!(started.elapsed() >= Duration::from_millis(300), "{:?}", started.elapsed());
     check_accounting(&run);
     assert_eq!(number(&run.summary(), "packets"), 61);
 }
 
 #[test]
-fn a_duration_ends_the_run_after_so_much_packet_time() {
+fn a_duration_counts_packet_time() {
     let folder = tempfile::tempdir().unwrap();
     let file = slow_file(&folder, 61);
     for more in [&[][..], &["--threads", "2"], &["--replay=1000"]] {
@@ -356,7 +359,7 @@ fn a_duration_ends_the_run_after_so_much_packet_time() {
 }
 
 #[test]
-fn a_duration_counts_from_the_first_packet_of_the_first_file() {
+fn a_duration_starts_with_the_first_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = slow_file(&folder, 10);
     let run = watch(&["--json", "--duration", "950ms", &file, &file]).ended_with(0);
@@ -366,7 +369,7 @@ fn a_duration_counts_from_the_first_packet_of_the_first_file() {
 }
 
 #[test]
-fn flows_that_end_are_told_while_the_input_is_silent() {
+fn ended_flows_are_written_while_the_input_is_idle() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = fs::read(slow_file(&folder, 61)).unwrap();
     for workers in ["1", "2"] {
@@ -379,7 +382,7 @@ fn flows_that_end_are_told_while_the_input_is_silent() {
         let mut input = child.stdin.take().unwrap();
         input.write_all(&bytes).unwrap();
         input.flush().unwrap();
-        // The input stays open and says no more; a flow that reached its active timeout is told all the same.
+        // The input stays open and idle. A flow that reaches its active timeout is still written.
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(
@@ -393,7 +396,7 @@ fn flows_that_end_are_told_while_the_input_is_silent() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_it_quietly() {
+fn a_closed_pipe_ends_the_program_quietly() {
     let mut child = Command::new(THALWEG)
         .args(["watch", "--json", "--flows", &example()])
         .stdin(Stdio::null())
@@ -407,7 +410,7 @@ fn a_reader_that_goes_away_ends_it_quietly() {
     serde_json::from_str::<Value>(&line).unwrap();
     drop(output);
     let status = child.wait().unwrap();
-    let mut told = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-    assert_eq!((status.code(), told.as_str()), (Some(0), ""));
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!((status.code(), stderr.as_str()), (Some(0), ""));
 }

@@ -1,4 +1,4 @@
-//! `thalweg watch --tasks` from end to end, against what the flow table counts exactly.
+//! `thalweg watch --tasks`, compared with the exact counts of the flow table.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ fn example() -> String {
     root().join("examples/two-hosts.pcap").to_str().unwrap().to_owned()
 }
 
-/// Tasks over the whole example: it lies within one minute.
+/// Runs tasks over the whole example, which lies within one minute.
 fn whole(arguments: &[&str]) -> Run {
     let example = example();
     let arguments =
@@ -20,20 +20,20 @@ fn whole(arguments: &[&str]) -> Run {
     watch(&arguments).ended_with(0)
 }
 
-/// The one `window` line.
+/// Returns the only `window` line.
 fn window(run: &Run) -> Value {
     let mut windows = run.of_type("window");
     assert_eq!(windows.len(), 1);
     windows.remove(0)
 }
 
-/// What a task says in a line.
-fn said<'a>(line: &'a Value, task: &str) -> &'a Value {
+/// Returns the result of a task in a line.
+fn result_of<'a>(line: &'a Value, task: &str) -> &'a Value {
     let answers = line["tasks"].as_array().unwrap();
     answers.iter().find(|answer| answer["task"] == task).unwrap_or_else(|| panic!("no {task} in {line}"))
 }
 
-/// Packets and bytes of each direction of each flow.
+/// Returns packets and bytes of each flow direction.
 fn directions(run: &Run) -> BTreeMap<String, (u64, u64)> {
     let mut directions = BTreeMap::new();
     for flow in run.of_type("flow") {
@@ -64,7 +64,7 @@ fn check_within(object: &Value, name: &str, truth: f64) {
 }
 
 #[test]
-fn what_tasks_say_holds_against_exact_counts() {
+fn task_results_agree_with_exact_counts() {
     let run = whole(&[
         "--flows",
         "--tasks",
@@ -76,7 +76,7 @@ fn what_tasks_say_holds_against_exact_counts() {
     assert_eq!((number(&line, "packets"), number(&line, "bytes")), (packets, bytes));
     for (task, total, of) in [("heavy:5%", packets, 0), ("heavy:5%:bytes", bytes, 1)] {
         let truth = |it: &(u64, u64)| if of == 0 { it.0 } else { it.1 };
-        let answer = said(&line, task);
+        let answer = result_of(&line, task);
         assert_eq!(number(answer, "total"), total);
         let keys = answer["keys"].as_array().unwrap();
         let heavy: Vec<_> = exact.iter().filter(|(_, it)| truth(it) as f64 >= 0.05 * total as f64).collect();
@@ -85,32 +85,32 @@ fn what_tasks_say_holds_against_exact_counts() {
             check_within(key, "estimate", truth(&exact[&name(&key["flow"])]) as f64);
         }
     }
-    check_within(said(&line, "distinct"), "distinct", exact.len() as f64);
+    check_within(result_of(&line, "distinct"), "distinct", exact.len() as f64);
     let sizes = exact.values().map(|it| it.0 as f64);
-    let moments = said(&line, "moments");
+    let moments = result_of(&line, "moments");
     assert_eq!(number(moments, "l1"), packets);
     check_within(moments, "l2", sizes.clone().map(|size| size * size).sum::<f64>().sqrt());
     // Two IPv4 and two IPv6 addresses, and link-local ones of neighbour discovery.
-    let spread = said(&line, "spread:src>0")["keys"].as_array().unwrap();
+    let spread = result_of(&line, "spread:src>0")["keys"].as_array().unwrap();
     assert!(spread.len() >= 4, "{spread:?}");
-    assert!(said(&line, "entropy:dst+port")["entropy"].as_f64().unwrap() > 0.5);
+    assert!(result_of(&line, "entropy:dst+port")["entropy"].as_f64().unwrap() > 0.5);
 }
 
 #[test]
-fn without_a_flow_table_tasks_say_the_same_in_the_memory_of_the_sketches() {
+fn without_a_flow_table_tasks_give_the_same_results() {
     let tasks = "heavy:5%,distinct,entropy:src,moments:bytes,hhh:5%";
     let (beside, alone) = (whole(&["--tasks", tasks]), whole(&["--no-table", "--tasks", tasks]));
     assert_eq!(window(&alone), window(&beside));
     let summary = alone.summary();
-    for of_the_table in ["flows", "cheetahs", "records", "evicted", "untracked"] {
-        assert_eq!(summary[of_the_table], Value::Null, "{of_the_table}");
+    for field in ["flows", "cheetahs", "records", "evicted", "untracked"] {
+        assert_eq!(summary[field], Value::Null, "{field}");
     }
     assert_eq!(number(&summary, "memory_bytes"), number(&summary["tasks"], "memory_bytes"));
     assert!(number(&summary, "memory_bytes") <= 8 << 20);
     assert!(alone.of_type("cheetah").is_empty());
 
     let report = watch(&["--summary", "--no-table", "--tasks", tasks, &example()]).ended_with(0);
-    for line in ["Measurement tasks", "heavy:5%  (", "distinct  (", "  measured in "] {
+    for line in ["Measurement tasks", "heavy:5%  (", "distinct  (", "  run time "] {
         assert!(report.stdout.contains(line), "no `{line}` in\n{}", report.stdout);
     }
     for line in ["Flow table", "Cheetah flows", "Largest flows"] {
@@ -118,19 +118,19 @@ fn without_a_flow_table_tasks_say_the_same_in_the_memory_of_the_sketches() {
     }
 }
 
-/// A line with the same for all: what is rounded away is the noise of sketches whose sizes differ.
+/// Returns a comparable line: rounding removes the noise of sketches of different sizes.
 fn rounded(line: &Value) -> (Value, Vec<String>) {
     let mut texts = Vec::new();
-    for key in said(line, "heavy:5%")["keys"].as_array().unwrap() {
+    for key in result_of(line, "heavy:5%")["keys"].as_array().unwrap() {
         texts.push(format!("{} {:.0}", key["key"], key["estimate"].as_f64().unwrap() / 10.0));
     }
-    let distinct = said(line, "distinct")["distinct"].as_f64().unwrap();
+    let distinct = result_of(line, "distinct")["distinct"].as_f64().unwrap();
     texts.push(format!("{distinct:.0}"));
     (Value::from(["start", "end", "windows", "packets", "bytes"].map(|it| line[it].clone()).to_vec()), texts)
 }
 
 #[test]
-fn several_workers_say_what_one_says() {
+fn several_workers_give_the_results_of_one() {
     let example = example();
     let run = |workers: &str| {
         let arguments =
@@ -151,7 +151,7 @@ fn several_workers_say_what_one_says() {
 }
 
 #[test]
-fn windows_follow_one_another_and_have_every_packet() {
+fn windows_are_consecutive_and_count_every_packet() {
     let run = watch(&["--json", "--window", "1s", "--tasks", "distinct", &example()]).ended_with(0);
     let windows = run.of_type("window");
     for pair in windows.windows(2) {
@@ -168,10 +168,10 @@ fn windows_follow_one_another_and_have_every_packet() {
 }
 
 #[test]
-fn sampled_tasks_say_how_they_were_sampled_or_that_no_bound_holds_yet() {
+fn sampled_tasks_report_their_sampling_and_bounds() {
     let run = whole(&["--tasks", "heavy:5%", "--sampling", "1/16"]);
     let line = window(&run);
-    let heavy = said(&line, "heavy:5%");
+    let heavy = result_of(&line, "heavy:5%");
     assert_eq!(heavy["sampling_probability"], 0.0625);
     for key in heavy["keys"].as_array().unwrap() {
         assert_eq!(key["bounds"] == "not_converged", key["estimate_lower"].is_null(), "{key}");
@@ -182,7 +182,7 @@ fn sampled_tasks_say_how_they_were_sampled_or_that_no_bound_holds_yet() {
 }
 
 #[test]
-fn states_of_each_window_are_saved_and_say_what_they_are() {
+fn sketches_of_each_window_are_saved_with_metadata() {
     let folder = tempfile::tempdir().unwrap();
     let states = folder.path().join("states");
     let states_text = states.to_str().unwrap();
@@ -207,11 +207,11 @@ fn states_of_each_window_are_saved_and_say_what_they_are() {
     assert_eq!(heavy.account().unwrap().total() as u64, number(&line, "bytes"));
     assert_eq!(read(&names[0]).0.key_kind, "src");
 
-    // What cannot be written is told before anything is measured.
+    // An unwritable directory is reported before the measurement.
     let blocked = folder.path().join("file");
     fs::write(&blocked, b"").unwrap();
     let run =
         watch(&["--json", "--tasks", "distinct", "--save-states", blocked.to_str().unwrap(), &example()]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
-    assert!(run.stderr.starts_with("thalweg: cannot save states in "), "{}", run.stderr);
+    assert!(run.stderr.starts_with("thalweg: cannot save sketches in "), "{}", run.stderr);
 }

@@ -84,8 +84,8 @@ impl ScriptedSwitch {
     }
 
     pub(super) fn hello(&mut self) {
-        self.send(Xid(0), Body::Hello(Hello::ours()));
-        assert_eq!(self.receive().body, Body::Hello(Hello::ours()));
+        self.send(Xid(0), Body::Hello(Hello::supported()));
+        assert_eq!(self.receive().body, Body::Hello(Hello::supported()));
     }
 
     /// Completes the handshake and returns the requests.

@@ -1,4 +1,4 @@
-//! A topology back to text.
+//! Prints topologies as TOML and JSON.
 
 use std::fmt::{self, Display, Write};
 
@@ -7,18 +7,18 @@ use thalweg_wire::{BitRate, Nanos};
 use crate::address;
 use crate::topology::{LinkSpec, Node, Topology};
 
-/// A section of a file, or several of the same name.
+/// A section of a file, or a list of sections.
 pub(crate) struct Part {
     pub(crate) name: &'static str,
-    /// Whether there may be several.
+    /// Whether the section may repeat.
     pub(crate) is_list: bool,
     pub(crate) rows: Vec<Row>,
 }
 
-/// Keys with what they are set to.
+/// Keys and their values.
 pub(crate) struct Row(pub(crate) Vec<(&'static str, Cell)>);
 
-/// What a key is set to.
+/// The value of a key.
 pub(crate) enum Cell {
     Text(String),
     Integer(u64),
@@ -28,29 +28,29 @@ pub(crate) enum Cell {
 }
 
 impl Topology {
-    /// As the text of a file that [`from_toml`](Topology::from_toml) reads as the same topology.
+    /// Prints the topology in TOML, which [`from_toml`](Topology::from_toml) parses to the same topology.
     pub fn to_toml(&self) -> String {
         toml_text(&self.parts())
     }
 
-    /// As a text that [`from_json`](Topology::from_json) reads as the same topology.
+    /// Prints the topology in JSON, which [`from_json`](Topology::from_json) parses to the same topology.
     pub fn to_json(&self) -> String {
         json_text(&self.parts())
     }
 
-    /// The sections of a file of this topology.
+    /// Returns the sections of the file.
     pub(crate) fn parts(&self) -> Vec<Part> {
         let LinkSpec { rate, delay } = LinkSpec::default();
         let text = |text: &str| Cell::Text(text.to_owned());
-        let defaults = vec![("rate", shown(ExactRate(rate))), ("delay", shown(ExactDelay(delay)))];
+        let defaults = vec![("rate", text_cell(ExactRate(rate))), ("delay", text_cell(ExactDelay(delay)))];
         let routers = self.routers().iter().map(|router| Row(vec![("name", text(&router.name))]));
         let endpoints = self.endpoint_ids().map(|id| {
             let endpoint = &self.endpoints()[id.index()];
             let router = self.name(Node::Router(self.router_of(id)));
             let mut row = vec![("name", text(&endpoint.name)), ("router", text(router))];
             row.extend(spec_cells(self.links()[id.index()].spec()));
-            row.extend((endpoint.mac != address::default_mac(id)).then(|| ("mac", shown(endpoint.mac))));
-            row.extend((endpoint.ip != address::default_ip(id)).then(|| ("ip", shown(endpoint.ip))));
+            row.extend((endpoint.mac != address::default_mac(id)).then(|| ("mac", text_cell(endpoint.mac))));
+            row.extend((endpoint.ip != address::default_ip(id)).then(|| ("ip", text_cell(endpoint.ip))));
             Row(row)
         });
         let links = self.links()[self.endpoints().len()..].iter().map(|link| {
@@ -68,19 +68,19 @@ impl Topology {
     }
 }
 
-/// What differs from the defaults.
+/// Returns the values that differ from the defaults.
 fn spec_cells(spec: LinkSpec) -> impl Iterator<Item = (&'static str, Cell)> {
     let defaults = LinkSpec::default();
-    let rate = (spec.rate != defaults.rate).then(|| ("rate", shown(ExactRate(spec.rate))));
-    let delay = (spec.delay != defaults.delay).then(|| ("delay", shown(ExactDelay(spec.delay))));
+    let rate = (spec.rate != defaults.rate).then(|| ("rate", text_cell(ExactRate(spec.rate))));
+    let delay = (spec.delay != defaults.delay).then(|| ("delay", text_cell(ExactDelay(spec.delay))));
     rate.into_iter().chain(delay)
 }
 
-fn shown(value: impl Display) -> Cell {
+fn text_cell(value: impl Display) -> Cell {
     Cell::Text(value.to_string())
 }
 
-/// Sections as TOML.
+/// Prints sections as TOML.
 pub(crate) fn toml_text(parts: &[Part]) -> String {
     let mut text = String::new();
     for part in parts {
@@ -96,7 +96,7 @@ pub(crate) fn toml_text(parts: &[Part]) -> String {
     text
 }
 
-/// Sections as JSON, a row a line.
+/// Prints sections as JSON, one row per line.
 pub(crate) fn json_text(parts: &[Part]) -> String {
     let part = |part: &Part| match (part.is_list, part.rows.as_slice()) {
         (false, [row]) => format!("  \"{}\": {}", part.name, JsonRow(row, "  ")),
@@ -105,9 +105,9 @@ pub(crate) fn json_text(parts: &[Part]) -> String {
     format!("{{\n{}\n}}\n", parts.iter().map(part).collect::<Vec<_>>().join(",\n"))
 }
 
-const INFALLIBLE: &str = "a string takes all that is written";
+const INFALLIBLE: &str = "writing to a string cannot fail";
 
-/// A cell as TOML.
+/// Displays a cell as TOML.
 struct Toml<'a>(&'a Cell);
 
 impl Display for Toml<'_> {
@@ -130,7 +130,7 @@ impl Display for Toml<'_> {
     }
 }
 
-/// A row as JSON, so far to the right.
+/// Displays a row as JSON, with this indentation.
 struct JsonRow<'a>(&'a Row, &'a str);
 
 impl Display for JsonRow<'_> {
@@ -148,7 +148,7 @@ impl Display for JsonRow<'_> {
     }
 }
 
-/// Rows as JSON, each on its line, which is further to the right than this.
+/// Displays rows as JSON, one per line, indented further than this.
 struct JsonRows<'a>(&'a [Row], &'a str);
 
 impl Display for JsonRows<'_> {
@@ -168,7 +168,7 @@ fn joined(items: impl Iterator<Item = impl Display>) -> String {
     items.map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// A rate in the largest unit of which it is a whole number. (Its own `Display` rounds.)
+/// Displays a rate exactly, in the largest unit that divides it. (`BitRate` rounds.)
 struct ExactRate(BitRate);
 
 impl Display for ExactRate {
@@ -180,21 +180,21 @@ impl Display for ExactRate {
             (1_000, "kbit/s"),
             (1, "bit/s"),
         ];
-        write_whole(f, self.0.0, &UNITS)
+        write_exact(f, self.0.0, &UNITS)
     }
 }
 
-/// A length of time in the largest unit of which it is a whole number.
+/// Displays a duration exactly, in the largest unit that divides it.
 struct ExactDelay(Nanos);
 
 impl Display for ExactDelay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(u64, &str); 4] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
-        write_whole(f, self.0.0, &UNITS)
+        write_exact(f, self.0.0, &UNITS)
     }
 }
 
-fn write_whole(f: &mut fmt::Formatter<'_>, value: u64, units: &[(u64, &str)]) -> fmt::Result {
+fn write_exact(f: &mut fmt::Formatter<'_>, value: u64, units: &[(u64, &str)]) -> fmt::Result {
     let (unit, name) = units
         .iter()
         .find(|&&(unit, _)| value >= unit && value.is_multiple_of(unit))

@@ -1,112 +1,112 @@
-//! The sections of a topology's file and of a state's, each declared once.
+//! The sections of topology files and state files.
 
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
 use serde_json::{Value, json};
 use thalweg_config::kind::{Boolean, Kind, Parsed, Reads, parsed};
-use thalweg_config::{Form, Given, Schema, reference as reference_of, section};
+use thalweg_config::{Form, Literal, Schema, reference as reference_of, section};
 use thalweg_wire::{BitRate, Nanos};
 
 use crate::address::MacAddress;
 
-/// What a topology's file may say.
+/// The schema of topology files.
 pub static TOPOLOGY: Schema =
     Schema { may_be_json: true, ..Schema::new("topology", &[&DEFAULTS, &ROUTER, &ENDPOINT, &LINK]) };
 
-/// What a state's file may say: that of a topology, and more.
+/// The schema of state files: a topology with link state and forwarding state.
 pub static STATE: Schema = Schema {
     may_be_json: true,
     ..Schema::new("state", &[&DEFAULTS, &ROUTER, &ENDPOINT, &LINK, &LINK_STATE, &FORWARDING])
 };
 
 section! {
-    /// What holds for links that say nothing else.
+    /// Defaults of links.
     pub struct Defaults in DEFAULTS = "defaults" {
         /// Rate of a link.
         rate: BitRate [RATE] or "10 Gbit/s",
-        /// Delay of a link: propagation, and what a switch takes.
+        /// Delay of a link: propagation, and processing in the receiving switch.
         delay: Nanos [DELAY] or "1 us",
     }
 }
 
 section! {
-    /// A router, or a switch. They are numbered in the order of the file.
-    pub struct Router in ROUTER = ["router"] most 1000000 {
-        /// Its name, which no other router or endpoint has.
+    /// A router (a switch). Routers are numbered in file order.
+    pub struct Router in ROUTER = ["router"] max 1000000 {
+        /// Name, unique among routers and endpoints.
         name: String [NAME] needed,
     }
 }
 
 section! {
-    /// An endpoint with one link to a router. They are numbered in the order of the file; so are the first ports of their
-    /// routers.
-    pub struct Endpoint in ENDPOINT = ["endpoint"] most 1000000 {
-        /// Its name, which no other router or endpoint has.
+    /// An endpoint (a host) with one link to a router. Endpoints are numbered in file order, and so are the ports of a
+    /// router to its endpoints, which come first.
+    pub struct Endpoint in ENDPOINT = ["endpoint"] max 1000000 {
+        /// Name, unique among routers and endpoints.
         name: String [NAME] needed,
-        /// The router at the other end of its link.
+        /// Router at the other end of its link.
         router: String [NAME] needed,
         /// Rate of its link.
         rate: BitRate [RATE] or "that of [defaults]",
         /// Delay of its link.
         delay: Nanos [DELAY] or "that of [defaults]",
-        /// Its MAC address.
-        mac: MacAddress [MAC] or "one that follows from its number",
-        /// Its IPv4 address.
-        ip: Ipv4Addr [IP] or "one that follows from its number",
+        /// MAC address.
+        mac: MacAddress [MAC] or "derived from its number",
+        /// IPv4 address.
+        ip: Ipv4Addr [IP] or "derived from its number",
     }
 }
 
 section! {
-    /// A link between two routers. Two routers may have several.
-    pub struct Link in LINK = ["link"] most 1000000 {
-        /// Its two ends.
+    /// A link between two routers. Parallel links are allowed.
+    pub struct Link in LINK = ["link"] max 1000000 {
+        /// The two routers.
         between: Vec<String> [BETWEEN] needed,
-        /// Its rate.
+        /// Rate of the link.
         rate: BitRate [RATE] or "that of [defaults]",
-        /// Its delay.
+        /// Delay of the link.
         delay: Nanos [DELAY] or "that of [defaults]",
     }
 }
 
 section! {
-    /// Which links are up.
+    /// Link state.
     pub struct LinkStates in LINK_STATE = "link_state" {
-        /// Links that are down, each by a port at either end.
-        down: Vec<String> [PORTS] or "none: all are up",
+        /// Links that are down, each named by a port at either end.
+        down: Vec<String> [PORTS] or "none: all links are up",
     }
 }
 
 section! {
-    /// Which way packets go. The file of a state has to have it.
+    /// Forwarding state. State files require this section.
     pub struct Rules in FORWARDING = "forwarding" lists [ENTRIES] {
-        /// "ecmp": shortest paths, by a known hash of the flow; "tables": by the entries alone.
-        kind: RulesKind [KIND] or "none: it must be set",
-        /// Seed of the hash. With "ecmp" it must be set.
-        seed: u64 [SEED] or "none, with \"tables\"",
-        /// Whether the last switch writes base addresses back over shadow addresses.
+        /// "ecmp": table entries, then shortest paths by a known hash of the flow; "tables": table entries alone.
+        kind: RulesKind [KIND] or "none: required",
+        /// Seed of the hash. Required with "ecmp", not allowed with "tables".
+        seed: u64 [SEED] or "none",
+        /// Whether the last switch replaces shadow addresses by base addresses.
         write_back: bool [Boolean] default "true",
     }
 }
 
 section! {
-    /// Entries of forwarding tables: they go before ECMP, and are all there is with "tables".
-    pub struct TableEntry in ENTRIES = ["entries"] most 1000000 {
-        /// The router whose table it is in.
+    /// Entries of forwarding tables. They take precedence over ECMP.
+    pub struct TableEntry in ENTRIES = ["entries"] max 1000000 {
+        /// Router that has the entry.
         router: String [NAME] needed,
-        /// Destination address: an endpoint's base address, or one of its shadow addresses.
+        /// Destination address: a base address or a shadow address of an endpoint.
         mac: MacAddress [SHADOW_MAC] needed,
-        /// The port that packets leave by.
+        /// Output port.
         port: u16 [PORT] needed,
     }
 }
 
-/// By what packets are forwarded.
+/// The kind of forwarding state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RulesKind {
-    /// Equal-cost paths.
+    /// ECMP over shortest paths, after table entries.
     Ecmp,
-    /// Tables.
+    /// Table entries alone.
     Tables,
 }
 
@@ -122,21 +122,21 @@ impl FromStr for RulesKind {
     }
 }
 
-/// What is expected of ports of routers.
-pub(crate) const A_PORT: &str = "ports of routers in quotes, as in [\"tor0:p3\"]";
+/// The description of a list of ports, in messages.
+pub(crate) const EXPECTED_PORTS: &str = "ports of routers in quotes, as in [\"tor0:p3\"]";
 
 const RATE: Parsed<BitRate> = parsed("a rate such as \"10gbit/s\"");
-const DELAY: Parsed<Nanos> = parsed("a length of time such as \"1us\"");
+const DELAY: Parsed<Nanos> = parsed("a time such as \"1us\"");
 const MAC: Parsed<MacAddress> = parsed("an address such as \"02:00:00:00:00:01\"");
 const SHADOW_MAC: Parsed<MacAddress> = parsed("an address such as \"02:54:57:01:00:00\"");
 const IP: Parsed<Ipv4Addr> = parsed("an IPv4 address such as \"192.168.0.1\"");
 const KIND: Parsed<RulesKind> = parsed("\"ecmp\" or \"tables\"");
 const NAME: AnyText = AnyText("a name in quotes");
 const BETWEEN: AnyTexts =
-    AnyTexts { expected: "two names of routers, as in [\"tor0\", \"agg0\"]", count: Some(2) };
-const PORTS: AnyTexts = AnyTexts { expected: A_PORT, count: None };
-const SEED: Integer = Integer("a whole number");
-const PORT: Integer = Integer("the number of a port, from 0");
+    AnyTexts { expected: "the names of two routers, as in [\"tor0\", \"agg0\"]", count: Some(2) };
+const PORTS: AnyTexts = AnyTexts { expected: EXPECTED_PORTS, count: None };
+const SEED: Integer = Integer("an integer of at least 0");
+const PORT: Integer = Integer("a port number, from 0");
 
 /// Any text.
 struct AnyText(&'static str);
@@ -150,7 +150,7 @@ impl Kind for AnyText {
         self.0.to_owned()
     }
 
-    fn in_file(&self) -> String {
+    fn expected_in_file(&self) -> String {
         self.expected()
     }
 
@@ -160,12 +160,12 @@ impl Kind for AnyText {
 }
 
 impl Reads<String> for AnyText {
-    fn read(&self, given: &Given) -> Option<String> {
-        Some(given.text().into_owned())
+    fn read(&self, literal: &Literal) -> Option<String> {
+        Some(literal.text().into_owned())
     }
 }
 
-/// A list of any texts, perhaps of so many.
+/// A list of texts; `count` is their number, if it is fixed.
 struct AnyTexts {
     expected: &'static str,
     count: Option<usize>,
@@ -190,8 +190,8 @@ impl Kind for AnyTexts {
 }
 
 impl Reads<Vec<String>> for AnyTexts {
-    fn read(&self, given: &Given) -> Option<Vec<String>> {
-        let texts = given.texts();
+    fn read(&self, literal: &Literal) -> Option<Vec<String>> {
+        let texts = literal.texts();
         self.count.is_none_or(|count| count == texts.len()).then(|| texts.to_vec())
     }
 }
@@ -214,8 +214,8 @@ impl Kind for Integer {
 }
 
 impl<T: FromStr> Reads<T> for Integer {
-    fn read(&self, given: &Given) -> Option<T> {
-        given.text().parse().ok()
+    fn read(&self, literal: &Literal) -> Option<T> {
+        literal.text().parse().ok()
     }
 }
 
@@ -224,12 +224,12 @@ const INTRODUCTION: &str = "\
 
 <!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test reference -->
 
-A topology file says who is attached to whom, in [TOML](https://toml.io) or JSON. A state file says in addition which links
-are down and which way packets go, in the sections `[link_state]` and `[forwarding]`. `thalweg serve` needs the state
-(`topology` in `[network]`, and `PUT /v1/topology`); experiments and the lab need the topology alone.
+A topology file describes endpoints, routers and links, in [TOML](https://toml.io) or JSON. A state file adds the links
+that are down and the forwarding state, in the sections `[link_state]` and `[forwarding]`. `thalweg serve` needs a state
+file (`topology` in `[network]`, and `PUT /v1/topology`); experiments and the lab need only a topology.
 
-In JSON the same sections are members of an object, `{\"router\": [{\"name\": \"tor0\"}, ...], ...}`. `thalweg check FILE`
-names everything that is wrong with a file.
+In JSON the same sections are members of an object, `{\"router\": [{\"name\": \"tor0\"}, ...], ...}`.
+`thalweg check FILE` reports every problem of a file.
 
 ```toml
 [[router]]
@@ -252,7 +252,7 @@ seed = 1
 ```
 ";
 
-/// `docs/reference/topology-file.md`.
+/// Returns the text of `docs/reference/topology-file.md`.
 pub fn reference() -> String {
     reference_of(&STATE, INTRODUCTION)
 }
@@ -262,13 +262,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_says_what_it_means() {
+    fn every_key_is_documented() {
         TOPOLOGY.check();
         STATE.check();
     }
 
     #[test]
-    fn the_example_of_the_reference_is_a_state() {
+    fn the_example_of_the_reference_is_valid() {
         let page = reference();
         let (_, rest) = page.split_once("```toml\n").unwrap();
         let (text, _) = rest.split_once("```").unwrap();

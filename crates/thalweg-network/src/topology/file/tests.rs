@@ -1,4 +1,4 @@
-//! Files are read as they are written, and wrong ones say what is wrong.
+//! Topology files round-trip, and invalid files give precise errors.
 
 use proptest::prelude::*;
 use thalweg_wire::{BitRate, Nanos};
@@ -37,12 +37,12 @@ between = ["tor0", "agg0"]
 rate = "40gbit/s"
 "#;
 
-fn complaints(text: &str) -> String {
+fn error_of(text: &str) -> String {
     Topology::from_toml(text, "net.toml").expect_err(text).to_string()
 }
 
 #[test]
-fn a_file_is_read_as_documented() {
+fn the_example_is_parsed() {
     let topology = Topology::from_toml(EXAMPLE, "net.toml").unwrap();
     topology.check_invariants();
     let [h0, h1] = topology.endpoints() else { panic!("two endpoints") };
@@ -56,75 +56,75 @@ fn a_file_is_read_as_documented() {
 }
 
 #[test]
-fn wrong_files_say_where_what_was_expected_and_what_is_near() {
+fn errors_give_the_line_the_expected_value_and_a_hint() {
     let cases = [
-        ("", "net.toml:1: there are no endpoints: at least one is needed"),
+        ("", "net.toml:1: no endpoints: at least one is required"),
         ("[[ruter]]\nname = 'tor0'\n", "net.toml:1: unknown section ruter; did you mean router?"),
         ("x = 1\n", "net.toml:1: unknown section x"),
         ("\"a\\nb\\u0007\" = 1\n", "net.toml:1: unknown section a\\nb\\u{7}"),
         (
             "[defaults]\ndelay = '''a\nb'''\n",
-            "net.toml:2: delay is '''a\\nb''': expected a length of time such as \"1us\"",
+            "net.toml:2: delay is '''a\\nb''': expected a time such as \"1us\"",
         ),
         (
             "defaults = 1\n",
-            "net.toml:1: defaults is a section: write [defaults] on a line of its own, and its keys below it",
+            "net.toml:1: defaults is a section: write [defaults] on its own line, and its keys below",
         ),
         (
             "[router]\nname = 'tor0'\n",
-            "net.toml:1: router is a list: write [[router]] on a line of its own for each, and its keys below it",
+            "net.toml:1: router is a list: write [[router]] on its own line for each element, and its keys below",
         ),
         (
             "router = ['tor0']\n",
-            "net.toml:1: router is a list: write [[router]] on a line of its own for each, and its keys below it",
+            "net.toml:1: router is a list: write [[router]] on its own line for each element, and its keys below",
         ),
         (
             "[[router]]\nnam = 'tor0'\n",
-            "net.toml:1: router has no name: expected name = ...\nnet.toml:2: unknown key nam of router; did you mean name?",
+            "net.toml:1: router has no name: expected name = ...\nnet.toml:2: unknown key nam in router; did you mean name?",
         ),
         ("[[router]]\nname = 5\n", "net.toml:2: name is 5: expected a name in quotes"),
         ("[defaults]\nrate = 10\n", "net.toml:2: rate is 10: expected a rate such as \"10gbit/s\""),
-        ("[defaults]\n\nrate = '0'\n", "net.toml:3: a rate of 0 bit/s: expected 1 bit/s to 1.00 Pbit/s"),
-        ("[defaults]\ndelay = '1h'\n", "net.toml:2: a delay of 3600 s: expected at most 10.0 s"),
+        (
+            "[defaults]\n\nrate = '0'\n",
+            "net.toml:3: invalid link rate 0 bit/s: expected 1 bit/s to 1.00 Pbit/s",
+        ),
+        ("[defaults]\ndelay = '1h'\n", "net.toml:2: invalid link delay 3600 s: expected at most 10.0 s"),
         (
             "[defaults]\ndelay = '1 parsec'\n",
-            "net.toml:2: delay is '1 parsec': expected a length of time such as \"1us\"",
+            "net.toml:2: delay is '1 parsec': expected a time such as \"1us\"",
         ),
-        (
-            "[[router]]\nname = 'a'\n[[router]]\nname = 'a'\n",
-            "net.toml:4: there are two nodes of the name \"a\"",
-        ),
+        ("[[router]]\nname = 'a'\n[[router]]\nname = 'a'\n", "net.toml:4: duplicate node name \"a\""),
         (
             "[[router]]\nname = \"a\\n\"\n",
-            "net.toml:2: \"a\\n\" cannot be a name: expected 1 to 64 bytes without control characters",
+            "net.toml:2: invalid name \"a\\n\": expected 1 to 64 bytes without control characters",
         ),
     ];
     for (text, message) in cases {
-        assert_eq!(complaints(text), message, "{text}");
+        assert_eq!(error_of(text), message, "{text}");
     }
 }
 
 #[test]
-fn wrong_parts_of_a_network_say_so_too() {
+fn errors_of_the_topology_give_the_line() {
     let wrong = |from: &str, to: &str| {
         assert!(EXAMPLE.contains(from), "{from}");
-        complaints(&EXAMPLE.replace(from, to))
+        error_of(&EXAMPLE.replace(from, to))
     };
     assert_eq!(
         wrong("router = \"tor0\"", "router = \"tro0\""),
-        "net.toml:13: there is no router tro0; did you mean tor0?"
+        "net.toml:13: unknown router tro0; did you mean tor0?"
     );
     assert_eq!(
         wrong("\"agg0\"]", "\"h1\"]"),
-        "net.toml:24: there is no router h1; it is an endpoint, whose link is said by its key router"
+        "net.toml:24: unknown router h1; it is an endpoint, which is linked by its key router"
     );
     assert_eq!(
         wrong("[\"tor0\", \"agg0\"]", "\"tor0\""),
-        "net.toml:24: between is \"tor0\": expected two names of routers, as in [\"tor0\", \"agg0\"]"
+        "net.toml:24: between is \"tor0\": expected the names of two routers, as in [\"tor0\", \"agg0\"]"
     );
     assert_eq!(
         wrong("[\"tor0\", \"agg0\"]", "[\"tor0\", \"tor0\"]"),
-        "net.toml:24: a link connects router \"tor0\" with itself"
+        "net.toml:24: a link connects router \"tor0\" to itself"
     );
     assert_eq!(
         wrong("between = [\"tor0\", \"agg0\"]\n", ""),
@@ -132,7 +132,7 @@ fn wrong_parts_of_a_network_say_so_too() {
     );
     assert_eq!(
         wrong("00:25:90:00:00:01", "02:54:57:00:00:01"),
-        "net.toml:16: 02:54:57:00:00:01 may be another endpoint's: addresses that begin with 02:54:57 are kept for default and shadow addresses"
+        "net.toml:16: MAC address 02:54:57:00:00:01 is reserved: 02:54:57 is the prefix of default and shadow addresses"
     );
     assert_eq!(
         wrong("00:25:90:00:00:01", "1"),
@@ -145,7 +145,7 @@ fn wrong_parts_of_a_network_say_so_too() {
 }
 
 #[test]
-fn a_file_of_many_problems_shows_the_first_and_counts_the_others() {
+fn only_the_first_problems_are_listed() {
     let text = "[[router]]\nname = 1\n".repeat(50);
     let error = Topology::from_toml(&text, "net.toml").unwrap_err();
     assert_eq!((error.problems.len(), error.omitted), (32, 18));
@@ -153,20 +153,20 @@ fn a_file_of_many_problems_shows_the_first_and_counts_the_others() {
 }
 
 #[test]
-fn what_is_not_toml_says_where() {
-    let complaint = complaints("[[router]]\nname = tor0\n");
-    let (before, after) = ("net.toml:2: not valid TOML: ", " (text stands in quotes)");
-    assert!(complaint.starts_with(before) && complaint.ends_with(after), "{complaint}");
+fn a_syntax_error_gives_the_line() {
+    let error = error_of("[[router]]\nname = tor0\n");
+    let (before, after) = ("net.toml:2: invalid TOML: ", " (strings need quotes)");
+    assert!(error.starts_with(before) && error.ends_with(after), "{error}");
 }
 
 #[test]
-fn nesting_without_end_is_an_error_of_syntax() {
+fn too_deep_nesting_is_a_syntax_error() {
     let deep = format!("router = {}", "[".repeat(100_000));
-    assert!(complaints(&deep).contains("not valid TOML"));
+    assert!(error_of(&deep).contains("invalid TOML"));
 }
 
 #[test]
-fn printing_gives_the_text_that_one_would_write() {
+fn a_minimal_file_prints_unchanged() {
     let text = r#"[defaults]
 rate = "10gbit/s"
 delay = "1us"
@@ -185,7 +185,7 @@ rate = "1500mbit/s"
 
 proptest! {
     #[test]
-    fn every_shape_is_read_as_it_was_printed(
+    fn every_shape_round_trips(
         shape in 0..SHAPES.len(),
         sizes in prop::collection::vec(1u32..7, 3),
         rates in prop::array::uniform2(1..=1_000_000_000_000_000u64),
@@ -200,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn names_and_addresses_of_any_kind_are_read_as_they_were_printed(
+    fn any_names_and_addresses_round_trip(
         names in prop::collection::btree_set("\\PC{1,16}", 2..6),
         links in prop::collection::vec((0u16..5, 0u16..5, 1..=1_000_000_000_000_000u64), 0..12),
         mac: [u8; 6],
@@ -217,7 +217,7 @@ proptest! {
         let Some(endpoint) = endpoint else { return Ok(()) };
         for (a, b, rate) in links {
             let link = LinkSpec { rate: BitRate(rate), ..LinkSpec::default() };
-            // Some connect what is not there: not the matter here.
+            // Links between unknown routers are rejected.
             let _ = builder.connect(RouterId(a), RouterId(b), link);
         }
         let _ = builder.set_mac(endpoint, MacAddress(mac));
@@ -230,12 +230,12 @@ proptest! {
 
     #[test]
     fn any_text_gives_a_topology_or_problems(text in "(?s).{0,200}") {
-        let _ = read_or_explain(&text);
+        let _ = parse_or_report(&text);
     }
 
-    /// Pieces of a sound file in disorder reach further into the reader than any text does.
+    /// Shuffled pieces of a valid file reach deeper into the reader than arbitrary text.
     #[test]
-    fn a_file_with_pieces_torn_out_and_put_elsewhere_gives_a_topology_or_problems(
+    fn a_shuffled_file_gives_a_topology_or_problems(
         moves in prop::collection::vec((any::<prop::sample::Index>(), 0usize..40, any::<prop::sample::Index>()), 1..8),
     ) {
         let mut text: Vec<char> = EXAMPLE.chars().collect();
@@ -245,22 +245,22 @@ proptest! {
             let to = to.index(text.len());
             text.splice(to..to, piece);
         }
-        let _ = read_or_explain(&text.into_iter().collect::<String>());
+        let _ = parse_or_report(&text.into_iter().collect::<String>());
     }
 
     #[test]
-    fn a_file_with_other_lines_gives_a_topology_or_problems(
+    fn a_file_with_changed_lines_gives_a_topology_or_problems(
         lines in prop::collection::vec(prop::sample::select(EXAMPLE.lines().chain([
             "router = []", "link = [[]]", "endpoint = [1, {}]", "between = ['tor0', 'tor0', 'tor0']", "between = [{}]",
             "rate = 1e400", "delay = inf", "mac = 'é'", "[defaults.rate]", "[router.name]", "name = 1979-05-27",
         ]).collect::<Vec<_>>()), 0..40),
     ) {
-        let _ = read_or_explain(&lines.join("\n"));
+        let _ = parse_or_report(&lines.join("\n"));
     }
 }
 
-/// Reads a text, and if it is wrong, checks that the error tells something.
-fn read_or_explain(text: &str) -> Option<Topology> {
+/// Parses a text, and checks the error if it is invalid.
+fn parse_or_report(text: &str) -> Option<Topology> {
     match Topology::from_toml(text, "net.toml") {
         Ok(topology) => {
             topology.check_invariants();

@@ -1,4 +1,4 @@
-//! Parquet files as tests need them: records into one, results out of one.
+//! Writes Parquet files of records, and reads result files.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use thalweg_wire::flow_export::{Address, Record};
 use crate::analyse::flow::Flow;
 use crate::analyse::flowset::Flowset;
 
-/// How a file is laid out.
+/// Layout of a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Layout {
     Dictionary,
@@ -73,18 +73,18 @@ fn columns(records: &[Record]) -> Vec<(&'static str, Column)> {
         Count "sampling_interval" sampling_interval,
         Time "flow_start" flow_start_us,
         Time "flow_end" flow_end_us,
-        Text "source_address" source_address,
-        Text "destination_address" destination_address,
-        Number "source_port" source_port,
-        Number "destination_port" destination_port,
+        Text "src" source_address,
+        Text "dst" destination_address,
+        Number "src_port" source_port,
+        Number "dst_port" destination_port,
         Number "protocol" protocol,
         Number "tcp_flags" tcp_flags,
-        Count "octets" octets,
+        Count "bytes" octets,
         Count "packets" packets,
-        Count "source_as" source_as,
-        Count "destination_as" destination_as,
+        Count "src_as" source_as,
+        Count "dst_as" destination_as,
         Number "flow_direction" flow_direction,
-        Number "class_of_service" class_of_service,
+        Number "tos" class_of_service,
         Count "ingress_interface" ingress_interface,
         Count "egress_interface" egress_interface,
         Text "next_hop" next_hop,
@@ -167,7 +167,7 @@ pub(super) fn flows(path: &Path) -> Vec<Flow> {
     })
 }
 
-/// Reads a file of flowsets, with their durations and rates.
+/// Reads a file of flowsets, with durations and rates.
 pub(super) fn flowsets(path: &Path) -> Vec<(Flowset, i64, Option<f64>)> {
     rows(path, |row| {
         let set = Flowset {

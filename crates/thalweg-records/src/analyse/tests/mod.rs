@@ -1,4 +1,4 @@
-//! The analysis against a plain one on the same records, however it is cut up.
+//! Compares the analysis with a naive one on the same records.
 
 pub(crate) mod files;
 mod oracle;
@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use thalweg_wire::flow_export::batch::NOT_TOLD;
+use thalweg_wire::flow_export::batch::UNKNOWN_DIRECTION;
 use thalweg_wire::flow_export::{Address, Record};
 
 use super::flow::Flow;
@@ -17,7 +17,7 @@ use files::{LAYOUTS, Layout};
 
 const SECOND: i64 = 1_000_000;
 
-/// What came of an analysis.
+/// Results of an analysis.
 #[derive(Debug, PartialEq)]
 struct Results {
     flows: Vec<Flow>,
@@ -54,7 +54,7 @@ fn check(records: &[Record], options: &Options, mut results: Results) {
         .iter()
         .map(|set| {
             let duration = set.flow_end_us - set.flow_start_us;
-            (*set, duration, (duration > 0).then(|| (set.octets * 8) as f64 * 1e6 / duration as f64))
+            (*set, duration * 1000, (duration > 0).then(|| (set.octets * 8) as f64 * 1e6 / duration as f64))
         })
         .collect();
     assert_eq!(results.flowsets, expected);
@@ -76,12 +76,12 @@ fn addresses() -> impl Strategy<Value = Address> {
     ]
 }
 
-/// Records of few keys, points and times, so that all of them meet: equal times, overlaps, gaps, chains, duplicates.
+/// Records with few keys, points and times, so that equal times, overlaps, gaps, chains and duplicates occur.
 fn records() -> impl Strategy<Value = Record> {
     let point = (
         prop_oneof![Just(9u32), Just(10), Just(200)],
         0..2u32,
-        prop_oneof![Just(0), Just(1), Just(NOT_TOLD)],
+        prop_oneof![Just(0), Just(1), Just(UNKNOWN_DIRECTION)],
     );
     let key = (addresses(), addresses(), 0..2u16, 0..2u16, prop_oneof![Just(6u8), Just(17)]);
     let times = (0..600i64, prop_oneof![4 => 0..90i64, 1 => Just(0), 1 => -20..0i64], 0..3i64);
@@ -90,8 +90,8 @@ fn records() -> impl Strategy<Value = Record> {
         0..100u64,
         prop_oneof![Just(0u32), Just(1), Just(10)],
     );
-    let told = (0..3u32, 0..3u32, 0..32u16);
-    (point, key, times, sums, told).prop_map(|(point, key, (start, length, odd), sums, told)| Record {
+    let fields = (0..3u32, 0..3u32, 0..32u16);
+    (point, key, times, sums, fields).prop_map(|(point, key, (start, length, odd), sums, fields)| Record {
         exporter: Address::v4(0x0A00_0000 + point.0),
         observation_domain_id: point.1,
         flow_direction: point.2,
@@ -105,18 +105,18 @@ fn records() -> impl Strategy<Value = Record> {
         octets: sums.0,
         packets: sums.1,
         sampling_interval: sums.2,
-        source_as: told.0,
-        destination_as: told.1,
-        tcp_flags: told.2,
+        source_as: fields.0,
+        destination_as: fields.1,
+        tcp_flags: fields.2,
         ..Record::default()
     })
 }
 
 fn options() -> impl Strategy<Value = Options> {
     (0..40i64, 0..3_000_000_000i64, 1..90i64, 0..60i64, any::<bool>(), any::<bool>()).prop_map(
-        |(gap, threshold_octets, window, tau, chain, cheetahs_only)| Options {
+        |(gap, threshold_bytes, window, tau, chain, cheetahs_only)| Options {
             gap_us: gap * SECOND,
-            threshold_octets,
+            threshold_bytes,
             window_us: window * SECOND,
             tau_us: tau * SECOND,
             rule: if chain { Rule::Chain } else { Rule::Span },
@@ -130,7 +130,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn results_are_those_of_the_plain_analysis_whatever_the_layout_of_the_files(
+    fn results_match_the_oracle_for_all_file_layouts(
         records in prop::collection::vec(records(), 1..1500),
         options in options(),
         layout in prop::sample::select(&LAYOUTS[..]),
@@ -151,7 +151,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
 
     #[test]
-    fn neither_memory_nor_threads_nor_the_order_of_records_change_anything(
+    fn results_do_not_depend_on_memory_threads_or_input_order(
         records in prop::collection::vec(records(), 5000..9000),
         options in options(),
         threads in 2..4usize,
@@ -183,7 +183,7 @@ proptest! {
     }
 }
 
-/// A record of one flow between two hosts.
+/// Returns a record of one flow between two hosts.
 fn record(start: i64, end: i64, octets: u64) -> Record {
     Record {
         exporter: Address::v4(0x0A00_0009),
@@ -204,8 +204,8 @@ fn analysed(records: &[Record], options: &Options) -> Results {
 }
 
 #[test]
-fn a_record_that_begins_just_a_gap_after_the_latest_end_joins_and_one_microsecond_later_does_not() {
-    // The second ends before the first: what counts is the latest end so far.
+fn records_join_up_to_the_gap_after_the_latest_end() {
+    // The second record ends before the first; the latest end so far counts.
     let mut records = [record(0, 100, 1), record(10, 20, 2), record(160, 170, 4)];
     let results = analysed(&records, &Options::default());
     assert_eq!(results.flows.iter().map(|flow| flow.octets).collect::<Vec<_>>(), [7]);
@@ -215,7 +215,7 @@ fn a_record_that_begins_just_a_gap_after_the_latest_end_joins_and_one_microsecon
 }
 
 #[test]
-fn a_chain_that_spans_more_than_tau_is_cut_by_span_and_kept_by_chain() {
+fn long_chains_are_split_by_span_and_kept_by_chain() {
     let starts = [0, 6, 10, 16, 20, 31];
     let flows = starts
         .iter()
@@ -227,14 +227,14 @@ fn a_chain_that_spans_more_than_tau_is_cut_by_span_and_kept_by_chain() {
         let results = analysed(&flows, &Options { rule, ..options.clone() });
         results.flowsets.iter().map(|(set, ..)| set.flows).collect()
     };
-    // Ten seconds from 0, then from 16 on, then from 31.
+    // Ten seconds from 0, from 16, and from 31.
     assert_eq!(counts(Rule::Span), [3, 2, 1]);
-    // 20 to 31 is more than ten.
+    // 20 to 31 is more than ten seconds.
     assert_eq!(counts(Rule::Chain), [5, 1]);
 }
 
 #[test]
-fn what_memory_had_to_hold_all_the_same_is_told() {
+fn excess_memory_is_reported() {
     let options = Options { cheetahs_only: false, memory_bytes: 1 << 16, ..Options::default() };
     let flows: Vec<Record> = (0..1000).map(|port| Record { source_port: port, ..record(0, 5, 10) }).collect();
     let statistics = analysed(&flows, &options).statistics;
@@ -245,7 +245,7 @@ fn what_memory_had_to_hold_all_the_same_is_told() {
 }
 
 #[test]
-fn a_flow_without_length_has_no_rate() {
+fn a_flow_without_duration_has_no_rate() {
     let options = Options { cheetahs_only: false, ..Options::default() };
     let results = analysed(&[record(5, 5, 10)], &options);
     assert_eq!(results.flowsets[0].1, 0);
@@ -253,7 +253,7 @@ fn a_flow_without_length_has_no_rate() {
 }
 
 #[test]
-fn octets_beyond_63_bits_stay_at_the_largest_and_are_counted() {
+fn octets_saturate_and_are_counted() {
     let huge = Record { octets: 1 << 62, sampling_interval: 1000, ..record(0, 1, 0) };
     let results = analysed(&[huge, record(2, 3, 5)], &Options::default());
     assert_eq!(results.flows[0].octets, i64::MAX);
@@ -261,7 +261,7 @@ fn octets_beyond_63_bits_stay_at_the_largest_and_are_counted() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said_with_its_name_and_what_was_expected() {
+fn errors_name_the_file_and_the_expected_value() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let failed = |path: PathBuf| run(&[path], directory.path(), &Options::default()).unwrap_err().to_string();
@@ -291,7 +291,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_name_and_what_was_expected() {
 }
 
 #[test]
-fn a_value_that_no_record_has_is_refused_with_its_row() {
+fn a_value_out_of_range_is_refused_with_its_row() {
     let directory = tempfile::tempdir().unwrap();
     let mut records = vec![record(0, 1, 5); 9000];
     records[8321].octets = u64::MAX;
@@ -299,14 +299,14 @@ fn a_value_that_no_record_has_is_refused_with_its_row() {
         let path = files::write(directory.path().join("1.parquet"), &records, 5000, layout);
         let error = run(&[path], directory.path(), &Options::default()).unwrap_err().to_string();
         assert!(
-            error.contains("column octets, row 8321: ") && error.ends_with("found -1"),
+            error.contains("column bytes, row 8321: ") && error.ends_with("found -1"),
             "{layout:?}: {error}"
         );
     }
 }
 
 #[test]
-fn who_is_told_of_progress_may_stop_it_and_nothing_is_left() {
+fn progress_can_stop_the_analysis_without_leftovers() {
     let directory = tempfile::tempdir().unwrap();
     let path = files::write(
         directory.path().join("1.parquet"),
@@ -328,7 +328,7 @@ fn who_is_told_of_progress_may_stop_it_and_nothing_is_left() {
 }
 
 #[test]
-fn options_out_of_range_are_refused_by_name() {
+fn options_out_of_range_are_named() {
     let options = Options { threads: 0, ..Options::default() };
     let error =
         analyse(&[], &Outputs::default(), &options, &mut |_, _| ControlFlow::Continue(())).unwrap_err();

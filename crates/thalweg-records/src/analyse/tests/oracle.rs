@@ -1,4 +1,4 @@
-//! The analysis said as plainly as possible: sort, walk, compare everything with everything.
+//! A naive analysis: sorts, walks, and compares everything with everything.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::analyse::{Options, Rule};
 
 type Key = (Address, Address, u16, u16, u8);
 
-/// A record put right and scaled.
+/// Returns a record with ordered times and scaled counts.
 fn scaled(record: &Record) -> Record {
     let interval = u64::from(record.sampling_interval.max(1));
     Record {
@@ -23,7 +23,7 @@ fn scaled(record: &Record) -> Record {
     }
 }
 
-/// All flows, by key and start.
+/// Returns all flows, ordered by key and start.
 pub(super) fn flows(records: &[Record], options: &Options) -> Vec<Flow> {
     let mut keys: BTreeMap<Key, Vec<Record>> = BTreeMap::new();
     for record in records.iter().map(scaled) {
@@ -84,7 +84,7 @@ fn flow(members: &[Record], options: &Options) -> Flow {
     }
 }
 
-/// Every window that begins at a record's start or ends at a record's end.
+/// Tests every window that starts at a record's start or ends at a record's end.
 fn cheetah(records: &[Record], options: &Options) -> bool {
     let window = options.window_us;
     let starts = records.iter().flat_map(|record| [record.flow_start_us, record.flow_end_us - window]);
@@ -98,11 +98,11 @@ fn cheetah(records: &[Record], options: &Options) -> bool {
                 overlap => (record.octets as f64 * overlap as f64 / length as f64).floor() as i64,
             }
         });
-        octets.sum::<i64>() > options.threshold_octets
+        octets.sum::<i64>() > options.threshold_bytes
     })
 }
 
-/// All flowsets, by pair of hosts and start.
+/// Returns all flowsets, ordered by pair of hosts and start.
 pub(super) fn flowsets(flows: &[Flow], options: &Options) -> Vec<Flowset> {
     let mut pairs: BTreeMap<(Address, Address), Vec<Flow>> = BTreeMap::new();
     for flow in flows.iter().filter(|flow| flow.cheetah || !options.cheetahs_only) {

@@ -1,9 +1,8 @@
-//! Column chunks encoded here rather than by the `parquet` crate, whose writer looks every value up in a dictionary.
+//! Encodes column chunks. The `parquet` crate's writer would look up every value in a dictionary.
 //!
-//! Numbers are differences in as many bits as they need and are not compressed: flows come in the order of a hash, so
-//! that there is nothing else to be saved. Addresses are in a dictionary, made once for each address of a row group,
-//! and compressed; their numbers are packed to the last bit and stored. Pages are encoded as the store's, and as rows
-//! come: while their columns are in the cache.
+//! Numbers are bit-packed differences, not compressed: flows are in hash order, so compression saves nothing. Addresses
+//! use a compressed dictionary per row group; their indices are bit-packed and stored uncompressed. Pages are encoded as
+//! rows arrive, while their columns are in the cache.
 
 use std::mem;
 
@@ -21,10 +20,10 @@ use crate::store::parquet::dictionary::Dictionary;
 use crate::store::parquet::pages::{Encoded, Pages};
 use crate::store::parquet::{PAGE_ROWS, delta, hybrid, pack};
 
-/// The fastest level of zstd but those that hardly compress.
+/// The fastest zstd level with a useful compression ratio.
 const LEVEL: i32 = 1;
 
-/// What all columns of a file share while they encode.
+/// Buffers shared by all columns of a file.
 pub(super) struct Scratch {
     zstd: Zstd,
     numbers: Vec<u32>,
@@ -37,13 +36,13 @@ impl Scratch {
     }
 }
 
-/// One column of one row group.
+/// One column chunk.
 pub(super) struct Chunk {
     column: ColumnDescPtr,
-    /// Of addresses.
+    /// Only for addresses.
     dictionary: Option<Dictionary>,
     pages: Pages,
-    /// Of data pages.
+    /// Encoding of the data pages.
     encoding: Encoding,
 }
 
@@ -63,7 +62,7 @@ impl Chunk {
         match values {
             Values::Address(addresses) => {
                 let Chunk { dictionary, pages, encoding, .. } = self;
-                let dictionary = dictionary.as_mut().expect("as it was made for addresses");
+                let dictionary = dictionary.as_mut().expect("exists for addresses");
                 *encoding = Encoding::RLE_DICTIONARY;
                 for addresses in addresses.chunks(PAGE_ROWS) {
                     numbered(addresses, dictionary, scratch);
@@ -79,7 +78,7 @@ impl Chunk {
         }
     }
 
-    /// Adds pages that are not compressed.
+    /// Adds uncompressed pages.
     fn plain<T>(
         &mut self,
         values: &[T],
@@ -96,7 +95,7 @@ impl Chunk {
         Ok(())
     }
 
-    /// What the row group's metadata say of it; [`encoded`](Chunk::encoded) has its bytes then.
+    /// Closes the column and returns its footer entry; [`encoded`](Chunk::encoded) then has its bytes.
     pub(super) fn close(&mut self, scratch: &mut Scratch) -> Result<ColumnCloseResult> {
         let codec = match &self.dictionary {
             Some(dictionary) => {
@@ -109,19 +108,19 @@ impl Chunk {
         self.pages.close(self.column.clone(), codec, encodings, None)
     }
 
-    /// Its bytes, once it is closed.
+    /// Returns the bytes of a closed column.
     pub(super) fn encoded(&self) -> Encoded<'_> {
         self.pages.encoded()
     }
 
-    /// Begins the column of the next row group, in the same memory.
+    /// Starts the next row group, reusing memory.
     pub(super) fn begin(&mut self) -> Result<()> {
         self.dictionary.iter_mut().for_each(Dictionary::clear);
         self.pages.clear()
     }
 }
 
-/// A page of the addresses' numbers.
+/// Encodes a page of dictionary indices.
 fn numbered(addresses: &[Address], dictionary: &mut Dictionary, scratch: &mut Scratch) {
     let Scratch { numbers, page, .. } = scratch;
     numbers.clear();
@@ -145,7 +144,7 @@ fn bits(flags: &[bool], numbers: &mut Vec<u32>, page: &mut Vec<u8>) -> Encoding 
     Encoding::PLAIN
 }
 
-/// Definition levels and those values that are there.
+/// Encodes definition levels and the values present.
 fn nullable(values: &[Option<f64>], numbers: &mut Vec<u32>, page: &mut Vec<u8>) -> Encoding {
     numbers.clear();
     numbers.extend(values.iter().map(|value| u32::from(value.is_some())));

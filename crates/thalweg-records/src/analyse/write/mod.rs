@@ -1,4 +1,4 @@
-//! A table as a Parquet file, renamed into place when complete.
+//! Writes a table as a Parquet file, which is renamed when complete.
 
 mod encode;
 
@@ -18,21 +18,21 @@ use super::table::{Table, Values};
 use crate::store::parquet::publish;
 use encode::{Chunk, Scratch};
 
-/// Rows of a row group, give or take a page.
-const ROWS: usize = 1 << 17;
-/// Rows from which on a page is encoded, but for the last: so few that its columns are in the second-level cache still, so
-/// many that its header does not show.
-pub(super) const LEAST_PAGE: usize = 1 << 12;
-/// Bytes handed to the system at once, whole pages of it: the `parquet` crate copies column chunks in small steps.
-const WRITE: usize = 256 << 10;
+/// Rows per row group, exceeded by at most a page.
+const ROW_GROUP_ROWS: usize = 1 << 17;
+/// Minimum number of rows per page, except for the last: few enough for the second-level cache, many enough to make page
+/// headers negligible.
+pub(super) const MIN_PAGE_ROWS: usize = 1 << 12;
+/// Size of the write buffer: the `parquet` crate copies column chunks in small steps.
+const WRITE_BUFFER: usize = 256 << 10;
 
-/// A file that is being written; without a path, rows are let go.
+/// A file being written; without a path, rows are discarded.
 pub(super) struct TableFile<T> {
-    file: Option<Open>,
+    file: Option<OpenFile>,
     rows: T,
 }
 
-struct Open {
+struct OpenFile {
     path: PathBuf,
     partial: PathBuf,
     writer: Option<SerializedFileWriter<BufWriter<File>>>,
@@ -42,35 +42,35 @@ struct Open {
     rows: usize,
 }
 
-impl Drop for Open {
-    /// Takes back what is not complete.
+impl Drop for OpenFile {
+    /// Removes an incomplete file.
     fn drop(&mut self) {
         if self.writer.is_some() {
-            // Nobody can be told any more that it is still there.
+            // An error cannot be reported here.
             let _ = fs::remove_file(&self.partial);
         }
     }
 }
 
 impl<T: Table> TableFile<T> {
-    /// Begins a file beside the path that it will have.
+    /// Creates a file under a temporary name.
     pub(super) fn create(path: Option<&Path>) -> Result<TableFile<T>, AnalyseError> {
-        let file = path.map(Open::create::<T>).transpose()?;
+        let file = path.map(OpenFile::create::<T>).transpose()?;
         Ok(TableFile { file, rows: T::default() })
     }
 
-    /// Whether rows go anywhere.
+    /// Returns whether rows are written.
     pub(super) fn is_wanted(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Adds rows, and takes them away from `rows`.
+    /// Moves rows to the file.
     pub(super) fn append(&mut self, rows: &mut T) -> Result<(), AnalyseError> {
         match self.rows.len() {
             0 => std::mem::swap(&mut self.rows, rows),
             _ => self.rows.append(rows),
         }
-        if self.rows.len() >= LEAST_PAGE {
+        if self.rows.len() >= MIN_PAGE_ROWS {
             self.write()?;
         }
         Ok(())
@@ -84,7 +84,7 @@ impl<T: Table> TableFile<T> {
         Ok(())
     }
 
-    /// Completes the file and gives it its name.
+    /// Completes and renames the file.
     pub(super) fn finish(mut self) -> Result<(), AnalyseError> {
         if self.rows.len() > 0 {
             self.write()?;
@@ -98,8 +98,8 @@ impl<T: Table> TableFile<T> {
     }
 }
 
-impl Open {
-    fn create<T: Table>(path: &Path) -> Result<Open, AnalyseError> {
+impl OpenFile {
+    fn create<T: Table>(path: &Path) -> Result<OpenFile, AnalyseError> {
         let mut partial = path.as_os_str().to_owned();
         partial.push(".partial");
         let partial = PathBuf::from(partial);
@@ -109,7 +109,7 @@ impl Open {
             .build();
         let scratch = Scratch::new().map_err(AnalyseError::parquet(&partial))?;
         let writer = SerializedFileWriter::new(
-            BufWriter::with_capacity(WRITE, file),
+            BufWriter::with_capacity(WRITE_BUFFER, file),
             schema::<T>(),
             Arc::new(properties),
         )
@@ -117,16 +117,16 @@ impl Open {
         let rows = T::default();
         let chunks = writer.schema_descr().columns().iter().zip(rows.columns());
         let chunks = chunks.map(|(column, (_, values))| Chunk::new(column.clone(), &values)).collect();
-        Ok(Open { path: path.to_owned(), partial, writer: Some(writer), chunks, scratch, rows: 0 })
+        Ok(OpenFile { path: path.to_owned(), partial, writer: Some(writer), chunks, scratch, rows: 0 })
     }
 
-    /// Adds pages of these rows to the row group.
+    /// Adds the rows to the row group.
     fn pages<T: Table>(&mut self, rows: &T) -> Result<(), ParquetError> {
         for (chunk, (_, values)) in self.chunks.iter_mut().zip(rows.columns()) {
             chunk.add(&values, &mut self.scratch)?;
         }
         self.rows += rows.len();
-        if self.rows >= ROWS { self.row_group() } else { Ok(()) }
+        if self.rows >= ROW_GROUP_ROWS { self.row_group() } else { Ok(()) }
     }
 
     fn row_group(&mut self) -> Result<(), ParquetError> {
@@ -160,7 +160,7 @@ fn schema<T: Table>() -> TypePtr {
             _ => Repetition::REQUIRED,
         };
         let column = Type::primitive_type_builder(name, physical).with_logical_type(logical);
-        Arc::new(column.with_repetition(repetition).build().expect("a type for each kind of value"))
+        Arc::new(column.with_repetition(repetition).build().expect("each kind of value has a type"))
     };
     let columns = T::default().columns().into_iter().map(column).collect();
     Arc::new(Type::group_type_builder("schema").with_fields(columns).build().expect("columns have types"))

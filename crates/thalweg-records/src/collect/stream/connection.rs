@@ -1,4 +1,4 @@
-//! One connection: bytes to messages until it ends, for whatever reason.
+//! One TCP or TLS connection: reads messages until it ends.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
@@ -11,37 +11,37 @@ use thalweg_wire::{Nanos, Timestamp};
 use super::StreamLimits;
 use super::framing::Framing;
 use crate::collect::intake::Intake;
-use crate::collect::receiver::{PATIENCE, is_patience};
+use crate::collect::receiver::{READ_TIMEOUT, is_timeout};
 
-/// Bytes still read after the end was asked for: what the kernel's buffer may hold, and a bound where an exporter goes
-/// on sending.
+/// Maximum number of bytes read after a stop request: about a kernel buffer, and a limit while an exporter keeps
+/// sending.
 const LAST_BYTES: usize = 16 << 20;
 
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
-    /// The exporter closed it after a whole message.
+    /// The exporter closed it after a complete message.
     Closed,
-    /// The exporter closed it, or it broke, inside a message.
+    /// It was closed or broke inside a message.
     CutShort,
     /// It broke between messages.
     Broken,
-    /// Something came that is no message, or a message that breaks its format: RFC 7011 has the connection closed then.
+    /// Malformed data; RFC 7011 requires to close the connection.
     Malformed,
-    /// No whole message came for too long.
+    /// No complete message arrived within the timeout.
     Idle,
-    /// The TLS handshake failed, or took too long.
+    /// The TLS handshake failed or timed out.
     Handshake,
     /// The collector was stopped.
     Stopped,
 }
 
 impl End {
-    /// All of them, in order.
+    /// All reasons, in order.
     pub const ALL: [End; 7] =
         [End::Closed, End::CutShort, End::Broken, End::Malformed, End::Idle, End::Handshake, End::Stopped];
 
-    /// Name in reports.
+    /// Returns the name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             End::Closed => "closed",
@@ -55,7 +55,7 @@ impl End {
     }
 }
 
-/// What a connection is read with.
+/// The context of a connection.
 pub(super) struct Connection<'a> {
     pub(super) from: SocketAddr,
     pub(super) limits: StreamLimits,
@@ -64,35 +64,37 @@ pub(super) struct Connection<'a> {
 }
 
 impl Connection<'_> {
-    /// Reads until the end.
+    /// Reads until the connection ends, and returns the reason.
     pub(super) fn run(&self, stream: TcpStream, tls: Option<Arc<ServerConfig>>, intake: &mut Intake) -> End {
         let is_ready = stream.set_nonblocking(false).is_ok()
-            && stream.set_read_timeout(Some(PATIENCE)).is_ok()
-            && stream.set_write_timeout(Some(PATIENCE)).is_ok();
+            && stream.set_read_timeout(Some(READ_TIMEOUT)).is_ok()
+            && stream.set_write_timeout(Some(READ_TIMEOUT)).is_ok();
         match tls {
             _ if !is_ready => End::Broken,
             None => self.read(stream, intake),
-            Some(config) => match self.shake_hands(stream, config) {
+            Some(config) => match self.handshake(stream, config) {
                 Some(stream) => self.read(stream, intake),
                 None => End::Handshake,
             },
         }
     }
 
-    fn shake_hands(
+    fn handshake(
         &self,
         mut stream: TcpStream,
         config: Arc<ServerConfig>,
     ) -> Option<StreamOwned<ServerConnection, TcpStream>> {
         let mut session = ServerConnection::new(config).ok()?;
-        let begun = (self.clock)();
+        let started = (self.clock)();
         while session.is_handshaking() {
             match session.complete_io(&mut stream) {
                 Ok(_) => {}
-                Err(error) if is_patience(&error) => {}
+                Err(error) if is_timeout(&error) => {}
                 Err(_) => return None,
             }
-            if self.stop.load(Ordering::Relaxed) || is_over(begun, self.limits.handshake, (self.clock)()) {
+            if self.stop.load(Ordering::Relaxed)
+                || has_elapsed(started, self.limits.handshake, (self.clock)())
+            {
                 return None;
             }
         }
@@ -112,7 +114,7 @@ impl Connection<'_> {
                 Ok(0) => return End::Closed,
                 Ok(count) if stopping => last_bytes += count,
                 Ok(_) => {}
-                Err(error) if is_patience(&error) => {
+                Err(error) if is_timeout(&error) => {
                     if stopping {
                         return End::Stopped;
                     }
@@ -132,19 +134,19 @@ impl Connection<'_> {
                     Err(_) => return End::Malformed,
                 }
             }
-            intake.hand_on(now);
+            intake.flush(now);
             intake.tick(now);
             if last_bytes > LAST_BYTES {
                 return End::Stopped;
             }
-            if is_over(last_message, self.limits.idle, now) {
+            if has_elapsed(last_message, self.limits.idle, now) {
                 return End::Idle;
             }
         }
     }
 }
 
-/// Whether `span` is over since `then`; not, if the clock was set back.
-fn is_over(then: Timestamp, span: Nanos, now: Timestamp) -> bool {
+/// Returns whether more than `span` has passed since `then`; false if the clock was set back.
+fn has_elapsed(then: Timestamp, span: Nanos, now: Timestamp) -> bool {
     now > then && now.since(then) > span
 }

@@ -1,67 +1,66 @@
-//! Messages out of a stream of bytes: the length field of each header says where the next begins (RFC 7011
-//! section 3.1).
+//! Splits a byte stream into messages by the length field of each header (RFC 7011 section 3.1).
 
 use std::io::{self, Read};
 
 use thiserror::Error;
 
-/// Bytes of a message header.
+/// Length of a message header in bytes.
 const HEADER_LENGTH: usize = 16;
 
-/// What an IPFIX message begins with.
+/// Version number of IPFIX.
 const VERSION: u16 = 10;
 
-/// A message has no more bytes: its length has 16 bits.
-const LONGEST: usize = 65_535;
+/// Maximum length of a message: the length field has 16 bits.
+const MAX_MESSAGE_LENGTH: usize = 65_535;
 
-/// The stream does not go on with a message; there is no way to find the next one.
+/// The stream does not continue with a message, so the next one cannot be found.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FramingError {
     /// Another version.
-    #[error("version {found} at byte {offset} of the stream, expected 10 (IPFIX)")]
+    #[error("invalid message version {found} at byte {offset} of the stream: expected 10 (IPFIX)")]
     Version {
-        /// What stands there.
+        /// The version found.
         found: u16,
-        /// Byte of the stream that the message begins at.
+        /// Offset of the message in the stream.
         offset: u64,
     },
-    /// Shorter than its header.
-    #[error("a message of {found} bytes at byte {offset} of the stream, expected at least 16")]
+    /// A length shorter than the header.
+    #[error("invalid message length {found} at byte {offset} of the stream: expected at least 16")]
     Length {
-        /// What the header says.
+        /// The length in the header.
         found: u16,
-        /// Byte of the stream that the message begins at.
+        /// Offset of the message in the stream.
         offset: u64,
     },
 }
 
-/// Bytes received that are not read yet: at most two messages of the greatest length.
+/// The receive buffer of a connection; holds at most two messages of maximum length.
 #[derive(Debug, Default)]
 pub(super) struct Framing {
     buffer: Vec<u8>,
-    /// Of `buffer`, bytes that have been given out.
+    /// Bytes of `buffer` already returned.
     read: usize,
-    /// Of `buffer`, bytes received.
+    /// Bytes of `buffer` received.
     received: usize,
-    /// Byte of the stream that `buffer` begins at.
+    /// Offset of `buffer` in the stream.
     offset: u64,
 }
 
 impl Framing {
-    /// Reads what has come; 0 at the end of the stream.
+    /// Reads available bytes and returns their number; 0 at the end of the stream.
     pub(super) fn receive(&mut self, stream: &mut impl Read) -> io::Result<usize> {
         self.buffer.copy_within(self.read..self.received, 0);
         self.offset += self.read as u64;
         self.received -= self.read;
         self.read = 0;
-        self.buffer.resize(2 * LONGEST, 0);
+        self.buffer.resize(2 * MAX_MESSAGE_LENGTH, 0);
         let count = stream.read(&mut self.buffer[self.received..])?;
         self.received += count;
         Ok(count)
     }
 
-    /// The next message, if all of it has come.
+    /// Returns the next message, if it has arrived completely.
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>, FramingError> {
         let rest = &self.buffer[self.read..self.received];
         let Some(&[v0, v1, l0, l1]) = rest.first_chunk() else { return Ok(None) };
@@ -78,7 +77,7 @@ impl Framing {
         Ok(message)
     }
 
-    /// Whether the stream so far ends inside a message.
+    /// Returns whether the bytes received so far end inside a message.
     pub(super) fn is_inside_message(&self) -> bool {
         self.read < self.received
     }
@@ -97,7 +96,7 @@ mod tests {
         bytes
     }
 
-    /// Gives the stream in pieces of these lengths, one a read.
+    /// Returns the stream in pieces of the given lengths, one per read.
     struct Pieces<'a>(&'a [u8], std::iter::Cycle<std::slice::Iter<'a, usize>>);
 
     impl Read for Pieces<'_> {
@@ -112,7 +111,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn messages_come_out_as_they_went_in_however_the_stream_is_cut(
+        fn messages_are_independent_of_how_the_stream_is_split(
             lengths in proptest::collection::vec(prop_oneof![16u16..40, 65_000u16..=65_535], 1..8),
             pieces in proptest::collection::vec(prop_oneof![1usize..20, 60_000usize..140_000], 1..5),
         ) {
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_told_with_its_place_in_the_stream() {
+    fn errors_state_the_offset_in_the_stream() {
         let error_after = |bytes: &[u8]| {
             let stream = [&message(20)[..], bytes].concat();
             let mut framing = Framing::default();

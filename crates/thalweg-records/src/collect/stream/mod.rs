@@ -1,12 +1,12 @@
-//! IPFIX over TCP and TLS (RFC 7011 section 10.4): a thread that accepts, and one for each connection.
+//! IPFIX over TCP and TLS (RFC 7011 section 10.4): one accepting thread per listener, and one thread per connection.
 //!
-//! A connection is a transport session: its templates are its own, and are forgotten when it ends. Messages have at
-//! most 65,535 bytes, connections are limited in number, and one that sends no whole message for too long is closed
-//! ([`StreamLimits`]). Memory of a connection: 128 KiB, and what its decoder keeps.
+//! A connection is a transport session: its templates are its own and are discarded at its end. Messages have at most
+//! 65,535 bytes. [`StreamLimits`] limits the number of connections and closes idle ones. A connection uses 128 KiB, and
+//! the memory of its decoder.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
-//! | `framing` | messages out of a stream of bytes |
+//! | `framing` | splits a byte stream into messages |
 //! | `connection` | one connection, and why it ended ([`End`]) |
 
 mod connection;
@@ -26,33 +26,33 @@ pub use connection::End;
 pub use framing::FramingError;
 
 use super::exporters::Exporters;
-use super::intake::{Intake, Published};
+use super::intake::{Intake, Snapshot};
 use super::outlet::{Shared, lock};
-use super::receiver::{PATIENCE, is_patience};
+use super::receiver::{READ_TIMEOUT, is_timeout};
 use super::{CollectOptions, Listen};
 use connection::Connection;
 
-/// Exporters whose connections have ended that are remembered one by one.
+/// Maximum number of exporters with closed connections that are still listed individually.
 const ENDED_EXPORTERS: usize = 4096;
 
-/// A listener of TCP or TLS.
+/// A TCP or TLS listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamReport {
-    /// What was asked for.
+    /// The listen address from the options.
     pub listen: Listen,
-    /// Where it listens.
+    /// The address it is bound to.
     pub address: SocketAddr,
-    /// Connections now.
+    /// Open connections.
     pub open: u64,
     /// Connections accepted so far.
     pub accepted: u64,
-    /// Connections refused for want of room.
+    /// Connections refused because too many were open.
     pub refused: u64,
-    /// Connections that ended, by reason.
+    /// Closed connections by reason.
     pub ended: BTreeMap<End, u64>,
 }
 
-/// A socket that accepts connections, and what became of them.
+/// A listening socket and the counters of its connections.
 pub(super) struct Listener {
     listen: Listen,
     address: SocketAddr,
@@ -62,10 +62,10 @@ pub(super) struct Listener {
     pub(super) thread: Option<JoinHandle<()>>,
 }
 
-/// What the listener's threads have in common.
+/// State shared by the listener's threads.
 #[derive(Default)]
 struct Connections {
-    open: Mutex<BTreeMap<SocketAddr, Arc<Mutex<Published>>>>,
+    open: Mutex<BTreeMap<SocketAddr, Arc<Mutex<Snapshot>>>>,
     ended: Mutex<Ended>,
     accepted: AtomicU64,
     refused: AtomicU64,
@@ -96,7 +96,7 @@ impl Listener {
         self.address
     }
 
-    /// Starts to accept, until `stop` is set.
+    /// Starts accepting connections, until `stop` is set.
     pub(super) fn start(
         &mut self,
         options: &CollectOptions,
@@ -130,14 +130,14 @@ impl Listener {
     }
 
     pub(super) fn add_exporters(&self, exporters: &mut Exporters) {
-        // One lock after the other, always in this order: no connection is counted twice or left out.
+        // Both locks are held, always in this order, so that no connection is counted twice or missed.
         let open = lock(&self.connections.open);
         exporters.add_all(&lock(&self.connections.ended).exporters);
-        open.values().for_each(|published| exporters.add(&lock(published), usize::MAX));
+        open.values().for_each(|snapshot| exporters.add(&lock(snapshot), usize::MAX));
     }
 }
 
-/// What the accepting thread works with.
+/// State of the accepting thread.
 struct Acceptor {
     options: CollectOptions,
     tls: Option<Arc<ServerConfig>>,
@@ -154,53 +154,47 @@ impl Acceptor {
     ) {
         while !stop.load(Ordering::Relaxed) {
             match socket.accept() {
-                Ok((stream, from)) => self.take(scope, stream, from, stop),
-                // Out of descriptors, or the peer is gone already: others may do better later.
+                Ok((stream, from)) => self.accept(scope, stream, from, stop),
+                // Out of descriptors, or the peer has closed already. Later connections may succeed.
                 Err(error) => {
-                    if !is_patience(&error) {
+                    if !is_timeout(&error) {
                         self.connections.refused.fetch_add(1, Ordering::Relaxed);
                     }
-                    std::thread::sleep(PATIENCE / 4);
+                    std::thread::sleep(READ_TIMEOUT / 4);
                 }
             }
         }
     }
 
-    /// Starts a connection's thread; closes the connection if there are too many, or no thread can be had.
-    fn take<'scope, 'env>(
+    /// Starts a thread for the connection; closes the connection if too many are open or the thread cannot be started.
+    fn accept<'scope, 'env>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
         stream: TcpStream,
         from: SocketAddr,
         stop: &'env AtomicBool,
     ) {
-        let published = Arc::<Mutex<Published>>::default();
+        let snapshot = Arc::<Mutex<Snapshot>>::default();
         let has_room = {
             let mut open = lock(&self.connections.open);
             let has_room = open.len() < self.options.streams.connections;
             if has_room {
-                open.insert(from, published.clone());
+                open.insert(from, snapshot.clone());
             }
             has_room
         };
         let started = has_room && {
             let thread = std::thread::Builder::new().name(format!("session-{from}"));
-            let started = thread.spawn_scoped(scope, move || self.serve(stream, from, published, stop));
+            let started = thread.spawn_scoped(scope, move || self.serve(stream, from, snapshot, stop));
             started.inspect_err(|_| drop(lock(&self.connections.open).remove(&from))).is_ok()
         };
         let counter = if started { &self.connections.accepted } else { &self.connections.refused };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn serve(
-        &self,
-        stream: TcpStream,
-        from: SocketAddr,
-        published: Arc<Mutex<Published>>,
-        stop: &AtomicBool,
-    ) {
+    fn serve(&self, stream: TcpStream, from: SocketAddr, snapshot: Arc<Mutex<Snapshot>>, stop: &AtomicBool) {
         let clock = self.options.clock;
-        let mut intake = Intake::new(&self.options, self.outlet.clone(), published);
+        let mut intake = Intake::new(&self.options, self.outlet.clone(), snapshot);
         let connection = Connection { from, limits: self.options.streams, clock, stop };
         let end = connection.run(stream, self.tls.clone(), &mut intake);
         let counted = intake.end_session(from, clock());

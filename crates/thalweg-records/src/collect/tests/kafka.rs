@@ -8,7 +8,7 @@ use super::*;
 use crate::kafka::tests::{TOPIC, cluster, messages};
 use crate::kafka::{KafkaOptions, Statistics};
 
-/// Rows of all files, as objects with times as RFC 3339 has them.
+/// Returns the rows of all files as JSON objects.
 fn stored_rows(folder: &Path) -> Vec<Value> {
     let mut rows = Vec::new();
     let mut paths = vec![folder.join("flows")];
@@ -27,10 +27,7 @@ fn stored_rows(folder: &Path) -> Vec<Value> {
 
 fn value(field: &Field) -> Value {
     match field {
-        Field::TimestampMicros(us) => {
-            let time = Timestamp(*us as u64 * 1000).to_string();
-            format!("{}Z", time.strip_suffix("000Z").unwrap()).into()
-        }
+        Field::TimestampMicros(us) => Timestamp(*us as u64 * 1000).to_string().into(),
         Field::Str(text) => text.as_str().into(),
         Field::Int(number) => (*number).into(),
         Field::Long(number) => (*number).into(),
@@ -38,7 +35,7 @@ fn value(field: &Field) -> Value {
     }
 }
 
-/// Sorted, for neither files nor partitions have one order.
+/// Sorted, because neither files nor partitions have a total order.
 fn texts(rows: impl IntoIterator<Item = Value>) -> Vec<String> {
     let mut texts: Vec<_> = rows.into_iter().map(|row| row.to_string()).collect();
     texts.sort();
@@ -51,7 +48,7 @@ fn rows_of(messages: &[Vec<(String, String)>]) -> Vec<Value> {
 }
 
 #[test]
-fn kafka_has_what_the_files_have_and_by_exporter() {
+fn kafka_has_the_rows_of_the_files_keyed_by_exporter() {
     let (folder, cluster) = (TempDir::new().unwrap(), cluster());
     let kafka = Some(KafkaOptions::new(cluster.bootstrap_servers(), TOPIC));
     let (mut process, address) = start(CollectOptions { kafka, ..options("udp:127.0.0.1:0", &folder) });
@@ -74,7 +71,7 @@ fn kafka_has_what_the_files_have_and_by_exporter() {
 }
 
 #[test]
-fn a_capture_waits_for_kafka_and_nothing_is_lost_for_want_of_room() {
+fn a_replay_waits_for_kafka_and_drops_nothing() {
     let (folder, cluster) = (TempDir::new().unwrap(), cluster());
     let kafka = KafkaOptions {
         queue_rows: 1,
@@ -93,11 +90,11 @@ fn a_capture_waits_for_kafka_and_nothing_is_lost_for_want_of_room() {
 }
 
 #[test]
-fn brokers_that_never_come_cost_the_files_nothing() {
+fn unreachable_brokers_do_not_affect_the_files() {
     let (folder, cluster) = (TempDir::new().unwrap(), cluster());
     cluster.broker_down(-1).unwrap();
     let kafka = KafkaOptions {
-        farewell: Duration::from_millis(20),
+        close_timeout: Duration::from_millis(20),
         ..KafkaOptions::new(cluster.bootstrap_servers(), TOPIC)
     };
     let (mut process, address) =

@@ -1,4 +1,4 @@
-//! Exporters on loopback, and what becomes of what they send.
+//! End-to-end tests with exporters on the loopback interface.
 
 #[cfg(feature = "kafka")]
 mod kafka;
@@ -20,15 +20,15 @@ use thalweg_wire::flow_export::{Address, Record, RecordBatch};
 use super::*;
 use crate::store::StoreOptions;
 
-/// How long anything may take that should take a moment.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Deadline of waits that usually end at once.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn clock() -> Timestamp {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     Timestamp::new(now.as_secs(), now.subsec_nanos())
 }
 
-/// The port of its choice on loopback, a folder of its own, a small buffer.
+/// Options with a folder of its own and a small buffer.
 fn options(listen: &str, folder: &TempDir) -> CollectOptions {
     CollectOptions {
         listen: vec![listen.parse().unwrap()],
@@ -43,10 +43,10 @@ fn start(options: CollectOptions) -> (CollectingProcess, SocketAddr) {
     (process, SocketAddr::from((Ipv4Addr::LOCALHOST, address.port())))
 }
 
-/// Looks at the report until it is as expected.
+/// Polls the report until `is_so` holds.
 #[track_caller]
 fn wait_for(process: &mut CollectingProcess, is_so: impl Fn(&Report) -> bool) -> Report {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         process.tick(clock());
         let report = process.report();
@@ -58,7 +58,7 @@ fn wait_for(process: &mut CollectingProcess, is_so: impl Fn(&Report) -> bool) ->
     }
 }
 
-/// Rows of different flows, just ended.
+/// Returns rows of distinct flows that have just ended.
 fn rows(count: u32) -> RecordBatch {
     let now_us = (clock().0 / 1000) as i64;
     let mut batch = RecordBatch::default();
@@ -88,7 +88,7 @@ fn netflow9_messages(encoder: &mut netflow9::Encoder, count: u32) -> Messages {
     messages
 }
 
-/// Rows of all Parquet files of a dataset.
+/// Returns the number of rows in all Parquet files of a dataset.
 fn stored(folder: &Path, dataset: &str) -> i64 {
     let Ok(entries) = std::fs::read_dir(folder.join(dataset)) else { return 0 };
     entries.map(|entry| rows_below(&entry.unwrap().path())).sum()

@@ -6,7 +6,7 @@ use super::*;
 /// 2014-06-19 13:00 UTC.
 const THEN: Timestamp = Timestamp::new(1_403_182_800, 0);
 
-/// An IPv4 packet with a UDP datagram.
+/// Returns an IPv4 packet with a UDP datagram.
 pub(super) fn packet(to_port: u16, payload: &[u8]) -> Vec<u8> {
     let length = |above: usize| u16::to_be_bytes((above + payload.len()) as u16);
     let ip = [&[0x45, 0][..], &length(28), &[0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]].concat();
@@ -24,7 +24,7 @@ fn replay(folder: &TempDir, ports: &[u16]) -> Replay {
 }
 
 #[test]
-fn messages_of_a_capture_are_kept_by_the_time_of_the_capture() {
+fn records_are_stored_by_the_time_of_the_capture() {
     let folder = TempDir::new().unwrap();
     let mut replay = replay(&folder, &[]);
     let messages = netflow9_messages(&mut netflow9_encoder(), 10_000);
@@ -42,7 +42,7 @@ fn messages_of_a_capture_are_kept_by_the_time_of_the_capture() {
 }
 
 #[test]
-fn traffic_beside_the_messages_is_told_apart_by_guess_or_by_port() {
+fn other_traffic_is_skipped_by_content_or_by_port() {
     let folder = TempDir::new().unwrap();
     let messages = netflow9_messages(&mut netflow9_encoder(), 10);
     let message = messages.iter().next().unwrap();
@@ -64,8 +64,8 @@ fn traffic_beside_the_messages_is_told_apart_by_guess_or_by_port() {
     let counts = replay.counts();
     assert_eq!(
         counts,
-        ReplayCounts { frames: 8, messages: 1, other: 3 + 1, fragments: 2, cut_short: 0, unparsed: 1 },
-        "a message that was cut short does not look like one"
+        ReplayCounts { frames: 8, messages: 1, other: 3 + 1, fragments: 2, truncated: 0, unparsed: 1 },
+        "a truncated message does not look like one"
     );
     assert_eq!(replay.finish().records(), 10);
     let folder = TempDir::new().unwrap();
@@ -76,11 +76,11 @@ fn traffic_beside_the_messages_is_told_apart_by_guess_or_by_port() {
     let cut = packet(9995, message);
     by_port.frame(&Frame { bytes: &cut[..cut.len() - 1], ..frame(&cut, 0) });
     let counts = by_port.counts();
-    assert_eq!((counts.messages, counts.other, counts.cut_short), (1, 1, 1));
+    assert_eq!((counts.messages, counts.other, counts.truncated), (1, 1, 1));
 }
 
 #[test]
-fn nothing_is_lost_for_want_of_room_however_small_the_queue() {
+fn a_small_queue_drops_nothing() {
     let folder = TempDir::new().unwrap();
     let mut options = options("udp:0", &folder);
     options.store.queue_rows = 1 << 16;

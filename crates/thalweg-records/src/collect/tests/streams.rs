@@ -23,13 +23,13 @@ fn ended(report: &Report, end: End) -> u64 {
 }
 
 #[test]
-fn a_session_gives_its_records_and_takes_its_templates_with_it() {
+fn sessions_of_a_connection_are_counted_and_closed() {
     let folder = TempDir::new().unwrap();
     let (mut process, address) = start(options("tcp:0", &folder));
     let (stream, messages) = (messages(5_000), 2);
     for session in 1..=messages {
         let mut connection = TcpStream::connect(address).unwrap();
-        // In pieces that are no messages.
+        // In pieces that do not match message boundaries.
         for piece in stream.bytes().chunks(10_007) {
             connection.write_all(piece).unwrap();
         }
@@ -45,7 +45,7 @@ fn a_session_gives_its_records_and_takes_its_templates_with_it() {
 }
 
 #[test]
-fn templates_of_one_connection_are_unknown_to_another() {
+fn templates_are_local_to_a_connection() {
     let folder = TempDir::new().unwrap();
     let (mut process, address) = start(options("tcp:0", &folder));
     let mut encoder = ipfix::Encoder::new(ipfix::Options::default().over_stream()).unwrap();
@@ -63,12 +63,12 @@ fn templates_of_one_connection_are_unknown_to_another() {
 }
 
 #[test]
-fn a_connection_that_sends_no_ipfix_is_closed_and_so_is_one_cut_off_inside_a_message() {
+fn malformed_and_truncated_connections_are_closed() {
     let folder = TempDir::new().unwrap();
     let (mut process, address) = start(options("tcp:0", &folder));
     let mut noise = TcpStream::connect(address).unwrap();
     noise.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-    noise.set_read_timeout(Some(PATIENCE)).unwrap();
+    noise.set_read_timeout(Some(TIMEOUT)).unwrap();
     assert!(matches!(noise.read(&mut [0]), Ok(0) | Err(_)), "closed by the collector");
     wait_for(&mut process, |report| ended(report, End::Malformed) == 1);
     let stream = messages(100);
@@ -77,7 +77,7 @@ fn a_connection_that_sends_no_ipfix_is_closed_and_so_is_one_cut_off_inside_a_mes
 }
 
 #[test]
-fn connections_are_limited_in_number_and_in_silence() {
+fn excess_and_idle_connections_are_closed() {
     let folder = TempDir::new().unwrap();
     let streams = StreamLimits { connections: 2, idle: Nanos::from_millis(800), ..StreamLimits::default() };
     let (mut process, address) = start(CollectOptions { streams, ..options("tcp:0", &folder) });
@@ -93,7 +93,7 @@ fn connections_are_limited_in_number_and_in_silence() {
     assert_eq!(ended(&report, End::Stopped), 1);
 }
 
-/// A server's configuration with a certificate of its own, and a client's that trusts it.
+/// Returns a server configuration with a self-signed certificate, and a client configuration that trusts it.
 fn certified() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
     let rcgen::CertifiedKey { cert, signing_key } =
         rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -118,7 +118,7 @@ fn certified() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
 }
 
 #[test]
-fn sessions_over_tls_give_their_records_and_others_do_not_get_past_the_handshake() {
+fn tls_sessions_deliver_records_and_failed_handshakes_are_counted() {
     let folder = TempDir::new().unwrap();
     let (server, client) = certified();
     let streams = StreamLimits { handshake: Nanos::from_millis(500), ..StreamLimits::default() };
@@ -134,7 +134,7 @@ fn sessions_over_tls_give_their_records_and_others_do_not_get_past_the_handshake
     session.flush().unwrap();
     drop(session);
     wait_for(&mut process, |report| ended(report, End::Closed) == 1);
-    // In the clear, and in silence.
+    // One client without TLS, and a silent one.
     let mut clear = TcpStream::connect(address).unwrap();
     clear.write_all(messages(10).bytes()).unwrap();
     let _silent = TcpStream::connect(address).unwrap();

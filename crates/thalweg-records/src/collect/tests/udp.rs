@@ -7,7 +7,7 @@ use thalweg_wire::flow_export::{Format, Limits};
 
 use super::*;
 
-/// Sends messages one by one, slowly enough for a small buffer.
+/// Sends messages slowly enough for a small buffer.
 fn send(messages: &Messages, from: &UdpSocket, to: SocketAddr) {
     for (number, message) in messages.iter().enumerate() {
         from.send_to(message, to).unwrap();
@@ -22,7 +22,7 @@ fn sender() -> UdpSocket {
 }
 
 #[test]
-fn what_an_exporter_sends_is_in_files_when_the_process_has_finished() {
+fn all_records_are_in_files_at_the_end() {
     let folder = TempDir::new().unwrap();
     let (mut process, address) = start(options("udp:0", &folder));
     let messages = netflow9_messages(&mut netflow9_encoder(), 10_000);
@@ -33,13 +33,13 @@ fn what_an_exporter_sends_is_in_files_when_the_process_has_finished() {
     assert_eq!((report.flows.records, report.flows.written), (10_000, 10_000));
     assert_eq!(stored(folder.path(), "flows"), 10_000);
     let [exporter] = report.exporters[..] else { panic!("{report:#?}") };
-    // It came to a socket of IPv6, and is IPv4 all the same.
+    // Received on an IPv6 socket, reported as IPv4.
     assert_eq!((exporter.from.to_string(), exporter.format), ("127.0.0.1".to_owned(), Format::NetFlow9));
     assert_eq!(report.datagrams(), messages.len() as u64);
 }
 
 #[test]
-fn what_lies_in_the_socket_when_the_end_is_asked_for_is_still_taken() {
+fn datagrams_in_the_socket_buffer_are_read_at_the_stop() {
     let folder = TempDir::new().unwrap();
     let (mut process, address) = start(options("udp:127.0.0.1:0", &folder));
     send(&netflow9_messages(&mut netflow9_encoder(), 3_000), &sender(), address);
@@ -48,11 +48,11 @@ fn what_lies_in_the_socket_when_the_end_is_asked_for_is_still_taken() {
 }
 
 #[test]
-fn an_exporter_that_starts_anew_from_another_port_is_one_exporter_with_two_sessions() {
+fn a_restarted_exporter_has_two_sessions() {
     let folder = TempDir::new().unwrap();
     let (mut process, address) = start(options("udp:0", &folder));
     for life in 1..=2 {
-        // Sequence numbers and templates begin anew.
+        // Sequence numbers and templates restart.
         send(&netflow9_messages(&mut netflow9_encoder(), 500), &sender(), address);
         wait_for(&mut process, |report| report.records() == 500 * life);
     }
@@ -62,7 +62,7 @@ fn an_exporter_that_starts_anew_from_another_port_is_one_exporter_with_two_sessi
 }
 
 #[test]
-fn a_message_that_is_lost_shows_in_the_sequence_numbers() {
+fn a_lost_message_is_a_sequence_gap() {
     let folder = TempDir::new().unwrap();
     let (mut process, address) = start(options("udp:0", &folder));
     let messages = netflow9_messages(&mut netflow9_encoder(), 3_000);
@@ -71,15 +71,15 @@ fn a_message_that_is_lost_shows_in_the_sequence_numbers() {
         socket.send_to(message, address).unwrap();
     }
     let report = wait_for(&mut process, |report| report.counts().messages == count - 1);
-    assert_eq!((report.losses().on_the_way, report.losses().kernel_datagrams), (1, 0));
+    assert_eq!((report.losses().sequence_gaps, report.losses().kernel_datagrams), (1, 0));
 }
 
 #[test]
-fn several_sockets_share_a_port_and_what_came_to_each_adds_up() {
+fn several_sockets_share_a_port() {
     let folder = TempDir::new().unwrap();
     let receivers = NonZeroUsize::new(3).unwrap();
     let (mut process, address) = start(CollectOptions { receivers, ..options("udp:0", &folder) });
-    // All open until the end: the system gives none the port of another.
+    // All stay open until the end, so that they have distinct ports.
     let senders: Vec<_> = (0..32).map(|_| sender()).collect();
     for sender in &senders {
         send(&netflow9_messages(&mut netflow9_encoder(), 100), sender, address);
@@ -93,7 +93,7 @@ fn several_sockets_share_a_port_and_what_came_to_each_adds_up() {
 }
 
 #[test]
-fn a_port_that_another_program_has_is_refused_even_if_it_could_be_shared() {
+fn a_port_in_use_is_refused_even_if_it_could_be_shared() {
     let folder = TempDir::new().unwrap();
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let listen = format!("udp:{}", taken.local_addr().unwrap());
@@ -103,18 +103,18 @@ fn a_port_that_another_program_has_is_refused_even_if_it_could_be_shared() {
     assert!(error.contains(&listen) && error.contains("in use"), "{error}");
 }
 
-/// Keeps the receiver busy with every batch.
+/// A tap that delays the receiver with every batch.
 struct Slow(AtomicU64);
 
 impl Tap for Slow {
-    fn see(&self, flows: &RecordBatch) {
+    fn inspect(&self, flows: &RecordBatch) {
         self.0.fetch_add(flows.len() as u64, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
 #[test]
-fn what_the_kernel_drops_is_counted_to_the_last_datagram() {
+fn kernel_drops_are_counted_to_the_last_datagram() {
     let folder = TempDir::new().unwrap();
     let options = CollectOptions { receive_buffer: 16 << 10, ..options("udp:127.0.0.1:0", &folder) };
     let tap = Arc::new(Slow(AtomicU64::new(0)));
@@ -132,19 +132,19 @@ fn what_the_kernel_drops_is_counted_to_the_last_datagram() {
     assert_eq!(
         report.datagrams() + report.losses().kernel_datagrams,
         sent,
-        "after the sockets were shut, too"
+        "also after the sockets are closed"
     );
     assert_eq!(tap.0.load(Ordering::Relaxed), report.records());
 }
 
 #[test]
-fn a_flood_of_templates_and_of_noise_stays_within_its_bounds_and_is_counted() {
+fn template_and_noise_floods_are_bounded_and_counted() {
     let folder = TempDir::new().unwrap();
     let limits = Limits { templates: 64, sessions: 8, ..Limits::default() };
     let (mut process, address) = start(CollectOptions { limits, ..options("udp:0", &folder) });
     let socket = sender();
     for id in 256..4352u16 {
-        // RFC 3954 section 5: a header, and a template of one field (octets) by that number.
+        // RFC 3954 section 5: a header and a template with one field (octets), with this template ID.
         let mut message = Vec::new();
         for half in [9, 1, 0, 1, 0, 1, 0, id - 256, 0, 0, 0, 12, id, 1, 1, 4] {
             message.extend_from_slice(&u16::to_be_bytes(half));
@@ -166,14 +166,17 @@ fn a_flood_of_templates_and_of_noise_stays_within_its_bounds_and_is_counted() {
 }
 
 #[test]
-fn what_the_kernel_gives_for_a_buffer_is_told() {
+fn the_actual_buffer_size_is_reported() {
     let folder = TempDir::new().unwrap();
-    let asked = 3 << 20;
-    let (mut process, _) = start(CollectOptions { receive_buffer: asked, ..options("udp:0", &folder) });
+    let requested = 3 << 20;
+    let (mut process, _) = start(CollectOptions { receive_buffer: requested, ..options("udp:0", &folder) });
     let socket = process.report().sockets[0];
     let largest: usize =
         std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap().trim().parse().unwrap();
-    assert_eq!(socket.receive_buffer_asked, asked);
-    // Past the limit only by whoever may.
-    assert!(socket.receive_buffer == asked || socket.receive_buffer == largest.min(asked), "{socket:?}");
+    assert_eq!(socket.receive_buffer_requested, requested);
+    // Only a privileged process may exceed the limit.
+    assert!(
+        socket.receive_buffer == requested || socket.receive_buffer == largest.min(requested),
+        "{socket:?}"
+    );
 }

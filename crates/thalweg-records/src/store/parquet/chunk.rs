@@ -1,9 +1,9 @@
-//! One column of one row group, encoded page by page.
+//! One column chunk (a column of a row group), encoded page by page.
 //!
-//! A page has indices of the dictionary, as long as that pays. A column of 64-bit integers (in Parquet) with many distinct
-//! values goes on with deltas: where the first page shows that most values are distinct, or when the dictionary has
-//! become [`LARGEST_DICTIONARY`]. Addresses and narrow integers stay with the dictionary. Pages are compressed until one does not
-//! shrink by an eighth: those after it, in this row group, are stored.
+//! A page holds indices of the dictionary as long as that pays. A column of 64-bit integers (in Parquet) with many
+//! distinct values switches to deltas: after the first page if most of its values are distinct, or when the dictionary
+//! exceeds [`MAX_DICTIONARY_ENTRIES`]. Addresses and narrow integers always use the dictionary. Pages are compressed until
+//! one does not shrink by an eighth; later pages of the row group are stored.
 
 use std::io;
 
@@ -21,13 +21,13 @@ use super::dictionary::Dictionary;
 use super::pages::{Encoded, Pages};
 use super::{delta, hybrid};
 
-/// Entries from which on a dictionary of 64-bit integers costs more than it saves.
-const LARGEST_DICTIONARY: u32 = 1 << 16;
+/// Maximum size of a dictionary of 64-bit integers; larger ones cost more than they save.
+const MAX_DICTIONARY_ENTRIES: u32 = 1 << 16;
 
-/// Bytes of a page from which on it tells whether the column's next pages will shrink.
-const LEAST_TRIAL: usize = 1 << 10;
+/// Minimum size of a page that decides whether later pages are compressed.
+const MIN_TRIAL_BYTES: usize = 1 << 10;
 
-/// What all columns of a file share while they encode.
+/// Buffers shared by all columns of a file.
 pub(super) struct Scratch {
     ids: Vec<u32>,
     numbers: Vec<i64>,
@@ -43,16 +43,16 @@ impl Scratch {
     }
 }
 
-/// One column of one row group.
+/// One column chunk.
 pub(super) struct Chunk {
     kind: Kind,
     descriptor: ColumnDescPtr,
     dictionary: Dictionary,
-    /// Whether pages are of deltas from now on.
-    by_delta: bool,
-    /// Whether data pages are stored from now on, as one did not shrink.
+    /// Whether further pages use deltas.
+    uses_deltas: bool,
+    /// Whether further data pages are stored, because one did not shrink.
     is_stored: bool,
-    /// Least and largest of the values in pages of deltas.
+    /// Minimum and maximum of the values in delta pages.
     bounds: Option<(i64, i64)>,
     pages: Pages,
     indexed_pages: usize,
@@ -65,7 +65,7 @@ impl Chunk {
             kind,
             descriptor,
             dictionary: Dictionary::new(kind),
-            by_delta: false,
+            uses_deltas: false,
             is_stored: false,
             bounds: None,
             pages: Pages::new(),
@@ -74,15 +74,15 @@ impl Chunk {
         }
     }
 
-    /// Bytes encoded so far, of pages and dictionary.
+    /// Returns the bytes encoded so far, including the dictionary.
     pub(super) fn bytes(&self) -> usize {
         self.pages.bytes() + self.dictionary.plain().len()
     }
 
-    /// Adds a page. Returns how many values were above the range of `INT64`.
+    /// Adds a page. Returns how many values exceeded the range of `INT64`.
     pub(super) fn page(&mut self, values: Values<'_>, scratch: &mut Scratch) -> Result<u64, ParquetError> {
         scratch.page.clear();
-        if self.by_delta {
+        if self.uses_deltas {
             return self.delta_page(values, scratch);
         }
         scratch.ids.clear();
@@ -90,7 +90,7 @@ impl Chunk {
         let numbered = if constant { first(values) } else { values };
         let above = self.dictionary.number(numbered, &mut scratch.ids);
         if self.is_too_large(values.len()) {
-            (self.by_delta, self.is_stored) = (true, false);
+            (self.uses_deltas, self.is_stored) = (true, false);
             if self.indexed_pages == 0 {
                 self.dictionary.clear();
                 return self.delta_page(values, scratch);
@@ -108,11 +108,11 @@ impl Chunk {
         Ok(if constant { above * values.len() as u64 } else { above })
     }
 
-    /// Whether deltas are shorter, as far as the page just numbered shows.
+    /// Returns whether deltas are shorter, judging by the page just numbered.
     fn is_too_large(&self, rows: usize) -> bool {
         let entries = self.dictionary.entries();
         matches!(self.kind, Kind::U32 | Kind::U64 | Kind::Timestamp)
-            && (entries > LARGEST_DICTIONARY
+            && (entries > MAX_DICTIONARY_ENTRIES
                 || self.indexed_pages == 0 && entries > 256 && entries as usize > rows / 2)
     }
 
@@ -127,13 +127,11 @@ impl Chunk {
                 above += u64::from(value > i64::MAX as u64);
                 value.min(i64::MAX as u64) as i64
             })),
-            values => panic!("no deltas of {:?}", values.kind()),
+            values => panic!("deltas do not support {:?}", values.kind()),
         }
-        let (least, largest) = self.bounds.unwrap_or((i64::MAX, i64::MIN));
-        self.bounds = Some((
-            numbers.iter().copied().fold(least, i64::min),
-            numbers.iter().copied().fold(largest, i64::max),
-        ));
+        let (min, max) = self.bounds.unwrap_or((i64::MAX, i64::MIN));
+        self.bounds =
+            Some((numbers.iter().copied().fold(min, i64::min), numbers.iter().copied().fold(max, i64::max)));
         delta::encode(numbers, &mut scratch.page);
         self.delta_pages += 1;
         self.write_data_page(values.len(), Encoding::DELTA_BINARY_PACKED, scratch)?;
@@ -150,11 +148,11 @@ impl Chunk {
             true => compress::store(&scratch.page),
             false => scratch.zstd.compress(&scratch.page)?,
         };
-        self.is_stored |= buf.len() > scratch.page.len() / 8 * 7 && scratch.page.len() >= LEAST_TRIAL;
+        self.is_stored |= buf.len() > scratch.page.len() / 8 * 7 && scratch.page.len() >= MIN_TRIAL_BYTES;
         self.pages.add(rows, encoding, buf, scratch.page.len())
     }
 
-    /// What the file's footer says of the column; [`encoded`](Chunk::encoded) has its bytes then.
+    /// Closes the column and returns its footer entry; [`encoded`](Chunk::encoded) then has its bytes.
     pub(super) fn close(&mut self, scratch: &mut Scratch) -> Result<ColumnCloseResult, ParquetError> {
         let mut encodings = Vec::new();
         if self.indexed_pages > 0 {
@@ -168,38 +166,38 @@ impl Chunk {
         self.pages.close(self.descriptor.clone(), codec, encodings, Some(self.statistics()))
     }
 
-    /// The column's bytes, once it is closed.
+    /// Returns the bytes of a closed column.
     pub(super) fn encoded(&self) -> Encoded<'_> {
         self.pages.encoded()
     }
 
-    /// Begins the column of the next row group, in the same memory.
+    /// Starts the next row group, reusing memory.
     pub(super) fn begin(&mut self) -> Result<(), ParquetError> {
         self.dictionary.clear();
         self.pages.clear()?;
-        (self.by_delta, self.is_stored, self.bounds) = (false, false, None);
+        (self.uses_deltas, self.is_stored, self.bounds) = (false, false, None);
         (self.indexed_pages, self.delta_pages) = (0, 0);
         Ok(())
     }
 
-    /// Least and largest value, so that readers can pass the row group by.
+    /// Returns minimum and maximum, which let readers skip the row group.
     fn statistics(&self) -> Statistics {
         let plain = self.dictionary.plain();
         match self.kind {
             Kind::Address | Kind::Format => {
-                let (least, largest) = bounds(texts(plain), None);
+                let (min, max) = bounds(texts(plain), None);
                 let owned = |text: &[u8]| ByteArray::from(text.to_vec());
-                Statistics::byte_array(least.map(owned), largest.map(owned), None, Some(0), false)
+                Statistics::byte_array(min.map(owned), max.map(owned), None, Some(0), false)
             }
             Kind::U8 | Kind::U16 => {
                 let values = plain.as_chunks::<4>().0.iter().map(|value| i32::from_le_bytes(*value));
-                let (least, largest) = bounds(values, None);
-                Statistics::int32(least, largest, None, Some(0), false)
+                let (min, max) = bounds(values, None);
+                Statistics::int32(min, max, None, Some(0), false)
             }
             Kind::Timestamp | Kind::U32 | Kind::U64 => {
                 let values = plain.as_chunks::<8>().0.iter().map(|value| i64::from_le_bytes(*value));
-                let (least, largest) = bounds(values, self.bounds);
-                Statistics::int64(least, largest, None, Some(0), false)
+                let (min, max) = bounds(values, self.bounds);
+                Statistics::int64(min, max, None, Some(0), false)
             }
         }
     }
@@ -207,13 +205,13 @@ impl Chunk {
 
 fn bounds<T: Copy + Ord>(values: impl Iterator<Item = T>, others: Option<(T, T)>) -> (Option<T>, Option<T>) {
     let all = values.fold(others, |bounds, value| match bounds {
-        Some((least, largest)) => Some((least.min(value), largest.max(value))),
+        Some((min, max)) => Some((min.min(value), max.max(value))),
         None => Some((value, value)),
     });
     all.unzip()
 }
 
-/// The texts of a dictionary.
+/// Returns the strings of a dictionary.
 fn texts(mut plain: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (length, rest) = plain.split_first_chunk::<4>()?;
@@ -223,11 +221,11 @@ fn texts(mut plain: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Whether all values are one. Most columns of most pages: what the exporter does not tell.
+/// Returns whether all values are equal, as in most columns of most pages (fields that the exporter does not send).
 fn is_constant(values: Values<'_>) -> bool {
     fn all_one<T: Copy + PartialEq>(values: &[T]) -> bool {
         let Some(&first) = values.first() else { return true };
-        // In pieces that the compiler compares without a branch a value.
+        // In pieces that the compiler compares without branches.
         values.chunks(256).all(|piece| piece.iter().fold(true, |all, &value| all & (value == first)))
     }
     match values {
@@ -241,7 +239,7 @@ fn is_constant(values: Values<'_>) -> bool {
     }
 }
 
-/// The first value alone.
+/// Returns the first value only.
 fn first(values: Values<'_>) -> Values<'_> {
     match values {
         Values::Timestamp(values) => Values::Timestamp(&values[..1]),

@@ -1,23 +1,23 @@
-//! Pages to zstd frames (RFC 8878).
+//! Compresses pages as zstd frames (RFC 8878).
 //!
-//! What is packed to the last bit already, such as numbers of addresses, does not get shorter: it is stored, in a frame of
-//! raw blocks. Any decoder of zstd reads it, as fast as it copies.
+//! Incompressible data, such as bit-packed numbers of addresses, is stored in a frame of raw blocks. Every zstd decoder
+//! reads it, at the speed of a copy.
 
 use std::io;
 
 use bytes::Bytes;
 use parquet::basic::ZstdLevel;
 
-/// What a frame begins with (section 3.1.1).
+/// Magic number of a frame (section 3.1.1).
 const MAGIC: u32 = 0xFD2F_B528;
 
-/// The frame is one segment, and tells its length in four bytes (section 3.1.1.1.1).
+/// A single segment, with its length in four bytes (section 3.1.1.1.1).
 const DESCRIPTOR: u8 = 2 << 6 | 1 << 5;
 
-/// No block has more bytes (section 3.1.1.2.4).
-const LONGEST_BLOCK: usize = 128 << 10;
+/// Maximum size of a block (section 3.1.1.2.4).
+const MAX_BLOCK: usize = 128 << 10;
 
-/// A compressor and its memory.
+/// A compressor and its buffer.
 pub(crate) struct Zstd {
     compressor: zstd::bulk::Compressor<'static>,
     level: ZstdLevel,
@@ -47,14 +47,14 @@ impl Zstd {
     }
 }
 
-/// A frame that has the page as it is.
+/// Returns a frame that stores the page uncompressed.
 pub(crate) fn store(page: &[u8]) -> Bytes {
-    let mut frame = Vec::with_capacity(16 + page.len() + 3 * page.len().div_ceil(LONGEST_BLOCK));
+    let mut frame = Vec::with_capacity(16 + page.len() + 3 * page.len().div_ceil(MAX_BLOCK));
     frame.extend_from_slice(&MAGIC.to_le_bytes());
     frame.push(DESCRIPTOR);
     frame.extend_from_slice(&(page.len() as u32).to_le_bytes());
-    let (blocks, last) = page.split_at(page.len().saturating_sub(1) / LONGEST_BLOCK * LONGEST_BLOCK);
-    for block in blocks.chunks(LONGEST_BLOCK) {
+    let (blocks, last) = page.split_at(page.len().saturating_sub(1) / MAX_BLOCK * MAX_BLOCK);
+    for block in blocks.chunks(MAX_BLOCK) {
         raw_block(block, false, &mut frame);
     }
     raw_block(last, true, &mut frame);
@@ -72,12 +72,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zstd_reads_what_is_stored_at_all_lengths_about_a_block() {
-        for length in [0, 1, LONGEST_BLOCK - 1, LONGEST_BLOCK, LONGEST_BLOCK + 1, 3 * LONGEST_BLOCK] {
+    fn zstd_decodes_stored_frames_of_all_lengths() {
+        for length in [0, 1, MAX_BLOCK - 1, MAX_BLOCK, MAX_BLOCK + 1, 3 * MAX_BLOCK] {
             let page: Vec<u8> = (0..length).map(|n| (n * n) as u8).collect();
             let frame = store(&page);
             assert_eq!(zstd::bulk::decompress(&frame, length).unwrap(), page);
-            assert!(frame.len() <= length + 12 + 3 * (length / LONGEST_BLOCK), "{}", frame.len());
+            assert!(frame.len() <= length + 12 + 3 * (length / MAX_BLOCK), "{}", frame.len());
         }
     }
 }

@@ -3,16 +3,16 @@
 use super::hybrid::uleb128;
 use super::pack::{pack, pack_wide};
 
-/// Values of a block, as parquet-mr has it; a multiple of 128.
+/// Values per block, as in parquet-mr; a multiple of 128.
 const BLOCK: usize = 128;
 
-/// Parts of a block that have a width of their own.
+/// Miniblocks per block, each with its own width.
 const MINIBLOCKS: usize = 4;
 
-/// Values of such a part; a multiple of 32.
+/// Values per miniblock; a multiple of 32.
 const MINIBLOCK: usize = BLOCK / MINIBLOCKS;
 
-/// Appends the values, which come out the shorter the closer each is to the one before it.
+/// Appends the values. Small differences between neighbours give short output.
 pub(crate) fn encode<T: Copy + Into<i64>>(values: &[T], out: &mut Vec<u8>) {
     uleb128(BLOCK as u64, out);
     uleb128(MINIBLOCKS as u64, out);
@@ -32,11 +32,11 @@ pub(crate) fn encode<T: Copy + Into<i64>>(values: &[T], out: &mut Vec<u8>) {
 }
 
 fn encode_block(deltas: &mut [i64; BLOCK], count: usize, out: &mut Vec<u8>) {
-    let least = deltas[..count].iter().copied().fold(i64::MAX, i64::min);
-    zigzag(least, out);
-    // The last miniblock is padded with the least delta.
-    deltas[count..].fill(least);
-    let above: [u64; BLOCK] = std::array::from_fn(|n| deltas[n].wrapping_sub(least) as u64);
+    let min = deltas[..count].iter().copied().fold(i64::MAX, i64::min);
+    zigzag(min, out);
+    // Pad the last miniblock with the minimum delta.
+    deltas[count..].fill(min);
+    let above: [u64; BLOCK] = std::array::from_fn(|n| deltas[n].wrapping_sub(min) as u64);
     let widths_at = out.len();
     out.extend([0; MINIBLOCKS]);
     for (number, part) in above.as_chunks::<MINIBLOCK>().0.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The dictionary of one column in one row group: each distinct value once, as Parquet's `PLAIN` encoding has it.
+//! The dictionary of a column chunk: its distinct values in `PLAIN` encoding.
 
 use thalweg_wire::flow_export::{Address, Format};
 
@@ -9,16 +9,16 @@ use super::hybrid::width_of;
 use super::table::Table;
 use super::text;
 
-/// Distinct values of a column, numbered as they first come.
+/// Distinct values of a column, numbered by first occurrence.
 pub(crate) struct Dictionary {
     numbers: Numbers,
     entries: u32,
     plain: Vec<u8>,
 }
 
-/// How a value finds its number.
+/// Maps values to their numbers.
 enum Numbers {
-    /// Looked up by the value itself; the number plus one.
+    /// Indexed by the value; holds the number plus one.
     Direct(Vec<u32>),
     Narrow(Table<u32>),
     Wide(Table<u64>),
@@ -38,7 +38,7 @@ impl Dictionary {
         Dictionary { numbers, entries: 0, plain: Vec::new() }
     }
 
-    /// Forgets all values, and keeps the memory.
+    /// Removes all values; keeps the memory.
     pub(crate) fn clear(&mut self) {
         match &mut self.numbers {
             Numbers::Direct(numbers) => numbers.fill(0),
@@ -50,22 +50,22 @@ impl Dictionary {
         self.plain.clear();
     }
 
-    /// Distinct values.
+    /// Returns the number of distinct values.
     pub(crate) fn entries(&self) -> u32 {
         self.entries
     }
 
-    /// They, in `PLAIN` encoding.
+    /// Returns the distinct values in `PLAIN` encoding.
     pub(crate) fn plain(&self) -> &[u8] {
         &self.plain
     }
 
-    /// Bits that the number of any of them needs.
+    /// Returns the bit width of the largest number.
     pub(crate) fn width(&self) -> usize {
         width_of(self.entries.saturating_sub(1))
     }
 
-    /// Appends the number of each value. Returns how many values were above the range of `INT64`.
+    /// Appends the number of each value. Returns how many values exceeded the range of `INT64`.
     ///
     /// # Panics
     /// If the values are not of the dictionary's kind.
@@ -86,30 +86,30 @@ impl Dictionary {
                 direct(seen, values, entries, ids, |value| name(plain, Format::ALL[value].name()));
             }
             (Values::U32(values), Numbers::Narrow(table)) => {
-                let is_new = |place: usize| int64(plain, values[place].into());
+                let is_new = |index: usize| int64(plain, values[index].into());
                 table.number_all(values.iter().copied(), entries, ids, is_new);
             }
             (Values::Timestamp(values), Numbers::Wide(table)) => {
-                let is_new = |place: usize| int64(plain, values[place]);
+                let is_new = |index: usize| int64(plain, values[index]);
                 table.number_all(values.iter().map(|&value| value as u64), entries, ids, is_new);
             }
             (Values::U64(values), Numbers::Wide(table)) => {
-                // Values that saturate are one value, so that they share an entry.
+                // All saturated values share an entry.
                 let saturated = |value: &u64| (*value).min(i64::MAX as u64);
-                let is_new = |place: usize| int64(plain, saturated(&values[place]) as i64);
+                let is_new = |index: usize| int64(plain, saturated(&values[index]) as i64);
                 table.number_all(values.iter().map(saturated), entries, ids, is_new);
                 return values.iter().map(|&value| u64::from(value > i64::MAX as u64)).sum();
             }
             (Values::Address(values), Numbers::Addresses(addresses)) => {
                 addresses.number(values, entries, ids, plain);
             }
-            (values, _) => panic!("values of {:?} in the dictionary of another kind", values.kind()),
+            (values, _) => panic!("values of {:?} in a dictionary of another kind", values.kind()),
         }
         0
     }
 }
 
-/// Addresses, in a table for IPv4 and one for the others: IPv4's has slots of eight bytes.
+/// Separate tables for IPv4 and other addresses, so that slots of IPv4 have eight bytes only.
 #[derive(Default)]
 struct Addresses {
     v4: Table<u32>,
@@ -124,25 +124,25 @@ impl Addresses {
         self.others.clear();
     }
 
-    /// IPv4 first, then the others, so that each table is asked for many at a time.
+    /// Numbers IPv4 first, then the others, so that each table serves many lookups in a row.
     fn number(&mut self, values: &[Address], next: &mut u32, ids: &mut Vec<u32>, plain: &mut Vec<u8>) {
         let Addresses { v4, others, split, other_ids } = self;
-        split.take(values);
+        split.assign(values);
         let from = ids.len();
-        v4.number_all(split.v4.iter().copied(), next, ids, |place| v4_entry(plain, split.v4[place]));
+        v4.number_all(split.v4.iter().copied(), next, ids, |index| v4_entry(plain, split.v4[index]));
         other_ids.clear();
-        let is_new = |place: usize| entry(plain, Address(split.others[place]));
+        let is_new = |index: usize| entry(plain, Address(split.others[index]));
         others.number_all(split.others.iter().copied(), next, other_ids, is_new);
         if split.v4.is_empty() {
             return ids.extend_from_slice(other_ids);
         }
-        for (&place, &id) in split.places.iter().zip(&*other_ids) {
-            ids[from + place as usize] = id;
+        for (&position, &id) in split.positions.iter().zip(&*other_ids) {
+            ids[from + position as usize] = id;
         }
     }
 }
 
-/// Numbers values that are places of `seen` themselves.
+/// Numbers values that are themselves indices of `seen`.
 #[inline]
 fn direct(
     seen: &mut [u32],
@@ -176,7 +176,7 @@ fn name(plain: &mut Vec<u8>, name: &str) {
     plain.extend_from_slice(name.as_bytes());
 }
 
-/// Sixteen bytes at once, and less again, are quicker than as many as there are.
+/// Copies 16 bytes and truncates, which is faster than a copy of variable length.
 #[inline]
 fn v4_entry(plain: &mut Vec<u8>, number: u32) {
     let (text, length) = text::v4(number);

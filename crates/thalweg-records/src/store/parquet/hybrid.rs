@@ -1,16 +1,16 @@
-//! Parquet's hybrid of run lengths and bit packing (encoding `RLE`), for indices of a dictionary.
+//! Parquet's hybrid of run-length encoding and bit packing (`RLE`), for dictionary indices.
 
 use super::pack::pack;
 
-/// Eights of one value from which on a run is shorter than packing, or as short and quicker to read.
-const RUN_EIGHTS: usize = 2;
+/// Minimum length of a run in groups of eight; then a run is no longer than packing, and faster to read.
+const MIN_RUN_EIGHTS: usize = 2;
 
-/// Bits that values up to `largest` need; at least one, as not every reader takes none.
-pub(super) fn width_of(largest: u32) -> usize {
-    (u32::BITS - largest.leading_zeros()).max(1) as usize
+/// Returns the bit width of values up to `max`; at least 1, because not every reader accepts 0.
+pub(super) fn width_of(max: u32) -> usize {
+    (u32::BITS - max.leading_zeros()).max(1) as usize
 }
 
-/// Appends indices, each of at most `width` bits. The vector is padded to whole eights on the way.
+/// Appends indices of at most `width` bits each. Pads the vector to a multiple of eight meanwhile.
 pub(crate) fn encode(indices: &mut Vec<u32>, width: usize, out: &mut Vec<u8>) {
     let rows = indices.len();
     indices.resize(rows.next_multiple_of(8), 0);
@@ -18,10 +18,10 @@ pub(crate) fn encode(indices: &mut Vec<u32>, width: usize, out: &mut Vec<u8>) {
     let (mut at, mut packed_from) = (0, 0);
     while at < eights.len() {
         let run = run_of(&eights[at..]);
-        // Padding may end up in packed eights only: a run says how many values it has.
+        // Padding is allowed in packed groups only, because a run states its number of values.
         let padded = (at + run) * 8 > rows;
         let run = if padded { run.saturating_sub(1) } else { run };
-        if run < RUN_EIGHTS {
+        if run < MIN_RUN_EIGHTS {
             at += run.max(1);
             continue;
         }
@@ -34,13 +34,13 @@ pub(crate) fn encode(indices: &mut Vec<u32>, width: usize, out: &mut Vec<u8>) {
     indices.truncate(rows);
 }
 
-/// Appends one value, `rows` times.
+/// Appends a run of one value.
 pub(crate) fn run_length(value: u32, rows: usize, width: usize, out: &mut Vec<u8>) {
     uleb128((rows as u64) << 1, out);
     out.extend_from_slice(&value.to_le_bytes()[..width.div_ceil(8)]);
 }
 
-/// Appends an unsigned integer in base 128, the low digits first.
+/// Appends an unsigned integer in LEB128.
 pub(super) fn uleb128(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -56,7 +56,7 @@ fn packed(eights: &[[u32; 8]], width: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// How many eights from the first on hold one value only.
+/// Returns the number of leading groups that hold one value only.
 fn run_of(eights: &[[u32; 8]]) -> usize {
     let value = eights[0][0];
     eights.iter().take_while(|eight| **eight == [value; 8]).count()
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The format's grammar, read naively.
+    /// A naive decoder of the format's grammar.
     fn decode(mut bytes: &[u8], width: usize, rows: usize) -> Vec<u32> {
         let mut values = Vec::new();
         while values.len() < rows {
@@ -97,7 +97,7 @@ mod tests {
                 bytes = &bytes[count * width..];
             }
         }
-        assert!(bytes.is_empty(), "{} bytes over", bytes.len());
+        assert!(bytes.is_empty(), "{} bytes left", bytes.len());
         assert!(values.len() - rows < 8);
         values.truncate(rows);
         values
@@ -105,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_read_back(
+        fn encoded_values_round_trip(
             runs in prop::collection::vec((0_u32..40, 1_usize..40), 1..40),
             extra in 0_u32..0x00FF_FFFF,
         ) {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn long_runs_take_a_few_bytes() {
+    fn long_runs_are_short() {
         let mut values = vec![3; 8000];
         values.extend([1, 2, 3, 1]);
         let mut out = Vec::new();

@@ -1,18 +1,18 @@
-//! Columns to Parquet files.
+//! Encodes columns as Parquet files.
 //!
-//! Pages are encoded here, and put into a file by the `parquet` crate, which writes their headers and the footer. Its own column
-//! writers take every value through a dictionary by itself, and text as an allocation a value: here a page of one value
-//! costs a comparison, and an address becomes text once a row group.
+//! Pages are encoded here; the `parquet` crate writes their headers and the footer. Its own column writers look up each
+//! value in a dictionary, and allocate each string. Here a constant page costs one comparison, and an address is formatted
+//! once per row group.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
-//! | `chunk` | one column of one row group, page by page |
+//! | `chunk` | a column chunk, page by page |
 //! | `pages` | its encoded pages |
 //! | `dictionary` | its distinct values |
-//! | `table` | numbers for distinct values |
-//! | `text` | addresses as text |
+//! | `table` | hash table that numbers distinct values |
+//! | `text` | formats addresses |
 //! | `hybrid` | run lengths and bit packing |
-//! | `delta` | deltas, bit-packed |
+//! | `delta` | bit-packed deltas |
 //! | `pack` | bit packing |
 //! | `compress` | zstd |
 
@@ -43,21 +43,21 @@ use crate::schema::{Column, Dataset, Kind};
 
 use chunk::{Chunk, Scratch};
 
-/// Rows of a page. So few that a page's columns are encoded in the cache, so many that a page's header does not show.
+/// Rows per page: few enough to be encoded in the cache, many enough to make page headers negligible.
 pub const PAGE_ROWS: usize = 1 << 15;
 
-/// Bytes, encoded, that end a row group whatever its rows: if all addresses are distinct, dictionaries are long.
-const LARGEST_ROW_GROUP: usize = 64 << 20;
+/// Maximum encoded size of a row group: dictionaries are long if all addresses are distinct.
+const MAX_ROW_GROUP_BYTES: usize = 64 << 20;
 
-/// As the file's `created_by`.
+/// Value of `created_by` in the footer.
 const CREATED_BY: &str = concat!("thalweg version ", env!("CARGO_PKG_VERSION"));
 
-/// A Parquet file while it is written. Without [`finish`](FileWriter::finish) it is none.
+/// Writes a Parquet file, which is invalid until [`finish`](FileWriter::finish).
 pub struct FileWriter<D: Dataset, W: Write + Send> {
     file: SerializedFileWriter<W>,
     chunks: Vec<Chunk>,
     scratch: Scratch,
-    /// Rows of a page that is not full.
+    /// Rows of the partial page.
     partial: D,
     /// Rows in the chunks.
     group_rows: usize,
@@ -67,7 +67,7 @@ pub struct FileWriter<D: Dataset, W: Write + Send> {
 }
 
 impl<D: Dataset, W: Write + Send> FileWriter<D, W> {
-    /// Begins a file, with row groups of so many rows (give or take a page) and zstd at this level.
+    /// Starts a file with this number of rows per row group (exceeded by at most a page) and this zstd level.
     ///
     /// # Errors
     /// If `out` cannot be written, or zstd has no such level.
@@ -76,8 +76,9 @@ impl<D: Dataset, W: Write + Send> FileWriter<D, W> {
             .set_created_by(CREATED_BY.to_owned())
             .set_offset_index_disabled(true)
             .build();
-        let file = SerializedFileWriter::new(out, schema(D::columns()).map_err(plain)?, Arc::new(properties))
-            .map_err(plain)?;
+        let file =
+            SerializedFileWriter::new(out, schema(D::columns()).map_err(io_error)?, Arc::new(properties))
+                .map_err(io_error)?;
         let chunks = D::columns().iter().enumerate();
         let chunks =
             chunks.map(|(number, column)| Chunk::new(column.kind, file.schema_descr().column(number)));
@@ -93,7 +94,7 @@ impl<D: Dataset, W: Write + Send> FileWriter<D, W> {
         })
     }
 
-    /// Adds rows. Batches of about [`PAGE_ROWS`] are encoded where they are; smaller ones are gathered first.
+    /// Adds rows. Batches of about [`PAGE_ROWS`] are encoded directly; smaller ones are collected first.
     ///
     /// # Errors
     /// If a row group cannot be written.
@@ -115,25 +116,24 @@ impl<D: Dataset, W: Write + Send> FileWriter<D, W> {
         Ok(())
     }
 
-    /// Rows added.
+    /// Returns the number of rows added.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Bytes written or encoded so far.
+    /// Returns the number of bytes written or encoded so far.
     pub fn bytes(&self) -> u64 {
         self.file.bytes_written() as u64 + self.chunks.iter().map(|chunk| chunk.bytes() as u64).sum::<u64>()
     }
 
-    /// Writes what is left, and the footer. Returns how many values were above the range of `INT64`, and are written as its
-    /// largest.
+    /// Writes the remaining rows and the footer. Returns how many values exceeded the range of `INT64` and were clamped.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn finish(mut self) -> io::Result<(W, u64)> {
         self.partial_page()?;
         self.row_group()?;
-        Ok((self.file.into_inner().map_err(plain)?, self.saturated))
+        Ok((self.file.into_inner().map_err(io_error)?, self.saturated))
     }
 
     fn partial_page(&mut self) -> io::Result<()> {
@@ -149,11 +149,11 @@ impl<D: Dataset, W: Write + Send> FileWriter<D, W> {
 
     fn page(&mut self, batch: &D) -> io::Result<()> {
         for (number, chunk) in self.chunks.iter_mut().enumerate() {
-            self.saturated += chunk.page(batch.values(number), &mut self.scratch).map_err(plain)?;
+            self.saturated += chunk.page(batch.values(number), &mut self.scratch).map_err(io_error)?;
         }
         self.group_rows += batch.rows();
         let bytes: usize = self.chunks.iter().map(Chunk::bytes).sum();
-        match self.group_rows >= self.row_group_rows || bytes >= LARGEST_ROW_GROUP {
+        match self.group_rows >= self.row_group_rows || bytes >= MAX_ROW_GROUP_BYTES {
             true => self.row_group(),
             false => Ok(()),
         }
@@ -163,29 +163,29 @@ impl<D: Dataset, W: Write + Send> FileWriter<D, W> {
         if self.group_rows == 0 {
             return Ok(());
         }
-        let mut group = self.file.next_row_group().map_err(plain)?;
+        let mut group = self.file.next_row_group().map_err(io_error)?;
         for chunk in &mut self.chunks {
-            let close = chunk.close(&mut self.scratch).map_err(plain)?;
-            group.append_column(&chunk.encoded(), close).map_err(plain)?;
-            chunk.begin().map_err(plain)?;
+            let close = chunk.close(&mut self.scratch).map_err(io_error)?;
+            group.append_column(&chunk.encoded(), close).map_err(io_error)?;
+            chunk.begin().map_err(io_error)?;
         }
-        group.close().map_err(plain)?;
+        group.close().map_err(io_error)?;
         self.group_rows = 0;
         Ok(())
     }
 }
 
-/// Writes batches to one file, which appears under its name when it is complete and on the disk.
+/// Writes batches to a file, which appears under its name when it is complete and durable.
 ///
 /// # Errors
-/// If it cannot be written; there is no file then, and one that was there before is as it was.
+/// If writing fails. Then an existing file of this name is unchanged, and no new one is left.
 pub fn write_file<'a, D: Dataset>(
     path: &Path,
     batches: impl IntoIterator<Item = &'a D>,
     row_group_rows: usize,
     compression_level: i32,
 ) -> io::Result<u64> {
-    let part = unfinished(path);
+    let part = temporary_path(path);
     let write = || {
         let mut writer = FileWriter::new(File::create(&part)?, row_group_rows, compression_level)?;
         for batch in batches {
@@ -200,27 +200,27 @@ pub fn write_file<'a, D: Dataset>(
     })
 }
 
-/// The name of a file until it is complete. It begins with a dot and ends otherwise, so that no pattern of `*.parquet` finds it.
-pub(super) fn unfinished(path: &Path) -> std::path::PathBuf {
+/// Returns the temporary name of a file. It starts with a dot and does not match `*.parquet`.
+pub(super) fn temporary_path(path: &Path) -> std::path::PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.part"))
 }
 
-/// Brings a complete file to the disk, and then under its name.
+/// Flushes a complete file to the disk, then renames it.
 pub(crate) fn publish(file: &File, part: &Path, path: &Path) -> io::Result<()> {
     file.sync_all()?;
     std::fs::rename(part, path)?;
     sync_directory(path.parent().unwrap_or(Path::new(".")))
 }
 
-/// Brings a directory's names to the disk.
+/// Flushes a directory's entries to the disk.
 pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     File::open(directory)?.sync_all()
 }
 
-/// What the system said, if the crate only passes it on.
-fn plain(error: ParquetError) -> io::Error {
+/// Converts an error, unwrapping I/O errors that the crate only passes on.
+fn io_error(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {
             Ok(error) => *error,

@@ -1,6 +1,6 @@
-//! The encoded pages of one column of one row group, each with its header.
+//! The encoded pages of a column chunk, with their headers.
 //!
-//! In the file the dictionary comes first, though it is known last.
+//! In the file the dictionary comes first, although it is complete last.
 
 use std::io::{self, Read, Write};
 
@@ -18,7 +18,7 @@ use parquet::schema::types::ColumnDescPtr;
 use super::compress::Zstd;
 use super::dictionary::Dictionary;
 
-/// Pages of a column, as they come.
+/// Encoded pages of a column, in order of arrival.
 pub(crate) struct Pages {
     dictionary: TrackedWrite<Vec<u8>>,
     data: TrackedWrite<Vec<u8>>,
@@ -29,21 +29,21 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// None so far.
+    /// Creates an empty list of pages.
     pub(crate) fn new() -> Pages {
         let [dictionary, data] = [(); 2].map(|()| TrackedWrite::new(Vec::new()));
         Pages { dictionary, data, uncompressed: 0, values: 0 }
     }
 
-    /// Bytes of data pages.
+    /// Returns the size of the data pages in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.data.bytes_written()
     }
 
-    /// Adds a page of so many values, which had `size` bytes before it was compressed.
+    /// Adds a page of `values` values and `size` uncompressed bytes.
     ///
     /// # Errors
-    /// If the crate cannot write its header.
+    /// If the `parquet` crate cannot write its header.
     pub(crate) fn add(
         &mut self,
         values: usize,
@@ -65,10 +65,10 @@ impl Pages {
         Ok(())
     }
 
-    /// The page of the dictionary, once all values are numbered.
+    /// Encodes the dictionary page, after all values are numbered.
     ///
     /// # Errors
-    /// What zstd says.
+    /// If zstd fails.
     pub(crate) fn set_dictionary(
         &mut self,
         dictionary: &Dictionary,
@@ -86,10 +86,10 @@ impl Pages {
         Ok(())
     }
 
-    /// What the file's footer says of the column; [`encoded`](Pages::encoded) has its bytes then.
+    /// Closes the column and returns its footer entry; [`encoded`](Pages::encoded) then has its bytes.
     ///
     /// # Errors
-    /// If the crate finds what it is told to be wrong.
+    /// If the `parquet` crate rejects the metadata.
     pub(crate) fn close(
         &mut self,
         column: ColumnDescPtr,
@@ -123,15 +123,15 @@ impl Pages {
         })
     }
 
-    /// The column's bytes, once it is closed.
+    /// Returns the bytes of a closed column.
     pub(crate) fn encoded(&self) -> Encoded<'_> {
         Encoded { dictionary: self.dictionary.inner(), data: self.data.inner() }
     }
 
-    /// Forgets all pages, and keeps the memory.
+    /// Removes all pages; keeps the memory.
     ///
     /// # Errors
-    /// None: memory takes all that is written.
+    /// Never: writes to memory succeed.
     pub(crate) fn clear(&mut self) -> Result<(), ParquetError> {
         for pages in [&mut self.dictionary, &mut self.data] {
             let mut memory = std::mem::replace(pages, TrackedWrite::new(Vec::new())).into_inner()?;
@@ -143,7 +143,7 @@ impl Pages {
     }
 }
 
-/// A closed column's bytes: the dictionary's page first, as files have it.
+/// The bytes of a closed column, dictionary page first.
 pub(crate) struct Encoded<'a> {
     dictionary: &'a [u8],
     data: &'a [u8],

@@ -1,15 +1,15 @@
-//! Numbers for distinct values, in the order in which they first come.
+//! A hash table that numbers distinct values by first occurrence.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// What a table is keyed by.
+/// A key of the table.
 pub(super) trait Key: Copy + Default + Eq {
-    /// A hash whose high bits are good, for whoever does not know `seed`.
+    /// Returns a hash with good high bits, unpredictable without `seed`.
     fn hash(self, seed: [u64; 2]) -> u64;
 }
 
-/// Multiply-shift (Dietzfelbinger et al. 1997) by an odd number drawn at random: two keys meet in one of m slots with a
-/// probability of at most 2/m, whoever chooses the keys.
+/// Multiply-shift (Dietzfelbinger et al. 1997) with a random odd factor: two keys share one of m slots with probability at
+/// most 2/m, even if an attacker chooses the keys.
 impl Key for u32 {
     #[inline]
     fn hash(self, seed: [u64; 2]) -> u64 {
@@ -33,21 +33,21 @@ impl Key for u128 {
     }
 }
 
-/// Open addressing with linear probing, at most half full.
+/// Open addressing with linear probing; at most half full.
 pub(super) struct Table<K> {
-    /// A key with its number plus one; zero: free.
+    /// Key and its number plus one; 0 marks a free slot.
     slots: Vec<(K, u32)>,
-    /// 64 less the logarithm of the number of slots.
+    /// 64 minus the logarithm of the number of slots.
     shift: u32,
     entries: usize,
     seed: [u64; 2],
 }
 
-/// Keys whose slots are read before the first is looked at.
-const AHEAD: usize = 32;
+/// Number of slots that are read before the first is examined.
+const PREFETCH: usize = 32;
 
-/// Slots to begin with.
-const LEAST_SLOTS: usize = 64;
+/// Initial number of slots.
+const MIN_SLOTS: usize = 64;
 
 impl<K: Key> Default for Table<K> {
     fn default() -> Self {
@@ -56,23 +56,23 @@ impl<K: Key> Default for Table<K> {
 }
 
 impl<K: Key> Table<K> {
-    /// An empty table. Its seed is drawn at random, as exporters' data choose the keys; numbers do not depend on it.
+    /// Creates an empty table with a random seed, because exporters control the keys. Numbers do not depend on the seed.
     pub(super) fn new() -> Table<K> {
         let draw = || RandomState::new().hash_one(0_u8);
-        let slots = vec![(K::default(), 0); LEAST_SLOTS];
-        Table { slots, shift: 64 - LEAST_SLOTS.ilog2(), entries: 0, seed: [draw() | 1, draw()] }
+        let slots = vec![(K::default(), 0); MIN_SLOTS];
+        Table { slots, shift: 64 - MIN_SLOTS.ilog2(), entries: 0, seed: [draw() | 1, draw()] }
     }
 
-    /// Forgets all keys, and keeps the memory for as many.
+    /// Removes all keys; keeps the memory.
     pub(super) fn clear(&mut self) {
         self.slots.fill((K::default(), 0));
         self.entries = 0;
     }
 
-    /// Appends the numbers of some keys. A key that has none gets `next`, which goes up then; `is_new` is told its place.
+    /// Appends the numbers of some keys. A new key gets `next`, which is incremented; `is_new` is called with its index.
     ///
-    /// Slots are read [`AHEAD`] keys at a time, whatever they hold, so that the memory is asked for many at once: a table
-    /// of hundreds of thousands of addresses is not in the processor's own cache.
+    /// Slots are read [`PREFETCH`] keys at a time, so that memory accesses overlap: a table of hundreds of thousands of
+    /// addresses does not fit the processor's own cache.
     #[inline]
     pub(super) fn number_all(
         &mut self,
@@ -81,8 +81,8 @@ impl<K: Key> Table<K> {
         ids: &mut Vec<u32>,
         mut is_new: impl FnMut(usize),
     ) {
-        let (mut place, mut next_number) = (0, *next);
-        let (mut some, mut slots) = ([K::default(); AHEAD], [(K::default(), 0); AHEAD]);
+        let (mut index, mut next_number) = (0, *next);
+        let (mut some, mut slots) = ([K::default(); PREFETCH], [(K::default(), 0); PREFETCH]);
         let mut keys = keys.fuse();
         loop {
             let mut count = 0;
@@ -100,17 +100,17 @@ impl<K: Key> Table<K> {
                     let number = self.number(key, next_number);
                     if number == next_number {
                         next_number += 1;
-                        is_new(place);
+                        is_new(index);
                     }
                     ids.push(number);
                 }
-                place += 1;
+                index += 1;
             }
         }
         *next = next_number;
     }
 
-    /// The number of a key; `next` becomes its number if it has none.
+    /// Returns the number of a key; a new key gets `next`.
     #[inline]
     pub(super) fn number(&mut self, key: K, next: u32) -> u32 {
         let mut slot = self.slot(key);
@@ -162,7 +162,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn keys_are_numbered_in_the_order_in_which_they_first_come(
+        fn keys_are_numbered_by_first_occurrence(
             keys in prop::collection::vec(0_u64..300, 0..2000)
         ) {
             let mut seen: Vec<u64> = Vec::new();

@@ -18,7 +18,7 @@ fn written<D: Dataset>(batches: &[&D], row_group_rows: usize) -> (SerializedFile
     (SerializedFileReader::new(Bytes::from(bytes)).unwrap(), saturated)
 }
 
-/// What the `parquet` crate's reader has to read in a column's row.
+/// Returns the value that the `parquet` crate's reader must read.
 fn field(values: Values<'_>, row: usize) -> Field {
     match values {
         Values::Timestamp(values) => Field::TimestampMicros(values[row]),
@@ -35,16 +35,16 @@ fn check_read_back<D: Dataset>(file: &SerializedFileReader<Bytes>, batches: &[&D
     let expected = batches.iter().flat_map(|&batch| (0..batch.rows()).map(move |row| (batch, row)));
     let mut rows = file.get_row_iter(None).unwrap();
     for (batch, row) in expected {
-        let read = rows.next().expect("as many rows as were written").unwrap();
+        let read = rows.next().expect("a row is missing").unwrap();
         for ((number, column), (name, value)) in D::columns().iter().enumerate().zip(read.get_column_iter()) {
             assert_eq!(name, column.name);
             assert_eq!(*value, field(batch.values(number), row), "{name}, row {row}");
         }
     }
-    assert!(rows.next().is_none(), "more rows than were written");
+    assert!(rows.next().is_none(), "extra rows");
 }
 
-/// Every column of every shape: constants, few values, many, and the ends of the range.
+/// Records with columns of all shapes: constants, few values, many values, and extremes.
 fn any_record() -> impl Strategy<Value = Record> {
     let time = prop_oneof![Just(0), Just(1_795_352_400_000_000_i64), any::<i64>()];
     let address = prop_oneof![
@@ -78,7 +78,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn rows_come_back_as_they_were_written(records in prop::collection::vec(any_record(), 1..700)) {
+    fn rows_round_trip(records in prop::collection::vec(any_record(), 1..700)) {
         let mut batch = RecordBatch::default();
         records.iter().for_each(|record| batch.push(record));
         let (file, saturated) = written(&[&batch], 1 << 20);
@@ -88,9 +88,9 @@ proptest! {
     }
 }
 
-/// The bounds in the footer hold for every value, and are values: readers pass row groups by on their word.
+/// Readers skip row groups by these bounds, so they must be exact.
 #[test]
-fn the_footer_has_the_least_and_the_largest_value_of_each_column() {
+fn the_footer_has_minimum_and_maximum_of_each_column() {
     let mut batch = RecordBatch::default();
     for number in [7_u32, 3, 11] {
         batch.push(&Record {
@@ -108,17 +108,17 @@ fn the_footer_has_the_least_and_the_largest_value_of_each_column() {
         (statistics.min_bytes_opt().unwrap().to_vec(), statistics.max_bytes_opt().unwrap().to_vec())
     };
     assert_eq!(bounds("received"), (3_i64.to_le_bytes().to_vec(), 11_i64.to_le_bytes().to_vec()));
-    assert_eq!(bounds("source_as"), (3_i64.to_le_bytes().to_vec(), 11_i64.to_le_bytes().to_vec()));
-    assert_eq!(bounds("source_port"), (3_i32.to_le_bytes().to_vec(), 11_i32.to_le_bytes().to_vec()));
+    assert_eq!(bounds("src_as"), (3_i64.to_le_bytes().to_vec(), 11_i64.to_le_bytes().to_vec()));
+    assert_eq!(bounds("src_port"), (3_i32.to_le_bytes().to_vec(), 11_i32.to_le_bytes().to_vec()));
     // As text: 0.0.0.11 is before 0.0.0.3.
-    assert_eq!(bounds("source_address"), (b"0.0.0.11".to_vec(), b"0.0.0.7".to_vec()));
+    assert_eq!(bounds("src"), (b"0.0.0.11".to_vec(), b"0.0.0.7".to_vec()));
     assert_eq!(bounds("next_hop"), (Vec::new(), Vec::new()));
 }
 
-/// Octets: few values at first, then all distinct, so that the dictionary is given up after some pages; start: given up in the
-/// first page; the row group ends between, and all begins anew.
+/// `octets` has few values, then distinct ones, so its dictionary is abandoned after some pages; that of `flow_start` is
+/// abandoned in the first page. A row group ends in between, which resets both.
 #[test]
-fn a_column_whose_dictionary_grows_too_large_goes_on_with_deltas() {
+fn columns_with_large_dictionaries_switch_to_deltas() {
     let mut batches = Vec::new();
     for page in 0..6_u64 {
         let mut batch = RecordBatch::default();
@@ -145,14 +145,14 @@ fn a_column_whose_dictionary_grows_too_large_goes_on_with_deltas() {
         column.encodings().collect::<Vec<_>>()
     };
     let (dictionary, delta) = (Encoding::RLE_DICTIONARY, Encoding::DELTA_BINARY_PACKED);
-    assert!(encodings("octets").contains(&dictionary) && encodings("octets").contains(&delta));
+    assert!(encodings("bytes").contains(&dictionary) && encodings("bytes").contains(&delta));
     assert_eq!(encodings("flow_start"), [delta]);
-    assert!(!encodings("source_address").contains(&delta));
+    assert!(!encodings("src").contains(&delta));
     check_read_back(&file, &batches);
 }
 
 #[test]
-fn small_batches_are_gathered_to_pages_and_interface_counters_are_kept_likewise() {
+fn small_batches_are_collected_into_pages() {
     let mut batches = Vec::new();
     for number in 0..50_u32 {
         let mut batch = CounterBatch::default();
@@ -168,7 +168,7 @@ fn small_batches_are_gathered_to_pages_and_interface_counters_are_kept_likewise(
 }
 
 #[test]
-fn equal_rows_give_equal_bytes() {
+fn equal_rows_give_equal_files() {
     let mut batch = RecordBatch::default();
     batch.resize(5000);
     let mixed = (0..5000_u32).map(|row| Address::v4(row.wrapping_mul(0x9E37_79B9)));
@@ -182,7 +182,7 @@ fn equal_rows_give_equal_bytes() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_leaves_nothing_behind() {
+fn a_failed_write_leaves_no_file() {
     let none: [&RecordBatch; 0] = [];
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("empty.parquet");

@@ -23,7 +23,7 @@ fn seconds(n: u64) -> Nanos {
     Nanos::from_secs(n)
 }
 
-/// Rows that are told apart by their octets.
+/// Returns rows that are numbered by their octets.
 fn rows(octets: std::ops::Range<u64>, received: Timestamp) -> RecordBatch {
     let mut batch = RecordBatch::default();
     for octets in octets {
@@ -39,7 +39,7 @@ fn rows(octets: std::ops::Range<u64>, received: Timestamp) -> RecordBatch {
     batch
 }
 
-/// Files below a directory that engines' patterns find, sorted.
+/// Returns the sorted `*.parquet` files below a directory.
 fn visible(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
@@ -54,9 +54,9 @@ fn visible(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The octets of all rows of all files, sorted.
+/// Returns the sorted octets of all rows of all files.
 fn octets(directory: &Path) -> Vec<u64> {
-    let column = RecordBatch::columns().iter().position(|column| column.name == "octets").unwrap();
+    let column = RecordBatch::columns().iter().position(|column| column.name == "bytes").unwrap();
     let mut octets = Vec::new();
     for path in visible(directory) {
         let file = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
@@ -82,7 +82,7 @@ fn check_balance(statistics: &Statistics) {
 }
 
 #[test]
-fn rows_are_in_the_partition_of_the_hour_in_which_they_were_received() {
+fn rows_are_partitioned_by_the_hour_of_reception() {
     let directory = tempfile::tempdir().unwrap();
     let (mut store, recovered) = Store::open(StoreOptions::new(directory.path()), BEGIN).unwrap();
     assert_eq!(recovered, Recovered::default());
@@ -100,13 +100,13 @@ fn rows_are_in_the_partition_of_the_hour_in_which_they_were_received() {
     );
     assert_eq!(octets(&directory.path().join("flows/date=2026-11-22/hour=14")), [3, 4]);
     check_balance(&statistics);
-    // Nothing is left in the spool but the lock.
+    // Only the lock remains in the spool.
     let spool = directory.path().join("spool/collect/flows");
     assert_eq!(fs::read_dir(spool).unwrap().count(), 1);
 }
 
 #[test]
-fn late_rows_of_the_hour_before_go_to_its_file_while_that_is_open() {
+fn late_rows_go_to_the_open_file_of_their_hour() {
     let directory = tempfile::tempdir().unwrap();
     let (mut store, _) = Store::open(StoreOptions::new(directory.path()), BEGIN).unwrap();
     for (number, received) in [(0, 0), (1, 1), (2, 0), (3, 1), (4, 0)] {
@@ -117,11 +117,11 @@ fn late_rows_of_the_hour_before_go_to_its_file_while_that_is_open() {
 }
 
 #[test]
-fn a_file_appears_when_its_span_is_over_and_its_late_rows_have_come() {
+fn a_file_is_published_after_its_span() {
     let directory = tempfile::tempdir().unwrap();
     let (mut store, _) = Store::open(StoreOptions::new(directory.path()), BEGIN).unwrap();
     store.append(&rows(0..3, BEGIN), BEGIN);
-    // Time enough for rows to be sent; then, in the next hour, for the file to be closed.
+    // Ticks that send the rows and then, in the next hour, close the file.
     for tick in [1, 2, 4] {
         wait_until_idle(&store);
         store.tick(BEGIN + seconds(tick));
@@ -135,7 +135,7 @@ fn a_file_appears_when_its_span_is_over_and_its_late_rows_have_come() {
 }
 
 #[test]
-fn times_of_reception_at_the_ends_of_time_are_kept_like_others() {
+fn extreme_reception_times_are_stored() {
     let directory = tempfile::tempdir().unwrap();
     let (mut store, _) = Store::open(StoreOptions::new(directory.path()), BEGIN).unwrap();
     let mut batch = rows(0..6, BEGIN);
@@ -146,7 +146,7 @@ fn times_of_reception_at_the_ends_of_time_are_kept_like_others() {
 }
 
 #[test]
-fn what_an_appender_has_when_it_is_dropped_is_kept() {
+fn a_dropped_appender_queues_its_rows() {
     let directory = tempfile::tempdir().unwrap();
     let (mut store, _) = Store::open(StoreOptions::new(directory.path()), BEGIN).unwrap();
     let mut appender = store.appender();
@@ -156,7 +156,7 @@ fn what_an_appender_has_when_it_is_dropped_is_kept() {
 }
 
 #[test]
-fn a_file_ends_at_its_limit_of_rows() {
+fn a_file_is_closed_at_its_row_limit() {
     let directory = tempfile::tempdir().unwrap();
     let options = StoreOptions { file_rows: 1000, ..StoreOptions::new(directory.path()) };
     let (mut store, _) = Store::open(options, BEGIN).unwrap();
@@ -170,9 +170,9 @@ fn a_file_ends_at_its_limit_of_rows() {
     assert_eq!(octets(directory.path()), (0..5000).collect::<Vec<_>>());
 }
 
-/// The disk does not answer at all: nobody takes what is in the queue.
+/// The disk is stalled: nothing reads the queue.
 #[test]
-fn what_the_queue_has_no_room_for_is_lost_and_counted_and_nothing_else() {
+fn rows_beyond_a_full_queue_are_lost_and_counted() {
     let options = StoreOptions { queue_rows: 2 * PAGE_ROWS, ..StoreOptions::new("unused") };
     let statistics = Arc::new(Mutex::new(Statistics::default()));
     let (mut appender, queue) = Appender::<RecordBatch>::new(&options, statistics.clone());
@@ -180,13 +180,13 @@ fn what_the_queue_has_no_room_for_is_lost_and_counted_and_nothing_else() {
     for _ in 0..200 {
         appender.append(&batch, BEGIN);
     }
-    // Two batches in the queue, and one that waits.
+    // Two batches in the queue, and a partial one.
     let room = 3 * PAGE_ROWS as u64;
     let mut so_far = statistics.lock().unwrap().clone();
     appender.add_to(&mut so_far);
     assert_eq!(so_far.records, 200_000);
     assert_eq!((so_far.queued, so_far.lost.queue_full), (room, 200_000 - room));
-    // The disk is back: what was kept comes, in order, and the next rows find room.
+    // The disk responds again: queued rows arrive in order, and there is room for more.
     let mut taken = Vec::new();
     while let Ok(message) = queue.messages.try_recv() {
         if let Message::Rows(rows, _) = message {
@@ -205,11 +205,11 @@ fn what_the_queue_has_no_room_for_is_lost_and_counted_and_nothing_else() {
 }
 
 #[test]
-fn who_waits_for_room_loses_nothing_to_a_slow_writer_and_all_that_has_no_room_to_one_that_stands_still() {
+fn a_blocking_appender_loses_rows_only_to_a_stalled_writer() {
     let options = StoreOptions { queue_rows: PAGE_ROWS, ..StoreOptions::new("unused") };
     let statistics = Arc::new(Mutex::new(Statistics::default()));
     let (appender, queue) = Appender::<RecordBatch>::new(&options, statistics.clone());
-    let mut appender = appender.waiting();
+    let mut appender = appender.blocking();
     let batch = rows(0..PAGE_ROWS as u64, BEGIN);
     let slow = std::thread::spawn(move || {
         for _ in 0..10 {
@@ -222,10 +222,10 @@ fn who_waits_for_room_loses_nothing_to_a_slow_writer_and_all_that_has_no_room_to
     let queue = slow.join().unwrap();
     assert_eq!(statistics.lock().unwrap().lost.queue_full, 0);
 
-    // One batch in the queue, and one that waits; it is for the next alone that anybody waits.
+    // One batch in the queue, and a partial one; only the next append waits.
     (0..50).for_each(|_| appender.append(&batch, BEGIN));
     assert_eq!(statistics.lock().unwrap().lost.queue_full, 48 * PAGE_ROWS as u64);
-    // The writer is back: it is waited for again.
+    // The writer continues: appends wait again.
     let back = std::thread::spawn(move || {
         let mut taken = 0;
         while let Ok(Message::Rows(rows, _)) = queue.messages.recv() {
@@ -243,11 +243,11 @@ fn who_waits_for_room_loses_nothing_to_a_slow_writer_and_all_that_has_no_room_to
 }
 
 #[test]
-fn that_time_passes_while_there_is_no_room_says_nothing_of_the_writer() {
+fn a_tick_with_a_full_queue_does_not_mark_the_writer_stalled() {
     let options = StoreOptions { queue_rows: PAGE_ROWS, ..StoreOptions::new("unused") };
     let statistics = Arc::new(Mutex::new(Statistics::default()));
     let (appender, queue) = Appender::<RecordBatch>::new(&options, statistics.clone());
-    let mut appender = appender.waiting();
+    let mut appender = appender.blocking();
     let batch = rows(0..PAGE_ROWS as u64, BEGIN);
     appender.append(&batch, BEGIN);
     appender.append(&rows(0..1, BEGIN), BEGIN);
@@ -256,7 +256,7 @@ fn that_time_passes_while_there_is_no_room_says_nothing_of_the_writer() {
         std::thread::sleep(Duration::from_millis(20));
         queue.messages.iter().count()
     });
-    // All but a row go to the queue, which has no room for the first of them yet.
+    // All but one row go to the queue, which has no room for the first of them yet.
     (0..5).for_each(|_| appender.append(&batch, BEGIN));
     drop(appender);
     assert_eq!(slow.join().unwrap(), 7);
@@ -265,7 +265,7 @@ fn that_time_passes_while_there_is_no_room_says_nothing_of_the_writer() {
 }
 
 #[test]
-fn the_spool_has_a_limit_too() {
+fn rows_beyond_a_full_spool_are_lost_and_counted() {
     let directory = tempfile::tempdir().unwrap();
     let options = StoreOptions { spool_bytes: 100_000, ..StoreOptions::new(directory.path()) };
     let (mut store, _) = Store::open(options, BEGIN).unwrap();
@@ -282,7 +282,7 @@ fn the_spool_has_a_limit_too() {
 }
 
 #[test]
-fn two_stores_of_one_name_do_not_write_into_one_directory() {
+fn stores_of_one_directory_need_different_names() {
     let directory = tempfile::tempdir().unwrap();
     let options = StoreOptions::new(directory.path());
     let (_first, _) = Store::<RecordBatch>::open(options.clone(), BEGIN).unwrap();
@@ -294,7 +294,7 @@ fn two_stores_of_one_name_do_not_write_into_one_directory() {
 }
 
 #[test]
-fn options_that_mean_nothing_are_refused_by_name() {
+fn invalid_options_are_named() {
     let wrong = [
         (StoreOptions { name: "a/b".to_owned(), ..StoreOptions::new("x") }, "name"),
         (StoreOptions { file_span: seconds(7), ..StoreOptions::new("x") }, "file_span"),
@@ -327,10 +327,10 @@ fn several_threads_append_to_one_store() {
 }
 
 fn wait_until_idle(store: &Store) {
-    assert!(eventually(|| store.appender.is_idle()), "the store's thread does not keep up");
+    assert!(eventually(|| store.appender.is_idle()), "the store's thread is too slow");
 }
 
-/// Whether it comes true within ten seconds.
+/// Returns whether a condition becomes true within ten seconds.
 fn eventually(condition: impl Fn() -> bool) -> bool {
     (0..10_000).any(|_| {
         condition() || {

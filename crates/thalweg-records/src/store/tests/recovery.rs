@@ -1,8 +1,8 @@
-//! What a crash leaves, made by hand; `tests/store` has crashes themselves.
+//! Simulated crashes; `tests/it/store` has real ones.
 
 use super::*;
 
-/// Appends rows, and leaves them in the spool as a crash does. Returns the segment.
+/// Appends rows and leaves them in the spool as a crash does. Returns the segment.
 fn crashed(directory: &Path, octets: std::ops::Range<u64>) -> PathBuf {
     let (mut store, _) = Store::open(StoreOptions::new(directory), BEGIN).unwrap();
     for octets in octets.clone().step_by(100) {
@@ -29,7 +29,7 @@ fn reopen(directory: &Path) -> Recovered {
 }
 
 #[test]
-fn what_the_spool_has_becomes_a_file_at_the_next_start_and_only_then() {
+fn a_segment_becomes_a_file_at_the_next_start() {
     let directory = tempfile::tempdir().unwrap();
     crashed(directory.path(), 0..1000);
     assert!(octets(directory.path()).is_empty());
@@ -42,7 +42,7 @@ fn what_the_spool_has_becomes_a_file_at_the_next_start_and_only_then() {
 }
 
 #[test]
-fn a_crash_between_renaming_the_file_and_removing_its_segment_makes_no_row_twice() {
+fn a_crash_before_removing_a_segment_duplicates_no_row() {
     let directory = tempfile::tempdir().unwrap();
     let segment = crashed(directory.path(), 0..1000);
     let copy = fs::read(&segment).unwrap();
@@ -55,7 +55,7 @@ fn a_crash_between_renaming_the_file_and_removing_its_segment_makes_no_row_twice
 }
 
 #[test]
-fn an_unfinished_file_is_removed_and_numbers_are_not_used_again() {
+fn unfinished_files_are_removed_and_numbers_are_unique() {
     let directory = tempfile::tempdir().unwrap();
     let segment = crashed(directory.path(), 0..1000);
     let stem = segment.file_stem().unwrap().to_str().unwrap().to_owned();
@@ -72,7 +72,7 @@ fn an_unfinished_file_is_removed_and_numbers_are_not_used_again() {
 }
 
 #[test]
-fn a_torn_segment_is_cut_at_its_last_whole_frame_wherever_it_is_torn() {
+fn a_torn_segment_ends_at_its_last_complete_frame() {
     let made = tempfile::tempdir().unwrap();
     let segment = crashed(made.path(), 0..1000);
     let whole = fs::read(&segment).unwrap();
@@ -92,7 +92,7 @@ fn a_torn_segment_is_cut_at_its_last_whole_frame_wherever_it_is_torn() {
 }
 
 #[test]
-fn a_damaged_frame_ends_its_segment_and_no_damaged_row_is_kept() {
+fn a_damaged_frame_ends_its_segment() {
     let made = tempfile::tempdir().unwrap();
     let segment = crashed(made.path(), 0..1000);
     let whole = fs::read(&segment).unwrap();
@@ -111,22 +111,22 @@ fn a_damaged_frame_ends_its_segment_and_no_damaged_row_is_kept() {
 }
 
 #[test]
-fn a_segment_of_another_version_is_left_alone() {
+fn a_segment_of_another_version_is_left_in_place() {
     let directory = tempfile::tempdir().unwrap();
     let segment = crashed(directory.path(), 0..1000);
     let mut bytes = fs::read(&segment).unwrap();
     bytes[10] += 1;
     fs::write(&segment, &bytes).unwrap();
-    assert_eq!(reopen(directory.path()).foreign, 1);
+    assert_eq!(reopen(directory.path()).incompatible, 1);
     assert_eq!(fs::read(&segment).unwrap(), bytes);
     let (mut store, _) = Store::open(StoreOptions::new(directory.path()), BEGIN).unwrap();
     store.append(&rows(0..10, BEGIN), BEGIN);
     assert_eq!(store.finish(BEGIN).written, 10);
 }
 
-/// A file stands where the partition's directory is to be: nothing can be written, until it is gone.
+/// A file blocks the partition's directory, so that no file can be written until it is removed.
 #[test]
-fn a_file_that_cannot_be_written_is_made_from_its_segment_later() {
+fn a_file_that_failed_is_converted_from_its_segment_later() {
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir_all(directory.path().join("flows")).unwrap();
     let obstacle = directory.path().join("flows/date=2026-11-22");
@@ -139,13 +139,13 @@ fn a_file_that_cannot_be_written_is_made_from_its_segment_later() {
         wait_until_idle(&store);
     }
     let statistics = store.statistics();
-    assert!(eventually(|| store.statistics().waiting_segments >= 3), "{statistics:?}");
+    assert!(eventually(|| store.statistics().pending_segments >= 3), "{statistics:?}");
     assert!(store.statistics().last_error.is_some());
     assert!(octets(directory.path()).is_empty());
     fs::remove_file(&obstacle).unwrap();
-    // Nothing more comes but the time of the next attempt.
+    // Only time passes until the next attempt.
     store.tick(BEGIN + seconds(100));
-    let is_done = || store.statistics().waiting_segments == 0;
+    let is_done = || store.statistics().pending_segments == 0;
     assert!(eventually(is_done), "{:?}", store.statistics());
     let statistics = store.finish(BEGIN + seconds(100));
     assert_eq!((statistics.written, statistics.in_spool, statistics.lost.total()), (4000, 0, 0));

@@ -1,7 +1,7 @@
 use super::*;
 use crate::store::retention::enforce;
 
-/// A file for each hour from 10 to 14 of one day, 100 bytes each.
+/// Creates a file of 100 bytes for each hour from 10 to 14 of one day.
 fn hours_of_files(directory: &Path) {
     for hour in 10..15 {
         let hour_directory = directory.join(format!("date=2026-11-22/hour={hour}"));
@@ -11,16 +11,16 @@ fn hours_of_files(directory: &Path) {
     }
 }
 
-/// Hours that still have a file.
+/// Returns the hours that still have a file.
 fn left(directory: &Path) -> Vec<String> {
     names(directory).iter().map(|name| name["date=2026-11-22/hour=".len()..][..2].to_owned()).collect()
 }
 
 #[test]
-fn files_go_when_their_hour_ended_long_enough_ago() {
+fn files_are_removed_by_age() {
     let directory = tempfile::tempdir().unwrap();
     hours_of_files(directory.path());
-    // It is 13:59:59; two hours ago was 11:59:59, when hour 11 was not over.
+    // It is 13:59:59; two hours ago was 11:59:59, before the end of hour 11.
     let removed = enforce(directory.path(), BEGIN, Some(seconds(7200)), None, None).unwrap();
     assert_eq!((removed.files, removed.bytes), (1, 100));
     assert_eq!(left(directory.path()), ["11", "12", "13", "14"]);
@@ -30,7 +30,7 @@ fn files_go_when_their_hour_ended_long_enough_ago() {
 }
 
 #[test]
-fn the_oldest_files_go_until_the_rest_is_small_enough_but_never_the_newest() {
+fn the_oldest_files_are_removed_by_size_except_the_newest() {
     let directory = tempfile::tempdir().unwrap();
     hours_of_files(directory.path());
     let removed = enforce(directory.path(), BEGIN, None, Some(250), None).unwrap();
@@ -42,7 +42,7 @@ fn the_oldest_files_go_until_the_rest_is_small_enough_but_never_the_newest() {
 }
 
 #[test]
-fn without_limits_nothing_goes() {
+fn without_limits_nothing_is_removed() {
     let directory = tempfile::tempdir().unwrap();
     hours_of_files(directory.path());
     enforce(directory.path(), BEGIN + seconds(1 << 30), None, None, None).unwrap();
@@ -50,7 +50,7 @@ fn without_limits_nothing_goes() {
 }
 
 #[test]
-fn a_store_keeps_within_its_limit_while_it_writes() {
+fn a_store_applies_retention_while_it_writes() {
     let directory = tempfile::tempdir().unwrap();
     let options =
         StoreOptions { file_rows: 1000, keep_bytes: Some(1), ..StoreOptions::new(directory.path()) };
@@ -60,7 +60,7 @@ fn a_store_keeps_within_its_limit_while_it_writes() {
         store.tick(BEGIN + seconds(1));
         wait_until_idle(&store);
     }
-    // The oldest go after the newest is there.
+    // The oldest are removed after the newest is published.
     assert!(eventually(|| store.statistics().files == 5 && store.statistics().removed_files == 4));
     assert_eq!(octets(directory.path()), (4000..5000).collect::<Vec<_>>());
 }

@@ -1,4 +1,4 @@
-//! What nfcapd, nfdump and tshark make of what we export.
+//! Decodes our exports with nfcapd, nfdump and tshark.
 
 mod nfcapd;
 mod tshark;
@@ -17,10 +17,10 @@ use crate::skip::skip;
 /// 2026-11-22 13:00:00.25 UTC.
 const NOW: Timestamp = Timestamp::new(1_795_352_400, 250_000_000);
 
-/// An hour and some before.
+/// About an hour earlier.
 const BOOT: Timestamp = Timestamp::new(1_795_348_000, 7_000_000);
 
-/// Flows of the last minute, of IPv4 if that is asked for and of both kinds else; every third tells of routing.
+/// Flows of the last minute, only IPv4 or of both versions; every third has routing fields.
 fn one_way(count: u64, only_v4: bool) -> Vec<Record> {
     let flow = |number: u64| {
         let word = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -59,7 +59,7 @@ fn one_way(count: u64, only_v4: bool) -> Vec<Record> {
     (0..count).map(flow).collect()
 }
 
-/// Flows of which every other one has an answer.
+/// Flows of which every other one is bidirectional.
 fn both_ways(count: u64) -> Vec<Record> {
     let with_answer = |forward: Record| {
         let forward = Record {
@@ -115,7 +115,7 @@ fn as_ipfix(rows: &[Record], times: ipfix::Times) -> Messages {
     messages
 }
 
-/// What an exporter tells of itself after some rows.
+/// Returns the exporter's statistics after some rows.
 fn statistics(rows: &[Record]) -> Messages {
     let mut messages = Messages::new();
     let mut encoder = ipfix::Encoder::new(ipfix::Options::default()).unwrap();
@@ -129,11 +129,15 @@ fn statistics(rows: &[Record]) -> Messages {
         ..Default::default()
     };
     // Templates come again after a minute.
-    encoder.tell(&ipfix::Statistics { metering, exporting }, NOW + Nanos::from_secs(60), &mut messages);
+    encoder.encode_statistics(
+        &ipfix::Statistics { metering, exporting },
+        NOW + Nanos::from_secs(60),
+        &mut messages,
+    );
     messages
 }
 
-/// Whether a program is there: `question` makes it say something and end.
+/// Returns whether a program is installed; `question` is an argument with which it exits at once.
 fn is_installed(program: &str, question: &str) -> bool {
     Command::new(program).arg(question).output().is_ok()
 }
@@ -157,7 +161,7 @@ fn nfdump_reads_our_netflow9() {
 }
 
 #[test]
-fn nfdump_reads_our_ipfix_both_ways_of_a_flow_too() {
+fn nfdump_reads_our_ipfix_and_biflows() {
     if !is_installed("nfcapd", "-V") {
         return skip("nfcapd is not installed");
     }
@@ -168,7 +172,7 @@ fn nfdump_reads_our_ipfix_both_ways_of_a_flow_too() {
 }
 
 #[test]
-fn nfdump_scales_by_the_sampling_interval_that_we_tell() {
+fn nfdump_applies_our_sampling_interval() {
     if !is_installed("nfcapd", "-V") {
         return skip("nfcapd is not installed");
     }
@@ -176,14 +180,14 @@ fn nfdump_scales_by_the_sampling_interval_that_we_tell() {
     let rows: Vec<Record> = one_way(50, true).into_iter().map(row).collect();
     let scale = |row: &Record| Record { octets: 100 * row.octets, packets: 100 * row.packets, ..*row };
     let scaled = nfcapd::expected(&rows.iter().map(scale).collect::<Vec<_>>());
-    // nfcapd 1.7.1 takes no notice of what NetFlow v9 tells of sampling.
+    // nfcapd 1.7.1 ignores the sampling interval of NetFlow v9.
     for messages in [as_netflow5(&rows), as_ipfix(&rows, ipfix::Times::Milliseconds)] {
         assert_eq!(Nfcapd::start().collect(&messages), scaled);
     }
 }
 
 #[test]
-fn tshark_finds_our_ipfix_well_formed_and_every_value_where_it_should_be() {
+fn tshark_decodes_our_ipfix() {
     if !is_installed("tshark", "--version") {
         return skip("tshark is not installed");
     }
@@ -199,7 +203,7 @@ fn tshark_finds_our_ipfix_well_formed_and_every_value_where_it_should_be() {
 }
 
 #[test]
-fn tshark_finds_our_netflow_well_formed_and_every_value_where_it_should_be() {
+fn tshark_decodes_our_netflow() {
     if !is_installed("tshark", "--version") {
         return skip("tshark is not installed");
     }

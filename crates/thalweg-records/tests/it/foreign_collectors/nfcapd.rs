@@ -1,4 +1,4 @@
-//! nfcapd collects, nfdump prints.
+//! Collects with nfcapd, prints with nfdump.
 
 use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
@@ -9,10 +9,10 @@ use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::Record;
 use thalweg_wire::flow_export::encode::Messages;
 
-/// How long nfcapd may take for what takes it milliseconds.
+/// Deadline of waits that usually end within milliseconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Times (`%ter` of nfdump 1.7.1 leaves a digit out), 5-tuple, type of service, packets and bytes there and back, systems, interfaces.
+/// Times (`%ter` of nfdump 1.7.1 omits a digit), 5-tuple, type of service, packets and bytes in both directions, AS numbers, interfaces.
 const COLUMNS: &str = "fmt:%ts|%te|%sa|%da|%sp|%dp|%pr|%tos|%pkt|%byt|%opkt|%obyt|%sas|%das|%in|%out";
 
 /// A running nfcapd.
@@ -38,7 +38,7 @@ impl Nfcapd {
         nfcapd
     }
 
-    /// What nfdump prints of these messages, sorted.
+    /// Returns the sorted output of nfdump for these messages.
     pub(crate) fn collect(mut self, messages: &Messages) -> Vec<String> {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         for message in messages.iter() {
@@ -61,16 +61,16 @@ impl Nfcapd {
         lines
     }
 
-    /// Waits until the bytes in its socket's queue, if there is one, are as they should be.
+    /// Waits until the number of bytes in its socket's queue, if it has one, satisfies a condition.
     fn wait_for(&self, what: &str, is_so: impl Fn(Option<u64>) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !is_so(self.queued()) {
-            assert!(Instant::now() < deadline, "nfcapd does not {what}");
+            assert!(Instant::now() < deadline, "nfcapd did not {what}");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 
-    /// Bytes in its socket's receive queue; `None` before it has one.
+    /// Returns the number of bytes in its socket's receive queue; `None` before it has a socket.
     fn queued(&self) -> Option<u64> {
         let sockets = std::fs::read_to_string("/proc/net/udp").unwrap();
         let local = format!("0100007F:{:04X}", self.port);
@@ -82,13 +82,13 @@ impl Nfcapd {
 
 impl Drop for Nfcapd {
     fn drop(&mut self) {
-        // Either of them fails if it has ended, which is as well.
+        // Both fail if the process has ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// What nfdump should print of these rows, sorted: a flow both ways is one line.
+/// Returns the expected output of nfdump, sorted; a bidirectional flow is one line.
 pub(crate) fn expected(rows: &[Record]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (number, row) in rows.iter().enumerate().filter(|(_, row)| row.biflow_direction != 2) {
@@ -108,7 +108,7 @@ pub(crate) fn expected(rows: &[Record]) -> Vec<String> {
     lines
 }
 
-/// As nfdump prints it, without the space between them.
+/// Formats a time as nfdump does, without the space.
 fn day_and_time(time_us: i64) -> String {
     let time = Timestamp(1_000 * time_us as u64).to_string();
     time[.."2026-11-22T13:00:00.000".len()].replace('T', "")

@@ -1,4 +1,4 @@
-//! tshark takes messages apart.
+//! Decodes messages with tshark.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -7,10 +7,10 @@ use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::Record;
 use thalweg_wire::flow_export::encode::Messages;
 
-/// Link type "user 0", which tshark is told to read as messages of flows.
+/// Link type "user 0", which tshark is configured to decode as flow export messages.
 const LINKTYPE_USER0: u32 = 147;
 
-/// What tshark is asked for: where the records of a flow both ways have a field twice, it tells it twice.
+/// Fields to print. A field that a biflow record has twice is printed twice.
 const FIELDS: [&str; 11] = [
     "cflow.srcaddr",
     "cflow.srcaddrv6",
@@ -25,10 +25,10 @@ const FIELDS: [&str; 11] = [
     "_ws.malformed",
 ];
 
-/// Values of each field over all messages, in their order.
+/// Values of each field over all messages, in order.
 pub(crate) type Values = BTreeMap<&'static str, Vec<String>>;
 
-/// What tshark finds.
+/// Decodes messages with tshark.
 pub(crate) fn decode(messages: &Messages) -> Values {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("messages.pcap");
@@ -54,15 +54,15 @@ pub(crate) fn decode(messages: &Messages) -> Values {
     found
 }
 
-/// The time of `Nov 22, 2026 12:59:00.249999999 UTC`, to the nearest microsecond: tshark rounds NTP's fractions down to
-/// nanoseconds.
+/// Parses the time of `Nov 22, 2026 12:59:00.249999999 UTC` to the nearest microsecond, because tshark truncates NTP
+/// fractions to nanoseconds.
 fn microseconds_of_the_day(text: &str) -> String {
     let clock = text.split_whitespace().nth(3).unwrap();
     let parts: Vec<f64> = clock.split(':').map(|part| part.parse().unwrap()).collect();
     format!("{:.0}", (3_600.0 * parts[0] + 60.0 * parts[1] + parts[2]) * 1e6)
 }
 
-/// A capture file of messages without anything around them.
+/// Returns a capture file of bare messages.
 fn capture(messages: &Messages) -> Vec<u8> {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4_u32, 0x0002_0004, 0, 0, 65_535, LINKTYPE_USER0] {
@@ -77,16 +77,16 @@ fn capture(messages: &Messages) -> Vec<u8> {
     file
 }
 
-/// How a format tells times.
+/// The clock of a format.
 #[derive(Clone, Copy)]
 pub(crate) enum Clock {
-    /// Since 1900, in microseconds.
+    /// Microseconds since 1900.
     TimeOfDay,
-    /// In milliseconds since the device started.
+    /// Milliseconds since the device started.
     Uptime(Timestamp),
 }
 
-/// What tshark should find of these rows.
+/// Returns the values that tshark should print for these rows.
 pub(crate) fn expected(rows: &[Record], clock: Clock) -> Values {
     let mut values = Values::new();
     let mut add = |field, value: String| values.entry(field).or_default().push(value);

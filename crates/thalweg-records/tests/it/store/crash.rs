@@ -1,4 +1,4 @@
-//! A process that appends is killed, again and again, at moments that it does not know.
+//! Kills an appending process repeatedly at random moments.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -12,13 +12,13 @@ use super::{now, octets, rows};
 
 const LOSS_BOUND: Nanos = Nanos::from_millis(400);
 
-/// Rows that the child appends at once.
+/// Rows that the child appends per batch.
 const BATCH: u64 = 50;
 
-/// Times that the child is killed. The moments are drawn from a seed; the machine adds its own chance.
+/// Number of kills. Their moments are drawn from a seed; the machine adds randomness.
 const KILLS: u64 = 12;
 
-/// Small files and short spans, so that a kill meets every step: frames, row groups, renaming, removal.
+/// Small files and short spans, so that kills hit every step: frames, row groups, renames, removals.
 fn options(directory: &Path) -> StoreOptions {
     StoreOptions {
         loss_bound: LOSS_BOUND,
@@ -29,14 +29,14 @@ fn options(directory: &Path) -> StoreOptions {
     }
 }
 
-/// What the child runs; on its own it does nothing.
+/// The child process; as a normal test it does nothing.
 #[test]
 fn child_that_appends() {
     let Ok(arguments) = std::env::var("THALWEG_STORE_CHILD") else { return };
     let (first, directory) = arguments.split_once(' ').unwrap();
     let mut next: u64 = first.parse().unwrap();
     let (mut store, _) = Store::open(options(Path::new(directory)), now()).unwrap();
-    // Nobody kills it for a minute: then it has been forgotten.
+    // Stops by itself after a minute if it was not killed.
     let end = now() + Nanos::from_secs(60);
     while now() < end {
         let time = now();
@@ -49,36 +49,36 @@ fn child_that_appends() {
 }
 
 #[test]
-fn a_killed_process_loses_at_most_the_loss_bound_and_no_row_is_there_twice() {
+fn a_kill_loses_at_most_the_loss_bound_and_duplicates_no_row() {
     let directory = tempfile::tempdir().unwrap();
     let (mut next, mut seed) = (0, 20_261_122_u64);
-    // What may be missing: of each run, what was appended within the bound before it was killed.
-    let mut surely = Vec::new();
+    // For each run, the rows appended more than the loss bound before the kill.
+    let mut required = Vec::new();
     for _ in 0..KILLS {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let (appended, killed) =
             run_and_kill(directory.path(), next, Duration::from_millis(700 + (seed >> 33) % 1200));
         let kept = |time: Timestamp| killed.since(time) > LOSS_BOUND;
-        surely.push((next, appended.iter().filter(|(_, time)| kept(*time)).map(|(to, _)| *to).max()));
-        // The child may have appended more than it has said.
+        required.push((next, appended.iter().filter(|(_, time)| kept(*time)).map(|(to, _)| *to).max()));
+        // The child may have appended more than it reported.
         next = appended.last().map_or(next, |(to, _)| *to) + 100 * BATCH;
     }
     Store::<thalweg_wire::flow_export::RecordBatch>::open(options(directory.path()), now()).unwrap();
     let kept = octets(directory.path());
-    assert!(kept.windows(2).all(|pair| pair[0] < pair[1]), "a row is there twice");
-    for (from, to) in surely {
+    assert!(kept.windows(2).all(|pair| pair[0] < pair[1]), "duplicate row");
+    for (from, to) in required {
         let to = to.expect("a child that runs for longer than the bound has appended something");
         let first = kept.partition_point(|&octets| octets < from);
         let expected: Vec<_> = (from..to).collect();
         assert!(
             kept[first..].starts_with(&expected),
-            "rows from {from} to {to} were appended more than {LOSS_BOUND} before the kill, and are not all there"
+            "rows from {from} to {to} were appended more than {LOSS_BOUND} before the kill, and some are missing"
         );
     }
 }
 
-/// Starts a child that numbers its rows from `first`, and kills it so long after it began. Returns up to which number it had
-/// appended when, and when it was killed.
+/// Starts a child that numbers its rows from `first`, and kills it after `after`. Returns the number after each appended
+/// batch with its time, and the time of the kill.
 fn run_and_kill(directory: &Path, first: u64, after: Duration) -> (Vec<(u64, Timestamp)>, Timestamp) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "store::crash::child_that_appends", "--nocapture"])
@@ -91,14 +91,14 @@ fn run_and_kill(directory: &Path, first: u64, after: Duration) -> (Vec<(u64, Tim
         let (next, time) = line.strip_prefix("appended ")?.split_once(' ')?;
         Some((next.parse().unwrap(), Timestamp(time.parse().unwrap())))
     };
-    // The moment counts from its first row, so that a slow start of the process is no part of it.
-    let begun = lines.by_ref().find_map(|line| appended(&line.unwrap())).expect("the child appends");
+    // Counts from the first row, so that the start of the process does not matter.
+    let first = lines.by_ref().find_map(|line| appended(&line.unwrap())).expect("the child appends");
     std::thread::sleep(after);
-    // Just before: what it appends from now on is not looked for.
+    // Taken before the kill: later rows are not required.
     let killed = now();
     child.kill().unwrap();
     child.wait().unwrap();
     let rest = lines.map_while(Result::ok);
     let rest: Vec<_> = rest.filter_map(|line| appended(&line)).collect();
-    ([vec![begun], rest].concat(), killed)
+    ([vec![first], rest].concat(), killed)
 }

@@ -1,4 +1,4 @@
-//! A disk of a few megabytes, in a mount namespace of the test's own.
+//! Tests with a disk of a few megabytes, in a mount namespace of their own.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ const BEGIN: Timestamp = Timestamp(1_795_352_400_000_000_000);
 /// Rows of a batch.
 const BATCH: u64 = 20_000;
 
-/// Mounts a disk of so many megabytes, which only this thread and those that it starts see.
+/// Mounts a disk of this size, visible to this thread and its children only.
 fn small_disk(path: &Path, megabytes: usize) -> nix::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     let none = None::<&str>;
@@ -27,7 +27,7 @@ fn small_disk(path: &Path, megabytes: usize) -> nix::Result<()> {
     mount(Some("tmpfs"), path, Some("tmpfs"), MsFlags::empty(), Some(size.as_str()))
 }
 
-/// Appends batches, one a second, and waits until each is dealt with.
+/// Appends one batch per second, and waits until each is processed.
 fn append(store: &mut Store, batches: std::ops::Range<u64>) {
     for number in batches {
         let now = BEGIN + Nanos::from_secs(number);
@@ -54,10 +54,10 @@ fn check_balance(statistics: &Statistics) {
 }
 
 #[test]
-fn a_full_disk_loses_only_what_it_counts_shows_no_broken_file_and_is_got_over_without_a_restart() {
+fn losses_to_a_full_disk_are_counted_and_it_recovers() {
     let directory = tempfile::tempdir().unwrap();
     if let Err(error) = small_disk(directory.path(), 16) {
-        return skip(format!("no disk of its own: {error}"));
+        return skip(format!("cannot mount a small disk: {error}"));
     }
     let ballast = directory.path().join("ballast");
     fs::write(&ballast, vec![1; 12 << 20]).unwrap();
@@ -70,31 +70,31 @@ fn a_full_disk_loses_only_what_it_counts_shows_no_broken_file_and_is_got_over_wi
     assert!(full.last_error.as_ref().is_some_and(|error| error.contains("space")), "{full:?}");
     check_balance(&full);
     assert_eq!(octets(&data).len() as u64, full.written);
-    // Somebody makes room.
+    // Room becomes available.
     fs::remove_file(&ballast).unwrap();
     append(&mut store, 60..90);
-    wait(&store, |statistics| statistics.waiting_segments == 0);
+    wait(&store, |statistics| statistics.pending_segments == 0);
     let statistics = store.finish(BEGIN + Nanos::from_secs(90));
     assert_eq!((statistics.in_spool, statistics.lost), (0, full.lost), "{statistics:?}");
     check_balance(&statistics);
     let kept = octets(&data);
     assert_eq!(kept.len() as u64, statistics.written);
-    assert!(kept.windows(2).all(|pair| pair[0] < pair[1]), "a row is there twice");
+    assert!(kept.windows(2).all(|pair| pair[0] < pair[1]), "duplicate row");
     assert!(kept.ends_with(&(60 * BATCH..90 * BATCH).collect::<Vec<_>>()));
 }
 
 #[test]
-fn what_a_full_disk_keeps_in_the_spool_is_kept_over_a_restart() {
+fn the_spool_survives_a_restart_on_a_full_disk() {
     let directory = tempfile::tempdir().unwrap();
     if let Err(error) = small_disk(directory.path(), 6) {
-        return skip(format!("no disk of its own: {error}"));
+        return skip(format!("cannot mount a small disk: {error}"));
     }
     let data = directory.path().join("data");
     let ballast = directory.path().join("ballast");
     let options = StoreOptions { file_rows: 5 * BATCH, ..StoreOptions::new(&data) };
     let (mut store, _) = Store::open(options.clone(), BEGIN).unwrap();
     append(&mut store, 0..3);
-    // Room for the spool's segment as it is, and none for a file.
+    // Room for the spool's segment, but not for a file.
     let mut left = 1 << 20;
     let mut filled = Vec::new();
     while left > 0 {
@@ -108,7 +108,7 @@ fn what_a_full_disk_keeps_in_the_spool_is_kept_over_a_restart() {
     assert_eq!((first.in_spool, first.written, first.lost.total()), (3 * BATCH, 0, 0), "{first:?}");
     assert!(octets(&data).is_empty());
     let (mut store, recovered) = Store::open(options.clone(), BEGIN).unwrap();
-    assert_eq!((recovered.segments, recovered.waiting, recovered.records), (1, 1, 0));
+    assert_eq!((recovered.segments, recovered.pending, recovered.records), (1, 1, 0));
     fs::remove_file(&ballast).unwrap();
     append(&mut store, 3..5);
     let second = store.finish(BEGIN + Nanos::from_secs(10));

@@ -1,4 +1,4 @@
-//! What a store keeps when its process is killed, and when the disk is full.
+//! Tests of the store with killed processes and full disks.
 
 mod crash;
 mod disk_full;
@@ -17,7 +17,7 @@ fn now() -> Timestamp {
     Timestamp(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64)
 }
 
-/// Rows that are told apart by their octets.
+/// Returns rows that are numbered by their octets.
 fn rows(octets: std::ops::Range<u64>, received: Timestamp) -> RecordBatch {
     let mut batch = RecordBatch::default();
     for octets in octets {
@@ -32,7 +32,7 @@ fn rows(octets: std::ops::Range<u64>, received: Timestamp) -> RecordBatch {
     batch
 }
 
-/// Files that engines' patterns find.
+/// Returns the `*.parquet` files below a directory.
 fn visible(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
@@ -46,9 +46,9 @@ fn visible(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The octets of all rows of all files, sorted. Fails on a file that is not complete.
+/// Returns the sorted octets of all rows of all files. Fails on an incomplete file.
 fn octets(directory: &Path) -> Vec<u64> {
-    let column = RecordBatch::columns().iter().position(|column| column.name == "octets").unwrap();
+    let column = RecordBatch::columns().iter().position(|column| column.name == "bytes").unwrap();
     let mut octets = Vec::new();
     for path in visible(directory) {
         let file = SerializedFileReader::new(fs::File::open(&path).unwrap());

@@ -1,4 +1,4 @@
-//! How each fault goes: what befalls, when it is over, and what is special to it.
+//! The steps of each fault, and its special conditions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,212 +12,215 @@ use thalweg_wire::Nanos;
 use super::testbed::{Testbed, state};
 use crate::delivery::Delivery;
 use crate::error::ScenarioError;
-use crate::installed::{carry_out, installed};
+use crate::installed::{apply_changes, installed};
 use crate::scenarios::collide;
 use crate::traffic::Transferred;
 
-/// Share of what collectors tell that is lost.
-const LOST: f64 = 0.2;
+/// Probability that a report of a collector is lost.
+const LOSS_PROBABILITY: f64 = 0.2;
 
-/// So much of it at a time arrives in any order.
-const SHUFFLED: usize = 8;
+/// Number of reports that are shuffled together.
+const REORDER_WINDOW: usize = 8;
 
-/// How long a controller is watched that has just taken over.
-const HEIR: Duration = Duration::from_millis(300);
+/// Observation time after a controller has taken over.
+const TAKEOVER_TIME: Duration = Duration::from_millis(300);
 
-/// Collisions while what is told is lost or out of order.
+/// Collisions while reports are lost or reordered.
 const COLLISIONS: usize = 3;
 
-/// What two flows have to have at least that share a link, for nothing else can be done: each half of its fair share.
-const LEAST_SHARE: f64 = 0.25;
+/// Minimum rate of two flows that must share a link, as a share of its capacity: half of the fair share.
+const MIN_SHARE: f64 = 0.25;
 
-/// A switch, whichever the seed says, loses its power for a moment.
+/// A switch, selected by the seed, loses power briefly.
 pub(super) fn switch_restart(testbed: &mut Testbed, seed: u64) -> Result<(), ScenarioError> {
     let routers: Vec<_> = testbed.topology().router_ids().collect();
     let router = routers[Random::new(seed, "switch-restart", 0).index(routers.len())];
-    let sent = testbed.meanwhile(|testbed| {
+    let sent = testbed.while_sending(|testbed| {
         testbed.session.lab.restart_switch(router)?;
-        let (entries, astray) = (installed(&testbed.session.lab)?.len(), testbed.astray()?.len());
+        let (entries, broken) = (installed(&testbed.session.lab)?.len(), testbed.broken_paths()?.len());
         let name = testbed.topology().name(Node::Router(router)).to_owned();
-        testbed.tell(format!(
-            "{name} restarted: {entries} rules left in all switches, {astray} ways led nowhere"
-        ));
-        testbed.await_whole()
+        testbed.log(format!("{name} restarted: {entries} rules left in all switches, {broken} paths broken"));
+        testbed.await_recovery()
     })?;
-    testbed.tell(transfers(sent));
+    testbed.log(transfers(sent));
     Ok(())
 }
 
-/// The controller ends after it has moved a flow, and another begins where that is. That one ends when it has carried out some
-/// of what leads to other trees, and a third begins.
+/// The controller is killed after a reroute, and a second one takes over the path. That one is killed after some
+/// changes to other trees, and a third one starts.
 pub(super) fn controller_killed(testbed: &mut Testbed, seed: u64) -> Result<(), ScenarioError> {
     let topology = testbed.topology();
     let other = collide::other_trees(&topology, &testbed.collision)?;
     let wanted = Rules::of_tables(&topology, state(&topology, other)?.forwarding().all_tables());
     let first = testbed.collision.seed;
-    let sent = testbed.meanwhile(|testbed| {
-        testbed.watched.take_trace();
+    let sent = testbed.while_sending(|testbed| {
+        testbed.closed_loop.take_trace();
         testbed.kill_controller();
-        testbed.begin_controller(&topology, first)?;
-        testbed.session.wait(HEIR)?;
-        let told = testbed.watched.take_trace().told.len();
-        testbed.hold(told == 0, "the controller that took over moved flows that were apart");
-        testbed.tell("killed after the flows were apart: another one took over where they were");
+        testbed.start_controller(&topology, first)?;
+        testbed.session.wait(TAKEOVER_TIME)?;
+        let requests = testbed.closed_loop.take_trace().requests.len();
+        testbed.check(requests == 0, "the new controller rerouted flows that did not collide");
+        testbed.log("killed after the reroute: the new controller took over the paths");
         Ok(())
     })?;
-    let refreshed = testbed.watched.tally().refreshed;
-    testbed.hold(refreshed > 0, "it did not hold the flow that the other had moved");
-    testbed.tell(transfers(sent));
-    testbed.send_home()?;
-    let sent = testbed.meanwhile(|testbed| {
+    let refreshes = testbed.closed_loop.counters().refreshes;
+    testbed.check(refreshes > 0, "the new controller did not maintain its predecessor's reroute");
+    testbed.log(transfers(sent));
+    testbed.reset_paths()?;
+    let sent = testbed.while_sending(|testbed| {
         testbed.kill_controller();
         let changes = installed(&testbed.session.lab)?.changes_to(&wanted);
         let done =
             1 + Random::new(seed, "controller-killed", 0).index(changes.len().saturating_sub(1).max(1));
-        carry_out(&testbed.session.lab, &changes[..done.min(changes.len())])?;
-        let astray = testbed.astray()?.len();
-        testbed.tell(format!(
-            "killed after {done} of {} changes to other trees: {astray} ways led nowhere",
+        apply_changes(&testbed.session.lab, &changes[..done.min(changes.len())])?;
+        let broken = testbed.broken_paths()?.len();
+        testbed.log(format!(
+            "killed after {done} of {} changes to other trees: {broken} paths broken",
             changes.len()
         ));
-        testbed.begin_controller(&topology, other)?;
-        testbed.await_whole()
+        testbed.start_controller(&topology, other)?;
+        testbed.await_recovery()
     })?;
-    testbed.tell(transfers(sent));
-    // Whoever has taken over has finished what the other began.
-    testbed.session.wait(collide::REST)?;
+    testbed.log(transfers(sent));
+    // The new controller has finished the installation.
+    testbed.session.wait(collide::DRAIN_TIME)?;
     let left = installed(&testbed.session.lab)?.changes_to(&wanted).len();
-    testbed.hold(left == 0, &format!("{left} rules are not those that the other controller was installing"));
+    testbed.check(
+        left == 0,
+        &format!("{left} rules differ from those that the killed controller was installing"),
+    );
     Ok(())
 }
 
-/// A fifth of what collectors tell is lost, for some collisions.
+/// A fifth of the collectors' reports is lost during several collisions.
 pub(super) fn events_lost(testbed: &mut Testbed, seed: u64) -> Result<(), ScenarioError> {
-    collide_under(testbed, Delivery::Lossy(LOST), seed)
+    collide_under(testbed, Delivery::Lossy(LOSS_PROBABILITY), seed)
 }
 
-/// What collectors tell arrives in another order, for some collisions.
+/// The collectors' reports arrive out of order during several collisions.
 pub(super) fn events_reordered(testbed: &mut Testbed, seed: u64) -> Result<(), ScenarioError> {
-    collide_under(testbed, Delivery::Shuffled(SHUFFLED), seed)
+    collide_under(testbed, Delivery::Reordered(REORDER_WINDOW), seed)
 }
 
 fn collide_under(testbed: &mut Testbed, delivery: Delivery, seed: u64) -> Result<(), ScenarioError> {
-    testbed.watched.deliver(delivery, seed);
+    testbed.closed_loop.set_delivery(delivery, seed);
     let mut longest = Nanos::ZERO;
     for _ in 0..COLLISIONS {
-        let turn = testbed.collide()?;
-        testbed.hold(turn.is_some(), "a collision meanwhile was not resolved");
-        longest = longest.max(turn.map_or(Nanos::ZERO, |turn| turn.whole()));
+        let latency = testbed.collide()?;
+        testbed.check(latency.is_some(), "a collision during the fault was not resolved");
+        longest = longest.max(latency.map_or(Nanos::ZERO, |latency| latency.total()));
     }
-    testbed.watched.deliver(Delivery::Whole, seed);
-    let tally = testbed.watched.tally();
-    let [told, lost, displaced] = tally.delivered;
-    testbed.tell(format!(
-        "of {told} findings {lost} were lost and {displaced} out of their place; {COLLISIONS} collisions lasted {longest} at most"
+    testbed.closed_loop.set_delivery(Delivery::InOrder, seed);
+    let counters = testbed.closed_loop.counters();
+    let [sent, lost, reordered] = counters.delivery_counts;
+    testbed.log(format!(
+                "{sent} reports sent, {lost} lost, {reordered} out of order; {COLLISIONS} collisions resolved within {longest}"
     ));
-    testbed.hold(lost + displaced > 0, "nothing was lost or out of its place");
-    testbed.hold(tally.controller.astray == 0, "a way that leads there was taken for one that does not");
-    testbed.await_whole()
+    testbed.check(lost + reordered > 0, "no report was lost or out of order");
+    testbed.check(counters.controller.astray == 0, "a working path was marked broken");
+    testbed.await_recovery()
 }
 
-/// The source of the flow that is asked first to go another way takes no notice; then it does again.
+/// The source of the flow that is rerouted first ignores ARP, then reacts again.
 pub(super) fn deaf_host(testbed: &mut Testbed) -> Result<(), ScenarioError> {
-    // Whom the controller asks first is seen by what it does when both hear.
-    testbed.meanwhile(|_| Ok(()))?;
-    let told = testbed.watched.take_trace().told;
-    let first = told.iter().map(|told| told.pair).find(|pair| testbed.collision.pairs.contains(pair));
+    // A run in which both hosts react shows which one the controller reroutes first.
+    testbed.while_sending(|_| Ok(()))?;
+    let requests = testbed.closed_loop.take_trace().requests;
+    let first =
+        requests.iter().map(|request| request.pair).find(|pair| testbed.collision.pairs.contains(pair));
     let Some(first) = first else {
-        testbed.hold(false, "the first collision was not resolved");
+        testbed.check(false, "the first collision was not resolved");
         return Ok(());
     };
-    testbed.send_home()?;
-    let before = testbed.watched.tally().controller;
-    testbed.session.lab.set_deaf_to_arp(first.source, true)?;
-    let sent = testbed.meanwhile(|_| Ok(()))?;
-    testbed.session.lab.set_deaf_to_arp(first.source, false)?;
-    let (trace, after) = (testbed.watched.take_trace(), testbed.watched.tally().controller);
-    let asked = trace.told.iter().filter(|told| told.pair == first && told.address != 0).count();
+    testbed.reset_paths()?;
+    let before = testbed.closed_loop.counters().controller;
+    testbed.session.lab.set_ignores_arp(first.source, true)?;
+    let sent = testbed.while_sending(|_| Ok(()))?;
+    testbed.session.lab.set_ignores_arp(first.source, false)?;
+    let (trace, after) = (testbed.closed_loop.take_trace(), testbed.closed_loop.counters().controller);
+    let count = trace.requests.iter().filter(|request| request.pair == first && request.address != 0).count();
     let (name, expired) = (first.name(&testbed.topology()).to_string(), after.expired - before.expired);
-    testbed.tell(format!("{name} was deaf and asked {asked} times, {expired} actions were not seen in time"));
-    testbed.tell(transfers(sent));
-    testbed.hold(asked == 0 || expired > 0, "what had no effect was taken to have had one");
-    let moved = trace.moved.iter().any(|moved| moved.pair == first && moved.address != 0);
-    testbed.hold(!moved, "a deaf host went another way");
-    let other_moved = trace.moved.iter().any(|moved| moved.pair != first && moved.address != 0);
-    testbed.hold(other_moved, "the other flow was not sent another way in its place");
-    testbed.await_whole()
+    testbed.log(format!("{name} ignored ARP: {count} requests, {expired} actions expired"));
+    testbed.log(transfers(sent));
+    testbed.check(count == 0 || expired > 0, "an action without effect was not reported as expired");
+    let rerouted = trace.path_changes.iter().any(|change| change.pair == first && change.address != 0);
+    testbed.check(!rerouted, "the host that ignored ARP changed its path");
+    let other_rerouted = trace.path_changes.iter().any(|change| change.pair != first && change.address != 0);
+    testbed.check(other_rerouted, "the other flow was not rerouted instead");
+    testbed.await_recovery()
 }
 
-/// The link that the flows meet on fails while both send, and returns.
+/// The link on which the flows collide fails while both send, and is restored.
 pub(super) fn link_failure(testbed: &mut Testbed) -> Result<(), ScenarioError> {
     let topology = testbed.topology();
-    let (from, to) = testbed.collision.link.clone();
+    let (from, to) = testbed.collision.link_ends.clone();
     let joins = |link: &thalweg_network::Link| {
         let ends = link.ends.map(|end| topology.name(end.node));
         ends == [from.as_str(), to.as_str()] || ends == [to.as_str(), from.as_str()]
     };
-    let link = topology.links().iter().position(joins).ok_or(ScenarioError::NothingCollides)?;
+    let link = topology.links().iter().position(joins).ok_or(ScenarioError::NoCollision)?;
     let link = LinkId(link as u32);
-    let sent = testbed.meanwhile(|testbed| {
+    let sent = testbed.while_sending(|testbed| {
         testbed.session.lab.set_link(link, false)?;
-        let astray = testbed.astray()?.len();
-        testbed.await_whole()?;
-        testbed.tell(format!("{from}-{to} failed: {astray} ways led nowhere"));
-        let isolated = testbed.unreachable()?;
-        testbed.hold(isolated.is_empty(), "without the link not everybody reached everybody");
+        let broken = testbed.broken_paths()?.len();
+        testbed.await_recovery()?;
+        testbed.log(format!("{from}-{to} failed: {broken} paths broken"));
+        let unreachable = testbed.unreachable()?;
+        testbed.check(unreachable.is_empty(), "some hosts could not connect while the link was down");
         testbed.session.lab.set_link(link, true)?;
-        testbed.await_whole()
+        testbed.await_recovery()
     })?;
-    testbed.tell(transfers(sent));
-    // The old trees are back, or flows could not meet where they did.
-    testbed.session.wait(collide::REST)?;
+    testbed.log(transfers(sent));
+    // The old trees are restored, so that the flows can collide on the same link.
+    testbed.session.wait(collide::DRAIN_TIME)?;
     let wanted =
         Rules::of_tables(&topology, state(&topology, testbed.collision.seed)?.forwarding().all_tables());
     let left = installed(&testbed.session.lab)?.changes_to(&wanted).len();
-    testbed.hold(left == 0, &format!("{left} rules are not those of before the failure"));
+    testbed.check(left == 0, &format!("{left} rules differ from those before the failure"));
     Ok(())
 }
 
-/// Two cables are swapped on the other way of both flows. The controller sends one there, sees that nothing arrives, takes it
-/// back and tells; then the topology is mended.
+/// Two cables on the alternative path of both flows are swapped. The controller reroutes a flow, finds that no packet
+/// arrives, moves it back and reports the path; then the topology file is corrected.
 pub(super) fn wrong_topology(testbed: &mut Testbed) -> Result<(), ScenarioError> {
     let (real, file) = (testbed.topology(), Arc::clone(testbed.session.state.topology()));
-    let astray = testbed.astray()?.len();
-    testbed.hold(astray > 0, "the swapped cables do not matter");
+    let broken = testbed.broken_paths()?.len();
+    testbed.check(broken > 0, "the swapped cables break no path");
     let before = testbed.unreachable()?;
-    testbed.watched.take_trace();
-    let sent = testbed.meanwhile(|_| Ok(()))?;
-    let trace = testbed.watched.take_trace();
-    let ways: Vec<String> = trace
-        .astray
+    testbed.closed_loop.take_trace();
+    let sent = testbed.while_sending(|_| Ok(()))?;
+    let trace = testbed.closed_loop.take_trace();
+    let paths: Vec<String> = trace
+        .broken_paths
         .iter()
-        .map(|(pair, address)| format!("{} by address {address}", pair.name(&file)))
+        .map(|(pair, address)| format!("{} tree {address}", pair.name(&file)))
         .collect();
-    testbed.tell(format!(
-        "{astray} ways lead nowhere; found by trying: {}",
-        if ways.is_empty() { "none".to_owned() } else { ways.join(", ") }
+    testbed.log(format!(
+        "{broken} paths broken; found by the controller: {}",
+        if paths.is_empty() { "none".to_owned() } else { paths.join(", ") }
     ));
-    let elsewhere = testbed.watched.tally().elsewhere;
-    testbed.tell(format!("{elsewhere} packets at switches that no route leads them by"));
-    testbed.tell(transfers(sent));
-    let told = trace.told.iter().filter(|told| told.address != 0).count();
-    testbed.hold(told > 0, "nobody was sent the other way");
-    let known = |pair: Pair| trace.astray.iter().any(|&(other, _)| other == pair);
-    testbed.hold(testbed.collision.pairs.into_iter().any(known), "that nothing arrived was not found");
-    let least = LEAST_SHARE * testbed.session.rate.0 as f64;
-    testbed.hold(
+    let off_route = testbed.closed_loop.counters().off_route;
+    testbed.log(format!("{off_route} packets at switches off their route"));
+    testbed.log(transfers(sent));
+    let requests = trace.requests.iter().filter(|request| request.address != 0).count();
+    testbed.check(requests > 0, "no flow was rerouted");
+    let known = |pair: Pair| trace.broken_paths.iter().any(|&(other, _)| other == pair);
+    testbed
+        .check(testbed.collision.pairs.into_iter().any(known), "the controller did not find the broken path");
+    let least = MIN_SHARE * testbed.session.rate.0 as f64;
+    testbed.check(
         sent.iter().all(|sent| sent.rate > least),
-        "a flow has less than a quarter of the link that both share",
+        "a flow has less than a quarter of the shared link",
     );
     let after = testbed.unreachable()?;
     let worse = after.iter().filter(|pair| !before.contains(pair)).count();
-    testbed.hold(worse == 0, &format!("{worse} pairs are cut off by what the controller did"));
-    // Somebody mends the file.
+    testbed.check(worse == 0, &format!("{worse} pairs cannot connect because of the controller"));
+    // The file is corrected.
     testbed.kill_controller();
-    testbed.begin_controller(&real, testbed.collision.seed)?;
-    testbed.await_whole()
+    testbed.start_controller(&real, testbed.collision.seed)?;
+    testbed.await_recovery()
 }
 
 fn transfers([one, other]: [Transferred; 2]) -> String {
-    format!("the flows had {:.1} and {:.1} Mbit/s", one.rate / 1e6, other.rate / 1e6)
+    format!("flow rates {:.1} and {:.1} Mbit/s", one.rate / 1e6, other.rate / 1e6)
 }

@@ -1,12 +1,13 @@
-//! A network with two cables swapped, which its topology file does not have.
+//! A network with two swapped cables that its topology file does not show.
 
 use thalweg_network::{Link, LinkSpec, Node, RouterId, Topology, TopologyBuilder};
 
-/// The same leaf-spine with the cables from a spine to two leaves swapped at the spine. All ports keep their numbers.
+/// Returns the leaf-spine with the cables from a spine to two leaves swapped at the spine. All ports keep their
+/// numbers.
 pub(super) fn miswired(topology: &Topology, at: RouterId, [one, other]: [RouterId; 2]) -> Topology {
     let mut builder = TopologyBuilder::new();
     let spec = |link: &Link| LinkSpec { rate: link.rate, delay: link.delay };
-    let sound = "the parts of a topology that there is";
+    let sound = "names and links of a valid topology";
     for router in topology.routers() {
         builder.add_router(router.name.clone()).expect(sound);
     }
@@ -22,8 +23,8 @@ pub(super) fn miswired(topology: &Topology, at: RouterId, [one, other]: [RouterI
             trunks.push(([a, b], spec(link)));
         }
     }
-    // Ports are numbered as cables come. With all cables of a spine together, the two that change places do so at the spine
-    // only: each leaf has its cables in the same order as before.
+    // Ports are numbered in the order of cables. With all cables of a spine adjacent, swapping two changes only the
+    // spine's ports: each leaf keeps the order of its cables.
     trunks.sort_by_key(|(ends, _)| ends.iter().copied().max());
     let place = |leaf| trunks.iter().position(|(ends, _)| ends.contains(&at) && ends.contains(&leaf));
     if let (Some(first), Some(second)) = (place(one), place(other)) {
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn swapped_cables_lead_from_one_switch_to_each_others_ends_and_nothing_else_changes() {
+    fn only_the_two_swapped_cables_change_their_ends() {
         let file = Plan::leaf_spine(thalweg_lab::DEFAULT_RATE).unwrap().topology;
         let spine = RouterId(4);
         let real = miswired(&file, spine, [RouterId(0), RouterId(2)]);

@@ -1,24 +1,22 @@
-//! `faults`: something befalls the network or its controller while two flows are steered; after it forwarding is whole, and
-//! the loop goes on.
+//! `faults`: fault injection. After a fault of the network or the controller, forwarding recovers and the control loop
+//! resumes.
 //!
-//! Each fault has a lab of its own, with the flows of [`collide`](super::collide). It strikes while both send, and when they
-//! have been taken apart. After it three things have to hold:
-//! - **Forwarding is whole**: each pair's packets, by each address, are walked over the rules read back from the switches, and
-//!   arrive over links that are up;
-//! - **everybody reaches everybody**, by TCP;
-//! - **the loop resumes**: the next collision is resolved.
-//!
-//! | fault | what befalls |
+//! Each fault has its own lab, with the flows of [`collide`](super::collide). It is injected while both send, after one
+//! has been rerouted. Afterwards three conditions must hold:
+//! - **No broken path**: each pair's packets, by each address, follow the rules read back from the switches to their
+//!   destination over links that are up;
+//! - **Full connectivity**: every host connects to every other by TCP;
+//! - **The loop resumes**: it resolves the next collision.
+//! | fault | what happens |
 //! |---|---|
-//! | `switch-restart` | a switch loses its power, its table and its counters |
-//! | `controller-killed` | in the middle of installing other trees; another controller begins |
-//! | `events-lost` | of what collectors tell, a fifth does not arrive |
-//! | `events-reordered` | it arrives in another order |
-//! | `deaf-host` | the host that is to send another way takes no notice of ARP |
-//! | `link-failure` | a link that the flows meet on fails, and returns |
-//! | `wrong-topology` | two cables are swapped, and nobody knows |
-//!
-//! Where there is a choice, of a switch or of how far the controller comes, the seed makes it.
+//! | `switch-restart` | a switch loses power, its table and its counters |
+//! | `controller-killed` | the controller is killed while it installs other trees; another one starts |
+//! | `events-lost` | a fifth of the collectors' reports is lost |
+//! | `events-reordered` | the collectors' reports arrive out of order |
+//! | `deaf-host` | the host to be rerouted ignores ARP |
+//! | `link-failure` | the link on which the flows collide fails and is restored |
+//! | `wrong-topology` | two cables are swapped, unknown to the controller |
+//! The seed selects the switch, and how many changes the killed controller makes.
 
 mod cases;
 mod miswired;
@@ -36,34 +34,34 @@ use crate::error::ScenarioError;
 use crate::traffic;
 use testbed::Testbed;
 
-/// What befalls.
+/// A fault to inject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A switch loses its power, its table and its counters.
+    /// A switch loses power, its table and its counters.
     SwitchRestart,
-    /// A controller ends in the middle of an installation, and another one begins.
+    /// The controller is killed while it installs rules, and another one starts.
     ControllerKilled,
-    /// A fifth of what collectors tell is lost.
+    /// A fifth of the collectors' reports is lost.
     EventsLost,
-    /// What collectors tell arrives in another order.
+    /// The collectors' reports arrive out of order.
     EventsReordered,
-    /// A host takes no notice of ARP.
+    /// A host ignores ARP.
     DeafHost,
-    /// A link fails, and returns.
+    /// A link fails and is restored.
     LinkFailure,
-    /// Two cables are swapped, and the topology file does not have it.
+    /// Two cables are swapped, and the topology file is wrong.
     WrongTopology,
 }
 
-/// What was asked for is no fault.
+/// The text is not the name of a fault.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("there is no fault {text:?}: expected {}", Fault::ALL.map(Fault::name).join(", "))]
+#[error("unknown fault {text:?}: expected {}", Fault::ALL.map(Fault::name).join(", "))]
 pub struct ParseFaultError {
     text: String,
 }
 
 impl Fault {
-    /// All, in the order in which they are tried.
+    /// All faults, in the order of the runs.
     pub const ALL: [Fault; 7] = [
         Fault::SwitchRestart,
         Fault::ControllerKilled,
@@ -74,7 +72,7 @@ impl Fault {
         Fault::WrongTopology,
     ];
 
-    /// As it is typed.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Fault::SwitchRestart => "switch-restart",
@@ -97,47 +95,47 @@ impl FromStr for Fault {
     }
 }
 
-/// What came of a fault.
+/// The outcome of a fault.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Which.
+    /// The fault.
     pub fault: Fault,
-    /// What befell, and what was made of it.
-    pub story: Vec<String>,
-    /// What does not hold of what is special to the fault.
-    pub broken: Vec<String>,
-    /// From the fault's end until forwarding was whole; `None` if it was not in time.
-    pub whole_after: Option<Nanos>,
-    /// Pairs and addresses that do not lead there in the end, in words.
-    pub astray: Vec<String>,
-    /// Pairs that do not reach each other in the end.
+    /// What happened, in order.
+    pub log: Vec<String>,
+    /// Conditions of this fault that did not hold.
+    pub failures: Vec<String>,
+    /// Time from the end of the fault until no path was broken; `None` if it took too long.
+    pub recovery: Option<Nanos>,
+    /// Broken paths at the end: pair, address and reason.
+    pub misrouted: Vec<String>,
+    /// Pairs that cannot connect at the end.
     pub unreachable: Vec<String>,
-    /// How long the next collision lasted; `None` if it was not resolved.
-    pub next: Option<Nanos>,
-    /// What the machine had left.
+    /// Time to resolve the next collision; `None` if it was not resolved.
+    pub next_collision: Option<Nanos>,
+    /// Headroom of the machine.
     pub headroom: Headroom,
 }
 
 impl Outcome {
-    /// Whether all holds that has to.
+    /// Whether all conditions held.
     pub fn is_survived(&self) -> bool {
-        self.whole_after.is_some()
-            && self.next.is_some()
-            && [&self.broken, &self.astray, &self.unreachable].into_iter().all(Vec::is_empty)
+        self.recovery.is_some()
+            && self.next_collision.is_some()
+            && [&self.failures, &self.misrouted, &self.unreachable].into_iter().all(Vec::is_empty)
     }
 
-    /// What it comes to.
+    /// Returns the row of the results.
     pub fn row(&self) -> Row<'_> {
         Row {
             fault: self.fault.name(),
             survived: self.is_survived(),
-            whole_after_ns: self.whole_after.map(|time| time.0),
-            next_collision_ns: self.next.map(|time| time.0),
-            astray: &self.astray,
+            recovery_ns: self.recovery.map(|time| time.0),
+            next_collision_ns: self.next_collision.map(|time| time.0),
+            misrouted: &self.misrouted,
             unreachable: &self.unreachable,
-            broken: &self.broken,
-            story: &self.story,
-            idle: self.headroom.idle,
+            failures: &self.failures,
+            log: &self.log,
+            idle_ratio: self.headroom.idle,
             conclusive: self.headroom.verdict() == Verdict::Conclusive,
         }
     }
@@ -148,48 +146,48 @@ impl Outcome {
 pub struct Row<'a> {
     /// The fault.
     pub fault: &'static str,
-    /// Whether all holds that has to.
+    /// Whether all conditions held.
     pub survived: bool,
-    /// From the fault's end until forwarding was whole.
-    pub whole_after_ns: Option<u64>,
-    /// From the next collision to the first packet on another path.
+    /// Time from the end of the fault until no path was broken.
+    pub recovery_ns: Option<u64>,
+    /// Time from the next collision to the first packet on another path.
     pub next_collision_ns: Option<u64>,
-    /// Pairs and addresses that do not lead there in the end.
-    pub astray: &'a [String],
-    /// Pairs that do not reach each other in the end.
+    /// Broken paths at the end.
+    pub misrouted: &'a [String],
+    /// Pairs that cannot connect at the end.
     pub unreachable: &'a [String],
-    /// What else does not hold.
-    pub broken: &'a [String],
-    /// What befell, and what was made of it.
-    pub story: &'a [String],
-    /// Part of the processors' time that was idle.
-    pub idle: f64,
-    /// Whether that was enough for times to mean something.
+    /// Other conditions that did not hold.
+    pub failures: &'a [String],
+    /// What happened, in order.
+    pub log: &'a [String],
+    /// Idle share of the CPU time, 0 to 1.
+    pub idle_ratio: f64,
+    /// Whether the headroom was sufficient for the times to be valid.
     pub conclusive: bool,
 }
 
-/// What all faults came to.
+/// The results of all faults.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// Of the links.
+    /// Rate of the links.
     pub rate: BitRate,
-    /// What was left to chance.
+    /// Seed of the random choices.
     pub seed: u64,
-    /// In the order asked for.
+    /// The outcomes, in the order requested.
     pub outcomes: Vec<Outcome>,
 }
 
-/// Tries some faults, one after the other.
+/// Injects faults one after the other, each in its own lab.
 ///
 /// # Errors
-/// If a lab cannot be had, or iperf3 fails.
+/// If a lab cannot be created, or iperf3 fails.
 pub fn run(faults: &[Fault], seed: u64, setting: &mut Setting<'_>) -> Result<Results, ScenarioError> {
     traffic::check()?;
     let mut outcomes = Vec::new();
     for &fault in faults {
         let outcome = one(fault, seed, setting)?;
         let verdict = if outcome.is_survived() { "survived" } else { "not survived" };
-        (setting.hear)(&format!("{}: {verdict}", fault.name()));
+        (setting.on_progress)(&format!("{}: {verdict}", fault.name()));
         outcomes.push(outcome);
     }
     Ok(Results { rate: setting.rate, seed, outcomes })
@@ -217,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_are_read_as_they_are_written() {
+    fn fault_names_parse() {
         for fault in Fault::ALL {
             assert_eq!(fault.name().parse(), Ok(fault));
         }
@@ -225,28 +223,28 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_survived_if_all_holds_and_not_otherwise() {
-        let headroom = Headroom { idle: 0.0, least_idle: 0.0, stolen: 0.0, backlog_drops: 1 };
-        let whole = Outcome {
+    fn fault_is_survived_only_if_every_condition_holds() {
+        let headroom = Headroom { idle: 0.0, min_idle: 0.0, stolen: 0.0, backlog_drops: 1 };
+        let survived = Outcome {
             fault: Fault::DeafHost,
-            story: vec!["it was deaf".to_owned()],
-            broken: Vec::new(),
-            whole_after: Some(Nanos(0)),
-            astray: Vec::new(),
+            log: vec!["h0 ignored ARP".to_owned()],
+            failures: Vec::new(),
+            recovery: Some(Nanos(0)),
+            misrouted: Vec::new(),
             unreachable: Vec::new(),
-            next: Some(Nanos(1)),
+            next_collision: Some(Nanos(1)),
             headroom,
         };
-        assert!(whole.is_survived(), "whatever times are worth");
-        let words = || vec!["h0 > h1".to_owned()];
-        for broken in [
-            Outcome { broken: words(), ..whole.clone() },
-            Outcome { astray: words(), ..whole.clone() },
-            Outcome { unreachable: words(), ..whole.clone() },
-            Outcome { whole_after: None, ..whole.clone() },
-            Outcome { next: None, ..whole.clone() },
+        assert!(survived.is_survived(), "however inconclusive its times");
+        let one = || vec!["h0 > h1".to_owned()];
+        for failed in [
+            Outcome { failures: one(), ..survived.clone() },
+            Outcome { misrouted: one(), ..survived.clone() },
+            Outcome { unreachable: one(), ..survived.clone() },
+            Outcome { recovery: None, ..survived.clone() },
+            Outcome { next_collision: None, ..survived.clone() },
         ] {
-            assert!(!broken.is_survived() && !broken.row().survived, "{broken:?}");
+            assert!(!failed.is_survived() && !failed.row().survived, "{failed:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The trace as readers see it, against what was asked and what the truth says.
+//! Compares the trace, as readers see it, with the options and the truth.
 
-mod observed;
+mod observation;
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -10,15 +10,15 @@ use proptest::prelude::*;
 use thalweg_wire::capture_file::pcap::Precision;
 use thalweg_wire::{BitRate, FlowKey, IpVersion, LinkType, Nanos, Packet, Protocol, TcpFlags};
 
-use self::observed::{Row, fnv1a, observe, published_algorithm, widest_window};
+use self::observation::{Row, fnv1a, observe, published_algorithm, widest_window};
 use super::{MAX_GAP, PlantedKind, SynthError, SynthOptions, SynthOptionsError, generate};
 
-/// 200,000 packets with every kind of planted flow, several times.
+/// Options for 200,000 packets with every kind of planted flow, several times.
 fn small() -> SynthOptions {
     SynthOptions { packets: 200_000, cheetahs: Some(16), near_misses: Some(12), ..SynthOptions::default() }
 }
 
-/// Traces that differ in everything that changes their make.
+/// Options that cover all variants of traces.
 fn variety() -> Vec<SynthOptions> {
     let two_seconds = Some(Nanos::from_secs(2));
     vec![
@@ -27,16 +27,16 @@ fn variety() -> Vec<SynthOptions> {
         SynthOptions { seed: 3, flows: Some(60_000), duration: two_seconds, ..small() },
         SynthOptions { seed: 4, ipv6_share: 1.0, udp_share: 0.5, ..small() },
         SynthOptions { seed: 5, flood_share: 0.4, ..small() },
-        // R*T at its least: segments of 128 bytes.
+        // The minimum of R*T: segments of 128 bytes.
         SynthOptions {
             seed: 6,
             rate_threshold: BitRate(26_214_400),
             flight_duration: Nanos::from_millis(10),
             ..small()
         },
-        // So few flows that many go at the full pace of 0.8 R.
+        // So few flows that many run at the full pace of 0.8 R.
         SynthOptions { seed: 7, flows: Some(200), ..small() },
-        // Sparse: the calendar turns over many times.
+        // Sparse: the calendar wraps many times.
         SynthOptions { packets: 3_000, duration: Some(Nanos::from_secs(900)), ..SynthOptions::default() },
     ]
 }
@@ -46,45 +46,45 @@ fn threshold(options: &SynthOptions) -> u64 {
 }
 
 #[test]
-fn packets_flows_and_bytes_are_as_asked_and_as_told() {
+fn packets_flows_and_bytes_match_options_and_summary() {
     for options in variety() {
-        let seen = observe(&options);
-        assert_eq!(seen.packets.len() as u64, options.packets);
-        assert_eq!(seen.summary.packets, options.packets);
-        assert_eq!(seen.flows().len() as u64, seen.summary.flows);
-        assert!(options.flows.is_none_or(|flows| flows == seen.summary.flows));
-        let bytes = seen.packets.iter().map(|packet| u64::from(packet.ip_length)).sum::<u64>();
-        assert_eq!(bytes, seen.summary.bytes);
-        let v6 = seen.packets.iter().filter(|packet| packet.key.version() == IpVersion::V6).count();
-        assert_eq!(v6 as u64, seen.summary.ipv6_packets);
-        let (first, last) = (seen.packets[0].time, seen.packets[seen.packets.len() - 1].time);
-        assert_eq!(seen.summary.duration, last - first);
+        let observed = observe(&options);
+        assert_eq!(observed.packets.len() as u64, options.packets);
+        assert_eq!(observed.summary.packets, options.packets);
+        assert_eq!(observed.flows().len() as u64, observed.summary.flows);
+        assert!(options.flows.is_none_or(|flows| flows == observed.summary.flows));
+        let bytes = observed.packets.iter().map(|packet| u64::from(packet.ip_length)).sum::<u64>();
+        assert_eq!(bytes, observed.summary.bytes);
+        let v6 = observed.packets.iter().filter(|packet| packet.key.version() == IpVersion::V6).count();
+        assert_eq!(v6 as u64, observed.summary.ipv6_packets);
+        let (first, last) = (observed.packets[0].time, observed.packets[observed.packets.len() - 1].time);
+        assert_eq!(observed.summary.duration, last - first);
     }
 }
 
 #[test]
-fn smallest_traces_are_exact_too() {
+fn minimal_traces_are_exact() {
     for (packets, flows) in [(1, 1), (2, 1), (2, 2), (3, 1), (4, 1), (5, 1), (6, 1), (100, 7), (100, 100)] {
         let options = SynthOptions { packets, flows: Some(flows), ..SynthOptions::default() };
-        let seen = observe(&options);
-        assert_eq!((seen.packets.len() as u64, seen.flows().len() as u64), (packets, flows));
+        let observed = observe(&options);
+        assert_eq!((observed.packets.len() as u64, observed.flows().len() as u64), (packets, flows));
     }
 }
 
 #[test]
-fn times_never_run_backwards_and_no_flow_is_silent_for_long() {
+fn times_never_decrease_and_gaps_are_bounded() {
     for options in variety() {
-        let seen = observe(&options);
-        assert!(seen.packets.is_sorted_by_key(|packet| packet.time));
-        assert!(seen.packets[0].time >= options.start);
-        for packets in seen.flows().values() {
+        let observed = observe(&options);
+        assert!(observed.packets.is_sorted_by_key(|packet| packet.time));
+        assert!(observed.packets[0].time >= options.start);
+        for packets in observed.flows().values() {
             assert!(packets.windows(2).all(|pair| pair[1].time - pair[0].time < MAX_GAP));
         }
     }
 }
 
 #[test]
-fn a_trace_lasts_as_long_as_asked() {
+fn a_trace_has_the_requested_duration() {
     for (options, seconds) in [(small(), 1.0), (SynthOptions::default(), 1.58), (variety()[2].clone(), 2.0)] {
         let lasted = observe(&options).summary.duration.as_secs_f64();
         assert!((lasted / seconds - 1.0).abs() < 0.06, "{lasted} s instead of {seconds} s");
@@ -92,29 +92,29 @@ fn a_trace_lasts_as_long_as_asked() {
 }
 
 #[test]
-fn the_rate_is_even_but_for_the_two_ends() {
+fn the_rate_is_even_except_at_both_ends() {
     let options = SynthOptions { cheetahs: Some(0), near_misses: Some(0), ..SynthOptions::default() };
-    let seen = observe(&options);
+    let observed = observe(&options);
     let tenth = Nanos::from_millis(158);
     let mut counts = [0u32; 12];
-    for packet in &seen.packets {
+    for packet in &observed.packets {
         counts[(packet.time.since(options.start).0 / tenth.0) as usize] += 1;
     }
     assert!(counts[1..9].iter().all(|count| (90_000..120_000).contains(count)), "{counts:?}");
 }
 
 #[test]
-fn the_truth_is_what_an_oracle_finds_in_the_trace() {
+fn the_truth_matches_an_oracle() {
     for options in variety() {
-        let (seen, threshold) = (observe(&options), threshold(&options));
-        let mut rows: HashMap<FlowKey, Row> = seen.rows().into_iter().map(|row| (row.key, row)).collect();
+        let (observed, threshold) = (observe(&options), threshold(&options));
+        let mut rows: HashMap<FlowKey, Row> = observed.rows().into_iter().map(|row| (row.key, row)).collect();
         let cheetahs = rows.values().filter(|row| row.cheetah).count() as u64;
-        assert_eq!(seen.summary.cheetahs, cheetahs);
-        assert_eq!(seen.summary.near_misses, rows.len() as u64 - cheetahs);
-        for (key, direction) in seen.directions() {
+        assert_eq!(observed.summary.cheetahs, cheetahs);
+        assert_eq!(observed.summary.near_misses, rows.len() as u64 - cheetahs);
+        for (key, direction) in observed.directions() {
             let (most, crossed) = widest_window(&direction, options.flight_duration.0, threshold);
             let Some(row) = rows.remove(&key) else {
-                assert!(most <= threshold / 2, "{key} moved {most} bytes in a window, and no row says so");
+                assert!(most <= threshold / 2, "{key} moved {most} bytes in a window without a row");
                 continue;
             };
             let (first, last) = (direction[0].0, direction[direction.len() - 1].0);
@@ -128,23 +128,23 @@ fn the_truth_is_what_an_oracle_finds_in_the_trace() {
 }
 
 #[test]
-fn flows_are_numbered_in_order_of_their_first_packets() {
-    let seen = observe(&SynthOptions { flood_share: 0.1, ..small() });
+fn flows_are_numbered_by_first_packet() {
+    let observed = observe(&SynthOptions { flood_share: 0.1, ..small() });
     let mut numbers = HashMap::new();
-    for packet in &seen.packets {
+    for packet in &observed.packets {
         let next = numbers.len() as u64 + 1;
         numbers.entry(packet.key.canonical().0).or_insert(next);
     }
-    for row in seen.rows() {
+    for row in observed.rows() {
         assert_eq!(row.flow, numbers[&row.key.canonical().0], "{row:?}");
     }
 }
 
 #[test]
-fn background_stays_below_the_threshold_in_both_directions_together() {
+fn both_directions_of_background_stay_below_the_threshold() {
     for options in variety() {
-        let (seen, threshold) = (observe(&options), threshold(&options));
-        let planted: HashSet<FlowKey> = seen
+        let (observed, threshold) = (observe(&options), threshold(&options));
+        let planted: HashSet<FlowKey> = observed
             .rows()
             .into_iter()
             .filter(|row| !["background", "acknowledgements"].contains(&row.kind.as_str()))
@@ -153,9 +153,9 @@ fn background_stays_below_the_threshold_in_both_directions_together() {
         assert_eq!(
             planted.len() as u64,
             options.cheetahs.unwrap_or(0) + options.near_misses.unwrap_or(0),
-            "one row for each planted flow"
+            "one row per planted flow"
         );
-        for (key, packets) in seen.flows() {
+        for (key, packets) in observed.flows() {
             let both = packets.iter().map(|packet| (packet.time, packet.ip_length)).collect();
             let (most, _) = widest_window(&both, options.flight_duration.0, threshold);
             assert!(planted.contains(&key) || most * 100 < threshold * 85, "{key}: {most}");
@@ -164,7 +164,7 @@ fn background_stays_below_the_threshold_in_both_directions_together() {
 }
 
 #[test]
-fn every_planted_kind_is_as_near_to_the_threshold_as_it_says() {
+fn every_planted_kind_has_its_ratio_to_the_threshold() {
     let mut kinds = HashSet::new();
     for options in variety() {
         let threshold = threshold(&options) as f64;
@@ -179,7 +179,7 @@ fn every_planted_kind_is_as_near_to_the_threshold_as_it_says() {
                 "line-rate-burst" => 0.89..0.91,
                 "two-bursts" => 0.58..0.61,
                 "background" => 0.5..0.85,
-                // Of the fastest flows with the shortest segments.
+                // Acknowledgements of the fastest flows with the shortest segments.
                 _ => 0.5..8.0,
             };
             assert!(range.contains(&ratio), "{} at {ratio}", row.kind);
@@ -191,19 +191,19 @@ fn every_planted_kind_is_as_near_to_the_threshold_as_it_says() {
 }
 
 #[test]
-fn the_published_algorithm_misses_straddling_bursts_and_finds_steady_cheetahs() {
+fn the_published_algorithm_misses_straddling_bursts_only() {
     let options = small();
-    let seen = observe(&options);
-    let directions = seen.directions();
+    let observed = observe(&options);
+    let directions = observed.directions();
     let mut straddling = 0;
-    for row in seen.rows() {
-        for least_length in [0, 600, 800] {
+    for row in observed.rows() {
+        for min_length in [0, 600, 800] {
             let (t_ns, rate) = (options.flight_duration.0, options.rate_threshold.0);
-            let found = published_algorithm(&directions[&row.key], t_ns, rate, least_length);
+            let found = published_algorithm(&directions[&row.key], t_ns, rate, min_length);
             match row.kind.as_str() {
-                "straddling-burst" => assert!(!found && row.cheetah, "L = {least_length}: {row:?}"),
-                "steady-cheetah" | "fast-cheetah" => assert!(found, "L = {least_length}: {row:?}"),
-                _ => assert!(!found || row.cheetah, "L = {least_length}: {row:?}"),
+                "straddling-burst" => assert!(!found && row.cheetah, "L = {min_length}: {row:?}"),
+                "steady-cheetah" | "fast-cheetah" => assert!(found, "L = {min_length}: {row:?}"),
+                _ => assert!(!found || row.cheetah, "L = {min_length}: {row:?}"),
             }
         }
         straddling += u64::from(row.kind == "straddling-burst");
@@ -211,16 +211,16 @@ fn the_published_algorithm_misses_straddling_bursts_and_finds_steady_cheetahs() 
     assert_eq!(straddling, 4);
 }
 
-/// Follows one connection: each packet begins where its side's last one ended.
+/// Checks that each packet of a connection starts where its side's previous one ended.
 fn check_sequence_numbers(packets: &[Packet]) {
     let mut next: HashMap<FlowKey, u32> = HashMap::new();
     let mut fins = 0;
-    for (place, packet) in packets.iter().enumerate() {
+    for (index, packet) in packets.iter().enumerate() {
         let flags = packet.tcp_flags;
-        assert_eq!(flags.contains(TcpFlags::SYN), place == 0 || (place == 1 && packets.len() > 2));
-        assert!(!flags.contains(TcpFlags::RST) || place + 1 == packets.len(), "a packet after RST");
+        assert_eq!(flags.contains(TcpFlags::SYN), index == 0 || (index == 1 && packets.len() > 2));
+        assert!(!flags.contains(TcpFlags::RST) || index + 1 == packets.len(), "a packet after RST");
         let expected = *next.entry(packet.key).or_insert(packet.tcp_sequence);
-        assert_eq!(packet.tcp_sequence, expected, "{} packet {place}", packet.key);
+        assert_eq!(packet.tcp_sequence, expected, "{} packet {index}", packet.key);
         let phantom = flags.contains(TcpFlags::SYN) as u32 + flags.contains(TcpFlags::FIN) as u32;
         next.insert(packet.key, expected.wrapping_add(packet.payload_length + phantom));
         fins += flags.contains(TcpFlags::FIN) as usize;
@@ -233,14 +233,14 @@ fn check_sequence_numbers(packets: &[Packet]) {
 }
 
 #[test]
-fn sequence_numbers_advance_by_what_was_sent() {
-    let seen = observe(&small());
-    let flows = seen.flows();
+fn sequence_numbers_advance_by_the_sent_bytes() {
+    let observed = observe(&small());
+    let flows = observed.flows();
     let connections = flows.values().filter(|packets| packets[0].key.protocol == Protocol::TCP);
     assert!(connections.map(|packets| check_sequence_numbers(packets)).count() > 5_000);
 }
 
-/// Frames of a trace, with their captured bytes in whole.
+/// Returns the captured bytes of each frame of a trace.
 fn frames(trace: &[u8]) -> Vec<&[u8]> {
     let mut frames = Vec::new();
     let mut rest = &trace[24..];
@@ -252,7 +252,7 @@ fn frames(trace: &[u8]) -> Vec<&[u8]> {
     frames
 }
 
-/// RFC 1071 word by word.
+/// Returns the sum of RFC 1071, word by word.
 fn ones_complement_sum(bytes: &[u8]) -> u32 {
     let words =
         bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |b| u32::from(*b)));
@@ -263,12 +263,12 @@ fn ones_complement_sum(bytes: &[u8]) -> u32 {
 }
 
 #[test]
-fn checksums_and_acknowledgements_are_right_in_whole_packets() {
+fn checksums_and_acknowledgements_of_whole_packets_are_correct() {
     let options = SynthOptions { packets: 20_000, snap_length: 2_000, ipv6_share: 0.3, ..small() };
     let options = SynthOptions { cheetahs: Some(2), near_misses: Some(2), ..options };
-    let seen = observe(&options);
+    let observed = observe(&options);
     let mut sent_by: HashMap<FlowKey, u32> = HashMap::new();
-    for (frame, packet) in frames(&seen.trace).into_iter().zip(&seen.packets) {
+    for (frame, packet) in frames(&observed.trace).into_iter().zip(&observed.packets) {
         let (ip_header, addresses) =
             if frame[0] >> 4 == 4 { (20, &frame[12..20]) } else { (40, &frame[8..40]) };
         if ip_header == 20 {
@@ -296,35 +296,35 @@ fn checksums_and_acknowledgements_are_right_in_whole_packets() {
 }
 
 #[test]
-fn lengths_are_short_or_full_mostly_and_average_as_caidas() {
-    let seen = observe(&SynthOptions::default());
+fn packet_lengths_resemble_caidas() {
+    let observed = observe(&SynthOptions::default());
     let share = |range: std::ops::RangeInclusive<u32>| {
-        let count = seen.packets.iter().filter(|packet| range.contains(&packet.ip_length)).count();
-        count as f64 / seen.packets.len() as f64
+        let count = observed.packets.iter().filter(|packet| range.contains(&packet.ip_length)).count();
+        count as f64 / observed.packets.len() as f64
     };
     assert!(share(0..=100) > 0.35, "{}", share(0..=100));
     assert!(share(1_400..=1_500) > 0.35, "{}", share(1_400..=1_500));
     assert!(share(101..=1_399) > 0.08, "{}", share(101..=1_399));
     assert_eq!(share(1_501..=u32::MAX), 0.0);
     // 28 GB in 38 M packets are 737 bytes each.
-    let mean = seen.summary.bytes / seen.summary.packets;
+    let mean = observed.summary.bytes / observed.summary.packets;
     assert!((650..850).contains(&mean), "{mean}");
-    let v6 = seen.summary.ipv6_packets as f64 / seen.summary.packets as f64;
+    let v6 = observed.summary.ipv6_packets as f64 / observed.summary.packets as f64;
     assert!((0.01..0.06).contains(&v6), "{v6}");
 }
 
 #[test]
-fn a_flood_is_as_many_flows_as_packets() {
-    let seen = observe(&SynthOptions { flood_share: 0.5, ..small() });
-    let single = seen.flows().values().filter(|packets| packets.len() == 1).count();
+fn a_flood_has_as_many_flows_as_packets() {
+    let observed = observe(&SynthOptions { flood_share: 0.5, ..small() });
+    let single = observed.flows().values().filter(|packets| packets.len() == 1).count();
     assert!(single >= 100_000, "{single}");
-    assert_eq!(seen.summary.cheetahs, 16, "planted cheetahs are active in it");
+    assert_eq!(observed.summary.cheetahs, 16, "planted cheetahs are active in it");
     let all_flood = SynthOptions { packets: 5_000, flood_share: 1.0, ..SynthOptions::default() };
     assert_eq!(observe(&all_flood).flows().len(), 5_000);
 }
 
 #[test]
-fn snap_length_cuts_frames_and_nothing_else() {
+fn the_snap_length_only_truncates_frames() {
     let options = |snap_length| SynthOptions { packets: 5_000, snap_length, ..SynthOptions::default() };
     let whole = observe(&options(2_000));
     let cut = observe(&options(64));
@@ -345,29 +345,29 @@ fn padding_of_short_ethernet_frames_is_not_counted() {
     assert_eq!(raw.summary, ethernet.summary);
 }
 
-/// The sums stay as they are on every machine. They may change only when what is written is meant to change.
+/// The hashes are the same on every machine. They may only change with an intended change of the output.
 #[test]
-fn the_same_seed_gives_the_same_bytes_and_another_gives_others() {
+fn the_same_seed_gives_the_same_bytes() {
     let options = SynthOptions { packets: 30_000, cheetahs: Some(4), near_misses: Some(3), ..small() };
-    let seen = observe(&options);
-    assert_eq!(fnv1a(&seen.trace), 5_034_294_381_072_592_864, "the trace");
-    assert_eq!(fnv1a(seen.truth.as_bytes()), 14_103_346_497_408_146_954, "the truth");
+    let observed = observe(&options);
+    assert_eq!(fnv1a(&observed.trace), 5_034_294_381_072_592_864, "the trace");
+    assert_eq!(fnv1a(observed.truth.as_bytes()), 14_103_346_497_408_146_954, "the truth");
     let other = observe(&SynthOptions { seed: 2, ..options });
-    assert_ne!(seen.trace, other.trace);
+    assert_ne!(observed.trace, other.trace);
 }
 
 #[test]
-fn progress_is_told_as_it_goes_and_at_the_end() {
+fn progress_is_reported_during_and_at_the_end() {
     let mut calls = Vec::new();
     generate(&small(), &mut io::sink(), &mut io::sink(), &mut |packets| calls.push(packets)).unwrap();
     assert_eq!(calls, [65_536, 131_072, 196_608, 200_000]);
 }
 
 #[test]
-fn options_that_contradict_themselves_are_refused_before_anything_is_written() {
+fn contradictory_options_are_rejected_before_writing() {
     use SynthOptionsError as E;
     let default = SynthOptions::default;
-    let refused = |options: SynthOptions| {
+    let rejected = |options: SynthOptions| {
         let mut trace = Vec::new();
         let result = generate(&options, &mut trace, &mut io::sink(), &mut |_| {});
         assert!(trace.is_empty());
@@ -377,7 +377,7 @@ fn options_that_contradict_themselves_are_refused_before_anything_is_written() {
         }
     };
     let is = |options, expected: fn(&E) -> bool| {
-        let error = refused(options);
+        let error = rejected(options);
         assert!(expected(&error), "{error}");
     };
     is(SynthOptions { packets: 0, ..default() }, |e| matches!(e, E::Packets { .. }));
@@ -396,7 +396,7 @@ fn options_that_contradict_themselves_are_refused_before_anything_is_written() {
     is(SynthOptions { duration: forever, ..default() }, |e| matches!(e, E::Time { .. }));
     let short = Some(Nanos::from_millis(500));
     is(SynthOptions { duration: short, ..default() }, |e| matches!(e, E::TooShort { .. }));
-    is(SynthOptions { flows: Some(79), ..default() }, |e| matches!(e, E::TooFewFlows { least: 81, .. }));
+    is(SynthOptions { flows: Some(79), ..default() }, |e| matches!(e, E::TooFewFlows { min: 81, .. }));
     is(SynthOptions { flows: Some(1_000_001), ..default() }, |e| matches!(e, E::TooFewPackets { .. }));
     is(SynthOptions { cheetahs: Some(u64::MAX), ..default() }, |e| matches!(e, E::TooFewPackets { .. }));
     is(SynthOptions { cheetahs: Some(5_000), ..default() }, |e| matches!(e, E::TooFewPackets { .. }));
@@ -426,9 +426,9 @@ fn any_options() -> impl Strategy<Value = SynthOptions> {
 }
 
 proptest! {
-    /// The generator's own assertions hold too: exact numbers, near-misses below R*T, cheetahs above.
+    /// The generator's own assertions hold as well: exact numbers, near-misses below R*T, cheetahs above.
     #[test]
-    fn any_options_give_an_exact_trace_or_a_refusal(options in any_options()) {
+    fn any_options_give_an_exact_trace_or_an_options_error(options in any_options()) {
         match generate(&options, &mut io::sink(), &mut io::sink(), &mut |_| {}) {
             Ok(summary) => {
                 prop_assert_eq!(summary.packets, options.packets);
@@ -440,7 +440,7 @@ proptest! {
 }
 
 #[test]
-fn a_full_disk_is_an_error_that_says_which_file() {
+fn a_full_disk_is_an_error_naming_the_file() {
     struct Full;
     impl Write for Full {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
@@ -456,7 +456,7 @@ fn a_full_disk_is_an_error_that_says_which_file() {
     assert!(matches!(truth, Err(SynthError::Truth(_))));
 }
 
-/// Skipped, saying so, where the program is not installed.
+/// Skipped with a message where the program is not installed.
 #[test]
 fn tcpdump_and_capinfos_read_the_trace() {
     let options = SynthOptions { packets: 5_000, snap_length: 2_000, ..SynthOptions::default() };
@@ -482,7 +482,7 @@ fn tcpdump_and_capinfos_read_the_trace() {
     }
 }
 
-/// Says so where a test cannot run: on standard error itself, for the test runner hides what `eprintln!` writes.
+/// Reports a skipped test on standard error directly, since the test runner hides `eprintln!`.
 fn skip(reason: impl std::fmt::Display) {
     let name = std::thread::current().name().unwrap_or("a test").to_owned();
     let _ =

@@ -1,4 +1,4 @@
-//! Writing pcapng, with time stamps in nanoseconds.
+//! Encodes pcapng with timestamps in nanoseconds.
 
 use super::super::{ByteOrder, MAX_RECORD_LENGTH};
 use super::interface::option;
@@ -10,10 +10,9 @@ const NANOSECONDS: u8 = 9;
 
 /// Encodes a pcapng file.
 ///
-/// Write [`section_header`](Encoder::section_header) first, then
-/// [`interface_description`](Encoder::interface_description) for each interface before its first frame (they
-/// are numbered from zero in the order written), then [`enhanced_packet`](Encoder::enhanced_packet) for each
-/// frame:
+/// Call [`section_header`](Encoder::section_header) first, then
+/// [`interface_description`](Encoder::interface_description) for each interface before its first frame (interfaces are
+/// numbered from zero in this order), then [`enhanced_packet`](Encoder::enhanced_packet) for each frame:
 ///
 /// ```
 /// use thalweg_wire::capture_file::pcapng;
@@ -30,44 +29,44 @@ const NANOSECONDS: u8 = 9;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Encoder {
-    /// Order of the bytes in every number.
+    /// The byte order.
     pub order: ByteOrder,
 }
 
 impl Encoder {
-    /// Appends a Section Header Block. Each begins a section; interface numbers start again at zero.
+    /// Appends a Section Header Block, which starts a section. Interface numbers restart at zero.
     pub fn section_header(&self, out: &mut Vec<u8>) {
         self.block(block::SECTION_HEADER, out, |out| {
             out.extend_from_slice(&self.order.u32(BYTE_ORDER_MAGIC));
             out.extend_from_slice(&self.order.u16(MAJOR_VERSION));
             out.extend_from_slice(&self.order.u16(0));
-            // Section length: not stated.
+            // Section length: unspecified.
             out.extend_from_slice(&[0xff; 8]);
         });
     }
 
-    /// Appends an Interface Description Block. Name and description are cut after 65535 bytes.
+    /// Appends an Interface Description Block. Name and description are truncated to 65535 bytes.
     pub fn interface_description(&self, interface: &Interface, description: Option<&str>, out: &mut Vec<u8>) {
         self.block(block::INTERFACE_DESCRIPTION, out, |out| {
             out.extend_from_slice(&self.order.u16(interface.link_type.number()));
             out.extend_from_slice(&[0; 2]);
             out.extend_from_slice(&self.order.u32(interface.snap_length));
             if let Some(name) = &interface.name {
-                self.option(option::NAME, cut(name), out);
+                self.option(option::NAME, truncated(name), out);
             }
             if let Some(description) = description {
-                self.option(option::DESCRIPTION, cut(description), out);
+                self.option(option::DESCRIPTION, truncated(description), out);
             }
             self.option(option::TIME_RESOLUTION, &[NANOSECONDS], out);
             self.option(option::END, &[], out);
         });
     }
 
-    /// Appends an Enhanced Packet Block: a frame of the section's interface number `interface`, whose link type
-    /// it must have. A comment is cut after 65535 bytes.
+    /// Appends an Enhanced Packet Block with a frame of interface number `interface` in the section, which must have
+    /// the same link type. The comment is truncated to 65535 bytes.
     ///
     /// # Panics
-    /// If the block would be longer than [`MAX_RECORD_LENGTH`].
+    /// If the block is longer than [`MAX_RECORD_LENGTH`].
     pub fn enhanced_packet(
         &self,
         interface: u32,
@@ -85,20 +84,20 @@ impl Encoder {
             out.extend_from_slice(&fields);
             padded(frame.bytes, out);
             if let Some(comment) = comment {
-                self.option(option::COMMENT, cut(comment), out);
+                self.option(option::COMMENT, truncated(comment), out);
                 self.option(option::END, &[], out);
             }
         });
     }
 
-    /// Appends a block with the body that `body` appends, and its length at both ends.
+    /// Appends a block, with its length at both ends, whose body is appended by `body`.
     fn block(&self, block_type: u32, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
         let start = out.len();
         out.extend_from_slice(&self.order.u32(block_type));
         out.extend_from_slice(&[0; 4]);
         body(out);
         let length = out.len() + 4 - start;
-        assert!(length <= MAX_RECORD_LENGTH, "no reader takes so long a block");
+        assert!(length <= MAX_RECORD_LENGTH, "the block is too long for readers");
         let length = self.order.u32(length as u32);
         out.extend_from_slice(&length);
         out[start + 4..start + 8].copy_from_slice(&length);
@@ -117,7 +116,7 @@ fn padded(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&[0; 3][..bytes.len().next_multiple_of(4) - bytes.len()]);
 }
 
-/// As much of `text` as an option can hold, whole characters.
-fn cut(text: &str) -> &[u8] {
+/// Truncates `text` to the maximum length of an option, at a character boundary.
+fn truncated(text: &str) -> &[u8] {
     &text.as_bytes()[..text.floor_char_boundary(usize::from(u16::MAX))]
 }

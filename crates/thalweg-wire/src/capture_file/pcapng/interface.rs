@@ -1,4 +1,4 @@
-//! Interface Description Block: link type, snap length, name, and the clock of the interface's time stamps.
+//! Interface Description Block: link type, snap length, name, and the clock of the interface's timestamps.
 
 use super::{ByteOrder, FormatError};
 use crate::link_type::LinkType;
@@ -15,14 +15,14 @@ pub(super) mod option {
     pub(in super::super) const TIME_OFFSET: u16 = 14;
 }
 
-/// Where the options begin: after type, total length, link type, two reserved bytes and snap length.
+/// The offset of the options: after type, total length, link type, two reserved bytes and snap length.
 const OPTIONS_OFFSET: usize = 16;
 
-/// Bytes kept of a name, so that a file cannot make us keep more than 16 MiB of them. Linux names have 15,
-/// Windows device paths about 50.
+/// The maximum kept length of a name in bytes, which bounds all names to 16 MiB. Linux names have 15 bytes, Windows
+/// device paths about 50.
 const MAX_NAME_LENGTH: usize = 256;
 
-/// How time stamps of an interface count.
+/// Converts the timestamps of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clock {
     resolution: Resolution,
@@ -30,12 +30,12 @@ pub(super) struct Clock {
     offset_seconds: i64,
 }
 
-/// Length of a unit of time.
+/// The unit of timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resolution {
-    /// So many nanoseconds.
+    /// The length of a unit in nanoseconds.
     Nanos(u64),
-    /// So many units make a nanosecond; `None` if more than 64 bits can count.
+    /// The number of units per nanosecond; `None` if it exceeds 64 bits.
     PerNano(Option<u64>),
     /// 2^-n seconds.
     PowerOfTwo(u32),
@@ -49,7 +49,7 @@ impl Default for Clock {
 }
 
 impl Resolution {
-    /// From the value of `if_tsresol`: a negative power of 10, or of 2 if the highest bit is set.
+    /// Decodes `if_tsresol`: a negative power of 10, or of 2 if the highest bit is set.
     fn from_option(value: u8) -> Resolution {
         let exponent = u32::from(value & 0x7f);
         if value & 0x80 != 0 {
@@ -63,7 +63,7 @@ impl Resolution {
 }
 
 impl Clock {
-    /// The instant of a time stamp, rounded down to nanoseconds, clamped to what [`Timestamp`] can say.
+    /// Converts a timestamp, rounded down to nanoseconds and clamped to the range of [`Timestamp`].
     #[inline]
     pub(super) fn time(&self, ticks: u64) -> Timestamp {
         let nanos = match self.resolution {
@@ -83,7 +83,7 @@ impl Clock {
     }
 }
 
-/// From a whole block of at least the least length.
+/// Decodes a complete block of at least the minimum length.
 pub(super) fn decode(block: &[u8], order: ByteOrder, offset: u64) -> Result<(Interface, Clock), FormatError> {
     let mut interface = Interface {
         name: None,
@@ -126,7 +126,7 @@ pub(super) fn decode(block: &[u8], order: ByteOrder, offset: u64) -> Result<(Int
 
 fn name(value: &[u8]) -> String {
     let kept = &value[..value.len().min(MAX_NAME_LENGTH)];
-    // Some writers count the C string's final zero in.
+    // Some writers include the final zero of a C string.
     String::from_utf8_lossy(kept).trim_end_matches('\0').to_owned()
 }
 
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn time_stamps_count_in_powers_of_ten_and_of_two() {
+    fn timestamps_have_decimal_and_binary_units() {
         let second = Timestamp(1_000_000_000);
         for (resolution, ticks) in [(0, 1), (3, 1_000), (6, 1_000_000), (9, 1_000_000_000)] {
             assert_eq!(clock(resolution, 0).time(ticks), second, "10^-{resolution}");
@@ -147,12 +147,12 @@ mod tests {
         assert_eq!(clock(12, 0).time(1_500), Timestamp(1), "picoseconds round down");
         assert_eq!(clock(0x80, 0).time(1), second, "2^0");
         assert_eq!(clock(0x80 | 10, 0).time(1536), Timestamp(1_500_000_000), "2^-10");
-        assert_eq!(clock(0x80 | 32, 0).time(1 << 31), Timestamp(500_000_000), "2^-32, as NTP counts");
+        assert_eq!(clock(0x80 | 32, 0).time(1 << 31), Timestamp(500_000_000), "2^-32, as in NTP");
         assert_eq!(Clock::default(), clock(6, 0));
     }
 
     #[test]
-    fn a_time_offset_shifts_both_ways_and_never_past_the_ends_of_time() {
+    fn a_time_offset_is_signed_and_clamped() {
         assert_eq!(clock(6, 100).time(1), Timestamp(100_000_001_000));
         assert_eq!(clock(6, -1).time(1_500_000), Timestamp(500_000_000));
         assert_eq!(clock(6, -5).time(1), Timestamp(0));

@@ -1,13 +1,12 @@
-//! pcapng: a file of sections, a section of blocks. A Section Header Block gives the byte order, Interface
-//! Description Blocks give link type, snap length and clock, packet blocks give frames. Interface numbers start
-//! again at zero in each section; here they are numbered through over the whole file.
+//! pcapng: a file consists of sections, a section of blocks. A Section Header Block sets the byte order, Interface
+//! Description Blocks set link type, snap length and clock, packet blocks contain frames. Interface numbers restart at
+//! zero in each section; the decoder numbers interfaces consecutively in the whole file.
 //!
-//! A Simple Packet Block carries no time: its frames have time zero. Interface statistics, name resolution,
-//! secrets, custom and unknown blocks are skipped and counted. A section's own length field is not needed and
-//! not looked at, nor are options of packets, comments among them.
+//! Frames of a Simple Packet Block, which has no time, get time zero. Interface statistics, name resolution, secrets,
+//! custom and unknown blocks are skipped and counted. The length field of a section and the options of packets are
+//! ignored.
 //!
-//! Each block carries its total length at both ends. The two are compared, so that damage is noticed at the
-//! block that it hit.
+//! Each block has its total length at both ends. The decoder compares them, to detect damage at the block where it is.
 
 mod encoder;
 mod interface;
@@ -19,7 +18,7 @@ use super::{ByteOrder, Decoded, FormatError, MAX_INTERFACES, MAX_RECORD_LENGTH};
 use crate::source::{FrameRef, Interface};
 use crate::time::Timestamp;
 
-/// The first bytes of a section, the same in either byte order.
+/// The first bytes of a section, equal in both byte orders.
 pub(super) const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 const MAJOR_VERSION: u16 = 1;
@@ -28,7 +27,7 @@ const MAJOR_VERSION: u16 = 1;
 mod block {
     pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
     pub(super) const INTERFACE_DESCRIPTION: u32 = 1;
-    /// The obsolete one; its interface number has 16 bits, its other fields lie as in the enhanced one.
+    /// The obsolete packet block: a 16-bit interface number, the other fields as in the enhanced block.
     pub(super) const PACKET: u32 = 2;
     pub(super) const SIMPLE_PACKET: u32 = 3;
     pub(super) const ENHANCED_PACKET: u32 = 6;
@@ -37,7 +36,7 @@ mod block {
     pub(super) const FRAMING: u32 = 12;
 }
 
-/// Least total length of a block: framing and fixed fields.
+/// Returns the minimum total length of a block: framing and fixed fields.
 const fn minimum_length(block_type: u32) -> u32 {
     block::FRAMING
         + match block_type {
@@ -49,29 +48,29 @@ const fn minimum_length(block_type: u32) -> u32 {
         }
 }
 
-/// Decodes a file from its first section header on.
+/// Decodes a file from its first section header.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Decoder {
     order: ByteOrder,
-    /// Of all sections.
+    /// The interfaces of all sections.
     interfaces: Vec<Interface>,
-    /// One an interface.
+    /// By interface.
     clocks: Vec<Clock>,
-    /// Index of the section's interface 0.
+    /// The index of the current section's interface 0.
     section_base: usize,
     other_records: u64,
     beyond_snap_length: u64,
 }
 
-/// What a packet block says of its frame, before the interface is looked up.
+/// The fields of a packet block, before the interface is looked up.
 struct PacketBlock {
-    /// In units of the interface's clock; `None` if the block has no time.
+    /// The time in units of the interface's clock, if the block has one.
     ticks: Option<u64>,
-    /// Within the section.
+    /// The interface number in the section.
     interface: u32,
     captured_length: u32,
     original_length: u32,
-    /// Of the first captured byte, from the block's start.
+    /// The offset of the first captured byte from the start of the block.
     data_offset: u32,
 }
 
@@ -96,9 +95,9 @@ impl Decoder {
         limit: usize,
         frames: &mut Vec<FrameRef>,
     ) -> Result<Decoded, FormatError> {
-        let enough = frames.len().saturating_add(limit);
+        let frame_limit = frames.len().saturating_add(limit);
         let mut at = 0;
-        while frames.len() < enough {
+        while frames.len() < frame_limit {
             let rest = &bytes[at..];
             let offset = base.saturating_add(at as u64);
             if rest.len() < block::FRAMING as usize {
@@ -116,8 +115,8 @@ impl Decoder {
         Ok(Decoded { consumed: at, needed: 0 })
     }
 
-    /// Total length of the block that begins with the 12 or more bytes of `rest`. A section header changes the
-    /// byte order, for its own length already.
+    /// Returns the total length of the block at the start of `rest`, which has at least 12 bytes. A section header sets
+    /// the byte order first.
     fn block_length(&mut self, rest: &[u8], offset: u64) -> Result<u32, FormatError> {
         if rest[..4] == SECTION_HEADER {
             self.order = [ByteOrder::Little, ByteOrder::Big]
@@ -140,7 +139,7 @@ impl Decoder {
         Ok(length)
     }
 
-    /// Takes in one whole block. If it holds a frame, gives it with its offset from the block's start.
+    /// Decodes a complete block. Returns its frame, if it has one, with the offset from the start of the block.
     fn block(&mut self, block: &[u8], offset: u64) -> Result<Option<FrameRef>, FormatError> {
         let leading = block.len() as u32;
         let trailing = self.order.read_u32(block, block.len() - 4);
@@ -181,7 +180,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Enhanced and obsolete packet blocks.
+    /// Decodes an enhanced or obsolete packet block.
     fn packet(&self, block: &[u8], interface: u32) -> PacketBlock {
         let (high, low) = (self.order.read_u32(block, 12), self.order.read_u32(block, 16));
         PacketBlock {
@@ -193,8 +192,8 @@ impl Decoder {
         }
     }
 
-    /// A simple packet belongs to interface 0 and leaves the captured length to be derived: the lesser of the
-    /// original length and that interface's snap length.
+    /// Decodes a simple packet block. It belongs to interface 0, and its captured length is the minimum of the original
+    /// length and the snap length.
     fn simple_packet(&self, block: &[u8]) -> PacketBlock {
         let original_length = self.order.read_u32(block, 8);
         let snap_length = match self.interfaces.get(self.section_base) {
@@ -205,7 +204,7 @@ impl Decoder {
         PacketBlock { ticks: None, interface: 0, captured_length, original_length, data_offset: 12 }
     }
 
-    /// Looks up the interface and checks the lengths.
+    /// Looks up the interface and validates the lengths.
     fn frame(
         &mut self,
         packet: PacketBlock,
@@ -221,9 +220,9 @@ impl Decoder {
             });
         }
         let captured_length = packet.captured_length;
-        let room = block_length - packet.data_offset - 4;
-        if captured_length > room {
-            return Err(FormatError::FrameBeyondBlock { offset, captured_length, room });
+        let available = block_length - packet.data_offset - 4;
+        if captured_length > available {
+            return Err(FormatError::FrameBeyondBlock { offset, captured_length, available });
         }
         let index = self.section_base + packet.interface as usize;
         let snap_length = self.interfaces[index].snap_length;

@@ -1,9 +1,9 @@
-//! What is kept of one observation domain.
+//! The state of an observation domain.
 
 use std::collections::BTreeMap;
 
 use super::clock::{Clock, ExportTime, micros};
-use super::error::Fault;
+use super::error::DecodeErrorKind;
 use super::plan::Header;
 use super::reader::Reader;
 use super::sample_sequences::SampleSequences;
@@ -14,7 +14,7 @@ use super::template::{Scratch, Template};
 use crate::flow_export::{Address, Format, RecordBatch};
 use crate::time::{Nanos, Timestamp};
 
-/// What tells the domains of one session apart. One sFlow sender may speak for several agents.
+/// Identifies a domain in a session. One sFlow sender may forward for several agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DomainKey {
     pub(super) format: Format,
@@ -22,7 +22,7 @@ pub(super) struct DomainKey {
     pub(super) exporter: Address,
 }
 
-/// One observation domain of a session.
+/// An observation domain of a session.
 #[derive(Debug, Default)]
 pub(super) struct Domain {
     pub(super) templates: BTreeMap<u16, Template>,
@@ -32,26 +32,26 @@ pub(super) struct Domain {
     pub(super) samples: SampleSequences,
     pub(super) counts: Counts,
     pub(super) last_received: Timestamp,
-    /// What the last message said of sampling, or what was configured when it came.
+    /// The sampling interval of the last message, or the configured one.
     pub(super) sampling_interval: u32,
 }
 
 impl Domain {
-    /// Takes note of a message.
-    pub(super) fn arrived(&mut self, export: ExportTime, received: Timestamp, sampling_interval: u32) {
+    /// Updates counters and clock with a message.
+    pub(super) fn note_message(&mut self, export: ExportTime, received: Timestamp, sampling_interval: u32) {
         self.counts.messages += 1;
         self.last_received = received;
         self.sampling_interval = sampling_interval;
-        let observed = self.clock.observe(export, micros(received));
-        self.counts.clock_jumps += u64::from(observed.jumped);
-        if observed.restarted {
+        let change = self.clock.observe(export, micros(received));
+        self.counts.clock_jumps += u64::from(change.jumped);
+        if change.restarted {
             self.counts.restarts += 1;
             self.sequence.restart();
         }
     }
 
-    /// Takes note of a message's sequence number, and of how many units it has, if that can be told.
-    pub(super) fn numbered(&mut self, number: u32, units: Option<u32>) {
+    /// Updates the loss counters with the sequence number of a message and its number of units, if known.
+    pub(super) fn note_sequence(&mut self, number: u32, units: Option<u32>) {
         let counts = &mut self.counts;
         match self.sequence.observe(number, units) {
             Arrival::Next => {}
@@ -65,10 +65,10 @@ impl Domain {
         }
     }
 
-    /// Decodes a set of data, if its template is known; returns how many records it has.
+    /// Decodes a data set if its template is known. Returns the number of records.
     ///
     /// # Errors
-    /// If a record of variable length goes on beyond the set.
+    /// If a variable-length record exceeds the set.
     pub(super) fn data(
         &mut self,
         template_id: u16,
@@ -77,11 +77,11 @@ impl Domain {
         used: u64,
         into: &mut RecordBatch,
         scratch: &mut Scratch,
-    ) -> Result<Option<u64>, Fault> {
+    ) -> Result<Option<u64>, DecodeErrorKind> {
         let Domain { templates, sampling, clock, counts, .. } = self;
         let Some(template) = templates.get_mut(&template_id) else { return Ok(None) };
         template.last_used = used;
-        let found = if template.is_options() {
+        let summary = if template.is_options() {
             template.decode_options(set, |options| {
                 sampling.learn(options);
                 clock.system_init_ms = options.system_init_ms.or(clock.system_init_ms);
@@ -93,14 +93,14 @@ impl Domain {
             };
             template.decode_flows(set, &Header { export, ..*header }, sampling, into, scratch)?
         };
-        counts.option_records += found.option_records;
-        counts.untimed_records += found.untimed;
-        counts.dropped_no_flow += found.no_flow;
-        counts.dropped_short_set += u64::from(found.data_records == 0);
-        Ok(Some(found.data_records))
+        counts.option_records += summary.option_records;
+        counts.untimed_records += summary.untimed;
+        counts.dropped_no_flow += summary.no_flow;
+        counts.dropped_short_set += u64::from(summary.data_records == 0);
+        Ok(Some(summary.data_records))
     }
 
-    /// Drops templates that came over UDP and were not repeated in time; returns how many.
+    /// Drops templates received over UDP that were not refreshed in time. Returns their number.
     pub(super) fn expire_templates(&mut self, now: Timestamp, lifetime: Nanos) -> usize {
         let before = self.templates.len();
         self.templates.retain(|_, template| now.since(template.defined) <= lifetime);

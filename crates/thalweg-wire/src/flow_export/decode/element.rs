@@ -1,10 +1,9 @@
-//! Which column an information element goes to (IANA "IPFIX Information Elements"; NetFlow v9 numbers its field
-//! types alike up to 127).
+//! Maps information elements to columns (IANA "IPFIX Information Elements"; NetFlow v9 has the same numbers up to 127).
 
-/// The enterprise number whose elements are those of IANA, of the other direction (RFC 5103 section 6.1).
+/// The enterprise number of reverse elements: IANA's elements for the other direction (RFC 5103 section 6.1).
 pub(super) const REVERSE: u32 = 29305;
 
-/// What an element says something about: a column of the batch, or what columns are worked out from.
+/// The target of an element: a column of the batch, or a value from which columns are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(super) enum Column {
@@ -33,30 +32,30 @@ pub(super) enum Column {
     BiflowDirection,
     FlowStart,
     FlowEnd,
-    /// `flowDurationMilliseconds` and its kin: gives the end that was not told.
+    /// `flowDurationMilliseconds` and similar elements: gives the missing start or end time.
     Duration,
-    /// `systemInitTimeMilliseconds`: what times since then count from.
+    /// `systemInitTimeMilliseconds`: the origin of uptimes.
     SystemInitTime,
-    /// `selectorId`, v9's sampler id: which of the exporter's samplers drew the packets.
+    /// `selectorId`, v9's sampler id: the sampler that selected the packets.
     Selector,
     IcmpType,
     IcmpCode,
 }
 
-/// How many columns there are.
+/// The number of columns.
 pub(super) const COLUMNS: usize = Column::IcmpCode as usize + 1;
 
-/// How a number is to be read.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Unit {
-    /// As it stands.
+    /// No conversion.
     #[default]
     Plain,
     /// Seconds since 1970.
     Seconds,
-    /// Milliseconds since 1970, or a duration of them.
+    /// Milliseconds since 1970, or a duration in milliseconds.
     Milliseconds,
-    /// Microseconds: a duration.
+    /// A duration in microseconds.
     Microseconds,
     /// 64-bit NTP timestamp (RFC 7011 sections 6.1.9 and 6.1.10).
     Ntp,
@@ -66,18 +65,18 @@ pub(super) enum Unit {
     Uptime,
 }
 
-/// What an element is good for.
+/// The use of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Role {
     pub(super) column: Column,
     pub(super) unit: Unit,
-    /// Of several elements for one column the lowest rank is taken, the next where that says nothing.
+    /// The priority among elements for the same column, lowest first; the next one replaces an unspecified value.
     pub(super) rank: u8,
-    /// Whether it is of the direction from responder to initiator.
+    /// Whether it belongs to the direction from responder to initiator.
     pub(super) reverse: bool,
 }
 
-/// The roles of an element of IANA: none, one, or two (an event's time is its start and its end).
+/// Returns the roles of an IANA element: none, one, or two (the time of an event is start and end).
 pub(super) fn roles(id: u16) -> impl Iterator<Item = Role> {
     let also_end = matches!(id, 258 | 322..=325);
     let first = role(id);
@@ -99,7 +98,7 @@ fn role(id: u16) -> Option<Role> {
         298 => plain(Packets, 2),
         232 => plain(Octets, 2).map(|role| Role { reverse: true, ..role }),
         299 => plain(Packets, 2).map(|role| Role { reverse: true, ..role }),
-        // What was sent on, where that alone is told: postOctetDeltaCount, postPacketDeltaCount, the totals.
+        // Forwarded traffic, if nothing else is reported: postOctetDeltaCount, postPacketDeltaCount, the totals.
         23 => plain(Octets, 3),
         24 => plain(Packets, 3),
         171 => plain(Octets, 4),
@@ -177,8 +176,8 @@ fn role(id: u16) -> Option<Role> {
 }
 
 impl Column {
-    /// The column that a key of the forward direction goes to in the row of the reverse direction; none for what is
-    /// not the same both ways.
+    /// Returns the column that a forward value has in the reverse row; `None` if the value does not apply to both
+    /// directions.
     pub(super) fn reversed(self) -> Option<Column> {
         use Column::*;
         match self {

@@ -1,69 +1,73 @@
-//! How an export message can break its format.
+//! Errors of export messages.
 
 use std::net::SocketAddr;
 
 use thiserror::Error;
 
-/// A message that gave no rows, and from whom it came.
+/// An invalid message, which gave no rows.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("export message from {from}: {fault}")]
+#[error("export message from {from}: {kind}")]
 pub struct DecodeError {
-    /// Who sent it.
+    /// The sender.
     pub from: SocketAddr,
-    /// What is wrong with it.
-    pub fault: Fault,
+    /// The error.
+    pub kind: DecodeErrorKind,
 }
 
-/// Which rule a message breaks. Offsets count from the message's first byte.
+/// The kind of a decoding error. Offsets are in bytes from the start of the message.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Fault {
-    /// It begins like none of the formats.
-    #[error("version {found} at offset 0, expected 5 or 9 (NetFlow), 10 (IPFIX), or 5 in 32 bits (sFlow)")]
+pub enum DecodeErrorKind {
+    /// An unknown version.
+    #[error(
+        "unknown version {found} at offset 0, expected 5 or 9 (NetFlow), 10 (IPFIX), or 32-bit 5 (sFlow)"
+    )]
     Version {
         /// The first 16 bits.
         found: u16,
     },
-    /// Something goes on where the message, or the structure around it, ends.
-    #[error("{structure} at offset {offset} is cut short: expected {needed} bytes, found {found}")]
+    /// A structure exceeds the message or the enclosing structure.
+    #[error("{structure} at offset {offset} is truncated: expected {needed} bytes, found {found}")]
     Truncated {
-        /// What was being read.
+        /// The structure.
         structure: &'static str,
-        /// Where it begins.
+        /// Its offset.
         offset: usize,
-        /// Bytes that it takes.
+        /// Its length.
         needed: usize,
-        /// Bytes that are left.
+        /// The remaining bytes.
         found: usize,
     },
-    /// A length or count has a value that its structure cannot have.
-    #[error("{structure} at offset {offset} claims {claimed}, expected {expected}")]
+    /// An invalid length or count.
+    #[error("{structure} at offset {offset} has length or count {claimed}, expected {expected}")]
     Length {
-        /// What claims it.
+        /// The structure.
         structure: &'static str,
-        /// Where it begins.
+        /// Its offset.
         offset: usize,
-        /// The length or count claimed.
+        /// The length or count in the message.
         claimed: usize,
-        /// What it can be.
+        /// The valid values.
         expected: &'static str,
     },
-    /// A set or template has a number that means nothing.
+    /// An invalid number of a set, a template or a type.
     #[error("{structure} at offset {offset} has number {found}, expected {expected}")]
     Number {
-        /// What has it.
+        /// The structure.
         structure: &'static str,
-        /// Where it begins.
+        /// Its offset.
         offset: usize,
         /// The number.
         found: u32,
-        /// Numbers that have a meaning.
+        /// The valid numbers.
         expected: &'static str,
     },
-    /// A session has more observation domains than a decoder keeps.
-    #[error("observation domain {observation_domain_id} is one too many: the session has {limit} already")]
+    /// A session has too many observation domains.
+    #[error(
+        "too many observation domains: {observation_domain_id} would exceed the limit of {limit} per session"
+    )]
     TooManyDomains {
-        /// Which domain.
+        /// The rejected domain.
         observation_domain_id: u32,
         /// [`Limits::domains`](super::Limits::domains).
         limit: usize,

@@ -1,9 +1,9 @@
 //! Fields of templates.
 
-/// One field of a template.
+/// A field of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Field {
-    /// 0 is IANA.
+    /// 0 for IANA.
     pub(super) enterprise: u32,
     /// `informationElementId`.
     pub(super) id: u16,

@@ -1,33 +1,34 @@
-//! How much a decoder keeps.
+//! Limits of a decoder.
 
 use crate::time::Nanos;
 
-/// What a decoder may keep, and what it takes for granted where exporters say nothing.
+/// Memory limits and timeouts of a decoder, and the default sampling interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Transport sessions (one exporter's address and port); the least recently used goes, one that gave no rows before one
-    /// that did, and a connection last. Default 1,024: a national network has a few hundred routers.
+    /// The maximum number of transport sessions (address and port of an exporter). The least recently used is evicted:
+    /// sessions that gave no rows first, connections last. Default 1,024: a national network has a few hundred routers.
     pub sessions: usize,
-    /// Observation domains of a session; those beyond are refused. Default 256: line cards are domains of their own.
+    /// The maximum number of observation domains per session; further ones are rejected. Default 256: each line card
+    /// may be a domain.
     pub domains: usize,
-    /// Templates of a session, all domains together; the least recently used goes. Default 2,048.
+    /// The maximum number of templates per session, in all domains; the least recently used is evicted. Default 2,048.
     pub templates: usize,
-    /// Fields of a template; longer ones are refused. Default 512: IANA has given away about that many elements.
+    /// The maximum number of fields per template; longer ones are rejected. Default 512: IANA has assigned about as
+    /// many elements.
     pub template_fields: usize,
-    /// Bytes of data held for templates that have not come yet, of one session. Default 256 KiB.
+    /// The maximum bytes of data held for missing templates, per session. Default 256 KiB.
     pub held_bytes: usize,
-    /// The same of all sessions. Default 16 MiB.
-    pub held_bytes_in_all: usize,
-    /// How long such data are held. Default 10 minutes, as often as most exporters repeat their templates; for the rest
-    /// the bounds on bytes decide anyway.
+    /// The maximum bytes of data held for missing templates, in all sessions. Default 16 MiB.
+    pub total_held_bytes: usize,
+    /// The maximum time for which data are held. Default 10 minutes, in which most exporters refresh their templates.
     pub held_for: Nanos,
-    /// How long a template that came over UDP is good for; RFC 7011 section 8.4 asks for at least three times the
-    /// interval at which it is repeated. Default 90 minutes: three times the 30 that routers are shipped with.
+    /// The lifetime of a template received over UDP; RFC 7011 section 8.4 requires at least three times the refresh
+    /// interval. Default 90 minutes: three times the usual default of 30 minutes on routers.
     pub template_lifetime: Nanos,
-    /// A session that has been silent for so long is forgotten. Default 6 hours.
+    /// The idle time after which a session is dropped. Default 6 hours.
     pub session_lifetime: Nanos,
-    /// One packet in so many is counted, where neither the exporter nor
-    /// [`Decoder::set_sampling`](super::Decoder::set_sampling) says so. Default 0: not told.
+    /// The sampling interval if neither the exporter nor [`Decoder::set_sampling`](super::Decoder::set_sampling) gives
+    /// one. Default 0: unknown.
     pub default_sampling: u32,
 }
 
@@ -39,7 +40,7 @@ impl Default for Limits {
             templates: 2048,
             template_fields: 512,
             held_bytes: 256 << 10,
-            held_bytes_in_all: 16 << 20,
+            total_held_bytes: 16 << 20,
             held_for: Nanos::from_secs(600),
             template_lifetime: Nanos::from_secs(90 * 60),
             session_lifetime: Nanos::from_secs(6 * 3600),

@@ -1,6 +1,6 @@
-//! Records of one length, one after the other: a matrix of bytes, read column by column.
+//! Consecutive records of equal length: a matrix of bytes, read column by column.
 
-/// Records of a set.
+/// The records of a set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Matrix<'a> {
     bytes: &'a [u8],
@@ -8,7 +8,7 @@ pub(super) struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// As many whole records of `stride` bytes as there are; what is left over is padding.
+    /// Creates a matrix of the complete records of `stride` bytes; the rest is padding.
     ///
     /// # Panics
     /// If the stride is zero.
@@ -16,21 +16,21 @@ impl<'a> Matrix<'a> {
         Matrix { bytes: &bytes[..bytes.len() / stride * stride], stride }
     }
 
-    /// Records.
+    /// The number of records.
     pub(super) fn rows(&self) -> usize {
         self.bytes.len() / self.stride
     }
 
-    /// The records, one by one.
+    /// Iterates over the records.
     #[inline]
     pub(super) fn records(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
         self.bytes.chunks_exact(self.stride)
     }
 
-    /// `N` bytes from `offset` on of every record.
+    /// Iterates over the `N` bytes at `offset` of every record.
     ///
     /// # Panics
-    /// If they go beyond a record.
+    /// If they exceed a record.
     #[inline]
     pub(super) fn fields<const N: usize>(
         &self,
@@ -41,7 +41,7 @@ impl<'a> Matrix<'a> {
         self.records().map(move |record| *record[offset..end].first_chunk().expect("N bytes"))
     }
 
-    /// A number of `length` bytes, at most 8, at `offset` of every record.
+    /// Iterates over the number of `length` bytes, at most 8, at `offset` of every record.
     #[inline]
     pub(super) fn numbers(
         &self,
@@ -52,7 +52,7 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// The number in at most 8 bytes.
+/// Decodes a number of at most 8 bytes.
 #[inline]
 pub(super) fn big_endian(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))

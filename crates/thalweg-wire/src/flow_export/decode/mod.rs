@@ -1,4 +1,5 @@
-//! Export messages to rows: NetFlow v5, NetFlow v9 (RFC 3954), IPFIX (RFC 7011, RFC 5103), sFlow v5 (sflow.org).
+//! Decodes export messages to rows: NetFlow v5, NetFlow v9 (RFC 3954), IPFIX (RFC 7011, RFC 5103), sFlow v5
+//! (sflow.org).
 //!
 //! ```text
 //! message ─► header ─► session ─► domain ─► sets ─┬─► templates, compiled ─┐
@@ -6,36 +7,35 @@
 //!                                                 └─► data ─► plan ◄───────┘─► columns
 //! ```
 //!
-//! A session is an exporter's address and port, and how it sends; a domain is what the format calls observation
-//! domain, source, engine or sub-agent. Nothing that one says changes how another is read, so who forges a source
-//! address harms that source only.
+//! A session is the address, port and transport of an exporter. A domain is what the format calls observation domain,
+//! source, engine or sub-agent. Domains are independent, so a forged source address can only harm that source.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
-//! | `sets`, `netflow5`, `sflow` | headers and how messages are cut |
-//! | `template`, `element`, `plan`, `matrix` | a template, compiled once to a plan: from which bytes of a record each column comes. A set is a matrix of bytes that is read column by column; records of variable length are made rows of one length first |
-//! | `session`, `domain`, `held` | what is remembered, within [`Limits`], and data that came before their template |
+//! | `sets`, `netflow5`, `sflow` | message headers and structure |
+//! | `template`, `element`, `plan`, `matrix` | templates, each compiled once to a plan: the bytes of a record for each column. A set is a matrix of bytes that is read column by column; variable-length records are first copied to rows of equal length |
+//! | `session`, `domain`, `held` | state within [`Limits`], and data that arrived before their template |
 //! | `clock` | absolute times |
 //! | `sequence` | losses |
-//! | `sampling` | what options records say |
+//! | `sampling` | sampling intervals from options records |
 //!
-//! **Times.** NetFlow v5 and v9 count from the exporter's start: the header says what its clock and that count were
-//! when the message was sent. A flow's count is at most a minute ahead of the header's, otherwise it lies in the past,
-//! across the counter's wrap after 49.7 days if need be. IPFIX has absolute times, differences from the export time, and
-//! up-times that count from `systemInitTimeMilliseconds`, in the record or in an options record. Of several the finest
-//! is taken. A record without a time has that of its message, and is counted. A sample of sFlow has the time of its
-//! reception: agents tell no other.
+//! **Times.** NetFlow v5 and v9 use the uptime of the exporter: the header contains its clock and its uptime at the
+//! time of sending. The uptime of a flow is at most a minute ahead of the header's; otherwise it is in the past,
+//! possibly before the last counter wrap (every 49.7 days). IPFIX has absolute times, differences from the export time,
+//! and uptimes since `systemInitTimeMilliseconds`, which is in the record or in an options record. Of several times the
+//! finest is used. A record without a time gets that of its message, and is counted. An sFlow sample gets the time of
+//! its reception, because agents send none.
 //!
-//! **Losses** are counted by session and domain, in the unit of the format ([`Counts::lost`]). What was overtaken on
-//! the way is not lost, a restart is not a loss. After a message with data whose template is not known yet, IPFIX's count
-//! begins anew: nobody knows how many records these are.
+//! **Losses** are counted per session and domain, in the unit of the format ([`Counts::lost`]). Reordered messages and
+//! restarts are not losses. After an IPFIX message with data of an unknown template, counting restarts, because the
+//! number of records is unknown.
 //!
-//! **Faults.** A message that breaks its format gives no row, as RFC 7011 section 9.1 asks, and a [`DecodeError`] with the
-//! offset. Tolerated, because exporters do it: zeros that fill up a message, counts of records in NetFlow v9 that
-//! count something else, fields of no length, lengths that an element cannot have (it says nothing then).
+//! **Errors.** An invalid message gives no rows, as RFC 7011 section 9.1 requires, and a [`DecodeError`] with the
+//! offset. Tolerated, because exporters do it: zero padding at the end of a message, wrong record counts in NetFlow v9
+//! headers, fields of length zero, and invalid lengths of an element (the value is then ignored).
 //!
-//! **Memory** is bounded by [`Limits`]: about 100 bytes a template field, the held bytes, a few kilobytes a domain. A
-//! message gives at most two rows for each of its bytes, and for each byte that waited for a template in it.
+//! **Memory** is bounded by [`Limits`]: about 100 bytes per template field, the held bytes, a few kilobytes per domain.
+//! A message gives at most two rows for each of its bytes, and for each held byte that its templates release.
 
 mod clock;
 mod domain;
@@ -63,19 +63,19 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
-pub use error::{DecodeError, Fault};
+pub use error::{DecodeError, DecodeErrorKind};
 pub use limits::Limits;
 pub use statistics::{Counts, SourceStatistics, Totals, Transport};
 
 use held::Budget;
 use reader::Reader;
-use session::{Loan, Session};
+use session::{Context, Session};
 use template::{Scratch, Template};
 
 use super::{Address, CounterBatch, RecordBatch};
 use crate::time::Timestamp;
 
-/// What messages told. Rows are added; the caller clears.
+/// Decoded rows. The decoder appends, the caller clears.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decoded {
     /// Flow records.
@@ -85,7 +85,7 @@ pub struct Decoded {
 }
 
 impl Decoded {
-    /// Drops all rows and keeps the memory.
+    /// Removes all rows, and keeps the capacity.
     pub fn clear(&mut self) {
         self.flows.clear();
         self.counters.clear();
@@ -96,7 +96,7 @@ impl Decoded {
     }
 }
 
-/// Reads the export messages of many exporters.
+/// Decodes the export messages of many exporters.
 #[derive(Debug)]
 pub struct Decoder {
     limits: Limits,
@@ -105,12 +105,12 @@ pub struct Decoder {
     budget: Budget,
     scratch: Scratch,
     netflow5: Template,
-    /// Messages so far.
+    /// The number of messages so far.
     number: u64,
     totals: Totals,
 }
 
-/// A message of which the header has been read.
+/// A message with a decoded header.
 enum Message<'a> {
     NetFlow5(netflow5::Message<'a>),
     Sets(sets::Message<'a>),
@@ -118,13 +118,13 @@ enum Message<'a> {
 }
 
 impl Decoder {
-    /// A decoder that knows no exporter yet.
+    /// Creates a decoder without exporters.
     pub fn new(limits: Limits) -> Decoder {
         Decoder {
             limits,
             sampling: BTreeMap::new(),
             sessions: HashMap::new(),
-            budget: Budget { used: 0, limit: limits.held_bytes_in_all },
+            budget: Budget { used: 0, limit: limits.total_held_bytes },
             scratch: Scratch::default(),
             netflow5: netflow5::template(),
             number: 0,
@@ -132,12 +132,12 @@ impl Decoder {
         }
     }
 
-    /// What it was made with.
+    /// The limits of the decoder.
     pub fn limits(&self) -> Limits {
         self.limits
     }
 
-    /// One packet in `interval` is counted by `exporter`, where it does not say so itself. 0 takes that back.
+    /// Sets the sampling interval of an exporter that does not report one. 0 removes the setting.
     pub fn set_sampling(&mut self, exporter: IpAddr, interval: u32) {
         match interval {
             0 => self.sampling.remove(&exporter.to_canonical()),
@@ -145,11 +145,11 @@ impl Decoder {
         };
     }
 
-    /// Reads one UDP payload of any format; its rows are added to `into`, and those of earlier data that waited for
-    /// a template in it. Of a biflow the row of the other direction follows at once, if that had packets or octets.
+    /// Decodes a UDP payload of any format. Appends its rows to `into`, and the rows of held data whose template it
+    /// contains. The reverse row of a biflow follows the forward row, if it has packets or octets.
     ///
     /// # Errors
-    /// [`DecodeError`] if it breaks its format; it is counted, and nothing is added.
+    /// [`DecodeError`] if the message is invalid; it is counted, and nothing is appended.
     pub fn datagram(
         &mut self,
         from: SocketAddr,
@@ -159,14 +159,14 @@ impl Decoder {
     ) -> Result<(), DecodeError> {
         let message = read(from, bytes);
         self.decode(from, Transport::Datagram, received, message, into)
-            .map_err(|fault| DecodeError { from, fault })
+            .map_err(|kind| DecodeError { from, kind })
     }
 
-    /// Reads one whole IPFIX message of a connection.
+    /// Decodes one complete IPFIX message of a connection.
     ///
     /// # Errors
-    /// [`DecodeError`] if it breaks its format; it is counted, and nothing is added. The connection should be closed
-    /// then, for nobody knows where the next message begins.
+    /// [`DecodeError`] if the message is invalid; it is counted, and nothing is appended. Close the connection then,
+    /// because the start of the next message is unknown.
     pub fn message(
         &mut self,
         from: SocketAddr,
@@ -179,7 +179,7 @@ impl Decoder {
             _ => Err(not_ipfix(bytes)),
         };
         self.decode(from, Transport::Stream, received, message, into)
-            .map_err(|fault| DecodeError { from, fault })
+            .map_err(|kind| DecodeError { from, kind })
     }
 
     fn decode(
@@ -187,9 +187,9 @@ impl Decoder {
         from: SocketAddr,
         transport: Transport,
         received: Timestamp,
-        message: Result<Message<'_>, Fault>,
+        message: Result<Message<'_>, DecodeErrorKind>,
         into: &mut Decoded,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeErrorKind> {
         let message = message.inspect_err(|_| self.totals.dropped_unreadable += 1)?;
         self.number += 1;
         if self.sessions.len() >= self.limits.sessions && !self.sessions.contains_key(&(from, transport)) {
@@ -199,7 +199,7 @@ impl Decoder {
         session.last_received = received;
         session.last_used = self.number;
         let configured = self.sampling.get(&from.ip().to_canonical()).copied();
-        let mut loan = Loan {
+        let mut context = Context {
             limits: &self.limits,
             budget: &mut self.budget,
             scratch: &mut self.scratch,
@@ -210,39 +210,39 @@ impl Decoder {
         };
         let rows = into.rows();
         let decoded = match message {
-            Message::NetFlow5(message) => session.netflow5(message, &mut loan, into),
-            Message::Sets(message) => session.sets(message, &mut loan, into),
-            Message::Sflow(datagram) => session.sflow(datagram, &mut loan, into),
+            Message::NetFlow5(message) => session.netflow5(message, &mut context, into),
+            Message::Sets(message) => session.sets(message, &mut context, into),
+            Message::Sflow(datagram) => session.sflow(datagram, &mut context, into),
         };
         session.has_given_rows |= rows < into.rows();
-        decoded.inspect_err(|fault| {
-            let too_many = matches!(fault, Fault::TooManyDomains { .. });
+        decoded.inspect_err(|kind| {
+            let too_many = matches!(kind, DecodeErrorKind::TooManyDomains { .. });
             self.totals.dropped_too_many_domains += u64::from(too_many);
         })
     }
 
-    /// Makes room for a session: that which has been silent for longest goes. Forged sources, which are many, go before
-    /// exporters that have told something, and before connections, which would not send their templates again.
+    /// Evicts the session that has been idle for longest. Sessions without rows, such as forged sources, are evicted
+    /// first, connections last, because they would not resend their templates.
     fn evict_session(&mut self) {
-        let worth = |session: &Session| (session.transport, session.has_given_rows, session.last_used);
-        let oldest = self.sessions.iter().min_by_key(|(_, session)| worth(session));
+        let priority = |session: &Session| (session.transport, session.has_given_rows, session.last_used);
+        let oldest = self.sessions.iter().min_by_key(|(_, session)| priority(session));
         let Some((&key, _)) = oldest else { return };
-        self.forget(key);
+        self.drop_session(key);
         self.totals.sessions_evicted += 1;
     }
 
-    fn forget(&mut self, key: (SocketAddr, Transport)) {
+    fn drop_session(&mut self, key: (SocketAddr, Transport)) {
         if let Some(session) = self.sessions.remove(&key) {
             self.totals.gone += session.end(&mut self.budget);
         }
     }
 
-    /// Forgets a connection that was closed, with its templates; its counts go to [`Totals::gone`].
+    /// Drops a closed connection and its templates; its counts move to [`Totals::gone`].
     pub fn end_session(&mut self, from: SocketAddr) {
-        self.forget((from, Transport::Stream));
+        self.drop_session((from, Transport::Stream));
     }
 
-    /// Forgets what has waited or been silent for too long. To be called every few seconds or so.
+    /// Drops expired held data, templates and sessions. Call it every few seconds.
     pub fn expire(&mut self, now: Timestamp) {
         for session in self.sessions.values_mut() {
             session.expire(now, &self.limits, &mut self.budget);
@@ -253,10 +253,10 @@ impl Decoder {
             self.sessions.iter().filter(|(_, session)| silent(session)).map(|(&key, _)| key).collect();
         gone.sort_unstable();
         self.totals.sessions_expired += gone.len() as u64;
-        gone.into_iter().for_each(|key| self.forget(key));
+        gone.into_iter().for_each(|key| self.drop_session(key));
     }
 
-    /// Every observation domain of every session, in order of address, transport, format and domain.
+    /// Returns the statistics of all observation domains, by address, transport, format and domain.
     pub fn sources(&self) -> Vec<SourceStatistics> {
         let mut sessions: Vec<_> = self.sessions.iter().collect();
         sessions.sort_unstable_by_key(|&(key, _)| key);
@@ -277,33 +277,33 @@ impl Decoder {
         domains.collect()
     }
 
-    /// What concerns no domain of [`Decoder::sources`].
+    /// Returns the statistics that belong to no domain of [`Decoder::sources`].
     pub fn totals(&self) -> Totals {
         Totals { sessions: self.sessions.len() as u64, held_bytes: self.budget.used as u64, ..self.totals }
     }
 }
 
-/// Reads the header of a datagram, whatever its format.
-fn read(from: SocketAddr, bytes: &[u8]) -> Result<Message<'_>, Fault> {
+/// Decodes the header of a datagram of any format.
+fn read(from: SocketAddr, bytes: &[u8]) -> Result<Message<'_>, DecodeErrorKind> {
     let exporter = Address::from(from.ip().to_canonical());
     match *bytes {
         [0, 5, ..] => netflow5::Message::read(bytes, exporter).map(Message::NetFlow5),
         [0, 9, ..] => sets::Message::netflow9(bytes, exporter).map(Message::Sets),
         [0, 10, ..] => sets::Message::ipfix(bytes, exporter).map(Message::Sets),
         [0, 0, 0, 5, ..] => sflow::Datagram::read(bytes).map(Message::Sflow),
-        [high, low, ..] => Err(Fault::Version { found: u16::from_be_bytes([high, low]) }),
-        _ => Reader::new("export message", bytes).whole(2).and(Err(Fault::Version { found: 0 })),
+        [high, low, ..] => Err(DecodeErrorKind::Version { found: u16::from_be_bytes([high, low]) }),
+        _ => Reader::new("export message", bytes).whole(2).and(Err(DecodeErrorKind::Version { found: 0 })),
     }
 }
 
-/// What is wrong with a message of a connection that does not begin like IPFIX.
-fn not_ipfix(bytes: &[u8]) -> Fault {
+/// Returns the error for a message of a connection that is not IPFIX.
+fn not_ipfix(bytes: &[u8]) -> DecodeErrorKind {
     let mut reader = Reader::new("header of an IPFIX message", bytes);
     match reader.u16() {
         Ok(found) => {
             let structure = "version of an IPFIX message";
-            Fault::Number { structure, offset: 0, found: found.into(), expected: "10" }
+            DecodeErrorKind::Number { structure, offset: 0, found: found.into(), expected: "10" }
         }
-        Err(fault) => fault,
+        Err(kind) => kind,
     }
 }

@@ -1,40 +1,40 @@
-//! NetFlow v5: one fixed record, so a message is a header and a set of a template that everybody knows.
+//! NetFlow v5: a header and a data set with a fixed template.
 
 use super::clock::ExportTime;
 use super::domain::DomainKey;
-use super::error::Fault;
+use super::error::DecodeErrorKind;
 use super::field::Field;
 use super::reader::Reader;
 use super::template::{Definition, Template};
 use crate::flow_export::{Address, Format};
 use crate::time::Timestamp;
 
-/// Bytes of a record.
+/// The length of a record in bytes.
 const RECORD_LENGTH: usize = 48;
 
-/// A message whose header has been read.
+/// A message with a decoded header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message<'a> {
     pub(super) key: DomainKey,
     pub(super) export: ExportTime,
-    /// Flows sent before this message.
+    /// The number of flows sent before this message.
     pub(super) sequence: u32,
-    /// Flows in it.
+    /// The number of flows in this message.
     pub(super) flows: u16,
-    /// 0: not told.
+    /// 0: unknown.
     pub(super) sampling_interval: u32,
     pub(super) records: Reader<'a>,
 }
 
 impl<'a> Message<'a> {
-    /// Reads a header, and that the records are there which it announces. After them nothing but zeros.
-    pub(super) fn read(bytes: &'a [u8], exporter: Address) -> Result<Message<'a>, Fault> {
+    /// Decodes the header, and checks that the message contains the announced records and then only zeros.
+    pub(super) fn read(bytes: &'a [u8], exporter: Address) -> Result<Message<'a>, DecodeErrorKind> {
         let mut reader = Reader::new("header of a NetFlow v5 message", bytes).whole(24)?;
         let _version = reader.u16()?;
         let flows = reader.u16()?;
         let uptime_ms = Some(reader.u32()?);
         let (seconds, nanoseconds) = (reader.u32()?, reader.u32()?);
-        // Some exporters write microseconds or nothing sensible; a fraction of a second it is in any case.
+        // Some exporters write microseconds or garbage: limit it to a fraction of a second.
         let unix_us = i64::from(seconds) * 1_000_000 + i64::from(nanoseconds % 1_000_000_000 / 1000);
         let sequence = reader.u32()?;
         let engine = u32::from(reader.u16()?);
@@ -44,8 +44,8 @@ impl<'a> Message<'a> {
         let records = reader.part("records of a NetFlow v5 message", usize::from(flows) * RECORD_LENGTH)?;
         if !reader.is_padding() {
             let (structure, offset) = ("count of records", 2);
-            let expected = "as many as the message has";
-            return Err(Fault::Length { structure, offset, claimed: flows.into(), expected });
+            let expected = "the number of records in the message";
+            return Err(DecodeErrorKind::Length { structure, offset, claimed: flows.into(), expected });
         }
         let key = DomainKey { format: Format::NetFlow5, observation_domain_id: engine, exporter };
         let export = ExportTime { unix_us, uptime_ms };
@@ -53,7 +53,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The template of its records: the elements of IPFIX that mean the same, 0 for padding.
+/// Returns the template of the records: the equivalent IPFIX elements, 0 for padding.
 pub(super) fn template() -> Template {
     let fields: [(u16, u16); 20] = [
         (8, 4),

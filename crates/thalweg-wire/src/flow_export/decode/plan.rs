@@ -1,16 +1,16 @@
-//! Templates compiled: from which bytes of a record each column of the batch comes.
+//! Compiled templates: the bytes of a record for each column of the batch.
 //!
-//! A plan is made once, when its template comes. It is then carried out column by column over all records of a set,
-//! each column in one loop without a choice in it; nothing is allocated for a record.
+//! A template is compiled once, when it arrives. The plan then runs column by column over all records of a set, each
+//! column in one branch-free loop without allocation per record.
 
 use super::clock::{ExportTime, from_ntp};
 use super::element::{COLUMNS, Column, Role, Unit};
 use super::matrix::{Matrix, big_endian};
 use super::sampling::Sampling;
-use crate::flow_export::batch::NOT_TOLD;
+use crate::flow_export::batch::UNKNOWN_DIRECTION;
 use crate::flow_export::{Address, Format, RecordBatch};
 
-/// What a message's header says of all its records.
+/// Values of a message header that apply to all records.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub(super) received_us: i64,
@@ -18,11 +18,11 @@ pub(super) struct Header {
     pub(super) observation_domain_id: u32,
     pub(super) format: Format,
     pub(super) export: ExportTime,
-    /// What the header says of sampling (NetFlow v5), or what is configured; 0: nothing.
+    /// The sampling interval of the header (NetFlow v5) or the configuration; 0: unknown.
     pub(super) sampling_interval: u32,
 }
 
-/// Where a value lies in a record; no value if its length is 0.
+/// The position of a value in a record; length 0 means no value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) offset: u16,
@@ -30,24 +30,24 @@ pub(super) struct Place {
     pub(super) unit: Unit,
 }
 
-/// Which part of a biflow a plan's rows are.
+/// The direction of a plan's rows in a biflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum FlowPart {
     Uniflow,
     Forward,
     Reverse,
 }
 
-/// From which bytes of a record each column comes.
+/// The position of each column in a record.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     places: [Place; COLUMNS],
-    /// What fills rows in which the first place says nothing, best first.
+    /// Alternative positions for unspecified values, in order of preference.
     others: Vec<(Column, Place)>,
-    part: Part,
+    part: FlowPart,
 }
 
-/// A column of a batch, and what stands in it where nothing was told.
+/// A column of a batch, and its value for unreported fields.
 enum Slot<'a> {
     U8(&'a mut Vec<u8>, u8),
     U16(&'a mut Vec<u16>),
@@ -57,8 +57,8 @@ enum Slot<'a> {
     Time(&'a mut Vec<i64>),
 }
 
-/// The columns that hold what records tell, and nothing else.
-const TOLD: [Column; 22] = {
+/// The columns that are copied from records without further rules.
+const COPIED: [Column; 22] = {
     use Column::*;
     [
         SourceAddress,
@@ -108,7 +108,7 @@ fn slot(column: Column, batch: &mut RecordBatch) -> Option<Slot<'_>> {
         Column::ClassOfService => Slot::U8(&mut batch.class_of_service, 0),
         Column::SourcePrefixLength => Slot::U8(&mut batch.source_prefix_length, 0),
         Column::DestinationPrefixLength => Slot::U8(&mut batch.destination_prefix_length, 0),
-        Column::FlowDirection => Slot::U8(&mut batch.flow_direction, NOT_TOLD),
+        Column::FlowDirection => Slot::U8(&mut batch.flow_direction, UNKNOWN_DIRECTION),
         Column::FlowEndReason => Slot::U8(&mut batch.flow_end_reason, 0),
         Column::FlowStart => Slot::Time(&mut batch.flow_start_us),
         Column::FlowEnd => Slot::Time(&mut batch.flow_end_us),
@@ -122,25 +122,25 @@ fn slot(column: Column, batch: &mut RecordBatch) -> Option<Slot<'_>> {
 }
 
 impl Plan {
-    /// The plan of a template whose elements with a role lie at these places, and that of the reverse rows if its
+    /// Compiles the plan of a template from the positions of its elements, and the plan of the reverse rows if its
     /// records are biflows (RFC 5103).
     pub(super) fn compile(sources: &[(Role, Place)]) -> (Plan, Option<Plan>) {
         let of = |reverse: bool| sources.iter().filter(move |(role, _)| role.reverse == reverse);
         let counts = |(role, _): &(Role, Place)| matches!(role.column, Column::Octets | Column::Packets);
         let forward = of(false).map(|&(role, place)| (role.column, role.rank, place));
         if !of(true).any(counts) {
-            return (Plan::of(forward.collect(), Part::Uniflow), None);
+            return (Plan::of(forward.collect(), FlowPart::Uniflow), None);
         }
-        // What the reverse direction says of itself goes before what both directions share.
+        // Reverse elements take precedence over values that both directions share.
         let own = of(true).map(|&(role, place)| (role.column, role.rank, place));
         let shared = of(false).filter_map(|&(role, place)| {
             Some((role.column.reversed()?, role.rank.saturating_add(128), place))
         });
         let reverse = own.chain(shared).collect();
-        (Plan::of(forward.collect(), Part::Forward), Some(Plan::of(reverse, Part::Reverse)))
+        (Plan::of(forward.collect(), FlowPart::Forward), Some(Plan::of(reverse, FlowPart::Reverse)))
     }
 
-    fn of(mut sources: Vec<(Column, u8, Place)>, part: Part) -> Plan {
+    fn of(mut sources: Vec<(Column, u8, Place)>, part: FlowPart) -> Plan {
         sources.sort_by_key(|&(column, rank, _)| (column, rank));
         let mut plan = Plan { places: [Place::default(); COLUMNS], others: Vec::new(), part };
         for (column, _, place) in sources {
@@ -153,7 +153,7 @@ impl Plan {
         plan
     }
 
-    /// An ICMP type that its code follows at once is read with it as one number.
+    /// Reads an ICMP type that is followed by the code as one number.
     fn join_icmp(&mut self) {
         let [kind, code] = [self.place(Column::IcmpType), self.place(Column::IcmpCode)];
         let adjacent = kind.length == 1 && code.length == 1 && code.offset == kind.offset + 1;
@@ -171,14 +171,14 @@ impl Plan {
         self.place(column).length > 0
     }
 
-    /// Whether records tell of a flow: who, or how much.
-    pub(super) fn tells_of_flows(&self) -> bool {
+    /// Whether records describe flows: they have addresses or counters.
+    pub(super) fn describes_flows(&self) -> bool {
         [Column::SourceAddress, Column::DestinationAddress, Column::Octets, Column::Packets]
             .iter()
             .any(|&column| self.has(column))
     }
 
-    /// Adds a row for each record; returns how many have no time of their own.
+    /// Appends a row for each record. Returns the number of rows without their own time.
     pub(super) fn rows(
         &self,
         records: Matrix<'_>,
@@ -193,7 +193,7 @@ impl Plan {
         into.observation_domain_id.resize(rows, header.observation_domain_id);
         into.format.resize(rows, header.format);
         into.sampling_interval.resize(rows, sampling.interval(header.sampling_interval));
-        for column in TOLD {
+        for column in COPIED {
             self.extend(column, records, header, into);
         }
         self.extend_biflow_direction(records, &mut into.biflow_direction);
@@ -201,13 +201,13 @@ impl Plan {
         for &(column, place) in &self.others {
             fill(column, place, first, records, header, into);
         }
-        self.settle_sampling(first, records, sampling, into);
-        self.settle_next_hop(&mut into.next_hop[first..]);
-        self.settle_icmp(first, records, header.format, into);
-        self.settle_times(first, records, header, into)
+        self.apply_sampling(first, records, sampling, into);
+        self.clear_zero_next_hops(&mut into.next_hop[first..]);
+        self.fill_icmp(first, records, header.format, into);
+        self.fill_missing_times(first, records, header, into)
     }
 
-    /// Adds the values of one column.
+    /// Appends the values of one column.
     fn extend(&self, column: Column, records: Matrix<'_>, header: &Header, into: &mut RecordBatch) {
         let place = self.place(column);
         let Some(slot) = slot(column, into) else { return };
@@ -243,15 +243,15 @@ impl Plan {
         }
     }
 
-    /// 1 and 2 as told; where it is not told, the forward rows of a biflow are the initiator's.
+    /// Appends the biflow direction as reported; unreported, the forward rows of a biflow are the initiator's.
     fn extend_biflow_direction(&self, records: Matrix<'_>, values: &mut Vec<u8>) {
         let place = self.place(Column::BiflowDirection);
         let part = self.part;
-        let direction = move |told: u64| match (part, told) {
-            (Part::Uniflow, 1 | 2) => told as u8,
-            (Part::Uniflow, _) => 0,
-            (Part::Forward, 2) | (Part::Reverse, 0 | 1 | 3..) => 2,
-            (Part::Forward, _) | (Part::Reverse, 2) => 1,
+        let direction = move |reported: u64| match (part, reported) {
+            (FlowPart::Uniflow, 1 | 2) => reported as u8,
+            (FlowPart::Uniflow, _) => 0,
+            (FlowPart::Forward, 2) | (FlowPart::Reverse, 0 | 1 | 3..) => 2,
+            (FlowPart::Forward, _) | (FlowPart::Reverse, 2) => 1,
         };
         match place.length {
             0 => values.resize(values.len() + records.rows(), direction(0)),
@@ -259,62 +259,56 @@ impl Plan {
         }
     }
 
-    /// Records may name their exporter and their sampling themselves.
+    /// Sets the exporter and the sampling interval that records report themselves.
     fn override_constants(&self, first: usize, records: Matrix<'_>, into: &mut RecordBatch) {
         let place = self.place(Column::Exporter);
         if place.length > 0 {
             for (value, record) in into.exporter[first..].iter_mut().zip(records.records()) {
-                let told = address(place.of(record));
-                if !says_nothing(told) {
-                    *value = told;
+                let reported = address(place.of(record));
+                if !is_unspecified(reported) {
+                    *value = reported;
                 }
             }
         }
         let place = self.place(Column::SamplingInterval);
         if place.length > 0 {
-            let told = records.numbers(place.offset.into(), place.length.into());
-            for (value, told) in into.sampling_interval[first..].iter_mut().zip(told) {
-                if told > 0 {
-                    *value = told.min(u32::MAX.into()) as u32;
+            let reported = records.numbers(place.offset.into(), place.length.into());
+            for (value, reported) in into.sampling_interval[first..].iter_mut().zip(reported) {
+                if reported > 0 {
+                    *value = reported.min(u32::MAX.into()) as u32;
                 }
             }
         }
     }
 
-    /// What is known of the selectors and interfaces that records name.
-    fn settle_sampling(
-        &self,
-        first: usize,
-        records: Matrix<'_>,
-        sampling: &Sampling,
-        into: &mut RecordBatch,
-    ) {
-        if !sampling.is_divided() || self.has(Column::SamplingInterval) {
+    /// Applies the sampling intervals of the selectors and interfaces that records refer to.
+    fn apply_sampling(&self, first: usize, records: Matrix<'_>, sampling: &Sampling, into: &mut RecordBatch) {
+        if !sampling.is_per_source() || self.has(Column::SamplingInterval) {
             return;
         }
         let selector = self.place(Column::Selector);
         for (index, record) in records.records().enumerate() {
             let row = first + index;
-            let named = (selector.length > 0).then(|| big_endian(selector.of(record)));
+            let selector_id = (selector.length > 0).then(|| big_endian(selector.of(record)));
             let interfaces = [into.ingress_interface[row], into.egress_interface[row]];
-            if let Some(interval) = sampling.of(named, interfaces) {
+            if let Some(interval) = sampling.interval_of(selector_id, interfaces) {
                 into.sampling_interval[row] = interval;
             }
         }
     }
 
-    /// A next hop of zeros is none: the destination is attached to the router itself.
-    fn settle_next_hop(&self, next_hops: &mut [Address]) {
+    /// Replaces a next hop of zeros by none: the destination is attached to the router.
+    fn clear_zero_next_hops(&self, next_hops: &mut [Address]) {
         if self.has(Column::NextHop) {
             next_hops
                 .iter_mut()
-                .filter(|next_hop| says_nothing(**next_hop))
+                .filter(|next_hop| is_unspecified(**next_hop))
                 .for_each(|none| *none = Address::NONE);
         }
     }
 
-    /// Types and codes that were told apart, or in the destination port, as routers with NetFlow v5 and v9 do.
-    fn settle_icmp(&self, first: usize, records: Matrix<'_>, format: Format, into: &mut RecordBatch) {
+    /// Fills the ICMP type and code from separate fields, or from the destination port as in NetFlow v5 and v9.
+    fn fill_icmp(&self, first: usize, records: Matrix<'_>, format: Format, into: &mut RecordBatch) {
         if self.has(Column::IcmpTypeCode) {
             return;
         }
@@ -333,8 +327,9 @@ impl Plan {
         }
     }
 
-    /// Gives rows that miss a time the one that follows from what they have.
-    fn settle_times(
+    /// Computes missing times from the other time, the duration or the export time. Returns the number of rows without
+    /// times.
+    fn fill_missing_times(
         &self,
         first: usize,
         records: Matrix<'_>,
@@ -363,14 +358,14 @@ impl Plan {
         untimed
     }
 
-    /// How long a record says its flow was: told, or by two up-times of an exporter that does not say since when.
+    /// Returns the duration of a flow: as reported, or the difference of two uptimes of an exporter with unknown start.
     fn duration_us(&self, record: &[u8]) -> i64 {
-        let told = self.place(Column::Duration);
+        let duration = self.place(Column::Duration);
         let [start, end] = [self.place(Column::FlowStart), self.place(Column::FlowEnd)];
         let number = |place: Place| big_endian(place.of(record));
-        if told.length > 0 {
-            let unit_us = if told.unit == Unit::Milliseconds { 1000 } else { 1 };
-            i64::try_from(number(told)).unwrap_or(i64::MAX).saturating_mul(unit_us)
+        if duration.length > 0 {
+            let unit_us = if duration.unit == Unit::Milliseconds { 1000 } else { 1 };
+            i64::try_from(number(duration)).unwrap_or(i64::MAX).saturating_mul(unit_us)
         } else if [start, end].iter().all(|place| place.length > 0 && place.unit == Unit::Uptime) {
             i64::from((number(end) as u32).wrapping_sub(number(start) as u32)) * 1000
         } else {
@@ -380,14 +375,14 @@ impl Plan {
 }
 
 impl Place {
-    /// Its bytes in a record.
+    /// Returns the bytes in a record.
     #[inline]
     fn of(self, record: &[u8]) -> &[u8] {
         &record[usize::from(self.offset)..][..usize::from(self.length)]
     }
 }
 
-/// Adds one value for each record, with a loop of its own for each usual length.
+/// Appends one value per record, with a separate loop for each usual length.
 #[inline]
 fn append<T>(values: &mut Vec<T>, place: Place, records: Matrix<'_>, value: impl Fn(u64) -> T) {
     let offset = usize::from(place.offset);
@@ -409,7 +404,7 @@ fn append_addresses(values: &mut Vec<Address>, place: Place, records: Matrix<'_>
     }
 }
 
-/// The address in 4 or 16 bytes.
+/// Decodes an address of 4 or 16 bytes.
 fn address(bytes: &[u8]) -> Address {
     match (<[u8; 4]>::try_from(bytes), <[u8; 16]>::try_from(bytes)) {
         (Ok(bytes), _) => Address::v4(u32::from_be_bytes(bytes)),
@@ -418,12 +413,12 @@ fn address(bytes: &[u8]) -> Address {
     }
 }
 
-/// Whether an address is none, or all zeros, as exporters write that have nothing to say.
-pub(super) fn says_nothing(address: Address) -> bool {
+/// Whether an address is none or all zeros, which exporters write for an unknown address.
+pub(super) fn is_unspecified(address: Address) -> bool {
     !address.is_some() || address.0 == 0 || address.as_v4() == Some(0)
 }
 
-/// Microseconds since 1970; 0 for what says nothing. Beyond the end of time (year 294,000) it is that.
+/// Converts to microseconds since 1970; 0 for an unknown time. Saturates (in the year 294,000).
 #[inline]
 fn absolute(unit: Unit, number: u64, export: ExportTime) -> i64 {
     let times = |factor: u64| (number.min(i64::MAX as u64 / factor) * factor) as i64;
@@ -437,7 +432,7 @@ fn absolute(unit: Unit, number: u64, export: ExportTime) -> i64 {
     }
 }
 
-/// Puts values into the rows of a column that say nothing.
+/// Fills the unreported values of a column from an alternative position.
 fn fill(
     column: Column,
     place: Place,
@@ -449,25 +444,27 @@ fn fill(
     fn each<T: Copy + PartialEq>(
         values: &mut [T],
         none: T,
-        told: impl Iterator<Item = u64>,
+        values_in: impl Iterator<Item = u64>,
         make: impl Fn(u64) -> T,
     ) {
-        values.iter_mut().zip(told).filter(|(value, _)| **value == none).for_each(|(v, n)| *v = make(n));
+        values.iter_mut().zip(values_in).filter(|(value, _)| **value == none).for_each(|(v, n)| *v = make(n));
     }
     let Some(slot) = slot(column, into) else { return };
     if let Slot::Address(values) = slot {
         let rows = values[first..].iter_mut().zip(records.records());
         return rows
-            .filter(|(value, _)| says_nothing(**value))
+            .filter(|(value, _)| is_unspecified(**value))
             .for_each(|(value, record)| *value = address(place.of(record)));
     }
-    let told = records.numbers(place.offset.into(), place.length.into());
+    let reported = records.numbers(place.offset.into(), place.length.into());
     match slot {
         Slot::Address(_) => {}
-        Slot::U8(values, none) => each(&mut values[first..], none, told, |n| n.min(255) as u8),
-        Slot::U16(values) => each(&mut values[first..], 0, told, |n| n.min(u16::MAX.into()) as u16),
-        Slot::U32(values) => each(&mut values[first..], 0, told, |n| n.min(u32::MAX.into()) as u32),
-        Slot::U64(values) => each(&mut values[first..], 0, told, |n| n),
-        Slot::Time(values) => each(&mut values[first..], 0, told, |n| absolute(place.unit, n, header.export)),
+        Slot::U8(values, none) => each(&mut values[first..], none, reported, |n| n.min(255) as u8),
+        Slot::U16(values) => each(&mut values[first..], 0, reported, |n| n.min(u16::MAX.into()) as u16),
+        Slot::U32(values) => each(&mut values[first..], 0, reported, |n| n.min(u32::MAX.into()) as u32),
+        Slot::U64(values) => each(&mut values[first..], 0, reported, |n| n),
+        Slot::Time(values) => {
+            each(&mut values[first..], 0, reported, |n| absolute(place.unit, n, header.export))
+        }
     }
 }

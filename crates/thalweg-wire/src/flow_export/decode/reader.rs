@@ -1,14 +1,14 @@
-//! Reading numbers in network byte order, with the offset in the message for whoever has to say what is wrong.
+//! A reader of numbers in network byte order that tracks the offset in the message for errors.
 
-use super::error::Fault;
+use super::error::DecodeErrorKind;
 
-/// The bytes of a message, or of a structure within it, that are still to be read.
+/// The unread bytes of a message or of a structure in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'a> {
     left: &'a [u8],
-    /// Offset of `left` in the message.
+    /// The offset of `left` in the message.
     offset: usize,
-    /// What is being read, for faults.
+    /// The current structure, for errors.
     structure: &'static str,
 }
 
@@ -17,12 +17,12 @@ impl<'a> Reader<'a> {
         Reader { left: bytes, offset: 0, structure }
     }
 
-    /// Bytes that lie at `offset` of a message.
+    /// Creates a reader of bytes at `offset` of a message.
     pub(super) fn at(structure: &'static str, bytes: &'a [u8], offset: usize) -> Reader<'a> {
         Reader { left: bytes, offset, structure }
     }
 
-    /// Says what is read from here on.
+    /// Names the structure that is read next.
     pub(super) fn enter(&mut self, structure: &'static str) {
         self.structure = structure;
     }
@@ -31,7 +31,7 @@ impl<'a> Reader<'a> {
         self.offset
     }
 
-    /// What is left.
+    /// The unread bytes.
     pub(super) fn bytes(&self) -> &'a [u8] {
         self.left
     }
@@ -40,43 +40,47 @@ impl<'a> Reader<'a> {
         self.left.is_empty()
     }
 
-    pub(super) fn take(&mut self, length: usize) -> Result<&'a [u8], Fault> {
+    pub(super) fn take(&mut self, length: usize) -> Result<&'a [u8], DecodeErrorKind> {
         let Some((taken, left)) = self.left.split_at_checked(length) else {
             let Reader { left, offset, structure } = *self;
-            return Err(Fault::Truncated { structure, offset, needed: length, found: left.len() });
+            return Err(DecodeErrorKind::Truncated { structure, offset, needed: length, found: left.len() });
         };
         self.left = left;
         self.offset += length;
         Ok(taken)
     }
 
-    /// The next `length` bytes as a structure of their own.
-    pub(super) fn part(&mut self, structure: &'static str, length: usize) -> Result<Reader<'a>, Fault> {
+    /// Splits off the next `length` bytes as a separate structure.
+    pub(super) fn part(
+        &mut self,
+        structure: &'static str,
+        length: usize,
+    ) -> Result<Reader<'a>, DecodeErrorKind> {
         let offset = self.offset;
         Ok(Reader { left: self.take(length)?, offset, structure })
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeErrorKind> {
         Ok(*self.take(N)?.first_chunk().expect("N bytes were taken"))
     }
 
-    pub(super) fn u8(&mut self) -> Result<u8, Fault> {
+    pub(super) fn u8(&mut self) -> Result<u8, DecodeErrorKind> {
         self.array().map(u8::from_be_bytes)
     }
 
-    pub(super) fn u16(&mut self) -> Result<u16, Fault> {
+    pub(super) fn u16(&mut self) -> Result<u16, DecodeErrorKind> {
         self.array().map(u16::from_be_bytes)
     }
 
-    pub(super) fn u32(&mut self) -> Result<u32, Fault> {
+    pub(super) fn u32(&mut self) -> Result<u32, DecodeErrorKind> {
         self.array().map(u32::from_be_bytes)
     }
 
-    pub(super) fn u64(&mut self) -> Result<u64, Fault> {
+    pub(super) fn u64(&mut self) -> Result<u64, DecodeErrorKind> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// Whether only zeros are left, as exporters fill up a set or a message.
+    /// Whether only zeros are left: padding of a set or a message.
     pub(super) fn is_padding(&self) -> bool {
         self.left.iter().all(|&byte| byte == 0)
     }

@@ -1,14 +1,14 @@
-//! Sequence numbers of the data sources of an sFlow agent.
+//! Sequence numbers of the data sources of sFlow agents.
 
 use std::collections::BTreeMap;
 
 use super::sequence::{Arrival, Sequence};
 use super::statistics::Counts;
 
-/// Data sources of one agent whose sequence numbers are followed. Switches have fewer ports.
-const SOURCES: usize = 4096;
+/// The maximum number of tracked data sources per agent. Switches have fewer ports.
+const MAX_SOURCES: usize = 4096;
 
-/// What a sample is taken of: `sFlowDataSource`, and whether it counts or draws.
+/// The source of samples: `sFlowDataSource`, and whether it sends counter or flow samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DataSource {
     pub(super) is_counters: bool,
@@ -17,20 +17,20 @@ pub(super) struct DataSource {
     pub(super) index: u32,
 }
 
-/// What is remembered of one data source.
+/// The state of a data source.
 #[derive(Clone, Copy, Debug, Default)]
-struct Remembered {
+struct SourceState {
     sequence: Sequence,
-    /// The agent's own count of samples that it could not take.
+    /// The agent's count of dropped samples.
     drops: Option<u32>,
 }
 
-/// Sequence numbers of an agent's data sources.
+/// The sequence numbers of an agent's data sources.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SampleSequences(BTreeMap<DataSource, Remembered>);
+pub(super) struct SampleSequences(BTreeMap<DataSource, SourceState>);
 
 impl SampleSequences {
-    /// Takes note of a sample's number and, for a flow sample, of what its agent says it could not take.
+    /// Updates the loss counters with the sequence number of a sample and, for a flow sample, the agent's drop count.
     pub(super) fn observe(
         &mut self,
         source: DataSource,
@@ -38,7 +38,7 @@ impl SampleSequences {
         drops: Option<u32>,
         counts: &mut Counts,
     ) {
-        if self.0.len() >= SOURCES && !self.0.contains_key(&source) {
+        if self.0.len() >= MAX_SOURCES && !self.0.contains_key(&source) {
             return;
         }
         let known = self.0.entry(source).or_default();
@@ -48,7 +48,7 @@ impl SampleSequences {
             Arrival::Next | Arrival::OutOfSequence | Arrival::Restarted => {}
         }
         let before = std::mem::replace(&mut known.drops, drops);
-        // Where the count goes back, the agent has begun anew.
+        // If the count goes back, the agent has restarted.
         let more = before.zip(drops).and_then(|(before, now)| now.checked_sub(before));
         counts.dropped_by_agent += u64::from(more.unwrap_or(0));
     }

@@ -1,30 +1,30 @@
-//! How exporters say what share of packets they count: options records, before or after the flows.
+//! Sampling intervals that exporters report in options records, before or after the flows.
 
 use std::collections::BTreeMap;
 
 use super::field::Field;
 use super::matrix::big_endian;
 
-/// Selectors, and interfaces, of one domain that are remembered; those beyond are not. Routers have fewer.
-const REMEMBERED: usize = 4096;
+/// The maximum number of selectors, and of interfaces, per domain; further ones are ignored. Routers have fewer.
+const MAX_ENTRIES: usize = 4096;
 
-/// What is known of the sampling of one observation domain.
+/// The sampling intervals of an observation domain.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sampling {
-    /// Of the whole domain.
+    /// The interval of the whole domain.
     domain: Option<u32>,
     by_selector: BTreeMap<u64, u32>,
     by_interface: BTreeMap<u32, u32>,
 }
 
-/// What one options record says of sampling and of the exporter's clock.
+/// The sampling and clock values of an options record.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Options {
     /// `samplingInterval` (34), `samplerRandomInterval` (50).
     interval: Option<u64>,
-    /// `samplingPacketInterval` (305): packets taken in a row.
+    /// `samplingPacketInterval` (305): the number of consecutive sampled packets.
     packet_interval: Option<u64>,
-    /// `samplingPacketSpace` (306): packets left out after them.
+    /// `samplingPacketSpace` (306): the number of skipped packets after them.
     packet_space: Option<u64>,
     /// `samplingSize` (309) out of `samplingPopulation` (310).
     size: Option<u64>,
@@ -33,14 +33,14 @@ pub(super) struct Options {
     probability: Option<f64>,
     /// `selectorId` (302), `samplerId` (48).
     selector: Option<u64>,
-    /// The interface that the record is about.
+    /// The interface that the record describes.
     interface: Option<u32>,
     /// `systemInitTimeMilliseconds` (160).
     pub(super) system_init_ms: Option<i64>,
 }
 
 impl Options {
-    /// Takes note of one field of the record.
+    /// Adds a field of the record.
     pub(super) fn field(&mut self, field: Field, bytes: &[u8]) {
         if field.enterprise != 0 || bytes.is_empty() || bytes.len() > 8 {
             return;
@@ -66,7 +66,7 @@ impl Options {
         }
     }
 
-    /// One packet in so many is counted, to the nearest whole number.
+    /// Returns N of 1-in-N sampling, rounded to an integer.
     fn sampling_interval(&self) -> Option<u32> {
         let whole = |ratio: f64| {
             (ratio.is_finite() && ratio >= 1.0).then(|| ratio.round().min(f64::from(u32::MAX)) as u32)
@@ -77,7 +77,7 @@ impl Options {
             Options { packet_interval: Some(taken), packet_space: Some(left), .. } => {
                 ratio(taken.saturating_add(left), taken)
             }
-            // Exporters that kept the meaning of element 34, which this one replaces in IANA's registry.
+            // Some exporters use element 305, which replaces element 34, with the meaning of 34.
             Options { packet_interval: Some(interval), .. } => ratio(interval, 1),
             Options { size: Some(taken), population: Some(all), .. } => ratio(all, taken),
             Options { probability: Some(probability), .. } => whole(1.0 / probability),
@@ -87,36 +87,36 @@ impl Options {
 }
 
 impl Sampling {
-    /// Takes note of an options record.
+    /// Stores the interval of an options record.
     pub(super) fn learn(&mut self, options: &Options) {
         let Some(interval) = options.sampling_interval() else { return };
         match (options.selector, options.interface) {
-            (_, Some(interface)) => remember(&mut self.by_interface, interface, interval),
-            (Some(selector), None) => remember(&mut self.by_selector, selector, interval),
+            (_, Some(interface)) => insert_bounded(&mut self.by_interface, interface, interval),
+            (Some(selector), None) => insert_bounded(&mut self.by_selector, selector, interval),
             (None, None) => self.domain = Some(interval),
         }
     }
 
-    /// What holds for records that name neither selector nor interface; `otherwise` where nothing is known.
-    pub(super) fn interval(&self, otherwise: u32) -> u32 {
+    /// Returns the interval for records without selector and interface, or `default` if unknown.
+    pub(super) fn interval(&self, default: u32) -> u32 {
         let only = || (self.by_selector.len() == 1).then(|| *self.by_selector.values().next().expect("one"));
-        self.domain.or_else(only).unwrap_or(otherwise)
+        self.domain.or_else(only).unwrap_or(default)
     }
 
-    /// Whether anything is known of single selectors or interfaces.
-    pub(super) fn is_divided(&self) -> bool {
+    /// Whether intervals are known per selector or per interface.
+    pub(super) fn is_per_source(&self) -> bool {
         !self.by_selector.is_empty() || !self.by_interface.is_empty()
     }
 
-    /// What is known of a record's selector, or else of its interfaces, the first of them that something is known of.
-    pub(super) fn of(&self, selector: Option<u64>, interfaces: [u32; 2]) -> Option<u32> {
+    /// Returns the interval of a record's selector, else of its first interface with a known interval.
+    pub(super) fn interval_of(&self, selector: Option<u64>, interfaces: [u32; 2]) -> Option<u32> {
         let by_interface = || interfaces.iter().find_map(|interface| self.by_interface.get(interface));
         selector.and_then(|selector| self.by_selector.get(&selector)).or_else(by_interface).copied()
     }
 }
 
-fn remember<K: Ord>(known: &mut BTreeMap<K, u32>, key: K, interval: u32) {
-    if known.len() < REMEMBERED || known.contains_key(&key) {
+fn insert_bounded<K: Ord>(known: &mut BTreeMap<K, u32>, key: K, interval: u32) {
+    if known.len() < MAX_ENTRIES || known.contains_key(&key) {
         known.insert(key, interval);
     }
 }
@@ -134,9 +134,9 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_say_one_in_so_many_is_understood() {
-        type Said<'a> = &'a [(u16, &'a [u8])];
-        let cases: [(Said<'_>, Option<u32>); 10] = [
+    fn every_encoding_of_the_interval_is_decoded() {
+        type Fields<'a> = &'a [(u16, &'a [u8])];
+        let cases: [(Fields<'_>, Option<u32>); 10] = [
             (&[(34, &[0, 0, 3, 232])], Some(1000)),
             (&[(34, &[0]), (50, &[100])], Some(100)),
             (&[(305, &[1]), (306, &[0x03, 0xE7])], Some(1000)),
@@ -154,28 +154,28 @@ mod tests {
     }
 
     #[test]
-    fn a_record_has_the_interval_of_its_selector_then_of_its_interface_then_of_the_domain() {
+    fn selectors_take_precedence_over_interfaces_and_domain() {
         let mut sampling = Sampling::default();
         assert_eq!(sampling.interval(7), 7);
         sampling.learn(&options(&[(302, &[5]), (34, &[50])]));
-        assert_eq!(sampling.interval(7), 50, "the only selector there is");
+        assert_eq!(sampling.interval(7), 50, "the only selector");
         sampling.learn(&options(&[(302, &[6]), (34, &[60])]));
-        assert_eq!(sampling.interval(7), 7, "which one, nobody says");
+        assert_eq!(sampling.interval(7), 7, "the selector is ambiguous");
         sampling.learn(&options(&[(10, &[3]), (34, &[30])]));
         sampling.learn(&options(&[(34, &[20])]));
         assert_eq!(sampling.interval(7), 20);
-        assert_eq!(sampling.of(Some(5), [3, 0]), Some(50));
-        assert_eq!(sampling.of(Some(9), [3, 0]), Some(30));
-        assert_eq!(sampling.of(None, [1, 3]), Some(30));
-        assert_eq!(sampling.of(None, [1, 2]), None);
+        assert_eq!(sampling.interval_of(Some(5), [3, 0]), Some(50));
+        assert_eq!(sampling.interval_of(Some(9), [3, 0]), Some(30));
+        assert_eq!(sampling.interval_of(None, [1, 3]), Some(30));
+        assert_eq!(sampling.interval_of(None, [1, 2]), None);
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn the_number_of_selectors_is_bounded() {
         let mut sampling = Sampling::default();
         for selector in 0u32..10_000 {
             sampling.learn(&options(&[(302, &selector.to_be_bytes()), (34, &[50])]));
         }
-        assert_eq!(sampling.by_selector.len(), REMEMBERED);
+        assert_eq!(sampling.by_selector.len(), MAX_ENTRIES);
     }
 }

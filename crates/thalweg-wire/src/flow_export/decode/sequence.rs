@@ -1,46 +1,46 @@
-//! Losses by sequence numbers.
+//! Loss detection by sequence numbers.
 //!
-//! What a number counts is the format's affair; here it is a unit. Messages that are overtaken on the way fill the
-//! gap that they left, so that reordering is no loss. A number that fits nowhere is either a duplicate or the first
-//! after a restart; which it was, the next message says: it goes on from the one or from the other.
+//! A sequence number counts units, which the format defines. A reordered message fills the gap that it left, so
+//! reordering is not a loss. A number that matches no gap is either a duplicate or the first after a restart; the next
+//! message decides which, because it continues one of the two sequences.
 
-/// How many gaps are remembered for messages that come late.
-const GAPS: usize = 8;
+/// The number of gaps kept for reordered messages.
+const MAX_GAPS: usize = 8;
 
-/// A gap above this that leads to a number below this is suspected to be a restart: exporters begin with 0.
+/// A gap above this value to a number below this value may be a restart: exporters start at 0.
 const NEAR_ZERO: u32 = 1 << 20;
 
-/// What has come of a sequence.
+/// The state of a sequence.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sequence {
     /// The number of the next message.
     expected: Option<u32>,
-    /// The number of the next message, if the last one was the first after a restart.
+    /// The number of the next message if the exporter has restarted.
     suspected: Option<u32>,
-    /// First numbers and lengths of the last gaps, the youngest first.
-    gaps: [(u32, u32); GAPS],
+    /// The first numbers and the lengths of the last gaps, newest first.
+    gaps: [(u32, u32); MAX_GAPS],
 }
 
-/// What a message's number says.
+/// The position of a message in the sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// It is the next, or the first of all.
+    /// The expected message, or the first one.
     Next,
-    /// So many units are missing before it.
+    /// A message after a gap of this many units.
     After(u32),
-    /// It fills so many units that were taken for lost.
+    /// A reordered message of this many units, which were counted as lost.
     Late(u32),
-    /// It fits nowhere.
+    /// A message that matches neither the sequence nor a gap.
     OutOfSequence,
-    /// The exporter began anew with the message before.
+    /// The second message after a restart.
     Restarted,
 }
 
 impl Sequence {
-    /// Takes note of a message of `units` that begins with `number`; `None` if it cannot be told how many it has.
+    /// Adds a message with sequence number `number` and `units` units, if known, and classifies it.
     pub(super) fn observe(&mut self, number: u32, units: Option<u32>) -> Arrival {
         let next = units.map(|units| number.wrapping_add(units));
-        let arrival = self.place(number, units.unwrap_or(0));
+        let arrival = self.classify(number, units.unwrap_or(0));
         match arrival {
             Arrival::Next | Arrival::After(_) | Arrival::Restarted => {
                 self.expected = next;
@@ -52,12 +52,12 @@ impl Sequence {
         arrival
     }
 
-    /// The exporter has begun anew.
+    /// Resets the state after a restart of the exporter.
     pub(super) fn restart(&mut self) {
         *self = Sequence::default();
     }
 
-    fn place(&mut self, number: u32, units: u32) -> Arrival {
+    fn classify(&mut self, number: u32, units: u32) -> Arrival {
         let Some(expected) = self.expected else { return Arrival::Next };
         let gap = number.wrapping_sub(expected);
         if gap == 0 {
@@ -70,16 +70,16 @@ impl Sequence {
         if self.fill(number, units) {
             return Arrival::Late(units);
         }
-        let begins_anew = gap > NEAR_ZERO && number < NEAR_ZERO;
-        if gap >= 1 << 31 || begins_anew {
+        let may_be_restart = gap > NEAR_ZERO && number < NEAR_ZERO;
+        if gap >= 1 << 31 || may_be_restart {
             return Arrival::OutOfSequence;
         }
-        self.gaps.copy_within(..GAPS - 1, 1);
+        self.gaps.copy_within(..MAX_GAPS - 1, 1);
         self.gaps[0] = (expected, gap);
         Arrival::After(gap)
     }
 
-    /// Whether `units` from `number` on were missing; then they no longer are.
+    /// Fills a gap with `units` from `number`. Returns whether they were missing.
     fn fill(&mut self, number: u32, units: u32) -> bool {
         let within = |&(first, length): &(u32, u32)| {
             let from = number.wrapping_sub(first);
@@ -91,7 +91,7 @@ impl Sequence {
         let after = (number.wrapping_add(units), length - before - units);
         self.gaps[index] = (first, before);
         if after.1 > 0 {
-            // Both halves are kept, at the cost of the oldest gap.
+            // Keep both parts of the gap, and drop the oldest gap.
             self.gaps[index..].rotate_right(1);
             self.gaps[index] = after;
         }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Losses after each of some messages, (number, units).
+    /// Returns the losses after each message (number, units).
     fn lost(messages: &[(u32, u32)]) -> Vec<i64> {
         let (mut sequence, mut lost) = (Sequence::default(), 0);
         let each = messages.iter().map(|&(number, units)| {
@@ -119,16 +119,16 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_losses_across_the_wrap_and_late_messages_fill_them() {
+    fn gaps_are_losses_until_late_messages_fill_them() {
         assert_eq!(lost(&[(10, 5), (15, 5), (30, 5)]), [0, 0, 10]);
         assert_eq!(lost(&[(u32::MAX - 4, 5), (0, 5), (7, 1)]), [0, 0, 2]);
         assert_eq!(lost(&[(10, 5), (20, 5), (15, 5), (25, 5)]), [0, 5, 0, 0]);
-        // Three are missing, the middle one comes, then the others.
+        // Three are missing; the middle one arrives first.
         assert_eq!(lost(&[(0, 1), (4, 1), (2, 1), (1, 1), (3, 1), (5, 1)]), [0, 3, 2, 1, 0, 0]);
     }
 
     #[test]
-    fn a_duplicate_and_a_restart_are_told_apart_by_the_next_message_and_neither_is_a_loss() {
+    fn the_next_message_distinguishes_duplicate_and_restart() {
         let mut sequence = Sequence::default();
         let mut observe = |number| sequence.observe(number, Some(1));
         observe(500);
@@ -137,18 +137,18 @@ mod tests {
         assert_eq!(observe(0), Arrival::OutOfSequence);
         assert_eq!(observe(1), Arrival::Restarted);
         assert_eq!(observe(2), Arrival::Next);
-        // From far up a restart looks like a gap.
+        // A restart after high numbers looks like a gap.
         let mut sequence = Sequence::default();
         let mut observe = |number| sequence.observe(number, Some(1));
         observe(4_000_000_000);
         assert_eq!(observe(0), Arrival::OutOfSequence);
         assert_eq!(observe(1), Arrival::Restarted);
-        // And a gap as long as that is one where the numbers are high.
+        // An equally long gap to a high number is a gap.
         assert_eq!(observe(1_000_000_000), Arrival::After(999_999_998));
     }
 
     #[test]
-    fn what_follows_a_message_of_unknown_size_is_taken_as_it_comes() {
+    fn counting_restarts_after_a_message_of_unknown_size() {
         let mut sequence = Sequence::default();
         sequence.observe(0, Some(3));
         assert_eq!(sequence.observe(3, None), Arrival::Next);
@@ -158,12 +158,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn messages_that_swap_with_a_neighbour_are_no_loss_and_dropped_ones_are(
+        fn dropped_messages_are_losses_and_swapped_ones_are_not(
             units in prop::collection::vec((1u32..50, prop::bool::weighted(0.1)), 2..100),
             swaps in prop::collection::vec(0usize..98, 0..10),
             first in any::<u32>(),
         ) {
-            // From `NEAR_ZERO` on, so that no gap leads there.
+            // At least `NEAR_ZERO`, so that no gap leads below it.
             let mut number = first.max(NEAR_ZERO);
             prop_assume!(number < u32::MAX - 5000);
             let mut messages = Vec::new();
@@ -176,7 +176,7 @@ mod tests {
                 }
                 number += units;
             }
-            // Neither the first, from which all is counted, nor a message twice.
+            // Do not swap the first message, and swap each message at most once.
             let mut free = 1;
             let mut swaps = swaps;
             swaps.sort();

@@ -1,11 +1,11 @@
-//! One transport session: an exporter's address and port, and what it has told.
+//! The state of a transport session.
 
 use std::collections::BTreeMap;
 
 use super::clock::{ExportTime, micros};
 use super::domain::{Domain, DomainKey};
-use super::error::Fault;
-use super::held::{Budget, Held, HeldSet};
+use super::error::DecodeErrorKind;
+use super::held::{Budget, HeldSet, HeldSets};
 use super::limits::Limits;
 use super::netflow5;
 use super::plan::Header;
@@ -17,31 +17,31 @@ use super::template::{Definition, FIRST_TEMPLATE, Scratch, Template, definitions
 use crate::flow_export::{Decoded, Format, RecordBatch};
 use crate::time::Timestamp;
 
-/// What an exporter has told over one session.
+/// A transport session: an exporter's address, port and transport.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) transport: Transport,
     pub(super) domains: BTreeMap<DomainKey, Domain>,
-    pub(super) held: Held,
-    /// Templates of all domains.
+    pub(super) held: HeldSets,
+    /// The number of templates in all domains.
     templates: usize,
     pub(super) last_received: Timestamp,
-    /// In messages of the decoder.
+    /// The decoder's message number at the last use.
     pub(super) last_used: u64,
     pub(super) has_given_rows: bool,
 }
 
-/// What the decoder lends to a session for one message.
+/// The decoder's state that a session needs for one message.
 #[derive(Debug)]
-pub(super) struct Loan<'a> {
+pub(super) struct Context<'a> {
     pub(super) limits: &'a Limits,
     pub(super) budget: &'a mut Budget,
     pub(super) scratch: &'a mut Scratch,
     pub(super) netflow5: &'a Template,
     pub(super) received: Timestamp,
-    /// Which message of the decoder it is.
+    /// The decoder's message number.
     pub(super) number: u64,
-    /// What is configured; 0: nothing.
+    /// The configured sampling interval; 0: unknown.
     pub(super) sampling_interval: u32,
 }
 
@@ -50,7 +50,7 @@ impl Session {
         Session {
             transport,
             domains: BTreeMap::new(),
-            held: Held::default(),
+            held: HeldSets::default(),
             templates: 0,
             last_received: Timestamp(0),
             last_used: 0,
@@ -58,52 +58,57 @@ impl Session {
         }
     }
 
-    /// The domain of a message, which is new if there is room.
-    pub(super) fn domain(&mut self, key: DomainKey, limits: &Limits) -> Result<&mut Domain, Fault> {
+    /// Returns the domain of a message, and creates it within the limit.
+    pub(super) fn domain(&mut self, key: DomainKey, limits: &Limits) -> Result<&mut Domain, DecodeErrorKind> {
         let limit = limits.domains;
         if self.domains.len() >= limit && !self.domains.contains_key(&key) {
             let observation_domain_id = key.observation_domain_id;
-            return Err(Fault::TooManyDomains { observation_domain_id, limit });
+            return Err(DecodeErrorKind::TooManyDomains { observation_domain_id, limit });
         }
         Ok(self.domains.entry(key).or_default())
     }
 
-    /// Decodes a message of NetFlow v5.
+    /// Decodes a NetFlow v5 message.
     pub(super) fn netflow5(
         &mut self,
         message: netflow5::Message<'_>,
-        loan: &mut Loan<'_>,
+        context: &mut Context<'_>,
         into: &mut Decoded,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeErrorKind> {
         let sampling_interval = match message.sampling_interval {
-            0 => loan.sampling_interval,
-            told => told,
+            0 => context.sampling_interval,
+            interval => interval,
         };
-        let domain = self.domain(message.key, loan.limits)?;
-        domain.arrived(message.export, loan.received, sampling_interval);
-        domain.numbered(message.sequence, Some(message.flows.into()));
-        let header = Header { sampling_interval, ..header(message.key, loan, message.export) };
+        let domain = self.domain(message.key, context.limits)?;
+        domain.note_message(message.export, context.received, sampling_interval);
+        domain.note_sequence(message.sequence, Some(message.flows.into()));
+        let header = Header { sampling_interval, ..header(message.key, context, message.export) };
         let Domain { sampling, counts, .. } = domain;
-        let found =
-            loan.netflow5.decode_flows(message.records, &header, sampling, &mut into.flows, loan.scratch)?;
+        let found = context.netflow5.decode_flows(
+            message.records,
+            &header,
+            sampling,
+            &mut into.flows,
+            context.scratch,
+        )?;
         counts.records += found.data_records;
         counts.untimed_records += found.untimed;
         Ok(())
     }
 
-    /// Decodes a datagram of sFlow.
+    /// Decodes an sFlow datagram.
     pub(super) fn sflow(
         &mut self,
         datagram: sflow::Datagram<'_>,
-        loan: &mut Loan<'_>,
+        context: &mut Context<'_>,
         into: &mut Decoded,
-    ) -> Result<(), Fault> {
-        let received_us = micros(loan.received);
+    ) -> Result<(), DecodeErrorKind> {
+        let received_us = micros(context.received);
         let uptime_ms = Some(datagram.uptime_ms);
         let export = ExportTime { unix_us: received_us, uptime_ms };
-        let domain = self.domain(datagram.key, loan.limits)?;
-        domain.arrived(export, loan.received, domain.sampling_interval);
-        domain.numbered(datagram.sequence, Some(1));
+        let domain = self.domain(datagram.key, context.limits)?;
+        domain.note_message(export, context.received, domain.sampling_interval);
+        domain.note_sequence(datagram.sequence, Some(1));
         let (flows, counters) = (into.flows.len(), into.counters.len());
         let decoded = datagram.decode(received_us, domain, into);
         if decoded.is_err() {
@@ -116,24 +121,24 @@ impl Session {
         decoded
     }
 
-    /// Decodes a message of NetFlow v9 or IPFIX.
+    /// Decodes a NetFlow v9 or IPFIX message.
     pub(super) fn sets(
         &mut self,
         message: Message<'_>,
-        loan: &mut Loan<'_>,
+        context: &mut Context<'_>,
         into: &mut Decoded,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeErrorKind> {
         let key = message.key;
-        let domain = self.domain(key, loan.limits)?;
-        domain.arrived(message.export, loan.received, loan.sampling_interval);
+        let domain = self.domain(key, context.limits)?;
+        domain.note_message(message.export, context.received, context.sampling_interval);
         let first = into.flows.len();
-        let records = message.check().and_then(|()| self.each_set(message, loan, &mut into.flows));
-        let domain = self.domain(key, loan.limits)?;
+        let records = message.check().and_then(|()| self.decode_sets(message, context, &mut into.flows));
+        let domain = self.domain(key, context.limits)?;
         let units = match key.format {
             Format::NetFlow9 => Some(1),
             _ => records.ok().flatten(),
         };
-        domain.numbered(message.sequence, units);
+        domain.note_sequence(message.sequence, units);
         if records.is_err() {
             into.flows.truncate(first);
             domain.counts.dropped_malformed += 1;
@@ -142,25 +147,25 @@ impl Session {
         records.map(drop)
     }
 
-    /// How many data records they have, if that can be told.
-    fn each_set(
+    /// Decodes the sets of a message. Returns the number of data records, if all templates are known.
+    fn decode_sets(
         &mut self,
         message: Message<'_>,
-        loan: &mut Loan<'_>,
+        context: &mut Context<'_>,
         into: &mut RecordBatch,
-    ) -> Result<Option<u32>, Fault> {
-        let header = header(message.key, loan, message.export);
+    ) -> Result<Option<u32>, DecodeErrorKind> {
+        let header = header(message.key, context, message.export);
         let mut records = Some(0u32);
         for set in message.sets() {
             let set = set?;
             match set.content(message.key.format) {
                 Content::Templates { options } => {
                     for definition in definitions(message.key.format, options, set.content) {
-                        self.define(message.key, definition?, loan, into);
+                        self.define(message.key, definition?, context, into);
                     }
                 }
                 Content::Data => {
-                    let found = self.data(message.key, set, &header, loan, into)?;
+                    let found = self.data(message.key, set, &header, context, into)?;
                     records = records.zip(found).map(|(sum, found)| sum.wrapping_add(found as u32));
                 }
                 Content::Unknown => self.counts(message.key).dropped_unknown_set += 1,
@@ -174,62 +179,66 @@ impl Session {
         key: DomainKey,
         set: Set<'_>,
         header: &Header,
-        loan: &mut Loan<'_>,
+        context: &mut Context<'_>,
         into: &mut RecordBatch,
-    ) -> Result<Option<u64>, Fault> {
-        self.forget_stale(key, set.id, loan);
-        let domain = self.domains.get_mut(&key).expect("its message was noted");
-        let found = domain.data(set.id, set.content, header, loan.number, into, loan.scratch)?;
+    ) -> Result<Option<u64>, DecodeErrorKind> {
+        self.drop_expired_template(key, set.id, context);
+        let domain = self.domains.get_mut(&key).expect("the domain exists since the header was decoded");
+        let found = domain.data(set.id, set.content, header, context.number, into, context.scratch)?;
         if found.is_none() {
             domain.counts.held_sets += 1;
             let held = HeldSet {
                 domain: key,
                 template_id: set.id,
-                received: loan.received,
+                received: context.received,
                 header: *header,
                 offset: set.content.offset(),
                 bytes: set.content.bytes().into(),
             };
             let domains = &mut self.domains;
-            self.held.hold(held, loan.limits.held_bytes, loan.budget, |dropped| {
-                domains.get_mut(&dropped.domain).expect("it held a set").counts.dropped_held_full += 1;
+            self.held.hold(held, context.limits.held_bytes, context.budget, |dropped| {
+                domains
+                    .get_mut(&dropped.domain)
+                    .expect("the domain of a held set exists")
+                    .counts
+                    .dropped_held_full += 1;
             });
         }
         Ok(found)
     }
 
-    /// Drops a template that came over UDP and was not repeated in time.
-    fn forget_stale(&mut self, key: DomainKey, template_id: u16, loan: &Loan<'_>) {
-        let domain = self.domains.get_mut(&key).expect("its message was noted");
+    /// Drops a template received over UDP that was not refreshed in time.
+    fn drop_expired_template(&mut self, key: DomainKey, template_id: u16, context: &Context<'_>) {
+        let domain = self.domains.get_mut(&key).expect("the domain exists since the header was decoded");
         let Some(template) = domain.templates.get(&template_id) else { return };
-        let age = loan.received.since(template.defined);
-        if self.transport == Transport::Datagram && age > loan.limits.template_lifetime {
+        let age = context.received.since(template.defined);
+        if self.transport == Transport::Datagram && age > context.limits.template_lifetime {
             domain.templates.remove(&template_id);
             domain.counts.templates_expired += 1;
             self.templates -= 1;
         }
     }
 
-    /// A template record: new, a repetition, a change, or a withdrawal.
+    /// Handles a template record: a new template, a refresh, a change, or a withdrawal.
     fn define(
         &mut self,
         key: DomainKey,
         definition: Definition<'_>,
-        loan: &mut Loan<'_>,
+        context: &mut Context<'_>,
         into: &mut RecordBatch,
     ) {
         if definition.fields.is_empty() {
             return self.withdraw(key, &definition);
         }
-        let domain = self.domains.get_mut(&key).expect("its message was noted");
+        let domain = self.domains.get_mut(&key).expect("the domain exists since the header was decoded");
         let known = domain.templates.get_mut(&definition.id);
         if let Some(known) = known.filter(|known| known.is(&definition)) {
-            known.defined = loan.received;
+            known.defined = context.received;
             return;
         }
         let replaced = domain.templates.remove(&definition.id).is_some();
         self.templates -= usize::from(replaced);
-        let Some(mut template) = Template::new(&definition, loan.limits.template_fields, loan.received)
+        let Some(mut template) = Template::new(&definition, context.limits.template_fields, context.received)
         else {
             domain.counts.templates_refused += 1;
             return;
@@ -240,60 +249,67 @@ impl Session {
             &mut domain.counts.templates_defined
         };
         *count += 1;
-        if self.templates >= loan.limits.templates {
+        if self.templates >= context.limits.templates {
             self.evict_template();
         }
         self.templates += 1;
-        let domain = self.domains.get_mut(&key).expect("its message was noted");
-        template.last_used = loan.number;
+        let domain = self.domains.get_mut(&key).expect("the domain exists since the header was decoded");
+        template.last_used = context.number;
         domain.templates.insert(definition.id, template);
-        self.release(key, definition.id, loan, into);
+        self.release(key, definition.id, context, into);
     }
 
-    /// Decodes what has waited for a template.
-    fn release(&mut self, key: DomainKey, template_id: u16, loan: &mut Loan<'_>, into: &mut RecordBatch) {
-        let domain = self.domains.get_mut(&key).expect("its message was noted");
-        for held in self.held.release(key, template_id, loan.budget) {
+    /// Decodes the held sets of a template.
+    fn release(
+        &mut self,
+        key: DomainKey,
+        template_id: u16,
+        context: &mut Context<'_>,
+        into: &mut RecordBatch,
+    ) {
+        let domain = self.domains.get_mut(&key).expect("the domain exists since the header was decoded");
+        for held in self.held.release(key, template_id, context.budget) {
             domain.counts.released_sets += 1;
             let first = into.len();
-            let set = Reader::at("set that was held", &held.bytes, held.offset);
-            if domain.data(template_id, set, &held.header, loan.number, into, loan.scratch).is_err() {
+            let set = Reader::at("held set", &held.bytes, held.offset);
+            if domain.data(template_id, set, &held.header, context.number, into, context.scratch).is_err() {
                 into.truncate(first);
                 domain.counts.dropped_malformed += 1;
             }
         }
     }
 
-    /// RFC 7011 section 8.1; over UDP it is ignored (section 8.4), for it may come out of order, or from anybody.
+    /// Withdraws templates (RFC 7011 section 8.1). Over UDP a withdrawal is ignored (section 8.4), because it may be
+    /// reordered or forged.
     fn withdraw(&mut self, key: DomainKey, definition: &Definition<'_>) {
-        let domain = self.domains.get_mut(&key).expect("its message was noted");
+        let domain = self.domains.get_mut(&key).expect("the domain exists since the header was decoded");
         if self.transport == Transport::Datagram {
             domain.counts.withdrawals_ignored += 1;
             return;
         }
         let before = domain.templates.len();
         domain.templates.retain(|&id, template| {
-            let is_meant = definition.id < FIRST_TEMPLATE && template.is_options() == definition.options;
-            id != definition.id && !is_meant
+            let is_withdrawn = definition.id < FIRST_TEMPLATE && template.is_options() == definition.options;
+            id != definition.id && !is_withdrawn
         });
         let withdrawn = before - domain.templates.len();
         domain.counts.templates_withdrawn += withdrawn as u64;
         self.templates -= withdrawn;
     }
 
-    /// Makes room for a template: that which has not been used for longest goes.
+    /// Evicts the least recently used template.
     fn evict_template(&mut self) {
         let all = self.domains.iter().flat_map(|(&key, domain)| {
             domain.templates.iter().map(move |(&id, template)| (template.last_used, key, id))
         });
         let Some((_, key, id)) = all.min() else { return };
-        let domain = self.domains.get_mut(&key).expect("it has the template");
+        let domain = self.domains.get_mut(&key).expect("the domain of the template exists");
         domain.templates.remove(&id);
         domain.counts.templates_evicted += 1;
         self.templates -= 1;
     }
 
-    /// Drops what has waited for too long.
+    /// Drops expired held sets and templates.
     pub(super) fn expire(&mut self, now: Timestamp, limits: &Limits, budget: &mut Budget) {
         for held in self.held.expire(now, limits.held_for, budget) {
             self.counts(held.domain).dropped_template_late += 1;
@@ -305,7 +321,7 @@ impl Session {
         }
     }
 
-    /// Everything that was counted, when the session is forgotten; what it held is dropped.
+    /// Ends the session, drops its held sets, and returns the sum of its counts.
     pub(super) fn end(mut self, budget: &mut Budget) -> Counts {
         for held in self.held.clear(budget) {
             self.counts(held.domain).dropped_template_late += 1;
@@ -316,17 +332,17 @@ impl Session {
     }
 
     fn counts(&mut self, key: DomainKey) -> &mut Counts {
-        &mut self.domains.get_mut(&key).expect("a domain that was noted").counts
+        &mut self.domains.get_mut(&key).expect("the domain exists").counts
     }
 }
 
-fn header(key: DomainKey, loan: &Loan<'_>, export: ExportTime) -> Header {
+fn header(key: DomainKey, context: &Context<'_>, export: ExportTime) -> Header {
     Header {
-        received_us: micros(loan.received),
+        received_us: micros(context.received),
         exporter: key.exporter,
         observation_domain_id: key.observation_domain_id,
         format: key.format,
         export,
-        sampling_interval: loan.sampling_interval,
+        sampling_interval: context.sampling_interval,
     }
 }

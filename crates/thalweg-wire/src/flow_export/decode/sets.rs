@@ -1,13 +1,13 @@
-//! Sets: what messages of NetFlow v9 and IPFIX are made of (RFC 7011 section 3.3, RFC 3954 section 5).
+//! Messages of NetFlow v9 and IPFIX, and their sets (RFC 7011 section 3.3, RFC 3954 section 5).
 
 use super::clock::ExportTime;
 use super::domain::DomainKey;
-use super::error::Fault;
+use super::error::DecodeErrorKind;
 use super::reader::Reader;
 use super::template::{FIRST_TEMPLATE, definitions};
 use crate::flow_export::{Address, Format};
 
-/// A message whose header has been read.
+/// A message with a decoded header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message<'a> {
     pub(super) key: DomainKey,
@@ -16,14 +16,14 @@ pub(super) struct Message<'a> {
     sets: Reader<'a>,
 }
 
-/// One set of a message.
+/// A set of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Set<'a> {
     pub(super) id: u16,
     pub(super) content: Reader<'a>,
 }
 
-/// What a set has in it.
+/// The content of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     Templates { options: bool },
@@ -32,9 +32,9 @@ pub(super) enum Content {
 }
 
 impl<'a> Message<'a> {
-    /// Reads the header of a NetFlow v9 message (RFC 3954 section 5.1). Its count of records is not looked at: many
-    /// exporters count something else.
-    pub(super) fn netflow9(bytes: &'a [u8], exporter: Address) -> Result<Message<'a>, Fault> {
+    /// Decodes the header of a NetFlow v9 message (RFC 3954 section 5.1). Ignores its record count, which many
+    /// exporters set incorrectly.
+    pub(super) fn netflow9(bytes: &'a [u8], exporter: Address) -> Result<Message<'a>, DecodeErrorKind> {
         let mut reader = Reader::new("header of a NetFlow v9 message", bytes).whole(20)?;
         let _version_and_count = reader.u32()?;
         let uptime_ms = Some(reader.u32()?);
@@ -44,9 +44,9 @@ impl<'a> Message<'a> {
         Ok(Message { key, export: ExportTime { unix_us, uptime_ms }, sequence, sets: reader })
     }
 
-    /// Reads the header of an IPFIX message (RFC 7011 section 3.1). Beyond the length that it says there may be zeros:
-    /// some exporters fill datagrams up.
-    pub(super) fn ipfix(bytes: &'a [u8], exporter: Address) -> Result<Message<'a>, Fault> {
+    /// Decodes the header of an IPFIX message (RFC 7011 section 3.1). Zeros may follow the message, because some
+    /// exporters pad datagrams.
+    pub(super) fn ipfix(bytes: &'a [u8], exporter: Address) -> Result<Message<'a>, DecodeErrorKind> {
         let mut header = Reader::new("header of an IPFIX message", bytes).whole(16)?;
         let _version = header.u16()?;
         let length = usize::from(header.u16()?);
@@ -54,22 +54,22 @@ impl<'a> Message<'a> {
         let sequence = header.u32()?;
         let key = DomainKey { format: Format::Ipfix, observation_domain_id: header.u32()?, exporter };
         let structure = "IPFIX message";
-        let expected = "at least its header, and all but zeros that came";
-        let fault = Fault::Length { structure, offset: 0, claimed: length, expected };
+        let expected = "at least the header, and all received bytes except padding";
+        let kind = DecodeErrorKind::Length { structure, offset: 0, claimed: length, expected };
         header.enter("sets of an IPFIX message");
-        let sets = header.part("set", length.checked_sub(16).ok_or(fault)?)?;
+        let sets = header.part("set", length.checked_sub(16).ok_or(kind)?)?;
         match header.is_padding() {
             true => Ok(Message { key, export: ExportTime { unix_us, uptime_ms: None }, sequence, sets }),
-            false => Err(fault),
+            false => Err(kind),
         }
     }
 
-    /// Its sets, to the end or to the first fault. Exporters of NetFlow v9 fill messages up with zeros.
-    pub(super) fn sets(&self) -> impl Iterator<Item = Result<Set<'a>, Fault>> + use<'a> {
+    /// Iterates over the sets, up to the first error. NetFlow v9 exporters may pad messages with zeros.
+    pub(super) fn sets(&self) -> impl Iterator<Item = Result<Set<'a>, DecodeErrorKind>> + use<'a> {
         let mut left = self.sets;
-        let may_be_filled = self.key.format == Format::NetFlow9;
+        let may_be_padded = self.key.format == Format::NetFlow9;
         std::iter::from_fn(move || {
-            if left.is_empty() || may_be_filled && left.bytes()[0] == 0 && left.is_padding() {
+            if left.is_empty() || may_be_padded && left.bytes()[0] == 0 && left.is_padding() {
                 return None;
             }
             let set = next_set(&mut left);
@@ -80,9 +80,9 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// Whether its sets and templates keep to their format. RFC 7011 section 9.1 has a malformed message dropped as a
-    /// whole, so this is asked before any of it is used.
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    /// Validates all sets and templates. RFC 7011 section 9.1 requires dropping a malformed message as a whole, so this
+    /// runs before anything is used.
+    pub(super) fn check(&self) -> Result<(), DecodeErrorKind> {
         let format = self.key.format;
         for set in self.sets() {
             let set = set?;
@@ -94,19 +94,19 @@ impl<'a> Message<'a> {
     }
 }
 
-fn next_set<'a>(left: &mut Reader<'a>) -> Result<Set<'a>, Fault> {
+fn next_set<'a>(left: &mut Reader<'a>) -> Result<Set<'a>, DecodeErrorKind> {
     left.enter("set");
     let offset = left.offset();
     let (id, length) = (left.u16()?, usize::from(left.u16()?));
     let Some(content) = length.checked_sub(4) else {
         let expected = "4 bytes or more";
-        return Err(Fault::Length { structure: "set", offset, claimed: length, expected });
+        return Err(DecodeErrorKind::Length { structure: "set", offset, claimed: length, expected });
     };
     Ok(Set { id, content: left.part("set", content)? })
 }
 
 impl Set<'_> {
-    /// What its number says that it has.
+    /// Returns the kind of content, from the set's number.
     pub(super) fn content(&self, format: Format) -> Content {
         match (format, self.id) {
             (_, FIRST_TEMPLATE..) => Content::Data,
@@ -118,8 +118,8 @@ impl Set<'_> {
 }
 
 impl<'a> Reader<'a> {
-    /// Itself, if it has `length` bytes at least.
-    pub(super) fn whole(self, length: usize) -> Result<Reader<'a>, Fault> {
+    /// Returns the reader, if it has at least `length` bytes.
+    pub(super) fn whole(self, length: usize) -> Result<Reader<'a>, DecodeErrorKind> {
         let mut probe = self;
         probe.take(length).map(|_| self)
     }

@@ -1,4 +1,4 @@
-//! What a decoder counts, for each observation domain of each session.
+//! Statistics per observation domain and session.
 
 use std::net::SocketAddr;
 use std::ops::AddAssign;
@@ -6,50 +6,50 @@ use std::ops::AddAssign;
 use crate::flow_export::{Address, Format};
 use crate::time::Timestamp;
 
-/// How messages come: RFC 7011 has other rules for templates where messages can be lost or overtaken.
+/// The transport of messages. RFC 7011 has different template rules if messages can be lost or reordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Transport {
-    /// One message a datagram (UDP).
+    /// One message per datagram (UDP).
     Datagram,
     /// A connection (TCP, TLS).
     Stream,
 }
 
-/// One observation domain of one session: who it is, and what came of it.
+/// Statistics of an observation domain of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceStatistics {
-    /// Who sends.
+    /// The sender.
     pub from: SocketAddr,
-    /// How.
+    /// The transport.
     pub transport: Transport,
-    /// In which format.
+    /// The export format.
     pub format: Format,
     /// IPFIX `observationDomainId`, NetFlow v9 source id, NetFlow v5 engine, sFlow sub-agent.
     pub observation_domain_id: u32,
-    /// As the records have it.
+    /// The exporter in the records.
     pub exporter: Address,
-    /// One packet in so many, for records that name no selector or interface of their own; 0: not told.
+    /// The sampling interval for records without selector and interface; 0: unknown.
     pub sampling_interval: u32,
-    /// Templates known now.
+    /// The current number of templates.
     pub templates: u64,
-    /// Bytes now held for templates that have not come yet.
+    /// The bytes currently held for missing templates.
     pub held_bytes: u64,
-    /// When the last message arrived.
+    /// The time of the last message.
     pub last_received: Timestamp,
-    /// What was counted.
+    /// The counters.
     pub counts: Counts,
 }
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What was counted since the domain was first heard of.
+        /// Counters since the first message of a domain.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counts {
             $($(#[$doc])* pub $name: u64,)*
         }
 
         impl Counts {
-            /// Every count with its name, in the order of declaration.
+            /// Returns all counters with their names, in declaration order.
             pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name),)*].into_iter()
             }
@@ -64,84 +64,83 @@ macro_rules! counts {
 }
 
 counts! {
-    /// Messages that were read, those with faults among them.
+    /// Received messages, including invalid ones.
     messages,
-    /// Rows given: flow records, two for a biflow; flow samples of sFlow.
+    /// Decoded rows: flow records, two per biflow; sFlow flow samples.
     records,
-    /// Records of options templates; they give no rows.
+    /// Options records, which give no rows.
     option_records,
-    /// Rows of interface counters given (sFlow).
+    /// Decoded rows of interface counters (sFlow).
     counter_records,
-    /// Lost on the way, by sequence numbers: flows of NetFlow v5, messages of v9, data records of IPFIX, datagrams of
-    /// sFlow.
+    /// Losses by sequence numbers: flows of NetFlow v5, messages of v9, data records of IPFIX, datagrams of sFlow.
     lost,
-    /// Samples of sFlow that did not come, by their own sequence numbers.
+    /// Lost sFlow samples, by their sequence numbers.
     lost_samples,
-    /// Samples that an sFlow agent says it could not take.
+    /// Samples dropped by the sFlow agent, as it reports.
     dropped_by_agent,
-    /// Messages that came after later ones; what they filled is not in `lost`.
+    /// Reordered messages; they are not counted in `lost`.
     late_messages,
-    /// Messages whose sequence number fits nowhere: duplicates, or the first after a restart.
+    /// Messages with an unexpected sequence number: duplicates, or the first after a restart.
     out_of_sequence,
-    /// Times that the exporter began anew, by its up-time or its sequence numbers.
+    /// Restarts of the exporter, by its uptime or its sequence numbers.
     restarts,
-    /// Times that the exporter's clock moved against the collector's by more than ten seconds between two messages.
+    /// Changes of the exporter's clock offset by more than ten seconds between two messages.
     clock_jumps,
-    /// Rows whose exporter gave no time of the flow: they have that of the message.
+    /// Rows without a flow time, which have that of the message.
     untimed_records,
-    /// Templates that were new.
+    /// New templates.
     templates_defined,
-    /// Templates that took the place of another of the same number.
+    /// Templates that replaced another with the same number.
     templates_replaced,
-    /// Templates withdrawn.
+    /// Withdrawn templates.
     templates_withdrawn,
-    /// Withdrawals that came over UDP, where RFC 7011 section 8.4 has them ignored.
+    /// Withdrawals over UDP, which are ignored (RFC 7011 section 8.4).
     withdrawals_ignored,
-    /// Templates that had not been repeated in time.
+    /// Templates that were not refreshed in time.
     templates_expired,
-    /// Templates that made room for others ([`Limits::templates`](super::Limits::templates)).
+    /// Evicted templates ([`Limits::templates`](super::Limits::templates)).
     templates_evicted,
-    /// Templates that cannot be used: too many fields, or records of no length.
+    /// Rejected templates: too many fields, or records of length zero.
     templates_refused,
-    /// Sets of data that had to wait for their template.
+    /// Data sets held for their template.
     held_sets,
-    /// Sets that waited and were then decoded.
+    /// Held sets that were decoded later.
     released_sets,
-    /// Sets dropped: their template did not come within [`Limits::held_for`](super::Limits::held_for).
+    /// Held sets dropped because their template did not arrive within [`Limits::held_for`](super::Limits::held_for).
     dropped_template_late,
-    /// Sets dropped: others were waiting already, up to the bound.
+    /// Held sets dropped because of the memory limits.
     dropped_held_full,
-    /// Messages dropped for a fault in their format.
+    /// Dropped malformed messages.
     dropped_malformed,
-    /// Records dropped: their template has neither addresses nor counters, so they are no flows.
+    /// Dropped records whose template has neither addresses nor counters, so they describe no flow.
     dropped_no_flow,
-    /// Sets of data that are shorter than one record of their template.
+    /// Dropped data sets that are shorter than one record.
     dropped_short_set,
-    /// Sets of a number that RFC 7011 leaves free, dropped.
+    /// Dropped sets with a number that RFC 7011 does not assign.
     dropped_unknown_set,
-    /// sFlow samples and counter blocks of a kind that gives no row, dropped.
+    /// Dropped sFlow samples and counter blocks of unsupported kinds.
     dropped_unknown_sample,
-    /// sFlow samples of frames that carry no IP, dropped.
+    /// Dropped sFlow samples of non-IP frames.
     dropped_not_ip,
-    /// sFlow samples whose frame breaks its format, dropped.
+    /// Dropped sFlow samples with a malformed frame.
     dropped_bad_frame,
 }
 
-/// What concerns no domain, or domains that are forgotten.
+/// Statistics that belong to no current domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Sessions known now.
+    /// The current number of sessions.
     pub sessions: u64,
-    /// Sessions forgotten to make room for others.
+    /// Evicted sessions.
     pub sessions_evicted: u64,
-    /// Sessions forgotten after a long silence.
+    /// Sessions dropped after the idle timeout.
     pub sessions_expired: u64,
-    /// Datagrams that told no domain: another version, or too short.
+    /// Dropped messages of unknown versions, or too short for a header.
     pub dropped_unreadable: u64,
-    /// Messages of domains beyond [`Limits::domains`](super::Limits::domains).
+    /// Dropped messages of domains beyond [`Limits::domains`](super::Limits::domains).
     pub dropped_too_many_domains: u64,
-    /// Bytes now held for templates, of all sessions.
+    /// The bytes currently held for missing templates, in all sessions.
     pub held_bytes: u64,
-    /// Counts of domains whose session is forgotten or ended.
+    /// The counters of domains whose session has ended.
     pub gone: Counts,
 }

@@ -1,7 +1,7 @@
-//! Templates: what the records of a set are made of (RFC 7011 section 3.4, RFC 3954 sections 5.2 and 6.1).
+//! Templates: the structure of records (RFC 7011 section 3.4, RFC 3954 sections 5.2 and 6.1).
 
 use super::element::{Column, REVERSE, Role, Unit, roles};
-use super::error::Fault;
+use super::error::DecodeErrorKind;
 use super::field::Field;
 use super::matrix::Matrix;
 use super::plan::{Header, Place, Plan};
@@ -10,49 +10,49 @@ use super::sampling::{Options, Sampling};
 use crate::flow_export::{Format, RecordBatch};
 use crate::time::Timestamp;
 
-/// The first number that a template can have; those below are of sets.
+/// The first template number; smaller numbers identify kinds of sets.
 pub(super) const FIRST_TEMPLATE: u16 = 256;
 
-/// The length of a field whose records say its length themselves (RFC 7011 section 7).
+/// The length that marks a variable-length field (RFC 7011 section 7).
 const VARIABLE: u16 = 0xFFFF;
 
-/// What a template record says.
+/// A decoded template record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Definition<'a> {
     pub(super) id: u16,
-    /// Whether its records are options.
+    /// Whether it is an options template.
     pub(super) options: bool,
-    /// None is a withdrawal.
+    /// The fields; empty for a withdrawal.
     pub(super) fields: Vec<Field>,
-    /// The record as it stands in the message.
+    /// The bytes of the record in the message.
     pub(super) bytes: &'a [u8],
 }
 
-/// A template ready for use.
+/// A compiled template.
 #[derive(Debug)]
 pub(super) struct Template {
-    /// The record that defined it, to tell a repetition from a change.
+    /// The bytes of its record, to distinguish a refresh from a change.
     definition: Box<[u8]>,
     fields: Box<[Field]>,
     layout: Layout,
     purpose: Purpose,
-    /// When it came last.
+    /// The time when it was last received.
     pub(super) defined: Timestamp,
-    /// When it was used last, in messages of the decoder.
+    /// The decoder's message number at the last use.
     pub(super) last_used: u64,
 }
 
-/// How its records lie in a set.
+/// The layout of records in a set.
 #[derive(Debug)]
 enum Layout {
-    /// One after the other, all of one length.
+    /// Records of equal length.
     Fixed { length: usize },
-    /// Each of its own length: runs of bytes that every record has, with a field of variable length between one run
-    /// and the next. Without those fields records are rows of one length, and none of the fields is of use here.
+    /// Variable-length records: runs of fixed bytes with a variable-length field between two runs. Without these
+    /// fields, none of which is used, the records have equal length.
     Variable { minimum: usize, runs: Box<[u16]> },
 }
 
-/// What its records are for.
+/// The purpose of records.
 #[derive(Debug)]
 enum Purpose {
     Flows {
@@ -60,21 +60,21 @@ enum Purpose {
         reverse: Option<Box<Plan>>,
     },
     Options,
-    /// They tell of something else.
+    /// Records that describe neither flows nor options.
     Other,
 }
 
-/// What a set of data gave.
+/// The result of decoding a data set.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Yield {
-    /// Data records in the set, options among them.
+pub(super) struct SetSummary {
+    /// Data records in the set, including options records.
     pub(super) data_records: u64,
     pub(super) option_records: u64,
     pub(super) untimed: u64,
     pub(super) no_flow: u64,
 }
 
-/// Memory that is used again and again.
+/// Reused buffers.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     rows: Vec<u8>,
@@ -82,12 +82,12 @@ pub(super) struct Scratch {
     reverse: RecordBatch,
 }
 
-/// The template records of a set, to the end or to the first fault.
+/// Iterates over the template records of a set, up to the first error.
 pub(super) fn definitions<'a>(
     format: Format,
     options: bool,
     mut set: Reader<'a>,
-) -> impl Iterator<Item = Result<Definition<'a>, Fault>> {
+) -> impl Iterator<Item = Result<Definition<'a>, DecodeErrorKind>> {
     std::iter::from_fn(move || {
         if set.is_padding() {
             return None;
@@ -103,12 +103,12 @@ pub(super) fn definitions<'a>(
     })
 }
 
-fn netflow9_definition<'a>(options: bool, set: &mut Reader<'a>) -> Result<Definition<'a>, Fault> {
+fn netflow9_definition<'a>(options: bool, set: &mut Reader<'a>) -> Result<Definition<'a>, DecodeErrorKind> {
     set.enter("template record");
     let record = *set;
     let id = template_id(set)?;
     let (scopes, others) = if options {
-        // In bytes (RFC 3954 section 6.1).
+        // Lengths in bytes (RFC 3954 section 6.1).
         (set.u16()? / 4, set.u16()? / 4)
     } else {
         (0, set.u16()?)
@@ -121,12 +121,17 @@ fn netflow9_definition<'a>(options: bool, set: &mut Reader<'a>) -> Result<Defini
     }
     if fields.is_empty() {
         let (structure, offset) = ("template record", record.offset());
-        return Err(Fault::Length { structure, offset, claimed: 0, expected: "at least one field" });
+        return Err(DecodeErrorKind::Length {
+            structure,
+            offset,
+            claimed: 0,
+            expected: "at least one field",
+        });
     }
     Ok(Definition { id, options, fields, bytes: record.bytes_until(set) })
 }
 
-/// The element of IANA that says what a scope of NetFlow v9 says; 0 for those of no use here.
+/// Returns the IANA element equivalent to a NetFlow v9 scope; 0 for unused scopes.
 fn scope_element(scope: u16) -> u16 {
     match scope {
         2 => 10,
@@ -134,12 +139,12 @@ fn scope_element(scope: u16) -> u16 {
     }
 }
 
-fn ipfix_definition<'a>(options: bool, set: &mut Reader<'a>) -> Result<Definition<'a>, Fault> {
+fn ipfix_definition<'a>(options: bool, set: &mut Reader<'a>) -> Result<Definition<'a>, DecodeErrorKind> {
     set.enter("template record");
     let record = *set;
     let id = set.u16()?;
     let count = set.u16()?;
-    // A withdrawal of all templates has the number of the set that it is in (RFC 7011 section 8.1).
+    // A withdrawal of all templates has the number of its set (RFC 7011 section 8.1).
     let withdraws_all = count == 0 && id == if options { 3 } else { 2 };
     if id < FIRST_TEMPLATE && !withdraws_all {
         return Err(not_a_template(id, record.offset()));
@@ -148,9 +153,9 @@ fn ipfix_definition<'a>(options: bool, set: &mut Reader<'a>) -> Result<Definitio
         let offset = set.offset();
         let scopes = set.u16()?;
         if scopes == 0 || scopes > count {
-            let expected = "a scope field count of at least 1 and no more than all fields";
+            let expected = "a scope field count from 1 to the number of fields";
             let structure = "options template record";
-            return Err(Fault::Length { structure, offset, claimed: scopes.into(), expected });
+            return Err(DecodeErrorKind::Length { structure, offset, claimed: scopes.into(), expected });
         }
     }
     let mut fields = Vec::new();
@@ -162,7 +167,7 @@ fn ipfix_definition<'a>(options: bool, set: &mut Reader<'a>) -> Result<Definitio
     Ok(Definition { id, options, fields, bytes: record.bytes_until(set) })
 }
 
-fn template_id(set: &mut Reader<'_>) -> Result<u16, Fault> {
+fn template_id(set: &mut Reader<'_>) -> Result<u16, DecodeErrorKind> {
     let offset = set.offset();
     match set.u16()? {
         id if id < FIRST_TEMPLATE => Err(not_a_template(id, offset)),
@@ -170,27 +175,32 @@ fn template_id(set: &mut Reader<'_>) -> Result<u16, Fault> {
     }
 }
 
-fn not_a_template(id: u16, offset: usize) -> Fault {
-    Fault::Number { structure: "template record", offset, found: id.into(), expected: "256 or more" }
+fn not_a_template(id: u16, offset: usize) -> DecodeErrorKind {
+    DecodeErrorKind::Number {
+        structure: "template record",
+        offset,
+        found: id.into(),
+        expected: "256 or more",
+    }
 }
 
 impl<'a> Reader<'a> {
-    /// From here to where a later reader of the same bytes stands.
+    /// Returns the bytes up to the position of a later reader of the same bytes.
     fn bytes_until(&self, later: &Reader<'a>) -> &'a [u8] {
         &self.bytes()[..later.offset() - self.offset()]
     }
 }
 
 impl Template {
-    /// Compiles a definition; `None` if it has too many fields, or records of no length or of more than a message.
-    pub(super) fn new(definition: &Definition<'_>, most_fields: usize, now: Timestamp) -> Option<Template> {
+    /// Compiles a definition; `None` if it has too many fields, or records of length zero or longer than a message.
+    pub(super) fn new(definition: &Definition<'_>, max_fields: usize, now: Timestamp) -> Option<Template> {
         let Definition { options, ref fields, bytes, .. } = *definition;
-        let layout = Layout::of(fields).filter(|_| fields.len() <= most_fields)?;
+        let layout = Layout::of(fields).filter(|_| fields.len() <= max_fields)?;
         let purpose = match options {
             true => Purpose::Options,
             false => {
                 let (plan, reverse) = Plan::compile(&sources(fields));
-                match plan.tells_of_flows() {
+                match plan.describes_flows() {
                     true => Purpose::Flows { plan: plan.into(), reverse: reverse.map(Box::new) },
                     false => Purpose::Other,
                 }
@@ -200,20 +210,20 @@ impl Template {
         Some(Template { definition: bytes.into(), fields, layout, purpose, defined: now, last_used: 0 })
     }
 
-    /// Whether it was defined by the very same record.
+    /// Whether it was defined by an identical record.
     pub(super) fn is(&self, definition: &Definition<'_>) -> bool {
         *self.definition == *definition.bytes && self.is_options() == definition.options
     }
 
-    /// Whether its records are options.
+    /// Whether it is an options template.
     pub(super) fn is_options(&self) -> bool {
         matches!(self.purpose, Purpose::Options)
     }
 
-    /// Decodes the records of a set to rows.
+    /// Decodes the flow records of a set to rows.
     ///
     /// # Errors
-    /// If a record of variable length goes on beyond the set.
+    /// If a variable-length record exceeds the set.
     pub(super) fn decode_flows(
         &self,
         mut set: Reader<'_>,
@@ -221,13 +231,13 @@ impl Template {
         sampling: &Sampling,
         into: &mut RecordBatch,
         scratch: &mut Scratch,
-    ) -> Result<Yield, Fault> {
-        let Purpose::Flows { plan, reverse } = &self.purpose else { return self.pass_over(set) };
+    ) -> Result<SetSummary, DecodeErrorKind> {
+        let Purpose::Flows { plan, reverse } = &self.purpose else { return self.skip_records(set) };
         let Scratch { rows, forward: first, reverse: second } = scratch;
         let records = match &self.layout {
             Layout::Fixed { length } => Matrix::new(set.bytes(), *length),
             Layout::Variable { minimum, runs } => {
-                let row_length = Template::straighten(&mut set, *minimum, runs, rows)?;
+                let row_length = Template::copy_rows(&mut set, *minimum, runs, rows)?;
                 Matrix::new(rows, row_length)
             }
         };
@@ -240,12 +250,12 @@ impl Template {
                 untimed + reverse.rows(records, header, sampling, second).min(interleave(first, second, into))
             }
         };
-        Ok(Yield { data_records: records.rows() as u64, untimed, ..Yield::default() })
+        Ok(SetSummary { data_records: records.rows() as u64, untimed, ..SetSummary::default() })
     }
 
-    /// Counts records that tell of something else.
-    fn pass_over(&self, mut set: Reader<'_>) -> Result<Yield, Fault> {
-        let mut found = Yield::default();
+    /// Counts records that describe no flow.
+    fn skip_records(&self, mut set: Reader<'_>) -> Result<SetSummary, DecodeErrorKind> {
+        let mut found = SetSummary::default();
         while self.record(&mut set, |_, _| {})? {
             found.data_records += 1;
             found.no_flow += 1;
@@ -253,16 +263,16 @@ impl Template {
         Ok(found)
     }
 
-    /// Decodes the records of a set, one by one, to what they say of sampling and of the exporter's clock.
+    /// Decodes the options records of a set.
     ///
     /// # Errors
-    /// If a record of variable length goes on beyond the set.
+    /// If a variable-length record exceeds the set.
     pub(super) fn decode_options(
         &self,
         mut set: Reader<'_>,
         mut learn: impl FnMut(&Options),
-    ) -> Result<Yield, Fault> {
-        let mut found = Yield::default();
+    ) -> Result<SetSummary, DecodeErrorKind> {
+        let mut found = SetSummary::default();
         let mut options = Options::default();
         while self.record(&mut set, |field, bytes| options.field(field, bytes))? {
             learn(&std::mem::take(&mut options));
@@ -272,14 +282,14 @@ impl Template {
         Ok(found)
     }
 
-    /// Copies records of variable length, without the fields that make them so, to rows of one length; returns that
+    /// Copies variable-length records, without their variable-length fields, to rows of equal length. Returns that
     /// length.
-    fn straighten(
+    fn copy_rows(
         set: &mut Reader<'_>,
         minimum: usize,
         runs: &[u16],
         rows: &mut Vec<u8>,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, DecodeErrorKind> {
         let row_length: usize = runs.iter().map(|&run| usize::from(run)).sum();
         rows.clear();
         set.enter("data record");
@@ -294,14 +304,18 @@ impl Template {
                 rows.push(0);
             }
         }
-        // Rows that are empty have a byte, so that they can be counted.
+        // Empty rows get one byte, so that they can be counted.
         Ok(row_length.max(1))
     }
 
-    /// Reads one record, field by field; false if what is left is too short for one, which makes it padding (RFC 7011
-    /// section 3.3.1).
-    fn record<'a>(&self, set: &mut Reader<'a>, mut each: impl FnMut(Field, &'a [u8])) -> Result<bool, Fault> {
-        if set.bytes().len() < self.shortest_record() {
+    /// Reads one record field by field. Returns `false` if the rest is too short for a record, so it is padding (RFC
+    /// 7011 section 3.3.1).
+    fn record<'a>(
+        &self,
+        set: &mut Reader<'a>,
+        mut each: impl FnMut(Field, &'a [u8]),
+    ) -> Result<bool, DecodeErrorKind> {
+        if set.bytes().len() < self.min_record_length() {
             return Ok(false);
         }
         set.enter("data record");
@@ -315,8 +329,8 @@ impl Template {
         Ok(true)
     }
 
-    /// Bytes of its shortest record.
-    fn shortest_record(&self) -> usize {
+    /// The minimum length of a record in bytes.
+    fn min_record_length(&self) -> usize {
         match self.layout {
             Layout::Fixed { length } => length,
             Layout::Variable { minimum, .. } => minimum,
@@ -325,7 +339,7 @@ impl Template {
 }
 
 impl Layout {
-    /// `None` if records have no length, or more than a message has.
+    /// Returns the layout; `None` if records have length zero or are longer than a message.
     fn of(fields: &[Field]) -> Option<Layout> {
         let is_variable = |field: &&Field| field.length == VARIABLE;
         let fixed: usize = fields.iter().filter(|f| !is_variable(f)).map(|f| usize::from(f.length)).sum();
@@ -342,33 +356,33 @@ impl Layout {
     }
 }
 
-/// Where in a record, without its fields of variable length, the fields with a role lie.
+/// Returns the positions of the fields with a role in a record without its variable-length fields.
 fn sources(fields: &[Field]) -> Vec<(Role, Place)> {
     let mut sources = Vec::new();
     let mut offset = 0;
     for field in fields.iter().filter(|field| field.length != VARIABLE) {
         let place = |unit| Place { offset, length: field.length as u8, unit };
-        sources.extend(role_of(*field).map(|role| (role, place(role.unit))));
+        sources.extend(roles_of(*field).map(|role| (role, place(role.unit))));
         offset += field.length;
     }
     sources
 }
 
-/// The length of a field of variable length, which stands before it in one byte or three.
-fn variable_length(set: &mut Reader<'_>) -> Result<usize, Fault> {
+/// Reads the length prefix of a variable-length field, one byte or three.
+fn variable_length(set: &mut Reader<'_>) -> Result<usize, DecodeErrorKind> {
     Ok(match set.u8()? {
         255 => set.u16()?.into(),
         length => length.into(),
     })
 }
 
-fn skip_variable(set: &mut Reader<'_>) -> Result<(), Fault> {
+fn skip_variable(set: &mut Reader<'_>) -> Result<(), DecodeErrorKind> {
     let length = variable_length(set)?;
     set.take(length).map(drop)
 }
 
-/// What a field is good for, with the length that it has.
-fn role_of(field: Field) -> impl Iterator<Item = Role> {
+/// Returns the roles of a field, if its length is valid for them.
+fn roles_of(field: Field) -> impl Iterator<Item = Role> {
     let id = if matches!(field.enterprise, 0 | REVERSE) { field.id } else { 0 };
     let reverse = field.enterprise == REVERSE;
     let fits = move |role: &Role| match (role.column, role.unit) {
@@ -381,16 +395,16 @@ fn role_of(field: Field) -> impl Iterator<Item = Role> {
     roles(id).filter(fits).map(move |role| Role { reverse: reverse || role.reverse, ..role })
 }
 
-/// Adds the rows of one direction, each followed by that of the other direction if it had anything to say; returns how
-/// often it had.
+/// Appends the forward rows, each followed by its reverse row if that has packets or octets. Returns the number of
+/// reverse rows.
 fn interleave(forward: &RecordBatch, reverse: &RecordBatch, into: &mut RecordBatch) -> u64 {
-    let mut told = 0;
+    let mut reverse_rows = 0;
     for row in 0..forward.len() {
         into.push(&forward.record(row));
         if reverse.packets[row] > 0 || reverse.octets[row] > 0 {
             into.push(&reverse.record(row));
-            told += 1;
+            reverse_rows += 1;
         }
     }
-    told
+    reverse_rows
 }

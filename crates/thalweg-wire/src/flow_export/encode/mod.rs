@@ -1,28 +1,28 @@
-//! Flow records to the messages of an exporter: NetFlow v5, NetFlow v9 (RFC 3954), IPFIX (RFC 7011).
+//! Encodes flow records to export messages: NetFlow v5, NetFlow v9 (RFC 3954), IPFIX (RFC 7011).
 //!
-//! Rows of a [`RecordBatch`](super::RecordBatch) go in, messages of bounded length come out, one after the other in
-//! [`Messages`]. One encoder is one session of one observation domain: the columns `received_us`, `exporter`,
-//! `observation_domain_id` and `format` say what a collector finds out by itself, and are not sent.
+//! Encoders take rows of a [`RecordBatch`](super::RecordBatch), and append messages of bounded length to [`Messages`].
+//! One encoder is one session of one observation domain. The columns `received_us`, `exporter`, `observation_domain_id`
+//! and `format` are not sent, because a collector derives them.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
-//! | [`netflow5`] | IPv4 in fixed records of 48 bytes, times in milliseconds of up-time |
-//! | [`netflow9`] | templates, times in milliseconds of up-time |
-//! | [`ipfix`] | templates, times in microseconds since 1900, bidirectional flows (RFC 5103), the exporter's own statistics |
+//! | [`netflow5`] | IPv4 in fixed records of 48 bytes, times in milliseconds of uptime |
+//! | [`netflow9`] | templates, times in milliseconds of uptime |
+//! | [`ipfix`] | templates, times in microseconds since 1900, bidirectional flows (RFC 5103), exporter statistics |
 //!
-//! # What comes back
-//! A decoder that obeys the standards finds in v9 and IPFIX what was in the rows, but for this:
+//! # Fidelity
+//! A standard decoder of v9 and IPFIX restores the rows, except:
 //!
-//! - v9 and v5 round times down to milliseconds, IPFIX does if it is told to; up-time of 32 bits cannot say a time
-//!   farther than 24.8 days from that of the message.
-//! - `sampling_interval` is told when a row has another one than was last told. Zero, which is not told, cannot be
-//!   told: after an interval was, rows with zero take that.
-//! - No next hop of an IPv4 flow is 0.0.0.0, as routers send it.
-//! - v5 has no room for IPv6, for counters, interfaces, autonomous systems and intervals beyond its widths, nor for
-//!   VLANs, directions and reasons. What is lost is counted ([`Misfits`]); an autonomous system becomes AS_TRANS.
+//! - v9 and v5 round times down to milliseconds, IPFIX optionally. An uptime of 32 bits cannot represent a time more
+//!   than 24.8 days from that of the message.
+//! - `sampling_interval` is sent whenever it changes. Zero (unknown) cannot be sent: rows with zero get the last
+//!   interval.
+//! - An IPv4 flow without next hop gets 0.0.0.0, as routers send it.
+//! - v5 has no IPv6, VLANs, directions and end reasons, and narrower counters, interfaces, AS numbers and intervals.
+//!   Losses are counted ([`Misfits`]); a 32-bit AS number becomes AS_TRANS.
 //!
 //! # Cost
-//! Nothing is allocated once [`Messages`] has grown to a batch.
+//! No allocation once [`Messages`] has grown to the size of a batch.
 
 pub mod ipfix;
 pub mod netflow5;
@@ -38,35 +38,35 @@ use thiserror::Error;
 use super::Record;
 use crate::Nanos;
 
-/// Bytes of a message unless told otherwise: with the headers of IPv6 and UDP it fits a tunnel over Ethernet.
-pub const MESSAGE_LENGTH: u16 = 1_400;
+/// The default maximum length of a message in bytes: with IPv6 and UDP headers it fits a tunnel over Ethernet.
+pub const DEFAULT_MESSAGE_LENGTH: u16 = 1_400;
 
-/// The shortest bound on messages that can be set: all templates fit into one such message.
-pub const LEAST_MESSAGE_LENGTH: u16 = 1_024;
+/// The minimum of the configurable message length: all templates fit into one such message.
+pub const MIN_MESSAGE_LENGTH: u16 = 1_024;
 
-/// Encoded messages, one after the other; cleared and used again.
+/// A reusable buffer of encoded messages.
 #[derive(Clone, Debug, Default)]
 pub struct Messages {
     bytes: Vec<u8>,
-    /// Where each message ends.
+    /// The end of each message.
     ends: Vec<usize>,
-    /// What each tells.
+    /// The contents of each message.
     contents: Vec<Contents>,
 }
 
-/// What one message tells of flows: what is lost with it.
+/// The flows in a message, which are lost if the message is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// Flow records; a bidirectional flow is one.
+    /// Flow records; a bidirectional flow counts as one.
     pub flow_records: u64,
-    /// Packets of these flows, both ways, as counted (modulo 2^64).
+    /// Packets of these flows in both directions, as counted (modulo 2^64).
     pub packets: u64,
-    /// Bytes of these flows, both ways, as counted (modulo 2^64).
+    /// Bytes of these flows in both directions, as counted (modulo 2^64).
     pub octets: u64,
 }
 
 impl Contents {
-    /// Adds what a row counted.
+    /// Adds the counts of a row.
     #[inline]
     fn count(&mut self, row: &Record) {
         self.packets = self.packets.wrapping_add(row.packets);
@@ -75,117 +75,115 @@ impl Contents {
 }
 
 impl Messages {
-    /// No messages.
+    /// Creates an empty buffer.
     pub fn new() -> Messages {
         Messages::default()
     }
 
-    /// Drops all messages and keeps the memory.
+    /// Removes all messages, and keeps the capacity.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
         self.contents.clear();
     }
 
-    /// The message whose bytes came last is complete.
+    /// Completes the last message.
     fn end(&mut self, contents: Contents) {
         self.ends.push(self.bytes.len());
         self.contents.push(contents);
     }
 
-    /// Messages.
+    /// The number of messages.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether the buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// All messages as one run of bytes, as a stream (IPFIX over TCP) has them.
+    /// All messages as one byte stream, for IPFIX over TCP.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What a message tells of flows.
+    /// Returns the contents of a message.
     ///
     /// # Panics
-    /// If there is no such message.
+    /// If the message does not exist.
     pub fn contents(&self, message: usize) -> Contents {
         self.contents[message]
     }
 
-    /// The messages in their order.
+    /// Iterates over the messages in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let mut start = 0;
         self.ends.iter().map(move |&end| &self.bytes[std::mem::replace(&mut start, end)..end])
     }
 }
 
-/// When templates, and the sampling interval, are sent again, as UDP loses messages (RFC 7011 section 8.1, RFC 3954
-/// section 9): with the first message that is begun after either has passed.
+/// The refresh of templates and the sampling interval, because UDP loses messages (RFC 7011 section 8.1, RFC 3954
+/// section 9). The first message after either limit contains them again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refresh {
-    /// Time since they were last sent.
+    /// The time since the last refresh.
     pub interval: Nanos,
-    /// Messages since they were last sent.
+    /// The number of messages since the last refresh.
     pub messages: u32,
 }
 
 impl Default for Refresh {
-    /// A minute or 1,000 messages. Collectors forget templates after three times the interval (RFC 7011 section
-    /// 10.3.7); no interval is prescribed, and routers have 1 to 30 minutes.
+    /// A minute or 1,000 messages. Collectors drop templates after three times the interval (RFC 7011 section 10.3.7).
+    /// The RFC prescribes no interval; routers use 1 to 30 minutes.
     fn default() -> Refresh {
         Refresh { interval: Nanos::from_secs(60), messages: 1_000 }
     }
 }
 
-/// What was put into messages since the encoder was made.
+/// Counters of an encoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Encoded {
     /// Messages.
     pub messages: u64,
-    /// Their bytes.
+    /// Bytes of all messages.
     pub octets: u64,
-    /// Flow records; a bidirectional flow is one.
+    /// Flow records; a bidirectional flow counts as one.
     pub flow_records: u64,
 }
 
-/// What did not fit the format.
+/// Rows and values that the format cannot represent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Misfits {
     /// Rows that were not sent.
     pub rows: u64,
-    /// Values that were sent as the nearest that fits: counters and times out of range, interfaces (sent as 0),
+    /// Values that were replaced by the nearest valid one: counters and times out of range, interfaces (sent as 0),
     /// sampling intervals.
     pub values: u64,
 }
 
-/// Why there can be no encoder of these options.
+/// The reason why options are invalid.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptionsError {
-    /// Templates would not fit into a message.
-    #[error(
-        "messages of at most {asked} bytes are too short for templates: expected {LEAST_MESSAGE_LENGTH} or more"
-    )]
+    /// The message length is too short for templates.
+    #[error("invalid message length {length}: expected at least {MIN_MESSAGE_LENGTH} bytes, for templates")]
     MessageLength {
-        /// The bound that was asked for.
-        asked: u16,
+        /// The rejected length.
+        length: u16,
     },
 }
 
-/// Checks a bound on the length of messages.
-fn check_message_length(asked: u16) -> Result<usize, OptionsError> {
-    match asked < LEAST_MESSAGE_LENGTH {
-        true => Err(OptionsError::MessageLength { asked }),
-        false => Ok(asked.into()),
+/// Validates the maximum message length.
+fn check_message_length(length: u16) -> Result<usize, OptionsError> {
+    match length < MIN_MESSAGE_LENGTH {
+        true => Err(OptionsError::MessageLength { length }),
+        false => Ok(length.into()),
     }
 }
 
-/// Milliseconds of up-time at `time_us`, modulo 2^32, for a device that started `boot_ms` after 1970; and whether a
-/// collector can tell which time is meant, being told that it is `now_ms` now.
+/// Returns the uptime in milliseconds at `time_us`, modulo 2^32, of a device that started at `boot_ms` since 1970, and
+/// whether it is unambiguous for a message sent at `now_ms`.
 #[inline]
 fn uptime_ms(time_us: i64, boot_ms: i64, now_ms: i64) -> (u32, bool) {
     let time_ms = time_us.div_euclid(1_000);

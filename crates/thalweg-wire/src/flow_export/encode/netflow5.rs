@@ -1,86 +1,87 @@
-//! NetFlow version 5, as Cisco documents it ("NetFlow Export Datagram Format"): a header of 24 bytes, up to 30 records of 48 bytes, IPv4 alone.
+//! NetFlow version 5 (Cisco, "NetFlow Export Datagram Format"): a header of 24 bytes, up to 30 records of 48 bytes,
+//! IPv4 only.
 //!
-//! The type and code of ICMP go as destination port, as routers do it.
+//! ICMP type and code are sent as destination port, as routers do.
 
 use super::{
-    Contents, Encoded, LEAST_MESSAGE_LENGTH, MESSAGE_LENGTH, Messages, Misfits, OptionsError,
+    Contents, DEFAULT_MESSAGE_LENGTH, Encoded, MIN_MESSAGE_LENGTH, Messages, Misfits, OptionsError,
     check_message_length, uptime_ms,
 };
 use crate::flow_export::{Address, Record, RecordBatch};
 use crate::{Protocol, Timestamp};
 
-/// Bytes of the header.
+/// The length of the header in bytes.
 pub const HEADER_LENGTH: usize = 24;
 
-/// Bytes of a record.
+/// The length of a record in bytes.
 pub const RECORD_LENGTH: usize = 48;
 
-/// Most records of a message.
+/// The maximum number of records in a message.
 pub const MAX_RECORDS: usize = 30;
 
-/// Stands for an autonomous system whose number takes more than 16 bits (RFC 6793 section 9).
+/// Replaces AS numbers of more than 16 bits (RFC 6793 section 9).
 const AS_TRANS: u16 = 23_456;
 
-/// The sampling mode in the header's upper two bits: one packet in every so many.
+/// The sampling mode in the upper two bits: deterministic 1-in-N.
 const PACKET_INTERVAL_MODE: u16 = 1 << 14;
 
-/// The longest sampling interval that a header has room for.
+/// The maximum sampling interval in a header.
 const MAX_SAMPLING_INTERVAL: u16 = (1 << 14) - 1;
 
 const _: () =
-    assert!(HEADER_LENGTH + RECORD_LENGTH <= LEAST_MESSAGE_LENGTH as usize, "a record fits a message");
+    assert!(HEADER_LENGTH + RECORD_LENGTH <= MIN_MESSAGE_LENGTH as usize, "a record fits a message");
 
-/// What an encoder is to do.
+/// Options of an encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Type of the flow switching engine.
+    /// The type of the flow switching engine.
     pub engine_type: u8,
-    /// Its number.
+    /// The number of the flow switching engine.
     pub engine_id: u8,
-    /// When the device started: the zero of up-time, rounded down to milliseconds.
+    /// The start time of the device, the origin of its uptime; rounded down to milliseconds.
     pub boot: Timestamp,
-    /// Most bytes of a message, 1,024 or more.
+    /// The maximum length of a message in bytes, at least 1,024.
     pub message_length: u16,
 }
 
 impl Options {
-    /// Engine 0 of type 0, messages of [`MESSAGE_LENGTH`], for a device that started at `boot`.
+    /// Engine 0 of type 0 and [`DEFAULT_MESSAGE_LENGTH`], for a device that started at `boot`.
     pub fn new(boot: Timestamp) -> Options {
-        Options { engine_type: 0, engine_id: 0, boot, message_length: MESSAGE_LENGTH }
+        Options { engine_type: 0, engine_id: 0, boot, message_length: DEFAULT_MESSAGE_LENGTH }
     }
 }
 
-/// Rows to messages, one engine.
+/// An encoder of one engine.
 #[derive(Clone, Debug)]
 pub struct Encoder {
     engine: [u8; 2],
     boot_ms: i64,
-    /// Most records of a message.
+    /// The maximum number of records in a message.
     capacity: u64,
-    /// Flows sent so far.
+    /// The number of flows sent so far.
     flow_sequence: u32,
     encoded: Encoded,
     misfits: Misfits,
 }
 
 impl Encoder {
-    /// An encoder at the beginning of a session.
+    /// Creates an encoder for a new session.
     ///
     /// # Errors
-    /// If messages are to be shorter than the other formats could do with.
+    /// If the message length is below [`MIN_MESSAGE_LENGTH`].
     pub fn new(options: Options) -> Result<Encoder, OptionsError> {
-        let room = check_message_length(options.message_length)? - HEADER_LENGTH;
+        let available = check_message_length(options.message_length)? - HEADER_LENGTH;
         Ok(Encoder {
             engine: [options.engine_type, options.engine_id],
             boot_ms: (options.boot.0 / 1_000_000) as i64,
-            capacity: (room / RECORD_LENGTH).min(MAX_RECORDS) as u64,
+            capacity: (available / RECORD_LENGTH).min(MAX_RECORDS) as u64,
             flow_sequence: 0,
             encoded: Encoded::default(),
             misfits: Misfits::default(),
         })
     }
 
-    /// Puts all rows of IPv4 into messages, added to `into`; `now` is the time that their headers tell.
+    /// Encodes all IPv4 rows and appends the messages to `into`; `now` is the export time in their headers.
     pub fn encode(&mut self, rows: &RecordBatch, now: Timestamp, into: &mut Messages) {
         let now_ms = (now.0 / 1_000_000) as i64;
         let mut start = into.bytes.len();
@@ -93,14 +94,16 @@ impl Encoder {
                 self.misfits.rows += 1;
                 continue;
             };
-            let told = self.sampling(record.sampling_interval);
-            if contents.flow_records > 0 && (contents.flow_records == self.capacity || told != sampling) {
+            let row_sampling = self.sampling(record.sampling_interval);
+            if contents.flow_records > 0
+                && (contents.flow_records == self.capacity || row_sampling != sampling)
+            {
                 self.finish(start, contents, sampling, now_ms, into);
                 (start, contents) = (into.bytes.len(), Contents::default());
             }
             if contents.flow_records == 0 {
                 into.bytes.resize(start + HEADER_LENGTH, 0);
-                sampling = told;
+                sampling = row_sampling;
             }
             let bytes = self.record(&record, source, destination, now_ms);
             into.bytes.extend_from_slice(&bytes);
@@ -112,17 +115,17 @@ impl Encoder {
         }
     }
 
-    /// What was encoded since the encoder was made.
+    /// The counters since the encoder was created.
     pub fn encoded(&self) -> Encoded {
         self.encoded
     }
 
-    /// What did not fit since the encoder was made.
+    /// The misfits since the encoder was created.
     pub fn misfits(&self) -> Misfits {
         self.misfits
     }
 
-    /// Mode and interval of sampling as the header has them.
+    /// Returns the sampling mode and interval for the header.
     fn sampling(&mut self, interval: u32) -> u16 {
         match interval {
             0 => 0,
@@ -162,7 +165,7 @@ impl Encoder {
         bytes[28..32].copy_from_slice(&self.uptime(record.flow_end_us, now_ms).to_be_bytes());
         bytes[32..34].copy_from_slice(&record.source_port.to_be_bytes());
         bytes[34..36].copy_from_slice(&destination_port(record).to_be_bytes());
-        // Only IPFIX has the flags beyond the byte (RFC 7125).
+        // Only IPFIX has more than 8 flags (RFC 7125).
         bytes[37] = record.tcp_flags as u8;
         bytes[38] = record.protocol;
         bytes[39] = record.class_of_service;
@@ -179,7 +182,7 @@ impl Encoder {
         number.unwrap_or(0)
     }
 
-    /// An interface; zero, which tells nothing, for one whose number is too large.
+    /// Returns an interface number; zero (unknown) if it is too large.
     fn interface(&mut self, number: u32) -> u16 {
         u16::try_from(number).unwrap_or_else(|_| {
             self.misfits.values += 1;
@@ -193,13 +196,13 @@ impl Encoder {
         uptime
     }
 
-    /// A value, or the most that there is room for.
-    fn fit<V, T: TryFrom<V> + PartialOrd + Copy>(&mut self, value: V, most: T) -> T {
+    /// Returns a value, limited to the maximum of its field.
+    fn fit<V, T: TryFrom<V> + PartialOrd + Copy>(&mut self, value: V, max: T) -> T {
         match T::try_from(value) {
-            Ok(value) if value <= most => value,
+            Ok(value) if value <= max => value,
             _ => {
                 self.misfits.values += 1;
-                most
+                max
             }
         }
     }

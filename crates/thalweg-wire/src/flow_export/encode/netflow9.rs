@@ -1,74 +1,78 @@
 //! NetFlow version 9 (RFC 3954).
 //!
-//! Times are milliseconds of up-time (`FIRST_SWITCHED` 22, `LAST_SWITCHED` 21). The header says the time of day in whole
-//! seconds only, so it is given the next whole second and the up-time there: what a collector takes for the start of
-//! the device is then the same for every message, and no flow lies after its message.
+//! Times are milliseconds of uptime (`FIRST_SWITCHED` 22, `LAST_SWITCHED` 21). The header has the time in whole seconds
+//! only, so it contains the next whole second and the uptime at that time. So a collector computes the same start time
+//! of the device for every message, and no flow is after its message.
 
 use super::session::{Dialect, Draft, SAMPLING_TEMPLATE, Session};
 use super::template::{Field, Kind};
-use super::{Encoded, MESSAGE_LENGTH, Messages, Misfits, OptionsError, Refresh, uptime_ms};
+use super::{DEFAULT_MESSAGE_LENGTH, Encoded, Messages, Misfits, OptionsError, Refresh, uptime_ms};
 use crate::Timestamp;
 use crate::flow_export::RecordBatch;
 
-/// Number of a FlowSet of options templates (RFC 3954 section 6.1).
+/// The number of an options template FlowSet (RFC 3954 section 6.1).
 const OPTIONS_TEMPLATE_SET: u16 = 1;
 
-/// Scope of an option: the whole device (RFC 3954 section 6.1).
+/// The scope of an option: the whole device (RFC 3954 section 6.1).
 const SCOPE_SYSTEM: u16 = 1;
 
 /// `SAMPLING_INTERVAL` and `SAMPLING_ALGORITHM` (RFC 3954 section 8).
 const SAMPLING: [Field; 2] = [Field::new(34, 4), Field::new(35, 1)];
 
-/// `SAMPLING_ALGORITHM`: one packet in every so many (RFC 3954 section 8; 2 is random, which rows do not tell apart).
+/// `SAMPLING_ALGORITHM`: deterministic (RFC 3954 section 8; 2 is random, which rows do not distinguish).
 const DETERMINISTIC: u8 = 1;
 
-/// What an encoder is to do.
+/// Options of an encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Names the observation domain.
+    /// The observation domain.
     pub source_id: u32,
-    /// When the device started: the zero of up-time, rounded down to milliseconds.
+    /// The start time of the device, the origin of its uptime; rounded down to milliseconds.
     pub boot: Timestamp,
-    /// Most bytes of a message, 1,024 or more.
+    /// The maximum length of a message in bytes, at least 1,024.
     pub message_length: u16,
-    /// When templates are sent again; `None`: never.
+    /// The refresh of templates; `None` to send them once.
     pub refresh: Option<Refresh>,
 }
 
 impl Options {
-    /// Source 0, messages of [`MESSAGE_LENGTH`], templates again as [`Refresh`] has it, for a device that started at
-    /// `boot`.
+    /// Source 0, [`DEFAULT_MESSAGE_LENGTH`] and the default [`Refresh`], for a device that started at `boot`.
     pub fn new(boot: Timestamp) -> Options {
-        Options { source_id: 0, boot, message_length: MESSAGE_LENGTH, refresh: Some(Refresh::default()) }
+        Options {
+            source_id: 0,
+            boot,
+            message_length: DEFAULT_MESSAGE_LENGTH,
+            refresh: Some(Refresh::default()),
+        }
     }
 }
 
-/// Rows to messages, one observation domain.
+/// An encoder of one observation domain.
 #[derive(Clone, Debug)]
 pub struct Encoder(Session<NetFlow9>);
 
 impl Encoder {
-    /// An encoder at the beginning of a session.
+    /// Creates an encoder for a new session.
     ///
     /// # Errors
-    /// If messages are to be shorter than templates need.
+    /// If the message length is too short for templates.
     pub fn new(options: Options) -> Result<Encoder, OptionsError> {
         let boot_ms = (options.boot.0 / 1_000_000) as i64;
         let dialect = NetFlow9 { source_id: options.source_id, boot_ms };
         Ok(Encoder(Session::new(dialect, options.message_length, options.refresh)?))
     }
 
-    /// Puts all rows into messages, added to `into`; `now` is the time that their headers tell.
+    /// Encodes all rows and appends the messages to `into`; `now` is the export time in their headers.
     pub fn encode(&mut self, rows: &RecordBatch, now: Timestamp, into: &mut Messages) {
         self.0.encode(rows, now, into);
     }
 
-    /// What was encoded since the encoder was made.
+    /// The counters since the encoder was created.
     pub fn encoded(&self) -> Encoded {
         self.0.encoded
     }
 
-    /// What did not fit since the encoder was made: times, more than 24.8 days from that of their message.
+    /// The misfits since the encoder was created: times more than 24.8 days from that of their message.
     pub fn misfits(&self) -> Misfits {
         self.0.misfits
     }
@@ -80,7 +84,7 @@ struct NetFlow9 {
     boot_ms: i64,
 }
 
-/// The whole second that a header tells: the next one.
+/// Returns the seconds for a header: the next whole second.
 fn header_seconds(now: Timestamp) -> u64 {
     now.seconds() + u64::from(now.subsec_nanos() > 0)
 }
@@ -115,7 +119,7 @@ impl Dialect for NetFlow9 {
         header[16..20].copy_from_slice(&self.source_id.to_be_bytes());
     }
 
-    /// Messages are counted (RFC 3954 section 5.1).
+    /// The sequence number counts messages (RFC 3954 section 5.1).
     fn sequence_step(_: &Draft) -> u32 {
         1
     }
@@ -123,7 +127,7 @@ impl Dialect for NetFlow9 {
     fn write_options_templates(&self, draft: &mut Draft, to: &mut Messages) {
         draft.open_set(OPTIONS_TEMPLATE_SET, to);
         let scope = Field::new(SCOPE_SYSTEM, 4);
-        // Of a field specifier: four bytes.
+        // Lengths in bytes; a field specifier has four.
         for number in [SAMPLING_TEMPLATE, 4, 4 * SAMPLING.len() as u16] {
             to.bytes.extend_from_slice(&number.to_be_bytes());
         }

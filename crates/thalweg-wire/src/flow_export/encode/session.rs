@@ -1,79 +1,79 @@
-//! What v9 and IPFIX have in common: messages made of sets, templates before data, the sampling interval.
+//! The common part of v9 and IPFIX: messages of sets, templates before data, the sampling interval.
 
 use super::super::{Record, RecordBatch};
 use super::template::{Field, Kind, is_reverse};
 use super::{Contents, Encoded, Messages, Misfits, OptionsError, Refresh, check_message_length};
 use crate::Timestamp;
 
-/// Bytes of a set's header: its number and its length (RFC 7011 section 3.3.2).
+/// The length of a set header in bytes: number and length (RFC 7011 section 3.3.2).
 pub(super) const SET_HEADER_LENGTH: usize = 4;
 
-/// Number of the options template that tells the sampling interval: the first that is no [`Kind`]'s.
+/// The number of the options template of the sampling interval: the first after those of all [`Kind`]s.
 pub(super) const SAMPLING_TEMPLATE: u16 = Kind::BiflowV6.template_id() + 1;
 
-/// Sets begin at multiples of so many bytes (RFC 3954 section 5.2; IPFIX allows it).
+/// The alignment of sets in bytes (RFC 3954 section 5.2; IPFIX allows it).
 const SET_ALIGNMENT: usize = 4;
 
-/// How one format says what both say.
+/// The differences between the two formats.
 pub(super) trait Dialect {
-    /// Bytes of a message's header.
+    /// The length of a message header in bytes.
     const HEADER_LENGTH: usize;
-    /// Number of a set of templates.
+    /// The number of a template set.
     const TEMPLATE_SET: u16;
-    /// The templates that it has.
+    /// The templates.
     const KINDS: &[Kind];
-    /// Bytes of the options record that tells the sampling interval.
+    /// The length of the options record of the sampling interval in bytes.
     const SAMPLING_LENGTH: usize;
-    /// Whether two rows may become one record.
+    /// Whether the two rows of a biflow become one record.
     const HAS_BIFLOWS: bool;
 
-    /// The fields of a record's first and last time.
+    /// Returns the fields of the start and end time.
     fn times(&self) -> [Field; 2];
 
-    /// Bytes of one of these.
+    /// Returns the length of a time in bytes.
     fn time_length(&self) -> usize {
         usize::from(self.times()[0].length)
     }
 
-    /// Writes one of them; whether it fits.
+    /// Writes a time. Returns whether it is representable.
     fn write_time(&self, time_us: i64, now: Timestamp, to: &mut Vec<u8>) -> bool;
 
-    /// Writes the header where room was left for it.
+    /// Writes the header into its reserved place.
     fn write_header(&self, draft: &Draft, sequence: u32, now: Timestamp, header: &mut [u8]);
 
-    /// By how much a message moves on the sequence number.
+    /// Returns the increment of the sequence number for a message.
     fn sequence_step(draft: &Draft) -> u32;
 
-    /// Writes the sets of options templates.
+    /// Writes the options template sets.
     fn write_options_templates(&self, draft: &mut Draft, to: &mut Messages);
 
-    /// Writes the options record that tells the sampling interval, of the template [`SAMPLING_TEMPLATE`].
+    /// Writes the options record of the sampling interval, with template [`SAMPLING_TEMPLATE`].
     fn write_sampling(&self, interval: u32, to: &mut Vec<u8>);
 }
 
-/// The message that is being put together.
+/// The message under construction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Draft {
-    /// Whether there is one.
+    /// Whether a message has been started.
     is_begun: bool,
-    /// Where it begins in [`Messages`].
+    /// The start of the message in [`Messages`].
     start: usize,
-    /// The set that is open.
+    /// The open set.
     set_id: Option<u16>,
-    /// Where it begins.
+    /// The start of the open set.
     set_start: usize,
-    /// Records of all kinds.
+    /// The number of all records, templates included.
     pub records: u16,
-    /// Those that a template describes.
+    /// The number of data records.
     pub data_records: u16,
-    /// What is told of flows.
+    /// The flows in the message.
     contents: Contents,
-    /// Bytes, when it is complete.
+    /// The length in bytes, once complete.
     pub length: u16,
 }
 
 impl Draft {
-    /// Opens a set, or goes on with it.
+    /// Opens a set, or continues it.
     pub(super) fn open_set(&mut self, id: u16, to: &mut Messages) {
         if self.set_id != Some(id) {
             self.close_set(to);
@@ -93,7 +93,7 @@ impl Draft {
         self.set_id = None;
     }
 
-    /// Whether a record of `length` in set `id` goes beyond `limit`.
+    /// Whether a record of `length` in set `id` exceeds `limit`.
     #[inline]
     fn overflows(&self, id: u16, length: usize, limit: usize, to: &Messages) -> bool {
         let header = if self.set_id == Some(id) { 0 } else { SET_HEADER_LENGTH + SET_ALIGNMENT - 1 };
@@ -101,15 +101,15 @@ impl Draft {
     }
 }
 
-/// An exporter's side of a session.
+/// The exporter side of a session.
 #[derive(Clone, Debug)]
 pub(super) struct Session<D> {
     pub dialect: D,
     message_length: usize,
     refresh: Option<Refresh>,
-    /// When templates were sent last, and messages since.
+    /// The time when templates were last sent, and the number of messages since.
     templates_sent: Option<(Timestamp, u32)>,
-    /// The sampling interval that was told last; 0: none was.
+    /// The last sent sampling interval; 0: none.
     sampling_interval: u32,
     sequence: u32,
     draft: Draft,
@@ -119,7 +119,7 @@ pub(super) struct Session<D> {
 
 impl<D: Dialect> Session<D> {
     /// # Errors
-    /// If messages are to be too short.
+    /// If the message length is too short.
     pub(super) fn new(
         dialect: D,
         message_length: u16,
@@ -138,7 +138,7 @@ impl<D: Dialect> Session<D> {
         })
     }
 
-    /// Puts rows into messages, and ends the last of them.
+    /// Encodes rows, and completes the last message.
     pub(super) fn encode(&mut self, rows: &RecordBatch, now: Timestamp, into: &mut Messages) {
         let mut row = 0;
         while row < rows.len() {
@@ -148,7 +148,7 @@ impl<D: Dialect> Session<D> {
                 (next < rows.len()).then(|| rows.record(next)).filter(|next| is_reverse(&record, next));
             if record.sampling_interval != self.sampling_interval && record.sampling_interval != 0 {
                 self.sampling_interval = record.sampling_interval;
-                self.tell_sampling(now, into);
+                self.send_sampling(now, into);
             }
             self.add(&record, reverse.as_ref(), now, into);
             row += 1 + usize::from(reverse.is_some());
@@ -163,7 +163,7 @@ impl<D: Dialect> Session<D> {
             None => Kind::of(record),
         };
         let length = kind.record_length(2 * self.dialect.time_length());
-        let to = self.place(kind.template_id(), length, now, into);
+        let to = self.reserve(kind.template_id(), length, now, into);
         self.write_times(record, now, to);
         kind.write(record, to);
         if let Some(reverse) = reverse {
@@ -183,10 +183,10 @@ impl<D: Dialect> Session<D> {
         }
     }
 
-    /// Where a record of `length` bytes in set `id` is to be written: a message is begun if there is none, or no room
-    /// in it.
+    /// Returns the buffer for a record of `length` bytes in set `id`. Starts a new message if none is open or the
+    /// record does not fit.
     #[inline]
-    pub(super) fn place<'m>(
+    pub(super) fn reserve<'m>(
         &mut self,
         id: u16,
         length: usize,
@@ -195,7 +195,7 @@ impl<D: Dialect> Session<D> {
     ) -> &'m mut Vec<u8> {
         if !self.draft.is_begun || self.draft.overflows(id, length, self.message_length, into) {
             self.finish(now, into);
-            // A record has room beside all templates: that is what the least length of messages is for.
+            // A record fits beside all templates: the minimum message length ensures that.
             self.begin(now, into);
         }
         self.draft.open_set(id, into);
@@ -203,7 +203,7 @@ impl<D: Dialect> Session<D> {
         &mut into.bytes
     }
 
-    /// Begins a message: with templates, if they are due.
+    /// Starts a message, with templates if they are due.
     fn begin(&mut self, now: Timestamp, into: &mut Messages) {
         self.draft = Draft { is_begun: true, start: into.bytes.len(), ..Draft::default() };
         into.bytes.resize(self.draft.start + D::HEADER_LENGTH, 0);
@@ -238,17 +238,17 @@ impl<D: Dialect> Session<D> {
         }
     }
 
-    /// Tells the interval, unless a message that is begun with templates has done so.
-    fn tell_sampling(&mut self, now: Timestamp, into: &mut Messages) {
+    /// Sends the interval, unless a new message with templates includes it.
+    fn send_sampling(&mut self, now: Timestamp, into: &mut Messages) {
         if !self.draft.is_begun && self.templates_are_due(now) {
             return self.begin(now, into);
         }
-        self.place(SAMPLING_TEMPLATE, D::SAMPLING_LENGTH, now, into);
+        self.reserve(SAMPLING_TEMPLATE, D::SAMPLING_LENGTH, now, into);
         self.dialect.write_sampling(self.sampling_interval, &mut into.bytes);
         self.draft.data_records += 1;
     }
 
-    /// Ends the message that is being put together, if there is one.
+    /// Completes the message under construction, if any.
     pub(super) fn finish(&mut self, now: Timestamp, into: &mut Messages) {
         if !self.draft.is_begun {
             return;
@@ -270,9 +270,9 @@ impl<D: Dialect> Session<D> {
         self.draft.is_begun = false;
     }
 
-    /// An options record other than the sampling interval.
+    /// Adds an options record other than the sampling interval.
     pub(super) fn add_options(&mut self, id: u16, record: &[u8], now: Timestamp, into: &mut Messages) {
-        self.place(id, record.len(), now, into).extend_from_slice(record);
+        self.reserve(id, record.len(), now, into).extend_from_slice(record);
         self.draft.data_records += 1;
     }
 }

@@ -1,38 +1,38 @@
-//! The templates that v9 and IPFIX share: which fields a record has, and how they are written.
+//! The templates of v9 and IPFIX: the fields of a record and their encoding.
 //!
-//! A template is a row of groups. Each group says its fields once, as element, type and value, for the template and for
-//! the records alike. Most flows tell nothing of routing, so there are templates without it; which one a row takes is
-//! seen from the row, so nothing is lost.
+//! A template consists of groups. Each group declares its fields once, as element, type and value, for both templates
+//! and records. Most flows have no routing information, so there are templates without it. The values of a row
+//! determine its template, so nothing is lost.
 //!
-//! Numbers of elements are IANA's (RFC 7012), which are v9's as far as v9 has them.
+//! Element numbers are IANA's (RFC 7012), which equal those of v9 where v9 has them.
 
 use super::super::{Address, Record};
 
-/// Number of the first template (RFC 7011 section 3.4.1).
+/// The number of the first template (RFC 7011 section 3.4.1).
 const FIRST_TEMPLATE: u16 = 256;
 
-/// Enterprise number that marks the reverse of an element (RFC 5103 section 6.1).
+/// The enterprise number of reverse elements (RFC 5103 section 6.1).
 const REVERSE_PEN: u32 = 29_305;
 
-/// The bit of an element's number that announces an enterprise number (RFC 7011 section 3.2).
+/// The bit of an element number that precedes an enterprise number (RFC 7011 section 3.2).
 const ENTERPRISE_BIT: u16 = 0x8000;
 
-/// One field of a template.
+/// A field of a template.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field {
     pub element: u16,
     pub length: u16,
-    /// Whether it is of the reverse direction (RFC 5103).
+    /// Whether it is a reverse element (RFC 5103).
     pub is_reverse: bool,
 }
 
 impl Field {
-    /// A field of the forward direction.
+    /// Creates a field of the forward direction.
     pub(super) const fn new(element: u16, length: u16) -> Field {
         Field { element, length, is_reverse: false }
     }
 
-    /// The field specifier (RFC 7011 section 3.2).
+    /// Writes the field specifier (RFC 7011 section 3.2).
     pub(super) fn write(self, to: &mut Vec<u8>) {
         let bit = if self.is_reverse { ENTERPRISE_BIT } else { 0 };
         to.extend_from_slice(&(self.element | bit).to_be_bytes());
@@ -43,7 +43,7 @@ impl Field {
     }
 }
 
-/// Declares a group: its fields for the template, and their bytes for a record.
+/// Declares a group: its fields in the template, and their encoding in a record.
 macro_rules! group {
     ($(#[$meta:meta])* $name:ident of $record:ident {
         $($element:literal: $type:ty = $value:expr,)+
@@ -72,7 +72,7 @@ macro_rules! group {
 }
 
 group! {
-    /// Between which hosts, over IPv4.
+    /// IPv4 addresses.
     EndsV4 of record {
         8: u32 = number_v4(record.source_address),
         12: u32 = number_v4(record.destination_address),
@@ -81,7 +81,7 @@ group! {
 }
 
 group! {
-    /// Between which hosts, over IPv6. [`Address::NONE`] goes as it is: all ones are nobody's address.
+    /// IPv6 addresses. [`Address::NONE`] is sent as all ones, which is no valid address.
     EndsV6 of record {
         27: u128 = record.source_address.0,
         28: u128 = record.destination_address.0,
@@ -90,7 +90,7 @@ group! {
 }
 
 group! {
-    /// What every flow tells.
+    /// The fields of every flow.
     Traffic of record {
         7: u16 = record.source_port,
         11: u16 = record.destination_port,
@@ -106,7 +106,7 @@ group! {
 }
 
 group! {
-    /// What a router knows of an IPv4 flow.
+    /// Routing information of an IPv4 flow.
     RoutingV4 of record {
         10: u32 = record.ingress_interface,
         14: u32 = record.egress_interface,
@@ -120,7 +120,7 @@ group! {
 }
 
 group! {
-    /// What a router knows of an IPv6 flow. A direction that was not told goes as 255, which means nothing else.
+    /// Routing information of an IPv6 flow. An unknown direction is sent as 255, which has no other meaning.
     RoutingV6 of record {
         10: u32 = record.ingress_interface,
         14: u32 = record.egress_interface,
@@ -134,7 +134,7 @@ group! {
 }
 
 group! {
-    /// The other direction of a bidirectional flow (RFC 5103): what is not the mirror image of the forward direction.
+    /// The reverse direction of a biflow (RFC 5103): the fields that do not mirror the forward direction.
     Reverse of record {
         5: u8 = record.class_of_service,
         6: u16 = record.tcp_flags,
@@ -147,7 +147,7 @@ fn number_v4(address: Address) -> u32 {
     address.as_v4().unwrap_or(0)
 }
 
-/// Which template a record takes.
+/// The template of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -160,10 +160,10 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Those of one direction.
+    /// The templates of unidirectional flows.
     pub(super) const ONE_WAY: [Kind; 4] = [Kind::V4, Kind::V6, Kind::RoutedV4, Kind::RoutedV6];
 
-    /// The template for a row alone.
+    /// Returns the template for a single row.
     #[inline]
     pub(super) fn of(record: &Record) -> Kind {
         match (is_v4(record), is_routed(record)) {
@@ -174,7 +174,7 @@ impl Kind {
         }
     }
 
-    /// The template for two rows of which the second is [`reverse`](is_reverse) of the first.
+    /// Returns the template for two rows, the second of which is the [`reverse`](is_reverse) of the first.
     pub(super) fn of_biflow(forward: &Record) -> Kind {
         if is_v4(forward) { Kind::BiflowV4 } else { Kind::BiflowV6 }
     }
@@ -183,7 +183,7 @@ impl Kind {
         FIRST_TEMPLATE + self as u16
     }
 
-    /// The groups after the times, the reverse's apart.
+    /// Returns the groups after the times, without the reverse direction.
     const fn groups(self) -> [&'static [Field]; 3] {
         match self {
             Kind::V4 | Kind::BiflowV4 => [EndsV4::FIELDS, Traffic::FIELDS, &[]],
@@ -197,7 +197,7 @@ impl Kind {
         matches!(self, Kind::BiflowV4 | Kind::BiflowV6)
     }
 
-    /// Bytes of a record whose two times take `times`.
+    /// Returns the length of a record in bytes, whose two times have `times` bytes.
     pub(super) const fn record_length(self, times: usize) -> usize {
         times
             + match self {
@@ -210,7 +210,7 @@ impl Kind {
             }
     }
 
-    /// All fields, beginning with the two times.
+    /// Returns all fields, beginning with the two times.
     pub(super) fn fields(self, times: [Field; 2]) -> impl Iterator<Item = Field> {
         let reverse: &[Field] = if self.is_biflow() { Reverse::FIELDS } else { &[] };
         let reverse_times = times.into_iter().take(if self.is_biflow() { times.len() } else { 0 });
@@ -219,7 +219,7 @@ impl Kind {
         times.into_iter().chain(self.groups().into_iter().flatten().copied()).chain(reverse)
     }
 
-    /// What follows the times.
+    /// Writes the fields after the times.
     #[inline]
     pub(super) fn write(self, record: &Record, to: &mut Vec<u8>) {
         match self {
@@ -234,13 +234,13 @@ impl Kind {
         }
     }
 
-    /// What follows the times of the reverse direction.
+    /// Writes the reverse fields after the reverse times.
     pub(super) fn write_reverse(reverse: &Record, to: &mut Vec<u8>) {
         to.extend_from_slice(&Reverse::bytes(reverse));
     }
 }
 
-/// Whether the templates of IPv4 have room for a row's addresses.
+/// Whether all addresses of a row are IPv4.
 #[inline]
 fn is_v4(record: &Record) -> bool {
     let next_hop = record.next_hop;
@@ -249,18 +249,17 @@ fn is_v4(record: &Record) -> bool {
         && (next_hop.as_v4().is_some() || !next_hop.is_some())
 }
 
-/// Whether a row tells anything of routing.
+/// Whether a row has routing information.
 #[inline]
 fn is_routed(record: &Record) -> bool {
-    let silent = Record::default();
+    let unreported = Record::default();
     record.ingress_interface | record.egress_interface | record.source_as | record.destination_as != 0
         || record.source_prefix_length | record.destination_prefix_length != 0
-        || record.flow_direction != silent.flow_direction
-        || record.next_hop != silent.next_hop
+        || record.flow_direction != unreported.flow_direction
+        || record.next_hop != unreported.next_hop
 }
 
-/// Whether `second` is the other direction of `first`, and all that a template of both ways leaves out is its mirror
-/// image.
+/// Whether `second` is the reverse of `first`, and all fields that a biflow template omits are mirrored.
 #[inline]
 pub(super) fn is_reverse(first: &Record, second: &Record) -> bool {
     let mirrored = Record {
@@ -269,7 +268,7 @@ pub(super) fn is_reverse(first: &Record, second: &Record) -> bool {
         source_port: first.destination_port,
         destination_port: first.source_port,
         biflow_direction: 2,
-        // What is told of either direction, or of neither.
+        // Fields that are sent for each direction, or never.
         received_us: second.received_us,
         flow_start_us: second.flow_start_us,
         flow_end_us: second.flow_end_us,

@@ -1,4 +1,4 @@
-//! Bytes put together by hand from the structures of the specification.
+//! Messages encoded by hand from the specification.
 
 use super::*;
 use crate::mac_address::MacAddress;
@@ -9,7 +9,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
-/// That these are the bytes of this message, both ways.
+/// Checks that the message encodes to these bytes, and that they decode to it.
 fn check(body: Body, hex: &str) {
     let message = Message { xid: Xid(0x0102_0304), body };
     assert_eq!(encoded(&message), bytes(hex));
@@ -17,18 +17,18 @@ fn check(body: Body, hex: &str) {
 }
 
 #[test]
-fn a_hello_says_that_1_3_is_spoken() {
-    check(Body::Hello(Hello::ours()), "04 00 0010 01020304  0001 0008 00000010");
+fn a_hello_announces_version_1_3() {
+    check(Body::Hello(Hello::supported()), "04 00 0010 01020304  0001 0008 00000010");
 }
 
 #[test]
-fn a_barrier_is_a_header() {
+fn a_barrier_is_only_a_header() {
     check(Body::BarrierRequest, "04 14 0008 01020304");
     check(Body::BarrierReply, "04 15 0008 01020304");
 }
 
 #[test]
-fn a_flow_mod_matches_and_rewrites() {
+fn a_flow_mod_has_match_and_rewrite_actions() {
     let matching = Match::any()
         .with(MatchField::InPort(PortNumber(1)))
         .with(MatchField::EthDst(Masked::new(
@@ -78,7 +78,7 @@ fn a_flow_mod_matches_and_rewrites() {
 }
 
 #[test]
-fn a_group_mod_has_buckets_that_watch_ports() {
+fn a_group_mod_has_buckets_with_watched_ports() {
     let bucket = |watch_port, port| Bucket {
         watch_port: PortNumber(watch_port),
         ..Bucket::new(vec![Action::output(PortNumber(port))])
@@ -117,7 +117,7 @@ fn a_packet_in_has_two_bytes_of_padding_before_its_data() {
 }
 
 #[test]
-fn a_packet_out_says_how_long_its_actions_are() {
+fn a_packet_out_has_the_length_of_its_actions() {
     check(
         Body::PacketOut(PacketOut::new(PortNumber(4), vec![1, 2])),
         "04 0d 002a 01020304  ffffffff fffffffd 0010 000000000000
@@ -126,7 +126,7 @@ fn a_packet_out_says_how_long_its_actions_are() {
 }
 
 #[test]
-fn a_question_for_flows_by_cookie_is_56_bytes() {
+fn a_flow_request_by_cookie_is_56_bytes() {
     let request = multipart::Request::Flow(multipart::FlowFilter::by_cookie(0x74, 0xff));
     check(
         Body::MultipartRequest(request.into()),
@@ -136,7 +136,7 @@ fn a_question_for_flows_by_cookie_is_56_bytes() {
 }
 
 #[test]
-fn an_error_names_its_kind_and_carries_what_is_at_fault() {
+fn an_error_has_type_code_and_the_causing_message() {
     let error = ErrorMessage { error_type: ErrorType::FLOW_MOD_FAILED, code: 1, data: vec![4, 14] };
     check(Body::Error(error), "04 01 000e 01020304  0005 0001 040e");
 }

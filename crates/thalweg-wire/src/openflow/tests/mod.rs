@@ -1,4 +1,4 @@
-//! What holds of every message, and of the bytes of a few.
+//! Tests of all messages, with random values.
 
 mod golden;
 mod sample;
@@ -19,12 +19,12 @@ fn message(body: Body) -> Message {
     Message { xid: Xid(7), body }
 }
 
-/// One message of each kind, and of one that nobody knows.
+/// Returns a message of each kind, and one of an unknown kind.
 fn one_of_each_kind(seed: u64) -> Vec<Message> {
     let mut draw = Draw::new(seed);
     let mut kinds = Vec::new();
     let mut messages = Vec::new();
-    // The rarest of 26 kinds is missed by 2,000 draws once in 10^34.
+    // The probability that 2,000 draws miss one of 26 kinds is 10^-34.
     for _ in 0..2_000 {
         let message = Message::sample(&mut draw);
         if !kinds.contains(&message.body.kind()) {
@@ -37,7 +37,7 @@ fn one_of_each_kind(seed: u64) -> Vec<Message> {
 }
 
 #[test]
-fn a_message_cut_short_anywhere_is_an_error_or_says_that_it_is_not_whole() {
+fn a_message_truncated_at_any_byte_is_incomplete_or_an_error() {
     for message in (0..8).flat_map(one_of_each_kind) {
         let bytes = encoded(&message);
         for length in 0..bytes.len() {
@@ -47,9 +47,9 @@ fn a_message_cut_short_anywhere_is_an_error_or_says_that_it_is_not_whole() {
     }
 }
 
-/// The same, with the length in the header saying that this is all.
+/// As above, with the length in the header adjusted.
 #[test]
-fn a_message_that_claims_to_end_early_is_an_error_or_another_message() {
+fn a_message_with_a_shorter_header_length_is_an_error_or_another_message() {
     for message in (0..8).flat_map(one_of_each_kind) {
         let bytes = encoded(&message);
         for length in HEADER_LENGTH..bytes.len() {
@@ -64,7 +64,7 @@ fn a_message_that_claims_to_end_early_is_an_error_or_another_message() {
 }
 
 #[test]
-fn what_follows_the_end_of_a_message_of_fixed_length_is_an_error() {
+fn bytes_after_a_message_of_fixed_length_are_an_error() {
     let mut bytes = encoded(&message(Body::BarrierRequest));
     bytes.extend([0; 4]);
     bytes[3] += 4;
@@ -73,7 +73,7 @@ fn what_follows_the_end_of_a_message_of_fixed_length_is_an_error() {
 }
 
 #[test]
-fn a_stream_is_cut_into_its_messages() {
+fn a_stream_is_split_into_messages() {
     let messages = one_of_each_kind(1);
     let mut stream = Vec::new();
     for message in &messages {
@@ -90,14 +90,14 @@ fn a_stream_is_cut_into_its_messages() {
 }
 
 #[test]
-fn a_length_that_no_message_can_have_is_an_error() {
+fn an_invalid_message_length_is_an_error() {
     let expected = DecodeError::Length { structure: "Header", offset: 0, length: 7, expected: "8 or more" };
     assert_eq!(first_message(&[4, 0, 0, 7, 0, 0, 0, 1, 9]), Err(expected));
     assert!(Message::decode(&[4, 0, 0, 7, 0, 0, 0]).is_err());
 }
 
 #[test]
-fn a_length_of_zero_within_a_message_is_an_error_and_no_endless_loop() {
+fn a_length_of_zero_in_a_structure_is_an_error() {
     let flow = FlowMod {
         instructions: vec![Instruction::ApplyActions(vec![Action::PopVlan])],
         ..FlowMod::default()
@@ -116,7 +116,7 @@ fn a_length_of_zero_within_a_message_is_an_error_and_no_endless_loop() {
 }
 
 #[test]
-fn other_versions_are_refused_but_for_hellos_and_errors() {
+fn other_versions_are_rejected_except_hellos_and_errors() {
     for version in [1, 3, 5, 6] {
         for message in one_of_each_kind(3) {
             let mut bytes = encoded(&message);
@@ -134,7 +134,7 @@ fn other_versions_are_refused_but_for_hellos_and_errors() {
 }
 
 #[test]
-fn what_does_not_fit_into_a_length_is_an_error_and_leaves_the_vector_as_it_was() {
+fn a_too_long_structure_is_an_error_and_leaves_the_vector_unchanged() {
     let mut out = vec![1, 2, 3];
     let too_long = |structure, length, limit| Err(EncodeError::TooLong { structure, length, limit });
     let echo = message(Body::EchoRequest(vec![0; 65_528]));
@@ -152,9 +152,9 @@ fn what_does_not_fit_into_a_length_is_an_error_and_leaves_the_vector_as_it_was()
     assert_eq!(Message::decode(&out[3..]), Ok(longest));
 }
 
-/// What the module promises of memory: each entry of a list may have room for a second one beside it.
+/// Checks the documented memory limit: a list may have capacity for twice its entries.
 #[test]
-fn no_entry_of_a_list_takes_more_than_ten_times_its_bytes() {
+fn an_entry_of_a_list_takes_at_most_ten_times_its_encoded_length() {
     let least_bytes: [(usize, usize); 6] = [
         (size_of::<MatchField>(), 4),
         (size_of::<Action>(), 8),
@@ -179,8 +179,8 @@ fn padding_is_written_as_zeros_and_ignored_when_read() {
 }
 
 #[test]
-fn a_known_field_with_a_mask_that_it_cannot_have_is_kept_as_it_came() {
-    // Open vSwitch matches ranges of TCP ports like this.
+fn a_known_field_with_an_unsupported_mask_is_kept_as_received() {
+    // Open vSwitch encodes ranges of TCP ports in this way.
     let field = OtherField { class: 0x8000, field: 14, has_mask: true, payload: vec![0x10, 0, 0xff, 0] };
     let flow = FlowMod { matching: Match(vec![MatchField::Other(field)]), ..FlowMod::default() };
     let flow = message(Body::FlowMod(flow));
@@ -207,7 +207,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn a_message_is_read_back_as_it_was_written(seed: u64) {
+    fn messages_round_trip(seed: u64) {
         let message = Message::sample(&mut Draw::new(seed));
         let mut bytes = vec![0xaa; 3];
         message.encode(&mut bytes).unwrap();
@@ -216,7 +216,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_message_gives_an_error_or_a_message_that_is_read_back(
+    fn a_damaged_message_is_an_error_or_round_trips(
         seed: u64,
         damages in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {

@@ -1,15 +1,15 @@
-//! Any value of any structure, drawn from a seed. What the tables of structures describe draws itself.
+//! Random values of all structures. The macros of structures implement [`Sample`] for what they declare.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::mac_address::MacAddress;
 use crate::openflow::multipart::{MultipartReply, MultipartRequest};
 use crate::openflow::{
-    DatapathId, ForRoles, Hello, Masked, Match, Message, OtherField, PacketOut, Text, Xid,
+    DatapathId, Hello, Masked, Match, Message, OtherField, PacketOut, RoleMasks, Text, Xid,
 };
 use crate::protocol::Protocol;
 
-/// Random numbers: SplitMix64 (Steele, Lea & Flood 2014, Figure 17).
+/// A generator of random numbers: SplitMix64 (Steele, Lea & Flood 2014, Figure 17).
 pub(crate) struct Draw(u64);
 
 impl Draw {
@@ -28,19 +28,19 @@ impl Draw {
         list[(self.next() % list.len() as u64) as usize]
     }
 
-    /// A number that no table has a row for.
+    /// Returns a number that no table defines.
     pub(crate) fn unknown_kind(&mut self) -> u8 {
         99
     }
 
-    /// With a header of 4 bytes, a multiple of 8, so that nothing is padded.
+    /// Returns bytes that form a multiple of 8 with a header of 4 bytes, so that no padding is needed.
     pub(crate) fn unknown_body(&mut self) -> Vec<u8> {
         let length = self.one_of(&[4, 12, 20]);
         (0..length).map(|_| u8::sample(self)).collect()
     }
 }
 
-/// What can be drawn.
+/// A type with random values.
 pub(crate) trait Sample: Sized {
     fn sample(draw: &mut Draw) -> Self;
 }
@@ -66,7 +66,7 @@ sample! {
     Ipv6Addr: draw => Ipv6Addr::from([(); 8].map(|()| u16::sample(draw)));
     Protocol: draw => Protocol(u8::sample(draw));
     DatapathId: draw => DatapathId(u64::sample(draw));
-    ForRoles: draw => ForRoles { master: u32::sample(draw), slave: u32::sample(draw) };
+    RoleMasks: draw => RoleMasks { master: u32::sample(draw), slave: u32::sample(draw) };
     Hello: draw => Hello { versions: Vec::sample(draw) };
     Match: draw => Match(Vec::sample(draw));
     OtherField: draw => OtherField {

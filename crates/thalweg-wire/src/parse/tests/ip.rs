@@ -1,14 +1,14 @@
 use super::*;
 use crate::packet::{Fragment, PacketNotes};
 
-/// `packet` with the two bytes at `offset` replaced.
+/// Replaces the two bytes of `packet` at `offset`.
 fn with_field(mut packet: Vec<u8>, offset: usize, value: u16) -> Vec<u8> {
     packet[offset..offset + 2].copy_from_slice(&value.to_be_bytes());
     packet
 }
 
 #[test]
-fn ipv4_options_are_stepped_over() {
+fn ipv4_options_are_skipped() {
     let mut bytes = tcp_v4();
     bytes[0] = 0x47;
     bytes.splice(20..20, [0x07, 0x07, 0x04, 0, 0, 0, 0, 0]);
@@ -18,7 +18,7 @@ fn ipv4_options_are_stepped_over() {
 }
 
 #[test]
-fn ipv4_headers_that_contradict_themselves_are_malformed() {
+fn inconsistent_ipv4_headers_are_malformed() {
     let with_first_byte = |byte| [&[byte], &tcp_v4()[1..]].concat();
     let parse = |bytes: Vec<u8>| super::parse(LinkType::Ethernet, &ethernet(0x0800, &bytes));
     assert_eq!(parse(with_first_byte(0x65)), malformed(Malformed::IpVersion, 14));
@@ -35,7 +35,7 @@ fn ipv4_headers_that_contradict_themselves_are_malformed() {
 }
 
 #[test]
-fn ipv4_fragments_are_told_apart_by_offset_and_flag() {
+fn ipv4_fragments_are_detected_by_offset_and_flag() {
     let fragment = |flags_and_offset| parse_ip(&with_field(tcp_v4(), 6, flags_and_offset));
     let identification = 0x1234;
 
@@ -63,7 +63,7 @@ fn a_total_length_of_zero_is_taken_from_the_frame() {
 }
 
 #[test]
-fn a_length_beyond_the_frame_stands_and_is_noted() {
+fn a_length_beyond_the_frame_is_kept_and_marked() {
     let packet = parse_ip(&with_field(tcp_v4(), 2, 1500));
     assert_eq!((packet.ip_length, packet.payload_length), (1500, 1460));
     assert_eq!(packet.notes, PacketNotes::LENGTH_BEYOND_FRAME);
@@ -73,7 +73,7 @@ fn a_length_beyond_the_frame_stands_and_is_noted() {
 }
 
 #[test]
-fn ethernet_padding_counts_neither_as_length_nor_as_header() {
+fn ethernet_padding_is_not_part_of_the_packet() {
     let padded = |ip: Vec<u8>| parse(LinkType::Ethernet, &ethernet(0x0800, &[&ip[..], &[0xEE; 30]].concat()));
     let packet = padded(ipv4(6, &tcp(b""))).unwrap();
     assert_eq!((packet.ip_length, packet.payload_length), (40, 0));
@@ -83,7 +83,7 @@ fn ethernet_padding_counts_neither_as_length_nor_as_header() {
 }
 
 #[test]
-fn ipv6_extension_headers_are_stepped_over_in_any_order() {
+fn ipv6_extension_headers_are_skipped_in_any_order() {
     let hop_by_hop = [0, 1, 4, 0, 0, 0, 0];
     for (number, header) in [
         (0, [&[6, 0][..], &hop_by_hop[1..]].concat()),
@@ -106,7 +106,7 @@ fn ipv6_extension_headers_are_stepped_over_in_any_order() {
 }
 
 #[test]
-fn an_authentication_header_hides_the_ports_in_neither_version() {
+fn ports_after_an_authentication_header_are_found() {
     let authenticated = [&[6, 4][..], &[0; 22], &tcp(b"hello")].concat();
     assert_eq!(flow(parse_ip(&ipv4(51, &authenticated))), TCP_FLOW);
     assert_eq!(flow(parse_ip(&ipv6(51, &authenticated))), TCP_FLOW_V6);
@@ -114,7 +114,7 @@ fn an_authentication_header_hides_the_ports_in_neither_version() {
 }
 
 #[test]
-fn ipv6_fragments_keep_their_identification_and_later_ones_have_no_ports() {
+fn ipv6_fragments_have_an_identification_and_only_the_first_has_ports() {
     let fragment = |high, low| {
         let header = [6, 0, high, low, 0xDE, 0xAD, 0xBE, 0xEF];
         parse_ip(&ipv6(44, &[&header[..], &tcp(b"hello")].concat()))
@@ -134,7 +134,7 @@ fn ipv6_fragments_keep_their_identification_and_later_ones_have_no_ports() {
 }
 
 #[test]
-fn what_the_capture_cuts_off_among_extension_headers_is_noted() {
+fn a_capture_truncated_in_extension_headers_is_marked() {
     let bytes =
         ipv6(0, &[&[60, 0, 1, 4, 0, 0, 0, 0][..], &[6, 0, 1, 4, 0, 0, 0, 0], &tcp(b"hello")].concat());
     for (snap_length, protocol) in [(40, 0), (41, 0), (42, 60), (49, 60), (50, 6), (59, 6)] {
@@ -150,7 +150,7 @@ fn what_the_capture_cuts_off_among_extension_headers_is_noted() {
 }
 
 #[test]
-fn a_mobility_message_is_known_as_one() {
+fn a_mobility_header_is_the_protocol() {
     let packet = parse_ip(&ipv6(135, &[59, 1, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]));
     assert_eq!(
         (packet.key.protocol.0, packet.payload_length, packet.notes),
@@ -173,7 +173,7 @@ fn a_jumbo_payload_option_gives_the_length() {
 }
 
 #[test]
-fn an_ipv6_payload_length_of_zero_without_the_option_is_taken_from_the_frame_where_something_must_follow() {
+fn an_ipv6_payload_length_of_zero_is_taken_from_the_frame_if_a_header_follows() {
     let packet = parse_ip(&with_field(ipv6(6, &tcp(&[0; 70_000])), 4, 0));
     assert_eq!((packet.ip_length, packet.payload_length), (70_060, 70_000));
     assert_eq!(packet.notes, PacketNotes::LENGTH_FROM_FRAME);
@@ -187,7 +187,7 @@ fn an_ipv6_payload_length_of_zero_without_the_option_is_taken_from_the_frame_whe
 }
 
 #[test]
-fn a_capture_that_ends_before_the_addresses_is_malformed_and_one_that_ends_behind_them_is_not() {
+fn only_a_capture_that_ends_before_the_addresses_is_malformed() {
     for (bytes, header_length) in [(tcp_v4(), 20), (udp_v4(), 20), (tcp_v6(), 40)] {
         for snap_length in 1..header_length {
             assert_eq!(parse_snapped(&bytes, snap_length), malformed(Malformed::Truncated, 0));

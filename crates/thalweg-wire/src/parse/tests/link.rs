@@ -27,7 +27,7 @@ fn ethernet_and_raw_ip_carry_both_versions() {
 }
 
 #[test]
-fn vlan_tags_are_stepped_over_in_any_order_up_to_a_bound() {
+fn vlan_tags_are_skipped_in_any_order_up_to_a_limit() {
     for tags in [&[0x8100][..], &[0x88A8, 0x8100], &[0x9100, 0x8100], &[0x8100; 3]] {
         let mut header = ethernet(tags[0], &[]);
         for next in tags[1..].iter().chain([&0x0800u16]) {
@@ -41,7 +41,7 @@ fn vlan_tags_are_stepped_over_in_any_order_up_to_a_bound() {
 }
 
 #[test]
-fn mpls_is_read_down_to_the_bottom_of_the_stack() {
+fn mpls_labels_are_skipped_to_the_bottom_of_the_stack() {
     let stack = [0, 0x01, 0x00, 64, 0, 0x02, 0x00, 64, 0, 0x03, 0x01, 64];
     assert_carries_ip(LinkType::Ethernet, &ethernet(0x8847, &stack));
     assert_carries_ipv6(LinkType::Ethernet, &ethernet(0x8848, &stack[8..]));
@@ -52,7 +52,7 @@ fn mpls_is_read_down_to_the_bottom_of_the_stack() {
 }
 
 #[test]
-fn a_length_frame_carries_ip_behind_snap_only() {
+fn a_frame_with_a_length_carries_ip_only_after_snap() {
     let snap = [0xAA, 0xAA, 0x03, 0, 0, 0, 0x08, 0x00];
     assert_carries_ip(LinkType::Ethernet, &ethernet(53, &snap));
     let tagged = ethernet(0x8100, &[&[0, 1, 0, 53], &snap[..]].concat());
@@ -64,7 +64,7 @@ fn a_length_frame_carries_ip_behind_snap_only() {
 }
 
 #[test]
-fn pppoe_sessions_carry_ip_and_their_control_packets_do_not() {
+fn only_pppoe_session_data_carries_ip() {
     assert_carries_ip(LinkType::Ethernet, &ethernet(0x8864, &[0x11, 0, 0, 7, 0, 47, 0x00, 0x21]));
     assert_carries_ipv6(LinkType::Ethernet, &ethernet(0x8864, &[0x11, 0, 0, 7, 0, 67, 0x00, 0x57]));
     let lcp = ethernet(0x8864, &[0x11, 0, 0, 7, 0, 10, 0xC0, 0x21, 9, 0, 0, 8]);
@@ -72,7 +72,7 @@ fn pppoe_sessions_carry_ip_and_their_control_packets_do_not() {
 }
 
 #[test]
-fn null_is_read_in_either_byte_order_and_loop_in_network_order() {
+fn null_has_either_byte_order_and_loop_network_order() {
     assert_carries_ip(LinkType::Null, &[2, 0, 0, 0]);
     assert_carries_ip(LinkType::Null, &[0, 0, 0, 2]);
     assert_carries_ip(LinkType::Loop, &[0, 0, 0, 2]);
@@ -86,7 +86,7 @@ fn null_is_read_in_either_byte_order_and_loop_in_network_order() {
 }
 
 #[test]
-fn linux_cooked_captures_carry_what_their_protocol_field_says() {
+fn linux_cooked_captures_are_parsed_by_their_protocol_field() {
     let v1 = |protocol: [u8; 2]| [&[0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0], &protocol[..]].concat();
     let v2 = |[p0, p1]: [u8; 2]| [&[p0, p1, 0, 0, 0, 0, 0, 1, 0, 1, 0, 6][..], &[0; 8]].concat();
     assert_carries_ip(LinkType::LinuxSll, &v1([0x08, 0x00]));
@@ -100,13 +100,13 @@ fn linux_cooked_captures_carry_what_their_protocol_field_says() {
 }
 
 #[test]
-fn what_is_not_ip_is_named_by_its_ethertype() {
+fn non_ip_frames_have_their_ethertype() {
     assert_eq!(parse(LinkType::Ethernet, &ethernet(0x0806, &[0; 28])), non_ip(0x0806));
     assert_eq!(parse(LinkType::Other(147), &tcp_v4()), Err(Unparsed::UnsupportedLinkType(147)));
 }
 
 #[test]
-fn a_frame_that_ends_in_its_link_header_says_whether_the_capture_or_the_frame_was_short() {
+fn a_truncated_link_header_is_attributed_to_capture_or_frame() {
     let bytes = ethernet(0x8100, &[0]);
     assert_eq!(parse(LinkType::Ethernet, &bytes), malformed(Malformed::FrameTooShort, 14));
     let parser = Parser::default();

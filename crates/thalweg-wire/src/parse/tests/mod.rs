@@ -1,4 +1,4 @@
-//! Hand-made frames, and how they are read. `oracle` holds the parser against another one.
+//! Tests with hand-made frames; `oracle` compares with another parser.
 
 mod ip;
 mod link;
@@ -18,17 +18,17 @@ const TCP_FLOW: &str = "tcp 10.0.0.1:443 > 10.0.0.2:51000";
 const UDP_FLOW: &str = "udp 10.0.0.1:443 > 10.0.0.2:51000";
 const TCP_FLOW_V6: &str = "tcp [2001:db8::1]:443 > [2001:db8::2]:51000";
 
-/// A TCP segment with 5 bytes of payload over IPv4, all of [`TCP_FLOW`].
+/// A TCP segment of [`TCP_FLOW`] with 5 bytes of payload over IPv4.
 fn tcp_v4() -> Vec<u8> {
     ipv4(6, &tcp(b"hello"))
 }
 
-/// A UDP datagram with 12 bytes of payload over IPv4, of [`UDP_FLOW`].
+/// A UDP datagram of [`UDP_FLOW`] with 12 bytes of payload over IPv4.
 fn udp_v4() -> Vec<u8> {
     ipv4(17, &udp(443, 51000, b"hello, world"))
 }
 
-/// A TCP segment with 5 bytes of payload over IPv6, of [`TCP_FLOW_V6`].
+/// A TCP segment of [`TCP_FLOW_V6`] with 5 bytes of payload over IPv6.
 fn tcp_v6() -> Vec<u8> {
     ipv6(6, &tcp(b"hello"))
 }
@@ -67,17 +67,17 @@ fn frame(link_type: LinkType, bytes: &[u8], original_length: usize) -> Frame<'_>
     Frame { time, bytes, original_length: original_length as u32, link_type }
 }
 
-/// Reads a frame that was captured whole, tunnels left alone.
+/// Parses a completely captured frame without tunnel decapsulation.
 fn parse(link_type: LinkType, bytes: &[u8]) -> Result<Packet, Unparsed> {
     Parser { peel_tunnels: false }.parse(&frame(link_type, bytes, bytes.len()))
 }
 
-/// Reads an IP packet that was captured whole, tunnels left alone.
+/// Parses a completely captured IP packet without tunnel decapsulation.
 fn parse_ip(bytes: &[u8]) -> Packet {
     parse(LinkType::RawIp, bytes).unwrap()
 }
 
-/// Reads the first `snap_length` bytes of an IP packet.
+/// Parses the first `snap_length` bytes of an IP packet.
 fn parse_snapped(bytes: &[u8], snap_length: usize) -> Result<Packet, Unparsed> {
     Parser { peel_tunnels: false }.parse(&frame(LinkType::RawIp, &bytes[..snap_length], bytes.len()))
 }
@@ -86,13 +86,13 @@ fn malformed(kind: Malformed, offset: u32) -> Result<Packet, Unparsed> {
     Err(Unparsed::Malformed { kind, offset })
 }
 
-/// The flow as people write it.
+/// Returns the flow key as text.
 fn flow(packet: Packet) -> String {
     packet.key.to_string()
 }
 
 #[test]
-fn every_kind_of_malformed_has_its_own_place_and_name() {
+fn every_kind_of_malformed_has_its_own_index_and_name() {
     for (place, kind) in Malformed::ALL.into_iter().enumerate() {
         assert_eq!(kind.index(), place);
         assert_eq!(Malformed::ALL.iter().filter(|other| other.name() == kind.name()).count(), 1);

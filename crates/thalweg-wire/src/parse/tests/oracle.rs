@@ -1,5 +1,5 @@
-//! The parser against the etherparse crate: on frames that it builds, on every prefix of them, on damaged ones,
-//! and on any bytes at all.
+//! Compares the parser with the etherparse crate, with frames built by etherparse, all their prefixes, damaged frames
+//! and arbitrary bytes.
 
 use etherparse::{
     Icmpv4Type, IpFragOffset, IpHeaders, Ipv4Extensions, Ipv4Header, Ipv6Extensions, Ipv6FragmentHeader,
@@ -17,7 +17,7 @@ use crate::packet::{EthernetAddresses, Fragment, PacketNotes};
 use crate::parse::fast;
 use crate::protocol::Protocol;
 
-/// A frame that etherparse built.
+/// A frame built by etherparse.
 #[derive(Clone, Debug)]
 struct Built {
     link_type: LinkType,
@@ -79,14 +79,14 @@ fn any_ipv6() -> BoxedStrategy<IpHeaders> {
     header.boxed()
 }
 
-/// An extension header of `8 + 8 * units` bytes that holds padding.
+/// Returns an extension header of `8 + 8 * units` bytes with padding.
 fn raw_extension(units: usize) -> Ipv6RawExtHeader {
     let length = 6 + 8 * units;
     let padding = [&[1, (length - 2) as u8], &vec![0; length - 2][..]].concat();
     Ipv6RawExtHeader::new_raw(ip_number::TCP, &padding).unwrap()
 }
 
-/// Mostly whole packets.
+/// Mostly unfragmented packets.
 fn any_fragmentation() -> impl Strategy<Value = (IpFragOffset, bool)> {
     let offset = prop_oneof![8 => Just(0), 1 => 1..0x2000u16].prop_map(|o| IpFragOffset::try_new(o).unwrap());
     (offset, prop::bool::weighted(0.1))
@@ -156,9 +156,9 @@ fn slice(link_type: LinkType, bytes: &[u8]) -> Option<SlicedPacket<'_>> {
     }
 }
 
-/// What the oracle says of a transport header: ports, TCP's sequence number, and bytes of payload.
+/// Returns the ports, TCP sequence number and payload length according to the oracle.
 fn oracle_transport(transport: &TransportSlice<'_>) -> (u16, u16, u32, usize) {
-    // The type alone tells an echo; etherparse also asks for code zero, and so is not asked.
+    // An echo is defined by its type only; etherparse also requires code 0, so it is not used here.
     let identifier = |kind: u8, bytes: [u8; 4], echo: [u8; 2]| {
         if echo.contains(&kind) { u16::from_be_bytes([bytes[0], bytes[1]]) } else { 0 }
     };
@@ -179,7 +179,7 @@ fn oracle_transport(transport: &TransportSlice<'_>) -> (u16, u16, u32, usize) {
     }
 }
 
-/// Addresses and protocol as the oracle has them, with these ports.
+/// Returns a flow key with the addresses and protocol of the oracle and these ports.
 fn oracle_key(net: &NetSlice<'_>, src_port: u16, dst_port: u16) -> FlowKey {
     match net {
         NetSlice::Ipv4(ip) => {
@@ -196,9 +196,9 @@ fn oracle_key(net: &NetSlice<'_>, src_port: u16, dst_port: u16) -> FlowKey {
     }
 }
 
-/// What the short cut says, if anything, must be what the long way says; and what is appended to a list what is
-/// given back.
-fn assert_all_ways_agree(frame: &Frame<'_>) {
+/// Checks that the fast path, if it applies, gives the same result as the general path, and the list variant the same
+/// as the single variant.
+fn assert_all_paths_agree(frame: &Frame<'_>) {
     for peel_tunnels in [false, true] {
         let parser = Parser { peel_tunnels };
         let mut packets = Vec::new();
@@ -212,7 +212,7 @@ fn assert_all_ways_agree(frame: &Frame<'_>) {
 
 proptest! {
     #[test]
-    fn frames_that_etherparse_builds_are_read_as_etherparse_reads_them(built in any_built()) {
+    fn frames_built_by_etherparse_are_parsed_equally(built in any_built()) {
         let packet = parse(built.link_type, &built.bytes).unwrap();
         let sliced = slice(built.link_type, &built.bytes).unwrap();
         let net = sliced.net.as_ref().unwrap();
@@ -234,7 +234,7 @@ proptest! {
             prop_assert_eq!(packet.key, oracle_key(net, 0, 0));
             prop_assert_eq!(packet.payload_length as usize, carried.payload.len());
         } else {
-            // etherparse goes on reading extension headers in the middle of a fragmented payload.
+            // etherparse continues to parse extension headers within a fragmented payload.
             let key = oracle_key(net, 0, 0);
             prop_assert_eq!((packet.key.src(), packet.key.dst()), (key.src(), key.dst()));
         }
@@ -247,13 +247,13 @@ proptest! {
     }
 
     #[test]
-    fn a_prefix_of_a_frame_gives_what_the_whole_frame_gives_or_says_what_is_missing(built in any_built()) {
+    fn a_prefix_gives_the_result_of_the_whole_frame_or_is_marked(built in any_built()) {
         let whole = parse(built.link_type, &built.bytes).unwrap();
         let header_length = if whole.key.src().is_ipv4() { 20 } else { 40 };
         let addresses_end = built.bytes.len() - whole.ip_length as usize + header_length;
         for snap_length in 0..built.bytes.len() {
             let frame = frame(built.link_type, &built.bytes[..snap_length], built.bytes.len());
-            assert_all_ways_agree(&frame);
+            assert_all_paths_agree(&frame);
             match Parser::default().parse(&frame) {
                 Err(Unparsed::Malformed { kind: Malformed::Truncated, .. }) => {
                     prop_assert!(snap_length < addresses_end);
@@ -274,10 +274,10 @@ proptest! {
         }
     }
 
-    /// etherparse forgives a version that differs from the EtherType, an IPv4 length that does not cover the
-    /// header, and an empty IPv6 packet; where both read a frame they agree.
+    /// etherparse accepts a version that differs from the EtherType, an IPv4 length shorter than the
+    /// header, and an empty IPv6 packet; if both accept a frame, they agree.
     #[test]
-    fn damaged_frames_that_both_read_are_read_alike(
+    fn damaged_frames_that_both_accept_are_parsed_equally(
         built in any_built(),
         damage in vec((any::<Index>(), any::<u8>()), 1..6),
         snap_length in any::<Index>(),
@@ -290,7 +290,7 @@ proptest! {
         let original_length = bytes.len();
         bytes.truncate(snap_length.index(original_length) + 1);
         let frame = frame(built.link_type, &bytes, original_length);
-        assert_all_ways_agree(&frame);
+        assert_all_paths_agree(&frame);
         let ours = Parser::default().parse(&frame);
         let theirs = match built.link_type {
             LinkType::Ethernet => LaxSlicedPacket::from_ethernet(&bytes).ok(),
@@ -317,7 +317,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_on_any_link_give_a_value(
+    fn arbitrary_bytes_on_any_link_do_not_panic(
         bytes in vec(any::<u8>(), 0..200),
         start in prop::sample::select(vec![vec![], vec![0x45], vec![0x60], ethernet(0x0800, &[0x45]), ethernet(0x86DD, &[0x60])]),
         link_type in prop::sample::select(vec![0u16, 1, 101, 108, 113, 228, 229, 276, 9]),
@@ -327,7 +327,7 @@ proptest! {
         let bytes = [start, bytes].concat();
         let link_type = LinkType::from_number(link_type);
         let frame = Frame { time: Timestamp::default(), bytes: &bytes, original_length, link_type };
-        assert_all_ways_agree(&frame);
+        assert_all_paths_agree(&frame);
         if let Ok(packet) = (Parser { peel_tunnels }).parse(&frame) {
             prop_assert!(packet.payload_length < packet.ip_length);
         }
@@ -355,7 +355,7 @@ proptest! {
 }
 
 #[test]
-fn the_common_packets_take_the_short_cut() {
+fn common_packets_take_the_fast_path() {
     for (link_type, bytes) in [
         (LinkType::Ethernet, ethernet(0x0800, &tcp_v4())),
         (LinkType::Ethernet, ethernet(0x0800, &udp_v4())),

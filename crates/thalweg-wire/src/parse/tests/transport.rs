@@ -2,7 +2,7 @@ use super::*;
 use crate::packet::{PacketNotes, TcpFlags};
 
 #[test]
-fn tcp_gives_ports_sequence_number_flags_and_payload() {
+fn tcp_has_ports_sequence_number_flags_and_payload() {
     let packet = parse_ip(&tcp_v4());
     assert_eq!(flow(packet), TCP_FLOW);
     assert_eq!((packet.ip_length, packet.payload_length), (45, 5));
@@ -11,7 +11,7 @@ fn tcp_gives_ports_sequence_number_flags_and_payload() {
 }
 
 #[test]
-fn tcp_options_are_no_payload_even_where_they_were_not_captured() {
+fn uncaptured_tcp_options_are_not_payload() {
     let mut segment = tcp(&[0; 112]);
     segment[12] = 0x80;
     let bytes = ipv4(6, &segment);
@@ -23,7 +23,7 @@ fn tcp_options_are_no_payload_even_where_they_were_not_captured() {
 }
 
 #[test]
-fn a_tcp_header_longer_than_the_packet_leaves_no_payload() {
+fn a_tcp_header_longer_than_the_packet_means_no_payload() {
     let mut segment = tcp(b"hello");
     segment[12] = 0xF0;
     assert_eq!(parse_ip(&ipv4(6, &segment)).payload_length, 0);
@@ -32,7 +32,7 @@ fn a_tcp_header_longer_than_the_packet_leaves_no_payload() {
 }
 
 #[test]
-fn the_payload_of_udp_follows_from_the_ip_length() {
+fn the_udp_payload_is_given_by_the_ip_length() {
     let mut bytes = udp_v4();
     bytes[25] = 0xFF;
     let packet = parse_ip(&bytes);
@@ -51,7 +51,7 @@ fn sctp_dccp_and_udp_lite_have_ports() {
 }
 
 #[test]
-fn an_echo_has_its_identifier_as_both_ports_and_other_messages_have_none() {
+fn only_an_echo_has_its_identifier_as_both_ports() {
     let message = |kind| [kind, 0, 0, 0, 0xBE, 0xEF, 0, 1, 1, 2, 3, 4];
     for (kind, echo) in [(8, true), (0, true), (3, false), (11, false), (128, false)] {
         let packet = parse_ip(&ipv4(1, &message(kind)));
@@ -67,7 +67,7 @@ fn an_echo_has_its_identifier_as_both_ports_and_other_messages_have_none() {
 }
 
 #[test]
-fn an_echo_whose_identifier_was_not_captured_says_so_and_another_message_lacks_nothing() {
+fn only_an_echo_without_captured_identifier_is_marked() {
     let bytes = ipv4(1, &[8, 0, 0, 0, 0xBE, 0xEF, 0, 1]);
     let notes = |bytes: &[u8], snap_length| parse_snapped(bytes, snap_length).unwrap().notes;
     assert_eq!(notes(&bytes, 25), PacketNotes::PORTS_NOT_CAPTURED);

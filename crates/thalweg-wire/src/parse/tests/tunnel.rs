@@ -1,7 +1,7 @@
 use super::*;
 use crate::packet::{Fragment, PacketNotes};
 
-/// Reads an IP packet and peels its tunnels.
+/// Parses an IP packet with tunnel decapsulation.
 fn peel(bytes: &[u8]) -> Packet {
     Parser { peel_tunnels: true }.parse(&frame(LinkType::RawIp, bytes, bytes.len())).unwrap()
 }
@@ -36,7 +36,7 @@ fn erspan_ii(payload: &[u8]) -> Vec<u8> {
     gre(0x1000, 0x88BE, &[&[0x10, 0x01, 0, 0, 0, 0, 0, 1][..], payload].concat())
 }
 
-/// ERSPAN III of a frame type, with or without the platform-specific subheader.
+/// ERSPAN III with a frame type, with or without the platform-specific subheader.
 fn erspan_iii(frame_type: u8, subheader: bool, payload: &[u8]) -> Vec<u8> {
     let mut header = vec![0x20, 0x01, 0, 0, 0, 0, 0, 0, 0, 0, 0x80 | frame_type << 2, u8::from(subheader)];
     header.resize(if subheader { 20 } else { 12 }, 0xDD);
@@ -66,7 +66,7 @@ fn every_tunnel() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn the_inner_packet_of_every_tunnel_is_read_as_if_it_came_alone() {
+fn the_inner_packet_of_every_tunnel_is_parsed_like_a_plain_packet() {
     let alone = parse_ip(&tcp_v4());
     for (name, bytes) in every_tunnel() {
         let mut packet = peel(&bytes);
@@ -77,7 +77,7 @@ fn the_inner_packet_of_every_tunnel_is_read_as_if_it_came_alone() {
 }
 
 #[test]
-fn ipv6_is_peeled_inside_and_outside() {
+fn ipv6_is_decapsulated_as_inner_and_outer_packet() {
     assert_eq!(flow(peel(&outer(41, &tcp_v6()))), TCP_FLOW_V6);
     assert_eq!(flow(peel(&gre(0, 0x86DD, &tcp_v6()))), TCP_FLOW_V6);
     assert_eq!(flow(peel(&geneve(0x86DD, &[], &tcp_v6()))), TCP_FLOW_V6);
@@ -86,7 +86,7 @@ fn ipv6_is_peeled_inside_and_outside() {
 }
 
 #[test]
-fn tunnels_are_left_alone_unless_asked_for() {
+fn tunnels_are_decapsulated_only_if_enabled() {
     for (name, bytes) in every_tunnel() {
         let packet = parse_ip(&bytes);
         assert_eq!(packet.key.src().to_string(), "192.0.2.1", "{name}");
@@ -99,7 +99,7 @@ fn tunnels_are_left_alone_unless_asked_for() {
 }
 
 #[test]
-fn tunnels_in_tunnels_are_peeled_four_deep() {
+fn nested_tunnels_are_decapsulated_up_to_four_levels() {
     let nest = |depth| (0..depth).fold(tcp_v4(), |inner, _| outer(4, &inner));
     assert_eq!(flow(peel(&nest(4))), TCP_FLOW);
     assert_eq!(flow(peel(&nest(5))), "ipip 192.0.2.1 > 192.0.2.2");
@@ -107,7 +107,7 @@ fn tunnels_in_tunnels_are_peeled_four_deep() {
 }
 
 #[test]
-fn a_tunnel_whose_inside_is_no_packet_stands_for_itself() {
+fn a_tunnel_without_inner_packet_gives_the_outer_packet() {
     let bad_inner = [&[0x65], &tcp_v4()[1..]].concat();
     for (name, bytes) in [
         ("arp", vxlan(4789, &ethernet(0x0806, &[0; 28]))),
@@ -133,7 +133,7 @@ fn a_tunnel_whose_inside_is_no_packet_stands_for_itself() {
 }
 
 #[test]
-fn a_fragment_of_a_tunnels_packet_stands_for_itself() {
+fn a_fragment_of_a_tunnel_packet_gives_the_outer_packet() {
     for flags in [0x20, 0x00] {
         let mut bytes = gre(0, 0x0800, &tcp_v4());
         (bytes[6], bytes[7]) = (flags, 1 - flags / 0x20);
@@ -144,7 +144,7 @@ fn a_fragment_of_a_tunnels_packet_stands_for_itself() {
 }
 
 #[test]
-fn a_capture_that_ends_in_the_tunnel_gives_the_outer_packet_and_later_the_inner_one() {
+fn a_capture_truncated_in_the_tunnel_header_gives_the_outer_packet() {
     for (name, bytes) in every_tunnel() {
         let inner_addresses_end = bytes.len() - tcp_v4().len() + 20;
         for snap_length in 20..=bytes.len() {
@@ -162,7 +162,7 @@ fn a_capture_that_ends_in_the_tunnel_gives_the_outer_packet_and_later_the_inner_
 }
 
 #[test]
-fn the_length_of_the_inner_packet_is_judged_by_the_outer_one() {
+fn the_length_of_the_inner_packet_is_limited_by_the_outer_one() {
     let mut bytes = gre(0, 0x0800, &tcp_v4());
     bytes[26..28].copy_from_slice(&[0, 0]);
     bytes.extend([0xEE; 20]);

@@ -2,7 +2,7 @@ use super::*;
 use crate::packet::Fragment;
 use crate::parse::UdpDatagram;
 
-/// Reads the first `snap_length` bytes of an IP packet.
+/// Parses the first `snap_length` bytes of an IP packet.
 fn udp_of(bytes: &[u8], snap_length: usize) -> Result<Option<UdpDatagram<'_>>, Unparsed> {
     let frame = Frame {
         time: Timestamp::default(),
@@ -14,7 +14,7 @@ fn udp_of(bytes: &[u8], snap_length: usize) -> Result<Option<UdpDatagram<'_>>, U
 }
 
 #[test]
-fn a_datagram_gives_its_payload_without_what_pads_the_frame() {
+fn the_payload_excludes_frame_padding() {
     let padded = [&udp_v4()[..], &[0; 6]].concat();
     let datagram = udp_of(&padded, padded.len()).unwrap().unwrap();
     assert_eq!(datagram.payload, b"hello, world");
@@ -24,7 +24,7 @@ fn a_datagram_gives_its_payload_without_what_pads_the_frame() {
 }
 
 #[test]
-fn the_length_of_the_udp_header_ends_the_payload_before_that_of_ip() {
+fn the_udp_length_can_be_shorter_than_the_ip_length() {
     let mut segment = udp(443, 51000, b"hello, world");
     segment[5] = 8 + 5;
     let bytes = ipv4(17, &segment);
@@ -32,7 +32,7 @@ fn the_length_of_the_udp_header_ends_the_payload_before_that_of_ip() {
 }
 
 #[test]
-fn what_was_not_captured_shows_in_the_lengths_and_a_header_cut_off_is_an_error() {
+fn uncaptured_payload_is_missing_and_a_truncated_header_is_an_error() {
     let bytes = udp_v4();
     let datagram = udp_of(&bytes, 33).unwrap().unwrap();
     assert_eq!((datagram.payload, datagram.payload_length), (&b"hello"[..], 12));
@@ -41,7 +41,7 @@ fn what_was_not_captured_shows_in_the_lengths_and_a_header_cut_off_is_an_error()
 }
 
 #[test]
-fn fragments_say_so_and_the_first_has_the_ports() {
+fn fragments_are_marked_and_the_first_has_ports() {
     let mut bytes = udp_v4();
     bytes[6] = 0x20;
     let first = udp_of(&bytes, bytes.len()).unwrap().unwrap();

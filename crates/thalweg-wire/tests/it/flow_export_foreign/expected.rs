@@ -1,34 +1,34 @@
-//! Payloads with what another collector made of them, in the line protocol of InfluxDB: `expected.out` beside them.
+//! Payloads with the output of another collector in the line protocol of InfluxDB (`expected.out`).
 
 use std::collections::BTreeMap;
 
-use thalweg_wire::flow_export::decode::{Fault, Limits};
+use thalweg_wire::flow_export::decode::{DecodeErrorKind, Limits};
 use thalweg_wire::flow_export::{Address, Decoded, Decoder, Format, Record};
 use thalweg_wire::{Protocol, TcpFlags};
 
 use super::{RECEIVED, decode, entries, exporter, folder, rows};
 
-/// The case of an exporter whose message is two bytes longer than its header says, so that its last set is cut off by
-/// it. The other collector does not look at that length; we refuse the message until it is put right.
+/// A case with a message that is two bytes longer than its header states, so that its last set is truncated.
+/// The other collector ignores that length; our decoder rejects the message unless it is corrected.
 const UNDERSTATED: &str = "issue_14370";
 
 fn correct_length(mut payload: Vec<u8>) -> Vec<u8> {
     let mut decoder = Decoder::new(Limits::default());
     let refused = decoder.datagram(exporter(), RECEIVED, &payload, &mut Decoded::default());
-    assert!(matches!(refused.unwrap_err().fault, Fault::Truncated { structure: "set", .. }));
+    assert!(matches!(refused.unwrap_err().kind, DecodeErrorKind::Truncated { structure: "set", .. }));
     let length = payload.len() as u16;
     payload[2..4].copy_from_slice(&length.to_be_bytes());
     payload
 }
 
-/// One line: the name of the measurement, and its fields.
+/// A line: the name of the measurement and its fields.
 struct Line {
     measurement: String,
     fields: BTreeMap<String, String>,
 }
 
 impl Line {
-    /// Fields are parted by commas outside of quotes; numbers end in their type.
+    /// Fields are separated by commas outside quotes; numbers have a type suffix.
     fn parse(line: &str) -> Line {
         let (tags, rest) = line.split_once(' ').expect("tags, then fields");
         let measurement = tags.split(',').next().unwrap().to_owned();
@@ -64,7 +64,7 @@ impl Line {
     }
 }
 
-/// What both must agree on; what the line does not say is taken from the row.
+/// Compares a line with a row; fields missing in the line are not compared.
 fn check(line: &Line, row: &Record, name: &str) {
     let text = |told: Option<&str>, ours: String, what: &str| {
         assert_eq!(told.map_or(ours.clone(), str::to_owned), ours, "{name}: {what} of {row:?}");
@@ -77,7 +77,7 @@ fn check(line: &Line, row: &Record, name: &str) {
     };
     address("src", row.source_address);
     address("dst", row.destination_address);
-    // The other collector hands zeros on.
+    // The other collector outputs zeros.
     let none = [Address::v4(0), Address(0)];
     let next_hop = line.address("next_hop").filter(|next_hop| !none.contains(next_hop));
     assert_eq!(next_hop.unwrap_or(Address::NONE), row.next_hop, "{name}");
@@ -88,7 +88,7 @@ fn check(line: &Line, row: &Record, name: &str) {
         assert_eq!(payload + 40, row.octets, "{name}");
     }
     if row.format != Format::Sflow5 {
-        // In lines of sFlow these are counts of the interface.
+        // In sFlow lines these are counters of the interface.
         number(&["in_packets", "in_total_packets"], row.packets);
         number(&["in_snmp"], row.ingress_interface.into());
         number(&["out_snmp"], row.egress_interface.into());
@@ -113,7 +113,7 @@ fn check(line: &Line, row: &Record, name: &str) {
         assert_eq!(row.flow_end_us - row.flow_start_us, (last - first) as i64 * 1000, "{name}");
         assert!(uptime >= last);
     }
-    // To the other collector IPv6's hop-by-hop options are a protocol; to us, what follows them is.
+    // The other collector reports IPv6 hop-by-hop options as the protocol; we report the protocol after them.
     let protocol = line.text("protocol").filter(|&protocol| protocol != "hopopt");
     text(protocol, Protocol(row.protocol).to_string().to_lowercase(), "protocol");
     text(line.text("tcp_flags"), TcpFlags(row.tcp_flags as u8).to_string(), "flags");
@@ -166,7 +166,7 @@ fn check_counters(lines: &[Line], decoded: &Decoded, name: &str) {
 }
 
 #[test]
-fn every_record_is_what_another_collector_expects() {
+fn every_record_equals_that_of_another_collector() {
     let Some(folder) = folder("netflow-expected") else { return };
     let mut checked = 0;
     for case in entries(&folder) {
@@ -183,7 +183,7 @@ fn every_record_is_what_another_collector_expects() {
         let mut lines: Vec<_> = text.lines().filter(|line| !line.is_empty()).map(Line::parse).collect();
         let options = lines.iter().filter(|line| line.measurement == "netflow_options").count() as u64;
         let counted: u64 = decoder.sources().iter().map(|source| source.counts.option_records).sum();
-        // An options record without fields of its own is none to the other collector.
+        // The other collector skips an options record without fields.
         assert!(counted >= options, "{name}: {counted} of {options} option records");
         check_counters(&lines, &decoded, &name);
         // The other collector gives one line for a biflow.

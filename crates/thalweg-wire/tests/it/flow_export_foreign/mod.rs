@@ -1,7 +1,7 @@
-//! The decoder over what other people's exporters sent, against other people's decoders.
+//! Compares the decoder with foreign decoders on data of foreign exporters.
 //!
-//! Payloads and expectations are at `../shared/data` (see the project's README) and are not part of the project; where
-//! they are absent, the tests say so and pass.
+//! Payloads and expectations are in `../shared/data` (see the project's README), outside the project; if
+//! they are missing, the tests are skipped with a message.
 
 mod expected;
 mod vendors;
@@ -14,17 +14,17 @@ use std::path::{Path, PathBuf};
 use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::{Decoded, Decoder, Record};
 
-/// When payloads arrive: it does not matter.
+/// The arrival time of payloads, which does not affect the tests.
 const RECEIVED: Timestamp = Timestamp(1_700_000_000_000_000_000);
 
-/// Says why a test is skipped, on standard error itself: the test runner hides what `eprintln!` writes.
+/// Reports on standard error why a test is skipped; the test runner hides output of `eprintln!`.
 fn skip(reason: impl Display) {
     let name = std::thread::current().name().unwrap_or("a test").to_owned();
-    // Nobody is left to tell.
+    // An error here cannot be reported.
     let _ = std::io::stderr().write_all(format!("skipped: {name}: {reason}\n").as_bytes());
 }
 
-/// A folder of foreign data.
+/// Returns a directory of foreign data, if present.
 fn folder(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
     if !path.is_dir() {
@@ -34,7 +34,7 @@ fn folder(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// What is in a folder, in order of name.
+/// Returns the entries of a directory, sorted by name.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
@@ -51,7 +51,7 @@ fn rows(decoded: &Decoded) -> Vec<Record> {
     (0..decoded.flows.len()).map(|row| decoded.flows.record(row)).collect()
 }
 
-/// Decodes payloads one after the other; those that break their format give nothing.
+/// Decodes payloads; invalid ones give no rows.
 fn decode(decoder: &mut Decoder, payloads: &[Vec<u8>]) -> Decoded {
     let mut decoded = Decoded::default();
     for payload in payloads {

@@ -1,5 +1,5 @@
-//! Payloads of some 35 vendors' exporters, and captures of sFlow, against the crates `netflow_parser` and
-//! `sflow-parser`.
+//! Compares the decoder on payloads of about 35 vendors' exporters and sFlow captures with the crates `netflow_parser`
+//! and `sflow-parser`.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,11 +12,11 @@ use thalweg_wire::flow_export::{Address, Decoder, Format, Record};
 
 use super::{decode, entries, exporter, folder, rows};
 
-/// What both decoders say of a flow: addresses, ports, protocol.
+/// The compared part of a flow: addresses, ports, protocol.
 type Flow = (Address, Address, u16, u16, u8);
 
 fn ours(rows: &[Record]) -> Vec<Flow> {
-    // The other decoder knows no biflows, of which each record is one flow to it.
+    // The other decoder does not support biflows: each record is one flow.
     let is_forward = |row: &&Record| row.biflow_direction != 2;
     let flow = |row: &Record| {
         (row.source_address, row.destination_address, row.source_port, row.destination_port, row.protocol)
@@ -24,7 +24,7 @@ fn ours(rows: &[Record]) -> Vec<Flow> {
     rows.iter().filter(is_forward).map(flow).collect()
 }
 
-/// What the other decoder says; it reads options and events too, which have no addresses.
+/// Returns the flows of the other decoder, which also decodes options and events without addresses.
 fn theirs(payloads: &[Vec<u8>]) -> Vec<Flow> {
     let mut parser = AutoScopedParser::new();
     let mut flows = Vec::new();
@@ -51,16 +51,16 @@ fn flows_of(packet: &NetflowPacket) -> Vec<Flow> {
     flows.filter(|flow| flow.0.is_some() || flow.1.is_some()).collect()
 }
 
-/// The payloads of one exporter: those with templates, and those with data or both.
+/// The payloads of an exporter: those with templates only, and those with data.
 #[derive(Default)]
 struct Exporter {
     templates: Vec<Vec<u8>>,
     data: Vec<Vec<u8>>,
 }
 
-/// Exporters whose data the other decoder does not read, and the flows in them (of ixia and procera as Wireshark
-/// has them too): several templates of variable length in one message, fields of variable length in NetFlow v9, a message filled
-/// up with zeros.
+/// Exporters whose data the other decoder does not support, and the number of flows (for ixia and procera confirmed by
+/// Wireshark): several templates of variable length in one message, fields of variable length in NetFlow v9, a message
+/// padded with zeros.
 const UNREAD: [(&str, usize); 4] = [
     ("ipfix_test_ixia", 3),
     ("ipfix_test_procera", 8),
@@ -68,7 +68,7 @@ const UNREAD: [(&str, usize); 4] = [
     ("netflow9_test_paloalto_81", 1),
 ];
 
-/// Files by exporter: `FORMAT_test_VENDOR_..._tpl256.dat`, `..._data256.dat`.
+/// Returns the files by exporter: `FORMAT_test_VENDOR_..._tpl256.dat`, `..._data256.dat`.
 fn exporters() -> Option<BTreeMap<String, Exporter>> {
     let folder = folder("netflow-vendors")?;
     let mut exporters: BTreeMap<String, Exporter> = BTreeMap::new();
@@ -88,7 +88,7 @@ fn exporters() -> Option<BTreeMap<String, Exporter>> {
     Some(exporters)
 }
 
-/// Some files have several messages, one after the other.
+/// Splits a file with several messages.
 fn messages(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     while let [high, version, third, fourth, ..] = *bytes {
@@ -106,14 +106,14 @@ fn messages(mut bytes: &[u8]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_vendors_records_are_those_of_another_decoder() {
+fn records_of_every_vendor_equal_those_of_another_decoder() {
     let Some(exporters) = exporters() else { return };
     let mut checked = 0;
     for (name, Exporter { templates, data }) in exporters {
         let payloads = [templates, data].concat();
         let mut decoder = Decoder::new(Limits::default());
         let rows = rows(&decode(&mut decoder, &payloads));
-        // Our rows of records without addresses, which the other list leaves out.
+        // Our rows without addresses, which the other list omits.
         let ours: Vec<_> =
             ours(&rows).into_iter().filter(|flow| flow.0.is_some() || flow.1.is_some()).collect();
         match UNREAD.iter().find(|(unread, _)| *unread == name) {
@@ -126,13 +126,13 @@ fn every_vendors_records_are_those_of_another_decoder() {
 }
 
 #[test]
-fn data_that_come_before_their_templates_give_the_same_rows() {
+fn data_before_their_templates_give_the_same_rows() {
     let Some(exporters) = exporters() else { return };
     for (name, Exporter { templates, data }) in exporters {
         let sorted = |payloads: &[Vec<u8>]| {
             let mut decoder = Decoder::new(Limits::default());
             let mut rows = rows(&decode(&mut decoder, payloads));
-            // Whether options came before is another matter.
+            // The sampling interval depends on whether options came before.
             rows.iter_mut().for_each(|row| row.sampling_interval = 0);
             rows.sort_by_key(|row| format!("{row:?}"));
             rows
@@ -143,7 +143,7 @@ fn data_that_come_before_their_templates_give_the_same_rows() {
 }
 
 #[test]
-fn every_payload_cut_anywhere_is_decoded_or_refused() {
+fn every_truncated_payload_is_decoded_or_rejected() {
     let Some(exporters) = exporters() else { return };
     for Exporter { templates, data } in exporters.into_values() {
         let mut decoder = Decoder::new(Limits::default());
@@ -155,7 +155,7 @@ fn every_payload_cut_anywhere_is_decoded_or_refused() {
     }
 }
 
-/// The UDP payloads of a capture of Ethernet frames with IPv4 or IPv6.
+/// Returns the UDP payloads of a capture of Ethernet frames with IPv4 or IPv6.
 fn payloads_of(path: &std::path::Path) -> Vec<Vec<u8>> {
     let bytes = std::fs::read(path).unwrap();
     let mut frames = Vec::new();
@@ -173,7 +173,7 @@ fn payloads_of(path: &std::path::Path) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_captured_sflow_sample_is_that_of_another_decoder() {
+fn every_captured_sflow_sample_equals_that_of_another_decoder() {
     let (Some(captures), Some(expected)) = (folder("captures"), folder("netflow-expected")) else { return };
     let captured = entries(&captures)
         .into_iter()

@@ -1,8 +1,8 @@
-//! The OpenFlow codec against os-ken, a controller framework in Python with a codec of its own.
+//! Compares the OpenFlow codec with that of os-ken, a controller framework in Python.
 //!
-//! Needs `python3` with os-ken (`pip install os-ken`); says that it is skipped where it is missing.
+//! Requires `python3` with os-ken (`pip install os-ken`); otherwise the tests are skipped with a message.
 
-mod said;
+mod expected;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -16,18 +16,18 @@ use thalweg_wire::openflow::{
 };
 use thalweg_wire::{MacAddress, Protocol};
 
-/// What `speak.py` says to this, line by line; nothing without os-ken.
+/// Returns the lines that `os_ken_codec.py` prints for a task and input, or `None` without os-ken.
 fn os_ken(test: &str, task: &str, input: &str) -> Option<Vec<String>> {
-    // Debian's package is the system's Python's, which need not be the first of the path.
-    let knows = |python: &&str| {
+    // Debian's package is for the system Python, which may not be first in the path.
+    let has_os_ken = |python: &&str| {
         let status = Command::new(python).args(["-c", "import os_ken.tests"]).stderr(Stdio::null()).status();
         status.is_ok_and(|status| status.success())
     };
-    let Some(python) = ["python3", "/usr/bin/python3"].into_iter().find(knows) else {
+    let Some(python) = ["python3", "/usr/bin/python3"].into_iter().find(has_os_ken) else {
         skipped(test, "python3 with os-ken (pip install os-ken)");
         return None;
     };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/openflow_os_ken/speak.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/openflow_os_ken/os_ken_codec.py");
     let mut python = Command::new(python)
         .arg(script)
         .arg(task)
@@ -35,10 +35,10 @@ fn os_ken(test: &str, task: &str, input: &str) -> Option<Vec<String>> {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // A few kilobytes: less than a pipe holds.
+    // A few kilobytes fit into the pipe.
     python.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let output = python.wait_with_output().unwrap();
-    assert!(output.status.success(), "speak.py {task} failed");
+    assert!(output.status.success(), "os_ken_codec.py {task} failed");
     Some(String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect())
 }
 
@@ -59,9 +59,9 @@ fn encoded(message: &Message) -> Vec<u8> {
 }
 
 #[test]
-fn what_a_controller_sends_is_byte_for_byte_what_os_ken_sends() {
-    let Some(lines) = os_ken("what_a_controller_sends_is_byte_for_byte", "says", "") else { return };
-    let mut expected = said::by_name();
+fn controller_messages_are_encoded_as_by_os_ken() {
+    let Some(lines) = os_ken("controller_messages_are_encoded_as_by_os_ken", "encode", "") else { return };
+    let mut expected = expected::by_name();
     for line in &lines {
         let (name, bytes) = named_bytes(line);
         let at = expected.iter().position(|(known, _)| *known == name);
@@ -70,16 +70,16 @@ fn what_a_controller_sends_is_byte_for_byte_what_os_ken_sends() {
         assert_eq!(Message::decode(&bytes), Ok(message.clone()), "{name}");
         assert_eq!(encoded(&message), bytes, "{name}");
     }
-    assert!(expected.is_empty(), "os-ken did not say {expected:?}");
+    assert!(expected.is_empty(), "missing from os-ken: {expected:?}");
 }
 
 #[test]
-fn messages_of_other_switches_and_controllers_decode_and_encode_to_the_same_bytes() {
-    const TEST: &str = "messages_of_other_switches_and_controllers";
-    let Some(lines) = os_ken(TEST, "keeps", "") else { return };
+fn messages_of_other_switches_and_controllers_round_trip() {
+    const TEST: &str = "messages_of_other_switches_and_controllers_round_trip";
+    let Some(lines) = os_ken(TEST, "samples", "") else { return };
     if lines.is_empty() {
-        // Debian's package has none.
-        return skipped(TEST, "the messages that os-ken is tested with (pip install os-ken)");
+        // Debian's package does not include them.
+        return skipped(TEST, "the test messages of os-ken (pip install os-ken)");
     }
     assert!(lines.len() >= 100, "{} messages", lines.len());
     for line in &lines {
@@ -90,7 +90,7 @@ fn messages_of_other_switches_and_controllers_decode_and_encode_to_the_same_byte
 }
 
 #[test]
-fn os_ken_understands_what_a_switch_says() {
+fn os_ken_decodes_switch_messages() {
     let port = Port {
         port_no: PortNumber(3),
         hw_addr: MacAddress([2, 0x54, 0x57, 0, 0, 3]),
@@ -171,8 +171,8 @@ fn os_ken_understands_what_a_switch_says() {
     };
     let error = ErrorMessage { error_type: ErrorType::BAD_MATCH, code: 6, data: vec![4, 14, 0, 56] };
     let answer = |reply| Body::MultipartReply(MultipartReply { more: true, reply });
-    // What is said, and parts of what it is to mean.
-    let said: Vec<(Body, &[&str])> = vec![
+    // Messages, and parts of the expected result.
+    let messages: Vec<(Body, &[&str])> = vec![
         (
             Body::FeaturesReply(features),
             &["\"datapath_id\": 43981", "\"n_tables\": 254", "\"capabilities\": 5"],
@@ -197,16 +197,16 @@ fn os_ken_understands_what_a_switch_says() {
         (Body::BarrierReply, &["OFPBarrierReply"]),
     ];
     let mut input = String::new();
-    for (body, _) in &said {
+    for (body, _) in &messages {
         let bytes = encoded(&Message { xid: Xid(1), body: body.clone() });
         bytes.iter().for_each(|byte| input.push_str(&format!("{byte:02x}")));
         input.push('\n');
     }
-    let Some(heard) = os_ken("os_ken_understands_what_a_switch_says", "hears", &input) else { return };
-    assert_eq!(heard.len(), said.len());
-    for (line, (body, parts)) in heard.iter().zip(&said) {
+    let Some(decoded) = os_ken("os_ken_decodes_switch_messages", "decode", &input) else { return };
+    assert_eq!(decoded.len(), messages.len());
+    for (line, (body, parts)) in decoded.iter().zip(&messages) {
         for part in *parts {
-            assert!(line.contains(part), "{part} is not in {line}, said as {body:?}");
+            assert!(line.contains(part), "{part} is not in {line} for {body:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use clap::Args;
 use thalweg_lab::Lab;
 
 use super::PrefixArgs;
-use thalweg_scenarios::part::Part;
+use thalweg_scenarios::component::Component;
 
 /// Fail a link or a switch.
 ///
@@ -55,9 +55,9 @@ impl RepairArgs {
 }
 
 impl PartArgs {
-    fn find(&self) -> anyhow::Result<(Lab, Part)> {
+    fn find(&self) -> anyhow::Result<(Lab, Component)> {
         let lab = Lab::find(&self.prefix.prefix)?;
-        let part = Part::named(lab.topology(), &self.name)?;
+        let part = Component::find(lab.topology(), &self.name)?;
         Ok((lab, part))
     }
 }

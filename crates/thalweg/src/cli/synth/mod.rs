@@ -1,4 +1,4 @@
-//! `thalweg synth`: packets; flow records in [`records`].
+//! `thalweg synth`. Flow records are in [`records`].
 
 mod records;
 
@@ -17,7 +17,7 @@ use crate::config::value::parse;
 use crate::console;
 use thalweg_synth::trace::{SynthError, SynthOptions, SynthSummary, generate};
 
-/// Stands for standard output.
+/// Name of standard output.
 const STANDARD_OUTPUT: &str = "-";
 
 /// Generate test traffic with known cheetah flows: packets or flow records.
@@ -164,7 +164,7 @@ impl SynthArgs {
     /// Runs the command.
     ///
     /// # Errors
-    /// If the options contradict themselves, or a file cannot be written.
+    /// If options contradict each other, or a file cannot be written.
     pub(super) fn run(self) -> anyhow::Result<()> {
         match self.netflow {
             true => self.records.run(&self.shared()),
@@ -199,17 +199,17 @@ impl SynthArgs {
         let bar = progress_bar(options.packets, "packets");
         let summary = generate(&options, &mut trace, &mut truth, &mut |packets| bar.set_position(packets));
         bar.finish_and_clear();
-        let summary = summary.map_err(told_apart)?;
+        let summary = summary.map_err(classify_error)?;
         trace.flush().context("cannot write the trace")?;
-        truth.flush().context("cannot write the truth")?;
-        let text = if self.json { in_json(&summary)? } else { in_words(&summary) };
+        truth.flush().context("cannot write the truth file")?;
+        let text = if self.json { to_json(&summary)? } else { to_text(&summary) };
         match goes_to_stdout {
             true => io::stderr().write_all(text.as_bytes()).context("cannot write the summary"),
             false => super::print(text),
         }
     }
 
-    /// What is typed over the defaults.
+    /// Merges the flags with the defaults.
     fn options(&self) -> SynthOptions {
         let SynthArgs { traffic, planted, file, .. } = self;
         let default = SynthOptions::default();
@@ -256,18 +256,18 @@ fn create(path: &Path) -> anyhow::Result<File> {
     File::create(path).with_context(|| format!("cannot create {}", path.display()))
 }
 
-/// Wrong options and failures to write, as [`super::exit_code::ExitCode::of`] looks for them.
-fn told_apart(error: SynthError) -> anyhow::Error {
+/// Converts an error so that [`super::exit_code::ExitCode::of`] distinguishes invalid options from write failures.
+fn classify_error(error: SynthError) -> anyhow::Error {
     match error {
         SynthError::Options(error) => error.into(),
         SynthError::Trace(error) => anyhow::Error::new(error).context("cannot write the trace"),
-        SynthError::Truth(error) => anyhow::Error::new(error).context("cannot write the truth"),
+        SynthError::Truth(error) => anyhow::Error::new(error).context("cannot write the truth file"),
         error => anyhow::Error::new(error),
     }
 }
 
-/// On a terminal; standard error, for the trace may go to standard output.
-fn progress_bar(things: u64, name: &str) -> ProgressBar {
+/// Returns a progress bar on standard error, hidden if that is not a terminal.
+fn progress_bar(total: u64, name: &str) -> ProgressBar {
     if !console::shows_progress() {
         return ProgressBar::hidden();
     }
@@ -275,23 +275,23 @@ fn progress_bar(things: u64, name: &str) -> ProgressBar {
         "{{bar:40}} {{pos}}/{{len}} {name}  {{per_sec}}  {{eta}} left"
     ))
     .unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(things).with_style(style)
+    ProgressBar::new(total).with_style(style)
 }
 
-fn in_json(summary: &SynthSummary) -> anyhow::Result<String> {
+fn to_json(summary: &SynthSummary) -> anyhow::Result<String> {
     Ok(serde_json::to_string(summary)? + "\n")
 }
 
-fn in_words(summary: &SynthSummary) -> String {
+fn to_text(summary: &SynthSummary) -> String {
     let SynthSummary { packets, flows, bytes, ipv6_packets, cheetahs, near_misses, duration } = summary;
     format!(
-        "{packets} packets ({ipv6_packets} over IPv6) of {flows} flows in {duration}, {} at the IP layer\n\
-         {cheetahs} cheetahs and {near_misses} near misses\n",
+        "{packets} packets ({ipv6_packets} IPv6) of {flows} flows in {duration}, {} at the IP layer\n\
+         {cheetahs} cheetah flows and {near_misses} near misses\n",
         Bytes(*bytes)
     )
 }
 
-/// A number of things: `250000`, `500k`, `38M`, `1.5M`.
+/// Parses a count: `250000`, `500k`, `38M`, `1.5M`.
 fn count(text: &str) -> Result<u64, String> {
     let (number, scale) = match text.char_indices().next_back() {
         Some((end, 'k' | 'K')) => (&text[..end], 1e3),
@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_read_as_people_write_them() {
+    fn counts_accept_decimal_suffixes() {
         assert_eq!(count("250000"), Ok(250_000));
         assert_eq!(count("500k"), Ok(500_000));
         assert_eq!(count("1.5M"), Ok(1_500_000));

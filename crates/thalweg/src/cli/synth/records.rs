@@ -20,15 +20,15 @@ use thalweg_wire::{Nanos, Timestamp};
 use super::{STANDARD_OUTPUT, count, create, progress_bar};
 use crate::config::value::parse;
 
-/// Rows that are made at once: a page of Parquet.
+/// Rows per batch: a page of Parquet.
 const ROWS: usize = 1 << 15;
 
-/// Steps of a second in which a rate is kept, and the rows of one.
-const STEPS: u64 = 500;
-const STEP_ROWS: (u64, u64) = (64, 4_096);
+/// Batches per second at a limited rate, and the minimum and maximum rows of one.
+const RATE_STEPS_PER_SECOND: u64 = 500;
+const RATE_BATCH: (u64, u64) = (64, 4_096);
 
-/// Datagrams between two looks at the clock, where all are made ahead.
-const STEP_DATAGRAMS: usize = 256;
+/// Datagrams sent between two checks of the clock with --ahead.
+const SEND_BATCH: usize = 256;
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Flow records (--netflow)")]
@@ -128,7 +128,7 @@ pub(super) struct RecordArgs {
     packet_octets: Option<u16>,
 }
 
-/// What is said for packets and for records.
+/// Options shared by packets and records.
 pub(super) struct Shared<'a> {
     pub output: Option<&'a Path>,
     pub truth: Option<&'a Path>,
@@ -139,7 +139,7 @@ pub(super) struct Shared<'a> {
     pub ipv6_share: Option<f64>,
 }
 
-/// What was made.
+/// Summary of the generated records.
 #[derive(Debug, Default, Serialize)]
 struct Summary {
     records: u64,
@@ -150,9 +150,9 @@ struct Summary {
     chains: usize,
     planted_flows: usize,
     planted_octets: u64,
-    /// NetFlow v9, written or sent.
+    /// NetFlow v9 datagrams written or sent.
     datagrams: u64,
-    /// How long they were sent, where all were made ahead.
+    /// Duration of sending with --ahead.
     sending_seconds: Option<f64>,
     parquet_files: u64,
     parquet_bytes: u64,
@@ -160,46 +160,46 @@ struct Summary {
 }
 
 impl RecordArgs {
-    /// Makes records, and puts them where they are to go.
+    /// Generates records and writes or sends them.
     ///
     /// # Errors
-    /// If options contradict themselves, or something cannot be written or sent.
+    /// If options contradict each other, or records cannot be written or sent.
     pub(super) fn run(&self, shared: &Shared<'_>) -> anyhow::Result<()> {
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut generator = Generator::new(self.options(shared), shared.seed)?;
         self.write_truth(shared.truth, generator.truth())?;
         let mut summary = Summary::of(generator.truth());
-        let mut outlets = self.outlets(shared.output, generator.start())?;
+        let mut outputs = self.outputs(shared.output, generator.start())?;
         let bar = progress_bar(generator.rows_left(), "records");
         let mut batch = RecordBatch::with_capacity(ROWS);
-        while generator.fill(&mut batch, self.rows_at_once()) > 0 {
+        while generator.fill(&mut batch, self.batch_rows()) > 0 {
             summary.records += batch.len() as u64;
-            outlets.push(&batch)?;
+            outputs.push(&batch)?;
             batch.clear();
             bar.set_position(summary.records);
             if let Some(rate) = self.rate.filter(|&rate| rate > 0 && !self.ahead) {
                 let due = Duration::from_secs_f64(summary.records as f64 / rate as f64);
-                thread::sleep(due.saturating_sub(begun.elapsed()));
+                thread::sleep(due.saturating_sub(started.elapsed()));
             }
         }
         bar.finish_and_clear();
-        outlets.finish(&mut summary, self.rate)?;
-        summary.seconds = begun.elapsed().as_secs_f64();
-        let text = if shared.json { serde_json::to_string(&summary)? + "\n" } else { summary.in_words() };
+        outputs.finish(&mut summary, self.rate)?;
+        summary.seconds = started.elapsed().as_secs_f64();
+        let text = if shared.json { serde_json::to_string(&summary)? + "\n" } else { summary.to_text() };
         match shared.output == Some(Path::new(STANDARD_OUTPUT)) {
             true => std::io::stderr().write_all(text.as_bytes()).context("cannot write the summary"),
             false => crate::cli::print(text),
         }
     }
 
-    fn rows_at_once(&self) -> usize {
+    fn batch_rows(&self) -> usize {
         match self.rate {
-            Some(rate) => (rate / STEPS).clamp(STEP_ROWS.0, STEP_ROWS.1) as usize,
+            Some(rate) => (rate / RATE_STEPS_PER_SECOND).clamp(RATE_BATCH.0, RATE_BATCH.1) as usize,
             None => ROWS,
         }
     }
 
-    /// What is typed over the defaults.
+    /// Merges the flags with the defaults.
     fn options(&self, shared: &Shared<'_>) -> Options {
         let default = Options::default();
         let components = match self.components.is_empty() {
@@ -245,7 +245,7 @@ impl RecordArgs {
         Ok(())
     }
 
-    fn outlets(&self, output: Option<&Path>, start: Timestamp) -> anyhow::Result<Outlets> {
+    fn outputs(&self, output: Option<&Path>, start: Timestamp) -> anyhow::Result<Outputs> {
         let capture = match output {
             Some(path) if path == Path::new(STANDARD_OUTPUT) => {
                 Some(Capture::new(Box::new(std::io::stdout()) as Box<dyn Write>))
@@ -257,7 +257,7 @@ impl RecordArgs {
             Some(collector) => Some(Sender::new(resolve(collector)?).context("cannot open a UDP socket")?),
             None => None,
         };
-        Ok(Outlets {
+        Ok(Outputs {
             capture: capture.map(|capture| (Datagrams::new(start), capture)),
             sender: sender.map(|sender| (Datagrams::full(start), sender)),
             ahead: self.ahead.then(Prepared::default),
@@ -266,16 +266,16 @@ impl RecordArgs {
     }
 }
 
-/// Where records go: any of these.
-struct Outlets {
+/// Destinations of records.
+struct Outputs {
     capture: Option<(Datagrams, Capture<Box<dyn Write>>)>,
     sender: Option<(Datagrams, Sender)>,
-    /// What is sent when all is made.
+    /// Datagrams prepared with --ahead.
     ahead: Option<Prepared>,
     parquet: Option<HourFiles>,
 }
 
-impl Outlets {
+impl Outputs {
     fn push(&mut self, batch: &RecordBatch) -> anyhow::Result<()> {
         if let Some((datagrams, capture)) = &mut self.capture {
             datagrams.push(batch, capture).context("cannot write the capture")?;
@@ -285,7 +285,7 @@ impl Outlets {
                 Some(ahead) => datagrams.push(batch, ahead),
                 None => datagrams.push(batch, sender).and_then(|()| sender.flush()),
             };
-            sent.context("cannot send to the collector")?;
+            sent.context("cannot send to the flow receiver")?;
         }
         if let Some(parquet) = &mut self.parquet {
             parquet.push(batch).context("cannot write Parquet")?;
@@ -309,7 +309,7 @@ impl Outlets {
                 }
                 None => datagrams.finish(&mut sender).and_then(|()| sender.flush()),
             };
-            sent.context("cannot send to the collector")?;
+            sent.context("cannot send to the flow receiver")?;
             summary.datagrams += datagrams.sent();
         }
         if let Some(parquet) = self.parquet {
@@ -320,18 +320,18 @@ impl Outlets {
     }
 }
 
-/// Sends all that was made, so large a part of it a second, and says how many seconds it took.
+/// Sends the prepared datagrams at `pace` times their number per second. Returns the seconds that it took.
 fn send(made: &Prepared, sender: &mut Sender, pace: Option<f64>) -> io::Result<f64> {
-    let begun = Instant::now();
+    let started = Instant::now();
     let all = made.len();
-    for first in (0..all).step_by(STEP_DATAGRAMS) {
+    for first in (0..all).step_by(SEND_BATCH) {
         if let Some(pace) = pace.filter(|&pace| pace > 0.0) {
             let due = Duration::from_secs_f64(first as f64 / all as f64 / pace);
-            thread::sleep(due.saturating_sub(begun.elapsed()));
+            thread::sleep(due.saturating_sub(started.elapsed()));
         }
-        sender.send(made, first..all.min(first + STEP_DATAGRAMS))?;
+        sender.send(made, first..all.min(first + SEND_BATCH))?;
     }
-    Ok(begun.elapsed().as_secs_f64())
+    Ok(started.elapsed().as_secs_f64())
 }
 
 impl Summary {
@@ -350,15 +350,15 @@ impl Summary {
         }
     }
 
-    fn in_words(&self) -> String {
+    fn to_text(&self) -> String {
         let Summary { records, planted_records, flowsets, single_flows, ordinary, chains, .. } = self;
         let Summary { planted_flows, datagrams, parquet_files, seconds, .. } = self;
         let mut text = format!(
-            "{records} records in {seconds:.1} s, {planted_records} of them of {planted_flows} planted flows\n\
+            "{records} records in {seconds:.1} s, {planted_records} of them from {planted_flows} planted flows\n\
              {flowsets} flowsets, {single_flows} single flows, {ordinary} ordinary transfers, {chains} chains\n"
         );
         if *datagrams > 0 {
-            text += &format!("{datagrams} datagrams of NetFlow v9\n");
+            text += &format!("{datagrams} NetFlow v9 datagrams\n");
         }
         if *parquet_files > 0 {
             text += &format!("{parquet_files} Parquet files, {} bytes\n", self.parquet_bytes);
@@ -367,8 +367,10 @@ impl Summary {
     }
 }
 
-/// The first address of a collector's name.
+/// Resolves HOST:PORT to its first address.
 fn resolve(collector: &str) -> anyhow::Result<SocketAddr> {
-    let mut addresses = collector.to_socket_addrs().with_context(|| format!("{collector}: no HOST:PORT"))?;
-    addresses.next().with_context(|| format!("{collector}: has no address"))
+    let mut addresses = collector
+        .to_socket_addrs()
+        .with_context(|| format!("invalid destination {collector}: expected HOST:PORT"))?;
+    addresses.next().with_context(|| format!("{collector} has no address"))
 }

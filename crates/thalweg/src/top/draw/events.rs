@@ -1,4 +1,4 @@
-//! The list of events, the latest first.
+//! The list of events, latest first.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -9,38 +9,36 @@ use thalweg_api::client::Loss;
 use thalweg_api::{CrossingName, Event, EventBody, Outcome, StateName};
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
-use super::super::shown::{EventLine, Stream};
+use super::super::daemon_state::{EventLine, Stream};
 use super::super::view::{Pane, TopView};
-use super::header::{failure, plain, waits, word};
+use super::header::{failure, plain, retry_text, state_name};
 use super::rate::{FULL_RATE, rate_text};
 use crate::terminal::Theme;
 use crate::terminal::quantity::{clock_us, grouped};
 use crate::terminal::screen::{counted, cut, row_styles, rule, width_of};
 
-/// Draws the list under its rule.
+/// Draws the list below its rule.
 pub(super) fn draw(view: &mut TopView, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
-    let is_alone = matches!(view.pane, Pane::Events { .. });
-    let aside = aside(view);
-    let title = cut(title(view), usize::from(area.width).saturating_sub(width_of(&aside) + 1));
-    let block = rule(theme, Line::from(title), Line::from(aside));
+    let is_full_pane = matches!(view.pane, Pane::Events { .. });
+    let counts = counts(view);
+    let title = cut(title(view), usize::from(area.width).saturating_sub(width_of(&counts) + 1));
+    let block = rule(theme, Line::from(title), Line::from(counts));
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    let count = view.shown().events.len();
+    let count = view.displayed().events.len();
     if count == 0 {
-        let message = Paragraph::new("\nnothing has happened since").centered().style(theme.muted());
+        let message = Paragraph::new("\nno events yet").centered().style(theme.muted());
         return frame.render_widget(message, inner);
     }
     let height = usize::from(inner.height);
-    let sight = if is_alone { view.events.in_sight(height, count) } else { 0..height.min(count) };
-    let chosen = if is_alone { view.events.index() } else { None };
-    let lines = sight.map(|index| {
-        let (text, style) = row_styles(theme, chosen == Some(index));
-        let line = match &*view.shown().events[index].1 {
+    let visible = if is_full_pane { view.events.visible_rows(height, count) } else { 0..height.min(count) };
+    let selected = if is_full_pane { view.events.index() } else { None };
+    let lines = visible.map(|index| {
+        let (text, style) = row_styles(theme, selected == Some(index));
+        let line = match &*view.displayed().events[index].1 {
             EventLine::Event(event) => event_line(text, event),
-            EventLine::Lost(loss) => {
-                Line::from(Span::styled(format!(" {}", lost_in_words(*loss)), text.loss()))
-            }
+            EventLine::Lost(loss) => Line::from(Span::styled(format!(" {}", loss_text(*loss)), text.loss())),
         };
         let width = usize::from(inner.width);
         let filler = " ".repeat(width.saturating_sub(line.width()));
@@ -53,10 +51,10 @@ pub(super) fn draw(view: &mut TopView, frame: &mut Frame, area: Rect) {
 
 fn title(view: &TopView) -> Vec<Span<'static>> {
     let mut spans = vec![Span::styled(" events ", view.theme.strong()), Span::raw("latest first ")];
-    match &view.shown().stream {
+    match &view.displayed().stream {
         Stream::Connecting | Stream::Open => {}
         Stream::Broken { error, retry_in } => {
-            let text = format!("none come: {}; {} ", plain(error), waits(*retry_in));
+            let text = format!("disconnected: {}; {} ", plain(error), retry_text(*retry_in));
             spans.push(Span::styled(text, view.theme.loss()));
         }
     }
@@ -64,9 +62,9 @@ fn title(view: &TopView) -> Vec<Span<'static>> {
 }
 
 /// Counts received and lost events.
-fn aside(view: &TopView) -> Vec<Span<'static>> {
-    let shown = view.shown();
-    let mut spans = vec![Span::raw(format!(" {}", grouped(shown.came)))];
+fn counts(view: &TopView) -> Vec<Span<'static>> {
+    let shown = view.displayed();
+    let mut spans = vec![Span::raw(format!(" {}", grouped(shown.received)))];
     if shown.lost > 0 {
         spans.push(Span::styled(format!(", {} lost", grouped(shown.lost)), view.theme.loss()));
     }
@@ -87,7 +85,7 @@ fn event_line(theme: Theme, event: &Event) -> Line<'static> {
         EventBody::Action { .. } => Style::new(),
         EventBody::CheetahEnd { .. } | EventBody::Collector { .. } => Style::new(),
     };
-    let (what, more) = in_words(event);
+    let (what, more) = event_text(event);
     Line::from(vec![
         Span::styled(format!(" {time} "), theme.muted()),
         Span::styled(what, style),
@@ -95,16 +93,16 @@ fn event_line(theme: Theme, event: &Event) -> Line<'static> {
     ])
 }
 
-/// Returns the event and its details.
-fn in_words(event: &Event) -> (String, String) {
+/// Returns the text of an event and its details.
+fn event_text(event: &Event) -> (String, String) {
     match &event.body {
         EventBody::Link { link, crossing, threshold, utilisation, rate, flows, omitted_flows, .. } => {
-            let way = match crossing {
+            let change = match crossing {
                 CrossingName::Upwards => "▴ above",
                 CrossingName::Downwards => "▾ below",
                 CrossingName::Repeated => "▴ still",
             };
-            let what = format!("{link} {way} {:.0} %", threshold * 100.0);
+            let what = format!("{link} {change} {:.0} %", threshold * 100.0);
             let count = flows.len() as u64 + u64::from(*omitted_flows);
             let first = flows.first().map_or_else(String::new, |first| {
                 format!(", first {} {}", rate_text(&first.rate, FULL_RATE), first.key)
@@ -147,13 +145,13 @@ fn in_words(event: &Event) -> (String, String) {
         }
         EventBody::Collector { state } => match failure(state) {
             Some(why) => (format!("collector {} failed", event.collector), format!(": {why}")),
-            None => (format!("collector {} {}", event.collector, word(state.name)), String::new()),
+            None => (format!("collector {} {}", event.collector, state_name(state.name)), String::new()),
         },
     }
 }
 
 /// Describes lost events.
-fn lost_in_words(loss: Loss) -> String {
+fn loss_text(loss: Loss) -> String {
     let events = |count| counted(&grouped(count), "event", "events");
     match loss {
         Loss::Overwritten(count) => {

@@ -1,4 +1,4 @@
-//! One flow: what each collector says of it, and the history of its rate.
+//! One flow: its row from each collector, and the history of its rate.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -7,8 +7,8 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use thalweg_wire::{BitRate, Bytes};
 
+use super::super::daemon_state::PinnedFlow;
 use super::super::model::FlowRow;
-use super::super::shown::Frozen;
 use super::super::view::TopView;
 use super::flows::share;
 use super::rate::{basis_text, bits, bound_in_words};
@@ -17,42 +17,42 @@ use crate::terminal::endpoint;
 use crate::terminal::quantity::{date_and_clock, grouped};
 use crate::terminal::screen::{draw_history, rule};
 
-/// Most rows of the sparkline.
+/// Maximum rows of the sparkline.
 const HISTORY_HEIGHT: u16 = 8;
 /// Columns of ` max 9.99 Mbit/s ` beside it.
 const PEAK_WIDTH: u16 = 18;
 
-/// Draws the flow frozen on.
+/// Draws the pinned flow.
 pub(super) fn draw(view: &TopView, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
-    let Some(frozen) = &view.shown().frozen else { return };
-    let state = match frozen.is_seen {
+    let Some(pinned) = &view.displayed().pinned else { return };
+    let state = match pinned.is_seen {
         true => Span::styled(" seen ", theme.good()),
-        false => Span::styled(" no collector sees it any more ", theme.warning()),
+        false => Span::styled(" no longer seen by any collector ", theme.warning()),
     };
-    let protocol = frozen.key.protocol.to_string();
+    let protocol = pinned.key.protocol.to_string();
     let taken = state.width() + protocol.len() + 10;
-    let name = endpoint::both(&frozen.key, area.width.saturating_sub(taken as u16));
+    let name = endpoint::both(&pinned.key, area.width.saturating_sub(taken as u16));
     let title = Line::styled(format!(" flow {protocol} {name} "), theme.strong());
     let block = rule(theme, title, Line::from(state));
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    let lines: Vec<Line> = frozen.rows.iter().flat_map(|row| lines(theme, row)).collect();
+    let lines: Vec<Line> = pinned.rows.iter().flat_map(|row| lines(theme, row)).collect();
     let [facts, history] =
         Layout::vertical([Constraint::Length(lines.len() as u16 + 1), Constraint::Min(0)]).areas(inner);
     frame.render_widget(Paragraph::new(lines), facts);
-    draw_rates(theme, frozen, frame, Rect { height: history.height.min(HISTORY_HEIGHT), ..history });
+    draw_rates(theme, pinned, frame, Rect { height: history.height.min(HISTORY_HEIGHT), ..history });
 }
 
-fn draw_rates(theme: Theme, frozen: &Frozen, frame: &mut Frame, area: Rect) {
+fn draw_rates(theme: Theme, pinned: &PinnedFlow, frame: &mut Frame, area: Rect) {
     if area.height == 0 {
         return;
     }
     let [label, history] =
         Layout::horizontal([Constraint::Length(PEAK_WIDTH), Constraint::Min(0)]).areas(area);
-    let peak = frozen.history.iter().copied().max().unwrap_or(0);
+    let peak = pinned.history.iter().copied().max().unwrap_or(0);
     frame.render_widget(Line::styled(format!(" max {}", BitRate(peak)), theme.muted()), label);
-    let rates = frozen.history.iter().copied().take(usize::from(history.width)).collect();
+    let rates = pinned.history.iter().copied().take(usize::from(history.width)).collect();
     draw_history(frame, history, rates, theme.outward());
 }
 
@@ -70,7 +70,7 @@ fn lines(theme: Theme, row: &FlowRow) -> Vec<Line<'static>> {
             lines.push(line("rate", format!("{}{mark}", BitRate(bits(rate))), rate_style));
             lines.push(plain("", bound_in_words(&flow.rate)));
         }
-        None => lines.push(plain("rate", "not known yet".to_owned())),
+        None => lines.push(plain("rate", "unknown".to_owned())),
     }
     let over =
         flow.span.as_ref().map_or_else(String::new, |span| format!(", over {}", span.end.0 - span.start.0));
@@ -79,7 +79,7 @@ fn lines(theme: Theme, row: &FlowRow) -> Vec<Line<'static>> {
     lines.push(plain("path", format!("{} > {}", port(&flow.input), port(&flow.output))));
     lines.push(plain("samples", format!("{}, {}", grouped(flow.samples), Bytes(flow.sampled_bytes))));
     let repeated = match flow.repeated_bytes {
-        0 => "nothing".to_owned(),
+        0 => "none".to_owned(),
         bytes => format!("{}, {}", Bytes(bytes), share(row.repeated()).trim()),
     };
     lines.push(plain("repeated", format!("{repeated}; {} reordered", grouped(flow.reordered))));

@@ -5,7 +5,7 @@ use ratatui::layout::{Constraint, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
-use super::super::model::{FlowRow, SeenLink};
+use super::super::model::{FlowRow, ObservedLink};
 use super::super::view::{Pane, TopView};
 use super::rate::{BOUND, FULL_RATE, SHORT_RATE, basis_text, bound_text, rate_text};
 use crate::terminal::Theme;
@@ -20,7 +20,7 @@ const BASIS: u16 = 8;
 /// Columns of `repeated`.
 const REPEATED: u16 = 8;
 
-/// Columns that depend on the width of the screen; of width 0 are those that there is no room for.
+/// Columns that depend on the width of the screen; width 0 omits a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Widths {
     endpoint: u16,
@@ -35,7 +35,7 @@ impl Widths {
         let rate = if width >= 104 { FULL_RATE } else { SHORT_RATE };
         let bound = if width >= 72 { BOUND } else { 0 };
         let repeated = if width >= 80 { REPEATED } else { 0 };
-        // The mark, and a blank after every column but the last.
+        // The mark, and a blank after every column except the last.
         let optional =
             [bound, repeated].into_iter().filter(|width| *width > 0).map(|width| width + 1).sum::<u16>();
         let fixed = 1 + PROTOCOL + rate + BASIS + 5 + optional;
@@ -50,10 +50,10 @@ impl Widths {
     }
 }
 
-/// Draws the table under its rule.
+/// Draws the table below its rule.
 pub(super) fn draw(view: &mut TopView, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
-    let is_alone = view.pane == Pane::OnLink;
+    let is_full_pane = view.pane == Pane::OnLink;
     let count = count(view);
     let title = cut(title(view), usize::from(area.width).saturating_sub(count.width() + 1));
     let block = rule(theme, Line::from(title), count);
@@ -64,20 +64,20 @@ pub(super) fn draw(view: &mut TopView, frame: &mut Frame, area: Rect) {
         return frame.render_widget(message, inner);
     }
     let (height, rows) = (usize::from(inner.height.saturating_sub(1)), view.flow_rows.len());
-    let sight = if is_alone { view.flows.in_sight(height, rows) } else { 0..height.min(rows) };
-    let chosen = if is_alone { view.flows.index() } else { None };
+    let visible = if is_full_pane { view.flows.visible_rows(height, rows) } else { 0..height.min(rows) };
+    let selected = if is_full_pane { view.flows.index() } else { None };
     let widths = Widths::of(inner.width);
-    let rows = sight.map(|index| {
-        let (text, style) = row_styles(theme, chosen == Some(index));
+    let rows = visible.map(|index| {
+        let (text, style) = row_styles(theme, selected == Some(index));
         row(text, &view.flow_rows[index], widths).style(style)
     });
     let columns = widths.all().into_iter().map(Constraint::Length);
     frame.render_widget(Table::new(rows, columns).header(header(theme, widths)), inner);
 }
 
-/// The link whose flows these are, or will be.
-fn link_of(view: &TopView) -> Option<&SeenLink> {
-    view.chosen_link().or_else(|| Some(&view.shown().details.on_link.as_ref()?.link))
+/// Returns the link whose flows are shown or requested.
+fn link_of(view: &TopView) -> Option<&ObservedLink> {
+    view.selected_link().or_else(|| Some(&view.displayed().details.on_link.as_ref()?.link))
 }
 
 fn title(view: &TopView) -> Vec<Span<'static>> {
@@ -96,7 +96,7 @@ fn title(view: &TopView) -> Vec<Span<'static>> {
 
 fn count(view: &TopView) -> Line<'static> {
     let theme = view.theme;
-    let on_link = view.shown().details.on_link.as_ref();
+    let on_link = view.displayed().details.on_link.as_ref();
     let (shown, total) = (view.flow_rows.len() as u64, on_link.map_or(0, |on_link| on_link.total));
     let text = match () {
         () if shown == 0 || shown == total => grouped(shown),
@@ -112,12 +112,12 @@ fn count(view: &TopView) -> Line<'static> {
 }
 
 fn empty_message(view: &TopView) -> &'static str {
-    let answered = view.shown().details.on_link.as_ref();
+    let answered = view.displayed().details.on_link.as_ref();
     match answered.filter(|on_link| link_of(view) == Some(&on_link.link)) {
         _ if link_of(view).is_none() => "",
-        None => "\nasking",
-        Some(on_link) if !on_link.flows.is_empty() => "\nno flow matches the filter",
-        Some(_) => "\nno flow is on this link",
+        None => "\nloading",
+        Some(on_link) if !on_link.flows.is_empty() => "\nno flows match the filter",
+        Some(_) => "\nno flows on this link",
     }
 }
 
@@ -169,7 +169,7 @@ fn row(theme: Theme, row: &FlowRow, widths: Widths) -> Row<'static> {
     Row::new(cells)
 }
 
-/// `0.3 %`, `12 %`, and nothing for none.
+/// Formats a share: `0.3 %`, `12 %`; empty for 0.
 pub(super) fn share(share: f64) -> String {
     match share {
         share if share <= 0.0 => String::new(),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_repeated_is_never_told_as_nothing() {
+    fn a_small_share_is_not_shown_as_zero() {
         assert_eq!([0.0, 0.0002, 0.0123, 0.5].map(share), ["", "<0.1 %", "1.2 %", " 50 %"]);
     }
 }

@@ -1,30 +1,30 @@
-//! The last line: the state of the view and its keys; above it, the filter while one is typed; and the help.
+//! The last line with state and keys; the filter input; the help overlay.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Span;
 
 use super::super::view::{Pane, TopView};
-use crate::terminal::screen::{self, draw_keys, draw_line_box, state_badge};
+use crate::terminal::screen::{self, draw_keys, draw_text_input, state_badge};
 
-const FLOW_HINT: &str = "words that all match: 10.0.0.0/8  2001:db8::1  10.0.0.1:443  443  tcp  cheetah";
-const LINK_HINT: &str = "words that are all in the names of link, other end, collector: tor0 out";
+const FLOW_HINT: &str = "all words must match: 10.0.0.0/8  2001:db8::1  10.0.0.1:443  443  tcp  cheetah";
+const LINK_HINT: &str = "words in the names of link, peer and collector, such as: tor0 out";
 
-/// What the keys do; an empty key begins a paragraph.
+/// The keys. An empty key is an empty line.
 const HELP: [(&str, &str); 15] = [
-    ("↑ ↓ j k", "choose a row; PgUp PgDn Home End too"),
-    ("enter", "stay on the chosen link; there, on a flow"),
-    ("e", "events, and back"),
-    ("/", "filter links, or flows on a link, while you type"),
+    ("↑ ↓ j k", "select a row (also PgUp PgDn Home End)"),
+    ("enter", "open the selected link, then a flow"),
+    ("e", "show or hide events"),
+    ("/", "filter links, or flows on a link, as you type"),
     ("s", "sort by utilisation, rate, flows, change, name"),
     ("r", "reverse the order"),
-    ("space", "pause the display; the daemon goes on"),
-    ("esc", "back; then clear the filter; then the choice"),
-    ("q ctrl-c", "quit; the daemon goes on"),
+    ("space", "pause the display; the daemon keeps running"),
+    ("esc", "go back, clear the filter, clear the selection"),
+    ("q ctrl-c", "quit; the daemon keeps running"),
     ("", ""),
     ("▲", "cheetah flow: above the rate threshold"),
-    ("▸", "the link whose flows are shown"),
-    ("≥ above", "at least: nobody knows how much more"),
+    ("▸", "link whose flows are shown"),
+    ("≥ above", "lower bound; the upper bound is unknown"),
     ("basis", "TCP sequence numbers, sampling ratio, or samples"),
     ("repeated", "share of the sampled bytes that were seen before"),
 ];
@@ -32,25 +32,25 @@ const HELP: [(&str, &str); 15] = [
 /// Draws state and keys.
 pub(super) fn draw(view: &TopView, frame: &mut Frame, area: Rect) {
     let state = match view.is_paused() {
-        true => vec![state_badge(view.theme, " PAUSED "), Span::raw(" the daemon goes on ")],
+        true => vec![state_badge(view.theme, " PAUSED "), Span::raw(" the daemon keeps running ")],
         false => Vec::new(),
     };
     draw_keys(view.theme, state, keys(view).iter(), frame, area);
 }
 
 fn keys(view: &TopView) -> &'static [(&'static str, &'static str)] {
-    if view.filter_box.is_some() {
-        return &[("enter", "keep"), ("esc", "clear"), ("ctrl-u", "empty the line")];
+    if view.filter_input.is_some() {
+        return &[("enter", "apply"), ("esc", "clear the filter"), ("ctrl-u", "clear the line")];
     }
     match view.pane {
         Pane::Links if view.is_paused() => {
-            &[("q", "quit"), ("?", "help"), ("↑↓", "choose"), ("enter", "one link"), ("space", "go on")]
+            &[("q", "quit"), ("?", "help"), ("↑↓", "select"), ("enter", "open link"), ("space", "resume")]
         }
         Pane::Links => &[
             ("q", "quit"),
             ("?", "help"),
-            ("↑↓", "choose"),
-            ("enter", "one link"),
+            ("↑↓", "select"),
+            ("enter", "open link"),
             ("e", "events"),
             ("/", "filter"),
             ("s", "sort"),
@@ -60,31 +60,31 @@ fn keys(view: &TopView) -> &'static [(&'static str, &'static str)] {
             ("q", "quit"),
             ("?", "help"),
             ("esc", "links"),
-            ("↑↓", "choose"),
-            ("enter", "one flow"),
+            ("↑↓", "select"),
+            ("enter", "open flow"),
             ("/", "filter"),
             ("e", "events"),
             ("space", "pause"),
         ],
         Pane::Events { .. } => {
-            &[("q", "quit"), ("?", "help"), ("esc", "back"), ("↑↓", "choose"), ("space", "pause")]
+            &[("q", "quit"), ("?", "help"), ("esc", "back"), ("↑↓", "select"), ("space", "pause")]
         }
         Pane::Flow => &[("q", "quit"), ("?", "help"), ("esc", "back"), ("space", "pause")],
     }
 }
 
-/// Draws the filter being typed, and under it what is wrong with it or what can be typed.
-pub(super) fn draw_filter_box(view: &TopView, frame: &mut Frame, area: Rect) {
-    let Some(line) = &view.filter_box else { return };
+/// Draws the filter input, with its error or a hint below.
+pub(super) fn draw_filter_input(view: &TopView, frame: &mut Frame, area: Rect) {
+    let Some(line) = &view.filter_input else { return };
     let remark = match (view.filter_error(), view.pane) {
         (Some(error), _) => Err(error.to_string()),
         (None, Pane::OnLink) => Ok(FLOW_HINT),
         (None, _) => Ok(LINK_HINT),
     };
-    draw_line_box(view.theme, line, ("filter", remark), frame, area);
+    draw_text_input(view.theme, line, ("filter", remark), frame, area);
 }
 
-/// Draws the help.
+/// Draws the help overlay.
 pub(super) fn draw_help(view: &TopView, frame: &mut Frame, area: Rect) {
     screen::draw_help(view.theme, &HELP, frame, area);
 }

@@ -1,4 +1,4 @@
-//! The first line, the daemon and packet time; under it the daemon's collectors.
+//! The first line with daemon and packet time; below it the collectors.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::terminal::endpoint::elided;
 use crate::terminal::quantity::{clock, date_and_clock, grouped, percent, short};
 use crate::terminal::screen::{counted, cut, width_of};
 
-/// Most collectors that get a line each.
+/// Maximum lines of collectors.
 const MAX_LINES: usize = 4;
-/// Rows of screen from which on collectors get lines of their own.
+/// Minimum rows of the screen for lines of collectors.
 const TALL: u16 = 20;
-/// Columns of screen from which on there is room for the day.
+/// Minimum columns of the screen for the date.
 const WIDE: u16 = 100;
 
-/// Rows that the header needs: one, and one for each collector where there is room.
+/// Returns the rows of the header: one, plus one per collector on tall screens.
 pub(super) fn height(view: &TopView, area: Rect) -> u16 {
     match area.height >= TALL {
         true => 1 + ordered(view).len().min(MAX_LINES) as u16,
@@ -29,16 +29,16 @@ pub(super) fn height(view: &TopView, area: Rect) -> u16 {
     }
 }
 
-/// Collectors, those that failed first.
+/// Returns the collectors, failed ones first.
 fn ordered(view: &TopView) -> Vec<&Collector> {
-    let snapshot = view.shown().snapshot.as_ref();
+    let snapshot = view.displayed().snapshot.as_ref();
     let mut collectors: Vec<&Collector> =
         snapshot.map_or_else(Vec::new, |snapshot| snapshot.collectors.iter().collect());
     collectors.sort_by_key(|collector| collector.state.name != StateName::Failed);
     collectors
 }
 
-/// Draws it.
+/// Draws the header.
 pub(super) fn draw(view: &TopView, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
     let first = Rect { height: 1, ..area };
@@ -61,28 +61,28 @@ pub(super) fn draw(view: &TopView, frame: &mut Frame, area: Rect) {
     }
 }
 
-/// Packet time, if it is known; the day only where there is room.
+/// Returns the packet time, if known; with the date on wide screens.
 fn clock_text(view: &TopView, width: u16) -> String {
-    let now = view.shown().snapshot.as_ref().and_then(|snapshot| snapshot.now());
-    match now.filter(|_| view.shown().trouble.is_none()) {
+    let now = view.displayed().snapshot.as_ref().and_then(|snapshot| snapshot.now());
+    match now.filter(|_| view.displayed().poll_error.is_none()) {
         Some(now) if width >= WIDE => format!("{} ", date_and_clock(now)),
         Some(now) => format!("{} ", clock(now)),
         None => String::new(),
     }
 }
 
-/// The program, and the daemon or why it does not answer.
+/// Returns the program name, and the daemon or the error of the last poll.
 fn daemon(view: &TopView, is_short: bool, width: usize) -> Vec<Span<'static>> {
     let theme = view.theme;
     let mut spans = vec![Span::styled(" thalweg top ", theme.badge()), Span::raw(" ")];
-    let shown = view.shown();
-    if let Some((error, retry_in)) = &shown.trouble {
-        let text = format!("! {}; {} ({})", plain(error), waits(*retry_in), view.api);
+    let shown = view.displayed();
+    if let Some((error, retry_in)) = &shown.poll_error {
+        let text = format!("! {}; {} ({})", plain(error), retry_text(*retry_in), view.api);
         spans.push(Span::styled(text, theme.loss()));
         return spans;
     }
     let Some(snapshot) = &shown.snapshot else {
-        spans.push(Span::styled(format!("asking {}", view.api), theme.muted()));
+        spans.push(Span::styled(format!("connecting to {}", view.api), theme.muted()));
         return spans;
     };
     let health = &snapshot.health;
@@ -111,17 +111,17 @@ fn daemon(view: &TopView, is_short: bool, width: usize) -> Vec<Span<'static>> {
     spans
 }
 
-/// Without the number that the system has for it.
+/// Removes the number of a system error from its text.
 pub(super) fn plain(error: &str) -> &str {
     error.split_once(" (os error").map_or(error, |(words, _)| words)
 }
 
-/// Date and time to the second, as RFC 3339 has them.
+/// Shortens an RFC 3339 time to seconds.
 fn day_and_time(time: &str) -> String {
     time.get(..19).unwrap_or(time).replacen('T', " ", 1)
 }
 
-/// One collector in `width` columns.
+/// Returns a collector in `width` columns.
 fn collector(view: &TopView, collector: &Collector, width: usize) -> Vec<Span<'static>> {
     let theme = view.theme;
     let (mark, style) = match collector.state.name {
@@ -130,14 +130,14 @@ fn collector(view: &TopView, collector: &Collector, width: usize) -> Vec<Span<'s
         StateName::Ended | StateName::Stopped => (" ■ ", theme.muted()),
         StateName::Failed => (" ! ", theme.loss()),
     };
-    // What was so when the daemon answered last.
-    let style = if view.shown().trouble.is_some() { theme.muted() } else { style };
+    // The state is outdated while the daemon does not respond.
+    let style = if view.displayed().poll_error.is_some() { theme.muted() } else { style };
     let mut spans = vec![Span::styled(mark, style), Span::styled(collector.name.clone(), theme.strong())];
     let source = elided(&collector.source, (width / 3).max(12));
     spans.push(Span::styled(format!(" {source}"), theme.muted()));
     match failure(&collector.state) {
         Some(why) => spans.push(Span::styled(format!(" failed: {why}"), style)),
-        None => spans.push(Span::styled(format!(" {}", word(collector.state.name)), style)),
+        None => spans.push(Span::styled(format!(" {}", state_name(collector.state.name)), style)),
     }
     for (text, style) in remarks(theme, collector) {
         let remark = Span::styled(text, style);
@@ -148,7 +148,7 @@ fn collector(view: &TopView, collector: &Collector, width: usize) -> Vec<Span<'s
     spans
 }
 
-/// What it counts, what was lost first.
+/// Returns the counters of a collector, losses first.
 fn remarks(theme: Theme, collector: &Collector) -> Vec<(String, Style)> {
     let mut remarks = Vec::new();
     match &collector.counts {
@@ -163,7 +163,7 @@ fn remarks(theme: Theme, collector: &Collector) -> Vec<(String, Style)> {
             remarks.push((format!(", {} packets", short(counts.packets)), theme.muted()));
         }
         None if matches!(collector.state.name, StateName::Running | StateName::Ended) => {
-            remarks.push((", does not answer".to_owned(), theme.warning()));
+            remarks.push((", not responding".to_owned(), theme.warning()));
         }
         None => {}
     }
@@ -174,8 +174,8 @@ fn remarks(theme: Theme, collector: &Collector) -> Vec<(String, Style)> {
     remarks
 }
 
-/// A state in one word.
-pub(super) fn word(state: StateName) -> &'static str {
+/// Returns the name of a state.
+pub(super) fn state_name(state: StateName) -> &'static str {
     match state {
         StateName::Starting => "starting",
         StateName::Running => "running",
@@ -185,23 +185,23 @@ pub(super) fn word(state: StateName) -> &'static str {
     }
 }
 
-/// Why a collector failed, and when it is tried again.
+/// Returns the error of a failed collector and the time of its restart.
 pub(super) fn failure(state: &State) -> Option<String> {
     if state.name != StateName::Failed {
         return None;
     }
-    let error = state.error.as_deref().unwrap_or("for no reason told");
+    let error = state.error.as_deref().unwrap_or("unknown reason");
     Some(match &state.retry_at {
-        Some(at) => format!("{error}; again at {}", &clock(at.0)[..8]),
+        Some(at) => format!("{error}; retry at {}", &clock(at.0)[..8]),
         None => error.to_owned(),
     })
 }
 
-/// How long until something is tried again.
-pub(super) fn waits(retry_in: Duration) -> String {
+/// Returns the time until the next attempt.
+pub(super) fn retry_text(retry_in: Duration) -> String {
     match retry_in {
-        Duration::ZERO => "not tried again".to_owned(),
-        wait if wait < Duration::from_secs(2) => format!("again in {:.1} s", wait.as_secs_f64()),
-        wait => format!("again in {} s", wait.as_secs()),
+        Duration::ZERO => "no retry".to_owned(),
+        wait if wait < Duration::from_secs(2) => format!("retry in {:.1} s", wait.as_secs_f64()),
+        wait => format!("retry in {} s", wait.as_secs()),
     }
 }

@@ -8,7 +8,7 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use thalweg_api::Link;
 use thalweg_wire::{BitRate, Timestamp};
 
-use super::super::model::{SeenLink, SortBy};
+use super::super::model::{ObservedLink, SortBy};
 use super::super::view::TopView;
 use super::rate::{FULL_RATE, SHORT_RATE, rate_text};
 use crate::terminal::Theme;
@@ -23,7 +23,7 @@ const FULL_CAPACITY: u16 = 11;
 const PERCENT: u16 = 5;
 /// Columns of `changed`, which holds an age, and `never`.
 const CHANGED: u16 = 7;
-/// Utilisation from which on a link is worth a look, and from which on it is full.
+/// Utilisation from which a link is shown as highly loaded, and as full.
 const HIGH: f64 = 0.7;
 const FULL: f64 = 0.9;
 
@@ -35,9 +35,9 @@ struct Widths {
     bar: u16,
     rate: u16,
     capacity: u16,
-    /// 0 if there is no room for it.
+    /// 0 if it does not fit.
     changed: u16,
-    /// The collector; 0 if no link is seen by more than one.
+    /// The collector; 0 if no link is observed by more than one.
     by: u16,
 }
 
@@ -48,7 +48,7 @@ impl Widths {
         let rate = if is_full { FULL_RATE } else { SHORT_RATE };
         let capacity = if is_full { FULL_CAPACITY } else { SHORT_WIDTH };
         let changed = if width >= 72 + 2 * by { CHANGED } else { 0 };
-        // The mark, flows, and a blank after every column but the last.
+        // The mark, flows, and a blank after every column except the last.
         let optional =
             [changed, by].into_iter().filter(|width| *width > 0).map(|width| width + 1).sum::<u16>();
         let fixed = 1 + PERCENT + rate + capacity + SHORT_WIDTH + 7 + optional;
@@ -58,19 +58,19 @@ impl Widths {
         Widths { name, peer, bar: rest - name - peer, rate, capacity, changed, by }
     }
 
-    /// All columns, those that are left out with width 0.
+    /// Returns the widths of all columns; omitted ones have width 0.
     fn all(self) -> [u16; 10] {
         let Widths { name, peer, bar, rate, capacity, changed, by } = self;
         [1, name, peer, by, PERCENT, bar, rate, capacity, SHORT_WIDTH, changed]
     }
 
-    /// What is in the columns that are not left out.
-    fn shown<T>(self, columns: [T; 10]) -> impl Iterator<Item = T> {
+    /// Returns the columns that are not omitted.
+    fn visible<T>(self, columns: [T; 10]) -> impl Iterator<Item = T> {
         columns.into_iter().zip(self.all()).filter(|(_, width)| *width > 0).map(|(column, _)| column)
     }
 }
 
-/// Draws the table under its rule.
+/// Draws the table below its rule.
 pub(super) fn draw(view: &mut TopView, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
     let block = rule(theme, title(view), Line::from(count(view)));
@@ -80,17 +80,17 @@ pub(super) fn draw(view: &mut TopView, frame: &mut Frame, area: Rect) {
         let message = Paragraph::new(empty_message(view)).centered().style(theme.muted());
         return frame.render_widget(message, inner);
     }
-    let sight = view.links.in_sight(usize::from(inner.height.saturating_sub(1)), view.link_rows.len());
+    let visible = view.links.visible_rows(usize::from(inner.height.saturating_sub(1)), view.link_rows.len());
     let widths = Widths::of(inner.width, view.has_links_twice());
-    let chosen = view.links.index();
-    let below = view.shown().details.on_link.as_ref().map(|on_link| &on_link.link);
-    let rows = sight.map(|index| {
+    let selected = view.links.index();
+    let below = view.displayed().details.on_link.as_ref().map(|on_link| &on_link.link);
+    let rows = visible.map(|index| {
         let link = &view.link_rows[index];
-        let (text, style) = row_styles(theme, chosen == Some(index));
-        let is_below = below == Some(&SeenLink::from(link));
+        let (text, style) = row_styles(theme, selected == Some(index));
+        let is_below = below == Some(&ObservedLink::from(link));
         row(text, link, view.responded_at(&link.collector), is_below, widths).style(style)
     });
-    let columns = widths.shown(widths.all()).map(Constraint::Length);
+    let columns = widths.visible(widths.all()).map(Constraint::Length);
     frame.render_widget(Table::new(rows, columns).header(header(theme, view.sort, widths)), inner);
 }
 
@@ -107,7 +107,7 @@ fn title(view: &TopView) -> Line<'static> {
 }
 
 fn count(view: &TopView) -> String {
-    let all = view.shown().snapshot.as_ref().map_or(0, |snapshot| snapshot.links.len());
+    let all = view.displayed().snapshot.as_ref().map_or(0, |snapshot| snapshot.links.len());
     match view.link_rows.len() {
         shown if shown == all => format!(" {} ", grouped(all as u64)),
         shown => format!(" {} of {} ", grouped(shown as u64), grouped(all as u64)),
@@ -115,12 +115,12 @@ fn count(view: &TopView) -> String {
 }
 
 fn empty_message(view: &TopView) -> &'static str {
-    match &view.shown().snapshot {
+    match &view.displayed().snapshot {
         None => "\nwaiting for the daemon",
         Some(snapshot) if snapshot.collectors.is_empty() => "\nthe daemon has no collectors",
-        Some(snapshot) if !snapshot.links.is_empty() => "\nno link matches the filter",
-        Some(snapshot) if snapshot.now().is_none() => "\nno collector answers",
-        Some(_) => "\nno link has carried anything, or no topology is known",
+        Some(snapshot) if !snapshot.links.is_empty() => "\nno links match the filter",
+        Some(snapshot) if snapshot.now().is_none() => "\nno collector responds",
+        Some(_) => "\nno traffic yet, or no topology",
     }
 }
 
@@ -137,7 +137,7 @@ fn header(theme: Theme, sort: SortBy, widths: Widths) -> Row<'static> {
         ("flows", true, Some(SortBy::Flows)),
         ("changed", true, Some(SortBy::Changed)),
     ];
-    Row::new(widths.shown(columns).map(|(name, is_right, by)| {
+    Row::new(widths.visible(columns).map(|(name, is_right, by)| {
         let style = if by == Some(sort) { theme.strong() } else { theme.muted() };
         let line = Line::styled(name, style);
         Cell::from(if is_right { line.right_aligned() } else { line })
@@ -157,7 +157,7 @@ fn row(theme: Theme, link: &Link, now: Option<Timestamp>, is_below: bool, widths
         (Some(now), Some(changed)) => age(now - changed.0),
         (None, _) => "?".to_owned(),
     };
-    Row::new(widths.shown([
+    Row::new(widths.visible([
         Cell::from(Line::styled(if is_below { "▸" } else { "" }, theme.strong())),
         Cell::from(elided(&link.link, usize::from(widths.name))),
         Cell::from(elided(link.peer.as_deref().unwrap_or("?"), usize::from(widths.peer))),
@@ -171,7 +171,7 @@ fn row(theme: Theme, link: &Link, now: Option<Timestamp>, is_below: bool, widths
     ]))
 }
 
-/// Green, amber, red.
+/// Returns green, amber or red.
 fn utilisation_style(theme: Theme, share: f64) -> Style {
     match share {
         share if share >= FULL => theme.loss(),
@@ -182,16 +182,16 @@ fn utilisation_style(theme: Theme, share: f64) -> Style {
 }
 
 impl TopView {
-    /// Whether some link is seen by more than one collector, so that its name alone does not tell which row it is.
+    /// Whether a link is observed by more than one collector, so that its name is ambiguous.
     pub(super) fn has_links_twice(&self) -> bool {
-        let links = self.shown().snapshot.as_ref().map_or(&[][..], |snapshot| &snapshot.links);
-        // The daemon sorts them by switch, port and direction.
+        let links = self.displayed().snapshot.as_ref().map_or(&[][..], |snapshot| &snapshot.links);
+        // The daemon sorts links by switch, port and direction.
         links.windows(2).any(|pair| pair[0].link == pair[1].link)
     }
 
     /// Returns the packet time at which a collector last responded.
     fn responded_at(&self, collector: &str) -> Option<Timestamp> {
-        self.shown().snapshot.as_ref()?.responded_at(collector)
+        self.displayed().snapshot.as_ref()?.responded_at(collector)
     }
 }
 
@@ -201,11 +201,11 @@ mod tests {
     use crate::terminal::quantity::AGE_WIDTH;
 
     #[test]
-    fn columns_fill_every_width_exactly_and_leave_room_for_a_bar() {
+    fn columns_fill_every_width_and_leave_room_for_a_bar() {
         const _: () = assert!(AGE_WIDTH <= CHANGED, "the last column holds an age");
         for (width, has_by) in (60..400).flat_map(|width| [(width, false), (width, true)]) {
             let widths = Widths::of(width, has_by);
-            let all: Vec<u16> = widths.shown(widths.all()).collect();
+            let all: Vec<u16> = widths.visible(widths.all()).collect();
             assert_eq!(all.iter().sum::<u16>() + all.len() as u16 - 1, width, "{widths:?}");
             assert!(widths.bar >= 4, "{width}: {widths:?}");
         }

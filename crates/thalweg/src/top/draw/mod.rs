@@ -1,10 +1,9 @@
-//! State to cells. Each file draws one part of the screen from a shared view of the state; only the lists change it, by
-//! how many rows they had room for.
+//! Drawing. Each file draws one part of the screen. Only the lists change the view: they store how many rows fit.
 //!
 //! ```text
 //! header      program, daemon, packet time; its collectors
 //! pane        links, the flows on one, events; or one of these alone; or one flow
-//! filter box  while one is typed: the line, and what is wrong with it
+//! filter      the filter input and its error, while open
 //! footer      state and keys
 //! ```
 
@@ -20,16 +19,16 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 
 use super::view::{Pane, TopView};
-use crate::terminal::screen::{is_too_small, say_too_small};
+use crate::terminal::screen::{draw_too_small, is_too_small};
 
 /// Draws the whole screen.
 pub(super) fn draw(view: &mut TopView, frame: &mut Frame) {
     let area = frame.area();
     if is_too_small(area) {
-        return say_too_small("(q quits)", frame, area);
+        return draw_too_small("(q quits)", frame, area);
     }
-    let box_height = if view.filter_box.is_some() { 2 } else { 0 };
-    let [title, pane, filter_box, bottom] = Layout::vertical([
+    let box_height = if view.filter_input.is_some() { 2 } else { 0 };
+    let [title, pane, filter_input, bottom] = Layout::vertical([
         Constraint::Length(header::height(view, area)),
         Constraint::Min(0),
         Constraint::Length(box_height),
@@ -43,14 +42,14 @@ pub(super) fn draw(view: &mut TopView, frame: &mut Frame) {
         Pane::Events { .. } => events::draw(view, frame, pane),
         Pane::Flow => flow::draw(view, frame, pane),
     }
-    footer::draw_filter_box(view, frame, filter_box);
+    footer::draw_filter_input(view, frame, filter_input);
     footer::draw(view, frame, bottom);
     if view.help {
         footer::draw_help(view, frame, area);
     }
 }
 
-/// Links have what they need, up to two fifths; events a quarter where there is room; the rest is for flows.
+/// Draws links in up to two fifths of the height, events in a quarter if the screen is tall, and flows in the rest.
 fn draw_links(view: &mut TopView, frame: &mut Frame, area: Rect) {
     let needed = view.link_rows.len() as u16 + 2;
     let links_height = needed.clamp(4, (area.height * 2 / 5).max(4));

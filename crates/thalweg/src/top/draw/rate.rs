@@ -1,4 +1,4 @@
-//! Rates and shares with what is known of their bounds.
+//! Rates with their bounds.
 
 use thalweg_api::{Basis, BoundKind, Rate};
 use thalweg_wire::BitRate;
@@ -13,13 +13,12 @@ pub(super) const FULL_RATE: u16 = 13;
 /// Columns of `9.99M..9.99M`.
 pub(super) const BOUND: u16 = 12;
 
-/// Whether nothing is sent: nothing is to be said of bounds then.
+/// Whether the rate is known to be zero, so that bounds are omitted.
 pub(super) fn is_idle(rate: &Rate) -> bool {
     rate.rate_bps == Some(0.0) && rate.rate_upper_bps == Some(0.0)
 }
 
-/// A rate in a column of [`SHORT_RATE`] or [`FULL_RATE`]: `9.31G`, `9.31 Gbit/s`, with a sign if
-/// the truth is at least that.
+/// Formats a rate in [`SHORT_RATE`] or [`FULL_RATE`] columns: `9.31G`, `9.31 Gbit/s`; with `≥` if it is a lower bound.
 pub(super) fn rate_text(rate: &Rate, width: u16) -> String {
     let is_full = width >= FULL_RATE;
     let value = bits(rate.rate_bps.unwrap_or(0.0));
@@ -31,7 +30,7 @@ pub(super) fn rate_text(rate: &Rate, width: u16) -> String {
     }
 }
 
-/// Where the truth lies, in [`BOUND`] columns.
+/// Formats the bounds in [`BOUND`] columns.
 pub(super) fn bound_text(rate: &Rate) -> String {
     match (rate.bounds, rate.rate_lower_bps, rate.rate_upper_bps) {
         _ if is_idle(rate) => "idle".to_owned(),
@@ -45,7 +44,7 @@ pub(super) fn bound_text(rate: &Rate) -> String {
     }
 }
 
-/// The same in words, with the probability.
+/// Formats the bounds in words, with their probability.
 pub(super) fn bound_in_words(rate: &Rate) -> String {
     let sure = rate.confidence.map_or_else(String::new, |confidence| {
         format!(" with probability {}", crate::figures::percent(confidence))
@@ -56,14 +55,14 @@ pub(super) fn bound_in_words(rate: &Rate) -> String {
             format!("{} to {}{sure}", BitRate(bits(lower)), BitRate(bits(upper)))
         }
         (BoundKind::LowerBound, Some(lower), _) => {
-            format!("at least {}, and nobody knows how much more", BitRate(bits(lower)))
+            format!("at least {}, upper bound unknown", BitRate(bits(lower)))
         }
-        (BoundKind::NotConverged, ..) => "no bound yet: too little was sampled".to_owned(),
-        _ => "no bound is known".to_owned(),
+        (BoundKind::NotConverged, ..) => "no bound yet: too few samples".to_owned(),
+        _ => "no known bound".to_owned(),
     }
 }
 
-/// What a rate was derived from, in 8 columns.
+/// Returns the basis of a rate in 8 columns.
 pub(super) fn basis_text(basis: Basis) -> &'static str {
     match basis {
         Basis::Nothing => "-",
@@ -73,7 +72,7 @@ pub(super) fn basis_text(basis: Basis) -> &'static str {
     }
 }
 
-/// Bits per second as an integer.
+/// Rounds bits per second to an integer.
 pub(super) fn bits(value: f64) -> u64 {
     value.round() as u64
 }
@@ -83,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_says_where_the_truth_lies_or_that_it_is_at_least_that() {
+    fn a_rate_shows_its_interval_or_lower_bound() {
         let rate = |bounds, lower, upper| Rate {
             rate_bps: Some(1.204e9),
             rate_lower_bps: lower,

@@ -1,38 +1,38 @@
-//! What keys do.
+//! Key handling.
 
 use super::*;
 
 #[test]
-fn the_flows_are_those_of_the_chosen_link_and_never_of_the_one_before() {
+fn the_flows_belong_to_the_selected_link() {
     let mut view = view();
     assert_eq!(query(press(&mut view, KeyCode::Down)).link, Some(seen("tor0:p3:out")));
     assert_eq!(query(press(&mut view, KeyCode::Down)).link, Some(seen("tor0:p1:in")));
     let text = screen(&mut view, 80, 24);
     assert!(
         text.contains("flows on tor0:p1:in")
-            && text.contains("asking")
+            && text.contains("loading")
             && !text.contains("192.168.100.200:5201  ")
     );
-    view.update(News::Chosen(Box::new(on_link("tor0:p1:in", flows()))));
+    view.update(Update::Details(Box::new(on_link("tor0:p1:in", flows()))));
     assert!(screen(&mut view, 80, 24).contains("10.0.0.17:51034"));
-    // An answer to the question before, which was on its way.
-    view.update(News::Chosen(Box::new(on_link("tor0:p3:out", flows()))));
-    assert!(screen(&mut view, 80, 24).contains("asking"));
+    // A late answer to the previous query.
+    view.update(Update::Details(Box::new(on_link("tor0:p3:out", flows()))));
+    assert!(screen(&mut view, 80, 24).contains("loading"));
 }
 
 #[test]
-fn the_cursor_follows_its_link_when_links_change_places() {
+fn the_selection_follows_its_link() {
     let mut view = view();
     query(press(&mut view, KeyCode::Down));
     query(press(&mut view, KeyCode::Down));
     let mut next = snapshot();
     next.links.iter_mut().find(|link| link.link == "tor0:p1:in").unwrap().utilisation = 0.1;
-    view.update(asked(next));
-    assert_eq!(view.chosen_link(), Some(&seen("tor0:p1:in")));
+    view.update(polled(next));
+    assert_eq!(view.selected_link(), Some(&seen("tor0:p1:in")));
 }
 
 #[test]
-fn links_are_sorted_and_filtered_by_what_is_typed() {
+fn links_are_sorted_and_filtered() {
     let mut view = view();
     let first = |view: &TopView| view.link_rows[0].link.clone();
     let firsts: Vec<String> = (0..5)
@@ -47,7 +47,7 @@ fn links_are_sorted_and_filtered_by_what_is_typed() {
     type_text(&mut view, "/HOST1 in");
     assert!(view.link_rows.iter().all(|row| row.peer.as_deref().unwrap().starts_with("host1")));
     assert_eq!(view.link_rows.len(), 11);
-    assert!(view.chosen_link().is_some(), "the flows below are those of a link that is seen");
+    assert!(view.selected_link().is_some(), "the flows below belong to a visible link");
     assert_eq!(press(&mut view, KeyCode::Enter), Action::None);
     assert!(
         screen(&mut view, 80, 24).contains("filter: host1 in")
@@ -56,11 +56,11 @@ fn links_are_sorted_and_filtered_by_what_is_typed() {
     assert_eq!(press(&mut view, KeyCode::Esc), Action::None);
     assert_eq!(view.link_rows.len(), 39);
     query(press(&mut view, KeyCode::Esc));
-    assert_eq!(view.chosen_link(), None);
+    assert_eq!(view.selected_link(), None);
 }
 
 #[test]
-fn flows_are_filtered_as_in_watch_and_what_is_wrong_keeps_the_last_filter() {
+fn an_invalid_flow_filter_keeps_the_last_valid_one() {
     let mut view = view();
     query(press(&mut view, KeyCode::Enter));
     type_text(&mut view, "/udp");
@@ -74,14 +74,14 @@ fn flows_are_filtered_as_in_watch_and_what_is_wrong_keeps_the_last_filter() {
 }
 
 #[test]
-fn a_paused_view_stands_still_and_shows_what_came_meanwhile_afterwards() {
+fn a_paused_view_shows_later_updates_after_the_pause() {
     let mut view = view();
     assert_eq!(press(&mut view, KeyCode::Char(' ')), Action::None);
     let before = screen(&mut view, 80, 24);
     assert!(before.contains(" PAUSED "));
-    view.update(asked(Snapshot { links: Vec::new(), ..snapshot() }));
-    view.update(News::Event(Box::new(event(20_000, cheetah()))));
-    view.update(trouble());
+    view.update(polled(Snapshot { links: Vec::new(), ..snapshot() }));
+    view.update(Update::Event(Box::new(event(20_000, cheetah()))));
+    view.update(poll_error());
     assert_eq!(screen(&mut view, 80, 24), before);
     assert_eq!(press(&mut view, KeyCode::Char(' ')), Action::None);
     let after = screen(&mut view, 80, 24);
@@ -91,7 +91,7 @@ fn a_paused_view_stands_still_and_shows_what_came_meanwhile_afterwards() {
 }
 
 #[test]
-fn q_and_control_c_quit_from_everywhere() {
+fn q_and_control_c_quit_in_every_pane() {
     let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     for keys in ["", "?", "e", " "] {
         let mut view = view();
@@ -105,12 +105,12 @@ fn q_and_control_c_quit_from_everywhere() {
 }
 
 #[test]
-fn events_are_kept_within_a_bound() {
+fn the_number_of_events_kept_is_limited() {
     let mut view = view();
     for ms in 0..3_000 {
-        view.update(News::Event(Box::new(event(ms, cheetah()))));
+        view.update(Update::Event(Box::new(event(ms, cheetah()))));
     }
-    assert_eq!(view.shown().events.len(), 1_000);
-    assert_eq!(view.shown().came, 3_005);
+    assert_eq!(view.displayed().events.len(), 1_000);
+    assert_eq!(view.displayed().received, 3_005);
     assert!(screen(&mut view, 80, 24).contains(" 3,005, 1,234 lost"));
 }

@@ -1,9 +1,9 @@
-//! Frames against golden text, keys against what they should do, and what a daemon says against what is made of it.
+//! Tests of frames, keys and event streams.
 //!
-//! `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg top` writes the golden files anew.
+//! `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg top` rewrites the golden files.
 
-mod anything;
 mod keys;
+mod random_input;
 mod screens;
 mod stream;
 
@@ -20,7 +20,7 @@ use thalweg_api::{Event, Flows, Link, Links};
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::links_table;
-use super::model::{Details, FlowRow, News, OnLink, Query, SeenLink, Snapshot};
+use super::model::{Details, FlowRow, ObservedLink, OnLink, Query, Snapshot, Update};
 use super::view::{Action, TopView};
 use crate::terminal::test_screen::{self, buffer, find, lines, screen};
 use crate::terminal::{Theme, View};
@@ -87,7 +87,7 @@ fn links() -> Links {
     let responses = json!([
         { "collector": "tor0", "time": time(62_345), "error": null },
         { "collector": "tor1", "time": time(62_100), "error": null },
-        { "collector": "tor2", "time": null, "error": "the collector does not answer" },
+        { "collector": "tor2", "time": null, "error": "the collector does not respond" },
     ]);
     serde_json::from_value(json!({ "responses": responses, "links": links })).unwrap()
 }
@@ -168,8 +168,8 @@ fn snapshot() -> Snapshot {
     }
 }
 
-fn seen(link: &str) -> SeenLink {
-    SeenLink { link: link.to_owned(), collector: "tor0".to_owned() }
+fn seen(link: &str) -> ObservedLink {
+    ObservedLink { link: link.to_owned(), collector: "tor0".to_owned() }
 }
 
 fn on_link(link: &str, flows: Vec<FlowRow>) -> Details {
@@ -205,21 +205,21 @@ fn cheetah() -> Value {
     })
 }
 
-fn events() -> Vec<News> {
-    let happened = |ms, body| News::Event(Box::new(event(ms, body)));
+fn events() -> Vec<Update> {
+    let happened = |ms, body| Update::Event(Box::new(event(ms, body)));
     vec![
-        News::Subscribed,
+        Update::Subscribed,
         happened(2_105, cheetah()),
         happened(2_400, crossing("upwards", 0.9)),
-        News::Lost(Loss::Overwritten(1_234)),
+        Update::Lost(Loss::Overwritten(1_234)),
         happened(9_000, crossing("downwards", 0.8)),
         happened(10_000, json!({ "type": "collector", "state": failed() })),
         happened(11_000, json!({ "type": "collector", "state": state("running") })),
-        News::Lost(Loss::Restarted),
+        Update::Lost(Loss::Restarted),
     ]
 }
 
-/// Link 0 is congested, and a pair is rerouted to tree 2.
+/// A reroute from tree 0 to tree 2 because of congestion.
 fn decision() -> Value {
     let path =
         |tree: u8, expected: u64| json!({ "tree": tree, "expected_rate_bps": expected, "bottleneck": "x" });
@@ -237,25 +237,25 @@ fn outcome(outcome: &str, decision_to_path_ns: Option<u64>) -> Value {
     })
 }
 
-fn view_of(news: impl IntoIterator<Item = News>) -> TopView {
+fn view_of(updates: impl IntoIterator<Item = Update>) -> TopView {
     let mut view = TopView::new(Theme::ANSI, "http://127.0.0.1:9477");
-    news.into_iter().for_each(|news| view.update(news));
+    updates.into_iter().for_each(|update| view.update(update));
     view
 }
 
-fn asked(snapshot: Snapshot) -> News {
-    News::Asked(Box::new(snapshot))
+fn polled(snapshot: Snapshot) -> Update {
+    Update::Snapshot(Box::new(snapshot))
 }
 
 fn view() -> TopView {
     let mut view = view_of(events());
-    view.update(asked(snapshot()));
+    view.update(polled(snapshot()));
     view
 }
 
-fn trouble() -> News {
+fn poll_error() -> Update {
     let error = RequestError::Unreachable("Connection refused (os error 111)".to_owned());
-    News::Trouble { error, retry_in: Duration::from_secs(2) }
+    Update::PollFailed { error, retry_in: Duration::from_secs(2) }
 }
 
 fn press(view: &mut TopView, code: KeyCode) -> Action {
@@ -270,11 +270,11 @@ fn type_text(view: &mut TopView, text: &str) -> Vec<Action> {
 fn query(action: Action) -> Query {
     match action {
         Action::Query(query) => query,
-        other => panic!("{other:?} asks for nothing"),
+        other => panic!("{other:?} has no query"),
     }
 }
 
-/// Compares a frame with `golden/NAME.txt`, or writes that.
+/// Compares a frame with a golden file.
 #[track_caller]
 fn check(name: &str, view: &mut TopView, width: u16, height: u16) {
     test_screen::check("top/golden", name, view, width, height);

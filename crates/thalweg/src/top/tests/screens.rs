@@ -1,16 +1,16 @@
-//! What is on the screen.
+//! Screens.
 
 use super::*;
 
 #[test]
-fn the_links_are_as_recorded_at_every_size() {
+fn links_match_the_golden_screens() {
     for (width, height) in [(60, 10), (80, 24), (120, 40), (200, 50)] {
         check("links", &mut view(), width, height);
     }
 }
 
 #[test]
-fn one_link_is_as_recorded() {
+fn one_link_matches_the_golden_screen() {
     let mut view = view();
     let wanted = query(press(&mut view, KeyCode::Enter));
     assert_eq!(wanted.link, Some(seen("tor0:p3:out")));
@@ -20,7 +20,7 @@ fn one_link_is_as_recorded() {
 }
 
 #[test]
-fn one_flow_is_as_recorded() {
+fn one_flow_matches_the_golden_screen() {
     let mut view = view();
     query(press(&mut view, KeyCode::Enter));
     let key = query(press(&mut view, KeyCode::Enter)).flow.unwrap();
@@ -29,16 +29,16 @@ fn one_flow_is_as_recorded() {
         let rate = within(3e9 + f64::from(n * n % 17) * 8e7);
         let json = flow(&key.to_string(), rate, "sequence_numbers", 812_345);
         let seen = FlowRow { key, flow: serde_json::from_value(json).unwrap() };
-        view.update(News::Chosen(Box::new(Details { flow: Some(vec![seen]), ..Details::default() })));
+        view.update(Update::Details(Box::new(Details { flow: Some(vec![seen]), ..Details::default() })));
     }
     check("one_flow", &mut view, 80, 24);
-    view.update(News::Chosen(Box::new(Details { flow: Some(Vec::new()), ..Details::default() })));
-    assert!(screen(&mut view, 80, 24).contains("no collector sees it any more"));
+    view.update(Update::Details(Box::new(Details { flow: Some(Vec::new()), ..Details::default() })));
+    assert!(screen(&mut view, 80, 24).contains("no longer seen by any collector"));
     assert_eq!(query(press(&mut view, KeyCode::Esc)).flow, None);
 }
 
 #[test]
-fn the_events_and_the_help_are_as_recorded() {
+fn events_and_help_match_the_golden_screens() {
     let mut view = view();
     assert_eq!(press(&mut view, KeyCode::Char('e')), Action::None);
     check("events", &mut view, 80, 24);
@@ -47,8 +47,8 @@ fn the_events_and_the_help_are_as_recorded() {
 }
 
 #[test]
-fn a_reroute_and_its_outcome_have_a_line_each() {
-    let happened = |ms, body| News::Event(Box::new(event(ms, body)));
+fn a_reroute_and_its_outcome_are_separate_lines() {
+    let happened = |ms, body| Update::Event(Box::new(event(ms, body)));
     let mut view = view_of([
         happened(1, decision()),
         happened(2, outcome("confirmed", Some(2_500_000))),
@@ -65,44 +65,40 @@ fn a_reroute_and_its_outcome_have_a_line_each() {
         assert!(screen.contains(line), "{screen}");
     }
     assert!(!screen.contains("still"), "{screen}");
-    assert!(screen.contains("─ 4"), "it is counted: {screen}");
+    assert!(screen.contains("─ 4"), "repeated events are counted: {screen}");
 }
 
 #[test]
-fn a_daemon_that_has_not_answered_yet_and_one_that_cannot_be_reached_are_as_recorded() {
-    check("asking", &mut view_of([]), 80, 24);
+fn an_unreachable_daemon_matches_the_golden_screen() {
+    check("connecting", &mut view_of([]), 80, 24);
     let mut gone = view();
-    gone.update(trouble());
-    gone.update(News::Unsubscribed {
+    gone.update(poll_error());
+    gone.update(Update::Unsubscribed {
         error: "cannot be reached: Connection refused (os error 111)".to_owned(),
         retry_in: Duration::from_millis(500),
     });
     check("unreachable", &mut gone, 80, 24);
     let cells = buffer(&mut gone, 80, 24);
-    assert_eq!(cells[find(&cells, "! cannot be reached: Connection refused; again in 2 s")].fg, Color::Red);
-    gone.update(asked(snapshot()));
-    assert!(!screen(&mut gone, 80, 24).contains("again in 2 s"));
+    assert_eq!(cells[find(&cells, "! cannot be reached: Connection refused; retry in 2 s")].fg, Color::Red);
+    gone.update(polled(snapshot()));
+    assert!(!screen(&mut gone, 80, 24).contains("retry in 2 s"));
 }
 
 #[test]
-fn a_collector_that_failed_is_red_and_says_why_and_when_it_is_tried_again() {
+fn a_failed_collector_shows_its_error_and_retry_time() {
     let cells = buffer(&mut view(), 80, 24);
-    assert_eq!(cells[find(&cells, "failed: no such interface; again at 10:01:10")].fg, Color::Red);
+    assert_eq!(cells[find(&cells, "failed: no such interface; retry at 10:01:10")].fg, Color::Red);
     assert_eq!(cells[find(&cells, ", 1,234 dropped")].fg, Color::Red);
     let small = buffer(&mut view(), 80, 12);
-    assert_eq!(
-        small[find(&small, "1 of 3 collectors failed")].fg,
-        Color::Red,
-        "without a line of its own, too"
-    );
+    assert_eq!(small[find(&small, "1 of 3 collectors failed")].fg, Color::Red, "also without its own line");
 }
 
 #[test]
-fn a_link_that_two_collectors_see_is_told_apart_by_their_names() {
+fn a_link_of_two_collectors_shows_their_names() {
     let mut twice = snapshot();
     let again = |link: &Link| Link { collector: "tor0-emulated".to_owned(), ..link.clone() };
     twice.links = twice.links.iter().flat_map(|link| [link.clone(), again(link)]).collect();
-    let mut view = view_of([asked(twice)]);
+    let mut view = view_of([polled(twice)]);
     check("twice", &mut view, 80, 24);
     check("twice", &mut view, 60, 12);
     check("twice", &mut view, 140, 24);
@@ -112,7 +108,7 @@ fn a_link_that_two_collectors_see_is_told_apart_by_their_names() {
 }
 
 #[test]
-fn a_link_is_green_amber_or_red_by_how_full_it_is() {
+fn utilisation_sets_the_colour_of_a_link() {
     let cells = buffer(&mut view(), 80, 24);
     for (percent, colour) in [(" 93 %", Color::Red), (" 73 %", Color::Yellow), (" 41 %", Color::Green)] {
         let (x, y) = find(&cells, percent);
@@ -121,10 +117,10 @@ fn a_link_is_green_amber_or_red_by_how_full_it_is() {
 }
 
 #[test]
-fn without_colours_the_frame_has_none() {
+fn the_plain_theme_has_no_colours() {
     let mut plain = TopView::new(Theme::PLAIN, "http://127.0.0.1:9477");
-    events().into_iter().for_each(|news| plain.update(news));
-    plain.update(asked(snapshot()));
+    events().into_iter().for_each(|update| plain.update(update));
+    plain.update(polled(snapshot()));
     let plain = buffer(&mut plain, 120, 40);
     assert!(plain.content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
     assert!(plain[find(&plain, "failed: no such")].modifier.contains(Modifier::BOLD));

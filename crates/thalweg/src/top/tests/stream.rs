@@ -1,8 +1,8 @@
-//! Events as they come, and the table.
+//! Event streams, and the table of links.
 
 use super::*;
 
-/// A stream that comes in pieces, and ends or breaks.
+/// A stream that arrives in pieces, and ends or fails.
 struct Pieces(Vec<io::Result<Vec<u8>>>);
 
 impl Read for Pieces {
@@ -16,13 +16,13 @@ impl Read for Pieces {
     }
 }
 
-/// What is told of a stream, and why it ended.
-fn heard(decoder: &mut Decoder, pieces: Vec<io::Result<Vec<u8>>>) -> (Vec<News>, String) {
-    let (tell, news) = crossbeam_channel::unbounded();
+/// Decodes a stream. Returns the updates and the error that ended it.
+fn decode(decoder: &mut Decoder, pieces: Vec<io::Result<Vec<u8>>>) -> (Vec<Update>, String) {
+    let (sender, updates) = crossbeam_channel::unbounded();
     let ended =
-        subscription::read_events(Pieces(pieces), decoder, &mut |heard| tell.send(heard.into()).is_ok());
+        subscription::read_events(Pieces(pieces), decoder, &mut |item| sender.send(item.into()).is_ok());
     let ended = ended.unwrap();
-    (news.try_iter().collect(), ended)
+    (updates.try_iter().collect(), ended)
 }
 
 fn sent(id: &str, event: &str, data: &impl serde::Serialize) -> String {
@@ -30,7 +30,7 @@ fn sent(id: &str, event: &str, data: &impl serde::Serialize) -> String {
 }
 
 #[test]
-fn a_stream_in_pieces_gives_its_events_and_goes_on_after_the_last_whole_one() {
+fn a_stream_resumes_after_its_last_complete_event() {
     let (first, second) = (event(1, cheetah()), event(2, crossing("upwards", 0.9)));
     let stream = sent("1f-1", "cheetah", &first) + &sent("1f-2", "link", &second);
     let (all, cut) = stream.split_at(stream.len() - 20);
@@ -38,41 +38,41 @@ fn a_stream_in_pieces_gives_its_events_and_goes_on_after_the_last_whole_one() {
     pieces.push(Err(io::ErrorKind::Interrupted.into()));
     pieces.push(Err(io::Error::other("connection reset")));
     let mut decoder = Decoder::default();
-    let (news, ended) = heard(&mut decoder, pieces);
+    let (updates, ended) = decode(&mut decoder, pieces);
     assert_eq!(ended, "connection reset");
-    assert!(matches!(&news[..], [News::Event(event)] if **event == first), "{news:?}");
-    assert_eq!(decoder.last_id(), Some("1f-1"), "what was cut off is asked for again");
+    assert!(matches!(&updates[..], [Update::Event(event)] if **event == first), "{updates:?}");
+    assert_eq!(decoder.last_id(), Some("1f-1"), "the incomplete event is requested again");
     decoder.reconnect();
     assert!(!cut.is_empty());
-    let (news, ended) = heard(&mut decoder, vec![Ok(sent("1f-2", "link", &second).into_bytes())]);
-    assert!(matches!(&news[..], [News::Event(event)] if **event == second), "{news:?}");
+    let (updates, ended) = decode(&mut decoder, vec![Ok(sent("1f-2", "link", &second).into_bytes())]);
+    assert!(matches!(&updates[..], [Update::Event(event)] if **event == second), "{updates:?}");
     assert_eq!(ended, "the daemon closed the connection");
     assert_eq!(decoder.last_id(), Some("1f-2"));
 }
 
 #[test]
-fn what_was_lost_or_not_understood_is_told() {
+fn lost_and_unknown_events_are_reported() {
     let lost = json!({ "type": "lost", "count": 7, "total": 9, "last": 12 });
     let other_run = json!({ "type": "lost", "count": null, "total": 0, "last": 0 });
     let stream = sent("1-12", "lost", &lost)
         + &sent("2-0", "lost", &other_run)
         + &sent("2-1", "earthquake", &json!({ "type": "earthquake" }))
         + "data: no JSON\n\n";
-    let (news, _) = heard(&mut Decoder::default(), vec![Ok(stream.into_bytes())]);
-    let losses: Vec<Loss> = news
+    let (updates, _) = decode(&mut Decoder::default(), vec![Ok(stream.into_bytes())]);
+    let losses: Vec<Loss> = updates
         .iter()
-        .map(|news| match news {
-            News::Lost(loss) => *loss,
+        .map(|update| match update {
+            Update::Lost(loss) => *loss,
             other => panic!("{other:?}"),
         })
         .collect();
     assert_eq!(losses, [Loss::Overwritten(7), Loss::Restarted, Loss::Invalid(1), Loss::Invalid(1)]);
-    let mut view = view_of(news);
-    assert!(screen(&mut view, 80, 24).contains("9 lost"), "of another run nobody knows how many");
+    let mut view = view_of(updates);
+    assert!(screen(&mut view, 80, 24).contains("9 lost"), "losses of another run are unknown");
 }
 
 #[test]
-fn the_table_has_the_links_by_utilisation_and_who_did_not_answer() {
+fn the_table_lists_links_by_utilisation_and_unresponsive_collectors() {
     let table = links_table::table(&links());
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(
@@ -85,5 +85,5 @@ fn the_table_has_the_links_by_utilisation_and_who_did_not_answer() {
     );
     assert!(table.contains("≥ 380 Mbit/s"), "{table}");
     assert!(lines.iter().any(|line| line.starts_with("tor0:p0:out") && line.contains("never")));
-    assert_eq!(lines.last(), Some(&"tor2 does not answer: the collector does not answer"));
+    assert_eq!(lines.last(), Some(&"tor2 did not respond: the collector does not respond"));
 }

@@ -1,22 +1,21 @@
-//! The live view of `thalweg watch`: a full-screen table of the strongest flows, as they run.
+//! The live view of `thalweg watch`: a full-screen table of the largest flows.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `view` | the state between two frames, and what keys do to it |
-//! | `frozen` | the flow frozen on |
-//! | `screen` | that view joined to a terminal |
-//! | `draw/` | state to cells: header, tables, detail, help |
+//! | `view` | state and key handling |
+//! | `pinned_flow` | the pinned flow |
+//! | `screen` | the view as a `crate::terminal::View` |
+//! | `draw/` | drawing: header, tables, detail, help |
 //!
-//! What joins it to a terminal, and what it shares with other views, is in `crate::terminal`.
+//! The event loop and parts shared with other views are in `crate::terminal`.
 //!
-//! What is shown ([`Snapshot`]) and what is asked for ([`Query`]) are those of [`thalweg_watch::snapshot`].
+//! [`Snapshot`] and [`Query`] are defined in [`thalweg_watch::snapshot`].
 //!
-//! [`LiveView`] reads no clock and does no I/O: the same snapshots and keys give the same cells, which the
-//! tests compare with the files under `golden/`. Those are rewritten by
-//! `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg live_view`.
+//! [`LiveView`] reads no clock and does no I/O: the same snapshots and keys give the same frames, which the tests compare
+//! with the files in `golden/`. `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg live_view` rewrites them.
 
 mod draw;
-mod frozen;
+mod pinned_flow;
 mod screen;
 mod view;
 

@@ -1,4 +1,4 @@
-//! The view joined to a terminal: its state, and how that is drawn.
+//! Implements [`View`] for the live view.
 
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyEvent;
@@ -9,7 +9,7 @@ use super::view::{Action, LiveView};
 use crate::terminal::View;
 
 impl View for LiveView {
-    type News = Snapshot;
+    type Update = Snapshot;
     type Query = Query;
 
     fn draw(&mut self, frame: &mut Frame) {
@@ -17,14 +17,14 @@ impl View for LiveView {
     }
 
     fn update(&mut self, snapshot: Snapshot) {
-        self.receive(snapshot);
+        self.handle_update(snapshot);
     }
 
     fn end(&mut self) {
-        self.conclude();
+        self.finish();
     }
 
     fn key(&mut self, key: KeyEvent) -> Action {
-        self.press(key)
+        self.handle_key(key)
     }
 }

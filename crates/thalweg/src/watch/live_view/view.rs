@@ -1,78 +1,78 @@
-//! The state of the view between two frames, and what keys do to it.
+//! State and key handling of the view.
 //!
-//! A key goes to the first that wants it: the help overlay, the filter box, the pane. `Esc` undoes one thing
-//! at a time: it closes the help, leaves the box, leaves the pane, clears the filter, forgets the selection.
+//! The help overlay handles a key first, then the filter input, then the pane. `Esc` undoes one step: it closes the help,
+//! closes the filter input, leaves the pane, clears the filter, clears the selection.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use thalweg_measure::tasks::{FlowName, Table};
 use thalweg_wire::{FlowKey, Timestamp};
 
-use super::frozen::Frozen;
+use super::pinned_flow::PinnedFlow;
 use crate::terminal::Theme;
 use crate::terminal::cursor::{Cursor, Step, step_of};
-use crate::terminal::line_box::{Edit, LineBox};
+use crate::terminal::text_input::{Edit, TextInput};
 use thalweg_watch::flow_filter::{FlowFilter, FlowFilterError};
 use thalweg_watch::snapshot::TaskRow;
 use thalweg_watch::snapshot::{FlowRow, Query, Snapshot};
 
-/// The live view: takes snapshots and keys, draws frames, says what it wants to see.
+/// The live view: handles snapshots and keys, draws frames, issues queries.
 #[derive(Debug)]
 pub struct LiveView {
     pub(super) theme: Theme,
     pub(super) query: Query,
     pub(super) pane: Pane,
     pub(super) help: bool,
-    pub(super) filter_box: Option<LineBox>,
-    /// The latest of everything.
-    latest: Shown,
-    /// What stands on the screen while the display is paused.
-    held: Option<Shown>,
-    /// Rows of the flow table: those of the snapshot that match the query, in its order.
+    pub(super) filter_input: Option<TextInput>,
+    /// The latest state.
+    latest: DisplayState,
+    /// The state on the screen while the display is paused.
+    paused: Option<DisplayState>,
+    /// Rows of the flow table, filtered and sorted by the query.
     pub(super) rows: Vec<FlowRow>,
     pub(super) flows: Cursor<FlowKey>,
     pub(super) cheetahs: Cursor<(FlowKey, Timestamp)>,
-    /// By their number.
+    /// Selected task, by index.
     pub(super) tasks: Cursor<usize>,
-    /// Keys of the chosen task.
+    /// Keys of the selected task.
     pub(super) task_keys: Cursor<FlowName>,
 }
 
-/// What the lower part of the screen has.
+/// Content of the lower part of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pane {
     Flows,
     Cheetahs,
-    /// All measurement tasks, and the chosen one's keys.
+    /// All measurement tasks, and the keys of the selected one.
     Tasks,
     /// One measurement task.
     OneTask,
-    /// One flow; and the pane to go back to.
+    /// One flow, and the pane to go back to.
     Detail {
         from_cheetahs: bool,
     },
 }
 
-/// A snapshot, and the flow frozen on as of then.
+/// A snapshot and the pinned flow at that time.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shown {
+pub(super) struct DisplayState {
     pub(super) snapshot: Snapshot,
-    pub(super) frozen: Option<Frozen>,
+    pub(super) pinned: Option<PinnedFlow>,
 }
 
-/// What a key asks of the caller.
+/// An action that a key requests.
 pub type Action = crate::terminal::Action<Query>;
 
 impl LiveView {
-    /// A view that has seen nothing yet and asks for [`Query::default`].
+    /// Creates an empty view. Its initial query is [`Query::default`].
     pub fn new(theme: Theme) -> LiveView {
         LiveView {
             theme,
             query: Query::default(),
             pane: Pane::Flows,
             help: false,
-            filter_box: None,
-            latest: Shown::default(),
-            held: None,
+            filter_input: None,
+            latest: DisplayState::default(),
+            paused: None,
             rows: Vec::new(),
             flows: Cursor::default(),
             cheetahs: Cursor::default(),
@@ -81,44 +81,44 @@ impl LiveView {
         }
     }
 
-    /// What the view wants to see now.
+    /// Returns the current query.
     pub fn query(&self) -> &Query {
         &self.query
     }
 
     /// Whether there are measurement tasks.
     pub(super) fn has_tasks(&self) -> bool {
-        self.shown().snapshot.tasks.is_some()
+        self.displayed().snapshot.tasks.is_some()
     }
 
-    /// The chosen task, the first where none is chosen.
+    /// Returns the selected task; the first if none is selected.
     pub(super) fn task(&self) -> Option<&TaskRow> {
-        self.shown().snapshot.tasks.as_ref()?.rows.get(self.tasks.index().unwrap_or(0))
+        self.displayed().snapshot.tasks.as_ref()?.rows.get(self.tasks.index().unwrap_or(0))
     }
 
-    /// The keys of the chosen task's latest answer.
+    /// Returns the latest result of the selected task.
     pub(super) fn task_table(&self) -> Option<&Table> {
         self.task()?.latest.as_ref()
     }
 
-    /// What is on the screen.
-    pub(super) fn shown(&self) -> &Shown {
-        self.held.as_ref().unwrap_or(&self.latest)
+    /// Returns the state on the screen.
+    pub(super) fn displayed(&self) -> &DisplayState {
+        self.paused.as_ref().unwrap_or(&self.latest)
     }
 
     /// Whether the display is paused.
     pub(super) fn is_paused(&self) -> bool {
-        self.held.is_some()
+        self.paused.is_some()
     }
 
-    /// Whether the input has ended, shown or not.
+    /// Whether the input has ended, even if the display is paused.
     pub(super) fn has_ended(&self) -> bool {
         self.latest.snapshot.ended
     }
 
-    /// What is wrong with the filter being typed.
+    /// Returns the error of the filter being typed.
     pub(super) fn filter_error(&self) -> Option<FlowFilterError> {
-        filter_of(self.filter_box.as_ref()?).err()
+        filter_of(self.filter_input.as_ref()?).err()
     }
 
     fn help_key(&mut self, key: KeyEvent) -> Action {
@@ -126,17 +126,17 @@ impl LiveView {
         if key.code == KeyCode::Char('q') { Action::Quit } else { Action::None }
     }
 
-    /// A filter works while it is typed; what does not parse leaves the last that did.
+    /// Applies a filter while it is typed. An invalid filter keeps the previous one.
     fn filter_key(&mut self, key: KeyEvent) -> Action {
-        let Some(line) = &mut self.filter_box else { return Action::None };
+        let Some(line) = &mut self.filter_input else { return Action::None };
         match key.code {
             KeyCode::Esc => {
-                self.filter_box = None;
+                self.filter_input = None;
                 self.set_filter(FlowFilter::default())
             }
             KeyCode::Enter => {
                 if filter_of(line).is_ok() {
-                    self.filter_box = None;
+                    self.filter_input = None;
                 }
                 Action::None
             }
@@ -157,12 +157,12 @@ impl LiveView {
             KeyCode::Char('?' | 'h') => self.help = true,
             KeyCode::Char(' ') => self.toggle_pause(),
             KeyCode::Char('t') => return self.toggle_tasks(),
-            KeyCode::Char('/' | 's' | 'r' | 'S' | 'c') if self.shown().snapshot.no_table => {}
-            KeyCode::Char('/') => return self.open_filter_box(),
+            KeyCode::Char('/' | 's' | 'r' | 'S' | 'c') if self.displayed().snapshot.no_table => {}
+            KeyCode::Char('/') => return self.open_filter_input(),
             KeyCode::Char('s') => return self.set_sort(|query| query.sort = query.sort.next()),
             KeyCode::Char('r' | 'S') => return self.set_sort(|query| query.descending = !query.descending),
             KeyCode::Char('c') => return self.toggle_cheetahs(),
-            KeyCode::Enter => return self.freeze(),
+            KeyCode::Enter => return self.pin(),
             KeyCode::Esc => return self.escape(),
             _ => {}
         }
@@ -178,7 +178,7 @@ impl LiveView {
             }
             Pane::Tasks => {
                 let tasks: Vec<usize> = (0..self.task_count()).collect();
-                // The first is chosen if none is.
+                // Without a selection, the first is highlighted.
                 if self.tasks.index().is_none() {
                     self.tasks.step(Step::First, &tasks);
                 }
@@ -194,7 +194,7 @@ impl LiveView {
     }
 
     fn task_count(&self) -> usize {
-        self.shown().snapshot.tasks.as_ref().map_or(0, |tasks| tasks.rows.len())
+        self.displayed().snapshot.tasks.as_ref().map_or(0, |tasks| tasks.rows.len())
     }
 
     fn task_key_names(&self) -> Vec<FlowName> {
@@ -202,12 +202,12 @@ impl LiveView {
     }
 
     fn toggle_pause(&mut self) {
-        self.held = if self.held.is_none() { Some(self.latest.clone()) } else { None };
+        self.paused = if self.paused.is_none() { Some(self.latest.clone()) } else { None };
         self.refresh_rows();
     }
 
-    fn open_filter_box(&mut self) -> Action {
-        self.filter_box = Some(LineBox::new(&self.query.filter.to_string()));
+    fn open_filter_input(&mut self) -> Action {
+        self.filter_input = Some(TextInput::new(&self.query.filter.to_string()));
         self.leave_to(Pane::Flows)
     }
 
@@ -236,15 +236,15 @@ impl LiveView {
 
     fn toggle_tasks(&mut self) -> Action {
         match self.pane {
-            Pane::Tasks | Pane::OneTask if self.shown().snapshot.no_table => self.leave_to(Pane::Tasks),
+            Pane::Tasks | Pane::OneTask if self.displayed().snapshot.no_table => self.leave_to(Pane::Tasks),
             Pane::Tasks | Pane::OneTask => self.leave_to(Pane::Flows),
             _ if self.has_tasks() => self.leave_to(Pane::Tasks),
             _ => Action::None,
         }
     }
 
-    /// Freezes on the chosen row, or on the first where none is chosen.
-    fn freeze(&mut self) -> Action {
+    /// Pins the flow of the selected row; the first if none is selected.
+    fn pin(&mut self) -> Action {
         let key = match self.pane {
             Pane::Flows => self.rows.get(self.flows.index().unwrap_or(0)).map(|row| row.key),
             Pane::Cheetahs => {
@@ -257,11 +257,11 @@ impl LiveView {
             Pane::OneTask | Pane::Detail { .. } => None,
         };
         let Some(key) = key else { return Action::None };
-        for shown in std::iter::once(&mut self.latest).chain(&mut self.held) {
-            shown.frozen = Some(Frozen::new(key, &shown.snapshot));
+        for shown in std::iter::once(&mut self.latest).chain(&mut self.paused) {
+            shown.pinned = Some(PinnedFlow::new(key, &shown.snapshot));
         }
         self.pane = Pane::Detail { from_cheetahs: self.pane == Pane::Cheetahs };
-        self.query.frozen = Some(key);
+        self.query.pinned = Some(key);
         Action::Query(self.query.clone())
     }
 
@@ -269,7 +269,7 @@ impl LiveView {
         match self.pane {
             Pane::Detail { from_cheetahs: true } => self.leave_to(Pane::Cheetahs),
             Pane::OneTask => self.leave_to(Pane::Tasks),
-            Pane::Tasks if self.shown().snapshot.no_table => {
+            Pane::Tasks if self.displayed().snapshot.no_table => {
                 self.tasks.reset();
                 Action::None
             }
@@ -284,23 +284,23 @@ impl LiveView {
         }
     }
 
-    /// Goes to a list; workers need no longer look for a flow frozen on.
+    /// Shows a list and unpins the flow.
     fn leave_to(&mut self, pane: Pane) -> Action {
         self.pane = pane;
-        for shown in std::iter::once(&mut self.latest).chain(&mut self.held) {
-            shown.frozen = None;
+        for shown in std::iter::once(&mut self.latest).chain(&mut self.paused) {
+            shown.pinned = None;
         }
-        match self.query.frozen.take() {
+        match self.query.pinned.take() {
             Some(_) => Action::Query(self.query.clone()),
             None => Action::None,
         }
     }
 
-    /// The query is applied here too, so that a key shows at once, paused or not.
+    /// Applies the query, so that keys take effect at once, even while paused.
     fn refresh_rows(&mut self) {
         let mut rows = std::mem::take(&mut self.rows);
         rows.clear();
-        let top = &self.shown().snapshot.top;
+        let top = &self.displayed().snapshot.top;
         rows.extend(top.iter().filter(|row| self.query.matches(row)).cloned());
         rows.sort_by(|a, b| self.query.compare(a, b));
         self.rows = rows;
@@ -309,51 +309,51 @@ impl LiveView {
         self.cheetahs.follow(&names);
         let names = self.task_key_names();
         self.task_keys.follow(&names);
-        // Without a flow table the tasks are all there is to see.
+        // Without a flow table, only the tasks can be shown.
         match self.pane {
-            Pane::Flows | Pane::Cheetahs if self.shown().snapshot.no_table => self.pane = Pane::Tasks,
+            Pane::Flows | Pane::Cheetahs if self.displayed().snapshot.no_table => self.pane = Pane::Tasks,
             Pane::Tasks | Pane::OneTask if !self.has_tasks() => self.pane = Pane::Flows,
             _ => {}
         }
     }
 
-    /// A flow can be a cheetah more than once, so time tells them apart.
+    /// Identifies detections by flow and time, because a flow can be detected more than once.
     fn cheetah_names(&self) -> Vec<(FlowKey, Timestamp)> {
-        self.shown().snapshot.cheetahs.iter().map(|row| (row.key, row.detected)).collect()
+        self.displayed().snapshot.cheetahs.iter().map(|row| (row.key, row.detected)).collect()
     }
 }
 
 impl LiveView {
-    /// Takes a snapshot. While the display is paused it is kept and not shown.
-    pub(super) fn receive(&mut self, snapshot: Snapshot) {
+    /// Applies a snapshot. While paused, it is kept but not shown.
+    pub(super) fn handle_update(&mut self, snapshot: Snapshot) {
         self.latest.snapshot = snapshot;
-        if let Some(frozen) = &mut self.latest.frozen {
-            frozen.update(&self.latest.snapshot);
+        if let Some(pinned) = &mut self.latest.pinned {
+            pinned.update(&self.latest.snapshot);
         }
-        if self.held.is_none() {
+        if self.paused.is_none() {
             self.refresh_rows();
         }
     }
 
-    /// Takes the end of all snapshots: whatever the last one said, nothing more will come.
-    pub(super) fn conclude(&mut self) {
+    /// Handles the end of snapshots, and marks the last one as ended.
+    pub(super) fn finish(&mut self) {
         self.latest.snapshot.ended = true;
     }
 
-    /// Takes a key.
-    pub(super) fn press(&mut self, key: KeyEvent) -> Action {
+    /// Handles a key.
+    pub(super) fn handle_key(&mut self, key: KeyEvent) -> Action {
         let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
         match () {
             () if key.kind == KeyEventKind::Release => Action::None,
             () if control_c => Action::Quit,
             () if self.help => self.help_key(key),
-            () if self.filter_box.is_some() => self.filter_key(key),
+            () if self.filter_input.is_some() => self.filter_key(key),
             () => self.pane_key(key),
         }
     }
 }
 
-fn filter_of(line: &LineBox) -> Result<FlowFilter, FlowFilterError> {
+fn filter_of(line: &TextInput) -> Result<FlowFilter, FlowFilterError> {
     line.text().parse()
 }
 

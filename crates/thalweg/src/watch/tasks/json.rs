@@ -4,7 +4,7 @@ use serde::Serialize;
 use thalweg_api::UtcTime;
 use thalweg_measure::tasks::{TaskResult, WindowReport};
 use thalweg_watch::json::TaskResultJson;
-use thalweg_watch::tasks::{Finished, Health, TaskLedger};
+use thalweg_watch::tasks::{FinishedWindow, Health, TaskLedger};
 
 /// One window, or several merged.
 #[derive(Debug, Serialize)]
@@ -50,8 +50,8 @@ struct TaskAnswer {
     value: TaskResultJson,
 }
 
-impl From<&Finished> for WindowLine {
-    fn from(finished: &Finished) -> WindowLine {
+impl From<&FinishedWindow> for WindowLine {
+    fn from(finished: &FinishedWindow) -> WindowLine {
         let WindowReport { windows, start, end, tally, results, .. } = &finished.report;
         let answer = |result: &TaskResult| {
             let health = finished.health.get(result.task).copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What measurement tasks say, in the report and in lines of JSON.
+//! Results of measurement tasks in the report and in JSON lines.
 
 pub(super) mod json;
 pub(super) mod report;

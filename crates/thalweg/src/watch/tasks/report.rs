@@ -1,42 +1,42 @@
-//! What the tasks have to say, in the report at the end of a run.
+//! Results of measurement tasks in the report.
 
 use std::io::{self, Write};
 
 use thalweg_measure::tasks::{Headline, PlannedTask, Table};
 use thalweg_wire::{Nanos, Timestamp};
 
-use crate::answers::text::{aside, words};
 use crate::figures::{bound_in_words, bounds, grouped, number, percent};
+use crate::task_text::{aside, words};
 use crate::watch::row::row;
-use thalweg_watch::tasks::{Answer, Finished, Health, TaskLedger};
+use thalweg_watch::tasks::{Answer, FinishedWindow, Health, TaskLedger};
 
-/// Writes what was measured, and in how much memory.
+/// Writes the number of windows, memory and sampling.
 pub(in crate::watch) fn overview(out: &mut impl Write, ledger: &TaskLedger) -> io::Result<()> {
     let options = ledger.plan.options();
     writeln!(out, "Measurement tasks")?;
     let empty = match ledger.empty_windows {
         0 => String::new(),
-        empty => format!(", and {} without packets", grouped(empty)),
+        empty => format!(", {} without packets", grouped(empty)),
     };
     row(out, "windows", format_args!("{} of {}{empty}", grouped(ledger.windows), options.window))?;
     row(out, "memory", format_args!("{} of {} for sketches", ledger.plan.bytes(), options.memory))?;
     row(out, "sampling", format_args!("p = {}", options.sampling))
 }
 
-/// Writes what each task has to say; `top` is the length of lists.
+/// Writes the results of each task; `top` is the maximum length of lists.
 pub(in crate::watch) fn answers(out: &mut impl Write, ledger: &TaskLedger, top: usize) -> io::Result<()> {
     for (number, planned) in ledger.plan.tasks().iter().enumerate() {
         writeln!(out, "\n{}  ({})", planned.spec, planned.size)?;
         let Some(answer) = &ledger.tasks[number].latest else {
-            writeln!(out, "  nothing to say: {}", reason(planned))?;
+            writeln!(out, "  no result: {}", reason(planned))?;
             continue;
         };
         let kind = if planned.spec.period().is_some() { "periods" } else { "last window" };
         write_answer(out, answer, kind, ledger.window(), top)?;
-        let together = ledger.together.as_ref().filter(|together| together.report.windows > 1);
-        let Some(together) = together else { continue };
-        if let Some(answer) = answer_of(together, number) {
-            let windows = format!("last {} windows", together.report.windows);
+        let combined = ledger.combined.as_ref().filter(|combined| combined.report.windows > 1);
+        let Some(combined) = combined else { continue };
+        if let Some(answer) = answer_of(combined, number) {
+            let windows = format!("last {} windows", combined.report.windows);
             write_answer(out, &answer, &windows, ledger.window(), top)?;
         }
     }
@@ -45,13 +45,13 @@ pub(in crate::watch) fn answers(out: &mut impl Write, ledger: &TaskLedger, top: 
 
 fn reason(planned: &PlannedTask) -> &'static str {
     match planned.spec.period() {
-        Some(_) => "two whole periods have to be over first",
-        None => "there were no packets",
+        Some(_) => "needs two complete periods",
+        None => "no packets",
     }
 }
 
-/// What a task says of several windows together.
-fn answer_of(finished: &Finished, task: usize) -> Option<Answer> {
+/// Returns the result of a task over several windows combined.
+fn answer_of(finished: &FinishedWindow, task: usize) -> Option<Answer> {
     let result = finished.report.results.iter().find(|result| result.task == task)?.clone();
     let health = finished.health.get(task).copied().unwrap_or_default();
     Some(Answer { start: finished.report.start, end: finished.report.end, result, health })
@@ -64,7 +64,8 @@ fn write_answer(
     window: Nanos,
     top: usize,
 ) -> io::Result<()> {
-    let span = format!("{which}, {} to {}", moment(answer.start, window), moment(answer.end, window));
+    let span =
+        format!("{which}, {} to {}", time_of_day(answer.start, window), time_of_day(answer.end, window));
     let notes = notes(&answer.health);
     let table = answer.result.table();
     match &table.headline {
@@ -87,7 +88,7 @@ fn notes(health: &Health) -> String {
         notes += &format!(", sampled with p = {sampled}");
     }
     if health.saturations > 0 {
-        notes += &format!(", {} counters at the end of their range", grouped(health.saturations));
+        notes += &format!(", {} counter overflows", grouped(health.saturations));
     }
     notes
 }
@@ -112,7 +113,12 @@ fn write_rows(out: &mut impl Write, table: &Table, top: usize) -> io::Result<()>
     }
     let more = table.rows.len().saturating_sub(top);
     if more > 0 {
-        writeln!(out, "  and {} more (--limit {} shows more, --json all)", grouped(more as u64), top * 10)?;
+        writeln!(
+            out,
+            "  and {} more (--limit {} shows more, --json shows all)",
+            grouped(more as u64),
+            top * 10
+        )?;
     }
     if let Some(confidence) = table.confidence() {
         writeln!(out, "  each bound holds with probability {} or more", percent(confidence))?;
@@ -120,8 +126,8 @@ fn write_rows(out: &mut impl Write, table: &Table, top: usize) -> io::Result<()>
     Ok(())
 }
 
-/// Time of day, in as many digits as windows need.
-fn moment(time: Timestamp, window: Nanos) -> String {
+/// Formats the time of day, with milliseconds if the window length needs them.
+fn time_of_day(time: Timestamp, window: Nanos) -> String {
     let digits = if window.0.is_multiple_of(1_000_000_000) { 11..19 } else { 11..23 };
     time.to_string()[digits].to_owned()
 }

@@ -1,4 +1,4 @@
-//! What is answered to what is asked.
+//! Responses to requests.
 
 use serde_json::Value;
 use thalweg_daemon::api::routes;
@@ -11,7 +11,7 @@ fn names<'a>(list: &'a Value, field: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn links_come_by_port_and_way_with_their_peers_and_bounds() {
+fn links_are_sorted_by_port_with_peers_and_bounds() {
     let fixture = Fixture::new();
     let links = fixture.client.get("/v1/links").json();
     assert_eq!(names(&links["responses"], "collector"), ["tor0", "quiet"]);
@@ -20,7 +20,7 @@ fn links_come_by_port_and_way_with_their_peers_and_bounds() {
     let link = &links[7];
     assert_eq!((&link["link"], &link["peer"]), (&"tor0:p3:out".into(), &"h3".into()));
     assert_eq!(link["capacity_bps"], 10_000_000_000_u64);
-    // An infinite upper bound is none.
+    // An infinite upper bound is omitted.
     assert_eq!(link["bounds"], "lower_bound");
     assert_eq!((&link["rate_lower_bps"], &link["rate_upper_bps"]), (&9.0e9.into(), &Value::Null));
     assert_eq!(link["changed"], "2026-11-21T22:16:16.495499720Z");
@@ -30,7 +30,7 @@ fn links_come_by_port_and_way_with_their_peers_and_bounds() {
 }
 
 #[test]
-fn flows_come_the_fastest_first_and_no_more_than_asked_for() {
+fn flows_are_sorted_by_rate_and_limited() {
     let fixture = Fixture::new();
     let flows = fixture.client.get("/v1/flows?limit=3").json();
     assert_eq!(flows["total"], 100);
@@ -47,7 +47,7 @@ fn flows_come_the_fastest_first_and_no_more_than_asked_for() {
 }
 
 #[test]
-fn a_flow_is_found_by_the_key_that_other_answers_have() {
+fn a_flow_is_found_by_its_key() {
     let fixture = Fixture::new();
     let flows = fixture.client.get("/v1/flows?limit=2").json();
     let key = flows["flows"][1]["key"].as_str().unwrap();
@@ -58,11 +58,11 @@ fn a_flow_is_found_by_the_key_that_other_answers_have() {
     assert_eq!(fixture.client.get(reverse).problem(), (404, "not_found".into()));
     let answer = fixture.client.get("/v1/flows/tcp%2010.0.0.1");
     assert_eq!(answer.problem(), (400, "bad_parameter".into()));
-    assert!(answer.text.contains("is not a flow: expected e.g."), "{}", answer.text);
+    assert!(answer.text.contains("expected e.g."), "{}", answer.text);
 }
 
 #[test]
-fn flows_on_a_link_are_those_whose_port_it_is() {
+fn flows_on_a_link_have_its_port() {
     let fixture = Fixture::new();
     let total = |path: &str| fixture.client.get(path).json()["total"].clone();
     assert_eq!(total("/v1/links/tor0:p3:out/flows"), 50);
@@ -74,14 +74,14 @@ fn flows_on_a_link_are_those_whose_port_it_is() {
 }
 
 #[test]
-fn cheetahs_are_the_flows_that_are_cheetahs() {
+fn cheetahs_lists_only_cheetah_flows() {
     let cheetahs = Fixture::new().client.get("/v1/cheetahs?limit=4").json();
     assert_eq!(cheetahs["total"], 10);
     assert!(cheetahs["flows"].as_array().unwrap().iter().all(|flow| flow["cheetah"] == true));
 }
 
 #[test]
-fn a_collector_that_does_not_answer_is_named_and_others_answer() {
+fn an_unresponsive_collector_is_named() {
     use thalweg_daemon::collectors::{CollectorHandle, Description};
 
     let fixture = Fixture::new();
@@ -105,7 +105,7 @@ fn a_collector_that_does_not_answer_is_named_and_others_answer() {
 }
 
 #[test]
-fn health_says_what_it_is_and_readiness_follows_the_daemon() {
+fn health_and_readiness_follow_the_daemon() {
     let fixture = Fixture::new();
     assert_eq!(fixture.client.get("/healthz").json()["name"], "thalweg");
     assert_eq!(fixture.client.get("/readyz").status, 200);
@@ -116,7 +116,7 @@ fn health_says_what_it_is_and_readiness_follows_the_daemon() {
 }
 
 #[test]
-fn a_topology_that_was_got_can_be_put_as_json_and_as_toml() {
+fn a_topology_can_be_put_back_as_json_and_toml() {
     let fixture = Fixture::new();
     let got = fixture.client.get("/v1/topology").json();
     assert_eq!(got["version"], 1);
@@ -137,7 +137,7 @@ fn a_topology_that_was_got_can_be_put_as_json_and_as_toml() {
 }
 
 #[test]
-fn a_topology_that_is_wrong_changes_nothing_and_each_fault_has_its_line() {
+fn an_invalid_topology_is_refused_with_lines() {
     let fixture = Fixture::new();
     let put = |media_type: &str, body: &str| {
         fixture.client.send("PUT", "/v1/topology", &[("content-type", media_type)], body.as_bytes())
@@ -154,14 +154,14 @@ fn a_topology_that_is_wrong_changes_nothing_and_each_fault_has_its_line() {
     assert!(errors[0]["message"].as_str().unwrap().contains("tor0"), "{errors}");
     assert_eq!(put("application/json", "{").problem(), (400, "bad_body".into()));
     assert_eq!(put("text/plain", "x").problem(), (415, "unsupported_media_type".into()));
-    // A network without the switches that are watched.
+    // A network without the monitored switches.
     let other = "[forwarding]\nkind = \"ecmp\"\nseed = 1\n[[router]]\nname = \"other\"\n[[endpoint]]\nname = \"h0\"\nrouter = \"other\"\n";
     assert_eq!(put("application/toml", other).problem(), (409, "conflict".into()));
     assert_eq!(fixture.client.get("/v1/topology").json()["version"], 1);
 }
 
 #[test]
-fn paths_and_methods_that_are_not_there_are_refused_as_what_they_are() {
+fn unknown_paths_and_methods_are_refused() {
     let fixture = Fixture::new();
     assert_eq!(fixture.client.get("/").problem(), (404, "not_found".into()));
     let refused = fixture.client.send("POST", "/v1/topology", &[], b"");
@@ -171,7 +171,7 @@ fn paths_and_methods_that_are_not_there_are_refused_as_what_they_are() {
 }
 
 #[test]
-fn paths_at_which_nothing_is_are_not_found() {
+fn unknown_names_in_paths_are_not_found() {
     let fixture = Fixture::new();
     for path in
         ["/v1", "/v1/links/", "/v1/links/x", "/v1/flows/", "/v1/flows/a/b", "//v1/links", "/v1/flows/%ff"]
@@ -183,7 +183,7 @@ fn paths_at_which_nothing_is_are_not_found() {
 }
 
 #[test]
-fn every_route_is_found_by_its_own_path() {
+fn every_route_matches_its_path() {
     let fixture = Fixture::with(|options| options.limits.request_burst = 1_000);
     for route in routes::table() {
         let parameters = (route.parameters)(&mut Default::default());
@@ -204,7 +204,7 @@ fn every_route_is_found_by_its_own_path() {
 }
 
 #[test]
-fn the_key_of_a_flow_is_read_from_a_path_however_it_is_encoded() {
+fn an_encoded_flow_key_is_read_from_the_path() {
     let fixture = Fixture::new();
     for path in [
         "/v1/flows/tcp%2010.0.0.1:443%20%3E%2010.0.1.98:51000",
@@ -219,7 +219,7 @@ fn the_key_of_a_flow_is_read_from_a_path_however_it_is_encoded() {
 }
 
 #[test]
-fn a_parameter_that_is_not_known_is_refused_with_those_that_are() {
+fn an_unknown_parameter_is_refused_with_the_known_ones() {
     let fixture = Fixture::new();
     let detail = |path: &str| {
         let answer = fixture.client.get(path);
@@ -238,7 +238,7 @@ fn a_parameter_that_is_not_known_is_refused_with_those_that_are() {
 }
 
 #[test]
-fn the_metrics_page_has_what_collectors_count() {
+fn metrics_include_collector_counters() {
     let fixture = Fixture::new();
     let page = fixture.client.get("/metrics");
     assert!(page.headers["content-type"].to_str().unwrap().starts_with("text/plain; version=0.0.4"));

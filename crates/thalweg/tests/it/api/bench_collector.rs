@@ -1,4 +1,4 @@
-//! A collector that answers what it was told to.
+//! A collector with fixed responses.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use thalweg_wire::{
     SourceCounters, TcpFlags, Timestamp,
 };
 
-/// Its clock.
+/// Its time.
 pub(crate) const NOW: Timestamp = Timestamp(1_795_299_376_495_499_720);
 
-/// Flows that it sees.
+/// Its number of flows.
 pub(crate) const FLOWS: u32 = 100;
 
-/// One of this name, at switch `tor0`.
+/// Creates a collector of this name at switch `tor0`.
 pub(crate) fn new(name: &str) -> (CollectorHandle, Mailbox) {
     CollectorHandle::new(Description {
         name: name.into(),
@@ -34,7 +34,7 @@ pub(crate) fn new(name: &str) -> (CollectorHandle, Mailbox) {
     })
 }
 
-/// `quiet` sees nothing; others see links and flows.
+/// Answers a query. `quiet` has no links and flows; other collectors do.
 pub(crate) fn answer_request(request: CollectorRequest, description: &Description) {
     let sees = &*description.name != "quiet";
     match request {
@@ -53,7 +53,7 @@ pub(crate) fn answer_request(request: CollectorRequest, description: &Descriptio
     }
 }
 
-/// All links of a switch of four ports.
+/// All links of a switch with four ports.
 fn links() -> Vec<LinkReport> {
     let ways = [PortDirection::Input, PortDirection::Output];
     let sides =
@@ -74,8 +74,8 @@ pub(crate) fn link(side: LinkDirection) -> LinkReport {
     }
 }
 
-/// Flow `number`: the higher, the faster. Number 0 has no rate yet, every tenth is a cheetah, and odd ones leave by
-/// port 3.
+/// Flow `number`. Rates grow with the number. Number 0 has no rate yet, every tenth flow is a cheetah flow, odd ones leave
+/// through port 3.
 pub(crate) fn flow(number: u32) -> FlowReport {
     let key = FlowKey::v4(0x0A00_0001, 0x0A00_0100 + number, 443, 51_000, Protocol::TCP);
     let rate = (number > 0).then(|| {
@@ -120,7 +120,7 @@ fn counters() -> CollectorCounters {
     }
 }
 
-/// What each kind of task says of two windows of packets.
+/// Results of each kind of task over two windows.
 pub(crate) fn tasks() -> TasksReport {
     let list = "heavy:1%,change:1s,distinct:src,entropy:dst,spread:src>0,moments:bytes,hhh:1%";
     let options = TasksOptions {

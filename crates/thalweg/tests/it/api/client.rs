@@ -1,4 +1,4 @@
-//! A client, such as scripts and scrapers are.
+//! An HTTP client, such as scripts and scrapers use.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -8,8 +8,8 @@ use serde_json::Value;
 use ureq::Agent;
 use ureq::tls::TlsConfig;
 
-/// How long anything here may take before it counts as hanging.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// Timeout of all operations.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A client of one daemon.
 #[derive(Clone)]
@@ -19,7 +19,7 @@ pub(crate) struct Client {
     token: Option<String>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -27,7 +27,7 @@ pub(crate) struct Answer {
     pub(crate) text: String,
 }
 
-/// An event as it was sent.
+/// An event as sent.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sent {
     pub(crate) id: String,
@@ -44,12 +44,12 @@ impl Client {
     }
 
     pub(crate) fn with_tls(base: String, tls: TlsConfig) -> Client {
-        let config = Agent::config_builder().http_status_as_error(false).timeout_global(Some(PATIENCE));
+        let config = Agent::config_builder().http_status_as_error(false).timeout_global(Some(TIMEOUT));
         let agent = config.tls_config(tls).build().into();
         Client { agent, base, token: None }
     }
 
-    /// The same client with a token.
+    /// Returns the client with a token.
     pub(crate) fn token(&self, token: &str) -> Client {
         Client { token: Some(token.to_owned()), ..self.clone() }
     }
@@ -77,7 +77,7 @@ impl Client {
         )
     }
 
-    /// Asks for something that is no text.
+    /// Requests a binary response.
     pub(crate) fn post_for_bytes(&self, path: &str, headers: &[(&str, &str)]) -> Vec<u8> {
         let request = self.with_headers(self.agent.post(self.url(path)), headers);
         let mut response = request.send_empty().unwrap();
@@ -89,7 +89,7 @@ impl Client {
         answer(self.agent.delete(self.url(path)).call().unwrap())
     }
 
-    /// Subscribes; the server has the subscription when this returns.
+    /// Subscribes. When this returns, the server has the subscription.
     pub(crate) fn events(&self, query: &str, headers: &[(&str, &str)]) -> Events {
         let request = self.agent.get(self.url(&format!("/v1/events{query}")));
         let response = self.with_headers(request, headers).call().unwrap();
@@ -114,19 +114,19 @@ impl Client {
         }
     }
 
-    /// A connection for what no client would send.
+    /// Opens a raw connection for invalid requests.
     pub(crate) fn raw(&self) -> TcpStream {
         let stream = TcpStream::connect(self.base.split_once("://").unwrap().1).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream
     }
 
-    /// What the server sends for this text, until it closes the connection.
+    /// Sends this text and returns the response until the server closes the connection.
     pub(crate) fn raw_answer(&self, text: &str) -> String {
         let mut stream = self.raw();
         stream.write_all(text.as_bytes()).unwrap();
         let mut answer = String::new();
-        // A reset is a way to close, too.
+        // A reset also closes the connection.
         let _ = stream.read_to_string(&mut answer);
         answer
     }
@@ -137,7 +137,7 @@ impl Answer {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
 
-    /// The status, and the code of the problem.
+    /// Returns the status and the problem code.
     pub(crate) fn problem(&self) -> (u16, String) {
         assert_eq!(self.headers["content-type"], "application/problem+json", "{}", self.text);
         let problem = self.json();
@@ -148,7 +148,7 @@ impl Answer {
 }
 
 impl Events {
-    /// The next event; comments are skipped.
+    /// Returns the next event, skipping comments.
     pub(crate) fn next(&mut self) -> Sent {
         let mut sent = Sent { id: String::new(), event: String::new(), data: Value::Null };
         loop {
@@ -164,14 +164,14 @@ impl Events {
         }
     }
 
-    /// All that comes until the server closes the stream.
+    /// Returns everything until the server closes the stream.
     pub(crate) fn rest(&mut self) -> String {
         let mut rest = String::new();
         self.0.read_to_string(&mut rest).unwrap();
         rest
     }
 
-    /// Numbers of the next events.
+    /// Returns the numbers of the next events.
     pub(crate) fn numbers(&mut self, count: usize) -> Vec<u64> {
         (0..count).map(|_| self.next().data["id"].as_u64().unwrap()).collect()
     }

@@ -1,4 +1,4 @@
-//! The daemon itself, as it is run: collectors that read a capture, and the API before them.
+//! The daemon as a process, with collectors that read a capture, and its API.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::api::client::{Client, PATIENCE};
+use crate::api::client::{Client, TIMEOUT};
 use crate::api::schema::faults;
 
-/// A process that ends with its test.
+/// A process that is killed at the end of the test.
 struct Daemon {
     child: Child,
     client: Client,
@@ -19,12 +19,12 @@ struct Daemon {
 }
 
 impl Daemon {
-    /// Collector `leaf0` reads the example's capture as fast as it can.
+    /// Starts a daemon whose collector `leaf0` reads the example capture at full speed.
     fn start() -> Daemon {
         let folder = tempfile::tempdir().unwrap();
         let samples = folder.path().join("samples");
         std::fs::create_dir(&samples).unwrap();
-        // Run as root, the daemon becomes somebody else.
+        // Started by root, the daemon changes its user.
         for (folder, mode) in [(folder.path(), 0o755), (&samples, 0o777)] {
             std::fs::set_permissions(folder, std::fs::Permissions::from_mode(mode)).unwrap();
         }
@@ -50,15 +50,15 @@ impl Daemon {
             let (_, rest) = line.split_once("api=")?;
             rest.split_whitespace().next().map(str::to_owned)
         });
-        // Whoever reads no further would stop it when the pipe is full.
+        // Keep reading: a full pipe would block the daemon.
         std::thread::spawn(move || lines.count());
-        let client = Client::new(format!("http://{}", address.expect("it says where it listens")));
+        let client = Client::new(format!("http://{}", address.expect("it logs its address")));
         Daemon { child, client, folder }
     }
 
-    /// Waits until the capture is at its end.
+    /// Waits until the capture is read.
     fn wait_for_end(&self) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while self.client.get("/v1/collectors").json()["collectors"][0]["state"]["name"] != "ended" {
             assert!(Instant::now() < until, "{}", self.client.get("/v1/collectors").text);
             std::thread::sleep(Duration::from_millis(20));
@@ -74,16 +74,16 @@ impl Drop for Daemon {
 }
 
 #[test]
-fn a_daemon_answers_what_its_collectors_have_measured_as_its_document_says() {
+fn a_daemon_serves_measurements_as_documented() {
     let daemon = Daemon::start();
     daemon.wait_for_end();
     let document = daemon.client.get("/v1/openapi.json").json();
-    let checked = |path: &str, asked: &str| {
-        let answer = daemon.client.get(asked);
-        assert_eq!(answer.status, 200, "{asked}: {}", answer.text);
+    let checked = |path: &str, request: &str| {
+        let answer = daemon.client.get(request);
+        assert_eq!(answer.status, 200, "{request}: {}", answer.text);
         let responses = &document["paths"][path]["get"]["responses"];
         let schema = &responses["200"]["content"]["application/json"]["schema"];
-        assert_eq!(faults(&document, schema, &answer.json()), Vec::<String>::new(), "{asked}");
+        assert_eq!(faults(&document, schema, &answer.json()), Vec::<String>::new(), "{request}");
         answer.json()
     };
     let flows = checked("/v1/flows", "/v1/flows?limit=10000");
@@ -108,7 +108,7 @@ fn a_daemon_answers_what_its_collectors_have_measured_as_its_document_says() {
 }
 
 #[test]
-fn events_of_a_capture_can_be_read_from_the_first_to_the_last_and_are_as_documented() {
+fn all_events_of_a_capture_can_be_read() {
     let daemon = Daemon::start();
     daemon.wait_for_end();
     let document = daemon.client.get("/v1/openapi.json").json();
@@ -129,7 +129,7 @@ fn events_of_a_capture_can_be_read_from_the_first_to_the_last_and_are_as_documen
 }
 
 #[test]
-fn samples_are_written_to_files_or_answered_as_one() {
+fn samples_are_written_to_files_or_returned() {
     let daemon = Daemon::start();
     daemon.wait_for_end();
     let written = daemon.client.send("POST", "/v1/samples?collector=leaf0", &[], b"");

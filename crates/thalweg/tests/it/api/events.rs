@@ -1,4 +1,4 @@
-//! Events: in order, resumed, lost when nobody reads them.
+//! Events: order, resumption, losses of slow subscribers.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use thalweg_daemon::hub::Hub;
 
-use crate::api::client::PATIENCE;
+use crate::api::client::TIMEOUT;
 use crate::api::fixture::{Fixture, event};
 
 #[test]
-fn events_come_as_they_happen_in_order_and_once() {
+fn events_arrive_in_order_and_once() {
     let fixture = Fixture::new();
     let mut events = fixture.client.events("", &[]);
     for round in 0..20 {
@@ -20,7 +20,7 @@ fn events_come_as_they_happen_in_order_and_once() {
 }
 
 #[test]
-fn an_event_names_its_link_and_the_flows_on_it() {
+fn an_event_names_its_link_and_flows() {
     let fixture = Fixture::new();
     let mut events = fixture.client.events("", &[]);
     fixture.publish(1);
@@ -34,7 +34,7 @@ fn an_event_names_its_link_and_the_flows_on_it() {
 }
 
 #[test]
-fn who_resumes_gets_what_it_missed() {
+fn a_resumed_stream_sends_missed_events() {
     let fixture = Fixture::new();
     let mut events = fixture.client.events("", &[]);
     fixture.publish(10);
@@ -49,7 +49,7 @@ fn who_resumes_gets_what_it_missed() {
 }
 
 #[test]
-fn who_resumes_from_another_run_is_told_and_gets_all_there_is() {
+fn a_stream_resumed_from_another_run_starts_over() {
     let fixture = Fixture::new();
     fixture.publish(2);
     let mut events = fixture.client.events("", &[("last-event-id", "00000000000000aa-9000")]);
@@ -59,7 +59,7 @@ fn who_resumes_from_another_run_is_told_and_gets_all_there_is() {
 }
 
 #[test]
-fn filters_choose_types_links_and_collectors() {
+fn filters_select_types_links_and_collectors() {
     let fixture = Fixture::new();
     let mut of_link = fixture.client.events("?link=tor0:p1:out&type=link", &[]);
     let mut of_collector = fixture.client.events("?collector=tor1", &[]);
@@ -78,16 +78,16 @@ fn filters_choose_types_links_and_collectors() {
 }
 
 #[test]
-fn more_subscribers_than_there_may_be_are_refused_and_places_come_back() {
+fn subscribers_above_the_limit_are_refused() {
     let fixture = Fixture::with(|options| options.limits.subscribers = 2);
     let first = fixture.client.events("", &[]);
     let _second = fixture.client.events("", &[]);
     assert_eq!(fixture.client.get("/v1/events").problem(), (503, "too_many_subscribers".into()));
     drop(first);
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while fixture.server.api().counts().subscribers > 1 {
         assert!(Instant::now() < until, "the place of who has gone is not given back");
-        // Only writing shows that nobody reads any more.
+        // The server notices a closed connection only when it writes.
         fixture.publish(10);
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -102,7 +102,7 @@ fn slow(fixture: &Fixture) -> TcpStream {
 }
 
 #[test]
-fn a_thousand_subscribers_that_do_not_read_hold_nobody_up_and_are_told_what_they_lost() {
+fn slow_subscribers_block_nobody_and_learn_their_losses() {
     const SUBSCRIBERS: u64 = 1_000;
     let fixture = Fixture::with_hub(Hub::new(256), |options| {
         options.limits.subscribers = SUBSCRIBERS + 10;
@@ -110,21 +110,21 @@ fn a_thousand_subscribers_that_do_not_read_hold_nobody_up_and_are_told_what_they
         (options.limits.requests_per_second, options.limits.request_burst) = (100_000, 10_000);
     });
     let mut streams: Vec<_> = (0..SUBSCRIBERS).map(|_| slow(&fixture)).collect();
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while fixture.server.api().counts().subscribers < SUBSCRIBERS {
         assert!(Instant::now() < until, "{:?}", fixture.server.api().counts());
         std::thread::sleep(Duration::from_millis(10));
     }
-    // Far more than sockets hold: some 3 kB each.
+    // Far more than socket buffers hold: about 3 kB each.
     const EVENTS: u64 = 20_000;
     fixture.publish(EVENTS);
     assert_eq!(fixture.daemon.hub().last_id(), EVENTS, "who publishes waits for nobody");
-    // One that reads is served while the others do not.
+    // A reading subscriber is served while the others block.
     let mut quick = fixture.client.events("", &[]);
     fixture.publish(1);
     assert_eq!(quick.numbers(1), [EVENTS + 1]);
     assert_eq!(fixture.client.get("/healthz").status, 200);
-    // One of the slow begins to read: what comes is in order, and what is missing has been told.
+    // A slow subscriber starts to read: events are in order, and losses are reported.
     let mut slow = streams.pop().unwrap();
     let (mut text, mut buffer) = (String::new(), [0; 65_536]);
     while !text.contains(&format!("\"id\":{},", EVENTS + 1)) {

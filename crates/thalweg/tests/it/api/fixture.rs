@@ -1,4 +1,4 @@
-//! A daemon in this process: collectors that answer what they were told to, and the real API before them.
+//! A daemon in this process: collectors with fixed responses and the real API.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use thalweg_wire::Timestamp;
 use crate::api::bench_collector::{self, NOW};
 use crate::api::client::Client;
 
-/// A daemon, its API, and a client that may do everything.
+/// A daemon, its API, and a client with all permissions.
 pub(crate) struct Fixture {
     pub(crate) daemon: Daemon,
     pub(crate) server: Server,
@@ -31,17 +31,17 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// Collectors `tor0` and `quiet`, a rack of four, and no tokens.
+    /// Creates collectors `tor0` and `quiet`, a rack of four hosts, and no tokens.
     pub(crate) fn new() -> Fixture {
         Fixture::with(|_| {})
     }
 
-    /// The same with other options.
+    /// Creates a fixture with other access options.
     pub(crate) fn with(change: impl FnOnce(&mut AccessOptions)) -> Fixture {
         Fixture::with_hub(Hub::default(), change)
     }
 
-    /// The same with another hub.
+    /// Creates a fixture with another hub.
     pub(crate) fn with_hub(hub: Hub, change: impl FnOnce(&mut AccessOptions)) -> Fixture {
         let mut options =
             AccessOptions { listen: "127.0.0.1:0".parse().unwrap(), ..AccessOptions::default() };
@@ -52,7 +52,7 @@ impl Fixture {
         for name in ["tor0", "quiet"] {
             let (handle, mailbox) = bench_collector::new(name);
             handles.push(handle);
-            // Before the first request, or the daemon is not ready.
+            // Before the first request, because the daemon must be ready.
             mailbox.set_state(CollectorState::Running);
             let is_over = Arc::clone(&is_over);
             threads.push(std::thread::spawn(move || {
@@ -72,7 +72,7 @@ impl Fixture {
         Fixture { daemon, server, client, access, options, is_over, threads }
     }
 
-    /// Tells of as many crossings of a threshold.
+    /// Publishes this many threshold crossings.
     pub(crate) fn publish(&self, events: u64) {
         for _ in 0..events {
             self.daemon.hub().publish(event("tor0", 3));
@@ -94,7 +94,7 @@ pub(crate) fn network() -> NetworkState {
     NetworkState::new(topology, links, Forwarding::ecmp(1)).unwrap()
 }
 
-/// Utilisation of an output link of a switch rose above a threshold.
+/// A link event: the utilisation of an output link rose above a threshold.
 pub(crate) fn event(switch: &str, port: u16) -> Event {
     let side = LinkDirection { port: PortIndex(port), direction: PortDirection::Output };
     let flow = bench_collector::flow(1).rate.unwrap();

@@ -1,4 +1,4 @@
-//! What is too large, too slow or too much.
+//! Limits of size, time and rate.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use thalweg_daemon::event::CollectorState;
 
 use crate::api::bench_collector;
-use crate::api::client::PATIENCE;
+use crate::api::client::TIMEOUT;
 use crate::api::fixture::Fixture;
 
 #[test]
-fn a_body_over_the_limit_is_refused_whether_it_says_how_long_it_is_or_not() {
+fn a_body_above_the_limit_is_refused() {
     let fixture = Fixture::with(|options| options.limits.body_bytes = 2_048);
     let toml = [("content-type", "application/toml")];
     let announced = fixture.client.send("PUT", "/v1/topology", &toml, &[b'#'; 2_049]);
@@ -26,20 +26,20 @@ fn a_body_over_the_limit_is_refused_whether_it_says_how_long_it_is_or_not() {
 }
 
 #[test]
-fn a_head_that_takes_too_long_to_come_ends_the_connection() {
+fn a_slow_request_head_closes_the_connection() {
     let fixture = Fixture::with(|options| options.limits.header_timeout = Duration::from_millis(100));
     let mut stream = fixture.client.raw();
     stream.write_all(b"GET /v1/links HTTP/1.1\r\nhost: loc").unwrap();
     let start = Instant::now();
     let mut rest = Vec::new();
     let _ = stream.read_to_end(&mut rest);
-    assert!(start.elapsed() < PATIENCE, "the connection is still open");
+    assert!(start.elapsed() < TIMEOUT, "the connection is still open");
     assert_eq!(fixture.client.get("/healthz").status, 200, "others are answered");
     assert!(fixture.server.api().counts().http.connections_broken >= 1);
 }
 
 #[test]
-fn a_body_that_takes_too_long_to_come_is_refused() {
+fn a_slow_body_is_refused() {
     let fixture = Fixture::with(|options| options.limits.request_timeout = Duration::from_millis(100));
     let answer = fixture.client.raw_answer(
         "PUT /v1/topology HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/toml\r\ncontent-length: 5\r\n\r\n12",
@@ -49,7 +49,7 @@ fn a_body_that_takes_too_long_to_come_is_refused() {
 }
 
 #[test]
-fn a_peer_that_asks_too_often_is_told_when_to_come_back() {
+fn a_rate_limited_peer_learns_when_to_retry() {
     let fixture = Fixture::with(|options| {
         (options.limits.request_burst, options.limits.requests_per_second) = (3, 1);
     });
@@ -61,10 +61,10 @@ fn a_peer_that_asks_too_often_is_told_when_to_come_back() {
 }
 
 #[test]
-fn connections_over_the_limit_are_closed_and_counted() {
+fn connections_above_the_limit_are_closed_and_counted() {
     let fixture = Fixture::with(|options| options.limits.connections = 2);
     let held: Vec<_> = (0..2).map(|_| fixture.client.raw()).collect();
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while fixture.server.api().counts().http.connections < 2 {
         assert!(Instant::now() < until);
         std::thread::sleep(Duration::from_millis(5));
@@ -78,7 +78,7 @@ fn connections_over_the_limit_are_closed_and_counted() {
 }
 
 #[test]
-fn a_head_without_end_and_bytes_that_are_no_http_are_refused() {
+fn invalid_http_is_refused() {
     let fixture = Fixture::new();
     let endless = format!("GET / HTTP/1.1\r\nhost: localhost\r\nx: {}", "y".repeat(200_000));
     let answer = fixture.client.raw_answer(&endless);
@@ -89,16 +89,16 @@ fn a_head_without_end_and_bytes_that_are_no_http_are_refused() {
 }
 
 #[test]
-fn a_peer_that_does_not_read_what_it_asked_for_loses_its_connection() {
+fn a_peer_that_does_not_read_is_disconnected() {
     let fixture = Fixture::with(|options| {
         options.limits.request_timeout = Duration::from_millis(200);
         options.limits.request_burst = 10_000;
     });
     let mut greedy = fixture.client.raw();
-    let asked = "GET /v1/openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(1_000);
-    // It may be cut off before all has been asked.
-    let _ = greedy.write_all(asked.as_bytes());
-    let until = Instant::now() + PATIENCE;
+    let request = "GET /v1/openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(1_000);
+    // The server may close the connection before all requests are sent.
+    let _ = greedy.write_all(request.as_bytes());
+    let until = Instant::now() + TIMEOUT;
     while fixture.server.api().counts().http.connections_broken == 0 {
         assert!(Instant::now() < until, "the connection is still held");
         std::thread::sleep(Duration::from_millis(5));
@@ -108,9 +108,9 @@ fn a_peer_that_does_not_read_what_it_asked_for_loses_its_connection() {
 }
 
 #[test]
-fn health_is_told_while_all_that_wait_for_collectors_wait() {
+fn health_responds_while_collectors_block() {
     let fixture = Fixture::new();
-    // It runs, and nobody reads its mailbox.
+    // It runs, but its mailbox is not read.
     let (deaf, mailbox) = bench_collector::new("deaf");
     mailbox.set_state(CollectorState::Running);
     fixture.daemon.set_collectors(vec![deaf]);
@@ -120,7 +120,7 @@ fn health_is_told_while_all_that_wait_for_collectors_wait() {
             std::thread::spawn(move || _ = client.try_get("/v1/flows?collector=deaf", &[]))
         })
         .collect();
-    // By then they wait; each does for two seconds.
+    // The requests now block for two seconds each.
     std::thread::sleep(Duration::from_millis(200));
     let start = Instant::now();
     for path in ["/healthz", "/readyz", "/v1/openapi.json"] {

@@ -1,4 +1,4 @@
-//! The HTTP API of the daemon, asked by real clients over real sockets.
+//! The HTTP API of the daemon, with real clients and sockets.
 
 mod answers;
 mod bench_collector;

@@ -1,4 +1,4 @@
-//! The OpenAPI document has every route, and answers are what it says.
+//! The OpenAPI document lists every route, and responses match it.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use thalweg_wire::{BitRate, Nanos, Timestamp};
 use crate::api::fixture::Fixture;
 use crate::api::schema::faults;
 
-/// The schema of a route's answer.
+/// Returns the schema of the response of a route.
 fn schema<'a>(document: &'a Value, path: &str, method: &str, status: &str, media_type: &str) -> &'a Value {
     let responses = &document["paths"][path][method]["responses"];
     let schema = &responses[status]["content"][media_type]["schema"];
@@ -24,7 +24,7 @@ fn schema<'a>(document: &'a Value, path: &str, method: &str, status: &str, media
 }
 
 #[test]
-fn every_route_is_in_the_document_and_nothing_else() {
+fn the_document_lists_exactly_the_routes() {
     let document = Fixture::new().client.get("/v1/openapi.json").json();
     assert_eq!(document["openapi"], "3.1.1");
     let mut described = 0;
@@ -42,7 +42,7 @@ fn every_route_is_in_the_document_and_nothing_else() {
 }
 
 #[test]
-fn every_reference_in_the_document_leads_somewhere_and_everything_is_described() {
+fn all_references_resolve_and_all_items_are_described() {
     let document = Fixture::new().client.get("/v1/openapi.json").json();
     fn walk(document: &Value, value: &Value) {
         if let Some(reference) = value["$ref"].as_str() {
@@ -81,10 +81,10 @@ fn every_reference_in_the_document_leads_somewhere_and_everything_is_described()
 }
 
 #[test]
-fn every_answer_is_what_the_document_says() {
+fn every_response_matches_the_document() {
     let fixture = Fixture::new();
     let document = fixture.client.get("/v1/openapi.json").json();
-    for (path, asked) in [
+    for (path, request) in [
         ("/v1/links", "/v1/links"),
         ("/v1/links/{link}/flows", "/v1/links/tor0:p3:out/flows?limit=5"),
         ("/v1/flows", "/v1/flows?limit=100"),
@@ -96,16 +96,16 @@ fn every_answer_is_what_the_document_says() {
         ("/healthz", "/healthz"),
         ("/readyz", "/readyz"),
     ] {
-        let answer = fixture.client.get(asked);
+        let answer = fixture.client.get(request);
         assert_eq!(
             (answer.status, &answer.headers["content-type"]),
             (200, &"application/json".parse().unwrap()),
-            "{asked}"
+            "{request}"
         );
         let schema = schema(&document, path, "get", "200", "application/json");
-        assert_eq!(faults(&document, schema, &answer.json()), Vec::<String>::new(), "{asked}");
+        assert_eq!(faults(&document, schema, &answer.json()), Vec::<String>::new(), "{request}");
     }
-    // Not by accident: there was something to say of everything.
+    // Every response had content.
     let tasks = fixture.client.get("/v1/tasks").json();
     let tasks = tasks["collectors"][0]["tasks"].as_array().unwrap().clone();
     let kinds: Vec<_> = tasks.iter().map(|task| task["result"]["type"].as_str().unwrap()).collect();
@@ -119,7 +119,7 @@ fn every_answer_is_what_the_document_says() {
 }
 
 #[test]
-fn every_problem_is_what_the_document_says() {
+fn every_problem_matches_the_document() {
     let fixture = Fixture::new();
     let document = fixture.client.get("/v1/openapi.json").json();
     let schema = schema(&document, "/v1/flows", "get", "default", "application/problem+json");
@@ -136,7 +136,7 @@ fn every_problem_is_what_the_document_says() {
 }
 
 #[test]
-fn every_event_is_what_the_document_says() {
+fn every_event_matches_the_document() {
     use thalweg_daemon::event::CollectorState;
     use thalweg_daemon::event::EventKind;
     use thalweg_measure::collector::AddressChange;

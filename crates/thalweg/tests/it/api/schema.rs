@@ -1,13 +1,13 @@
-//! Whether a value is what a schema says (JSON Schema 2020-12, as far as our documents use it).
+//! Validates values against a schema (the subset of JSON Schema 2020-12 that our documents use).
 //!
-//! Stricter than the standard in one thing: an object may have no field that its schema does not name, so that a field
-//! that is not documented is found.
+//! Stricter than the standard: an object must not have fields that its schema does not name, so that undocumented fields
+//! are found.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// What is wrong with a value; `document` is where references lead to.
+/// Returns the errors of a value. References are resolved in `document`.
 pub(crate) fn faults(document: &Value, schema: &Value, value: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     check(document, schema, value, "$", &mut faults);
@@ -93,7 +93,7 @@ fn check(document: &Value, schema: &Value, value: &Value, at: &str, faults: &mut
     }
 }
 
-/// A value within another: its fields, too, must be known.
+/// Checks a nested value, whose fields must also be known.
 fn part(document: &Value, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
     check(document, schema, value, at, faults);
     if let (Some(known), Some(object)) = (fields(document, schema, value), value.as_object()) {
@@ -111,7 +111,7 @@ fn unknown(
     faults.extend(names.map(|name| format!("{at}: {name} is not in the schema")));
 }
 
-/// Fields that a schema has for this value; `None` if it leaves them open.
+/// Returns the fields that a schema allows; `None` if it does not restrict them.
 fn fields(document: &Value, schema: &Value, value: &Value) -> Option<BTreeSet<String>> {
     let schema = resolved(document, schema);
     let own = schema["properties"].as_object().map(|fields| fields.keys().cloned().collect::<BTreeSet<_>>());
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_a_schema_is_found() {
+    fn mismatches_are_found() {
         let document = json!({"defs": {
             "Way": {"oneOf": [{"const": "in", "type": "string"}, {"const": "out", "type": "string"}]},
             "Link": {

@@ -9,7 +9,7 @@ use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 use crate::api::client::Client;
 use crate::api::fixture::Fixture;
 
-/// Certificates of a test.
+/// A certificate authority for tests.
 struct Authority {
     folder: tempfile::TempDir,
     issuer: CertifiedIssuer<'static, KeyPair>,
@@ -23,7 +23,7 @@ impl Authority {
         Authority { folder: tempfile::tempdir().unwrap(), issuer }
     }
 
-    /// A certificate for this name, and its key, as PEM.
+    /// Issues a certificate for this name. Returns certificate and key as PEM.
     fn issue(&self, name: &str) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
@@ -36,12 +36,12 @@ impl Authority {
         Some(path)
     }
 
-    /// A server whose clients need a certificate of this authority.
+    /// Starts a server that requires client certificates of this authority.
     fn serve(&self) -> Fixture {
         self.serve_with(|_| {})
     }
 
-    /// The same with other options.
+    /// Starts such a server with other options.
     fn serve_with(&self, change: impl FnOnce(&mut AccessOptions)) -> Fixture {
         let (certificate, key) = self.issue("127.0.0.1");
         Fixture::with(|options: &mut AccessOptions| {
@@ -52,7 +52,7 @@ impl Authority {
         })
     }
 
-    /// A client that trusts this authority, with a certificate of another, if there is one.
+    /// Creates a client that trusts this authority, optionally with a certificate of another one.
     fn client(&self, fixture: &Fixture, of: Option<&Authority>) -> Client {
         let root = Certificate::from_pem(self.issuer.pem().as_bytes()).unwrap().to_owned();
         let own = of.map(|authority| {
@@ -66,7 +66,7 @@ impl Authority {
 }
 
 #[test]
-fn a_client_with_a_certificate_of_the_authority_is_answered_and_no_other() {
+fn only_clients_with_a_trusted_certificate_are_accepted() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let fixture = authority.serve();
     assert_eq!(authority.client(&fixture, Some(&authority)).get("/v1/links").status, 200);
@@ -82,7 +82,7 @@ fn a_client_with_a_certificate_of_the_authority_is_answered_and_no_other() {
 }
 
 #[test]
-fn events_come_over_tls_too() {
+fn events_are_sent_over_tls() {
     let authority = Authority::new();
     let fixture = authority.serve();
     let mut events = authority.client(&fixture, Some(&authority)).events("", &[]);
@@ -91,7 +91,7 @@ fn events_come_over_tls_too() {
 }
 
 #[test]
-fn who_came_before_certificates_were_demanded_is_not_answered_after() {
+fn old_connections_need_certificates_after_a_reload() {
     let authority = Authority::new();
     let fixture = authority.serve_with(|options| options.client_ca = None);
     let anyone = authority.client(&fixture, None);
@@ -99,7 +99,7 @@ fn who_came_before_certificates_were_demanded_is_not_answered_after() {
     fixture.publish(1);
     assert_eq!(events.numbers(1), [1]);
     assert_eq!(anyone.get("/v1/links").status, 200);
-    // Read again, and nothing else.
+    // Reload without changes.
     fixture.access.reload(&fixture.options).unwrap();
     assert!(!anyone.get("/v1/links").headers.contains_key("connection"), "nothing has changed");
     fixture.publish(1);
@@ -116,7 +116,7 @@ fn who_came_before_certificates_were_demanded_is_not_answered_after() {
 }
 
 #[test]
-fn a_connection_lives_on_over_reloads_as_long_as_its_certificate_would_let_it_in() {
+fn a_connection_survives_reloads_while_its_certificate_is_trusted() {
     let (authority, next) = (Authority::new(), Authority::new());
     let fixture = authority.serve();
     let client = authority.client(&fixture, Some(&authority));
@@ -124,7 +124,7 @@ fn a_connection_lives_on_over_reloads_as_long_as_its_certificate_would_let_it_in
     fixture.publish(1);
     assert_eq!(events.numbers(1), [1]);
     assert_eq!(client.get("/v1/links").status, 200);
-    // The same again; the server's certificate renewed; another authority beside this one.
+    // Unchanged; renewed server certificate; an additional authority.
     fixture.access.reload(&fixture.options).unwrap();
     let (certificate, key) = authority.issue("127.0.0.1");
     authority.write("server.pem", &certificate);
@@ -135,7 +135,7 @@ fn a_connection_lives_on_over_reloads_as_long_as_its_certificate_would_let_it_in
     assert_eq!(events.numbers(1), [2], "the same stream");
     let answer = client.get("/v1/links");
     assert!(answer.status == 200 && !answer.headers.contains_key("connection"));
-    // The authority is trusted no more.
+    // The authority is no longer trusted.
     authority.write("ca.pem", &next.issuer.pem());
     fixture.access.reload(&fixture.options).unwrap();
     assert_eq!(client.get("/v1/links").problem(), (503, "unavailable".into()));
@@ -145,7 +145,7 @@ fn a_connection_lives_on_over_reloads_as_long_as_its_certificate_would_let_it_in
 }
 
 #[test]
-fn certificates_that_cannot_be_used_say_why() {
+fn invalid_certificates_are_reported() {
     use thalweg_http::access::Access;
 
     let authority = Authority::new();

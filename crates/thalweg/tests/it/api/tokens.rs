@@ -1,4 +1,4 @@
-//! Tokens, scopes, hosts and pages of others.
+//! Tokens, scopes, host headers and cross-site requests.
 
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -25,7 +25,7 @@ fn with_tokens() -> Fixture {
 }
 
 #[test]
-fn without_a_token_nothing_is_read_but_health() {
+fn without_a_token_only_health_is_readable() {
     let fixture = with_tokens();
     for path in ["/v1/links", "/v1/flows", "/v1/events", "/metrics", "/v1/topology"] {
         let refused = fixture.client.get(path);
@@ -38,7 +38,7 @@ fn without_a_token_nothing_is_read_but_health() {
 }
 
 #[test]
-fn a_wrong_token_is_refused_however_near_it_comes() {
+fn a_similar_token_is_refused() {
     let fixture = with_tokens();
     for wrong in
         ["x", &READER[1..], &format!("{READER}0"), &READER.to_uppercase(), "reader-secret-0123456780"]
@@ -54,7 +54,7 @@ fn a_wrong_token_is_refused_however_near_it_comes() {
 }
 
 #[test]
-fn a_token_to_read_changes_nothing() {
+fn a_read_token_cannot_write() {
     let fixture = with_tokens();
     let toml = fixture.client.token(READER).get_with("/v1/topology", &[("accept", "application/toml")]).text;
     let put = |token: &str| {
@@ -67,7 +67,7 @@ fn a_token_to_read_changes_nothing() {
 }
 
 #[test]
-fn on_the_loopback_interface_a_request_for_another_host_is_refused() {
+fn a_request_with_a_foreign_host_header_is_refused() {
     let fixture = Fixture::new();
     for host in ["evil.example", "evil.example:80"] {
         let refused = fixture.client.get_with("/v1/links", &[("host", host)]);
@@ -77,7 +77,7 @@ fn on_the_loopback_interface_a_request_for_another_host_is_refused() {
 }
 
 #[test]
-fn a_page_of_another_site_can_change_nothing_and_may_read_nothing() {
+fn cross_site_requests_are_refused() {
     let fixture = Fixture::new();
     let origin = [("origin", "http://evil.example")];
     assert_eq!(fixture.client.send("POST", "/v1/samples", &origin, b"").problem(), (403, "forbidden".into()));
@@ -87,7 +87,7 @@ fn a_page_of_another_site_can_change_nothing_and_may_read_nothing() {
 }
 
 #[test]
-fn a_stream_of_events_ends_when_its_token_is_revoked() {
+fn an_event_stream_ends_when_its_token_is_revoked() {
     let folder = tempfile::tempdir().unwrap();
     let file = token_file(folder.path());
     let fixture = Fixture::with(|options: &mut AccessOptions| options.token_file = Some(file.clone()));

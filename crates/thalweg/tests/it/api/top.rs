@@ -1,4 +1,4 @@
-//! `thalweg top` as a client: the program itself, and what feeds its live view.
+//! `thalweg top`: the program, and the feed of its live view.
 
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Command, Output};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use thalweg::top::Feed;
-use thalweg::top::model::{News, Query, SeenLink};
+use thalweg::top::model::{ObservedLink, Query, Update};
 use thalweg_api::client::{Client, ClientOptions, Loss};
 
-use crate::api::client::PATIENCE;
+use crate::api::client::TIMEOUT;
 use crate::api::fixture::Fixture;
 
 fn top(fixture: &Fixture, arguments: &[&str]) -> Output {
@@ -19,7 +19,7 @@ fn top(fixture: &Fixture, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn the_links_are_printed_once_as_a_table_or_as_the_api_says_them() {
+fn links_are_printed_as_a_table_or_json() {
     let fixture = Fixture::new();
     let table = top(&fixture, &["--once"]);
     let text = String::from_utf8(table.stdout).unwrap();
@@ -31,7 +31,7 @@ fn the_links_are_printed_once_as_a_table_or_as_the_api_says_them() {
 }
 
 #[test]
-fn a_daemon_that_wants_a_token_says_so_and_gets_it_from_a_file() {
+fn a_required_token_is_read_from_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         use std::os::unix::fs::PermissionsExt;
@@ -53,7 +53,7 @@ fn a_daemon_that_wants_a_token_says_so_and_gets_it_from_a_file() {
 }
 
 #[test]
-fn a_daemon_that_is_not_there_is_a_failure_and_a_wrong_address_wrong_usage() {
+fn an_unreachable_daemon_is_a_failure() {
     let run = |api: &str| {
         let output = Command::new(env!("CARGO_BIN_EXE_thalweg"))
             .args(["top", "--once", "--api", api])
@@ -67,12 +67,12 @@ fn a_daemon_that_is_not_there_is_a_failure_and_a_wrong_address_wrong_usage() {
     assert_eq!(run("127.0.0.1:9477").0, Some(2));
 }
 
-/// The next news that are wanted.
-fn next<T>(feed: &Feed, mut wanted: impl FnMut(News) -> Option<T>) -> T {
-    let until = Instant::now() + PATIENCE;
+/// Returns the next matching update.
+fn next<T>(feed: &Feed, mut wanted: impl FnMut(Update) -> Option<T>) -> T {
+    let until = Instant::now() + TIMEOUT;
     loop {
-        let news = feed.news.recv_deadline(until).expect("no such news come");
-        if let Some(found) = wanted(news) {
+        let update = feed.updates.recv_deadline(until).expect("a matching update");
+        if let Some(found) = wanted(update) {
             return found;
         }
     }
@@ -83,30 +83,32 @@ fn feed(base: &str) -> Feed {
 }
 
 #[test]
-fn the_feed_tells_what_the_daemon_says_what_is_chosen_and_events() {
+fn the_feed_sends_snapshots_details_and_events() {
     let fixture = Fixture::new();
     let feed = feed(&fixture.client.base);
-    let snapshot = next(&feed, |news| if let News::Asked(snapshot) = news { Some(snapshot) } else { None });
+    let snapshot =
+        next(&feed, |update| if let Update::Snapshot(snapshot) = update { Some(snapshot) } else { None });
     assert_eq!(snapshot.health.name, "thalweg");
     assert_eq!(snapshot.collectors.len(), 2);
     let busiest = snapshot.details.on_link.unwrap();
     assert_eq!(busiest.link.link, "tor0:p0:in", "of those that carry the same, the first by name");
-    let link = SeenLink { link: "tor0:p3:out".to_owned(), collector: "tor0".to_owned() };
+    let link = ObservedLink { link: "tor0:p3:out".to_owned(), collector: "tor0".to_owned() };
     let query = Query { link: Some(link.clone()), flow: None };
     feed.queries.send(query).unwrap();
-    let chosen = next(&feed, |news| if let News::Chosen(details) = news { Some(details) } else { None });
-    let chosen = chosen.on_link.unwrap();
-    assert_eq!(chosen.link, link);
-    let query = Query { link: None, flow: Some(chosen.flows[0].key) };
+    let selected =
+        next(&feed, |update| if let Update::Details(details) = update { Some(details) } else { None });
+    let selected = selected.on_link.unwrap();
+    assert_eq!(selected.link, link);
+    let query = Query { link: None, flow: Some(selected.flows[0].key) };
     feed.queries.send(query).unwrap();
-    let flow = next(&feed, |news| match news {
-        News::Chosen(details) => details.flow,
+    let flow = next(&feed, |update| match update {
+        Update::Details(details) => details.flow,
         _ => None,
     });
-    assert_eq!(flow[0].key, chosen.flows[0].key);
+    assert_eq!(flow[0].key, selected.flows[0].key);
 }
 
-/// Stands between a client and a daemon, and cuts their connections when it is told to.
+/// A proxy between client and daemon that can cut their connections.
 struct Relay {
     base: String,
     connections: Arc<Mutex<Vec<TcpStream>>>,
@@ -144,49 +146,49 @@ fn copy(stream: &TcpStream) -> TcpStream {
 }
 
 #[test]
-fn no_event_is_missed_or_told_twice_when_the_connection_is_lost_even_before_the_first() {
+fn events_are_received_once_across_reconnects() {
     let fixture = Fixture::new();
     fixture.publish(5);
     let relay = Relay::before(&fixture);
     let feed = feed(&relay.base);
     for round in 0..2 {
-        next(&feed, |news| matches!(news, News::Subscribed).then_some(()));
-        // The position has to be there, which tells of itself by nothing that could be waited for.
+        next(&feed, |update| matches!(update, Update::Subscribed).then_some(()));
+        // Wait until the stream has its position, which nothing signals.
         std::thread::sleep(Duration::from_millis(200));
         relay.cut();
-        next(&feed, |news| matches!(news, News::Unsubscribed { .. }).then_some(()));
+        next(&feed, |update| matches!(update, Update::Unsubscribed { .. }).then_some(()));
         fixture.publish(3);
         let mut numbers = Vec::new();
-        next(&feed, |news| {
-            match news {
-                News::Event(event) => numbers.push(event.id),
-                News::Lost(loss) => panic!("{loss:?}"),
+        next(&feed, |update| {
+            match update {
+                Update::Event(event) => numbers.push(event.id),
+                Update::Lost(loss) => panic!("{loss:?}"),
                 _ => {}
             }
             (numbers.len() == 3).then_some(())
         });
         let first = 6 + 3 * round;
         assert_eq!(numbers, [first, first + 1, first + 2]);
-        // So that the next round waits for a connection of its own.
+        // So that the next round waits for its own connection.
         relay.cut();
     }
 }
 
 #[test]
-fn a_slow_view_is_told_what_it_lost() {
+fn a_slow_view_learns_its_losses() {
     use thalweg_daemon::hub::Hub;
     let fixture = Fixture::with_hub(Hub::new(8), |_| {});
     let feed = feed(&fixture.client.base);
-    next(&feed, |news| matches!(news, News::Subscribed).then_some(()));
+    next(&feed, |update| matches!(update, Update::Subscribed).then_some(()));
     fixture.publish(20_000);
-    let (mut told, mut lost) = (0, 0);
-    next(&feed, |news| {
-        match news {
-            News::Event(_) => told += 1,
-            News::Lost(Loss::Overwritten(count)) => lost += count,
+    let (mut received, mut lost) = (0, 0);
+    next(&feed, |update| {
+        match update {
+            Update::Event(_) => received += 1,
+            Update::Lost(Loss::Overwritten(count)) => lost += count,
             _ => {}
         }
-        (told + lost == 20_000).then_some(())
+        (received + lost == 20_000).then_some(())
     });
     assert!(lost > 0);
 }

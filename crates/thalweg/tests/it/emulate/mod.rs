@@ -1,6 +1,6 @@
-//! `thalweg emulate` as it is run: what it says, what it writes, and what it refuses.
+//! `thalweg emulate`: reports, result files, and errors.
 //!
-//! `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it emulate` writes the expected outputs beside this file anew.
+//! `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it emulate` rewrites the golden files beside this file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ fn emulate(arguments: &[&str]) -> Run {
     thalweg_in(&here(), &[&["emulate"], arguments].concat())
 }
 
-/// Holds `text` against a file of this folder.
+/// Compares `text` with a file in this folder.
 #[track_caller]
 fn check_golden(name: &str, text: &str) {
     let path = here().join(name);
@@ -28,12 +28,12 @@ fn check_golden(name: &str, text: &str) {
     let golden = fs::read_to_string(&path).unwrap_or_default();
     assert!(
         golden == text,
-        "{name} is not what the program says; if it should be: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test \
+        "{name} differs; to accept the change: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test \
          emulate\n{text}"
     );
 }
 
-/// Every file of a folder, by its path in it.
+/// Returns all files of a folder by relative path.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -51,14 +51,14 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// A line without how long it took.
-fn of_seed(mut line: Value) -> Value {
+/// Removes the run time from a line.
+fn without_time(mut line: Value) -> Value {
     line.as_object_mut().unwrap().remove("elapsed_ns").expect("every line has it");
     line
 }
 
 #[test]
-fn the_report_of_a_small_experiment_is_as_expected() {
+fn the_report_matches_the_golden_file() {
     let run = emulate(&["rack.toml"]).ended_with(0);
     check_golden("rack.txt", &run.stdout);
     assert!(run.stderr.starts_with("emulated 10.0 ms in "), "{}", run.stderr);
@@ -68,22 +68,22 @@ fn the_report_of_a_small_experiment_is_as_expected() {
 }
 
 #[test]
-fn the_json_of_a_small_experiment_is_as_expected() {
+fn the_json_matches_the_golden_file() {
     let run = emulate(&["--json", "rack.toml"]).ended_with(0);
     assert_eq!(run.stderr, "");
-    let line = of_seed(run.lines().remove(0));
+    let line = without_time(run.lines().remove(0));
     check_golden("rack.json", &(serde_json::to_string_pretty(&line).unwrap() + "\n"));
 }
 
 #[test]
-fn the_comparison_of_a_sweep_is_as_expected() {
+fn the_sweep_comparison_matches_the_golden_file() {
     let sweep = ["--sweep", "scheme=droptail,dctcp,pfabric", "--sweep", "workload.load=0.4..0.8:0.4"];
     let run = emulate(&[&sweep[..], &["rack.toml"]].concat()).ended_with(0);
     check_golden("sweep.txt", &run.stdout);
 }
 
 #[test]
-fn the_same_seed_leaves_the_same_bytes() {
+fn the_same_seed_gives_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let left = |name: &str, seed: &str, format: &str| {
         let out = folder.path().join(name);
@@ -100,7 +100,7 @@ fn the_same_seed_leaves_the_same_bytes() {
 }
 
 #[test]
-fn runs_of_a_sweep_leave_what_single_runs_leave() {
+fn sweep_runs_equal_single_runs() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let sweep = [
@@ -118,14 +118,14 @@ fn runs_of_a_sweep_leave_what_single_runs_leave() {
     assert_eq!(names.len(), 4);
     assert_eq!(*names[1], serde_json::json!({"scheme": "hull", "seed": "2"}));
     let single = emulate(&["--json", "--seed", "2", "--output", &path("single"), "rack.toml"]).ended_with(0);
-    let mut of_sweep = of_seed(lines[3].clone());
+    let mut of_sweep = without_time(lines[3].clone());
     of_sweep.as_object_mut().unwrap().remove("sweep");
-    assert_eq!(of_sweep, of_seed(single.lines().remove(0)));
+    assert_eq!(of_sweep, without_time(single.lines().remove(0)));
     assert!(files(Path::new(&path("sweep/scheme=dctcp,seed=2"))) == files(Path::new(&path("single"))));
 }
 
 #[test]
-fn what_a_monitor_port_sends_can_be_watched() {
+fn the_capture_of_a_monitor_port_can_be_watched() {
     let folder = tempfile::tempdir().unwrap();
     let run = emulate(&["--json", "--output", folder.path().to_str().unwrap(), "rack.toml"]).ended_with(0);
     let mirrored = &run.lines()[0]["mirrors"][0];
@@ -156,14 +156,14 @@ fn an_output_directory_that_cannot_be_created_is_reported_before_the_run() {
 }
 
 #[test]
-fn every_kind_of_mistake_ends_with_code_2_before_anything_is_run() {
+fn invalid_experiments_are_refused_before_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let wrong = folder.path().join("wrong.toml");
     fs::write(&wrong, "duration = \"1s\"\n[topology]\nk = 4\n").unwrap();
     let (out, wrong) = (out.to_str().unwrap(), wrong.to_str().unwrap());
     for (arguments, expected) in [
-        (&[wrong][..], format!("thalweg: {wrong}:3: k is not for rack: it is for fat_tree\n")),
+        (&[wrong][..], format!("thalweg: {wrong}:3: k does not apply to rack, only to fat_tree\n")),
         (&["absent.toml"], "thalweg: cannot read the experiment file absent.toml: No such file or directory (os error 2)\n".into()),
         (&["--sweep", "lod=1,2", "rack.toml"], "thalweg: --sweep lod=1: unknown key lod; did you mean load?\n".into()),
         (&["--sweep", "scheme=red", "--sweep", "scheme=pie", "rack.toml"], "thalweg: scheme is swept twice\n".into()),
@@ -182,7 +182,7 @@ fn every_kind_of_mistake_ends_with_code_2_before_anything_is_run() {
 }
 
 #[test]
-fn what_there_is_to_choose_from_is_listed_with_a_line_each() {
+fn the_list_has_a_line_per_choice() {
     let list = emulate(&["--list"]).ended_with(0).stdout;
     check_golden("list.txt", &list);
     for line in list.lines().filter(|line| line.starts_with("  ")) {
@@ -203,7 +203,7 @@ fn the_examples_run() {
     for name in names {
         let text = fs::read_to_string(folder.join(&name)).unwrap();
         assert!(text.starts_with("# "), "{name} begins by saying what it shows");
-        // Cut short: they are to be right, not to be waited for.
+        // Shortened: this checks only that they run.
         let run =
             thalweg_in(&folder, &["emulate", "--json", "--sweep", "duration=45ms", &name]).ended_with(0);
         let line = run.lines().remove(0);

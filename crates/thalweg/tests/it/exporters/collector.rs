@@ -1,4 +1,4 @@
-//! `thalweg collect` in a namespace, and what it has kept.
+//! `thalweg collect` in a namespace, and its files.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -11,45 +11,45 @@ use parquet::record::RowAccessor;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::exporters::{Counts, PATIENCE, add, send_signal};
+use crate::exporters::{Counts, TIMEOUT, add, send_signal};
 use crate::live::Running;
 
 pub(crate) const THALWEG: &str = env!("CARGO_BIN_EXE_thalweg");
 
-/// Where it listens; its namespace is its own.
+/// Listen address in its own namespace.
 pub(crate) const ADDRESS: &str = "127.0.0.1:2055";
 
-/// At work.
+/// A running process.
 pub(crate) struct Collector {
     process: Running,
     lines: BufReader<ChildStdout>,
     folder: TempDir,
 }
 
-/// What it has kept.
+/// Stored rows and the summary.
 pub(crate) struct Kept {
     pub(crate) rows: Vec<Row>,
     pub(crate) summary: Value,
 }
 
-/// A row of its files.
+/// A row of the files.
 #[derive(Debug)]
 pub(crate) struct Row {
     flow: crate::exporters::Flow,
     counts: [u64; 2],
     pub(crate) exporter: String,
     format: String,
-    /// 0 for a flow that came in, 1 for one that went out (`flowDirection`, IPFIX element 61).
+    /// 0 for an ingress flow, 1 for an egress flow (`flowDirection`, IPFIX element 61).
     direction: i32,
 }
 
 impl Collector {
-    /// Starts it by a command that runs [`THALWEG`] somewhere, and returns once it listens.
+    /// Starts it by a command that runs [`THALWEG`]. Returns when it listens.
     pub(crate) fn start(command: Command) -> Collector {
         Collector::at(command, ADDRESS)
     }
 
-    /// The same at another address.
+    /// Starts it at another address.
     pub(crate) fn at(mut command: Command, address: &str) -> Collector {
         let folder = TempDir::new().unwrap();
         let arguments = ["collect", "--json", "--interval", "100ms", "--receive-buffer", "1MiB", address];
@@ -64,15 +64,15 @@ impl Collector {
         let mut process = Running(child.unwrap());
         let lines = BufReader::new(process.0.stdout.take().unwrap());
         let mut collector = Collector { process, lines, folder };
-        // The first line comes when it listens.
+        // The first line shows that it listens.
         collector.line();
         collector
     }
 
-    /// Waits until it has so many records and has had no more for so long; what is missing then, the test will see.
+    /// Waits until it has this many records and received no more for `silence`, or until the timeout.
     pub(crate) fn wait(&mut self, records: u64, silence: Duration) {
         let (mut latest, mut since) = (0, Instant::now());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while Instant::now() < deadline && (latest < records || since.elapsed() < silence) {
             let now = self.line()["records"].as_u64().unwrap();
             if now != latest {
@@ -81,7 +81,7 @@ impl Collector {
         }
     }
 
-    /// Ends it as Ctrl-C does.
+    /// Stops it as Ctrl-C does.
     pub(crate) fn end(mut self) -> Kept {
         send_signal(&self.process.0, "INT");
         let summary = loop {
@@ -97,42 +97,42 @@ impl Collector {
 
     fn line(&mut self) -> Value {
         let mut line = String::new();
-        assert!(self.lines.read_line(&mut line).unwrap() > 0, "it has ended");
+        assert!(self.lines.read_line(&mut line).unwrap() > 0, "the process has ended");
         serde_json::from_str(&line).unwrap()
     }
 }
 
 impl Kept {
-    /// All of IP, of both directions together; checks that it came by `format`.
+    /// Returns the counts of IP flows in both directions. Checks the export format.
     #[track_caller]
     pub(crate) fn counts(&self, format: &str) -> Counts {
         self.counts_if(format, |_| true)
     }
 
-    /// The same of flows that came in (0) or went out (1).
+    /// Returns the counts of ingress (0) or egress (1) flows.
     #[track_caller]
     pub(crate) fn counts_of_direction(&self, format: &str, direction: i32) -> Counts {
         self.counts_if(format, |row| row.direction == direction)
     }
 
     #[track_caller]
-    fn counts_if(&self, format: &str, is_so: impl Fn(&Row) -> bool) -> Counts {
+    fn counts_if(&self, format: &str, matches: impl Fn(&Row) -> bool) -> Counts {
         let lost = &self.summary["lost"];
         for place in ["kernel_drops", "unreadable_messages", "sets_without_template", "store_records"] {
             assert_eq!(lost[place], 0, "{place} of {lost}");
         }
         assert_eq!(self.rows.len() as u64, self.summary["records"], "each record is a row");
         let mut counts = Counts::new();
-        // Records of what is not IP, such as ARP, have no addresses.
-        for row in self.rows.iter().filter(|row| !row.flow.0.is_empty() && is_so(row)) {
+        // Records of non-IP packets, such as ARP, have no addresses.
+        for row in self.rows.iter().filter(|row| !row.flow.0.is_empty() && matches(row)) {
             assert_eq!(row.format, format, "{row:?}");
             add(&mut counts, row.flow.clone(), row.counts);
         }
         counts
     }
 
-    /// What sequence numbers say was lost.
-    pub(crate) fn lost_on_the_way(&self) -> u64 {
+    /// Returns the losses by sequence number.
+    pub(crate) fn sequence_losses(&self) -> u64 {
         self.summary["lost"]["in_transit"].as_u64().unwrap()
     }
 }
@@ -148,14 +148,8 @@ fn rows(file: &Path) -> Vec<Row> {
         let port = |name| u64::try_from(small(name)).unwrap();
         let count = |name| u64::try_from(row.get_long(place(name)).unwrap()).unwrap();
         Row {
-            flow: (
-                text("source_address"),
-                text("destination_address"),
-                port("source_port"),
-                port("destination_port"),
-                port("protocol"),
-            ),
-            counts: [count("packets"), count("octets")],
+            flow: (text("src"), text("dst"), port("src_port"), port("dst_port"), port("protocol")),
+            counts: [count("packets"), count("bytes")],
             exporter: text("exporter"),
             format: text("format"),
             direction: small("flow_direction"),

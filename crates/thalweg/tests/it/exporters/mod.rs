@@ -1,9 +1,8 @@
-//! Other people's exporters send to `thalweg collect`, and what it keeps equals what was on the wire.
+//! Interoperability of `thalweg collect` with other exporters: its files must match the wire.
 //!
-//! Traffic (ICMP, UDP and TCP, both ways) crosses a pair of network namespaces. `thalweg watch` sees it at one end, and
-//! so does an exporter: softflowd, Open vSwitch in user space, pmacct, or nfdump's nfreplay. The collector's files must
-//! then hold the same flows with the same packets and octets. Needs root and each test its exporter; a test says that
-//! it is skipped where one is missing.
+//! Bidirectional ICMP, UDP and TCP traffic crosses a pair of network namespaces. `thalweg watch` and an exporter
+//! (softflowd, Open vSwitch in user space, pmacct, or nfreplay of nfdump) measure it at one end. The files of the flow
+//! receiver must contain the same flows with the same packets and octets. Tests are skipped without root or the exporter.
 
 #![cfg(target_os = "linux")]
 
@@ -21,17 +20,16 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::live::{ALONE, Ended, Link, RECEIVER, Running};
+use crate::live::{Ended, Link, RECEIVER, Running, SERIAL};
 
-/// How long anything may take that should take a moment.
-const PATIENCE: Duration = Duration::from_secs(6);
+/// Maximum time of operations that are normally instant.
+const TIMEOUT: Duration = Duration::from_secs(6);
 
 const ICMP: u64 = 1;
 const TCP: u64 = 6;
 const UDP: u64 = 17;
 
-/// Source and destination, their ports, and the protocol. ICMP has no ports: some give type and code as one, some its
-/// identifier.
+/// Source, destination, ports and protocol. Exporters report type and code, or the identifier, as ports of ICMP.
 type Flow = (String, String, u64, u64, u64);
 
 /// Packets and octets of each flow.
@@ -45,13 +43,13 @@ fn add(counts: &mut Counts, mut flow: Flow, added: [u64; 2]) {
     *sums = [sums[0] + added[0], sums[1] + added[1]];
 }
 
-/// A link that carries nothing but IPv4 and what it needs, and the right to be alone; `None` if `test` is skipped.
+/// Creates a link that carries only IPv4 and ARP, and a guard against parallel tests. `None` if the test is skipped.
 fn link(test: &str, programs: &[(&str, &str)]) -> Option<(Link, MutexGuard<'static, ()>)> {
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
     let programs = [&[("ping", "-V"), ("iperf3", "-v"), ("sysctl", "-V")], programs].concat();
     let link = Link::set_up(test, &programs)?;
     for mut command in [link.at_sender("sysctl"), link.at_receiver("sysctl")] {
-        // Neighbours are discovered at times of their own; NetFlow v5 could not tell of it.
+        // Neighbour discovery is unpredictable, and NetFlow v5 cannot report it.
         run(command.args([
             "-qw",
             "net.ipv6.conf.all.disable_ipv6=1",
@@ -64,15 +62,15 @@ fn link(test: &str, programs: &[(&str, &str)]) -> Option<(Link, MutexGuard<'stat
     Some((link, alone))
 }
 
-/// Some 500 packets each way or less, within a second.
+/// Sends at most about 500 packets per direction within a second.
 ///
-/// Open vSwitch in user space misses samples of bursts, hence the pace.
+/// Paced, because Open vSwitch in user space misses samples of bursts.
 fn traffic(link: &Link) {
-    sleep(Duration::from_millis(300)); // for all who have opened sockets to read them
+    sleep(Duration::from_millis(300)); // until all processes read their sockets
     run(link.at_sender("ping").args(["-c", "20", "-i", "0.01", "-W", "1", RECEIVER]));
     let server = link.at_receiver("iperf3").args(["--server", "-4"]).stdout(Stdio::null()).spawn();
     let _server = Running(server.unwrap());
-    // Port 5201, in hexadecimal, at which it listens.
+    // The listening port 5201 in hexadecimal.
     wait_until("iperf3 listens", || {
         let sockets = link.at_receiver("cat").arg("/proc/net/tcp").output().unwrap();
         String::from_utf8_lossy(&sockets.stdout).contains(":1451 00000000:0000 0A")
@@ -85,9 +83,9 @@ fn traffic(link: &Link) {
     sleep(Duration::from_millis(200)); // for the last acknowledgements
 }
 
-/// What `thalweg watch` has seen: ICMP and TCP both ways, and UDP.
+/// Returns the flows that `thalweg watch` measured: ICMP, TCP and UDP.
 fn on_the_wire(watch: &Ended) -> Counts {
-    assert_eq!(watch.code, Some(0), "{}", watch.told);
+    assert_eq!(watch.code, Some(0), "{}", watch.stderr);
     let mut counts = Counts::new();
     for line in watch.of_type("flow") {
         let (flow, number) = (&line["flow"], |name: &str| line[name].as_u64().unwrap());
@@ -106,10 +104,10 @@ fn on_the_wire(watch: &Ended) -> Counts {
     }
     let protocols: BTreeSet<u64> = counts.keys().map(|flow| flow.4).collect();
     assert_eq!(protocols, BTreeSet::from([ICMP, TCP, UDP]), "{counts:?}");
-    // ICMP, two connections of iperf3, and its UDP: each there and back.
+    // ICMP, two TCP connections of iperf3, and its UDP flow, in both directions.
     assert!(counts.len() >= 8 && packets(&counts) > 200, "{counts:?}");
     let lost = &watch.summary()["kernel_drops"];
-    assert_eq!(lost, &Value::from(0), "watch itself has lost nothing");
+    assert_eq!(lost, &Value::from(0), "watch lost no packets");
     counts
 }
 
@@ -117,21 +115,21 @@ fn packets(counts: &Counts) -> u64 {
     counts.values().map(|[packets, _]| packets).sum()
 }
 
-/// Runs a program to its end, which must be a good one.
+/// Runs a program that must succeed.
 #[track_caller]
 fn run(command: &mut Command) {
     let output = command.stdin(Stdio::null()).output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {stderr}");
 }
 
-/// Starts a program that says nothing of interest.
+/// Starts a program without output.
 fn start(command: &mut Command) -> Running {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     Running(command.spawn().unwrap())
 }
 
-/// Ends a program by a signal, and waits for it.
+/// Ends a program with a signal and waits for it.
 fn end(mut running: Running, signal: &str) {
     send_signal(&running.0, signal);
     wait_until("a program ends", || running.0.try_wait().unwrap().is_some());
@@ -143,9 +141,9 @@ fn send_signal(child: &Child, signal: &str) {
 
 #[track_caller]
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !holds() {
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} until {what}");
+        assert!(Instant::now() < deadline, "waited {TIMEOUT:?} until {what}");
         sleep(Duration::from_millis(20));
     }
 }

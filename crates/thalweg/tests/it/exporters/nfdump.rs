@@ -1,4 +1,4 @@
-//! nfreplay sends again what nfcapd has kept of softflowd's export.
+//! nfreplay resends the export of softflowd that nfcapd stored.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use crate::exporters::softflowd::{self, capture, export};
 use crate::exporters::{end, link, run, start, wait_until};
 use crate::live::Link;
 
-/// Where nfcapd listens; another port than that of [`ADDRESS`].
+/// Listen port of nfcapd, different from [`ADDRESS`].
 const PORT: &str = "9995";
 
-/// The file that nfcapd makes of softflowd's export.
+/// Stores the export of softflowd with nfcapd. Returns the file.
 fn keep(link: &Link, capture: &Path, folder: &Path) -> PathBuf {
     let mut nfcapd = link.at_sender("nfcapd");
     let nfcapd = start(nfcapd.args(["-b", "127.0.0.1", "-p", PORT, "-t", "3600", "-w"]).arg(folder));
@@ -23,14 +23,14 @@ fn keep(link: &Link, capture: &Path, folder: &Path) -> PathBuf {
         String::from_utf8_lossy(&sockets.stdout).contains(":270B ")
     });
     export(link.at_sender("softflowd"), capture, "9", &format!("127.0.0.1:{PORT}"));
-    sleep(Duration::from_millis(300)); // for it to read what waits at its socket
+    sleep(Duration::from_millis(300)); // until it has read its socket
     end(nfcapd, "TERM");
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files = entries.filter(|path| path.to_str().unwrap().contains("/nfcapd.2"));
     files.next().expect("a file of nfcapd")
 }
 
-/// Compares a version of its export with the wire.
+/// Compares the export in one version with the wire.
 fn check(test: &str, version: &str, format: &str) {
     let programs = [&softflowd::PROGRAMS[..], &[("nfcapd", "-V"), ("nfreplay", "-V")]].concat();
     let Some((link, _alone)) = link(test, &programs) else { return };
@@ -44,15 +44,15 @@ fn check(test: &str, version: &str, format: &str) {
     collector.wait(wire.len() as u64, Duration::from_millis(200));
     let kept = collector.end();
     assert_eq!(kept.counts(format), wire);
-    assert_eq!((kept.rows.len(), kept.lost_on_the_way()), (wire.len(), 0), "a record for each flow");
+    assert_eq!((kept.rows.len(), kept.sequence_losses()), (wire.len(), 0), "one record per flow");
 }
 
 #[test]
-fn flows_that_nfreplay_tells_by_netflow_9_are_those_on_the_wire() {
-    check("flows_that_nfreplay_tells_by_netflow_9", "9", "netflow9");
+fn nfreplay_netflow_9_matches_the_wire() {
+    check("nfreplay_netflow_9_matches_the_wire", "9", "netflow9");
 }
 
 #[test]
-fn flows_that_nfreplay_tells_by_netflow_5_are_those_on_the_wire() {
-    check("flows_that_nfreplay_tells_by_netflow_5", "5", "netflow5");
+fn nfreplay_netflow_5_matches_the_wire() {
+    check("nfreplay_netflow_5_matches_the_wire", "5", "netflow5");
 }

@@ -1,4 +1,4 @@
-//! Open vSwitch, in user space, has the receiver's end of the link and the receiver's address in a bridge.
+//! Open vSwitch in user space, with the receiver's end of the link and its address in a bridge.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,14 +13,14 @@ use crate::live::{Link, RECEIVER, Running, Watch};
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 const BRIDGE: &str = "br0";
 
-/// What Open vSwitch counts of a frame beside the packet: an Ethernet header.
+/// Open vSwitch counts the Ethernet header of each frame.
 const ETHERNET_HEADER: u64 = 14;
 
-/// At work in a folder of its own.
+/// Running processes in their own folder.
 struct OpenVswitch<'a> {
     link: &'a Link,
     folder: TempDir,
-    /// Switch and database, which end in this order.
+    /// Switch and database, ended in this order.
     daemons: Vec<Running>,
 }
 
@@ -43,7 +43,7 @@ impl OpenVswitch<'_> {
         ip(&["address", "del", &network, "dev", &peer]);
         ip(&["address", "add", &network, "dev", BRIDGE]);
         ip(&["link", "set", BRIDGE, "up"]);
-        // Nobody on the way fills in a checksum that the sender has left to its interface.
+        // Disable checksum offload: no device on the path computes the checksum.
         let offload = ["tx", "off", "tso", "off", "gso", "off", "gro", "off"];
         for (mut ethtool, interface) in [
             (link.at_receiver("ethtool"), BRIDGE),
@@ -83,8 +83,8 @@ impl OpenVswitch<'_> {
     }
 }
 
-/// Has it export what crosses the bridge, as a table of its database says, whose rows give each record in so many
-/// seconds' silence; with it what was on the wire.
+/// Exports the traffic of the bridge, configured by a row of a database table. Waits for `silence` after the last record.
+/// Returns the flows on the wire and the stored rows.
 fn export(test: &str, table: &str, settings: &[&str], silence: Duration) -> Option<(Counts, Kept)> {
     let programs = [("ovs-vswitchd", "--version"), ("ovsdb-server", "--version"), ("ethtool", "--version")];
     let (link, _alone) = link(test, &programs)?;
@@ -106,37 +106,41 @@ fn export(test: &str, table: &str, settings: &[&str], silence: Duration) -> Opti
     Some((wire, kept))
 }
 
-/// Longer than an active timeout of 1 s and a round of its revalidators.
-const TIMED_OUT: Duration = Duration::from_secs(2);
+/// Longer than the active timeout of 1 s plus a round of its revalidators.
+const EXPORT_SILENCE: Duration = Duration::from_secs(2);
 
 #[test]
-fn flows_that_open_vswitch_tells_by_netflow_are_those_on_the_wire_with_their_ethernet_headers() {
-    let test = "flows_that_open_vswitch_tells_by_netflow";
-    let Some((wire, kept)) = export(test, "netflow", &["active_timeout=1"], TIMED_OUT) else { return };
+fn open_vswitch_netflow_matches_the_wire() {
+    let test = "open_vswitch_netflow_matches_the_wire";
+    let Some((wire, kept)) = export(test, "netflow", &["active_timeout=1"], EXPORT_SILENCE) else { return };
     let mut framed = wire;
     for [packets, octets] in framed.values_mut() {
         *octets += *packets * ETHERNET_HEADER;
     }
-    // It numbers messages where NetFlow v5 numbers flows: what seems lost on the way is not.
+    // It numbers messages where NetFlow v5 numbers flows, so reported losses are not real.
     assert_eq!(kept.counts("netflow5"), framed);
 }
 
 #[test]
-fn flows_that_open_vswitch_tells_by_ipfix_are_on_the_wire_once_as_they_come_and_once_as_they_go() {
+fn open_vswitch_ipfix_matches_the_wire_per_direction() {
     let settings = ["sampling=1", "cache_active_timeout=1", "cache_max_flows=1000", "obs_domain_id=7"];
-    let test = "flows_that_open_vswitch_tells_by_ipfix";
-    let Some((wire, kept)) = export(test, "ipfix", &settings, TIMED_OUT) else { return };
+    let test = "open_vswitch_ipfix_matches_the_wire_per_direction";
+    let Some((wire, kept)) = export(test, "ipfix", &settings, EXPORT_SILENCE) else { return };
     assert_eq!(kept.counts_of_direction("ipfix", 0), wire, "into the bridge");
     assert_eq!(kept.counts_of_direction("ipfix", 1), wire, "out of the bridge");
-    // Its sequence numbers count the record that they come with, where IPFIX counts those before (RFC 7011 section 3.1).
-    assert!(kept.lost_on_the_way() <= 1, "{}", kept.summary);
+    // Its sequence numbers include the current record; IPFIX counts only previous ones (RFC 7011 section 3.1).
+    assert!(kept.sequence_losses() <= 1, "{}", kept.summary);
 }
 
 #[test]
-fn packets_that_open_vswitch_samples_for_sflow_are_all_on_the_wire() {
+fn open_vswitch_sflow_samples_are_on_the_wire() {
     let settings = ["agent=lo", "sampling=1", "polling=0", "header=128"];
-    let test = "packets_that_open_vswitch_samples_for_sflow";
-    let Some((wire, kept)) = export(test, "sflow", &settings, TIMED_OUT) else { return };
+    let test = "open_vswitch_sflow_samples_are_on_the_wire";
+    let Some((wire, kept)) = export(test, "sflow", &settings, EXPORT_SILENCE) else { return };
     assert_eq!(kept.counts("sflow5"), wire);
-    assert_eq!((kept.rows.len() as u64, kept.lost_on_the_way()), (packets(&wire), 0), "a record for each");
+    assert_eq!(
+        (kept.rows.len() as u64, kept.sequence_losses()),
+        (packets(&wire), 0),
+        "one record per packet"
+    );
 }

@@ -1,4 +1,4 @@
-//! pmacctd listens where `thalweg watch` does.
+//! pmacctd captures on the interface of `thalweg watch`.
 
 use std::fs;
 use std::thread::sleep;
@@ -8,13 +8,13 @@ use crate::exporters::collector::{ADDRESS, Collector, Kept, THALWEG};
 use crate::exporters::{Counts, end, link, on_the_wire, packets, start, traffic, wait_until};
 use crate::live::Watch;
 
-/// Has a plugin export what is on the wire: both. Records are flows or sampled packets.
+/// Exports the traffic with a plugin, as flows or sampled packets. Returns the flows on the wire and the stored rows.
 fn export(test: &str, plugin: &str, is_sampled: bool) -> Option<(Counts, Kept)> {
     let (link, _alone) = link(test, &[("pmacctd", "-V")])?;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pmacctd.conf");
     let interface = &link.interface;
-    // A pipe in which all packets have room, and small lots of them.
+    // A pipe with room for all packets, in small batches.
     let pipe = "plugin_pipe_size: 20000000\nplugin_buffer_size: 2000";
     fs::write(&path, format!("daemonize: false\npcap_interface: {interface}\n{pipe}\n{plugin}")).unwrap();
     let mut collector = Collector::start(link.at_sender(THALWEG));
@@ -26,20 +26,20 @@ fn export(test: &str, plugin: &str, is_sampled: bool) -> Option<(Counts, Kept)> 
     let before = sockets();
     let pmacctd = start(link.at_sender("pmacctd").arg("-f").arg(&path));
     wait_until("pmacctd listens", || sockets() > before);
-    // For its plugin, which starts after that.
+    // Until its plugin has started.
     sleep(Duration::from_millis(700));
     traffic(&link);
     let wire = on_the_wire(&watch.interrupt());
-    // Its core hands packets to the plugin in lots, and neither waits for the other at the end.
+    // Its core passes packets to the plugin in batches, and neither waits for the other at exit.
     sleep(Duration::from_millis(2000));
     end(pmacctd, "INT");
-    // Flows come now; of samples, what had not filled a datagram.
+    // Flows are exported now, and samples that did not fill a datagram.
     let records = if is_sampled { packets(&wire) } else { wire.len() as u64 };
     collector.wait(records, Duration::from_millis(200));
     Some((wire, collector.end()))
 }
 
-/// Flows are told when it ends.
+/// Compares flows, which it exports at exit.
 fn check_flows(test: &str, version: u32, format: &str) {
     let plugin = format!(
         "plugins: nfprobe\nnfprobe_receiver: {ADDRESS}\nnfprobe_version: {version}\n\
@@ -48,31 +48,35 @@ fn check_flows(test: &str, version: u32, format: &str) {
     );
     let Some((wire, kept)) = export(test, &plugin, false) else { return };
     assert_eq!(kept.counts(format), wire);
-    assert_eq!((kept.rows.len(), kept.lost_on_the_way()), (wire.len(), 0), "a record for each flow");
+    assert_eq!((kept.rows.len(), kept.sequence_losses()), (wire.len(), 0), "one record per flow");
 }
 
 #[test]
-fn flows_that_pmacct_tells_by_netflow_5_are_those_on_the_wire() {
-    check_flows("flows_that_pmacct_tells_by_netflow_5", 5, "netflow5");
+fn pmacct_netflow_5_matches_the_wire() {
+    check_flows("pmacct_netflow_5_matches_the_wire", 5, "netflow5");
 }
 
 #[test]
-fn flows_that_pmacct_tells_by_netflow_9_are_those_on_the_wire() {
-    check_flows("flows_that_pmacct_tells_by_netflow_9", 9, "netflow9");
+fn pmacct_netflow_9_matches_the_wire() {
+    check_flows("pmacct_netflow_9_matches_the_wire", 9, "netflow9");
 }
 
 #[test]
-fn flows_that_pmacct_tells_by_ipfix_are_those_on_the_wire() {
-    check_flows("flows_that_pmacct_tells_by_ipfix", 10, "ipfix");
+fn pmacct_ipfix_matches_the_wire() {
+    check_flows("pmacct_ipfix_matches_the_wire", 10, "ipfix");
 }
 
 #[test]
-fn packets_that_pmacct_samples_for_sflow_are_all_on_the_wire() {
-    // Every packet, so that they can be compared.
+fn pmacct_sflow_samples_are_on_the_wire() {
+    // Sample every packet for the comparison.
     let plugin = format!(
         "plugins: sfprobe\nsfprobe_receiver: {ADDRESS}\nsfprobe_agentip: 192.0.2.1\nsampling_rate: 1\n"
     );
-    let Some((wire, kept)) = export("packets_that_pmacct_samples_for_sflow", &plugin, true) else { return };
+    let Some((wire, kept)) = export("pmacct_sflow_samples_are_on_the_wire", &plugin, true) else { return };
     assert_eq!(kept.counts("sflow5"), wire);
-    assert_eq!((kept.rows.len() as u64, kept.lost_on_the_way()), (packets(&wire), 0), "a record for each");
+    assert_eq!(
+        (kept.rows.len() as u64, kept.sequence_losses()),
+        (packets(&wire), 0),
+        "one record per packet"
+    );
 }

@@ -1,6 +1,6 @@
-//! Export messages of every format: sound, late, changed, lying.
+//! Export messages of every format: valid, late, modified, inconsistent.
 
-/// What exporters' clocks say, as the fuzz target has it.
+/// Time of the exporters, as in the fuzz target.
 const SECONDS: u32 = 1_700_000_000;
 
 /// Messages, each after its length.

@@ -1,7 +1,7 @@
-//! The kept corpus of every fuzz target, run as ordinary tests: what the fuzzer is to find nothing wrong with.
+//! Runs the saved corpus of every fuzz target as tests.
 //!
-//! `fuzz/corpus/TARGET` has seeds, which `seeds` makes, and what fuzzing found. `THALWEG_SEEDS=write cargo test
-//! --test it fuzz_corpus` writes the seeds anew.
+//! `fuzz/corpus/TARGET` contains the seeds from `seeds` and inputs found by fuzzing. `THALWEG_SEEDS=write cargo test
+//! --test it fuzz_corpus` rewrites the seeds.
 
 mod flow_export;
 mod openflow;
@@ -20,7 +20,7 @@ fn corpus(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
 }
 
-/// Runs `check` over a target's corpus; the file at fault is named.
+/// Runs `check` over the corpus of a target and names the failing file.
 fn run(target: &str, check: fn(&[u8])) {
     let mut paths: Vec<_> =
         fs::read_dir(corpus(target)).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -36,22 +36,22 @@ fn run(target: &str, check: fn(&[u8])) {
 }
 
 #[test]
-fn every_frame_of_the_corpus_gives_a_sound_packet_or_a_reason() {
+fn corpus_frames_give_a_valid_packet_or_an_error() {
     run("headers", fuzz::headers::check);
 }
 
 #[test]
-fn every_pcap_file_of_the_corpus_decodes_alike_however_it_is_fed() {
+fn corpus_pcap_files_decode_independently_of_chunking() {
     run("pcap", fuzz::capture_file::check_pcap);
 }
 
 #[test]
-fn every_pcapng_file_of_the_corpus_decodes_alike_however_it_is_fed() {
+fn corpus_pcapng_files_decode_independently_of_chunking() {
     run("pcapng", fuzz::capture_file::check_pcapng);
 }
 
 #[test]
-fn every_filter_of_the_corpus_compiles_to_a_closed_program_or_is_refused() {
+fn corpus_filters_compile_or_are_refused() {
     if let Err(FilterError::NoLibpcap { .. }) = Filter::compile("", LinkType::Ethernet, 0) {
         let line = b"skipped: every_filter_of_the_corpus_compiles: needs libpcap\n";
         std::io::stderr().write_all(line).unwrap();
@@ -61,52 +61,52 @@ fn every_filter_of_the_corpus_compiles_to_a_closed_program_or_is_refused() {
 }
 
 #[test]
-fn every_configuration_of_the_corpus_is_read_or_refused_with_its_lines() {
+fn corpus_configurations_parse_or_give_errors_with_lines() {
     run("config", fuzz::config::check);
 }
 
 #[test]
-fn every_sketch_state_of_the_corpus_is_read_or_refused_and_has_one_form() {
+fn corpus_sketches_decode_or_are_refused() {
     run("sketch_state", fuzz::sketch_state::check);
 }
 
 #[test]
-fn every_topology_of_the_corpus_is_sound_or_is_refused_with_its_lines() {
+fn corpus_topologies_parse_or_give_errors_with_lines() {
     run("topology", fuzz::topology::check);
 }
 
 #[test]
-fn every_state_of_a_network_of_the_corpus_is_sound_or_is_refused_with_its_lines() {
+fn corpus_network_states_parse_or_give_errors_with_lines() {
     run("network", fuzz::topology::check_state);
 }
 
 #[test]
-fn every_workload_of_the_corpus_is_in_order_or_is_refused() {
+fn corpus_workloads_parse_or_are_refused() {
     run("workload", fuzz::workload::check);
 }
 
 #[test]
-fn every_openflow_stream_of_the_corpus_is_cut_into_messages_that_are_read_back_or_refused() {
+fn corpus_openflow_streams_decode_or_are_refused() {
     run("openflow", fuzz::openflow::check);
 }
 
 #[test]
-fn every_netflow_datagram_of_the_corpus_gives_whole_rows_or_is_refused_within_all_bounds() {
+fn corpus_netflow_datagrams_decode_or_are_refused() {
     run("netflow", fuzz::flow_export::check_netflow);
 }
 
 #[test]
-fn every_ipfix_message_of_the_corpus_gives_whole_rows_or_is_refused_within_all_bounds() {
+fn corpus_ipfix_messages_decode_or_are_refused() {
     run("ipfix", fuzz::flow_export::check_ipfix);
 }
 
 #[test]
-fn every_sflow_datagram_of_the_corpus_gives_whole_rows_or_is_refused_within_all_bounds() {
+fn corpus_sflow_datagrams_decode_or_are_refused() {
     run("sflow", fuzz::flow_export::check_sflow);
 }
 
 #[test]
-fn every_experiment_of_the_corpus_prints_and_reads_back_or_is_refused_with_its_lines() {
+fn corpus_experiments_parse_or_give_errors_with_lines() {
     run("experiment", fuzz::experiment::check);
 }
 
@@ -120,6 +120,6 @@ fn the_corpus_has_every_seed() {
             fs::write(&path, &bytes).unwrap();
         }
         let kept = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        assert!(kept == bytes, "{} is not what seeds.rs makes", path.display());
+        assert!(kept == bytes, "{} differs from seeds.rs", path.display());
     }
 }

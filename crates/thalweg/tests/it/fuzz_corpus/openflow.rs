@@ -1,4 +1,4 @@
-//! Messages of every kind that has a structure of its own, and a few that are broken.
+//! Messages of every kind with its own structure, and some invalid ones.
 
 use thalweg_wire::MacAddress;
 use thalweg_wire::openflow::multipart::{
@@ -6,11 +6,11 @@ use thalweg_wire::openflow::multipart::{
 };
 use thalweg_wire::openflow::{
     Action, AsyncConfig, Body, Bucket, BufferId, Capabilities, DatapathId, ErrorMessage, ErrorType,
-    Experimenter, FlowFlags, FlowMod, FlowRemoved, FlowRemovedReason, ForRoles, FragmentHandling, GroupId,
-    GroupMod, GroupModCommand, GroupType, Hello, Instruction, Masked, Match, MatchField, Message,
-    MetadataWrite, OtherField, PacketIn, PacketInReason, PacketOut, Port, PortConfig, PortFeatures,
-    PortNumber, PortReason, PortState, PortStatus, QueueId, Role, RoleClaim, SwitchConfig, SwitchFeatures,
-    TableId, Text, Xid,
+    Experimenter, FlowFlags, FlowMod, FlowRemoved, FlowRemovedReason, FragmentHandling, GroupId, GroupMod,
+    GroupModCommand, GroupType, Hello, Instruction, Masked, Match, MatchField, Message, MetadataWrite,
+    OtherField, PacketIn, PacketInReason, PacketOut, Port, PortConfig, PortFeatures, PortNumber, PortReason,
+    PortState, PortStatus, QueueId, Role, RoleMasks, RoleRequest, SwitchConfig, SwitchFeatures, TableId,
+    Text, Xid,
 };
 
 pub(crate) fn streams() -> Vec<(&'static str, Vec<u8>)> {
@@ -42,9 +42,9 @@ pub(crate) fn streams() -> Vec<(&'static str, Vec<u8>)> {
     let (group_type, group_id) = (GroupType::SELECT, GroupId(1));
     let group = GroupMod { command: GroupModCommand::ADD, group_type, group_id, buckets: buckets.clone() };
     let described = GroupDescription { group_type, group_id, buckets };
-    let masks = ForRoles { master: 3, slave: 0 };
+    let masks = RoleMasks { master: 3, slave: 0 };
     let bodies = [
-        ("hello", vec![Body::Hello(Hello::ours())]),
+        ("hello", vec![Body::Hello(Hello::supported())]),
         (
             "error",
             vec![Body::Error(ErrorMessage { error_type: ErrorType::BAD_MATCH, code: 6, data: vec![4] })],
@@ -69,7 +69,7 @@ pub(crate) fn streams() -> Vec<(&'static str, Vec<u8>)> {
         ("flow-mod", vec![Body::FlowMod(flow_mod())]),
         ("group-mod", vec![Body::GroupMod(group)]),
         ("barrier", vec![Body::BarrierRequest, Body::BarrierReply]),
-        ("role", vec![Body::RoleRequest(RoleClaim { role: Role::MASTER, generation_id: 9 })]),
+        ("role", vec![Body::RoleRequest(RoleRequest { role: Role::MASTER, generation_id: 9 })]),
         (
             "async",
             vec![Body::SetAsync(AsyncConfig { packet_in: masks, port_status: masks, flow_removed: masks })],

@@ -1,4 +1,4 @@
-//! Where fuzzing starts: small inputs that reach every part of what is fuzzed.
+//! Seeds for fuzzing: small inputs that reach all code under test.
 
 use thalweg_wire::capture_file::{ByteOrder, pcap, pcapng};
 use thalweg_wire::{Frame, Interface, LinkType, Timestamp};
@@ -376,7 +376,7 @@ fn experiments() -> Vec<(&'static str, Vec<u8>)> {
     seeds.map(|(name, text)| (name, text.into_bytes())).into()
 }
 
-/// The golden files of the format, right and wrong.
+/// The golden files of the format, valid and invalid.
 fn sketch_states() -> Vec<(&'static str, Vec<u8>)> {
     macro_rules! golden {
         ($($name:literal),+) => {

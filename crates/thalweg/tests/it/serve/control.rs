@@ -1,4 +1,4 @@
-//! The whole loop: an emulated network, collectors, the controller.
+//! The control loop with an emulated network, collectors and the controller.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::program::root;
 use crate::serve::Serve;
 
-/// The daemon of `examples/steering`, ten times faster, with these lines in `[control]`.
+/// Creates the daemon of `examples/steering`, ten times faster, with these lines in `[control]`.
 fn steering(control: &str) -> Serve {
     let mut serve = Serve::new("");
     let examples = root().join("examples/steering");
@@ -23,7 +23,7 @@ fn steering(control: &str) -> Serve {
     serve
 }
 
-/// Has something changed; gives the status and what is answered.
+/// Sends a write request. Returns status and response.
 pub(crate) fn send(serve: &Serve, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let mut stream = TcpStream::connect(serve.address).unwrap();
     let (host, body) = (serve.address, body.to_string());
@@ -80,7 +80,7 @@ fn colliding_flows_are_rerouted_and_confirmed() {
 }
 
 #[test]
-fn collectors_and_control_loop_can_share_one_thread() {
+fn collectors_and_control_loop_can_share_a_thread() {
     let mut serve = steering("[process]\nthreads = \"one\"\n");
     serve.wait("some were rerouted", |serve| count(serve, "confirmed") >= 5);
     let control = serve.get("/v1/control").unwrap();
@@ -95,7 +95,7 @@ fn collectors_and_control_loop_can_share_one_thread() {
 }
 
 #[test]
-fn a_frozen_controller_only_watches_and_what_is_pinned_goes_all_the_same() {
+fn a_frozen_controller_carries_out_only_pins() {
     let serve = steering("dry_run = false\n");
     assert_eq!(send(&serve, "PUT", "/v1/control/frozen", &json!({"frozen": true})).0, 200);
     serve.wait("it would do something", |serve| count(serve, "withheld") >= 3);
@@ -126,8 +126,8 @@ fn a_frozen_controller_only_watches_and_what_is_pinned_goes_all_the_same() {
 }
 
 #[test]
-fn a_controller_steers_by_what_another_daemon_tells() {
-    // The network is emulated there, by a controller that leaves everything as it is but sets the routes.
+fn a_controller_uses_events_of_another_daemon() {
+    // The other daemon emulates the network and only installs routes.
     let there = steering("");
     assert_eq!(send(&there, "PUT", "/v1/control/frozen", &json!({"frozen": true})).0, 200);
     there.wait("has routes", |serve| serve.get("/v1/control").unwrap()["has_routes"] == true);
@@ -149,7 +149,7 @@ fn a_controller_steers_by_what_another_daemon_tells() {
 }
 
 #[test]
-fn a_daemon_without_a_controller_says_so() {
+fn a_daemon_without_a_controller_reports_it() {
     let mut serve = Serve::new(crate::serve::CAPTURE);
     serve.start();
     let (status, problem) = send(&serve, "GET", "/v1/control", &Value::Null);

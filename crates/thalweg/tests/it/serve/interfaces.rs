@@ -1,17 +1,17 @@
-//! Interfaces that are added by a reload, and such with several queues. They need root, and say so elsewhere.
+//! Interfaces added by a reload, and interfaces with several queues. Skipped without root.
 
 use crate::live::Link;
 
 use super::*;
 
-/// A collector of this name on an interface.
+/// Returns the configuration of a collector on an interface.
 fn on(name: &str, interface: &str) -> String {
     format!(
         "[[collector]]\nname = {name:?}\nswitch = \"leaf0\"\ninterface = {interface:?}\nring_size = \"4MiB\"\nsample_ring = \"1MiB\"\n"
     )
 }
 
-/// Runs the daemon where the link's sender is, which is another network than that of this test.
+/// Starts the daemon in the network namespace of the link's sender.
 fn start_at(serve: &mut Serve, link: &Link) {
     link.ip_link("set lo up");
     serve.launch(link.at_sender(THALWEG));
@@ -19,8 +19,8 @@ fn start_at(serve: &mut Serve, link: &Link) {
 }
 
 #[test]
-fn an_interface_added_by_a_reload_is_opened_with_the_capabilities_that_were_kept() {
-    const NAME: &str = "an_interface_added_by_a_reload_is_opened_with_the_capabilities_that_were_kept";
+fn a_reload_opens_an_interface_with_kept_capabilities() {
+    const NAME: &str = "a_reload_opens_an_interface_with_kept_capabilities";
     let Some(link) = Link::set_up(NAME, &[]) else { return };
     link.ip_link("add second0 type veth peer name second1");
     link.ip_link("set second0 up");
@@ -39,13 +39,12 @@ fn an_interface_added_by_a_reload_is_opened_with_the_capabilities_that_were_kept
 }
 
 #[test]
-fn an_interface_cannot_be_added_once_the_capabilities_are_gone_and_the_reload_says_what_to_do() {
-    const NAME: &str =
-        "an_interface_cannot_be_added_once_the_capabilities_are_gone_and_the_reload_says_what_to_do";
+fn a_reload_without_capabilities_reports_the_remedy() {
+    const NAME: &str = "a_reload_without_capabilities_reports_the_remedy";
     let Some(link) = Link::set_up(NAME, &[]) else { return };
     let first = on("a", &link.interface);
     let bare = "[process]\nkeep_capabilities = false\n";
-    // Without an interface at the start nothing is kept either.
+    // Without interfaces at the start, no capabilities are kept.
     for before in [[&first, bare].concat(), CAPTURE.to_owned()] {
         let mut serve = Serve::new(&before);
         start_at(&mut serve, &link);
@@ -63,8 +62,8 @@ fn an_interface_cannot_be_added_once_the_capabilities_are_gone_and_the_reload_sa
 }
 
 #[test]
-fn of_an_interface_with_several_queues_all_are_read_or_none() {
-    const NAME: &str = "of_an_interface_with_several_queues_all_are_read_or_none";
+fn all_queues_of_an_interface_are_read_or_none() {
+    const NAME: &str = "all_queues_of_an_interface_are_read_or_none";
     let Some(link) = Link::set_up(NAME, &[]) else { return };
     let queues = "numrxqueues 3 numtxqueues 3";
     link.ip_link(&format!("add many0 {queues} type veth peer name many1 {queues}"));
@@ -83,9 +82,9 @@ fn of_an_interface_with_several_queues_all_are_read_or_none() {
     start_at(&mut serve, &link);
     serve.wait("one is refused", |serve| serve.log().contains("`many0` has 3 receive queues"));
     let log = serve.log();
-    let told = "AF_PACKET, since `many0` has 3 receive queues, and AF_XDP would need one socket each";
+    let expected = "AF_PACKET, since `many0` has 3 receive queues, and AF_XDP would need one socket each";
     for text in [&check, &log] {
-        assert!(text.contains(told), "{text}");
+        assert!(text.contains(expected), "{text}");
         assert!(
             text.contains("a collector reads one through AF_XDP: `ethtool -L many0 combined 1`"),
             "{text}"
@@ -94,8 +93,8 @@ fn of_an_interface_with_several_queues_all_are_read_or_none() {
 }
 
 #[test]
-fn a_collector_gets_each_packet_as_soon_as_it_comes_where_asked() {
-    const NAME: &str = "a_collector_gets_each_packet_as_soon_as_it_comes_where_asked";
+fn prompt_mode_delivers_each_packet_at_once() {
+    const NAME: &str = "prompt_mode_delivers_each_packet_at_once";
     let Some(link) = Link::set_up(NAME, &[]) else { return };
     let mut serve = Serve::new(&[&on("a", &link.interface), "backend = \"prompt\"\n"].concat());
     let mut check = link.at_sender(THALWEG);
@@ -109,12 +108,12 @@ fn a_collector_gets_each_packet_as_soon_as_it_comes_where_asked() {
 }
 
 #[test]
-fn an_interface_where_nothing_comes_is_seen_to_go_down_and_away_whoever_reads_it() {
-    const NAME: &str = "an_interface_where_nothing_comes_is_seen_to_go_down_and_away_whoever_reads_it";
+fn an_idle_interface_is_seen_to_go_down_and_away() {
+    const NAME: &str = "an_idle_interface_is_seen_to_go_down_and_away";
     for threads in ["per_collector", "one"] {
         for backend in ["af_packet", "prompt"] {
             let Some(link) = Link::set_up(NAME, &[]) else { return };
-            // Its other end is down: not even the kernel sends anything.
+            // Its other end is down, so that not even the kernel sends packets.
             link.ip_link("add silent0 type veth peer name silent1");
             link.ip_link("set silent0 up");
             let process = format!("[process]\nthreads = {threads:?}\n");
@@ -135,36 +134,39 @@ fn an_interface_where_nothing_comes_is_seen_to_go_down_and_away_whoever_reads_it
 }
 
 #[test]
-fn a_namespace_that_is_not_there_is_told_before_anything_starts() {
+fn a_missing_namespace_is_reported_before_the_start() {
     let serve = Serve::new(&[&on("a", "lo"), "namespace = \"no-such-namespace\"\n"].concat());
     let mut check = std::process::Command::new(THALWEG);
     check.args(["check", "thalweg.toml"]).current_dir(serve.folder.path());
     let check = check.output().unwrap();
-    let told = String::from_utf8(check.stderr).unwrap();
-    assert!(!check.status.success(), "{told}");
-    assert!(told.contains("namespace: network namespace \"no-such-namespace\": cannot enter it"), "{told}");
+    let stderr = String::from_utf8(check.stderr).unwrap();
+    assert!(!check.status.success(), "{stderr}");
+    assert!(
+        stderr.contains("namespace: network namespace \"no-such-namespace\": cannot enter it"),
+        "{stderr}"
+    );
 }
 
 #[test]
-fn an_interface_is_looked_for_in_the_namespace_that_it_is_said_to_be_in() {
-    const NAME: &str = "an_interface_is_looked_for_in_the_namespace_that_it_is_said_to_be_in";
+fn an_interface_is_opened_in_its_namespace() {
+    const NAME: &str = "an_interface_is_opened_in_its_namespace";
     let Some(link) = Link::set_up(NAME, &[]) else { return };
     let namespace = format!("namespace = {:?}\n", link.sender);
     let check = |interface: &str| {
         let serve = Serve::new(&[on("a", interface), namespace.clone()].concat());
         let mut check = std::process::Command::new(THALWEG);
         let check = check.args(["check", "thalweg.toml"]).current_dir(serve.folder.path()).output().unwrap();
-        [check.stdout, check.stderr].map(|said| String::from_utf8(said).unwrap()).concat()
+        [check.stdout, check.stderr].map(|output| String::from_utf8(output).unwrap()).concat()
     };
-    let said = [check(&link.interface), check("elsewhere0")];
-    assert!(said[0].contains(": OK") && !said[0].contains("no such interface"), "{}", said[0]);
+    let outputs = [check(&link.interface), check("elsewhere0")];
+    assert!(outputs[0].contains(": OK") && !outputs[0].contains("no such interface"), "{}", outputs[0]);
     let absent = format!("no interface elsewhere0 in namespace {}", link.sender);
-    assert!(said[1].contains(&absent), "{}", said[1]);
+    assert!(outputs[1].contains(&absent), "{}", outputs[1]);
 }
 
 #[test]
-fn an_interface_deleted_in_another_namespace_is_reported_with_the_remedy() {
-    const NAME: &str = "an_interface_deleted_in_another_namespace_is_reported_with_the_remedy";
+fn a_deleted_interface_in_a_namespace_is_reported_with_the_remedy() {
+    const NAME: &str = "a_deleted_interface_in_a_namespace_is_reported_with_the_remedy";
     let Some(link) = Link::set_up(NAME, &[]) else { return };
     link.ip_link("add gone0 type veth peer name gone1");
     link.ip_link("set gone0 up");

@@ -21,10 +21,10 @@ use tempfile::TempDir;
 
 use crate::program::{THALWEG, root, thalweg_in};
 
-/// How long anything may take that should take a moment.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Maximum time of operations that are normally instant.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A daemon with a folder of its own, in which `thalweg.toml` says what it does.
+/// A daemon with its own folder and configuration file `thalweg.toml`.
 struct Serve {
     folder: TempDir,
     address: SocketAddr,
@@ -32,12 +32,12 @@ struct Serve {
 }
 
 impl Serve {
-    /// Not started yet; `rest` follows the sections for API and network.
+    /// Writes a configuration: sections for API and network, then `rest`. Does not start the daemon.
     fn new(rest: &str) -> Serve {
-        // Free a moment ago, and nobody else wants it.
+        // A port that was free a moment ago.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let serve = Serve { folder: tempfile::tempdir().unwrap(), address, child: None };
-        // The daemon becomes another user if root starts it.
+        // Started by root, the daemon changes its user.
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
         fs::set_permissions(serve.folder.path(), open).unwrap();
         for file in ["topology.toml", "leaf0.pcapng.zst", "experiment.toml"] {
@@ -57,12 +57,12 @@ impl Serve {
         fs::write(self.path("thalweg.toml"), text).unwrap();
     }
 
-    /// Starts it, and waits until it is ready.
+    /// Starts the daemon and waits until it is ready.
     fn start(&mut self) {
         self.start_as(Command::new(THALWEG));
     }
 
-    /// The same, by a command that runs the program.
+    /// Starts it by a command that runs the program.
     fn start_as(&mut self, command: Command) {
         self.launch(command);
         self.wait("it is ready", |serve| serve.get("/readyz").is_some());
@@ -84,12 +84,12 @@ impl Serve {
         fs::read_to_string(self.path("log")).unwrap_or_default()
     }
 
-    /// What an address of the API answers; `None` if it is not an answer of success.
+    /// Returns a response of the API; `None` unless successful.
     fn get(&self, path: &str) -> Option<Value> {
         self.text(path).map(|body| serde_json::from_str(&body).unwrap_or(Value::Null))
     }
 
-    /// The value of a line of the metrics.
+    /// Returns the value of a metric.
     fn metric(&self, name: &str) -> Option<u64> {
         let page = self.text("/metrics")?;
         page.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
@@ -105,7 +105,7 @@ impl Serve {
         head.starts_with("HTTP/1.1 200").then(|| body.to_owned())
     }
 
-    /// Names of collectors, and what they do.
+    /// Returns names and states of the collectors.
     fn collectors(&self) -> Vec<(String, String)> {
         let answer = self.get("/v1/collectors").unwrap_or_default();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -118,10 +118,10 @@ impl Serve {
     }
 
     #[track_caller]
-    fn wait(&self, what: &str, is_so: impl Fn(&Serve) -> bool) {
-        let begun = Instant::now();
-        while !is_so(self) {
-            assert!(begun.elapsed() < PATIENCE, "{what}: {}\n{:?}", self.log(), self.collectors());
+    fn wait(&self, what: &str, matches: impl Fn(&Serve) -> bool) {
+        let started = Instant::now();
+        while !matches(self) {
+            assert!(started.elapsed() < TIMEOUT, "{what}: {}\n{:?}", self.log(), self.collectors());
             sleep(Duration::from_millis(20));
         }
     }
@@ -131,7 +131,7 @@ impl Serve {
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
 
-    /// The code it ends with.
+    /// Waits for its end. Returns the exit code.
     fn ended(&mut self) -> Option<i32> {
         self.child.take().unwrap().wait().unwrap().code()
     }
@@ -149,7 +149,7 @@ impl Drop for Serve {
 const CAPTURE: &str = "[[collector]]\nname = \"a\"\nswitch = \"leaf0\"\nfile = \"leaf0.pcapng.zst\"\n";
 
 #[test]
-fn a_graceful_stop_hands_on_all_flows_and_records_are_written() {
+fn a_graceful_stop_exports_and_writes_all_flows() {
     let records = "[records]\nfile = \"records.jsonl\"\n";
     let mut serve = Serve::new(&[CAPTURE, records].concat());
     serve.start();
@@ -167,7 +167,7 @@ fn a_graceful_stop_hands_on_all_flows_and_records_are_written() {
 }
 
 #[test]
-fn a_killed_daemon_starts_again_and_finds_the_same() {
+fn a_killed_daemon_restarts_with_the_same_results() {
     let mut serve = Serve::new(CAPTURE);
     let flows = |serve: &Serve| {
         let answer = serve.get("/v1/flows?limit=50").unwrap();
@@ -185,7 +185,7 @@ fn a_killed_daemon_starts_again_and_finds_the_same() {
 }
 
 #[test]
-fn a_reload_takes_up_a_right_file_and_a_wrong_one_changes_nothing() {
+fn a_reload_applies_only_valid_files() {
     let mut serve = Serve::new(CAPTURE);
     serve.start();
     serve.wait("the file has ended", |serve| serve.has("a", "ended"));
@@ -196,16 +196,16 @@ fn a_reload_takes_up_a_right_file_and_a_wrong_one_changes_nothing() {
 
     serve.configure(&[CAPTURE, "speeed = 1\n[[rule]]\nupper = 0.1\n"].concat());
     serve.signal("-HUP");
-    serve.wait("it is told", |serve| serve.log().contains("nothing changed"));
+    serve.wait("the log message", |serve| serve.log().contains("nothing changed"));
     let log = serve.log();
     assert!(log.contains("thalweg.toml:9: unknown key speeed; did you mean speed?"), "{log}");
     assert_eq!(serve.collectors().len(), 2);
 
-    // The topology too is checked before anything changes.
+    // The topology is also checked before anything changes.
     fs::write(serve.path("topology.toml"), "[[router]]\nname = \"leaf9\"\n").unwrap();
     serve.configure(&emulated.replace("\"b\"", "\"c\""));
     serve.signal("-HUP");
-    serve.wait("it is told", |serve| serve.log().matches("nothing changed").count() == 2);
+    serve.wait("the log message", |serve| serve.log().matches("nothing changed").count() == 2);
     assert_eq!(serve.collectors().len(), 2);
 
     fs::copy(root().join("examples/collector/topology.toml"), serve.path("topology.toml")).unwrap();
@@ -216,7 +216,7 @@ fn a_reload_takes_up_a_right_file_and_a_wrong_one_changes_nothing() {
 }
 
 #[test]
-fn samples_are_written_on_a_signal_and_when_something_happens() {
+fn samples_are_dumped_on_signals_and_events() {
     let samples = "[samples]\nfolder = \"samples\"\non_event = \"congestion\"\n";
     let mut serve = Serve::new(&[CAPTURE, samples].concat());
     serve.start();
@@ -235,7 +235,7 @@ fn samples_are_written_on_a_signal_and_when_something_happens() {
 }
 
 #[test]
-fn dumps_of_runs_before_are_not_written_over_and_count_among_those_that_are_kept() {
+fn dumps_of_earlier_runs_are_kept_within_the_limit() {
     let samples = "[samples]\nfolder = \"samples\"\non_event = \"congestion\"\nkeep = 2\n";
     let mut serve = Serve::new(&[CAPTURE, samples].concat());
     let dumps = |serve: &Serve| {
@@ -255,13 +255,13 @@ fn dumps_of_runs_before_are_not_written_over_and_count_among_those_that_are_kept
 }
 
 #[test]
-fn records_that_a_full_disk_does_not_take_are_counted() {
+fn records_lost_on_a_full_disk_are_counted() {
     let records = "[records]\nfile = \"/dev/full\"\n[log]\nformat = \"json\"\n";
     let mut serve = Serve::new(&[CAPTURE, records].concat());
     serve.start();
     serve.wait("the file has ended", |serve| serve.has("a", "ended"));
     let before = serve.metric("thalweg_flow_records_lost_total{collector=\"a\",reason=\"write_failed\"}");
-    // Flows begin anew, and those that there were are handed on.
+    // Collectors restart, and the existing flows are exported.
     serve.configure(&[CAPTURE, "smoothing = \"2ms\"\n", records].concat());
     serve.signal("-HUP");
     let lost = |serve: &Serve| {
@@ -277,7 +277,7 @@ fn records_that_a_full_disk_does_not_take_are_counted() {
 }
 
 #[test]
-fn check_says_what_would_be_done_and_what_is_wrong() {
+fn check_describes_valid_files_and_reports_errors() {
     let folder = root().join("examples/collector");
     let run = thalweg_in(&folder, &["check", "-c", "thalweg.toml"]).ended_with(0);
     for line in [

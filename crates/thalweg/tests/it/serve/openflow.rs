@@ -1,6 +1,6 @@
-//! Switches of Open vSwitch under a daemon: their routes are set, flows are steered, and what fails is put right.
+//! Open vSwitch switches under a daemon: routes are installed, flows rerouted, failures repaired.
 //!
-//! Needs root, for an interface to read, and Open vSwitch; says that it is skipped where they are missing.
+//! Skipped without root, for an interface to read, and Open vSwitch.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,15 +16,15 @@ use crate::serve::ovs::Ovs;
 /// The switches of the example's topology.
 const SWITCHES: [&str; 4] = ["leaf0", "leaf1", "spine0", "spine1"];
 
-/// Six hosts, two addresses.
+/// Six hosts with two addresses each.
 const ROUTES: usize = 12;
 
 fn skip(reason: &str) {
-    // The test runner hides what `eprintln!` writes; nobody is left to tell.
+    // Directly to standard error, because the test runner captures `eprintln!`.
     let _ = std::io::stderr().write_all(format!("skipped: {reason}\n").as_bytes());
 }
 
-/// Entries of a bridge that have this priority.
+/// Returns the entries of a bridge with this priority.
 fn entries(ovs: &Ovs, bridge: &str, priority: u16) -> Vec<String> {
     let mut flows = ovs.flows(bridge);
     flows.retain(|flow| flow.contains(&format!("priority={priority},")));
@@ -36,7 +36,7 @@ fn all_have_their_routes(ovs: &Ovs) -> bool {
 }
 
 #[test]
-fn routes_are_set_flows_are_pinned_and_what_fails_is_put_right() {
+fn routes_and_pins_are_installed_and_repaired() {
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
         return skip("needs root");
     }
@@ -77,17 +77,17 @@ fn routes_are_set_flows_are_pinned_and_what_fails_is_put_right() {
         assert!(steered.contains(part), "{part} is not in {steered}");
     }
 
-    // All switches fail, and come back empty.
+    // All switches fail and return with empty tables.
     ovs.kill_switch();
-    serve.wait("it is told", |serve| serve.log().contains("spine1 disconnected"));
+    serve.wait("the log message", |serve| serve.log().contains("spine1 disconnected"));
     ovs.start_switch();
     let connected = |serve: &Serve| serve.log().matches(" entries already installed").count();
     serve.wait("all have connected", |serve| connected(serve) == 2 * SWITCHES.len());
     serve.wait("routes are set", |_| all_have_their_routes(&ovs));
-    // Nothing is seen of the pair, which sends nothing: the pin holds all the same.
+    // The pair sends nothing, but the pin remains.
     assert_eq!(entries(&ovs, "leaf0", 20_480).len(), 1);
 
-    // The controller goes, and everything stays; another takes it up.
+    // The controller stops, and all rules remain. Another one takes over.
     serve.signal("-KILL");
     assert_eq!(serve.ended(), None);
     assert!(all_have_their_routes(&ovs));
@@ -101,7 +101,7 @@ fn routes_are_set_flows_are_pinned_and_what_fails_is_put_right() {
     serve.signal("-TERM");
     assert_eq!(serve.ended(), Some(0), "{}", serve.log());
     let complaints = ovs.complaints();
-    // That nobody listened for a while is no fault.
+    // The time without a controller is not an error.
     let of_messages = |line: &&String| line.contains("ofp") && !line.contains("rconn");
     assert_eq!(complaints.iter().find(of_messages), None, "{complaints:?}");
 }

@@ -1,20 +1,20 @@
-//! Disks and pipes that hang: the daemon goes on, says that it is well, and stops in time.
+//! Hanging disks and pipes: the daemon continues, notifies its watchdog, and stops in time.
 //!
-//! What hangs is a named pipe that nobody reads from, or writes to.
+//! The tests use named pipes without a reader or a writer.
 
 use std::os::unix::net::UnixDatagram;
 
 use super::*;
 
-/// How long stopping may take: less than systemd waits (`packaging/thalweg.service`).
+/// Maximum time to stop, less than the timeout of systemd (`packaging/thalweg.service`).
 const STOP_LIMIT: Duration = Duration::from_secs(12);
 
-/// Makes a named pipe.
+/// Creates a named pipe.
 fn pipe(serve: &Serve, file: &str) {
     assert!(Command::new("mkfifo").args(["-m", "666"]).arg(serve.path(file)).status().unwrap().success());
 }
 
-/// Starts a daemon whose watchdog wants to hear of it twice a second.
+/// Starts a daemon whose watchdog expects two notifications per second.
 fn start_watched(serve: &mut Serve) -> UnixDatagram {
     let path = serve.path("notify");
     let systemd = UnixDatagram::bind(&path).unwrap();
@@ -27,33 +27,33 @@ fn start_watched(serve: &mut Serve) -> UnixDatagram {
     systemd
 }
 
-/// Whether it says that it is well, several times from now on.
+/// Checks that it sends several watchdog notifications.
 #[track_caller]
 fn is_well(systemd: &UnixDatagram) {
     let mut bytes = [0; 200];
     while systemd.recv(&mut bytes).is_ok() {}
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut count = 0;
     while count < 4 {
         match systemd.recv(&mut bytes) {
             Ok(length) => count += u32::from(&bytes[..length] == b"WATCHDOG=1"),
             Err(_) => sleep(Duration::from_millis(20)),
         }
-        assert!(begun.elapsed() < Duration::from_secs(10), "it was heard of {count} times");
+        assert!(started.elapsed() < Duration::from_secs(10), "{count} notifications");
     }
 }
 
 #[track_caller]
 fn stops_in_time(mut serve: Serve) -> String {
-    let begun = Instant::now();
+    let started = Instant::now();
     serve.signal("-TERM");
     assert_eq!(serve.ended(), Some(0), "{}", serve.log());
-    assert!(begun.elapsed() < STOP_LIMIT, "{:?}: {}", begun.elapsed(), serve.log());
+    assert!(started.elapsed() < STOP_LIMIT, "{:?}: {}", started.elapsed(), serve.log());
     serve.log()
 }
 
 #[test]
-fn a_reload_that_hangs_neither_silences_the_watchdog_nor_holds_up_the_stop() {
+fn a_hanging_reload_blocks_neither_watchdog_nor_stop() {
     let mut serve = Serve::new(&[CAPTURE, "[records]\nfile = \"records.jsonl\"\n"].concat());
     let systemd = start_watched(&mut serve);
     serve.wait("the file has ended", |serve| serve.has("a", "ended"));
@@ -68,7 +68,7 @@ fn a_reload_that_hangs_neither_silences_the_watchdog_nor_holds_up_the_stop() {
 }
 
 #[test]
-fn a_dump_that_hangs_neither_silences_the_watchdog_nor_holds_up_the_stop_for_long() {
+fn a_hanging_dump_blocks_neither_watchdog_nor_stop() {
     let mut serve = Serve::new(&[CAPTURE, "[samples]\nfolder = \"samples\"\n"].concat());
     let systemd = start_watched(&mut serve);
     serve.wait("the file has ended", |serve| serve.has("a", "ended"));
@@ -91,11 +91,11 @@ fn a_dump_that_hangs_neither_silences_the_watchdog_nor_holds_up_the_stop_for_lon
 }
 
 #[test]
-fn a_disk_that_takes_no_records_neither_silences_the_watchdog_nor_holds_up_the_stop_for_long() {
+fn a_hanging_disk_blocks_neither_watchdog_nor_stop() {
     let records = "flow_capacity = 64\n[records]\nfile = \"records\"\n";
     let mut serve = Serve::new(&[CAPTURE, records].concat());
     pipe(&serve, "records");
-    // Open, and full: one that writes waits.
+    // Open and full: writers block.
     let mut reader = File::options().read(true).write(true).open(serve.path("records")).unwrap();
     reader.write_all(&[b'x'; 64 << 10]).unwrap();
     let systemd = start_watched(&mut serve);
@@ -107,14 +107,14 @@ fn a_disk_that_takes_no_records_neither_silences_the_watchdog_nor_holds_up_the_s
 }
 
 #[test]
-fn a_pipe_without_a_writer_does_not_keep_the_daemon_from_starting_nor_from_stopping() {
+fn a_pipe_without_a_writer_blocks_neither_start_nor_stop() {
     let mut serve =
         Serve::new(&[CAPTURE, "[[collector]]\nname = \"b\"\nswitch = \"leaf0\"\nfile = \"pipe\"\n"].concat());
     pipe(&serve, "pipe");
     let systemd = start_watched(&mut serve);
     serve.wait("both read", |serve| serve.has("a", "ended") && serve.has("b", "running"));
     is_well(&systemd);
-    let begun = Instant::now();
+    let started = Instant::now();
     let log = stops_in_time(serve);
-    assert!(begun.elapsed() < Duration::from_secs(4) && !log.contains("stop timed out"), "{log}");
+    assert!(started.elapsed() < Duration::from_secs(4) && !log.contains("stop timed out"), "{log}");
 }

@@ -1,9 +1,9 @@
-//! What cannot be done.
+//! Errors of `thalweg sketch`.
 
 use super::*;
 
 #[test]
-fn what_cannot_be_done_is_told_with_the_file_and_what_differs() {
+fn errors_name_the_file_and_the_difference() {
     let place = Place::new();
     let [count_min, count_sketch, ..] = of_all_kinds(1, 1);
     let other_shape = CountSketch::<i64>::new(Shape::new(5, 512).unwrap(), Hasher::new(7));
@@ -27,29 +27,17 @@ fn what_cannot_be_done_is_told_with_the_file_and_what_differs() {
     ] {
         let merge = place.sketch(&["merge", "-o", "whole", "count-sketch", other]);
         assert_eq!((merge.code, merge.stdout.as_str()), (Some(1), ""));
-        assert_eq!(
-            merge.stderr,
-            format!("thalweg: count-sketch and {other} cannot be merged: {difference}\n")
-        );
+        assert_eq!(merge.stderr, format!("thalweg: cannot merge count-sketch and {other}: {difference}\n"));
         assert!(!place.path("whole").exists());
         let diff = place.sketch(&["diff", "count-sketch", other]);
         assert_eq!((diff.code, diff.stdout.as_str()), (Some(1), ""));
-        assert_eq!(
-            diff.stderr,
-            format!("thalweg: count-sketch and {other} cannot be compared: {difference}\n")
-        );
+        assert_eq!(diff.stderr, format!("thalweg: cannot compare count-sketch and {other}: {difference}\n"));
     }
     for (file, reason) in [
-        (
-            "cut",
-            "cut is no state of a sketch that can be read: damaged or truncated: the checksum at offset ",
-        ),
-        (
-            "nothing",
-            "nothing is no state of a sketch that can be read: not a saved sketch: it begins with []",
-        ),
+        ("cut", "cut is not a readable sketch file: damaged or truncated: the checksum at offset "),
+        ("nothing", "nothing is not a readable sketch file: not a saved sketch: it begins with []"),
         ("missing", "cannot read missing: "),
-        ("-", "standard input is no state of a sketch that can be read: "),
+        ("-", "standard input is not a readable sketch file: "),
     ] {
         let [show, merge] = [&["show", file][..], &["merge", "-o", "whole", "count-sketch", file]];
         for arguments in [show, merge, &["diff", "count-sketch", file], &["diff", file, "count-sketch"]] {

@@ -1,4 +1,4 @@
-//! `thalweg sketch` from end to end: states that `thalweg watch` has saved, and states of its own making.
+//! `thalweg sketch` with sketches saved by `thalweg watch` and constructed sketches.
 
 mod errors;
 
@@ -18,10 +18,10 @@ use crate::program::{Run, THALWEG, number, root, thalweg_in, watch};
 
 type State = AnyState<KeyBytes>;
 
-/// Tasks of all kinds of sketch whose sizes do not depend on the length of a window.
+/// Tasks of all kinds of sketches whose size does not depend on the window length.
 const TASKS: &str = "heavy:1%,heavy:1%:src:bytes,distinct:src,entropy:src,spread:dst>3,moments,hhh:5%";
 
-/// Names of the files that they leave for a window.
+/// Names of the files that they save for a window.
 const SAVED: [&str; 10] = [
     "distinct_src",
     "entropy_src",
@@ -35,7 +35,7 @@ const SAVED: [&str; 10] = [
     "spread_dst_3",
 ];
 
-/// A folder for traces and states.
+/// A folder for traces and sketches.
 struct Place(TempDir);
 
 impl Place {
@@ -51,14 +51,14 @@ impl Place {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// A trace of one second that begins at a full minute.
+    /// Generates a trace of one second that starts at a full minute.
     fn trace(&self, name: &str, seed: &str) -> String {
         let arguments = ["synth", "-n", "40k", "--seed", seed, "--start", "1403182800", "-o", name];
         thalweg_in(self.0.path(), &arguments).ended_with(0);
         self.text(name)
     }
 
-    /// Watches, with the states of windows in a folder.
+    /// Runs `thalweg watch` and saves sketches in a folder.
     fn watch(&self, states: &str, window: &str, traces: &[&str]) -> Run {
         let states = self.text(states);
         let arguments = ["--json", "--no-table", "--seed", "7", "--memory", "16MiB", "--tasks", TASKS];
@@ -66,7 +66,7 @@ impl Place {
         watch(&[&arguments[..], &more, traces].concat()).ended_with(0)
     }
 
-    /// Files of a folder whose name ends like this, by time.
+    /// Returns the files of a folder with a suffix, sorted by time.
     fn files(&self, states: &str, ending: &str) -> Vec<String> {
         let ending = format!("Z-{ending}.tsk");
         let files = fs::read_dir(self.path(states)).unwrap().map(|file| file.unwrap().path());
@@ -76,7 +76,7 @@ impl Place {
         files
     }
 
-    /// `thalweg sketch` in this folder.
+    /// Runs `thalweg sketch` in this folder.
     fn sketch(&self, arguments: &[&str]) -> Run {
         thalweg_in(self.0.path(), &[&["sketch"], arguments].concat())
     }
@@ -85,7 +85,7 @@ impl Place {
         self.sketch(&["show", "--json", "-n", "100000", file]).ended_with(0).lines().remove(0)
     }
 
-    /// Merges files; the name of the whole.
+    /// Merges files. Returns the name of the output.
     fn merge(&self, files: &[String]) -> String {
         let files: Vec<_> = files.iter().map(String::as_str).collect();
         let run = self.sketch(&[&["merge", "-o", "whole.tsk"], &files[..]].concat()).ended_with(0);
@@ -106,19 +106,19 @@ fn meta(key_kind: &str) -> Meta {
     Meta { key_kind: key_kind.to_owned(), ..Meta::default() }
 }
 
-/// What a task says in a line, under a name.
+/// Returns a field of the result of a task in a line.
 fn said<'a>(line: &'a Value, task: &str, what: &str) -> &'a Value {
     let mut answers = line["tasks"].as_array().unwrap().iter();
     &answers.find(|answer| answer["task"] == task).unwrap_or_else(|| panic!("no {task} in {line}"))[what]
 }
 
-/// A quantity of a state that is shown.
+/// Returns a quantity of a shown sketch.
 fn quantity<'a>(shown: &'a Value, name: &str) -> &'a Value {
     let mut quantities = shown["quantities"].as_array().unwrap().iter();
     &quantities.find(|quantity| quantity["name"] == name).unwrap_or_else(|| panic!("no {name} in {shown}"))
 }
 
-/// The keys that a task has found are the first of those shown, with the same estimates.
+/// Checks that the keys of a task are the first keys shown, with the same estimates.
 #[track_caller]
 fn check_keys(found: &Value, estimate: &str, shown: &Value) {
     let (found, shown) = (found.as_array().unwrap(), shown["keys"].as_array().unwrap());
@@ -132,7 +132,7 @@ fn check_keys(found: &Value, estimate: &str, shown: &Value) {
 }
 
 #[test]
-fn what_is_shown_of_a_window_is_what_was_said_of_it() {
+fn a_saved_window_shows_its_results() {
     let place = Place::new();
     let run = place.watch("states", "250ms", &[&place.trace("trace.pcap", "1")]);
     let lines = run.of_type("window");
@@ -168,7 +168,7 @@ fn what_is_shown_of_a_window_is_what_was_said_of_it() {
 }
 
 #[test]
-fn every_file_is_shown_to_people_too() {
+fn every_file_is_shown_as_text() {
     let place = Place::new();
     place.watch("states", "1min", &[&place.trace("trace.pcap", "1")]);
     let files: Vec<_> = SAVED.map(|task| place.files("states", task)).concat();
@@ -192,7 +192,7 @@ fn every_file_is_shown_to_people_too() {
     }
 }
 
-/// The rows' counters with their account, without the keys beside them; anything else as it is.
+/// Removes the candidate keys from sketches of rows of counters.
 fn without_keys(state: State) -> State {
     fn of<C: Counter>(linear: Linear<KeyBytes, C>) -> Linear<KeyBytes, C> {
         match linear {
@@ -207,8 +207,8 @@ fn without_keys(state: State) -> State {
     }
 }
 
-/// States of parts, merged, are the state of the whole: in counters and registers bit for bit, in the largest keys
-/// as far as parts and whole remember them.
+/// Checks that merged sketches of parts equal the sketch of the whole: counters and registers exactly, largest keys as far
+/// as both contain them.
 #[track_caller]
 fn check_merged(place: &Place, parts: &[String], whole: &str) {
     let merged = place.merge(parts);
@@ -232,7 +232,7 @@ fn check_merged(place: &Place, parts: &[String], whole: &str) {
 }
 
 #[test]
-fn the_windows_of_a_task_merge_to_what_one_long_window_is() {
+fn merged_windows_equal_one_long_window() {
     let place = Place::new();
     let trace = place.trace("trace.pcap", "1");
     place.watch("windows", "100ms", &[&trace]);
@@ -245,7 +245,7 @@ fn the_windows_of_a_task_merge_to_what_one_long_window_is() {
 }
 
 #[test]
-fn the_states_of_three_collectors_merge_to_that_of_one_that_sees_everything() {
+fn merged_sketches_of_three_points_equal_one_of_all() {
     let place = Place::new();
     let traces = ["1", "2", "3"].map(|seed| place.trace(&format!("{seed}.pcap"), seed));
     for (collector, trace) in traces.iter().enumerate() {
@@ -259,7 +259,7 @@ fn the_states_of_three_collectors_merge_to_that_of_one_that_sees_everything() {
     }
 }
 
-/// One packet each of many keys, and of two keys as many as given: states of all kinds that count them.
+/// Returns sketches of all kinds that count one packet of many keys, and the given numbers of packets of two keys.
 fn of_all_kinds(growing: i64, shrinking: i64) -> [State; 6] {
     fn fill<S: RowSketch>(sketch: S, weights: &[(KeyBytes, i64)]) -> WithTopK<S, KeyBytes> {
         let mut with = WithTopK::new(sketch, 8);
@@ -292,7 +292,7 @@ fn of_all_kinds(growing: i64, shrinking: i64) -> [State; 6] {
 }
 
 #[test]
-fn a_planted_change_comes_first_and_has_its_sign() {
+fn a_planted_change_is_listed_first() {
     let place = Place::new();
     for (number, (before, now)) in of_all_kinds(100, 900).iter().zip(&of_all_kinds(700, 500)).enumerate() {
         place.write("before", &meta("src"), before);
@@ -314,7 +314,7 @@ fn a_planted_change_comes_first_and_has_its_sign() {
                 let key = &line["keys"][key];
                 assert_eq!(key["key"], host, "{number}: {line}");
                 let [value, from, to] = ["change", "before", "now"].map(|name| key[name].as_f64().unwrap());
-                // Registers are off by 13 %, the rows' noise is that of 49 keys.
+                // The error of registers is 13 %, the noise of rows that of 49 keys.
                 assert!((value - sign * truth).abs() < 200.0, "{number}: {key}");
                 assert!((to - from - value).abs() < 10.0, "{number}: {key}");
                 let [lower, upper] = ["change_lower", "change_upper"].map(|name| key[name].as_f64().unwrap());
@@ -329,7 +329,7 @@ fn a_planted_change_comes_first_and_has_its_sign() {
 }
 
 #[test]
-fn a_state_that_is_compared_with_itself_has_not_changed() {
+fn a_sketch_does_not_differ_from_itself() {
     let place = Place::new();
     for state in of_all_kinds(100, 900) {
         place.write("state", &meta("src"), &state);
@@ -338,7 +338,7 @@ fn a_state_that_is_compared_with_itself_has_not_changed() {
     }
 }
 
-/// Runs `thalweg sketch` with bytes on standard input; its standard output.
+/// Runs `thalweg sketch` with a file as standard input. Returns its standard output.
 fn piped(arguments: &[&str], input: &Path) -> Vec<u8> {
     let input = fs::File::open(input).unwrap();
     let mut command = Command::new(THALWEG);
@@ -361,7 +361,7 @@ fn a_dash_is_standard_input_and_output() {
 }
 
 #[test]
-fn a_merge_can_take_the_place_of_a_part_and_have_a_name_of_its_own() {
+fn a_merge_can_replace_an_input_and_set_a_label() {
     let place = Place::new();
     let example = root().join("crates/thalweg-sketch/tests/golden/example.tsk");
     fs::copy(&example, place.path("hour.tsk")).unwrap();
@@ -375,7 +375,7 @@ fn a_merge_can_take_the_place_of_a_part_and_have_a_name_of_its_own() {
 }
 
 #[test]
-fn the_example_of_the_format_is_shown_as_it_is_described() {
+fn the_example_of_the_format_is_shown_as_documented() {
     let example = root().join("crates/thalweg-sketch/tests/golden");
     let shown = thalweg_in(&example, &["sketch", "show", "example.tsk"]).ended_with(0).stdout;
     let expected = "\
@@ -386,7 +386,7 @@ example.tsk
   counted      1,730
   memory       512 B, 174 B in the file
   hash         XXH3-128, seed 7
-  L2           1,514, no bound is known
+  L2           1,514, no known bound
   count     lower  upper  key
   1,500  no bound         10.0.0.1
     200  no bound         10.0.0.3
@@ -394,16 +394,16 @@ example.tsk
     assert_eq!(shown, expected);
 }
 
-/// Names of keys of ours and of others, and of none.
+/// Known, unknown and empty kinds of keys.
 const KEY_KINDS: [&str; 8] =
     ["src", "5tuple", "dst+port", "src/24/64", "dst/8", "", "serial number", "\x1b[2J\n"];
 
 #[test]
-fn any_state_can_be_shown_and_compared() {
+fn any_sketch_can_be_shown_and_compared() {
     let place = Place::new();
     let hasher = Hasher::new(7);
     let shape = Shape::new(1, 4).unwrap();
-    // Keys of every length, under every name, and none at all.
+    // Keys of every length and kind, and no keys.
     for (number, kind) in KEY_KINDS.iter().enumerate() {
         let mut with = WithTopK::new(CountSketch::<i32>::new(shape, hasher), 100);
         for length in 0..=KeyBytes::MAX_LENGTH {

@@ -2,12 +2,12 @@
 
 use super::{data_source, structure};
 use crate::flow_export::decode::domain::{Domain, DomainKey};
-use crate::flow_export::decode::error::Fault;
+use crate::flow_export::decode::error::DecodeErrorKind;
 use crate::flow_export::decode::reader::Reader;
 use crate::flow_export::decode::sample_sequences::DataSource;
 use crate::flow_export::{CounterBatch, CounterRecord};
 
-/// Adds a row for the interface counters of a sample; other blocks are counted.
+/// Appends a row for the interface counters of a sample, and counts other blocks.
 pub(super) fn sample(
     mut sample: Reader<'_>,
     expanded: bool,
@@ -15,7 +15,7 @@ pub(super) fn sample(
     received_us: i64,
     domain: &mut Domain,
     into: &mut CounterBatch,
-) -> Result<(), Fault> {
+) -> Result<(), DecodeErrorKind> {
     let number = sample.u32()?;
     let source: DataSource = data_source(&mut sample, expanded, true)?;
     domain.samples.observe(source, number, None, &mut domain.counts);
@@ -37,7 +37,7 @@ pub(super) fn sample(
 }
 
 /// `if_counters`, format 1 of enterprise 0.
-fn if_counters(block: &mut Reader<'_>) -> Result<CounterRecord, Fault> {
+fn if_counters(block: &mut Reader<'_>) -> Result<CounterRecord, DecodeErrorKind> {
     let (interface, interface_type, speed_bps) = (block.u32()?, block.u32()?, block.u64()?);
     let (duplex, status) = (block.u32()?, block.u32()?);
     Ok(CounterRecord {

@@ -1,17 +1,17 @@
-//! Flow samples (sections 5.2 and 5.3): one packet, and what the agent knows of its way.
+//! Flow samples (sections 5.2 and 5.3): one packet with its routing information.
 
 use super::{address, data_source, frame, structure};
 use crate::flow_export::decode::domain::{Domain, DomainKey};
-use crate::flow_export::decode::error::Fault;
-use crate::flow_export::decode::plan::says_nothing;
+use crate::flow_export::decode::error::DecodeErrorKind;
+use crate::flow_export::decode::plan::is_unspecified;
 use crate::flow_export::decode::reader::Reader;
 use crate::flow_export::decode::statistics::Counts;
 use crate::flow_export::{Address, Record, RecordBatch};
 
-/// The interface number of packets that begin or end in the device itself.
+/// The interface number of packets from or to the device itself.
 const INTERNAL: u32 = 0x3FFF_FFFF;
 
-/// Adds a row for the packet of a sample, if it is one of IP.
+/// Appends a row for the packet of a sample, if it is IP.
 pub(super) fn sample(
     mut sample: Reader<'_>,
     expanded: bool,
@@ -19,7 +19,7 @@ pub(super) fn sample(
     received_us: i64,
     domain: &mut Domain,
     into: &mut RecordBatch,
-) -> Result<(), Fault> {
+) -> Result<(), DecodeErrorKind> {
     let number = sample.u32()?;
     let source = data_source(&mut sample, expanded, false)?;
     let (sampling_interval, _pool, drops) = (sample.u32()?, sample.u32()?, sample.u32()?);
@@ -40,7 +40,7 @@ pub(super) fn sample(
         egress_interface,
         ..Record::default()
     };
-    // The interface that drew the packet was one of its two.
+    // The sampling interface is the input or the output interface of the packet.
     if source.class == 0 && source.index > 0 {
         if source.index == ingress_interface {
             row.flow_direction = 0;
@@ -55,21 +55,21 @@ pub(super) fn sample(
     Ok(())
 }
 
-/// An interface: 2 bits of format and 30 of value, or the two in full; 0 where the packet had none, or several.
-fn interface(sample: &mut Reader<'_>, expanded: bool) -> Result<u32, Fault> {
+/// Reads an interface: 2 bits of format and 30 of value, or 32 bits each; 0 if the packet had none or several.
+fn interface(sample: &mut Reader<'_>, expanded: bool) -> Result<u32, DecodeErrorKind> {
     let first = sample.u32()?;
     let (format, value) = if expanded { (first, sample.u32()?) } else { (first >> 30, first & 0x3FFF_FFFF) };
     Ok(if format == 0 && value != INTERNAL { value } else { 0 })
 }
 
-/// What the records of a sample say of its packet; whether it is one of IP.
+/// Reads the records of a sample into `row`. Returns whether the packet is IP.
 fn flow_records(
     records: u32,
     sample: &mut Reader<'_>,
     row: &mut Record,
     counts: &mut Counts,
-) -> Result<bool, Fault> {
-    // Headers as they were come before what an agent made of them.
+) -> Result<bool, DecodeErrorKind> {
+    // Raw headers take precedence over the agent's parsed fields.
     let mut header = None;
     let mut fields = None;
     for _ in 0..records {
@@ -84,7 +84,7 @@ fn flow_records(
             _ => {}
         }
     }
-    let told = match (header, fields) {
+    let packet = match (header, fields) {
         (Some(Ok(packet)), _) | (_, Some(packet)) => packet,
         (Some(Err(frame::NoPacket::NotIp)), None) => {
             counts.dropped_not_ip += 1;
@@ -100,23 +100,23 @@ fn flow_records(
         }
     };
     *row = Record {
-        source_address: told.source_address,
-        destination_address: told.destination_address,
-        source_port: told.source_port,
-        destination_port: told.destination_port,
-        protocol: told.protocol,
-        tcp_flags: told.tcp_flags,
-        class_of_service: told.class_of_service,
-        icmp_type_code: told.icmp_type_code,
-        octets: told.octets,
-        vlan_id: if row.vlan_id == 0 { told.vlan_id } else { row.vlan_id },
+        source_address: packet.source_address,
+        destination_address: packet.destination_address,
+        source_port: packet.source_port,
+        destination_port: packet.destination_port,
+        protocol: packet.protocol,
+        tcp_flags: packet.tcp_flags,
+        class_of_service: packet.class_of_service,
+        icmp_type_code: packet.icmp_type_code,
+        octets: packet.octets,
+        vlan_id: if row.vlan_id == 0 { packet.vlan_id } else { row.vlan_id },
         ..*row
     };
     Ok(true)
 }
 
 /// `sampled_ipv4` and `sampled_ipv6`.
-fn sampled_ip(record: &mut Reader<'_>, is_v6: bool) -> Result<Record, Fault> {
+fn sampled_ip(record: &mut Reader<'_>, is_v6: bool) -> Result<Record, DecodeErrorKind> {
     let (length, protocol) = (record.u32()?, record.u32()?);
     let mut address = || match is_v6 {
         false => record.u32().map(Address::v4),
@@ -138,27 +138,27 @@ fn sampled_ip(record: &mut Reader<'_>, is_v6: bool) -> Result<Record, Fault> {
     })
 }
 
-/// The 12 bits of a VLAN; agents write all ones for none.
+/// Returns a VLAN id of 12 bits; agents write all ones for none.
 fn vlan(number: u32) -> u16 {
     if number < 0x0FFF { number as u16 } else { 0 }
 }
 
-/// An address; none if it is all zeros.
-fn next_hop(record: &mut Reader<'_>) -> Result<Address, Fault> {
+/// Reads an address; all zeros mean none.
+fn next_hop(record: &mut Reader<'_>) -> Result<Address, DecodeErrorKind> {
     let next_hop = address(record)?;
-    Ok(if says_nothing(next_hop) { Address::NONE } else { next_hop })
+    Ok(if is_unspecified(next_hop) { Address::NONE } else { next_hop })
 }
 
 /// `extended_router`.
-fn extended_router(record: &mut Reader<'_>, row: &mut Record) -> Result<(), Fault> {
+fn extended_router(record: &mut Reader<'_>, row: &mut Record) -> Result<(), DecodeErrorKind> {
     row.next_hop = next_hop(record)?;
     row.source_prefix_length = record.u32()?.min(128) as u8;
     row.destination_prefix_length = record.u32()?.min(128) as u8;
     Ok(())
 }
 
-/// `extended_gateway`: the destination is in the last system of the path.
-fn extended_gateway(record: &mut Reader<'_>, row: &mut Record) -> Result<(), Fault> {
+/// `extended_gateway`: the last AS of the path is that of the destination.
+fn extended_gateway(record: &mut Reader<'_>, row: &mut Record) -> Result<(), DecodeErrorKind> {
     let next_hop = next_hop(record)?;
     if !row.next_hop.is_some() {
         row.next_hop = next_hop;

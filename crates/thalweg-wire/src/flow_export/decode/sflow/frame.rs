@@ -1,7 +1,7 @@
-//! The first bytes of a sampled frame, as a row.
+//! Parses the header of a sampled frame into a row.
 
 use crate::flow_export::Record;
-use crate::flow_export::decode::error::Fault;
+use crate::flow_export::decode::error::DecodeErrorKind;
 use crate::flow_export::decode::reader::Reader;
 use crate::parse::{Parser, Unparsed};
 use crate::time::Timestamp;
@@ -10,15 +10,15 @@ use crate::{Frame, LinkType, Packet};
 /// ICMP and ICMPv6.
 const ICMP: [u8; 2] = [1, 58];
 
-/// Why a frame gives no row.
+/// The reason why a frame gives no row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoPacket {
     NotIp,
     Malformed,
 }
 
-/// `sampled_header`. Tunnels are left closed: a router's record is of the packet that it forwarded.
-pub(super) fn sampled_header(record: &mut Reader<'_>) -> Result<Result<Record, NoPacket>, Fault> {
+/// `sampled_header`. Does not parse tunnels: the record describes the packet that the router forwarded.
+pub(super) fn sampled_header(record: &mut Reader<'_>) -> Result<Result<Record, NoPacket>, DecodeErrorKind> {
     let link_type = match record.u32()? {
         1 => LinkType::Ethernet,
         11 => LinkType::Ipv4,
@@ -40,7 +40,7 @@ fn row(packet: &Packet, frame: &Frame<'_>) -> Record {
     let key = &packet.key;
     let protocol = key.protocol.0;
     let outer = Outer::of(frame);
-    // Flow keys have ICMP's identifier for ports; records have none.
+    // Flow keys use the ICMP identifier as ports; records do not.
     let is_icmp = ICMP.contains(&protocol);
     Record {
         source_address: key.src().into(),
@@ -57,7 +57,7 @@ fn row(packet: &Packet, frame: &Frame<'_>) -> Record {
     }
 }
 
-/// What a [`Packet`] does not keep, where the IP header follows the link layer or its VLAN tags at once.
+/// Fields that a [`Packet`] does not contain, from an IP header directly after the link layer or its VLAN tags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Outer {
     vlan_id: u16,
@@ -77,7 +77,7 @@ impl Outer {
                 u16_at(frame.bytes, 12)
             }
         };
-        // Two tags and one to spare.
+        // Two tags, and one more.
         for tag in 0..3 {
             if !matches!(next, 0x8100 | 0x88A8 | 0x9100) {
                 break;
@@ -109,7 +109,7 @@ impl Outer {
     }
 }
 
-/// 0 beyond what was captured.
+/// Reads a number; 0 beyond the captured bytes.
 fn u16_at(bytes: &[u8], offset: usize) -> u16 {
     bytes.get(offset..).and_then(|left| left.first_chunk()).map_or(0, |&bytes| u16::from_be_bytes(bytes))
 }

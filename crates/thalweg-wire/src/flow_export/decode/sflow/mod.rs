@@ -1,19 +1,19 @@
-//! sFlow version 5 (sflow.org, "sFlow Version 5", July 2004): datagrams of samples, numbers as in XDR.
+//! sFlow version 5 (sflow.org, "sFlow Version 5", July 2004): datagrams of samples in XDR.
 //!
-//! A flow sample is one packet drawn by an agent and gives one row: the packet's headers, its length above the link
-//! layer, and the rate at which the agent draws. A counter sample gives a row of interface counters.
+//! A flow sample is one sampled packet and gives one row: its headers, its length above the link layer, and the
+//! sampling interval. A counter sample gives a row of interface counters.
 
 mod counters;
 mod flow;
 mod frame;
 
 use super::domain::{Domain, DomainKey};
-use super::error::Fault;
+use super::error::DecodeErrorKind;
 use super::reader::Reader;
 use super::sample_sequences::DataSource;
 use crate::flow_export::{Address, Decoded, Format};
 
-/// A datagram whose header has been read.
+/// A datagram with a decoded header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Datagram<'a> {
     pub(super) key: DomainKey,
@@ -24,8 +24,8 @@ pub(super) struct Datagram<'a> {
 }
 
 impl<'a> Datagram<'a> {
-    /// Reads the header (section 5.1).
-    pub(super) fn read(bytes: &'a [u8]) -> Result<Datagram<'a>, Fault> {
+    /// Decodes the header (section 5.1).
+    pub(super) fn read(bytes: &'a [u8]) -> Result<Datagram<'a>, DecodeErrorKind> {
         let mut reader = Reader::new("header of an sFlow datagram", bytes);
         let _version = reader.u32()?;
         let exporter = address(&mut reader)?;
@@ -34,13 +34,13 @@ impl<'a> Datagram<'a> {
         Ok(Datagram { key, sequence, uptime_ms, samples, left: reader })
     }
 
-    /// Adds its rows.
+    /// Decodes the samples and appends their rows.
     pub(super) fn decode(
         mut self,
         received_us: i64,
         domain: &mut Domain,
         into: &mut Decoded,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeErrorKind> {
         for _ in 0..self.samples {
             let (format, sample) = structure(&mut self.left, "sFlow sample")?;
             match format {
@@ -55,23 +55,27 @@ impl<'a> Datagram<'a> {
     }
 }
 
-/// The next structure with its format, as all of sFlow is cut; enterprises other than 0 are formats of no meaning.
-fn structure<'a>(left: &mut Reader<'a>, name: &'static str) -> Result<(u32, Reader<'a>), Fault> {
+/// Reads the next structure with its format. Formats of enterprises other than 0 are unsupported.
+fn structure<'a>(left: &mut Reader<'a>, name: &'static str) -> Result<(u32, Reader<'a>), DecodeErrorKind> {
     left.enter(name);
     let format = left.u32()?;
     let length = left.u32()? as usize;
     Ok((format, left.part(name, length)?))
 }
 
-/// What a sample is of: a source id of 8 bits of class and 24 of index, or the two in full.
-fn data_source(sample: &mut Reader<'_>, expanded: bool, is_counters: bool) -> Result<DataSource, Fault> {
+/// Reads the data source: 8 bits of class and 24 of index, or 32 bits each.
+fn data_source(
+    sample: &mut Reader<'_>,
+    expanded: bool,
+    is_counters: bool,
+) -> Result<DataSource, DecodeErrorKind> {
     let first = sample.u32()?;
     let (class, index) = if expanded { (first, sample.u32()?) } else { (first >> 24, first & 0x00FF_FFFF) };
     Ok(DataSource { is_counters, class, index })
 }
 
-/// An address with its type: 1 is IPv4, 2 is IPv6, 0 is none.
-fn address(reader: &mut Reader<'_>) -> Result<Address, Fault> {
+/// Reads an address with its type: 1 is IPv4, 2 is IPv6, 0 is none.
+fn address(reader: &mut Reader<'_>) -> Result<Address, DecodeErrorKind> {
     let offset = reader.offset();
     match reader.u32()? {
         0 => Ok(Address::NONE),
@@ -79,7 +83,7 @@ fn address(reader: &mut Reader<'_>) -> Result<Address, Fault> {
         2 => Ok(Address(u128::from(reader.u64()?) << 64 | u128::from(reader.u64()?))),
         found => {
             let (structure, expected) = ("address type", "0, 1 (IPv4) or 2 (IPv6)");
-            Err(Fault::Number { structure, offset, found, expected })
+            Err(DecodeErrorKind::Number { structure, offset, found, expected })
         }
     }
 }

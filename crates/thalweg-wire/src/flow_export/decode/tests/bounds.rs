@@ -1,9 +1,9 @@
-//! Floods stay within their bound, and what goes is counted.
+//! Tests of limits: memory stays bounded, and dropped items are counted.
 
 use super::*;
 
 #[test]
-fn a_flood_of_templates_stays_within_its_bound_and_templates_in_use_survive_it() {
+fn the_number_of_templates_is_limited_and_used_templates_are_kept() {
     for format in BOTH {
         let mut run = Run::with(Limits { templates: 100, ..Limits::default() });
         run.take(&message(format, 0, 1, &[octets_template(format, 256)]));
@@ -20,7 +20,7 @@ fn a_flood_of_templates_stays_within_its_bound_and_templates_in_use_survive_it()
 }
 
 #[test]
-fn a_template_has_a_bounded_number_of_fields() {
+fn the_number_of_fields_of_a_template_is_limited() {
     let mut run = Run::with(Limits { template_fields: 10, ..Limits::default() });
     run.take(&netflow9(0, 1, &[template_set(Format::NetFlow9, 256, &[(1, 1); 10])]));
     run.take(&netflow9(1, 1, &[template_set(Format::NetFlow9, 256, &[(1, 1); 11])]));
@@ -29,7 +29,7 @@ fn a_template_has_a_bounded_number_of_fields() {
 }
 
 #[test]
-fn sessions_are_bounded_and_the_one_that_was_silent_for_longest_goes() {
+fn the_number_of_sessions_is_limited_and_the_least_recent_is_dropped() {
     let mut run = Run::with(Limits { sessions: 3, ..Limits::default() });
     let sets = [octets_template(Format::NetFlow9, 256), octets_data(256, &[1])];
     let from = |host: u16| SocketAddr::new("192.0.2.1".parse().unwrap(), host);
@@ -45,7 +45,7 @@ fn sessions_are_bounded_and_the_one_that_was_silent_for_longest_goes() {
 }
 
 #[test]
-fn a_flood_of_forged_sources_displaces_neither_exporters_that_told_something_nor_connections() {
+fn forged_sources_displace_neither_exporters_with_data_nor_connections() {
     let mut run = Run::with(Limits { sessions: 3, ..Limits::default() });
     let sets = [octets_template(Format::Ipfix, 256), octets_data(256, &[1])];
     run.take(&ipfix(0, 1, &sets));
@@ -60,19 +60,19 @@ fn a_flood_of_forged_sources_displaces_neither_exporters_that_told_something_nor
 }
 
 #[test]
-fn domains_of_a_session_are_bounded() {
+fn the_number_of_domains_of_a_session_is_limited() {
     let mut run = Run::with(Limits { domains: 2, ..Limits::default() });
     for domain in [1, 2, 1] {
         run.take(&netflow9(0, domain, &[]));
     }
-    let fault = Fault::TooManyDomains { observation_domain_id: 3, limit: 2 };
-    assert_eq!(run.refuse(&netflow9(0, 3, &[])), fault);
+    let kind = DecodeErrorKind::TooManyDomains { observation_domain_id: 3, limit: 2 };
+    assert_eq!(run.take_invalid(&netflow9(0, 3, &[])), kind);
     assert_eq!(run.decoder.totals().dropped_too_many_domains, 1);
 }
 
 #[test]
-fn data_that_wait_are_bounded_by_session_and_in_all_and_small_sets_count_for_what_they_take() {
-    let limits = Limits { held_bytes: 10_000, held_bytes_in_all: 15_000, ..Limits::default() };
+fn held_data_are_limited_by_session_and_in_total_by_their_memory_use() {
+    let limits = Limits { held_bytes: 10_000, total_held_bytes: 15_000, ..Limits::default() };
     let mut run = Run::with(limits);
     let from = |host: u16| SocketAddr::new("192.0.2.1".parse().unwrap(), host);
     for sequence in 0..1_000 {
@@ -87,7 +87,7 @@ fn data_that_wait_are_bounded_by_session_and_in_all_and_small_sets_count_for_wha
     let dropped: u64 = run.decoder.sources().iter().map(|source| source.counts.dropped_held_full).sum();
     let held: u64 = run.decoder.sources().iter().map(|source| source.counts.held_sets).sum();
     assert_eq!(held, 1_002);
-    // The youngest of the first session are still there, and nothing is lost track of.
+    // The newest sets of the first session are still held, and every set is accounted for.
     let rows = run.take_from(from(1), NOW, &netflow9(1_000, 1, &[octets_template(Format::NetFlow9, 256)]));
     assert_eq!(octets(&rows).last(), Some(&999));
     let released: u64 = run.decoder.sources().iter().map(|source| source.counts.released_sets).sum();

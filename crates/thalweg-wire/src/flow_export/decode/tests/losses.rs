@@ -1,4 +1,4 @@
-//! What is missing, by each format's sequence numbers.
+//! Tests of losses, detected by sequence numbers.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn netflow5(sequence: u32, flows: u16) -> Vec<u8> {
 }
 
 #[test]
-fn netflow_5_counts_flows_netflow_9_messages_and_ipfix_data_records() {
+fn sequence_numbers_count_flows_messages_or_data_records_by_format() {
     let mut run = Run::new();
     for (sequence, flows) in [(100, 30), (130, 5), (165, 1)] {
         run.take(&netflow5(sequence, flows));
@@ -26,7 +26,7 @@ fn netflow_5_counts_flows_netflow_9_messages_and_ipfix_data_records() {
     assert_eq!(run.counts().lost, 2);
 
     let mut run = Run::new();
-    // Options are data records too; templates are not (RFC 7011 section 3.1).
+    // Options records are data records, templates are not (RFC 7011 section 3.1).
     let options = [options_set(Format::Ipfix, 400, &[(149, 4)], &[(34, 4)]), set(400, &[0; 16])];
     let sets = [octets_template(Format::Ipfix, 256), octets_data(256, &[1, 2, 3]), options.concat()];
     for sequence in [7, 12, 22] {
@@ -36,7 +36,7 @@ fn netflow_5_counts_flows_netflow_9_messages_and_ipfix_data_records() {
 }
 
 #[test]
-fn every_domain_has_numbers_of_its_own() {
+fn every_domain_has_its_own_sequence_numbers() {
     let mut run = Run::new();
     let sets = [octets_template(Format::Ipfix, 256), octets_data(256, &[1])];
     for sequence in 0..3 {
@@ -50,7 +50,7 @@ fn every_domain_has_numbers_of_its_own() {
 }
 
 #[test]
-fn reordering_is_no_loss_and_neither_is_a_restart_or_a_duplicate() {
+fn reordering_restarts_and_duplicates_are_not_losses() {
     let mut run = Run::new();
     let send = |run: &mut Run, sequences: &[u32]| {
         for &sequence in sequences {
@@ -66,7 +66,7 @@ fn reordering_is_no_loss_and_neither_is_a_restart_or_a_duplicate() {
 }
 
 #[test]
-fn ipfix_records_that_cannot_be_counted_yet_are_no_loss() {
+fn ipfix_records_without_template_are_not_losses() {
     let mut run = Run::new();
     run.take(&ipfix(0, 1, &[octets_data(256, &[1, 2, 3])]));
     run.take(&ipfix(3, 1, &[octets_template(Format::Ipfix, 256), octets_data(256, &[4])]));

@@ -1,4 +1,4 @@
-//! Whole messages through a decoder.
+//! Tests of the decoder with complete messages.
 
 mod bounds;
 mod losses;
@@ -9,14 +9,14 @@ mod times;
 
 use std::net::SocketAddr;
 
-use super::{Counts, Decoded, Decoder, Fault, Limits, SourceStatistics};
+use super::{Counts, DecodeErrorKind, Decoded, Decoder, Limits, SourceStatistics};
 use crate::flow_export::{Address, Format, Record};
 use crate::time::{Nanos, Timestamp};
 
-/// When messages arrive if it does not matter: 2023-11-14T22:13:20Z.
+/// The default arrival time of messages: 2023-11-14T22:13:20Z.
 const NOW: Timestamp = Timestamp(1_700_000_000_000_000_000);
 
-/// What exporters' clocks say then.
+/// The time of exporters' clocks at that time.
 const NOW_SECONDS: u32 = 1_700_000_000;
 
 fn exporter() -> SocketAddr {
@@ -27,19 +27,19 @@ fn words(words: &[u16]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// A set with its header.
+/// Encodes a set with its header.
 fn set(id: u16, content: &[u8]) -> Vec<u8> {
     [&words(&[id, 4 + content.len() as u16]), content].concat()
 }
 
-/// A set with one template of IANA's elements and their lengths.
+/// Encodes a set with one template of IANA elements and their lengths.
 fn template_set(format: Format, id: u16, fields: &[(u16, u16)]) -> Vec<u8> {
     let mut record = vec![id, fields.len() as u16];
     record.extend(fields.iter().flat_map(|&(id, length)| [id, length]));
     set(if format == Format::NetFlow9 { 0 } else { 2 }, &words(&record))
 }
 
-/// A set with one options template; scopes of NetFlow v9 have numbers of their own.
+/// Encodes a set with one options template; scopes of NetFlow v9 have their own numbering.
 fn options_set(format: Format, id: u16, scopes: &[(u16, u16)], fields: &[(u16, u16)]) -> Vec<u8> {
     let (first, second) = (scopes.len() as u16, fields.len() as u16);
     let mut record = match format {
@@ -69,7 +69,7 @@ fn ipfix(sequence: u32, domain: u32, sets: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// A message of either.
+/// Encodes a NetFlow v9 or IPFIX message.
 fn message(format: Format, sequence: u32, domain: u32, sets: &[Vec<u8>]) -> Vec<u8> {
     match format {
         Format::NetFlow9 => netflow9(sequence, domain, sets),
@@ -77,7 +77,7 @@ fn message(format: Format, sequence: u32, domain: u32, sets: &[Vec<u8>]) -> Vec<
     }
 }
 
-/// A decoder, and what it has given.
+/// A decoder with its results.
 struct Run {
     decoder: Decoder,
     decoded: Decoded,
@@ -92,7 +92,7 @@ impl Run {
         Run { decoder: Decoder::new(limits), decoded: Decoded::default() }
     }
 
-    /// Takes a sound datagram from the one exporter; the rows that it gave.
+    /// Decodes a valid datagram of the default exporter; returns its rows.
     fn take(&mut self, bytes: &[u8]) -> Vec<Record> {
         self.take_at(NOW, bytes)
     }
@@ -107,16 +107,16 @@ impl Run {
         self.rows()
     }
 
-    /// Takes a datagram that breaks its format.
-    fn refuse(&mut self, bytes: &[u8]) -> Fault {
+    /// Decodes an invalid datagram.
+    fn take_invalid(&mut self, bytes: &[u8]) -> DecodeErrorKind {
         let before = self.decoded.clone();
         let error = self.decoder.datagram(exporter(), NOW, bytes, &mut self.decoded).unwrap_err();
         assert_eq!(self.decoded, before, "nothing is added");
         assert_eq!(error.from, exporter());
-        error.fault
+        error.kind
     }
 
-    /// Takes a sound message of a connection.
+    /// Decodes a valid message of a connection.
     fn take_stream(&mut self, bytes: &[u8]) -> Vec<Record> {
         self.decoded.clear();
         self.decoder.message(exporter(), NOW, bytes, &mut self.decoded).unwrap();
@@ -129,7 +129,7 @@ impl Run {
         (0..self.decoded.flows.len()).map(|row| self.decoded.flows.record(row)).collect()
     }
 
-    /// What is known of the only domain.
+    /// Returns the statistics of the only domain.
     fn source(&self) -> SourceStatistics {
         let sources = self.decoder.sources();
         assert_eq!(sources.len(), 1, "{sources:?}");
@@ -141,17 +141,17 @@ impl Run {
     }
 }
 
-/// Octets of each row, which most tests tell rows by.
+/// Returns the octets of each row, by which most tests distinguish rows.
 fn octets(rows: &[Record]) -> Vec<u64> {
     rows.iter().map(|row| row.octets).collect()
 }
 
-/// A template with one field: `octetDeltaCount` of 4 bytes.
+/// Encodes a template with one field: `octetDeltaCount` of 4 bytes.
 fn octets_template(format: Format, id: u16) -> Vec<u8> {
     template_set(format, id, &[(1, 4)])
 }
 
-/// Its data.
+/// Encodes data of [`octets_template`].
 fn octets_data(id: u16, octets: &[u32]) -> Vec<u8> {
     set(id, &octets.iter().flat_map(|octets| octets.to_be_bytes()).collect::<Vec<_>>())
 }
@@ -159,7 +159,7 @@ fn octets_data(id: u16, octets: &[u32]) -> Vec<u8> {
 const BOTH: [Format; 2] = [Format::NetFlow9, Format::Ipfix];
 
 #[test]
-fn netflow_5_gives_every_field_of_its_record() {
+fn every_field_of_netflow_5_is_decoded() {
     let mut bytes = words(&[5, 1]);
     bytes.extend([90_000_000, NOW_SECONDS, 123_456_789, 77].iter().flat_map(|word: &u32| word.to_be_bytes()));
     bytes.extend([3, 4, 0x40 | 0x03, 0xE8]);
@@ -195,35 +195,39 @@ fn netflow_5_gives_every_field_of_its_record() {
     };
     assert_eq!(run.take(&bytes), [expected]);
     assert_eq!((run.counts().messages, run.counts().records), (1, 1));
-    let truncated =
-        Fault::Truncated { structure: "records of a NetFlow v5 message", offset: 24, needed: 48, found: 47 };
-    assert_eq!(run.refuse(&bytes[..71]), truncated);
+    let truncated = DecodeErrorKind::Truncated {
+        structure: "records of a NetFlow v5 message",
+        offset: 24,
+        needed: 48,
+        found: 47,
+    };
+    assert_eq!(run.take_invalid(&bytes[..71]), truncated);
     bytes.push(1);
-    assert!(matches!(run.refuse(&bytes), Fault::Length { offset: 2, claimed: 1, .. }));
+    assert!(matches!(run.take_invalid(&bytes), DecodeErrorKind::Length { offset: 2, claimed: 1, .. }));
 }
 
 #[test]
-fn what_is_no_export_message_is_refused_and_counted() {
+fn invalid_messages_are_rejected_and_counted() {
     let mut run = Run::new();
-    assert_eq!(run.refuse(&[0, 8, 0, 0]), Fault::Version { found: 8 });
-    assert_eq!(run.refuse(&[0, 0, 0, 4]), Fault::Version { found: 0 });
-    let cut = Fault::Truncated { structure: "export message", offset: 0, needed: 2, found: 1 };
-    assert_eq!(run.refuse(&[0]), cut);
+    assert_eq!(run.take_invalid(&[0, 8, 0, 0]), DecodeErrorKind::Version { found: 8 });
+    assert_eq!(run.take_invalid(&[0, 0, 0, 4]), DecodeErrorKind::Version { found: 0 });
+    let cut = DecodeErrorKind::Truncated { structure: "export message", offset: 0, needed: 2, found: 1 };
+    assert_eq!(run.take_invalid(&[0]), cut);
     assert_eq!(run.decoder.totals().dropped_unreadable, 3);
     assert_eq!(run.decoder.totals().sessions, 0, "garbage makes no session");
     let error = run.decoder.datagram(exporter(), NOW, &[0], &mut Decoded::default()).unwrap_err();
-    let text = "export message from 192.0.2.1:2055: export message at offset 0 is cut short: expected 2 bytes, found 1";
+    let text = "export message from 192.0.2.1:2055: export message at offset 0 is truncated: expected 2 bytes, found 1";
     assert_eq!(error.to_string(), text);
 }
 
 #[test]
-fn an_icmp_type_is_taken_from_wherever_the_exporter_put_it() {
+fn an_icmp_type_is_decoded_from_any_of_its_elements() {
     let icmp = [4u8, 1];
-    // NetFlow v9 with ports only: the destination port.
+    // NetFlow v9 without ICMP elements: the destination port.
     let mut run = Run::new();
     let ports = template_set(Format::NetFlow9, 256, &[(4, 1), (7, 2), (11, 2)]);
     let row = |protocol: u8, source: u8| [protocol, 0, source, 8, 1];
-    // Neither addresses nor counters: no flow.
+    // Without addresses and counters it is not a flow.
     assert_eq!(run.take(&netflow9(1, 1, &[ports, set(256, &row(1, 0))])), []);
     let ports = template_set(Format::NetFlow9, 256, &[(4, 1), (7, 2), (11, 2), (1, 1)]);
     let data = set(
@@ -232,7 +236,7 @@ fn an_icmp_type_is_taken_from_wherever_the_exporter_put_it() {
     );
     let rows = run.take(&netflow9(2, 1, &[ports.clone(), data.clone()]));
     assert_eq!(rows.iter().map(|row| row.icmp_type_code).collect::<Vec<_>>(), [0x0801, 0x8000, 0, 0]);
-    // IPFIX has elements for it: type and code in one, or in two, adjacent or not.
+    // IPFIX has ICMP elements: type and code in one or two, adjacent or not.
     let mut ports = ports;
     ports[1] = 2;
     let rows = run.take(&ipfix(0, 2, &[ports, data]));
@@ -246,7 +250,7 @@ fn an_icmp_type_is_taken_from_wherever_the_exporter_put_it() {
 }
 
 #[test]
-fn of_several_elements_for_one_column_the_next_is_taken_where_the_first_says_nothing() {
+fn of_several_elements_for_a_column_the_first_with_a_value_is_taken() {
     let mut run = Run::new();
     let fields = [(8, 4), (27, 16), (85, 8), (1, 4), (10, 2), (252, 4)];
     let template = template_set(Format::Ipfix, 256, &fields);
@@ -268,7 +272,7 @@ fn of_several_elements_for_one_column_the_next_is_taken_where_the_first_says_not
 }
 
 #[test]
-fn sampling_is_the_records_own_then_its_selectors_then_its_interfaces_then_the_domains_then_configured() {
+fn the_sampling_interval_is_taken_from_the_most_specific_source() {
     let sampling_of = |run: &mut Run, domain, fields: &[(u16, u16)], data: &[u8]| -> Vec<u32> {
         let sets = [template_set(Format::NetFlow9, 256, fields), set(256, data)];
         run.take(&netflow9(0, domain, &sets)).iter().map(|row| row.sampling_interval).collect()
@@ -301,7 +305,7 @@ fn sampling_is_the_records_own_then_its_selectors_then_its_interfaces_then_the_d
 }
 
 #[test]
-fn a_next_hop_of_zeros_is_none() {
+fn a_next_hop_of_zero_is_null() {
     let mut run = Run::new();
     for (element, length) in [(15, 4), (62, 16)] {
         let template = template_set(Format::Ipfix, 256, &[(element, length), (1, 1)]);
@@ -313,7 +317,7 @@ fn a_next_hop_of_zeros_is_none() {
 }
 
 #[test]
-fn a_record_may_name_another_exporter_than_the_sender() {
+fn a_record_can_contain_the_address_of_another_exporter() {
     let mut run = Run::new();
     let template = template_set(Format::Ipfix, 256, &[(130, 4), (1, 1)]);
     let rows = run.take(&ipfix(0, 1, &[template, set(256, &[10, 0, 0, 9, 1, 0, 0, 0, 0, 1])]));
@@ -321,7 +325,7 @@ fn a_record_may_name_another_exporter_than_the_sender() {
 }
 
 #[test]
-fn expiring_forgets_silent_sessions_and_keeps_their_counts() {
+fn expiry_removes_idle_sessions_and_keeps_their_counts() {
     let mut run = Run::with(Limits { session_lifetime: Nanos::from_secs(60), ..Limits::default() });
     run.take(&netflow9(0, 1, &[octets_template(Format::NetFlow9, 256), octets_data(256, &[1, 2])]));
     run.decoder.expire(NOW + Nanos::from_secs(60));

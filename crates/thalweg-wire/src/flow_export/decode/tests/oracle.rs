@@ -1,10 +1,10 @@
-//! Plans against a plain decoder: record by record, field by field, with a table of its own.
+//! Compares decoding plans with a plain decoder that reads field by field with its own table.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Elements whose value goes into a column as it is, the bytes of the largest value, and where to find it in a row.
+/// Elements whose value is stored unchanged in a column, the maximum length of the value, and its field in a row.
 type Column = (u16, u16, fn(&Record) -> u64);
 
 const NUMBERS: [Column; 14] = [
@@ -26,13 +26,13 @@ const NUMBERS: [Column; 14] = [
 
 #[derive(Clone, Debug)]
 enum Field {
-    /// Which of [`NUMBERS`], in how many bytes.
+    /// An index into [`NUMBERS`], and a length in bytes.
     Number(usize, u16),
     SourceV4,
     DestinationV6,
-    /// An enterprise's own, of so many bytes; it means nothing.
+    /// An unknown enterprise element of this length.
     Own(u16),
-    /// One of variable length.
+    /// An element of variable length.
     Text,
 }
 
@@ -69,13 +69,13 @@ impl Field {
 
 proptest! {
     #[test]
-    fn every_template_gives_what_reading_field_by_field_gives(
+    fn plans_give_the_rows_of_the_plain_decoder(
         fields in prop::collection::vec(field(), 1..20),
         noise in prop::collection::vec(any::<u8>(), 1..400),
         records in 1usize..12,
         padding in 0usize..4,
     ) {
-        // Octets of one byte last make every record a flow, and none empty.
+        // A last field of one byte of octets makes every record a non-empty flow.
         let fields = [fields, vec![Field::Number(0, 1)]].concat();
         let mut template = words(&[256, fields.len() as u16]);
         template.extend(fields.iter().flat_map(Field::specifier));
@@ -99,7 +99,7 @@ proptest! {
                 };
                 let number = value.iter().take(16).fold(0u128, |sum, &byte| sum << 8 | u128::from(byte));
                 match field {
-                    // The first that says something; one of no length says nothing.
+                    // The first with a value; an element of length 0 has none.
                     Field::Number(column, 1..) => {
                         let (_, bytes, _) = NUMBERS[*column];
                         let most = u64::MAX >> (64 - 8 * bytes);
@@ -133,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_give_rows_or_an_error(
+    fn arbitrary_bytes_give_rows_or_an_error(
         version in prop::sample::select(vec![[0u8, 5], [0, 9], [0, 10], [0, 0]]),
         messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..5),
     ) {
@@ -152,13 +152,13 @@ proptest! {
     }
 
     #[test]
-    fn a_sound_message_with_a_byte_changed_is_decoded_or_refused(
+    fn a_damaged_message_is_decoded_or_rejected(
         at in 0usize..400, value in any::<u8>(), cut in 0usize..400,
     ) {
         for format in BOTH {
             let fields = [(8, 4), (82, 0xFFFF), (12, 4), (1, 8), (152, 8), (0x8001, 4)];
             let sets = match format {
-                // NetFlow v9 has no enterprises.
+                // NetFlow v9 has no enterprise elements.
                 Format::NetFlow9 => template_set(format, 256, &fields[..5]),
                 _ => {
                     let mut record = words(&[256, 6]);

@@ -1,4 +1,4 @@
-//! Datagrams of sFlow.
+//! Tests with sFlow datagrams.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn bytes(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// A structure with its format and length.
+/// Encodes a structure with its format and length.
 fn structure(format: u32, content: &[u8]) -> Vec<u8> {
     [&bytes(&[format, content.len() as u32]), content].concat()
 }
@@ -16,19 +16,19 @@ fn datagram(sequence: u32, samples: &[Vec<u8>]) -> Vec<u8> {
     [header, samples.concat()].concat()
 }
 
-/// A flow sample of interface 3, one in 1,000, from there to `output`.
+/// Encodes a flow sample of interface 3, sampled 1 in 1,000, from that interface to `output`.
 fn flow_sample(number: u32, output: u32, records: &[Vec<u8>]) -> Vec<u8> {
     let words = [number, 3, 1000, 0, 17, 3, output, records.len() as u32];
     structure(1, &[bytes(&words), records.concat()].concat())
 }
 
-/// The same in the expanded form.
+/// Encodes the same as an expanded flow sample.
 fn expanded_flow_sample(number: u32, output: [u32; 2], records: &[Vec<u8>]) -> Vec<u8> {
     let words = [number, 0, 3, 1000, 0, 17, 0, 3, output[0], output[1], records.len() as u32];
     structure(3, &[bytes(&words), records.concat()].concat())
 }
 
-/// A sampled header of a TCP segment in a VLAN, of 1,518 bytes.
+/// Encodes a sampled header of a TCP segment of 1,518 bytes in a VLAN.
 fn tcp_header() -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x81, 0, 0x20, 42, 8, 0];
     frame.extend([0x45, 0xB8, 5, 220, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
@@ -75,7 +75,7 @@ fn a_flow_sample_is_a_row_in_either_form() {
     let samples = [
         flow_sample(1, 4, &[tcp_header()]),
         expanded_flow_sample(2, [0, 4], &[tcp_header()]),
-        // To several interfaces, discarded, and to the device itself.
+        // To several interfaces, dropped, and to the device.
         expanded_flow_sample(3, [2, 4], &[tcp_header()]),
         flow_sample(4, 1 << 30 | 4, &[tcp_header()]),
         flow_sample(5, 0x3FFF_FFFF, &[tcp_header()]),
@@ -89,11 +89,11 @@ fn a_flow_sample_is_a_row_in_either_form() {
 }
 
 #[test]
-fn what_the_agent_knows_of_the_way_goes_with_it() {
+fn routing_information_is_decoded() {
     let mut run = Run::new();
     let switch = structure(1001, &bytes(&[99, 0, 100, 0]));
     let router = structure(1002, &bytes(&[1, 0x0A00_00FE, 24, 16]));
-    // Two segments: a sequence of two, a set of one; no communities; a preference.
+    // Two segments (a sequence of two, a set of one), no communities, a preference.
     let path = [1, 0x0A00_00FD, 65_000, 65_001, 65_002, 2, 2, 2, 64_512, 64_513, 1, 1, 64_514, 0, 100];
     let gateway = structure(1003, &bytes(&path));
     let rows = run.take(&datagram(1, &[flow_sample(1, 4, &[switch, router, gateway, tcp_header()])]));
@@ -110,7 +110,7 @@ fn what_the_agent_knows_of_the_way_goes_with_it() {
 }
 
 #[test]
-fn fields_that_the_agent_took_out_itself_do_where_there_is_no_header() {
+fn fields_decoded_by_the_agent_are_used_without_a_header() {
     let mut run = Run::new();
     let v4 = structure(3, &bytes(&[1500, 6, 0x0A00_0001, 0x0A00_0002, 443, 0xC000, 0x18, 0xB8]));
     let v6 = structure(4, &bytes(&[900, 17, 0x2001_0DB8, 0, 0, 1, 0x2001_0DB8, 0, 0, 2, 53, 54, 0, 0]));
@@ -171,7 +171,7 @@ fn interface_counters_are_rows_in_either_form() {
 }
 
 #[test]
-fn lost_datagrams_and_lost_samples_are_counted_apart() {
+fn lost_datagrams_and_lost_samples_are_counted_separately() {
     let mut run = Run::new();
     run.take(&datagram(10, &[flow_sample(1, 4, &[tcp_header()])]));
     run.take(&datagram(12, &[flow_sample(5, 4, &[tcp_header()]), expanded_flow_sample(6, [0, 4], &[])]));
@@ -183,7 +183,7 @@ fn lost_datagrams_and_lost_samples_are_counted_apart() {
 }
 
 #[test]
-fn samples_that_give_no_row_are_counted_by_reason() {
+fn samples_without_row_are_counted_by_reason() {
     let mut run = Run::new();
     let arp = [&[0; 12][..], &[8, 6], &[0; 28]].concat();
     let broken = [&[0; 12][..], &[8, 0], &[0x55; 28]].concat();
@@ -200,26 +200,34 @@ fn samples_that_give_no_row_are_counted_by_reason() {
 }
 
 #[test]
-fn a_datagram_that_is_cut_or_lies_about_a_length_is_refused_whole() {
+fn a_truncated_or_inconsistent_datagram_is_rejected() {
     let sound = datagram(1, &[flow_sample(1, 4, &[tcp_header()]), flow_sample(2, 4, &[tcp_header()])]);
     for length in 0..sound.len() {
         let mut run = Run::new();
-        run.refuse(&sound[..length]);
+        run.take_invalid(&sound[..length]);
     }
     let mut run = Run::new();
     run.take(&sound);
     let mut lying = sound.clone();
     lying[28 + 6] = 9;
-    let fault = Fault::Truncated { structure: "sFlow sample", offset: 36, needed: 2304 + 116, found: 240 };
-    let found = run.refuse(&lying);
+    let kind =
+        DecodeErrorKind::Truncated { structure: "sFlow sample", offset: 36, needed: 2304 + 116, found: 240 };
+    let found = run.take_invalid(&lying);
     assert!(
-        matches!((found, fault), (Fault::Truncated { offset: 36, .. }, Fault::Truncated { .. })),
+        matches!(
+            (found, kind),
+            (DecodeErrorKind::Truncated { offset: 36, .. }, DecodeErrorKind::Truncated { .. })
+        ),
         "{found:?}"
     );
     assert_eq!(run.counts().dropped_malformed, 1);
     let mut agent = sound;
     agent[7] = 3;
-    let number =
-        Fault::Number { structure: "address type", offset: 4, found: 3, expected: "0, 1 (IPv4) or 2 (IPv6)" };
-    assert_eq!(run.refuse(&agent), number);
+    let number = DecodeErrorKind::Number {
+        structure: "address type",
+        offset: 4,
+        found: 3,
+        expected: "0, 1 (IPv4) or 2 (IPv6)",
+    };
+    assert_eq!(run.take_invalid(&agent), number);
 }

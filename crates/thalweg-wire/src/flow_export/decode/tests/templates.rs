@@ -1,9 +1,9 @@
-//! Templates: defined, repeated, changed, withdrawn, late, of variable length.
+//! Tests of templates: definition, repetition, change, withdrawal, late arrival, variable lengths.
 
 use super::*;
 
 #[test]
-fn data_before_their_template_wait_and_are_decoded_with_what_their_own_header_said() {
+fn data_before_their_template_are_held_and_decoded_with_their_own_header() {
     for format in BOTH {
         let mut run = Run::new();
         assert_eq!(run.take(&message(format, 0, 1, &[octets_data(256, &[1, 2])])), []);
@@ -17,21 +17,21 @@ fn data_before_their_template_wait_and_are_decoded_with_what_their_own_header_sa
         assert_eq!(times, [0, 0, 5_000_000]);
         let counts = run.counts();
         assert_eq!((counts.held_sets, counts.released_sets, counts.records), (2, 1, 3));
-        // The other is dropped in the end.
+        // The other is finally dropped.
         run.decoder.expire(NOW + Nanos::from_secs(601));
         assert_eq!((run.counts().dropped_template_late, run.source().held_bytes), (1, 0));
     }
 }
 
 #[test]
-fn a_template_that_comes_again_changes_nothing_and_one_that_differs_takes_its_place() {
+fn a_repeated_template_has_no_effect_and_a_different_one_replaces_it() {
     for format in BOTH {
         let mut run = Run::new();
         let sets = [octets_template(format, 256), octets_data(256, &[1])];
         run.take(&message(format, 0, 1, &sets));
         assert_eq!(octets(&run.take(&message(format, 1, 1, &sets))), [1]);
         assert_eq!((run.counts().templates_defined, run.counts().templates_replaced), (1, 0));
-        // The same number, another length: 2 bytes of packets, 2 of octets.
+        // The same number with other fields: 2 bytes of packets, 2 of octets.
         let changed = template_set(format, 256, &[(2, 2), (1, 2)]);
         let rows = run.take(&message(format, 2, 1, &[changed, octets_data(256, &[0x0001_0203])]));
         assert_eq!((rows[0].packets, rows[0].octets), (1, 0x0203));
@@ -40,7 +40,7 @@ fn a_template_that_comes_again_changes_nothing_and_one_that_differs_takes_its_pl
 }
 
 #[test]
-fn templates_of_other_domains_and_other_senders_are_others() {
+fn templates_are_separate_by_domain_and_sender() {
     for format in BOTH {
         let mut run = Run::new();
         run.take(&message(format, 0, 1, &[octets_template(format, 256)]));
@@ -48,7 +48,7 @@ fn templates_of_other_domains_and_other_senders_are_others() {
         let data = [octets_data(256, &[5])];
         assert_eq!(run.take(&message(format, 0, 1, &data))[0].octets, 5);
         assert_eq!(run.take(&message(format, 0, 2, &data))[0].packets, 5);
-        // Another port of the same address, another address: their data wait, their templates harm nobody.
+        // Another port and another address: their data are held, and their templates are not used for others.
         for spoofed in ["192.0.2.1:9", "192.0.2.9:2055"] {
             let from = spoofed.parse().unwrap();
             assert_eq!(run.take_from(from, NOW, &message(format, 0, 1, &data)), []);
@@ -60,7 +60,7 @@ fn templates_of_other_domains_and_other_senders_are_others() {
 }
 
 #[test]
-fn a_template_over_udp_is_good_for_its_lifetime_and_over_a_connection_for_ever() {
+fn templates_expire_over_udp_but_not_over_a_connection() {
     let lifetime = Limits::default().template_lifetime;
     let data = ipfix(0, 1, &[octets_data(256, &[5])]);
     let mut run = Run::new();
@@ -80,7 +80,7 @@ fn a_template_over_udp_is_good_for_its_lifetime_and_over_a_connection_for_ever()
 }
 
 #[test]
-fn a_withdrawal_holds_on_a_connection_one_or_all_of_a_kind_and_is_ignored_over_udp() {
+fn templates_are_withdrawn_over_a_connection_but_not_over_udp() {
     let definitions = || {
         ipfix(
             0,
@@ -106,7 +106,7 @@ fn a_withdrawal_holds_on_a_connection_one_or_all_of_a_kind_and_is_ignored_over_u
         run.take(&message);
         assert_eq!((run.source().templates, run.counts().withdrawals_ignored), (3, 1));
     }
-    // A number that was withdrawn can be defined anew, as something else.
+    // A withdrawn number can be redefined differently.
     let mut run = Run::new();
     run.take_stream(&definitions());
     run.take_stream(&withdraw(2, 256));
@@ -116,7 +116,7 @@ fn a_withdrawal_holds_on_a_connection_one_or_all_of_a_kind_and_is_ignored_over_u
 }
 
 #[test]
-fn the_end_of_a_connection_takes_its_templates_with_it() {
+fn the_end_of_a_connection_removes_its_templates() {
     let mut run = Run::new();
     run.take_stream(&ipfix(0, 1, &[octets_template(Format::Ipfix, 256), octets_data(256, &[1])]));
     run.decoder.end_session(exporter());
@@ -126,16 +126,16 @@ fn the_end_of_a_connection_takes_its_templates_with_it() {
 }
 
 #[test]
-fn records_of_variable_length_give_their_fixed_fields_wherever_these_lie() {
+fn fixed_fields_are_decoded_in_records_of_variable_length() {
     for format in BOTH {
         let mut run = Run::new();
-        // interfaceName, octets, an enterprise's own would be alike, another name, packets.
+        // interfaceName, octets, another name, packets.
         let template = template_set(format, 256, &[(82, 0xFFFF), (1, 4), (83, 0xFFFF), (2, 2)]);
         let record = |name: &[u8], octets: u32, packets: u16| {
             let mut bytes = vec![name.len() as u8];
             bytes.extend(name);
             bytes.extend(octets.to_be_bytes());
-            // The long form of a length (RFC 7011 section 7), even of what is short.
+            // The three-byte form of a length (RFC 7011 section 7), also for a short value.
             bytes.extend([255, 0, 3, 1, 2, 3]);
             bytes.extend(packets.to_be_bytes());
             bytes
@@ -147,16 +147,16 @@ fn records_of_variable_length_give_their_fixed_fields_wherever_these_lie() {
             assert_eq!(octets(&rows), [100, 200, 300]);
             assert_eq!(rows.iter().map(|row| row.packets).collect::<Vec<_>>(), [1, 2, 3]);
         }
-        // One that goes on beyond its set: the message is dropped whole, with what was sound in it.
+        // A record that exceeds its set: the whole message is dropped.
         let cut = [octets_template(format, 300), octets_data(300, &[9]), set(256, &data[..data.len() - 1])];
-        let fault = run.refuse(&message(format, 0, 1, &cut));
-        assert!(matches!(fault, Fault::Truncated { structure: "data record", .. }), "{fault:?}");
+        let kind = run.take_invalid(&message(format, 0, 1, &cut));
+        assert!(matches!(kind, DecodeErrorKind::Truncated { structure: "data record", .. }), "{kind:?}");
         assert_eq!(run.counts().dropped_malformed, 1);
     }
 }
 
 #[test]
-fn both_directions_of_a_biflow_are_rows_and_a_silent_one_is_not() {
+fn each_direction_of_a_biflow_with_packets_is_a_row() {
     let mut run = Run::new();
     let mut template = words(&[256, 11]);
     template.extend(words(&[8, 4, 12, 4, 7, 2, 11, 2, 10, 2, 14, 2, 152, 8, 153, 8, 1, 4]));
@@ -189,23 +189,23 @@ fn both_directions_of_a_biflow_are_rows_and_a_silent_one_is_not() {
     };
     assert_eq!(rows[1], reverse);
     assert_eq!(run.counts().records, 3);
-    // Two data records all the same, for the sequence numbers.
+    // They count as two data records in the sequence numbers.
     run.take(&ipfix(2, 1, &[]));
     assert_eq!(run.counts().lost, 0);
 }
 
 #[test]
-fn templates_that_lie_are_refused_or_give_what_they_say() {
+fn inconsistent_templates_are_rejected_or_decoded_as_far_as_possible() {
     let mut run = Run::new();
-    // Records of no length: no set could ever be at its end.
+    // Records of length 0: a set would never end.
     let empty = template_set(Format::NetFlow9, 256, &[(1, 0), (2, 0)]);
     run.take(&netflow9(0, 1, &[empty]));
     assert_eq!((run.counts().templates_refused, run.source().templates), (1, 0));
-    // Fields of no length within a record say nothing.
+    // Fields of length 0 have no value.
     let sparse = template_set(Format::NetFlow9, 256, &[(1, 0), (2, 1), (8, 0)]);
     let rows = run.take(&netflow9(1, 1, &[sparse, set(256, &[7, 8])]));
     assert_eq!(rows.iter().map(|row| (row.packets, row.octets)).collect::<Vec<_>>(), [(7, 0), (8, 0)]);
-    // Lengths that an element cannot have say nothing either: an address of 5 bytes, octets of 9.
+    // Elements with an invalid length have no value: an address of 5 bytes, octets of 9.
     let odd = template_set(Format::NetFlow9, 257, &[(8, 5), (1, 9), (2, 1)]);
     let rows = run.take(&netflow9(2, 1, &[odd, set(257, &[1; 15])]));
     assert_eq!((rows[0].source_address, rows[0].octets, rows[0].packets), (Address::NONE, 0, 1));
@@ -216,32 +216,35 @@ fn templates_that_lie_are_refused_or_give_what_they_say() {
     // A set too short for one record.
     run.take(&netflow9(4, 1, &[set(257, &[0; 14])]));
     assert_eq!(run.counts().dropped_short_set, 1);
-    // A value that is too large for its column is the largest.
+    // A value too large for its column becomes the maximum.
     let large = template_set(Format::NetFlow9, 259, &[(7, 4), (1, 1)]);
     assert_eq!(run.take(&netflow9(5, 1, &[large, set(259, &[1, 0, 0, 0, 9])]))[0].source_port, u16::MAX);
     assert_eq!(run.counts().lost, 0);
 }
 
 #[test]
-fn sets_and_templates_that_break_their_format_are_refused_whole() {
+fn invalid_sets_and_templates_are_rejected() {
     let sound = |format| [octets_template(format, 256), octets_data(256, &[1])].concat();
     for format in BOTH {
         let template = if format == Format::NetFlow9 { 0 } else { 2 };
         let header = if format == Format::NetFlow9 { 20 } else { 16 };
         let offset = header + sound(format).len();
-        let cases: [(Vec<u8>, Fault); 5] = [
+        let cases: [(Vec<u8>, DecodeErrorKind); 5] = [
             (
                 words(&[300, 3, 1]),
-                Fault::Length { structure: "set", offset, claimed: 3, expected: "4 bytes or more" },
+                DecodeErrorKind::Length { structure: "set", offset, claimed: 3, expected: "4 bytes or more" },
             ),
             (
                 words(&[300, 9, 1]),
-                Fault::Truncated { structure: "set", offset: offset + 4, needed: 5, found: 2 },
+                DecodeErrorKind::Truncated { structure: "set", offset: offset + 4, needed: 5, found: 2 },
             ),
-            (words(&[300]), Fault::Truncated { structure: "set", offset: offset + 2, needed: 2, found: 0 }),
+            (
+                words(&[300]),
+                DecodeErrorKind::Truncated { structure: "set", offset: offset + 2, needed: 2, found: 0 },
+            ),
             (
                 set(template, &words(&[255, 1, 1, 4])),
-                Fault::Number {
+                DecodeErrorKind::Number {
                     structure: "template record",
                     offset: offset + 4,
                     found: 255,
@@ -250,12 +253,17 @@ fn sets_and_templates_that_break_their_format_are_refused_whole() {
             ),
             (
                 set(template, &words(&[256, 3, 1, 4])),
-                Fault::Truncated { structure: "template record", offset: offset + 12, needed: 2, found: 0 },
+                DecodeErrorKind::Truncated {
+                    structure: "template record",
+                    offset: offset + 12,
+                    needed: 2,
+                    found: 0,
+                },
             ),
         ];
         for (broken, expected) in cases {
             let mut run = Run::new();
-            assert_eq!(run.refuse(&message(format, 0, 1, &[sound(format), broken])), expected);
+            assert_eq!(run.take_invalid(&message(format, 0, 1, &[sound(format), broken])), expected);
             let counts = run.counts();
             assert_eq!((counts.dropped_malformed, counts.records, counts.templates_defined), (1, 0, 0));
         }
@@ -264,11 +272,11 @@ fn sets_and_templates_that_break_their_format_are_refused_whole() {
     for scopes in [0, 2] {
         let broken = ipfix(0, 1, &[set(3, &words(&[256, 1, scopes, 34, 4]))]);
         assert!(matches!(
-            Run::new().refuse(&broken),
-            Fault::Length { structure: "options template record", .. }
+            Run::new().take_invalid(&broken),
+            DecodeErrorKind::Length { structure: "options template record", .. }
         ));
     }
-    // NetFlow v9 may end in zeros, IPFIX counts its bytes; both may fill up a set.
+    // A NetFlow v9 message may end in zeros, an IPFIX message has a length; both may pad a set.
     let mut run = Run::new();
     let padded = [netflow9(0, 1, &[sound(Format::NetFlow9)]), vec![0; 99]].concat();
     assert_eq!(run.take(&padded).len(), 1);
@@ -276,17 +284,17 @@ fn sets_and_templates_that_break_their_format_are_refused_whole() {
     short.push(0);
     assert_eq!(run.take(&short).len(), 1);
     short.push(1);
-    assert!(matches!(run.refuse(&short), Fault::Length { structure: "IPFIX message", .. }));
+    assert!(matches!(run.take_invalid(&short), DecodeErrorKind::Length { structure: "IPFIX message", .. }));
 }
 
 #[test]
-fn records_that_tell_of_no_flow_and_sets_of_no_meaning_are_counted() {
+fn records_without_flow_and_unknown_sets_are_counted() {
     let mut run = Run::new();
     let names = template_set(Format::Ipfix, 256, &[(10, 4), (82, 0xFFFF)]);
     let data = set(256, &[0, 0, 0, 1, 2, b'l', b'o', 0, 0, 0, 2, 0]);
     assert_eq!(run.take(&ipfix(0, 1, &[names, data, set(5, &[1, 2, 3])])), []);
     assert_eq!((run.counts().dropped_no_flow, run.counts().dropped_unknown_set), (2, 1));
-    // They were data records nonetheless.
+    // They are data records nonetheless.
     run.take(&ipfix(2, 1, &[]));
     assert_eq!(run.counts().lost, 0);
 }

@@ -1,17 +1,17 @@
-//! Absolute times, whatever exporters count from.
+//! Tests of times: relative times become absolute.
 
 use super::*;
 
 const NOW_US: i64 = NOW_SECONDS as i64 * 1_000_000;
 
-/// Seconds from 1900 to 1970, in NTP's timestamps.
+/// Seconds from 1900 to 1970, for NTP timestamps.
 const NTP: u64 = 2_208_988_800;
 
 fn span(run: &mut Run, bytes: &[u8]) -> Vec<(i64, i64)> {
     run.take(bytes).iter().map(|row| (row.flow_start_us - NOW_US, row.flow_end_us - NOW_US)).collect()
 }
 
-/// The times of one IPFIX record of these elements, relative to its message, microseconds.
+/// Returns the times of an IPFIX record with these elements, relative to its message, in microseconds.
 fn ipfix_span(fields: &[(u16, &[u8])]) -> (i64, i64) {
     let mut run = Run::new();
     let template: Vec<(u16, u16)> =
@@ -38,13 +38,13 @@ fn ipfix_times_of_every_unit_are_absolute() {
     assert_eq!(ipfix_span(&[(156, &ntp(9, half)), (157, &ntp(1, 0))]), (-8_500_000, -1_000_000));
     let delta = |us: u32| us.to_be_bytes();
     assert_eq!(ipfix_span(&[(158, &delta(700)), (159, &delta(0))]), (-700, 0));
-    // The finest is taken, wherever it stands; an event has one time.
+    // The finest unit is taken at any position; an event has one time.
     assert_eq!(
         ipfix_span(&[(150, &seconds(-9)), (152, &milliseconds(-8_765)), (151, &seconds(-2))]),
         (-8_765_000, -2_000_000)
     );
     assert_eq!(ipfix_span(&[(323, &milliseconds(-7))]), (-7_000, -7_000));
-    // A duration gives the end that is not told.
+    // A duration gives a missing end.
     let duration = 5_000u32.to_be_bytes();
     assert_eq!(ipfix_span(&[(152, &milliseconds(-9_000)), (161, &duration)]), (-9_000_000, -4_000_000));
     assert_eq!(ipfix_span(&[(153, &milliseconds(-1_000)), (161, &duration)]), (-6_000_000, -1_000_000));
@@ -52,14 +52,14 @@ fn ipfix_times_of_every_unit_are_absolute() {
 }
 
 #[test]
-fn ipfix_up_times_count_from_the_systems_start_wherever_that_was_told() {
+fn ipfix_uptimes_use_the_start_time_from_record_or_options() {
     let (start, end) = (1_000u32.to_be_bytes(), 4_000u32.to_be_bytes());
     let booted = (NOW_US / 1000 - 10_000).to_be_bytes();
     assert_eq!(ipfix_span(&[(22, &start), (21, &end), (160, &booted)]), (-9_000_000, -6_000_000));
-    // Up for longer than the counter has room for.
+    // An uptime that exceeds the counter.
     let booted = (NOW_US / 1000 - (1 << 32) - 10_000).to_be_bytes();
     assert_eq!(ipfix_span(&[(22, &start), (21, &end), (160, &booted)]), (-9_000_000, -6_000_000));
-    // Told by options, before or after.
+    // The start time in options, before or after.
     let mut run = Run::new();
     let template = template_set(Format::Ipfix, 256, &[(22, 4), (21, 4), (1, 1)]);
     let data = set(256, &[&start[..], &end, &[9]].concat());
@@ -74,7 +74,7 @@ fn ipfix_up_times_count_from_the_systems_start_wherever_that_was_told() {
 }
 
 #[test]
-fn netflow_9_times_count_back_from_the_header_across_a_wrap() {
+fn netflow_9_times_are_relative_to_the_header_across_a_wrap() {
     let template = || template_set(Format::NetFlow9, 256, &[(22, 4), (21, 4), (1, 1)]);
     let record = |start: u32, end: u32| [&start.to_be_bytes()[..], &end.to_be_bytes(), &[9]].concat();
     let mut run = Run::new();
@@ -85,7 +85,7 @@ fn netflow_9_times_count_back_from_the_header_across_a_wrap() {
 }
 
 #[test]
-fn records_without_a_time_have_that_of_their_message_and_are_counted() {
+fn records_without_time_get_that_of_their_message_and_are_counted() {
     assert_eq!(ipfix_span(&[(10, &[1])]), (0, 0));
     assert_eq!(ipfix_span(&[(150, &[0; 4]), (151, &[0; 4])]), (0, 0), "zero is not 1970");
     let mut run = Run::new();
@@ -94,13 +94,13 @@ fn records_without_a_time_have_that_of_their_message_and_are_counted() {
 }
 
 #[test]
-fn a_time_beyond_all_times_is_the_last_one() {
+fn a_time_out_of_range_is_the_maximum() {
     let (start, end) = ipfix_span(&[(152, &[0xFF; 8]), (153, &[0x7F; 8])]);
     assert!(start > 1 << 62 && end > 1 << 62);
 }
 
 #[test]
-fn exporters_clocks_that_jump_and_exporters_that_restart_are_counted() {
+fn clock_jumps_and_restarts_of_exporters_are_counted() {
     let template = [octets_template(Format::NetFlow9, 256)];
     let mut run = Run::new();
     let second = |n: u64| NOW + Nanos::from_secs(n);
@@ -109,7 +109,7 @@ fn exporters_clocks_that_jump_and_exporters_that_restart_are_counted() {
     assert_eq!((run.counts().clock_jumps, run.counts().restarts), (0, 0));
     run.take_at(second(20), &netflow9_at(NOW_SECONDS + 3_620, 1_020_000, 2, 1, &template));
     assert_eq!((run.counts().clock_jumps, run.counts().restarts), (1, 0));
-    // It restarts, and counts its messages from 0.
+    // The exporter restarts and counts its messages from 0.
     run.take_at(second(120), &netflow9_at(NOW_SECONDS + 3_720, 30_000, 0, 1, &template));
     assert_eq!((run.counts().clock_jumps, run.counts().restarts), (1, 1));
     assert_eq!((run.counts().lost, run.counts().out_of_sequence), (0, 0));

@@ -1,10 +1,11 @@
-//! IPFIX (RFC 7011), with bidirectional flows (RFC 5103) and the exporter's own statistics (RFC 7011 section 4).
+//! IPFIX (RFC 7011), with bidirectional flows (RFC 5103) and exporter statistics (RFC 7011 section 4).
 //!
-//! Two rows that follow each other and are the two directions of one flow (`biflow_direction` 1, then 2, the rest its mirror
-//! image) become one record. Over UDP templates are sent again; over TCP and TLS once ([`Options::over_stream`]).
+//! Two consecutive rows that are the two directions of one flow (`biflow_direction` 1, then 2, the other fields
+//! mirrored) become one record. Templates are refreshed over UDP, and sent once over TCP and TLS
+//! ([`Options::over_stream`]).
 //!
-//! The sampling interval is told as `samplingPacketInterval` 1 and `samplingPacketSpace` (RFC 5477 section 8.2), of the
-//! observation domain.
+//! The sampling interval of the observation domain is sent as `samplingPacketInterval` 1 and `samplingPacketSpace` (RFC
+//! 5477 section 8.2).
 
 mod statistics;
 
@@ -12,86 +13,87 @@ pub use statistics::{Exporting, Metering, Statistics};
 
 use super::session::{Dialect, Draft, SAMPLING_TEMPLATE, Session};
 use super::template::{Field, Kind};
-use super::{Encoded, MESSAGE_LENGTH, Messages, Misfits, OptionsError, Refresh};
+use super::{DEFAULT_MESSAGE_LENGTH, Encoded, Messages, Misfits, OptionsError, Refresh};
 use crate::Timestamp;
 use crate::flow_export::RecordBatch;
 
-/// Number of a set of options templates (RFC 7011 section 3.3.2).
+/// The number of an options template set (RFC 7011 section 3.3.2).
 const OPTIONS_TEMPLATE_SET: u16 = 3;
 
-/// `observationDomainId`, the scope of what is told of the session.
+/// `observationDomainId`, the scope of options of the session.
 const OBSERVATION_DOMAIN_ID: Field = Field::new(149, 4);
 
 /// `samplingPacketInterval` and `samplingPacketSpace` (RFC 5477 section 8.2).
 const SAMPLING: [Field; 2] = [Field::new(305, 4), Field::new(306, 4)];
 
-/// Seconds from the beginning of NTP's time, 1900, to 1970 (RFC 5905 figure 4).
+/// Seconds from 1900, the start of NTP time, to 1970 (RFC 5905 figure 4).
 const NTP_TO_UNIX: u64 = 2_208_988_800;
 
-/// In what unit times are told.
+/// The unit of times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Times {
     /// `flowStartMicroseconds` (154), `flowEndMicroseconds` (155).
     #[default]
     Microseconds,
-    /// `flowStartMilliseconds` (152), `flowEndMilliseconds` (153): for collectors that know no others, as nfdump 1.7.1.
+    /// `flowStartMilliseconds` (152), `flowEndMilliseconds` (153): for collectors that support no others, such as
+    /// nfdump 1.7.1.
     Milliseconds,
 }
 
-/// What an encoder is to do.
+/// Options of an encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Names the observation domain.
+    /// The observation domain.
     pub observation_domain_id: u32,
-    /// In what unit times are told.
+    /// The unit of times.
     pub times: Times,
-    /// Most bytes of a message, 1,024 or more.
+    /// The maximum length of a message in bytes, at least 1,024.
     pub message_length: u16,
-    /// When templates are sent again; `None`: never.
+    /// The refresh of templates; `None` to send them once.
     pub refresh: Option<Refresh>,
 }
 
 impl Default for Options {
-    /// Domain 0, microseconds, messages of [`MESSAGE_LENGTH`], templates again as [`Refresh`] has it.
+    /// Domain 0, microseconds, [`DEFAULT_MESSAGE_LENGTH`], and the default [`Refresh`].
     fn default() -> Options {
         Options {
             observation_domain_id: 0,
             times: Times::default(),
-            message_length: MESSAGE_LENGTH,
+            message_length: DEFAULT_MESSAGE_LENGTH,
             refresh: Some(Refresh::default()),
         }
     }
 }
 
 impl Options {
-    /// The same for a transport that loses nothing, where templates are sent once (RFC 7011 section 8).
+    /// Returns the options for a reliable transport, where templates are sent once (RFC 7011 section 8).
     pub fn over_stream(self) -> Options {
         Options { refresh: None, ..self }
     }
 }
 
-/// Rows to messages, one observation domain of one transport session.
+/// An encoder of one observation domain of one transport session.
 #[derive(Clone, Debug)]
 pub struct Encoder(Session<Ipfix>);
 
 impl Encoder {
-    /// An encoder at the beginning of a session.
+    /// Creates an encoder for a new session.
     ///
     /// # Errors
-    /// If messages are to be shorter than templates need.
+    /// If the message length is too short for templates.
     pub fn new(options: Options) -> Result<Encoder, OptionsError> {
         let Options { observation_domain_id, times, message_length, refresh } = options;
         let dialect = Ipfix { observation_domain_id, times };
         Ok(Encoder(Session::new(dialect, message_length, refresh)?))
     }
 
-    /// Puts all rows into messages, added to `into`; `now` is the time that their headers tell.
+    /// Encodes all rows and appends the messages to `into`; `now` is the export time in their headers.
     pub fn encode(&mut self, rows: &RecordBatch, now: Timestamp, into: &mut Messages) {
         self.0.encode(rows, now, into);
     }
 
-    /// Tells the collector what the metering and the exporting process have counted, in a message of its own.
-    pub fn tell(&mut self, statistics: &Statistics, now: Timestamp, into: &mut Messages) {
+    /// Appends a message with the statistics of the metering and exporting processes.
+    pub fn encode_statistics(&mut self, statistics: &Statistics, now: Timestamp, into: &mut Messages) {
         let domain = self.0.dialect.observation_domain_id;
         self.0.add_options(statistics::SENT, &statistics.exporting.sent_record(domain), now, into);
         self.0.add_options(statistics::NOT_SENT, &statistics.exporting.not_sent_record(), now, into);
@@ -99,12 +101,12 @@ impl Encoder {
         self.0.finish(now, into);
     }
 
-    /// What was encoded since the encoder was made.
+    /// The counters since the encoder was created.
     pub fn encoded(&self) -> Encoded {
         self.0.encoded
     }
 
-    /// What did not fit since the encoder was made: times before 1970.
+    /// The misfits since the encoder was created: times before 1970.
     pub fn misfits(&self) -> Misfits {
         self.0.misfits
     }
@@ -151,7 +153,7 @@ impl Dialect for Ipfix {
         header[12..16].copy_from_slice(&self.observation_domain_id.to_be_bytes());
     }
 
-    /// Records that templates describe are counted, those of options too (RFC 7011 section 3.1).
+    /// The sequence number counts data records, including options records (RFC 7011 section 3.1).
     fn sequence_step(draft: &Draft) -> u32 {
         draft.data_records.into()
     }
@@ -170,7 +172,7 @@ impl Dialect for Ipfix {
     }
 }
 
-/// An options template with one field of scope (RFC 7011 section 3.4.2.2).
+/// Writes an options template with one scope field (RFC 7011 section 3.4.2.2).
 fn write_options_template(id: u16, scope: Field, fields: &[Field], draft: &mut Draft, to: &mut Messages) {
     draft.open_set(OPTIONS_TEMPLATE_SET, to);
     for number in [id, 1 + fields.len() as u16, 1] {
@@ -181,9 +183,9 @@ fn write_options_template(id: u16, scope: Field, fields: &[Field], draft: &mut D
     draft.records += 1;
 }
 
-/// `dateTimeMicroseconds` (RFC 7011 section 6.1.9): NTP's seconds and their binary fraction, whose lowest 11 bits say less
-/// than a microsecond and are zero. Rounded up, so that rounding down and to the nearest both give the microsecond back. Seconds
-/// go round in 2036.
+/// Encodes `dateTimeMicroseconds` (RFC 7011 section 6.1.9): NTP seconds and their binary fraction, whose lowest 11 bits
+/// are below a microsecond and zero. Rounds up, so that decoders that round down or to the nearest restore the
+/// microsecond. Seconds wrap in 2036.
 #[inline]
 fn ntp(since_1970_us: u64) -> u64 {
     let (seconds, us) = (since_1970_us / 1_000_000, since_1970_us % 1_000_000);

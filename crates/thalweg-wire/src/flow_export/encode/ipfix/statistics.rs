@@ -1,4 +1,4 @@
-//! What an exporter tells of itself (RFC 7011 section 4): three options templates and their records.
+//! Exporter statistics (RFC 7011 section 4): three options templates and their records.
 
 use super::super::session::SAMPLING_TEMPLATE;
 use super::super::template::Field;
@@ -14,13 +14,13 @@ pub(super) const IGNORED: u16 = SAMPLING_TEMPLATE + 2;
 /// The Exporting Process Reliability Statistics options template (section 4.3).
 pub(super) const NOT_SENT: u16 = SAMPLING_TEMPLATE + 3;
 
-/// `exportingProcessId`, the scope of what was not sent.
+/// `exportingProcessId`, the scope of the exporting process statistics.
 const EXPORTING_PROCESS_ID: Field = Field::new(144, 4);
 
-/// Our exporting process is one, and has this number.
-const THE_EXPORTING_PROCESS: u32 = 1;
+/// The id of the only exporting process.
+const EXPORTING_PROCESS: u32 = 1;
 
-/// Number, scope and fields of each template.
+/// The number, scope and fields of each template.
 pub(super) const TEMPLATES: [(u16, Field, &[Field]); 3] = [
     // exportedMessageTotalCount, exportedFlowRecordTotalCount, exportedOctetTotalCount.
     (SENT, OBSERVATION_DOMAIN_ID, &[Field::new(41, 8), Field::new(42, 8), Field::new(40, 8)]),
@@ -39,36 +39,36 @@ pub(super) const TEMPLATES: [(u16, Field, &[Field]); 3] = [
     ),
 ];
 
-/// What both processes have counted since they started.
+/// Counters of both processes since their start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// What was metered.
+    /// Counters of the metering process.
     pub metering: Metering,
-    /// What became of it.
+    /// Counters of the exporting process.
     pub exporting: Exporting,
 }
 
-/// Packets that were seen and are in no flow.
+/// Packets that were observed but not metered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metering {
     /// `ignoredPacketTotalCount`.
     pub ignored_packets: u64,
     /// `ignoredOctetTotalCount`.
     pub ignored_octets: u64,
-    /// No packet was ignored before.
+    /// The start of the period with ignored packets.
     pub from: Timestamp,
-    /// No packet was ignored after.
+    /// The end of the period with ignored packets.
     pub until: Timestamp,
 }
 
-/// What was sent, and what was not.
+/// Sent and unsent records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exporting {
-    /// `exportedMessageTotalCount`, this message left out.
+    /// `exportedMessageTotalCount`, without this message.
     pub messages: u64,
-    /// `exportedFlowRecordTotalCount`, this message left out.
+    /// `exportedFlowRecordTotalCount`, without this message.
     pub flow_records: u64,
-    /// `exportedOctetTotalCount`, this message left out.
+    /// `exportedOctetTotalCount`, without this message.
     pub octets: u64,
     /// `notSentFlowTotalCount`.
     pub not_sent_flow_records: u64,
@@ -76,9 +76,9 @@ pub struct Exporting {
     pub not_sent_packets: u64,
     /// `notSentOctetTotalCount`: bytes of those flows.
     pub not_sent_octets: u64,
-    /// No record was lost before.
+    /// The start of the period with unsent records.
     pub from: Timestamp,
-    /// No record was lost after.
+    /// The end of the period with unsent records.
     pub until: Timestamp,
 }
 
@@ -100,7 +100,7 @@ impl Exporting {
         let counts = [self.not_sent_flow_records, self.not_sent_packets, self.not_sent_octets];
         let [flow_records, packets, octets] = counts;
         let times = [microseconds(self.from), microseconds(self.until)];
-        scoped(THE_EXPORTING_PROCESS, [flow_records, packets, octets, times[0], times[1]])
+        scoped(EXPORTING_PROCESS, [flow_records, packets, octets, times[0], times[1]])
     }
 }
 
@@ -108,7 +108,7 @@ fn microseconds(time: Timestamp) -> u64 {
     ntp(time.0 / 1_000)
 }
 
-/// A scope of four bytes and values of eight.
+/// Encodes a scope of four bytes and values of eight bytes each.
 fn scoped<const VALUES: usize, const LENGTH: usize>(scope: u32, values: [u64; VALUES]) -> [u8; LENGTH] {
     const { assert!(LENGTH == 4 + 8 * VALUES) };
     let mut bytes = [0; LENGTH];

@@ -1,9 +1,9 @@
-//! Times, templates and records that belong together.
+//! Tests of messages: times, templates, sampling, statistics.
 
 use super::*;
 
 #[test]
-fn every_microsecond_comes_back_rounded_down_or_to_the_nearest() {
+fn every_microsecond_round_trips() {
     for us in (0..1_000_000).step_by(7).chain([999_999]) {
         let rows = [Record { flow_start_us: us, flow_end_us: us, ..Record::default() }];
         let mut messages = Messages::new();
@@ -17,7 +17,7 @@ fn every_microsecond_comes_back_rounded_down_or_to_the_nearest() {
 }
 
 #[test]
-fn the_least_message_has_room_for_all_templates_the_interval_and_any_record() {
+fn the_shortest_message_fits_all_templates_and_a_record() {
     let address = Address(1);
     let forward = Record {
         source_address: address,
@@ -28,17 +28,17 @@ fn the_least_message_has_room_for_all_templates_the_interval_and_any_record() {
     };
     let routed = Record { biflow_direction: 0, source_as: 1, ..forward };
     for rows in [vec![forward, mirrored(&forward)], vec![routed]] {
-        let options = ipfix::Options { message_length: LEAST_MESSAGE_LENGTH, ..Default::default() };
+        let options = ipfix::Options { message_length: MIN_MESSAGE_LENGTH, ..Default::default() };
         let mut messages = Messages::new();
         ipfix::Encoder::new(options).unwrap().encode(&batch(&rows), NOW, &mut messages);
         assert_eq!(messages.len(), 1, "{} bytes", messages.bytes().len());
     }
-    let options = ipfix::Options { message_length: LEAST_MESSAGE_LENGTH - 1, ..Default::default() };
-    assert_eq!(ipfix::Encoder::new(options).unwrap_err(), OptionsError::MessageLength { asked: 1_023 });
+    let options = ipfix::Options { message_length: MIN_MESSAGE_LENGTH - 1, ..Default::default() };
+    assert_eq!(ipfix::Encoder::new(options).unwrap_err(), OptionsError::MessageLength { length: 1_023 });
 }
 
 #[test]
-fn templates_and_the_interval_are_sent_again_after_the_time_and_after_the_messages() {
+fn templates_and_interval_are_refreshed() {
     let refresh = Refresh { interval: Nanos::from_secs(60), messages: 3 };
     let options = ipfix::Options { refresh: Some(refresh), ..Default::default() };
     let rows = batch(&[Record { sampling_interval: 100, ..Record::default() }]);
@@ -62,7 +62,7 @@ fn templates_and_the_interval_are_sent_again_after_the_time_and_after_the_messag
     assert_eq!(sent_at(options.over_stream(), &[0, 1, 2, 3, 100_000]), [true, false, false, false, false]);
 }
 
-/// The templates of IPFIX as a session begins with them.
+/// Returns the IPFIX templates of a new session.
 fn templates() -> BTreeMap<u16, Vec<(i32, usize)>> {
     let mut messages = Messages::new();
     ipfix::Encoder::new(ipfix::Options::default()).unwrap().encode(
@@ -76,7 +76,7 @@ fn templates() -> BTreeMap<u16, Vec<(i32, usize)>> {
 }
 
 #[test]
-fn a_row_with_another_sampling_interval_follows_the_record_that_tells_it() {
+fn a_sampling_interval_is_sent_before_its_rows() {
     let row = |sampling_interval| Record {
         sampling_interval,
         octets: u64::from(sampling_interval),
@@ -122,7 +122,7 @@ fn a_row_with_another_sampling_interval_follows_the_record_that_tells_it() {
 }
 
 #[test]
-fn two_rows_that_are_not_each_others_mirror_stay_two_records() {
+fn only_mirrored_rows_become_a_biflow() {
     let forward = Record {
         source_address: Address::v4(1),
         destination_address: Address::v4(2),
@@ -144,7 +144,7 @@ fn two_rows_that_are_not_each_others_mirror_stay_two_records() {
 }
 
 #[test]
-fn statistics_are_told_by_the_templates_of_section_4() {
+fn statistics_use_the_templates_of_section_4() {
     let until = Timestamp::new(1_795_352_400, 0);
     let statistics = ipfix::Statistics {
         metering: ipfix::Metering { ignored_packets: 3, ignored_octets: 180, from: BOOT, until },
@@ -162,7 +162,7 @@ fn statistics_are_told_by_the_templates_of_section_4() {
     let mut messages = Messages::new();
     let mut encoder =
         ipfix::Encoder::new(ipfix::Options { observation_domain_id: 5, ..Default::default() }).unwrap();
-    encoder.tell(&statistics, NOW, &mut messages);
+    encoder.encode_statistics(&statistics, NOW, &mut messages);
     let mut collector = Collector::default();
     collector.message(messages.bytes());
     let values = [41, 42, 40, 164, 165, 166, 167, 168].map(|element| collector.options(element)[0]);
@@ -174,7 +174,7 @@ fn statistics_are_told_by_the_templates_of_section_4() {
 }
 
 #[test]
-fn a_time_that_32_bits_of_uptime_cannot_say_is_counted() {
+fn a_time_beyond_32_bits_of_uptime_is_counted() {
     let record = |flow_end_us| Record { flow_start_us: flow_end_us, flow_end_us, ..Record::default() };
     let now_us = (NOW.0 / 1_000) as i64;
     let days = 86_400_000_000;

@@ -1,4 +1,4 @@
-//! Messages are taken apart again by a plain, slow decoder that knows of the RFCs what these tests need.
+//! A plain, slow decoder checks the messages.
 
 mod messages;
 mod rows;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::super::batch::NOT_TOLD;
+use super::super::batch::UNKNOWN_DIRECTION;
 use super::super::decode::{Decoded, Decoder, Limits};
 use super::super::{Address, Format, Record, RecordBatch};
 use super::*;
@@ -19,7 +19,7 @@ const NOW: Timestamp = Timestamp::new(1_795_352_400, 400_000_000);
 /// A day and some milliseconds before.
 const BOOT: Timestamp = Timestamp::new(1_795_266_000, 123_456_789);
 
-/// A record as found: number of its template, and values by element (reverse ones by minus their element).
+/// A decoded record: its template number, and its values by element (reverse elements are negative).
 type Found = (u16, BTreeMap<i32, u128>);
 
 /// The oracle of v9 and IPFIX.
@@ -51,7 +51,7 @@ impl Collector {
         let version = take_u16(&mut bytes);
         let count = take_u16(&mut bytes);
         if version == 10 {
-            assert_eq!(usize::from(count), length, "an IPFIX header tells the length");
+            assert_eq!(usize::from(count), length, "an IPFIX header has the length");
         } else {
             take(&mut bytes, 4);
         }
@@ -71,7 +71,7 @@ impl Collector {
         }
         self.headers.push((sequence, data, all + data, time));
         if version == 9 {
-            assert_eq!(u32::from(count), all + data, "a v9 header tells the number of records");
+            assert_eq!(u32::from(count), all + data, "a v9 header has the number of records");
         }
     }
 
@@ -113,7 +113,7 @@ impl Collector {
         count
     }
 
-    /// Rows of flows, a record of both ways being two.
+    /// Returns the flow rows; a biflow record gives two.
     fn rows(&self, time_us: impl Fn(u128) -> i64) -> Vec<Record> {
         let flows = self.found.iter().filter(|(_, values)| values.contains_key(&7));
         flows.flat_map(|(_, values)| rows_of(values, &time_us)).collect()
@@ -162,7 +162,7 @@ fn rows_of(values: &BTreeMap<i32, u128>, time_us: impl Fn(u128) -> i64) -> Vec<R
         source_prefix_length: or_zero(&[9, 29]) as u8,
         destination_prefix_length: or_zero(&[13, 30]) as u8,
         vlan_id: or_zero(&[58]) as u16,
-        flow_direction: first(&[61]).map_or(NOT_TOLD, |direction| direction as u8),
+        flow_direction: first(&[61]).map_or(UNKNOWN_DIRECTION, |direction| direction as u8),
         flow_end_reason: or_zero(&[136]) as u8,
         biflow_direction: or_zero(&[239]) as u8,
         ..Record::default()
@@ -182,7 +182,7 @@ fn rows_of(values: &BTreeMap<i32, u128>, time_us: impl Fn(u128) -> i64) -> Vec<R
     vec![forward, reverse]
 }
 
-/// The other direction of a flow, with the same counts.
+/// Returns the other direction of a flow with the same counts.
 fn mirrored(forward: &Record) -> Record {
     Record {
         source_address: forward.destination_address,
@@ -194,7 +194,7 @@ fn mirrored(forward: &Record) -> Record {
     }
 }
 
-/// NTP's time to microseconds since 1970, rounded down.
+/// Converts NTP time to microseconds since 1970, rounded down.
 fn from_ntp(time: u128) -> i64 {
     let seconds = (time >> 32) as i64 - 2_208_988_800;
     seconds * 1_000_000 + (((time & 0xffff_ffff) * 1_000_000) >> 32) as i64
@@ -210,14 +210,14 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// What a router tells of routing.
+    /// A row with routing information.
     fn routed()(
         record in plain(),
         interfaces in any::<[u32; 2]>(),
         systems in any::<[u32; 2]>(),
         next_hop in an_address(),
         lengths in any::<[u8; 2]>(),
-        direction in prop_oneof![Just(0u8), Just(1), Just(NOT_TOLD)],
+        direction in prop_oneof![Just(0u8), Just(1), Just(UNKNOWN_DIRECTION)],
     ) -> Record {
         Record {
             ingress_interface: interfaces[0],
@@ -234,7 +234,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// What every exporter tells, of a flow of the last hour.
+    /// A row of a flow in the last hour without routing information.
     fn plain()(
         (source_address, destination_address) in (an_address(), an_address()),
         age_us in 0i64..3_600_000_000,
@@ -267,7 +267,7 @@ prop_compose! {
     }
 }
 
-/// Rows of all kinds, now and then two that are one flow.
+/// Rows of all kinds, including pairs that form a biflow.
 fn some_rows() -> impl Strategy<Value = Vec<Record>> {
     let both_ways = (plain(), plain()).prop_map(|(forward, other)| {
         let forward = Record { biflow_direction: 1, ..forward };
@@ -293,11 +293,11 @@ fn batch(rows: &[Record]) -> RecordBatch {
     batch
 }
 
-/// A row as it should come back: without next hop, IPv4 has 0.0.0.0.
+/// Returns a row as it is decoded: IPv4 without next hop gets 0.0.0.0.
 fn expected(row: &Record, time: impl Fn(i64) -> i64) -> Record {
     let is_v4 = row.source_address.as_v4().is_some() && row.destination_address.as_v4().is_some();
-    let told = Record { next_hop: row.next_hop, flow_direction: row.flow_direction, ..Record::default() };
-    let is_routed = told != Record::default()
+    let routing = Record { next_hop: row.next_hop, flow_direction: row.flow_direction, ..Record::default() };
+    let is_routed = routing != Record::default()
         || row.ingress_interface | row.egress_interface | row.source_as | row.destination_as != 0
         || row.source_prefix_length | row.destination_prefix_length != 0;
     let zero = is_v4 && is_routed && row.next_hop == Address::NONE;

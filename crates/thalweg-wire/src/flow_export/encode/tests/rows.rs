@@ -1,10 +1,10 @@
-//! Rows that come back.
+//! Round trips of rows.
 
 use super::*;
 
 proptest! {
     #[test]
-    fn ipfix_gives_every_row_back(rows in some_rows(), length in LEAST_MESSAGE_LENGTH..4_000) {
+    fn ipfix_round_trips_every_row(rows in some_rows(), length in MIN_MESSAGE_LENGTH..4_000) {
         let mut encoder = ipfix::Encoder::new(ipfix::Options { message_length: length, ..Default::default() }).unwrap();
         let (mut messages, mut collector) = (Messages::new(), Collector::default());
         encoder.encode(&batch(&rows), NOW, &mut messages);
@@ -24,7 +24,7 @@ proptest! {
     }
 
     #[test]
-    fn netflow9_gives_every_row_back_in_whole_milliseconds(rows in some_rows(), ms in 0u64..2_000) {
+    fn netflow9_round_trips_every_row_in_milliseconds(rows in some_rows(), ms in 0u64..2_000) {
         let now = NOW + Nanos::from_millis(ms);
         let mut encoder = netflow9::Encoder::new(netflow9::Options::new(BOOT)).unwrap();
         let (mut messages, mut collector) = (Messages::new(), Collector::default());
@@ -42,7 +42,7 @@ proptest! {
     }
 
     #[test]
-    fn netflow5_gives_what_it_has_room_for(rows in some_rows()) {
+    fn netflow5_round_trips_within_its_limits(rows in some_rows()) {
         let mut encoder = netflow5::Encoder::new(netflow5::Options::new(BOOT)).unwrap();
         let mut messages = Messages::new();
         encoder.encode(&batch(&rows), NOW, &mut messages);
@@ -63,24 +63,24 @@ proptest! {
     }
 }
 
-/// What our own decoder finds, with what it adds taken away again.
+/// Returns the rows of our decoder without the columns that it adds.
 fn decoded(messages: &Messages) -> Vec<Record> {
     let (mut decoder, mut found) = (Decoder::new(Limits::default()), Decoded::default());
     for message in messages.iter() {
         decoder.datagram("192.0.2.1:9995".parse().unwrap(), NOW, message, &mut found).unwrap();
     }
     assert!(decoder.sources().iter().all(|source| source.counts.lost == 0), "{:?}", decoder.sources());
-    let told = |row| Record {
+    let sent_columns = |row| Record {
         received_us: 0,
         exporter: Address::NONE,
         observation_domain_id: 0,
         format: Format::Metered,
         ..found.flows.record(row)
     };
-    sorted((0..found.flows.len()).map(told))
+    sorted((0..found.flows.len()).map(sent_columns))
 }
 
-/// In an order of its own: a decoder may put what came back after all that went forth.
+/// Sorts rows: a decoder may return the reverse rows after all forward rows.
 fn sorted(rows: impl Iterator<Item = Record>) -> Vec<Record> {
     let mut rows: Vec<Record> = rows.collect();
     rows.sort_by_cached_key(|row| format!("{row:?}"));
@@ -89,15 +89,15 @@ fn sorted(rows: impl Iterator<Item = Record>) -> Vec<Record> {
 
 proptest! {
     #[test]
-    fn our_decoder_gives_every_row_back(rows in some_rows(), intervals in any::<[u16; 2]>()) {
-        // Half of the rows are sampled in one way, half in another.
+    fn our_decoder_restores_every_row(rows in some_rows(), intervals in any::<[u16; 2]>()) {
+        // Two sampling intervals, one for each half of the rows.
         let half = rows.len() / 2;
         let interval = |number: usize| u32::from(intervals[usize::from(number < half)]) + 1;
         let sampled = rows.iter().enumerate();
         let rows: Vec<_> = sampled.map(|(number, row)| Record { sampling_interval: interval(number), ..*row }).collect();
         let as_decoded = |row: &Record, time: fn(i64) -> i64| {
             let row = expected(row, time);
-            // A router that says 0.0.0.0 says that there is none.
+            // A next hop of 0.0.0.0 means none.
             let is_none = row.next_hop == Address::v4(0) || row.next_hop == Address(0);
             Record { next_hop: if is_none { Address::NONE } else { row.next_hop }, ..row }
         };

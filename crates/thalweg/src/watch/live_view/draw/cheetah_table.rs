@@ -1,4 +1,4 @@
-//! The list of cheetah flows found, newest first.
+//! The list of detected cheetah flows, newest first.
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Rect};
@@ -18,7 +18,7 @@ use thalweg_watch::snapshot::CheetahRow;
 const CLOCK_WIDTH: u16 = 12;
 const DELAY_WIDTH: u16 = 7;
 
-/// Widths for a screen: what is shown in full, and the width of an endpoint.
+/// Column widths of a screen: whether values are shown in full, and the width of an endpoint.
 struct Widths {
     full: bool,
     endpoint: u16,
@@ -36,10 +36,10 @@ impl Widths {
     }
 }
 
-/// Draws the list under its rule.
+/// Draws the list below its rule.
 pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
-    let snapshot = &view.shown().snapshot;
+    let snapshot = &view.displayed().snapshot;
     let title = Line::from(vec![Span::styled(" ▲ cheetahs ", theme.cheetah()), Span::raw("newest first ")]);
     let (kept, total) = (snapshot.cheetahs.len(), snapshot.cheetahs_total);
     let summary = match total > kept as u64 {
@@ -50,15 +50,15 @@ pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if kept == 0 {
-        let message = Paragraph::new("\nno cheetah found so far").centered().style(theme.muted());
+        let message = Paragraph::new("\nno cheetah flows detected").centered().style(theme.muted());
         return frame.render_widget(message, inner);
     }
-    let sight = view.cheetahs.in_sight(usize::from(inner.height.saturating_sub(1)), kept);
-    let chosen = view.cheetahs.index();
+    let visible = view.cheetahs.visible_rows(usize::from(inner.height.saturating_sub(1)), kept);
+    let selected = view.cheetahs.index();
     let widths = Widths::of(inner.width);
-    let rows = sight.map(|index| {
-        let (text, style) = row_styles(theme, chosen == Some(index));
-        row(text, &view.shown().snapshot.cheetahs[index], &widths).style(style)
+    let rows = visible.map(|index| {
+        let (text, style) = row_styles(theme, selected == Some(index));
+        row(text, &view.displayed().snapshot.cheetahs[index], &widths).style(style)
     });
     frame.render_widget(Table::new(rows, constraints(&widths)).header(header(theme, &widths)), inner);
 }
@@ -74,8 +74,8 @@ fn constraints(widths: &Widths) -> Vec<Constraint> {
 
 fn header(theme: Theme, widths: &Widths) -> Row<'static> {
     let columns: &[&str] = match widths.full {
-        true => &["", "found", "proto", "source", "destination", ">rate", ">bytes", ">delay", "ended"],
-        false => &["", "found", "proto", "source", "destination", ">b/s", ">delay", "ended"],
+        true => &["", "detected", "proto", "source", "destination", ">rate", ">bytes", ">delay", "ended"],
+        false => &["", "detected", "proto", "source", "destination", ">b/s", ">delay", "ended"],
     };
     Row::new(columns.iter().map(|name| match name.strip_prefix('>') {
         Some(name) => right(name.to_owned()).style(theme.muted()),

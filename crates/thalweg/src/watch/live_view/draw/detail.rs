@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use thalweg_wire::{BitRate, Bytes, Nanos, Protocol, Timestamp};
 
-use super::super::frozen::Frozen;
+use super::super::pinned_flow::PinnedFlow;
 use super::super::view::LiveView;
 use crate::terminal::Theme;
 use crate::terminal::endpoint;
@@ -19,23 +19,23 @@ use thalweg_watch::snapshot::{CheetahRow, FlowRow, Snapshot};
 const LABEL_WIDTH: u16 = 14;
 /// Columns of ` → max 9.99 Mbit/s ` beside a sparkline.
 const PEAK_WIDTH: u16 = 20;
-/// Most columns of one direction's values.
+/// Maximum columns of the values of one direction.
 const VALUE_WIDTH: u16 = 48;
-/// Most rows of a sparkline.
+/// Maximum rows of a sparkline.
 const HISTORY_HEIGHT: u16 = 8;
 
-/// Draws the flow frozen on.
+/// Draws the pinned flow.
 pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
-    let shown = view.shown();
-    let Some(frozen) = &shown.frozen else { return };
-    let state = match frozen.in_table {
+    let shown = view.displayed();
+    let Some(pinned) = &shown.pinned else { return };
+    let state = match pinned.in_table {
         true => Span::styled(" live ", theme.good()),
-        false => Span::styled(" gone from the table ", theme.warning()),
+        false => Span::styled(" not in the flow table ", theme.warning()),
     };
-    let protocol = frozen.key.protocol.to_string();
+    let protocol = pinned.key.protocol.to_string();
     let taken = state.width() + protocol.len() + 10;
-    let name = endpoint::both(&frozen.key, area.width.saturating_sub(taken as u16));
+    let name = endpoint::both(&pinned.key, area.width.saturating_sub(taken as u16));
     let title = Line::from(vec![
         Span::styled(" flow ", theme.strong()),
         Span::styled(format!("{protocol} {name} "), theme.strong()),
@@ -43,49 +43,56 @@ pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) {
     let block = rule(theme, title, Line::from(state));
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    match &frozen.row {
-        Some(row) => draw_flow(theme, frozen, row, &shown.snapshot, frame, inner),
-        None => frame.render_widget(
-            Paragraph::new("\nthe flow is not in the table: it has ended").centered().style(theme.muted()),
-            inner,
-        ),
+    match &pinned.row {
+        Some(row) => draw_flow(theme, pinned, row, &shown.snapshot, frame, inner),
+        None => {
+            frame.render_widget(Paragraph::new("\nthe flow has ended").centered().style(theme.muted()), inner)
+        }
     }
 }
 
 fn draw_flow(
     theme: Theme,
-    frozen: &Frozen,
+    pinned: &PinnedFlow,
     row: &FlowRow,
     snapshot: &Snapshot,
     frame: &mut Frame,
     area: Rect,
 ) {
-    let lines = lines(theme, frozen, row, snapshot, area.width);
+    let lines = lines(theme, pinned, row, snapshot, area.width);
     let [facts, history] =
         Layout::vertical([Constraint::Length(lines.len() as u16 + 1), Constraint::Min(0)]).areas(area);
     frame.render_widget(Paragraph::new(lines), facts);
     let each = (history.height / 2).min(HISTORY_HEIGHT);
-    for (way, style) in [theme.outward(), theme.inward()].into_iter().enumerate() {
-        let place = Rect { y: history.y + way as u16 * each, height: each, ..history };
-        draw_direction(theme, frozen, way, style, frame, place);
+    for (direction, style) in [theme.outward(), theme.inward()].into_iter().enumerate() {
+        let place = Rect { y: history.y + direction as u16 * each, height: each, ..history };
+        draw_direction(theme, pinned, direction, style, frame, place);
     }
 }
 
-/// The history of one direction, with its arrow and the highest of it.
-fn draw_direction(theme: Theme, frozen: &Frozen, way: usize, style: Style, frame: &mut Frame, area: Rect) {
+/// Draws the rate history of one direction, with its arrow and maximum.
+fn draw_direction(
+    theme: Theme,
+    pinned: &PinnedFlow,
+    direction: usize,
+    style: Style,
+    frame: &mut Frame,
+    area: Rect,
+) {
     if area.height == 0 {
         return;
     }
     let [label, history] =
         Layout::horizontal([Constraint::Length(PEAK_WIDTH), Constraint::Min(0)]).areas(area);
-    let arrow = Span::styled(if way == 0 { " → " } else { " ← " }, style);
-    let peak = Span::styled(format!("max {}", frozen.peak[way]), theme.muted());
+    let arrow = Span::styled(if direction == 0 { " → " } else { " ← " }, style);
+    let peak = Span::styled(format!("max {}", pinned.peak[direction]), theme.muted());
     frame.render_widget(Line::from(vec![arrow, peak]), label);
-    let rates = frozen.history.iter().map(|rate| rate[way].0).take(usize::from(history.width)).collect();
+    let rates =
+        pinned.history.iter().map(|rate| rate[direction].0).take(usize::from(history.width)).collect();
     draw_history(frame, history, rates, style);
 }
 
-/// A label and two values, one a direction.
+/// Formats rows of a label and two values, one per direction.
 struct Pair {
     theme: Theme,
     value_width: usize,
@@ -108,7 +115,7 @@ impl Pair {
 
 fn lines(
     theme: Theme,
-    frozen: &Frozen,
+    pinned: &PinnedFlow,
     row: &FlowRow,
     snapshot: &Snapshot,
     width: u16,
@@ -117,9 +124,9 @@ fn lines(
     let pair = Pair { theme, value_width: usize::from(value_width) };
     let span = row.last - row.first;
     let mean = |bytes| if span == Nanos::ZERO { none() } else { BitRate::of(Bytes(bytes), span).to_string() };
-    let rates = if frozen.in_table { row.rate } else { [BitRate(0); 2] };
+    let rates = if pinned.in_table { row.rate } else { [BitRate(0); 2] };
     let rate_style =
-        is_cheetah(frozen, row).map(|cheetah| if cheetah { theme.cheetah() } else { theme.strong() });
+        is_cheetah(pinned, row).map(|cheetah| if cheetah { theme.cheetah() } else { theme.strong() });
     let from = [
         format!("→ from {}", endpoint::source(&row.key, value_width.saturating_sub(7))),
         format!("← from {}", endpoint::destination(&row.key, value_width.saturating_sub(7))),
@@ -130,20 +137,20 @@ fn lines(
         pair.plain("mean rate", row.bytes.map(mean)),
         pair.plain("bytes", row.bytes.map(|bytes| Bytes(bytes).to_string())),
         pair.plain("packets", row.packets.map(grouped)),
-        pair.plain("mean packet", [0, 1].map(|way| mean_packet(row, way))),
+        pair.plain("mean packet", [0, 1].map(|direction| mean_packet(row, direction))),
     ];
     if row.key.protocol == Protocol::TCP {
         lines.push(pair.plain("TCP flags", row.tcp_flags.map(|flags| flags.to_string())));
     }
-    lines.extend(cheetah_lines(theme, &pair, is_cheetah(frozen, row), frozen.cheetahs(snapshot)));
-    lines.push(time_line(theme, "first packet", row.first, format!("lasted {span}")));
+    lines.extend(cheetah_lines(theme, &pair, is_cheetah(pinned, row), pinned.cheetahs(snapshot)));
+    lines.push(time_line(theme, "first packet", row.first, format!("duration {span}")));
     lines.push(time_line(theme, "last packet", row.last, format!("{} ago", age(snapshot.now - row.last))));
     lines
 }
 
-/// Which directions are cheetah flows now; none of a flow that is gone.
-fn is_cheetah(frozen: &Frozen, row: &FlowRow) -> [bool; 2] {
-    row.cheetah.map(|cheetah| cheetah && frozen.in_table)
+/// Whether each direction is currently a cheetah flow.
+fn is_cheetah(pinned: &PinnedFlow, row: &FlowRow) -> [bool; 2] {
+    row.cheetah.map(|cheetah| cheetah && pinned.in_table)
 }
 
 fn cheetah_lines(
@@ -152,25 +159,31 @@ fn cheetah_lines(
     now: [bool; 2],
     found: [Option<&CheetahRow>; 2],
 ) -> Vec<Line<'static>> {
-    let style = [0, 1].map(|way| match (now[way], found[way]) {
+    let style = [0, 1].map(|direction| match (now[direction], found[direction]) {
         (true, _) => theme.cheetah(),
         (false, Some(_)) => Style::new(),
         (false, None) => theme.muted(),
     });
-    let mut lines = vec![pair.styled("cheetah", [0, 1].map(|way| cheetah_text(now[way], found[way])), style)];
+    let mut lines = vec![pair.styled(
+        "cheetah",
+        [0, 1].map(|direction| cheetah_text(now[direction], found[direction])),
+        style,
+    )];
     if found.iter().any(Option::is_some) {
-        lines.push(pair.plain("  found after", found.map(delay_text)));
+        lines.push(pair.plain("  detected in", found.map(delay_text)));
     }
     lines
 }
 
-/// In place of a value that there is none of.
+/// Placeholder of a missing value.
 fn none() -> String {
     "-".to_owned()
 }
 
-fn mean_packet(row: &FlowRow, way: usize) -> String {
-    row.bytes[way].checked_div(row.packets[way]).map_or_else(none, |bytes| format!("{} B", grouped(bytes)))
+fn mean_packet(row: &FlowRow, direction: usize) -> String {
+    row.bytes[direction]
+        .checked_div(row.packets[direction])
+        .map_or_else(none, |bytes| format!("{} B", grouped(bytes)))
 }
 
 fn cheetah_text(now: bool, found: Option<&CheetahRow>) -> String {
@@ -178,7 +191,7 @@ fn cheetah_text(now: bool, found: Option<&CheetahRow>) -> String {
         (true, Some(found)) => format!("▲ since {}", clock(found.detected)),
         (true, None) => "▲ now".to_owned(),
         (false, Some(CheetahRow { ended: Some(ended), .. })) => format!("until {}", clock(*ended)),
-        (false, Some(found)) => format!("found {}", clock(found.detected)),
+        (false, Some(found)) => format!("detected {}", clock(found.detected)),
         (false, None) => "no".to_owned(),
     }
 }

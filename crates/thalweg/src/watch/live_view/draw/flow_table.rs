@@ -1,5 +1,4 @@
-//! The table of flows. Its columns depend on the width of the screen alone, so that nothing shifts from frame
-//! to frame.
+//! The flow table. Its columns depend only on the width of the screen, so nothing shifts from frame to frame.
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Rect};
@@ -21,9 +20,9 @@ const FULL_RATE_WIDTH: u16 = 11;
 const FULL_BYTES_WIDTH: u16 = 7;
 /// Columns of `icmp6`; a longer name is cut.
 const PROTOCOL_WIDTH: u16 = 5;
-const LEAST_BAR: u16 = 5;
+const MIN_BAR_WIDTH: u16 = 5;
 
-/// What a column has.
+/// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Mark,
@@ -40,7 +39,7 @@ enum Column {
     Flags,
 }
 
-/// The columns and their widths, which with a blank between each fill `width`.
+/// Returns the columns and their widths. With a blank between columns they fill `width`.
 fn columns(width: u16, sort: SortBy) -> Vec<(Column, u16)> {
     let full = width >= 104;
     let rate = if full { FULL_RATE_WIDTH } else { SHORT_WIDTH };
@@ -54,9 +53,9 @@ fn columns(width: u16, sort: SortBy) -> Vec<(Column, u16)> {
         (Column::Rate(1), rate),
     ];
     if width >= 74 {
-        columns.push((Column::Bar, LEAST_BAR));
+        columns.push((Column::Bar, MIN_BAR_WIDTH));
     }
-    // Where there is no room for all, what the table is sorted by takes the place of its like.
+    // On narrow screens, the sort column replaces a similar one.
     let narrow = width < 92;
     if !narrow || sort != SortBy::Packets {
         columns.push((Column::Bytes, bytes));
@@ -77,8 +76,8 @@ fn columns(width: u16, sort: SortBy) -> Vec<(Column, u16)> {
     columns
 }
 
-/// Gives what is left of `width` to the bar and, up to the longest IPv6 endpoint, to the endpoints; takes what
-/// is missing from the endpoints.
+/// Gives the spare width to the bar and to the endpoints, up to the longest IPv6 endpoint. Takes missing width from the
+/// endpoints.
 fn stretch(columns: &mut [(Column, u16)], width: u16) {
     let taken: u16 = columns.iter().map(|(_, width)| width + 1).sum::<u16>() - 1;
     let (spare, missing) = (width.saturating_sub(taken), taken.saturating_sub(width));
@@ -93,7 +92,7 @@ fn stretch(columns: &mut [(Column, u16)], width: u16) {
     }
 }
 
-/// Draws the table under its rule.
+/// Draws the table below its rule.
 pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
     let block = rule(theme, title(view), summary(view));
@@ -104,13 +103,13 @@ pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
             .render_widget(Paragraph::new(empty_message(view)).centered().style(theme.muted()), inner);
     }
     let height = usize::from(inner.height.saturating_sub(1));
-    let sight = view.flows.in_sight(height, view.rows.len());
-    let chosen = view.flows.index();
+    let visible = view.flows.visible_rows(height, view.rows.len());
+    let selected = view.flows.index();
     let columns = columns(inner.width, view.query.sort);
     let top = view.rows.iter().map(|row| row.total_rate().0).max().unwrap_or(0);
-    let now = view.shown().snapshot.now;
-    let rows = sight.map(|index| {
-        let (text, style) = row_styles(theme, chosen == Some(index));
+    let now = view.displayed().snapshot.now;
+    let rows = visible.map(|index| {
+        let (text, style) = row_styles(theme, selected == Some(index));
         let painter = Painter { theme, text, columns: &columns, top, now };
         painter.row(&view.rows[index]).style(style)
     });
@@ -133,7 +132,7 @@ fn title(view: &LiveView) -> Line<'static> {
 }
 
 fn summary(view: &LiveView) -> Line<'static> {
-    let (shown, matching) = (view.rows.len() as u64, view.shown().snapshot.matching);
+    let (shown, matching) = (view.rows.len() as u64, view.displayed().snapshot.matching);
     let text = if matching > shown && shown > 0 {
         format!("first {shown} of {}", grouped(matching))
     } else {
@@ -148,11 +147,11 @@ fn summary(view: &LiveView) -> Line<'static> {
 }
 
 fn empty_message(view: &LiveView) -> String {
-    let snapshot = &view.shown().snapshot;
+    let snapshot = &view.displayed().snapshot;
     match () {
         () if snapshot.packets == 0 && !snapshot.ended => "\nwaiting for the first packet".to_owned(),
-        () if !view.query.filter.is_empty() => "\nno flow matches the filter".to_owned(),
-        () => "\nno flow is live".to_owned(),
+        () if !view.query.filter.is_empty() => "\nno flows match the filter".to_owned(),
+        () => "\nno live flows".to_owned(),
     }
 }
 
@@ -187,10 +186,10 @@ fn header(theme: Theme, columns: &[(Column, u16)], sort: SortBy) -> Row<'static>
     }))
 }
 
-/// What a row needs to know besides its flow.
+/// Draws rows.
 struct Painter<'a> {
     theme: Theme,
-    /// Theme of the text, which has no colours in the selected row.
+    /// Theme of the text: plain in the selected row.
     text: Theme,
     columns: &'a [(Column, u16)],
     /// Rate that fills the bar.
@@ -210,7 +209,7 @@ impl Painter<'_> {
             Column::Protocol => Line::from(row.key.protocol.to_string()),
             Column::Initiator => Line::from(endpoint::source(&row.key, width)),
             Column::Responder => Line::from(endpoint::destination(&row.key, width)),
-            Column::Rate(way) => self.rate(row, way, width),
+            Column::Rate(direction) => self.rate(row, direction, width),
             Column::Bar => Line::from(stacked(self.theme, row.rate.map(|rate| rate.0), self.top, width)),
             Column::Bytes if width >= FULL_BYTES_WIDTH => right(row.total_bytes().to_string()),
             Column::Bytes => right(short(row.total_bytes().0)),
@@ -221,12 +220,12 @@ impl Painter<'_> {
         }
     }
 
-    fn rate(&self, row: &FlowRow, way: usize, width: u16) -> Line<'static> {
-        let BitRate(rate) = row.rate[way];
+    fn rate(&self, row: &FlowRow, direction: usize, width: u16) -> Line<'static> {
+        let BitRate(rate) = row.rate[direction];
         let style = match () {
-            () if row.cheetah[way] => self.text.cheetah(),
+            () if row.cheetah[direction] => self.text.cheetah(),
             () if rate == 0 => self.text.muted(),
-            () if way == 0 => self.text.outward(),
+            () if direction == 0 => self.text.outward(),
             () => self.text.inward(),
         };
         let text = if width >= FULL_RATE_WIDTH { BitRate(rate).to_string() } else { short(rate) };

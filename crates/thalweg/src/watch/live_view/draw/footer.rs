@@ -1,13 +1,13 @@
-//! The last line: the state of the view and its keys; above it, the filter while one is typed.
+//! The last line with state and keys; the filter input.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Span;
 
 use super::super::view::{LiveView, Pane};
-use crate::terminal::screen::{draw_keys, draw_line_box, state_badge};
+use crate::terminal::screen::{draw_keys, draw_text_input, state_badge};
 
-const FILTER_HINT: &str = "words that all match: 10.0.0.0/8  2001:db8::1  10.0.0.1:443  443  tcp  cheetah";
+const FILTER_HINT: &str = "all words must match: 10.0.0.0/8  2001:db8::1  10.0.0.1:443  443  tcp  cheetah";
 
 /// Draws state and keys.
 pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) {
@@ -18,19 +18,19 @@ pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) {
 fn state(view: &LiveView) -> Vec<Span<'static>> {
     let badge = |text| state_badge(view.theme, text);
     match (view.is_paused(), view.has_ended()) {
-        (true, _) => vec![badge(" PAUSED "), Span::raw(" measuring goes on ")],
+        (true, _) => vec![badge(" PAUSED "), Span::raw(" measurement continues ")],
         (false, true) => vec![badge(" END "), Span::raw(" all input read ")],
         (false, false) => Vec::new(),
     }
 }
 
 fn keys(view: &LiveView) -> &'static [(&'static str, &'static str)] {
-    if view.filter_box.is_some() {
-        return &[("enter", "keep"), ("esc", "clear"), ("ctrl-u", "empty the line")];
+    if view.filter_input.is_some() {
+        return &[("enter", "apply"), ("esc", "clear the filter"), ("ctrl-u", "clear the line")];
     }
     match view.pane {
         Pane::Flows if view.is_paused() => {
-            &[("q", "quit"), ("?", "help"), ("/", "filter"), ("s", "sort"), ("space", "go on")]
+            &[("q", "quit"), ("?", "help"), ("/", "filter"), ("s", "sort"), ("space", "resume")]
         }
         Pane::Flows if view.has_ended() => &[
             ("q", "quit"),
@@ -38,7 +38,7 @@ fn keys(view: &LiveView) -> &'static [(&'static str, &'static str)] {
             ("/", "filter"),
             ("s", "sort"),
             ("t", "tasks"),
-            ("enter", "one flow"),
+            ("enter", "open flow"),
             ("c", "cheetahs"),
         ],
         Pane::Flows => &[
@@ -48,21 +48,21 @@ fn keys(view: &LiveView) -> &'static [(&'static str, &'static str)] {
             ("s", "sort"),
             ("space", "pause"),
             ("t", "tasks"),
-            ("enter", "one flow"),
+            ("enter", "open flow"),
             ("c", "cheetahs"),
         ],
         Pane::Cheetahs => {
-            &[("q", "quit"), ("?", "help"), ("esc", "flows"), ("enter", "one flow"), ("space", "pause")]
+            &[("q", "quit"), ("?", "help"), ("esc", "flows"), ("enter", "open flow"), ("space", "pause")]
         }
-        Pane::Tasks if view.shown().snapshot.no_table => {
-            &[("q", "quit"), ("?", "help"), ("↑↓", "choose"), ("enter", "one task"), ("space", "pause")]
+        Pane::Tasks if view.displayed().snapshot.no_table => {
+            &[("q", "quit"), ("?", "help"), ("↑↓", "select"), ("enter", "open task"), ("space", "pause")]
         }
         Pane::Tasks => &[
             ("q", "quit"),
             ("?", "help"),
             ("esc", "flows"),
-            ("↑↓", "choose"),
-            ("enter", "one task"),
+            ("↑↓", "select"),
+            ("enter", "open task"),
             ("space", "pause"),
         ],
         Pane::OneTask | Pane::Detail { .. } => {
@@ -71,12 +71,12 @@ fn keys(view: &LiveView) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// Draws the filter being typed, and under it what is wrong with it or what can be typed.
-pub(super) fn draw_filter_box(view: &LiveView, frame: &mut Frame, area: Rect) {
-    let Some(line) = &view.filter_box else { return };
+/// Draws the filter input, with its error or a hint below.
+pub(super) fn draw_filter_input(view: &LiveView, frame: &mut Frame, area: Rect) {
+    let Some(line) = &view.filter_input else { return };
     let remark = match view.filter_error() {
         Some(error) => Err(error.to_string()),
         None => Ok(FILTER_HINT),
     };
-    draw_line_box(view.theme, line, ("filter", remark), frame, area);
+    draw_text_input(view.theme, line, ("filter", remark), frame, area);
 }

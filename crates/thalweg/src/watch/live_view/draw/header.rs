@@ -1,5 +1,4 @@
-//! The first line, or lines: the program, where its packets come from, and packet time; and the line of
-//! counters.
+//! The first lines with program, sources and packet time; the line of counters.
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Rect};
@@ -15,34 +14,34 @@ use crate::terminal::quantity::{date_and_clock, fraction, grouped, percent};
 use crate::terminal::screen::width_of;
 use thalweg_watch::snapshot::{Counter, Severity, SourceRow, SourceState};
 
-/// Most sources that get a line each.
+/// Maximum lines of sources.
 const MAX_LINES: usize = 3;
-/// Rows of screen from which on sources get lines of their own.
+/// Minimum rows of the screen for lines of sources.
 const TALL: u16 = 24;
 const CLOCK_WIDTH: u16 = 28;
 /// Columns of ` +9 more`.
 const HIDDEN_WIDTH: usize = 8;
-/// Columns that a source's name has at least.
-const SHORTEST_NAME: usize = 8;
+/// Minimum columns of the name of a source.
+const MIN_NAME_WIDTH: usize = 8;
 
-/// Rows that the header needs: one, and one a source if there are several.
+/// Returns the rows of the header: one, plus one per source if there are several.
 pub(super) fn height(view: &LiveView, area: Rect) -> u16 {
     1 + listed(view, area.height).len() as u16
 }
 
-/// The sources that get a line each.
+/// Returns the sources that have their own line.
 fn listed(view: &LiveView, screen_height: u16) -> &[SourceRow] {
-    let sources = &view.shown().snapshot.sources;
+    let sources = &view.displayed().snapshot.sources;
     match sources.len() > 1 && screen_height >= TALL {
         true => &sources[..sources.len().min(MAX_LINES)],
         false => &[],
     }
 }
 
-/// Draws the program's name, the sources and the packet time.
+/// Draws the program name, the sources and the packet time.
 pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
-    let snapshot = &view.shown().snapshot;
+    let snapshot = &view.displayed().snapshot;
     let listed = listed(view, frame.area().height);
     let mut line = vec![Span::styled(" thalweg ", theme.badge()), Span::raw(" ")];
     let width = area.width.saturating_sub(CLOCK_WIDTH + 11);
@@ -71,7 +70,7 @@ pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) {
     }
 }
 
-/// One source in at most `width` columns: its name gives way to its state.
+/// Returns a source in at most `width` columns. Its name is shortened before its state.
 fn source(theme: Theme, source: &SourceRow, width: u16) -> Vec<Span<'static>> {
     let (mark, style, state) = match &source.state {
         SourceState::Live => ("● ", theme.good(), "live".to_owned()),
@@ -91,13 +90,13 @@ fn source(theme: Theme, source: &SourceRow, width: u16) -> Vec<Span<'static>> {
     if source.freezes > 0 {
         tail.push(Span::styled(format!(" {} freezes", grouped(source.freezes)), theme.warning()));
     }
-    // A number that is cut short would be a wrong one.
-    let room = usize::from(width).saturating_sub(2 + SHORTEST_NAME);
+    // A truncated number would be wrong.
+    let room = usize::from(width).saturating_sub(2 + MIN_NAME_WIDTH);
     while tail.len() > 1 && width_of(&tail) > room {
         tail.pop();
     }
     let taken = width_of(&tail);
-    let name = elided(&source.name, usize::from(width).saturating_sub(2 + taken).max(SHORTEST_NAME));
+    let name = elided(&source.name, usize::from(width).saturating_sub(2 + taken).max(MIN_NAME_WIDTH));
     let head = [Span::styled(mark, style), Span::styled(name, theme.strong())];
     head.into_iter().chain(tail).collect()
 }
@@ -114,11 +113,11 @@ fn progress(theme: Theme, source: &SourceRow, width: u16) -> Vec<Span<'static>> 
     spans
 }
 
-/// Draws the counters in their order; those above zero first where there is no room for all. How many of
-/// those are not shown even so is told.
+/// Draws the counters. If the line is too short, those above zero come first, and the number of those that do not fit is
+/// shown.
 pub(super) fn draw_counters(view: &LiveView, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
-    let mut counters: Vec<&Counter> = view.shown().snapshot.counters.iter().collect();
+    let mut counters: Vec<&Counter> = view.displayed().snapshot.counters.iter().collect();
     let needed: usize = counters.iter().map(|counter| counter_text(counter).len() + 3).sum();
     let mut room = usize::from(area.width);
     if needed > room {

@@ -6,25 +6,25 @@ use ratatui::layout::Rect;
 use super::super::view::LiveView;
 use crate::terminal::screen::draw_help;
 
-/// What the keys do; an empty key begins a paragraph.
+/// The keys. An empty key is an empty line.
 const KEYS: [(&str, &str); 14] = [
-    ("↑ ↓ j k", "choose a row; PgUp PgDn Home End too"),
-    ("enter", "stay on the chosen flow or task"),
-    ("c", "list of cheetah flows, and back"),
-    ("t", "measurement tasks (--tasks), and back"),
-    ("/", "filter; works while you type"),
+    ("↑ ↓ j k", "select a row (also PgUp PgDn Home End)"),
+    ("enter", "open the selected flow or task"),
+    ("c", "show or hide cheetah flows"),
+    ("t", "show or hide measurement tasks (--tasks)"),
+    ("/", "filter as you type"),
     ("s", "sort by rate, bytes, packets, age, last packet"),
     ("r", "reverse the order"),
-    ("space", "pause the display; measuring goes on"),
-    ("esc", "back; then clear the filter; then the choice"),
+    ("space", "pause the display; measurement continues"),
+    ("esc", "go back, clear the filter, clear the selection"),
     ("q ctrl-c", "quit"),
     ("", ""),
     ("▲", "cheetah flow: above the rate threshold"),
     ("→ ←", "from the initiator, to the initiator"),
-    ("b/s pkts", "rates and lengths count bytes of the IP layer"),
+    ("b/s pkts", "rates and sizes count bytes at the IP layer"),
 ];
 
-/// Draws it in the middle of the screen.
+/// Draws the overlay in the middle of the screen.
 pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) {
     draw_help(view.theme, &KEYS, frame, area);
 }

@@ -1,12 +1,11 @@
-//! State to cells. Each file draws one part of the screen from a shared view of the state; only the lists
-//! change it, by how many rows they had room for.
+//! Drawing. Each file draws one part of the screen. Only the lists change the view: they store how many rows fit.
 //!
 //! ```text
 //! title       program, sources, packet time
 //! panels      rates with sparklines; the flow table and its cheetahs
-//! counters    what was not measured, or was odd
-//! pane        flows, cheetahs, one flow, measurement tasks, or one of them
-//! filter box  while one is typed: the line, and what is wrong with it
+//! counters    unmeasured and unusual packets
+//! pane        flows, cheetah flows, one flow, measurement tasks, or one task
+//! filter      the filter input and its error, while open
 //! footer      state and keys
 //! ```
 
@@ -25,16 +24,16 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 
 use super::view::{LiveView, Pane};
-use crate::terminal::screen::{is_too_small, say_too_small};
+use crate::terminal::screen::{draw_too_small, is_too_small};
 
 /// Draws the whole screen.
 pub(super) fn draw(view: &mut LiveView, frame: &mut Frame) {
     let area = frame.area();
     if is_too_small(area) {
-        return say_too_small("(measuring goes on; q quits)", frame, area);
+        return draw_too_small("(measurement continues; q quits)", frame, area);
     }
-    let box_height = if view.filter_box.is_some() { 2 } else { 0 };
-    let [title, panels, counters, pane, filter_box, footer] = Layout::vertical([
+    let box_height = if view.filter_input.is_some() { 2 } else { 0 };
+    let [title, panels, counters, pane, filter_input, footer] = Layout::vertical([
         Constraint::Length(header::height(view, area)),
         Constraint::Length(panels::height(area)),
         Constraint::Length(1),
@@ -53,7 +52,7 @@ pub(super) fn draw(view: &mut LiveView, frame: &mut Frame) {
         Pane::OneTask => task_keys::draw_alone(view, frame, pane),
         Pane::Detail { .. } => detail::draw(view, frame, pane),
     }
-    footer::draw_filter_box(view, frame, filter_box);
+    footer::draw_filter_input(view, frame, filter_input);
     footer::draw(view, frame, footer);
     if view.help {
         help::draw(view, frame, area);

@@ -1,5 +1,4 @@
-//! Two panels: the rates with their history, and the flow table with its cheetahs. On a short screen, one
-//! line without a frame.
+//! Two panels: rates with their history, and the state of the flow table. A single line on short screens.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -21,7 +20,7 @@ const RATE_WIDTH: u16 = 13;
 /// Columns of ` max 9.99 Mbit/s `; on a narrow screen only the blank.
 const PEAK_WIDTH: u16 = 17;
 
-/// Rows that the panels take: each sparkline gets one row on 18 rows of screen, two on 32, three on 48.
+/// Returns the rows of the panels. Each sparkline has one row from 18 rows of screen, two from 32, three from 48.
 pub(super) fn height(area: Rect) -> u16 {
     match area.height {
         0..18 => 1,
@@ -31,9 +30,9 @@ pub(super) fn height(area: Rect) -> u16 {
     }
 }
 
-/// Draws both panels, or the line that stands for them.
+/// Draws both panels, or the line that replaces them.
 pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) {
-    let snapshot = &view.shown().snapshot;
+    let snapshot = &view.displayed().snapshot;
     if area.height < 3 {
         return draw_line(view.theme, snapshot, frame, area);
     }
@@ -89,13 +88,13 @@ fn draw_traffic(theme: Theme, snapshot: &Snapshot, frame: &mut Frame, area: Rect
     frame.render_widget(totals_line(theme, snapshot, totals.width), totals);
 }
 
-/// How much packet time the sparklines show.
+/// Returns the packet time that the sparklines show.
 fn span_in_sight(snapshot: &Snapshot, columns: u16) -> Nanos {
     let slices = snapshot.history.len().min(usize::from(columns)) as u64;
     Nanos(snapshot.history_slice.0.saturating_mul(slices))
 }
 
-/// A rate, its history growing from the right, and the highest of it.
+/// Draws a rate, its history with the newest value at the right, and its maximum.
 fn draw_rate(
     theme: Theme,
     frame: &mut Frame,
@@ -144,13 +143,13 @@ fn draw_flows(theme: Theme, snapshot: &Snapshot, frame: &mut Frame, area: Rect) 
         Line::from([vec![Span::raw(" ")], cheetahs(theme, snapshot)].concat()),
     ];
     if inner.height > 3 {
-        let room = format!(" room for {}", number(snapshot.flow_capacity));
-        lines.insert(1, Line::styled(room, theme.muted()));
+        let capacity = format!(" capacity {}", number(snapshot.flow_capacity));
+        lines.insert(1, Line::styled(capacity, theme.muted()));
     }
     frame.render_widget(Paragraph::new(lines), inner);
 }
 
-/// What stands in the place of the flows when there is no flow table.
+/// Draws the state of the sketches, if there is no flow table.
 fn draw_sketches(theme: Theme, tasks: &TasksView, frame: &mut Frame, area: Rect) {
     let block = panel(theme, "sketches");
     let inner = block.inner(area);
@@ -180,7 +179,7 @@ fn windows_in_words(tasks: &TasksView) -> String {
     format!("{} of {}", counted(&grouped(tasks.windows), "window", "windows"), tasks.window)
 }
 
-/// ` 12.3k live ━━━━━━──────  43 %`: how full the flow table is.
+/// Formats the fill level of the flow table: ` 12.3k live ━━━━━━──────  43 %`.
 fn fill(theme: Theme, snapshot: &Snapshot, width: u16) -> Line<'static> {
     let fraction = fraction(snapshot.flows_live, snapshot.flow_capacity);
     let style = match fraction {
@@ -202,6 +201,6 @@ fn cheetahs(theme: Theme, snapshot: &Snapshot) -> Vec<Span<'static>> {
     let now = counted(&grouped(snapshot.cheetahs_live), "cheetah", "cheetahs");
     vec![
         Span::styled(format!("▲ {now}"), style),
-        Span::styled(format!(", {} found", grouped(snapshot.cheetahs_total)), theme.muted()),
+        Span::styled(format!(", {} detected", grouped(snapshot.cheetahs_total)), theme.muted()),
     ]
 }

@@ -1,4 +1,4 @@
-//! What a task says in a line, and its figures over the windows.
+//! The result of a task in one line, and its history over windows.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -7,13 +7,13 @@ use ratatui::widgets::Paragraph;
 use thalweg_measure::tasks::{Headline, Table};
 use thalweg_watch::snapshot::TaskRow;
 
-use crate::answers::text;
 use crate::figures::number;
+use crate::task_text;
 use crate::terminal::Theme;
 use crate::terminal::quantity::grouped;
 use crate::terminal::screen::{counted, draw_history};
 
-/// A sparkline of figures, the newest at its right. They begin at zero.
+/// Draws a sparkline of figures from zero, with the newest at the right.
 pub(super) fn draw_figures(theme: Theme, figures: &[f64], frame: &mut Frame, area: Rect) {
     const STEPS: f64 = 1e6;
     let newest_first = figures.iter().rev().take(usize::from(area.width));
@@ -22,16 +22,16 @@ pub(super) fn draw_figures(theme: Theme, figures: &[f64], frame: &mut Frame, are
     draw_history(frame, area, newest_first.map(step).collect(), theme.outward());
 }
 
-/// The answer in a line.
+/// Returns the result in one line.
 pub(super) fn answer_in_words(row: &TaskRow) -> String {
     match &row.latest {
-        None if row.spec.period().is_some() => "after two whole periods".to_owned(),
-        None => "after the first window".to_owned(),
-        Some(table) => text::headline(table),
+        None if row.spec.period().is_some() => "needs two complete periods".to_owned(),
+        None => "needs a complete window".to_owned(),
+        Some(table) => task_text::headline(table),
     }
 }
 
-/// What a scalar task has below the list: its figures, large.
+/// Draws the history of a scalar task below the list.
 pub(super) fn draw_scalar(theme: Theme, row: &TaskRow, frame: &mut Frame, area: Rect) {
     let [words, history] = Layout::vertical([Constraint::Length(2), Constraint::Min(0)]).areas(area);
     let most = row.figures.iter().copied().fold(0.0, f64::max);
@@ -61,7 +61,7 @@ fn more_in_words(row: &TaskRow) -> String {
     let answer = answer_in_words(row);
     match &row.latest {
         Some(Table { headline: Headline::Estimate { more, .. }, .. }) if !more.is_empty() => {
-            format!("{answer}; {}", text::words(more))
+            format!("{answer}; {}", task_text::words(more))
         }
         _ => answer,
     }

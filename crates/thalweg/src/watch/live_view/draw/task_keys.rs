@@ -1,4 +1,4 @@
-//! What one task has to say: its keys in a table, or its figures over the windows.
+//! The result of one task: a table of keys, or the history of its figure.
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Rect};
@@ -8,8 +8,8 @@ use thalweg_measure::tasks::{self, Headline};
 
 use super::super::view::LiveView;
 use super::task_figures::draw_scalar;
-use crate::answers::text;
 use crate::figures::{interval, number, percent};
+use crate::task_text;
 use crate::terminal::Theme;
 use crate::terminal::endpoint::elided;
 use crate::terminal::quantity::{clock, short};
@@ -24,12 +24,12 @@ const FULL: [u16; 3] = [14, 22, 30];
 /// Wider than this, the numbers would be far from their key.
 const MAX_KEY_WIDTH: u16 = 90;
 
-/// Draws the chosen task under the list of all.
+/// Draws the selected task below the list of tasks.
 pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
     draw_task(view, false, frame, area);
 }
 
-/// Draws the chosen task where the list would be; a key can be chosen.
+/// Draws the selected task instead of the list, with a selectable key.
 pub(super) fn draw_alone(view: &mut LiveView, frame: &mut Frame, area: Rect) {
     draw_task(view, true, frame, area);
 }
@@ -38,7 +38,7 @@ fn draw_task(view: &mut LiveView, alone: bool, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
     let Some(row) = view.task().cloned() else { return };
     let table = row.latest.as_ref();
-    let block = rule(theme, title(theme, &row), Line::from(aside(&row, area.width)));
+    let block = rule(theme, title(theme, &row), Line::from(right_title(&row, area.width)));
     let inner = block.inner(area);
     frame.render_widget(block, area);
     match table {
@@ -47,15 +47,15 @@ fn draw_task(view: &mut LiveView, alone: bool, frame: &mut Frame, area: Rect) {
         }
         Some(table) if !table.rows.is_empty() => {
             let height = usize::from(inner.height.saturating_sub(1));
-            let sight = match alone {
-                true => view.task_keys.in_sight(height, table.rows.len()),
+            let visible = match alone {
+                true => view.task_keys.visible_rows(height, table.rows.len()),
                 false => 0..height.min(table.rows.len()),
             };
-            let chosen = if alone { view.task_keys.index() } else { None };
-            draw_keys(theme, table, (sight, chosen), frame, inner);
+            let selected = if alone { view.task_keys.index() } else { None };
+            draw_keys(theme, table, (visible, selected), frame, inner);
         }
         _ => {
-            let message = if row.latest.is_some() { "no such key" } else { "nothing to say yet" };
+            let message = if row.latest.is_some() { "no keys" } else { "no result yet" };
             frame
                 .render_widget(Paragraph::new(format!("\n{message}")).centered().style(theme.muted()), inner);
         }
@@ -70,11 +70,11 @@ fn title(theme: Theme, row: &TaskRow) -> Line<'static> {
     Line::from(spans)
 }
 
-/// How sure the bounds are, and how large the sketches.
-fn aside(row: &TaskRow, width: u16) -> Vec<Span<'static>> {
+/// Returns the confidence of the bounds and the size of the sketches.
+fn right_title(row: &TaskRow, width: u16) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     if let Some(confidence) = row.latest.as_ref().and_then(tasks::Table::confidence) {
-        spans.push(Span::raw(format!(" bounds hold: {} ", percent(confidence))));
+        spans.push(Span::raw(format!(" confidence {} ", percent(confidence))));
     }
     let size = Span::raw(format!(" {} ", row.size));
     if usize::from(width) > 50 + width_of(&spans) + size.width() {
@@ -86,7 +86,7 @@ fn aside(row: &TaskRow, width: u16) -> Vec<Span<'static>> {
 fn draw_keys(
     theme: Theme,
     table: &tasks::Table,
-    (sight, chosen): (std::ops::Range<usize>, Option<usize>),
+    (visible, selected): (std::ops::Range<usize>, Option<usize>),
     frame: &mut Frame,
     area: Rect,
 ) {
@@ -94,8 +94,8 @@ fn draw_keys(
     let widths = if is_full { FULL } else { SHORT };
     let key_width =
         area.width.saturating_sub(2 + widths.iter().map(|width| width + 1).sum::<u16>()).min(MAX_KEY_WIDTH);
-    let rows = sight.map(|index| {
-        let (text, style) = row_styles(theme, chosen == Some(index));
+    let rows = visible.map(|index| {
+        let (text, style) = row_styles(theme, selected == Some(index));
         row(text, table, index, is_full, usize::from(key_width)).style(style)
     });
     let aside = table.aside_name();
@@ -113,7 +113,7 @@ fn draw_keys(
 fn row(theme: Theme, table: &tasks::Table, index: usize, is_full: bool, key_width: usize) -> Row<'static> {
     let row = &table.rows[index];
     let right = |text: String| Cell::from(Line::from(text).alignment(Alignment::Right));
-    let (estimate, aside) = (&table.listed_for(row), text::aside(table, row));
+    let (estimate, aside) = (&table.listed_for(row), task_text::aside(table, row));
     let (value, aside, bound) = match is_full {
         true => (number(estimate.value, 0), aside, interval(estimate, 0)),
         false => {

@@ -1,5 +1,4 @@
-//! The list of measurement tasks, each with its latest answer and how it was in the windows before; below it what
-//! more the chosen one has to say.
+//! The list of measurement tasks with their latest results and histories; below it the details of the selected task.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -14,15 +13,15 @@ use crate::terminal::screen::row_styles;
 use crate::terminal::screen::{counted, rule};
 use thalweg_watch::snapshot::{TaskRow, TasksView};
 
-/// Columns of a task's name, its answer, and what lies between.
+/// Widths of the name and of the result of a task.
 const NAME_WIDTH: u16 = 20;
 const ANSWER_WIDTH: u16 = 46;
 
-/// Draws both parts.
+/// Draws the list and the selected task.
 pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
-    let Some(tasks) = &view.shown().snapshot.tasks else { return };
+    let Some(tasks) = &view.displayed().snapshot.tasks else { return };
     let count = tasks.rows.len();
-    // At least as much for the keys as for the list.
+    // The keys have at least as much height as the list.
     let listed = (count as u16 + 2).min(area.height.div_ceil(2).max(4));
     let [list, keys] = Layout::vertical([Constraint::Length(listed), Constraint::Min(0)]).areas(area);
     let block = rule(view.theme, title(view.theme, tasks), Line::from(window(tasks)));
@@ -30,13 +29,14 @@ pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
     frame.render_widget(block, list);
     let [header, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(inner);
     draw_header(view.theme, frame, header);
-    let sight = view.tasks.in_sight(usize::from(rows.height), count);
-    let chosen = view.tasks.index().unwrap_or(0);
-    for (line, number) in rows.rows().zip(sight) {
-        let Some(row) = view.shown().snapshot.tasks.as_ref().and_then(|tasks| tasks.rows.get(number)) else {
+    let visible = view.tasks.visible_rows(usize::from(rows.height), count);
+    let selected = view.tasks.index().unwrap_or(0);
+    for (line, number) in rows.rows().zip(visible) {
+        let Some(row) = view.displayed().snapshot.tasks.as_ref().and_then(|tasks| tasks.rows.get(number))
+        else {
             break;
         };
-        draw_row(view.theme, row, number == chosen, frame, line);
+        draw_row(view.theme, row, number == selected, frame, line);
     }
     task_keys::draw(view, frame, keys);
 }
@@ -49,7 +49,7 @@ fn title(theme: Theme, tasks: &TasksView) -> Line<'static> {
     ])
 }
 
-/// What the last window was.
+/// Returns the period and packets of the last window.
 fn window(tasks: &TasksView) -> String {
     let last = tasks.rows.iter().filter(|row| row.spec.period().is_none());
     match last.filter(|row| row.latest.is_some()).map(|row| (row.start, row.end)).max() {
@@ -57,7 +57,7 @@ fn window(tasks: &TasksView) -> String {
             let packets = counted(&grouped(tasks.packets), "packet", "packets");
             format!(" {} to {}, {packets} ", &clock(start)[..8], &clock(end)[..8])
         }
-        None => " the first window is under way ".to_owned(),
+        None => " first window in progress ".to_owned(),
     }
 }
 
@@ -74,12 +74,12 @@ fn columns(area: Rect) -> [Rect; 3] {
 fn draw_header(theme: Theme, frame: &mut Frame, area: Rect) {
     let [name, answer, history] = columns(area);
     frame.render_widget(Line::styled("  task", theme.muted()), name);
-    frame.render_widget(Line::styled("answer, bound", theme.muted()), answer);
+    frame.render_widget(Line::styled("result, bound", theme.muted()), answer);
     frame.render_widget(Line::styled("windows", theme.muted()).right_aligned(), history);
 }
 
-fn draw_row(theme: Theme, row: &TaskRow, is_chosen: bool, frame: &mut Frame, area: Rect) {
-    let (text, style) = row_styles(theme, is_chosen);
+fn draw_row(theme: Theme, row: &TaskRow, is_selected: bool, frame: &mut Frame, area: Rect) {
+    let (text, style) = row_styles(theme, is_selected);
     let [_, answer, history] = columns(area);
     frame.render_widget(Line::styled(format!("  {}", row.spec), style), area);
     let sampled = row.sampled.filter(|sampled| sampled.inverse() > 1);

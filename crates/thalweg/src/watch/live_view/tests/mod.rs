@@ -1,9 +1,9 @@
-//! Frames against golden text, and keys against what they should do.
+//! Tests of frames and keys.
 //!
-//! `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg live_view` writes the golden files anew.
+//! `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg live_view` rewrites the golden files.
 
-mod anything;
 mod keys;
+mod random_input;
 mod screens;
 
 use proptest::prelude::*;
@@ -121,12 +121,12 @@ fn snapshot() -> Snapshot {
         cheetahs: cheetahs(),
         matching: top.len() as u64,
         top,
-        frozen: None,
+        pinned: None,
         counters: vec![
             counter("kernel drops", 0, Severity::Loss),
             counter("malformed", 0, Severity::Warning),
             counter("non-IP", 312, Severity::Note),
-            counter("backwards", 0, Severity::Warning),
+            counter("out of order", 0, Severity::Warning),
         ],
         sources: vec![SourceRow { name: "eth0".to_owned(), ..SourceRow::default() }],
         tasks: None,
@@ -264,19 +264,19 @@ fn type_text(view: &mut LiveView, text: &str) -> Vec<Action> {
     text.chars().map(|c| press(view, KeyCode::Char(c))).collect()
 }
 
-fn asked(action: Action) -> Query {
+fn query_of(action: Action) -> Query {
     match action {
         Action::Query(query) => query,
-        other => panic!("{other:?} asks for nothing"),
+        other => panic!("{other:?} has no query"),
     }
 }
 
-/// Compares a frame with `golden/NAME.txt`, or writes that.
+/// Compares a frame with a golden file.
 #[track_caller]
 fn check(name: &str, view: &mut LiveView, width: u16, height: u16) {
     test_screen::check("watch/live_view/golden", name, view, width, height);
 }
 
-fn press_quietly(view: &mut LiveView, code: KeyCode) {
+fn press_without_query(view: &mut LiveView, code: KeyCode) {
     assert_eq!(press(view, code), Action::None);
 }

@@ -1,57 +1,57 @@
-//! What is on the screen.
+//! Screens.
 
 use super::*;
 
 #[test]
-fn the_main_view_is_as_recorded_at_every_size() {
+fn the_main_view_matches_the_golden_screens() {
     for (width, height) in [(62, 12), (80, 24), (120, 40), (200, 50)] {
         check("main", &mut view(), width, height);
     }
 }
 
 #[test]
-fn several_sources_losses_and_a_full_table_are_as_recorded() {
+fn several_sources_match_the_golden_screens() {
     check("several_sources", &mut view_of(several_sources()), 80, 24);
     check("several_sources", &mut view_of(several_sources()), 80, 20);
 }
 
 #[test]
-fn the_view_before_the_first_packet_is_as_recorded() {
+fn the_empty_view_matches_the_golden_screen() {
     check("empty", &mut LiveView::new(Theme::ANSI), 80, 24);
 }
 
 #[test]
-fn a_screen_too_small_says_what_it_needs() {
+fn a_small_screen_shows_the_minimum_size() {
     check("too_small", &mut view(), 59, 24);
     check("too_small", &mut view(), 80, 9);
 }
 
 #[test]
-fn the_help_is_as_recorded() {
+fn the_help_matches_the_golden_screen() {
     let mut view = view();
     assert_eq!(press(&mut view, KeyCode::Char('?')), Action::None);
     check("help", &mut view, 80, 24);
 }
 
 #[test]
-fn one_flow_is_as_recorded() {
+fn one_flow_matches_the_golden_screens() {
     let mut view = view();
-    let query = asked(press(&mut view, KeyCode::Enter));
+    let query = query_of(press(&mut view, KeyCode::Enter));
     for n in 0..70 {
         let mut snapshot = snapshot();
         snapshot.top[0].rate =
             [BitRate(300_000_000 + n * n % 17 * 8_000_000), BitRate(2_000_000 + n * 20_000)];
-        snapshot.frozen = snapshot.top.iter().find(|row| Some(row.key) == query.frozen).cloned();
+        snapshot.pinned = snapshot.top.iter().find(|row| Some(row.key) == query.pinned).cloned();
         view.update(snapshot);
     }
     check("detail", &mut view, 80, 24);
     check("detail", &mut view, 120, 40);
-    view.update(Snapshot { top: Vec::new(), frozen: None, ..snapshot() });
+    view.update(Snapshot { top: Vec::new(), pinned: None, ..snapshot() });
     check("detail_ended", &mut view, 80, 24);
 }
 
 #[test]
-fn the_cheetahs_are_as_recorded() {
+fn the_cheetahs_match_the_golden_screens() {
     let mut view = view();
     assert_eq!(press(&mut view, KeyCode::Char('c')), Action::None);
     check("cheetahs", &mut view, 80, 24);
@@ -59,23 +59,23 @@ fn the_cheetahs_are_as_recorded() {
 }
 
 #[test]
-fn the_tasks_are_as_recorded_at_every_size() {
+fn the_tasks_match_the_golden_screens() {
     for (width, height) in [(62, 12), (80, 24), (120, 40), (200, 50)] {
         let mut view = view_of(with_tasks());
-        press_quietly(&mut view, KeyCode::Char('t'));
+        press_without_query(&mut view, KeyCode::Char('t'));
         check("tasks", &mut view, width, height);
     }
 }
 
 #[test]
-fn one_task_is_as_recorded() {
+fn one_task_matches_the_golden_screens() {
     let mut view = view_of(with_tasks());
-    press_quietly(&mut view, KeyCode::Char('t'));
-    press_quietly(&mut view, KeyCode::Enter);
-    press_quietly(&mut view, KeyCode::Down);
+    press_without_query(&mut view, KeyCode::Char('t'));
+    press_without_query(&mut view, KeyCode::Enter);
+    press_without_query(&mut view, KeyCode::Down);
     check("one_task", &mut view, 80, 24);
-    press_quietly(&mut view, KeyCode::Esc);
-    press_quietly(&mut view, KeyCode::Down);
+    press_without_query(&mut view, KeyCode::Esc);
+    press_without_query(&mut view, KeyCode::Down);
     check("one_task_scalar", &mut view, 80, 24);
 }
 
@@ -85,38 +85,38 @@ fn without_a_flow_table_the_tasks_are_the_main_view() {
     check("no_table", &mut view_of(tasks_alone()), 62, 12);
     let mut view = view_of(tasks_alone());
     for code in [KeyCode::Char('c'), KeyCode::Char('/'), KeyCode::Char('s'), KeyCode::Esc] {
-        press_quietly(&mut view, code);
+        press_without_query(&mut view, code);
         assert!(screen(&mut view, 80, 24).contains(" tasks after 6 windows"), "{code:?}");
     }
 }
 
 #[test]
-fn t_goes_to_the_tasks_and_back_if_there_are_any() {
+fn t_toggles_the_tasks() {
     let mut view = view_of(with_tasks());
-    press_quietly(&mut view, KeyCode::Char('t'));
+    press_without_query(&mut view, KeyCode::Char('t'));
     assert!(screen(&mut view, 80, 24).contains(" tasks after 6 windows"));
-    press_quietly(&mut view, KeyCode::Char('t'));
+    press_without_query(&mut view, KeyCode::Char('t'));
     assert!(screen(&mut view, 80, 24).contains("flows by rate"));
     let mut without = super::tests::view();
-    press_quietly(&mut without, KeyCode::Char('t'));
+    press_without_query(&mut without, KeyCode::Char('t'));
     assert!(screen(&mut without, 80, 24).contains("flows by rate"));
 }
 
 #[test]
-fn a_filter_typed_wrong_is_as_recorded() {
+fn a_filter_error_matches_the_golden_screen() {
     let mut view = view();
     type_text(&mut view, "/tcp 10.0.0.0/40");
     check("filter_error", &mut view, 80, 24);
 }
 
 #[test]
-fn a_paused_view_and_an_ended_one_say_so() {
+fn paused_and_ended_views_match_the_golden_screens() {
     let mut paused = view();
     assert_eq!(press(&mut paused, KeyCode::Char(' ')), Action::None);
     paused.update(Snapshot { packets: 1, top: Vec::new(), ..snapshot() });
     check("paused", &mut paused, 80, 24);
     assert_eq!(press(&mut paused, KeyCode::Char(' ')), Action::None);
-    assert!(screen(&mut paused, 80, 24).contains("no flow is live"), "it shows what it has measured since");
+    assert!(screen(&mut paused, 80, 24).contains("no live flows"), "it shows the latest state");
 
     let mut ended = view();
     ended.end();
@@ -124,7 +124,7 @@ fn a_paused_view_and_an_ended_one_say_so() {
 }
 
 #[test]
-fn losses_are_red_and_only_when_there_are_any() {
+fn only_losses_above_zero_are_red() {
     let calm = buffer(&mut view(), 80, 24);
     assert_eq!(calm[find(&calm, "kernel drops 0")].fg, Color::Reset);
     let lossy = buffer(&mut view_of(several_sources()), 80, 24);
@@ -134,9 +134,10 @@ fn losses_are_red_and_only_when_there_are_any() {
 }
 
 #[test]
-fn a_counter_is_shown_whole_or_told_to_be_missing() {
+fn counters_that_do_not_fit_are_counted() {
     let mut snapshot = snapshot();
-    let labels = ["kernel drops", "untracked", "malformed", "evicted", "backwards", "long claims", "peeled"];
+    let labels =
+        ["kernel drops", "untracked", "malformed", "evicted", "out of order", "bad length", "decapsulated"];
     snapshot.counters = labels
         .map(|label| Counter { label, count: 123_456_789, severity: Severity::Loss })
         .into_iter()
@@ -150,7 +151,7 @@ fn a_counter_is_shown_whole_or_told_to_be_missing() {
 }
 
 #[test]
-fn a_cheetah_is_marked_in_the_direction_in_which_it_is_one() {
+fn only_the_cheetah_direction_is_marked() {
     let buffer = buffer(&mut view(), 80, 24);
     assert_eq!(buffer[find(&buffer, "412M")].fg, Color::Yellow);
     assert_ne!(buffer[find(&buffer, "3.21M")].fg, Color::Yellow);
@@ -158,7 +159,7 @@ fn a_cheetah_is_marked_in_the_direction_in_which_it_is_one() {
 }
 
 #[test]
-fn without_colours_the_frame_has_none_and_says_the_same() {
+fn the_plain_theme_has_no_colours_and_the_same_text() {
     let mut plain = LiveView::new(Theme::PLAIN);
     plain.update(several_sources());
     let plain = buffer(&mut plain, 120, 40);
@@ -167,7 +168,7 @@ fn without_colours_the_frame_has_none_and_says_the_same() {
 }
 
 #[test]
-fn rates_stay_in_their_columns_whatever_they_are() {
+fn any_rate_fits_its_columns() {
     // Without the rates and the bar, the row of one flow.
     let rest_of_row = |rate| {
         let mut snapshot = snapshot();

@@ -1,75 +1,75 @@
-//! The parts of a lab that can fail, as people name them.
+//! Switches and links of a lab that can fail, by name.
 
 use thalweg_lab::{DEFAULT_ADDRESSES, Lab, LabError, TableError, shortest_path_tables};
 use thalweg_network::{LinkId, Node, PortIndex, RouterId, Topology};
 use thiserror::Error;
 
-/// A part of a lab that can fail, and be repaired.
+/// A switch or link of a lab that can fail and be repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum Component {
     /// A link, both directions at once.
     Link(LinkId),
     /// A switch, with all of its links.
     Switch(RouterId),
 }
 
-/// There is no such part.
+/// The lab has no switch, host or link of this name.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "the lab has no {text:?}: expected a switch (leaf0), a host for its link (h0), a link by its ends (leaf0-spine1) \
-     or by a port (leaf0:p2)"
+    "unknown component {text:?}: expected a switch (leaf0), a host for its link (h0), a link by its ends (leaf0-spine1) \
+         or by a port (leaf0:p2)"
 )]
-pub struct UnknownPart {
+pub struct UnknownComponent {
     text: String,
 }
 
-/// Why a part could not be repaired whole.
+/// An error while repairing a component.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RepairError {
-    /// Its links.
+    /// Its links could not be set up.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// The entries of its table.
-    #[error("its table is empty: {0}")]
+    /// Its table could not be restored.
+    #[error("links are up, but the switch has no routes: {0}")]
     Table(#[from] TableError),
 }
 
-impl Part {
-    /// The part of this name: a switch's, a host's for its link, `leaf0-spine1` or `leaf0:p2` for a link. Of several links
-    /// between the same two the first.
+impl Component {
+    /// Finds a component: a switch by name, a link by its host, by both ends (`leaf0-spine1`) or by a port
+    /// (`leaf0:p2`). Of several links between two switches, returns the first.
     ///
     /// # Errors
-    /// If there is none.
-    pub fn named(topology: &Topology, text: &str) -> Result<Part, UnknownPart> {
+    /// If the topology has no such component.
+    pub fn find(topology: &Topology, text: &str) -> Result<Component, UnknownComponent> {
         let of_node = match topology.node_named(text) {
-            Some(Node::Router(router)) => Some(Part::Switch(router)),
-            Some(Node::Endpoint(endpoint)) => Some(Part::Link(topology.endpoint_link(endpoint))),
+            Some(Node::Router(router)) => Some(Component::Switch(router)),
+            Some(Node::Endpoint(endpoint)) => Some(Component::Link(topology.endpoint_link(endpoint))),
             None => None,
         };
-        let link = || by_port(topology, text).or_else(|| by_ends(topology, text)).map(Part::Link);
-        of_node.or_else(link).ok_or_else(|| UnknownPart { text: text.to_owned() })
+        let link = || by_port(topology, text).or_else(|| by_ends(topology, text)).map(Component::Link);
+        of_node.or_else(link).ok_or_else(|| UnknownComponent { text: text.to_owned() })
     }
 
-    /// Has it fail.
+    /// Makes it fail.
     ///
     /// # Errors
-    /// If the lab is gone.
+    /// If the lab no longer exists.
     pub fn fail(self, lab: &Lab) -> Result<(), LabError> {
         match self {
-            Part::Link(link) => lab.set_link(link, false),
-            Part::Switch(router) => lab.fail_switch(router),
+            Component::Link(link) => lab.set_link(link, false),
+            Component::Switch(router) => lab.fail_switch(router),
         }
     }
 
-    /// Repairs it. A switch has the entries then that all switches had when the lab came up, unless it is to be `empty`.
+    /// Repairs it. A switch gets the entries that switches have when a lab comes up, unless `empty`.
     ///
     /// # Errors
-    /// If the lab is gone.
+    /// If the lab no longer exists.
     pub fn repair(self, lab: &Lab, empty: bool) -> Result<(), RepairError> {
         match self {
-            Part::Link(link) => lab.set_link(link, true)?,
-            Part::Switch(router) => {
+            Component::Link(link) => lab.set_link(link, true)?,
+            Component::Switch(router) => {
                 lab.repair_switch(router)?;
                 if !empty {
                     let first =
@@ -82,7 +82,7 @@ impl Part {
     }
 }
 
-/// `leaf0:p2`
+/// Finds the link at a port, `leaf0:p2`.
 fn by_port(topology: &Topology, text: &str) -> Option<LinkId> {
     let (router, port) = text.rsplit_once(":p")?;
     let Some(Node::Router(router)) = topology.node_named(router) else { return None };
@@ -90,7 +90,7 @@ fn by_port(topology: &Topology, text: &str) -> Option<LinkId> {
     (usize::from(port) < topology.ports(router)).then(|| topology.link_at(router, PortIndex(port)))
 }
 
-/// `leaf0-spine1`, in either order; names may have hyphens themselves.
+/// Finds a link by its ends in either order, `leaf0-spine1`. Names may contain hyphens.
 fn by_ends(topology: &Topology, text: &str) -> Option<LinkId> {
     text.match_indices('-').find_map(|(at, hyphen)| {
         let ends = [&text[..at], &text[at + hyphen.len()..]].map(|name| topology.node_named(name));
@@ -111,18 +111,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_named_by_switch_host_ends_and_port() {
+    fn components_are_found_by_switch_host_ends_and_port() {
         let topology = Plan::leaf_spine(DEFAULT_RATE).unwrap().topology;
-        let named = |text| Part::named(&topology, text);
-        assert_eq!(named("spine1"), Ok(Part::Switch(RouterId(4))));
+        let find = |text| Component::find(&topology, text);
+        assert_eq!(find("spine1"), Ok(Component::Switch(RouterId(4))));
         let link = topology.link_at(RouterId(0), PortIndex(3));
         for text in ["leaf0-spine1", "spine1-leaf0", "leaf0:p3", "spine1:p0"] {
-            assert_eq!(named(text), Ok(Part::Link(link)), "{text}");
+            assert_eq!(find(text), Ok(Component::Link(link)), "{text}");
         }
-        assert_eq!(named("h1"), named("leaf0:p1"));
+        assert_eq!(find("h1"), find("leaf0:p1"));
         assert_eq!(link_name(&topology, link), "leaf0-spine1");
         for text in ["", "leaf9", "leaf0-leaf1", "leaf0:p9", "h0:p0", "leaf0:px", "-", "leaf0-"] {
-            assert!(named(text).unwrap_err().to_string().contains("leaf0-spine1"), "{text}");
+            assert!(find(text).unwrap_err().to_string().contains("leaf0-spine1"), "{text}");
         }
     }
 }

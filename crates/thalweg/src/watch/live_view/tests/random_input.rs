@@ -1,4 +1,4 @@
-//! Whatever is typed or shown.
+//! Random keys, snapshots and screen sizes.
 
 use super::*;
 
@@ -23,16 +23,16 @@ fn any_key() -> impl Strategy<Value = KeyCode> {
 
 fn any_snapshot() -> impl Strategy<Value = Snapshot> {
     let extreme = |mut snapshot: Snapshot| {
-        let most = u64::MAX;
+        let max = u64::MAX;
         for row in &mut snapshot.top {
-            (row.rate, row.bytes, row.packets) = ([BitRate(most); 2], [most; 2], [most; 2]);
-            (row.first, row.last) = (Timestamp(most), Timestamp(0));
+            (row.rate, row.bytes, row.packets) = ([BitRate(max); 2], [max; 2], [max; 2]);
+            (row.first, row.last) = (Timestamp(max), Timestamp(0));
         }
-        snapshot.bytes = Bytes(most);
-        (snapshot.packets, snapshot.packet_rate, snapshot.bit_rate) = (most, f64::MAX, BitRate(most));
-        (snapshot.flows_live, snapshot.flow_capacity, snapshot.flows_ended) = (most, 1, most);
-        (snapshot.now, snapshot.history_slice) = (Timestamp(most), Nanos(most));
-        snapshot.counters.iter_mut().for_each(|counter| counter.count = most);
+        snapshot.bytes = Bytes(max);
+        (snapshot.packets, snapshot.packet_rate, snapshot.bit_rate) = (max, f64::MAX, BitRate(max));
+        (snapshot.flows_live, snapshot.flow_capacity, snapshot.flows_ended) = (max, 1, max);
+        (snapshot.now, snapshot.history_slice) = (Timestamp(max), Nanos(max));
+        snapshot.counters.iter_mut().for_each(|counter| counter.count = max);
         snapshot
     };
     prop_oneof![
@@ -49,7 +49,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn no_key_snapshot_or_size_makes_it_panic(
+    fn no_key_snapshot_or_size_causes_a_panic(
         steps in prop::collection::vec((any_key(), any_snapshot(), 0..230u16, 0..60u16), 1..12),
     ) {
         let mut view = LiveView::new(Theme::ANSI);

@@ -1,4 +1,4 @@
-//! Whatever is typed or told.
+//! Random keys, updates and screen sizes.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn any_key() -> impl Strategy<Value = KeyCode> {
     prop_oneof![letters, named]
 }
 
-fn any_news() -> impl Strategy<Value = News> {
+fn any_update() -> impl Strategy<Value = Update> {
     let extreme = |mut snapshot: Snapshot| {
         for link in &mut snapshot.links {
             (link.utilisation, link.rate.rate_bps) = (f64::MAX, Some(-1.0));
@@ -39,13 +39,13 @@ fn any_news() -> impl Strategy<Value = News> {
     };
     let nothing = Snapshot { collectors: Vec::new(), responses: Vec::new(), links: Vec::new(), ..snapshot() };
     prop_oneof![
-        Just(asked(snapshot())),
-        Just(asked(extreme(snapshot()))),
-        Just(asked(Snapshot { details: Details::default(), ..nothing })),
-        Just(News::Chosen(Box::new(on_link("tor0:p1:in", flows())))),
-        Just(trouble()),
+        Just(polled(snapshot())),
+        Just(polled(extreme(snapshot()))),
+        Just(polled(Snapshot { details: Details::default(), ..nothing })),
+        Just(Update::Details(Box::new(on_link("tor0:p1:in", flows())))),
+        Just(poll_error()),
         prop::sample::select(events()),
-        Just(News::Unsubscribed { error: "gone".repeat(100), retry_in: Duration::MAX }),
+        Just(Update::Unsubscribed { error: "gone".repeat(100), retry_in: Duration::MAX }),
     ]
 }
 
@@ -53,13 +53,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn no_key_news_or_size_makes_it_panic(
-        steps in prop::collection::vec((any_key(), any_news(), 0..230u16, 0..60u16), 1..12),
+    fn no_key_update_or_size_causes_a_panic(
+        steps in prop::collection::vec((any_key(), any_update(), 0..230u16, 0..60u16), 1..12),
     ) {
         let mut view = TopView::new(Theme::ANSI, "http://127.0.0.1:9477");
-        for (code, news, width, height) in steps {
+        for (code, update, width, height) in steps {
             prop_assert!(press(&mut view, code) != Action::Quit);
-            view.update(news);
+            view.update(update);
             let cells = buffer(&mut view, width, height);
             prop_assert_eq!(lines(&cells).len(), usize::from(height));
         }

@@ -1,4 +1,4 @@
-//! What stands for Kafka in a build without it: types that have no values.
+//! Replaces the Kafka producer in builds without it. Its types have no values.
 
 use std::convert::Infallible;
 
@@ -6,16 +6,16 @@ use thalweg_wire::flow_export::RecordBatch;
 
 use super::{KafkaError, KafkaOptions, Statistics};
 
-/// Feeds Kafka, in a build that has it.
+/// A Kafka producer, in builds with Kafka.
 #[derive(Debug)]
 pub struct Kafka(Infallible);
 
-/// A way to Kafka, in a build that has it.
+/// Queues rows for Kafka, in builds with Kafka.
 #[derive(Debug)]
-pub struct Outlet(Infallible);
+pub struct RowSender(Infallible);
 
 impl Kafka {
-    /// There is no such thing here.
+    /// Fails in this build.
     ///
     /// # Errors
     /// [`KafkaError::NotBuilt`].
@@ -23,34 +23,34 @@ impl Kafka {
         Err(KafkaError::NotBuilt)
     }
 
-    /// A way in, for one thread.
-    pub fn outlet(&self) -> Outlet {
+    /// Returns a sender for one thread.
+    pub fn sender(&self) -> RowSender {
         match self.0 {}
     }
 
-    /// Whether the queue has room for a batch and one that is being filled.
+    /// Returns whether the queue has room for two batches.
     pub fn has_room(&self) -> bool {
         match self.0 {}
     }
 
-    /// What became of the rows so far.
+    /// Returns the current counters.
     pub fn statistics(&self) -> Statistics {
         match self.0 {}
     }
 
-    /// Delivers what there is, for as long as options say.
+    /// Delivers the remaining rows.
     pub fn finish(&mut self) -> Statistics {
         match self.0 {}
     }
 }
 
-impl Outlet {
-    /// Takes rows.
+impl RowSender {
+    /// Queues rows.
     pub fn append(&mut self, _: &RecordBatch) {
         match self.0 {}
     }
 
-    /// Sends what has been waiting for more.
+    /// Sends a partial batch.
     pub fn tick(&mut self) {
         match self.0 {}
     }

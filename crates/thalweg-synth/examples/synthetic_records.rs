@@ -1,8 +1,8 @@
-//! Flow records as routers would have made them, as a Parquet file and, if asked, sent as NetFlow v9.
+//! Generates flow records of sampling routers as a Parquet file, and optionally sends them as NetFlow v9.
 //!
-//!     cargo run --release -p thalweg-synth --example made_records -- RECORDS SAMPLING SEED FILE [ADDRESS:PORT]
+//!     cargo run --release -p thalweg-synth --example synthetic_records -- RECORDS SAMPLING SEED FILE [ADDRESS:PORT]
 //!
-//! `bench/records.sh` measures with them. What is sent goes at a pace that `nfcapd` on the same machine keeps up with.
+//! `bench/records.sh` uses it. Records are sent at a rate that `nfcapd` on the same machine sustains.
 
 use std::error::Error;
 use std::fs::File;
@@ -17,10 +17,10 @@ use thalweg_wire::Timestamp;
 use thalweg_wire::flow_export::RecordBatch;
 use thalweg_wire::flow_export::encode::{Messages, netflow9};
 
-/// Rows made at a time: a page of the file.
+/// Rows generated at a time: a page of the file.
 const ROWS: usize = 1 << 15;
-/// Records a second that are sent at most: a tenth of what `nfcapd` can take.
-const PACE: f64 = 250_000.0;
+/// Maximum records sent per second: a tenth of what `nfcapd` sustains.
+const MAX_RATE: f64 = 250_000.0;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -48,12 +48,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// An exporter of NetFlow v9, in one observation domain: what is measured is no exporter's.
+/// A NetFlow v9 exporter with one observation domain, since the benchmark does not depend on the exporter.
 struct Sender {
     socket: UdpSocket,
     encoder: netflow9::Encoder,
     messages: Messages,
-    begun: Instant,
+    started: Instant,
     sent: usize,
 }
 
@@ -62,7 +62,7 @@ impl Sender {
         let socket = UdpSocket::bind("127.0.0.1:0")?;
         socket.connect(to)?;
         let encoder = netflow9::Encoder::new(netflow9::Options::new(boot))?;
-        Ok(Sender { socket, encoder, messages: Messages::new(), begun: Instant::now(), sent: 0 })
+        Ok(Sender { socket, encoder, messages: Messages::new(), started: Instant::now(), sent: 0 })
     }
 
     fn send(&mut self, batch: &RecordBatch) -> Result<(), Box<dyn Error>> {
@@ -72,8 +72,8 @@ impl Sender {
         let each = batch.len() as f64 / self.messages.len().max(1) as f64;
         for (number, message) in self.messages.iter().enumerate() {
             self.socket.send(message)?;
-            let due = Duration::from_secs_f64((self.sent as f64 + each * number as f64) / PACE);
-            if let Some(early) = due.checked_sub(self.begun.elapsed())
+            let due = Duration::from_secs_f64((self.sent as f64 + each * number as f64) / MAX_RATE);
+            if let Some(early) = due.checked_sub(self.started.elapsed())
                 && early > Duration::from_millis(1)
             {
                 std::thread::sleep(early);

@@ -1,13 +1,13 @@
-//! Addresses from text. Each has one right spelling: with another, it would count as another address elsewhere.
+//! Parses addresses. Each address has exactly one valid text; with another one, other engines would see another address.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use thalweg_wire::flow_export::Address;
 
-/// What an address column may have.
-pub(super) const ADDRESS: &str = "an address as dotted decimal or by RFC 5952, or nothing";
+/// The accepted text of an address.
+pub(super) const ADDRESS: &str = "an address in dotted decimal or RFC 5952 form, or an empty string";
 
-/// The address of a text; none where it is spelt in another way.
+/// Parses an address; `None` if the text is not in canonical form.
 #[inline]
 pub(super) fn address(text: &[u8]) -> Option<Address> {
     match text.len() {
@@ -17,32 +17,32 @@ pub(super) fn address(text: &[u8]) -> Option<Address> {
     }
 }
 
-/// Each byte the same.
-const fn each(byte: u8) -> u128 {
+/// Repeats a byte.
+const fn splat(byte: u8) -> u128 {
     u128::from_le_bytes([byte; 16])
 }
 
-/// An IPv4 address from 7 to 15 bytes: four numbers of at most 255 without leading zeros, dots between them.
+/// Parses an IPv4 address of 7 to 15 bytes: four numbers of at most 255 without leading zeros, separated by dots.
 ///
-/// All bytes are looked at together, as numbers of a word: a branch for each byte is one that the processor cannot foresee.
+/// Processes all bytes at once as integers, because branches on each byte would be unpredictable.
 #[inline]
 fn dotted_decimal(text: &[u8]) -> Option<u32> {
     let number = |bytes: &[u8; 8]| u128::from(u64::from_le_bytes(*bytes));
     let word = match (text.first_chunk(), text.last_chunk()) {
-        // Bytes that both have are in one place.
+        // Bytes in both words are at the same position.
         (Some(first), Some(last)) => number(first) | number(last) << (8 * (text.len() - 8)),
         _ => text.iter().rev().fold(0, |word, &byte| word << 8 | u128::from(byte)),
     };
-    // The upper bit of each byte that is a dot: only zero stays below 0x80 when 0x7F is added.
-    let differs = word ^ each(b'.');
-    let mut dots = !(((differs & each(0x7F)) + each(0x7F)) | differs) & each(0x80);
+    // Sets the top bit of each byte that is a dot: adding 0x7F leaves only zero below 0x80.
+    let differs = word ^ splat(b'.');
+    let mut dots = !(((differs & splat(0x7F)) + splat(0x7F)) | differs) & splat(0x80);
     let (mut address, mut wrong, mut start) = (0, dots.count_ones() ^ 3, 0);
     for _ in 0..4 {
         // After the last dot, the number ends with the text.
         let end = (dots.trailing_zeros() / 8).min(text.len() as u32);
         dots &= dots.wrapping_sub(1);
         let length = end.wrapping_sub(start);
-        // A wrong length is taken for one of three, and told at the end.
+        // An invalid length is clamped here, and rejected at the end.
         let missing = 24 - 8 * length.clamp(1, 3);
         let digits = ((word >> ((8 * start) & 127)) as u32 ^ 0x30_3030) << missing & 0xFF_FFFF;
         let above_nine = (((digits & 0x7F_7F7F) + 0x76_7676) | digits) & 0x80_8080;
@@ -58,7 +58,7 @@ fn dotted_decimal(text: &[u8]) -> Option<u32> {
     (wrong == 0).then_some(address)
 }
 
-/// An IPv6 address by RFC 5952: small letters, no leading zeros, the first longest run of two zero groups or more cut.
+/// Parses an IPv6 address in RFC 5952 form: lower case, no leading zeros, the first longest run of zero groups shortened.
 fn colons(text: &[u8]) -> Option<Address> {
     let (mut groups, mut count, mut at) = ([0u16; 8], 0, 0);
     let mut cut = None;
@@ -96,11 +96,11 @@ fn colons(text: &[u8]) -> Option<Address> {
         None => length < 2 && count == 8,
     };
     let address = Address::from(IpAddr::V6(Ipv6Addr::from(groups)));
-    // One that stands for an IPv4 address is spelt as that.
+    // IPv4-mapped addresses have the IPv4 text.
     (cut_right && address.as_v4().is_none()).then_some(address)
 }
 
-/// The first longest run of zero groups: where it begins, and its length.
+/// Returns start and length of the first longest run of zero groups.
 fn zeros(groups: &[u16; 8]) -> (usize, usize) {
     let (mut longest, mut run) = ((0, 0), 0);
     for (at, &group) in groups.iter().enumerate() {
@@ -118,8 +118,8 @@ mod tests {
 
     use super::*;
 
-    /// By the standard library: what reads as an address and is written so again.
-    fn plain(text: &str) -> Option<Address> {
+    /// Parses with the standard library, and checks that formatting returns the same text.
+    fn expected(text: &str) -> Option<Address> {
         if text.is_empty() {
             return Some(Address::NONE);
         }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_one_spelling() {
+    fn an_address_has_one_valid_text() {
         let right = [
             "10.1.2.3",
             "0.0.0.0",
@@ -153,7 +153,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(
+        fn addresses_round_trip(
             v4 in any::<u32>(),
             v6 in prop::array::uniform8(prop_oneof![Just(0), 0..20u16, any::<u16>()]),
         ) {
@@ -163,10 +163,10 @@ mod tests {
         }
 
         #[test]
-        fn what_is_nearly_an_address_is_one_where_the_standard_library_writes_it_so(
+        fn near_addresses_agree_with_the_standard_library(
             text in prop_oneof!["[0-9.]{0,16}", "(0|1|25|255|256|01)(\\.(0|9|10|200|300)){2,4}", "(:|::|0|1|a|ff|10){1,16}"],
         ) {
-            prop_assert_eq!(address(text.as_bytes()), plain(&text), "{}", text);
+            prop_assert_eq!(address(text.as_bytes()), expected(&text), "{}", text);
         }
     }
 }

@@ -1,13 +1,13 @@
-//! Counts of what became of rows.
+//! Shared counters of the Kafka producer.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use super::{Lost, Statistics};
 
-/// Counts of one producer. None of them ever falls.
+/// Counters of one producer. They never decrease.
 #[derive(Debug, Default)]
-pub(super) struct Tallies {
+pub(super) struct Counters {
     records: AtomicU64,
     delivered: AtomicU64,
     messages: AtomicU64,
@@ -20,10 +20,10 @@ pub(super) struct Tallies {
     last_error: Mutex<Option<String>>,
 }
 
-impl Tallies {
+impl Counters {
     pub(super) fn statistics(&self) -> Statistics {
         let count = |count: &AtomicU64| count.load(Relaxed);
-        // What was taken is read last, for what was delivered or lost is among it.
+        // `records` is read last, because it includes delivered and lost rows.
         let (delivered, messages, bytes) =
             (count(&self.delivered), count(&self.messages), count(&self.bytes));
         let lost = Lost {
@@ -45,33 +45,33 @@ impl Tallies {
         }
     }
 
-    pub(super) fn note_taken(&self, rows: usize) {
+    pub(super) fn count_accepted(&self, rows: usize) {
         self.records.fetch_add(rows as u64, Relaxed);
     }
 
-    pub(super) fn note_delivered(&self, rows: usize, bytes: usize) {
+    pub(super) fn count_delivered(&self, rows: usize, bytes: usize) {
         self.delivered.fetch_add(rows as u64, Relaxed);
         self.messages.fetch_add(1, Relaxed);
         self.bytes.fetch_add(bytes as u64, Relaxed);
     }
 
-    pub(super) fn note_queue_full(&self, rows: usize) {
+    pub(super) fn count_queue_full(&self, rows: usize) {
         self.queue_full.fetch_add(rows as u64, Relaxed);
     }
 
-    pub(super) fn note_timed_out(&self, rows: usize) {
+    pub(super) fn count_timed_out(&self, rows: usize) {
         self.timed_out.fetch_add(rows as u64, Relaxed);
     }
 
-    pub(super) fn note_refused(&self, rows: usize) {
+    pub(super) fn count_refused(&self, rows: usize) {
         self.refused.fetch_add(rows as u64, Relaxed);
     }
 
-    pub(super) fn note_unanswered(&self, rows: usize) {
+    pub(super) fn count_unanswered(&self, rows: usize) {
         self.unanswered.fetch_add(rows as u64, Relaxed);
     }
 
-    pub(super) fn note_error(&self, error: String) {
+    pub(super) fn set_last_error(&self, error: String) {
         self.errors.fetch_add(1, Relaxed);
         *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
     }

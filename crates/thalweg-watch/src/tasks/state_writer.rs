@@ -1,8 +1,7 @@
-//! States of finished windows as files, for `thalweg sketch` and for other programs.
+//! Saves the sketches of finished windows to files, for `thalweg sketch` and other programs.
 //!
-//! A file has the start of its window and its task in its name, so that the files of a task sort by time:
-//! `20261121T221620Z-heavy_0.1.tsk`, `20261121T221620Z-hhh_1-src-24-64.tsk`. It appears whole: it is written under
-//! another name first.
+//! File names consist of window start and task, so they sort by time: `20261121T221620Z-heavy_0.1.tsk`,
+//! `20261121T221620Z-hhh_1-src-24-64.tsk`. Files are written under a temporary name and renamed, so they are always complete.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,27 +13,27 @@ use thalweg_wire::{Nanos, Timestamp};
 
 use crate::error::WatchError;
 
-/// Saves the states of windows.
+/// Saves the sketches of windows.
 #[derive(Debug)]
-pub(crate) struct Saving {
+pub(crate) struct StateWriter {
     folder: PathBuf,
 }
 
-impl Saving {
-    /// Into a folder, which is made if there is none.
+impl StateWriter {
+    /// Creates the directory if it is missing, and checks that it is writable.
     ///
     /// # Errors
-    /// If it cannot be made, or nothing can be written in it.
-    pub(crate) fn into(folder: &Path) -> Result<Saving, WatchError> {
+    /// If the directory cannot be created or written to.
+    pub(crate) fn new(folder: &Path) -> Result<StateWriter, WatchError> {
         let trial = folder.join("trial.unfinished");
         fs::create_dir_all(folder)
             .and_then(|()| fs::write(&trial, b""))
             .and_then(|()| fs::remove_file(&trial))
             .map_err(|error| WatchError::StatesFolder { folder: folder.to_owned(), error })?;
-        Ok(Saving { folder: folder.to_owned() })
+        Ok(StateWriter { folder: folder.to_owned() })
     }
 
-    /// Saves each sketch of each task of a window.
+    /// Saves every sketch of a window.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -51,11 +50,12 @@ impl Saving {
                     start_ns: window.start.0,
                     end_ns: window.end.0,
                 };
-                let level = if several { format!("-{}", in_a_name(&key.to_string())) } else { String::new() };
+                let level =
+                    if several { format!("-{}", file_name_part(&key.to_string())) } else { String::new() };
                 let name = format!(
                     "{}-{}{level}",
-                    basic(window.start, plan.options().window),
-                    in_a_name(&spec.to_string())
+                    compact_time(window.start, plan.options().window),
+                    file_name_part(&spec.to_string())
                 );
                 self.write(&name, &state.encode(&meta))?;
             }
@@ -72,7 +72,7 @@ impl Saving {
     }
 }
 
-/// A sketch as it is saved; `None` of a kind that cannot be.
+/// Converts a sketch to its saved form; `None` for kinds that cannot be saved.
 fn state_of(sketch: SketchRef<'_>) -> Option<AnyState<FlowBytes>> {
     Some(match sketch {
         SketchRef::CountSketch32(sketch, top) => Linear::CountSketch(rows(sketch, top)).into(),
@@ -90,9 +90,9 @@ fn rows<S: Clone>(sketch: &S, top: Option<&TopK<FlowBytes>>) -> RowState<S, Flow
     RowState { sketch: sketch.clone(), top: top.cloned() }
 }
 
-/// RFC 3339 without separators, and with a fraction where windows need one: `20261121T221620Z`,
+/// Formats a time in RFC 3339 without separators, with a fraction if the window length needs one: `20261121T221620Z`,
 /// `20261121T221620.500000000Z`.
-fn basic(time: Timestamp, window: Nanos) -> String {
+fn compact_time(time: Timestamp, window: Nanos) -> String {
     let text = time.to_string().replace(['-', ':'], "");
     match window.0.is_multiple_of(1_000_000_000) {
         true => format!("{}Z", &text[..15]),
@@ -100,8 +100,8 @@ fn basic(time: Timestamp, window: Nanos) -> String {
     }
 }
 
-/// A task or a key as part of a file's name: `heavy:0.1%:src/24` becomes `heavy_0.1_src-24`.
-fn in_a_name(text: &str) -> String {
+/// Formats a task or key for a file name: `heavy:0.1%:src/24` becomes `heavy_0.1_src-24`.
+fn file_name_part(text: &str) -> String {
     let safe = |character: char| match character {
         'a'..='z' | '0'..='9' | '.' | '+' => Some(character),
         '%' => None,
@@ -116,12 +116,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_sort_by_time_and_have_no_character_that_a_shell_minds() {
+    fn names_sort_by_time_and_need_no_shell_quoting() {
         let start = Timestamp::new(1_795_255_210, 0);
-        assert_eq!(basic(start, Nanos::from_secs(10)), "20261121T100010Z");
-        assert_eq!(basic(start, Nanos::from_millis(250)), "20261121T100010.000000000Z");
-        assert_eq!(in_a_name("heavy:0.1%:src/24:bytes"), "heavy_0.1_src-24_bytes");
-        assert_eq!(in_a_name("spread:dst>1000"), "spread_dst_1000");
-        assert_eq!(in_a_name("distinct:dst+port"), "distinct_dst+port");
+        assert_eq!(compact_time(start, Nanos::from_secs(10)), "20261121T100010Z");
+        assert_eq!(compact_time(start, Nanos::from_millis(250)), "20261121T100010.000000000Z");
+        assert_eq!(file_name_part("heavy:0.1%:src/24:bytes"), "heavy_0.1_src-24_bytes");
+        assert_eq!(file_name_part("spread:dst>1000"), "spread_dst_1000");
+        assert_eq!(file_name_part("distinct:dst+port"), "distinct_dst+port");
     }
 }

@@ -1,4 +1,4 @@
-//! Rows to the queue.
+//! Queues rows for the delivery thread.
 
 use std::sync::Arc;
 
@@ -7,58 +7,58 @@ use thalweg_wire::flow_export::RecordBatch;
 
 use crate::schema::Dataset;
 
-use super::tallies::Tallies;
+use super::counters::Counters;
 
-/// Rows of a batch: few enough to be in the processor's cache, and many enough that handing them over costs nothing.
+/// Rows per batch: small enough for the processor cache, large enough to make queueing cheap.
 pub(super) const BATCH_ROWS: usize = 4096;
 
-/// Puts rows into the queue; one for each thread that has some.
-pub struct Outlet {
-    /// Rows that are not in the queue yet.
+/// Queues rows; each thread has its own.
+pub struct RowSender {
+    /// The batch being filled.
     filling: RecordBatch,
     queue: Sender<RecordBatch>,
-    /// Emptied batches, so that their memory is used again.
+    /// Empty batches for reuse.
     emptied: Receiver<RecordBatch>,
-    tallies: Arc<Tallies>,
+    counters: Arc<Counters>,
 }
 
-impl Outlet {
+impl RowSender {
     pub(super) fn new(
         queue: Sender<RecordBatch>,
         emptied: Receiver<RecordBatch>,
-        tallies: Arc<Tallies>,
-    ) -> Outlet {
-        Outlet { filling: RecordBatch::default(), queue, emptied, tallies }
+        counters: Arc<Counters>,
+    ) -> RowSender {
+        RowSender { filling: RecordBatch::default(), queue, emptied, counters }
     }
 
-    /// Takes rows. Waits for nobody: what the queue has no room for is lost, and counted.
+    /// Queues rows without blocking. Rows that find a full queue are lost and counted.
     pub fn append(&mut self, rows: &RecordBatch) {
-        self.tallies.note_taken(rows.len());
+        self.counters.count_accepted(rows.len());
         let mut from = 0;
         while from < rows.len() {
             if self.filling.len() == BATCH_ROWS && !self.send() {
-                return self.tallies.note_queue_full(rows.len() - from);
+                return self.counters.count_queue_full(rows.len() - from);
             }
             let to = rows.len().min(from + BATCH_ROWS - self.filling.len());
             self.filling.append_rows(rows, from..to);
             from = to;
         }
         if self.filling.len() == BATCH_ROWS {
-            // If there is no room now, there may be when the next rows come.
+            // If the queue is full now, retry with the next rows.
             self.send();
         }
     }
 
-    /// Sends what has been waiting for more.
+    /// Sends a partial batch.
     pub fn tick(&mut self) {
         if !self.filling.is_empty() {
             self.send();
         }
     }
 
-    /// Whether there was room.
+    /// Sends the batch; returns whether there was room.
     fn send(&mut self) -> bool {
-        // Only an outlet makes the queue fuller; another one may be faster.
+        // Only senders fill the queue, though another one may be faster.
         if self.queue.is_full() {
             return false;
         }
@@ -73,10 +73,10 @@ impl Outlet {
     }
 }
 
-impl Drop for Outlet {
+impl Drop for RowSender {
     fn drop(&mut self) {
         if !self.filling.is_empty() && !self.send() {
-            self.tallies.note_queue_full(self.filling.len());
+            self.counters.count_queue_full(self.filling.len());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A trace read back by the crate's own reader and parser, the truth read back, and slow, plain oracles.
+//! Reads a trace and its truth back, and checks them with slow, simple oracles.
 
 use std::collections::HashMap;
 
@@ -7,16 +7,16 @@ use thalweg_wire::{Batch, FlowKey, Packet, Timestamp, parse::Parser};
 
 use crate::trace::{SynthOptions, SynthSummary, generate};
 
-/// What came of some options.
-pub(super) struct Observed {
+/// A generated trace, its truth and its parsed packets.
+pub(super) struct Observation {
     pub(super) summary: SynthSummary,
     pub(super) trace: Vec<u8>,
     pub(super) truth: String,
     pub(super) packets: Vec<Packet>,
 }
 
-/// Generates and reads back.
-pub(super) fn observe(options: &SynthOptions) -> Observed {
+/// Generates a trace and reads it back.
+pub(super) fn observe(options: &SynthOptions) -> Observation {
     let (mut trace, mut truth) = (Vec::new(), Vec::new());
     let summary = generate(options, &mut trace, &mut truth, &mut |_| {}).unwrap();
     let mut decoder = Decoder::new();
@@ -26,13 +26,13 @@ pub(super) fn observe(options: &SynthOptions) -> Observed {
     assert_eq!(decoder.beyond_snap_length(), 0);
     let batch = Batch { bytes: &trace, frames: &frames, interfaces: decoder.interfaces() };
     let packets = batch.iter().map(|frame| Parser::default().parse(&frame).unwrap()).collect();
-    Observed { summary, packets, truth: String::from_utf8(truth).unwrap(), trace }
+    Observation { summary, packets, truth: String::from_utf8(truth).unwrap(), trace }
 }
 
-/// Times and IP lengths of one direction.
+/// Times and IP lengths of the packets of one direction.
 pub(super) type Direction = Vec<(Timestamp, u32)>;
 
-impl Observed {
+impl Observation {
     pub(super) fn directions(&self) -> HashMap<FlowKey, Direction> {
         let mut directions: HashMap<FlowKey, Direction> = HashMap::new();
         for packet in &self.packets {
@@ -41,7 +41,7 @@ impl Observed {
         directions
     }
 
-    /// Packets of each flow, both directions.
+    /// Returns the packets of each flow, both directions.
     pub(super) fn flows(&self) -> HashMap<FlowKey, Vec<Packet>> {
         let mut flows: HashMap<FlowKey, Vec<Packet>> = HashMap::new();
         for packet in &self.packets {
@@ -55,7 +55,7 @@ impl Observed {
     }
 }
 
-/// A line of the truth.
+/// A row of the truth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) kind: String,
@@ -102,8 +102,8 @@ impl Row {
     }
 }
 
-/// The most in any window `(t - T, t]`, and the time of the packet at which one first held more than
-/// `threshold`: for each packet the beginning of its window is searched for, and sums are subtracted.
+/// Returns the maximum in any window `(t - T, t]`, and the time of the packet at which one first held more than
+/// `threshold`. Searches the start of each packet's window and subtracts prefix sums.
 pub(super) fn widest_window(direction: &Direction, t_ns: u64, threshold: u64) -> (u64, Option<Timestamp>) {
     let mut sums = vec![0];
     sums.extend(direction.iter().scan(0, |sum, (_, bytes)| {
@@ -119,13 +119,13 @@ pub(super) fn widest_window(direction: &Direction, t_ns: u64, threshold: u64) ->
     (most, crossed.map(|end| direction[end].0))
 }
 
-/// Algorithm 3 of the dissertation for one flow (one direction of it), with the packet length threshold L of
-/// Algorithm 2: whether it reports the flow.
-pub(super) fn published_algorithm(direction: &Direction, t_ns: u64, rate: u64, least_length: u32) -> bool {
+/// Runs Algorithm 3 of the dissertation on one direction of a flow, with the packet length threshold L of Algorithm 2.
+/// Returns whether it reports the flow.
+pub(super) fn published_algorithm(direction: &Direction, t_ns: u64, rate: u64, min_length: u32) -> bool {
     let mut flight: Option<(Timestamp, u64)> = None;
     for &(time, length) in direction {
         let Some((first, bytes)) = &mut flight else {
-            flight = (length >= least_length).then_some((time, u64::from(length)));
+            flight = (length >= min_length).then_some((time, u64::from(length)));
             continue;
         };
         *bytes += u64::from(length);

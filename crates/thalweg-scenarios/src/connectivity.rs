@@ -1,4 +1,4 @@
-//! Who reaches whom: a TCP connection from every host to every other, which takes a packet each way.
+//! Tests reachability by a TCP connection from every host to every other.
 
 use std::net::{TcpListener, TcpStream};
 use std::thread;
@@ -10,13 +10,13 @@ use thalweg_network::EndpointId;
 
 use super::error::ScenarioError;
 
-/// How long a connection may take to be made: the first packet is sent again after 1 s.
-const PATIENCE: Duration = Duration::from_millis(1_500);
+/// Connection timeout. The first SYN is retransmitted after 1 s.
+const TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// The pairs of which the source does not reach the destination.
+/// Returns the pairs whose source cannot connect to the destination.
 ///
 /// # Errors
-/// If the hosts cannot be entered.
+/// If a host's namespace cannot be entered.
 pub(super) fn unreachable(lab: &Lab) -> Result<Vec<Pair>, ScenarioError> {
     let hosts = || lab.topology().endpoint_ids();
     let failed = |pair: Pair, source| {
@@ -31,21 +31,21 @@ pub(super) fn unreachable(lab: &Lab) -> Result<Vec<Pair>, ScenarioError> {
         let listener = lab.host(destination).within(|| TcpListener::bind((ip, 0)))?.map_err(itself)?;
         let address = listener.local_addr().map_err(itself)?;
         for source in hosts().filter(|&source| source != destination) {
-            // The kernel answers; nobody has to take the connection.
-            let connected = lab.host(source).within(|| TcpStream::connect_timeout(&address, PATIENCE))?;
+            // The kernel completes the handshake; nobody has to accept the connection.
+            let connected = lab.host(source).within(|| TcpStream::connect_timeout(&address, TIMEOUT))?;
             if connected.is_err() {
                 unreachable.push(Pair { source, destination });
             }
         }
         Ok(unreachable)
     };
-    // All destinations at once: most of the time is that of who is waited for in vain.
+    // All destinations at once: timeouts take most of the time.
     let to_one = &to_one;
     let all: Vec<_> = thread::scope(|scope| {
-        let begun: Vec<_> = hosts().map(|destination| scope.spawn(move || to_one(destination))).collect();
-        begun.into_iter().map(|thread| thread.join()).collect()
+        let threads: Vec<_> = hosts().map(|destination| scope.spawn(move || to_one(destination))).collect();
+        threads.into_iter().map(|thread| thread.join()).collect()
     });
-    let mistaken = || ScenarioError::Watching("a mistake of the program".to_owned());
+    let mistaken = || ScenarioError::Monitoring("a test thread panicked".to_owned());
     let found = all.into_iter().map(|found| found.map_err(|_| mistaken())?);
     Ok(found.collect::<Result<Vec<_>, _>>()?.concat())
 }

@@ -1,22 +1,22 @@
-//! What `speak.py says`, in our words.
+//! The messages of `os_ken_codec.py encode`.
 
 use thalweg_wire::openflow::multipart::{FlowFilter, PortFilter, QueueFilter, Request};
 use thalweg_wire::openflow::{
-    Action, AsyncConfig, Body, Bucket, BufferId, FlowFlags, FlowMod, FlowModCommand, ForRoles,
-    FragmentHandling, GroupId, GroupMod, GroupModCommand, GroupType, Hello, Instruction, Masked, Match,
-    MatchField, MetadataWrite, PacketOut, PortNumber, QueueId, Role, RoleClaim, SwitchConfig, TableId,
+    Action, AsyncConfig, Body, Bucket, BufferId, FlowFlags, FlowMod, FlowModCommand, FragmentHandling,
+    GroupId, GroupMod, GroupModCommand, GroupType, Hello, Instruction, Masked, Match, MatchField,
+    MetadataWrite, PacketOut, PortNumber, QueueId, Role, RoleMasks, RoleRequest, SwitchConfig, TableId,
     VLAN_PRESENT,
 };
 use thalweg_wire::{MacAddress, Protocol};
 
-/// Each message with its name there.
+/// Returns each message with its name in the script.
 pub(crate) fn by_name() -> Vec<(&'static str, Body)> {
-    let ask = |request: Request| Body::MultipartRequest(request.into());
+    let request = |request: Request| Body::MultipartRequest(request.into());
     let filter = FlowFilter::by_cookie(0x74, 0xff);
     let async_config = AsyncConfig {
-        packet_in: ForRoles { master: 3, slave: 0 },
-        port_status: ForRoles { master: 7, slave: 7 },
-        flow_removed: ForRoles { master: 15, slave: 0 },
+        packet_in: RoleMasks { master: 3, slave: 0 },
+        port_status: RoleMasks { master: 7, slave: 7 },
+        flow_removed: RoleMasks { master: 15, slave: 0 },
     };
     vec![
         ("hello", Body::Hello(Hello::default())),
@@ -31,17 +31,17 @@ pub(crate) fn by_name() -> Vec<(&'static str, Body)> {
         ("select", Body::GroupMod(select())),
         ("packet_out", Body::PacketOut(PacketOut::new(PortNumber(4), b"a frame".to_vec()))),
         ("barrier", Body::BarrierRequest),
-        ("role", Body::RoleRequest(RoleClaim { role: Role::MASTER, generation_id: 12 })),
+        ("role", Body::RoleRequest(RoleRequest { role: Role::MASTER, generation_id: 12 })),
         ("get_async", Body::GetAsyncRequest),
         ("set_async", Body::SetAsync(async_config)),
-        ("desc", ask(Request::Desc)),
-        ("flows", ask(Request::Flow(filter.clone()))),
-        ("aggregate", ask(Request::Aggregate(filter))),
-        ("tables", ask(Request::Table)),
-        ("ports", ask(Request::PortStats(PortFilter { port_no: PortNumber(3) }))),
-        ("queues", ask(Request::Queue(QueueFilter { port_no: PortNumber(3), queue_id: QueueId::ALL }))),
-        ("groups", ask(Request::GroupDesc)),
-        ("port_desc", ask(Request::PortDesc)),
+        ("desc", request(Request::Desc)),
+        ("flows", request(Request::Flow(filter.clone()))),
+        ("aggregate", request(Request::Aggregate(filter))),
+        ("tables", request(Request::Table)),
+        ("ports", request(Request::PortStats(PortFilter { port_no: PortNumber(3) }))),
+        ("queues", request(Request::Queue(QueueFilter { port_no: PortNumber(3), queue_id: QueueId::ALL }))),
+        ("groups", request(Request::GroupDesc)),
+        ("port_desc", request(Request::PortDesc)),
     ]
 }
 

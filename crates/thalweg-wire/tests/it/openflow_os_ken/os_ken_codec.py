@@ -1,8 +1,8 @@
-"""What os-ken makes of OpenFlow 1.3, for the test beside this file.
+"""Encodes and decodes OpenFlow 1.3 messages with os-ken, for the test beside this file.
 
-    speak.py says     messages that os-ken builds, a line each: NAME HEX
-    speak.py keeps    messages of switches and controllers that os-ken is tested with: NAME HEX
-    speak.py hears    reads messages, a line of hex each, and says as JSON what they mean to it
+    os_ken_codec.py encode     prints messages built by os-ken, a line each: NAME HEX
+    os_ken_codec.py samples    prints the messages of switches and controllers in os-ken's tests: NAME HEX
+    os_ken_codec.py decode     reads messages, a line of hex each, and prints them as JSON
 """
 
 import json
@@ -19,7 +19,7 @@ SWITCH = ProtocolDesc(version=proto.OFP_VERSION)
 
 
 def messages():
-    """Every message that a controller sends, of each kind one with something in each of its fields."""
+    """Yields a message of each kind that a controller sends, with all fields set."""
     match = parser.OFPMatch(
         in_port=1,
         metadata=(0x0123456700000000, 0xFFFFFFFF00000000),
@@ -90,26 +90,26 @@ def messages():
     yield "port_desc", parser.OFPPortDescStatsRequest(SWITCH, 0)
 
 
-def says():
+def encode():
     for name, message in messages():
         message.set_xid(0x01020304)
         message.serialize()
         print(name, bytes(message.buf).hex())
 
 
-def keeps():
+def samples():
     folder = pathlib.Path(os_ken.tests.__file__).parent / "packet_data" / "of13"
     for path in sorted(folder.glob("*.packet")):
         print(path.stem, path.read_bytes().hex())
 
 
-def hears():
+def decode():
     for line in sys.stdin:
         data = bytearray.fromhex(line)
         version, kind, length, xid = ofproto_parser.header(data)
-        heard = ofproto_parser.msg(SWITCH, version, kind, length, xid, data)
-        print(json.dumps(heard.to_jsondict(), sort_keys=True, default=lambda data: data.hex()))
+        decoded = ofproto_parser.msg(SWITCH, version, kind, length, xid, data)
+        print(json.dumps(decoded.to_jsondict(), sort_keys=True, default=lambda data: data.hex()))
 
 
 if __name__ == "__main__":
-    {"says": says, "keeps": keeps, "hears": hears}[sys.argv[1]]()
+    {"encode": encode, "samples": samples, "decode": decode}[sys.argv[1]]()

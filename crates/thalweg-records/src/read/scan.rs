@@ -1,4 +1,4 @@
-//! All row groups of some files, each taken by the thread that is free.
+//! Distributes the row groups of files over threads.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -6,18 +6,18 @@ use crossbeam_channel::bounded;
 
 use super::Source;
 
-/// Tells how many rows are done; whether to go on.
+/// Called with the number of rows done; an error stops the scan.
 pub(crate) type Tick<'a, E> = dyn FnMut(u64) -> Result<(), E> + 'a;
 
-/// The row groups that a worker gets, one after another.
+/// The row groups that a worker processes.
 pub(crate) type RowGroups<'a> = dyn Iterator<Item = (&'a Source, usize)> + 'a;
 
-/// Gives row groups to workers, one a thread, and tells `advance` on this thread what they have done; it may stop all of
-/// them. With one thread the worker is called on this one.
+/// Runs a worker on each thread, and distributes the row groups among them. Calls `advance` on this thread with the rows
+/// done; it can stop all workers. With one thread, the worker runs on this thread.
 ///
 /// # Errors
-/// That of the worker that failed, or of `advance`; `interrupted` is what workers are told to stop with.
-pub(crate) fn sweep<W: Send, E: Send>(
+/// The error of the worker that failed, or of `advance`. Other workers are stopped with the error of `interrupted`.
+pub(crate) fn scan<W: Send, E: Send>(
     sources: &[Source],
     threads: usize,
     worker: impl Fn(&mut RowGroups<'_>, &mut Tick<'_, E>) -> Result<W, E> + Sync,
@@ -36,12 +36,12 @@ pub(crate) fn sweep<W: Send, E: Send>(
     let stop = AtomicBool::new(false);
     let (sender, ticks) = bounded(4 * threads);
     let work = |sender: crossbeam_channel::Sender<u64>| {
-        let (mut told_to_stop, mut groups) = (false, std::iter::from_fn(take));
+        let (mut was_stopped, mut groups) = (false, std::iter::from_fn(take));
         let result = worker(&mut groups, &mut |rows| match stop.load(Ordering::Relaxed)
             || sender.send(rows).is_err()
         {
             true => {
-                told_to_stop = true;
+                was_stopped = true;
                 Err(interrupted())
             }
             false => Ok(()),
@@ -49,7 +49,7 @@ pub(crate) fn sweep<W: Send, E: Send>(
         if result.is_err() {
             stop.store(true, Ordering::Relaxed);
         }
-        (result, told_to_stop)
+        (result, was_stopped)
     };
     std::thread::scope(|scope| {
         let work = &work;
@@ -60,14 +60,14 @@ pub(crate) fn sweep<W: Send, E: Send>(
             })
             .collect();
         drop(sender);
-        let told = ticks.iter().try_for_each(&mut *advance);
-        // Who still works finds nobody to tell, and stops.
+        let advanced = ticks.iter().try_for_each(&mut *advance);
+        // Remaining workers fail to send, and stop.
         drop(ticks);
         let mut results: Vec<_> =
             workers.into_iter().map(|worker| worker.join().expect("workers do not panic")).collect();
-        // First the one that made the others stop.
-        results.sort_by_key(|(_, told_to_stop)| *told_to_stop);
+        // The worker that caused the stop comes first.
+        results.sort_by_key(|(_, was_stopped)| *was_stopped);
         let results = results.into_iter().map(|(result, _)| result).collect();
-        told.and(results)
+        advanced.and(results)
     })
 }

@@ -1,4 +1,4 @@
-//! Flows that `thalweg watch` hands on: a collector gets them, and a folder.
+//! Export of flow records by `thalweg watch`: by IPFIX and to Parquet files.
 
 use std::io::Read as _;
 use std::net::{TcpListener, UdpSocket};
@@ -15,7 +15,7 @@ fn example() -> String {
     root().join("examples/two-hosts.pcap").to_str().unwrap().to_owned()
 }
 
-/// Rows in messages of IPFIX.
+/// Decodes IPFIX messages.
 fn rows<'a>(messages: impl IntoIterator<Item = &'a [u8]>) -> RecordBatch {
     let (mut decoder, mut found) = (Decoder::new(Limits::default()), Decoded::default());
     for message in messages {
@@ -26,7 +26,7 @@ fn rows<'a>(messages: impl IntoIterator<Item = &'a [u8]>) -> RecordBatch {
     found.flows
 }
 
-/// Packets and bytes.
+/// Sums packets and bytes.
 fn sums(rows: &RecordBatch) -> (u64, u64) {
     (rows.packets.iter().sum(), rows.octets.iter().sum())
 }
@@ -45,12 +45,12 @@ fn parquet_files(folder: &Path) -> usize {
 }
 
 #[test]
-fn a_collector_gets_every_packet_of_a_file_in_flows_and_the_folder_too() {
+fn every_packet_of_a_file_is_exported_and_stored() {
     let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
     collector.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-    let (place, folder) = (collector.local_addr().unwrap().to_string(), tempfile::tempdir().unwrap());
+    let (destination, folder) = (collector.local_addr().unwrap().to_string(), tempfile::tempdir().unwrap());
     let records = folder.path().to_str().unwrap();
-    let run = watch(&["--json", "--ipfix", &place, "--records", records, &example()]).ended_with(0);
+    let run = watch(&["--json", "--ipfix", &destination, "--records", records, &example()]).ended_with(0);
     assert!(run.of_type("flow").is_empty(), "flows are written with --flows only");
     let mut buffer = [0; 2_048];
     let messages: Vec<Vec<u8>> =
@@ -72,15 +72,15 @@ fn a_collector_gets_every_packet_of_a_file_in_flows_and_the_folder_too() {
 }
 
 #[test]
-fn a_collector_behind_tcp_gets_one_session_and_one_that_is_not_there_is_told_of() {
+fn export_over_tcp_uses_one_session_and_reports_failure() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let place = format!("tcp://{}", listener.local_addr().unwrap());
+    let destination = format!("tcp://{}", listener.local_addr().unwrap());
     let collector = std::thread::spawn(move || {
         let mut stream = Vec::new();
         listener.accept().unwrap().0.read_to_end(&mut stream).unwrap();
         stream
     });
-    let run = watch(&["--json", "--ipfix", &place, &example()]).ended_with(0);
+    let run = watch(&["--json", "--ipfix", &destination, &example()]).ended_with(0);
     let stream = collector.join().unwrap();
     let mut rest = &stream[..];
     let messages = std::iter::from_fn(|| {
@@ -92,18 +92,18 @@ fn a_collector_behind_tcp_gets_one_session_and_one_that_is_not_there_is_told_of(
     let summary = run.summary();
     assert_eq!(sums(&rows(messages)), (number(&summary, "ip_packets"), number(&summary, "ip_bytes")));
 
-    let run = watch(&["--summary", "--ipfix", &place, &example()]).ended_with(0);
-    assert!(run.stdout.contains("flow records not sent to tcp://127.0.0.1:"), "{}", run.stdout);
-    assert!(run.stdout.contains("there was no connection (Connection refused"), "{}", run.stdout);
+    let run = watch(&["--summary", "--ipfix", &destination, &example()]).ended_with(0);
+    assert!(run.stdout.contains("flow records not exported to tcp://127.0.0.1:"), "{}", run.stdout);
+    assert!(run.stdout.contains("no connection (Connection refused"), "{}", run.stdout);
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_is_read() {
+fn contradictory_options_are_refused_before_reading() {
     for (arguments, message) in [
         (&["--ipfix", "sctp://host"][..], "expected [udp://|tcp://|tls://]HOST[:PORT]"),
-        (&["--ipfix", "tls://host"], "TLS needs --ipfix-ca-file"),
-        (&["--ipfix-times", "milliseconds"], "it is for flows that are sent (--ipfix)"),
-        (&["--tasks", "distinct", "--no-table", "--records", "x"], "not for --no-table"),
+        (&["--ipfix", "tls://host"], "a tls:// destination requires --ipfix-ca-file"),
+        (&["--ipfix-times", "milliseconds"], "it applies only to IPFIX export (--ipfix)"),
+        (&["--tasks", "distinct", "--no-table", "--records", "x"], "(remove --no-table)"),
     ] {
         let run = watch(&[arguments, &[&example()]].concat()).ended_with(2);
         assert!(run.stderr.contains(message), "{}", run.stderr);

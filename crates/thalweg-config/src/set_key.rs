@@ -1,20 +1,21 @@
-//! One key set from outside, by its path: `workload.load`, `scheme`, or `load` where only one section has it.
+//! Sets one key by its path: `workload.load`, `scheme`, or `load` if only one section has it.
 
 use super::error::{DocumentError, Place, ProblemKind};
-use super::given::Given;
+use super::literal::Literal;
 use super::parse::wrong_value;
 use super::section::Section;
-use super::text::{Hint, Name, Words};
+use super::text::{Hint, Name, SafeText};
 use super::{Document, Key};
 
 impl Document {
-    /// Sets what `path` names to `value`. `flag` is what was typed, for messages.
+    /// Sets the key at `path` to `value`. `flag` is the text that the user typed, for messages.
     ///
-    /// `SECTION.KEY` is a key of a section, in all sections of that name to which it matters; `SECTION.NAME.KEY` is one
-    /// that waits until `NAME` is selected, `SECTION` its selector. `KEY` alone will do if one section has it.
+    /// `SECTION.KEY` sets the key in all sections of that name to which it applies. `SECTION.CHOICE.KEY` sets a key
+    /// that applies while `CHOICE` is selected. `SECTION` sets its selector. `KEY` alone suffices if one section has
+    /// it.
     ///
     /// # Errors
-    /// If there is no such key, or the value is not as expected.
+    /// If the key does not exist, or does not accept the value.
     pub fn set(&mut self, path: &str, value: &str, flag: &str) -> Result<(), DocumentError> {
         let wrong = |kind| DocumentError::Override { flag: flag.to_owned(), kind };
         let target = self.resolve(path).map_err(wrong)?;
@@ -28,33 +29,33 @@ impl Document {
                 refusal.get_or_insert_with(|| schema.unknown_key(target.section, chosen, target.name));
                 continue;
             };
-            let given = Given::from_text(key.form(), value);
-            if !(key.accepts)(&given) {
-                return Err(wrong(wrong_value(key, value, Some(&given), false)));
+            let literal = Literal::from_text(key.form(), value);
+            if !(key.accepts)(&literal) {
+                return Err(wrong(wrong_value(key, value, Some(&literal), false)));
             }
-            entry.set(key, given, place.clone());
+            entry.set(key, literal, place.clone());
             is_set = true;
         }
         if !is_set {
             let absent = || ProblemKind::Refused {
                 key: target.section.name,
-                reason: Words(format!("there is no {} in {}", target.section.heading(), self.file)),
+                reason: SafeText(format!("there is no {} in {}", target.section.heading(), self.file)),
             };
             return Err(wrong(refusal.unwrap_or_else(absent)));
         }
-        self.settle();
+        self.resolve_selectors();
         Ok(())
     }
 
-    /// Sets a key of a section of which there is one to a value that it accepts, by its flag.
+    /// Sets a key of a section that does not repeat to the value of its flag, which the key must accept.
     ///
     /// # Panics
-    /// If there is no such section in this kind of document.
+    /// If the schema has no such section.
     pub fn set_by_flag(&mut self, section: &'static Section, key: &'static Key, value: &str, flag: &str) {
         let entry = self.entries.iter_mut().find(|entry| std::ptr::eq(entry.section, section));
-        let entry = entry.expect("each section that does not repeat is there");
-        entry.set(key, Given::from_text(key.form(), value), Place::Flag(flag.to_owned()));
-        self.settle();
+        let entry = entry.expect("each section that does not repeat is present");
+        entry.set(key, Literal::from_text(key.form(), value), Place::Flag(flag.to_owned()));
+        self.resolve_selectors();
     }
 
     fn resolve<'p>(&self, path: &'p str) -> Result<Target<'p>, ProblemKind> {
@@ -65,7 +66,7 @@ impl Document {
         match (parts.next().unwrap_or_default(), parts.next(), parts.next()) {
             (section, Some(key), last) => {
                 let section = named(section).ok_or_else(|| {
-                    let hint = Hint::nearest(section, self.schema.named());
+                    let hint = Hint::nearest(section, self.schema.section_names());
                     ProblemKind::UnknownSection { name: Name(section.to_owned()), hint }
                 })?;
                 Ok(match last {
@@ -76,23 +77,23 @@ impl Document {
             (name, None, _) => {
                 match named(name).and_then(|section| Some((section, section.selector_name()?))) {
                     Some((section, selector)) => Ok(Target { section, chosen: None, name: selector }),
-                    None => self.short(name),
+                    None => self.resolve_key(name),
                 }
             }
         }
     }
 
-    /// A key by its name alone.
-    fn short<'p>(&self, name: &'p str) -> Result<Target<'p>, ProblemKind> {
+    /// Resolves a key by its name alone.
+    fn resolve_key<'p>(&self, name: &'p str) -> Result<Target<'p>, ProblemKind> {
         let sections = self.schema.sections;
         let holders: Vec<&'static Section> =
             sections.iter().copied().filter(|section| section.has(name)).collect();
-        // Of several, those that are there and to which it matters.
-        let matters = |section: &&&'static Section| {
+        // Of several sections, prefer those in the document to which the key applies.
+        let applies = |section: &&&'static Section| {
             let mut entries = self.entries.iter().filter(|entry| std::ptr::eq(entry.section, **section));
             entries.any(|entry| section.key(name, &entry.chosen).is_some())
         };
-        let here: Vec<&'static Section> = holders.iter().filter(matters).copied().collect();
+        let here: Vec<&'static Section> = holders.iter().filter(applies).copied().collect();
         let path = |section: &&Section| match section.name {
             "" => name.to_owned(),
             section => format!("{section}.{name}"),
@@ -104,7 +105,7 @@ impl Document {
                     sections.iter().filter(|section| section.selector.is_some()).map(|section| section.name);
                 let keys = sections.iter().flat_map(|section| section.keys()).map(|key| key.name);
                 let hint = Hint::nearest(name, keys.chain(selectors));
-                Err(ProblemKind::UnknownKey { name: Name(name.to_owned()), of: None, hint })
+                Err(ProblemKind::UnknownKey { name: Name(name.to_owned()), section: None, hint })
             }
             (several, []) | (_, several) => {
                 let choices = several.iter().map(path).collect();
@@ -114,7 +115,7 @@ impl Document {
     }
 }
 
-/// What a path names.
+/// The key that a path names.
 struct Target<'p> {
     section: &'static Section,
     chosen: Option<String>,
@@ -122,7 +123,7 @@ struct Target<'p> {
 }
 
 impl Document {
-    /// Whether a path names what a section selects by.
+    /// Whether a path names the selector of a section.
     pub fn is_selector(&self, path: &str) -> bool {
         self.resolve(path).is_ok_and(|target| target.section.selector_name() == Some(target.name))
     }

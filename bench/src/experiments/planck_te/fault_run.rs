@@ -1,7 +1,7 @@
-//! A run in which something goes wrong, and is put right again; and whether steering goes on.
+//! A run with a fault that is repaired, and a check that traffic engineering continues.
 //!
-//! Twice all hosts forget where they were sent, so that everybody collides anew as in the beginning: while something is
-//! wrong, and after it has been put right. A loop that still works parts them again.
+//! All reroutes are reset twice, during and after the fault, so that flows collide again as at the start. A working
+//! loop resolves the collisions.
 
 use std::sync::Arc;
 
@@ -13,27 +13,27 @@ use thalweg_emulator::hosts::FlowStatus;
 use thalweg_network::{EndpointId, LinkId, LinkState, PortIndex, RouterId, Versions};
 use thalweg_wire::{Bytes, Nanos, Timestamp};
 
-use super::collectors::{Collectors, News, monitors};
-use super::steering::{Hindrance, Steering, repairs};
+use super::collectors::{Collectors, Reports, monitors};
+use super::steering::{ControlFaults, Steering, repairs};
 use super::switches::Switches;
-use super::trial::{Emulated, LOOK_EVERY, PAPER_HOSTS, Scheme, Trial};
+use super::trial::{Emulated, PAPER_HOSTS, POLL_SLOTS, Scheme, Trial};
 
-/// What goes wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     Nothing,
-    /// No notice of congestion arrives.
+    /// No congestion event arrives.
     EventsLost,
-    /// Notices arrive up to 5 ms late, in any order.
+    /// Events are delayed by up to 5 ms, and so reordered.
     EventsReordered,
-    /// Host 0 goes on sending to the address that it has.
+    /// Host 0 ignores reroute requests.
     DeafHost,
-    /// A link between aggregation and core is down; trees are found anew without it, and again when it is back.
+    /// A link between aggregation and core fails and is restored; trees are recomputed both times.
     LinkFails,
-    /// A switch restarts: its links are down, and its table is empty when they are up again.
+    /// A switch restarts: its links go down, and its table is empty afterwards.
     SwitchRestarts,
-    /// A link fails; the controller is killed when half of the new rules are installed, and another one begins 20 ms later,
-    /// which knows nothing, reads back what is installed and does the rest.
+    /// A link fails; the controller is killed when half of the new rules are installed. A new one without state starts
+    /// 20 ms later, reads back the rules and completes the installation.
     ControllerKilled,
 }
 
@@ -50,27 +50,29 @@ impl Fault {
 
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Fault::Nothing => "nothing",
-            Fault::EventsLost => "all notices lost",
-            Fault::EventsReordered => "notices up to 5 ms late, in any order",
-            Fault::DeafHost => "a host takes no notice of its orders",
-            Fault::LinkFails => "a link fails and returns",
+            Fault::Nothing => "none",
+            Fault::EventsLost => "all events lost",
+            Fault::EventsReordered => "events delayed up to 5 ms and reordered",
+            Fault::DeafHost => "a host ignores reroutes",
+            Fault::LinkFails => "a link fails and is restored",
             Fault::SwitchRestarts => "a switch restarts with an empty table",
-            Fault::ControllerKilled => "a link fails, the controller is killed amid new rules",
+            Fault::ControllerKilled => "a link fails, the controller is killed while installing rules",
         }
     }
 
-    fn hindrance(self) -> Hindrance {
+    fn control_faults(self) -> ControlFaults {
         match self {
-            Fault::EventsLost => Hindrance { loss: 1.0, ..Hindrance::default() },
-            Fault::EventsReordered => Hindrance { disorder: Nanos::from_millis(5), ..Hindrance::default() },
-            Fault::DeafHost => Hindrance { deaf: Some(EndpointId(0)), ..Hindrance::default() },
-            _ => Hindrance::default(),
+            Fault::EventsLost => ControlFaults { loss: 1.0, ..ControlFaults::default() },
+            Fault::EventsReordered => {
+                ControlFaults { disorder: Nanos::from_millis(5), ..ControlFaults::default() }
+            }
+            Fault::DeafHost => ControlFaults { ignoring: Some(EndpointId(0)), ..ControlFaults::default() },
+            _ => ControlFaults::default(),
         }
     }
 }
 
-/// The switch that restarts, and the one whose link fails: the first of the aggregation.
+/// The switch that restarts or whose link fails: the first aggregation switch.
 const SWITCH: RouterId = RouterId(8);
 /// The port whose link fails: to the first core switch.
 const PORT: PortIndex = PortIndex(2);
@@ -79,45 +81,45 @@ const fn ms(ms: u64) -> Timestamp {
     Timestamp(ms * 1_000_000)
 }
 
-/// From when to when something is wrong.
-const WRONG: [Timestamp; 2] = [ms(60), ms(360)];
-/// When all hosts forget.
-const FORGET: [Timestamp; 2] = [ms(70), ms(380)];
-/// Over which throughput is measured: before, while something is wrong, and after.
-const SPANS: [[Timestamp; 2]; 3] = [[ms(30), WRONG[0]], [ms(260), WRONG[1]], [ms(480), END]];
+/// Start and end of the fault.
+const FAULT: [Timestamp; 2] = [ms(60), ms(360)];
+/// Times at which all reroutes are reset.
+const RESET: [Timestamp; 2] = [ms(70), ms(380)];
+/// Spans in which throughput is measured: before, during and after the fault.
+const SPANS: [[Timestamp; 2]; 3] = [[ms(30), FAULT[0]], [ms(260), FAULT[1]], [ms(480), END]];
 const END: Timestamp = ms(560);
-/// From a link's going down or up until the controller knows of it, and from new routes' being told to the collectors until
+/// Delay from a link state change until the controller knows it, and from announcing new routes to the collectors until
 /// they are installed (section 4.1).
-const NOTICED_AFTER: Nanos = Nanos::from_millis(1);
-/// How long there is no controller.
-const GONE_FOR: Nanos = Nanos::from_millis(20);
+const NOTICE_DELAY: Nanos = Nanos::from_millis(1);
+/// Time without a controller.
+const CONTROLLER_DOWNTIME: Nanos = Nanos::from_millis(20);
 
-/// A run in which something goes wrong.
+/// A run with a fault.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ordeal {
+pub(super) struct FaultRun {
     pub(super) fault: Fault,
     pub(super) seed: u64,
 }
 
-/// What came of it.
+/// The results of a run with a fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Passed {
-    /// Gbit/s of a host, over each of the spans.
+pub(super) struct FaultResults {
+    /// Gbit/s per host in each span.
     pub(super) rates: [f64; 3],
-    /// Flows that share a link between switches with another one, at the end of each span.
+    /// Flows that share a link between switches, at the end of each span.
     pub(super) sharing: [usize; 3],
-    /// Pairs and addresses that do not arrive, at worst and at the end.
-    pub(super) astray: [usize; 2],
-    /// Moves of the controller that there is in the end, and of those before.
-    pub(super) moves: u64,
+    /// Broken paths, maximum and at the end.
+    pub(super) broken_paths: [usize; 2],
+    /// Reroutes of all controllers.
+    pub(super) reroutes: u64,
 }
 
-impl Ordeal {
-    /// Runs it.
+impl FaultRun {
+    /// Runs the emulation.
     ///
     /// # Errors
-    /// If it cannot be.
-    pub(super) fn run(&self) -> anyhow::Result<Passed> {
+    /// If its settings are not valid.
+    pub(super) fn run(&self) -> anyhow::Result<FaultResults> {
         let trial = Trial {
             scheme: Scheme::PLANCK,
             bytes: Bytes(1 << 30),
@@ -137,7 +139,7 @@ impl Ordeal {
             steering: Steering::new(
                 &state,
                 decider(),
-                repairs(trial.trees(), NOTICED_AFTER),
+                repairs(trial.trees(), NOTICE_DELAY),
                 trial.control_delay,
                 0.0,
                 self.seed,
@@ -145,39 +147,39 @@ impl Ordeal {
             trial,
             repairs: false,
             was_killed: false,
-            begins_again: None,
-            passed: Passed::default(),
-            moves_before: 0,
+            restarts_at: None,
+            results: FaultResults::default(),
+            reroutes_before: 0,
         };
         let clock = emulated.network.clock();
         let shared = Arc::new(run.versions.clone());
         let mut collectors = Collectors::new(&topology, clock, &shared, &run.trial.rule, self.seed)?;
-        let mut news = News::default();
+        let mut reports = Reports::default();
         let mut last = Timestamp(0);
         loop {
             emulated.slot();
             collectors.take(emulated.network.as_mut(), &emulated.hosts);
-            if !emulated.network.now().0.is_multiple_of(LOOK_EVERY) {
+            if !emulated.network.now().0.is_multiple_of(POLL_SLOTS) {
                 continue;
             }
             let now = clock.start_of(emulated.network.now());
-            collectors.read(now, &mut news);
-            if run.begins_again.is_none() {
-                run.steering.hear(&mut news, now);
+            collectors.read(now, &mut reports);
+            if run.restarts_at.is_none() {
+                run.steering.handle_reports(&mut reports, now);
             } else {
-                news = News::default();
+                reports = Reports::default();
             }
-            run.go_wrong(&mut emulated, last, now);
-            run.put_right(&mut emulated, &mut collectors, now)?;
-            if run.begins_again.is_none() {
+            run.inject(&mut emulated, last, now);
+            run.execute_commands(&mut emulated, &mut collectors, now)?;
+            if run.restarts_at.is_none() {
                 run.steering.advance(&mut emulated.hosts, now);
             }
             run.measure(&emulated, last, now);
             last = now;
             if now >= END {
-                run.passed.astray[1] = run.switches.astray(emulated.network.links());
-                run.passed.moves = run.moves_before + run.steering.moves();
-                return Ok(run.passed);
+                run.results.broken_paths[1] = run.switches.broken_paths(emulated.network.links());
+                run.results.reroutes = run.reroutes_before + run.steering.reroutes();
+                return Ok(run.results);
             }
         }
     }
@@ -193,17 +195,17 @@ struct Run {
     switches: Switches,
     versions: Versions,
     steering: Steering,
-    /// Rules are being put right.
+    /// Whether rules are being repaired.
     repairs: bool,
     was_killed: bool,
-    /// When there will be a controller again.
-    begins_again: Option<Timestamp>,
-    passed: Passed,
-    moves_before: u64,
+    /// Start of the next controller.
+    restarts_at: Option<Timestamp>,
+    results: FaultResults,
+    reroutes_before: u64,
 }
 
 impl Run {
-    /// Links that are down while something is wrong.
+    /// Returns the links that are down during the fault.
     fn links(&self, emulated: &Emulated) -> Vec<LinkId> {
         let topology = emulated.network.topology();
         match self.fault {
@@ -216,60 +218,60 @@ impl Run {
         }
     }
 
-    fn go_wrong(&mut self, emulated: &mut Emulated, last: Timestamp, now: Timestamp) {
-        let comes = |at: Timestamp| last < at && at <= now;
+    fn inject(&mut self, emulated: &mut Emulated, last: Timestamp, now: Timestamp) {
+        let is_due = |at: Timestamp| last < at && at <= now;
         let links = self.links(emulated);
-        if comes(WRONG[0]) {
-            self.steering.hindrance = self.fault.hindrance();
+        if is_due(FAULT[0]) {
+            self.steering.control_faults = self.fault.control_faults();
             links.iter().for_each(|&link| emulated.network.fail(link));
             if self.fault == Fault::SwitchRestarts {
-                self.switches.lose(SWITCH);
+                self.switches.clear_rules(SWITCH);
             }
         }
-        if comes(WRONG[1]) {
-            self.steering.hindrance = Hindrance::default();
+        if is_due(FAULT[1]) {
+            self.steering.control_faults = ControlFaults::default();
             links.iter().for_each(|&link| emulated.network.repair(link));
         }
-        if FORGET.into_iter().any(comes) {
+        if RESET.into_iter().any(is_due) {
             let flows: Vec<_> = emulated.hosts.flows().collect();
             flows.iter().for_each(|flow| emulated.hosts.set_address(flow.source, flow.destination, 0));
         }
-        if !links.is_empty() && WRONG.into_iter().any(|at| comes(at + NOTICED_AFTER)) {
-            self.steering.tell(now, Input::Links(emulated.network.links().clone()));
+        if !links.is_empty() && FAULT.into_iter().any(|at| is_due(at + NOTICE_DELAY)) {
+            self.steering.input(now, Input::Links(emulated.network.links().clone()));
         }
     }
 
-    /// Carries out what the loop commands of collectors and switches, rule by rule.
-    fn put_right(
+    /// Executes the loop's commands to collectors and switches, rule by rule.
+    fn execute_commands(
         &mut self,
         emulated: &mut Emulated,
         collectors: &mut Collectors<'_>,
         now: Timestamp,
     ) -> anyhow::Result<()> {
-        if let Some(at) = self.begins_again {
+        if let Some(at) = self.restarts_at {
             if at > now {
                 return Ok(());
             }
-            self.begins_again = None;
-            self.moves_before += self.steering.moves();
+            self.restarts_at = None;
+            self.reroutes_before += self.steering.reroutes();
             self.steering.restart(&self.versions.newest().state, decider(), now)?;
-            self.steering.tell(now, Input::Tick);
+            self.steering.input(now, Input::Tick);
         }
         while let Some(command) = self.steering.next_command() {
             match command {
                 Command::Announce { state, ahead } => {
                     self.versions.push(state, now)?;
                     collectors.set_network(&Arc::new(self.versions.clone()));
-                    self.steering.tell(now, Input::Announced(now + ahead));
+                    self.steering.input(now, Input::Announced(now + ahead));
                 }
                 Command::ReadBack { .. } => {
                     let rules = self.switches.installed().clone();
-                    self.steering.tell(now, Input::Tables { router: None, rules });
+                    self.steering.input(now, Input::Tables { router: None, rules });
                 }
                 Command::Repair(changes) => {
                     self.repairs = true;
-                    self.switches.aim(changes);
-                    if self.fault == Fault::ControllerKilled && now < WRONG[1] && !self.was_killed {
+                    self.switches.queue(changes);
+                    if self.fault == Fault::ControllerKilled && now < FAULT[1] && !self.was_killed {
                         return self.kill(emulated, now);
                     }
                 }
@@ -278,43 +280,43 @@ impl Run {
         }
         if self.repairs {
             self.switches.step(emulated.network.as_mut())?;
-            if self.switches.to_do() == 0 {
+            if self.switches.pending() == 0 {
                 self.repairs = false;
-                self.steering.tell(now, Input::Repaired);
+                self.steering.input(now, Input::Repaired);
             }
         }
         Ok(())
     }
 
-    /// Half of the rules are installed; then there is no controller for a while.
+    /// Installs half of the rules and kills the controller.
     fn kill(&mut self, emulated: &mut Emulated, now: Timestamp) -> anyhow::Result<()> {
-        (0..self.switches.to_do() / 2).try_for_each(|_| self.switches.step(emulated.network.as_mut()))?;
-        self.switches.give_up();
-        (self.repairs, self.was_killed, self.begins_again) = (false, true, Some(now + GONE_FOR));
+        (0..self.switches.pending() / 2).try_for_each(|_| self.switches.step(emulated.network.as_mut()))?;
+        self.switches.discard_pending();
+        (self.repairs, self.was_killed, self.restarts_at) = (false, true, Some(now + CONTROLLER_DOWNTIME));
         Ok(())
     }
 
     fn measure(&mut self, emulated: &Emulated, last: Timestamp, now: Timestamp) {
-        let comes = |at: Timestamp| last < at && at <= now;
+        let is_due = |at: Timestamp| last < at && at <= now;
         let delivered = emulated.hosts.totals().bytes_delivered as f64;
         let hosts = emulated.network.topology().endpoints().len() as f64;
         for (place, [from, to]) in SPANS.into_iter().enumerate() {
-            let rate = &mut self.passed.rates[place];
-            if comes(from) {
+            let rate = &mut self.results.rates[place];
+            if is_due(from) {
                 *rate = -delivered;
             }
-            if comes(to) {
+            if is_due(to) {
                 *rate = 8.0 * (*rate + delivered) / to.since(from).0 as f64 / hosts;
-                self.passed.sharing[place] = self.sharing(emulated);
+                self.results.sharing[place] = self.sharing(emulated);
             }
         }
-        if WRONG[0] < now && now.0 / 1_000_000 != last.0 / 1_000_000 {
-            let astray = self.switches.astray(emulated.network.links());
-            self.passed.astray[0] = self.passed.astray[0].max(astray);
+        if FAULT[0] < now && now.0 / 1_000_000 != last.0 / 1_000_000 {
+            let broken_paths = self.switches.broken_paths(emulated.network.links());
+            self.results.broken_paths[0] = self.results.broken_paths[0].max(broken_paths);
         }
     }
 
-    /// Flows that are not alone on their links.
+    /// Returns the number of flows that share a link.
     fn sharing(&self, emulated: &Emulated) -> usize {
         let mut paths = Paths::new(Arc::clone(&self.versions.newest().state));
         let mut links_of = |flow: &FlowStatus| {

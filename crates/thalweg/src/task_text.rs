@@ -1,10 +1,10 @@
-//! Answers of tasks as people read them.
+//! Results of measurement tasks as text. As JSON: `thalweg_watch::json`.
 
 use thalweg_measure::tasks::{Cell, Headline, Row, Table, Word};
 
 use crate::figures::{grouped, interval, number};
 
-/// A sentence with its numbers.
+/// Formats a sentence with numbers.
 pub(crate) fn words(words: &[Word]) -> String {
     let word = |word: &Word| match *word {
         Word::Text(text) => text.to_owned(),
@@ -14,7 +14,7 @@ pub(crate) fn words(words: &[Word]) -> String {
     words.iter().map(word).collect()
 }
 
-/// The answer in brief, with the bound of its estimate.
+/// Formats the main result with its bounds.
 pub(crate) fn headline(table: &Table) -> String {
     match &table.headline {
         Headline::Estimate { estimate, unit, decimals, .. } => {
@@ -24,7 +24,7 @@ pub(crate) fn headline(table: &Table) -> String {
     }
 }
 
-/// What stands beside the estimate that a key is listed for.
+/// Formats the column beside the estimate of a key.
 pub(crate) fn aside(table: &Table, row: &Row) -> String {
     table.aside(row).map(cell).collect::<Vec<_>>().join(" > ")
 }
