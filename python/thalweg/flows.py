@@ -8,7 +8,7 @@ A flow's key is (src, dst, src_port, dst_port, protocol). An observation point i
 (exporter, observation_domain_id, flow_direction).
 
 1. Records of a key, from all points, in the order of their start: a record begins a new flow when it starts more than `gap`
-   after the latest end before it. A record that ends before it starts is turned round first.
+   after the latest end before it. A record that ends before it starts has its times swapped first.
 2. What each point saw of a flow is summed, scaled: counted times max(1, sampling_interval).
 3. The flow's size is what *one* point saw: the one that saw it longest, of these the one with the smallest sampling interval,
    of these the first in the order of (exporter, observation_domain_id, flow_direction), exporters in the order of their text.

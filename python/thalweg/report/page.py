@@ -91,7 +91,7 @@ def _about(contents: Contents) -> str:
     about, totals = contents.about, contents.totals
     period = f"{units.instant(totals['first_us'])} to {units.instant(totals['last_us'])} UTC" if totals["bytes"] else "no transfers"
     turned = totals["reversed_records"]
-    note = f" Records that end before they begin, and were turned round: {units.count(turned)}." if turned else ""
+    note = f" Records that end before they start (times swapped): {units.count(turned)}." if turned else ""
     return f"<p>Data: <code>{escape(str(about['data']))}</code>, by {escape(str(about['by']))}. Transfers from {period}.{note}</p>"
 
 
