@@ -51,7 +51,8 @@ fn samples(key: &Key) -> [&'static str; 2] {
     match key.name {
         "show" => ["json", "summary"],
         "detector" => ["cfinf", "none"],
-        "filter" => ["tcp", "host \"a\" and 'b' \\"],
+        "capture_filter" => ["tcp", "host \"a\" and 'b' \\"],
+        "filter" => ["proto tcp", "port in [80, 443] # web"],
         "rate_threshold" => ["1gbps", "800kbps"],
         "sampling_probability" => ["0.5", "0.25"],
         "protocol_filter" => ["", "udp,proto-200"],
@@ -101,8 +102,8 @@ fn the_default_output_depends_on_the_terminal() {
 #[test]
 fn a_file_sets_all_options() {
     let options = resolved(
-        "input = { filter = 'udp', peel_tunnels = true, threads = 4, duration = '10s', seed = 0xff }\n\
-         [output]\nlimit = 3\n\
+        "input = { capture_filter = 'udp', peel_tunnels = true, threads = 4, duration = '10s', seed = 0xff }\n\
+         [output]\nlimit = 3\nfilter = 'port 53'\n\
          [detection]\nflight_duration = '20ms'\nrate_threshold = 1_000_000\ndetector = 'cfinf'\n\
          packet_length_threshold = 600\nsampling_probability = 0.5\nflow_cache_entries = 99\n\
          protocol_filter = ['udp', '89']\n\
@@ -110,7 +111,7 @@ fn a_file_sets_all_options() {
          [live]\nsnap_length = '128B'\nring_size = '1MiB'\nblock_timeout = '1ms'\npromiscuous = false\n",
     )
     .unwrap();
-    assert_eq!(options.filter.as_deref(), Some("udp"));
+    assert_eq!((options.capture_filter.as_deref(), options.flow_filter.text()), (Some("udp"), "port 53"));
     assert_eq!((options.peel_tunnels, options.workers, options.seed), (true, Some(4), Some(255)));
     assert_eq!((options.duration, options.top), (Some(Nanos::from_secs(10)), 3));
     let threshold =

@@ -26,19 +26,15 @@ pub(in crate::api) struct FlowPath {
 }
 
 /// `GET /v1/flows`
-pub(in crate::api) fn top(
-    api: &Api,
-    Query(LimitParams { limit, collector }): Query<LimitParams>,
-) -> Result<Json<Flows>, Problem> {
-    Ok(Json(Fastest::of(&selected(api, collector.as_deref())?, limit, |_| true)?))
+pub(in crate::api) fn top(api: &Api, Query(params): Query<LimitParams>) -> Result<Json<Flows>, Problem> {
+    let collectors = selected(api, params.collector.as_deref())?;
+    Ok(Json(Fastest::of(&collectors, params.limit, |flow| params.matches(flow))?))
 }
 
 /// `GET /v1/cheetahs`
-pub(in crate::api) fn cheetahs(
-    api: &Api,
-    Query(LimitParams { limit, collector }): Query<LimitParams>,
-) -> Result<Json<Flows>, Problem> {
-    Ok(Json(Fastest::of(&selected(api, collector.as_deref())?, limit, |flow| flow.is_cheetah)?))
+pub(in crate::api) fn cheetahs(api: &Api, Query(params): Query<LimitParams>) -> Result<Json<Flows>, Problem> {
+    let collectors = selected(api, params.collector.as_deref())?;
+    Ok(Json(Fastest::of(&collectors, params.limit, |flow| flow.is_cheetah && params.matches(flow))?))
 }
 
 /// `GET /v1/flows/{key}`

@@ -50,9 +50,9 @@ pub(in crate::api) fn all(
 pub(in crate::api) fn flows(
     api: &Api,
     Path(LinkPath { link: Parsed(link) }): Path<LinkPath>,
-    Query(LimitParams { limit, collector }): Query<LimitParams>,
+    Query(params): Query<LimitParams>,
 ) -> Result<Json<Flows>, Problem> {
-    let collectors = selected(api, collector.as_deref())?.into_iter();
+    let collectors = selected(api, params.collector.as_deref())?.into_iter();
     let watching: Vec<_> =
         collectors.filter(|collector| *collector.description().switch == *link.switch).collect();
     if watching.is_empty() {
@@ -65,7 +65,7 @@ pub(in crate::api) fn flows(
         check_port(&network.newest().state, &link)?;
     }
     let side = from_json::side(&link);
-    Ok(Json(Fastest::of(&watching, limit, |flow| is_on(flow, side))?))
+    Ok(Json(Fastest::of(&watching, params.limit, |flow| is_on(flow, side) && params.matches(flow))?))
 }
 
 /// Whether a flow is known to use this direction of the link.

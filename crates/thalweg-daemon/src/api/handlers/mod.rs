@@ -12,16 +12,19 @@ pub(super) mod samples;
 pub(super) mod tasks;
 pub(super) mod topology;
 
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use thalweg_api::CollectorResponse;
 use thalweg_api::problem::{Code, Problem};
+use thalweg_measure::collector::FlowReport;
+use thalweg_measure::filter::{FlowFilter, SAMPLED};
 
 use super::Api;
 use crate::collectors::CollectorHandle;
-use thalweg_http::parameters::Count;
+use thalweg_http::parameters::{Count, Parsed};
 
 /// How long a request waits for all collectors together.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -38,7 +41,7 @@ pub(super) struct CollectorParam {
     collector: Option<String>,
 }
 
-/// A limit of flows, and a filter by collector.
+/// A limit of flows, a filter by collector and a flow filter.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct LimitParams {
     /// Maximum number of flows, the fastest first: 1 to 10,000; default 20.
@@ -48,6 +51,27 @@ pub(super) struct LimitParams {
     /// Only data of this collector.
     #[schemars(example = &"tor0")]
     collector: Option<String>,
+    /// Only flows that match this flow filter in nfdump syntax; docs/reference/flow-filter.md lists its terms.
+    #[schemars(example = &"dst%20port%20443%20and%20bps%20%3E%2010m")]
+    filter: Option<Parsed<SampledFilter>>,
+}
+
+impl LimitParams {
+    /// Whether the filter selects a flow. No filter selects every flow.
+    fn matches(&self, flow: &FlowReport) -> bool {
+        self.filter.as_ref().is_none_or(|Parsed(SampledFilter(filter))| filter.matches(flow))
+    }
+}
+
+/// A flow filter for sampled flows.
+pub(super) struct SampledFilter(FlowFilter);
+
+impl FromStr for SampledFilter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<SampledFilter, String> {
+        FlowFilter::compile(text, &SAMPLED).map(SampledFilter).map_err(|error| error.message())
+    }
 }
 
 /// Flows in a response; the maximum takes about 8 MB of JSON.
