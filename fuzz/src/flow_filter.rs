@@ -4,10 +4,11 @@ use thalweg_measure::filter::{FlowFilter, METERED, RECORDS, SAMPLED};
 use thalweg_measure::meter::record::{EndReason, FlowRecord, Traffic};
 use thalweg_wire::{Bytes, FlowKey, Protocol, TcpFlags, Timestamp};
 
-/// Any text is a filter that prints as one which reads back as the same, or is refused with a place in the text.
+/// Checks that a text compiles to a filter whose canonical form parses to the same filter, or is refused with a position in the
+/// text.
 ///
 /// # Panics
-/// If it does not hold.
+/// If the check fails.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     for view in [RECORDS, METERED, SAMPLED] {
@@ -32,7 +33,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// A flow of TCP over IPv4, and one of ICMPv6.
+/// Returns a TCP flow over IPv4 and an ICMPv6 flow.
 fn flows() -> [FlowRecord; 2] {
     let forward = Traffic { packets: 3, bytes: Bytes(180), tcp_flags: TcpFlags::SYN, cheetah: false };
     let reverse = Traffic {

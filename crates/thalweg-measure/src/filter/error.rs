@@ -1,13 +1,13 @@
-//! Why a filter is refused, with the column.
+//! Errors of a filter, with line and column.
 
 use thiserror::Error;
 
 use super::{MAX_DEPTH, MAX_LENGTH};
 
-/// The longest part of a word that a message quotes, in characters.
+/// Maximum length of a quoted word in a message, in characters.
 const MAX_QUOTED: usize = 40;
 
-/// A filter that is not in the language, or has a term that the view does not have.
+/// A syntax error, or a term that the view does not have.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("filter, {}", self.message())]
 pub struct FilterError {
@@ -15,11 +15,11 @@ pub struct FilterError {
     pub line: Option<usize>,
     /// The column, in characters from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The kind of error.
     pub kind: FilterErrorKind,
 }
 
-/// What is wrong with a filter.
+/// The kind of a filter error.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FilterErrorKind {
@@ -32,17 +32,17 @@ pub enum FilterErrorKind {
     /// A word that cannot stand here.
     #[error("expected {what}, found {found}{}", suggestion(*nearest))]
     Expected {
-        /// What can stand here.
+        /// What the parser expected.
         what: String,
-        /// What stands here: a word in quotes, or `the end`.
+        /// What it found: a word in quotes, or `the end`.
         found: String,
-        /// The known word that is most like it.
+        /// The most similar known word.
         nearest: Option<&'static str>,
     },
     /// A number beyond the range of its field.
     #[error("{number} is above the maximum of {max}")]
     TooLarge {
-        /// The number as it was written.
+        /// The number as written.
         number: String,
         /// The largest value of the field.
         max: u64,
@@ -56,7 +56,7 @@ pub enum FilterErrorKind {
     /// More text than [`MAX_LENGTH`].
     #[error("the filter is longer than {MAX_LENGTH} characters")]
     TooLong,
-    /// A term of nfdump's that this view does not have.
+    /// A term of the language that this view does not have.
     #[error("'{term}' is not known here; known: {known}")]
     NotKnownHere {
         /// The term.
@@ -67,7 +67,7 @@ pub enum FilterErrorKind {
 }
 
 impl FilterError {
-    /// An error at a place in `text`, in characters from 0.
+    /// Creates an error at a position in `text`, in characters from 0.
     pub(super) fn at(text: &str, place: usize, kind: FilterErrorKind) -> FilterError {
         let (mut line, mut line_start) = (1, 0);
         for (index, character) in text.chars().enumerate().take(place) {
@@ -78,7 +78,7 @@ impl FilterError {
         FilterError { line: text.contains('\n').then_some(line), column: place - line_start + 1, kind }
     }
 
-    /// The place and what is wrong there, for a message that names the filter itself.
+    /// Returns the position and the error, for a message that already names the filter.
     pub fn message(&self) -> String {
         match self.line {
             Some(line) => format!("line {line}, column {}: {}", self.column, self.kind),
@@ -86,7 +86,7 @@ impl FilterError {
         }
     }
 
-    /// The line of `text` at fault with a mark under the column, each indented by two blanks.
+    /// Returns the erroneous line of `text` and a mark under the column, each indented by two blanks.
     pub fn excerpt(&self, text: &str) -> String {
         let line = text.split('\n').nth(self.line.unwrap_or(1) - 1).unwrap_or_default();
         format!("  {line}\n  {}^", " ".repeat(self.column - 1))
@@ -94,7 +94,7 @@ impl FilterError {
 }
 
 impl FilterErrorKind {
-    /// The name of the kind, as `tests/filter-cases.toml` has it.
+    /// Returns the name of the kind in `tests/filter-cases.toml`.
     pub const fn name(&self) -> &'static str {
         match self {
             FilterErrorKind::Character { .. } => "character",
@@ -112,7 +112,7 @@ fn suggestion(nearest: Option<&'static str>) -> String {
     nearest.map_or_else(String::new, |known| format!("; did you mean '{known}'?"))
 }
 
-/// A word as messages show it: without control characters, and cut after [`MAX_QUOTED`] characters.
+/// Returns a word as messages show it: without control characters, cut after [`MAX_QUOTED`] characters.
 pub(super) fn shown(word: &str) -> String {
     let plain = |character: char| if character.is_control() { '?' } else { character };
     let mut text: String = word.chars().take(MAX_QUOTED).map(plain).collect();

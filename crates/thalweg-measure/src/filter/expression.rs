@@ -1,7 +1,7 @@
-//! What a filter says: a tree whose leaves compare one field each, evaluated without allocation.
+//! The expression of a filter: a tree whose leaves each compare one field. Evaluation does not allocate.
 //!
-//! Evaluation is three-valued (Kleene 1938): a leaf on a field that the flow does not have is unknown, and so is what
-//! depends on it alone.
+//! Evaluation is three-valued (Kleene 1938): a leaf on a field that the flow does not have is unknown, and so is any
+//! expression that depends only on it.
 
 use std::fmt;
 
@@ -13,18 +13,18 @@ use super::prefix::Networks;
 /// IP protocols with types and codes: ICMP and ICMPv6.
 const ICMP: [u64; 2] = [1, 58];
 const TCP: u64 = 6;
-/// Flags by their letters, as `tcpControlBits` has them.
+/// Letters of the flags and their bits in `tcpControlBits`.
 pub(super) const FLAG_LETTERS: [(char, u8); 6] =
     [('F', 0x01), ('S', 0x02), ('R', 0x04), ('P', 0x08), ('A', 0x10), ('U', 0x20)];
 
-/// What a filter says.
+/// The expression of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Expression {
-    /// All of several.
+    /// Conjunction.
     And(Box<[Expression]>),
-    /// Any of several.
+    /// Disjunction.
     Or(Box<[Expression]>),
-    /// The others.
+    /// Negation.
     Not(Box<Expression>),
     /// Every flow.
     Any,
@@ -34,20 +34,20 @@ pub(super) enum Expression {
     Cheetah,
     /// Flows with an address in one of these networks.
     Address(Subject, Networks),
-    /// Flows with a number that compares so.
+    /// Flows with a number that satisfies the comparison.
     Number(Subject, Comparison, u64),
-    /// Flows with one of these numbers, which are sorted.
+    /// Flows with one of these sorted numbers.
     OneOf(Subject, Box<[u64]>),
     /// TCP flows with these flags.
     Flags {
         /// The flags.
         mask: u8,
-        /// Whether one of them suffices: so it is after an odd number of negations.
+        /// Whether one of them suffices, as after an odd number of negations.
         is_any: bool,
     },
 }
 
-/// How a number is compared.
+/// A comparison of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Comparison {
     Equal,
@@ -59,7 +59,7 @@ pub(super) enum Comparison {
 }
 
 impl Comparison {
-    /// As it is written, by its sign and by its name.
+    /// Parses a sign or a name.
     pub(super) fn parse(word: &str) -> Option<Comparison> {
         Some(match word {
             "=" | "==" | "eq" => Comparison::Equal,
@@ -84,7 +84,7 @@ impl Comparison {
     }
 }
 
-/// Equality is understood.
+/// Displays nothing for equality, the default.
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -98,7 +98,7 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Which of a term's two fields are compared.
+/// How the results of a term's two fields combine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
     First,
@@ -107,7 +107,7 @@ pub(super) enum Which {
     Both,
 }
 
-/// What is compared: one field, or two of the same kind.
+/// The compared field, or two fields of the same kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Subject {
     /// The words before the term: `src `, `dst `, `src and dst `, `in `, `out `, or none.
@@ -118,7 +118,7 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// A term of one field.
+    /// Creates a subject of one field.
     pub(super) const fn one(word: &'static str, field: Field) -> Subject {
         Subject { qualifier: "", word, fields: [field; 2], which: Which::First }
     }
@@ -153,7 +153,7 @@ fn or(left: Option<bool>, right: Option<bool>) -> Option<bool> {
 }
 
 impl Expression {
-    /// Whether it holds of a flow; `None` if that depends on a field that the flow does not have.
+    /// Evaluates the expression for a flow; `None` if the result depends on a field that the flow does not have.
     pub(super) fn evaluate(&self, flow: &impl FlowFields) -> Option<bool> {
         match self {
             Expression::And(parts) => all(parts, flow, Some(true)),
@@ -181,7 +181,7 @@ impl Expression {
         }
     }
 
-    /// How tightly it binds when it is printed.
+    /// Whether the expression needs parentheses inside another.
     fn is_list(&self) -> bool {
         matches!(self, Expression::And(_) | Expression::Or(_))
     }
@@ -200,7 +200,7 @@ fn all(parts: &[Expression], flow: &impl FlowFields, wanted: Option<bool>) -> Op
     is_known.then_some(true)
 }
 
-/// A test of a field that only some protocols have: it fails for the others.
+/// Tests a field that only some protocols have. It fails for all others.
 fn restricted(flow: &impl FlowFields, field: Field, test: impl Fn(u64) -> bool) -> Option<bool> {
     let value = flow.number(field)?;
     let protocol = || flow.number(Field::Protocol);

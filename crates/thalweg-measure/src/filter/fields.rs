@@ -1,4 +1,4 @@
-//! What a filter asks of a flow.
+//! The fields of a flow that a filter compares.
 
 use std::net::IpAddr;
 
@@ -22,7 +22,7 @@ pub enum Field {
     DstPort,
     /// The IP protocol.
     Protocol,
-    /// All TCP flags that were seen (`tcpControlBits`).
+    /// All observed TCP flags (`tcpControlBits`).
     TcpFlags,
     /// Bytes.
     Bytes,
@@ -36,7 +36,7 @@ pub enum Field {
     OutBytes,
     /// Packets to the source.
     OutPackets,
-    /// Flows that this one stands for.
+    /// Number of flows that this row combines.
     Flows,
     /// Whole milliseconds from the first to the last packet.
     Duration,
@@ -62,30 +62,30 @@ pub enum Field {
     SrcPrefixLength,
     /// The length of the destination's prefix.
     DstPrefixLength,
-    /// The interface by which packets came in.
+    /// The ingress interface.
     IngressInterface,
-    /// The interface by which packets went out.
+    /// The egress interface.
     EgressInterface,
     /// The VLAN.
     VlanId,
-    /// 0 if the packets were observed on their way in, 1 on their way out.
+    /// 0 for ingress, 1 for egress.
     FlowDirection,
     /// The observation domain.
     ObservationDomainId,
 }
 
-/// A flow that a filter can be evaluated against.
+/// A flow that a filter can select.
 ///
-/// `None` is the answer for a field that this kind of flow does not have.
+/// Both methods return `None` for a field that this kind of flow does not have.
 pub trait FlowFields {
-    /// The value of a field that is a number.
+    /// Returns the value of a numeric field.
     fn number(&self, field: Field) -> Option<u64>;
 
-    /// The value of a field that is an address.
+    /// Returns the value of an address field.
     fn address(&self, field: Field) -> Option<IpAddr>;
 }
 
-/// The numbers of a flow key.
+/// Returns the value of a numeric field of a flow key.
 pub fn key_number(key: &FlowKey, field: Field) -> Option<u64> {
     match field {
         Field::SrcPort => Some(key.src_port.into()),
@@ -95,7 +95,7 @@ pub fn key_number(key: &FlowKey, field: Field) -> Option<u64> {
     }
 }
 
-/// The addresses of a flow key.
+/// Returns the value of an address field of a flow key.
 pub fn key_address(key: &FlowKey, field: Field) -> Option<IpAddr> {
     match field {
         Field::SrcAddress => Some(key.src()),
@@ -104,7 +104,7 @@ pub fn key_address(key: &FlowKey, field: Field) -> Option<IpAddr> {
     }
 }
 
-/// How much a flow sent in how long: the fields that follow from these.
+/// Totals of a flow, from which other fields are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Totals {
     /// Bytes.
@@ -116,7 +116,8 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Bytes, packets, duration, and their ratios: rounded down, and 0 where the divisor is 0, as nfdump has it.
+    /// Returns bytes, packets, duration or one of their ratios. As in nfdump, ratios are rounded down,
+    /// and 0 if the divisor is 0.
     pub fn number(&self, field: Field) -> Option<u64> {
         match field {
             Field::Bytes => Some(self.bytes.0),

@@ -1,4 +1,4 @@
-//! The flows of this crate, as filters see them.
+//! Filter fields of this crate's flows.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use crate::collector::FlowReport;
 use crate::detect::{Cheetah, CheetahEnd};
 use crate::meter::record::FlowRecord;
 
-/// As [`super::METERED`] has them.
+/// Values of the fields of [`super::METERED`].
 impl FlowFields for FlowRecord {
     fn number(&self, field: Field) -> Option<u64> {
         match field {
@@ -30,7 +30,7 @@ impl FlowFields for FlowRecord {
     }
 }
 
-/// As [`super::CHEETAHS`] has them.
+/// Values of the fields of [`super::CHEETAHS`].
 impl FlowFields for Cheetah {
     fn number(&self, field: Field) -> Option<u64> {
         match field {
@@ -47,13 +47,13 @@ impl FlowFields for Cheetah {
     }
 }
 
-/// As [`super::CHEETAHS`] has them.
+/// Values of the fields of [`super::CHEETAHS`].
 impl FlowFields for CheetahEnd {
     fn number(&self, field: Field) -> Option<u64> {
         let duration = self.last - self.first;
         match field {
             Field::Flows | Field::Cheetah => Some(1),
-            // Other lines of cheetah flows have no packets, so that a filter on them decides nothing here either.
+            // `cheetah` lines have no packets, so these fields do not apply to `cheetah_end` lines either.
             Field::Packets | Field::PacketRate | Field::PacketSize => None,
             _ => key_number(&self.key, field)
                 .or_else(|| Totals { bytes: self.bytes, packets: self.packets, duration }.number(field)),
@@ -65,7 +65,7 @@ impl FlowFields for CheetahEnd {
     }
 }
 
-/// As [`super::SAMPLED`] has them.
+/// Values of the fields of [`super::SAMPLED`].
 impl FlowFields for FlowReport {
     fn number(&self, field: Field) -> Option<u64> {
         match field {

@@ -1,12 +1,12 @@
-//! The flow filter: nfdump's filter language, for the flows that Thalweg meters, samples and reports.
+//! Flow filters in nfdump's language, for metered, sampled and recorded flows.
 //!
 //! ```text
 //! src net 10.0.0.0/8 and (dst port 443 or proto udp) and bytes > 1m
 //! ```
 //!
-//! [`FlowFilter::compile`] reads a filter for one [`View`], which has some of the language's terms. A term that the view
-//! does not have is refused by name. [`FlowFilter::matches`] evaluates it against anything that has [`FlowFields`]; it
-//! does not allocate.
+//! [`FlowFilter::compile`] compiles a filter for one [`View`]. A view has some of the language's terms, and the error
+//! for any other term names it. [`FlowFilter::matches`] evaluates the filter for a flow ([`FlowFields`]) without
+//! allocation.
 //!
 //! # Grammar
 //!
@@ -46,10 +46,10 @@
 //!
 //! # Bounds
 //!
-//! A filter has at most [`MAX_LENGTH`] characters, and at most [`MAX_DEPTH`] nested parentheses and negations, so neither
-//! reading nor evaluating one can exhaust the stack.
+//! A filter has at most [`MAX_LENGTH`] characters and [`MAX_DEPTH`] nested parentheses and negations, so neither
+//! parsing nor evaluation can exhaust the stack.
 //!
-//! The same language, translated to SQL, selects stored flow records: `python/thalweg/filter`. Both read
+//! `python/thalweg/filter` translates the same language to SQL for stored flow records. Both pass
 //! `tests/filter-cases.toml`.
 
 mod error;
@@ -78,7 +78,7 @@ pub const MAX_LENGTH: usize = 65_536;
 /// The maximum number of nested parentheses and negations.
 pub const MAX_DEPTH: usize = 100;
 
-/// Selects flows. The default selects every flow.
+/// A compiled flow filter. The default selects every flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowFilter {
     text: String,
@@ -87,7 +87,7 @@ pub struct FlowFilter {
 }
 
 impl FlowFilter {
-    /// Reads a filter for the flows of `view`. The empty text selects every flow.
+    /// Compiles a filter for the flows of `view`. The empty text selects every flow.
     ///
     /// # Errors
     /// If `text` is not in the language, or has a term that the view does not have.
@@ -95,18 +95,18 @@ impl FlowFilter {
         Ok(FlowFilter { text: text.trim().to_owned(), expression: parser::parse(text, view)? })
     }
 
-    /// Whether it selects every flow because it has no expression.
+    /// Whether the filter has no expression and so selects every flow.
     pub fn is_empty(&self) -> bool {
         self.expression.is_none()
     }
 
-    /// The text that it was read from, without blanks around it.
+    /// Returns the source text, without blanks around it.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The same on one line: the text, or the plainest form of a text that has several lines or other than printable ASCII
-    /// characters.
+    /// Returns the filter on one line: the source text, or the canonical form if the text has several lines or
+    /// characters other than printable ASCII.
     pub fn line(&self) -> Cow<'_, str> {
         match self.text.chars().all(|character| character == ' ' || character.is_ascii_graphic()) {
             true => Cow::Borrowed(&self.text),
@@ -114,16 +114,15 @@ impl FlowFilter {
         }
     }
 
-    /// Whether it selects the flow.
+    /// Whether the filter selects a flow.
     ///
-    /// A term on a field that this flow does not have ([`FlowFields`]) decides nothing: the flow is selected unless the
-    /// other terms exclude it.
+    /// A term on a field that the flow does not have ([`FlowFields`]) is unknown. An unknown result selects the flow.
     pub fn matches(&self, flow: &impl FlowFields) -> bool {
         self.expression.as_ref().is_none_or(|expression| expression.evaluate(flow) != Some(false))
     }
 }
 
-/// Prints the filter in its plainest form, which reads back as the same expression.
+/// Displays the filter in canonical form, which parses to the same expression.
 impl fmt::Display for FlowFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.expression.as_ref().map_or(Ok(()), |expression| expression.fmt(f))

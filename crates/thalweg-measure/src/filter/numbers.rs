@@ -1,9 +1,9 @@
-//! Numbers as filters write them: `443`, `10k`, `0x1b`.
+//! Numbers in filters: `443`, `10k`, `0x1b`.
 
 /// The largest value of a count or a rate: that of a signed 64-bit column.
 pub(super) const MAX_COUNT: u64 = i64::MAX as u64;
 
-/// Reads a number in lower case; one beyond 64 bits reads as the largest. `None` if it is not a number.
+/// Parses a lower-case number; above 64 bits, returns the largest. `None` if it is not a number.
 pub(super) fn number(word: &str) -> Option<u64> {
     if let Some(digits) = word.strip_prefix("0x") {
         return value(digits, 16);
@@ -30,7 +30,7 @@ mod tests {
     use super::number;
 
     #[test]
-    fn suffixes_are_decimal_and_hexadecimal_has_none() {
+    fn suffixes_are_powers_of_1000() {
         for (word, value) in [
             ("0", Some(0)),
             ("010", Some(10)),

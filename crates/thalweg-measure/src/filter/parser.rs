@@ -1,4 +1,4 @@
-//! The grammar, by recursive descent: one function for each rule of the module's page.
+//! A recursive descent parser: one function per rule of the grammar in the module docs.
 
 use thalweg_wire::nearest::nearest;
 use thalweg_wire::{IpVersion, Protocol};
@@ -13,12 +13,12 @@ use super::term::{FOREIGN, QUALIFIED, Term, known};
 use super::tokens::{Token, tokens};
 use super::view::View;
 
-/// A shorter word gets no suggestion.
+/// Minimum length of a word that gets a suggestion.
 const SHORTEST_MISSPELT: usize = 3;
 
 type Parsed<T> = Result<T, FilterError>;
 
-/// The words before a term that has two fields.
+/// The qualifier of a term with two fields.
 #[derive(Clone, Copy)]
 struct Qualifier {
     text: &'static str,
@@ -38,10 +38,10 @@ impl Qualifier {
     }
 }
 
-/// Reads `text`; `None` if it is empty.
+/// Parses `text`; `None` if it is empty.
 ///
 /// # Errors
-/// If it is not in the language, or has a term that `view` does not have.
+/// If `text` is not in the language, or has a term that `view` does not have.
 pub(super) fn parse(text: &str, view: &View) -> Parsed<Option<Expression>> {
     let tokens = tokens(text)?;
     let mut parser = Parser { text, view, tokens: &tokens, next: 0, depth: 0, is_negated: false };
@@ -61,11 +61,11 @@ struct Parser<'a> {
     tokens: &'a [Token],
     next: usize,
     depth: usize,
-    /// Whether the number of negations around this place is odd.
+    /// Whether the number of negations around the current word is odd.
     is_negated: bool,
 }
 
-/// The rules.
+/// Rules.
 impl<'a> Parser<'a> {
     fn or(&mut self) -> Parsed<Expression> {
         let mut parts = vec![self.and()?];
@@ -135,7 +135,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Terms that `src` and `dst` can stand before; `None` if `word` starts none.
+    /// Parses a term that can follow `src` and `dst`; `None` if `word` starts none.
     fn ended(&mut self, qualifier: Qualifier, word: &Token) -> Parsed<Option<Expression>> {
         let addresses = [Field::SrcAddress, Field::DstAddress];
         Ok(Some(match word.key.as_str() {
@@ -163,7 +163,7 @@ impl<'a> Parser<'a> {
         }))
     }
 
-    /// Terms that `in` and `out` can stand before.
+    /// Parses a term after `in` or `out`.
     fn directed(&mut self, first: &Token) -> Parsed<Expression> {
         let is_in = first.key == "in";
         let word = self.step();
@@ -182,7 +182,7 @@ impl<'a> Parser<'a> {
         self.compared(Subject::one(name, field), MAX_COUNT)
     }
 
-    /// Terms that take no qualifier, and those that were not recognised before.
+    /// Parses terms without qualifier, and refuses all others.
     fn plain(&mut self, word: &Token) -> Parsed<Expression> {
         let term = match word.key.as_str() {
             "any" => return Ok(Expression::Any),
@@ -230,7 +230,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Terms of several words, of which `word` is the first.
+    /// Parses terms of several words that start with `word`.
     fn of_several_words(&mut self, word: &Token) -> Parsed<Expression> {
         match word.key.as_str() {
             "next" => {
@@ -258,7 +258,7 @@ impl<'a> Parser<'a> {
         self.equal(qualifier.subject("if", [Field::IngressInterface, Field::EgressInterface]), 0xFFFF_FFFF)
     }
 
-    /// `src`, `dst`, or both of them.
+    /// Parses `src`, `dst`, or both.
     fn ends(&mut self) -> Qualifier {
         let first = self.step();
         let is_src = first.key == "src";
@@ -273,7 +273,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// What terms compare with.
+/// Values.
 impl<'a> Parser<'a> {
     fn addresses(&mut self, subject: Subject) -> Parsed<Expression> {
         let networks: Networks = match self.take(&["in"]) {
@@ -291,7 +291,7 @@ impl<'a> Parser<'a> {
         Prefix::parse(&word.text).ok_or_else(|| self.expected(expected, word))
     }
 
-    /// A prefix, or an address and its netmask.
+    /// Parses a prefix, or an address and its netmask.
     fn network(&mut self) -> Parsed<Prefix> {
         let expected = "a prefix such as 192.0.2.0/24, or an IPv4 address and its netmask";
         let word = self.step();
@@ -411,22 +411,22 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Words, and errors that point at them.
+/// Words and errors.
 impl<'a> Parser<'a> {
-    /// The word here.
+    /// Returns the current word.
     fn here(&self) -> &'a Token {
-        // The last token is the end, which is never passed.
+        // The parser never advances past the last token, the end.
         &self.tokens[self.next.min(self.tokens.len() - 1)]
     }
 
-    /// The word here, which is passed.
+    /// Returns the current word and advances.
     fn step(&mut self) -> &'a Token {
         let word = self.here();
         self.next += 1;
         word
     }
 
-    /// Passes the word here if it is one of these.
+    /// Advances past the current word if it is one of these.
     fn take(&mut self, keys: &[&str]) -> bool {
         let is_one = keys.contains(&self.here().key.as_str());
         self.next += usize::from(is_one);
@@ -440,7 +440,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Refuses a term that the view does not have.
+    /// Checks that the view has a term.
     fn require(&self, term: Term, written: &str, word: &Token) -> Parsed<()> {
         match self.view.meaning(term) {
             Some(_) => Ok(()),
@@ -453,7 +453,7 @@ impl<'a> Parser<'a> {
         self.error(word, FilterErrorKind::NotKnownHere { term, known })
     }
 
-    /// After `src` or `dst`: what the view has of the terms that can follow.
+    /// Returns the error for a word that cannot follow `src` or `dst`.
     fn expected_qualified(&self, word: &Token) -> FilterError {
         let is_here = |term: &Term| self.view.meaning(*term).is_some();
         let names: Vec<&'static str> = QUALIFIED.into_iter().filter(is_here).map(Term::name).collect();
@@ -473,7 +473,7 @@ impl<'a> Parser<'a> {
         self.expected_one_of(what, word, &[])
     }
 
-    /// The same, with the nearest of these words as a suggestion.
+    /// Returns an error that suggests the most similar of these words.
     fn expected_one_of(&self, what: &str, word: &Token, known: &[&'static str]) -> FilterError {
         let is_long = word.key.len() >= SHORTEST_MISSPELT;
         let nearest = is_long.then(|| nearest(&word.key, known.iter().copied())).flatten();
@@ -486,7 +486,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// How a value that stands alone is written as a term.
+/// Returns the term that a bare value probably means.
 fn example_with(word: &Token) -> Option<String> {
     let key = word.key.as_str();
     if Protocol::of_name(key).is_some() {
@@ -500,7 +500,7 @@ fn example_with(word: &Token) -> Option<String> {
     Some(format!("port {port}"))
 }
 
-/// The only expression, or several as one.
+/// Returns the only expression, or joins several.
 fn one_or(mut parts: Vec<Expression>, several: impl Fn(Box<[Expression]>) -> Expression) -> Expression {
     match parts.len() {
         1 => parts.remove(0),

@@ -1,11 +1,11 @@
-//! Addresses and prefixes as filters write them: `10.0.0.0/8`, `172.16/12`, `10.0.0.0 255.0.0.0`, `2001:db8::/32`.
+//! Addresses and prefixes in filters: `10.0.0.0/8`, `172.16/12`, `10.0.0.0 255.0.0.0`, `2001:db8::/32`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Addresses that share their first bits; an address alone is a prefix of full length.
 ///
-/// IPv4 and IPv6 never share an address: `::ffff:10.0.0.0/104` is read as `10.0.0.0/8`.
+/// IPv4 and IPv6 never share an address: `::ffff:10.0.0.0/104` becomes `10.0.0.0/8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Prefix {
     network: IpAddr,
@@ -13,7 +13,7 @@ pub(super) struct Prefix {
 }
 
 impl Prefix {
-    /// The prefix of `bits` that has this address; `None` if the address has fewer bits.
+    /// Returns the prefix of `bits` that contains this address; `None` if the address has fewer bits.
     fn new(address: IpAddr, bits: u8) -> Option<Prefix> {
         let network = match address {
             IpAddr::V4(address) if bits <= 32 => {
@@ -27,7 +27,7 @@ impl Prefix {
         Some(Prefix { network, bits }.unmapped())
     }
 
-    /// Reads an address or a prefix.
+    /// Parses an address or a prefix.
     pub(super) fn parse(word: &str) -> Option<Prefix> {
         match word.split_once('/') {
             Some((address, bits)) => Prefix::new(network_address(address)?, decimal(bits)?),
@@ -38,7 +38,7 @@ impl Prefix {
         }
     }
 
-    /// Reads an IPv4 address and its netmask, whose ones come before its zeros.
+    /// Parses an IPv4 address and its netmask, whose ones must come before its zeros.
     pub(super) fn parse_with_netmask(address: &str, mask: &str) -> Option<Prefix> {
         let address: Ipv4Addr = address.parse().ok()?;
         let mask = u32::from(mask.parse::<Ipv4Addr>().ok()?);
@@ -46,7 +46,7 @@ impl Prefix {
         (mask.count_ones() == bits).then(|| Prefix::new(address.into(), bits as u8))?
     }
 
-    /// An IPv4 prefix for one that is written as IPv6 (RFC 4291 section 2.5.5.2).
+    /// Converts an IPv4-mapped IPv6 prefix to IPv4 (RFC 4291 section 2.5.5.2).
     fn unmapped(self) -> Prefix {
         match self.network {
             IpAddr::V6(address) if self.bits >= 96 => match address.to_ipv4_mapped() {
@@ -57,12 +57,12 @@ impl Prefix {
         }
     }
 
-    /// Whether it is one address.
+    /// Whether the prefix has full length.
     fn is_address(self) -> bool {
         self.bits == if self.network.is_ipv4() { 32 } else { 128 }
     }
 
-    /// Whether it has this address.
+    /// Whether the prefix contains this address.
     fn contains(self, address: IpAddr) -> bool {
         let shift = u32::from(self.bits);
         match (self.network, address) {
@@ -79,7 +79,7 @@ impl Prefix {
     }
 }
 
-/// The address before a slash; of IPv4, octets after the first may be missing, as nfdump has it.
+/// Parses the address before a slash. As in nfdump, octets after the first may be missing for IPv4.
 fn network_address(text: &str) -> Option<IpAddr> {
     if text.contains(':') {
         return text.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
@@ -102,8 +102,7 @@ impl fmt::Display for Prefix {
     }
 }
 
-/// Addresses and prefixes, any of which may have an address: found in logarithmic time if they are addresses, in linear
-/// time if they are prefixes.
+/// A set of addresses and prefixes. A lookup takes logarithmic time for addresses and linear time for prefixes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Networks {
     addresses: Box<[IpAddr]>,
@@ -116,13 +115,13 @@ impl Networks {
             || self.prefixes.iter().any(|prefix| prefix.contains(address))
     }
 
-    /// The only one, if it is only one.
+    /// Returns the only element of a set of one.
     pub(super) fn only(&self) -> Option<Prefix> {
         let mut all = self.iter();
         all.next().filter(|_| all.next().is_none())
     }
 
-    /// Addresses in order, then prefixes in order.
+    /// Returns the sorted addresses, then the sorted prefixes.
     pub(super) fn iter(&self) -> impl Iterator<Item = Prefix> {
         let address =
             |address: &IpAddr| Prefix { network: *address, bits: if address.is_ipv4() { 32 } else { 128 } };
@@ -145,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes_are_read_and_printed_without_their_host_bits() {
+    fn prefixes_lose_their_host_bits() {
         for (text, printed) in [
             ("10.1.2.3/8", "10.0.0.0/8"),
             ("10.1.2.3/32", "10.1.2.3"),
@@ -168,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_prefix_is_refused() {
+    fn invalid_prefixes_are_refused() {
         for text in [
             "10.0.0.0/33",
             "10.0.0/",
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_netmask_has_its_ones_first() {
+    fn netmasks_have_ones_before_zeros() {
         let parse = Prefix::parse_with_netmask;
         assert_eq!(parse("10.1.2.3", "255.255.0.0"), Prefix::parse("10.1.0.0/16"));
         assert_eq!(parse("10.1.2.3", "0.0.0.0"), Prefix::parse("0.0.0.0/0"));

@@ -1,8 +1,8 @@
-//! The terms of the language, by the words that they start with.
+//! The terms of the language, each with its first words.
 
 use super::view::View;
 
-/// Declares [`Term`], its names, and the order in which lists have them.
+/// Declares [`Term`], its names and the order of lists.
 macro_rules! terms {
     ($($(#[$meta:meta])* $name:ident = $word:literal,)*) => {
         /// A term of the language.
@@ -12,10 +12,10 @@ macro_rules! terms {
         }
 
         impl Term {
-            /// All terms, in the order in which lists have them.
+            /// All terms, in the order of lists.
             pub const ALL: &'static [Term] = &[$(Term::$name,)*];
 
-            /// The words that the term starts with.
+            /// Returns the first words of the term.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Term::$name => $word,)*
@@ -54,7 +54,7 @@ terms! {
     OutBytes = "out bytes",
     /// Packets to the source.
     OutPackets = "out packets",
-    /// Flows that a row stands for.
+    /// Number of flows that a row combines.
     Flows = "flows",
     /// Milliseconds from the first to the last packet.
     Duration = "duration",
@@ -90,10 +90,10 @@ terms! {
     ObservationDomainId = "observation domain id",
 }
 
-/// Terms that can follow `src` and `dst`, in the order in which messages list them.
+/// Terms that can follow `src` and `dst`, in the order of messages.
 pub(super) const QUALIFIED: [Term; 5] = [Term::Host, Term::Net, Term::Port, Term::As, Term::Mask];
 
-/// nfdump's words for what no view has.
+/// nfdump's keywords that no view supports.
 pub(super) const FOREIGN: &[&str] = &[
     "app",
     "asa",
@@ -127,7 +127,7 @@ pub(super) const FOREIGN: &[&str] = &[
     "xport",
 ];
 
-/// The names of a view's terms, separated by commas.
+/// Returns the names of a view's terms, separated by commas.
 pub(super) fn known(view: &View) -> String {
     let names: Vec<&str> = view.terms().map(Term::name).collect();
     names.join(", ")

@@ -1,4 +1,4 @@
-//! The language by example, against a plain evaluator, and by what its errors say.
+//! Tests of the language: canonical forms, limits and error messages.
 
 mod cases;
 mod oracle;
@@ -11,7 +11,7 @@ fn compile(text: &str) -> FlowFilter {
 }
 
 #[test]
-fn filters_print_in_their_plainest_form() {
+fn filters_print_in_canonical_form() {
     for (text, printed) in [
         ("", ""),
         (" # nothing ", ""),
@@ -59,7 +59,7 @@ fn nesting_and_length_are_bounded() {
     {
         assert_eq!(FlowFilter::compile(&text, &RECORDS).unwrap_err().kind, FilterErrorKind::TooDeep);
     }
-    // A long chain is not a deep one.
+    // A long chain is not nested.
     let chain = format!("any{}", " or any".repeat((MAX_LENGTH - 3) / 7));
     assert_eq!(compile(&chain).to_string(), chain);
     let error = FlowFilter::compile(&" ".repeat(MAX_LENGTH + 1), &RECORDS).unwrap_err();

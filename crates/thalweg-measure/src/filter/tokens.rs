@@ -1,16 +1,16 @@
-//! The words of a filter, each with its place.
+//! The words of a filter, each with its position.
 
 use super::error::{FilterError, FilterErrorKind};
 use super::{MAX_LENGTH, error};
 
-/// A word; the empty one is the end.
+/// A word; empty at the end of the filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token {
-    /// As it was written.
+    /// The word as written.
     pub(super) text: String,
-    /// In lower case, as the language compares words.
+    /// The word in lower case, for comparisons.
     pub(super) key: String,
-    /// Characters before it.
+    /// Number of characters before the word.
     pub(super) place: usize,
 }
 
@@ -20,18 +20,18 @@ impl Token {
         Token { key: text.to_ascii_lowercase(), text, place }
     }
 
-    /// Whether it is the end of the filter.
+    /// Whether this is the end of the filter.
     pub(super) fn is_end(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// The word in quotes, or `the end`.
+    /// Returns the word in quotes, or `the end`.
     pub(super) fn quoted(&self) -> String {
         if self.is_end() { "the end".to_owned() } else { format!("'{}'", error::shown(&self.text)) }
     }
 }
 
-/// The words of `text`, and the end after them.
+/// Splits `text` into words, followed by the end.
 ///
 /// # Errors
 /// If the text is too long, or has a character that starts no word.

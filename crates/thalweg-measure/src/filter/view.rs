@@ -1,20 +1,20 @@
-//! Which terms a view has, and what they mean there. `docs/reference/flow-filter.md` has these as one table.
+//! The terms of each view and their meaning. `docs/reference/flow-filter.md` lists them in one table.
 
 use super::term::Term;
 
-/// The terms that the flows of one view have.
+/// The terms that apply to the flows of one view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
     terms: &'static [(Term, &'static str)],
 }
 
 impl View {
-    /// The terms of the view, in the order of [`Term::ALL`].
+    /// Returns the terms of the view, in the order of [`Term::ALL`].
     pub fn terms(&self) -> impl Iterator<Item = Term> {
         self.terms.iter().map(|(term, _)| *term)
     }
 
-    /// What a term means in this view; `None` if the view does not have it.
+    /// Returns the meaning of a term in this view; `None` if the view does not have it.
     pub fn meaning(&self, term: Term) -> Option<&'static str> {
         self.terms.iter().find(|(known, _)| *known == term).map(|(_, meaning)| *meaning)
     }
@@ -54,7 +54,7 @@ pub const RECORDS: View = View {
     ],
 };
 
-/// Bidirectional flows that `thalweg watch` meters: live view, report, JSON lines `flow`.
+/// Bidirectional flows of `thalweg watch`: live view, summary, JSON lines `flow`.
 pub const METERED: View = View {
     terms: &[
         (Term::Any, "every flow"),
@@ -80,8 +80,8 @@ pub const METERED: View = View {
     ],
 };
 
-/// Cheetah flows that `thalweg watch` finds: their list in the live view and the report, JSON lines `cheetah` and
-/// `cheetah_end`. Filters are compiled for [`METERED`]; terms that are missing here exclude none of them.
+/// Cheetah flows of `thalweg watch`: their lists in the live view and the summary, JSON lines `cheetah` and
+/// `cheetah_end`. Their filters are compiled for [`METERED`]; terms that are missing here exclude no cheetah flow.
 pub const CHEETAHS: View = View {
     terms: &[
         (Term::Any, "every cheetah flow"),

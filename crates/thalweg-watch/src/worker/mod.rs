@@ -40,7 +40,7 @@ pub struct WorkerOptions {
     pub views: Option<Arc<Mutex<Query>>>,
     /// Length of the list of largest flows.
     pub largest: usize,
-    /// Which flows can be in that list.
+    /// Filter of that list.
     pub filter: FlowFilter,
 }
 

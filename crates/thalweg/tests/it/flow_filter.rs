@@ -1,4 +1,4 @@
-//! `docs/reference/flow-filter.md` says which terms each view has, and every filter in it is one.
+//! Checks the table of terms, the filters and the errors in `docs/reference/flow-filter.md`.
 
 use std::fmt::Write;
 use std::fs;
@@ -8,8 +8,8 @@ use thalweg_measure::filter::{CHEETAHS, FlowFilter, METERED, RECORDS, SAMPLED, T
 
 use crate::program::root;
 
-const BEGIN: &str = "<!-- The table of terms, from the program. -->\n";
-const END: &str = "<!-- End of the table of terms. -->\n";
+const BEGIN: &str = "<!-- Generated table of terms. -->\n";
+const END: &str = "<!-- End of the generated table. -->\n";
 
 fn path() -> PathBuf {
     root().join("docs/reference/flow-filter.md")
@@ -40,7 +40,7 @@ fn table() -> String {
 }
 
 #[test]
-fn the_table_of_terms_is_that_of_the_program() {
+fn the_table_of_terms_is_up_to_date() {
     let page = page();
     let (before, rest) = page.split_once(BEGIN).unwrap();
     let (_, after) = rest.split_once(END).unwrap();
@@ -50,18 +50,18 @@ fn the_table_of_terms_is_that_of_the_program() {
     }
     assert!(
         expected == self::page(),
-        "docs/reference/flow-filter.md is not what the program says; to rewrite it: \
+        "docs/reference/flow-filter.md is out of date; to regenerate it: \
          THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it flow_filter"
     );
 }
 
-/// The texts in single quotes behind `prefix`.
+/// Returns the texts in single quotes on lines that start with `prefix`.
 fn quoted<'a>(page: &'a str, prefix: &'a str) -> impl Iterator<Item = &'a str> {
     page.lines().filter_map(move |line| line.trim().strip_prefix(prefix)?.split('\'').nth(1))
 }
 
 #[test]
-fn the_filters_of_the_page_are_filters() {
+fn the_filters_on_the_page_compile() {
     let page = page();
     let mut seen = 0;
     for (prefix, view) in [("thalweg watch", METERED), ("thalweg top", SAMPLED), ("thalweg flows", RECORDS)] {
@@ -74,8 +74,8 @@ fn the_filters_of_the_page_are_filters() {
     let terms = page.split_once("| term | selects flows |").unwrap().1.split_once("\n\n").unwrap().0;
     for line in terms.lines().skip(2) {
         for filter in line.split('|').nth(1).unwrap().split('`').skip(1).step_by(2) {
-            let read = [RECORDS, METERED].iter().any(|view| FlowFilter::compile(filter, view).is_ok());
-            assert!(read, "{filter}");
+            let compiles = [RECORDS, METERED].iter().any(|view| FlowFilter::compile(filter, view).is_ok());
+            assert!(compiles, "{filter}");
             seen += 1;
         }
     }
@@ -83,7 +83,7 @@ fn the_filters_of_the_page_are_filters() {
 }
 
 #[test]
-fn the_errors_of_the_page_are_errors() {
+fn the_errors_on_the_page_are_real() {
     let page = page();
     let errors: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("    filter, ")).collect();
     for (filter, view, error) in [

@@ -1,4 +1,4 @@
-//! `tests/filter-cases.toml`, which the translation to SQL passes too.
+//! The cases of `tests/filter-cases.toml`, which the Python implementation passes too.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ struct Cases {
 struct Selects {
     filter: String,
     flows: Vec<String>,
-    /// Whether nfdump selects the same; only the Python tests ask it.
+    /// Whether nfdump selects the same flows; only the Python tests check this.
     #[serde(default, rename = "nfdump")]
     _nfdump: Option<bool>,
 }
@@ -102,7 +102,7 @@ impl FlowFields for Record {
             Field::SrcAddress => Some(self.src),
             Field::DstAddress => Some(self.dst),
             Field::Exporter => Some(self.exporter),
-            // No address is in no network, which is known.
+            // A flow without next hop is in no network.
             Field::NextHop => {
                 self.next_hop.parse().ok().or(Some(IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED)))
             }
@@ -122,7 +122,7 @@ fn record(default: &toml::Table, differences: &toml::Table) -> Record {
 }
 
 #[test]
-fn every_case_selects_the_flows_that_it_lists() {
+fn every_case_selects_its_flows() {
     let cases = cases();
     let flows: Vec<(&String, Record)> =
         cases.flows.iter().map(|(name, flow)| (name, record(&cases.default, flow))).collect();
@@ -138,7 +138,7 @@ fn every_case_selects_the_flows_that_it_lists() {
 }
 
 #[test]
-fn a_refused_filter_has_its_place_and_reason() {
+fn errors_have_a_position_and_a_message() {
     for Refused { filter, line, column, kind, message } in cases().refused {
         let error = FlowFilter::compile(&filter, &RECORDS).map(|read| read.to_string()).unwrap_err();
         assert_eq!((error.line, error.column, error.kind.name()), (line, column, kind.as_str()), "{filter}");

@@ -1,4 +1,4 @@
-//! Random filters against a plain evaluator, which knows their meaning before they are text.
+//! Random filters against a simple evaluator that does not parse text.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,13 +7,13 @@ use proptest::prelude::*;
 use super::super::*;
 use super::cases::Record;
 
-/// A filter as the oracle knows it.
+/// A filter of the oracle.
 #[derive(Clone, Debug)]
 enum Typed {
     Any,
     Version(u8),
     Protocol(u8, &'static str),
-    /// The words before the term, and whether one end suffices.
+    /// The qualifier of the term.
     Host(End, IpAddr),
     Net(End, IpAddr, u8),
     Networks(End, Vec<(IpAddr, u8)>),
@@ -85,7 +85,7 @@ impl Quantity {
         }
     }
 
-    /// The values of both ends, which are the same where there are no ends.
+    /// Returns the values of both ends, equal for terms without ends.
     fn values(self, flow: &Record) -> [u64; 2] {
         let per_second = |amount: u64| (amount * 1_000_000).checked_div(flow.duration_us).unwrap_or(0);
         match self {
@@ -135,7 +135,7 @@ impl Typed {
         }
     }
 
-    /// `is_negated` is whether the number of negations around is odd.
+    /// Evaluates the filter. `is_negated`: whether the number of negations around it is odd.
     fn holds(&self, flow: &Record, is_negated: bool) -> bool {
         match self {
             Typed::Any => true,
@@ -196,7 +196,7 @@ fn same_bits(a: IpAddr, b: IpAddr, length: u8) -> bool {
     a.is_ipv4() == b.is_ipv4() && bits(a)[..usize::from(length)] == bits(b)[..usize::from(length)]
 }
 
-/// Few addresses, near one another, so that terms do select flows.
+/// Generates few addresses, near one another, so that terms select flows.
 fn v4() -> impl Strategy<Value = IpAddr> {
     (0..2u8, 0..4u8).prop_map(|(net, host)| IpAddr::V4(Ipv4Addr::new(10, net, 0, host)))
 }
@@ -301,7 +301,7 @@ fn flow() -> impl Strategy<Value = Record> {
     )
 }
 
-/// Words that make up most of the language, so that random texts come far.
+/// Generates texts from the words of the language, so that many of them parse.
 fn texts() -> impl Strategy<Value = String> {
     let words = "src dst or and not ( ) [ ] , in ip host net port as mask if proto tcp flags SA X any cheetah ipv4 next router \
                  bytes packets bps duration 10.0.0.1 10/8 2001:db8::/32 255.0.0.0 80 10k 0x1b > <= != = observation domain id";
@@ -311,7 +311,7 @@ fn texts() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn a_filter_selects_what_the_oracle_does(
+    fn filters_select_the_flows_of_the_oracle(
         typed in filter(),
         flows in prop::collection::vec(flow(), 20),
     ) {
@@ -323,7 +323,7 @@ proptest! {
     }
 
     #[test]
-    fn a_printed_filter_reads_back_as_itself(typed in filter()) {
+    fn a_printed_filter_parses_to_itself(typed in filter()) {
         let filter = FlowFilter::compile(&typed.text(), &RECORDS).unwrap();
         let printed = filter.to_string();
         let again = FlowFilter::compile(&printed, &RECORDS).unwrap();
@@ -332,7 +332,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused_with_a_place_in_it(text in prop_oneof![texts(), "\\PC{0,40}", "(?s).{0,24}"]) {
+    fn any_text_compiles_or_is_refused_with_a_position(text in prop_oneof![texts(), "\\PC{0,40}", "(?s).{0,24}"]) {
         for view in [RECORDS, METERED, SAMPLED] {
             match FlowFilter::compile(&text, &view) {
                 Ok(filter) => {

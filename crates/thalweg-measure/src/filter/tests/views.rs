@@ -1,4 +1,4 @@
-//! Each view has the terms that it lists, and refuses the others by name.
+//! Tests that each view has its listed terms and refuses all others.
 
 use thalweg_wire::{BitRate, Bytes, FlowKey, Protocol, TcpFlags, Timestamp};
 
@@ -9,7 +9,7 @@ use crate::meter::record::{EndReason, FlowRecord, Traffic};
 
 const KEY: FlowKey = FlowKey::v4(0x0A00_0001, 0x0A00_0002, 40_000, 443, Protocol::TCP);
 
-/// A term with something to compare with.
+/// Returns an example of a term.
 fn example(term: Term) -> String {
     let value = match term {
         Term::Any | Term::Ipv4 | Term::Ipv6 | Term::Cheetah => "",
@@ -65,7 +65,7 @@ fn cheetah_end() -> CheetahEnd {
     }
 }
 
-/// Whether a term decides something about this flow.
+/// Whether the value of a term is known for a flow.
 fn is_known(term: Term, flow: &impl FlowFields) -> bool {
     let text = example(term);
     let filter = [METERED, RECORDS].iter().find_map(|view| FlowFilter::compile(&text, view).ok()).unwrap();
@@ -84,7 +84,7 @@ fn views_list_the_terms_in_order() {
 }
 
 #[test]
-fn a_term_is_read_in_the_views_that_have_it_and_refused_by_name_in_others() {
+fn views_refuse_the_terms_of_other_views() {
     for view in [RECORDS, METERED, SAMPLED] {
         for term in Term::ALL {
             match FlowFilter::compile(&format!("any and {}", example(*term)), &view) {
@@ -102,7 +102,7 @@ fn a_term_is_read_in_the_views_that_have_it_and_refused_by_name_in_others() {
 }
 
 #[test]
-fn flows_have_the_fields_of_their_view_and_no_others() {
+fn flows_have_exactly_the_fields_of_their_view() {
     for term in Term::ALL {
         assert_eq!(is_known(*term, &record()), METERED.meaning(*term).is_some(), "{term:?} of a flow record");
         assert_eq!(is_known(*term, &cheetah()), CHEETAHS.meaning(*term).is_some(), "{term:?} of a cheetah");
@@ -112,7 +112,7 @@ fn flows_have_the_fields_of_their_view_and_no_others() {
 }
 
 #[test]
-fn metered_flows_add_both_directions() {
+fn metered_flows_sum_both_directions() {
     for (text, expected) in [
         ("bytes = 10000 and packets = 10 and bpp 1k", true),
         ("in bytes 200 and out bytes 9800 and in packets 3 and out packets 7", true),
@@ -135,7 +135,7 @@ fn a_flow_without_an_estimate_has_the_rate_zero() {
 }
 
 #[test]
-fn a_field_that_a_flow_lacks_excludes_it_in_no_way() {
+fn a_missing_field_excludes_no_flow() {
     let filter = |text| FlowFilter::compile(text, &METERED).unwrap();
     for (text, expected) in [
         ("flags S", true),
@@ -153,7 +153,7 @@ fn a_field_that_a_flow_lacks_excludes_it_in_no_way() {
 }
 
 #[test]
-fn suggestions_are_terms_that_the_view_has() {
+fn suggestions_are_terms_of_the_view() {
     let message = |text, view| FlowFilter::compile(text, view).unwrap_err().to_string();
     let refused = message("src ad 5", &METERED);
     assert_eq!(refused, "filter, column 5: expected one of host, net, port, found 'ad'");

@@ -14,8 +14,8 @@ const HELP: [(&str, &str); 16] = [
     ("↑ ↓ j k", "select a row (also PgUp PgDn Home End)"),
     ("enter", "open the selected link, then a flow"),
     ("e", "show or hide events"),
-    ("/", "filter links by words; on one link, its flows"),
-    ("f", "filter flows, in nfdump syntax"),
+    ("/", "filter links as you type; on a link, its flows"),
+    ("f", "filter flows (nfdump syntax)"),
     ("s", "sort by utilisation, rate, flows, change, name"),
     ("r", "reverse the order"),
     ("space", "pause the display; the daemon keeps running"),
@@ -39,8 +39,14 @@ pub(super) fn draw(view: &TopView, frame: &mut Frame, area: Rect) {
 }
 
 fn keys(view: &TopView) -> &'static [(&'static str, &'static str)] {
-    if view.input.is_some() {
-        return &[("enter", "apply"), ("esc", "clear the filter"), ("ctrl-u", "clear the line")];
+    match view.input {
+        Some(Input::Links(_)) => {
+            return &[("enter", "close"), ("esc", "clear the filter"), ("ctrl-u", "clear the line")];
+        }
+        Some(Input::Flows(_)) => {
+            return &[("enter", "apply"), ("esc", "clear the filter"), ("ctrl-u", "clear the line")];
+        }
+        None => {}
     }
     match view.pane {
         Pane::Links if view.is_paused() => {
