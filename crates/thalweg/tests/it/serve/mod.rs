@@ -273,7 +273,10 @@ fn records_lost_on_a_full_disk_are_counted() {
     serve.signal("-TERM");
     assert_eq!(serve.ended(), Some(0), "{}", serve.log());
     let log = serve.log();
-    assert!(log.contains("cannot write records") && log.contains(&format!("\"write_failed\":{lost}")), "{log}");
+    assert!(
+        log.contains("cannot write records") && log.contains(&format!("\"write_failed\":{lost}")),
+        "{log}"
+    );
 }
 
 #[test]
