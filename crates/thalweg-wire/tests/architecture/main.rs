@@ -4,4 +4,5 @@
 
 mod crates;
 mod documents;
+mod figures;
 mod modules;
