@@ -11,6 +11,7 @@ use thalweg_bench::{
 use thalweg_capture::backend::Backend;
 use thalweg_capture::live::LiveOptions;
 use thalweg_measure::detect::CheetahThreshold;
+use thalweg_measure::filter::FlowFilter;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
 
 /// Benchmarks of Thalweg against comparable programs, and reproductions of figures from papers
@@ -89,8 +90,9 @@ fn watch_options(file: PathBuf) -> WatchOptions {
         show: Show::Summary,
         replay: None,
         workers: None,
-        filter: None,
-        peel_tunnels: false,
+        capture_filter: None,
+        flow_filter: FlowFilter::default(),
+        decapsulate: false,
         duration: None,
         flow_table: FlowTableOptions::default(),
         threshold: CheetahThreshold::default(),

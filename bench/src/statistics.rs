@@ -64,6 +64,12 @@ pub fn half_interval(sample: &[f64]) -> f64 {
     quantile * (variance / sample.len() as f64).sqrt()
 }
 
+/// Returns the 95 % confidence interval of the mean; NaN with fewer than two values.
+pub fn interval(sample: &[f64]) -> (f64, f64) {
+    let (mean, half) = (mean(sample), half_interval(sample));
+    (mean - half, mean + half)
+}
+
 /// Formats the mean of a sample with its 95 % confidence interval: `5.87 ± 0.02`.
 pub fn with_interval(sample: &[f64]) -> String {
     format!("{:.2} ± {:.2}", mean(sample), half_interval(sample))

@@ -8,6 +8,7 @@ pub mod config;
 pub mod experiment;
 pub mod filter;
 pub mod flow_export;
+pub mod flow_filter;
 pub mod headers;
 pub mod openflow;
 pub mod sketch_state;

@@ -5,7 +5,9 @@ NAMES = {
     2: "igmp",
     4: "ipip",
     6: "tcp",
+    8: "egp",
     17: "udp",
+    33: "dccp",
     41: "ipv6",
     46: "rsvp",
     47: "gre",
@@ -22,5 +24,5 @@ NAMES = {
 }
 """By number, in lower case."""
 
-NUMBERS = {name: number for number, name in NAMES.items()} | {"ipv6-icmp": 58}
+NUMBERS = {name: number for number, name in NAMES.items()} | {"icmpv6": 58, "ipv6-icmp": 58}
 """By name, in lower case."""

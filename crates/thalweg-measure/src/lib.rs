@@ -10,6 +10,7 @@
 
 pub mod collector;
 pub mod detect;
+pub mod filter;
 mod memory;
 pub mod meter;
 pub mod rates;

@@ -139,6 +139,34 @@ impl Axis {
         Axis { low: -0.5, high, is_logarithmic: false, has_names: true, ticks, minor: Vec::new() }
     }
 
+    /// An axis around the given values, with a labelled tick at each of them: logarithmic if they spread by more than a factor of
+    /// 20, otherwise linear. Labels that would touch the one before are omitted.
+    pub fn at(values: &[(f64, String)]) -> Axis {
+        let (low, high) = extent(values.iter().map(|value| value.0));
+        let (low, high) = if low <= high { (low, high) } else { (0.0, 1.0) };
+        let is_logarithmic = low > 0.0 && high > 20.0 * low;
+        let margin = if high > low { 0.04 * (high - low) } else { 0.5 * high.abs().max(1.0) };
+        let (low, high) = match is_logarithmic {
+            true => (low / 1.15, high * 1.15),
+            false => (low - margin, high + margin),
+        };
+        let mut axis =
+            Axis { low, high, is_logarithmic, has_names: false, ticks: Vec::new(), minor: Vec::new() };
+        let mut free_from = 0.0;
+        for (value, label) in values {
+            let position = axis.position(*value);
+            // Of a panel of about 400 pixels.
+            let half = f64::from(CHARACTER) * (label.chars().count() as f64 + 1.0) / 800.0;
+            if position - half >= free_from || axis.ticks.is_empty() {
+                axis.ticks.push((*value, label.clone()));
+                free_from = position + half;
+            } else {
+                axis.minor.push(*value);
+            }
+        }
+        axis
+    }
+
     /// Width that the names of a horizontal axis take side by side; zero if its ticks are numbers.
     pub(crate) fn names_width(&self) -> u32 {
         match self.has_names {
@@ -264,6 +292,24 @@ mod tests {
         assert_eq!(labels(&Axis::logarithmic(1.2, 17.0, plain)), ["1", "2", "5", "10", "20"]);
         let long = Axis::logarithmic(1.0, 1e16, plain);
         assert!(long.ticks.len() <= 8, "{:?}", labels(&long));
+    }
+
+    #[test]
+    fn uneven_values_lie_at_uneven_distances() {
+        let labelled =
+            |values: &[f64]| values.iter().map(|value| (*value, value.to_string())).collect::<Vec<_>>();
+        let sizes = Axis::at(&labelled(&[50.0, 100.0, 200.0, 400.0, 1024.0]));
+        assert!(sizes.is_logarithmic && sizes.ticks.len() == 5);
+        let loads = Axis::at(&labelled(&[10.0, 20.0, 80.0]));
+        let positions = [10.0, 20.0, 80.0].map(|load| loads.position(load));
+        assert!(!loads.is_logarithmic && positions[2] - positions[1] > 5.0 * (positions[1] - positions[0]));
+        let dense = Axis::at(&labelled(&(1..=100).map(f64::from).collect::<Vec<_>>()));
+        assert!(
+            dense.ticks.len() < 30 && dense.ticks.len() + dense.minor.len() == 100,
+            "{:?}",
+            labels(&dense)
+        );
+        assert!(Axis::at(&[]).high() > Axis::at(&[]).low());
     }
 
     #[test]

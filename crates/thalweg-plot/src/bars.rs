@@ -6,7 +6,7 @@ use crate::axis::{Axis, Scale};
 use crate::error::DrawError;
 use crate::figure::Plot;
 use crate::frame::{ABOVE, BELOW, Frame, GAP, Grid, LEFT, RIGHT};
-use crate::page::{Area, CHARACTER, Sample, style};
+use crate::page::{Area, CHARACTER, INK, Sample, style};
 
 /// Share of the room of a name or number that its bars take.
 const FILLED: f64 = 0.8;
@@ -36,6 +36,8 @@ pub struct Bars {
     pub names: Vec<String>,
     /// For each series a value for each name. A value that is not a number has no bar.
     pub series: Vec<Vec<f64>>,
+    /// For each series an interval for each name, drawn as a thin line at the end of the bar; empty if there are none.
+    pub intervals: Vec<Vec<(f64, f64)>>,
     /// Where they lie.
     pub arrangement: Arrangement,
 }
@@ -88,7 +90,8 @@ impl Plot for Bars {
 
     fn draw(&self, area: &Area<'_>) -> Result<(), DrawError> {
         let spans: Vec<Vec<Span>> = (0..self.names.len()).map(|place| self.spans(place)).collect();
-        let x = Scale::LINEAR.axis(spans.iter().flatten().map(|span| span.right));
+        let interval_ends = self.intervals.iter().flatten().map(|interval| interval.1);
+        let x = Scale::LINEAR.axis(spans.iter().flatten().map(|span| span.right).chain(interval_ends));
         // The vertical axis counts upwards.
         let upwards: Vec<String> = self.names.iter().rev().cloned().collect();
         let y = Axis::places(&upwards);
@@ -101,6 +104,14 @@ impl Plot for Bars {
                 let corners = [(span.left, top), (span.right, top - span.height)];
                 Rectangle::new(corners, style(span.series).0.filled())
             }))?;
+            let name = self.names.len() - 1 - place;
+            let interval = |span: &Span| {
+                let &(low, high) = self.intervals.get(span.series)?.get(name)?;
+                let middle = place as f64 + span.top - span.height / 2.0;
+                (low.is_finite() && high.is_finite())
+                    .then(|| PathElement::new(vec![(low, middle), (high, middle)], INK.stroke_width(1)))
+            };
+            chart.draw_series(spans.iter().filter_map(interval))?;
         }
         Ok(())
     }
@@ -160,6 +171,7 @@ mod tests {
             x_title: "lines".to_owned(),
             names: vec!["name".to_owned()],
             series: vec![vec![2.0], vec![f64::NAN], vec![3.0]],
+            intervals: Vec::new(),
             arrangement,
         }
     }

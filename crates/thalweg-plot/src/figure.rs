@@ -1,7 +1,10 @@
 //! A page of plots that share their series and the legend.
 
 use crate::error::DrawError;
-use crate::page::{Area, CHARACTER, GREY, HPos, Heading, INK, Sample, TEXT, page, sample, shortened, write};
+use crate::frame::ABOVE;
+use crate::page::{
+    Area, CHARACTER, GREY, HPos, Heading, INK, Sample, TEXT, TITLE, page, sample, shortened, write,
+};
 
 /// Panels that are wider stand one below the other.
 const WIDE: u32 = 640;
@@ -102,9 +105,18 @@ pub fn draw<P: Plot>(
             let (row, _) = area.split_vertically(top).1.split_vertically(height);
             let (area, _) = row.split_horizontally(left).1.split_horizontally(width);
             plot.draw(&area)?;
+            if count > 1 {
+                letter(&area, index)?;
+            }
         }
         legend.draw(&beside, plots.first().map_or(Sample::Line, Plot::sample))
     })
+}
+
+/// Writes the letter of a panel beside its title: `a` for the first.
+fn letter(area: &Area<'_>, index: u32) -> Result<(), DrawError> {
+    let letter = char::from_u32('a' as u32 + index % 26).unwrap_or('a');
+    write(area, (20, ABOVE as i32 / 2), &format!("({letter})"), TITLE, GREY, HPos::Left)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use plotters::prelude::*;
 
 use crate::axis::Axis;
 use crate::error::DrawError;
-use crate::page::{Area, FAINT, FONT, GREY, GRID, HPos, INK, TEXT, TITLE, write};
+use crate::page::{Area, FAINT, FONT, GREY, GRID, HPos, INK, TEXT, TITLE, shortened, write};
 
 /// Left of a plot, for numbers beside the vertical axis.
 pub(crate) const LEFT: u32 = 64;
@@ -16,6 +16,8 @@ pub(crate) const ABOVE: u32 = 32;
 pub(crate) const RIGHT: u32 = 22;
 /// Below everything.
 pub(crate) const GAP: u32 = 10;
+/// About what a character of a title takes.
+const TITLE_CHARACTER: u32 = 8;
 
 /// A chart ready for its contents.
 pub(crate) type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;
@@ -46,7 +48,9 @@ pub(crate) struct Frame<'a> {
 impl Frame<'_> {
     /// Draws the frame into the whole of `area`.
     pub(crate) fn draw<'a, 'b>(&self, area: &'a Area<'b>) -> Result<Chart<'a, 'b>, DrawError> {
-        write(area, (self.left as i32, ABOVE as i32 / 2), self.title, TITLE, INK, HPos::Left)?;
+        let room = area.dim_in_pixel().0.saturating_sub(self.left) / TITLE_CHARACTER;
+        let title = shortened(self.title, room as usize);
+        write(area, (self.left as i32, ABOVE as i32 / 2), &title, TITLE, INK, HPos::Left)?;
         let mut chart = ChartBuilder::on(area)
             .margin_top(ABOVE)
             .margin_right(RIGHT)

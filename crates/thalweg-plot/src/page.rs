@@ -1,6 +1,7 @@
 //! A page of SVG: its heading, colours, texts and legends.
 
 use plotters::coord::Shift;
+use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 pub(crate) use plotters::style::text_anchor::HPos;
 use plotters::style::text_anchor::{Pos, VPos};
@@ -23,6 +24,8 @@ pub(crate) const CHARACTER: u32 = 8;
 const TITLE_CHARACTER: u32 = 10;
 /// Around everything.
 const MARGIN: i32 = 16;
+/// The largest number of points of a line with dashes.
+const MAX_DASHED_POINTS: usize = 400;
 /// Of what is read first.
 pub(crate) const INK: RGBColor = RGBColor(33, 37, 41);
 /// Of what is read second: axes, notes.
@@ -94,7 +97,8 @@ pub fn page(
             INK,
             HPos::Left,
         )?;
-        write(&head, (MARGIN, 50), &heading.subtitle, TEXT, GREY, HPos::Left)?;
+        let subtitle = shortened(&heading.subtitle, (width / CHARACTER) as usize);
+        write(&head, (MARGIN, 50), &subtitle, TEXT, GREY, HPos::Left)?;
         contents(&body)?;
         root.present()?;
     }
@@ -122,7 +126,25 @@ pub(crate) fn write(
     Ok(area.draw(&Text::new(text, at, style))?)
 }
 
-/// What stands for a series in a legend; `at` is its left end, half way up.
+/// Dash and gap in pixels of a line; `None` if it is solid. Equal lines that lie on each other remain visible.
+pub(crate) fn dash(line: usize) -> Option<(i32, i32)> {
+    [None, Some((12, 5)), Some((3, 4)), Some((18, 4)), Some((7, 3))][line % 5]
+}
+
+/// A line through `points` in the colour and with the dashes of a series.
+pub(crate) fn stroke<Place: Clone + 'static>(
+    line: usize,
+    points: Vec<Place>,
+) -> (Option<PathElement<Place>>, Option<DashedPathElement<std::vec::IntoIter<Place>, i32>>) {
+    let stroke = style(line).0.stroke_width(2);
+    // Each dash of a long noisy line would be an element of its own.
+    match dash(line).filter(|_| points.len() <= MAX_DASHED_POINTS) {
+        None => (Some(PathElement::new(points, stroke)), None),
+        Some((size, gap)) => (None, Some(DashedPathElement::new(points, size, gap, stroke))),
+    }
+}
+
+/// Draws the sample of a series in a legend; `at` is its left end, half way up.
 pub(crate) fn sample(
     area: &Area<'_>,
     (x, y): (i32, i32),
@@ -131,10 +153,13 @@ pub(crate) fn sample(
 ) -> Result<(), DrawError> {
     let (colour, _) = style(line);
     match sample {
-        Sample::Line => area.draw(&PathElement::new(vec![(x, y), (x + 20, y)], colour.stroke_width(2)))?,
-        Sample::MarkedLine => {
-            area.draw(&PathElement::new(vec![(x, y), (x + 20, y)], colour.stroke_width(2)))?;
-            mark(line, (x + 10, y)).into_iter().try_for_each(|dot| area.draw(&dot))?;
+        Sample::Line | Sample::MarkedLine => {
+            let (solid, dashed) = stroke(line, vec![(x, y), (x + 24, y)]);
+            solid.iter().try_for_each(|path| area.draw(path))?;
+            dashed.iter().try_for_each(|path| area.draw(path))?;
+            if sample == Sample::MarkedLine {
+                mark(line, (x + 12, y)).into_iter().try_for_each(|dot| area.draw(&dot))?;
+            }
         }
         Sample::Bar => area.draw(&Rectangle::new([(x, y - 6), (x + 20, y + 6)], colour.filled()))?,
     }

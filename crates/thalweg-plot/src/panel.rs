@@ -6,7 +6,7 @@ use crate::axis::{Axis, Scale};
 use crate::error::DrawError;
 use crate::figure::Plot;
 use crate::frame::{Chart, Frame, Grid, LEFT, RIGHT};
-use crate::page::{Area, Sample, mark, style};
+use crate::page::{Area, Sample, mark, stroke, style};
 use crate::quantity::number;
 use crate::thin::thinned;
 
@@ -35,7 +35,7 @@ pub struct Panel {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// The lines, the first on top.
+    /// The lines, the last on top.
     pub lines: Vec<Line>,
     /// Whether each point has a dot: for few points.
     pub is_marked: bool,
@@ -57,6 +57,31 @@ impl Panel {
         let lines: Vec<Vec<(f64, f64)>> = lines.iter().map(points).collect();
         let y = scale.axis(lines.iter().flatten().map(|point| point.1));
         Panel { is_marked: true, ..Panel::joined(title.into(), x_title, Axis::places(names), y, lines) }
+    }
+
+    /// Lines over numbers, each value with a dot. `places` has the numbers and their labels. The horizontal axis is logarithmic if
+    /// they spread by more than a factor of 20. `lines` has a value at each place for each line; invalid ones are omitted.
+    pub fn over_numbers(
+        title: impl Into<String>,
+        x_title: &str,
+        places: &[(f64, String)],
+        scale: Scale,
+        lines: &[Vec<f64>],
+    ) -> Panel {
+        let points =
+            |values: &Vec<f64>| places.iter().map(|place| place.0).zip(values.iter().copied()).collect();
+        let lines: Vec<Vec<(f64, f64)>> = lines.iter().map(points).collect();
+        let y = scale.axis(lines.iter().flatten().map(|point| point.1));
+        Panel { is_marked: true, ..Panel::joined(title.into(), x_title, Axis::at(places), y, lines) }
+    }
+
+    /// Adds intervals to the points: for each line the lower and upper end at each of its places.
+    pub fn with_intervals(mut self, intervals: &[Vec<(f64, f64)>]) -> Panel {
+        for (line, intervals) in self.lines.iter_mut().zip(intervals) {
+            let places = line.points.iter().map(|point| point.0);
+            line.bars = places.zip(intervals).map(|(x, &(low, high))| (x, low, high)).collect();
+        }
+        self
     }
 
     /// Curves through points of two numbers, the horizontal axis from zero to the greatest.
@@ -82,8 +107,8 @@ impl Panel {
     pub fn draw(&self, area: &Area<'_>) -> Result<(), DrawError> {
         let Panel { title, x_title, x, y, .. } = self;
         let mut chart = Frame { title, x_title, x, y, left: LEFT, grid: Grid::Both }.draw(area)?;
-        // The first line lies on top.
-        for line in self.lines.iter().rev() {
+        // Solid lines first: dashed ones remain visible on them.
+        for line in &self.lines {
             self.draw_line(&mut chart, line)?;
         }
         Ok(())
@@ -99,7 +124,9 @@ impl Panel {
             bars.map(|&(x, low, high)| PathElement::new(vec![(x, low), (x, high)], colour.stroke_width(1))),
         )?;
         if self.is_joined && points.len() > 1 {
-            chart.draw_series([PathElement::new(points.clone(), colour.stroke_width(2))])?;
+            let (solid, dashed) = stroke(line.style, points.clone());
+            chart.draw_series(solid)?;
+            chart.draw_series(dashed)?;
         }
         if self.is_marked || points.len() == 1 {
             chart.draw_series(points.into_iter().flat_map(|point| mark(line.style, point)))?;

@@ -69,7 +69,7 @@ impl Inputs {
             return Err(InputError::Mixed { file: file.to_string(), interface: interface.to_string() });
         }
         if interfaces.is_empty() {
-            let open = |name: &&String| Input::open_file(name, options.filter.as_deref());
+            let open = |name: &&String| Input::open_file(name, options.capture_filter.as_deref());
             let inputs = files.iter().map(open).collect::<Result<_, _>>()?;
             return Ok((Inputs::Files(inputs), Vec::new()));
         }
@@ -81,7 +81,7 @@ impl Inputs {
         for name in interfaces {
             let live = LiveOptions {
                 interface: name.clone(),
-                filter: options.filter.clone(),
+                filter: options.capture_filter.clone(),
                 ..options.live.clone()
             };
             let spec = InterfaceSpec {

@@ -22,7 +22,6 @@
 mod clock;
 mod error;
 mod flow_exporter;
-pub mod flow_filter;
 mod inputs;
 pub mod json;
 pub mod ledger;

@@ -6,6 +6,7 @@ use thalweg_capture::backend::Backend;
 use thalweg_capture::live::LiveOptions;
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::detect::cfinf::CfinfParameters;
+use thalweg_measure::filter::FlowFilter;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
 use thalweg_measure::tasks::TasksOptions;
 use thalweg_records::export::ExportOptions;
@@ -22,10 +23,12 @@ pub struct WatchOptions {
     pub replay: Option<f64>,
     /// Number of metering threads. Default 1 for files, one per core for interfaces.
     pub workers: Option<usize>,
-    /// Capture filter in tcpdump syntax.
-    pub filter: Option<String>,
+    /// Capture filter in tcpdump syntax: packets to measure.
+    pub capture_filter: Option<String>,
+    /// Flow filter in nfdump syntax: flows to show. All packets are measured.
+    pub flow_filter: FlowFilter,
     /// Whether to measure the flows inside tunnels (GRE, ERSPAN, VXLAN, Geneve, IP in IP). Default no.
-    pub peel_tunnels: bool,
+    pub decapsulate: bool,
     /// Stop after this much packet time since the first packet. Default never.
     pub duration: Option<Nanos>,
     /// Capacity and timeouts of the flow table.

@@ -75,6 +75,7 @@ impl ViewFeed {
         let history: Vec<RateSample> = history.slices().map(|slice| rate_sample(*slice)).collect();
         // The last slice is incomplete.
         let current = history.iter().rev().nth(1).or(history.last()).copied().unwrap_or_default();
+        let cheetahs = log.entries().rev().map(CheetahRow::from).filter(|row| query.filter.matches(row));
         let flows_ended = meter.table.records.iter().sum::<u64>() - meter.table.ended(EndReason::Active);
         Snapshot {
             now,
@@ -91,7 +92,7 @@ impl ViewFeed {
             evicted: meter.table.ended(EndReason::Evicted),
             cheetahs_live: log.running() as u64,
             cheetahs_total: meter.cheetahs,
-            cheetahs: log.entries().rev().take(CHEETAHS_SHOWN).map(CheetahRow::from).collect(),
+            cheetahs: cheetahs.take(CHEETAHS_SHOWN).collect(),
             top,
             matching,
             pinned: self.metering.iter().find_map(|metering| metering.pinned.clone()),
@@ -172,7 +173,7 @@ fn counters(
         Some(counter("bad length", intake.length_beyond_frame, Warning)),
         Some(counter("non-IP", intake.non_ip.packets, Note)),
         Some(counter("no ports", intake.ports_not_captured + intake.portless_fragments, Note)),
-        Some(counter("decapsulated", intake.peeled, Note)),
+        Some(counter("decapsulated", intake.decapsulated, Note)),
         Some(counter("filtered", source.filtered, Note)),
     ];
     all.into_iter().flatten().collect()

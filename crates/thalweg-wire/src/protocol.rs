@@ -26,6 +26,19 @@ impl Protocol {
     pub const fn has_ports(self) -> bool {
         matches!(self.0, 6 | 17 | 33 | 132 | 136)
     }
+
+    /// Returns the names of protocols, in lower case.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMES.iter().map(|(_, name)| *name)
+    }
+
+    /// Returns the protocol of a lower-case name.
+    pub fn of_name(name: &str) -> Option<Protocol> {
+        match name {
+            "icmpv6" | "ipv6-icmp" => Some(Protocol::ICMPV6),
+            _ => NAMES.iter().find(|(_, known)| *known == name).map(|(number, _)| Protocol(*number)),
+        }
+    }
 }
 
 /// Lower-case names as in tcpdump and `/etc/protocols`.
@@ -68,12 +81,7 @@ impl FromStr for Protocol {
     /// Parses a name in upper or lower case, `proto-N`, or a number.
     fn from_str(text: &str) -> Result<Self, ()> {
         let lower = text.to_ascii_lowercase();
-        if let Some((number, _)) = NAMES.iter().find(|(_, name)| *name == lower) {
-            return Ok(Protocol(*number));
-        }
-        match lower.as_str() {
-            "icmpv6" | "ipv6-icmp" => Ok(Protocol::ICMPV6),
-            _ => lower.strip_prefix("proto-").unwrap_or(&lower).parse().map(Protocol).map_err(drop),
-        }
+        let number = || lower.strip_prefix("proto-").unwrap_or(&lower).parse().map(Protocol).map_err(drop);
+        Protocol::of_name(&lower).map_or_else(number, Ok)
     }
 }

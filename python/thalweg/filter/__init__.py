@@ -2,7 +2,7 @@
 
     src net 10.0.0.0/8 and (dst port 443 or proto udp) and bytes > 1m
 
-Grammar (words in either case; `#` begins a comment; `and` binds more tightly than `or`, `not` most tightly):
+Grammar (words in either case; `#` starts a comment; `and` binds more tightly than `or`, `not` most tightly):
 
     filter    = [ or ]
     or        = and { ("or" | "||") and }
@@ -11,38 +11,39 @@ Grammar (words in either case; `#` begins a comment; `and` binds more tightly th
     primitive = "any"
               | "ipv4" | "inet" | "ipv6" | "inet6"
               | "proto" (NAME | NUMBER)
-              | [end] ("ip" | "host") (ADDRESS | "in" "[" (ADDRESS | PREFIX) ... "]")
+              | [end] ("ip" | "host") (ADDRESS | PREFIX | "in" "[" (ADDRESS | PREFIX) ... "]")
               | [end] "net" (PREFIX | ADDRESS NETMASK)
               | [end] "port" ([compare] NUMBER | "in" "[" NUMBER ... "]")
               | [end] "as" ([compare] NUMBER | "in" "[" NUMBER ... "]")
               | [end] "mask" NUMBER
               | ["in" | "out"] "if" NUMBER
-              | ("next" | "router") "ip" (ADDRESS | "in" "[" (ADDRESS | PREFIX) ... "]")
+              | ("next" | "router") "ip" (ADDRESS | PREFIX | "in" "[" (ADDRESS | PREFIX) ... "]")
               | "flags" (LETTERS | [compare] NUMBER)
               | ["src"] "tos" [compare] NUMBER
               | ["src"] "vlan" NUMBER
               | ("icmp-type" | "icmp-code") NUMBER
               | ("flowdir" | "dir") ("ingress" | "egress" | NUMBER)
               | "observation" "domain" "id" NUMBER
-              | ("packets" | "bytes" | "flows" | "duration" | "pps" | "bps" | "bpp") [compare] NUMBER
-    end       = "src" | "dst" | "src" "or" "dst" | "src" "and" "dst"        (none: "src or dst")
-    compare   = "=" | "==" | "!=" | "<" | "<=" | ">" | ">=" | "eq" | "lt" | "gt" | "le" | "ge"    (none: "=")
+              | ["in"] ("packets" | "bytes") [compare] NUMBER
+              | ("flows" | "duration" | "pps" | "bps" | "bpp") [compare] NUMBER
+    end       = "src" | "dst" | "src" "or" "dst" | "src" "and" "dst"        (default: "src or dst")
+    compare   = "=" | "==" | "!=" | "<" | "<=" | ">" | ">=" | "eq" | "lt" | "gt" | "le" | "ge"    (default: "=")
     NUMBER    = decimal with an optional k, m, g or t (10^3 to 10^12), or hexadecimal after "0x"
-    LETTERS   = of "FSRPAU" those TCP flags that must all be set, or "X" for the six; after "not", none of them may be
+    PREFIX    = ADDRESS "/" bits; trailing zero octets of an IPv4 prefix may be left out: 172.16/12
+    LETTERS   = TCP flags of "FSRPAU" that must all be set, or "X" for the six; after "not", none of them may be set
 
-Numbers in a list are parted by blanks or commas.
+Numbers in a list are separated by blanks or commas. Where a term takes no comparison, a `=` is accepted.
 
-What is compared:
+Values:
 
-- `bytes` and `packets` scaled by the sampling interval, as nfdump's collector keeps them;
-- `duration` in milliseconds; `bps`, `pps` and `bpp` (bits and packets a second, bytes a packet) rounded down, and 0 where
-  there is nothing to divide by;
-- `flows` is 1 for each row;
-- `flags` only of TCP.
+- `bytes` and `packets` are scaled by the sampling interval, as nfdump's collector stores them.
+- `duration` is in milliseconds. `bps`, `pps` and `bpp` (bits and packets per second, bytes per packet) are rounded down, and
+  0 where the divisor is 0.
+- `flows` is 1 for each record.
+- `flags` applies to TCP only.
 
-Where this is not nfdump: ports of ICMP are 0 (its type and code are `icmp-type` and `icmp-code`), an IPv4 address is no IPv6
-address (`net ::/0` finds IPv6 alone), `as` needs no geo database, and host names are not looked up. What our records do not keep
-(MAC addresses, MPLS labels, NAT events, `out` counters) is refused with the place in the text.
+`docs/reference/flow-filter.md` lists the terms of every view and the differences from nfdump. The live views and the HTTP API
+read the same language (`crates/thalweg-measure/src/filter`). Both pass `crates/thalweg-measure/tests/filter-cases.toml`.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def compile_filter(text: str, table: ir.Table) -> ir.BooleanValue:
 
     Raises:
         FilterSyntaxError: If `text` is not in the language.
-        FilterError: If it asks for a column that `table` lacks.
+        FilterError: If it needs a column that `table` does not have.
     """
     from .expression import expression
 

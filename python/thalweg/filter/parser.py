@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import ipaddress
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn, TypeAlias, TypeVar, cast
 
 from ..protocols import NUMBERS as PROTOCOLS
@@ -22,14 +23,19 @@ from .terms import (
     NumberIn,
     Term,
 )
-from .tokens import FilterSyntaxError, Token, tokens
+from .tokens import FilterSyntaxError, Token, shown, tokens
 
 MAX_DEPTH = 100
 """Maximum depth of nested parentheses and negations."""
 
-_NUMBER = re.compile(r"(?P<hex>0x[0-9a-f]+)|(?P<decimal>\d+)(?P<scale>[kmgt]?)")
+_NUMBER = re.compile(r"0x(?P<hex>[0-9a-f]+)|(?P<decimal>[0-9]+)(?P<scale>[kmgt]?)")
+_PREFIX = re.compile(r"(?P<address>[^/]+)/(?P<bits>[0-9]{1,3})")
 _SCALES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _LARGEST = 2**63 - 1
+_DIGITS = 20
+"""More digits than `_LARGEST` has."""
+_SHORTEST_MISSPELT = 3
+"""A shorter word gets no suggestion."""
 _COMPARISONS = {
     "==": "=",
     "eq": "=",
@@ -39,17 +45,27 @@ _COMPARISONS = {
     "ge": ">=",
     **{sign: sign for sign in ("=", "!=", "<", "<=", ">", ">=")},
 }
-_FLAGS = {"F": 1, "S": 2, "R": 4, "P": 8, "A": 16, "U": 32}
+_FLAGS = {"F": 1, "S": 2, "R": 4, "P": 8, "A": 16, "U": 32, "X": 63}
 _ENDS = ("src", "dst")
 _DIRECTIONS = {"ingress": 0, "egress": 1}
 _MEASURES = ("packets", "bytes", "flows", "duration", "pps", "bps", "bpp")
-_NOT_KEPT = frozenset(
+
+TERMS = (
+    *("any", "ipv4", "ipv6", "host", "net", "port", "proto", "flags", "bytes", "packets", "in bytes", "in packets", "flows"),
+    *("duration", "bps", "pps", "bpp", "icmp-type", "icmp-code", "tos", "as", "mask", "if", "vlan", "next ip", "router ip"),
+    *("flowdir", "observation domain id"),
+)
+"""The terms of flow records, in the order in which messages list them."""
+
+_QUALIFIED = ("host", "net", "port", "as", "mask")
+_FOREIGN = frozenset(
     (
-        *("ident", "sysid", "engine-type", "engine-id", "version", "bgpnext", "prev", "mac", "mpls", "tun", "fwdstat"),
-        *("client", "server", "app", "nat", "event", "asa", "xip", "xport", "ingress", "egress", "pf"),
+        *("app", "asa", "bgpnext", "cheetah", "client", "count", "egress", "engine-id", "engine-type", "event", "fwdstat", "geo"),
+        *("ident", "ingress", "mac", "mpls", "nat", "nip", "nport", "payload", "pblock", "pf", "prev", "server", "sysid"),
+        *("tun", "tunip", "version", "xip", "xnet", "xport"),
     )
 )
-"""nfdump's keywords for data that flow records do not have."""
+"""Terms that flow records do not have: those of nfdump and of live flows."""
 
 T = TypeVar("T")
 _Join: TypeAlias = type[Both] | type[Either]
@@ -80,42 +96,45 @@ class _Parser:
             return Always()
         term = self._or()
         if not self._at(""):
-            self._expected("'and', 'or' or the end")
+            self._expected("'and', 'or' or the end", near=("and", "or"))
         return term
 
     def _or(self) -> Term:
-        term = self._and()
+        terms = [self._and()]
         while self._take("or", "||"):
-            term = Either(term, self._and())
-        return term
+            terms.append(self._and())
+        return _joined(Either, terms)
 
     def _and(self) -> Term:
-        term = self._not()
+        terms = [self._not()]
         while self._take("and", "&&"):
-            term = Both(term, self._not())
-        return term
+            terms.append(self._not())
+        return _joined(Both, terms)
 
     def _not(self) -> Term:
+        if not self._at("not", "!", "("):
+            return self._primitive()
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            self._fail(f"more than {MAX_DEPTH} nested parentheses or negations")
-        if self._take("not", "!"):
-            self._is_negated = not self._is_negated
-            term: Term = Not(self._not())
-            self._is_negated = not self._is_negated
-        elif self._take("("):
+            self._fail("too_deep", f"more than {MAX_DEPTH} nested parentheses and negations")
+        if self._take("("):
             term = self._or()
             if not self._take(")"):
-                self._expected("'and', 'or' or ')'")
+                self._expected("'and', 'or' or ')'", near=("and", "or"))
         else:
-            term = self._primitive()
+            self._next += 1
+            self._is_negated = not self._is_negated
+            term = Not(self._not())
+            self._is_negated = not self._is_negated
         self._depth -= 1
         return term
 
     def _primitive(self) -> Term:
-        start = self._next
+        first = self._here
         ends = self._ends()
-        interfaces = self._interfaces() if ends is None else None
+        if ends is None and first.key in ("in", "out"):
+            self._next += 1
+            return self._directed(first)
         word = self._step()
         match word.key:
             case "ip" | "host":
@@ -128,20 +147,29 @@ class _Parser:
                 return self._over(ends, "_as", lambda column: self._number_or_list(column, 0xFFFF_FFFF))
             case "mask":
                 return self._over(ends, "_prefix_length", lambda column: self._equal(column, 128))
-            case "tos" | "vlan" if ends is None or ends[0] == ("src",):
-                column, largest = ("tos", 0xFF) if word.key == "tos" else ("vlan_id", 0xFFF)
-                return self._compared(column, largest)
-            case "if":
-                columns = interfaces or ("ingress_interface", "egress_interface")
-                return self._each(columns, lambda column: self._equal(column, 0xFFFF_FFFF))
+            case "tos" if ends is None or ends[0] == ("src",):
+                return self._compared("tos", 0xFF)
+            case "vlan" if ends is None or ends[0] == ("src",):
+                return self._equal("vlan_id", 0xFFF)
         if ends is not None:
-            self._expected("what to compare: ip, net, port, as or mask", word)
-        if interfaces is not None and not (word.key in ("packets", "bytes") and interfaces[0].startswith("in")):
-            self._fail("'in' and 'out' only work with 'if': each record counts one direction", self._tokens[start])
+            self._expected(f"one of {', '.join(_QUALIFIED)}", word, near=_QUALIFIED)
         return self._plain(word)
 
+    def _directed(self, first: Token) -> Term:
+        """Parses a term after `in` or `out`."""
+        word = self._step()
+        match word.key:
+            case "if":
+                column = "ingress_interface" if first.key == "in" else "egress_interface"
+                return self._equal(column, 0xFFFF_FFFF)
+            case "bytes" | "packets" if first.key == "in":
+                return self._compared(word.key, _LARGEST)
+            case "bytes" | "packets":
+                self._not_known_here(f"out {word.key}", first)
+        self._expected("'if', 'bytes' or 'packets'", word)
+
     def _plain(self, word: Token) -> Term:
-        """Parses primitives without qualifier."""
+        """Parses terms without qualifier, and refuses all others."""
         match word.key:
             case "any":
                 return Always()
@@ -151,6 +179,8 @@ class _Parser:
                 return Family(6)
             case "proto":
                 return Number("protocol", "=", self._protocol())
+            case "if":
+                return self._each(("ingress_interface", "egress_interface"), lambda column: self._equal(column, 0xFFFF_FFFF))
             case "next" | "router":
                 self._must("ip")
                 return self._addresses("next_hop" if word.key == "next" else "exporter")
@@ -166,11 +196,27 @@ class _Parser:
                 return self._equal("observation_domain_id", 0xFFFF_FFFF)
             case measure if measure in _MEASURES:
                 return self._compared(measure, _LARGEST)
-        if word.key in _NOT_KEPT:
-            self._fail(f"'{word.text}' is not stored in flow records", word)
+        self._refuse_term(word)
+
+    def _refuse_term(self, word: Token) -> NoReturn:
+        if word.key in _FOREIGN:
+            self._not_known_here(shown(word.text), word)
+        example = self._example_with(word)
+        if example:
+            self._expected(f"a term such as '{example}'", word)
+        near = (*TERMS, "ip", "not", "src", "dst")
+        self._expected("a term such as 'src ip 192.0.2.1', 'port 443' or 'bytes > 1m'", word, near=near)
+
+    def _example_with(self, word: Token) -> str | None:
+        """Returns the term that a bare value probably means."""
         if word.key in PROTOCOLS:
-            self._expected(f"a primitive such as 'proto {word.key}'", word)
-        self._expected("a primitive such as 'src ip 192.0.2.1', 'port 443' or 'bytes > 1m'", word)
+            return f"proto {word.key}"
+        network = _network_in(word.key)
+        if network is not None:
+            return f"{'net' if '/' in word.key else 'ip'} {_written(network)}"
+        match = _NUMBER.fullmatch(word.key)
+        value = _LARGEST if match is None else _value(match)
+        return f"port {value}" if value <= 0xFFFF else None
 
     # --- Qualifiers
 
@@ -182,14 +228,10 @@ class _Parser:
         if self._at("or", "and"):
             second = self._tokens[self._next + 1].key
             if second in _ENDS and second != first:
+                join = Either if self._at("or") else Both
                 self._next += 2
-                return (first, second), Either if self._tokens[self._next - 2].key == "or" else Both
+                return (first, second), join
         return (first,), Either
-
-    def _interfaces(self) -> tuple[str, ...] | None:
-        if self._take("in"):
-            return ("ingress_interface",)
-        return ("egress_interface",) if self._take("out") else None
 
     def _over(self, ends: _Ends | None, suffix: str, leaf: Callable[[str], Term]) -> Term:
         """Applies a term to one end or to both."""
@@ -217,18 +259,18 @@ class _Parser:
         """Parses a prefix, or an address and its netmask."""
         word = self._step()
         if "/" in word.text:
-            return self._network_of(word)
-        mask = self._step()
-        return self._network_of(Token(f"{word.text}/{mask.text}", word.start))
+            network = _network_in(word.text)
+        else:
+            network = _network_with_mask(word.text, self._here.text)
+            self._next += network is not None
+        if network is None:
+            self._expected("a prefix such as 192.0.2.0/24, or an IPv4 address and its netmask", word)
+        return network
 
     def _network_of(self, word: Token) -> Network:
-        try:
-            network = ipaddress.ip_network(word.text, strict=False)
-        except ValueError:
-            self._expected("an IP address or a prefix as 192.0.2.0/24; names are not looked up", word)
-        mapped = network.network_address.ipv4_mapped if isinstance(network, ipaddress.IPv6Network) else None
-        if mapped is not None and network.prefixlen >= 96:
-            return ipaddress.IPv4Network((mapped, network.prefixlen - 96))
+        network = _network_in(word.text)
+        if network is None:
+            self._expected("an IP address or a prefix such as 192.0.2.0/24 (names are not looked up)", word)
         return network
 
     def _number_or_list(self, column: str, largest: int) -> Term:
@@ -248,23 +290,24 @@ class _Parser:
 
     def _flags(self) -> Term:
         word = self._here
-        if word.key in _COMPARISONS or word.text[:1].isdigit():
+        if word.key in _COMPARISONS or word.key[:1] in tuple("0123456789"):
             return Both(Number("protocol", "=", 6), self._compared("tcp_flags", 0xFF))
-        self._next += 1
-        letters = word.text.upper()
-        if letters == "X":
-            return Flags(0x3F, self._is_negated)
+        self._step()
+        letters = word.key.upper() if word.key.isascii() else word.key
         if not letters or len(set(letters)) < len(letters) or not set(letters) <= set(_FLAGS):
-            self._expected("TCP flags: letters of FSRPAU, each once, X, or a number", word)
-        return Flags(sum(_FLAGS[letter] for letter in letters), self._is_negated)
+            self._expected("TCP flags: letters of FSRPAU, each once, X for all, or a number", word)
+        mask = 0
+        for letter in letters:
+            mask |= _FLAGS[letter]
+        return Flags(mask, self._is_negated)
 
     def _protocol(self) -> int:
         word = self._step()
-        if word.key in PROTOCOLS:
-            return PROTOCOLS[word.key]
-        if not word.text[:1].isdigit():
-            self._expected("an IP protocol, by number or a name such as tcp", word)
-        return self._number_of(word, 0xFF)
+        if word.key[:1] in tuple("0123456789"):
+            return self._number_of(word, 0xFF)
+        if word.key not in PROTOCOLS:
+            self._expected("an IP protocol: a number, or a name such as tcp", word, near=tuple(PROTOCOLS))
+        return PROTOCOLS[word.key]
 
     def _direction(self) -> int:
         word = self._step()
@@ -274,10 +317,9 @@ class _Parser:
         match = _NUMBER.fullmatch(word.key)
         if match is None:
             self._expected("a number", word)
-        hexadecimal, decimal, scale = match.groups()
-        value = int(hexadecimal, 16) if hexadecimal else int(decimal) * _SCALES[scale]
+        value = _value(match)
         if value > largest:
-            self._fail(f"{word.text} is above the maximum of {largest}", word)
+            self._fail("too_large", f"{shown(word.text)} is above the maximum of {largest}", word)
         return value
 
     def _list(self, item: Callable[[Token], T]) -> list[T]:
@@ -291,7 +333,7 @@ class _Parser:
             items.append(item(self._step()))
         if not items:
             self._next -= 1
-            self._fail("the list is empty")
+            self._fail("empty_list", "the list is empty")
         return items
 
     # --- Words
@@ -311,7 +353,7 @@ class _Parser:
 
     def _must(self, key: str) -> None:
         if not self._take(key):
-            self._expected(f"'{key}'")
+            self._expected(f"'{key}'", near=(key,))
 
     def _step(self) -> Token:
         """Returns the current word and advances, except past the end."""
@@ -319,10 +361,72 @@ class _Parser:
         self._next = min(self._next + 1, len(self._tokens) - 1)
         return word
 
-    def _expected(self, what: str, word: Token | None = None) -> NoReturn:
+    def _expected(self, what: str, word: Token | None = None, near: Sequence[str] = ()) -> NoReturn:
+        """Refuses a word, and suggests the most similar one of `near`."""
         word = word or self._here
-        found = f"'{word.text}'" if word.text else "the end"
-        self._fail(f"expected {what}, found {found}", word)
+        suggestions = difflib.get_close_matches(word.key, near, n=1) if len(word.key) >= _SHORTEST_MISSPELT else []
+        suggestion = f"; did you mean '{suggestions[0]}'?" if suggestions else ""
+        self._fail("expected", f"expected {what}, found {word.quoted}{suggestion}", word)
 
-    def _fail(self, message: str, word: Token | None = None) -> NoReturn:
-        raise FilterSyntaxError(self._text, (word or self._here).start, message)
+    def _not_known_here(self, term: str, word: Token) -> NoReturn:
+        self._fail("not_known_here", f"'{term}' is not known here; known: {', '.join(TERMS)}", word)
+
+    def _fail(self, kind: str, message: str, word: Token | None = None) -> NoReturn:
+        raise FilterSyntaxError(self._text, (word or self._here).start, kind, message)
+
+
+def _joined(join: _Join, terms: Sequence[Term]) -> Term:
+    """The terms as a balanced tree, so that a long chain is not a deep one."""
+    if len(terms) == 1:
+        return terms[0]
+    half = (len(terms) + 1) // 2
+    return join(_joined(join, terms[:half]), _joined(join, terms[half:]))
+
+
+def _value(match: re.Match[str]) -> int:
+    """A number; one beyond 64 bits reads as a number beyond `_LARGEST`."""
+    hexadecimal, decimal, scale = match.groups()
+    if hexadecimal:
+        return int(hexadecimal, 16)
+    digits = decimal.lstrip("0") or "0"
+    return _LARGEST + 1 if len(digits) > _DIGITS else int(digits) * _SCALES[scale]
+
+
+def _network_in(text: str) -> Network | None:
+    """An address, or a prefix, whose trailing zero octets may be left out if it is of IPv4."""
+    if "%" in text:
+        return None
+    if "/" in text:
+        match = _PREFIX.fullmatch(text)
+        if match is None:
+            return None
+        missing = 0 if ":" in text else 3 - match["address"].count(".")
+        text = f"{match['address']}{'.0' * missing}/{match['bits']}"
+    try:
+        network = ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return None
+    mapped = network.network_address.ipv4_mapped if isinstance(network, ipaddress.IPv6Network) else None
+    if mapped is not None and network.prefixlen >= 96:
+        return ipaddress.IPv4Network((mapped, network.prefixlen - 96))
+    return network
+
+
+def _network_with_mask(address: str, mask: str) -> Network | None:
+    """An IPv4 address and its netmask, whose ones come before its zeros."""
+    try:
+        bits = int(ipaddress.IPv4Address(mask))
+        length = 32 - (bits ^ 0xFFFF_FFFF).bit_length()
+        return ipaddress.IPv4Network((int(ipaddress.IPv4Address(address)), length), strict=False) if _is_mask(bits) else None
+    except ValueError:
+        return None
+
+
+def _is_mask(bits: int) -> bool:
+    zeros = bits ^ 0xFFFF_FFFF
+    return zeros & (zeros + 1) == 0
+
+
+def _written(network: Network) -> str:
+    is_address = network.prefixlen == network.max_prefixlen
+    return str(network.network_address) if is_address else str(network)

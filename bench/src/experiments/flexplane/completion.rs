@@ -230,11 +230,11 @@ fn draw(path: &Path, points: &[Point]) -> anyhow::Result<()> {
     let line = |name: &'static str, measure: Measure| {
         LOADS.iter().map(|load| measure(find(points, name, *load))).collect()
     };
-    let loads = LOADS.map(|load| load.to_string());
+    let loads = LOADS.map(|load| (f64::from(load), load.to_string()));
     let panels = MEASURES.map(|(title, measure)| {
         let lines: Vec<Vec<f64>> = CONTENDERS.iter().map(|contender| line(contender.name, measure)).collect();
         let title = format!("{title} (slowdown)");
-        Panel::over_names(title, "load (percent)", &loads, Scale::LOGARITHMIC, &lines)
+        Panel::over_numbers(title, "load (percent)", &loads, Scale::LOGARITHMIC, &lines)
     });
     let legend = Legend::of(&CONTENDERS.map(|contender| contender.name));
     let heading = Heading::new("Web search: slowdown by load", "");

@@ -234,6 +234,7 @@ fn draw(path: &Path, ours: &[Measured], theirs: &[Measured]) -> anyhow::Result<(
         x_title: "packets".to_owned(),
         names: names.into_iter().map(str::to_owned).collect(),
         series: series.into_iter().map(|(_, values)| values).collect(),
+        intervals: Vec::new(),
         arrangement: Arrangement::SideBySide,
     };
     save(path, &figure::draw(&Heading::new("Mean queue at the bottleneck", ""), &legend, ALONE, &[bars])?)

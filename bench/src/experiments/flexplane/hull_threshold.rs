@@ -172,7 +172,8 @@ fn draw(path: &Path, all: &[Measured]) -> anyhow::Result<()> {
     lines.push(vec![TARGET; THRESHOLDS.len()]);
     let title = "Four flows to one receiver, 10 Gbit/s (share of the drain rate)";
     let scale = Scale::LINEAR.in_percent();
-    let panel = Panel::over_names(title, "marking threshold (KB)", &places(), scale, &lines);
+    let places = THRESHOLDS.map(|bytes| (f64::from(bytes) / 1e3, (bytes / 1_000).to_string()));
+    let panel = Panel::over_numbers(title, "marking threshold (KB)", &places, scale, &lines);
     let names: Vec<&str> = all.iter().map(|measured| measured.name).chain(["92 %"]).collect();
     let heading = Heading::new("HULL: throughput over the marking threshold", "");
     save(path, &figure::draw(&heading, &Legend::of(&names), ALONE, &[panel])?)

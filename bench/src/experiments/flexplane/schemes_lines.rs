@@ -160,6 +160,7 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
         x_title: "lines".to_owned(),
         names: SCHEMES.iter().map(|scheme| scheme.name.to_owned()).collect(),
         series: series.into_iter().map(|(_, values)| values).collect(),
+        intervals: Vec::new(),
         arrangement: Arrangement::Stacked,
     };
     save(study.plot, &figure::draw(&Heading::new("Lines of code per scheme", ""), &legend, ALONE, &[bars])?)?;

@@ -301,7 +301,8 @@ fn draw(path: &Path, samples: &Samples, places: &[String], methods: &[String]) -
     let error = "relative error";
     let panel = |title: &str, y: &str, scale: Scale, lines: Vec<Vec<f64>>| {
         let title = if y.is_empty() { title.to_owned() } else { format!("{title} ({y})") };
-        Panel::over_names(title, "memory (KiB)", places, scale, &lines)
+        let memory = MEMORY_KIB.map(|kib| (kib as f64, kib.to_string()));
+        Panel::over_numbers(title, "memory (KiB)", &memory, scale, &lines)
     };
     let panels = [
         panel(MEASURES[0].1, error, Scale::LOGARITHMIC.in_percent(), lines("heavy, top 100")),

@@ -12,7 +12,7 @@ use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends};
 use crate::results::{Page, Table, save};
 use crate::row;
-use crate::statistics::{mean, with_interval};
+use crate::statistics::{interval, mean, with_interval};
 
 /// Minimum share of the original throughput afterwards: windows that have shrunk take longer to recover.
 const NEAR: f64 = 0.9;
@@ -139,7 +139,21 @@ fn draw(path: &Path, by_fault: &[(Fault, &[FaultResults])]) -> anyhow::Result<()
         x_title: "Gbit/s".to_owned(),
         names: names.into_iter().map(str::to_owned).collect(),
         series: series.into_iter().map(|(_, values)| values).collect(),
+        intervals: (0..3)
+            .map(|span| by_fault.iter().map(|(_, results)| interval(&rates(results, span))).collect())
+            .collect(),
         arrangement: Arrangement::SideBySide,
     };
-    save(path, &figure::draw(&Heading::new("Throughput per host under faults", ""), &legend, ALONE, &[bars])?)
+    save(
+        path,
+        &figure::draw(
+            &Heading::new(
+                "Throughput per host under faults",
+                "mean over seeds, with 95 % confidence intervals",
+            ),
+            &legend,
+            ALONE,
+            &[bars],
+        )?,
+    )
 }

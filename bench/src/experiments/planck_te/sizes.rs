@@ -14,7 +14,7 @@ use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends};
 use crate::results::{Page, Table, save};
 use crate::row;
-use crate::statistics::{mean, with_interval};
+use crate::statistics::{interval, mean, with_interval};
 
 /// Flow sizes.
 const SIZES: [Bytes; 5] =
@@ -117,7 +117,7 @@ fn trends(cells: &[Cell]) -> Trends {
         );
         let of_polls = gaps(Scheme::POLL_100_MS);
         trends.check(
-            &format!("hosts at {hosts}: Poll-0.1s is not, and is_due closer as flows grow"),
+            &format!("hosts at {hosts}: Poll-0.1s is not, and comes closer as flows grow"),
             of_polls[0] > CLOSE && of_polls[SIZES.len() - 1] < of_polls[0],
             &numbers(of_polls),
         );
@@ -148,13 +148,19 @@ fn raw(trials: &[Trial], results: &[Results]) -> Table {
 }
 
 fn draw(path: &Path, cells: &[Cell]) -> anyhow::Result<()> {
-    let places = SIZES.map(|bytes| format!("{} MiB", bytes.0 >> 20));
+    let places = SIZES.map(|bytes| ((bytes.0 >> 20) as f64, (bytes.0 >> 20).to_string()));
     let legend = Legend::of(&Scheme::all().map(Scheme::name));
     let panel = |hosts: BitRate| {
         let line = |scheme| SIZES.map(|bytes| mean(&cell(cells, hosts, bytes, scheme).throughputs)).to_vec();
+        let intervals =
+            |scheme| SIZES.map(|bytes| interval(&cell(cells, hosts, bytes, scheme).throughputs)).to_vec();
         let title = format!("hosts at {hosts} (Gbit/s)");
-        Panel::over_names(title, "size of flows", &places, Scale::LINEAR, &Scheme::all().map(line))
+        Panel::over_numbers(title, "flow size (MiB)", &places, Scale::LINEAR, &Scheme::all().map(line))
+            .with_intervals(&Scheme::all().map(intervals))
     };
-    let heading = Heading::new("Mean throughput of flows of a stride", "");
+    let heading = Heading::new(
+        "Mean throughput of flows of a stride",
+        "mean over seeds, with 95 % confidence intervals",
+    );
     save(path, &figure::draw(&heading, &legend, SEVERAL, &HOSTS.map(panel))?)
 }

@@ -14,7 +14,7 @@ use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends};
 use crate::results::{Page, Table, save};
 use crate::row;
-use crate::statistics::{mean, with_interval};
+use crate::statistics::{interval, mean, with_interval};
 
 /// A difference from the paper's network.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -226,12 +226,18 @@ fn draw(path: &Path, cells: &[Cell]) -> anyhow::Result<()> {
         x_title: "Gbit/s".to_owned(),
         names,
         series: series.into_iter().map(|(_, values)| values).collect(),
+        intervals: (0..SCHEMES.len())
+            .map(|place| bijection().map(|cell| interval(&cell.throughputs[place])).collect())
+            .collect(),
         arrangement: Arrangement::SideBySide,
     };
     save(
         path,
         &figure::draw(
-            &Heading::new("Mean throughput of flows, random bijections", ""),
+            &Heading::new(
+                "Mean throughput of flows, random bijections",
+                "mean over seeds, with 95 % confidence intervals",
+            ),
             &legend,
             ALONE,
             &[bars],

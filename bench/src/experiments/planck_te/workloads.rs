@@ -14,7 +14,7 @@ use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends};
 use crate::results::{Page, Table, save};
 use crate::row;
-use crate::statistics::{mean, median, with_interval};
+use crate::statistics::{interval, mean, median, with_interval};
 
 /// Flow sizes, and those of a shuffle, of which every host sends 15; the paper's smallest are 100 MiB.
 const BYTES: Bytes = Bytes(100 << 20);
@@ -226,17 +226,25 @@ fn draw(path: &Path, cells: &[Cell]) -> anyhow::Result<()> {
     };
     let series: Vec<(&str, Vec<f64>)> = Scheme::all().into_iter().map(of_scheme).collect();
     let legend = Legend::of(&series.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let intervals = |scheme: Scheme| {
+        let of_scheme = cells.iter().filter(|cell| cell.scheme == scheme);
+        of_scheme.map(|cell| interval(&cell.throughputs)).collect()
+    };
     let bars = Bars {
         title: String::new(),
         x_title: "Gbit/s".to_owned(),
         names: places,
         series: series.into_iter().map(|(_, values)| values).collect(),
+        intervals: Scheme::all().into_iter().map(intervals).collect(),
         arrangement: Arrangement::SideBySide,
     };
     save(
         path,
         &figure::draw(
-            &Heading::new("Mean throughput of flows, by workload and rate of hosts", ""),
+            &Heading::new(
+                "Mean throughput of flows, by workload and rate of hosts",
+                "mean over seeds, with 95 % confidence intervals",
+            ),
             &legend,
             ALONE,
             &[bars],

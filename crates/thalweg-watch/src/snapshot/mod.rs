@@ -6,12 +6,13 @@
 mod tasks_view;
 
 use std::cmp::{Ordering, Reverse};
+use std::net::IpAddr;
 
 use thalweg_measure::detect::{Cheetah, CheetahEnd};
+use thalweg_measure::filter::{Field, FlowFields, FlowFilter, Totals, key_address, key_number};
 use thalweg_measure::meter::top::FlowRate;
 use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Progress, TcpFlags, Timestamp};
 
-use crate::flow_filter::FlowFilter;
 pub use tasks_view::{TaskRow, TasksView};
 
 /// A live flow with both directions. Index 0 of a pair is from the initiator, index 1 to it.
@@ -76,7 +77,7 @@ pub struct CheetahRow {
 
 impl CheetahRow {
     /// Returns the time from the first packet of the flow to its detection.
-    pub fn delay(&self) -> Nanos {
+    pub fn age(&self) -> Nanos {
         self.detected - self.first
     }
 }
@@ -106,6 +107,49 @@ impl From<&(Cheetah, Option<CheetahEnd>)> for CheetahRow {
             bytes: end.map_or(cheetah.bytes, |end| end.bytes),
             ended: end.map(|end| end.last),
         }
+    }
+}
+
+/// Values of the fields of [`thalweg_measure::filter::METERED`]. The bit rate is that since the previous snapshot.
+impl FlowFields for FlowRow {
+    fn number(&self, field: Field) -> Option<u64> {
+        let [tcp_flags, reverse_tcp_flags] = self.tcp_flags;
+        match field {
+            Field::TcpFlags => Some((tcp_flags | reverse_tcp_flags).0.into()),
+            Field::InBytes => Some(self.bytes[0]),
+            Field::InPackets => Some(self.packets[0]),
+            Field::OutBytes => Some(self.bytes[1]),
+            Field::OutPackets => Some(self.packets[1]),
+            Field::Flows => Some(1),
+            Field::BitRate => Some(self.total_rate().0),
+            Field::Cheetah => Some(self.is_cheetah().into()),
+            _ => {
+                let (bytes, packets) = (self.total_bytes(), self.total_packets());
+                let totals = Totals { bytes, packets, duration: self.last - self.first };
+                key_number(&self.key, field).or_else(|| totals.number(field))
+            }
+        }
+    }
+
+    fn address(&self, field: Field) -> Option<IpAddr> {
+        key_address(&self.key, field)
+    }
+}
+
+/// Values of the fields of [`thalweg_measure::filter::CHEETAHS`].
+impl FlowFields for CheetahRow {
+    fn number(&self, field: Field) -> Option<u64> {
+        match field {
+            Field::Bytes => Some(self.bytes.0),
+            Field::Flows | Field::Cheetah => Some(1),
+            Field::Duration => Some((self.ended.unwrap_or(self.detected) - self.first).0 / 1_000_000),
+            Field::BitRate => Some(self.rate.0),
+            _ => key_number(&self.key, field),
+        }
+    }
+
+    fn address(&self, field: Field) -> Option<IpAddr> {
+        key_address(&self.key, field)
     }
 }
 
@@ -205,7 +249,7 @@ pub struct Snapshot {
     pub cheetahs_live: u64,
     /// Cheetah flows detected so far.
     pub cheetahs_total: u64,
-    /// The latest cheetah flows, newest first.
+    /// The latest cheetah flows that match the query's filter, newest first.
     pub cheetahs: Vec<CheetahRow>,
     /// The first flows in the order of the query, at most [`Query::limit`].
     pub top: Vec<FlowRow>,
@@ -274,6 +318,9 @@ impl SortBy {
     }
 }
 
+/// Maximum rows of the last snapshot.
+const LAST_ROWS: usize = 10_000;
+
 /// The query of the live view: which flows to send, in which order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
@@ -281,7 +328,7 @@ pub struct Query {
     pub sort: SortBy,
     /// Whether the largest, oldest or latest come first.
     pub descending: bool,
-    /// Filter of flows.
+    /// Filter of flows and cheetah flows.
     pub filter: FlowFilter,
     /// Maximum rows of [`Snapshot::top`].
     pub limit: usize,
@@ -290,6 +337,12 @@ pub struct Query {
 }
 
 impl Query {
+    /// Returns the query for the last snapshot: no filter and many rows, because no query is answered after it.
+    #[must_use]
+    pub fn last(self) -> Query {
+        Query { filter: FlowFilter::default(), limit: self.limit.max(LAST_ROWS), ..self }
+    }
+
     /// Compares rows by the sort key, then by flow key, so that equal rows keep their places. [`Snapshot::top`] has this
     /// order.
     pub fn compare(&self, a: &FlowRow, b: &FlowRow) -> Ordering {
@@ -300,7 +353,7 @@ impl Query {
 
     /// Whether a row matches the filter.
     pub fn matches(&self, row: &FlowRow) -> bool {
-        self.filter.matches(&row.key, row.is_cheetah())
+        self.filter.matches(row)
     }
 }
 

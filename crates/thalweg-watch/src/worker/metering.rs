@@ -111,12 +111,14 @@ impl Metering {
             return;
         }
         if !self.worker_options.records {
-            for record in output.records.drain(..) {
+            let filter = &self.worker_options.filter;
+            for record in output.records.drain(..).filter(|record| filter.matches(record)) {
                 self.largest.add(&record);
             }
         }
         if !output.findings.is_empty() || output.records.len() >= min_records.max(1) {
-            for record in &output.records {
+            let filter = &self.worker_options.filter;
+            for record in output.records.iter().filter(|record| filter.matches(*record)) {
                 self.largest.add(record);
             }
             send_message(&self.sender, Message::Output(std::mem::take(output)));
@@ -194,6 +196,7 @@ impl PacketSink for Metering {
 
     fn finish(mut self) -> Done {
         if let Some(query) = self.query() {
+            let query = if query.limit > 0 { query.last() } else { query };
             let metering = Some(self.view(&query));
             send_message(
                 &self.sender,

@@ -15,6 +15,7 @@ mod reading;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use thalweg_measure::filter::FlowFilter;
 use thalweg_wire::{Packet, Timestamp};
 
 pub(crate) use distributor::{DistributedBatch, FlowDistributor};
@@ -39,6 +40,8 @@ pub struct WorkerOptions {
     pub views: Option<Arc<Mutex<Query>>>,
     /// Length of the list of largest flows.
     pub largest: usize,
+    /// Filter of that list.
+    pub filter: FlowFilter,
 }
 
 /// A consumer of the packets that a worker reads.

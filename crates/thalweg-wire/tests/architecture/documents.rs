@@ -1,4 +1,4 @@
-//! Lists in documents are complete: guides, unsafe code, modules.
+//! Lists in documents are complete: documents, unsafe code, modules.
 //!
 //! The list of unsafe code is written anew by `THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg-wire --test architecture`.
 
@@ -92,36 +92,78 @@ fn the_list_of_unsafe_code_is_complete() {
     }
 }
 
-/// The modules that `ARCHITECTURE.md` lists for each crate: the words in backquotes in the first column of its tables. After
-/// `meter::entry`, `ages` stands for `meter::ages` if there is no `ages`.
-fn listed_modules(page: &str) -> Vec<(String, Vec<String>)> {
-    let (mut found, mut krate) = (Vec::new(), None);
-    for line in page.lines() {
-        if let Some(heading) = line.strip_prefix("### ").or_else(|| line.strip_prefix("## ")) {
-            let name = heading.split([':', ' ']).next().unwrap_or_default();
-            krate = name.starts_with("thalweg").then(|| name.to_owned());
-        } else if let (Some(krate), Some(row)) = (&krate, line.strip_prefix("| `")) {
-            let first = row.split(" | ").next().unwrap_or_default();
-            let names: Vec<&str> = first.split('`').step_by(2).collect();
-            let parent = names[0].rsplit_once("::").map_or("", |(parent, _)| parent);
-            let candidates = |name: &&str| vec![(*name).to_owned(), format!("{parent}::{name}")];
-            found.extend(names.iter().map(|name| (krate.clone(), candidates(name))));
+/// The first sentence of a module's documentation, with links as plain code.
+fn first_sentence(source: &str) -> String {
+    let lines = source.lines().take_while(|line| line.starts_with("//!")).map(|line| line[3..].trim());
+    let paragraph: Vec<&str> =
+        lines.skip_while(|line| line.is_empty()).take_while(|line| !line.is_empty()).collect();
+    let paragraph = paragraph.join(" ");
+    let end = paragraph.match_indices(". ").map(|(at, _)| at).find(|&at| !paragraph[..at].ends_with(" al"));
+    let sentence = paragraph[..end.unwrap_or(paragraph.len())].trim_end_matches('.');
+    without_links(sentence).replace('|', "\\|")
+}
+
+/// Replaces `[text](target)` and [`text`] by the text.
+fn without_links(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find('[') {
+        let (before, after) = rest.split_at(start);
+        let is_code = before.matches('`').count() % 2 == 1; // As in `[control]`.
+        let Some(end) = after.find(']').filter(|_| !is_code) else {
+            plain += &rest[..=start];
+            rest = &after[1..];
+            continue;
+        };
+        plain += before;
+        plain += &after[1..end];
+        rest = &after[end + 1..];
+        if let Some(target) = rest.strip_prefix('(') {
+            rest = target.split_once(')').map_or("", |(_, rest)| rest);
         }
     }
+    plain + rest
+}
+
+/// The modules at the top of a crate, by name, with the first sentence of each.
+fn modules(folder: &Path) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder.join("src")).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = entry.file_stem().unwrap().to_str().unwrap().to_owned();
+        let file = if entry.is_dir() { entry.join("mod.rs") } else { entry };
+        let is_rust = file.extension().is_some_and(|extension| extension == "rs");
+        if is_rust && file.is_file() && !["lib", "main", "tests"].contains(&name.as_str()) {
+            found.push((name, first_sentence(&fs::read_to_string(file).unwrap())));
+        }
+    }
+    found.sort();
     found
 }
 
 #[test]
-fn modules_in_the_architecture_exist() {
-    let page = read("ARCHITECTURE.md");
-    let modules = listed_modules(&page);
-    assert!(modules.len() > 100, "tables of modules were found");
-    for (krate, module) in modules {
-        let source = root().join("crates").join(&krate).join("src");
-        let exists = |path: String| {
-            source.join(&path).with_extension("rs").is_file() || source.join(path).join("mod.rs").is_file()
-        };
-        let is_module = module.iter().any(|name| exists(name.replace("::", "/")));
-        assert!(is_module, "ARCHITECTURE.md lists {} under {krate}: there is no such module", module[0]);
+fn the_list_of_modules_is_complete() {
+    let mut page = "# Modules\n\n<!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg-wire --test architecture -->\n\n\
+         The modules at the top of each crate, with the first sentence of their documentation.\n\
+         [ARCHITECTURE.md](../../ARCHITECTURE.md) explains how the crates fit together, and\n\
+         `cargo doc --workspace --no-deps --document-private-items --open` has the whole documentation.\n"
+        .to_owned();
+    let mut folders: Vec<PathBuf> =
+        fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    for folder in folders {
+        page += &format!(
+            "\n## {}\n\n| module | contents |\n|---|---|\n",
+            folder.file_name().unwrap().to_str().unwrap()
+        );
+        for (name, sentence) in modules(&folder) {
+            assert!(!sentence.is_empty(), "{}: module {name} has no documentation", folder.display());
+            page += &format!("| `{name}` | {sentence} |\n");
+        }
     }
+    let path = root().join("docs/reference/modules.md");
+    if std::env::var_os("THALWEG_REFRESH_GOLDEN").is_some() {
+        fs::write(path, page).unwrap();
+        return;
+    }
+    assert!(read("docs/reference/modules.md") == page, "docs/reference/modules.md is out of date");
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use thalweg_api::client::ClientOptions;
+use thalweg_measure::filter::{FilterError, FlowFilter, SAMPLED};
 
 use crate::top::{self, Show, TopOptions};
 
@@ -25,6 +26,13 @@ pub(super) struct TopArgs {
     /// Print the links as one JSON object and exit.
     #[arg(long)]
     json: bool,
+
+    /// Show only the flows that match a filter in nfdump syntax.
+    ///
+    /// For example 'dst port 443 and bps > 10m', see docs/reference/flow-filter.md. Applies to the flows of the live view,
+    /// where `f` changes it. Links count all their flows.
+    #[arg(long, value_name = "FILTER", value_parser = filter, conflicts_with_all = ["once", "json"])]
+    filter: Option<FlowFilter>,
 
     /// File with the API token, readable only by you.
     ///
@@ -51,7 +59,12 @@ impl TopArgs {
     /// # Errors
     /// As [`top::run`].
     pub(super) fn run(self) -> anyhow::Result<()> {
-        match top::run(&self.options(io::stdout().is_terminal()))? {
+        let is_terminal = io::stdout().is_terminal();
+        anyhow::ensure!(
+            is_terminal || self.filter.is_none(),
+            "--filter selects the flows of the live view, which needs a terminal as standard output"
+        );
+        match top::run(&self.options(is_terminal))? {
             Some(text) => super::print(text),
             None => Ok(()),
         }
@@ -69,6 +82,10 @@ impl TopArgs {
             ca: self.ca_file,
             client_certificate: self.client_certificate.zip(self.client_key),
         };
-        TopOptions { client, show }
+        TopOptions { client, show, filter: self.filter.unwrap_or_default() }
     }
+}
+
+fn filter(text: &str) -> Result<FlowFilter, FilterError> {
+    FlowFilter::compile(text, &SAMPLED)
 }

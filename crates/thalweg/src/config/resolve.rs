@@ -33,8 +33,9 @@ const CFINF_ONLY: [&str; 4] = [
 const DETECTORS_ONLY: [&str; 2] = [Detection::flight_duration, Detection::rate_threshold];
 
 /// Keys that apply only to the flow table and its detectors.
-const TABLE_ONLY: [&str; 6] = [
+const TABLE_ONLY: [&str; 7] = [
     Output::flows,
+    Output::filter,
     Detection::detector,
     FlowTable::flow_capacity,
     FlowTable::idle_timeout,
@@ -142,8 +143,9 @@ pub fn resolve(
         show: resolution.show(stdout_is_terminal)?,
         replay: request.replay,
         workers: resolution.input.threads.map(Into::into),
-        filter: resolution.input.filter.clone(),
-        peel_tunnels: resolution.input.peel_tunnels,
+        capture_filter: resolution.input.capture_filter.clone(),
+        flow_filter: resolution.output.filter.clone().unwrap_or_default().0,
+        decapsulate: resolution.input.decapsulate,
         duration: resolution.input.duration,
         flow_table: resolution.flow_table()?,
         threshold: resolution.threshold()?,

@@ -11,7 +11,7 @@ use thalweg_measure::tasks::{Sampling, TaskList};
 use thalweg_records::export::Destination;
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
-use super::value::{Probability, Protocols};
+use super::value::{MeteredFilter, Probability, Protocols};
 
 /// The configuration file of `thalweg watch`.
 pub static SCHEMA: Schema =
@@ -57,6 +57,12 @@ section! {
         ///
         /// Off by default: tens of thousands of flows end per second on a busy link.
         flows: bool [Boolean] default "false" with flag("BOOL"),
+        /// Show only the flows that match a filter in nfdump syntax.
+        ///
+        /// For example 'dst port 443 and bytes > 1m', see docs/reference/flow-filter.md. Applies to the flows and cheetah
+        /// flows of the live view, the summary and JSON lines. All packets are still measured: counters count all traffic,
+        /// and --ipfix and --records export all flows. Use --capture-filter to measure only some packets.
+        filter: MeteredFilter [parsed::<MeteredFilter>("a flow filter, such as dst port 443 and bytes > 1m").with_own_error()] or "all flows" with flag("FILTER").sample("dst port 443 and bytes > 1m"),
         /// Maximum rows of each list in the summary.
         limit: NonZeroUsize [of::<NonZeroUsize>()] default "10" with flag("N").short('n'),
     }
@@ -65,16 +71,16 @@ section! {
 section! {
     /// Packet selection and threads.
     pub struct Input in INPUT = "input" {
-        /// Capture filter in tcpdump syntax.
+        /// Measure only the packets that match a capture filter in tcpdump syntax.
         ///
         /// For example 'tcp port 443 and net 10.0.0.0/8', see pcap-filter(7). Needs libpcap, which compiles the filter.
-        /// On interfaces the filter runs in the kernel.
-        filter: String [of::<String>()] or "all packets" with flag("EXPR").short('f').sample("tcp port 443"),
+        /// On interfaces the filter runs in the kernel. Use --filter to measure all packets and show only some flows.
+        capture_filter: String [of::<String>()] or "all packets" with flag("EXPR").short('f').sample("tcp port 443"),
         /// Measure the flows inside tunnels.
         ///
         /// Supports GRE, ERSPAN, VXLAN, Geneve and IP in IP. Mirrored traffic often arrives in a tunnel. Off by default:
         /// the network between the tunnel endpoints carries the outer flows.
-        peel_tunnels: bool [Boolean] default "false" with flag("BOOL"),
+        decapsulate: bool [Boolean] default "false" with flag("BOOL"),
         /// Number of metering threads.
         ///
         /// Flows are distributed over threads by hash. Each thread has its own flow table and, on an interface, its own

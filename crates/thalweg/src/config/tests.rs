@@ -51,7 +51,8 @@ fn samples(key: &Key) -> [&'static str; 2] {
     match key.name {
         "show" => ["json", "summary"],
         "detector" => ["cfinf", "none"],
-        "filter" => ["tcp", "host \"a\" and 'b' \\"],
+        "capture_filter" => ["tcp", "host \"a\" and 'b' \\"],
+        "filter" => ["proto tcp", "port in [80, 443] # web"],
         "rate_threshold" => ["1gbps", "800kbps"],
         "sampling_probability" => ["0.5", "0.25"],
         "protocol_filter" => ["", "udp,proto-200"],
@@ -101,8 +102,8 @@ fn the_default_output_depends_on_the_terminal() {
 #[test]
 fn a_file_sets_all_options() {
     let options = resolved(
-        "input = { filter = 'udp', peel_tunnels = true, threads = 4, duration = '10s', seed = 0xff }\n\
-         [output]\nlimit = 3\n\
+        "input = { capture_filter = 'udp', decapsulate = true, threads = 4, duration = '10s', seed = 0xff }\n\
+         [output]\nlimit = 3\nfilter = 'port 53'\n\
          [detection]\nflight_duration = '20ms'\nrate_threshold = 1_000_000\ndetector = 'cfinf'\n\
          packet_length_threshold = 600\nsampling_probability = 0.5\nflow_cache_entries = 99\n\
          protocol_filter = ['udp', '89']\n\
@@ -110,8 +111,8 @@ fn a_file_sets_all_options() {
          [live]\nsnap_length = '128B'\nring_size = '1MiB'\nblock_timeout = '1ms'\npromiscuous = false\n",
     )
     .unwrap();
-    assert_eq!(options.filter.as_deref(), Some("udp"));
-    assert_eq!((options.peel_tunnels, options.workers, options.seed), (true, Some(4), Some(255)));
+    assert_eq!((options.capture_filter.as_deref(), options.flow_filter.text()), (Some("udp"), "port 53"));
+    assert_eq!((options.decapsulate, options.workers, options.seed), (true, Some(4), Some(255)));
     assert_eq!((options.duration, options.top), (Some(Nanos::from_secs(10)), 3));
     let threshold =
         CheetahThreshold { flight_duration: Nanos::from_millis(20), rate_threshold: BitRate(1_000_000) };
@@ -248,8 +249,8 @@ fn each_kind_of_error_has_its_message() {
         ("limit = 5", "1: unknown key limit; it belongs in [output]"),
         ("zzz = 5", "1: unknown key zzz"),
         ("\n[zzz]", "2: unknown section [zzz]"),
-        ("output = 5", "1: output is a section: write [output] on a line of its own, and its keys below it"),
-        ("[[output]]", "1: output is a section: write [output] on a line of its own, and its keys below it"),
+        ("output = 5", "1: output is a section: write [output] on its own line, and its keys below"),
+        ("[[output]]", "1: output is a section: write [output] on its own line, and its keys below"),
         ("[output]\nLIMIT = 1", "2: unknown key LIMIT; did you mean limit?"),
         ("[flow_table]\nidle-timeout = '1s'", "2: unknown key idle-timeout; did you mean idle_timeout?"),
         ("[output]\nlimit = 0", "2: limit is 0: expected an integer of at least 1"),
@@ -284,11 +285,11 @@ fn syntax_errors_name_the_line() {
         [("[output]\nlimit = ", 2), ("\n\n[detection]\nflight_duration = 100ms", 4), ("[output", 1)]
     {
         let message = refused(text);
-        assert!(message.starts_with(&format!("lab.toml:{line}: not valid TOML: ")), "{message}");
+        assert!(message.starts_with(&format!("lab.toml:{line}: invalid TOML: ")), "{message}");
         assert_eq!(message.lines().count(), 1, "{message}");
     }
     let twice = refused("[output]\nlimit = 1\nlimit = 2");
-    assert!(twice.starts_with("lab.toml:3: not valid TOML: duplicate key"), "{twice}");
+    assert!(twice.starts_with("lab.toml:3: invalid TOML: duplicate key"), "{twice}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use thalweg_config::Form;
 use thalweg_config::quantity::Quantity;
 pub use thalweg_config::quantity::read_flag as parse;
+use thalweg_measure::filter::{FilterError, FlowFilter, METERED};
 use thalweg_wire::{Nanos, Protocol};
 
 /// A probability above zero.
@@ -15,6 +16,18 @@ pub struct Probability(pub f64);
 /// A list of protocols, which may be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Protocols(pub Vec<Protocol>);
+
+/// A flow filter for metered flows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MeteredFilter(pub FlowFilter);
+
+impl FromStr for MeteredFilter {
+    type Err = FilterError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        FlowFilter::compile(text, &METERED).map(MeteredFilter)
+    }
+}
 
 impl Quantity for Probability {
     const FORM: Form = Form::Number;

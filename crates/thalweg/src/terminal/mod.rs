@@ -5,6 +5,7 @@
 //! | `run` | the event loop of a [`View`] |
 //! | `theme` | colours and their meanings |
 //! | `cursor`, `text_input` | the selected row of a list; a line of text input |
+//! | `filter_input` | input of a flow filter |
 //! | `screen` | rules, panels, help overlay, key line |
 //! | `bar` | bars and gauges |
 //! | `quantity`, `endpoint` | numbers, times and addresses of fixed width |
@@ -14,6 +15,7 @@
 pub(crate) mod bar;
 pub(crate) mod cursor;
 pub(crate) mod endpoint;
+pub(crate) mod filter_input;
 pub(crate) mod quantity;
 pub(crate) mod run;
 pub(crate) mod screen;

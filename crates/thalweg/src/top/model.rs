@@ -1,10 +1,12 @@
 //! Updates and queries of the view.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use thalweg_api::client::{Loss, RequestError};
 use thalweg_api::{BoundKind, Collector, CollectorResponse, Event, Flow, Flows, Health, Link, Rate};
-use thalweg_wire::{FlowKey, Timestamp};
+use thalweg_measure::filter::{Field, FlowFields, FlowFilter, Totals, key_address, key_number};
+use thalweg_wire::{Bytes, FlowKey, Timestamp};
 
 /// Maximum number of flows to request for a link.
 pub const FLOWS: usize = 200;
@@ -14,6 +16,8 @@ pub const FLOWS: usize = 200;
 pub struct Query {
     /// The link whose flows to return; `None` for the link of the highest utilisation.
     pub link: Option<ObservedLink>,
+    /// Filter of the flows on the link.
+    pub filter: FlowFilter,
     /// The pinned flow.
     pub flow: Option<FlowKey>,
 }
@@ -91,9 +95,11 @@ pub struct Details {
 pub struct OnLink {
     /// The link.
     pub link: ObservedLink,
+    /// The filter that the flows match.
+    pub filter: FlowFilter,
     /// The fastest flows, fastest first.
     pub flows: Vec<FlowRow>,
-    /// Total number of flows on the link.
+    /// Total number of flows on the link that match the filter.
     pub total: u64,
 }
 
@@ -133,6 +139,29 @@ impl FlowRow {
             0 => 0.0,
             bytes => self.flow.repeated_bytes as f64 / bytes as f64,
         }
+    }
+}
+
+/// Values of the fields of [`thalweg_measure::filter::SAMPLED`].
+impl FlowFields for FlowRow {
+    fn number(&self, field: Field) -> Option<u64> {
+        let (bytes, packets) = (Bytes(self.flow.sampled_bytes), self.flow.samples);
+        match field {
+            Field::BitRate => Some(self.rate() as u64),
+            Field::PacketRate => None,
+            Field::InBytes => Some(bytes.0),
+            Field::InPackets => Some(packets),
+            Field::Flows => Some(1),
+            Field::Cheetah => Some(self.flow.cheetah.into()),
+            _ => {
+                let duration = self.flow.flow_end.0 - self.flow.flow_start.0;
+                key_number(&self.key, field).or_else(|| Totals { bytes, packets, duration }.number(field))
+            }
+        }
+    }
+
+    fn address(&self, field: Field) -> Option<IpAddr> {
+        key_address(&self.key, field)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Options of `thalweg top`.
 
 use thalweg_api::client::ClientOptions;
+use thalweg_measure::filter::FlowFilter;
 
 /// Options of `thalweg top`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,6 +10,8 @@ pub struct TopOptions {
     pub client: ClientOptions,
     /// Output format.
     pub show: Show,
+    /// Which flows to show.
+    pub filter: FlowFilter,
 }
 
 /// Output format.

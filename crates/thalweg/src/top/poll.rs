@@ -111,9 +111,13 @@ fn details(client: &Client, query: &Query, link: Option<ObservedLink>) -> Result
     let on_link = match link {
         Some(link) => {
             let (name, collector) = (segment(&link.link), segment(&link.collector));
-            let path = format!("/v1/links/{name}/flows?limit={FLOWS}&collector={collector}");
+            let mut path = format!("/v1/links/{name}/flows?limit={FLOWS}&collector={collector}");
+            if !query.filter.is_empty() {
+                path = format!("{path}&filter={}", segment(query.filter.text()));
+            }
             let answer = flows(client, &path)?;
-            answer.map(|(flows, total)| OnLink { link, flows, total })
+            let filter = query.filter.clone();
+            answer.map(|(flows, total)| OnLink { link, filter, flows, total })
         }
         None => None,
     };

@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use thalweg_api::Link;
+use thalweg_measure::filter::{FlowFilter, SAMPLED};
 use thalweg_wire::FlowKey;
 
 use super::daemon_state::{DaemonState, PinnedFlow};
 use super::model::{FlowRow, LinkFilter, ObservedLink, Query, SortBy, Update};
 use crate::terminal::cursor::{Cursor, Step, step_of};
+use crate::terminal::filter_input::{FilterInput, Outcome};
 use crate::terminal::text_input::{Edit, TextInput};
 use crate::terminal::{self, Theme};
-use thalweg_watch::flow_filter::{FlowFilter, FlowFilterError};
 
 /// An action that a key requests.
 pub(super) type Action = terminal::Action<Query>;
@@ -27,7 +28,7 @@ pub struct TopView {
     pub(super) api: String,
     pub(super) pane: Pane,
     pub(super) help: bool,
-    pub(super) filter_input: Option<TextInput>,
+    pub(super) input: Option<Input>,
     pub(super) link_filter: LinkFilter,
     pub(super) flow_filter: FlowFilter,
     pub(super) sort: SortBy,
@@ -45,6 +46,15 @@ pub struct TopView {
     pub(super) events: Cursor<u64>,
     /// The last query.
     query: Query,
+}
+
+/// The filter being typed.
+#[derive(Debug)]
+pub(super) enum Input {
+    /// Words that select links. They apply as they are typed.
+    Links(TextInput),
+    /// A flow filter.
+    Flows(FilterInput),
 }
 
 /// Content of the lower part of the screen.
@@ -66,14 +76,20 @@ pub(super) enum Pane {
 impl TopView {
     /// Creates an empty view of the daemon at this URL. Its initial query is [`Query::default`].
     pub fn new(theme: Theme, api: &str) -> TopView {
+        TopView::with_filter(theme, api, FlowFilter::default())
+    }
+
+    /// Creates an empty view whose initial query has this flow filter.
+    pub fn with_filter(theme: Theme, api: &str, flow_filter: FlowFilter) -> TopView {
+        let query = Query { filter: flow_filter.clone(), ..Query::default() };
         TopView {
             theme,
             api: api.to_owned(),
             pane: Pane::Links,
             help: false,
-            filter_input: None,
+            input: None,
             link_filter: LinkFilter::default(),
-            flow_filter: FlowFilter::default(),
+            flow_filter,
             sort: SortBy::default(),
             is_reversed: false,
             latest: DaemonState::default(),
@@ -83,8 +99,13 @@ impl TopView {
             links: Cursor::default(),
             flows: Cursor::default(),
             events: Cursor::default(),
-            query: Query::default(),
+            query,
         }
+    }
+
+    /// Returns the last query.
+    pub(super) fn query(&self) -> &Query {
+        &self.query
     }
 
     /// Returns the state on the screen.
@@ -97,51 +118,44 @@ impl TopView {
         self.paused.is_some()
     }
 
-    /// Returns the error of the filter being typed. Link filters are always valid.
-    pub(super) fn filter_error(&self) -> Option<FlowFilterError> {
-        match self.pane {
-            Pane::OnLink => self.filter_input.as_ref()?.text().parse::<FlowFilter>().err(),
-            _ => None,
-        }
-    }
-
     fn help_key(&mut self, key: KeyEvent) -> Action {
         self.help = false;
         if key.code == KeyCode::Char('q') { Action::Quit } else { Action::None }
     }
 
-    /// Applies a filter while it is typed. An invalid filter keeps the previous one.
-    fn filter_key(&mut self, key: KeyEvent) {
-        let is_valid = self.filter_error().is_none();
-        let Some(line) = &mut self.filter_input else { return };
-        match key.code {
-            KeyCode::Esc => {
-                self.filter_input = None;
-                self.set_filter("");
-            }
-            KeyCode::Enter if is_valid => self.filter_input = None,
-            KeyCode::Enter => {}
-            _ => {
-                if line.key(key) == Edit::Changed {
-                    let text = line.text();
-                    self.set_filter(&text);
+    fn input_key(&mut self, key: KeyEvent) {
+        match (&mut self.input, key.code) {
+            (Some(Input::Flows(input)), _) => {
+                if let Outcome::Closed(filter) = input.key(key) {
+                    self.input = None;
+                    self.set_flow_filter(filter);
                 }
             }
+            (Some(Input::Links(_)), KeyCode::Esc) => {
+                self.input = None;
+                self.set_link_filter("");
+            }
+            (Some(Input::Links(_)), KeyCode::Enter) => self.input = None,
+            (Some(Input::Links(line)), _) => {
+                if line.key(key) == Edit::Changed {
+                    let text = line.text();
+                    self.set_link_filter(&text);
+                }
+            }
+            (None, _) => {}
         }
     }
 
-    fn set_filter(&mut self, text: &str) {
-        match self.pane {
-            Pane::OnLink => {
-                if let Ok(filter) = text.parse() {
-                    self.flow_filter = filter;
-                }
-            }
-            _ => self.link_filter = LinkFilter::new(text),
-        }
+    fn set_flow_filter(&mut self, filter: FlowFilter) {
+        self.flow_filter = filter;
+        self.refresh_rows();
+    }
+
+    fn set_link_filter(&mut self, text: &str) {
+        self.link_filter = LinkFilter::new(text);
         self.refresh_rows();
         // The flows below must belong to a visible link.
-        if self.pane == Pane::Links && !text.is_empty() && self.links.index().is_none() {
+        if !text.is_empty() && self.links.index().is_none() {
             self.links.step(Step::First, &names_of(&self.link_rows));
         }
     }
@@ -156,7 +170,8 @@ impl TopView {
             KeyCode::Char('?' | 'h') => self.help = true,
             KeyCode::Char(' ') => self.toggle_pause(),
             KeyCode::Char('e') => self.toggle_events(),
-            KeyCode::Char('/') => self.open_filter_input(),
+            KeyCode::Char('/') => self.open_input(self.pane == Pane::OnLink),
+            KeyCode::Char('f') => self.open_input(true),
             KeyCode::Char('s') if self.pane == Pane::Links => self.set_sort(self.sort.next(), false),
             KeyCode::Char('r' | 'S') if self.pane == Pane::Links => {
                 self.set_sort(self.sort, !self.is_reversed)
@@ -194,13 +209,15 @@ impl TopView {
         };
     }
 
-    fn open_filter_input(&mut self) {
-        let text = match self.pane {
-            Pane::OnLink => self.flow_filter.to_string(),
-            Pane::Links => self.link_filter.text().to_owned(),
-            Pane::Events { .. } | Pane::Flow => return,
-        };
-        self.filter_input = Some(TextInput::new(&text));
+    /// Opens the input of a flow filter or of a link filter, in the panes that show links or flows.
+    fn open_input(&mut self, of_flows: bool) {
+        if !matches!(self.pane, Pane::Links | Pane::OnLink) {
+            return;
+        }
+        self.input = Some(match of_flows {
+            true => Input::Flows(FilterInput::new(&self.flow_filter, &SAMPLED)),
+            false => Input::Links(TextInput::new(self.link_filter.text())),
+        });
     }
 
     fn set_sort(&mut self, sort: SortBy, is_reversed: bool) {
@@ -238,9 +255,9 @@ impl TopView {
                 self.all_states().for_each(|shown| shown.pinned = None);
             }
             Pane::Events { .. } => self.toggle_events(),
-            Pane::OnLink if !self.flow_filter.is_empty() => self.set_filter(""),
+            Pane::OnLink if !self.flow_filter.is_empty() => self.set_flow_filter(FlowFilter::default()),
             Pane::OnLink => self.pane = Pane::Links,
-            Pane::Links if !self.link_filter.text().is_empty() => self.set_filter(""),
+            Pane::Links if !self.link_filter.text().is_empty() => self.set_link_filter(""),
             Pane::Links => {
                 self.links.reset();
             }
@@ -260,6 +277,7 @@ impl TopView {
     fn current_query(&self) -> Query {
         Query {
             link: self.selected_link().cloned(),
+            filter: self.flow_filter.clone(),
             flow: self.latest.pinned.as_ref().map(|pinned| pinned.key),
         }
     }
@@ -279,8 +297,7 @@ impl TopView {
         let is_about =
             on_link.filter(|on_link| self.selected_link().is_none_or(|link| *link == on_link.link));
         let flows = is_about.map_or(&[][..], |on_link| &on_link.flows);
-        let matches = |row: &&FlowRow| self.flow_filter.matches(&row.key, row.flow.cheetah);
-        self.flow_rows = flows.iter().filter(matches).cloned().collect();
+        self.flow_rows = flows.iter().filter(|row| self.flow_filter.matches(*row)).cloned().collect();
         self.flows.follow(&keys_of(&self.flow_rows));
         let numbers = self.event_numbers();
         self.events.follow(&numbers);
@@ -312,8 +329,8 @@ impl TopView {
             () if key.kind == KeyEventKind::Release => return Action::None,
             () if control_c => Action::Quit,
             () if self.help => self.help_key(key),
-            () if self.filter_input.is_some() => {
-                self.filter_key(key);
+            () if self.input.is_some() => {
+                self.input_key(key);
                 Action::None
             }
             () => self.pane_key(key),

@@ -4,6 +4,7 @@ use serde::Serialize;
 pub(super) use thalweg_api::FlowName as Flow;
 use thalweg_api::UtcTime;
 use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};
+use thalweg_measure::filter::FlowFilter;
 use thalweg_measure::meter::intake::Tally;
 use thalweg_measure::meter::record::EndReason;
 use thalweg_records::export::{Destination, ExportCounters, Reason};
@@ -82,6 +83,8 @@ pub(super) struct Summary<'a> {
     ipfix: Option<IpfixSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     store: Option<StoreSummary>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    filter: &'a str,
     memory_bytes: u64,
     threads: usize,
     elapsed_ns: u64,
@@ -216,8 +219,9 @@ fn count(name: &str, count: u64) -> (String, serde_json::Value) {
     (name.to_owned(), count.into())
 }
 
-impl<'a> From<&'a Totals> for Summary<'a> {
-    fn from(totals: &'a Totals) -> Summary<'a> {
+impl<'a> Summary<'a> {
+    /// The totals of all traffic, and the filter that the lines before match.
+    pub(super) fn new(totals: &'a Totals, filter: &'a FlowFilter) -> Summary<'a> {
         let Totals { intake, source, .. } = totals;
         let meter = totals.meter.as_ref();
         let accounted = intake.accounted();
@@ -251,11 +255,12 @@ impl<'a> From<&'a Totals> for Summary<'a> {
             portless_fragments: intake.portless_fragments,
             length_from_frame: intake.length_from_frame,
             length_beyond_frame: intake.length_beyond_frame,
-            decapsulated: intake.peeled,
+            decapsulated: intake.decapsulated,
             ends: meter.map(TableEnds::from),
             tasks: totals.tasks.as_ref().map(TasksSummary::from),
             ipfix: totals.exported.as_ref().and_then(|ledger| ledger.export()).map(IpfixSummary::from),
             store: totals.exported.as_ref().and_then(|ledger| ledger.store()).map(StoreSummary::from),
+            filter: filter.text(),
             memory_bytes: totals.memory().0,
             threads: totals.workers,
             elapsed_ns: totals.elapsed.as_nanos() as u64,

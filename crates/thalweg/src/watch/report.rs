@@ -4,6 +4,7 @@ use std::fmt::{self, Display};
 use std::io::{self, Write};
 
 use thalweg_measure::detect::{Cheetah, CheetahEnd};
+use thalweg_measure::filter::FlowFilter;
 use thalweg_measure::meter::record::{EndReason, FlowRecord};
 use thalweg_records::export::Reason;
 use thalweg_records::handoff::HandoffStatus;
@@ -16,11 +17,12 @@ use crate::figures::grouped;
 use thalweg_watch::MeterCounters;
 use thalweg_watch::Totals;
 use thalweg_watch::options::{Detector, WatchOptions};
+use thalweg_watch::snapshot;
 use thalweg_watch::tasks::TaskLedger;
 
 /// Writes the report.
 pub(super) fn write(out: &mut impl Write, totals: &Totals, options: &WatchOptions) -> io::Result<()> {
-    traffic(out, totals)?;
+    traffic(out, totals, &options.flow_filter)?;
     if let Some(meter) = &totals.meter {
         cheetahs(out, totals, meter, options)?;
         largest(out, totals)?;
@@ -35,7 +37,7 @@ pub(super) fn write(out: &mut impl Write, totals: &Totals, options: &WatchOption
     notes(out, totals)
 }
 
-fn traffic(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
+fn traffic(out: &mut impl Write, totals: &Totals, filter: &FlowFilter) -> io::Result<()> {
     let intake = &totals.intake;
     let accounted = intake.accounted();
     let span = totals.duration();
@@ -50,6 +52,9 @@ fn traffic(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
     }
     if let Some(meter) = &totals.meter {
         row(out, "flows", grouped(meter.table.flows))?;
+    }
+    if !filter.is_empty() {
+        row(out, "filter", format_args!("{} (lists only; all counts are of all traffic)", filter.line()))?;
     }
     writeln!(out)
 }
@@ -75,14 +80,18 @@ fn cheetahs(
         threshold.rate_threshold,
         threshold.flight_duration
     )?;
-    let shown: Vec<_> = totals.cheetahs.entries().take(options.top).collect();
+    let filter = &options.flow_filter;
+    let matching =
+        || totals.cheetahs.entries().filter(|entry| filter.matches(&snapshot::CheetahRow::from(*entry)));
+    let shown: Vec<_> = matching().take(options.top).collect();
     if !shown.is_empty() {
-        writeln!(out, "  {:>12} {:>10} {:>12} {:>10}  flow", "flight rate", "delay", "bytes", "duration")?;
+        writeln!(out, "  {:>12} {:>10} {:>12} {:>10}  flow", "flight rate", "age", "bytes", "duration")?;
     }
     for (cheetah, end) in &shown {
         writeln!(out, "  {}", CheetahRow(cheetah, end.as_ref()))?;
     }
-    let more = meter.cheetahs.saturating_sub(shown.len() as u64);
+    let all = if filter.is_empty() { meter.cheetahs } else { matching().count() as u64 };
+    let more = all.saturating_sub(shown.len() as u64);
     if more > 0 {
         writeln!(
             out,
@@ -99,10 +108,10 @@ struct CheetahRow<'a>(&'a Cheetah, Option<&'a CheetahEnd>);
 impl Display for CheetahRow<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let CheetahRow(cheetah, end) = self;
-        let delay = (cheetah.detected - cheetah.first).to_string();
+        let age = (cheetah.detected - cheetah.first).to_string();
         let bytes = end.map_or(cheetah.bytes, |end| end.bytes).to_string();
         let duration = end.map_or_else(|| "running".to_owned(), |end| (end.last - end.first).to_string());
-        write!(f, "{:>12} {delay:>10} {bytes:>12} {duration:>10}  {}", cheetah.rate.to_string(), cheetah.key)
+        write!(f, "{:>12} {age:>10} {bytes:>12} {duration:>10}  {}", cheetah.rate.to_string(), cheetah.key)
     }
 }
 
@@ -232,7 +241,7 @@ fn notes(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
         (intake.portless_fragments, "fragments without their first fragment, counted with ports 0".into()),
         (intake.length_from_frame, "packets without an IP length, measured by frame length (BIG TCP)".into()),
         (intake.length_beyond_frame, "packets with an IP length beyond their frame".into()),
-        (intake.peeled, "packets decapsulated from tunnels".into()),
+        (intake.decapsulated, "packets decapsulated from tunnels".into()),
         (source.filtered, "packets rejected by the capture filter".into()),
         (source.other_records, "file records without a packet (names, statistics)".into()),
     ];

@@ -12,6 +12,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use thalweg_daemon::clock::wall_clock;
 use thalweg_linux::privileges::drop_privileges;
+use thalweg_measure::detect::Finding;
+use thalweg_measure::filter::FlowFilter;
 use thalweg_measure::meter::flow_table::Output;
 use thalweg_watch::options::{Show, WatchOptions};
 use thalweg_watch::{Clock, Message, Totals, ViewFeed, Watch, WatchUpdate, WorkerOptions};
@@ -78,7 +80,9 @@ fn finish(totals: &Totals, options: &WatchOptions) -> anyhow::Result<Outcome> {
             .context("cannot write to standard output")?;
     }
     match options.show {
-        Show::Json { .. } => json_line(&mut out, &Line::Summary(Box::new(Summary::from(totals)))),
+        Show::Json { .. } => {
+            json_line(&mut out, &Line::Summary(Box::new(Summary::new(totals, &options.flow_filter))))
+        }
         Show::LiveView | Show::Summary => report::write(&mut out, totals, options),
     }
     .and_then(|()| out.flush())
@@ -97,8 +101,12 @@ fn random_seed() -> u64 {
 /// Runs with a progress bar while files are read.
 fn show_summary(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow::Result<Totals> {
     let mut progress = FileProgress::new(&watch);
-    let worker_options =
-        WorkerOptions { records: watch.exports_flows(), views: progress.views(), largest: options.top };
+    let worker_options = WorkerOptions {
+        records: watch.exports_flows(),
+        views: progress.views(),
+        largest: options.top,
+        filter: options.flow_filter.clone(),
+    };
     let totals = thalweg_watch::run(watch, worker_options, stop, |update, _| progress.update(&update));
     progress.bar.finish_and_clear();
     Ok(totals?)
@@ -107,10 +115,12 @@ fn show_summary(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyh
 /// Runs and writes JSON lines.
 fn show_json(watch: Watch, options: &WatchOptions, stop: &AtomicBool, flows: bool) -> anyhow::Result<Totals> {
     let mut progress = FileProgress::new(&watch);
+    let filter = &options.flow_filter;
     let worker_options = WorkerOptions {
         records: flows || watch.exports_flows(),
         views: progress.views(),
         largest: options.top,
+        filter: filter.clone(),
     };
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout());
     let mut written = Ok(());
@@ -118,7 +128,9 @@ fn show_json(watch: Watch, options: &WatchOptions, stop: &AtomicBool, flows: boo
         progress.update(&update);
         if written.is_ok() {
             written = match update {
-                WatchUpdate::Message(Message::Output(output)) => output_lines(&mut out, output, flows),
+                WatchUpdate::Message(Message::Output(output)) => {
+                    output_lines(&mut out, output, filter, flows)
+                }
                 WatchUpdate::Window(finished) => {
                     json_line(&mut out, &Line::Window(finished.into())).and_then(|()| out.flush())
                 }
@@ -134,11 +146,15 @@ fn show_json(watch: Watch, options: &WatchOptions, stop: &AtomicBool, flows: boo
     Ok(totals?)
 }
 
-fn output_lines(out: &mut impl Write, output: &Output, flows: bool) -> io::Result<()> {
-    for finding in &output.findings {
+fn output_lines(out: &mut impl Write, output: &Output, filter: &FlowFilter, flows: bool) -> io::Result<()> {
+    let is_shown = |finding: &&Finding| match finding {
+        Finding::Began(cheetah) => filter.matches(cheetah),
+        Finding::Ended(end) => filter.matches(end),
+    };
+    for finding in output.findings.iter().filter(is_shown) {
         json_line(out, &Line::from(finding))?;
     }
-    for record in output.records.iter().filter(|_| flows) {
+    for record in output.records.iter().filter(|record| flows && filter.matches(*record)) {
         json_line(out, &Line::Flow(FlowLine::from(record)))?;
     }
     // Detections must not wait in a buffer.
@@ -154,12 +170,15 @@ fn json_line(out: &mut impl Write, line: &Line<'_>) -> io::Result<()> {
 fn show_live(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow::Result<Totals> {
     let (snapshots, receiver) = bounded(SNAPSHOTS_IN_FLIGHT);
     let (query_sender, queries) = unbounded::<Query>();
-    let query = Arc::new(Mutex::new(Query::default()));
+    let filter = &options.flow_filter;
+    let query = Arc::new(Mutex::new(Query { filter: filter.clone(), ..Query::default() }));
     let worker_options = WorkerOptions {
         records: watch.exports_flows(),
         views: Some(Arc::clone(&query)),
         largest: options.top,
+        filter: filter.clone(),
     };
+    let mut view = LiveView::with_filter(Theme::of_process(), filter.clone());
     let mut feed = ViewFeed::new(watch.workers(), watch.is_live(), watch.is_replayed(), options.table);
     std::thread::scope(|scope| {
         let running = scope.spawn(move || {
@@ -175,10 +194,11 @@ fn show_live(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow:
                 }
             });
             let totals = totals?;
-            let _ = snapshots.send_timeout(feed.snapshot(&current(), &totals, true), LAST_SNAPSHOT_WAIT);
+            let last = feed.snapshot(&current().last(), &totals, true);
+            let _ = snapshots.send_timeout(last, LAST_SNAPSHOT_WAIT);
             Ok(totals)
         });
-        let result = terminal::run(&mut LiveView::new(Theme::of_process()), &receiver, &query_sender, stop);
+        let result = terminal::run(&mut view, &receiver, &query_sender, stop);
         stop.store(true, Ordering::Relaxed);
         let totals = match running.join() {
             Ok(totals) => totals,

@@ -30,7 +30,7 @@ fn runs() -> Vec<Run> {
     };
     let mut runs = vec![
         watch(&["--json", "--flows", example]).ended_with(0),
-        watch(&["--json", "--detector", "cfinf", example]).ended_with(0),
+        watch(&["--json", "--detector", "cfinf", "--filter", "port 5201", example]).ended_with(0),
         watch(&["--json", short]).ended_with(3),
         watch(&["--json", "--ipfix", "127.0.0.1:4739", "--records", kept.to_str().unwrap(), example])
             .ended_with(0),

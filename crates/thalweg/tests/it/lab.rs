@@ -220,8 +220,8 @@ fn hosts_of_an_open_vswitch_lab_reach_each_other() {
     let down = thalweg(&["down", "--prefix", &prefix]);
     assert!(pinged.0 && pinged.1.contains(" 0% packet loss"), "{}", pinged.1);
     assert!(status.contains("\nleaf2           24 "), "four addresses of six hosts: {status}");
-    assert!(!failed.0 && failed.1.contains("are told by OpenFlow"), "{}", failed.1);
-    assert!(down.1.contains("removed 7 namespaces, ended 2 processes"), "{}", down.1);
+    assert!(!failed.0 && failed.1.contains("are controlled by OpenFlow"), "{}", failed.1);
+    assert!(down.1.contains("removed 7 namespaces, killed 2 processes"), "{}", down.1);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod dashboard;
 mod emulate;
 mod exporters;
 mod flow_export;
+mod flow_filter;
 mod flows;
 mod foreign_captures;
 mod frames;

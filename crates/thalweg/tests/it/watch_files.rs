@@ -270,14 +270,14 @@ fn unusual_frames_are_counted_by_kind() {
 }
 
 #[test]
-fn a_filter_selects_the_packets_of_tcpdump() {
-    const NAME: &str = "a_filter_selects_the_packets_of_tcpdump";
+fn a_capture_filter_selects_the_packets_of_tcpdump() {
+    const NAME: &str = "a_capture_filter_selects_the_packets_of_tcpdump";
     if !is_installed("tcpdump", "--version") {
         return skip(NAME, "needs tcpdump");
     }
     for expression in ["tcp port 5201 and ip6", "icmp or icmp6", "udp", "not ip and not ip6", "greater 1000"]
     {
-        let run = watch(&["--json", "--flows", "--filter", expression, &example()]);
+        let run = watch(&["--json", "--flows", "--capture-filter", expression, &example()]);
         if run.stderr.contains("needs libpcap") {
             return skip(NAME, "needs libpcap");
         }
@@ -289,13 +289,108 @@ fn a_filter_selects_the_packets_of_tcpdump() {
         assert_eq!(number(&summary, "filtered"), EXAMPLE_PACKETS - theirs, "{expression}");
         assert!(theirs > 0, "{expression} should take some");
     }
-    let wrong = watch(&["--json", "--filter", "tcp and and", &example()]).ended_with(1);
+    let wrong = watch(&["--json", "--capture-filter", "tcp and and", &example()]).ended_with(1);
     assert!(wrong.stderr.contains("capture filter `tcp and and`"), "{}", wrong.stderr);
     assert_eq!(wrong.stdout, "");
 }
 
 #[test]
-fn peeled_tunnels_show_their_inner_flows() {
+fn a_flow_filter_selects_lines_and_changes_no_counter() {
+    let all = watch(&["--json", "--flows", &example()]).ended_with(0);
+    let ports = |run: &Run, name: &str| -> Vec<(u64, u64)> {
+        let flow = |line: &Value| (number(&line["flow"], "src_port"), number(&line["flow"], "dst_port"));
+        run.of_type(name).iter().map(flow).collect()
+    };
+    let bytes = |line: &&Value| number(line, "bytes") + number(line, "reverse_bytes");
+    for (filter, is_selected) in [
+        ("port 5201", (|line| number(&line["flow"], "dst_port") == 5201) as fn(&Value) -> bool),
+        ("bytes > 1m and proto tcp", |line| {
+            number(line, "bytes") + number(line, "reverse_bytes") > 1_000_000
+                && number(&line["flow"], "protocol") == 6
+        }),
+        ("flags S and not flags RF", |line| {
+            let flags = number(line, "tcp_flags") | number(line, "reverse_tcp_flags");
+            number(&line["flow"], "protocol") == 6 && flags & 2 != 0 && flags & 5 == 0
+        }),
+        ("out packets 0", |line| number(line, "reverse_packets") == 0),
+        ("cheetah", |line| line["cheetah"] == true || line["reverse_cheetah"] == true),
+    ] {
+        let run = watch(&["--json", "--flows", "--filter", filter, &example()]).ended_with(0);
+        let lines = all.of_type("flow");
+        let expected: Vec<&Value> = lines.iter().filter(|line| is_selected(line)).collect();
+        let flows = run.of_type("flow");
+        assert_eq!(flows.iter().collect::<Vec<_>>(), expected, "{filter}");
+        assert!(flows.len() < lines.len() && (!flows.is_empty() || filter.starts_with("flags")), "{filter}");
+        assert!(expected.iter().map(bytes).sum::<u64>() <= EXAMPLE_FRAME_BYTES);
+        let mut summary = counts(&run);
+        assert_eq!(summary.as_object_mut().unwrap().remove("filter"), Some(filter.into()));
+        assert_eq!(summary, counts(&all), "{filter}");
+    }
+    let run = watch(&["--json", "--filter", "src port 35888", &example()]).ended_with(0);
+    assert_eq!(ports(&run, "cheetah"), [(IPERF3_CLIENT_PORT, 5201)]);
+    assert_eq!(ports(&run, "cheetah_end"), [(IPERF3_CLIENT_PORT, 5201)]);
+    let run = watch(&["--json", "--filter", "bytes > 2m", &example()]).ended_with(0);
+    assert_eq!(
+        (ports(&run, "cheetah").len(), ports(&run, "cheetah_end").len()),
+        (0, 1),
+        "each by its own bytes"
+    );
+}
+
+#[test]
+fn a_flow_filter_selects_the_lists_of_the_summary() {
+    let all = watch(&["--summary", &example()]).ended_with(0).stdout;
+    let report = watch(&["--summary", "--threads", "2", "--filter", "ipv6 and port 80", &example()])
+        .ended_with(0)
+        .stdout;
+    assert!(
+        report.contains("filter       ipv6 and port 80 (lists only; all counts are of all traffic)"),
+        "{report}"
+    );
+    let list = |report: &str, heading: &str| -> Vec<String> {
+        let after = report.split_once(heading).unwrap().1;
+        let rows = after
+            .split("\n\n")
+            .next()
+            .unwrap()
+            .lines()
+            .filter(|line| line.contains(" > ") && !line.contains("flow ("));
+        rows.map(str::to_owned).collect()
+    };
+    for heading in ["Cheetah flows: 2", "Largest flows"] {
+        let rows = list(&report, heading);
+        assert!(!rows.is_empty() && rows.iter().all(|row| row.contains("[2001:db8::")), "{report}");
+        assert!(list(&all, heading).len() > rows.len());
+    }
+    assert_eq!(list(&report, "Cheetah flows: 2").len(), 1);
+    for line in ["packets      9,000", "flows        "] {
+        let of = |report: &str| report.lines().find(|row| row.contains(line)).map(str::to_owned);
+        assert!(of(&report).is_some() && of(&report) == of(&all), "{line}");
+    }
+}
+
+#[test]
+fn an_invalid_flow_filter_is_refused_with_its_column() {
+    for (arguments, message) in [
+        (
+            &["--filter", "src port 443 or port https"][..],
+            "filter, column 22: expected a number, found 'https'",
+        ),
+        (&["--filter", "tcp port 443"], "filter, column 1: expected a term such as 'proto tcp', found 'tcp'"),
+        (&["--filter", "src as 5"], "filter, column 5: 'as' is not known here; known: any, ipv4, ipv6, host"),
+        (
+            &["--no-table", "--tasks", "entropy", "--filter", "any"],
+            "--filter has no effect: it applies only to the flow table",
+        ),
+    ] {
+        let run = watch(&[arguments, &[example().as_str()]].concat()).ended_with(2);
+        assert!(run.stderr.contains(message), "{}", run.stderr);
+        assert_eq!(run.stdout, "");
+    }
+}
+
+#[test]
+fn decapsulated_tunnels_show_their_inner_flows() {
     let folder = tempfile::tempdir().unwrap();
     let segment = ipv4(1, 2, TCP, &tcp(443, 51_000, ACK, b"hello"));
     let overlay = ethernet(IPV4, &ipv4(3, 4, UDP, &vxlan(&ethernet(IPV4, &segment))));
@@ -319,7 +414,7 @@ fn peeled_tunnels_show_their_inner_flows() {
     };
     let outer = watch(&["--json", "--flows", &file]).ended_with(0);
     assert_eq!(flows(&outer), ["17 10.0.0.3 50000 10.0.0.4 4789 95", "47 10.0.0.5 0 10.0.0.6 0 78"]);
-    let inner = watch(&["--json", "--flows", "--peel-tunnels", &file]).ended_with(0);
+    let inner = watch(&["--json", "--flows", "--decapsulate", &file]).ended_with(0);
     assert_eq!(flows(&inner), ["17 2001:db8::7 1 2001:db8::8 2 54", "6 10.0.0.1 443 10.0.0.2 51000 45"]);
     assert_eq!((number(&outer.summary(), "decapsulated"), number(&inner.summary(), "decapsulated")), (0, 2));
     check_accounting(&inner);

@@ -8,7 +8,7 @@ use thalweg_measure::collector::{FlowReport, LinkDirection, PortDirection};
 use thalweg_network::{Attachment, NetworkState, Node};
 
 use super::flows::Fastest;
-use super::{CollectorParam, LimitParams, Patience, check_responses, selected};
+use super::{CollectorParam, LimitParams, RequestDeadline, check_responses, selected};
 use crate::api::{Api, convert};
 use crate::from_json;
 use thalweg_http::input::{Path, Query};
@@ -30,11 +30,11 @@ pub(in crate::api) fn all(
 ) -> Result<Json<Links>, Problem> {
     let network = api.parts().network.versions();
     let network = network.as_ref().map(|versions| &*versions.newest().state);
-    let patience = Patience::new();
+    let deadline = RequestDeadline::new();
     let (mut responses, mut links) = (Vec::new(), Vec::new());
     for collector in selected(api, collector.as_deref())? {
         let switch = &collector.description().switch;
-        let answer = collector.links(patience.left());
+        let answer = collector.links(deadline.left());
         responses.push(convert::collector_response(&collector, &answer));
         links.extend(answer.into_iter().flat_map(|asked| asked.value).map(|report| {
             let peer = network.and_then(|network| peer(network, switch, report.side));
@@ -50,9 +50,9 @@ pub(in crate::api) fn all(
 pub(in crate::api) fn flows(
     api: &Api,
     Path(LinkPath { link: Parsed(link) }): Path<LinkPath>,
-    Query(LimitParams { limit, collector }): Query<LimitParams>,
+    Query(params): Query<LimitParams>,
 ) -> Result<Json<Flows>, Problem> {
-    let collectors = selected(api, collector.as_deref())?.into_iter();
+    let collectors = selected(api, params.collector.as_deref())?.into_iter();
     let watching: Vec<_> =
         collectors.filter(|collector| *collector.description().switch == *link.switch).collect();
     if watching.is_empty() {
@@ -65,7 +65,7 @@ pub(in crate::api) fn flows(
         check_port(&network.newest().state, &link)?;
     }
     let side = from_json::side(&link);
-    Ok(Json(Fastest::of(&watching, limit, |flow| is_on(flow, side))?))
+    Ok(Json(Fastest::of(&watching, params.limit, |flow| is_on(flow, side) && params.matches(flow))?))
 }
 
 /// Whether a flow is known to use this direction of the link.

@@ -12,23 +12,26 @@ pub(super) mod samples;
 pub(super) mod tasks;
 pub(super) mod topology;
 
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use thalweg_api::CollectorResponse;
 use thalweg_api::problem::{Code, Problem};
+use thalweg_measure::collector::FlowReport;
+use thalweg_measure::filter::{FlowFilter, SAMPLED};
 
 use super::Api;
 use crate::collectors::CollectorHandle;
-use thalweg_http::parameters::Count;
+use thalweg_http::parameters::{Count, Parsed};
 
 /// How long a request waits for all collectors together.
-const PATIENCE: Duration = Duration::from_secs(2);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long it waits for each collector at least, so that slow ones do not use up the time of the others. Collectors respond
 /// within a batch of packets.
-const MIN_PATIENCE: Duration = Duration::from_millis(20);
+const MIN_REPLY_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// A filter by collector.
 #[derive(Deserialize, JsonSchema)]
@@ -38,7 +41,7 @@ pub(super) struct CollectorParam {
     collector: Option<String>,
 }
 
-/// A limit of flows, and a filter by collector.
+/// A limit of flows, a filter by collector and a flow filter.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct LimitParams {
     /// Maximum number of flows, the fastest first: 1 to 10,000; default 20.
@@ -48,22 +51,43 @@ pub(super) struct LimitParams {
     /// Only data of this collector.
     #[schemars(example = &"tor0")]
     collector: Option<String>,
+    /// Only flows that match this flow filter in nfdump syntax; docs/reference/flow-filter.md lists its terms.
+    #[schemars(example = &"dst%20port%20443%20and%20bps%20%3E%2010m")]
+    filter: Option<Parsed<SampledFilter>>,
+}
+
+impl LimitParams {
+    /// Whether the filter selects a flow. No filter selects every flow.
+    fn matches(&self, flow: &FlowReport) -> bool {
+        self.filter.as_ref().is_none_or(|Parsed(SampledFilter(filter))| filter.matches(flow))
+    }
+}
+
+/// A flow filter for sampled flows.
+pub(super) struct SampledFilter(FlowFilter);
+
+impl FromStr for SampledFilter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<SampledFilter, String> {
+        FlowFilter::compile(text, &SAMPLED).map(SampledFilter).map_err(|error| error.message())
+    }
 }
 
 /// Flows in a response; the maximum takes about 8 MB of JSON.
 type Limit = Count<20, 10_000>;
 
 /// The deadline of a request.
-pub(super) struct Patience(Instant);
+pub(super) struct RequestDeadline(Instant);
 
-impl Patience {
-    fn new() -> Patience {
-        Patience(Instant::now() + PATIENCE)
+impl RequestDeadline {
+    fn new() -> RequestDeadline {
+        RequestDeadline(Instant::now() + REQUEST_TIMEOUT)
     }
 
     /// Returns how long the next collector may take to respond.
     fn left(&self) -> Duration {
-        self.0.saturating_duration_since(Instant::now()).max(MIN_PATIENCE)
+        self.0.saturating_duration_since(Instant::now()).max(MIN_REPLY_TIMEOUT)
     }
 }
 

@@ -89,7 +89,7 @@ fn title(view: &TopView) -> Vec<Span<'static>> {
         }
     }
     if !view.flow_filter.is_empty() {
-        spans.push(Span::styled(format!("filter: {} ", view.flow_filter), view.theme.warning()));
+        spans.push(Span::styled(format!("filter: {} ", view.flow_filter.line()), view.theme.warning()));
     }
     spans
 }
@@ -100,7 +100,9 @@ fn count(view: &TopView) -> Line<'static> {
     let (shown, total) = (view.flow_rows.len() as u64, on_link.map_or(0, |on_link| on_link.total));
     let text = match () {
         () if shown == 0 || shown == total => grouped(shown),
-        () if view.flow_filter.is_empty() => format!("first {} of {}", grouped(shown), grouped(total)),
+        () if on_link.is_some_and(|on_link| on_link.filter == view.flow_filter) => {
+            format!("first {} of {}", grouped(shown), grouped(total))
+        }
         () => format!("{} of {}", grouped(shown), grouped(total)),
     };
     Line::from(vec![
@@ -116,7 +118,9 @@ fn empty_message(view: &TopView) -> &'static str {
     match answered.filter(|on_link| link_of(view) == Some(&on_link.link)) {
         _ if link_of(view).is_none() => "",
         None => "\nloading",
-        Some(on_link) if !on_link.flows.is_empty() => "\nno flows match the filter",
+        Some(on_link) if !on_link.flows.is_empty() || !on_link.filter.is_empty() => {
+            "\nno flows match the filter"
+        }
         Some(_) => "\nno flows on this link",
     }
 }

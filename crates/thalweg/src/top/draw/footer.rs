@@ -4,18 +4,18 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Span;
 
-use super::super::view::{Pane, TopView};
+use super::super::view::{Input, Pane, TopView};
 use crate::terminal::screen::{self, draw_keys, draw_text_input, state_badge};
 
-const FLOW_HINT: &str = "all words must match: 10.0.0.0/8  2001:db8::1  10.0.0.1:443  443  tcp  cheetah";
 const LINK_HINT: &str = "words in the names of link, peer and collector, such as: tor0 out";
 
 /// The keys. An empty key is an empty line.
-const HELP: [(&str, &str); 15] = [
+const HELP: [(&str, &str); 16] = [
     ("↑ ↓ j k", "select a row (also PgUp PgDn Home End)"),
     ("enter", "open the selected link, then a flow"),
     ("e", "show or hide events"),
-    ("/", "filter links, or flows on a link, as you type"),
+    ("/", "filter links as you type; on a link, its flows"),
+    ("f", "filter flows (nfdump syntax)"),
     ("s", "sort by utilisation, rate, flows, change, name"),
     ("r", "reverse the order"),
     ("space", "pause the display; the daemon keeps running"),
@@ -39,8 +39,14 @@ pub(super) fn draw(view: &TopView, frame: &mut Frame, area: Rect) {
 }
 
 fn keys(view: &TopView) -> &'static [(&'static str, &'static str)] {
-    if view.filter_input.is_some() {
-        return &[("enter", "apply"), ("esc", "clear the filter"), ("ctrl-u", "clear the line")];
+    match view.input {
+        Some(Input::Links(_)) => {
+            return &[("enter", "close"), ("esc", "clear the filter"), ("ctrl-u", "clear the line")];
+        }
+        Some(Input::Flows(_)) => {
+            return &[("enter", "apply"), ("esc", "clear the filter"), ("ctrl-u", "clear the line")];
+        }
+        None => {}
     }
     match view.pane {
         Pane::Links if view.is_paused() => {
@@ -54,6 +60,7 @@ fn keys(view: &TopView) -> &'static [(&'static str, &'static str)] {
             ("e", "events"),
             ("/", "filter"),
             ("s", "sort"),
+            ("f", "filter flows"),
             ("space", "pause"),
         ],
         Pane::OnLink => &[
@@ -75,13 +82,13 @@ fn keys(view: &TopView) -> &'static [(&'static str, &'static str)] {
 
 /// Draws the filter input, with its error or a hint below.
 pub(super) fn draw_filter_input(view: &TopView, frame: &mut Frame, area: Rect) {
-    let Some(line) = &view.filter_input else { return };
-    let remark = match (view.filter_error(), view.pane) {
-        (Some(error), _) => Err(error.to_string()),
-        (None, Pane::OnLink) => Ok(FLOW_HINT),
-        (None, _) => Ok(LINK_HINT),
-    };
-    draw_text_input(view.theme, line, ("filter", remark), frame, area);
+    match &view.input {
+        Some(Input::Links(line)) => draw_text_input(view.theme, line, ("links", Ok(LINK_HINT)), frame, area),
+        Some(Input::Flows(input)) => {
+            draw_text_input(view.theme, input.line(), ("flows", input.remark()), frame, area)
+        }
+        None => {}
+    }
 }
 
 /// Draws the help overlay.

@@ -27,7 +27,7 @@ pub(super) fn draw(view: &mut TopView, frame: &mut Frame) {
     if is_too_small(area) {
         return draw_too_small("(q quits)", frame, area);
     }
-    let box_height = if view.filter_input.is_some() { 2 } else { 0 };
+    let box_height = if view.input.is_some() { 2 } else { 0 };
     let [title, pane, filter_input, bottom] = Layout::vertical([
         Constraint::Length(header::height(view, area)),
         Constraint::Min(0),

@@ -1,5 +1,7 @@
 //! Key handling.
 
+use thalweg_measure::filter::SAMPLED;
+
 use super::*;
 
 #[test]
@@ -63,14 +65,43 @@ fn links_are_sorted_and_filtered() {
 fn an_invalid_flow_filter_keeps_the_last_valid_one() {
     let mut view = view();
     query(press(&mut view, KeyCode::Enter));
-    type_text(&mut view, "/udp");
+    type_text(&mut view, "/proto udp");
+    assert_eq!(view.flow_rows.len(), flows().len());
+    assert_eq!(query(press(&mut view, KeyCode::Enter)).filter.text(), "proto udp");
     assert_eq!(view.flow_rows.len(), 1);
-    type_text(&mut view, " nonsense");
+    type_text(&mut view, "/ and flags S");
     assert_eq!(press(&mut view, KeyCode::Enter), Action::None);
     check("filter_error", &mut view, 80, 24);
     assert_eq!(view.flow_rows.len(), 1);
-    assert_eq!(press(&mut view, KeyCode::Esc), Action::None);
+    assert!(query(press(&mut view, KeyCode::Esc)).filter.is_empty());
     assert_eq!(view.flow_rows.len(), flows().len());
+}
+
+#[test]
+fn f_filters_the_flows_under_the_links() {
+    let mut view = view();
+    type_text(&mut view, "fbps > 2g");
+    assert_eq!(query(press(&mut view, KeyCode::Enter)).filter.text(), "bps > 2g");
+    assert_eq!(view.flow_rows.len(), 2);
+    assert_eq!(view.link_rows.len(), links().links.len(), "all links remain");
+    assert!(screen(&mut view, 80, 24).contains("filter: bps > 2g"));
+}
+
+#[test]
+fn flow_filters_use_the_values_of_the_daemon() {
+    for (text, rows) in [
+        ("src ip 10.0.0.17", 1),
+        ("bps 0", 1),
+        ("cheetah", 2),
+        ("bytes = 70m and packets 48123 and bpp 1454 and duration 60345 and flows 1", 45),
+        ("ipv6 or proto esp", 2),
+    ] {
+        let filter = FlowFilter::compile(text, &SAMPLED).unwrap();
+        let mut view = TopView::with_filter(Theme::ANSI, "http://[::1]:1", filter);
+        assert_eq!(view.query().filter.text(), text);
+        view.update(polled(snapshot()));
+        assert_eq!(view.flow_rows.len(), rows, "{text}");
+    }
 }
 
 #[test]

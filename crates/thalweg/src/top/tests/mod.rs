@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use thalweg_api::client::server_sent::Decoder;
 use thalweg_api::client::{Loss, RequestError, subscription};
 use thalweg_api::{Event, Flows, Link, Links};
+use thalweg_measure::filter::FlowFilter;
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::links_table;
@@ -173,7 +174,10 @@ fn seen(link: &str) -> ObservedLink {
 }
 
 fn on_link(link: &str, flows: Vec<FlowRow>) -> Details {
-    Details { on_link: Some(OnLink { link: seen(link), flows, total: 1_234 }), flow: None }
+    Details {
+        on_link: Some(OnLink { link: seen(link), filter: FlowFilter::default(), flows, total: 1_234 }),
+        flow: None,
+    }
 }
 
 fn event(ms: u64, body: Value) -> Event {

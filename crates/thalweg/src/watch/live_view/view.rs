@@ -4,16 +4,16 @@
 //! closes the filter input, leaves the pane, clears the filter, clears the selection.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use thalweg_measure::filter::{FlowFilter, METERED};
 use thalweg_measure::tasks::{FlowName, Table};
 use thalweg_wire::{FlowKey, Timestamp};
 
 use super::pinned_flow::PinnedFlow;
 use crate::terminal::Theme;
 use crate::terminal::cursor::{Cursor, Step, step_of};
-use crate::terminal::text_input::{Edit, TextInput};
-use thalweg_watch::flow_filter::{FlowFilter, FlowFilterError};
+use crate::terminal::filter_input::{FilterInput, Outcome};
 use thalweg_watch::snapshot::TaskRow;
-use thalweg_watch::snapshot::{FlowRow, Query, Snapshot};
+use thalweg_watch::snapshot::{CheetahRow, FlowRow, Query, Snapshot};
 
 /// The live view: handles snapshots and keys, draws frames, issues queries.
 #[derive(Debug)]
@@ -22,13 +22,15 @@ pub struct LiveView {
     pub(super) query: Query,
     pub(super) pane: Pane,
     pub(super) help: bool,
-    pub(super) filter_input: Option<TextInput>,
+    pub(super) filter_input: Option<FilterInput>,
     /// The latest state.
     latest: DisplayState,
     /// The state on the screen while the display is paused.
     paused: Option<DisplayState>,
     /// Rows of the flow table, filtered and sorted by the query.
     pub(super) rows: Vec<FlowRow>,
+    /// Rows of the list of cheetah flows, filtered by the query.
+    pub(super) cheetah_rows: Vec<CheetahRow>,
     pub(super) flows: Cursor<FlowKey>,
     pub(super) cheetahs: Cursor<(FlowKey, Timestamp)>,
     /// Selected task, by index.
@@ -65,15 +67,21 @@ pub type Action = crate::terminal::Action<Query>;
 impl LiveView {
     /// Creates an empty view. Its initial query is [`Query::default`].
     pub fn new(theme: Theme) -> LiveView {
+        LiveView::with_filter(theme, FlowFilter::default())
+    }
+
+    /// Creates an empty view whose initial query has this filter.
+    pub fn with_filter(theme: Theme, filter: FlowFilter) -> LiveView {
         LiveView {
             theme,
-            query: Query::default(),
+            query: Query { filter, ..Query::default() },
             pane: Pane::Flows,
             help: false,
             filter_input: None,
             latest: DisplayState::default(),
             paused: None,
             rows: Vec::new(),
+            cheetah_rows: Vec::new(),
             flows: Cursor::default(),
             cheetahs: Cursor::default(),
             tasks: Cursor::default(),
@@ -116,34 +124,18 @@ impl LiveView {
         self.latest.snapshot.ended
     }
 
-    /// Returns the error of the filter being typed.
-    pub(super) fn filter_error(&self) -> Option<FlowFilterError> {
-        filter_of(self.filter_input.as_ref()?).err()
-    }
-
     fn help_key(&mut self, key: KeyEvent) -> Action {
         self.help = false;
         if key.code == KeyCode::Char('q') { Action::Quit } else { Action::None }
     }
 
-    /// Applies a filter while it is typed. An invalid filter keeps the previous one.
     fn filter_key(&mut self, key: KeyEvent) -> Action {
-        let Some(line) = &mut self.filter_input else { return Action::None };
-        match key.code {
-            KeyCode::Esc => {
+        match self.filter_input.as_mut().map(|input| input.key(key)) {
+            Some(Outcome::Closed(filter)) => {
                 self.filter_input = None;
-                self.set_filter(FlowFilter::default())
+                self.set_filter(filter)
             }
-            KeyCode::Enter => {
-                if filter_of(line).is_ok() {
-                    self.filter_input = None;
-                }
-                Action::None
-            }
-            _ => match (line.key(key), filter_of(line)) {
-                (Edit::Changed, Ok(filter)) => self.set_filter(filter),
-                _ => Action::None,
-            },
+            Some(Outcome::Open) | None => Action::None,
         }
     }
 
@@ -206,9 +198,10 @@ impl LiveView {
         self.refresh_rows();
     }
 
+    /// Opens the filter input in the list of flows or, if it is shown, of cheetah flows.
     fn open_filter_input(&mut self) -> Action {
-        self.filter_input = Some(TextInput::new(&self.query.filter.to_string()));
-        self.leave_to(Pane::Flows)
+        self.filter_input = Some(FilterInput::new(&self.query.filter, &METERED));
+        self.leave_to(if self.pane == Pane::Cheetahs { Pane::Cheetahs } else { Pane::Flows })
     }
 
     fn set_filter(&mut self, filter: FlowFilter) -> Action {
@@ -304,6 +297,8 @@ impl LiveView {
         rows.extend(top.iter().filter(|row| self.query.matches(row)).cloned());
         rows.sort_by(|a, b| self.query.compare(a, b));
         self.rows = rows;
+        let cheetahs = self.displayed().snapshot.cheetahs.iter();
+        self.cheetah_rows = cheetahs.filter(|row| self.query.filter.matches(*row)).cloned().collect();
         self.flows.follow(&keys_of(&self.rows));
         let names = self.cheetah_names();
         self.cheetahs.follow(&names);
@@ -319,7 +314,7 @@ impl LiveView {
 
     /// Identifies detections by flow and time, because a flow can be detected more than once.
     fn cheetah_names(&self) -> Vec<(FlowKey, Timestamp)> {
-        self.displayed().snapshot.cheetahs.iter().map(|row| (row.key, row.detected)).collect()
+        self.cheetah_rows.iter().map(|row| (row.key, row.detected)).collect()
     }
 }
 
@@ -351,10 +346,6 @@ impl LiveView {
             () => self.pane_key(key),
         }
     }
-}
-
-fn filter_of(line: &TextInput) -> Result<FlowFilter, FlowFilterError> {
-    line.text().parse()
 }
 
 fn keys_of(rows: &[FlowRow]) -> Vec<FlowKey> {

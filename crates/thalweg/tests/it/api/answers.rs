@@ -47,6 +47,49 @@ fn flows_are_sorted_by_rate_and_limited() {
 }
 
 #[test]
+fn a_filter_selects_flows_before_the_limit() {
+    let fixture = Fixture::new();
+    let get = |path: &str| fixture.client.get(path).json();
+    let flows = get("/v1/flows?limit=2&filter=dst%20net%2010.0.1.0/29%20and%20src%20port%20443");
+    assert_eq!(flows["total"], 8);
+    assert_eq!(
+        names(&flows["flows"], "key"),
+        ["tcp 10.0.0.1:443 > 10.0.1.7:51000", "tcp 10.0.0.1:443 > 10.0.1.6:51000"]
+    );
+    let cheetah = &get("/v1/cheetahs?limit=1")["flows"][0];
+    let address = cheetah["flow"]["dst"].as_str().unwrap();
+    let found = get(&format!("/v1/cheetahs?filter=dst%20ip%20{address}"));
+    assert_eq!((&found["total"], &found["flows"][0]["key"]), (&1.into(), &cheetah["key"]));
+    assert_eq!(get("/v1/cheetahs?filter=not%20cheetah")["total"], 0);
+    let on_link = get("/v1/links/tor0:p3:out/flows?filter=bps%20%3E%200");
+    let all = get("/v1/links/tor0:p3:out/flows?limit=1000");
+    let with_rate =
+        all["flows"].as_array().unwrap().iter().filter(|flow| !flow["rate_bps"].is_null()).count();
+    assert_eq!(on_link["total"], with_rate);
+    assert_eq!(get("/v1/flows?filter=")["total"], 100, "the empty filter selects every flow");
+}
+
+#[test]
+fn an_invalid_filter_is_refused_with_its_column() {
+    let fixture = Fixture::new();
+    for (filter, detail) in [
+        ("port%20https", "filter: column 6: expected a number, found 'https'"),
+        (
+            "port%2080%20and%20as%205",
+            "filter: column 13: 'as' is not known here; known: any, ipv4, ipv6, host, net, port",
+        ),
+        ("flags%20S", "filter: column 1: 'flags' is not known here"),
+    ] {
+        for path in ["/v1/flows", "/v1/cheetahs", "/v1/links/tor0:p3:out/flows"] {
+            let answer = fixture.client.get(&format!("{path}?filter={filter}"));
+            assert_eq!(answer.problem(), (400, "bad_parameter".into()));
+            let found = answer.json()["detail"].as_str().unwrap().to_owned();
+            assert!(found.starts_with(detail), "{found}");
+        }
+    }
+}
+
+#[test]
 fn a_flow_is_found_by_its_key() {
     let fixture = Fixture::new();
     let flows = fixture.client.get("/v1/flows?limit=2").json();
@@ -226,7 +269,7 @@ fn an_unknown_parameter_is_refused_with_the_known_ones() {
         assert_eq!(answer.problem(), (400, "bad_parameter".into()), "{path}");
         answer.json()["detail"].as_str().unwrap().to_owned()
     };
-    assert_eq!(detail("/v1/flows?tpo=3"), "unknown parameter \"tpo\": there are limit, collector");
+    assert_eq!(detail("/v1/flows?tpo=3"), "unknown parameter \"tpo\": there are limit, collector, filter");
     assert_eq!(detail("/v1/collectors?x"), "unknown parameter \"x\": this path has no parameters");
     assert!(detail("/v1/flows?limit=3&limit=4").contains("twice"));
     let key = "/v1/flows/tcp%2010.0.0.1:443%20%3E%2010.0.1.98:51000";

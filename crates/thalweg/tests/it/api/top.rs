@@ -9,6 +9,7 @@ use serde_json::Value;
 use thalweg::top::Feed;
 use thalweg::top::model::{ObservedLink, Query, Update};
 use thalweg_api::client::{Client, ClientOptions, Loss};
+use thalweg_measure::filter::{FlowFilter, SAMPLED};
 
 use crate::api::client::TIMEOUT;
 use crate::api::fixture::Fixture;
@@ -67,6 +68,21 @@ fn an_unreachable_daemon_is_a_failure() {
     assert_eq!(run("127.0.0.1:9477").0, Some(2));
 }
 
+#[test]
+fn a_filter_needs_the_live_view() {
+    let fixture = Fixture::new();
+    for (arguments, code, message) in [
+        (&["--filter", "port 443"][..], 1, "--filter selects the flows of the live view"),
+        (&["--once", "--filter", "port 443"], 2, "cannot be used with"),
+        (&["--filter", "flags S"], 2, "filter, column 1: 'flags' is not known here; known: any, ipv4"),
+    ] {
+        let output = top(&fixture, arguments);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        assert!(text.contains(message), "{text}");
+    }
+}
+
 /// Returns the next matching update.
 fn next<T>(feed: &Feed, mut wanted: impl FnMut(Update) -> Option<T>) -> T {
     let until = Instant::now() + TIMEOUT;
@@ -93,13 +109,22 @@ fn the_feed_sends_snapshots_details_and_events() {
     let busiest = snapshot.details.on_link.unwrap();
     assert_eq!(busiest.link.link, "tor0:p0:in", "of those that carry the same, the first by name");
     let link = ObservedLink { link: "tor0:p3:out".to_owned(), collector: "tor0".to_owned() };
-    let query = Query { link: Some(link.clone()), flow: None };
+    let query = Query { link: Some(link.clone()), ..Query::default() };
     feed.queries.send(query).unwrap();
     let selected =
         next(&feed, |update| if let Update::Details(details) = update { Some(details) } else { None });
     let selected = selected.on_link.unwrap();
     assert_eq!(selected.link, link);
-    let query = Query { link: None, flow: Some(selected.flows[0].key) };
+    let filter = FlowFilter::compile("dst net 10.0.1.0/28", &SAMPLED).unwrap();
+    let query = Query { link: Some(link.clone()), filter: filter.clone(), ..Query::default() };
+    feed.queries.send(query).unwrap();
+    let filtered = next(&feed, |update| match update {
+        Update::Details(details) => details.on_link.filter(|on_link| on_link.filter == filter),
+        _ => None,
+    });
+    assert!(filtered.total > 0 && filtered.total < selected.total, "{}", filtered.total);
+    assert_eq!(filtered.total, filtered.flows.len() as u64);
+    let query = Query { flow: Some(selected.flows[0].key), ..Query::default() };
     feed.queries.send(query).unwrap();
     let flow = next(&feed, |update| match update {
         Update::Details(details) => details.flow,

@@ -61,6 +61,11 @@ fn corpus_filters_compile_or_are_refused() {
 }
 
 #[test]
+fn corpus_flow_filters_compile_or_are_refused_with_a_position() {
+    run("flow_filter", fuzz::flow_filter::check);
+}
+
+#[test]
 fn corpus_configurations_parse_or_give_errors_with_lines() {
     run("config", fuzz::config::check);
 }

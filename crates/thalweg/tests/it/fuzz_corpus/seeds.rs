@@ -20,6 +20,7 @@ pub(crate) fn all() -> Vec<Seed> {
         of("pcap", pcap_files()),
         of("pcapng", pcapng_files()),
         of("filter", filters()),
+        of("flow_filter", flow_filters()),
         of("config", configurations()),
         of("experiment", experiments()),
         of("sketch_state", sketch_states()),
@@ -298,6 +299,32 @@ fn filters() -> Vec<(&'static str, Vec<u8>)> {
     seeds
 }
 
+fn flow_filters() -> Vec<(&'static str, Vec<u8>)> {
+    [
+        ("nothing", ""),
+        ("comment", "# all\n"),
+        ("addresses", "src ip 10.0.0.1 or dst host 2001:db8::1 and not net 172.16/12"),
+        ("lists", "ip in [10.0.0.1, 192.0.2.0/24 ::/0] && port in [80,443 0x1bb]"),
+        ("netmask", "net 10.0.0.0 255.255.0.0"),
+        ("numbers", "bytes > 1m and packets <= 10k or bps ge 1g or bpp != 0 and duration 0x10"),
+        ("directions", "in bytes 180 and out packets > 2 and src and dst port < 50000"),
+        ("flags", "flags S and not flags AFRPU or flags > 2 or flags X"),
+        ("families", "INET or ipv6 or proto icmp6 or cheetah or any"),
+        ("records", "src as in [1 2] or mask 24 or in if 3 or next ip 10.0.0.1 or flowdir egress or icmp-type 8"),
+        ("several-words", "observation domain id 7 and router ip 127.0.0.1 and src tos 3 and vlan 5"),
+        ("nesting", "not (not (! (any or (any and any)) || any))"),
+        ("too-deep", "((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((("),
+        ("unexpected", "port 80 & port 443"),
+        ("unfinished", "port in [80,"),
+        ("second-line", "port 80\nor prot tcp"),
+        ("too-large", "port 99999999999999999999999"),
+        ("control-characters", "port \x1b[31m"),
+    ]
+    .into_iter()
+    .map(|(name, text)| (name, text.as_bytes().to_vec()))
+    .collect()
+}
+
 fn configurations() -> Vec<(&'static str, Vec<u8>)> {
     let seeds = [
         ("empty", ""),
@@ -312,7 +339,7 @@ fn configurations() -> Vec<(&'static str, Vec<u8>)> {
             "[flow_table]\nflow_capacity = 65_536\nidle_timeout = \"15s\"\nactive_timeout = '30min'\n",
         ),
         ("live", "[live]\nring_size = \"64MiB\"\nsnap_length = 192\npromiscuous = false\n"),
-        ("in-one-line", "live = { snap_length = 0x80 }\ninput.peel_tunnels = true"),
+        ("in-one-line", "live = { snap_length = 0x80 }\ninput.decapsulate = true"),
         ("unknown-key", "[detection]\nflight_duratoin = \"100ms\"\n"),
         ("unknown-section", "[flowtable]\nflow_capacity = 1\n"),
         ("key-without-section", "rate_threshold = \"1gbps\"\n"),

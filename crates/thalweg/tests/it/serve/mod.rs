@@ -273,7 +273,10 @@ fn records_lost_on_a_full_disk_are_counted() {
     serve.signal("-TERM");
     assert_eq!(serve.ended(), Some(0), "{}", serve.log());
     let log = serve.log();
-    assert!(log.contains("cannot write records") && log.contains(&format!("\"failed\":{lost}")), "{log}");
+    assert!(
+        log.contains("cannot write records") && log.contains(&format!("\"write_failed\":{lost}")),
+        "{log}"
+    );
 }
 
 #[test]
@@ -283,7 +286,7 @@ fn check_describes_valid_files_and_reports_errors() {
     for line in [
         "thalweg.toml: OK",
         "network: topology.toml: 4 switches, 6 hosts, 10 links",
-        "leaf0: file leaf0.pcapng.zst (at 0.001 times its pace), switch leaf0 with 5 ports",
+        "leaf0: file leaf0.pcapng.zst (at 0.001 times real time), switch leaf0 with 5 ports",
     ] {
         assert!(run.stdout.contains(line), "{}", run.stdout);
     }
@@ -297,7 +300,7 @@ fn check_describes_valid_files_and_reports_errors() {
         run.stdout
     );
     let run = thalweg_in(serve.folder.path(), &["check", "-c", "thalweg.toml"]).ended_with(2);
-    assert!(run.stderr.contains("nothing is measured"), "{}", run.stderr);
+    assert!(run.stderr.contains("no collectors"), "{}", run.stderr);
     let run = thalweg_in(Path::new("/"), &["serve", "-c", "no-such-file.toml"]).ended_with(2);
     assert!(run.stderr.contains("cannot read the configuration file"), "{}", run.stderr);
 }

@@ -103,7 +103,7 @@ fn a_hanging_disk_blocks_neither_watchdog_nor_stop() {
     is_well(&systemd);
     let log = stops_in_time(serve);
     assert!(log.contains("stop timed out") && log.contains("records not written"), "{log}");
-    assert!(!log.contains("left=0"), "{log}");
+    assert!(!log.contains("unwritten=0"), "{log}");
 }
 
 #[test]

@@ -10,8 +10,7 @@ use super::super::view::LiveView;
 use crate::terminal::Theme;
 use crate::terminal::endpoint::{self, IPV4_WIDTH, IPV6_WIDTH};
 use crate::terminal::quantity::{clock, grouped, short};
-use crate::terminal::screen::row_styles;
-use crate::terminal::screen::rule;
+use crate::terminal::screen::{cut, row_styles, rule};
 use thalweg_watch::snapshot::CheetahRow;
 
 /// Columns of `10:00:12.345`, `105 ms` or `99.9 ms`, and `running`.
@@ -40,17 +39,27 @@ impl Widths {
 pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
     let snapshot = &view.displayed().snapshot;
-    let title = Line::from(vec![Span::styled(" ▲ cheetahs ", theme.cheetah()), Span::raw("newest first ")]);
-    let (kept, total) = (snapshot.cheetahs.len(), snapshot.cheetahs_total);
+    let mut title = vec![Span::styled(" ▲ cheetahs ", theme.cheetah()), Span::raw("newest first ")];
+    let is_filtered = !view.query.filter.is_empty();
+    if is_filtered {
+        title.push(Span::styled(format!("filter: {} ", view.query.filter.line()), theme.warning()));
+    }
+    let (kept, total) = (view.cheetah_rows.len(), snapshot.cheetahs_total);
     let summary = match total > kept as u64 {
+        true if is_filtered => format!(" {kept} of {} ", grouped(total)),
         true => format!(" latest {kept} of {} ", grouped(total)),
         false => format!(" {kept} "),
     };
-    let block = rule(theme, title, Line::from(summary));
+    let summary = Line::from(summary);
+    let title = cut(title, usize::from(area.width).saturating_sub(summary.width() + 1));
+    let block = rule(theme, Line::from(title), summary);
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if kept == 0 {
-        let message = Paragraph::new("\nno cheetah flows detected").centered().style(theme.muted());
+        let is_hidden = is_filtered && total > 0;
+        let message =
+            if is_hidden { "\nno cheetah flows match the filter" } else { "\nno cheetah flows detected" };
+        let message = Paragraph::new(message).centered().style(theme.muted());
         return frame.render_widget(message, inner);
     }
     let visible = view.cheetahs.visible_rows(usize::from(inner.height.saturating_sub(1)), kept);
@@ -58,7 +67,7 @@ pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
     let widths = Widths::of(inner.width);
     let rows = visible.map(|index| {
         let (text, style) = row_styles(theme, selected == Some(index));
-        row(text, &view.displayed().snapshot.cheetahs[index], &widths).style(style)
+        row(text, &view.cheetah_rows[index], &widths).style(style)
     });
     frame.render_widget(Table::new(rows, constraints(&widths)).header(header(theme, &widths)), inner);
 }
@@ -74,8 +83,8 @@ fn constraints(widths: &Widths) -> Vec<Constraint> {
 
 fn header(theme: Theme, widths: &Widths) -> Row<'static> {
     let columns: &[&str] = match widths.full {
-        true => &["", "detected", "proto", "source", "destination", ">rate", ">bytes", ">delay", "ended"],
-        false => &["", "detected", "proto", "source", "destination", ">b/s", ">delay", "ended"],
+        true => &["", "detected", "proto", "source", "destination", ">rate", ">bytes", ">age", "ended"],
+        false => &["", "detected", "proto", "source", "destination", ">b/s", ">age", "ended"],
     };
     Row::new(columns.iter().map(|name| match name.strip_prefix('>') {
         Some(name) => right(name.to_owned()).style(theme.muted()),
@@ -102,7 +111,7 @@ fn row(theme: Theme, cheetah: &CheetahRow, widths: &Widths) -> Row<'static> {
     } else {
         cells.push(right(short(cheetah.rate.0)).style(rate_style));
     }
-    cells.push(right(cheetah.delay().to_string()));
+    cells.push(right(cheetah.age().to_string()));
     cells.push(match cheetah.ended {
         Some(ended) => Cell::from(Line::styled(time(ended), theme.muted())),
         None => Cell::from(Line::styled("running", theme.cheetah())),

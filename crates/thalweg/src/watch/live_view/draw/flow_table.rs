@@ -11,7 +11,7 @@ use crate::terminal::Theme;
 use crate::terminal::bar::stacked;
 use crate::terminal::endpoint::{self, IPV4_WIDTH, IPV6_WIDTH};
 use crate::terminal::quantity::{AGE_WIDTH, SHORT_WIDTH, age, grouped, short};
-use crate::terminal::screen::{right, row_styles, rule};
+use crate::terminal::screen::{cut, right, row_styles, rule};
 use thalweg_watch::snapshot::{FlowRow, SortBy};
 
 /// Columns of `9.99 Mbit/s`.
@@ -95,7 +95,9 @@ fn stretch(columns: &mut [(Column, u16)], width: u16) {
 /// Draws the table below its rule.
 pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
     let theme = view.theme;
-    let block = rule(theme, title(view), summary(view));
+    let summary = summary(view);
+    let title = cut(title(view), usize::from(area.width).saturating_sub(summary.width() + 1));
+    let block = rule(theme, Line::from(title), summary);
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if view.rows.is_empty() {
@@ -118,7 +120,7 @@ pub(super) fn draw(view: &mut LiveView, frame: &mut Frame, area: Rect) {
     frame.render_widget(table, inner);
 }
 
-fn title(view: &LiveView) -> Line<'static> {
+fn title(view: &LiveView) -> Vec<Span<'static>> {
     let theme = view.theme;
     let order = if view.query.descending { "" } else { ", reversed" };
     let mut spans = vec![
@@ -126,17 +128,19 @@ fn title(view: &LiveView) -> Line<'static> {
         Span::raw(format!("by {}{order} ", view.query.sort.label())),
     ];
     if !view.query.filter.is_empty() {
-        spans.push(Span::styled(format!("filter: {} ", view.query.filter), theme.warning()));
+        spans.push(Span::styled(format!("filter: {} ", view.query.filter.line()), theme.warning()));
     }
-    Line::from(spans)
+    spans
 }
 
 fn summary(view: &LiveView) -> Line<'static> {
     let (shown, matching) = (view.rows.len() as u64, view.displayed().snapshot.matching);
-    let text = if matching > shown && shown > 0 {
-        format!("first {shown} of {}", grouped(matching))
-    } else {
-        grouped(shown)
+    // The last snapshot has no filter.
+    let is_of_all = view.has_ended() && !view.query.filter.is_empty();
+    let text = match matching > shown && shown > 0 {
+        true if is_of_all => format!("{shown} of {}", grouped(matching)),
+        true => format!("first {shown} of {}", grouped(matching)),
+        false => grouped(shown),
     };
     Line::from(vec![
         Span::styled(" ▲", view.theme.cheetah()),

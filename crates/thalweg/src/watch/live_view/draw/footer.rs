@@ -7,8 +7,6 @@ use ratatui::text::Span;
 use super::super::view::{LiveView, Pane};
 use crate::terminal::screen::{draw_keys, draw_text_input, state_badge};
 
-const FILTER_HINT: &str = "all words must match: 10.0.0.0/8  2001:db8::1  10.0.0.1:443  443  tcp  cheetah";
-
 /// Draws state and keys.
 pub(super) fn draw(view: &LiveView, frame: &mut Frame, area: Rect) {
     let keys = keys(view).iter().filter(|(key, _)| *key != "t" || view.has_tasks());
@@ -51,9 +49,14 @@ fn keys(view: &LiveView) -> &'static [(&'static str, &'static str)] {
             ("enter", "open flow"),
             ("c", "cheetahs"),
         ],
-        Pane::Cheetahs => {
-            &[("q", "quit"), ("?", "help"), ("esc", "flows"), ("enter", "open flow"), ("space", "pause")]
-        }
+        Pane::Cheetahs => &[
+            ("q", "quit"),
+            ("?", "help"),
+            ("esc", "flows"),
+            ("/", "filter"),
+            ("enter", "open flow"),
+            ("space", "pause"),
+        ],
         Pane::Tasks if view.displayed().snapshot.no_table => {
             &[("q", "quit"), ("?", "help"), ("↑↓", "select"), ("enter", "open task"), ("space", "pause")]
         }
@@ -73,10 +76,6 @@ fn keys(view: &LiveView) -> &'static [(&'static str, &'static str)] {
 
 /// Draws the filter input, with its error or a hint below.
 pub(super) fn draw_filter_input(view: &LiveView, frame: &mut Frame, area: Rect) {
-    let Some(line) = &view.filter_input else { return };
-    let remark = match view.filter_error() {
-        Some(error) => Err(error.to_string()),
-        None => Ok(FILTER_HINT),
-    };
-    draw_text_input(view.theme, line, ("filter", remark), frame, area);
+    let Some(input) = &view.filter_input else { return };
+    draw_text_input(view.theme, input.line(), ("filter", input.remark()), frame, area);
 }

@@ -12,7 +12,7 @@ const KEYS: [(&str, &str); 14] = [
     ("enter", "open the selected flow or task"),
     ("c", "show or hide cheetah flows"),
     ("t", "show or hide measurement tasks (--tasks)"),
-    ("/", "filter as you type"),
+    ("/", "filter flows and cheetah flows (nfdump syntax)"),
     ("s", "sort by rate, bytes, packets, age, last packet"),
     ("r", "reverse the order"),
     ("space", "pause the display; measurement continues"),

@@ -1,5 +1,7 @@
 //! Key handling.
 
+use thalweg_measure::filter::{FlowFilter, METERED};
+
 use super::*;
 
 #[test]
@@ -18,27 +20,94 @@ fn q_and_control_c_quit_in_every_pane() {
 }
 
 #[test]
-fn a_filter_applies_as_it_is_typed_and_escape_clears_it() {
+fn enter_applies_a_filter_and_escape_clears_it() {
     let mut view = view();
-    let actions = type_text(&mut view, "/icmp");
-    let queries: Vec<&Action> = actions.iter().filter(|action| **action != Action::None).collect();
-    assert_eq!(queries.len(), 1, "i, ic and icm are not valid filters: {actions:?}");
-    assert_eq!(query_of(queries[0].clone()).filter.to_string(), "icmp");
-    assert_eq!(press(&mut view, KeyCode::Enter), Action::None);
+    let actions = type_text(&mut view, "/proto icmp");
+    assert!(actions.iter().all(|action| *action == Action::None), "{actions:?}");
+    assert_eq!(view.rows.len(), flows().len());
+    assert_eq!(query_of(press(&mut view, KeyCode::Enter)).filter.text(), "proto icmp");
     assert_eq!(view.rows.len(), 1);
     assert!(query_of(press(&mut view, KeyCode::Esc)).filter.is_empty());
     assert_eq!(view.rows.len(), flows().len());
 }
 
 #[test]
-fn an_invalid_filter_keeps_the_last_valid_one() {
+fn an_invalid_filter_keeps_the_last_one_and_the_input_open() {
     let mut view = view();
-    type_text(&mut view, "/tcp nonsense");
+    type_text(&mut view, "/proto tcp");
+    query_of(press(&mut view, KeyCode::Enter));
+    type_text(&mut view, "/ and src as 5");
     assert_eq!(press(&mut view, KeyCode::Enter), Action::None);
-    assert!(view.filter_error().is_some());
-    assert_eq!(view.query().filter.to_string(), "tcp");
+    assert!(view.filter_input.is_some());
+    assert!(screen(&mut view, 80, 24).contains("filter, column 19: 'as' is not known here; known: "));
+    assert_eq!(view.query().filter.text(), "proto tcp");
     assert!(query_of(press(&mut view, KeyCode::Esc)).filter.is_empty());
-    assert!(view.filter_error().is_none());
+    assert!(view.filter_input.is_none());
+}
+
+#[test]
+fn filters_apply_to_cheetah_flows() {
+    let mut view = view();
+    press_without_query(&mut view, KeyCode::Char('c'));
+    type_text(&mut view, "/dst port 40000");
+    assert_eq!(query_of(press(&mut view, KeyCode::Enter)).filter.text(), "dst port 40000");
+    let text = screen(&mut view, 80, 24);
+    assert!(text.contains("cheetahs newest first filter: dst port 40000"), "{text}");
+    assert_eq!(view.cheetah_rows.len(), 1);
+    type_text(&mut view, "/ and any and port 1");
+    query_of(press(&mut view, KeyCode::Enter));
+    assert!(screen(&mut view, 80, 24).contains("no cheetah flows match the filter"));
+}
+
+#[test]
+fn filters_use_the_values_of_the_columns() {
+    for (text, rows) in [
+        ("src ip 10.0.0.17", 2),
+        ("bps > 100m", 2),
+        ("cheetah and ipv6", 1),
+        ("bytes > 3g", 1),
+        ("in bytes > 3g", 1),
+        ("out bytes > 3g", 0),
+        ("flags S and port 22", 1),
+        ("duration < 500 and dst port 53", 1),
+        ("net 172.16/12 and net 10/8", 40),
+    ] {
+        let mut view = view();
+        type_text(&mut view, &format!("/{text}"));
+        query_of(press(&mut view, KeyCode::Enter));
+        assert_eq!(view.rows.len(), rows, "{text}");
+    }
+}
+
+#[test]
+fn a_command_line_filter_applies_from_the_start() {
+    let filter = FlowFilter::compile("proto icmp", &METERED).unwrap();
+    let mut view = LiveView::with_filter(Theme::ANSI, filter.clone());
+    assert_eq!(view.query().filter, filter);
+    view.update(snapshot());
+    assert_eq!(view.rows.len(), 1);
+    assert!(query_of(press(&mut view, KeyCode::Esc)).filter.is_empty());
+    assert_eq!(view.rows.len(), flows().len());
+}
+
+#[test]
+fn filters_apply_to_the_last_snapshot_after_the_end() {
+    let mut view = view();
+    view.update(Snapshot { ended: true, ..snapshot() });
+    type_text(&mut view, "/proto icmp");
+    query_of(press(&mut view, KeyCode::Enter));
+    assert!(screen(&mut view, 80, 24).contains(" cheetah ── 1 of 46"));
+    query_of(press(&mut view, KeyCode::Esc));
+    assert_eq!(view.rows.len(), flows().len());
+}
+
+#[test]
+fn a_long_filter_leaves_room_for_the_count() {
+    let mut view = view();
+    type_text(&mut view, &format!("/{}any", "any and ".repeat(20)));
+    query_of(press(&mut view, KeyCode::Enter));
+    let title = " flows by rate filter: any and any and any and any and any an…─ ▲ cheetah ── 46";
+    assert!(screen(&mut view, 80, 24).contains(title), "{}", screen(&mut view, 80, 24));
 }
 
 #[test]

@@ -105,8 +105,17 @@ fn t_toggles_the_tasks() {
 #[test]
 fn a_filter_error_matches_the_golden_screen() {
     let mut view = view();
-    type_text(&mut view, "/tcp 10.0.0.0/40");
+    type_text(&mut view, "/proto tcp and net 10.0.0.0/40");
+    press_without_query(&mut view, KeyCode::Enter);
     check("filter_error", &mut view, 80, 24);
+}
+
+#[test]
+fn a_filtered_view_matches_the_golden_screen() {
+    let mut view = view();
+    type_text(&mut view, "/net 172.16/12 and bps > 1m");
+    query_of(press(&mut view, KeyCode::Enter));
+    check("filtered", &mut view, 80, 24);
 }
 
 #[test]
