@@ -29,7 +29,7 @@ fn the_format_has_not_changed() {
         assert!(
             kept(name, &made) == made,
             "{name}: the format, or what is counted, has changed; to keep the change: \
-             THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg-sketch --test state"
+             THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg-sketch --test it state"
         );
     }
 }
