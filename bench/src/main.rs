@@ -92,7 +92,7 @@ fn watch_options(file: PathBuf) -> WatchOptions {
         workers: None,
         capture_filter: None,
         flow_filter: FlowFilter::default(),
-        peel_tunnels: false,
+        decapsulate: false,
         duration: None,
         flow_table: FlowTableOptions::default(),
         threshold: CheetahThreshold::default(),

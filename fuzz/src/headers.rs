@@ -34,19 +34,23 @@ pub fn check(data: &[u8]) {
     let original_length = bytes.len() as u32 + 8 * u32::from(longer);
     let frame = Frame { time: Timestamp(7), bytes, original_length, link_type };
 
-    let (outer, inner) = (Parser { peel_tunnels: false }, Parser { peel_tunnels: true });
+    let (outer, inner) = (Parser { decapsulate: false }, Parser { decapsulate: true });
     let plain = outer.parse(&frame);
-    let peeled = inner.parse(&frame);
-    for (parser, parsed) in [(outer, plain), (inner, peeled)] {
+    let decapsulated = inner.parse(&frame);
+    for (parser, parsed) in [(outer, plain), (inner, decapsulated)] {
         let mut packets = Vec::new();
         assert_eq!(parser.parse_onto(&frame, &mut packets), parsed.map(|_| ()));
         assert_eq!(packets.first().copied(), parsed.ok());
         parsed.iter().for_each(check_packet);
     }
-    match (plain, peeled) {
-        (Ok(plain), Ok(peeled)) if !peeled.notes.contains(PacketNotes::PEELED) => assert_eq!(plain, peeled),
-        (Ok(plain), Ok(peeled)) => assert!(peeled.ip_length <= plain.ip_length || is_open(&peeled)),
-        (plain, peeled) => assert_eq!(plain, peeled, "decapsulation changed an error"),
+    match (plain, decapsulated) {
+        (Ok(plain), Ok(decapsulated)) if !decapsulated.notes.contains(PacketNotes::DECAPSULATED) => {
+            assert_eq!(plain, decapsulated)
+        }
+        (Ok(plain), Ok(decapsulated)) => {
+            assert!(decapsulated.ip_length <= plain.ip_length || is_open(&decapsulated))
+        }
+        (plain, decapsulated) => assert_eq!(plain, decapsulated, "decapsulation changed an error"),
     }
     match plain {
         Ok(packet) => check_length(&packet, &frame),

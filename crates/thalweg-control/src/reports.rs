@@ -13,23 +13,18 @@ use crate::routes::Paths;
 
 /// Returns the congestion that a collector's link event reports.
 ///
-/// Leaves out flows below `least_share` of the link's capacity, and flows of hosts that are not in the topology.
+/// Leaves out flows below `min_share` of the link's capacity, and flows of hosts that are not in the topology.
 ///
 /// Returns `None` in three cases: the link has cleared, the event is about traffic into a switch (the collector at
 /// the other end reports it), or the switch has no such port.
-pub fn congestion(
-    paths: &Paths,
-    router: RouterId,
-    event: &LinkEvent,
-    least_share: f64,
-) -> Option<Congestion> {
+pub fn congestion(paths: &Paths, router: RouterId, event: &LinkEvent, min_share: f64) -> Option<Congestion> {
     let port = event.link.side.port;
     let is_congested =
         event.crossing != Crossing::Downwards && event.link.side.direction == PortDirection::Output;
     if !is_congested || usize::from(port.0) >= paths.topology().ports(router) {
         return None;
     }
-    let least = least_share * event.link.capacity.0 as f64;
+    let least = min_share * event.link.capacity.0 as f64;
     let flows = event.flows.iter().filter(|flow| flow.rate.value >= least);
     let flows = pair_rates(paths.topology(), flows);
     Some(Congestion { link: paths.link(router, port), time: event.time, flows })

@@ -172,7 +172,7 @@ mod tests {
         for allowed in [&[("a", eth1), other][..], &[("a", smoothed)], &[file]] {
             check(allowed, false).unwrap();
         }
-        let filtered = "interface = \"eth1\"\nfilter = \"tcp\"";
+        let filtered = "interface = \"eth1\"\ncapture_filter = \"tcp\"";
         for refused in [[("a", eth1), ("b", eth2)], [("a", eth2), file], [("a", filtered), file]] {
             check(&refused, true).unwrap();
             let error = check(&refused, false).unwrap_err().to_string();

@@ -364,7 +364,7 @@ impl Ring {
         *missed += seen - self.seen - copied.len() as u64;
         self.seen = seen;
         let mut packets = Vec::with_capacity(copied.len());
-        let parser = Parser { peel_tunnels: false };
+        let parser = Parser { decapsulate: false };
         for frame in copied.iter() {
             // Frames that are not IP packets belong to no transfer.
             let _ = parser.parse_onto(&frame, &mut packets);

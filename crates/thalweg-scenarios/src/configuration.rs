@@ -187,8 +187,8 @@ fn write_control(text: &mut String, plan: &Plan, steering: &Steering) -> fmt::Re
         }
         Decider::Static => writeln!(text, "decider = \"static\"")?,
     }
-    writeln!(text, "patience = \"{}\"", time(TIMEOUT.max(Nanos(100 * frame.0))))?;
-    writeln!(text, "least_share = {MIN_SHARE}\nlearn_after = \"500ms\"\nsettle_routes = \"2ms\"")?;
+    writeln!(text, "arrival_timeout = \"{}\"", time(TIMEOUT.max(Nanos(100 * frame.0))))?;
+    writeln!(text, "min_share = {MIN_SHARE}\nlearn_after = \"500ms\"\nsettle_routes = \"2ms\"")?;
     let TreeOptions { addresses, seed } = steering.trees;
     writeln!(text, "addresses = {addresses}\nseed = {seed}\nnamespace = \"{}\"", plan.fabric())?;
     match steering.actuator {

@@ -28,7 +28,7 @@ pub struct WatchOptions {
     /// Flow filter in nfdump syntax: flows to show. All packets are measured.
     pub flow_filter: FlowFilter,
     /// Whether to measure the flows inside tunnels (GRE, ERSPAN, VXLAN, Geneve, IP in IP). Default no.
-    pub peel_tunnels: bool,
+    pub decapsulate: bool,
     /// Stop after this much packet time since the first packet. Default never.
     pub duration: Option<Nanos>,
     /// Capacity and timeouts of the flow table.

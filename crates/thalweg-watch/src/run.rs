@@ -65,7 +65,7 @@ impl Watch {
         let meter = |_| options.table.then(|| Meter::new(options, workers, seed)).transpose();
         let meters = (0..workers).map(meter).collect::<Result<_, _>>()?;
         let pace = options.replay.filter(|_| !live).map(Pace::new);
-        let parser = Parser { peel_tunnels: options.peel_tunnels };
+        let parser = Parser { decapsulate: options.decapsulate };
         let (state_writer, flow_exporter) = (None, None);
         let (duration, top) = (options.duration, options.top);
         Ok(Watch {

@@ -173,7 +173,7 @@ fn counters(
         Some(counter("bad length", intake.length_beyond_frame, Warning)),
         Some(counter("non-IP", intake.non_ip.packets, Note)),
         Some(counter("no ports", intake.ports_not_captured + intake.portless_fragments, Note)),
-        Some(counter("decapsulated", intake.peeled, Note)),
+        Some(counter("decapsulated", intake.decapsulated, Note)),
         Some(counter("filtered", source.filtered, Note)),
     ];
     all.into_iter().flatten().collect()

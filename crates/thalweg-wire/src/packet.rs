@@ -142,7 +142,7 @@ impl PacketNotes {
     /// The length in the IP header exceeds the frame.
     pub const LENGTH_BEYOND_FRAME: PacketNotes = PacketNotes(0x04);
     /// At least one tunnel header was removed.
-    pub const PEELED: PacketNotes = PacketNotes(0x08);
+    pub const DECAPSULATED: PacketNotes = PacketNotes(0x08);
 
     /// Whether all bits of `other` are set.
     #[inline]

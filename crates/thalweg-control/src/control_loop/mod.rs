@@ -61,7 +61,7 @@ pub struct ControlOptions {
     /// Options of the controller: timeouts and limits.
     pub controller: ControllerOptions,
     /// Flows below this share of a link's capacity are not passed to the decider. Default 0.
-    pub least_share: f64,
+    pub min_share: f64,
     /// Time after the start at which the loop looks up the addresses of all pairs and holds them there; `None` for
     /// never. Collectors have seen all senders by then. Default 1 s.
     pub learn_after: Option<Nanos>,
@@ -75,7 +75,7 @@ impl Default for ControlOptions {
     fn default() -> ControlOptions {
         ControlOptions {
             controller: ControllerOptions::default(),
-            least_share: 0.0,
+            min_share: 0.0,
             learn_after: Some(Nanos::from_secs(1)),
             checks_arrival: true,
             routes: RouteOptions::default(),
@@ -119,10 +119,10 @@ impl ControlLoop {
         let mut commands = VecDeque::new();
         routes.begin(&mut commands);
         let paths = Paths::new(Arc::clone(routes.state()));
-        let ControllerOptions { patience, history, pending, .. } = options.controller;
+        let ControllerOptions { arrival_timeout, history, pending, .. } = options.controller;
         Ok(ControlLoop {
             controller: Controller::new(options.controller, paths, decider, now),
-            arrivals: ArrivalCheck::new(patience, pending),
+            arrivals: ArrivalCheck::new(arrival_timeout, pending),
             routes,
             commands,
             learn_at: None,
@@ -261,7 +261,7 @@ impl ControlLoop {
 
     fn link(&mut self, router: RouterId, event: &LinkEvent) {
         let paths = self.controller.paths();
-        let congestion = congestion(paths, router, event, self.options.least_share);
+        let congestion = congestion(paths, router, event, self.options.min_share);
         if let Some(congestion) = congestion.filter(|_| self.has_routes()) {
             self.controller.on_congestion(&congestion);
         }

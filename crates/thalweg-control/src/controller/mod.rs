@@ -29,7 +29,7 @@ use crate::routes::Paths;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControllerOptions {
     /// Time after which an action without a visible effect has expired. Default 50 ms.
-    pub patience: Nanos,
+    pub arrival_timeout: Nanos,
     /// Whether to decide only, without issuing actions.
     pub dry_run: bool,
     /// Number of recent decisions kept for inspection. Default 1,000.
@@ -41,7 +41,12 @@ pub struct ControllerOptions {
 
 impl Default for ControllerOptions {
     fn default() -> Self {
-        ControllerOptions { patience: Nanos::from_millis(50), dry_run: false, history: 1_000, pending: 4_096 }
+        ControllerOptions {
+            arrival_timeout: Nanos::from_millis(50),
+            dry_run: false,
+            history: 1_000,
+            pending: 4_096,
+        }
     }
 }
 
@@ -335,7 +340,7 @@ impl Controller {
             let Pending { action, from, .. } = self.pending.remove(&pair).expect("the entry was just found");
             self.counters.confirmed += 1;
             self.ineffective.remove(&pair.source);
-            let arrival = PendingArrival { action, from, due: at + self.options.patience };
+            let arrival = PendingArrival { action, from, due: at + self.options.arrival_timeout };
             push_bounded(&mut self.arrivals, arrival, self.options.pending);
             let outcome = Outcome::Confirmed(at.since(action.issued));
             self.finish(FinishedAction { action, outcome });
@@ -352,9 +357,9 @@ impl Controller {
         due.filter(|arrival| !self.pending.contains_key(&arrival.action.pair)).collect()
     }
 
-    /// Schedules another check of an action with too few packets to tell, after `patience`.
+    /// Schedules another check of an action with too few packets to tell, after `arrival_timeout`.
     pub fn recheck_arrival(&mut self, arrival: PendingArrival, now: Timestamp) {
-        let again = PendingArrival { due: now + self.options.patience, ..arrival };
+        let again = PendingArrival { due: now + self.options.arrival_timeout, ..arrival };
         push_bounded(&mut self.arrivals, again, self.options.pending);
     }
 
@@ -456,7 +461,8 @@ impl Controller {
         }
         self.actions += 1;
         let id = ActionId(self.actions);
-        let action = Action { id, pair, address: to, issued: now, deadline: now + self.options.patience };
+        let action =
+            Action { id, pair, address: to, issued: now, deadline: now + self.options.arrival_timeout };
         self.requested.insert(id, Pending { action, from, reason });
         self.held.insert(pair);
         self.commands.push_back(PairCommand::Reroute(action));

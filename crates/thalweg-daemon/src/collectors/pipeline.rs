@@ -297,7 +297,7 @@ impl Drop for Pipeline {
 }
 
 fn intake(config: &CollectorConfig) -> Intake {
-    Intake::new(Parser { peel_tunnels: config.peel_tunnels }, HashSeed::new(0))
+    Intake::new(Parser { decapsulate: config.decapsulate }, HashSeed::new(0))
 }
 
 /// Returns the number of flows in the table: flows started, minus final records exported.

@@ -265,7 +265,7 @@ fn pollable(worker: &Worker, source: OpenSource) -> Result<Box<dyn PollableSourc
                 clock,
             }))
         }
-        OpenSource::Port(port) if worker.pipeline.config().filter.is_none() => {
+        OpenSource::Port(port) if worker.pipeline.config().capture_filter.is_none() => {
             let until = port.clock();
             let clock = move || Some(until());
             Ok(Box::new(Pollable {

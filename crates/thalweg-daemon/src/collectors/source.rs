@@ -82,7 +82,7 @@ impl OpenedSource {
         }
         match &config.source {
             SourceConfig::File { path, .. } => {
-                open_input(&Spec::File { path: path.clone(), filter: config.filter.clone() })
+                open_input(&Spec::File { path: path.clone(), filter: config.capture_filter.clone() })
             }
             SourceConfig::Emulation { experiment, .. } => {
                 let plan = Plan::new(&Experiment::load(experiment)?)?;
@@ -100,7 +100,7 @@ impl OpenedSource {
                 })
             }
             SourceConfig::Interface { .. } => {
-                let spec = interface_spec(&config.source, config.filter.as_deref());
+                let spec = interface_spec(&config.source, config.capture_filter.as_deref());
                 open_input(&spec.expect("an interface").into()).map_err(|error| match error {
                     SourceError::Capture(CaptureError::Namespace(NamespaceError::Operation {
                         name,

@@ -176,7 +176,7 @@ impl Worker {
         source: impl Source<Error = Infallible>,
         clock: impl Fn() -> Option<Timestamp>,
     ) -> Result<End, SourceError> {
-        match self.pipeline.config().filter.clone() {
+        match self.pipeline.config().capture_filter.clone() {
             None => self.read(source, |_| false, clock),
             Some(expression) => self.read(Filtered::new(source, expression)?, |_| false, clock),
         }

@@ -31,9 +31,9 @@ pub struct CollectorConfig {
     /// Packet source.
     pub source: SourceConfig,
     /// Capture filter in tcpdump syntax.
-    pub filter: Option<String>,
+    pub capture_filter: Option<String>,
     /// Whether to measure the flows inside tunnels.
-    pub peel_tunnels: bool,
+    pub decapsulate: bool,
     /// Rate and buffer of the monitor port.
     pub monitor: Option<MonitorPort>,
     /// Minimum silence between two bursts; `None` to derive it from the link rates.
@@ -138,8 +138,8 @@ impl CollectorConfig {
             name,
             switch,
             source,
-            filter,
-            peel_tunnels,
+            capture_filter,
+            decapsulate,
             tasks,
             samples,
             // The collector applies changes of these.
@@ -155,8 +155,8 @@ impl CollectorConfig {
         *name == other.name
             && *switch == other.switch
             && *source == other.source
-            && *filter == other.filter
-            && *peel_tunnels == other.peel_tunnels
+            && *capture_filter == other.capture_filter
+            && *decapsulate == other.decapsulate
             && *tasks == other.tasks
             && *samples == other.samples
     }
@@ -263,15 +263,15 @@ pub(super) fn read(
             problems.push(entry.refuse(key, reason));
         }
     }
-    let filter = entry.filter.clone();
+    let capture_filter = entry.capture_filter.clone();
     // The link type is unknown until the source is open. A filter that is invalid on Ethernet is invalid everywhere.
-    let compiled = filter.as_deref().map(|filter| Filter::compile(filter, LinkType::Ethernet, 0));
+    let compiled = capture_filter.as_deref().map(|filter| Filter::compile(filter, LinkType::Ethernet, 0));
     if let Some(Err(error)) = compiled {
-        problems.push(entry.refuse(Collector::filter, error.to_string()));
+        problems.push(entry.refuse(Collector::capture_filter, error.to_string()));
     }
     Some(CollectorConfig {
-        filter,
-        peel_tunnels: entry.peel_tunnels,
+        capture_filter,
+        decapsulate: entry.decapsulate,
         // The experiment defines its monitor ports.
         monitor: monitor(entry, problems).or(port.map(|&(_, port)| port)),
         gap: entry.gap,

@@ -31,7 +31,7 @@ pub struct ControlConfig {
     /// How long before their use collectors learn of new routes.
     pub settle_routes: Nanos,
     /// Flows below this share of a link are ignored.
-    pub least_share: f64,
+    pub min_share: f64,
     /// Time after its start at which the controller reads the present paths of all pairs.
     pub learn_after: Nanos,
     /// Network namespace of hosts or switches; `None` for that of the daemon.
@@ -131,7 +131,8 @@ pub(super) fn read(
         return None;
     };
     let defaults = ControllerOptions::default();
-    let options = ControllerOptions { patience: entry.patience, dry_run: entry.dry_run, ..defaults };
+    let options =
+        ControllerOptions { arrival_timeout: entry.arrival_timeout, dry_run: entry.dry_run, ..defaults };
     let trees = TreeOptions { addresses: entry.addresses, seed: entry.seed };
     let actuator = actuator(document, &entry, network, problems)?;
     let remotes = remotes(document, &entry, decider, problems)?;
@@ -141,7 +142,7 @@ pub(super) fn read(
         options,
         trees,
         settle_routes: entry.settle_routes,
-        least_share: entry.least_share,
+        min_share: entry.min_share,
         learn_after: entry.learn_after,
         namespace: entry.namespace.as_deref().map(Namespace::named),
         remotes,

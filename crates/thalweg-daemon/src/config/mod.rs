@@ -233,7 +233,7 @@ fn check_threads(
 ) {
     let can_share = |collector: &CollectorConfig| match collector.source {
         SourceConfig::Interface { .. } => true,
-        SourceConfig::Port { .. } => collector.filter.is_none(),
+        SourceConfig::Port { .. } => collector.capture_filter.is_none(),
         _ => false,
     };
     let other = collectors.iter().find(|collector| !can_share(collector));

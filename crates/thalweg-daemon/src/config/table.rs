@@ -140,10 +140,10 @@ section! {
         /// With file or emulate: replay speed relative to real time. Events have packet time in any case.
         speed: f64 [Number(0.0, f64::INFINITY)] or "as fast as possible",
         /// Capture filter, see pcap-filter(7).
-        filter: String [Text("a capture filter in tcpdump syntax")] or "all packets",
+        capture_filter: String [Text("a capture filter in tcpdump syntax")] or "all packets",
         /// Measure the flows inside tunnels (GRE, ERSPAN, VXLAN, Geneve, IP in IP). Mirrored traffic often
         /// arrives in a tunnel.
-        peel_tunnels: bool [Boolean] default "false",
+        decapsulate: bool [Boolean] default "false",
         /// Rate of the monitor port. With monitor_buffer, rate bounds include the queueing delay of samples.
         monitor_rate: BitRate [Rate] or "unknown",
         /// Buffer of the monitor port. The delay of samples is at most this divided by monitor_rate.
@@ -233,9 +233,9 @@ section! {
         interval: Nanos [Time] default "100ms",
         /// Time to wait for a packet with the new address after a reroute. Then the reroute has timed out, and
         /// the flow counts as unmoved.
-        patience: Nanos [Time] default "50ms",
+        arrival_timeout: Nanos [Time] default "50ms",
         /// Ignore flows below this share of a link.
-        least_share: f64 [Share] default "0",
+        min_share: f64 [Share] default "0",
         /// How long after its start the controller reads the present path of all flows and keeps them there.
         /// Collectors have seen all senders by then.
         learn_after: Nanos [Time] default "1s",

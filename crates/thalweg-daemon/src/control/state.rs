@@ -352,7 +352,7 @@ fn options(config: &ControlConfig, read_back_interval: Option<Nanos>) -> Control
     };
     ControlOptions {
         controller: config.options,
-        least_share: config.least_share,
+        min_share: config.min_share,
         learn_after: Some(config.learn_after),
         routes,
         ..ControlOptions::default()

@@ -271,7 +271,7 @@ impl<'a> Blueprint<'a> {
     }
 
     /// The transmission time of `bytes` at `rate`.
-    fn patience(&self, bytes: u64, rate: BitRate) -> Ticks {
+    fn max_wait(&self, bytes: u64, rate: BitRate) -> Ticks {
         self.pace(rate).long_span(bytes).min(Ticks::start_of(Slot(MAX_HORIZON)))
     }
 }
@@ -451,8 +451,8 @@ impl<'a> Builder<'a> {
             random: stream(seed, router),
             mirrored: Vec::new(),
             monitor: monitor.map(|monitor| {
-                let patience = self.blueprint.patience(monitor.buffer.0, monitor.rate);
-                MonitorPort::new(self.blueprint.pace(monitor.rate), patience, stream(!seed, router))
+                let max_wait = self.blueprint.max_wait(monitor.buffer.0, monitor.rate);
+                MonitorPort::new(self.blueprint.pace(monitor.rate), max_wait, stream(!seed, router))
             }),
         }
     }
@@ -463,7 +463,7 @@ impl<'a> Builder<'a> {
         let links = |endpoint: EndpointId| &topology.links()[topology.endpoint_link(endpoint).index()];
         let horizons = topology.rack(router).map(|endpoint| {
             let link = links(endpoint);
-            let wait = self.blueprint.patience(self.blueprint.interface_buffer, link.rate);
+            let wait = self.blueprint.max_wait(self.blueprint.interface_buffer, link.rate);
             let horizon = self.blueprint.horizon(link);
             (horizon + wait.slot_after().0 + 1, horizon)
         });
@@ -477,7 +477,7 @@ impl<'a> Builder<'a> {
     fn interface(&self, link: &Link, uplink: u32) -> Interface {
         Interface {
             port: self.blueprint.port(link, uplink),
-            patience: self.blueprint.patience(self.blueprint.interface_buffer, link.rate),
+            max_wait: self.blueprint.max_wait(self.blueprint.interface_buffer, link.rate),
             up: true,
         }
     }

@@ -222,11 +222,11 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
 
     /// Waits until a neighbour has finished all slots before `slot`.
     fn wait_for(&mut self, neighbour: usize, slot: u64) {
-        let mut patience = Patience::default();
+        let mut backoff = Backoff::default();
         while self.finished[neighbour].0.load(Ordering::Acquire) < slot {
             // The neighbour may be waiting for room in a ring.
             self.receive();
-            patience.lose();
+            backoff.wait();
         }
     }
 
@@ -304,14 +304,14 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
                 for &packet in &leaving {
                     let (arrival, lag) = delay.arrival_after(sent + offset, packet.lag(), sent + 1);
                     let mut message = Message { sent, arrival, packet: packet.with_lag(lag) };
-                    let mut patience = Patience::default();
+                    let mut backoff = Backoff::default();
                     while let Err(rtrb::PushError::Full(back)) = self.outbound[index].ring.push(message) {
                         if self.outbound[index].ring.is_abandoned() {
                             break; // The other core has panicked, and so will whoever waits for this one.
                         }
                         message = back;
                         self.receive();
-                        patience.lose();
+                        backoff.wait();
                     }
                 }
                 let bucket = shard.lanes[lane as usize].arriving_mut(sent + offset);
@@ -375,10 +375,10 @@ impl Drop for Release<'_> {
 /// How to wait for another core: spin for a while, since it usually arrives soon, then yield the core, since the other
 /// may need it.
 #[derive(Default)]
-struct Patience(u32);
+struct Backoff(u32);
 
-impl Patience {
-    fn lose(&mut self) {
+impl Backoff {
+    fn wait(&mut self) {
         self.0 += 1;
         if self.0 < 1_000 {
             std::hint::spin_loop();

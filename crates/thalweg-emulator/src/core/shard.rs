@@ -27,7 +27,7 @@ use crate::ticks::Ticks;
 pub(crate) struct Interface {
     pub(crate) port: Port,
     /// The longest queueing time.
-    pub(crate) patience: Ticks,
+    pub(crate) max_wait: Ticks,
     pub(crate) up: bool,
 }
 
@@ -93,7 +93,7 @@ impl<R: Router> Shard<R> {
             let packet = request.packet.with_custom(R::prepare_request(&request));
             let seat = self.seats[packet.source().index()];
             let interface = &mut self.interfaces[seat as usize];
-            if interface.port.free > start + interface.patience {
+            if interface.port.free > start + interface.max_wait {
                 self.refuse(packet.with_custom(()), seat);
                 continue;
             }

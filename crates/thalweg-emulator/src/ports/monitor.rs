@@ -49,17 +49,17 @@ pub struct MonitorTally {
 #[derive(Clone, Debug)]
 pub(crate) struct MonitorPort {
     port: Port,
-    patience: Ticks,
+    max_wait: Ticks,
     dropped: Traffic,
     /// Random numbers of its own, so that a monitor port does not change the rest of the network.
     random: Xoshiro256PlusPlus,
 }
 
 impl MonitorPort {
-    pub(crate) fn new(pace: Pace, patience: Ticks, random: Xoshiro256PlusPlus) -> Self {
+    pub(crate) fn new(pace: Pace, max_wait: Ticks, random: Xoshiro256PlusPlus) -> Self {
         MonitorPort {
             port: Port::new(pace, Delay::default(), 0),
-            patience,
+            max_wait,
             dropped: Traffic::default(),
             random,
         }
@@ -79,7 +79,7 @@ impl MonitorPort {
 
     /// Offers a packet at time `start`. Returns its departure, `None` if the buffer is full.
     pub(crate) fn offer<C>(&mut self, packet: Packet<C>, router: RouterId, start: Ticks) -> Option<Mirrored> {
-        if self.port.free > start + self.patience {
+        if self.port.free > start + self.max_wait {
             self.dropped += Traffic { packets: 1, bytes: u64::from(packet.length()) };
             return None;
         }

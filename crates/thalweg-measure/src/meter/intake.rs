@@ -53,7 +53,7 @@ pub struct IntakeCounters {
     /// IP packets with a length beyond their frame.
     pub length_beyond_frame: u64,
     /// Packets extracted from tunnels.
-    pub peeled: u64,
+    pub decapsulated: u64,
 }
 
 impl IntakeCounters {
@@ -90,7 +90,7 @@ impl std::ops::AddAssign for IntakeCounters {
         self.ports_not_captured += other.ports_not_captured;
         self.length_from_frame += other.length_from_frame;
         self.length_beyond_frame += other.length_beyond_frame;
-        self.peeled += other.peeled;
+        self.decapsulated += other.decapsulated;
     }
 }
 
@@ -169,7 +169,7 @@ impl IntakeCounters {
         self.ports_not_captured += count(PacketNotes::PORTS_NOT_CAPTURED);
         self.length_from_frame += count(PacketNotes::LENGTH_FROM_FRAME);
         self.length_beyond_frame += count(PacketNotes::LENGTH_BEYOND_FRAME);
-        self.peeled += count(PacketNotes::PEELED);
+        self.decapsulated += count(PacketNotes::DECAPSULATED);
     }
 
     #[cold]

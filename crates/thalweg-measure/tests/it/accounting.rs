@@ -151,10 +151,10 @@ fn by_key(parts: impl Iterator<Item = (FlowKey, u64, u64)>) -> BTreeMap<FlowKey,
 proptest! {
     #[test]
     fn every_frame_is_counted_once(
-        drafts in drafts(), batch_length in 1..100usize, peel_tunnels in any::<bool>(), seed in any::<u64>()
+        drafts in drafts(), batch_length in 1..100usize, decapsulate in any::<bool>(), seed in any::<u64>()
     ) {
         let Metered { counters, packets, output } =
-            meter(&drafts, batch_length, Parser { peel_tunnels }, seed);
+            meter(&drafts, batch_length, Parser { decapsulate }, seed);
 
         let on_the_wire = |draft: &Draft| draft.bytes.len() as u64 + u64::from(draft.beyond_captured);
         let read = Tally { packets: drafts.len() as u64, bytes: Bytes(drafts.iter().map(on_the_wire).sum()) };

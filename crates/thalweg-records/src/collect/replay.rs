@@ -77,7 +77,7 @@ impl Replay {
     /// Processes a frame; waits for the disk and Kafka if they are behind.
     pub fn frame(&mut self, frame: &Frame<'_>) {
         self.counts.frames += 1;
-        let datagram = match (Parser { peel_tunnels: false }).udp(frame) {
+        let datagram = match (Parser { decapsulate: false }).udp(frame) {
             Ok(Some(datagram)) => datagram,
             Ok(None) => return self.counts.other += 1,
             Err(_) => return self.counts.unparsed += 1,

@@ -77,7 +77,7 @@ pub struct CheetahRow {
 
 impl CheetahRow {
     /// Returns the time from the first packet of the flow to its detection.
-    pub fn delay(&self) -> Nanos {
+    pub fn age(&self) -> Nanos {
         self.detected - self.first
     }
 }

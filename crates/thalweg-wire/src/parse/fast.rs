@@ -42,7 +42,7 @@ struct Below {
 
 /// Returns the packet if it is a common one without anomalies.
 #[inline(always)]
-pub(super) fn parse(frame: &Frame<'_>, peel_tunnels: bool) -> Option<Packet> {
+pub(super) fn parse(frame: &Frame<'_>, decapsulate: bool) -> Option<Packet> {
     let &Frame { time, bytes, original_length, link_type } = frame;
     match link_type {
         LinkType::Ethernet => {
@@ -56,14 +56,14 @@ pub(super) fn parse(frame: &Frame<'_>, peel_tunnels: bool) -> Option<Packet> {
             }
             let below = Below { time, ethernet: link::addresses(header.first_chunk()?) };
             match ethertype {
-                link::IPV4 => ipv4(below, bytes, wire_length, peel_tunnels),
-                link::IPV6 => ipv6(below, bytes, wire_length, peel_tunnels),
+                link::IPV4 => ipv4(below, bytes, wire_length, decapsulate),
+                link::IPV6 => ipv6(below, bytes, wire_length, decapsulate),
                 _ => None,
             }
         }
         LinkType::RawIp | LinkType::Ipv4 => {
             let below = Below { time, ethernet: EthernetAddresses::default() };
-            ipv4(below, bytes, original_length, peel_tunnels)
+            ipv4(below, bytes, original_length, decapsulate)
         }
         _ => None,
     }
@@ -71,7 +71,7 @@ pub(super) fn parse(frame: &Frame<'_>, peel_tunnels: bool) -> Option<Packet> {
 
 /// Parses from the IPv4 header.
 #[inline(always)]
-fn ipv4(below: Below, bytes: &[u8], wire_length: u32, peel_tunnels: bool) -> Option<Packet> {
+fn ipv4(below: Below, bytes: &[u8], wire_length: u32, decapsulate: bool) -> Option<Packet> {
     let headers: &[u8; IPV4_LENGTH + TRANSPORT_LENGTH] = bytes.first_chunk()?;
     let (header, transport_header) = headers.split_first_chunk::<IPV4_LENGTH>()?;
     let ip_length = u32::from(u16::from_be_bytes([header[2], header[3]]));
@@ -83,12 +83,12 @@ fn ipv4(below: Below, bytes: &[u8], wire_length: u32, peel_tunnels: bool) -> Opt
     let dst = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);
     let key = FlowKey::v4(src, dst, 0, 0, Protocol(header[9]));
     let above_ip = ip_length.checked_sub(IPV4_LENGTH as u32)?;
-    transport(below, key, ip_length, above_ip, transport_header.first_chunk()?, peel_tunnels)
+    transport(below, key, ip_length, above_ip, transport_header.first_chunk()?, decapsulate)
 }
 
 /// Parses from the IPv6 header. Rejects a payload length of zero, because no transport header fits.
 #[inline(always)]
-fn ipv6(below: Below, bytes: &[u8], wire_length: u32, peel_tunnels: bool) -> Option<Packet> {
+fn ipv6(below: Below, bytes: &[u8], wire_length: u32, decapsulate: bool) -> Option<Packet> {
     let headers: &[u8; IPV6_LENGTH + TRANSPORT_LENGTH] = bytes.first_chunk()?;
     let (header, transport_header) = headers.split_first_chunk::<IPV6_LENGTH>()?;
     let above_ip = u32::from(u16::from_be_bytes([header[4], header[5]]));
@@ -99,7 +99,7 @@ fn ipv6(below: Below, bytes: &[u8], wire_length: u32, peel_tunnels: bool) -> Opt
     let (src, dst) = header.last_chunk::<32>()?.split_first_chunk::<16>()?;
     let (src, dst) = (u128::from_be_bytes(*src), u128::from_be_bytes(*dst.first_chunk()?));
     let key = FlowKey::v6(src, dst, 0, 0, Protocol(header[6]));
-    transport(below, key, ip_length, above_ip, transport_header.first_chunk()?, peel_tunnels)
+    transport(below, key, ip_length, above_ip, transport_header.first_chunk()?, decapsulate)
 }
 
 /// Parses TCP or UDP, if the header fits into the IP payload.
@@ -110,7 +110,7 @@ fn transport(
     ip_length: u32,
     above_ip: u32,
     header: &[u8; TRANSPORT_LENGTH],
-    peel_tunnels: bool,
+    decapsulate: bool,
 ) -> Option<Packet> {
     let src_port = u16::from_be_bytes([header[0], header[1]]);
     let dst_port = u16::from_be_bytes([header[2], header[3]]);
@@ -120,7 +120,7 @@ fn transport(
             let sequence = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
             (header_length >= TCP_HEADER_LENGTH).then_some((header_length, sequence, header[13]))?
         }
-        Protocol::UDP if peel_tunnels && tunnel::is_udp_tunnel(dst_port) => return None,
+        Protocol::UDP if decapsulate && tunnel::is_udp_tunnel(dst_port) => return None,
         Protocol::UDP => (UDP_HEADER_LENGTH, 0, 0),
         _ => return None,
     };

@@ -41,7 +41,7 @@ pub struct Parser {
     ///
     /// Up to four nested tunnels. The outer packet is returned if the inner one is not IP, malformed or truncated
     /// before its addresses, or if the outer packet is a fragment.
-    pub peel_tunnels: bool,
+    pub decapsulate: bool,
 }
 
 impl Parser {
@@ -51,7 +51,7 @@ impl Parser {
     /// [`Unparsed`] if the frame is not IP or malformed.
     #[inline]
     pub fn parse(&self, frame: &Frame<'_>) -> Result<Packet, Unparsed> {
-        match fast::parse(frame, self.peel_tunnels) {
+        match fast::parse(frame, self.decapsulate) {
             Some(packet) => Ok(packet),
             None => self.parse_any(frame),
         }
@@ -64,7 +64,7 @@ impl Parser {
     /// As [`Parser::parse`]; nothing is appended.
     #[inline]
     pub fn parse_onto(&self, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Unparsed> {
-        match fast::parse(frame, self.peel_tunnels) {
+        match fast::parse(frame, self.decapsulate) {
             Some(packet) => packets.push(packet),
             None => packets.push(self.parse_any(frame)?),
         }
@@ -75,8 +75,8 @@ impl Parser {
     #[inline(never)]
     fn parse_any(&self, frame: &Frame<'_>) -> Result<Packet, Unparsed> {
         let mut datagram = ip::parse(link::network(frame)?)?;
-        if self.peel_tunnels {
-            tunnel::peel(&mut datagram);
+        if self.decapsulate {
+            tunnel::decapsulate(&mut datagram);
         }
         let ethernet = match frame.link_type {
             LinkType::Ethernet => frame.bytes.first_chunk().map(link::addresses).unwrap_or_default(),

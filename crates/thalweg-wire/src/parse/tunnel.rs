@@ -61,11 +61,11 @@ pub(super) fn is_udp_tunnel(dst_port: u16) -> bool {
 
 /// Replaces a tunnel packet by its innermost packet. Other packets remain unchanged.
 #[inline(never)]
-pub(super) fn peel(datagram: &mut Datagram<'_>) {
+pub(super) fn decapsulate(datagram: &mut Datagram<'_>) {
     for _ in 0..MAX_DEPTH {
         let Some(Ok(inner)) = inside(datagram).map(ip::parse) else { return };
         *datagram = inner;
-        datagram.notes |= PacketNotes::PEELED;
+        datagram.notes |= PacketNotes::DECAPSULATED;
     }
 }
 

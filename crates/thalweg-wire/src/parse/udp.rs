@@ -31,8 +31,8 @@ impl Parser {
     /// [`Unparsed`] if the frame is not IP, malformed, or ends before the end of the UDP header.
     pub fn udp<'a>(&self, frame: &Frame<'a>) -> Result<Option<UdpDatagram<'a>>, Unparsed> {
         let mut datagram = ip::parse(link::network(frame)?)?;
-        if self.peel_tunnels {
-            tunnel::peel(&mut datagram);
+        if self.decapsulate {
+            tunnel::decapsulate(&mut datagram);
         }
         if datagram.key.protocol != Protocol::UDP {
             return Ok(None);

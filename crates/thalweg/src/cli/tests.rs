@@ -48,7 +48,7 @@ fn shorthand_flags_set_their_keys() {
         ("--json", "show", "json"),
         ("--summary", "show", "summary"),
         ("--flows", "flows", "true"),
-        ("--peel-tunnels", "peel_tunnels", "true"),
+        ("--decapsulate", "decapsulate", "true"),
         ("--no-promiscuous", "promiscuous", "false"),
     ] {
         assert_eq!(request(&[flag, "-"]).unwrap().flags.get(key), Some(value), "{flag}");

@@ -145,7 +145,7 @@ pub fn resolve(
         workers: resolution.input.threads.map(Into::into),
         capture_filter: resolution.input.capture_filter.clone(),
         flow_filter: resolution.output.filter.clone().unwrap_or_default().0,
-        peel_tunnels: resolution.input.peel_tunnels,
+        decapsulate: resolution.input.decapsulate,
         duration: resolution.input.duration,
         flow_table: resolution.flow_table()?,
         threshold: resolution.threshold()?,

@@ -80,7 +80,7 @@ section! {
         ///
         /// Supports GRE, ERSPAN, VXLAN, Geneve and IP in IP. Mirrored traffic often arrives in a tunnel. Off by default:
         /// the network between the tunnel endpoints carries the outer flows.
-        peel_tunnels: bool [Boolean] default "false" with flag("BOOL"),
+        decapsulate: bool [Boolean] default "false" with flag("BOOL"),
         /// Number of metering threads.
         ///
         /// Flows are distributed over threads by hash. Each thread has its own flow table and, on an interface, its own

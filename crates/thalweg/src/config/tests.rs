@@ -102,7 +102,7 @@ fn the_default_output_depends_on_the_terminal() {
 #[test]
 fn a_file_sets_all_options() {
     let options = resolved(
-        "input = { capture_filter = 'udp', peel_tunnels = true, threads = 4, duration = '10s', seed = 0xff }\n\
+        "input = { capture_filter = 'udp', decapsulate = true, threads = 4, duration = '10s', seed = 0xff }\n\
          [output]\nlimit = 3\nfilter = 'port 53'\n\
          [detection]\nflight_duration = '20ms'\nrate_threshold = 1_000_000\ndetector = 'cfinf'\n\
          packet_length_threshold = 600\nsampling_probability = 0.5\nflow_cache_entries = 99\n\
@@ -112,7 +112,7 @@ fn a_file_sets_all_options() {
     )
     .unwrap();
     assert_eq!((options.capture_filter.as_deref(), options.flow_filter.text()), (Some("udp"), "port 53"));
-    assert_eq!((options.peel_tunnels, options.workers, options.seed), (true, Some(4), Some(255)));
+    assert_eq!((options.decapsulate, options.workers, options.seed), (true, Some(4), Some(255)));
     assert_eq!((options.duration, options.top), (Some(Nanos::from_secs(10)), 3));
     let threshold =
         CheetahThreshold { flight_duration: Nanos::from_millis(20), rate_threshold: BitRate(1_000_000) };

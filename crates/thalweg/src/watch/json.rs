@@ -255,7 +255,7 @@ impl<'a> Summary<'a> {
             portless_fragments: intake.portless_fragments,
             length_from_frame: intake.length_from_frame,
             length_beyond_frame: intake.length_beyond_frame,
-            decapsulated: intake.peeled,
+            decapsulated: intake.decapsulated,
             ends: meter.map(TableEnds::from),
             tasks: totals.tasks.as_ref().map(TasksSummary::from),
             ipfix: totals.exported.as_ref().and_then(|ledger| ledger.export()).map(IpfixSummary::from),

@@ -85,7 +85,7 @@ fn cheetahs(
         || totals.cheetahs.entries().filter(|entry| filter.matches(&snapshot::CheetahRow::from(*entry)));
     let shown: Vec<_> = matching().take(options.top).collect();
     if !shown.is_empty() {
-        writeln!(out, "  {:>12} {:>10} {:>12} {:>10}  flow", "flight rate", "delay", "bytes", "duration")?;
+        writeln!(out, "  {:>12} {:>10} {:>12} {:>10}  flow", "flight rate", "age", "bytes", "duration")?;
     }
     for (cheetah, end) in &shown {
         writeln!(out, "  {}", CheetahRow(cheetah, end.as_ref()))?;
@@ -108,10 +108,10 @@ struct CheetahRow<'a>(&'a Cheetah, Option<&'a CheetahEnd>);
 impl Display for CheetahRow<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let CheetahRow(cheetah, end) = self;
-        let delay = (cheetah.detected - cheetah.first).to_string();
+        let age = (cheetah.detected - cheetah.first).to_string();
         let bytes = end.map_or(cheetah.bytes, |end| end.bytes).to_string();
         let duration = end.map_or_else(|| "running".to_owned(), |end| (end.last - end.first).to_string());
-        write!(f, "{:>12} {delay:>10} {bytes:>12} {duration:>10}  {}", cheetah.rate.to_string(), cheetah.key)
+        write!(f, "{:>12} {age:>10} {bytes:>12} {duration:>10}  {}", cheetah.rate.to_string(), cheetah.key)
     }
 }
 
@@ -241,7 +241,7 @@ fn notes(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
         (intake.portless_fragments, "fragments without their first fragment, counted with ports 0".into()),
         (intake.length_from_frame, "packets without an IP length, measured by frame length (BIG TCP)".into()),
         (intake.length_beyond_frame, "packets with an IP length beyond their frame".into()),
-        (intake.peeled, "packets decapsulated from tunnels".into()),
+        (intake.decapsulated, "packets decapsulated from tunnels".into()),
         (source.filtered, "packets rejected by the capture filter".into()),
         (source.other_records, "file records without a packet (names, statistics)".into()),
     ];

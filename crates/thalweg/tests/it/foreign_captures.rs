@@ -2,7 +2,7 @@
 //! flows with tshark.
 //!
 //! tshark prints the outermost IP header of each packet and its ports, without reassembly. The test sums these packets into
-//! conversations, as thalweg does without `--peel-tunnels`. Differences by design:
+//! conversations, as thalweg does without `--decapsulate`. Differences by design:
 //!
 //! - tshark prints no length of an IPv4 packet with total length zero (BIG TCP), nor of a jumbogram. The test then compares
 //!   packets but not bytes.

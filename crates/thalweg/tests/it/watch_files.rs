@@ -390,7 +390,7 @@ fn an_invalid_flow_filter_is_refused_with_its_column() {
 }
 
 #[test]
-fn peeled_tunnels_show_their_inner_flows() {
+fn decapsulated_tunnels_show_their_inner_flows() {
     let folder = tempfile::tempdir().unwrap();
     let segment = ipv4(1, 2, TCP, &tcp(443, 51_000, ACK, b"hello"));
     let overlay = ethernet(IPV4, &ipv4(3, 4, UDP, &vxlan(&ethernet(IPV4, &segment))));
@@ -414,7 +414,7 @@ fn peeled_tunnels_show_their_inner_flows() {
     };
     let outer = watch(&["--json", "--flows", &file]).ended_with(0);
     assert_eq!(flows(&outer), ["17 10.0.0.3 50000 10.0.0.4 4789 95", "47 10.0.0.5 0 10.0.0.6 0 78"]);
-    let inner = watch(&["--json", "--flows", "--peel-tunnels", &file]).ended_with(0);
+    let inner = watch(&["--json", "--flows", "--decapsulate", &file]).ended_with(0);
     assert_eq!(flows(&inner), ["17 2001:db8::7 1 2001:db8::8 2 54", "6 10.0.0.1 443 10.0.0.2 51000 45"]);
     assert_eq!((number(&outer.summary(), "decapsulated"), number(&inner.summary(), "decapsulated")), (0, 2));
     check_accounting(&inner);

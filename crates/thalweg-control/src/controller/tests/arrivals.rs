@@ -64,7 +64,7 @@ fn an_unknown_arrival_is_checked_again() {
     case.controller.recheck_arrival(arrival, Timestamp(53 * MS));
     assert!(
         case.controller.take_due_arrivals(Timestamp(102 * MS)).is_empty(),
-        "not before `patience` has passed"
+        "not before `arrival_timeout` has passed"
     );
     let [again] = case.controller.take_due_arrivals(Timestamp(103 * MS))[..] else { panic!("one") };
     assert_eq!((again.action, again.from), (arrival.action, arrival.from));

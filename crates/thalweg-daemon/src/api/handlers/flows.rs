@@ -10,7 +10,7 @@ use thalweg_api::problem::{Code, Problem};
 use thalweg_measure::collector::FlowReport;
 use thalweg_wire::FlowKey;
 
-use super::{CollectorParam, Limit, LimitParams, Patience, check_responses, selected};
+use super::{CollectorParam, Limit, LimitParams, RequestDeadline, check_responses, selected};
 use crate::api::{Api, convert};
 use crate::collectors::CollectorHandle;
 use thalweg_http::input::{Path, Query};
@@ -43,10 +43,10 @@ pub(in crate::api) fn one(
     Path(FlowPath { key: Parsed(key) }): Path<FlowPath>,
     Query(CollectorParam { collector }): Query<CollectorParam>,
 ) -> Result<Json<Flows>, Problem> {
-    let patience = Patience::new();
+    let deadline = RequestDeadline::new();
     let (mut responses, mut flows) = (Vec::new(), Vec::new());
     for collector in selected(api, collector.as_deref())? {
-        let answer = collector.flow(key, patience.left());
+        let answer = collector.flow(key, deadline.left());
         responses.push(convert::collector_response(&collector, &answer));
         let found = answer.ok().and_then(|asked| asked.value);
         flows.extend(
@@ -82,10 +82,10 @@ impl Fastest {
         is_wanted: impl Fn(&FlowReport) -> bool,
     ) -> Result<Flows, Problem> {
         let mut fastest = Fastest { room, heap: BinaryHeap::new(), total: 0 };
-        let patience = Patience::new();
+        let deadline = RequestDeadline::new();
         let mut responses = Vec::new();
         for (collector, handle) in collectors.iter().enumerate() {
-            let end = handle.flows(patience.left(), |report| {
+            let end = handle.flows(deadline.left(), |report| {
                 if is_wanted(&report) {
                     fastest.add(Ranked { report, collector });
                 }

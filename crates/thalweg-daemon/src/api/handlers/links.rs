@@ -8,7 +8,7 @@ use thalweg_measure::collector::{FlowReport, LinkDirection, PortDirection};
 use thalweg_network::{Attachment, NetworkState, Node};
 
 use super::flows::Fastest;
-use super::{CollectorParam, LimitParams, Patience, check_responses, selected};
+use super::{CollectorParam, LimitParams, RequestDeadline, check_responses, selected};
 use crate::api::{Api, convert};
 use crate::from_json;
 use thalweg_http::input::{Path, Query};
@@ -30,11 +30,11 @@ pub(in crate::api) fn all(
 ) -> Result<Json<Links>, Problem> {
     let network = api.parts().network.versions();
     let network = network.as_ref().map(|versions| &*versions.newest().state);
-    let patience = Patience::new();
+    let deadline = RequestDeadline::new();
     let (mut responses, mut links) = (Vec::new(), Vec::new());
     for collector in selected(api, collector.as_deref())? {
         let switch = &collector.description().switch;
-        let answer = collector.links(patience.left());
+        let answer = collector.links(deadline.left());
         responses.push(convert::collector_response(&collector, &answer));
         links.extend(answer.into_iter().flat_map(|asked| asked.value).map(|report| {
             let peer = network.and_then(|network| peer(network, switch, report.side));

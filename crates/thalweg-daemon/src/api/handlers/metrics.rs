@@ -2,14 +2,14 @@
 
 use thalweg_api::problem::Problem;
 
-use super::Patience;
+use super::RequestDeadline;
 use crate::api::Api;
 use crate::metrics::{self, METRICS, Snapshot};
 use thalweg_http::output::MetricsText;
 
 /// `GET /metrics`
 pub(in crate::api) fn get(api: &Api) -> Result<MetricsText, Problem> {
-    let patience = Patience::new();
-    let snapshot = Snapshot::take(api.parts(), &api.counts(), || patience.left());
+    let deadline = RequestDeadline::new();
+    let snapshot = Snapshot::take(api.parts(), &api.counts(), || deadline.left());
     Ok(MetricsText(metrics::exposition(METRICS, &snapshot)))
 }

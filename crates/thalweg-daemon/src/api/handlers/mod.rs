@@ -27,11 +27,11 @@ use crate::collectors::CollectorHandle;
 use thalweg_http::parameters::{Count, Parsed};
 
 /// How long a request waits for all collectors together.
-const PATIENCE: Duration = Duration::from_secs(2);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long it waits for each collector at least, so that slow ones do not use up the time of the others. Collectors respond
 /// within a batch of packets.
-const MIN_PATIENCE: Duration = Duration::from_millis(20);
+const MIN_REPLY_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// A filter by collector.
 #[derive(Deserialize, JsonSchema)]
@@ -78,16 +78,16 @@ impl FromStr for SampledFilter {
 type Limit = Count<20, 10_000>;
 
 /// The deadline of a request.
-pub(super) struct Patience(Instant);
+pub(super) struct RequestDeadline(Instant);
 
-impl Patience {
-    fn new() -> Patience {
-        Patience(Instant::now() + PATIENCE)
+impl RequestDeadline {
+    fn new() -> RequestDeadline {
+        RequestDeadline(Instant::now() + REQUEST_TIMEOUT)
     }
 
     /// Returns how long the next collector may take to respond.
     fn left(&self) -> Duration {
-        self.0.saturating_duration_since(Instant::now()).max(MIN_PATIENCE)
+        self.0.saturating_duration_since(Instant::now()).max(MIN_REPLY_TIMEOUT)
     }
 }
 

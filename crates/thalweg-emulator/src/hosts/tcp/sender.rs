@@ -16,7 +16,7 @@ use crate::hosts::segment::{Ack, Data};
 
 mod reordering;
 
-use reordering::{Before, Patience};
+use reordering::{Before, LossDelay};
 
 /// No timer runs.
 const NEVER: Timestamp = Timestamp(u64::MAX);
@@ -71,7 +71,7 @@ pub struct Sender {
     /// The state before recovery, until it is known whether anything was lost.
     before: Option<Before>,
     /// If set, nothing is marked lost for now.
-    patience: Option<Patience>,
+    loss_delay: Option<LossDelay>,
     /// Losses of transmissions up to this one have reduced the window. A lost retransmission among them does not reduce
     /// it again.
     cut_at: u64,
@@ -110,7 +110,7 @@ impl Sender {
             deadline: NEVER,
             tolerates_reordering: config.tolerates_reordering,
             before: None,
-            patience: None,
+            loss_delay: None,
             cut_at: 0,
             reduced_below: 0,
             must_send_cwr: false,
@@ -155,7 +155,7 @@ impl Sender {
     /// When [`on_timer`](Self::on_timer) is due; the end of time if no timer runs.
     #[inline]
     pub fn deadline(&self) -> Timestamp {
-        self.patience.map_or(self.deadline, |patience| patience.until.min(self.deadline))
+        self.loss_delay.map_or(self.deadline, |loss_delay| loss_delay.until.min(self.deadline))
     }
 
     /// Processes an acknowledgement.
@@ -168,9 +168,9 @@ impl Sender {
         let progress = self.board.acknowledge(ack.acknowledgement.div_ceil(mss), &ack.sack, mss);
         let rtt = (progress.acked > 0).then(|| self.take_rtt(ack, now));
         if progress.acked > 0 {
-            self.judge_recovery(ack, now);
+            self.check_recovery(ack, now);
         }
-        let lost_again = if self.has_patience(progress, now) {
+        let lost_again = if self.delays_loss(progress, now) {
             None
         } else {
             self.board.mark_lost();
@@ -290,7 +290,7 @@ impl Sender {
     /// Handles the expiry of the timer of [`deadline`](Self::deadline) (RFC 6298, rules 5.4 to 5.6; RFC 5681, section
     /// 3.1).
     pub fn on_timer(&mut self, now: Timestamp) {
-        self.end_patience(now);
+        self.end_loss_delay(now);
         if self.deadline > now {
             return;
         }
@@ -302,7 +302,7 @@ impl Sender {
         self.window.cwnd = self.window.mss;
         self.board.lose_all();
         self.phase = Phase::Loss { point: self.board.next() };
-        (self.before, self.patience) = (None, None);
+        (self.before, self.loss_delay) = (None, None);
         self.reduced_below = self.board.next();
         self.cut_at = self.board.transmissions();
         self.events.timeouts += 1;

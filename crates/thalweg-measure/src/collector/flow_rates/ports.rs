@@ -14,8 +14,8 @@ impl FlowRates {
     pub(super) fn infer(&mut self, number: u32, packet: &Packet) {
         let now = packet.time;
         // ECMP hashed the outer header of a tunnel, which is no longer known.
-        let is_peeled = packet.notes.contains(PacketNotes::PEELED);
-        let key = if is_peeled { FlowKey::v4(0, 0, 0, 0, Protocol::TCP) } else { packet.key };
+        let is_decapsulated = packet.notes.contains(PacketNotes::DECAPSULATED);
+        let key = if is_decapsulated { FlowKey::v4(0, 0, 0, 0, Protocol::TCP) } else { packet.key };
         let network = self.network.as_ref();
         let inferred = network.map(|network| network.infer(self.router, &packet.ethernet, &key, now));
         let (ports, case) = inferred.map_or_else(Default::default, |it| (it.ports, it.case.index() as u32));

@@ -69,7 +69,7 @@ fn frame(link_type: LinkType, bytes: &[u8], original_length: usize) -> Frame<'_>
 
 /// Parses a completely captured frame without tunnel decapsulation.
 fn parse(link_type: LinkType, bytes: &[u8]) -> Result<Packet, Unparsed> {
-    Parser { peel_tunnels: false }.parse(&frame(link_type, bytes, bytes.len()))
+    Parser { decapsulate: false }.parse(&frame(link_type, bytes, bytes.len()))
 }
 
 /// Parses a completely captured IP packet without tunnel decapsulation.
@@ -79,7 +79,7 @@ fn parse_ip(bytes: &[u8]) -> Packet {
 
 /// Parses the first `snap_length` bytes of an IP packet.
 fn parse_snapped(bytes: &[u8], snap_length: usize) -> Result<Packet, Unparsed> {
-    Parser { peel_tunnels: false }.parse(&frame(LinkType::RawIp, &bytes[..snap_length], bytes.len()))
+    Parser { decapsulate: false }.parse(&frame(LinkType::RawIp, &bytes[..snap_length], bytes.len()))
 }
 
 fn malformed(kind: Malformed, offset: u32) -> Result<Packet, Unparsed> {

@@ -199,12 +199,12 @@ fn oracle_key(net: &NetSlice<'_>, src_port: u16, dst_port: u16) -> FlowKey {
 /// Checks that the fast path, if it applies, gives the same result as the general path, and the list variant the same
 /// as the single variant.
 fn assert_all_paths_agree(frame: &Frame<'_>) {
-    for peel_tunnels in [false, true] {
-        let parser = Parser { peel_tunnels };
+    for decapsulate in [false, true] {
+        let parser = Parser { decapsulate };
         let mut packets = Vec::new();
         let appended = parser.parse_onto(frame, &mut packets).map(|()| packets[0]);
         assert_eq!((appended, packets.len()), (parser.parse(frame), usize::from(appended.is_ok())));
-        if let Some(packet) = fast::parse(frame, peel_tunnels) {
+        if let Some(packet) = fast::parse(frame, decapsulate) {
             assert_eq!(Ok(packet), parser.parse_any(frame));
         }
     }
@@ -322,13 +322,13 @@ proptest! {
         start in prop::sample::select(vec![vec![], vec![0x45], vec![0x60], ethernet(0x0800, &[0x45]), ethernet(0x86DD, &[0x60])]),
         link_type in prop::sample::select(vec![0u16, 1, 101, 108, 113, 228, 229, 276, 9]),
         original_length in any::<u32>(),
-        peel_tunnels in any::<bool>(),
+        decapsulate in any::<bool>(),
     ) {
         let bytes = [start, bytes].concat();
         let link_type = LinkType::from_number(link_type);
         let frame = Frame { time: Timestamp::default(), bytes: &bytes, original_length, link_type };
         assert_all_paths_agree(&frame);
-        if let Ok(packet) = (Parser { peel_tunnels }).parse(&frame) {
+        if let Ok(packet) = (Parser { decapsulate }).parse(&frame) {
             prop_assert!(packet.payload_length < packet.ip_length);
         }
     }
@@ -346,11 +346,11 @@ proptest! {
                 ipv4(17, &udp(40_000, 4789, &[&[8, 0, 0, 0, 0, 0, 1, 0], &inner[..]].concat()))
             }
         };
-        let parser = Parser { peel_tunnels: true };
+        let parser = Parser { decapsulate: true };
         let packet = parser.parse(&frame(LinkType::RawIp, &outer, outer.len())).unwrap();
         let alone = parser.parse(&frame(LinkType::RawIp, ip, ip.len())).unwrap();
         prop_assert_eq!(Packet { notes: alone.notes, ..packet }, alone);
-        prop_assert!(packet.notes.contains(PacketNotes::PEELED));
+        prop_assert!(packet.notes.contains(PacketNotes::DECAPSULATED));
     }
 }
 

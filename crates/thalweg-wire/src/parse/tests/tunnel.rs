@@ -2,8 +2,8 @@ use super::*;
 use crate::packet::{Fragment, PacketNotes};
 
 /// Parses an IP packet with tunnel decapsulation.
-fn peel(bytes: &[u8]) -> Packet {
-    Parser { peel_tunnels: true }.parse(&frame(LinkType::RawIp, bytes, bytes.len())).unwrap()
+fn decapsulate(bytes: &[u8]) -> Packet {
+    Parser { decapsulate: true }.parse(&frame(LinkType::RawIp, bytes, bytes.len())).unwrap()
 }
 
 /// An outer packet from 192.0.2.1 to 192.0.2.2.
@@ -69,8 +69,8 @@ fn every_tunnel() -> Vec<(&'static str, Vec<u8>)> {
 fn the_inner_packet_of_every_tunnel_is_parsed_like_a_plain_packet() {
     let alone = parse_ip(&tcp_v4());
     for (name, bytes) in every_tunnel() {
-        let mut packet = peel(&bytes);
-        assert_eq!(packet.notes, PacketNotes::PEELED, "{name}");
+        let mut packet = decapsulate(&bytes);
+        assert_eq!(packet.notes, PacketNotes::DECAPSULATED, "{name}");
         packet.notes = PacketNotes::default();
         assert_eq!(packet, alone, "{name}");
     }
@@ -78,11 +78,14 @@ fn the_inner_packet_of_every_tunnel_is_parsed_like_a_plain_packet() {
 
 #[test]
 fn ipv6_is_decapsulated_as_inner_and_outer_packet() {
-    assert_eq!(flow(peel(&outer(41, &tcp_v6()))), TCP_FLOW_V6);
-    assert_eq!(flow(peel(&gre(0, 0x86DD, &tcp_v6()))), TCP_FLOW_V6);
-    assert_eq!(flow(peel(&geneve(0x86DD, &[], &tcp_v6()))), TCP_FLOW_V6);
-    assert_eq!(flow(peel(&ipv6(4, &tcp_v4()))), TCP_FLOW);
-    assert_eq!(flow(peel(&ipv6(60, &[&[41, 0, 1, 4, 0, 0, 0, 0], &tcp_v6()[..]].concat()))), TCP_FLOW_V6);
+    assert_eq!(flow(decapsulate(&outer(41, &tcp_v6()))), TCP_FLOW_V6);
+    assert_eq!(flow(decapsulate(&gre(0, 0x86DD, &tcp_v6()))), TCP_FLOW_V6);
+    assert_eq!(flow(decapsulate(&geneve(0x86DD, &[], &tcp_v6()))), TCP_FLOW_V6);
+    assert_eq!(flow(decapsulate(&ipv6(4, &tcp_v4()))), TCP_FLOW);
+    assert_eq!(
+        flow(decapsulate(&ipv6(60, &[&[41, 0, 1, 4, 0, 0, 0, 0], &tcp_v6()[..]].concat()))),
+        TCP_FLOW_V6
+    );
 }
 
 #[test]
@@ -101,9 +104,9 @@ fn tunnels_are_decapsulated_only_if_enabled() {
 #[test]
 fn nested_tunnels_are_decapsulated_up_to_four_levels() {
     let nest = |depth| (0..depth).fold(tcp_v4(), |inner, _| outer(4, &inner));
-    assert_eq!(flow(peel(&nest(4))), TCP_FLOW);
-    assert_eq!(flow(peel(&nest(5))), "ipip 192.0.2.1 > 192.0.2.2");
-    assert_eq!(flow(peel(&erspan_ii(&ethernet(0x0800, &vxlan(4789, &inner_ethernet()))))), TCP_FLOW);
+    assert_eq!(flow(decapsulate(&nest(4))), TCP_FLOW);
+    assert_eq!(flow(decapsulate(&nest(5))), "ipip 192.0.2.1 > 192.0.2.2");
+    assert_eq!(flow(decapsulate(&erspan_ii(&ethernet(0x0800, &vxlan(4789, &inner_ethernet()))))), TCP_FLOW);
 }
 
 #[test]
@@ -127,8 +130,8 @@ fn a_tunnel_without_inner_packet_gives_the_outer_packet() {
         ),
         ("erspan iii of type 7", erspan_iii(7, false, &inner_ethernet())),
     ] {
-        assert_eq!(peel(&bytes), parse_ip(&bytes), "{name}");
-        assert_eq!(peel(&bytes).key.src().to_string(), "192.0.2.1", "{name}");
+        assert_eq!(decapsulate(&bytes), parse_ip(&bytes), "{name}");
+        assert_eq!(decapsulate(&bytes).key.src().to_string(), "192.0.2.1", "{name}");
     }
 }
 
@@ -137,7 +140,7 @@ fn a_fragment_of_a_tunnel_packet_gives_the_outer_packet() {
     for flags in [0x20, 0x00] {
         let mut bytes = gre(0, 0x0800, &tcp_v4());
         (bytes[6], bytes[7]) = (flags, 1 - flags / 0x20);
-        let packet = peel(&bytes);
+        let packet = decapsulate(&bytes);
         assert_ne!(packet.fragment, Fragment::Whole);
         assert_eq!(flow(packet), "gre 192.0.2.1 > 192.0.2.2");
     }
@@ -149,12 +152,12 @@ fn a_capture_truncated_in_the_tunnel_header_gives_the_outer_packet() {
         let inner_addresses_end = bytes.len() - tcp_v4().len() + 20;
         for snap_length in 20..=bytes.len() {
             let frame = frame(LinkType::RawIp, &bytes[..snap_length], bytes.len());
-            let packet = Parser { peel_tunnels: true }.parse(&frame).unwrap();
-            let peeled = packet.notes.contains(PacketNotes::PEELED);
-            assert_eq!(peeled, snap_length >= inner_addresses_end, "{name} {snap_length}");
+            let packet = Parser { decapsulate: true }.parse(&frame).unwrap();
+            let decapsulated = packet.notes.contains(PacketNotes::DECAPSULATED);
+            assert_eq!(decapsulated, snap_length >= inner_addresses_end, "{name} {snap_length}");
             assert_eq!(
                 packet.ip_length as usize,
-                if peeled { 45 } else { bytes.len() },
+                if decapsulated { 45 } else { bytes.len() },
                 "{name} {snap_length}"
             );
         }
@@ -166,12 +169,12 @@ fn the_length_of_the_inner_packet_is_limited_by_the_outer_one() {
     let mut bytes = gre(0, 0x0800, &tcp_v4());
     bytes[26..28].copy_from_slice(&[0, 0]);
     bytes.extend([0xEE; 20]);
-    let packet = peel(&bytes);
+    let packet = decapsulate(&bytes);
     assert_eq!(packet.ip_length, 45);
-    assert_eq!(packet.notes.0, PacketNotes::PEELED.0 | PacketNotes::LENGTH_FROM_FRAME.0);
+    assert_eq!(packet.notes.0, PacketNotes::DECAPSULATED.0 | PacketNotes::LENGTH_FROM_FRAME.0);
 
     bytes[26..28].copy_from_slice(&[0, 46]);
-    let packet = peel(&bytes);
+    let packet = decapsulate(&bytes);
     assert_eq!(packet.ip_length, 46);
-    assert_eq!(packet.notes.0, PacketNotes::PEELED.0 | PacketNotes::LENGTH_BEYOND_FRAME.0);
+    assert_eq!(packet.notes.0, PacketNotes::DECAPSULATED.0 | PacketNotes::LENGTH_BEYOND_FRAME.0);
 }

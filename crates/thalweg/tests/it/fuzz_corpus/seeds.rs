@@ -339,7 +339,7 @@ fn configurations() -> Vec<(&'static str, Vec<u8>)> {
             "[flow_table]\nflow_capacity = 65_536\nidle_timeout = \"15s\"\nactive_timeout = '30min'\n",
         ),
         ("live", "[live]\nring_size = \"64MiB\"\nsnap_length = 192\npromiscuous = false\n"),
-        ("in-one-line", "live = { snap_length = 0x80 }\ninput.peel_tunnels = true"),
+        ("in-one-line", "live = { snap_length = 0x80 }\ninput.decapsulate = true"),
         ("unknown-key", "[detection]\nflight_duratoin = \"100ms\"\n"),
         ("unknown-section", "[flowtable]\nflow_capacity = 1\n"),
         ("key-without-section", "rate_threshold = \"1gbps\"\n"),

@@ -29,7 +29,7 @@ pub(super) struct Before {
 
 /// Nothing is marked lost until this time, or until everything below a segment is acknowledged.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct LossDelay {
     pub(super) until: Timestamp,
     point: u64,
 }
@@ -49,7 +49,7 @@ impl Sender {
     /// Processes an acknowledgement of new data. If it is the first after a retransmission, it tells whether recovery
     /// was needed.
     #[inline]
-    pub(super) fn judge_recovery(&mut self, ack: &Ack, now: Timestamp) {
+    pub(super) fn check_recovery(&mut self, ack: &Ack, now: Timestamp) {
         let Some(Before { window, congestion, sent_again: Some(sent_again) }) = self.before else { return };
         self.before = None;
         if ack.echo < sent_again && matches!(self.phase, Phase::Recovery { .. }) {
@@ -57,29 +57,29 @@ impl Sender {
             self.congestion = congestion;
             self.phase = Phase::Open;
             self.board.unmark_lost();
-            self.patience = Some(Patience { until: self.at_the_latest(now), point: self.board.next() });
+            self.loss_delay = Some(LossDelay { until: self.loss_delay_end(now), point: self.board.next() });
             self.events.undone += 1;
         }
     }
 
     /// Whether holes are waited for.
     #[inline]
-    pub(super) fn has_patience(&mut self, progress: Progress, now: Timestamp) -> bool {
-        let Some(Patience { until, point }) = self.patience else { return false };
-        self.patience = if self.board.una() >= point || until <= now {
+    pub(super) fn delays_loss(&mut self, progress: Progress, now: Timestamp) -> bool {
+        let Some(LossDelay { until, point }) = self.loss_delay else { return false };
+        self.loss_delay = if self.board.una() >= point || until <= now {
             None
         } else if progress.acked > 0 {
-            Some(Patience { until: self.at_the_latest(now), point })
+            Some(LossDelay { until: self.loss_delay_end(now), point })
         } else {
             return true;
         };
-        self.patience.is_some()
+        self.loss_delay.is_some()
     }
 
     /// Ends the wait when it has lasted too long, even without an acknowledgement.
-    pub(super) fn end_patience(&mut self, now: Timestamp) {
-        if self.patience.is_some_and(|patience| patience.until <= now) {
-            self.patience = None;
+    pub(super) fn end_loss_delay(&mut self, now: Timestamp) {
+        if self.loss_delay.is_some_and(|loss_delay| loss_delay.until <= now) {
+            self.loss_delay = None;
             self.board.mark_lost();
             if self.phase == Phase::Open && self.board.first_is_lost() {
                 self.enter_recovery(Progress::default(), now);
@@ -87,7 +87,7 @@ impl Sender {
         }
     }
 
-    fn at_the_latest(&self, now: Timestamp) -> Timestamp {
+    fn loss_delay_end(&self, now: Timestamp) -> Timestamp {
         now + self.rtt.srtt().unwrap_or_default()
     }
 }

@@ -83,8 +83,8 @@ fn constraints(widths: &Widths) -> Vec<Constraint> {
 
 fn header(theme: Theme, widths: &Widths) -> Row<'static> {
     let columns: &[&str] = match widths.full {
-        true => &["", "detected", "proto", "source", "destination", ">rate", ">bytes", ">delay", "ended"],
-        false => &["", "detected", "proto", "source", "destination", ">b/s", ">delay", "ended"],
+        true => &["", "detected", "proto", "source", "destination", ">rate", ">bytes", ">age", "ended"],
+        false => &["", "detected", "proto", "source", "destination", ">b/s", ">age", "ended"],
     };
     Row::new(columns.iter().map(|name| match name.strip_prefix('>') {
         Some(name) => right(name.to_owned()).style(theme.muted()),
@@ -111,7 +111,7 @@ fn row(theme: Theme, cheetah: &CheetahRow, widths: &Widths) -> Row<'static> {
     } else {
         cells.push(right(short(cheetah.rate.0)).style(rate_style));
     }
-    cells.push(right(cheetah.delay().to_string()));
+    cells.push(right(cheetah.age().to_string()));
     cells.push(match cheetah.ended {
         Some(ended) => Cell::from(Line::styled(time(ended), theme.muted())),
         None => Cell::from(Line::styled("running", theme.cheetah())),

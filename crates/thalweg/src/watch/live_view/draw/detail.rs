@@ -197,7 +197,7 @@ fn cheetah_text(now: bool, found: Option<&CheetahRow>) -> String {
 }
 
 fn delay_text(found: Option<&CheetahRow>) -> String {
-    found.map_or_else(none, |found| format!("{} at {}", found.delay(), found.rate))
+    found.map_or_else(none, |found| format!("{} at {}", found.age(), found.rate))
 }
 
 fn time_line(theme: Theme, label: &str, time: Timestamp, remark: String) -> Line<'static> {
