@@ -23,7 +23,7 @@ def main(source: str) -> None:
     parallel = flowsets.filter(lambda sets: sets.flows > 1)
     print(f"{parallel.count()} of {flowsets.count()} transfers used several connections at once")
 
-    # SQL on records, flows, cheetahs or flowsets.
+    # SQL on records, flows, elephants or flowsets.
     print(
         archive.query(
             "SELECT flows, count(*) AS transfers, max(rate_bps) AS rate_bps FROM flowsets GROUP BY ALL ORDER BY flows"

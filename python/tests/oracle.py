@@ -77,11 +77,11 @@ def flow(members: list[Row], threshold: int, window_us: int) -> Row:
         "src_as": max(r["src_as"] for r in chosen),
         "dst_as": max(r["dst_as"] for r in chosen),
         "tcp_flags": flags,
-        "cheetah": is_cheetah(chosen, threshold, window_us),
+        "elephant": is_elephant(chosen, threshold, window_us),
     }
 
 
-def is_cheetah(records: list[Row], threshold: int, window_us: int) -> bool:
+def is_elephant(records: list[Row], threshold: int, window_us: int) -> bool:
     """Whether one of the windows that begin at a start or end at an end holds more than the threshold."""
     begins = [r["flow_start_us"] for r in records] + [r["flow_end_us"] - window_us for r in records]
     return any(sum(bytes_within(r, begin, begin + window_us) for r in records) > threshold for begin in begins)
@@ -97,11 +97,11 @@ def bytes_within(record: Row, begin: int, end: int) -> int:
     return math.floor(float(size) * float(min(last, end) - max(start, begin)) / float(last - start))
 
 
-def flowsets(flows: Iterable[Row], tau_us: int, rule: str, cheetahs_only: bool) -> list[Row]:
+def flowsets(flows: Iterable[Row], tau_us: int, rule: str, elephants_only: bool) -> list[Row]:
     """What `thalweg.flowsets.flowsets` gives, times in microseconds."""
     of_pair: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for each in flows:
-        if each["cheetah"] or not cheetahs_only:
+        if each["elephant"] or not elephants_only:
             of_pair[each["src"], each["dst"]].append(each)
     order = ("flow_start_us", "flow_end_us", "src_port", "dst_port", "protocol")
     found = []

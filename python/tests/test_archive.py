@@ -34,7 +34,7 @@ def test_an_archive_returns_datasets_and_data_frames(source: Path) -> None:
     assert archive.top("src", limit=1).to_pandas()["src"].tolist() == ["192.0.2.1"]
     assert archive.series("1h")["bytes"].tolist() == [12 * 10**9, 2 * 10**9]
     assert archive.series(3_600_000_000, by=["src-as"], of="flowsets")["bytes"].sum() == 14 * 10**9
-    assert archive.query("SELECT count(*) AS n FROM cheetahs").to_pyarrow().to_pylist() == [{"n": 5}]
+    assert archive.query("SELECT count(*) AS n FROM elephants").to_pyarrow().to_pylist() == [{"n": 5}]
     assert archive.filter("dst ip 198.51.100.2").flowsets().count() == 1
     with pytest.raises(QueryError, match="invalid table 'packets'"):
         archive.table("packets")

@@ -94,8 +94,8 @@ def test_a_table_has_units_and_csv_is_exact(flows: Any, data: str) -> None:
 def test_flows_and_flowsets_match_the_planted_ones(flows: Any, data: str) -> None:
     found = flows("flows", data, "--json").json()
     assert len(found) == 14
-    assert sum(row["cheetah"] for row in found) == 13
-    assert len(flows("flows", data, "--cheetahs", "--json").json()) == 13
+    assert sum(row["elephant"] for row in found) == 13
+    assert len(flows("flows", data, "--elephants", "--json").json()) == 13
     sets = flows("flowsets", data, "--json", "--order", "bytes").json()
     assert [(row["flows"], row["bytes"], row["duration_ns"]) for row in sets] == [
         (8, 36 * 10**9, 183_500_000_000),
@@ -177,7 +177,7 @@ def test_a_series_is_shown_as_bars_or_lines_or_a_plot(flows: Any, data: str, tmp
         (
             ["query", "DATA", "SELECT * FROM elsewhere"],
             cli.USAGE,
-            "expected a SELECT from one of records, flows, cheetahs, flowsets, got elsewhere",
+            "expected a SELECT from one of records, flows, elephants, flowsets, got elsewhere",
         ),
         (["query", "DATA", "SELECT FROM WHERE"], cli.USAGE, "thalweg: query: "),
         (["query", "DATA", "SELECT nothing FROM records"], cli.USAGE, "nothing"),

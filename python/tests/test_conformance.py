@@ -72,7 +72,7 @@ def larger(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pa.Table]:
 @pytest.fixture(scope="session")
 def answers_by_hand(larger: tuple[Path, pa.Table]) -> tuple[Rows, Rows]:
     flows = flows_by_hand(larger[1], Parameters())
-    sets = oracle.flowsets(flows, 10_000_000, "span", cheetahs_only=True)
+    sets = oracle.flowsets(flows, 10_000_000, "span", elephants_only=True)
     return expected(flows, FLOW_COLUMNS), expected(sets, tuple(SET_COLUMNS))
 
 
@@ -80,14 +80,14 @@ def answers_by_hand(larger: tuple[Path, pa.Table]) -> tuple[Rows, Rows]:
 def test_random_flows_and_flowsets_match_the_oracle(name: str, engine_of: EngineOf, made_worlds: tuple[Path, pa.Table]) -> None:
     path, table = made_worlds
     by_hand = flows_by_hand(table, RULES)
-    assert sum(row["cheetah"] for row in by_hand) > 100
+    assert sum(row["elephant"] for row in by_hand) > 100
     found = reconstruct(engine_of(name).open(path), gap=GAP_S, threshold=THRESHOLD, window=WINDOW_S).materialised()
     assert rows_of(found, FLOW_COLUMNS) == expected(by_hand, FLOW_COLUMNS)
-    # On Spark each pass costs seconds, and the larger data have sets of cheetahs alone.
+    # On Spark each pass costs seconds, and the larger data have sets of elephants alone.
     cases = (("span", False), ("chain", False), ("span", True))[: 2 if name == "spark" else 3]
-    for rule, cheetahs_only in cases:
-        sets = oracle.flowsets(by_hand, round(TAU_S * 1e6), rule, cheetahs_only)
-        answer = flowsets(found, tau=TAU_S, rule=rule, cheetahs_only=cheetahs_only)
+    for rule, elephants_only in cases:
+        sets = oracle.flowsets(by_hand, round(TAU_S * 1e6), rule, elephants_only)
+        answer = flowsets(found, tau=TAU_S, rule=rule, elephants_only=elephants_only)
         assert rows_of(answer, tuple(SET_COLUMNS)) == expected(sets, tuple(SET_COLUMNS)), rule
 
 
@@ -104,9 +104,9 @@ def test_larger_flows_and_flowsets_match_the_oracle(
 def test_native_flowsets_follow_each_rule(name: str, engine_of: EngineOf, made_worlds: tuple[Path, pa.Table]) -> None:
     path, table = made_worlds
     by_hand = flows_by_hand(table, RULES)
-    for rule, cheetahs_only in (("span", False), ("chain", False), ("span", True)):
-        rules = Parameters(GAP_S, THRESHOLD, WINDOW_S, TAU_S, rule, cheetahs_only)
-        sets = oracle.flowsets(by_hand, round(TAU_S * 1e6), rule, cheetahs_only)
+    for rule, elephants_only in (("span", False), ("chain", False), ("span", True)):
+        rules = Parameters(GAP_S, THRESHOLD, WINDOW_S, TAU_S, rule, elephants_only)
+        sets = oracle.flowsets(by_hand, round(TAU_S * 1e6), rule, elephants_only)
         found = analyse(engine_of(name).open(path), rules).flowsets
         assert rows_of(found, tuple(SET_COLUMNS)) == expected(sets, tuple(SET_COLUMNS)), rule
 
@@ -122,17 +122,17 @@ def test_one_random_example_matches_the_oracle(world: list[oracle.Row]) -> None:
         found = analyse(engine.open(path), RULES)
         by_hand = flows_by_hand(table, RULES)
         assert rows_of(found.flows, FLOW_COLUMNS) == expected(by_hand, FLOW_COLUMNS)
-        sets = oracle.flowsets(by_hand, round(TAU_S * 1e6), "span", cheetahs_only=True)
+        sets = oracle.flowsets(by_hand, round(TAU_S * 1e6), "span", elephants_only=True)
         assert rows_of(found.flowsets, tuple(SET_COLUMNS)) == expected(sets, tuple(SET_COLUMNS))
 
 
 def everything_else(engine: Engine, directory: Path) -> dict[str, pd.DataFrame]:
     """Every other analysis."""
     data = engine.open(directory)
-    cheetahs = reconstruct(data, cheetahs_only=True).materialised()
-    sets = flowsets(cheetahs).materialised()
+    elephants = reconstruct(data, elephants_only=True).materialised()
+    sets = flowsets(elephants).materialised()
     return {
-        "cheetahs": cheetahs.derive(cheetahs.table.order_by(list(FLOW_COLUMNS))).to_pandas(),
+        "elephants": elephants.derive(elephants.table.order_by(list(FLOW_COLUMNS))).to_pandas(),
         "top": data.derive(top(data.table)).to_pandas(),
         "counts by AS": component_counts(sets, ByAs({64_512: "first"})),
         "single flows by prefix": single_flows(sets, ByPrefix(16, 48)),

@@ -92,31 +92,31 @@ def test_reversed_times_are_swapped_and_counted(engine: Engine) -> None:
     assert reversed_records(records(engine, record(20, 5), record(5, 20), record(5, 5))) == 1
 
 
-def test_cheetahs_exceed_the_threshold_within_a_window(engine: Engine) -> None:
-    assert [flow["cheetah"] for flow in flows(engine, record(0, 60, GB))] == [False]
-    assert [flow["cheetah"] for flow in flows(engine, record(0, 60, GB + 1))] == [True]
+def test_elephants_exceed_the_threshold_within_a_window(engine: Engine) -> None:
+    assert [flow["elephant"] for flow in flows(engine, record(0, 60, GB))] == [False]
+    assert [flow["elephant"] for flow in flows(engine, record(0, 60, GB + 1))] == [True]
     slow = [record(60 * n, 60 * n + 60, GB * 9 // 10) for n in range(10)]
-    assert [flow["cheetah"] for flow in flows(engine, *slow)] == [False]
+    assert [flow["elephant"] for flow in flows(engine, *slow)] == [False]
 
 
 def test_windows_take_their_share_of_records(engine: Engine) -> None:
     # 40 s at 12 MB/s, then 40 s at 24 MB/s: the best minute has 20 s of the first and all of the second, 1.2 GB.
     rows = [record(0, 40, 480_000_000), record(40, 80, 960_000_000)]
-    assert [flow["cheetah"] for flow in flows(engine, *rows, threshold=1_199_999_999)] == [True]
-    assert [flow["cheetah"] for flow in flows(engine, *rows, threshold=1_200_000_000)] == [False]
+    assert [flow["elephant"] for flow in flows(engine, *rows, threshold=1_199_999_999)] == [True]
+    assert [flow["elephant"] for flow in flows(engine, *rows, threshold=1_200_000_000)] == [False]
 
 
 def test_bytes_of_instantaneous_records_count_at_once(engine: Engine) -> None:
     rows = [record(0, 0, GB), record(60, 60, 1)]
-    assert [flow["cheetah"] for flow in flows(engine, *rows)] == [True]
+    assert [flow["elephant"] for flow in flows(engine, *rows)] == [True]
     rows = [record(0, 0, GB), record(60.000001, 60.000001, 1)]
-    assert [flow["cheetah"] for flow in flows(engine, *rows, gap=100)] == [False]
+    assert [flow["elephant"] for flow in flows(engine, *rows, gap=100)] == [False]
 
 
-def test_cheetahs_only_matches_the_cheetahs_of_all_flows(engine: Engine) -> None:
+def test_elephants_only_matches_the_elephants_of_all_flows(engine: Engine) -> None:
     rows = [record(0, 60, 2 * GB), record(0, 60, 5, src_port=9), record(500, 600, 3 * GB), record(500, 9_000, 2 * GB, src_port=9)]
-    every = [flow for flow in flows(engine, *rows) if flow["cheetah"]]
-    assert flows(engine, *rows, cheetahs_only=True) == every
+    every = [flow for flow in flows(engine, *rows) if flow["elephant"]]
+    assert flows(engine, *rows, elephants_only=True) == every
     assert len(every) == 2
 
 
@@ -130,7 +130,7 @@ def test_parameters_out_of_range_are_rejected(engine: Engine) -> None:
 def test_counts_saturate(engine: Engine) -> None:
     wild = [record(0, 10, 2**62, sampling_interval=1000, packets=2**62), record(20, 30, 2**63 - 1, packets=2**63 - 1)]
     (flow,) = flows(engine, *wild)
-    assert (flow["bytes"], flow["packets"], flow["cheetah"]) == (2**63 - 1, 2**63 - 1, True)
-    assert flows(engine, *wild, cheetahs_only=True) == [flow]
+    assert (flow["bytes"], flow["packets"], flow["elephant"]) == (2**63 - 1, 2**63 - 1, True)
+    assert flows(engine, *wild, elephants_only=True) == [flow]
     (found,) = flowsets(reconstruct(records(engine, *wild))).to_pyarrow().to_pylist()
     assert found["rate_bps"] == (2.0**63) * 1e6 / 30e6

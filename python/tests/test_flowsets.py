@@ -42,7 +42,7 @@ def flow(start_s: float, length_s: float = 100, size: int = 2_000_000_000, port:
         "packets": 10,
         "src_as": 1,
         "dst_as": 2,
-        "cheetah": True,
+        "elephant": True,
         **more,
     }
 
@@ -71,7 +71,7 @@ def test_a_chain_beyond_tau_is_split_by_span_only(engine: Engine) -> None:
 
 def test_a_long_chain_matches_a_simple_split(engine: Engine) -> None:
     starts = [at * 0.7 for at in range(1000)]
-    by_hand = oracle.flowsets([flow(at, port=n) for n, at in enumerate(starts)], 10 * SECOND, "span", cheetahs_only=True)
+    by_hand = oracle.flowsets([flow(at, port=n) for n, at in enumerate(starts)], 10 * SECOND, "span", elephants_only=True)
     assert sizes(engine, starts) == [row["flows"] for row in by_hand]
     assert sum(sizes(engine, starts)) == 1000
 
@@ -85,7 +85,7 @@ def test_tau_0_groups_equal_starts(engine: Engine) -> None:
 @given(starts=st.lists(st.integers(0, 80).map(lambda n: n * 2.5), min_size=1, max_size=80), tau=st.sampled_from([0.0, 2.5, 7.0, 10.0]))
 def test_any_starts_match_a_simple_split(engine: Engine, starts: list[float], tau: float) -> None:
     flows = [flow(at, port=n, src=f"10.0.0.{n % 2}") for n, at in enumerate(starts)]
-    by_hand = oracle.flowsets(flows, round(tau * SECOND), "span", cheetahs_only=True)
+    by_hand = oracle.flowsets(flows, round(tau * SECOND), "span", elephants_only=True)
     by_hand.sort(key=lambda row: (row["src"], row["flow_start_us"]))
     assert sets(engine, flows, tau=tau) == by_hand
 
@@ -101,10 +101,10 @@ def test_a_flowset_without_duration_has_no_rate(engine: Engine) -> None:
     assert (found["duration_ns"], found["rate_bps"]) == (0, None)
 
 
-def test_flowsets_are_of_cheetahs_unless_all_flows_are_requested(engine: Engine) -> None:
-    flows = [flow(0), flow(1, port=2, cheetah=False)]
+def test_flowsets_are_of_elephants_unless_all_flows_are_requested(engine: Engine) -> None:
+    flows = [flow(0), flow(1, port=2, elephant=False)]
     assert [row["flows"] for row in sets(engine, flows)] == [1]
-    assert [row["flows"] for row in sets(engine, flows, cheetahs_only=False)] == [2]
+    assert [row["flows"] for row in sets(engine, flows, elephants_only=False)] == [2]
 
 
 def test_flows_and_flowsets_span_midnight(engine: Engine, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@
 | `archive` | flow records and their analyses, for notebooks |
 | `engines` | query engines: DuckDB, compiled code, Spark, ClickHouse, servers |
 | `sources`, `dataset` | files of a time range; rows that an engine can compute |
-| `flows`, `cheetahs` | flow reconstruction; the cheetah rule |
+| `flows`, `elephants` | flow reconstruction; the elephant rule |
 | `flowsets` | parallel flowsets, equations 2.1 to 2.3 |
 | `analysis` | flows and flowsets at once |
 | `groups`, `tables`, `statistics` | groups of hosts; Tables 2.2 to 2.4; quantiles and rate variability |

@@ -17,8 +17,8 @@ class Statistics(TypedDict):
     """Observation points: exporter, domain and direction."""
     flows: int
     """Flows put together."""
-    cheetahs: int
-    """Those of them that are cheetahs."""
+    elephants: int
+    """Those of them that are elephants."""
     flowsets: int
     """Flowsets, single flows included."""
     single_flows: int
@@ -40,7 +40,7 @@ def analyse(
     window_us: int,
     tau_us: int,
     rule: Literal["span", "chain"],
-    cheetahs_only: bool,
+    elephants_only: bool,
     memory_bytes: int,
     threads: int,
     progress: Callable[[int, int], object] | None,

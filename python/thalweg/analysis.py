@@ -29,7 +29,7 @@ def analyse(records: Dataset, parameters: Parameters = Parameters(), progress: C
 
     Args:
         records: As `Engine.open` reads them.
-        parameters: Definitions of flows, cheetahs and flowsets.
+        parameters: Definitions of flows, elephants and flowsets.
         progress: Called by compiled code as it goes on; SQL engines do not call it.
     """
     compiled = records.engine.compiled(records, ("flows", "flowsets"), progress, **parameters.rules())
@@ -37,5 +37,5 @@ def analyse(records: Dataset, parameters: Parameters = Parameters(), progress: C
         return Analysis(compiled["flows"], compiled["flowsets"])
     flows = reconstruct(records, gap=parameters.gap, threshold=parameters.threshold, window=parameters.window)
     flows = flows.materialised()
-    sets = flowsets(flows, tau=parameters.tau, rule=parameters.rule, cheetahs_only=parameters.cheetahs_only)
+    sets = flowsets(flows, tau=parameters.tau, rule=parameters.rule, elephants_only=parameters.elephants_only)
     return Analysis(flows, sets.materialised())

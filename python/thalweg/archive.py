@@ -23,7 +23,7 @@ from .quantities import span_us
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLES = ("records", "flows", "cheetahs", "flowsets")
+TABLES = ("records", "flows", "elephants", "flowsets")
 """Tables that can be queried."""
 
 ORDER = ("flow_start_us", "flow_end_us", *KEY, *POINT, "received_us", "bytes")
@@ -51,7 +51,7 @@ def open_archive(
         start: Earliest time of reception, inclusive.
         end: Latest time of reception, exclusive.
         engine: One of `engines.NAMES`, or an engine (`engines.connect`) with memory, threads and URL.
-        parameters: Definitions of flows, cheetahs and flowsets.
+        parameters: Definitions of flows, elephants and flowsets.
 
     Raises:
         SourceError: If no files are found.
@@ -67,7 +67,7 @@ class Archive:
 
     Attributes:
         records: The records.
-        parameters: Definitions of flows, cheetahs and flowsets.
+        parameters: Definitions of flows, elephants and flowsets.
         progress: Called by compiled analyses with the steps done and the total steps.
     """
 
@@ -90,16 +90,16 @@ class Archive:
             if self._is_compiled():
                 self._analyse()
             else:
-                self._computed["flows"] = self._reconstructed(cheetahs_only=False)
+                self._computed["flows"] = self._reconstructed(elephants_only=False)
         return self._computed["flows"]
 
-    def cheetahs(self) -> Dataset:
-        """Returns only cheetah flows: on SQL engines, less work than all flows."""
+    def elephants(self) -> Dataset:
+        """Returns only elephant flows: on SQL engines, less work than all flows."""
         if self._is_compiled() or "flows" in self._computed:
-            return self.flows().filter(lambda flows: flows.cheetah)
-        if "cheetahs" not in self._computed:
-            self._computed["cheetahs"] = self._reconstructed(cheetahs_only=True)
-        return self._computed["cheetahs"]
+            return self.flows().filter(lambda flows: flows.elephant)
+        if "elephants" not in self._computed:
+            self._computed["elephants"] = self._reconstructed(elephants_only=True)
+        return self._computed["elephants"]
 
     def flowsets(self) -> Dataset:
         """Returns flowsets, with the columns of `flowsets.COLUMNS`."""
@@ -108,10 +108,10 @@ class Archive:
             if self._is_compiled():
                 self._analyse()
             else:
-                members = self.cheetahs() if chosen.cheetahs_only else self.flows()
+                members = self.elephants() if chosen.elephants_only else self.flows()
                 from .flowsets import flowsets
 
-                sets = flowsets(members, tau=chosen.tau, rule=chosen.rule, cheetahs_only=chosen.cheetahs_only)
+                sets = flowsets(members, tau=chosen.tau, rule=chosen.rule, elephants_only=chosen.elephants_only)
                 self._computed["flowsets"] = sets.materialised()
         return self._computed["flowsets"]
 
@@ -126,8 +126,8 @@ class Archive:
                 return self.records
             case "flows":
                 return self.flows()
-            case "cheetahs":
-                return self.cheetahs()
+            case "elephants":
+                return self.elephants()
             case "flowsets":
                 return self.flowsets()
         raise QueryError(f"invalid table {of!r}: expected one of {', '.join(TABLES)}")
@@ -223,12 +223,12 @@ class Archive:
         found = analyse(self.records, self.parameters, self.progress)
         self._computed.update(flows=found.flows, flowsets=found.flowsets)
 
-    def _reconstructed(self, *, cheetahs_only: bool) -> Dataset:
+    def _reconstructed(self, *, elephants_only: bool) -> Dataset:
         from .flows import reconstruct
 
         chosen = self.parameters
         return reconstruct(
-            self.records, gap=chosen.gap, threshold=chosen.threshold, window=chosen.window, cheetahs_only=cheetahs_only
+            self.records, gap=chosen.gap, threshold=chosen.threshold, window=chosen.window, elephants_only=elephants_only
         ).materialised()
 
     def _repr_html_(self) -> str:

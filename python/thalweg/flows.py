@@ -1,4 +1,4 @@
-"""Flow reconstruction: merges records split by active timeouts and repeated by several routers into flows, and finds cheetahs.
+"""Flow reconstruction: merges records split by active timeouts and repeated by several routers into flows, and finds elephants.
 
 Source: the dissertation, section 2.2, and Liu et al., whose method for single flows it builds on. Arithmetic is on int64
 microseconds and int64 bytes, so that engines agree to the bit. Where we differ from the source: several routers that saw
@@ -15,8 +15,8 @@ A flow's key is (src, dst, src_port, dst_port, protocol). An observation point i
    It is chosen by time, not by size: the largest of several sampled sizes is biased upwards.
    Limit: a flow whose packets are spread over routers (balancing by packet, a change of path) counts by the part that the
    chosen point saw.
-4. It is a cheetah if some window of the length `window` holds more than `threshold` bytes of the chosen point's records; see
-   `cheetahs`.
+4. It is an elephant if some window of the length `window` holds more than `threshold` bytes of the chosen point's records; see
+   `elephants`.
 
 Products and sums stop at the greatest int64; see `saturation`.
 """
@@ -28,7 +28,7 @@ from collections.abc import Callable
 import ibis
 import ibis.expr.types as ir
 
-from .cheetahs import cheetahs
+from .elephants import elephants
 from .dataset import Dataset
 from .keys import KEY, POINT
 from .parameters import GAP_S, THRESHOLD_BYTES, WINDOW_S, checked_flow_rules
@@ -50,7 +50,7 @@ COLUMNS = {
     "src_as": "int64",
     "dst_as": "int64",
     "tcp_flags": "int32",
-    "cheetah": "boolean",
+    "elephant": "boolean",
 }
 """Columns of flows. `bytes` and `packets` are scaled, of the chosen point, as are `sampling_interval`, the AS numbers (the
 greatest of its records) and `tcp_flags` (all that it saw); `records` and the times are of all points."""
@@ -66,16 +66,16 @@ def reconstruct(
     gap: float = GAP_S,
     threshold: int = THRESHOLD_BYTES,
     window: float = WINDOW_S,
-    cheetahs_only: bool = False,
+    elephants_only: bool = False,
 ) -> Dataset:
     """Reconstructs flows from records, with the columns of `COLUMNS`, in no order.
 
     Args:
         records: Flow records, as `Engine.open` reads them.
         gap: Seconds without the flow after which a record is another flow's; not negative.
-        threshold: A cheetah sends more than so many bytes ...
+        threshold: An elephant sends more than so many bytes ...
         window: ... within so many seconds; more than zero.
-        cheetahs_only: Leaves other flows out, and with them most of the work.
+        elephants_only: Leaves other flows out, and with them most of the work.
 
     Raises:
         ValueError: If a parameter is out of its range.
@@ -85,19 +85,19 @@ def reconstruct(
     compiled = engine.compiled(records, ("flows",), None, **rules)
     if compiled is not None:
         found = compiled["flows"]
-        return found.filter(found.table.cheetah) if cheetahs_only else found
+        return found.filter(found.table.elephant) if elephants_only else found
     rows = _scaled(records.table)
-    if cheetahs_only:
+    if elephants_only:
         reconstructed = _joined(_of_heavy_keys(rows, threshold), gap_us, engine.bit_or)
     else:
         reconstructed = _flows(rows, gap_us, engine.bit_or)
     whole = engine.materialise(reconstructed)
-    fast = cheetahs(engine, rows, whole.filter(whole.bytes > threshold), threshold, window_us)
+    fast = elephants(engine, rows, whole.filter(whole.bytes > threshold), threshold, window_us)
     flows = whole.left_join(fast, [*KEY, "flow_start_us"]).select(
-        *(whole[name] for name in whole.columns), cheetah=fast.is_cheetah.notnull()
+        *(whole[name] for name in whole.columns), elephant=fast.is_elephant.notnull()
     )
-    if cheetahs_only:
-        flows = flows.filter(flows.cheetah)
+    if elephants_only:
+        flows = flows.filter(flows.elephant)
     return records.derive(flows.select(*COLUMNS).cast(COLUMNS))
 
 
@@ -124,13 +124,13 @@ def _scaled(records: ir.Table) -> ir.Table:
 
 
 def _of_heavy_keys(rows: ir.Table, threshold: int) -> ir.Table:
-    """Selects records of keys with more than `threshold` bytes in total: only they can have a cheetah."""
+    """Selects records of keys with more than `threshold` bytes in total: only they can have an elephant."""
     totals = rows.group_by(*KEY).aggregate(total=total(rows.bytes))
     return rows.semi_join(totals.filter(totals.total > threshold), list(KEY))
 
 
 def _flows(rows: ir.Table, gap_us: int, bit_or: BitOr) -> ir.Table:
-    """Returns flows without `cheetah`. A key with one record is one flow; only the others are sorted."""
+    """Returns flows without `elephant`. A key with one record is one flow; only the others are sorted."""
     # Both plans read the records twice, at a tenth of the cost of sorting all of them.
     counted = rows.group_by(*KEY).aggregate(**{name: rows[name].max() for name in rows.columns if name not in KEY}, records=rows.count())
     alone = counted.filter(counted.records == 1).mutate(observation_points=counted.records)
@@ -139,14 +139,14 @@ def _flows(rows: ir.Table, gap_us: int, bit_or: BitOr) -> ir.Table:
 
 
 def _joined(rows: ir.Table, gap_us: int, bit_or: BitOr) -> ir.Table:
-    """Returns flows without `cheetah`, by sorting all records."""
+    """Returns flows without `elephant`, by sorting all records."""
     return _typed(_chosen(_by_point(_numbered(rows, gap_us), bit_or)))
 
 
 def _typed(flows: ir.Table) -> ir.Table:
-    """Returns the columns of flows except `cheetah`, and those of their chosen point."""
+    """Returns the columns of flows except `elephant`, and those of their chosen point."""
     kinds = {**COLUMNS, **{name: flows[name].type() for name in POINT}}
-    del kinds["cheetah"]
+    del kinds["elephant"]
     return flows.select(*kinds).cast(kinds)
 
 

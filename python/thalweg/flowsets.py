@@ -50,20 +50,20 @@ _CHAIN = [*_PAIR, "chain"]
 _ORDER = ["flow_start_us", "flow_end_us", "src_port", "dst_port", "protocol"]
 
 
-def flowsets(flows: Dataset, *, tau: float = TAU_S, rule: str = "span", cheetahs_only: bool = True) -> Dataset:
+def flowsets(flows: Dataset, *, tau: float = TAU_S, rule: str = "span", elephants_only: bool = True) -> Dataset:
     """Groups flows into flowsets, with the columns of `COLUMNS`, in no order.
 
     Args:
         flows: What `reconstruct` gives.
         tau: Seconds within which flows of a set start; not negative.
         rule: `span` or `chain`.
-        cheetahs_only: Of cheetah flows alone, as in the dissertation.
+        elephants_only: Of elephant flows alone, as in the dissertation.
 
     Raises:
         ValueError: If a parameter is out of its range.
     """
     tau_us = int(checked_set_rules(tau, rule)["tau_us"])
-    members = flows.table.filter(flows.table.cheetah) if cheetahs_only else flows.table
+    members = flows.table.filter(flows.table.elephant) if elephants_only else flows.table
     sets = chained = _chains(members, tau_us).mutate(part=ibis.literal(0, "int64"))
     if rule == "span":
         chained = flows.engine.materialise(chained)

@@ -1,4 +1,4 @@
-"""Parameters of the analyses: the definitions of flows, cheetahs and flowsets."""
+"""Parameters of the analyses: the definitions of flows, elephants and flowsets."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Parameters:
 
     Attributes:
         gap: Seconds without a flow after which a record is another flow's.
-        threshold: A cheetah sends more than so many bytes ...
+        threshold: An elephant sends more than so many bytes ...
         window: ... within so many seconds.
         tau: Seconds within which flows of a set start.
         rule: `span` or `chain`.
-        cheetahs_only: Whether flowsets are of cheetah flows alone.
+        elephants_only: Whether flowsets are of elephant flows alone.
 
     Raises:
         ValueError: If one is out of its range.
@@ -33,7 +33,7 @@ class Parameters:
     window: float = WINDOW_S
     tau: float = TAU_S
     rule: str = "span"
-    cheetahs_only: bool = True
+    elephants_only: bool = True
 
     def __post_init__(self) -> None:
         self.rules()
@@ -41,7 +41,7 @@ class Parameters:
     def rules(self) -> dict[str, int | str | bool]:
         """Returns the parameters for compiled code: times in microseconds."""
         of_flows = checked_flow_rules(self.gap, self.threshold, self.window)
-        return of_flows | checked_set_rules(self.tau, self.rule) | {"cheetahs_only": self.cheetahs_only}
+        return of_flows | checked_set_rules(self.tau, self.rule) | {"elephants_only": self.elephants_only}
 
 
 def checked_flow_rules(gap: float, threshold: int, window: float) -> dict[str, int | str | bool]:

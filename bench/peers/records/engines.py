@@ -226,7 +226,7 @@ def write(asked: argparse.Namespace, rows: list[Row]) -> None:
         "",
         f"{sizes}. Engines within one process: threads: {asked.threads}, {asked.memory_gib:g} GiB for their tables. "
         f"Spark: {WORKERS} workers of one core and 1 GiB each, and a driver.",
-        "`reconstruct` is flows and the flowsets of cheetahs, `top` the ten source addresses of most bytes, `series` minutes by",
+        "`reconstruct` is flows and the flowsets of elephants, `top` the ten source addresses of most bytes, `series` minutes by",
         "protocol. Seconds are from the open engine to the answer, memory and scratch those of all its processes.",
         "",
         "| engine | analysis | M records | start, s | seconds | CPU, s | M records a CPU-second | memory, MiB | scratch, bytes a record |",

@@ -4,7 +4,7 @@
 
 All do the same plain work, written to Parquet: records of a key, by start, are a flow until one begins more than 60 s after the
 latest end so far; flows of two hosts, by start, are a set until one begins more than 10 s after the one before. `native` does
-more: it resolves what several routers saw, and tells cheetahs.
+more: it resolves what several routers saw, and tells elephants.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def native(files: list[str], out: Path) -> None:
         window_us=60_000_000,
         tau_us=TAU_US,
         rule="chain",
-        cheetahs_only=False,
+        elephants_only=False,
         memory_bytes=4 << 30,
         threads=1,
         progress=None,

@@ -13,7 +13,7 @@ use crate::progress::with_progress;
 /// Reconstruct flows and parallel flowsets from Parquet files of flow records.
 #[pyfunction]
 #[pyo3(signature = (
-    paths, *, flows, flowsets, gap_us, threshold_bytes, window_us, tau_us, rule, cheetahs_only, memory_bytes,
+    paths, *, flows, flowsets, gap_us, threshold_bytes, window_us, tau_us, rule, elephants_only, memory_bytes,
     threads, progress
 ))]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
@@ -27,7 +27,7 @@ pub(crate) fn analyse<'py>(
     window_us: i64,
     tau_us: i64,
     rule: &str,
-    cheetahs_only: bool,
+    elephants_only: bool,
     memory_bytes: u64,
     threads: usize,
     progress: Option<Py<PyAny>>,
@@ -37,7 +37,7 @@ pub(crate) fn analyse<'py>(
     })?;
     let outputs = Outputs { flows, flowsets };
     let options =
-        Options { gap_us, threshold_bytes, window_us, tau_us, rule, cheetahs_only, memory_bytes, threads };
+        Options { gap_us, threshold_bytes, window_us, tau_us, rule, elephants_only, memory_bytes, threads };
 
     let done = with_progress(py, progress.as_ref(), |progress| {
         records::analyse(&paths, &outputs, &options, progress).map_err(exception)
@@ -52,7 +52,7 @@ fn dictionary<'py>(py: Python<'py>, statistics: &Statistics) -> PyResult<Bound<'
     items.set_item("saturated", statistics.saturated)?;
     items.set_item("observation_points", statistics.observation_points)?;
     items.set_item("flows", statistics.flows)?;
-    items.set_item("cheetahs", statistics.cheetahs)?;
+    items.set_item("elephants", statistics.elephants)?;
     items.set_item("flowsets", statistics.flowsets)?;
     items.set_item("single_flows", statistics.single_flows)?;
     items.set_item("spilled_bytes", statistics.spilled_bytes)?;

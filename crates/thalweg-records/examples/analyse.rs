@@ -2,7 +2,7 @@
 //!
 //!     cargo run --release -p thalweg-records --example analyse -- [--all] THREADS MEMORY_BYTES DIRECTORY FILE...
 //!
-//! Writes `flows.parquet` and `flowsets.parquet` to DIRECTORY. With `--all`, flowsets contain all flows, not only cheetahs.
+//! Writes `flows.parquet` and `flowsets.parquet` to DIRECTORY. With `--all`, flowsets contain all flows, not only elephants.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use thalweg_records::analyse::{Options, Outputs, analyse};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (options, arguments): (Vec<String>, Vec<String>) =
         std::env::args().skip(1).partition(|argument| argument.starts_with("--"));
-    let cheetahs_only = match &options[..] {
+    let elephants_only = match &options[..] {
         [] => true,
         [all] if all == "--all" => false,
         _ => return Err("unknown option: expected --all".into()),
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options {
         threads: threads.parse()?,
         memory_bytes: memory_bytes.parse()?,
-        cheetahs_only,
+        elephants_only,
         ..Options::default()
     };
     let directory = PathBuf::from(directory);

@@ -18,20 +18,20 @@ IDENTITY = ("flow_start_us", *KEY)
 FLOWS = """Flows, reconstructed from records.
 
 Records of one flow split by active timeouts are merged. Flows seen by several routers count once,
-from the router that saw them longest. A cheetah flow sends more than a threshold within a
+from the router that saw them longest. An elephant flow sends more than a threshold within a
 window of time."""
 
 FLOWS_EXAMPLES = """
 All flows of a day, written to a file:
   thalweg flows flows records --from 2026-11-22 --to 2026-11-23 --parquet flows.parquet
-The largest cheetahs:
-  thalweg flows flows records --cheetahs --order bytes -n 20
+The largest elephants:
+  thalweg flows flows records --elephants --order bytes -n 20
 """
 
 FLOWSETS = """Parallel flowsets: flows between two hosts that start together.
 
 File transfers often use several parallel connections; their size and rate are those of the flowset.
-Flowsets contain cheetah flows only, unless --all-flows is given."""
+Flowsets contain elephant flows only, unless --all-flows is given."""
 
 FLOWSETS_EXAMPLES = """
 The fastest transfers:
@@ -51,7 +51,7 @@ def add(commands: Any, now: datetime) -> None:
         parser.add_source(this, now)
         this.add_argument("filter", metavar="FILTER", nargs="?", default="", help="filter in nfdump syntax")
         if name == "flows":
-            this.add_argument("--cheetahs", action="store_true", help="only elephant flows (faster)")
+            this.add_argument("--elephants", action="store_true", help="only elephant flows (faster)")
         this.add_argument("--order", choices=orders, default="start", help="sort order: earliest (start) or largest first")
         parser.add_rows(this)
         parser.add_rules(this, sets=name == "flowsets")
@@ -64,7 +64,7 @@ def run(chosen: argparse.Namespace) -> None:
     import ibis
 
     with answering.work(chosen) as work:
-        of = "cheetahs" if chosen.command == "flows" and chosen.cheetahs else chosen.command
+        of = "elephants" if chosen.command == "flows" and chosen.elephants else chosen.command
         with work.bar:
             rows = work.archive.matching(chosen.filter, of)
         first = ORDERS[chosen.order]

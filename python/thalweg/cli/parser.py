@@ -153,7 +153,7 @@ def add_rules(parser: argparse.ArgumentParser, *, sets: bool) -> None:
         group.add_argument(
             "--rule", choices=RULES, default=RULES[0], help="how to split chains of small gaps: at tau (span), or not at all (chain)"
         )
-        group.add_argument("--all-flows", dest="cheetahs_only", action="store_false", help="flowsets of all flows, not only elephants")
+        group.add_argument("--all-flows", dest="elephants_only", action="store_false", help="flowsets of all flows, not only elephants")
 
 
 def add_rows(parser: argparse.ArgumentParser) -> None:

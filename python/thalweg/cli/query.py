@@ -11,7 +11,7 @@ from . import answering, parser
 ABOUT = """Records that match a filter, or the result of an SQL query.
 
 Filters use nfdump's language; matching records are ordered by start. SQL is a SELECT in DuckDB's
-dialect from one of the tables records, flows (reconstructed), cheetahs and flowsets; it is
+dialect from one of the tables records, flows (reconstructed), elephants and flowsets; it is
 translated for other engines. Instants are microseconds since 1970, in columns that end in _us."""
 
 EXAMPLES = """

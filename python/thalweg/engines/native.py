@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MEMORY_BYTES = 2 << 30
 """Default memory limit of the compiled analyses."""
 
-SET_RULES: dict[str, Any] = {"tau_us": 10_000_000, "rule": "span", "cheetahs_only": True}
+SET_RULES: dict[str, Any] = {"tau_us": 10_000_000, "rule": "span", "elephants_only": True}
 """Flowset parameters where only flows are wanted."""
 
 

@@ -97,7 +97,7 @@ def _about(contents: Contents) -> str:
 
 def _totals(contents: Contents) -> str:
     totals = contents.totals
-    kind = "cheetah flows" if contents.about["cheetahs_only"] else "flows"
+    kind = "elephant flows" if contents.about["elephants_only"] else "flows"
     fields = {
         "records": units.count(totals["records"]),
         kind: units.count(totals["component_flows"]),
@@ -220,10 +220,10 @@ def _traffic(contents: Contents) -> str:
 
 def _method(contents: Contents) -> str:
     about = contents.about
-    kind = "cheetah flows" if about["cheetahs_only"] else "all flows"
+    kind = "elephant flows" if about["elephants_only"] else "all flows"
     fields = {
         "gap": f"{about['gap']:g} s: a record after a longer gap starts a new flow",
-        "cheetah flow": f"more than {units.size(about['threshold'])} ({about['threshold']:,} bytes) within {about['window']:g} s",
+        "elephant flow": f"more than {units.size(about['threshold'])} ({about['threshold']:,} bytes) within {about['window']:g} s",
         "flowsets of": kind,
         "tau": f"{about['tau']:g} s: maximum time between the starts of a flowset",
         "rule": f"{about['rule']}, where a chain of gaps of at most tau spans more than tau",

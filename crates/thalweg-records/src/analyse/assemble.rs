@@ -212,7 +212,7 @@ impl<'a, R: Row> Assembler<'a, R> {
         let builder = FlowBuilder {
             job,
             records: Vec::new(),
-            reconstruction: Reconstruction::new(options.gap_us, options.cheetah_rule(), job.ranks),
+            reconstruction: Reconstruction::new(options.gap_us, options.elephant_rule(), job.ranks),
             flowsets: FlowsetBuilder::new(
                 options.rule,
                 options.tau_us,
@@ -321,7 +321,7 @@ impl Assembled {
     #[inline]
     fn flow(&mut self, job: Job<'_>, flowsets: &mut FlowsetBuilder, pair_hash: u64, flow: &Flow) {
         self.statistics.flows += 1;
-        self.statistics.cheetahs += u64::from(flow.cheetah);
+        self.statistics.elephants += u64::from(flow.elephant);
         if job.flows_wanted {
             self.new_flows.push(*flow);
             if self.new_flows.len() == BATCH {
@@ -329,7 +329,7 @@ impl Assembled {
                 self.new_flows.clear();
             }
         }
-        if flow.cheetah || !job.options.cheetahs_only {
+        if flow.elephant || !job.options.elephants_only {
             flowsets.push(pair_hash, *flow, &mut |set| self.flowset(job, &set));
         }
     }

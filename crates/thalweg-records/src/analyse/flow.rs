@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 
 use thalweg_wire::flow_export::Address;
 
-use super::cheetah::{CheetahRule, Spread, WindowEstimator};
+use super::elephant::{ElephantRule, Spread, WindowEstimator};
 use super::row::Fields;
 
 /// A reconstructed flow: equation 2.1 of the dissertation, with further counts.
@@ -36,14 +36,14 @@ pub(super) struct Flow {
     pub(super) destination_as: u32,
     /// Union of the chosen point's flags.
     pub(super) tcp_flags: u16,
-    pub(super) cheetah: bool,
+    pub(super) elephant: bool,
 }
 
 /// Reconstructs flows, and keeps buffers between keys.
 #[derive(Debug)]
 pub(super) struct Reconstruction<'a> {
     gap_us: i64,
-    rule: CheetahRule,
+    rule: ElephantRule,
     /// Rank of each observation point in their order.
     ranks: &'a [u32],
     spreads: Vec<Spread>,
@@ -69,7 +69,7 @@ impl PointSums {
 }
 
 impl<'a> Reconstruction<'a> {
-    pub(super) fn new(gap_us: i64, rule: CheetahRule, ranks: &'a [u32]) -> Reconstruction<'a> {
+    pub(super) fn new(gap_us: i64, rule: ElephantRule, ranks: &'a [u32]) -> Reconstruction<'a> {
         Reconstruction { gap_us, rule, ranks, spreads: Vec::new(), estimator: WindowEstimator::default() }
     }
 
@@ -96,7 +96,7 @@ impl<'a> Reconstruction<'a> {
             source_as: fields.source_as,
             destination_as: fields.destination_as,
             tcp_flags: fields.tcp_flags,
-            cheetah: fields.scaled_octets() > self.rule.threshold_bytes
+            elephant: fields.scaled_octets() > self.rule.threshold_bytes
                 && self.rule.holds(&[spread(fields)], &mut self.estimator),
         }
     }
@@ -139,7 +139,7 @@ impl<'a> Reconstruction<'a> {
         if chosen.len() > 1 && flow.octets > self.rule.threshold_bytes {
             self.spreads.clear();
             self.spreads.extend(chosen.iter().map(spread));
-            flow.cheetah = self.rule.holds(&self.spreads, &mut self.estimator);
+            flow.elephant = self.rule.holds(&self.spreads, &mut self.estimator);
         }
         Flow { flow_start_us, flow_end_us, records: records.len() as i64, observation_points, ..flow }
     }

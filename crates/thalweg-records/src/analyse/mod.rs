@@ -1,13 +1,13 @@
 //! Analysis of stored flow records on one machine: reconstructs flows, and groups them into parallel flowsets.
 //!
-//! It computes section 2.2 of the dissertation: flow reconstruction, the cheetah rule, and equations 2.1 to 2.3. The Python
+//! It computes section 2.2 of the dissertation: flow reconstruction, the elephant rule, and equations 2.1 to 2.3. The Python
 //! package computes the same with Ibis expressions on any engine; results are equal to the last bit. This implementation
 //! is optimised for speed and makes two passes:
 //!
 //! 1. **Scatter.** Reads the needed columns of each Parquet file in blocks that fit the cache. Each record becomes a
 //!    packed row in the part of its key (see `row`, `packed`). Parts that exceed the memory limit are written to an
 //!    unlinked file beside the results (see `parts`).
-//! 2. **Assemble.** Orders each part by key (see `order`), joins the records of a key to flows (see `flow`, `cheetah`),
+//! 2. **Assemble.** Orders each part by key (see `order`), joins the records of a key to flows (see `flow`, `elephant`),
 //!    groups the flows of each pair of hosts into flowsets (see `flowset`), and writes both (see `write`).
 //!
 //! Results are ordered by a hash of source and destination whose first bits are the source's, so that neighbouring rows
@@ -25,8 +25,8 @@
 
 mod assemble;
 mod block;
-mod cheetah;
 mod chunks;
+mod elephant;
 mod error;
 mod flow;
 mod flowset;
@@ -77,8 +77,8 @@ pub struct Statistics {
     pub observation_points: u64,
     /// Reconstructed flows.
     pub flows: u64,
-    /// Flows that are cheetahs.
-    pub cheetahs: u64,
+    /// Flows that are elephants.
+    pub elephants: u64,
     /// Flowsets, including single flows.
     pub flowsets: u64,
     /// FlowsetBuilder of one flow.
@@ -98,7 +98,7 @@ impl Statistics {
         self.swapped_times += other.swapped_times;
         self.saturated += other.saturated;
         self.flows += other.flows;
-        self.cheetahs += other.cheetahs;
+        self.elephants += other.elephants;
         self.flowsets += other.flowsets;
         self.single_flows += other.single_flows;
         self.largest_key = self.largest_key.max(other.largest_key);

@@ -1,7 +1,7 @@
 //! Options of an analysis.
 
 use super::AnalyseError;
-use super::cheetah::CheetahRule;
+use super::elephant::ElephantRule;
 use super::flowset::Rule;
 
 /// Options of an analysis; the defaults are those of the dissertation.
@@ -10,7 +10,7 @@ pub struct Options {
     /// Maximum gap between records of one flow, in microseconds: from the latest end so far to the next start. Default 60 s,
     /// the usual active timeout of routers.
     pub gap_us: i64,
-    /// A flow is a cheetah if a window holds more octets than this. Default 1 GB (section 2.2).
+    /// A flow is an elephant if a window holds more octets than this. Default 1 GB (section 2.2).
     pub threshold_bytes: i64,
     /// Length of the window in microseconds. Default one minute (section 2.2).
     pub window_us: i64,
@@ -18,8 +18,8 @@ pub struct Options {
     pub tau_us: i64,
     /// How to split chains of flows that span more than `tau_us`.
     pub rule: Rule,
-    /// Whether flowsets contain only cheetahs, as in the dissertation.
-    pub cheetahs_only: bool,
+    /// Whether flowsets contain only elephants, as in the dissertation.
+    pub elephants_only: bool,
     /// Memory limit in bytes, at least 64 KiB. Read and write buffers need up to 64 MiB per thread in addition.
     pub memory_bytes: u64,
     /// Number of worker threads, 1 to 256.
@@ -34,7 +34,7 @@ impl Default for Options {
             window_us: 60_000_000,
             tau_us: 10_000_000,
             rule: Rule::Span,
-            cheetahs_only: true,
+            elephants_only: true,
             memory_bytes: 4 << 30,
             threads: 1,
         }
@@ -63,8 +63,8 @@ impl Options {
         }
     }
 
-    pub(super) fn cheetah_rule(&self) -> CheetahRule {
-        CheetahRule { threshold_bytes: self.threshold_bytes, window_us: self.window_us }
+    pub(super) fn elephant_rule(&self) -> ElephantRule {
+        ElephantRule { threshold_bytes: self.threshold_bytes, window_us: self.window_us }
     }
 
     /// Returns the memory per thread for packed rows (five eighths).

@@ -93,7 +93,7 @@ table! {
     src_as: i64 = Count, |flow| flow.source_as.into();
     dst_as: i64 = Count, |flow| flow.destination_as.into();
     tcp_flags: i32 = Number, |flow| flow.tcp_flags.into();
-    cheetah: bool = Flag, |flow| flow.cheetah;
+    elephant: bool = Flag, |flow| flow.elephant;
 }
 
 table! {

@@ -11,7 +11,7 @@ use super::observed::{Observed, Packets};
 use super::pace::Pace;
 use crate::random::Random;
 
-/// Sizes are 1 to 2^18 - 1 packets, at most 393 MB, so no background flow is a cheetah.
+/// Sizes are 1 to 2^18 - 1 packets, at most 393 MB, so no background flow is an elephant.
 const OCTAVES: usize = 18;
 
 /// Shape of the Pareto distribution of packets per flow, typical of backbone traces.

@@ -2,7 +2,7 @@
 //!
 //! [`Generator::new`] plans everything from [`Options`] and a seed; [`Generator::fill`] returns the records in order of
 //! reception, and [`Generator::truth`] the planted transfers. The data resembles that of the dissertation's chapter 2:
-//! cheetah flows in parallel flowsets and alone between data transfer nodes, ordinary transfers of the same hosts, and
+//! elephant flows in parallel flowsets and alone between data transfer nodes, ordinary transfers of the same hosts, and
 //! a background of small flows. Each router of a path independently samples one packet in a thousand.
 //!
 //! ```

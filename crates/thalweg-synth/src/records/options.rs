@@ -54,9 +54,9 @@ pub struct Options {
     pub start_spread: Nanos,
     /// Number of flowsets that span a midnight (UTC). Default one in a hundred, if the period has a midnight.
     pub across_midnight: Option<u64>,
-    /// Single cheetah flows. Default one per 4,000 records.
+    /// Single elephant flows. Default one per 4,000 records.
     pub single_flows: Option<u64>,
-    /// Transfers between the same hosts that are not cheetahs: 50 to 700 MB. Default as many as single flows.
+    /// Transfers between the same hosts that are not elephants: 50 to 700 MB. Default as many as single flows.
     pub ordinary: Option<u64>,
     /// Chains: each flow starts soon after the previous one, but the last long after the first (section 2.2: they satisfy
     /// neither side of equation 2.2). Default none.

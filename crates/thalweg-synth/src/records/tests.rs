@@ -132,7 +132,7 @@ fn sampled_sizes_have_the_variance_of_sampling() {
 }
 
 #[test]
-fn only_cheetahs_move_more_than_a_gigabyte_in_a_minute() {
+fn only_elephants_move_more_than_a_gigabyte_in_a_minute() {
     let generator = Generator::new(small(), 2).unwrap();
     for (flow, truth) in generator.flows.iter().zip(&generator.truth.flows) {
         let minute = flow.pace.before(60 * SECOND_NS) * 1_500;

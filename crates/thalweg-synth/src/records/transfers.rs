@@ -4,7 +4,7 @@
 //! so both and the durations are skewed to the right. A few in a thousand have a Pareto tail that extends to the
 //! 26.5 TiB of section 2.3.2. The median rate grows with the number of component flows; the ratio of inter-quartile
 //! range to median falls as on the short path of section 2.3.3. Each component moves more than 1 GB within a minute,
-//! otherwise it would not be a cheetah; slow flows do so in their first minute.
+//! otherwise it would not be an elephant; slow flows do so in their first minute.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ use crate::random::Random;
 
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// Bytes in a cheetah's fastest minute: half more than the definition's 1 GB (section 2.2), which is ten standard
+/// Bytes in an elephant's fastest minute: half more than the definition's 1 GB (section 2.2), which is ten standard
 /// deviations of the estimate from full packets sampled 1 in 1000.
 const BURST_OCTETS: f64 = 1.5e9;
 const BURST_NS: u64 = 60_000_000_000;
 
-/// Minimum size of a cheetah.
+/// Minimum size of an elephant.
 const MIN_OCTETS: f64 = 1.6e9;
 
 /// Median size of a flowset above the minimum, and standard deviation of its logarithm: the medians of Table 2.3 are
@@ -129,7 +129,7 @@ impl<'a> Planner<'a> {
             let (source, destination) = self.network.transfer(&mut self.random);
             let is_long = self.network.is_long(source.site, destination.site);
             let shape = match kind {
-                Kind::Flowset | Kind::Single => self.cheetahs(components, is_long),
+                Kind::Flowset | Kind::Single => self.elephants(components, is_long),
                 Kind::Ordinary => self.ordinary(),
                 Kind::Chain => self.chain(components),
             };
@@ -144,7 +144,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Draws a flowset or a single flow.
-    fn cheetahs(&mut self, components: u32, is_long: bool) -> Shape {
+    fn elephants(&mut self, components: u32, is_long: bool) -> Shape {
         let count = f64::from(components);
         let random = &mut self.random;
         let above_min = match components {
@@ -167,7 +167,7 @@ impl<'a> Planner<'a> {
             let octets = MIN_OCTETS + above_min * weight / all;
             // They end at nearly the same time.
             let span_us = (span_us - start_us) as f64 * (0.96 + 0.04 * random.unit());
-            (start_us, cheetah(octets, (span_us * 1e3) as u64, self.options.packet_octets))
+            (start_us, elephant(octets, (span_us * 1e3) as u64, self.options.packet_octets))
         });
         components.collect()
     }
@@ -184,7 +184,7 @@ impl<'a> Planner<'a> {
             let octets = MIN_OCTETS + self.random.log_normal(GIB, 0.5);
             let rate = self.random.log_normal(RATE_MEDIAN, 0.3);
             let span_ns = (octets * 8e9 / rate) as u64;
-            (u64::from(number) * gap_us, cheetah(octets, span_ns, self.options.packet_octets))
+            (u64::from(number) * gap_us, elephant(octets, span_ns, self.options.packet_octets))
         };
         (0..flows).map(flow).collect()
     }
@@ -241,7 +241,7 @@ fn rate_sigma(components: u32) -> f64 {
 }
 
 /// Returns the packets of a flow that moves at least [`BURST_OCTETS`], or its total, in some minute.
-fn cheetah(octets: f64, span_ns: u64, packet_octets: u16) -> Pace {
+fn elephant(octets: f64, span_ns: u64, packet_octets: u16) -> Pace {
     let in_burst = octets * BURST_NS as f64 / span_ns as f64;
     if span_ns <= BURST_NS || in_burst >= BURST_OCTETS {
         return evenly(octets, span_ns, packet_octets);

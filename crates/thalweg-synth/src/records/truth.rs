@@ -11,13 +11,13 @@ use super::network::exporter;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Several cheetah flows that start together.
+    /// Several elephant flows that start together.
     Flowset,
-    /// A single cheetah flow.
+    /// A single elephant flow.
     Single,
-    /// A flow between the same hosts that is not a cheetah.
+    /// A flow between the same hosts that is not an elephant.
     Ordinary,
-    /// Cheetah flows, each of which starts soon after the previous one; flowset rules disagree about these.
+    /// Elephant flows, each of which starts soon after the previous one; flowset rules disagree about these.
     Chain,
 }
 

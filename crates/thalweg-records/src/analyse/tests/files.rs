@@ -163,7 +163,7 @@ pub(super) fn flows(path: &Path) -> Vec<Flow> {
         source_as: row.get_long(12).unwrap() as u32,
         destination_as: row.get_long(13).unwrap() as u32,
         tcp_flags: row.get_int(14).unwrap() as u16,
-        cheetah: row.get_bool(15).unwrap(),
+        elephant: row.get_bool(15).unwrap(),
     })
 }
 

@@ -63,7 +63,7 @@ fn check(records: &[Record], options: &Options, mut results: Results) {
     assert_eq!(statistics.records, records.len() as u64);
     assert_eq!(statistics.swapped_times, count(|record| record.flow_end_us < record.flow_start_us));
     assert_eq!(statistics.flows, flows.len() as u64);
-    assert_eq!(statistics.cheetahs, flows.iter().filter(|flow| flow.cheetah).count() as u64);
+    assert_eq!(statistics.elephants, flows.iter().filter(|flow| flow.elephant).count() as u64);
     assert_eq!(statistics.flowsets, sets.len() as u64);
     assert_eq!(statistics.single_flows, sets.iter().filter(|set| set.flows == 1).count() as u64);
 }
@@ -114,13 +114,13 @@ fn records() -> impl Strategy<Value = Record> {
 
 fn options() -> impl Strategy<Value = Options> {
     (0..40i64, 0..3_000_000_000i64, 1..90i64, 0..60i64, any::<bool>(), any::<bool>()).prop_map(
-        |(gap, threshold_bytes, window, tau, chain, cheetahs_only)| Options {
+        |(gap, threshold_bytes, window, tau, chain, elephants_only)| Options {
             gap_us: gap * SECOND,
             threshold_bytes,
             window_us: window * SECOND,
             tau_us: tau * SECOND,
             rule: if chain { Rule::Chain } else { Rule::Span },
-            cheetahs_only,
+            elephants_only,
             ..Options::default()
         },
     )
@@ -222,7 +222,7 @@ fn long_chains_are_split_by_span_and_kept_by_chain() {
         .zip(1..)
         .map(|(&start, port)| Record { source_port: port, ..record(start, start + 5, 10) });
     let flows: Vec<Record> = flows.collect();
-    let options = Options { cheetahs_only: false, ..Options::default() };
+    let options = Options { elephants_only: false, ..Options::default() };
     let counts = |rule| -> Vec<i64> {
         let results = analysed(&flows, &Options { rule, ..options.clone() });
         results.flowsets.iter().map(|(set, ..)| set.flows).collect()
@@ -235,7 +235,7 @@ fn long_chains_are_split_by_span_and_kept_by_chain() {
 
 #[test]
 fn excess_memory_is_reported() {
-    let options = Options { cheetahs_only: false, memory_bytes: 1 << 16, ..Options::default() };
+    let options = Options { elephants_only: false, memory_bytes: 1 << 16, ..Options::default() };
     let flows: Vec<Record> = (0..1000).map(|port| Record { source_port: port, ..record(0, 5, 10) }).collect();
     let statistics = analysed(&flows, &options).statistics;
     assert_eq!((statistics.largest_key, statistics.largest_pair), (0, 1000));
@@ -246,7 +246,7 @@ fn excess_memory_is_reported() {
 
 #[test]
 fn a_flow_without_duration_has_no_rate() {
-    let options = Options { cheetahs_only: false, ..Options::default() };
+    let options = Options { elephants_only: false, ..Options::default() };
     let results = analysed(&[record(5, 5, 10)], &options);
     assert_eq!(results.flowsets[0].1, 0);
     assert_eq!(results.flowsets[0].2, None);

@@ -80,12 +80,12 @@ fn flow(members: &[Record], options: &Options) -> Flow {
         source_as: chosen.iter().map(|record| record.source_as).max().unwrap(),
         destination_as: chosen.iter().map(|record| record.destination_as).max().unwrap(),
         tcp_flags: chosen.iter().fold(0, |flags, record| flags | record.tcp_flags),
-        cheetah: cheetah(chosen, options),
+        elephant: elephant(chosen, options),
     }
 }
 
 /// Tests every window that starts at a record's start or ends at a record's end.
-fn cheetah(records: &[Record], options: &Options) -> bool {
+fn elephant(records: &[Record], options: &Options) -> bool {
     let window = options.window_us;
     let starts = records.iter().flat_map(|record| [record.flow_start_us, record.flow_end_us - window]);
     starts.into_iter().any(|start| {
@@ -105,7 +105,7 @@ fn cheetah(records: &[Record], options: &Options) -> bool {
 /// Returns all flowsets, ordered by pair of hosts and start.
 pub(super) fn flowsets(flows: &[Flow], options: &Options) -> Vec<Flowset> {
     let mut pairs: BTreeMap<(Address, Address), Vec<Flow>> = BTreeMap::new();
-    for flow in flows.iter().filter(|flow| flow.cheetah || !options.cheetahs_only) {
+    for flow in flows.iter().filter(|flow| flow.elephant || !options.elephants_only) {
         pairs.entry((flow.source_address, flow.destination_address)).or_default().push(*flow);
     }
     let mut sets = Vec::new();

@@ -1,4 +1,4 @@
-"""Cheetah flows: more than `threshold` bytes within some window of the length W.
+"""Elephant flows: more than `threshold` bytes within some window of the length W.
 
 The bytes of a record are taken to be spread evenly from its start to its end; a record without length counts at its instant.
 A window [t, t+W] then holds
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from .engines import Engine
 
 
-def cheetahs(engine: Engine, rows: ir.Table, flows: ir.Table, threshold: int, window_us: int) -> ir.Table:
-    """Returns the key and start of each cheetah flow, and `is_cheetah`, which is true.
+def elephants(engine: Engine, rows: ir.Table, flows: ir.Table, threshold: int, window_us: int) -> ir.Table:
+    """Returns the key and start of each elephant flow, and `is_elephant`, which is true.
 
     Args:
         engine: What computes.
@@ -53,7 +53,7 @@ def cheetahs(engine: Engine, rows: ir.Table, flows: ir.Table, threshold: int, wi
     within = met.select("suspect", "begin_us", bytes=_bytes_within(met, window_us))
     filled = within.group_by("suspect", "begin_us").aggregate(bytes=total(within.bytes))
     found = filled.filter(filled.bytes > threshold).select("suspect").distinct()
-    return suspects.semi_join(found, "suspect").select(*KEY, "flow_start_us", is_cheetah=ibis.literal(True))
+    return suspects.semi_join(found, "suspect").select(*KEY, "flow_start_us", is_elephant=ibis.literal(True))
 
 
 def _of_suspects(rows: ir.Table, suspects: ir.Table) -> ir.Table:

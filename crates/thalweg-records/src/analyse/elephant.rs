@@ -1,8 +1,8 @@
-//! Cheetah flows: flows that send more than a threshold within a window (dissertation section 2.2: 1 GB within a minute).
+//! Elephant flows: flows that send more than a threshold within a window (dissertation section 2.2: 1 GB within a minute).
 
 /// Threshold and window.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CheetahRule {
+pub(super) struct ElephantRule {
     pub(super) threshold_bytes: i64,
     pub(super) window_us: i64,
 }
@@ -34,7 +34,7 @@ impl Spread {
 /// Maximum number of records for which each window is computed exactly.
 const MAX_EXACT: usize = 32;
 
-impl CheetahRule {
+impl ElephantRule {
     /// Returns whether some window holds more than the threshold. The records are of one observation point, ordered by start.
     ///
     /// A window with the maximum can be shifted until it starts at the start of a record or ends at the end of one, so only
@@ -158,41 +158,41 @@ mod tests {
 
     use super::*;
 
-    const RULE: CheetahRule = CheetahRule { threshold_bytes: 1_000, window_us: 60 };
+    const RULE: ElephantRule = ElephantRule { threshold_bytes: 1_000, window_us: 60 };
 
-    fn cheetah(records: &[(i64, i64, i64)]) -> bool {
+    fn elephant(records: &[(i64, i64, i64)]) -> bool {
         let spread = |&(flow_start_us, flow_end_us, octets)| Spread { flow_start_us, flow_end_us, octets };
         RULE.holds(&records.iter().map(spread).collect::<Vec<_>>(), &mut WindowEstimator::default())
     }
 
     #[test]
-    fn a_cheetah_exceeds_the_threshold_in_a_window() {
-        assert!(!cheetah(&[(0, 60, 1_000)]));
-        assert!(cheetah(&[(0, 60, 1_001)]));
-        assert!(cheetah(&[(5, 5, 1_001)]));
+    fn an_elephant_exceeds_the_threshold_in_a_window() {
+        assert!(!elephant(&[(0, 60, 1_000)]));
+        assert!(elephant(&[(0, 60, 1_001)]));
+        assert!(elephant(&[(5, 5, 1_001)]));
         // Both ends belong to the window.
-        assert!(cheetah(&[(0, 0, 500), (60, 60, 501)]));
-        assert!(!cheetah(&[(0, 0, 500), (61, 61, 501)]));
+        assert!(elephant(&[(0, 0, 500), (60, 60, 501)]));
+        assert!(!elephant(&[(0, 0, 500), (61, 61, 501)]));
     }
 
     #[test]
     fn a_partial_record_is_rounded_down() {
         // 60 of 120: half of 2002 is 1001; half of 2001 is 1000.5, which is not more than 1000.
-        assert!(cheetah(&[(0, 120, 2_002)]));
-        assert!(!cheetah(&[(0, 120, 2_001)]));
+        assert!(elephant(&[(0, 120, 2_002)]));
+        assert!(!elephant(&[(0, 120, 2_001)]));
     }
 
     #[test]
     fn windows_may_end_with_a_record() {
         // From 40 to 100: 60 of 80 of the first record (750), and the second.
-        assert!(cheetah(&[(20, 100, 1_000), (100, 100, 251)]));
-        assert!(!cheetah(&[(20, 100, 1_000), (100, 100, 250)]));
+        assert!(elephant(&[(20, 100, 1_000), (100, 100, 251)]));
+        assert!(!elephant(&[(20, 100, 1_000), (100, 100, 250)]));
     }
 
     #[test]
     fn overlapping_records_are_spread_separately() {
-        assert!(cheetah(&[(0, 1_000_000, 1_000), (10, 20, 600), (15, 40, 401)]));
-        assert!(!cheetah(&[(0, 1_000_000, 1_000), (10, 20, 600), (15, 40, 400)]));
+        assert!(elephant(&[(0, 1_000_000, 1_000), (10, 20, 600), (15, 40, 401)]));
+        assert!(!elephant(&[(0, 1_000_000, 1_000), (10, 20, 600), (15, 40, 400)]));
     }
 
     proptest! {
@@ -219,7 +219,7 @@ mod tests {
             let max = starts.clone().map(in_window).max().unwrap();
             let mut estimator = WindowEstimator::default();
             for threshold_bytes in [max - 1, max, (max as f64 * share) as i64] {
-                let rule = CheetahRule { threshold_bytes, window_us };
+                let rule = ElephantRule { threshold_bytes, window_us };
                 prop_assert_eq!(rule.holds(&records, &mut estimator), max > threshold_bytes);
             }
             for start in starts {
@@ -236,9 +236,9 @@ mod tests {
             .map(|n| Spread { flow_start_us: n, flow_end_us: 1 << 40, octets: 1 << 20 })
             .collect();
         let total = 200_000i64 << 20;
-        let rule = CheetahRule { threshold_bytes: total / 1_000, window_us: 60_000_000 };
+        let rule = ElephantRule { threshold_bytes: total / 1_000, window_us: 60_000_000 };
         assert!(!rule.holds(&records, &mut WindowEstimator::default()));
-        let all = CheetahRule { threshold_bytes: total - 200_000 * 8, window_us: 1 << 40 };
+        let all = ElephantRule { threshold_bytes: total - 200_000 * 8, window_us: 1 << 40 };
         assert!(all.holds(&records, &mut WindowEstimator::default()));
     }
 }
