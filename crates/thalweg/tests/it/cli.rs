@@ -178,7 +178,11 @@ fn invalid_usage_and_failures_have_different_codes() {
             2,
             "thalweg: --tracks has no effect: it applies only to the flow table",
         ),
-        (&["synth", "-o", "/dev/null", "--udp-share", "7"], 2, "thalweg: UDP share 7: expected 0 to 1\n"),
+        (
+            &["synth", "-o", "/dev/null", "--udp-share", "7"],
+            2,
+            "thalweg: invalid UDP share 7: expected 0 to 1\n",
+        ),
         (&["watch", "/nonexistent.pcap"], 1, "thalweg: cannot open /nonexistent.pcap: "),
         (&["synth", "-o", "/nonexistent/trace.pcap"], 1, "thalweg: cannot create /nonexistent/trace.pcap: "),
         (&[], 2, "Finds the flows that fill a network's links"),

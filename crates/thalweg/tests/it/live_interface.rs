@@ -61,7 +61,7 @@ fn a_deleted_interface_ends_the_run_with_its_results() {
         let ended = watch.end();
         assert_eq!(ended.code, Some(3), "{}", ended.stderr);
         assert_eq!(ended.stderr.matches("thalweg: warning: ").count(), 1, "{}", ended.stderr);
-        assert!(ended.stderr.contains(&format!("`{}` is gone", link.interface)), "{}", ended.stderr);
+        assert!(ended.stderr.contains(&format!("`{}` was deleted", link.interface)), "{}", ended.stderr);
         assert!(ended.of_type("flow").any(|record| is_ping(&record)), "{:#?}", ended.lines);
         let cut_short = ended.summary()["incomplete_sources"].as_array().unwrap();
         assert_eq!(cut_short.len(), 1);

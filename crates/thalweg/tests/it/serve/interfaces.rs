@@ -52,7 +52,7 @@ fn a_reload_without_capabilities_reports_the_remedy() {
         serve.signal("-HUP");
         serve.wait("it is refused", |serve| serve.log().contains("nothing changed"));
         assert!(
-            serve.log().contains("collector b") && serve.log().contains("Start it again"),
+            serve.log().contains("collector b") && serve.log().contains("restart the daemon"),
             "{}",
             serve.log()
         );
@@ -86,7 +86,7 @@ fn all_queues_of_an_interface_are_read_or_none() {
     for text in [&check, &log] {
         assert!(text.contains(expected), "{text}");
         assert!(
-            text.contains("a collector reads one through AF_XDP: `ethtool -L many0 combined 1`"),
+            text.contains("a collector can read only one through AF_XDP: run `ethtool -L many0 combined 1`"),
             "{text}"
         );
     }
@@ -126,7 +126,7 @@ fn an_idle_interface_is_seen_to_go_down_and_away() {
             link.ip_link("set silent0 up");
             serve.wait("it is up", |serve| serve.log().contains("interface up"));
             link.ip_link("delete silent0");
-            serve.wait("it is gone", |serve| serve.log().contains("`silent0` is gone"));
+            serve.wait("it is gone", |serve| serve.log().contains("`silent0` was deleted"));
             serve.signal("-TERM");
             assert_eq!(serve.ended(), Some(0), "{}", serve.log());
         }
