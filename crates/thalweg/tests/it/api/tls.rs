@@ -159,9 +159,9 @@ fn invalid_certificates_are_reported() {
     let certificate = || authority.write("c.pem", &certificate);
     let absent = Some(Path::new("/nonexistent/c.pem").to_owned());
     let message = complaint(absent, authority.write("k.pem", &key));
-    assert!(message.starts_with("cannot read a certificate from /nonexistent/c.pem"), "{message}");
+    assert!(message.starts_with("cannot read certificate from /nonexistent/c.pem"), "{message}");
     let message = complaint(authority.write("empty.pem", ""), authority.write("k.pem", &key));
-    assert!(message.ends_with("has not even a certificate in it"), "{message}");
+    assert!(message.starts_with("no certificate in "), "{message}");
     let message = complaint(certificate(), authority.write("o.pem", &other_key));
-    assert!(message.starts_with("certificate and key cannot be used"), "{message}");
+    assert!(message.starts_with("invalid certificate or key: "), "{message}");
 }

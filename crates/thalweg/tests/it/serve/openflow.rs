@@ -64,7 +64,7 @@ fn routes_and_pins_are_installed_and_repaired() {
     });
 
     let pin = |serve: &Serve, address: u8| {
-        let (status, answer) = send(serve, "PUT", "/v1/control/pins/h0/h3", &json!({"address": address}));
+        let (status, answer) = send(serve, "PUT", "/v1/control/pins/h0/h3", &json!({"tree": address}));
         assert_eq!(status, 200, "{answer}");
     };
     pin(&serve, 1);

@@ -35,7 +35,7 @@ fn errors_name_the_file_and_the_difference() {
     }
     for (file, reason) in [
         ("cut", "cut is not a readable sketch file: damaged or truncated: the checksum at offset "),
-        ("nothing", "nothing is not a readable sketch file: not a saved sketch: it begins with []"),
+        ("nothing", "nothing is not a readable sketch file: not a saved sketch: first bytes []"),
         ("missing", "cannot read missing: "),
         ("-", "standard input is not a readable sketch file: "),
     ] {
