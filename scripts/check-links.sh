@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every relative link of every Markdown file leads to a file or folder that is there. Follows no link out.
+# Checks that every relative link in Markdown files leads to an existing file or folder. Ignores external links.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,7 +10,7 @@ while IFS= read -r file; do
     case $target in '' | *://* | mailto:*) continue ;; esac
     checked=$((checked + 1))
     if [ ! -e "$(dirname "$file")/$target" ]; then
-      echo "$file: link to $target, which is not there" >&2
+      echo "$file: broken link to $target" >&2
       broken=$((broken + 1))
     fi
   done < <(grep -oE '\]\([^) ]+' "$file" | cut -c3-)

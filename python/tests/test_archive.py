@@ -56,5 +56,5 @@ def test_a_notebook_shows_an_archive_without_reading_rows(source: Path) -> None:
 def test_the_example_runs(source: Path) -> None:
     run = subprocess.run([sys.executable, "-W", "ignore", EXAMPLE, source], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    assert "1 of 2 transfers were over several connections at once" in run.stdout
+    assert "1 of 2 transfers used several connections at once" in run.stdout
     assert "64500" in run.stdout

@@ -249,8 +249,8 @@ fn each_kind_of_error_has_its_message() {
         ("limit = 5", "1: unknown key limit; it belongs in [output]"),
         ("zzz = 5", "1: unknown key zzz"),
         ("\n[zzz]", "2: unknown section [zzz]"),
-        ("output = 5", "1: output is a section: write [output] on a line of its own, and its keys below it"),
-        ("[[output]]", "1: output is a section: write [output] on a line of its own, and its keys below it"),
+        ("output = 5", "1: output is a section: write [output] on its own line, and its keys below"),
+        ("[[output]]", "1: output is a section: write [output] on its own line, and its keys below"),
         ("[output]\nLIMIT = 1", "2: unknown key LIMIT; did you mean limit?"),
         ("[flow_table]\nidle-timeout = '1s'", "2: unknown key idle-timeout; did you mean idle_timeout?"),
         ("[output]\nlimit = 0", "2: limit is 0: expected an integer of at least 1"),
@@ -285,11 +285,11 @@ fn syntax_errors_name_the_line() {
         [("[output]\nlimit = ", 2), ("\n\n[detection]\nflight_duration = 100ms", 4), ("[output", 1)]
     {
         let message = refused(text);
-        assert!(message.starts_with(&format!("lab.toml:{line}: not valid TOML: ")), "{message}");
+        assert!(message.starts_with(&format!("lab.toml:{line}: invalid TOML: ")), "{message}");
         assert_eq!(message.lines().count(), 1, "{message}");
     }
     let twice = refused("[output]\nlimit = 1\nlimit = 2");
-    assert!(twice.starts_with("lab.toml:3: not valid TOML: duplicate key"), "{twice}");
+    assert!(twice.starts_with("lab.toml:3: invalid TOML: duplicate key"), "{twice}");
 }
 
 #[test]

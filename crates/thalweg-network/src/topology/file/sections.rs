@@ -222,7 +222,7 @@ impl<T: FromStr> Reads<T> for Integer {
 const INTRODUCTION: &str = "\
 # Topology and state files
 
-<!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test reference -->
+<!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference -->
 
 A topology file describes endpoints, routers and links, in [TOML](https://toml.io) or JSON. A state file adds the links
 that are down and the forwarding state, in the sections `[link_state]` and `[forwarding]`. `thalweg serve` needs a state
