@@ -33,8 +33,7 @@ impl Programs {
     /// # Errors
     /// If a dependency is not installed, or the build fails.
     pub fn build(sources: &Path, build: &Path) -> anyhow::Result<Programs> {
-        let version =
-            version().context("ns-3 is not installed (Debian packages libns3-dev and pkg-config)")?;
+        let version = version().context("not installed (Debian packages libns3-dev and pkg-config)")?;
         fs::create_dir_all(build)?;
         let folder = std::path::absolute(build)?;
         let mut make = Command::new("make");

@@ -52,7 +52,7 @@ impl Peer {
             Peer::RteMember => {
                 let known = Command::new("pkg-config").args(["--exists", "libdpdk"]).status();
                 if !known.is_ok_and(|status| status.success()) {
-                    bail!("DPDK is not installed (Debian packages libdpdk-dev and pkg-config)");
+                    bail!("not installed (Debian packages libdpdk-dev and pkg-config)");
                 }
                 let mut make = Command::new("make");
                 make.arg("--no-print-directory").arg("-C").arg(sources);

@@ -1,4 +1,4 @@
-//! The programs on ns-3, built and run for a moment. Nothing here looks at a time.
+//! Short runs of the ns-3 programs. No test checks a time.
 
 use std::io::Write;
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::sync::OnceLock;
 
 use thalweg_bench::emulator::ns3::{Crosscheck, Mode, Programs, Scenario, Span};
 
-/// The programs, built once for all tests, or a line past the test runner's capture that says why `test` is skipped.
+/// Returns the programs, built once for all tests, or prints past the test runner's capture why `test` is skipped.
 fn programs(test: &str) -> Option<&'static Programs> {
     static PROGRAMS: OnceLock<Option<Programs>> = OnceLock::new();
     let programs = PROGRAMS.get_or_init(|| {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/ns3");
-        // Kept for the next time that the tests run.
+        // Kept for the next run of the tests.
         let build = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ns3");
         match Programs::build(&sources, &build) {
             Ok(programs) => Some(programs),
@@ -27,21 +27,21 @@ fn programs(test: &str) -> Option<&'static Programs> {
 }
 
 #[test]
-fn ns3_carries_the_load_that_it_is_given() {
-    let Some(programs) = programs("ns3_carries_the_load_that_it_is_given") else { return };
+fn ns3_delivers_the_offered_load() {
+    let Some(programs) = programs("ns3_delivers_the_offered_load") else { return };
     for mode in Mode::ALL {
         let star = programs.star(mode, 8, 0.8, 0.005, 1).unwrap();
         // 1538 bytes at 10 Gbit/s; 26,000 arrivals vary by 0.6 %, so that 4 % is more than six deviations.
         let offered = 8.0 * 0.8 * 0.005 / 1_230.4e-9;
         assert!((star.sent as f64 / offered - 1.0).abs() < 0.04, "{offered}: {star:?}");
-        let under_way = star.sent - star.delivered - star.dropped;
-        assert!(star.dropped == 0 && under_way < 200, "{star:?}");
+        let in_flight = star.sent - star.delivered - star.dropped;
+        assert!(star.dropped == 0 && in_flight < 200, "{star:?}");
     }
 }
 
 #[test]
-fn ns3_holds_dctcp_at_its_threshold_and_repeats_itself() {
-    let Some(programs) = programs("ns3_holds_dctcp_at_its_threshold_and_repeats_itself") else {
+fn ns3_keeps_dctcp_at_its_threshold_reproducibly() {
+    let Some(programs) = programs("ns3_keeps_dctcp_at_its_threshold_reproducibly") else {
         return;
     };
     let run = || programs.crosscheck(Scenario::Dctcp, Span { seconds: 0.03, warm_up: 0.015 }, 1).unwrap();
