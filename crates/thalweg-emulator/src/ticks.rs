@@ -23,10 +23,10 @@ impl Ticks {
         Ticks(slot.0 << BITS)
     }
 
-    /// This time minus `lag`, at least zero.
+    /// This time minus `lag`, which must not be before slot 0.
     #[inline(always)]
     pub const fn before(self, lag: Lag) -> Ticks {
-        Ticks(self.0.saturating_sub(lag.ticks().0))
+        Ticks(self.0 - lag.ticks().0)
     }
 
     /// The first slot that starts at this time or later.
@@ -104,23 +104,39 @@ impl Delay {
     /// first slot that starts after the arrival, not before `earliest`. If the lag would exceed the largest lag, the
     /// packet leaves later by the difference.
     #[inline(always)]
-    pub(crate) const fn arrival(self, finish: Ticks, earliest: Slot) -> (Slot, Lag) {
-        let finish = (finish.0 + (1 << (BITS - LAG_BITS - 1))) >> (BITS - LAG_BITS);
-        self.after(finish, earliest)
+    pub(crate) const fn arrival(self, finish: Ticks, earliest: Ticks) -> (Slot, Lag) {
+        let round = finish.0 + (1 << (BITS - LAG_BITS - 1));
+        self.after(round >> (BITS - LAG_BITS), earliest.0 >> (BITS - LAG_BITS))
     }
 
     /// The same for a packet that a link without delay would have delivered `lag` before slot `slot`.
     #[inline(always)]
     pub(crate) const fn arrival_after(self, slot: Slot, lag: Lag, earliest: Slot) -> (Slot, Lag) {
-        self.after(slot.0 * Lag::SLOT - lag.0 as u64, earliest)
+        self.after(slot.0 * Lag::SLOT - lag.0 as u64, earliest.0 * Lag::SLOT)
     }
 
+    /// All times in 2^-7 of a slot.
     #[inline(always)]
-    const fn after(self, finish: u64, earliest: Slot) -> (Slot, Lag) {
-        let floor = (earliest.0 * Lag::SLOT).saturating_sub(Lag::MAX);
+    const fn after(self, finish: u64, earliest: u64) -> (Slot, Lag) {
+        let delay = self.0 as u64;
+        let arrival = finish + delay;
+        // Most packets.
+        if arrival + (Lag::SLOT - 1) >= earliest && finish as i64 >= earliest as i64 - Lag::MAX as i64 {
+            return (
+                Slot((arrival + (Lag::SLOT - 1)) >> LAG_BITS),
+                Lag((arrival.wrapping_neg() & (Lag::SLOT - 1)) as u8),
+            );
+        }
+        self.clamped(finish, earliest)
+    }
+
+    /// The same if the packet would be processed before `earliest`, or its lag would exceed the largest lag.
+    #[cold]
+    const fn clamped(self, finish: u64, earliest: u64) -> (Slot, Lag) {
+        let floor = earliest.saturating_sub(Lag::MAX);
         let arrival = if finish > floor { finish } else { floor } + self.0 as u64;
         let slot = arrival.div_ceil(Lag::SLOT);
-        let slot = if slot > earliest.0 { slot } else { earliest.0 };
+        let slot = if slot > earliest / Lag::SLOT { slot } else { earliest / Lag::SLOT };
         (Slot(slot), Lag((slot * Lag::SLOT - arrival) as u8))
     }
 }

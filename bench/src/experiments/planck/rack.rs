@@ -13,6 +13,7 @@ use thalweg_emulator::hosts::{HostConfig, Hosts, Segment, Totals, Transport};
 use thalweg_emulator::mirror::MirrorFeed;
 use thalweg_emulator::ports::monitor::{Mirrored, Monitor, MonitorTally};
 use thalweg_emulator::schemes::list::Scheme;
+use thalweg_emulator::ticks::Ticks;
 use thalweg_emulator::workloads::patterns::Schedule;
 use thalweg_emulator::workloads::random::Random;
 use thalweg_emulator::workloads::{FlowStart, UNBOUNDED};
@@ -224,13 +225,11 @@ impl Rack {
         let monitor = [Monitor { router: SWITCH, ports, rate: self.rate, buffer: self.buffer }];
         let blueprint = Blueprint { monitors: &monitor, ..Blueprint::new(&topology, 1_500, self.seed) };
         let clock = blueprint.clock;
-        let delay = clock.slots_in(LinkSpec::default().delay);
         let mut switch = Switch {
             network: build::network(&self.control.scheme(), &blueprint)?,
             constant: self.constant_senders(clock),
             truth: Truth::default(),
             requests: Vec::new(),
-            delay,
             sent: Vec::new(),
         };
         let tcp = TcpConfig {
@@ -281,8 +280,6 @@ struct Switch {
     constant: Vec<Sender>,
     truth: Truth,
     requests: Vec<Request>,
-    /// Slots from the switch to a host.
-    delay: u64,
     /// Times at which packets of constant flows were handed to network interfaces, by ID.
     sent: Vec<Timestamp>,
 }
@@ -326,8 +323,10 @@ impl Fabric for Switch {
     fn advance(&mut self, outcomes: &mut Vec<Outcome>) {
         self.send_constant();
         self.network.advance(outcomes);
-        let passed = self.clock().start_of(Slot(self.now().0.saturating_sub(self.delay)));
+        let (clock, now) = (self.clock(), Ticks::start_of(self.now()));
         for Outcome { packet, .. } in outcomes.iter().filter(|outcome| outcome.fate == Fate::Delivered) {
+            let arrived = now.before(packet.lag()).time(clock);
+            let passed = Timestamp(arrived.0.saturating_sub(LinkSpec::default().delay.0));
             self.truth.add(Pair::of(packet), passed, packet.length());
         }
         // Hosts do not know packets of constant flows.

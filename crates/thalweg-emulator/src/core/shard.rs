@@ -98,7 +98,7 @@ impl<R: Router> Shard<R> {
                 continue;
             }
             let finish = interface.port.transmit(packet.length(), start.before(packet.lag()));
-            let (slot, lag) = interface.port.arrival(finish, self.now);
+            let (slot, lag) = interface.port.arrival(finish, start);
             self.lanes[interface.port.lane as usize].send(slot, packet.with_lag(lag));
         }
     }
@@ -115,7 +115,6 @@ impl<R: Router> Shard<R> {
     /// Runs one slot: routers process arrivals and send.
     pub fn step(&mut self) {
         let Shard { sites, lanes, now, dropped, mirrored, .. } = self;
-        let start = Ticks::start_of(*now);
         for site in sites.iter_mut() {
             if let Some(lane) = site.deliveries {
                 // The endpoints had one slot to process these.
@@ -124,7 +123,7 @@ impl<R: Router> Shard<R> {
             site.receive(lanes, *now, dropped);
             site.send(lanes, *now, dropped);
             if !site.mirrored.is_empty() {
-                site.mirror(start, mirrored);
+                site.mirror(mirrored);
             }
         }
         *now = *now + 1;
@@ -316,8 +315,9 @@ impl<R: Router> Site<R> {
             let drawn = ((context.bits() >> 32) * (last as u64 + 1)) >> 32;
             busy.swap(last, drawn as usize);
         }
-        if !contended && busy.len() > 1 {
-            busy.sort_by_key(|&lane| Reverse(lanes[lane as usize].arriving(now)[0].lag()));
+        let lag = |&lane: &u32| lanes[lane as usize].arriving(now)[0].lag();
+        if !contended && !busy.is_sorted_by(|one, next| lag(one) >= lag(next)) {
+            busy.sort_by_key(|lane| Reverse(lag(lane)));
         }
         for &lane in &busy {
             let arrived = lanes[lane as usize].arriving_mut(now);
@@ -325,7 +325,7 @@ impl<R: Router> Site<R> {
                 if contended {
                     let draw = context.bits();
                     arrived.sort_by_key(|packet| ecmp::hash(draw, u64::from(packet.source().0)));
-                } else {
+                } else if !arrived.is_sorted_by(|one, next| one.lag() >= next.lag()) {
                     arrived.sort_by_key(|packet| Reverse(packet.lag()));
                 }
             }
@@ -342,13 +342,12 @@ impl<R: Router> Site<R> {
     fn send(&mut self, lanes: &mut [Lane<R::Custom>], now: Slot, dropped: &mut Vec<Dropped>) {
         let Site { id, router, ports, verdicts, down, any_down, random, mirrored, .. } = self;
         let mut context = Context { now, router: *id, random, verdicts, down, any_down: *any_down, dropped };
-        router.output(&mut Ports { ports, lanes, mirrored, now }, &mut context);
+        router.output(&mut Ports { ports, lanes, mirrored, start: Ticks::start_of(now) }, &mut context);
     }
 
-    fn mirror(&mut self, start: Ticks, mirrored: &mut Vec<Mirrored>) {
-        let Some(monitor) = &mut self.monitor else { return };
-        monitor.order(&mut self.mirrored, start);
-        let copies = self.mirrored.drain(..);
-        mirrored.extend(copies.filter_map(|copy| monitor.offer(copy.packet, self.id, copy.at)));
+    fn mirror(&mut self, mirrored: &mut Vec<Mirrored>) {
+        if let Some(monitor) = &mut self.monitor {
+            monitor.offer(&mut self.mirrored, self.id, |copy| mirrored.push(copy));
+        }
     }
 }

@@ -48,9 +48,10 @@ impl Port {
         Traffic { packets: self.sent_packets, bytes: self.sent_bytes }
     }
 
-    /// The slot that processes a packet at the other end, `earliest` or later, and its lag, if it leaves at `finish`.
+    /// The slot that processes a packet at the other end and its lag, if it leaves at `finish`. The slot starts at
+    /// `earliest` or later.
     #[inline(always)]
-    pub(crate) fn arrival(&self, finish: Ticks, earliest: Slot) -> (Slot, Lag) {
+    pub(crate) fn arrival(&self, finish: Ticks, earliest: Ticks) -> (Slot, Lag) {
         self.delay.arrival(finish, earliest)
     }
 }
@@ -69,8 +70,8 @@ pub struct Ports<'a, C> {
     pub(crate) ports: &'a mut [Port],
     pub(crate) lanes: &'a mut [Lane<C>],
     pub(crate) mirrored: &'a mut Vec<Copied<C>>,
-    /// The slot.
-    pub(crate) now: Slot,
+    /// The start of the slot.
+    pub(crate) start: Ticks,
 }
 
 impl<C: Copy> Ports<'_, C> {
@@ -82,7 +83,7 @@ impl<C: Copy> Ports<'_, C> {
     /// Whether a port can start to send in this slot: its link is up, and earlier packets do not take all of it.
     #[inline(always)]
     pub fn is_free(&self, port: PortIndex) -> bool {
-        self.ports[port.index()].free < Ticks::start_of(self.now + 1)
+        self.ports[port.index()].free < self.start + Ticks::SLOT
     }
 
     /// Sends a packet as soon as it has arrived and the port is free. It arrives at the other end with its last byte
@@ -90,13 +91,13 @@ impl<C: Copy> Ports<'_, C> {
     #[inline(always)]
     pub fn send(&mut self, port: PortIndex, packet: Packet<C>) {
         let by = &mut self.ports[port.index()];
-        let free = by.free;
-        let arrived = Ticks::start_of(self.now).before(packet.lag());
+        let arrived = self.start.before(packet.lag());
         let finish = by.transmit(packet.length(), arrived);
-        let (slot, lag) = by.arrival(finish, self.now + 1);
+        let (slot, lag) = by.arrival(finish, self.start + Ticks::SLOT);
         self.lanes[by.lane as usize].send(slot, packet.with_lag(lag));
         if by.mirrored {
-            self.mirrored.push(Copied { port, packet, at: free.max(arrived) });
+            let at = Ticks(finish.0 - by.pace.span(packet.length()).0);
+            self.mirrored.push(Copied { port, packet, at });
         }
     }
 }

@@ -80,8 +80,8 @@ fn a_key_of_another_section_is_refused_by_name() {
     refused(
         "duration = \"1s\"\nworkload = 3\n[[scheme]]\nname = \"red\"\n",
         &[
-            "x.toml:2: workload is a section: write [[workload]] on a line of its own, and its keys below it",
-            "x.toml:3: scheme is a section: write [scheme] on a line of its own, and its keys below it",
+            "x.toml:2: workload is a section: write [[workload]] on its own line, and its keys below",
+            "x.toml:3: scheme is a section: write [scheme] on its own line, and its keys below",
         ],
     );
 }
@@ -89,7 +89,7 @@ fn a_key_of_another_section_is_refused_by_name() {
 #[test]
 fn only_the_first_syntax_error_is_reported() {
     let message = Experiment::parse("duration = 10ms\n[x]\n", "x.toml").unwrap_err().to_string();
-    assert!(message.starts_with("x.toml:1: not valid TOML: "), "{message}");
+    assert!(message.starts_with("x.toml:1: invalid TOML: "), "{message}");
     assert_eq!(message.lines().count(), 1);
 }
 
@@ -185,7 +185,7 @@ fn an_invalid_override_is_reported_as_typed() {
     let mut experiment = parse(&format!("duration = \"1s\"\n{FLOWS}"));
     for (path, value, expected) in [
         ("lod", "1", "--sweep lod=1: unknown key lod; did you mean load?"),
-        ("name", "a", "--sweep name=a: name may be name or scheme.name or transport.name: write one of them"),
+        ("name", "a", "--sweep name=a: name is ambiguous: write name or scheme.name or transport.name"),
         ("threshold", "5", "--sweep threshold=5: threshold does not apply to droptail, only to dctcp, hull"),
         ("schem.name", "red", "--sweep schem.name=red: unknown section schem; did you mean scheme?"),
         ("k", "4", "--sweep k=4: k does not apply to rack, only to fat_tree"),

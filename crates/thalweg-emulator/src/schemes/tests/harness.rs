@@ -14,7 +14,7 @@ use crate::queues::port_set::PortSet;
 use crate::router::context::Context;
 use crate::router::{Route, Router, Shape};
 use crate::slot::{Slot, SlotClock};
-use crate::ticks::{Delay, Pace};
+use crate::ticks::{Delay, Pace, Ticks};
 
 /// 1,500 bytes at 10 Gbit/s: 1.2 us.
 pub(crate) const CLOCK: SlotClock = SlotClock { slot_bytes: 1_500, rate: BitRate(10_000_000_000) };
@@ -104,7 +104,7 @@ impl<R: Router> Bench<R> {
             ports: &mut self.ports,
             lanes: &mut self.lanes,
             mirrored: &mut self.mirrored,
-            now: self.now,
+            start: Ticks::start_of(self.now),
         };
         self.router.output(&mut ports, &mut context);
         let now = self.now;

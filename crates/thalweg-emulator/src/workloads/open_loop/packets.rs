@@ -277,7 +277,7 @@ fn pairs(rack: &Rack) -> Result<Pairs, WorkloadError> {
             Ok(Pairs::Any { network })
         }
         Destinations::Leaving(share) => {
-            let share = checked_share("traffic that leaves its rack", share)?;
+            let share = checked_share("share of leaving traffic", share)?;
             let leaving = (share * f64::from(1u32 << LEAVING_BITS)).round() as u64;
             enough("endpoints of other racks", rack.network - rack.endpoints, usize::from(leaving > 0))?;
             enough("endpoints in a rack", rack.endpoints, 1 + usize::from(leaving < 1 << LEAVING_BITS))?;

@@ -299,20 +299,21 @@ fn each_pair_is_a_flow_and_each_packet_has_its_own_number() {
 #[test]
 fn invalid_racks_are_refused() {
     let refused = |rack: Rack| PoissonSenders::new(&rack).unwrap_err().to_string();
-    assert!(refused(Rack { load: 0.0, ..rack() }).starts_with("a load of 0"));
-    assert!(refused(Rack { load: f64::NAN, ..rack() }).starts_with("a load of NaN"));
-    assert!(refused(Rack { slot_bytes: 0, ..rack() }).starts_with("a link rate of 0"));
+    assert!(refused(Rack { load: 0.0, ..rack() }).starts_with("invalid load 0"));
+    assert!(refused(Rack { load: f64::NAN, ..rack() }).starts_with("invalid load NaN"));
+    assert!(refused(Rack { slot_bytes: 0, ..rack() }).starts_with("invalid link rate 0"));
     assert!(refused(Rack { endpoints: 0, ..rack() }).starts_with("0 endpoints in a rack"));
     assert!(refused(Rack { endpoints: 1, network: 1, ..rack() }).starts_with("1 endpoints in all"));
     assert!(
-        refused(Rack { first: EndpointId(1), ..rack() }).starts_with("32 endpoints in a rack: expected 31")
+        refused(Rack { first: EndpointId(1), ..rack() })
+            .starts_with("32 endpoints in a rack: expected at most 31")
     );
     assert!(refused(Rack { network: 1 << 17, ..rack() }).starts_with("131072 endpoints in all"));
     let to = |destinations| refused(Rack { destinations, ..rack() });
-    assert!(to(Destinations::Leaving(1.5)).starts_with("traffic that leaves its rack of 1.5"));
+    assert!(to(Destinations::Leaving(1.5)).starts_with("invalid share of leaving traffic 1.5"));
     assert!(to(Destinations::Leaving(0.5)).starts_with("0 endpoints of other racks"));
     let alone = Rack { endpoints: 1, destinations: Destinations::Leaving(0.5), ..rack() };
-    assert!(refused(alone.clone()).starts_with("1 endpoints in a rack: expected 2"));
+    assert!(refused(alone.clone()).starts_with("1 endpoints in a rack: expected at least 2"));
     assert!(PoissonSenders::new(&Rack { destinations: Destinations::Uniform, ..alone }).is_ok());
     assert!(matches!(PacketMix::of(PacketKind::of_length(0)), Err(WorkloadError::Empty(_))));
     assert!(matches!(PacketMix::mixed(&[]), Err(WorkloadError::Weight(_))));

@@ -83,9 +83,9 @@ impl Schedule {
         each: &Each,
     ) -> Result<Schedule, WorkloadError> {
         let Staggered { hosts_per_edge, hosts_per_pod, edge, pod } = staggered;
-        checked_share("flows that stay under their edge switch", edge)?;
-        checked_share("flows that stay in their pod", pod)?;
-        checked_share("flows that stay in their pod at all", edge + pod)?;
+        checked_share("share of flows to the same edge switch", edge)?;
+        checked_share("share of flows to the same pod", pod)?;
+        checked_share("sum of the shares of edge switch and pod", edge + pod)?;
         distinct("hosts", hosts, hosts_per_pod.saturating_add(1))?;
         let least = |role, given: usize, least: usize| match given >= least {
             true => Ok(()),

@@ -324,20 +324,26 @@ fn invalid_patterns_are_refused() {
     let refused = |error: WorkloadError, expected: &str| {
         assert!(error.to_string().starts_with(expected), "{error}: {expected}");
     };
-    refused(rpc_of(0..4, 4..8, rpc(0.0, fixed(1), 1)), "a load of 0");
-    refused(rpc_of(0..4, 4..8, rpc(f64::INFINITY, fixed(1), 1)), "a load of inf");
-    refused(rpc_of(0..4, 4..8, rpc(0.5, fixed(1), 0)), "a fan-in of 0: expected 1 to 4");
-    refused(rpc_of(0..4, 4..8, rpc(0.5, fixed(1), 5)), "a fan-in of 5: expected 1 to 4");
-    refused(rpc_of(0..4, 3..7, rpc(0.5, fixed(1), 4)), "a fan-in of 4: expected 1 to 3");
-    refused(rpc_of(0..0, 4..8, rpc(0.5, fixed(1), 1)), "0 clients: expected 1 or more");
-    refused(rpc_of(0..1, 0..1, rpc(0.5, fixed(1), 1)), "a fan-in of 1: expected 1 to 0");
-    refused(rpc_of(0..4, 4..8, rpc(0.5, fixed(UNBOUNDED), 1)), "flows that go on for ever have no load");
-    refused(rpc_of(0..4, 4..8, RpcOptions { rate: BitRate(0), ..rpc(0.5, fixed(1), 1) }), "a link rate of 0");
-    refused(Rpc::all_to_all(&hosts(0..1), rpc(0.5, fixed(1), 1)).unwrap_err(), "1 hosts: expected 2 or more");
+    refused(rpc_of(0..4, 4..8, rpc(0.0, fixed(1), 1)), "invalid load 0");
+    refused(rpc_of(0..4, 4..8, rpc(f64::INFINITY, fixed(1), 1)), "invalid load inf");
+    refused(rpc_of(0..4, 4..8, rpc(0.5, fixed(1), 0)), "invalid fan-in 0: expected 1 to 4");
+    refused(rpc_of(0..4, 4..8, rpc(0.5, fixed(1), 5)), "invalid fan-in 5: expected 1 to 4");
+    refused(rpc_of(0..4, 3..7, rpc(0.5, fixed(1), 4)), "invalid fan-in 4: expected 1 to 3");
+    refused(rpc_of(0..0, 4..8, rpc(0.5, fixed(1), 1)), "0 clients: expected at least 1");
+    refused(rpc_of(0..1, 0..1, rpc(0.5, fixed(1), 1)), "invalid fan-in 1: expected 1 to 0");
+    refused(rpc_of(0..4, 4..8, rpc(0.5, fixed(UNBOUNDED), 1)), "unbounded flows have no load");
+    refused(
+        rpc_of(0..4, 4..8, RpcOptions { rate: BitRate(0), ..rpc(0.5, fixed(1), 1) }),
+        "invalid link rate 0",
+    );
+    refused(
+        Rpc::all_to_all(&hosts(0..1), rpc(0.5, fixed(1), 1)).unwrap_err(),
+        "1 hosts: expected at least 2",
+    );
     let twice = [EndpointId(3), EndpointId(4), EndpointId(3)];
     refused(
         Rpc::all_to_all(&twice, rpc(0.5, fixed(1), 1)).unwrap_err(),
-        "endpoint h3 is named twice among the hosts",
+        "endpoint h3 is listed twice in the hosts",
     );
 
     let incast = |senders, options| Incast::new(&hosts(senders), EndpointId(0), options).unwrap_err();
@@ -345,31 +351,37 @@ fn invalid_patterns_are_refused() {
     refused(incast(0..0, rounds(1)), "0 senders");
     refused(
         incast(1..3, IncastOptions { sizes: fixed(UNBOUNDED), ..rounds(1) }),
-        "flows that go on for ever",
+        "unbounded flows have no load",
     );
     let persistent = Schedule::persistent(&hosts(0..3), EndpointId(2), Timestamp(0), Nanos::ZERO);
     refused(persistent.unwrap_err(), "endpoint h2 would send to itself");
 
     let shuffle = |hosts: &[EndpointId], options| Shuffle::new(hosts, options).unwrap_err();
     refused(shuffle(&hosts(0..1), shuffled(1)), "1 hosts");
-    refused(shuffle(&hosts(0..9000), shuffled(1)), "9000 hosts: expected 8192 at most");
+    refused(shuffle(&hosts(0..9000), shuffled(1)), "9000 hosts: expected at most 8192");
     refused(shuffle(&hosts(0..9), shuffled(0)), "0 flows at a time");
     refused(
         shuffle(&hosts(0..9), ShuffleOptions { sizes: fixed(UNBOUNDED), ..shuffled(1) }),
-        "flows that go on",
+        "unbounded flows",
     );
     refused(Schedule::random(&hosts(0..1), &each(1)).unwrap_err(), "1 hosts");
     refused(Schedule::random_bijection(&hosts(0..1), &each(1)).unwrap_err(), "1 hosts");
 
     let good = Staggered { hosts_per_edge: 2, hosts_per_pod: 4, edge: 0.5, pod: 0.3 };
     let staggered = |staggered| Schedule::staggered(&hosts(0..16), staggered, &each(1)).unwrap_err();
-    refused(staggered(Staggered { edge: -0.1, ..good }), "flows that stay under their edge switch of -0.1");
-    refused(staggered(Staggered { pod: 0.6, ..good }), "flows that stay in their pod at all of 1.1");
+    refused(
+        staggered(Staggered { edge: -0.1, ..good }),
+        "invalid share of flows to the same edge switch -0.1",
+    );
+    refused(
+        staggered(Staggered { pod: 0.6, ..good }),
+        "invalid sum of the shares of edge switch and pod 1.1",
+    );
     refused(staggered(Staggered { hosts_per_edge: 1, ..good }), "1 hosts of an edge switch");
-    refused(staggered(Staggered { hosts_per_edge: 4, ..good }), "4 hosts of a pod: expected 5");
-    refused(staggered(Staggered { hosts_per_edge: 3, ..good }), "4 hosts of a pod: expected 6");
-    refused(staggered(Staggered { hosts_per_pod: 6, ..good }), "16 hosts: expected 18");
-    refused(staggered(Staggered { hosts_per_pod: usize::MAX, ..good }), "16 hosts: expected");
+    refused(staggered(Staggered { hosts_per_edge: 4, ..good }), "4 hosts of a pod: expected at least 5");
+    refused(staggered(Staggered { hosts_per_edge: 3, ..good }), "4 hosts of a pod: expected at least 6");
+    refused(staggered(Staggered { hosts_per_pod: 6, ..good }), "16 hosts: expected at least 18");
+    refused(staggered(Staggered { hosts_per_pod: usize::MAX, ..good }), "16 hosts: expected at least");
 }
 
 #[test]
@@ -390,7 +402,7 @@ fn a_flow_file_is_read_in_order_of_time() {
 #[test]
 fn an_invalid_flow_file_names_line_and_expectation() {
     for (text, expected) in [
-        ("0,1,2", "line 1: 3 fields: expected start,source,destination,bytes and perhaps dscp"),
+        ("0,1,2", "line 1: 3 fields: expected start,source,destination,bytes and optionally dscp"),
         ("\n0,1,2,3,4,5", "line 2: 6 fields"),
         ("0,1,2,3\nstart,source,destination,bytes", "line 2: source `source`: expected an endpoint below 9"),
         ("0,9,2,3", "line 1: source `9`: expected an endpoint below 9"),
