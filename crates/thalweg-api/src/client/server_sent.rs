@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    const STREAM: &str = ": still here\n\nid: 1f-7\n\nid: 1f-8\nevent: link\ndata: {\"id\":8}\n\r\
+    const STREAM: &str = ": keep-alive\n\nid: 1f-7\n\nid: 1f-8\nevent: link\ndata: {\"id\":8}\n\r\
                           event:cheetah\r\ndata: one\r\ndata:two\r\n\r\nretry: 5\nid: 1f-9\nevent: link\ndata: cut of";
 
     /// Type, data, and the id to resume from then.

@@ -6,8 +6,8 @@
 //! data: {"id":42,"collector":"tor0",...}
 //! ```
 //!
-//! The `id` is the run of the daemon and the event's number, so that who resumes after the daemon was started anew is not
-//! taken for someone who has read events that it never saw.
+//! The `id` is RUN-NUMBER: the run of the daemon and the number of the event. So a subscriber that resumes after a restart
+//! of the daemon is recognised, and receives a `lost` event first.
 
 use std::fmt::{self, Write};
 use std::str::FromStr;
@@ -28,31 +28,31 @@ use thalweg_http::reply::BodySender;
 /// Server-sent events (HTML Standard, section 9.2).
 pub const EVENT_STREAM: &str = "text/event-stream";
 
-/// How long nothing is said before a comment shows that the connection is still there.
+/// Idle time after which a comment is sent to keep the connection alive.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// What is said then.
-pub(super) const COMMENT: &[u8] = b": still here\n\n";
+/// The comment.
+pub(super) const KEEP_ALIVE_COMMENT: &[u8] = b": keep-alive\n\n";
 
-/// A subscriber, and what it wants to know.
+/// A subscriber and its filter of events.
 #[derive(Debug)]
 pub struct Subscription {
     pub(super) filter: EventFilter,
     pub(super) subscriber: Subscriber,
-    /// Events of an earlier run of the daemon that it may have missed are told first.
+    /// Whether it resumes from an earlier run of the daemon. Then it receives a `lost` event first.
     pub(super) is_other_run: bool,
-    /// One of the places there are for subscribers.
+    /// Counts it among the subscribers until it is dropped.
     pub(super) _pass: SubscriberPass,
 }
 
-/// Which events a subscriber wants.
+/// Selects events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventFilter {
-    /// Their types; all if there is none.
+    /// Types to select; `None` selects all.
     pub types: Option<EventTypes>,
-    /// Their link.
+    /// Link to select; `None` selects all.
     pub link: Option<LinkName>,
-    /// Their collector.
+    /// Collector to select; `None` selects all.
     pub collector: Option<String>,
 }
 
@@ -65,10 +65,10 @@ pub struct EventTypes(Vec<&'static str>);
 #[error("unknown event type {word:?}: expected {known}", word = .0, known = EventBody::TYPES.join(", "))]
 pub struct ParseEventTypesError(String);
 
-/// Where a subscriber goes on.
+/// The position from which a subscriber resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventId {
-    /// The run of the daemon, if it says so.
+    /// The run of the daemon; `None` if only the number is known.
     pub run: Option<u64>,
     /// The event's number.
     pub id: u64,
@@ -118,11 +118,11 @@ impl fmt::Display for EventId {
 }
 
 impl EventFilter {
-    /// Whether an event is wanted.
-    pub fn wants(&self, event: &Event) -> bool {
+    /// Whether the filter selects an event.
+    pub fn matches(&self, event: &Event) -> bool {
         self.types.as_ref().is_none_or(|types| types.0.contains(&type_of(&event.kind)))
             && self.collector.as_ref().is_none_or(|name| **name == *event.collector)
-            && self.link.as_ref().is_none_or(|link| is_of(event, link))
+            && self.link.as_ref().is_none_or(|link| concerns(event, link))
     }
 }
 
@@ -139,22 +139,22 @@ fn type_of(kind: &EventKind) -> &'static str {
     }
 }
 
-fn is_of(event: &Event, link: &LinkName) -> bool {
+fn concerns(event: &Event, link: &LinkName) -> bool {
     match &event.kind {
-        EventKind::Link(told) => *link.switch == *event.switch && from_json::side(link) == told.link.side,
+        EventKind::Link(event_link) => *link.switch == *event.switch && from_json::side(link) == event_link.link.side,
         _ => false,
     }
 }
 
 impl Subscription {
-    /// An `id` without an event, so that who loses the connection before the first event knows what to resume from. Not for
-    /// who comes from another run of the daemon, and is to be told so first.
+    /// Returns an `id` without an event, so that a client that loses the connection before the first event can resume.
+    /// `None` if the subscriber resumes from another run of the daemon, because it receives a `lost` event first.
     fn position(&self, api: &Api) -> Option<Bytes> {
         let id = EventId { run: Some(api.run()), id: self.subscriber.position() };
         (!self.is_other_run).then(|| format!("id: {id}\n\n").into())
     }
 
-    /// Text of the next event that is wanted, or of what was lost, if there is any.
+    /// Returns the next selected event or `lost` event as text, or `None` if there is none.
     pub(super) fn next_text(&mut self, api: &Api) -> Option<Bytes> {
         if std::mem::take(&mut self.is_other_run) {
             return Some(lost(api, None, self.subscriber.lost(), 0));
@@ -165,7 +165,7 @@ impl Subscription {
                 Delivery::Lost { count, last } => {
                     return Some(lost(api, Some(count), self.subscriber.lost(), last));
                 }
-                Delivery::Event(published) if self.filter.wants(&published.event) => {
+                Delivery::Event(published) if self.filter.matches(&published.event) => {
                     return Some(published.text(|published| text(api, published)));
                 }
                 Delivery::Event(_) => {}
@@ -191,23 +191,23 @@ fn frame(api: &Api, id: u64, kind: &str, data: &impl serde::Serialize) -> Bytes 
     text.into()
 }
 
-/// Gives a subscriber its events until it goes, one piece of text at a time: who reads slowly is waited for here, and
-/// nowhere else. Who would not be let in any more gets no further event.
+/// Sends events to a subscriber until it disconnects or its access ends, one text at a time. A slow subscriber delays
+/// only this task.
 pub(super) async fn stream(
     api: Api,
     mut subscription: Subscription,
     mut admission: Admission,
     mut out: BodySender,
 ) {
-    let mut news = api.news().subscribe();
+    let mut event_count = api.event_count().subscribe();
     if let Some(position) = subscription.position(&api)
         && out.send_data(position).await.is_err()
     {
         return;
     }
     loop {
-        // Before looking, so that what comes meanwhile is news again.
-        news.mark_unchanged();
+        // Before the reads, so that an event published during them is noticed.
+        event_count.mark_unchanged();
         while let Some(text) = subscription.next_text(&api) {
             if !admission.is_valid() || out.send_data(text).await.is_err() {
                 return;
@@ -216,32 +216,32 @@ pub(super) async fn stream(
         if !admission.is_valid() {
             return;
         }
-        let is_gone = match tokio::time::timeout(KEEP_ALIVE, news.changed()).await {
-            Ok(news) => news.is_err(),
-            Err(_) => out.send_data(Bytes::from_static(COMMENT)).await.is_err(),
+        let is_disconnected = match tokio::time::timeout(KEEP_ALIVE, event_count.changed()).await {
+            Ok(changed) => changed.is_err(),
+            Err(_) => out.send_data(Bytes::from_static(KEEP_ALIVE_COMMENT)).await.is_err(),
         };
-        if is_gone {
+        if is_disconnected {
             return;
         }
     }
 }
 
-/// Tells all subscribers when there is something in the hub. Ends when the hub's bell does.
-pub(super) async fn notify_subscribers(api: Api, bell: tokio::net::UnixStream) {
+/// Wakes all subscribers when an event is published. Ends when the hub closes the `wakeup` socket.
+pub(super) async fn notify_subscribers(api: Api, wakeup: tokio::net::UnixStream) {
     let hub = &api.parts().hub;
-    let mut rung = [0; 64];
+    let mut buffer = [0; 64];
     loop {
         let seen = hub.store_count();
-        api.news().send_replace(seen);
+        api.event_count().send_replace(seen);
         if !hub.prepare_sleep(seen) {
-            // Others have their turn: this is one thread.
+            // All tasks of the API share this thread.
             tokio::task::yield_now().await;
             continue;
         }
-        if bell.readable().await.is_err() {
+        if wakeup.readable().await.is_err() {
             return;
         }
-        while matches!(bell.try_read(&mut rung), Ok(1..)) {}
+        while matches!(wakeup.try_read(&mut buffer), Ok(1..)) {}
     }
 }
 

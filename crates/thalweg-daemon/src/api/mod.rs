@@ -55,7 +55,7 @@ struct Shared {
     log: Option<Log>,
     counters: Arc<Counters>,
     /// The number of events in the hub; changes wake subscribers.
-    news: watch::Sender<u64>,
+    event_count: watch::Sender<u64>,
     /// Limits capture files in memory. Each temporarily needs twice the size of a sample ring, until it is sent.
     captures: Arc<Semaphore>,
 }
@@ -73,7 +73,7 @@ impl Api {
             subscribers: AtomicU64::new(0),
             log,
             counters: Arc::default(),
-            news: watch::Sender::new(0),
+            event_count: watch::Sender::new(0),
             captures: Arc::new(Semaphore::new(MAX_CAPTURES)),
         }))
     }
@@ -101,8 +101,8 @@ impl Api {
         &self.0.counters
     }
 
-    fn news(&self) -> &watch::Sender<u64> {
-        &self.0.news
+    fn event_count(&self) -> &watch::Sender<u64> {
+        &self.0.event_count
     }
 
     /// Returns a permit for a capture file, if one is free.

@@ -8,16 +8,17 @@ const INTRODUCTION: &str = "\
 
 <!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference -->
 
-`thalweg emulate EXPERIMENT.toml` reads what to emulate from a file in [TOML](https://toml.io). The file is checked as a
-whole before the first slot: every unknown section, unknown key, wrong and missing value is named with its line, and the
-program ends with [code 2](exit-codes.md). `thalweg emulate --print-config EXPERIMENT.toml` prints the experiment as it was
-understood, with all defaults; `thalweg emulate --list` shows what there is to choose from.
+`thalweg emulate EXPERIMENT.toml` reads an experiment in [TOML](https://toml.io). The whole file is checked before the
+first slot. Every unknown section or key and every invalid or missing value is reported with its line, and the exit code
+is [2](exit-codes.md). `thalweg emulate --print-config EXPERIMENT.toml` prints the experiment with all defaults.
+`thalweg emulate --list` lists schemes, transports, topologies and workloads.
 
-A key can be set from outside, for one run or many: `--sweep scheme=droptail,dctcp --sweep workload.load=0.1..0.8`.
-`SECTION.KEY` is a key of a section, `SECTION` ideal_fct its selector, and `KEY` ideal_fct will do if only one section has it.
+The command line can override a key, for one run or several: `--sweep scheme=droptail,dctcp --sweep
+workload.load=0.1..0.8`. `SECTION.KEY` is a key of a section. `SECTION` is the key that selects its variant, such as
+`scheme` for `scheme.name`. `KEY` is sufficient if only one section has that key.
 
-Some keys belong to one thing among those that can be selected, as `threshold` to the schemes `dctcp` and `hull`. A
-section of its own, `[scheme.hull]`, has keys that wait until that is selected.
+Some keys belong to one variant of a section, as `threshold` to the schemes `dctcp` and `hull`. A section such as
+`[scheme.hull]` has keys that apply only if that variant is selected.
 
 | kind | written | |
 |---|---|---|
