@@ -21,7 +21,7 @@
 //!   flooded, so loops in the topology are harmless. Unicast requests go to their host. All ports of all switches are
 //!   interfaces of one namespace, the **fabric**.
 //!   With [`Plane::Ovs`] a switch is an Open vSwitch bridge in user space with the same ports, controlled by OpenFlow
-//! ([`Lab::openflow`]).
+//!   ([`Lab::openflow`]).
 //! - A **link** is a veth pair with a token bucket of the link's rate in front of each end. Hosts send a little below
 //!   that rate ([`Plan::host_share`]).
 //! - A **monitor port** is also a veth pair. Every forwarded frame is copied to it as it came in; copies that exceed

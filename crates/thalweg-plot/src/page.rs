@@ -131,11 +131,13 @@ pub(crate) fn dash(line: usize) -> Option<(i32, i32)> {
     [None, Some((12, 5)), Some((3, 4)), Some((18, 4)), Some((7, 3))][line % 5]
 }
 
+type DashedPath<Place> = DashedPathElement<std::vec::IntoIter<Place>, i32>;
+
 /// A line through `points` in the colour and with the dashes of a series.
 pub(crate) fn stroke<Place: Clone + 'static>(
     line: usize,
     points: Vec<Place>,
-) -> (Option<PathElement<Place>>, Option<DashedPathElement<std::vec::IntoIter<Place>, i32>>) {
+) -> (Option<PathElement<Place>>, Option<DashedPath<Place>>) {
     let stroke = style(line).0.stroke_width(2);
     // Each dash of a long noisy line would be an element of its own.
     match dash(line).filter(|_| points.len() <= MAX_DASHED_POINTS) {

@@ -130,7 +130,7 @@ impl Access {
     /// Creates an access control without restrictions, for public data such as metrics.
     pub fn unrestricted(listen: SocketAddr) -> Access {
         let policy = Policy { tokens: None, tls: None, hosts: Hosts::any() };
-        Access { policy: ArcSwap::from_pointee(policy), listen: listen }
+        Access { policy: ArcSwap::from_pointee(policy), listen }
     }
 
     /// Applies changed options, and rereads tokens and certificates. The listen address does not change until a restart, so the options

@@ -75,9 +75,7 @@ fn meters() -> String {
     let small = page.table("## 10,000,000 packets", "contender");
     let large = page.table("## 38,000,000 packets", "contender");
     let truth = cell(&small, &["the truth"], "biflows");
-    let mut text = format!(
-        "\n| meter | 10 M packets | 38 M packets | Thalweg is faster by | memory |\n|---|---:|---:|---:|---:|\n"
-    );
+    let mut text = "\n| meter | 10 M packets | 38 M packets | Thalweg is faster by | memory |\n|---|---:|---:|---:|---:|\n".to_owned();
     for (row, name) in [
         ("thalweg watch", "`thalweg watch`"),
         ("plain HashMap", "a plain `HashMap`"),

@@ -50,7 +50,7 @@ struct Counted {
 impl From<&State> for Counted {
     fn from(saved: &State) -> Counted {
         let State { name, meta, state, .. } = saved;
-        let time = |time_ns| meta.has_window().then(|| UtcTime(Timestamp(time_ns)));
+        let time = |time_ns| meta.has_window().then_some(UtcTime(Timestamp(time_ns)));
         Counted {
             file: name.clone(),
             label: meta.label.clone(),

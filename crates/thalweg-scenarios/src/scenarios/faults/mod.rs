@@ -3,10 +3,12 @@
 //!
 //! Each fault has its own lab, with the flows of [`collide`](super::collide). It is injected while both send, after one
 //! has been rerouted. Afterwards three conditions must hold:
+//!
 //! - **No broken path**: each pair's packets, by each address, follow the rules read back from the switches to their
 //!   destination over links that are up;
 //! - **Full connectivity**: every host connects to every other by TCP;
 //! - **The loop resumes**: it resolves the next collision.
+//!
 //! | fault | what happens |
 //! |---|---|
 //! | `switch-restart` | a switch loses power, its table and its counters |
@@ -16,6 +18,7 @@
 //! | `deaf-host` | the host to be rerouted ignores ARP |
 //! | `link-failure` | the link on which the flows collide fails and is restored |
 //! | `wrong-topology` | two cables are swapped, unknown to the controller |
+//!
 //! The seed selects the switch, and how many changes the killed controller makes.
 
 mod cases;
