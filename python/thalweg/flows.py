@@ -28,8 +28,8 @@ from collections.abc import Callable
 import ibis
 import ibis.expr.types as ir
 
-from .elephants import elephants
 from .dataset import Dataset
+from .elephants import elephants
 from .keys import KEY, POINT
 from .parameters import GAP_S, THRESHOLD_BYTES, WINDOW_S, checked_flow_rules
 from .saturation import product, total

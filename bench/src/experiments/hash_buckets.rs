@@ -148,7 +148,8 @@ mod tests {
         assert_eq!(bucket_count(2_299_762), 2_741_077);
         for flows in 1..2_000 {
             let buckets = bucket_count(flows);
-            let has_common_factor = (2..=MULTIPLIER).any(|n| MULTIPLIER % n == 0 && buckets % n == 0);
+            let has_common_factor =
+                (2..=MULTIPLIER).any(|n| MULTIPLIER.is_multiple_of(n) && buckets.is_multiple_of(n));
             assert!(!has_common_factor && buckets as f64 >= flows as f64 / LOAD, "{flows}");
         }
     }

@@ -115,7 +115,7 @@ fn said<'a>(line: &'a Value, task: &str, what: &str) -> &'a Value {
 /// Returns a quantity of a shown sketch.
 fn quantity<'a>(shown: &'a Value, name: &str) -> &'a Value {
     let mut quantities = shown["quantities"].as_array().unwrap().iter();
-    &quantities.find(|quantity| quantity["name"] == name).unwrap_or_else(|| panic!("no {name} in {shown}"))
+    quantities.find(|quantity| quantity["name"] == name).unwrap_or_else(|| panic!("no {name} in {shown}"))
 }
 
 /// Checks that the keys of a task are the first keys shown, with the same estimates.
