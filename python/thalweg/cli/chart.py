@@ -29,9 +29,7 @@ def chart(series: pd.DataFrame, width: int) -> str:
 
 def _bars(series: pd.DataFrame, width: int) -> str:
     """Draws a line per interval."""
-    cells = [
-        (_time(row.time), units.bit_rate(row.rate_bps), units.size(row.bytes), units.count(row.flows)) for row in series.itertuples()
-    ]
+    cells = [(_time(row.time), units.bit_rate(row.rate_bps), units.size(row.bytes), units.count(row.flows)) for row in series.itertuples()]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     room = max(10, width - sum(widths) - 2 * 4 - len(" flows"))
     largest = max(float(series["rate_bps"].max()), 1.0)

@@ -1,6 +1,6 @@
 """The command line of `thalweg flows` as data, for shell completions and man pages of the program `thalweg`.
 
-    python -m thalweg.cli.description > crates/thalweg/src/cli/flows.json
+python -m thalweg.cli.description > crates/thalweg/src/cli/flows.json
 """
 
 from __future__ import annotations

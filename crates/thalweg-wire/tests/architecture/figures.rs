@@ -75,7 +75,7 @@ fn meters() -> String {
     let small = page.table("## 10,000,000 packets", "contender");
     let large = page.table("## 38,000,000 packets", "contender");
     let truth = cell(&small, &["the truth"], "biflows");
-    let mut text = "\n| meter | 10 M packets | 38 M packets | Thalweg is faster by | memory |\n|---|---:|---:|---:|---:|\n".to_owned();
+    let mut text = "\n| program | 10 M packets | 38 M packets | Thalweg's speedup | memory |\n|---|---:|---:|---:|---:|\n".to_owned();
     for (row, name) in [
         ("thalweg watch", "`thalweg watch`"),
         ("plain HashMap", "a plain `HashMap`"),
@@ -99,8 +99,8 @@ fn meters() -> String {
     let machine = page.text.lines().nth(2).unwrap().split(", ").nth(1).unwrap().replace("(R)", "");
     writeln!(
         text,
-        "\nAll four find the same {truth} and {} flows. One {machine}, {}; [the page of that run]({}).\nThalweg detects cheetah \
-         flows meanwhile, the others do not.",
+        "\nAll four find the same {truth} and {} flows. One {machine}, {}; [the page of that run]({}).\nThalweg also detects \
+         cheetah flows in this run.",
         cell(&large, &["the truth"], "biflows"),
         page.date(),
         page.path
