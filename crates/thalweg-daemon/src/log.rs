@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn suppressed_lines_are_reported_after_their_second() {
+    fn suppressed_log_lines_are_reported_after_one_second() {
         static HERE: tracing::callsite::DefaultCallsite = {
             static METADATA: Metadata<'static> = tracing::metadata! {
                 name: "here", target: "here", level: tracing::Level::INFO, fields: &[], callsite: &HERE,

@@ -279,7 +279,7 @@ struct Tracer {
     control: Control,
     rings: Vec<Ring>,
     /// Broken paths that earlier traces contain.
-    astray: u64,
+    broken_paths: u64,
     /// Events and frames that were overwritten before they were read.
     missed: u64,
     trace: Trace,
@@ -305,7 +305,7 @@ impl Tracer {
             hub,
             control: control.clone(),
             rings: service.daemon().collectors().into_iter().filter_map(ring).collect(),
-            astray: 0,
+            broken_paths: 0,
             missed: 0,
             trace: Trace::default(),
             topology,
@@ -347,10 +347,11 @@ impl Tracer {
     }
 
     fn take(&mut self) -> Trace {
-        let control::ControlReport { counters, broken_paths: mut astray, .. } = self.control.state().report();
-        let new = (counters.astray - self.astray) as usize;
-        self.astray = counters.astray;
-        self.trace.broken_paths = astray.split_off(astray.len().saturating_sub(new));
+        let control::ControlReport { counters, broken_paths: mut broken_paths, .. } =
+            self.control.state().report();
+        let new = (counters.broken_paths - self.broken_paths) as usize;
+        self.broken_paths = counters.broken_paths;
+        self.trace.broken_paths = broken_paths.split_off(broken_paths.len().saturating_sub(new));
         self.trace.requests.sort_by_key(|request| request.sent);
         std::mem::take(&mut self.trace)
     }

@@ -1,15 +1,16 @@
 //! The controller: passes congestion to a decider, issues actions and follows each to its outcome.
 //!
-//! **Time** is an argument: packet time or the wall clock, but always the same one. The emulator runs this controller
+//! **Time** is an argument: packet time or the wall clock. Every call must use the same clock. The emulator runs this controller
 //! in virtual time.
 //!
 //! **Fail-safe.** Routes stay in switches and hosts. If the controller stops or is frozen, they stay as they are. An
-//! action expires if its effect is not seen by its deadline, and the pair counts as unmoved. If packets are sent on
-//! the new path and do not arrive, the controller moves the pair back. That path stays marked broken until routes
-//! change, whatever the topology says.
+//! action expires if its effect is not seen by its deadline, and the pair is treated as not rerouted. If packets are
+//! sent on the new path and do not arrive, the controller moves the pair back. That path stays marked broken until routes
+//! change, even if the topology contains it. A *pair* is a source and a destination host; the destination address of its
+//! packets selects its path.
 //!
-//! **A restarted controller** takes pairs to have the addresses at which they are seen. It moves no pair back, and
-//! its actuator keeps pairs where they were found.
+//! **A restarted controller** assumes that each pair uses the address seen in its packets. It leaves every pair on its
+//! current path.
 //!
 //! **No side effects.** Commands for hosts and switches come out as [`PairCommand`]s, in order. The driver reports of
 //! each [reroute](PairCommand::Reroute) whether it was [started](Controller::started) or
@@ -66,7 +67,7 @@ pub struct ControllerCounters {
     /// Reroutes decided but not issued, because the controller is frozen or in a dry run.
     pub withheld: u64,
     /// Actions not issued because too many waited for their effect.
-    pub crowded: u64,
+    pub over_limit: u64,
     /// Actions that the actuator could not start.
     pub refused: u64,
     /// Actions started.
@@ -77,8 +78,8 @@ pub struct ControllerCounters {
     pub expired: u64,
     /// Actions superseded by another action on the same pair.
     pub superseded: u64,
-    /// Actions reverted because packets on the new path did not arrive.
-    pub astray: u64,
+    /// Actions whose packets did not arrive on the new path.
+    pub broken_paths: u64,
 }
 
 /// A finished action and its outcome.
@@ -95,9 +96,9 @@ pub struct FinishedAction {
 pub enum Outcome {
     /// A collector saw a packet with the new address, this long after the decision.
     Confirmed(Nanos),
-    /// No collector did by the deadline.
+    /// No collector saw such a packet by the deadline.
     Expired,
-    /// The same pair was moved elsewhere before.
+    /// Another action moved the pair before this one was confirmed.
     Superseded,
 }
 
@@ -269,7 +270,8 @@ impl Controller {
         self.is_frozen
     }
 
-    /// Freezes or unfreezes the controller. While frozen it decides and reports, but issues no reroutes.
+    /// Freezes or unfreezes the controller. While frozen it decides and reports, but issues no reroutes except
+    /// those of [`pin`](Controller::pin).
     pub fn freeze(&mut self, is_frozen: bool) {
         self.is_frozen = is_frozen;
     }
@@ -367,7 +369,7 @@ impl Controller {
     /// moves the pair back, unless the old path is also broken or the controller is frozen.
     pub fn mark_broken(&mut self, arrival: &PendingArrival, now: Timestamp) {
         let &PendingArrival { action: Action { pair, address, .. }, from, .. } = arrival;
-        self.counters.astray += 1;
+        self.counters.broken_paths += 1;
         self.paths.mark_broken(pair, address);
         if self.paths.is_broken(pair, from) {
             return;
@@ -456,7 +458,7 @@ impl Controller {
         let is_full = self.pending.len() + self.requested.len() >= limit && !self.pending.contains_key(&pair);
         // The last two conditions hold if the driver takes no commands or reports no results.
         if is_full || self.requested.len() >= limit || self.commands.len() >= limit.saturating_mul(2) {
-            self.counters.crowded += 1;
+            self.counters.over_limit += 1;
             return false;
         }
         self.actions += 1;

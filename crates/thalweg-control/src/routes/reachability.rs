@@ -132,10 +132,12 @@ mod tests {
     fn a_missing_rule_breaks_all_paths_that_use_it() {
         let mut tree = Tree::new();
         tree.corrupt(|_| None);
-        let astray = tree.broken_paths();
-        assert_eq!(astray.len(), 15, "all other hosts send to host 0");
-        assert!(astray.iter().all(|astray| astray.address == 1 && astray.pair.destination == EndpointId(0)));
-        assert!(matches!(astray[0].fault, PathFault::NoPath(PathError::NoRoute { router: RouterId(_), .. })));
+        let broken = tree.broken_paths();
+        assert_eq!(broken.len(), 15, "all other hosts send to host 0");
+        assert!(
+            broken.iter().all(|path| path.address == 1 && broken_paths.pair.destination == EndpointId(0))
+        );
+        assert!(matches!(broken[0].fault, PathFault::NoPath(PathError::NoRoute { router: RouterId(_), .. })));
     }
 
     #[test]
@@ -144,7 +146,7 @@ mod tests {
             let mut tree = Tree::new();
             let topology = tree.topology.clone();
             tree.corrupt(|rule| Some(corrupt(&topology, rule)));
-            tree.broken_paths().into_iter().map(|astray| astray.fault).collect::<Vec<PathFault>>()
+            tree.broken_paths().into_iter().map(|path| path.fault).collect::<Vec<PathFault>>()
         };
         let uplink = |topology: &Topology| {
             let peers = topology.peers(topology.router_of(EndpointId(0)));
@@ -170,8 +172,8 @@ mod tests {
         let mut tree = Tree::new();
         let link = tree.topology.link_at(RouterId(0), PortIndex(2));
         tree.links.fail(link).unwrap();
-        let astray = tree.broken_paths();
-        assert!(!astray.is_empty() && astray.iter().all(|astray| astray.fault == PathFault::LinkDown(link)));
+        let broken = tree.broken_paths();
+        assert!(!broken.is_empty() && broken.iter().all(|path| path.fault == PathFault::LinkDown(link)));
         let around = spanning_trees(&tree.topology, &tree.links, TreeOptions::default());
         tree.rules = Rules::of_tables(&tree.topology, &around);
         assert_eq!(tree.broken_paths(), [], "new trees avoid the link");

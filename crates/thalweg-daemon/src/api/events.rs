@@ -141,7 +141,9 @@ fn type_of(kind: &EventKind) -> &'static str {
 
 fn concerns(event: &Event, link: &LinkName) -> bool {
     match &event.kind {
-        EventKind::Link(event_link) => *link.switch == *event.switch && from_json::side(link) == event_link.link.side,
+        EventKind::Link(event_link) => {
+            *link.switch == *event.switch && from_json::side(link) == event_link.link.side
+        }
         _ => false,
     }
 }
@@ -250,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_id_of_an_event_reads_back_as_itself() {
+    fn event_ids_round_trip() {
         for id in [EventId { run: None, id: 7 }, EventId { run: Some(0x18f3), id: u64::MAX }] {
             assert_eq!(id.to_string().parse(), Ok(id));
         }
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn types_of_events_are_read_from_a_list_and_others_are_refused() {
+    fn event_types_parse_and_unknown_types_are_rejected() {
         assert_eq!("link,cheetah_end".parse(), Ok(EventTypes(vec!["link", "cheetah_end"])));
         for text in ["", "links", "link,", "link, cheetah"] {
             assert!(text.parse::<EventTypes>().is_err(), "{text}");

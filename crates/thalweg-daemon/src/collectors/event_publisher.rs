@@ -28,7 +28,7 @@ use crate::hub::Hub;
 const LAST_RECORDS: Duration = Duration::from_secs(3);
 
 /// Maximum time before a stop is noticed.
-const NAP: Duration = Duration::from_millis(20);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Publishes the output of a collector.
 #[derive(Clone, Debug)]
@@ -185,7 +185,7 @@ impl EventPublisher {
             return;
         }
         loop {
-            message = match sender.send_timeout(message, NAP) {
+            message = match sender.send_timeout(message, STOP_CHECK_INTERVAL) {
                 Ok(()) => return,
                 Err(SendTimeoutError::Timeout(message)) => message,
                 Err(SendTimeoutError::Disconnected(_)) => return self.stats.note_queue_full(count),

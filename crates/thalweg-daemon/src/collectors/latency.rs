@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn overflow_has_no_quantile() {
+    fn quantile_of_the_overflow_bucket_is_none() {
         let histogram = LatencyHistogram::default();
         assert_eq!(histogram.read().quantile(0.5), None);
         histogram.record(Duration::from_secs(3600));

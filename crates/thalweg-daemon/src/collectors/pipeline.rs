@@ -169,7 +169,7 @@ impl Pipeline {
     /// Serves requests for `time`, or until `is_over` returns true.
     pub(super) fn serve_requests_for(&mut self, time: Duration, is_over: impl Fn() -> bool) {
         /// Maximum time before a stop is noticed.
-        const NAP: Duration = Duration::from_millis(20);
+        const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
         let until = Instant::now() + time;
         while !is_over() {
             self.mailbox.beat();
@@ -177,7 +177,7 @@ impl Pipeline {
             if left.is_zero() {
                 break;
             }
-            if let Some(request) = self.mailbox.wait(left.min(NAP)) {
+            if let Some(request) = self.mailbox.wait(left.min(STOP_CHECK_INTERVAL)) {
                 self.handle_request(request);
             }
         }

@@ -22,8 +22,8 @@ use crate::config::SourceConfig;
 use crate::event::CollectorState;
 use thalweg_watch::Pace;
 
-/// Lag of a silent interface behind the clock, in addition to the time that the kernel may batch packets: the delay of
-/// kernel timers.
+/// Safety margin for delays of kernel timers. The packet time of an idle interface is the wall clock minus this margin and
+/// the time for which the kernel may batch packets.
 pub(super) const SILENCE_MARGIN: Nanos = Nanos::from_millis(20);
 
 /// Interval at which the counters of the source are read.
@@ -35,8 +35,8 @@ const NEXT_REQUEST_TIMEOUT: Duration = Duration::from_micros(200);
 /// Maximum number of requests to serve in a row.
 const MAX_REQUEST_SERIES: usize = 256;
 
-/// Maximum time before a replay notices a stop request.
-const NAP: Duration = Duration::from_millis(20);
+/// Interval at which waiting code checks for a stop request.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The thread of a collector.
 pub(super) struct Worker {
@@ -125,7 +125,7 @@ impl Worker {
     fn serve_requests_until_stopped(&mut self) {
         let stop = Arc::clone(&self.stop);
         while !self.is_stopped() {
-            self.pipeline.serve_requests_for(NAP, || stop.load(Ordering::Relaxed));
+            self.pipeline.serve_requests_for(STOP_CHECK_INTERVAL, || stop.load(Ordering::Relaxed));
         }
     }
 
@@ -249,7 +249,8 @@ impl Worker {
                 let wait = pace.wait(first.time, Instant::now());
                 if wait > Duration::ZERO {
                     let stop = Arc::clone(&self.stop);
-                    self.pipeline.serve_requests_for(wait.min(NAP), || stop.load(Ordering::Relaxed));
+                    self.pipeline
+                        .serve_requests_for(wait.min(STOP_CHECK_INTERVAL), || stop.load(Ordering::Relaxed));
                     if self.is_stopped() {
                         return false;
                     }

@@ -56,7 +56,7 @@ fn a_subscriber_resumes_after_a_number() {
 }
 
 #[test]
-fn a_slow_subscriber_learns_its_losses_and_continues_with_the_oldest() {
+fn a_slow_subscriber_receives_a_lost_event_and_resumes_at_the_oldest() {
     let hub = Hub::new(4);
     let (mut slow, mut quick) = (hub.subscribe(None), hub.subscribe(None));
     for id in 1..=10 {
@@ -69,7 +69,7 @@ fn a_slow_subscriber_learns_its_losses_and_continues_with_the_oldest() {
 }
 
 #[test]
-fn idle_subscribers_keep_no_event_alive() {
+fn idle_subscribers_do_not_retain_events() {
     let hub = Hub::new(4);
     let mut subscribers: Vec<_> = (0..1_000).map(|_| hub.subscribe(None)).collect();
     let first = {
@@ -127,7 +127,7 @@ fn concurrent_publishers_number_events_without_gaps() {
 }
 
 #[test]
-fn a_late_store_does_not_replace_a_newer_event() {
+fn a_delayed_publisher_does_not_overwrite_a_newer_event() {
     let hub = Hub::new(2);
     let published = |id| Arc::new(Published { id, event: event(id), text: OnceLock::new() });
     hub.last_id.store(3, Ordering::SeqCst);

@@ -102,7 +102,7 @@ fn a_flow_without_loss_is_sent_once_and_acknowledged_every_second_segment() {
 }
 
 #[test]
-fn a_short_flow_takes_one_path() {
+fn a_one_segment_flow_takes_the_latency_of_the_path() {
     let mut bench = Bench::tcp(Algorithm::Cubic, 2, &[flow(Nanos(0), 0, 1, 1000)]);
     let completed = bench.run_out(SECOND);
     // Handed over after slot 0; two queues of one slot, each with two slots of wire; nine slots of the stack.
@@ -324,13 +324,13 @@ fn the_last_address_applies() {
 
 #[test]
 #[should_panic(expected = "there are such endpoints")]
-fn there_is_no_address_of_a_host_that_is_not_there() {
+fn set_address_panics_for_an_unknown_host() {
     let mut bench = Bench::tcp(Algorithm::Cubic, 2, &[]);
     bench.hosts.set_address(EndpointId(0), EndpointId(2), 1);
 }
 
 #[test]
-fn equal_runs_are_equal() {
+fn same_seed_gives_identical_runs() {
     let run = || {
         let starts: Vec<FlowStart> = (0..60u16)
             .map(|n| flow(Nanos::from_micros(10 * u64::from(n)), n % 7, 7, 20_000 * (1 + u64::from(n % 9))))

@@ -32,22 +32,18 @@ const fn listed(name: &'static str, summary: &'static str, source: &'static str)
 pub const SCHEMES: [Listed; 10] = [
     listed(
         "droptail",
-        "first in, first out; drops what finds the queue full",
+        "first in, first out; drops arrivals at a full queue",
         "Flexplane, NSDI 2017, section 4",
     ),
     listed("red", "drops early, as the average queue grows", "Floyd and Jacobson, ToN 1993"),
-    listed("red-ecn", "the same, but marks what is ECN-capable", "Floyd and Jacobson, ToN 1993; RFC 3168"),
-    listed("dctcp", "marks what finds more than a threshold waiting", "Alizadeh et al., SIGCOMM 2010"),
+    listed("red-ecn", "as red, but marks ECN-capable packets", "Floyd and Jacobson, ToN 1993; RFC 3168"),
+    listed("dctcp", "marks arrivals while the queue exceeds a threshold", "Alizadeh et al., SIGCOMM 2010"),
     listed("priority", "strict priority over 64 queues by DSCP, 0 first", "Flexplane, NSDI 2017, figure 5"),
     listed("drr", "deficit round robin over 64 queues by flow", "Shreedhar and Varghese, SIGCOMM 1995"),
     listed("hull", "marks by phantom queues that drain slower than the link", "Alizadeh et al., NSDI 2012"),
-    listed(
-        "pfabric",
-        "small buffers; the flow with least to send goes first",
-        "Alizadeh et al., SIGCOMM 2013",
-    ),
-    listed("pie", "drops or marks so that packets wait for a target delay", "RFC 8033"),
-    listed("fq_codel", "fair turns of flow queues, each kept short by CoDel", "RFC 8290, RFC 8289"),
+    listed("pfabric", "small buffers; shortest remaining flow first", "Alizadeh et al., SIGCOMM 2013"),
+    listed("pie", "drops or marks to keep the queueing delay near a target", "RFC 8033"),
+    listed("fq_codel", "fair queueing by flow, with CoDel in each queue", "RFC 8290, RFC 8289"),
 ];
 
 /// A scheme with its settings.

@@ -3,15 +3,15 @@
 //!
 //! Every `update` the probability changes by
 //!
-//! > p = alpha (delay - target) + beta (delay - delay before),
+//! > step = alpha (delay - target) + beta (delay - old delay),
 //!
 //! scaled down while the probability is small (section 4.2). The delay is that of the packet sent last, by its
-//! timestamp, or zero if the queue is empty. Timestamps are one of the RFC's two methods. The other one, the departure
-//! rate, would estimate what is known here.
+//! timestamp, or zero if the queue is empty. Timestamps are one of the RFC's two methods. The other one estimates the
+//! delay from the departure rate; the emulator knows it exactly.
 //!
 //! Of the options of section 5, ECN (5.1) and the cap on a single step (5.5) are implemented; switching on and off
-//! (5.3) and de-randomisation (5.4) are not. The couple of packets below which nothing is dropped is counted in
-//! packets. Updates that fall between two packets are made at the next one, since nothing happens to the queue in
+//! (5.3) and de-randomisation (5.4) are not. The RFC never drops at a queue of less than two mean packet
+//! sizes; here that is two packets. Updates that fall between two packets are made at the next one, since nothing happens to the queue in
 //! between. The result is the same, and an idle port costs nothing.
 
 use thalweg_network::PortIndex;
@@ -42,14 +42,15 @@ const STEP_CAP: f64 = 0.02;
 /// Factor of the drop probability in an update without congestion (RFC 8033, section 4.2).
 const DECAY: f64 = 0.98;
 
-/// Drop probability below which a short delay suspends drops (RFC 8033, section 4.1).
+/// Nothing is dropped while the delay was below half the target and the drop probability is below this value (RFC 8033,
+/// section 4.1).
 const SAFEGUARD: f64 = 0.2;
 
 /// The rate in bits per second above which settings depend on the link's rate, see [`PieConfig::for_rate`].
 const WAN_RATE: f64 = 10e9 / 150.0;
 
 /// The queue length in packets up to which nothing is dropped (RFC 8033, section 4.1: two of mean size).
-const COUPLE: u32 = 2;
+const MIN_QUEUE_PACKETS: u32 = 2;
 
 /// The controller of one queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -138,10 +139,13 @@ impl Control {
 
     /// Whether an arrival that finds `waiting` packets is dropped or marked.
     #[inline]
-    fn strikes(&self, controller: &Controller, waiting: u32, context: &mut Context<'_>) -> bool {
+    fn should_drop_or_mark(&self, controller: &Controller, waiting: u32, context: &mut Context<'_>) -> bool {
         let probability = controller.drop_probability;
         let is_short = controller.delay_before < self.target_seconds / 2.0 && probability < SAFEGUARD;
-        controller.burst_allowance == 0 && !is_short && waiting > COUPLE && context.chance() < probability
+        controller.burst_allowance == 0
+            && !is_short
+            && waiting > MIN_QUEUE_PACKETS
+            && context.chance() < probability
     }
 }
 
@@ -172,7 +176,7 @@ impl<C: Copy + Default> Enqueue<C, PieStore<C>> for DropByDelay {
         if waiting == store.fifos.capacity() {
             return context.drop(packet, port, Reason::Full);
         }
-        if self.0.strikes(controller, waiting, context) {
+        if self.0.should_drop_or_mark(controller, waiting, context) {
             let PieConfig { ecn, ecn_threshold, .. } = self.0.config;
             let may_mark = ecn && controller.drop_probability <= ecn_threshold;
             if !(may_mark && context.try_mark(&mut packet, port)) {

@@ -99,19 +99,24 @@ impl EarlyDetection {
 
     /// Whether this arrival is dropped or marked.
     #[inline]
-    fn strikes(&self, average: &mut Average, probability: f64, context: &mut Context<'_>) -> bool {
+    fn should_drop_or_mark(
+        &self,
+        average: &mut Average,
+        probability: f64,
+        context: &mut Context<'_>,
+    ) -> bool {
         if probability == 0.0 {
             average.count = -1;
             return false;
         }
         average.count += 1;
         // chance < p_b / (1 - count p_b), and always once count reaches 1 / p_b.
-        let strikes = probability >= 1.0
+        let should_drop_or_mark = probability >= 1.0
             || context.chance() * (1.0 - f64::from(average.count) * probability) < probability;
-        if strikes {
+        if should_drop_or_mark {
             average.count = 0;
         }
-        strikes
+        should_drop_or_mark
     }
 }
 
@@ -132,11 +137,11 @@ impl<C: Copy + Default> Enqueue<C, RedStore<C>> for EarlyDetection {
         let average = &mut store.states[port.index()];
         self.observe(average, port, waiting, context.now);
         let probability = self.base_probability(average.length);
-        let strikes = self.strikes(average, probability, context);
+        let should_drop_or_mark = self.should_drop_or_mark(average, probability, context);
         if waiting == store.fifos.capacity() {
             return context.drop(packet, port, Reason::Full);
         }
-        if strikes {
+        if should_drop_or_mark {
             let may_mark = self.config.ecn && probability < 1.0;
             if !(may_mark && context.try_mark(&mut packet, port)) {
                 return context.drop(packet, port, Reason::Early);

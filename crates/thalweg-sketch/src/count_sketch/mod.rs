@@ -4,9 +4,9 @@
 //! own sign in each row, to one counter of each row. The estimate is the median of these counters, signs undone.
 //! Collisions cancel instead of adding up.
 //!
-//! **Guarantee**: the interval of [`crate::noise`]. Before any data, the error exceeds eps L2, eps = sqrt(c/w), with
-//! the probability that the median of d rows fails when each row fails with probability 1/c (their lemma 4, with c =
-//! 8). The sum of a row's squares estimates F2 (Alon, Matias, Szegedy 1996), with relative variance 2/w.
+//! **Guarantee**: the interval of [`crate::noise`]. A priori, with d rows of w counters, the error exceeds sqrt(c/w) L2 at
+//! most with the probability that more than half of the rows fail. A row fails with probability at most 1/c (their lemma
+//! 4, with c = 8). The sum of a row's squares estimates F2 (Alon, Matias, Szegedy 1996), with relative variance 2/w.
 //!
 //! Memory: d w counters of 4 or 8 bytes. An update touches d cache lines.
 
@@ -78,8 +78,8 @@ impl<C: Counter> RowSketch for CountSketch<C> {
 pub(crate) fn shape_for(eps: f64, delta: f64, width_for: impl Fn(f64) -> f64) -> Result<Shape, ShapeError> {
     check_guarantee("eps", eps)?;
     check_guarantee("delta", delta)?;
-    let fails_seldom = |&rows: &usize| median_failure(rows, 1.0 / CHEBYSHEV_FACTOR) <= delta;
-    let rows = (1..).step_by(2).take(100).find(fails_seldom).map_or(f64::INFINITY, |rows| rows as f64);
+    let meets_delta = |&rows: &usize| median_failure(rows, 1.0 / CHEBYSHEV_FACTOR) <= delta;
+    let rows = (1..).step_by(2).take(100).find(meets_delta).map_or(f64::INFINITY, |rows| rows as f64);
     Shape::at_least(eps, delta, rows, width_for(CHEBYSHEV_FACTOR / (eps * eps)))
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn guarantee(shape: Shape, spread: f64) -> (f64, f64) {
     ((CHEBYSHEV_FACTOR / spread).sqrt(), median_failure(shape.rows(), 1.0 / CHEBYSHEV_FACTOR))
 }
 
-/// Estimates F2 from the median sum of squares, less the share of sampling.
+/// Estimates F2 from the median sum of squares, minus the variance that sampling adds.
 pub(crate) fn f2<C: Counter>(rows: &Rows<C>, energy: f64) -> Estimate {
     f2_from(energy, rows.counters.shape(), &rows.account, rows.counters.saturations())
 }

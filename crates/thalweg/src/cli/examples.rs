@@ -95,7 +95,8 @@ const EMULATE: [Example; 6] = [
     },
     Example {
         about: "Show DCTCP marks by threshold with jq",
-        command: "thalweg emulate --json --sweep threshold=10..100:10 examples/experiments/incast.toml |\n    \
+        command: "thalweg emulate --json --sweep scheme=dctcp --sweep threshold=10..100:10 \\\n    \
+                  examples/experiments/incast.toml |\n    \
                   jq '[.sweep.threshold, .packets.marked]'",
     },
     Example {

@@ -39,7 +39,7 @@ struct ShowArgs {
 /// Merge saved sketches into one.
 #[derive(Args, Debug)]
 struct MergeArgs {
-    /// Saved sketches of the same kind, shape, seed and keys.
+    /// Saved sketches of the same kind, size, key and seed.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 

@@ -176,7 +176,7 @@ fn a_pair_stays_if_its_packets_arrive() {
     }
     let rest = commands(&mut control);
     assert!(rest.iter().all(|command| matches!(command, Command::PollFlows)), "{rest:?}");
-    assert_eq!(control.controller().counters().astray, 0);
+    assert_eq!(control.controller().counters().broken_paths, 0);
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn a_pair_leaves_a_broken_path_and_never_returns_to_it() {
     case.mark_broken(&arrivals[0], 53 * MS);
     let back = case.actions()[1];
     assert_eq!((back.pair, back.address), (case.one, case.a));
-    assert_eq!(case.controller.counters().astray, 1);
+    assert_eq!(case.controller.counters().broken_paths, 1);
     case.controller.address_seen(case.one, case.a, Timestamp(55 * MS));
     for round in 0..20 {
         case.report_halves((200 + 100 * round) * MS);
@@ -68,7 +68,7 @@ fn an_unknown_arrival_is_checked_again() {
     );
     let [again] = case.controller.take_due_arrivals(Timestamp(103 * MS))[..] else { panic!("one") };
     assert_eq!((again.action, again.from), (arrival.action, arrival.from));
-    assert_eq!(case.controller.counters().astray, 0);
+    assert_eq!(case.controller.counters().broken_paths, 0);
     case.controller.recheck_arrival(again, Timestamp(103 * MS));
     case.pin(case.one, case.a, 110 * MS);
     assert!(case.controller.take_due_arrivals(Timestamp(160 * MS)).is_empty(), "the pair has moved");
@@ -114,7 +114,7 @@ fn queued_commands_are_bounded() {
         case.controller.advance(Timestamp(round * 100 * MS + 60 * MS));
     }
     assert!(case.controller.commands.len() <= 16, "{}", case.controller.commands.len());
-    assert!(case.controller.counters().crowded > 0);
+    assert!(case.controller.counters().over_limit > 0);
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub fn control(control: &control::Control) -> Control {
             confirmed: counters.confirmed,
             expired: counters.expired,
             superseded: counters.superseded,
-            reverted: counters.astray,
+            reverted: counters.broken_paths,
             repeated_arp_requests: report.refreshed,
             repaired_rules: report.routes.corrected,
         },

@@ -94,11 +94,11 @@ fn a_standing_queue_is_marked_or_dropped() {
             }));
             bench.step();
         }
-        let strikes = (bench.marked(), bench.dropped_for(Reason::Early));
-        let (marks, drops) = strikes;
+        let should_drop_or_mark = (bench.marked(), bench.dropped_for(Reason::Early));
+        let (marks, drops) = should_drop_or_mark;
         // By the control law n drops take 1 + 1/sqrt(2) + ... + 1/sqrt(n) = 2 sqrt(n) - 1.46 intervals. Of the 20
         // intervals, the first has none, and a tenth of one passes until delays are long. 2 sqrt(103.6) - 1.46 = 18.9.
-        assert!((101..=105).contains(&(marks + drops)), "{strikes:?}");
+        assert!((101..=105).contains(&(marks + drops)), "{should_drop_or_mark:?}");
         assert_eq!(marks > 0, ecn && field == Ecn::Capable0);
         assert_eq!(drops > 0, marks == 0);
     }

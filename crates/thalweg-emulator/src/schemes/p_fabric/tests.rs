@@ -61,7 +61,7 @@ fn arrival_numbers_survive_a_wrap() {
 }
 
 #[test]
-fn a_drop_is_displaced_or_full() {
+fn pfabric_drop_reasons_are_displaced_and_full() {
     let mut bench = Bench::new(1, |route, shape| p_fabric(route, shape, &PFabricConfig { buffer: 2 }));
     let arrival = |id, remaining| Request { remaining, ..request(0, id, id, 1_500) };
     bench.arrive([arrival(1, 500), arrival(2, 300), arrival(3, 400), arrival(4, 400), arrival(5, 900)]);

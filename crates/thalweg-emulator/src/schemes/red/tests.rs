@@ -20,7 +20,7 @@ fn bench(config: RedConfig) -> Bench<Red<crate::schemes::tests::harness::ByDesti
 proptest! {
     /// The plain model uses the formula of each case, with powers by the standard library.
     #[test]
-    fn the_average_is_that_of_the_formula(
+    fn average_queue_matches_the_red_formula(
         weight in 0u8..=8,
         slots in prop::collection::vec((0usize..4, 0u64..80), 1..60),
     ) {
@@ -52,7 +52,7 @@ proptest! {
 }
 
 #[test]
-fn the_probability_rises_between_the_thresholds_and_jumps_or_goes_on() {
+fn gentle_red_ramps_to_one_above_the_maximum_and_plain_red_jumps() {
     let probability = |gentle: bool, length: f64| {
         let bench = bench(RedConfig { gentle, ..RedConfig::default() });
         bench.router.enqueue.base_probability(length)
@@ -77,14 +77,15 @@ fn the_probability_rises_between_the_thresholds_and_jumps_or_goes_on() {
 /// With p_b = 1/20, p_a of the arrivals after a mark is 1/19, 1/18, ..., 1: a gap is 1 to 19 with equal probability.
 /// 19,000 gaps: chi-squared with 18 degrees of freedom exceeds 60 with probability 2e-6.
 #[test]
-fn gaps_between_marks_are_spread_evenly() {
+fn gaps_between_marks_are_uniform() {
     let mut bench = bench(RedConfig::default());
     let detection = bench.router.enqueue.clone();
     let mut average = Average { count: 0, ..Average::default() };
     let mut gaps = [0u32; 19];
     bench.with_context(|_, context| {
         for _ in 0..19_000 {
-            let gap = (1..).take_while(|_| !detection.strikes(&mut average, 0.05, context)).count();
+            let gap =
+                (1..).take_while(|_| !detection.should_drop_or_mark(&mut average, 0.05, context)).count();
             gaps[gap] += 1;
         }
     });

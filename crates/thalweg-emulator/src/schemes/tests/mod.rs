@@ -131,7 +131,7 @@ proptest! {
 }
 
 #[test]
-fn each_scheme_of_the_list_has_settings_that_are_valid_and_its_name() {
+fn listed_schemes_have_valid_defaults() {
     for listed in SCHEMES {
         let scheme = Scheme::default_of(listed.name).unwrap_or_else(|| panic!("{} is listed", listed.name));
         assert_eq!(scheme.name(), listed.name);

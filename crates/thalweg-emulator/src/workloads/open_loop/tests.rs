@@ -121,7 +121,7 @@ fn the_given_share_leaves_the_rack() {
 }
 
 #[test]
-fn racks_agree_on_one_permutation() {
+fn all_racks_use_the_same_permutation() {
     let mut to = [None; 12];
     for first in [0, 4, 8] {
         let rack = Rack { first: EndpointId(first), endpoints: 4, network: 12, ..rack() };

@@ -44,9 +44,9 @@ pub const PATTERNS: &[Named] = &[
     Named { name: "random", summary: "each host sends one flow to a random other" },
     Named {
         name: "staggered",
-        summary: "one flow each: to the same edge switch, the same pod or further, by chance",
+        summary: "one flow per host, to a random host of its edge switch, its pod or another pod",
     },
-    Named { name: "persistent", summary: "n senders to one, for ever" },
+    Named { name: "persistent", summary: "n senders to one, without end" },
     Named { name: "file", summary: "from a CSV file: start,source,destination,bytes[,dscp]" },
 ];
 

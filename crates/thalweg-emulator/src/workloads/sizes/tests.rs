@@ -9,7 +9,7 @@ fn uniform(points: &[(u64, f64)]) -> Result<SizeDistribution, PointsError> {
 /// Means computed by hand from the published points: the sum of (p - p') (x + x') / 2. Homa's file gives 185.0 for the
 /// cache.
 #[test]
-fn published_means_are_those_of_the_points() {
+fn published_means_match_the_cdf_points() {
     for (name, mean, tolerance) in [
         ("web_search", 1_665_830.8, 0.01),
         ("web_search_hpcc", 1_711_250.0, 0.01),
@@ -66,7 +66,7 @@ fn quantiles_meet_every_point_exactly() {
 }
 
 #[test]
-fn steps_have_their_probability_and_gaps_none() {
+fn cdf_steps_are_sampled_with_their_probability() {
     let distribution = uniform(&[(10, 0.25), (20, 0.25), (20, 0.75), (30, 1.0)]).unwrap();
     for (u, size) in [(0.0, 10), (0.25, 10), (0.26, 20), (0.5, 20), (0.75, 20), (0.875, 25), (0.9999, 30)] {
         assert_eq!(distribution.sample(u), size, "{u}");

@@ -117,7 +117,7 @@ fn collide_under(testbed: &mut Testbed, delivery: Delivery, seed: u64) -> Result
                 "{sent} reports sent, {lost} lost, {reordered} out of order; {COLLISIONS} collisions resolved within {longest}"
     ));
     testbed.check(lost + reordered > 0, "no report was lost or out of order");
-    testbed.check(counters.controller.astray == 0, "a working path was marked broken");
+    testbed.check(counters.controller.broken_paths == 0, "a working path was marked broken");
     testbed.await_recovery()
 }
 

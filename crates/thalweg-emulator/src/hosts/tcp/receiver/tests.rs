@@ -98,7 +98,7 @@ fn the_echoed_time_is_that_of_the_earliest_segment_acknowledged() {
 
 /// RFC 8257, figure 1.
 #[test]
-fn the_exact_echo_answers_each_run_of_marks_with_its_state() {
+fn dctcp_receiver_echoes_mark_changes_immediately() {
     let mut receiver = receiver(Echo::Exact);
     let marks = [false, false, true, true, true, true, false, false];
     let acks: Vec<Vec<(u64, bool)>> =

@@ -226,7 +226,7 @@ fn recovery_from_late_segments_is_undone() {
 }
 
 #[test]
-fn the_wait_for_reordered_segments_ends_with_the_flight() {
+fn reordering_tolerance_ends_when_the_flight_is_acknowledged() {
     let mut sender = overtaken(&TcpConfig::default());
     sender.on_ack(&ack(1, &[(10, 13)]), NOW + ROUND_TRIP);
     sender.on_ack(&ack(20, &[]), NOW + ROUND_TRIP);
@@ -236,7 +236,7 @@ fn the_wait_for_reordered_segments_ends_with_the_flight() {
 }
 
 #[test]
-fn recovery_stands_if_the_retransmission_filled_the_hole_or_reordering_is_not_tolerated() {
+fn recovery_is_not_undone_if_the_retransmission_filled_the_hole_or_reordering_is_not_tolerated() {
     let mut sender = overtaken(&TcpConfig::default());
     sender.on_ack(&Ack { echo: LATER, ..ack(1, &[(10, 13)]) }, NOW + ROUND_TRIP);
     sender.on_ack(&ack(2, &[(10, 13)]), NOW + ROUND_TRIP);

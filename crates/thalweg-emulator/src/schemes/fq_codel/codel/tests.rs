@@ -11,17 +11,17 @@ fn packet(at: u64) -> Stamped {
 
 /// Empties an endless queue, one packet in each of `slots`, each with a delay of `sojourn`. Returns when packets were
 /// dropped or, with `ecn`, marked.
-fn strikes(codel: &mut CoDel, slots: std::ops::Range<u64>, sojourn: u64, ecn: bool) -> Vec<u64> {
-    let mut strikes = Vec::new();
+fn should_drop_or_mark(codel: &mut CoDel, slots: std::ops::Range<u64>, sojourn: u64, ecn: bool) -> Vec<u64> {
+    let mut should_drop_or_mark = Vec::new();
     for now in slots {
         let strike = |_: &mut Packet| {
-            strikes.push(now);
+            should_drop_or_mark.push(now);
             ecn
         };
         let sent = codel.dequeue(Slot(now), &TIMING, || Some((packet(now - sojourn), 9_000)), strike);
         assert!(sent.is_some());
     }
-    strikes
+    should_drop_or_mark
 }
 
 /// interval / sqrt(n), rounded, for an interval of 1,000.
@@ -45,15 +45,15 @@ fn drops_start_after_an_interval_and_follow_the_control_law() {
             Some(*time)
         }));
         let mut codel = CoDel::IDLE;
-        let strikes = strikes(&mut codel, 100..5_900, 50, ecn);
-        assert_eq!(strikes, expected, "marks as drops");
+        let should_drop_or_mark = should_drop_or_mark(&mut codel, 100..5_900, 50, ecn);
+        assert_eq!(should_drop_or_mark, expected, "marks as drops");
     }
 }
 
 #[test]
 fn short_delays_and_single_packets_are_not_dropped() {
     let mut codel = CoDel::IDLE;
-    assert_eq!(strikes(&mut codel, 100..9_000, 49, false), [0; 0]);
+    assert_eq!(should_drop_or_mark(&mut codel, 100..9_000, 49, false), [0; 0]);
     for now in 100..9_000 {
         let strike = |_: &mut Packet| panic!("a queue that holds no more than a packet was struck");
         codel.dequeue(Slot(now), &TIMING, || Some((packet(0), 1_500)), strike);
@@ -63,21 +63,21 @@ fn short_delays_and_single_packets_are_not_dropped() {
 #[test]
 fn one_short_delay_ends_the_series() {
     let mut codel = CoDel::IDLE;
-    assert_eq!(strikes(&mut codel, 100..1_500, 50, false), [1_100]);
-    assert_eq!(strikes(&mut codel, 1_500..1_501, 0, false), [0; 0]);
+    assert_eq!(should_drop_or_mark(&mut codel, 100..1_500, 50, false), [1_100]);
+    assert_eq!(should_drop_or_mark(&mut codel, 1_500..1_501, 0, false), [0; 0]);
     // The next series starts an interval later with one drop, since the last had no more.
-    assert_eq!(strikes(&mut codel, 1_501..3_600, 50, false), [2_501, 3_501]);
+    assert_eq!(should_drop_or_mark(&mut codel, 1_501..3_600, 50, false), [2_501, 3_501]);
 }
 
 #[test]
-fn a_series_soon_after_another_continues_at_its_pace() {
+fn codel_resumes_the_drop_rate_after_a_short_pause() {
     // Ten drops, the last at 5,804; then short delays up to `pause`, and long ones.
     let again = |pause: u64| {
         let mut codel = CoDel::IDLE;
-        assert_eq!(strikes(&mut codel, 100..5_900, 50, false).len(), 10);
-        strikes(&mut codel, 5_900..pause, 0, false);
-        let strikes = strikes(&mut codel, pause..pause + 3_000, 50, false);
-        strikes[1] - strikes[0]
+        assert_eq!(should_drop_or_mark(&mut codel, 100..5_900, 50, false).len(), 10);
+        should_drop_or_mark(&mut codel, 5_900..pause, 0, false);
+        let should_drop_or_mark = should_drop_or_mark(&mut codel, pause..pause + 3_000, 50, false);
+        should_drop_or_mark[1] - should_drop_or_mark[0]
     };
     // Nine drops after the first of the series: count is 9.
     assert_eq!(again(6_000), 333);
@@ -88,16 +88,16 @@ fn a_series_soon_after_another_continues_at_its_pace() {
 #[test]
 fn an_empty_queue_ends_the_series() {
     let mut codel = CoDel::IDLE;
-    strikes(&mut codel, 100..1_500, 50, false);
+    should_drop_or_mark(&mut codel, 100..1_500, 50, false);
     assert!(codel.is_dropping);
     assert!(codel.dequeue(Slot(1_500), &TIMING, || None::<(Stamped, u32)>, |_| true).is_none());
     assert_eq!((codel.is_dropping, codel.first_above), (false, None));
 }
 
 #[test]
-fn a_queue_that_drops_itself_empty_sends_nothing() {
+fn dequeue_returns_none_if_codel_drops_all_packets() {
     let mut codel = CoDel::IDLE;
-    strikes(&mut codel, 100..1_100, 50, false);
+    should_drop_or_mark(&mut codel, 100..1_100, 50, false);
     let mut queue = vec![(packet(0), 9_000)];
     let mut dropped = 0;
     let sent = codel.dequeue(

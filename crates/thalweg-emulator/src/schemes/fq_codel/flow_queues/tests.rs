@@ -48,7 +48,7 @@ impl Plain {
 
 proptest! {
     #[test]
-    fn queues_and_turns_are_those_of_plain_lists(steps in steps()) {
+    fn flow_queues_match_a_reference_model(steps in steps()) {
         let mut store = FlowQueues::new(PORTS, FLOWS, LIMIT);
         let mut plain = vec![Plain::default(); PORTS];
         for (id, (number, flow, step)) in steps.into_iter().enumerate() {
