@@ -67,7 +67,7 @@ pub struct ControllerCounters {
     /// Reroutes decided but not issued, because the controller is frozen or in a dry run.
     pub withheld: u64,
     /// Actions not issued because too many waited for their effect.
-    pub over_limit: u64,
+    pub throttled: u64,
     /// Actions that the actuator could not start.
     pub refused: u64,
     /// Actions started.
@@ -458,7 +458,7 @@ impl Controller {
         let is_full = self.pending.len() + self.requested.len() >= limit && !self.pending.contains_key(&pair);
         // The last two conditions hold if the driver takes no commands or reports no results.
         if is_full || self.requested.len() >= limit || self.commands.len() >= limit.saturating_mul(2) {
-            self.counters.over_limit += 1;
+            self.counters.throttled += 1;
             return false;
         }
         self.actions += 1;

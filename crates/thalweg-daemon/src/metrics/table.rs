@@ -536,7 +536,7 @@ pub const METRICS: &[Metric] = &[
                 out.put(&["expired"], counters.expired);
                 out.put(&["superseded"], counters.superseded);
                 out.put(&["refused"], counters.refused);
-                out.put(&["throttled"], counters.crowded);
+                out.put(&["throttled"], counters.throttled);
                 out.put(&["withheld"], counters.withheld);
             }
         },

@@ -46,7 +46,7 @@ pub fn control(control: &control::Control) -> Control {
             settling,
             pinned,
             withheld: counters.withheld,
-            throttled: counters.crowded,
+            throttled: counters.throttled,
             refused: counters.refused,
             started: counters.started,
             confirmed: counters.confirmed,
