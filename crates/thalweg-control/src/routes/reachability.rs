@@ -134,9 +134,7 @@ mod tests {
         tree.corrupt(|_| None);
         let broken = tree.broken_paths();
         assert_eq!(broken.len(), 15, "all other hosts send to host 0");
-        assert!(
-            broken.iter().all(|path| path.address == 1 && path.pair.destination == EndpointId(0))
-        );
+        assert!(broken.iter().all(|path| path.address == 1 && path.pair.destination == EndpointId(0)));
         assert!(matches!(broken[0].fault, PathFault::NoPath(PathError::NoRoute { router: RouterId(_), .. })));
     }
 

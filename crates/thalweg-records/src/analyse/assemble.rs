@@ -186,7 +186,7 @@ impl Job<'_> {
     }
 }
 
-/// Receives results when there are enough of them.
+/// Called with the results so far after each part. May take them out.
 type Sink<'a> = dyn FnMut(&mut Assembled) -> Result<(), AnalyseError> + 'a;
 
 /// Assembles parts, one after another.

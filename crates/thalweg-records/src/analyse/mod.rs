@@ -19,9 +19,8 @@
 //! **Memory** stays within [`Options::memory_bytes`], except for the records of one key and the flows of one pair of
 //! hosts, which are held at once; [`Statistics::largest_key`] and [`Statistics::largest_pair`] report how many.
 //!
-//! **Numbers** are signed 64-bit integers and saturate at their maximum. Records that saturate by scaling are counted
-//! ([`Statistics::saturated`]); sums are not.
-//! scaled are counted ([`Statistics::saturated`]), sums are not.
+//! **Numbers** are signed 64-bit integers and saturate at their maximum. Records whose scaled counts saturate are
+//! counted in [`Statistics::saturated`]. Saturated sums are not counted.
 
 mod assemble;
 mod block;
@@ -79,9 +78,9 @@ pub struct Statistics {
     pub flows: u64,
     /// Flows that are elephants.
     pub elephants: u64,
-    /// Flowsets, including single flows.
+    /// Flowsets, including those of one flow.
     pub flowsets: u64,
-    /// FlowsetBuilder of one flow.
+    /// Flowsets of one flow.
     pub single_flows: u64,
     /// Bytes written to spill files, including repeated writes.
     pub spilled_bytes: u64,

@@ -99,7 +99,7 @@ fn meters() -> String {
     let machine = page.text.lines().nth(2).unwrap().split(", ").nth(1).unwrap().replace("(R)", "");
     writeln!(
         text,
-        "\nAll four find the same {truth} and {} flows. One {machine}, {}; [the page of that run]({}).\nThalweg also detects \
+        "\nAll four find the same number of flows: {truth} and {}. One {machine}, {}; [the page of that run]({}).\nThalweg also detects \
          cheetah flows in this run.",
         cell(&large, &["the truth"], "biflows"),
         page.date(),
