@@ -159,7 +159,7 @@ def test_a_series_is_shown_as_bars_or_lines_or_a_plot(flows: Any, data: str, tmp
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["top", "DATA", "prot tcp"], cli.USAGE, "thalweg: filter, column 1: expected a primitive such as"),
+        (["top", "DATA", "prot tcp"], cli.USAGE, "thalweg: filter, column 1: expected a term such as"),
         (["top", "DATA", "--by", "sauce"], cli.USAGE, "thalweg: invalid dimension 'sauce'"),
         (["top", "DATA", "--from", "yesterday"], cli.USAGE, "argument --from: invalid time 'yesterday': use 2026-11-22"),
         (["top", "DATA", "--memory", "much"], cli.USAGE, "argument --memory: invalid size 'much'"),

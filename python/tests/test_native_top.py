@@ -138,7 +138,7 @@ def test_the_command_prints_the_same_with_both_engines(
     engine_of("native")
     said = []
     for engine in ("native", "duckdb"):
-        assert main(["top", str(path), "--by", "source,protocol", "--engine", engine, *written.split()]) == 0
+        assert main(["top", str(path), "--by", "src,protocol", "--engine", engine, *written.split()]) == 0
         said.append(capsys.readouterr().out)
     assert said[0] == said[1]
     assert len(said[0].splitlines()) > 5
