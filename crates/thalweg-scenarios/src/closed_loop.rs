@@ -347,8 +347,7 @@ impl Tracer {
     }
 
     fn take(&mut self) -> Trace {
-        let control::ControlReport { counters, broken_paths: mut broken_paths, .. } =
-            self.control.state().report();
+        let control::ControlReport { counters, mut broken_paths, .. } = self.control.state().report();
         let new = (counters.broken_paths - self.broken_paths) as usize;
         self.broken_paths = counters.broken_paths;
         self.trace.broken_paths = broken_paths.split_off(broken_paths.len().saturating_sub(new));
