@@ -12,7 +12,7 @@ pub trait Keys: Sized {
     fn read(entry: &Entry) -> Self;
 }
 
-/// A section as a type. Implemented by [`section!`](crate::section).
+/// A section as a type. Implemented by [`section!`](macro@crate::section).
 pub trait Declared: Sized {
     /// Returns the table of the section.
     fn section() -> &'static Section;

@@ -3,7 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `declare` | the macros [`section!`], [`keys!`] and [`choices!`], which declare each section once |
-//! | [`section`] | the tables that the macros generate: sections, keys, defaults |
+//! | [`mod@section`] | the tables that the macros generate: sections, keys, defaults |
 //! | [`kind`] | the values that a key accepts, and the type that they parse to |
 //! | [`quantity`] | types written as one string or number |
 //! | `tree`, `parse` | TOML or JSON to a [`Document`] |

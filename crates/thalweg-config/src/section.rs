@@ -1,6 +1,6 @@
 //! Schemas of configuration files: sections, keys, defaults.
 //!
-//! The macros [`section!`](crate::section) and [`keys!`](crate::keys) generate these tables, and a type for each
+//! The macros [`section!`](macro@crate::section) and [`keys!`](crate::keys) generate these tables, and a type for each
 //! section.
 
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Creates the parts of the daemon. Each part takes those it needs as arguments, none takes the whole daemon.
 //!
-//! Collectors take [`FleetParts`], the controller [`ControlParts`], and the API [`super::parts::Parts`].
+//! Collectors take [`FleetParts`], the controller `ControlParts`, and the API [`super::parts::Parts`].
 
 use std::sync::Arc;
 

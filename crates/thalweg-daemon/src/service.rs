@@ -1,4 +1,4 @@
-//! The daemon as a service: prepare, start, stop. [`super::run`] adds what belongs to a process: signals, the log, privileges and
+//! The daemon as a service: prepare, start, stop. [`run`](fn@super::run) adds what belongs to a process: signals, the log, privileges and
 //! systemd.
 //!
 //! A lab starts the service in its own process, with an ordinary configuration.

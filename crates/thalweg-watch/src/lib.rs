@@ -4,7 +4,7 @@
 //! inputs ──► reader ──► (distributed by flow) ──► meter, tasks ──► ledger, totals ──► snapshot, Totals
 //! ```
 //!
-//! [`Watch::open`] opens the sources of [`options`]. [`run`] measures them to their end and passes each
+//! [`Watch::open`] opens the sources of [`options`]. `run` measures them to their end and passes each
 //! [`WatchUpdate`] to the caller. Clocks ([`Clock`]) and the seed are arguments.
 //!
 //! | module | contents |

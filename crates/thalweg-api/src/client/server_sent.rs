@@ -1,6 +1,6 @@
 //! Decoder of server-sent events (HTML Standard, section 9.2.6).
 //!
-//! Input may be split anywhere. Memory: one event of at most [`MAX_BYTES`]. The data of a longer one are discarded and it is
+//! Input may be split anywhere. Memory: one event of at most `MAX_BYTES`. The data of a longer one are discarded and it is
 //! marked as [`Frame::is_truncated`].
 
 /// Maximum size of an event's data, and of a line, in bytes.

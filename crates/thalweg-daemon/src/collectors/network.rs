@@ -94,7 +94,7 @@ impl Network {
     }
 
     /// Announces a new version, which applies after `ahead`, to all collectors before it is installed (Planck, section 4.1). Waits
-    /// up to [`REPLY_TIMEOUT`] for each. Concurrent calls wait for each other.
+    /// up to `REPLY_TIMEOUT` for each. Concurrent calls wait for each other.
     ///
     /// The current time is the clock of this machine if a collector is live, else the latest packet time of all collectors.
     ///

@@ -141,7 +141,7 @@ pub struct Crossing {
 impl<'a> Blueprint<'a> {
     /// A blueprint with interface queues of 128 full-size IP packets of `mtu` bytes, and ECMP. A slot is the
     /// transmission time of such a packet on the fastest endpoint's link, or over the fastest link if that is shorter
-    /// ([`slot_bytes`]).
+    /// (`slot_bytes`).
     pub fn new(topology: &'a Topology, mtu: u16, seed: u64) -> Self {
         let rate_of = |endpoint| topology.links()[topology.endpoint_link(endpoint).index()].rate;
         let rate = topology.endpoint_ids().map(rate_of).max().unwrap_or_default();

@@ -2,7 +2,7 @@
 //! ring with one producer and one consumer, all packets of a slot at once.
 //!
 //! In virtual time, a core starts slot t when each neighbour has finished slot t - 1 - d, where d is the lookahead that
-//! the link's delay allows ([`Delay::lookahead`]): nothing sent later can arrive by then. The result is the same as
+//! the link's delay allows ([`Delay::lookahead`](crate::ticks::Delay::lookahead)): nothing sent later can arrive by then. The result is the same as
 //! with one core, and longer links mean less waiting. In real time, cores wait only for the clock, which is an
 //! argument. Late slots and late packets are counted.
 

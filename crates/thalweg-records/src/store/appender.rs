@@ -93,7 +93,7 @@ impl<D: Dataset> Appender<D> {
         self
     }
 
-    /// Queues rows. Blocks only if [`blocking`](Appender::blocking); rows that find a full queue are lost and counted.
+    /// Queues rows. Blocks only if `blocking`; rows that find a full queue are lost and counted.
     pub fn append(&mut self, batch: &D, now: Timestamp) {
         let mut from = 0;
         while from < batch.rows() {

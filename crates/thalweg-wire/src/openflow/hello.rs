@@ -18,7 +18,7 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// Creates a hello with [`VERSION`](super::VERSION) as the only version.
+    /// Creates a hello with [`VERSION`] as the only version.
     pub fn supported() -> Hello {
         Hello { versions: vec![1 << VERSION] }
     }

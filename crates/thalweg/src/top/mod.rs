@@ -13,7 +13,7 @@
 //! | `model` | updates and queries |
 //! | `daemon_state` | the known state of the daemon: its last response, its events, the pinned flow |
 //! | `view` | state and key handling of the view |
-//! | `screen` | the view as a [`crate::terminal::View`] |
+//! | `screen` | the view as a `crate::terminal::View` |
 //! | `draw/` | drawing |
 //! | `links_table` | the table of `--once` |
 //! | `run` | the command |
