@@ -123,7 +123,7 @@ impl<R: Router> Shard<R> {
             site.receive(lanes, *now, dropped);
             site.send(lanes, *now, dropped);
             if !site.mirrored.is_empty() {
-                site.mirror(mirrored);
+                site.mirror(Ticks::start_of(*now), mirrored);
             }
         }
         *now = *now + 1;
@@ -325,7 +325,7 @@ impl<R: Router> Site<R> {
                 if contended {
                     let draw = context.bits();
                     arrived.sort_by_key(|packet| ecmp::hash(draw, u64::from(packet.source().0)));
-                } else if !arrived.is_sorted_by(|one, next| one.lag() >= next.lag()) {
+                } else if !in_order(arrived) {
                     arrived.sort_by_key(|packet| Reverse(packet.lag()));
                 }
             }
@@ -345,9 +345,15 @@ impl<R: Router> Site<R> {
         router.output(&mut Ports { ports, lanes, mirrored, start: Ticks::start_of(now) }, &mut context);
     }
 
-    fn mirror(&mut self, mirrored: &mut Vec<Mirrored>) {
+    fn mirror(&mut self, start: Ticks, mirrored: &mut Vec<Mirrored>) {
         if let Some(monitor) = &mut self.monitor {
-            monitor.offer(&mut self.mirrored, self.id, |copy| mirrored.push(copy));
+            monitor.offer(&mut self.mirrored, self.id, start, |copy| mirrored.push(copy));
         }
     }
+}
+
+/// Whether these packets are in order of arrival. It has no early exit, which would cost more than it saves.
+fn in_order<C>(packets: &[Packet<C>]) -> bool {
+    let pairs = packets.iter().zip(packets.iter().skip(1));
+    pairs.fold(true, |sorted, (earlier, later)| sorted & (earlier.lag() >= later.lag()))
 }

@@ -65,41 +65,32 @@ impl MonitorPort {
         }
     }
 
-    /// Offers the copies of one slot and passes the sent ones to `sent`. They are admitted in order of time if all fit.
-    /// Otherwise they are admitted at the time of the last, by port in random order: in a full buffer the first copy
-    /// gets the place, and ports that send at full rate keep their times within the slot forever, so one of them would
-    /// always get it.
+    /// Offers the copies of the slot that starts at `start` and passes the sent ones to `sent`. A port without backlog
+    /// sends them in order of time. Otherwise they compete as if they had arrived together, by port in random order: in
+    /// a full buffer the first copy gets the place, and ports that send at full rate keep their times within the slot
+    /// forever, so one of them would always get it.
     pub(crate) fn offer<C: Copy>(
         &mut self,
         copies: &mut Vec<Copied<C>>,
         router: RouterId,
+        start: Ticks,
         mut sent: impl FnMut(Mirrored),
     ) {
-        copies.sort_by_key(|copy| copy.at);
-        let mut latest = None;
-        if !self.fits(copies) {
-            latest = copies.last().map(|copy| copy.at);
+        let idle = self.port.free + Ticks::SLOT <= start;
+        if idle {
+            copies.sort_by_key(|copy| copy.at);
+        } else if copies.len() > 1 {
             let draw = self.random.next_u64();
             copies.sort_by_key(|copy| ecmp::hash(draw, u64::from(copy.port.0)));
         }
         for Copied { packet, at, .. } in copies.drain(..) {
-            if self.port.free > latest.unwrap_or(at) + self.max_wait {
+            if self.port.free > start + self.max_wait {
                 self.dropped += Traffic { packets: 1, bytes: u64::from(packet.length()) };
             } else {
-                let at = self.port.transmit(packet.length(), at);
+                let at = self.port.transmit(packet.length(), if idle { at } else { start });
                 sent(Mirrored { router, packet: packet.with_custom(()), at });
             }
         }
-    }
-
-    /// Whether the buffer has room for all these copies, in this order.
-    fn fits<C>(&self, copies: &[Copied<C>]) -> bool {
-        let mut free = self.port.free;
-        copies.iter().all(|copy| {
-            let fits = free <= copy.at + self.max_wait;
-            free = free.max(copy.at) + self.port.pace.span(copy.packet.length());
-            fits
-        })
     }
 
     pub(crate) fn tally(&self) -> MonitorTally {
