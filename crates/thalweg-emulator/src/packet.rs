@@ -38,7 +38,7 @@ pub enum Ecn {
 pub struct Packet<C = ()> {
     /// From the low bits up: source (16 bits), destination (16), flow (32).
     who: u64,
-    /// From the low bits up: id (24), lag (8), length (16), traffic class (8), address (8).
+    /// From the low bits up: lag (8), id (24), length (16), traffic class (8), address (8).
     what: u64,
     /// The scheme's header fields, set by its `prepare_request`.
     pub custom: C,
@@ -51,7 +51,7 @@ impl Packet {
     pub const fn new(source: EndpointId, destination: EndpointId, flow: u32, id: u32, length: u16) -> Self {
         Packet {
             who: source.0 as u64 | (destination.0 as u64) << 16 | (flow as u64) << 32,
-            what: (id & MAX_ID) as u64 | (length as u64) << 32,
+            what: ((id as u64) << 8) & 0xffff_ff00 | (length as u64) << 32,
             custom: (),
         }
     }
@@ -77,13 +77,13 @@ impl<C> Packet<C> {
     where
         C: Copy,
     {
-        Packet { what: self.what & !(0xff << 24) | (lag.0 as u64) << 24, ..self }
+        Packet { what: self.what & !0xff | lag.0 as u64, ..self }
     }
 
     /// The time between the arrival of the last byte and the slot that processes the packet.
     #[inline(always)]
     pub const fn lag(&self) -> Lag {
-        Lag((self.what >> 24) as u8)
+        Lag(self.what as u8)
     }
 
     /// The source endpoint.
@@ -113,7 +113,7 @@ impl<C> Packet<C> {
     /// The id that the sender chose. The network does not use it.
     #[inline]
     pub const fn id(&self) -> u32 {
-        self.what as u32 & MAX_ID
+        self.what as u32 >> 8
     }
 
     /// Bytes on a link, framing included.

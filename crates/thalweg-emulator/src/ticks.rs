@@ -83,21 +83,37 @@ impl Lag {
 }
 
 /// The propagation delay of a link, in 2^-7 of a slot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Delay(pub u32);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delay {
+    units: u32,
+    /// How long before the earliest slot a packet may leave without being [delayed](Delay::clamped).
+    margin: u32,
+}
+
+impl Default for Delay {
+    /// No delay.
+    fn default() -> Self {
+        Delay::of_units(0)
+    }
+}
 
 impl Delay {
     /// Converts `span` to slots of `clock`, to the nearest 2^-7.
     pub fn new(clock: SlotClock, span: Nanos) -> Delay {
         let (bits, slot_bits) = (u128::from(clock.rate.0), u128::from(clock.slot_bytes) * 8_000_000_000);
         let units = (u128::from(span.0) * bits * u128::from(Lag::SLOT) + slot_bits / 2) / slot_bits;
-        Delay(units.min(u128::from(u32::MAX)) as u32)
+        Delay::of_units(units.min(u128::from(u32::MAX)) as u32)
+    }
+
+    const fn of_units(units: u32) -> Delay {
+        let margin = units as u64 + Lag::SLOT - 1;
+        Delay { units, margin: if margin < Lag::MAX { margin } else { Lag::MAX } as u32 }
     }
 
     /// The number of slots by which a receiver may be ahead of a sender. A packet sent in slot t is processed in slot t
     /// + 1 + lookahead or later.
     pub const fn lookahead(self) -> u64 {
-        (self.0 as u64).saturating_sub(Lag::MAX).div_ceil(Lag::SLOT)
+        (self.units as u64).saturating_sub(Lag::MAX).div_ceil(Lag::SLOT)
     }
 
     /// The slot that processes a packet at the other end, and its lag there, if its last byte leaves at `finish`: the
@@ -118,23 +134,20 @@ impl Delay {
     /// All times in 2^-7 of a slot.
     #[inline(always)]
     const fn after(self, finish: u64, earliest: u64) -> (Slot, Lag) {
-        let delay = self.0 as u64;
-        let arrival = finish + delay;
-        // Most packets.
-        if arrival + (Lag::SLOT - 1) >= earliest && finish as i64 >= earliest as i64 - Lag::MAX as i64 {
-            return (
-                Slot((arrival + (Lag::SLOT - 1)) >> LAG_BITS),
-                Lag((arrival.wrapping_neg() & (Lag::SLOT - 1)) as u8),
-            );
+        if finish + (self.margin as u64) < earliest {
+            return self.clamped(finish, earliest);
         }
-        self.clamped(finish, earliest)
+        let arrival = finish + self.units as u64;
+        let slot = (arrival + (Lag::SLOT - 1)) >> LAG_BITS;
+        (Slot(slot), Lag((arrival.wrapping_neg() & (Lag::SLOT - 1)) as u8))
     }
 
     /// The same if the packet would be processed before `earliest`, or its lag would exceed the largest lag.
     #[cold]
+    #[inline(never)]
     const fn clamped(self, finish: u64, earliest: u64) -> (Slot, Lag) {
         let floor = earliest.saturating_sub(Lag::MAX);
-        let arrival = if finish > floor { finish } else { floor } + self.0 as u64;
+        let arrival = if finish > floor { finish } else { floor } + self.units as u64;
         let slot = arrival.div_ceil(Lag::SLOT);
         let slot = if slot > earliest / Lag::SLOT { slot } else { earliest / Lag::SLOT };
         (Slot(slot), Lag((slot * Lag::SLOT - arrival) as u8))

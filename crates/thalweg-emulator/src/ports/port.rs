@@ -96,8 +96,14 @@ impl<C: Copy> Ports<'_, C> {
         let (slot, lag) = by.arrival(finish, self.start + Ticks::SLOT);
         self.lanes[by.lane as usize].send(slot, packet.with_lag(lag));
         if by.mirrored {
-            let at = Ticks(finish.0 - by.pace.span(packet.length()).0);
-            self.mirrored.push(Copied { port, packet, at });
+            self.copy(port, packet, finish);
         }
+    }
+
+    /// Copies a packet of a mirrored port. Not inlined, which keeps the registers of the common case free.
+    #[inline(never)]
+    fn copy(&mut self, port: PortIndex, packet: Packet<C>, finish: Ticks) {
+        let at = Ticks(finish.0 - self.ports[port.index()].pace.span(packet.length()).0);
+        self.mirrored.push(Copied { port, packet, at });
     }
 }
