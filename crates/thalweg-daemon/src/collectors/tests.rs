@@ -21,7 +21,7 @@ pub(crate) fn example() -> PathBuf {
 }
 
 /// Number of frames in the example's capture.
-pub(crate) const FRAMES: u64 = 14_160;
+pub(crate) const FRAMES: u64 = 14_123;
 
 /// Starts a daemon with these collectors in the network of the example.
 pub(crate) fn daemon(collectors: &str, folder: &Path) -> (Daemon, Fleet, Config) {
