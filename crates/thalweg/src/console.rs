@@ -1,7 +1,8 @@
-//! Global output options: colours, progress bars and notes on standard error.
+//! Global output options: colours, progress bars and messages on standard error.
 
 use std::ffi::OsStr;
-use std::io::{self, IsTerminal};
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 
 use clap::ColorChoice;
@@ -49,16 +50,26 @@ pub(crate) fn shows_progress() -> bool {
     verbosity() != Verbosity::Quiet && io::stderr().is_terminal()
 }
 
+/// Writes an error to standard error.
+pub(crate) fn error(text: impl Display) {
+    write_line(format_args!("thalweg: {text}"));
+}
+
 /// Writes a warning to standard error.
-pub(crate) fn warn(text: impl std::fmt::Display) {
-    eprintln!("thalweg: warning: {text}");
+pub(crate) fn warn(text: impl Display) {
+    write_line(format_args!("thalweg: warning: {text}"));
 }
 
 /// Writes a note to standard error, unless quiet.
-pub(crate) fn note(text: impl std::fmt::Display) {
+pub(crate) fn note(text: impl Display) {
     if verbosity() != Verbosity::Quiet {
-        eprintln!("{text}");
+        write_line(text);
     }
+}
+
+/// Ignores errors: `eprintln!` panics if the reader of a pipe is gone.
+fn write_line(text: impl Display) {
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => print_clap_error(&error),
         Ok(cli) => start(cli).unwrap_or_else(|error| {
             if !is_broken_pipe(&error) {
-                format_error(&error).lines().for_each(print_error);
+                format_error(&error).lines().for_each(console::error);
             }
             ExitCode::of(&error)
         }),
@@ -197,14 +197,10 @@ fn print_clap_error(error: &clap::Error) -> ExitCode {
         _ => {
             let text = error.render().to_string();
             let text = text.strip_prefix("error: ").unwrap_or(&text);
-            print_error(text.trim_end());
+            console::error(text.trim_end());
             ExitCode::Usage
         }
     }
-}
-
-fn print_error(text: &str) {
-    let _ = writeln!(io::stderr(), "thalweg: {text}");
 }
 
 /// Formats an error and its causes, without repetition.

@@ -30,7 +30,7 @@ pub(super) fn run(request: CollectRequest, signals: &Signals) -> anyhow::Result<
     let mut outcome = Outcome::Complete;
     for (source, file) in sources.into_iter().zip(&request.replay) {
         if let Err(error) = read(source, &mut replay, &request, signals) {
-            eprintln!("thalweg: warning: {}: {error}; everything before is stored", file.display());
+            console::warn(format_args!("{}: {error}; everything before is stored", file.display()));
             outcome = Outcome::CutShort;
         }
     }

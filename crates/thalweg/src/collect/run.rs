@@ -84,11 +84,11 @@ pub(super) fn print_recovered(recovered: Recovered) {
         ));
     }
     if recovered.torn > 0 {
-        eprintln!(
-            "thalweg: warning: lost {} bytes of incomplete records at the end of {} spool segments",
+        console::warn(format_args!(
+            "lost {} bytes of incomplete records at the end of {} spool segments",
             grouped(recovered.torn_bytes),
             recovered.torn
-        );
+        ));
     }
 }
 
@@ -144,12 +144,12 @@ impl CollectRun {
         let granted =
             report.sockets.iter().map(|socket| (socket.receive_buffer, socket.receive_buffer_requested));
         if let Some((granted, requested)) = granted.filter(|(granted, requested)| granted < requested).min() {
-            eprintln!(
-                "thalweg: warning: the kernel granted {} of {} bytes of receive buffer per socket; \
+            console::warn(format_args!(
+                "the kernel granted {} of {} bytes of receive buffer per socket; \
                  to raise it: sysctl -w net.core.rmem_max={requested}, or run with CAP_NET_ADMIN",
                 grouped(granted as u64),
                 grouped(requested as u64),
-            );
+            ));
         }
     }
 

@@ -88,7 +88,7 @@ fn finish(totals: &Totals, options: &WatchOptions) -> anyhow::Result<Outcome> {
     .and_then(|()| out.flush())
     .context("cannot write the report")?;
     for cut in &totals.cut_short {
-        eprintln!("thalweg: warning: {}; everything before is measured", cut.reason);
+        console::warn(format_args!("{}; everything before is measured", cut.reason));
     }
     Ok(if totals.cut_short.is_empty() { Outcome::Complete } else { Outcome::CutShort })
 }

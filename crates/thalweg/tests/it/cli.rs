@@ -206,6 +206,24 @@ fn a_closed_pipe_ends_the_program_quietly() {
     }
 }
 
+/// Notes, warnings, logs and usage errors.
+#[test]
+fn a_closed_pipe_on_standard_error_is_ignored() {
+    let experiment = example().replace("two-hosts.pcap", "experiments/incast.toml");
+    for (arguments, code) in [
+        (&["emulate", &experiment][..], 0),
+        (&["-v", "emulate", "--sweep", "load=1", &experiment], 2),
+        (&["-v", "watch", "--summary", &example()], 0),
+        (&["watch", "--no-such-flag"], 2),
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_thalweg"));
+        let status = command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(writer).status();
+        assert_eq!(status.unwrap().code(), Some(code), "{arguments:?}");
+    }
+}
+
 #[test]
 fn a_truncated_file_is_measured_and_reported() {
     let folder = tempfile::tempdir().unwrap();
