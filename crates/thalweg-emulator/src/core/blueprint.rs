@@ -8,7 +8,7 @@ use thalweg_network::{EndpointId, LinkId, LinkState, PortIndex, RouterId};
 use thalweg_wire::{BitRate, Nanos};
 use thiserror::Error;
 
-use super::shard::{ELSEWHERE, Interface, Shard, Site};
+use super::shard::{Interface, OTHER_SHARD, RouterState, Shard};
 use crate::packet::{FRAMING, SHORTEST};
 use crate::ports::lane::Lane;
 use crate::ports::monitor::{Monitor, MonitorPort};
@@ -368,9 +368,9 @@ impl<'a> Builder<'a> {
         let topology = self.blueprint.topology;
         let mut shards: Vec<Shard<R>> = (0..self.lanes.len())
             .map(|_| Shard {
-                sites: Vec::new(),
+                routers: Vec::new(),
                 lanes: Vec::new(),
-                seats: vec![ELSEWHERE; topology.endpoints().len()].into_boxed_slice(),
+                interface_index: vec![OTHER_SHARD; topology.endpoints().len()].into_boxed_slice(),
                 interfaces: Vec::new(),
                 interface_verdicts: Vec::new(),
                 now: Slot(0),
@@ -380,8 +380,8 @@ impl<'a> Builder<'a> {
             .collect();
         for router in topology.router_ids() {
             let shard = self.assignment[router.index()];
-            let site = self.site(router, next_hops, &mut make, &mut shards[shard]);
-            shards[shard].sites.push(site);
+            let state = self.router_state(router, next_hops, &mut make, &mut shards[shard]);
+            shards[shard].routers.push(state);
         }
         for (shard, lanes) in shards.iter_mut().zip(&self.lanes) {
             shard.lanes = lanes.iter().map(|&(horizon, width)| Lane::new(horizon, width)).collect();
@@ -389,13 +389,13 @@ impl<'a> Builder<'a> {
         (shards, self.crossings)
     }
 
-    fn site<R: Router>(
+    fn router_state<R: Router>(
         &mut self,
         router: RouterId,
         next_hops: &NextHops,
         make: &mut impl FnMut(Routing, Shape<'_>) -> R,
         shard: &mut Shard<R>,
-    ) -> Site<R> {
+    ) -> RouterState<R> {
         let Blueprint { topology, clock, balance, seed, longest, .. } = *self.blueprint;
         let number = self.assignment[router.index()];
         let (uplink, deliveries) = self.rack_lanes(router, number);
@@ -407,7 +407,7 @@ impl<'a> Builder<'a> {
             let lane = match peer.node {
                 Node::Endpoint(endpoint) => {
                     let (uplink, deliveries) = uplink.zip(deliveries).expect("a rack has lanes");
-                    shard.seats[endpoint.index()] = shard.interfaces.len() as u32;
+                    shard.interface_index[endpoint.index()] = shard.interfaces.len() as u32;
                     shard.interfaces.push(self.interface(link, uplink));
                     shard.interface_verdicts.push(Verdicts::default());
                     deliveries
@@ -437,9 +437,9 @@ impl<'a> Builder<'a> {
             .collect();
         let salt = ecmp::salt(seed, router);
         let routing = Routing::new(router, topology.endpoints().len(), next_hops, balance, salt);
-        Site {
+        RouterState {
             id: router,
-            router: make(routing, Shape { clock, rates: &rates, longest }),
+            scheme: make(routing, Shape { clock, rates: &rates, longest }),
             verdicts: vec![Verdicts::default(); ports.len()].into_boxed_slice(),
             down: PortSet::new(ports.len()),
             any_down: false,

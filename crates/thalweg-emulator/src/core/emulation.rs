@@ -102,7 +102,7 @@ impl<R: Router> Network for Emulation<R> {
     }
 
     fn set_forwarding(&mut self, router: RouterId, table: Option<ForwardingTable>) {
-        self.shard.site_mut(router).router.set_forwarding(table);
+        self.shard.router_mut(router).scheme.set_forwarding(table);
     }
 
     fn port_backlog(&self, router: RouterId, port: PortIndex) -> Backlog {

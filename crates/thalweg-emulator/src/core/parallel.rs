@@ -151,7 +151,8 @@ impl Run<'_> {
         });
         for (crossing, lost) in workers.iter().flat_map(|(_, lost)| lost) {
             let (router, port) = crossing.sender;
-            let verdicts: &mut Verdicts = &mut shards[crossing.from].site_mut(router).verdicts[port.index()];
+            let verdicts: &mut Verdicts =
+                &mut shards[crossing.from].router_mut(router).verdicts[port.index()];
             verdicts.dropped[Reason::LinkDown as usize] += lost;
         }
         workers.into_iter().map(|(punctuality, _)| punctuality).collect()

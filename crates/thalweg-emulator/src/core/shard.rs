@@ -31,10 +31,10 @@ pub(crate) struct Interface {
     pub(crate) up: bool,
 }
 
-/// A router and the endpoints at it.
-pub(crate) struct Site<R: Router> {
+/// A router: its scheme, its ports, and its lanes.
+pub(crate) struct RouterState<R: Router> {
     pub(crate) id: RouterId,
-    pub(crate) router: R,
+    pub(crate) scheme: R,
     pub(crate) ports: Box<[Port]>,
     pub(crate) verdicts: Box<[Verdicts]>,
     pub(crate) down: PortSet,
@@ -59,14 +59,14 @@ pub(crate) struct Site<R: Router> {
 const CONTENTION: u64 = 64;
 
 /// An endpoint of another shard.
-pub(crate) const ELSEWHERE: u32 = u32::MAX;
+pub(crate) const OTHER_SHARD: u32 = u32::MAX;
 
 /// Some routers with their endpoints.
 pub struct Shard<R: Router> {
-    pub(crate) sites: Vec<Site<R>>,
+    pub(crate) routers: Vec<RouterState<R>>,
     pub(crate) lanes: Vec<Lane<R::Custom>>,
-    /// The index in `interfaces` of each endpoint; [`ELSEWHERE`] for those of other shards.
-    pub(crate) seats: Box<[u32]>,
+    /// The index in `interfaces` of each endpoint; [`OTHER_SHARD`] for those of other shards.
+    pub(crate) interface_index: Box<[u32]>,
     pub(crate) interfaces: Vec<Interface>,
     /// By interface.
     pub(crate) interface_verdicts: Vec<Verdicts>,
@@ -91,10 +91,10 @@ impl<R: Router> Shard<R> {
         let start = Ticks::start_of(self.now);
         for request in requests {
             let packet = request.packet.with_custom(R::prepare_request(&request));
-            let seat = self.seats[packet.source().index()];
-            let interface = &mut self.interfaces[seat as usize];
+            let index = self.interface_index[packet.source().index()];
+            let interface = &mut self.interfaces[index as usize];
             if interface.port.free > start + interface.max_wait {
-                self.refuse(packet.with_custom(()), seat);
+                self.refuse(packet.with_custom(()), index);
                 continue;
             }
             let finish = interface.port.transmit(packet.length(), start.before(packet.lag()));
@@ -105,25 +105,25 @@ impl<R: Router> Shard<R> {
 
     /// Drops a packet because its interface is full or its link is down.
     #[cold]
-    fn refuse(&mut self, packet: Packet, seat: u32) {
-        let up = self.interfaces[seat as usize].up;
+    fn refuse(&mut self, packet: Packet, index: u32) {
+        let up = self.interfaces[index as usize].up;
         let reason = if up { Reason::Full } else { Reason::LinkDown };
-        self.interface_verdicts[seat as usize].dropped[reason as usize] += 1;
+        self.interface_verdicts[index as usize].dropped[reason as usize] += 1;
         self.dropped.push(Dropped { packet, place: Place::Endpoint(packet.source()), reason });
     }
 
     /// Runs one slot: routers process arrivals and send.
     pub fn step(&mut self) {
-        let Shard { sites, lanes, now, dropped, mirrored, .. } = self;
-        for site in sites.iter_mut() {
-            if let Some(lane) = site.deliveries {
+        let Shard { routers, lanes, now, dropped, mirrored, .. } = self;
+        for state in routers.iter_mut() {
+            if let Some(lane) = state.deliveries {
                 // The endpoints had one slot to process these.
                 lanes[lane as usize].arriving_mut(*now).clear();
             }
-            site.receive(lanes, *now, dropped);
-            site.send(lanes, *now, dropped);
-            if !site.mirrored.is_empty() {
-                site.mirror(Ticks::start_of(*now), mirrored);
+            state.receive(lanes, *now, dropped);
+            state.send(lanes, *now, dropped);
+            if !state.mirrored.is_empty() {
+                state.mirror(Ticks::start_of(*now), mirrored);
             }
         }
         *now = *now + 1;
@@ -132,7 +132,7 @@ impl<R: Router> Shard<R> {
     /// The packets delivered to endpoints by the start of slot [`now`](Shard::now), by rack.
     pub fn delivered(&self) -> impl Iterator<Item = &[Packet<R::Custom>]> {
         let arriving = |lane: u32| self.lanes[lane as usize].arriving(self.now);
-        self.sites.iter().filter_map(move |site| site.deliveries.map(arriving))
+        self.routers.iter().filter_map(move |state| state.deliveries.map(arriving))
     }
 
     /// Moves the packets dropped since the last call to `into`.
@@ -150,8 +150,8 @@ impl<R: Router> Shard<R> {
     /// # Panics
     /// If the router or port is not in this shard.
     pub fn port_tally(&self, router: RouterId, port: PortIndex) -> PortTally {
-        let site = self.site(router);
-        PortTally { sent: site.ports[port.index()].sent(), verdicts: site.verdicts[port.index()] }
+        let state = self.router(router);
+        PortTally { sent: state.ports[port.index()].sent(), verdicts: state.verdicts[port.index()] }
     }
 
     /// Counters of an endpoint's network interface.
@@ -159,9 +159,9 @@ impl<R: Router> Shard<R> {
     /// # Panics
     /// If the endpoint is not in this shard.
     pub fn interface_tally(&self, endpoint: EndpointId) -> PortTally {
-        let seat = self.seats[endpoint.index()] as usize;
-        let interface = &self.interfaces[seat];
-        PortTally { sent: interface.port.sent(), verdicts: self.interface_verdicts[seat] }
+        let index = self.interface_index[endpoint.index()] as usize;
+        let interface = &self.interfaces[index];
+        PortTally { sent: interface.port.sent(), verdicts: self.interface_verdicts[index] }
     }
 
     /// Counters of a router's monitor port, if it has one.
@@ -169,7 +169,7 @@ impl<R: Router> Shard<R> {
     /// # Panics
     /// If the router is not in this shard.
     pub fn monitor_tally(&self, router: RouterId) -> Option<MonitorTally> {
-        self.site(router).monitor.as_ref().map(MonitorPort::tally)
+        self.router(router).monitor.as_ref().map(MonitorPort::tally)
     }
 
     /// The queue of a router's port.
@@ -177,37 +177,37 @@ impl<R: Router> Shard<R> {
     /// # Panics
     /// If the router is not in this shard.
     pub fn backlog(&self, router: RouterId, port: PortIndex) -> Backlog {
-        self.site(router).router.backlog(port)
+        self.router(router).scheme.backlog(port)
     }
 
     /// Bytes in the queue of an endpoint's network interface, to the slot.
     #[inline]
     pub fn interface_backlog(&self, endpoint: EndpointId) -> u64 {
-        let port = &self.interfaces[self.seats[endpoint.index()] as usize].port;
+        let port = &self.interfaces[self.interface_index[endpoint.index()] as usize].port;
         let start = Ticks::start_of(self.now);
         port.pace.bytes_in(Ticks(port.free.0.saturating_sub(start.0)))
     }
 
-    pub(crate) fn site(&self, router: RouterId) -> &Site<R> {
-        let index = self.sites.partition_point(|site| site.id < router);
-        self.sites.get(index).filter(|site| site.id == router).expect("the router is in this shard")
+    pub(crate) fn router(&self, id: RouterId) -> &RouterState<R> {
+        let index = self.routers.partition_point(|state| state.id < id);
+        self.routers.get(index).filter(|state| state.id == id).expect("the router is in this shard")
     }
 
-    pub(crate) fn site_mut(&mut self, router: RouterId) -> &mut Site<R> {
-        let index = self.sites.partition_point(|site| site.id < router);
-        self.sites.get_mut(index).filter(|site| site.id == router).expect("the router is in this shard")
+    pub(crate) fn router_mut(&mut self, id: RouterId) -> &mut RouterState<R> {
+        let index = self.routers.partition_point(|state| state.id < id);
+        self.routers.get_mut(index).filter(|state| state.id == id).expect("the router is in this shard")
     }
 
     /// Packets in queues and on links of the shard, without those that [`delivered`](Shard::delivered) returns.
     pub fn in_flight(&self) -> u64 {
-        let waiting = |site: &Site<R>| -> u64 {
-            (0..site.ports.len())
-                .map(|port| u64::from(site.router.backlog(PortIndex(port as u16)).packets))
+        let waiting = |state: &RouterState<R>| -> u64 {
+            (0..state.ports.len())
+                .map(|port| u64::from(state.scheme.backlog(PortIndex(port as u16)).packets))
                 .sum()
         };
         let links: usize = self.lanes.iter().map(Lane::packets).sum();
         let arrived: usize = self.delivered().map(<[_]>::len).sum();
-        self.sites.iter().map(waiting).sum::<u64>() + (links - arrived) as u64
+        self.routers.iter().map(waiting).sum::<u64>() + (links - arrived) as u64
     }
 }
 
@@ -230,16 +230,18 @@ impl<R: Router> Shard<R> {
         for end in ends {
             match end.node {
                 Node::Endpoint(endpoint) => {
-                    if let Some(interface) = self.interfaces.get_mut(self.seats[endpoint.index()] as usize) {
+                    if let Some(interface) =
+                        self.interfaces.get_mut(self.interface_index[endpoint.index()] as usize)
+                    {
                         interface.up = true;
                         interface.port.free = Ticks::start_of(now);
                     }
                 }
                 Node::Router(router) if self.has(router) => {
-                    let site = self.site_mut(router);
-                    site.ports[end.port.index()].free = Ticks::start_of(now);
-                    site.down.remove_if(end.port, true);
-                    site.any_down = site.down.iter().next().is_some();
+                    let state = self.router_mut(router);
+                    state.ports[end.port.index()].free = Ticks::start_of(now);
+                    state.down.remove_if(end.port, true);
+                    state.any_down = state.down.iter().next().is_some();
                 }
                 Node::Router(_) => {}
             }
@@ -248,20 +250,20 @@ impl<R: Router> Shard<R> {
 
     /// Installs the shortest paths in all routers of this shard.
     pub(crate) fn rewire(&mut self, next_hops: &NextHops) {
-        self.sites.iter_mut().for_each(|site| site.router.rewire(next_hops));
+        self.routers.iter_mut().for_each(|state| state.scheme.rewire(next_hops));
     }
 
     fn has(&self, router: RouterId) -> bool {
-        self.sites.binary_search_by_key(&router, |site| site.id).is_ok()
+        self.routers.binary_search_by_key(&router, |state| state.id).is_ok()
     }
 
     fn fail_interface(&mut self, endpoint: EndpointId) {
-        let Shard { interfaces, interface_verdicts, seats, lanes, dropped, now, .. } = self;
-        let seat = seats[endpoint.index()] as usize;
-        let Some(interface) = interfaces.get_mut(seat) else { return };
+        let Shard { interfaces, interface_verdicts, interface_index, lanes, dropped, now, .. } = self;
+        let index = interface_index[endpoint.index()] as usize;
+        let Some(interface) = interfaces.get_mut(index) else { return };
         interface.up = false;
         interface.port.free = NEVER;
-        let verdicts = &mut interface_verdicts[seat];
+        let verdicts = &mut interface_verdicts[index];
         lanes[interface.port.lane as usize].lose(
             *now,
             |packet| packet.source() == endpoint,
@@ -274,14 +276,14 @@ impl<R: Router> Shard<R> {
     }
 
     fn fail_port(&mut self, router: RouterId, port: PortIndex, other: Attachment) {
-        let index = self.sites.partition_point(|site| site.id < router);
-        let Shard { sites, lanes, dropped, now, .. } = self;
-        let site = &mut sites[index];
-        site.ports[port.index()].free = NEVER;
-        site.down.insert(port);
-        site.any_down = true;
-        let lane = &mut lanes[site.ports[port.index()].lane as usize];
-        let (mut context, scheme) = site.context(*now, dropped);
+        let index = self.routers.partition_point(|state| state.id < router);
+        let Shard { routers, lanes, dropped, now, .. } = self;
+        let state = &mut routers[index];
+        state.ports[port.index()].free = NEVER;
+        state.down.insert(port);
+        state.any_down = true;
+        let lane = &mut lanes[state.ports[port.index()].lane as usize];
+        let (mut context, scheme) = state.context(*now, dropped);
         scheme.flush(port, &mut context);
         let on_link = |packet: &Packet<R::Custom>| match other.node {
             Node::Endpoint(endpoint) => packet.destination() == endpoint,
@@ -291,12 +293,11 @@ impl<R: Router> Shard<R> {
     }
 }
 
-impl<R: Router> Site<R> {
+impl<R: Router> RouterState<R> {
     /// The scheme, and the context that it may use.
     fn context<'a>(&'a mut self, now: Slot, dropped: &'a mut Vec<Dropped>) -> (Context<'a>, &'a mut R) {
-        let Site { id, router, verdicts, down, any_down, random, .. } = self;
-        let (router_id, any_down) = (*id, *any_down);
-        (Context { now, router: router_id, random, verdicts, down, any_down, dropped }, router)
+        let RouterState { id, scheme, verdicts, down, any_down, random, .. } = self;
+        (Context { now, router: *id, random, verdicts, down, any_down: *any_down, dropped }, scheme)
     }
 
     /// Processes arrivals, lane by lane: in order of arrival while queues have room. In a full queue the first packet
@@ -310,7 +311,7 @@ impl<R: Router> Site<R> {
         busy.extend(self.inbound.iter().filter(arrived));
         let (rack, contended) = (self.deliveries.map(|_| self.inbound[0]), now < self.contended);
         let losses = dropped.len();
-        let (mut context, router) = self.context(now, dropped);
+        let (mut context, scheme) = self.context(now, dropped);
         for last in (1..busy.len()).rev() {
             let drawn = ((context.bits() >> 32) * (last as u64 + 1)) >> 32;
             busy.swap(last, drawn as usize);
@@ -329,7 +330,7 @@ impl<R: Router> Site<R> {
                     arrived.sort_by_key(|packet| Reverse(packet.lag()));
                 }
             }
-            router.input(arrived, &mut context);
+            scheme.input(arrived, &mut context);
             arrived.clear();
         }
         if dropped.len() > losses {
@@ -340,9 +341,9 @@ impl<R: Router> Site<R> {
 
     #[inline(never)]
     fn send(&mut self, lanes: &mut [Lane<R::Custom>], now: Slot, dropped: &mut Vec<Dropped>) {
-        let Site { id, router, ports, verdicts, down, any_down, random, mirrored, .. } = self;
+        let RouterState { id, scheme, ports, verdicts, down, any_down, random, mirrored, .. } = self;
         let mut context = Context { now, router: *id, random, verdicts, down, any_down: *any_down, dropped };
-        router.output(&mut Ports { ports, lanes, mirrored, start: Ticks::start_of(now) }, &mut context);
+        scheme.output(&mut Ports { ports, lanes, mirrored, start: Ticks::start_of(now) }, &mut context);
     }
 
     fn mirror(&mut self, start: Ticks, mirrored: &mut Vec<Mirrored>) {
