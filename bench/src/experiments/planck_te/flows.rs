@@ -154,5 +154,13 @@ fn draw(path: &Path, shuffle: &[Cell], stride: &[Cell]) -> anyhow::Result<()> {
     };
     let panels = [panel("a host's shuffle", "seconds", shuffle), panel("a stride's flows", "Gbit/s", stride)];
     let legend = Legend::of(&Scheme::all().map(Scheme::name));
-    save(path, &figure::draw(&Heading::new("Shuffles and flows, cumulative", ""), &legend, SEVERAL, &panels)?)
+    save(
+        path,
+        &figure::draw(
+            &Heading::new("Cumulative distributions of shuffle times and flow rates", ""),
+            &legend,
+            SEVERAL,
+            &panels,
+        )?,
+    )
 }

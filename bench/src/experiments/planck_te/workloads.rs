@@ -242,7 +242,7 @@ fn draw(path: &Path, cells: &[Cell]) -> anyhow::Result<()> {
         path,
         &figure::draw(
             &Heading::new(
-                "Mean throughput of flows, by workload and rate of hosts",
+                "Mean throughput of flows, by workload and host rate in Gbit/s",
                 "mean over seeds, with 95 % confidence intervals",
             ),
             &legend,
