@@ -67,7 +67,7 @@ def run(asked: argparse.Namespace, name: str, command: Callable[[Path], list[obj
     try:
         wait_until(lambda: waiting() is not None, f"{name} to listen")
         sending = [asked.thalweg, "synth", "--netflow", "--records", asked.records, "--send", f"127.0.0.1:{PORT}"]
-        sending += ["--ahead", "--rate", rate, "--json"]
+        sending += ["--pregenerate", "--rate", rate, "--json"]
         sender = subprocess.run(pinned(asked.sender_cpu, sending), check=True, capture_output=True, text=True)
         wait_until(lambda: waiting() == 0, f"{name} to read its socket")
     finally:

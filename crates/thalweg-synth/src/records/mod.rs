@@ -280,7 +280,7 @@ impl Generator {
 
     /// Returns the router on the path, and the direction, of an observation point.
     fn hop_and_direction(&self, point: u64) -> (usize, u8) {
-        match self.options.both_directions {
+        match self.options.meters_egress {
             true => (point as usize / 2, (point % 2) as u8),
             false => (point as usize, UNKNOWN_DIRECTION),
         }
@@ -292,7 +292,7 @@ impl Generator {
             destination_port: DESTINATION_PORT,
             protocol: TCP,
             is_v6: false,
-            octets: self.options.packet_octets,
+            octets: self.options.packet_bytes,
             pace: flow.pace,
             start_us: self.options.start_us() + flow.start_us as i64,
         };
@@ -358,7 +358,7 @@ impl Generator {
             destination_port: DESTINATION_PORT,
             flow_start_us,
             flow_end_us: flow_start_us + (pace.span_ns() / 1_000) as i64,
-            octets: pace.packets() * u64::from(self.options.packet_octets),
+            octets: pace.packets() * u64::from(self.options.packet_bytes),
             packets: pace.packets(),
             source_as: network::autonomous_system(source.site),
             destination_as: network::autonomous_system(destination.site),

@@ -31,7 +31,7 @@ pub(super) struct Observed {
     is_v6: bool,
     pub path: Path,
     pub pace: Pace,
-    packet_octets: u64,
+    packet_bytes: u64,
     /// First packet, microseconds since 1970.
     start_us: i64,
 }
@@ -74,7 +74,7 @@ impl Observed {
             ..Record::default()
         };
         let path = network.path(source.site, destination.site);
-        Observed { record, source, destination, is_v6, path, pace, packet_octets: octets.into(), start_us }
+        Observed { record, source, destination, is_v6, path, pace, packet_bytes: octets.into(), start_us }
     }
 
     /// Builds the record of an entry in the cache of router `hop` of the path, with the given `direction`.
@@ -91,7 +91,7 @@ impl Observed {
             observation_domain_id: FIRST_OBSERVATION_DOMAIN_ID + u32::from(routers[hop]),
             flow_start_us: time_us(entry.first),
             flow_end_us: time_us(entry.last),
-            octets: entry.packets * self.packet_octets,
+            octets: entry.packets * self.packet_bytes,
             packets: entry.packets,
             tcp_flags: self.tcp_flags(entry),
             ingress_interface: interface(before, self.source),

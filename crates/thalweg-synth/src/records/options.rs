@@ -10,7 +10,7 @@ pub const MAX_PATH: u8 = 8;
 const MAX_ROUTERS: u8 = 254;
 
 /// Maximum number of flows in a flowset, whose keys differ by source port.
-const MAX_COMPONENTS: u32 = 1_024;
+const MAX_TRANSFER_FLOWS: u32 = 1_024;
 
 /// Least duration with transfers: sixteen minimal flows take 3 min at their usual rate.
 const MIN_TRANSFER_DURATION: Nanos = Nanos::from_secs(600);
@@ -45,11 +45,11 @@ pub struct Options {
     /// Routers on a path, each of which samples independently; at most 8. Default 3.
     pub path_routers: u8,
     /// Whether a router also meters packets on egress, with an independent sample. Default no.
-    pub both_directions: bool,
+    pub meters_egress: bool,
     /// Parallel flowsets. Default one per 4,000 records.
     pub flowsets: Option<u64>,
-    /// Numbers of flows of the flowsets, in turn. Default 2, 4, 2, 8, 2, 4, 2, 3, 4, 16: near the shares of Table 2.2.
-    pub components: Vec<u32>,
+    /// Flows of each flowset, in turn. Default 2, 4, 2, 8, 2, 4, 2, 3, 4, 16: near the shares of Table 2.2.
+    pub flowset_flows: Vec<u32>,
     /// Maximum time between the first and the last start in a flowset. Default 2 s.
     pub start_spread: Nanos,
     /// Number of flowsets that span a midnight (UTC). Default one in a hundred, if the period has a midnight.
@@ -68,7 +68,7 @@ pub struct Options {
     /// Least time between the starts of two transfers of the same hosts; should exceed tau. Default 30 s.
     pub separation: Nanos,
     /// Bytes of the IP layer per packet of a transfer, 64 to 9,000. Default 1,500.
-    pub packet_octets: u16,
+    pub packet_bytes: u16,
     /// Share of background flows over IPv6, 0 to 1. Default 0.1.
     pub ipv6_share: f64,
 }
@@ -84,9 +84,9 @@ impl Default for Options {
             inactive_timeout: Nanos::from_secs(15),
             routers: 66,
             path_routers: 3,
-            both_directions: false,
+            meters_egress: false,
             flowsets: None,
-            components: vec![2, 4, 2, 8, 2, 4, 2, 3, 4, 16],
+            flowset_flows: vec![2, 4, 2, 8, 2, 4, 2, 3, 4, 16],
             start_spread: Nanos::from_secs(2),
             across_midnight: None,
             single_flows: None,
@@ -95,7 +95,7 @@ impl Default for Options {
             chain_flows: 6,
             chain_gap: Nanos::from_secs(6),
             separation: Nanos::from_secs(30),
-            packet_octets: 1_500,
+            packet_bytes: 1_500,
             ipv6_share: 0.1,
         }
     }
@@ -108,7 +108,7 @@ pub enum OptionsError {
     /// A number is out of range.
     #[error("invalid {name} {value}: expected {min} to {max}")]
     Number {
-        /// Which number.
+        /// Name of the option.
         name: &'static str,
         /// Its value.
         value: u64,
@@ -120,7 +120,7 @@ pub enum OptionsError {
     /// A time is out of range.
     #[error("invalid {name} {value}: expected {min} to {max}")]
     Time {
-        /// Which time.
+        /// Name of the option.
         name: &'static str,
         /// Its value.
         value: Nanos,
@@ -129,17 +129,25 @@ pub enum OptionsError {
         /// Maximum.
         max: Nanos,
     },
-    /// The list of component flow numbers is empty.
-    #[error("no numbers of component flows: expected at least one, such as 2, 4, 8, 16")]
-    NoComponents,
+    /// The list of flows per flowset is empty.
+    #[error("no --flowset-flows: expected at least one number, such as 2,4,8,16")]
+    NoFlowsetFlows,
+    /// The number of routers on a path is out of range.
+    #[error("invalid --path-routers {path_routers}: expected 1 to {MAX_PATH}, and at most --routers ({routers})")]
+    PathRouters {
+        /// Routers on a path.
+        path_routers: u8,
+        /// All routers.
+        routers: u8,
+    },
     /// The share is not between 0 and 1.
-    #[error("invalid IPv6 share {share}: expected 0 to 1")]
+    #[error("invalid --ipv6-share {share}: expected 0 to 1")]
     Share {
         /// Its value.
         share: f64,
     },
     /// The period has no midnight for flowsets across midnight.
-    #[error("cannot plant {flowsets} flowsets across midnight: no midnight (UTC) in {duration} from {start}")]
+    #[error("cannot plant {flowsets} flowsets across midnight: no midnight (UTC) in {duration} from {start}. Change --start, --duration or --across-midnight")]
     NoMidnight {
         /// Number of flowsets across midnight.
         flowsets: u64,
@@ -149,7 +157,10 @@ pub enum OptionsError {
         duration: Nanos,
     },
     /// The planted transfers alone have more records.
-    #[error("{records} records are too few: the planted transfers alone have {planted}")]
+    #[error(
+        "{records} records are too few: the planted transfers alone have {planted}. Raise --records, or lower \
+         --flowsets, --single-flows or --ordinary"
+    )]
     TooFewRecords {
         /// Requested number of records.
         records: u64,
@@ -158,7 +169,7 @@ pub enum OptionsError {
     },
     /// No start time fits a transfer between hosts with too many other transfers.
     #[error(
-        "no start time left for transfer {number}: expected {separation} between the transfers of two hosts; use a longer duration, fewer transfers or a shorter separation"
+        "no start time left for transfer {number}: expected {separation} between the transfers of two hosts. Raise --duration, or lower --separation or the number of transfers"
     )]
     Crowded {
         /// Number of the transfer.
@@ -191,7 +202,7 @@ impl Options {
 
     /// Returns the number of observation points on a path.
     pub(super) fn points(&self) -> u64 {
-        u64::from(self.path_routers) * if self.both_directions { 2 } else { 1 }
+        u64::from(self.path_routers) * if self.meters_egress { 2 } else { 1 }
     }
 
     /// Returns the first midnight (UTC) after the start, in microseconds, if it is before the end.
@@ -228,27 +239,34 @@ impl Options {
     }
 
     fn check_numbers(&self, counts: &Counts) -> Result<(), OptionsError> {
-        let Some(largest) = self.components.iter().max() else { return Err(OptionsError::NoComponents) };
-        let smallest = self.components.iter().min().unwrap_or(largest);
+        let Some(largest) = self.flowset_flows.iter().max() else { return Err(OptionsError::NoFlowsetFlows) };
+        let smallest = self.flowset_flows.iter().min().unwrap_or(largest);
         let all = self.records;
         let numbers = [
-            ("records", all, 1, u64::from(u32::MAX)),
-            ("sampling interval", self.sampling_interval.into(), 1, 1 << 24),
-            ("routers", self.routers.into(), 1, MAX_ROUTERS.into()),
-            ("routers on a path", self.path_routers.into(), 1, MAX_PATH.min(self.routers).into()),
-            ("component flows", (*smallest).into(), 1, MAX_COMPONENTS.into()),
-            ("component flows", (*largest).into(), 1, MAX_COMPONENTS.into()),
-            ("flowsets", counts.flowsets, 0, all),
-            ("flowsets across midnight", counts.across_midnight, 0, counts.flowsets),
-            ("single flows", counts.single_flows, 0, all),
-            ("ordinary transfers", counts.ordinary, 0, all),
-            ("chains", counts.chains, 0, all),
-            ("flows of a chain", self.chain_flows.into(), 2, MAX_COMPONENTS.into()),
-            ("bytes of a packet", self.packet_octets.into(), 64, 9_000),
+            ("--records", all, 1, u64::from(u32::MAX)),
+            ("--sampling-interval", self.sampling_interval.into(), 1, 1 << 24),
+            ("--routers", self.routers.into(), 1, MAX_ROUTERS.into()),
+            ("--flowset-flows", (*smallest).into(), 1, MAX_TRANSFER_FLOWS.into()),
+            ("--flowset-flows", (*largest).into(), 1, MAX_TRANSFER_FLOWS.into()),
+            ("--flowsets", counts.flowsets, 0, all),
+            ("--across-midnight", counts.across_midnight, 0, counts.flowsets),
+            ("--single-flows", counts.single_flows, 0, all),
+            ("--ordinary", counts.ordinary, 0, all),
+            ("--chains", counts.chains, 0, all),
+            ("--chain-flows", self.chain_flows.into(), 2, MAX_TRANSFER_FLOWS.into()),
+            ("--packet-size", self.packet_bytes.into(), 64, 9_000),
         ];
         match numbers.into_iter().find(|(_, value, min, max)| value < min || value > max) {
             Some((name, value, min, max)) => Err(OptionsError::Number { name, value, min, max }),
-            None => Ok(()),
+            None => self.check_path_routers(),
+        }
+    }
+
+    fn check_path_routers(&self) -> Result<(), OptionsError> {
+        let Options { path_routers, routers, .. } = *self;
+        match (1..=MAX_PATH.min(routers)).contains(&path_routers) {
+            true => Ok(()),
+            false => Err(OptionsError::PathRouters { path_routers, routers }),
         }
     }
 
@@ -261,12 +279,12 @@ impl Options {
         };
         let chain = Nanos(self.chain_gap.0.saturating_mul(self.chain_flows.into()));
         let times = [
-            ("duration", self.duration, shortest, MAX_DURATION),
-            ("inactive timeout", self.inactive_timeout, second, self.active_timeout),
-            ("active timeout", self.active_timeout, second, MAX_TIMEOUT),
-            ("start spread", self.start_spread, Nanos::ZERO, self.separation),
-            ("separation", self.separation, Nanos::ZERO, MAX_TIMEOUT),
-            ("all gaps of a chain", chain, Nanos::ZERO, Nanos(self.duration.0 / 2)),
+            ("--duration", self.duration, shortest, MAX_DURATION),
+            ("--idle-timeout", self.inactive_timeout, second, self.active_timeout),
+            ("--active-timeout", self.active_timeout, second, MAX_TIMEOUT),
+            ("--start-spread", self.start_spread, Nanos::ZERO, self.separation),
+            ("--separation", self.separation, Nanos::ZERO, MAX_TIMEOUT),
+            ("--chain-gap times --chain-flows", chain, Nanos::ZERO, Nanos(self.duration.0 / 2)),
         ];
         let times = &times[..if chains == 0 { times.len() - 1 } else { times.len() }];
         match times.iter().find(|(_, value, min, max)| value < min || value > max) {

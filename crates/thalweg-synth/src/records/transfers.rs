@@ -106,10 +106,10 @@ impl<'a> Planner<'a> {
     ) -> Result<Vec<Flow>, OptionsError> {
         let (pairs, flows) = (BTreeMap::new(), Vec::new());
         let mut planner = Planner { options, network, random, pairs, flows, transfers: 0 };
-        let components = options.components.iter().copied().cycle();
-        for (number, components) in (0..counts.flowsets).zip(components) {
-            let kind = if components == 1 { Kind::Single } else { Kind::Flowset };
-            planner.plant(kind, components, number < counts.across_midnight)?;
+        let flow_counts = options.flowset_flows.iter().copied().cycle();
+        for (number, flows) in (0..counts.flowsets).zip(flow_counts) {
+            let kind = if flows == 1 { Kind::Single } else { Kind::Flowset };
+            planner.plant(kind, flows, number < counts.across_midnight)?;
         }
         let others = [
             (Kind::Single, counts.single_flows),
@@ -124,14 +124,14 @@ impl<'a> Planner<'a> {
         Ok(planner.flows)
     }
 
-    fn plant(&mut self, kind: Kind, components: u32, across_midnight: bool) -> Result<(), OptionsError> {
+    fn plant(&mut self, kind: Kind, flows: u32, across_midnight: bool) -> Result<(), OptionsError> {
         for _ in 0..MAX_ATTEMPTS {
             let (source, destination) = self.network.transfer(&mut self.random);
             let is_long = self.network.is_long(source.site, destination.site);
             let shape = match kind {
-                Kind::Flowset | Kind::Single => self.elephants(components, is_long),
+                Kind::Flowset | Kind::Single => self.elephants(flows, is_long),
                 Kind::Ordinary => self.ordinary(),
-                Kind::Chain => self.chain(components),
+                Kind::Chain => self.chain(flows),
             };
             let Some(start_us) = self.start(&shape, across_midnight) else { continue };
             let last_start_us = start_us + shape.last().map_or(0, |&(offset_us, _)| offset_us);
@@ -144,38 +144,38 @@ impl<'a> Planner<'a> {
     }
 
     /// Draws a flowset or a single flow.
-    fn elephants(&mut self, components: u32, is_long: bool) -> Shape {
-        let count = f64::from(components);
+    fn elephants(&mut self, flows: u32, is_long: bool) -> Shape {
+        let count = f64::from(flows);
         let random = &mut self.random;
-        let above_min = match components {
+        let above_min = match flows {
             1 => random.log_normal(SINGLE_MEDIAN, SINGLE_SIGMA),
             _ if random.chance(TAIL_SHARE) => TAIL_MIN / random.unit(),
             _ => random.log_normal(SIZE_MEDIAN, SIZE_SIGMA),
         };
         let above_min = above_min.min(MAX_SIZE - count * MIN_OCTETS).max(0.0);
         let median = RATE_MEDIAN * libm::pow(count / 2.0, RATE_GROWTH) * if is_long { 0.5 } else { 1.0 };
-        let rate = random.log_normal(median, rate_sigma(components)).clamp(MIN_RATE, MAX_RATE);
+        let rate = random.log_normal(median, rate_sigma(flows)).clamp(MIN_RATE, MAX_RATE);
         let seconds = (above_min + count * MIN_OCTETS) * 8.0 / rate;
         let span_us = (seconds * 1e6) as u64;
         let spread_us = (self.options.start_spread.0 / 1_000).min(span_us / 4);
-        let mut starts: Vec<u64> = (1..components).map(|_| random.between(0, spread_us)).collect();
+        let mut starts: Vec<u64> = (1..flows).map(|_| random.between(0, spread_us)).collect();
         starts.push(0);
         starts.sort_unstable();
         let weights: Vec<f64> = starts.iter().map(|_| 0.9 + 0.2 * random.unit()).collect();
         let all: f64 = weights.iter().sum();
-        let components = starts.into_iter().zip(weights).map(|(start_us, weight)| {
+        let elephants = starts.into_iter().zip(weights).map(|(start_us, weight)| {
             let octets = MIN_OCTETS + above_min * weight / all;
             // They end at nearly the same time.
             let span_us = (span_us - start_us) as f64 * (0.96 + 0.04 * random.unit());
-            (start_us, elephant(octets, (span_us * 1e3) as u64, self.options.packet_octets))
+            (start_us, elephant(octets, (span_us * 1e3) as u64, self.options.packet_bytes))
         });
-        components.collect()
+        elephants.collect()
     }
 
     fn ordinary(&mut self) -> Shape {
         let octets = self.random.log_even(ORDINARY_OCTETS.0, ORDINARY_OCTETS.1);
         let rate = self.random.log_even(ORDINARY_RATE.0, ORDINARY_RATE.1);
-        vec![(0, evenly(octets, (octets * 8e9 / rate) as u64, self.options.packet_octets))]
+        vec![(0, evenly(octets, (octets * 8e9 / rate) as u64, self.options.packet_bytes))]
     }
 
     fn chain(&mut self, flows: u32) -> Shape {
@@ -184,7 +184,7 @@ impl<'a> Planner<'a> {
             let octets = MIN_OCTETS + self.random.log_normal(GIB, 0.5);
             let rate = self.random.log_normal(RATE_MEDIAN, 0.3);
             let span_ns = (octets * 8e9 / rate) as u64;
-            (u64::from(number) * gap_us, elephant(octets, span_ns, self.options.packet_octets))
+            (u64::from(number) * gap_us, elephant(octets, span_ns, self.options.packet_bytes))
         };
         (0..flows).map(flow).collect()
     }
@@ -230,8 +230,8 @@ impl<'a> Planner<'a> {
 
 /// Returns the standard deviation of the logarithm of rates. The ratios of inter-quartile range to median in section
 /// 2.3.3, 0.84, 0.54, 0.51 and 0.41 for 2, 3, 4 and 8 flows, are 2 sinh(0.6745 sigma) for a log-normal distribution.
-fn rate_sigma(components: u32) -> f64 {
-    match components {
+fn rate_sigma(flows: u32) -> f64 {
+    match flows {
         1 => 0.70,
         2 => 0.604,
         3 => 0.396,
@@ -241,16 +241,16 @@ fn rate_sigma(components: u32) -> f64 {
 }
 
 /// Returns the packets of a flow that moves at least [`BURST_OCTETS`], or its total, in some minute.
-fn elephant(octets: f64, span_ns: u64, packet_octets: u16) -> Pace {
+fn elephant(octets: f64, span_ns: u64, packet_bytes: u16) -> Pace {
     let in_burst = octets * BURST_NS as f64 / span_ns as f64;
     if span_ns <= BURST_NS || in_burst >= BURST_OCTETS {
-        return evenly(octets, span_ns, packet_octets);
+        return evenly(octets, span_ns, packet_bytes);
     }
-    let packets = |octets: f64| libm::ceil(octets / f64::from(packet_octets)) as u64;
+    let packets = |octets: f64| libm::ceil(octets / f64::from(packet_bytes)) as u64;
     Pace::burst(packets(octets), span_ns, packets(BURST_OCTETS), BURST_NS)
 }
 
-fn evenly(octets: f64, span_ns: u64, packet_octets: u16) -> Pace {
-    let packets = libm::ceil(octets / f64::from(packet_octets)) as u64;
+fn evenly(octets: f64, span_ns: u64, packet_bytes: u16) -> Pace {
+    let packets = libm::ceil(octets / f64::from(packet_bytes)) as u64;
     Pace::even(packets, span_ns / (packets - 1).max(1))
 }

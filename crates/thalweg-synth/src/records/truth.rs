@@ -186,7 +186,7 @@ impl Truth {
 fn in_json(flows: &[PlantedFlow]) -> serde_json::Value {
     let of = merge(flows);
     let duration_us = of.flow_end_us - of.flow_start_us;
-    let components = flows.iter().map(|flow| {
+    let rows = flows.iter().map(|flow| {
         serde_json::json!({
             "src_port": flow.source_port,
             "dst_port": flow.destination_port,
@@ -212,7 +212,7 @@ fn in_json(flows: &[PlantedFlow]) -> serde_json::Value {
         "src_as": of.source_as,
         "dst_as": of.destination_as,
         "path": of.path.iter().map(|&router| exporter(router).to_string()).collect::<Vec<_>>(),
-        "flows": components.collect::<Vec<_>>(),
+        "flows": rows.collect::<Vec<_>>(),
     })
 }
 

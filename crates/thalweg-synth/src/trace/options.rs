@@ -168,7 +168,7 @@ pub enum SynthOptionsError {
     },
     /// The trace is too short for planted flows.
     #[error(
-        "a duration of {duration} is too short for planted flows: expected at least {min}, or no cheetahs and no near-misses"
+        "a duration of {duration} is too short for planted flows: expected at least {min}, or --cheetahs 0 --near-misses 0"
     )]
     TooShort {
         /// Duration.
@@ -177,20 +177,32 @@ pub enum SynthOptionsError {
         min: Nanos,
     },
     /// Too few flows for the planted and flood flows, or none left for the remaining packets.
-    #[error("{flows} flows are too few: expected at least {min} for the flood and the planted flows")]
+    #[error(
+        "{flows} flows are too few for {planted} planted flows, {flood_packets} flood packets and the background: \
+         expected at least {min}. Raise --flows, or lower --cheetahs, --near-misses or --flood-share"
+    )]
     TooFewFlows {
         /// The requested number.
         flows: u64,
+        /// The number of planted flows.
+        planted: u64,
+        /// The number of flood packets, each of which is a flow.
+        flood_packets: u64,
         /// The minimum.
         min: u64,
     },
     /// Too few packets for the flows and the planted flows.
     #[error(
-        "{packets} packets are too few: expected at least {min} for this number of flows and planted flows"
+        "{packets} packets are too few for {flows} flows, {planted} of them planted: expected at least {min}. \
+         Raise --packets, or lower --flows, --cheetahs or --near-misses"
     )]
     TooFewPackets {
         /// The requested number.
         packets: u64,
+        /// The number of flows.
+        flows: u64,
+        /// The number of planted flows.
+        planted: u64,
         /// The minimum.
         min: u64,
     },
@@ -237,7 +249,12 @@ impl SynthOptions {
         });
         // Check bounds first: each planted flow has packets, and drawing all of them takes time.
         let planted_flows = planting.cheetahs.saturating_add(planting.near_misses);
-        let too_few_packets = |min| SynthOptionsError::TooFewPackets { packets, min };
+        let too_few_packets = |min| SynthOptionsError::TooFewPackets {
+            packets,
+            flows: flows.max(planted_flows),
+            planted: planted_flows,
+            min,
+        };
         let min = flood_packets.saturating_add(planted_flows);
         if min > packets {
             return Err(too_few_packets(min));
@@ -250,7 +267,8 @@ impl SynthOptions {
         let background_packets = packets - other_packets;
         let min = flood_packets + planted_flows + u64::from(background_packets > 0);
         if flows < min {
-            return Err(SynthOptionsError::TooFewFlows { flows, min });
+            let planted = planted_flows;
+            return Err(SynthOptionsError::TooFewFlows { flows, planted, flood_packets, min });
         }
         let background_flows = flows - flood_packets - planted_flows;
         if background_flows > background_packets {

@@ -168,7 +168,7 @@ const SYNTH: [Example; 6] = [
     },
     Example {
         about: "Generate flowsets of 16 flows at one router without sampling",
-        command: "thalweg synth --netflow --components 16 --path-routers 1 --sampling-interval 1 \\\n    \
+        command: "thalweg synth --netflow --flowset-flows 16 --path-routers 1 --sampling-interval 1 \\\n    \
                   -o records.pcap",
     },
     Example {

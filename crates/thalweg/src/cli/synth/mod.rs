@@ -132,7 +132,7 @@ struct PlantedArgs {
 #[group(conflicts_with = "netflow")]
 struct FileArgs {
     /// Captured bytes per packet [default: 64B].
-    #[arg(long, value_name = "SIZE", value_parser = snap_length)]
+    #[arg(long, value_name = "SIZE", value_parser = size::<u32>)]
     snap_length: Option<u32>,
 
     /// Link type of the file [default: raw-ip].
@@ -307,9 +307,10 @@ fn count(text: &str) -> Result<u64, String> {
     }
 }
 
-fn snap_length(text: &str) -> Result<u32, String> {
-    let Bytes(length) = parse(text)?;
-    u32::try_from(length).map_err(|_| format!("expected at most {} bytes", u32::MAX))
+/// Parses a size in bytes: `1500`, `1500B`, `64KiB`.
+fn size<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+    let Bytes(bytes) = parse(text)?;
+    T::try_from(bytes).map_err(|_| "too large".to_owned())
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use thalweg_synth::records::{Generator, Kind, Options, Truth};
 use thalweg_wire::flow_export::RecordBatch;
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::{STANDARD_OUTPUT, count, create, progress_bar};
+use super::{STANDARD_OUTPUT, count, create, progress_bar, size};
 use crate::config::value::parse;
 
 /// Rows per batch: a page of Parquet.
@@ -27,7 +27,7 @@ const ROWS: usize = 1 << 15;
 const RATE_STEPS_PER_SECOND: u64 = 500;
 const RATE_BATCH: (u64, u64) = (64, 4_096);
 
-/// Datagrams sent between two checks of the clock with --ahead.
+/// Datagrams sent between two checks of the clock with --pregenerate.
 const SEND_BATCH: usize = 256;
 
 #[derive(Args, Debug)]
@@ -46,10 +46,10 @@ pub(super) struct RecordArgs {
     #[arg(long, value_name = "N", requires = "send", value_parser = count)]
     rate: Option<u64>,
 
-    /// Generate all datagrams before sending, to reach millions of records per second. Takes about 70 bytes of memory per
-    /// record.
+    /// Generate all datagrams before sending the first, to reach millions of records per second. Takes about 70 bytes of
+    /// memory per record.
     #[arg(long, requires = "send")]
-    ahead: bool,
+    pregenerate: bool,
 
     /// Truth file of planted transfers as CSV, one row per flowset.
     #[arg(long, value_name = "FILE")]
@@ -75,21 +75,21 @@ pub(super) struct RecordArgs {
     #[arg(long, value_name = "N")]
     routers: Option<u8>,
 
-    /// Routers per path, each of which exports every flow, 1 to 8 [default: 3].
+    /// Routers per path, each of which exports every flow, 1 to 8 [default: 3, or --routers if less].
     #[arg(long, value_name = "N")]
     path_routers: Option<u8>,
 
-    /// Routers meter packets on egress as well as on ingress.
+    /// Routers meter packets on egress too, not only on ingress.
     #[arg(long)]
-    both_directions: bool,
+    meter_egress: bool,
 
     /// Number of parallel flowsets [default: one per 4,000 records].
     #[arg(long, value_name = "N", value_parser = count)]
     flowsets: Option<u64>,
 
-    /// Flows per flowset, repeated cyclically [default: 2,4,2,8,2,4,2,3,4,16].
+    /// Flows of each flowset, in turn [default: 2,4,2,8,2,4,2,3,4,16].
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
-    components: Vec<u32>,
+    flowset_flows: Vec<u32>,
 
     /// Maximum time between the starts of the flows of one flowset [default: 2s].
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
@@ -123,9 +123,9 @@ pub(super) struct RecordArgs {
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     separation: Option<Nanos>,
 
-    /// IP packet size of transfers, 64 to 9000 [default: 1500].
-    #[arg(long, value_name = "N")]
-    packet_octets: Option<u16>,
+    /// IP packet size of transfers, 64 to 9000 bytes [default: 1500B].
+    #[arg(long, value_name = "SIZE", value_parser = size::<u16>)]
+    packet_size: Option<u16>,
 }
 
 /// Options shared by packets and records.
@@ -149,10 +149,10 @@ struct Summary {
     ordinary: usize,
     chains: usize,
     planted_flows: usize,
-    planted_octets: u64,
+    planted_bytes: u64,
     /// NetFlow v9 datagrams written or sent.
     datagrams: u64,
-    /// Duration of sending with --ahead.
+    /// Duration of sending with --pregenerate.
     sending_seconds: Option<f64>,
     parquet_files: u64,
     parquet_bytes: u64,
@@ -177,7 +177,7 @@ impl RecordArgs {
             outputs.push(&batch)?;
             batch.clear();
             bar.set_position(summary.records);
-            if let Some(rate) = self.rate.filter(|&rate| rate > 0 && !self.ahead) {
+            if let Some(rate) = self.rate.filter(|&rate| rate > 0 && !self.pregenerate) {
                 let due = Duration::from_secs_f64(summary.records as f64 / rate as f64);
                 thread::sleep(due.saturating_sub(started.elapsed()));
             }
@@ -202,9 +202,10 @@ impl RecordArgs {
     /// Merges the flags with the defaults.
     fn options(&self, shared: &Shared<'_>) -> Options {
         let default = Options::default();
-        let components = match self.components.is_empty() {
-            true => default.components,
-            false => self.components.clone(),
+        let routers = self.routers.unwrap_or(default.routers);
+        let flowset_flows = match self.flowset_flows.is_empty() {
+            true => default.flowset_flows,
+            false => self.flowset_flows.clone(),
         };
         Options {
             records: self.records.unwrap_or(default.records),
@@ -213,11 +214,11 @@ impl RecordArgs {
             sampling_interval: self.sampling_interval.unwrap_or(default.sampling_interval),
             active_timeout: self.active_timeout.unwrap_or(default.active_timeout),
             inactive_timeout: self.idle_timeout.unwrap_or(default.inactive_timeout),
-            routers: self.routers.unwrap_or(default.routers),
-            path_routers: self.path_routers.unwrap_or(default.path_routers),
-            both_directions: self.both_directions,
+            routers,
+            path_routers: self.path_routers.unwrap_or(default.path_routers.min(routers)),
+            meters_egress: self.meter_egress,
             flowsets: self.flowsets,
-            components,
+            flowset_flows,
             start_spread: self.start_spread.unwrap_or(default.start_spread),
             across_midnight: self.across_midnight,
             single_flows: self.single_flows,
@@ -226,7 +227,7 @@ impl RecordArgs {
             chain_flows: self.chain_flows.unwrap_or(default.chain_flows),
             chain_gap: self.chain_gap.unwrap_or(default.chain_gap),
             separation: self.separation.unwrap_or(default.separation),
-            packet_octets: self.packet_octets.unwrap_or(default.packet_octets),
+            packet_bytes: self.packet_size.unwrap_or(default.packet_bytes),
             ipv6_share: shared.ipv6_share.unwrap_or(default.ipv6_share),
         }
     }
@@ -260,7 +261,7 @@ impl RecordArgs {
         Ok(Outputs {
             capture: capture.map(|capture| (Datagrams::new(start), capture)),
             sender: sender.map(|sender| (Datagrams::full(start), sender)),
-            ahead: self.ahead.then(Prepared::default),
+            pregenerated: self.pregenerate.then(Prepared::default),
             parquet: self.parquet.as_ref().map(HourFiles::new),
         })
     }
@@ -270,8 +271,8 @@ impl RecordArgs {
 struct Outputs {
     capture: Option<(Datagrams, Capture<Box<dyn Write>>)>,
     sender: Option<(Datagrams, Sender)>,
-    /// Datagrams prepared with --ahead.
-    ahead: Option<Prepared>,
+    /// Datagrams prepared with --pregenerate.
+    pregenerated: Option<Prepared>,
     parquet: Option<HourFiles>,
 }
 
@@ -281,8 +282,8 @@ impl Outputs {
             datagrams.push(batch, capture).context("cannot write the capture")?;
         }
         if let Some((datagrams, sender)) = &mut self.sender {
-            let sent = match &mut self.ahead {
-                Some(ahead) => datagrams.push(batch, ahead),
+            let sent = match &mut self.pregenerated {
+                Some(prepared) => datagrams.push(batch, prepared),
                 None => datagrams.push(batch, sender).and_then(|()| sender.flush()),
             };
             sent.context("cannot send to the flow receiver")?;
@@ -300,11 +301,11 @@ impl Outputs {
             summary.datagrams += datagrams.sent();
         }
         if let Some((mut datagrams, mut sender)) = self.sender {
-            let sent = match self.ahead {
-                Some(mut ahead) => {
+            let sent = match self.pregenerated {
+                Some(mut prepared) => {
                     let pace = rate.map(|rate| rate as f64 / summary.records as f64);
-                    let made = datagrams.finish(&mut ahead);
-                    let sent = made.and_then(|()| send(&ahead, &mut sender, pace));
+                    let made = datagrams.finish(&mut prepared);
+                    let sent = made.and_then(|()| send(&prepared, &mut sender, pace));
                     sent.map(|seconds| summary.sending_seconds = Some(seconds))
                 }
                 None => datagrams.finish(&mut sender).and_then(|()| sender.flush()),
@@ -321,15 +322,15 @@ impl Outputs {
 }
 
 /// Sends the prepared datagrams at `pace` times their number per second. Returns the seconds that it took.
-fn send(made: &Prepared, sender: &mut Sender, pace: Option<f64>) -> io::Result<f64> {
+fn send(prepared: &Prepared, sender: &mut Sender, pace: Option<f64>) -> io::Result<f64> {
     let started = Instant::now();
-    let all = made.len();
+    let all = prepared.len();
     for first in (0..all).step_by(SEND_BATCH) {
         if let Some(pace) = pace.filter(|&pace| pace > 0.0) {
             let due = Duration::from_secs_f64(first as f64 / all as f64 / pace);
             thread::sleep(due.saturating_sub(started.elapsed()));
         }
-        sender.send(made, first..all.min(first + SEND_BATCH))?;
+        sender.send(prepared, first..all.min(first + SEND_BATCH))?;
     }
     Ok(started.elapsed().as_secs_f64())
 }
@@ -345,7 +346,7 @@ impl Summary {
             ordinary: of_kind(Kind::Ordinary),
             chains: of_kind(Kind::Chain),
             planted_flows: truth.flows.len(),
-            planted_octets: truth.flows.iter().map(|flow| flow.octets).sum(),
+            planted_bytes: truth.flows.iter().map(|flow| flow.octets).sum(),
             ..Summary::default()
         }
     }
