@@ -11,16 +11,25 @@ use crate::shape::ShapeError;
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum StateError {
+    /// There are no bytes.
+    #[error("not a saved sketch: empty")]
+    Empty,
     /// The magic number is missing.
-    #[error("not a saved sketch: first bytes {found:02x?}, expected {:02x?}", super::MAGIC)]
+    #[error(
+        "not a saved sketch: offset 0: found \"{}\", expected the magic number \"{}\"",
+        found.escape_ascii(),
+        super::MAGIC.escape_ascii()
+    )]
     NotAState {
         /// The first bytes, at most eight.
         found: Vec<u8>,
     },
     /// The magic number has changed line ends or top bits.
     #[error(
-        "damaged by a text-mode transfer: first bytes {found:02x?}, expected {:02x?}; transfer it as binary",
-        super::MAGIC
+        "damaged by a text-mode transfer: offset 0: found \"{}\", expected the magic number \"{}\". \
+         Transfer the file in binary mode",
+        found.escape_ascii(),
+        super::MAGIC.escape_ascii()
     )]
     TextMode {
         /// The first bytes, at most eight.

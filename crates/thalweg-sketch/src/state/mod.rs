@@ -292,7 +292,11 @@ fn check_frame(bytes: &[u8]) -> Result<&[u8], StateError> {
     let Some(rest) = bytes.strip_prefix(&MAGIC) else {
         let found = bytes[..bytes.len().min(MAGIC.len())].to_vec();
         let is_almost = found.get(1..4) == Some(&MAGIC[1..4]);
-        return Err(if is_almost { StateError::TextMode { found } } else { StateError::NotAState { found } });
+        return Err(match is_almost {
+            true => StateError::TextMode { found },
+            false if found.is_empty() => StateError::Empty,
+            false => StateError::NotAState { found },
+        });
     };
     let offset = MAGIC.len();
     let Some((version, rest)) = rest.split_first_chunk() else {

@@ -31,9 +31,9 @@ impl State {
             }
             false => (path.display().to_string(), fs::read(path)),
         };
-        let bytes = bytes.with_context(|| format!("cannot read {name}"))?;
-        let (meta, state) =
-            AnyState::decode(&bytes).with_context(|| format!("{name} is not a readable sketch file"))?;
+        let cannot_read = || format!("cannot read {name}");
+        let bytes = bytes.with_context(cannot_read)?;
+        let (meta, state) = AnyState::decode(&bytes).with_context(cannot_read)?;
         Ok(State { name, file_bytes: bytes.len() as u64, meta, state })
     }
 

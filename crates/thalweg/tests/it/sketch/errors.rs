@@ -34,10 +34,10 @@ fn errors_name_the_file_and_the_difference() {
         assert_eq!(diff.stderr, format!("thalweg: cannot compare count-sketch and {other}: {difference}\n"));
     }
     for (file, reason) in [
-        ("cut", "cut is not a readable sketch file: damaged or truncated: the checksum at offset "),
-        ("nothing", "nothing is not a readable sketch file: not a saved sketch: first bytes []"),
+        ("cut", "cannot read cut: damaged or truncated: the checksum at offset "),
+        ("nothing", "cannot read nothing: not a saved sketch: empty"),
         ("missing", "cannot read missing: "),
-        ("-", "standard input is not a readable sketch file: "),
+        ("-", "cannot read standard input: "),
     ] {
         let [show, merge] = [&["show", file][..], &["merge", "-o", "whole", "count-sketch", file]];
         for arguments in [show, merge, &["diff", "count-sketch", file], &["diff", file, "count-sketch"]] {
