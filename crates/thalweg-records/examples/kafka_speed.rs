@@ -60,7 +60,7 @@ fn produce(
     cluster.create_topic("flows", 4, 3)?;
     let before = processor_seconds();
     let mut kafka = Kafka::start(&KafkaOptions {
-        rows: NonZeroUsize::new(of_message).ok_or("no rows")?,
+        records_per_message: NonZeroUsize::new(of_message).ok_or("no rows")?,
         settings: settings.to_vec(),
         close_timeout: Duration::from_secs(60),
         ..KafkaOptions::new(cluster.bootstrap_servers(), "flows")

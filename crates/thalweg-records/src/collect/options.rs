@@ -64,13 +64,17 @@ pub struct StreamLimits {
     pub connections: usize,
     /// A connection that sends no complete message for this long is closed. Default 30 minutes, the longest active timeout
     /// that routers have by default.
-    pub idle: Nanos,
+    pub idle_timeout: Nanos,
     /// Maximum duration of a TLS handshake. Default 10 s.
-    pub handshake: Nanos,
+    pub handshake_timeout: Nanos,
 }
 
 impl Default for StreamLimits {
     fn default() -> StreamLimits {
-        StreamLimits { connections: 256, idle: Nanos::from_secs(30 * 60), handshake: Nanos::from_secs(10) }
+        StreamLimits {
+            connections: 256,
+            idle_timeout: Nanos::from_secs(30 * 60),
+            handshake_timeout: Nanos::from_secs(10),
+        }
     }
 }

@@ -128,7 +128,7 @@ impl CollectingProcess {
         Ok(process)
     }
 
-    /// Does periodic work, such as writing rows that are due. Call it at least every quarter of the store's loss bound.
+    /// Does periodic work, such as writing rows that are due. Call it at least every quarter of the store's sync interval.
     pub fn tick(&mut self, now: Timestamp) {
         self.outlets.iter().for_each(|outlet| lock(outlet).tick(now));
         self.stores.tick(now);

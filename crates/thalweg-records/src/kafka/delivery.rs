@@ -46,7 +46,7 @@ impl Kafka {
         let (counters, closing) = (Arc::<Counters>::default(), Arc::<AtomicBool>::default());
         let delivery = Delivery {
             client: Client::new(options, counters.clone())?,
-            rows: options.rows.get(),
+            records_per_message: options.records_per_message.get(),
             queue,
             emptied: emptied_sender,
             counters: counters.clone(),
@@ -98,7 +98,7 @@ impl Drop for Kafka {
 /// State of the delivery thread.
 struct Delivery {
     client: Client,
-    rows: usize,
+    records_per_message: usize,
     queue: Receiver<RecordBatch>,
     emptied: Sender<RecordBatch>,
     counters: Arc<Counters>,
@@ -130,7 +130,7 @@ impl Delivery {
             lines.append(row..row + 1, payload);
             row += 1;
             while row < batch.len()
-                && row - from < self.rows
+                && row - from < self.records_per_message
                 && batch.exporter[row] == exporter
                 && payload.len() < MAX_MESSAGE_BYTES
             {

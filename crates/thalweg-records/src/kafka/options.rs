@@ -13,8 +13,8 @@ pub struct KafkaOptions {
     pub brokers: String,
     /// The topic.
     pub topic: String,
-    /// Maximum number of rows per message. Default 1, which every consumer reads without configuration.
-    pub rows: NonZeroUsize,
+    /// Maximum number of records per message. Default 1, which every consumer reads without configuration.
+    pub records_per_message: NonZeroUsize,
     /// librdkafka settings, in order; later ones override earlier ones.
     pub settings: Vec<Setting>,
     /// Queue length in rows (146 bytes each); when it is full, rows are lost and counted.
@@ -29,7 +29,7 @@ impl KafkaOptions {
         KafkaOptions {
             brokers: brokers.into(),
             topic: topic.into(),
-            rows: NonZeroUsize::MIN,
+            records_per_message: NonZeroUsize::MIN,
             settings: Vec::new(),
             queue_rows: 1 << 18,
             close_timeout: Duration::from_secs(10),

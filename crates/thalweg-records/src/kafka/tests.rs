@@ -30,9 +30,9 @@ pub(crate) fn cluster() -> Cluster {
     cluster
 }
 
-fn options(cluster: &Cluster, rows: usize, settings: &[&str]) -> KafkaOptions {
+fn options(cluster: &Cluster, records_per_message: usize, settings: &[&str]) -> KafkaOptions {
     KafkaOptions {
-        rows: NonZeroUsize::new(rows).unwrap(),
+        records_per_message: NonZeroUsize::new(records_per_message).unwrap(),
         settings: settings.iter().map(|text| text.parse().unwrap()).collect(),
         queue_rows: 1,
         close_timeout: TIMEOUT,

@@ -64,7 +64,7 @@ impl<D: Dataset> Appender<D> {
         let appender = Appender {
             filling: D::default(),
             since: Timestamp::default(),
-            max_delay: Nanos(options.loss_bound.0 / 4),
+            max_delay: Nanos(options.sync_interval.0 / 4),
             blocking: false,
             stalled: false,
             queue: sender,
@@ -113,7 +113,7 @@ impl<D: Dataset> Appender<D> {
         }
     }
 
-    /// Queues a partial batch after a quarter of the loss bound. Never blocks.
+    /// Queues a partial batch after a quarter of the sync interval. Never blocks.
     pub fn tick(&mut self, now: Timestamp) {
         if self.filling.rows() > 0 && is_due(self.since, self.max_delay, now) {
             self.send(now, Duration::ZERO);

@@ -4,9 +4,9 @@
 //! pages of the current Parquet file. A file is closed at the end of its time span, or when it is large enough; then its
 //! spool segment is removed. After a crash, opening the store converts each remaining segment to a file, once.
 //!
-//! Guarantees, if [`tick`](Store::tick) is called at least every quarter of [`loss_bound`](StoreOptions::loss_bound):
+//! Guarantees, if [`tick`](Store::tick) is called at least every quarter of [`sync_interval`](StoreOptions::sync_interval):
 //!
-//! - A record appended more than `loss_bound` before a crash is in exactly one file after the next start, if the disk kept
+//! - A record appended more than `sync_interval` before a crash is in exactly one file after the next start, if the disk kept
 //!   up.
 //! - Every `*.parquet` file is complete, even after a power failure.
 //! - Memory is bounded: [`queue_rows`](StoreOptions::queue_rows) rows of 146 bytes, two encoded row groups, and their
@@ -64,10 +64,14 @@ use writer::Writer;
 #[non_exhaustive]
 pub enum StoreError {
     /// An option is invalid.
-    #[error("invalid store option {what}")]
+    #[error("invalid {name} {value}: expected {expected}")]
     Options {
-        /// The option and its accepted values.
-        what: &'static str,
+        /// The option.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// The accepted values.
+        expected: &'static str,
     },
     /// Another process has a store of this name in the directory.
     #[error(
@@ -78,9 +82,14 @@ pub enum StoreError {
         /// The lock file.
         path: PathBuf,
     },
+    /// The writing thread could not be started.
+    #[error("cannot start the thread that writes files: {0}")]
+    Thread(io::Error),
     /// A file or directory could not be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("cannot {operation} {}: {source}", path.display())]
     Io {
+        /// What failed, such as `create the directory`.
+        operation: &'static str,
         /// The file or directory.
         path: PathBuf,
         /// Error of the operating system.
@@ -89,8 +98,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    fn io(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
-        move |source| StoreError::Io { path: path.to_owned(), source }
+    fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+        move |source| StoreError::Io { operation, path: path.to_owned(), source }
     }
 }
 
@@ -115,7 +124,7 @@ impl<D: Dataset> Store<D> {
         let thread = std::thread::Builder::new()
             .name(format!("store-{}", D::NAME))
             .spawn(move || writer.run(queue))
-            .map_err(|source| StoreError::Io { path: PathBuf::from("the store's thread"), source })?;
+            .map_err(StoreError::Thread)?;
         Ok((Store { appender, statistics, thread: Some(thread) }, recovered))
     }
 
@@ -129,7 +138,7 @@ impl<D: Dataset> Store<D> {
         self.appender.append(batch, now);
     }
 
-    /// Does periodic work. Call it at least every quarter of the loss bound.
+    /// Does periodic work. Call it at least every quarter of the sync interval.
     pub fn tick(&mut self, now: Timestamp) {
         self.appender.tick(now);
     }

@@ -16,8 +16,8 @@ pub struct StoreOptions {
     pub directory: PathBuf,
     /// Prefix of this store's file names. Stores that share a directory need different names.
     pub name: String,
-    /// Records older than this are on the disk (`fdatasync`) and survive a crash, as long as the disk keeps up.
-    pub loss_bound: Nanos,
+    /// Records are synced to disk (`fdatasync`) within this time and survive a crash, as long as the disk keeps up.
+    pub sync_interval: Nanos,
     /// Time span of a file, by reception. Must divide an hour, so that a file belongs to one hour.
     pub file_span: Nanos,
     /// Maximum number of rows per file, exceeded by at most a page.
@@ -44,7 +44,7 @@ impl StoreOptions {
         StoreOptions {
             directory: directory.into(),
             name: "collect".to_owned(),
-            loss_bound: Nanos::from_secs(1),
+            sync_interval: Nanos::from_secs(1),
             // As nfcapd's default; queries lag behind by at most this.
             file_span: Nanos::from_secs(300),
             file_rows: 1 << 24,
@@ -59,25 +59,31 @@ impl StoreOptions {
     }
 
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        let wrong = |what: &'static str| Err(StoreError::Options { what });
+        let invalid = |name, value, expected| Err(StoreError::Options { name, value, expected });
         if self.name.is_empty() || !self.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         {
-            return wrong("name: expected letters, digits and underscores");
+            let value = format!("{:?}", self.name);
+            return invalid("name", value, "letters, digits and underscores");
         }
-        if self.loss_bound == Nanos::ZERO {
-            return wrong("loss_bound: expected more than 0");
+        if self.sync_interval == Nanos::ZERO {
+            return invalid("sync interval", self.sync_interval.to_string(), "a time above zero");
         }
         if self.file_span == Nanos::ZERO || !HOUR.0.is_multiple_of(self.file_span.0) {
-            return wrong("file_span: expected a duration that divides an hour");
+            let expected = "a time that divides one hour, such as 30s, 1min, 5min, 15min or 1h";
+            return invalid("file span", self.file_span.to_string(), expected);
         }
-        if self.file_rows == 0 || self.row_group_rows == 0 || self.queue_rows == 0 {
-            return wrong("file_rows, row_group_rows, queue_rows: expected at least 1");
-        }
-        if self.file_bytes == 0 || self.spool_bytes == 0 {
-            return wrong("file_bytes, spool_bytes: expected at least 1");
+        let sizes = [
+            ("file rows", self.file_rows),
+            ("file bytes", self.file_bytes),
+            ("row group rows", self.row_group_rows as u64),
+            ("queue rows", self.queue_rows as u64),
+            ("spool bytes", self.spool_bytes),
+        ];
+        if let Some((name, size)) = sizes.into_iter().find(|&(_, size)| size == 0) {
+            return invalid(name, size.to_string(), "at least 1");
         }
         if !(1..=22).contains(&self.compression_level) {
-            return wrong("compression_level: expected a zstd level, 1 to 22");
+            return invalid("compression level", self.compression_level.to_string(), "a zstd level, 1 to 22");
         }
         Ok(())
     }

@@ -41,18 +41,19 @@ pub(super) struct Found {
 /// Removes unfinished files, converts segments to files, and finds the first unused sequence number.
 pub(super) fn recover<D: Dataset>(paths: &Paths, store: &str) -> Result<Found, StoreError> {
     let mut found = Found::default();
-    let segments = segments(&paths.spool, store).map_err(StoreError::io(&paths.spool))?;
-    scan_files(&paths.dataset, store, &mut found).map_err(StoreError::io(&paths.dataset))?;
+    let segments = segments(&paths.spool, store).map_err(StoreError::io("list", &paths.spool))?;
+    scan_files(&paths.dataset, store, &mut found).map_err(StoreError::io("list", &paths.dataset))?;
     for stem in segments {
         found.sequence = found.sequence.max(stem.sequence().saturating_add(1));
         found.recovered.segments += 1;
         let segment = paths.segment(&stem);
         if paths.file(&stem).exists() {
             found.recovered.already_written += 1;
-            fs::remove_file(&segment).map_err(StoreError::io(&segment))?;
+            fs::remove_file(&segment).map_err(StoreError::io("remove", &segment))?;
             continue;
         }
-        let Some(contents) = Reader::contents::<D>(&segment).map_err(StoreError::io(&segment))? else {
+        let Some(contents) = Reader::contents::<D>(&segment).map_err(StoreError::io("read", &segment))?
+        else {
             found.recovered.incompatible += 1;
             continue;
         };
@@ -91,7 +92,7 @@ impl Found {
                 }
             }
         }
-        fs::remove_file(&segment).map_err(StoreError::io(&segment))
+        fs::remove_file(&segment).map_err(StoreError::io("remove", &segment))
     }
 }
 

@@ -81,7 +81,7 @@ impl<D: Dataset> Writer<D> {
     ) -> Result<(Writer<D>, Recovered), StoreError> {
         let paths = Paths::new::<D>(&options);
         for directory in [&paths.dataset, &paths.spool] {
-            fs::create_dir_all(directory).map_err(StoreError::io(directory))?;
+            fs::create_dir_all(directory).map_err(StoreError::io("create the directory", directory))?;
         }
         let lock = lock(&paths.spool)?;
         let found = recover::<D>(&paths, &options.name)?;
@@ -295,7 +295,7 @@ impl<D: Dataset> Writer<D> {
 
     /// Does the periodic work that is due.
     fn do_due_work(&mut self) {
-        if is_due(self.synced, Nanos(self.options.loss_bound.0 / 4), self.now) {
+        if is_due(self.synced, Nanos(self.options.sync_interval.0 / 4), self.now) {
             self.synced = self.now;
             self.sync();
         }
@@ -426,10 +426,10 @@ impl<D: Dataset> Writer<D> {
 /// Locks a store's spool for this process until the file is closed.
 fn lock(spool: &Path) -> Result<File, StoreError> {
     let path = spool.join("lock");
-    let file = File::create(&path).map_err(StoreError::io(&path))?;
+    let file = File::create(&path).map_err(StoreError::io("create", &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(fs::TryLockError::WouldBlock) => Err(StoreError::InUse { path }),
-        Err(fs::TryLockError::Error(source)) => Err(StoreError::Io { path, source }),
+        Err(fs::TryLockError::Error(source)) => Err(StoreError::io("lock", &path)(source)),
     }
 }

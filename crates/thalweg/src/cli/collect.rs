@@ -69,7 +69,7 @@ struct InputArgs {
 
     /// File with sampling intervals: a section [sampling] with lines such as "10.0.0.1" = 1000 and default = 100.
     #[arg(long, value_name = "FILE")]
-    exporters: Option<PathBuf>,
+    sampling_file: Option<PathBuf>,
 
     /// Receiving threads per UDP address. The kernel distributes exporters over them.
     #[arg(long, value_name = "N", default_value = "1")]
@@ -86,9 +86,9 @@ struct InputArgs {
     #[arg(long, value_name = "N", default_value = "256")]
     connections: NonZeroUsize,
 
-    /// Close connections that sent no message for this long.
+    /// Close TCP and TLS connections that sent no message for this long.
     #[arg(long, value_name = "TIME", default_value = "30min", value_parser = parse::<Nanos>)]
-    idle: Nanos,
+    connection_timeout: Nanos,
 
     /// Stop after this long.
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
@@ -106,11 +106,11 @@ struct StoreArgs {
     #[arg(long, value_name = "NAME", default_value = "collect")]
     name: String,
 
-    /// Maximum age of unsaved records: a crash loses at most this much.
+    /// Sync records to disk at least this often: a crash loses at most the records of this time.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse::<Nanos>)]
-    loss_bound: Nanos,
+    sync_interval: Nanos,
 
-    /// Time span of one file. Must divide one hour.
+    /// Time span of one file. Must divide one hour, such as 1min, 5min, 15min or 1h.
     #[arg(long, value_name = "TIME", default_value = "5min", value_parser = parse::<Nanos>)]
     file_span: Nanos,
 
@@ -141,9 +141,10 @@ struct KafkaArgs {
     #[arg(long, value_name = "TOPIC", default_value = "flows", requires = "kafka")]
     kafka_topic: String,
 
-    /// Maximum records per message, one per line. More records cost less; most consumers expect one.
+    /// Maximum records per Kafka message, one per line. More records per message take less CPU time; most consumers expect
+    /// one.
     #[arg(long, value_name = "N", default_value = "1", requires = "kafka")]
-    kafka_rows: NonZeroUsize,
+    kafka_records_per_message: NonZeroUsize,
 
     /// librdkafka property, such as security.protocol=SASL_SSL. KEY=@FILE reads the value from a file.
     #[arg(long, value_name = "KEY=VALUE", requires = "kafka")]
@@ -198,7 +199,7 @@ impl CollectArgs {
 
     fn request(self, is_terminal: bool) -> Result<CollectRequest, RequestError> {
         let CollectArgs { listen, output_dir, input, store, kafka, output, tls } = self;
-        let files = input.exporters.as_deref().map(Sampling::load).transpose()?.unwrap_or_default();
+        let files = input.sampling_file.as_deref().map(Sampling::load).transpose()?.unwrap_or_default();
         let default = CollectOptions::new(StoreOptions::new(output_dir), collect::clock);
         let tls = tls.tls_certificate.zip(tls.tls_key).map(|(certificate, key)| {
             collect::load_tls(&certificate, &key, tls.tls_client_ca_file.as_deref())
@@ -208,13 +209,13 @@ impl CollectArgs {
             receive_buffer: usize::try_from(input.receive_buffer.0).unwrap_or(usize::MAX),
             streams: StreamLimits {
                 connections: input.connections.get(),
-                idle: input.idle,
+                idle_timeout: input.connection_timeout,
                 ..StreamLimits::default()
             },
             tls: tls.transpose()?,
             store: StoreOptions {
                 name: store.name,
-                loss_bound: store.loss_bound,
+                sync_interval: store.sync_interval,
                 file_span: store.file_span,
                 compression_level: store.compression,
                 keep: store.retention_age,
@@ -222,7 +223,7 @@ impl CollectArgs {
                 ..default.store.clone()
             },
             kafka: kafka.kafka.map(|brokers| KafkaOptions {
-                rows: kafka.kafka_rows,
+                records_per_message: kafka.kafka_records_per_message,
                 settings: kafka.kafka_option,
                 ..KafkaOptions::new(brokers, kafka.kafka_topic)
             }),

@@ -50,7 +50,7 @@ pub enum Show {
 pub enum RequestError {
     /// The file of sampling intervals is invalid.
     #[error("cannot read {}: {message}", file.display())]
-    Exporters {
+    SamplingFile {
         /// The file.
         file: PathBuf,
         /// The error and its line.
@@ -92,10 +92,10 @@ impl FromStr for Sampling {
     }
 }
 
-/// The file of `--exporters`.
+/// The file of `--sampling-file`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ExportersFile {
+struct SamplingFile {
     /// Sampling interval by exporter; `default` for all others.
     #[serde(default)]
     sampling: BTreeMap<String, u32>,
@@ -105,11 +105,11 @@ impl Sampling {
     /// Reads a file of sampling intervals.
     ///
     /// # Errors
-    /// [`RequestError::Exporters`], with the line.
+    /// [`RequestError::SamplingFile`], with the line.
     pub fn load(file: &Path) -> Result<Vec<Sampling>, RequestError> {
-        let wrong = |message: String| RequestError::Exporters { file: file.to_owned(), message };
+        let wrong = |message: String| RequestError::SamplingFile { file: file.to_owned(), message };
         let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
-        let read: ExportersFile = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let read: SamplingFile = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         read.sampling
             .into_iter()
             .map(|(exporter, interval)| {

@@ -159,7 +159,7 @@ impl CollectRun {
         mut report_status: impl FnMut(&Status, bool, Show) -> anyhow::Result<()>,
     ) -> anyhow::Result<Report> {
         let interval = self.request.interval;
-        let tick = TICK.min(Duration::from_nanos(self.request.process.store.loss_bound.0 / 8));
+        let tick = TICK.min(Duration::from_nanos(self.request.process.store.sync_interval.0 / 8));
         let mut latest = Status::default();
         let mut next = interval;
         loop {

@@ -227,7 +227,7 @@ fn exactly_the_written_keys_are_documented() {
 #[test]
 fn a_crash_loses_at_most_the_bound_and_duplicates_nothing() {
     let folder = TempDir::new().unwrap();
-    let mut collector = Collector::start(folder.path(), &["--loss-bound", "500ms"]);
+    let mut collector = Collector::start(folder.path(), &["--sync-interval", "500ms"]);
     send(&messages(&mut encoder(), 20_000), collector.port);
     collector.line(|line| line["records"] == 20_000);
     // Twice the bound, because the machine may be busy.
@@ -235,7 +235,7 @@ fn a_crash_loses_at_most_the_bound_and_duplicates_nothing() {
     collector.signal("KILL");
     collector.child.wait().unwrap();
     assert_eq!(stored(folder.path()), [0; 3], "the file was not complete");
-    let collector = Collector::start(folder.path(), &["--loss-bound", "500ms"]);
+    let collector = Collector::start(folder.path(), &["--sync-interval", "500ms"]);
     assert_eq!(stored(folder.path()), [20_000, 20_000, 2_000_000], "from the spool");
     assert_eq!(collector.summary()["records"], 0);
     assert_eq!(stored(folder.path())[0], 20_000);

@@ -93,7 +93,7 @@ impl Connection<'_> {
                 Err(_) => return None,
             }
             if self.stop.load(Ordering::Relaxed)
-                || has_elapsed(started, self.limits.handshake, (self.clock)())
+                || has_elapsed(started, self.limits.handshake_timeout, (self.clock)())
             {
                 return None;
             }
@@ -139,7 +139,7 @@ impl Connection<'_> {
             if last_bytes > LAST_BYTES {
                 return End::Stopped;
             }
-            if has_elapsed(last_message, self.limits.idle, now) {
+            if has_elapsed(last_message, self.limits.idle_timeout, now) {
                 return End::Idle;
             }
         }

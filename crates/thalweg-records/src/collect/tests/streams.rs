@@ -79,7 +79,8 @@ fn malformed_and_truncated_connections_are_closed() {
 #[test]
 fn excess_and_idle_connections_are_closed() {
     let folder = TempDir::new().unwrap();
-    let streams = StreamLimits { connections: 2, idle: Nanos::from_millis(800), ..StreamLimits::default() };
+    let streams =
+        StreamLimits { connections: 2, idle_timeout: Nanos::from_millis(800), ..StreamLimits::default() };
     let (mut process, address) = start(CollectOptions { streams, ..options("tcp:0", &folder) });
     let _open: Vec<_> = (0..3).map(|_| TcpStream::connect(address).unwrap()).collect();
     let report = wait_for(&mut process, |report| report.losses().connections_refused == 1);
@@ -121,7 +122,7 @@ fn certified() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
 fn tls_sessions_deliver_records_and_failed_handshakes_are_counted() {
     let folder = TempDir::new().unwrap();
     let (server, client) = certified();
-    let streams = StreamLimits { handshake: Nanos::from_millis(500), ..StreamLimits::default() };
+    let streams = StreamLimits { handshake_timeout: Nanos::from_millis(500), ..StreamLimits::default() };
     let (mut process, address) =
         start(CollectOptions { tls: Some(server), streams, ..options("tls:0", &folder) });
     let name = ServerName::try_from("localhost").unwrap();

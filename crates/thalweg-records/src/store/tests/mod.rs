@@ -294,16 +294,28 @@ fn stores_of_one_directory_need_different_names() {
 }
 
 #[test]
-fn invalid_options_are_named() {
+fn an_invalid_option_is_named_with_the_accepted_values() {
     let wrong = [
-        (StoreOptions { name: "a/b".to_owned(), ..StoreOptions::new("x") }, "name"),
-        (StoreOptions { file_span: seconds(7), ..StoreOptions::new("x") }, "file_span"),
-        (StoreOptions { loss_bound: Nanos::ZERO, ..StoreOptions::new("x") }, "loss_bound"),
-        (StoreOptions { compression_level: 0, ..StoreOptions::new("x") }, "compression_level"),
+        (
+            StoreOptions { name: "a/b".to_owned(), ..StoreOptions::new("x") },
+            "invalid name \"a/b\": expected letters",
+        ),
+        (
+            StoreOptions { file_span: seconds(7), ..StoreOptions::new("x") },
+            "invalid file span 7.00 s: expected a time that divides one hour",
+        ),
+        (
+            StoreOptions { sync_interval: Nanos::ZERO, ..StoreOptions::new("x") },
+            "invalid sync interval 0 ns: expected",
+        ),
+        (
+            StoreOptions { compression_level: 0, ..StoreOptions::new("x") },
+            "invalid compression level 0: expected",
+        ),
     ];
-    for (options, name) in wrong {
+    for (options, expected) in wrong {
         let error = Store::<RecordBatch>::open(options, BEGIN).err().unwrap().to_string();
-        assert!(error.contains(name), "{error}");
+        assert!(error.starts_with(expected), "{error}");
     }
 }
 

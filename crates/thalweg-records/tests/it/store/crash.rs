@@ -10,7 +10,7 @@ use thalweg_wire::{Nanos, Timestamp};
 
 use super::{now, octets, rows};
 
-const LOSS_BOUND: Nanos = Nanos::from_millis(400);
+const SYNC_INTERVAL: Nanos = Nanos::from_millis(400);
 
 /// Rows that the child appends per batch.
 const BATCH: u64 = 50;
@@ -21,7 +21,7 @@ const KILLS: u64 = 12;
 /// Small files and short spans, so that kills hit every step: frames, row groups, renames, removals.
 fn options(directory: &Path) -> StoreOptions {
     StoreOptions {
-        loss_bound: LOSS_BOUND,
+        sync_interval: SYNC_INTERVAL,
         file_span: Nanos::from_secs(1),
         file_rows: 700,
         row_group_rows: 300,
@@ -49,16 +49,16 @@ fn child_that_appends() {
 }
 
 #[test]
-fn a_kill_loses_at_most_the_loss_bound_and_duplicates_no_row() {
+fn a_kill_loses_at_most_one_sync_interval_and_duplicates_no_row() {
     let directory = tempfile::tempdir().unwrap();
     let (mut next, mut seed) = (0, 20_261_122_u64);
-    // For each run, the rows appended more than the loss bound before the kill.
+    // For each run, the rows appended more than the sync interval before the kill.
     let mut required = Vec::new();
     for _ in 0..KILLS {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let (appended, killed) =
             run_and_kill(directory.path(), next, Duration::from_millis(700 + (seed >> 33) % 1200));
-        let kept = |time: Timestamp| killed.since(time) > LOSS_BOUND;
+        let kept = |time: Timestamp| killed.since(time) > SYNC_INTERVAL;
         required.push((next, appended.iter().filter(|(_, time)| kept(*time)).map(|(to, _)| *to).max()));
         // The child may have appended more than it reported.
         next = appended.last().map_or(next, |(to, _)| *to) + 100 * BATCH;
@@ -72,7 +72,7 @@ fn a_kill_loses_at_most_the_loss_bound_and_duplicates_no_row() {
         let expected: Vec<_> = (from..to).collect();
         assert!(
             kept[first..].starts_with(&expected),
-            "rows from {from} to {to} were appended more than {LOSS_BOUND} before the kill, and some are missing"
+            "rows from {from} to {to} were appended more than {SYNC_INTERVAL} before the kill, and some are missing"
         );
     }
 }
