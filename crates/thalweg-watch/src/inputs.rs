@@ -40,8 +40,19 @@ pub enum InputError {
     /// A capture file.
     #[error(transparent)]
     Capture(#[from] CaptureError),
+    /// A name that no interface can have, such as a capture filter in place of a source.
+    #[error(
+        "no file or interface {name:?}. To measure only some packets, write the capture filter after -f: -f '{name}'"
+    )]
+    NotASource {
+        /// The name.
+        name: String,
+    },
     /// Files mixed with interfaces.
-    #[error("cannot watch files and interfaces in one run: {file} is a file, {interface} is an interface")]
+    #[error(
+        "cannot watch files and interfaces in one run: {file} is a file, {interface} is not. \
+         A capture filter goes after -f, in quotes"
+    )]
     Mixed {
         /// One of the files.
         file: String,
@@ -61,10 +72,13 @@ impl Inputs {
     /// is not the default.
     ///
     /// # Errors
-    /// If a source cannot be opened, or files and interfaces are mixed.
+    /// If a source cannot be opened or is no name of a file or interface, or files and interfaces are mixed.
     pub(crate) fn open(options: &WatchOptions) -> Result<(Inputs, Vec<String>), InputError> {
         let (files, interfaces): (Vec<&String>, Vec<&String>) =
             options.sources.iter().partition(|name| is_file_name(name));
+        if let Some(name) = interfaces.iter().find(|name| name.contains(char::is_whitespace)) {
+            return Err(InputError::NotASource { name: name.to_string() });
+        }
         if let ([file, ..], [interface, ..]) = (files.as_slice(), interfaces.as_slice()) {
             return Err(InputError::Mixed { file: file.to_string(), interface: interface.to_string() });
         }

@@ -73,7 +73,7 @@ fn obstacle(spec: &InterfaceSpec) -> Option<String> {
     let name = spec.name();
     let link = match link::look_up(name) {
         Ok(Some(link)) => link,
-        Ok(None) => return Some(format!("there is no interface `{name}`")),
+        Ok(None) => return Some(format!("interface `{name}` does not exist")),
         Err(error) => return Some(format!("the interfaces cannot be listed ({error})")),
     };
     if let Some(host_use) = host_use(&link) {
@@ -169,7 +169,7 @@ mod tests {
     fn a_missing_interface_selects_af_packet() {
         let choice = choose("no-such-one", None);
         assert_eq!(choice.backend, Backend::AfPacket);
-        assert_eq!(choice.reason, "AF_PACKET, since there is no interface `no-such-one`");
+        assert_eq!(choice.reason, "AF_PACKET, since interface `no-such-one` does not exist");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::filter::FilterError;
 #[non_exhaustive]
 pub enum LiveError {
     /// No interface has that name.
-    #[error("there is no interface `{name}`{}; available: {}", did_you_mean(.nearest), .existing.join(", "))]
+    #[error("interface `{name}` does not exist{}; available: {}", did_you_mean(.nearest), .existing.join(", "))]
     NoSuchInterface {
         /// The requested name.
         name: String,

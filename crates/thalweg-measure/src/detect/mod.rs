@@ -47,7 +47,8 @@ impl CheetahThreshold {
 /// The threshold is below one byte, so every packet would exceed it.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error(
-    "a flight of {} at {} is less than one byte: raise the flight duration or the rate threshold",
+    "a flight of {} at {} is less than one byte. Raise the flight duration or the rate threshold; \
+     a rate without a unit is in bit/s, so write 50mbps or 1.5gbps",
     threshold.flight_duration, threshold.rate_threshold
 )]
 pub struct ThresholdError {

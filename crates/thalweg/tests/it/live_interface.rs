@@ -139,7 +139,7 @@ fn af_xdp_reports_that_it_takes_packets_from_the_host() {
 #[test]
 fn a_missing_interface_is_refused_with_a_suggestion() {
     let run = watch(&["--json", "loo"]).ended_with(1);
-    assert!(run.stderr.starts_with("thalweg: there is no interface `loo`"), "{}", run.stderr);
+    assert!(run.stderr.starts_with("thalweg: interface `loo` does not exist"), "{}", run.stderr);
     assert!(run.stderr.contains("did you mean `lo`?"), "{}", run.stderr);
     assert_eq!(run.stdout, "");
 }

@@ -206,6 +206,21 @@ fn other_files_are_refused_with_name_and_reason() {
 }
 
 #[test]
+fn a_capture_filter_in_place_of_a_source_is_explained() {
+    let file = example();
+    let quoted = watch(&["tcp port 80", &file]).ended_with(1);
+    let expected = "thalweg: no file or interface \"tcp port 80\". To measure only some packets, write the capture filter \
+                    after -f: -f 'tcp port 80'\n";
+    assert_eq!(quoted.stderr, expected);
+    let unquoted = watch(&["tcp", "port", "80", &file]).ended_with(1);
+    assert!(
+        unquoted.stderr.ends_with("tcp is not. A capture filter goes after -f, in quotes\n"),
+        "{}",
+        unquoted.stderr
+    );
+}
+
+#[test]
 fn a_file_without_packets_has_an_empty_summary() {
     let folder = tempfile::tempdir().unwrap();
     let file = written(&folder, "quiet.pcap", &frames::whole(&[]));
