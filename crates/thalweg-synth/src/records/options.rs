@@ -133,7 +133,9 @@ pub enum OptionsError {
     #[error("no --flowset-flows: expected at least one number, such as 2,4,8,16")]
     NoFlowsetFlows,
     /// The number of routers on a path is out of range.
-    #[error("invalid --path-routers {path_routers}: expected 1 to {MAX_PATH}, and at most --routers ({routers})")]
+    #[error(
+        "invalid --path-routers {path_routers}: expected 1 to {MAX_PATH}, and at most --routers ({routers})"
+    )]
     PathRouters {
         /// Routers on a path.
         path_routers: u8,
@@ -147,7 +149,9 @@ pub enum OptionsError {
         share: f64,
     },
     /// The period has no midnight for flowsets across midnight.
-    #[error("cannot plant {flowsets} flowsets across midnight: no midnight (UTC) in {duration} from {start}. Change --start, --duration or --across-midnight")]
+    #[error(
+        "cannot plant {flowsets} flowsets across midnight: no midnight (UTC) in {duration} from {start}. Change --start, --duration or --across-midnight"
+    )]
     NoMidnight {
         /// Number of flowsets across midnight.
         flowsets: u64,

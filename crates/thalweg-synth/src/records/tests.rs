@@ -80,13 +80,8 @@ fn planted<'a>(truth: &'a Truth, batch: &RecordBatch) -> Vec<(&'a PlantedFlow, V
 
 #[test]
 fn without_sampling_each_router_counts_each_planted_flow_exactly() {
-    let options = Options {
-        sampling_interval: 1,
-        flowsets: Some(5),
-        records: 10_000,
-        meters_egress: true,
-        ..small()
-    };
+    let options =
+        Options { sampling_interval: 1, flowsets: Some(5), records: 10_000, meters_egress: true, ..small() };
     let mut generator = Generator::new(options, 3).unwrap();
     let batch = all(&mut generator);
     for (flow, records) in planted(generator.truth(), &batch) {
@@ -209,17 +204,20 @@ fn contradictory_options_are_rejected_by_name() {
     let rejected = |options: Options| Generator::new(options, 1).unwrap_err().to_string();
     let cases = [
         (Options { records: 100, ..small() }, "records are too few: the planted transfers alone have"),
-        (Options { path_routers: 9, ..small() }, "invalid --path-routers 9: expected 1 to 8, and at most --routers (66)"),
-        (Options { routers: 2, ..small() }, "invalid --path-routers 3: expected 1 to 8, and at most --routers (2)"),
+        (
+            Options { path_routers: 9, ..small() },
+            "invalid --path-routers 9: expected 1 to 8, and at most --routers (66)",
+        ),
+        (
+            Options { routers: 2, ..small() },
+            "invalid --path-routers 3: expected 1 to 8, and at most --routers (2)",
+        ),
         (Options { flowset_flows: vec![], ..small() }, "no --flowset-flows"),
         (Options { flowset_flows: vec![2, 0], ..small() }, "invalid --flowset-flows 0: expected 1 to 1024"),
         (Options { inactive_timeout: Nanos::from_secs(90), ..small() }, "--idle-timeout"),
         (Options { duration: Nanos::from_secs(60), ..small() }, "--duration"),
         (Options { ipv6_share: f64::NAN, ..small() }, "invalid --ipv6-share NaN: expected 0 to 1"),
-        (
-            Options { across_midnight: Some(41), ..small() },
-            "invalid --across-midnight 41: expected 0 to 40",
-        ),
+        (Options { across_midnight: Some(41), ..small() }, "invalid --across-midnight 41: expected 0 to 40"),
         (
             Options { across_midnight: Some(1), duration: Nanos::from_secs(3_600), ..small() },
             "cannot plant 1 flowsets across midnight: no midnight",
