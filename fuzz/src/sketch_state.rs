@@ -34,7 +34,7 @@ fn check_state(data: &[u8], meta: &Meta, state: &State) {
     let mut difference = whole;
     match difference.subtract(state) {
         Ok(()) => check_saved_again(&difference),
-        Err(error) => assert!(state.account().is_none(), "{error}"),
+        Err(error) => assert!(state.statistics().is_none(), "{error}"),
     }
 }
 

@@ -4,10 +4,10 @@
 //! row's error comes from the keys that changed, not from all traffic.
 //!
 //! At p = 1 the bound is that of [`crate::noise`] for the difference. In sampled windows, a key that did not change
-//! still leaves noise in the difference, because its two counts were sampled independently. Let a be the larger own
-//! variance of the two. The energy of the difference is E = L2^2 of the change + Q1 + Q2, still measured from its
+//! still leaves noise in the difference, because its two counts were sampled independently. Let a be the larger sampling
+//! variance of the two. The F2 of a row of the difference is E = L2^2 of the change + Q1 + Q2, still measured from its
 //! rows. Its relative variance is at most r = 2/w + 6 q/E, where q = a (sqrt(E1) + sqrt(E2) + (N1 + N2)/w) bounds the
-//! sampling variance in one counter. A key's own variance is a1 f1 + a2 f2, each f at most the upper bound of its
+//! sampling variance in one counter. A key's sampling variance is a1 f1 + a2 f2, each f at most the upper bound of its
 //! estimate in its window. The difference has converged if both windows have and sqrt(c r) <= 1/2. The confidence
 //! covers four medians instead of two.
 
@@ -37,8 +37,11 @@ impl<'a, S: RowSketch + Clone> Change<'a, S> {
         let mut difference = now.clone();
         difference.subtract(before)?;
         let (noise_now, noise_before) = (now.noise(), before.noise());
-        let noise =
-            difference.noise().of_difference(&noise_now, &noise_before, [now.account(), before.account()]);
+        let noise = difference.noise().of_difference(
+            &noise_now,
+            &noise_before,
+            [now.statistics(), before.statistics()],
+        );
         let noise = if difference.saturations() > 0 { noise.without_bound() } else { noise };
         Ok(Change { now, before, noise_now, noise_before, difference, noise })
     }
@@ -46,12 +49,15 @@ impl<'a, S: RowSketch + Clone> Change<'a, S> {
     /// Estimates the increase of the weight of the key of `digest`; negative for a decrease.
     pub fn estimate(&self, digest: Digest) -> Estimate {
         let value = self.difference.estimate(digest, &self.noise).value;
-        let own = |sketch: &S, noise: &Noise| match noise.own() {
+        let key_variance = |sketch: &S, noise: &Noise| match noise.sampling_variance() {
             0.0 => 0.0,
-            own => own * sketch.estimate(digest, noise).upper().unwrap_or(f64::INFINITY).max(0.0),
+            sampling_variance => {
+                sampling_variance * sketch.estimate(digest, noise).upper().unwrap_or(f64::INFINITY).max(0.0)
+            }
         };
-        let own_variance = own(self.now, &self.noise_now) + own(self.before, &self.noise_before);
-        self.noise.difference_interval(value, own_variance)
+        let variance =
+            key_variance(self.now, &self.noise_now) + key_variance(self.before, &self.noise_before);
+        self.noise.difference_interval(value, variance)
     }
 
     /// Estimates the increase of a key's weight; negative for a decrease.
@@ -62,7 +68,7 @@ impl<'a, S: RowSketch + Clone> Change<'a, S> {
     /// Returns an upper bound of the sum of the magnitudes of all changes, the total that shares of change refer to.
     /// It is the sum of both windows: a sketch does not know which weights stayed the same.
     pub fn total_bound(&self) -> u64 {
-        self.now.account().magnitude().saturating_add(self.before.account().magnitude())
+        self.now.statistics().magnitude().saturating_add(self.before.statistics().magnitude())
     }
 
     /// Returns the sketch of the difference.

@@ -26,13 +26,11 @@
 //! # Ok::<(), thalweg_sketch::ShapeError>(())
 //! ```
 
-mod account;
 mod change;
 mod count_min;
 mod count_sketch;
 mod counters;
 mod digest;
-mod energy;
 mod estimate;
 mod hyper_log_log;
 mod k_ary;
@@ -41,14 +39,15 @@ mod merge;
 pub mod nitro;
 mod noise;
 mod probability;
+mod row_f2;
 mod rows;
 mod shape;
 mod spread;
 pub mod state;
+mod stream_statistics;
 mod top_k;
 mod univmon;
 
-pub use account::{Account, Sums};
 pub use change::Change;
 pub use count_min::CountMin;
 pub use count_sketch::CountSketch;
@@ -63,5 +62,6 @@ pub use noise::Noise;
 pub use rows::{RowSketch, Rows};
 pub use shape::{Shape, ShapeError};
 pub use spread::{Collisions, Spread};
+pub use stream_statistics::{StreamStatistics, Sums};
 pub use top_k::{Candidate, TopK};
 pub use univmon::{UnivMon, UnivMonShape};

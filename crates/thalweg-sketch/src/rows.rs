@@ -1,6 +1,5 @@
-//! The common part of Count-Min, Count Sketch and K-ary: rows of counters, one hash, an account.
+//! The common part of Count-Min, Count Sketch and K-ary: rows of counters, one hash, statistics of the stream.
 
-use crate::account::{Account, Sums};
 use crate::counters::{Counter, Counters, Reading};
 use crate::digest::{Digest, Hasher, Key};
 use crate::estimate::Estimate;
@@ -8,18 +7,19 @@ use crate::merge::MergeError;
 use crate::noise::Noise;
 use crate::probability::Probability;
 use crate::shape::Shape;
+use crate::stream_statistics::{StreamStatistics, Sums};
 
-/// The counters of a sketch, with its hash and its account.
+/// The counters of a sketch, with its hash and its statistics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows<C: Counter> {
     pub(crate) hasher: Hasher,
     pub(crate) counters: Counters<C>,
-    pub(crate) account: Account,
+    pub(crate) statistics: StreamStatistics,
 }
 
 impl<C: Counter> Rows<C> {
     pub(crate) fn new(shape: Shape, hasher: Hasher) -> Rows<C> {
-        Rows { hasher, counters: Counters::new(shape), account: Account::default() }
+        Rows { hasher, counters: Counters::new(shape), statistics: StreamStatistics::default() }
     }
 
     fn check(&self, other: &Rows<C>) -> Result<(), MergeError> {
@@ -27,7 +27,7 @@ impl<C: Counter> Rows<C> {
         MergeError::unless_same_seed(self.hasher, other.hasher)
     }
 
-    /// Adds to all rows of each digest; does not update the account.
+    /// Adds to all rows of each digest; does not update the statistics.
     #[inline(always)]
     pub(crate) fn add_all(
         &mut self,
@@ -45,25 +45,25 @@ impl<C: Counter> Rows<C> {
     pub(crate) fn merge(&mut self, other: &Rows<C>) -> Result<(), MergeError> {
         self.check(other)?;
         self.counters.join(&other.counters, |ours, theirs| i128::from(ours) + i128::from(theirs));
-        self.account.merge(&other.account);
+        self.statistics.merge(&other.statistics);
         Ok(())
     }
 
     pub(crate) fn subtract(&mut self, other: &Rows<C>) -> Result<(), MergeError> {
         self.check(other)?;
         self.counters.join(&other.counters, |ours, theirs| i128::from(ours) - i128::from(theirs));
-        self.account.subtract(&other.account);
+        self.statistics.subtract(&other.statistics);
         Ok(())
     }
 
     pub(crate) fn scale(&mut self, factor: f64) {
         let moved = self.counters.scale(factor);
-        self.account.scale(factor, moved);
+        self.statistics.scale(factor, moved);
     }
 
     pub(crate) fn clear(&mut self) {
         self.counters.clear();
-        self.account = Account::default();
+        self.statistics = StreamStatistics::default();
     }
 }
 
@@ -123,7 +123,7 @@ pub trait RowSketch: Sized {
     #[inline(always)]
     fn rough_mean(&self) -> i64 {
         match (Self::SIGNED, self.reading()) {
-            (false, Reading::Median) => self.account().total() / self.shape().width() as i64,
+            (false, Reading::Median) => self.statistics().total() / self.shape().width() as i64,
             _ => 0,
         }
     }
@@ -145,8 +145,8 @@ pub trait RowSketch: Sized {
     }
 
     /// Returns the totals of the stream.
-    fn account(&self) -> &Account {
-        &self.rows().account
+    fn statistics(&self) -> &StreamStatistics {
+        &self.rows().statistics
     }
 
     /// Returns the number of additions that exceeded a counter's range; bounds hold only while it is zero.
@@ -169,7 +169,7 @@ pub trait RowSketch: Sized {
     #[inline(always)]
     fn add_batch(&mut self, digests: &[Digest], sums: &Sums, weight: impl Fn(usize) -> i64) {
         let rows = self.rows_mut();
-        rows.account.record(sums, Probability::ONE);
+        rows.statistics.record(sums, Probability::ONE);
         rows.add_all(Self::SIGNED, digests, sums, weight);
     }
 
@@ -190,7 +190,7 @@ pub trait RowSketch: Sized {
     }
 
     /// Multiplies all weights so far, each counter rounded to the nearest integer: a decay, for factors below 1.
-    /// Rounding changes each counter by up to 0.5. The account records it ([`Account::rounding`]), and bounds widen
+    /// Rounding changes each counter by up to 0.5. The statistics record it ([`StreamStatistics::rounding`]), and bounds widen
     /// by it.
     ///
     /// # Panics
@@ -207,17 +207,17 @@ pub trait RowSketch: Sized {
 }
 
 /// Returns the median of the rows' sums of squares, for a sketch whose rows have signs.
-pub(crate) fn signed_energy<C: Counter>(counters: &Counters<C>) -> f64 {
-    median_over_rows(counters, |row| counters.energy(row))
+pub(crate) fn signed_row_f2<C: Counter>(counters: &Counters<C>) -> f64 {
+    median_over_rows(counters, |row| counters.sum_of_squares(row))
 }
 
 /// Returns the same for a sketch without signs: the sum of squares around the mean, (w * sum of C^2 - S^2) / (w - 1)
 /// (Krishnamurthy et al. 2003, section 3.1).
-pub(crate) fn unsigned_energy<C: Counter>(counters: &Counters<C>) -> f64 {
+pub(crate) fn unsigned_row_f2<C: Counter>(counters: &Counters<C>) -> f64 {
     let width = counters.shape().width() as f64;
     median_over_rows(counters, |row| {
         let sum = counters.sum(row);
-        ((width * counters.energy(row) - sum * sum) / (width - 1.0)).max(0.0)
+        ((width * counters.sum_of_squares(row) - sum * sum) / (width - 1.0)).max(0.0)
     })
 }
 

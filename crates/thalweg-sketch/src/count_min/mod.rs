@@ -49,7 +49,7 @@ impl<C: Counter> CountMin<C> {
     }
 
     fn has_minimum(&self) -> bool {
-        !self.rows.account.is_sampled() && !self.rows.account.has_negative()
+        !self.rows.statistics.is_sampled() && !self.rows.statistics.has_negative()
     }
 }
 
@@ -73,15 +73,15 @@ impl<C: Counter> RowSketch for CountMin<C> {
     fn estimate(&self, digest: Digest, noise: &Noise) -> Estimate {
         if !self.has_minimum() {
             let estimate = noise.interval(mean_free(&self.rows.counters, digest, noise));
-            return if self.rows.account.has_negative() { estimate } else { estimate.at_least_zero() };
+            return if self.rows.statistics.has_negative() { estimate } else { estimate.at_least_zero() };
         }
         let value = self.rough_estimate(digest) as f64;
         if self.saturations() > 0 {
             return Estimate { value, bound: Bound::Unknown };
         }
         let (eps, delta) = Self::guarantee(self.shape());
-        let rounding = self.rows.account.rounding();
-        let lower = value - eps * self.rows.account.total() as f64 - rounding;
+        let rounding = self.rows.statistics.rounding();
+        let lower = value - eps * self.rows.statistics.total() as f64 - rounding;
         Estimate::within(value, lower.max(0.0), value + rounding, 1.0 - delta)
     }
 

@@ -10,14 +10,14 @@
 //!
 //! Memory: d w counters of 4 or 8 bytes. An update touches d cache lines.
 
-use crate::account::Account;
 use crate::counters::{Counter, Counters};
 use crate::digest::{Digest, Hasher};
-use crate::energy::Energy;
 use crate::estimate::{Bound, CHEBYSHEV_FACTOR, Estimate, median_failure};
 use crate::noise::Noise;
-use crate::rows::{RowSketch, Rows, median_over_rows, signed_energy};
+use crate::row_f2::RowF2;
+use crate::rows::{RowSketch, Rows, median_over_rows, signed_row_f2};
 use crate::shape::{Shape, ShapeError, check_guarantee};
+use crate::stream_statistics::StreamStatistics;
 
 /// A Count Sketch with counters of type `C`.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +36,7 @@ impl<C: Counter> CountSketch<C> {
     /// # Errors
     /// If `eps` or `delta` is not between 0 and 1, or the sketch would exceed the maximum size.
     pub fn shape_for(eps: f64, delta: f64) -> Result<Shape, ShapeError> {
-        shape_for(eps, delta, |spread| spread)
+        shape_for(eps, delta, |effective_width| effective_width)
     }
 
     /// Returns (eps, delta) of a shape: the error is at most `eps` L2 with probability 1 - `delta`.
@@ -46,7 +46,7 @@ impl<C: Counter> CountSketch<C> {
 
     /// Estimates F2 = L2^2, the sum of the squares of all keys' weights.
     pub fn f2(&self) -> Estimate {
-        f2(&self.rows, signed_energy(&self.rows.counters))
+        f2(&self.rows, signed_row_f2(&self.rows.counters))
     }
 }
 
@@ -64,12 +64,12 @@ impl<C: Counter> RowSketch for CountSketch<C> {
     }
 
     fn noise(&self) -> Noise {
-        let energy = signed_energy(&self.rows.counters);
-        noise(energy, self.shape(), &self.rows.account, self.saturations())
+        let row_f2 = signed_row_f2(&self.rows.counters);
+        noise(row_f2, self.shape(), &self.rows.statistics, self.saturations())
     }
 
     fn estimate(&self, digest: Digest, noise: &Noise) -> Estimate {
-        estimate(&self.rows.counters, digest, noise, &self.rows.account)
+        estimate(&self.rows.counters, digest, noise, &self.rows.statistics)
     }
 }
 
@@ -83,34 +83,39 @@ pub(crate) fn shape_for(eps: f64, delta: f64, width_for: impl Fn(f64) -> f64) ->
     Shape::at_least(eps, delta, rows, width_for(CHEBYSHEV_FACTOR / (eps * eps)))
 }
 
-pub(crate) fn guarantee(shape: Shape, spread: f64) -> (f64, f64) {
-    ((CHEBYSHEV_FACTOR / spread).sqrt(), median_failure(shape.rows(), 1.0 / CHEBYSHEV_FACTOR))
+pub(crate) fn guarantee(shape: Shape, effective_width: f64) -> (f64, f64) {
+    ((CHEBYSHEV_FACTOR / effective_width).sqrt(), median_failure(shape.rows(), 1.0 / CHEBYSHEV_FACTOR))
 }
 
 /// Estimates F2 from the median sum of squares, minus the variance that sampling adds.
-pub(crate) fn f2<C: Counter>(rows: &Rows<C>, energy: f64) -> Estimate {
-    f2_from(energy, rows.counters.shape(), &rows.account, rows.counters.saturations())
+pub(crate) fn f2<C: Counter>(rows: &Rows<C>, row_f2: f64) -> Estimate {
+    f2_from(row_f2, rows.counters.shape(), &rows.statistics, rows.counters.saturations())
 }
 
-pub(crate) fn f2_from(energy: f64, shape: Shape, account: &Account, saturations: u64) -> Estimate {
-    let energy = Energy::new(energy, shape.width(), account);
-    let added = account.sampling_energy();
-    let value = (energy.reading - added).max(0.0);
-    if saturations > 0 || (account.has_negative() && account.is_sampled()) {
+pub(crate) fn f2_from(
+    row_f2: f64,
+    shape: Shape,
+    statistics: &StreamStatistics,
+    saturations: u64,
+) -> Estimate {
+    let row_f2 = RowF2::new(row_f2, shape.width(), statistics);
+    let added = statistics.sampling_f2();
+    let value = (row_f2.measured - added).max(0.0);
+    if saturations > 0 || (statistics.has_negative() && statistics.is_sampled()) {
         return Estimate { value, bound: Bound::Unknown };
     }
-    if !energy.is_known() {
-        let bound = if account.is_sampled() { Bound::NotConverged } else { Bound::Unknown };
+    if !row_f2.is_known() {
+        let bound = if statistics.is_sampled() { Bound::NotConverged } else { Bound::Unknown };
         return Estimate { value, bound };
     }
     let confidence = 1.0 - median_failure(shape.rows(), 1.0 / CHEBYSHEV_FACTOR);
-    Estimate::within(value, energy.lower_bound() - added, energy.upper_bound() - added, confidence)
+    Estimate::within(value, row_f2.lower_bound() - added, row_f2.upper_bound() - added, confidence)
         .at_least_zero()
 }
 
-/// The noise of rows with signs, whose median energy is `energy`.
-pub(crate) fn noise(energy: f64, shape: Shape, account: &Account, saturations: u64) -> Noise {
-    Noise::new(energy, shape.rows(), shape.width(), shape.width() as f64, account, saturations)
+/// The noise of rows with signs, whose median sum of squares is `row_f2`.
+pub(crate) fn noise(row_f2: f64, shape: Shape, statistics: &StreamStatistics, saturations: u64) -> Noise {
+    Noise::new(row_f2, shape.rows(), shape.width(), shape.width() as f64, statistics, saturations)
 }
 
 /// Estimates the weight of a key from rows with signs.
@@ -118,11 +123,11 @@ pub(crate) fn estimate<C: Counter>(
     counters: &Counters<C>,
     digest: Digest,
     noise: &Noise,
-    account: &Account,
+    statistics: &StreamStatistics,
 ) -> Estimate {
     let estimate = noise.interval(median_over_rows(counters, |row| {
         let slice = counters.slice(row, digest);
         slice.signed(counters.get(row, slice)) as f64
     }));
-    if account.has_negative() { estimate } else { estimate.at_least_zero() }
+    if statistics.has_negative() { estimate } else { estimate.at_least_zero() }
 }

@@ -305,7 +305,7 @@ impl<C: Counter> Counters<C> {
     }
 
     /// Returns the sum of the squares of a row.
-    pub(crate) fn energy(&self, row: usize) -> f64 {
+    pub(crate) fn sum_of_squares(&self, row: usize) -> f64 {
         self.row(row).iter().map(|cell| (cell.get() as f64) * (cell.get() as f64)).sum()
     }
 

@@ -3,8 +3,8 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::account::Sums;
 use crate::digest::Hasher;
+use crate::stream_statistics::Sums;
 
 /// The counters as the module doc of [`crate::shape`] describes them, written as simply as possible: bits as text, a
 /// map of (row, column), sums in an `i128` that is clamped after every addition.

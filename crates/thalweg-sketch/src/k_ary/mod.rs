@@ -14,7 +14,7 @@ use crate::counters::{Counter, Counters};
 use crate::digest::{Digest, Hasher};
 use crate::estimate::Estimate;
 use crate::noise::Noise;
-use crate::rows::{RowSketch, Rows, median_over_rows, unsigned_energy};
+use crate::rows::{RowSketch, Rows, median_over_rows, unsigned_row_f2};
 use crate::shape::{Shape, ShapeError};
 
 /// A K-ary sketch with counters of type `C`.
@@ -34,7 +34,7 @@ impl<C: Counter> KAry<C> {
     /// # Errors
     /// If `eps` or `delta` is not between 0 and 1, or the sketch would exceed the maximum size.
     pub fn shape_for(eps: f64, delta: f64) -> Result<Shape, ShapeError> {
-        count_sketch::shape_for(eps, delta, |spread| spread + 1.0)
+        count_sketch::shape_for(eps, delta, |effective_width| effective_width + 1.0)
     }
 
     /// Returns (eps, delta) of a shape: the error is at most `eps` L2 with probability 1 - `delta`.
@@ -44,7 +44,7 @@ impl<C: Counter> KAry<C> {
 
     /// Estimates F2 = L2^2, the sum of the squares of all keys' weights.
     pub fn f2(&self) -> Estimate {
-        count_sketch::f2(&self.rows, unsigned_energy(&self.rows.counters))
+        count_sketch::f2(&self.rows, unsigned_row_f2(&self.rows.counters))
     }
 }
 
@@ -68,7 +68,7 @@ impl<C: Counter> RowSketch for KAry<C> {
     fn estimate(&self, digest: Digest, noise: &Noise) -> Estimate {
         let counters = &self.rows.counters;
         let estimate = noise.interval(mean_free(counters, digest, noise));
-        if self.rows.account.has_negative() { estimate } else { estimate.at_least_zero() }
+        if self.rows.statistics.has_negative() { estimate } else { estimate.at_least_zero() }
     }
 }
 
@@ -76,9 +76,10 @@ impl<C: Counter> RowSketch for KAry<C> {
 pub(crate) fn noise<C: Counter>(rows: &Rows<C>) -> Noise {
     let shape = rows.counters.shape();
     let width = shape.width() as f64;
-    let energy = unsigned_energy(&rows.counters);
+    let row_f2 = unsigned_row_f2(&rows.counters);
     let saturations = rows.counters.saturations();
-    let mut noise = Noise::new(energy, shape.rows(), shape.width(), width - 1.0, &rows.account, saturations);
+    let mut noise =
+        Noise::new(row_f2, shape.rows(), shape.width(), width - 1.0, &rows.statistics, saturations);
     for (row, mean) in noise.means[..shape.rows()].iter_mut().enumerate() {
         *mean = rows.counters.sum(row) / width;
     }

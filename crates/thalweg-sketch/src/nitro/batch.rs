@@ -1,8 +1,8 @@
 //! A batch of keys with their weights; only sampled packets are read.
 
-use crate::account::Sums;
 use crate::digest::{Digest, Hasher, Key};
 use crate::memory::prefetch;
+use crate::stream_statistics::Sums;
 
 /// A batch of packets as keys and weights. A sampled sketch needs few of the keys, so a batch should build a key only
 /// on request.

@@ -9,7 +9,7 @@
 //! keys; hash the keys and prefetch the counters; add. Keys of other packets are never built. At p = 1 the batch is
 //! hashed and added row by row without draws, with the same result as the sketch alone.
 //!
-//! **Guarantee.** See `noise`: a sketch knows from its account how it was sampled. Its estimates have bounds in every
+//! **Guarantee.** See `noise`: a sketch knows from its statistics how it was sampled. Its estimates have bounds in every
 //! mode, or are marked as not converged.
 //!
 //! **Modes** ([`Mode`]). *Fixed*: one p. *AlwaysLineRate*: p follows the arrival rate, once per epoch, so that the
@@ -155,7 +155,8 @@ impl<S> Nitro<S> {
         while from < batch.len() {
             if self.mode_state.packets >= self.mode_state.next_test {
                 let interval = target.interval(self.mode_state.packets);
-                let probability = target.probability(&self.sketch.noise(), self.sketch.account(), interval);
+                let probability =
+                    target.probability(&self.sketch.noise(), self.sketch.statistics(), interval);
                 self.sampler.set_probability(probability);
                 self.mode_state.next_test = self.mode_state.packets + interval;
             }
@@ -183,7 +184,7 @@ impl<S> Nitro<S> {
             return true;
         }
         let sums = batch.sums(from, to);
-        !sums.has_negative && sums.max_weight as f64 <= self.sketch.account().max_weight()
+        !sums.has_negative && sums.max_weight as f64 <= self.sketch.statistics().max_weight()
     }
 
     #[inline(always)]

@@ -1,11 +1,11 @@
 //! The interface between Nitro and a sketch: updates of single rows.
 
-use crate::account::{Account, Sums};
 use crate::counters::Counter;
 use crate::digest::{Digest, Hasher, Key};
 use crate::noise::Noise;
 use crate::rows::RowSketch;
 use crate::shape::Slice;
+use crate::stream_statistics::{StreamStatistics, Sums};
 use crate::top_k::TopK;
 
 /// A counter, and the sign of a key there.
@@ -33,15 +33,15 @@ pub trait RowWise<K: Key> {
     fn depth(&self) -> usize;
 
     /// Returns the totals of the stream.
-    fn account(&self) -> &Account;
+    fn statistics(&self) -> &StreamStatistics;
 
     /// Returns the totals of the stream, for updates.
-    fn account_mut(&mut self) -> &mut Account;
+    fn account_mut(&mut self) -> &mut StreamStatistics;
 
     /// Measures the current noise.
     fn noise(&self) -> Noise;
 
-    /// Adds to all rows of each digest; does not update the account.
+    /// Adds to all rows of each digest; does not update the statistics.
     fn add_all(&mut self, digests: &[Digest], sums: &Sums, weight: impl Fn(usize) -> i64);
 
     /// Returns the counter of a key in `row`.
@@ -71,13 +71,13 @@ impl<K: Key, C: Counter, S: RowSketch<Counter = C>> RowWise<K> for S {
         self.rows().counters.shape().rows()
     }
 
-    fn account(&self) -> &Account {
-        &self.rows().account
+    fn statistics(&self) -> &StreamStatistics {
+        &self.rows().statistics
     }
 
     #[inline(always)]
-    fn account_mut(&mut self) -> &mut Account {
-        &mut self.rows_mut().account
+    fn account_mut(&mut self) -> &mut StreamStatistics {
+        &mut self.rows_mut().statistics
     }
 
     fn noise(&self) -> Noise {
@@ -187,13 +187,13 @@ impl<S: RowSketch, K: Key> RowWise<K> for WithTopK<S, K> {
         self.sketch.shape().rows()
     }
 
-    fn account(&self) -> &Account {
-        RowSketch::account(&self.sketch)
+    fn statistics(&self) -> &StreamStatistics {
+        RowSketch::statistics(&self.sketch)
     }
 
     #[inline(always)]
-    fn account_mut(&mut self) -> &mut Account {
-        &mut self.sketch.rows_mut().account
+    fn account_mut(&mut self) -> &mut StreamStatistics {
+        &mut self.sketch.rows_mut().statistics
     }
 
     fn noise(&self) -> Noise {

@@ -90,15 +90,15 @@ fn assert_unbiased(what: &str, rows: &[Vec<f64>], truth: f64, variance: f64) {
     }
 }
 
-/// V of [`crate::noise`], as an equality: E without X over w, and X's own.
-fn variance(stream: &[Packet], excess: f64, spread: f64) -> f64 {
-    let own = sum_of(stream, X, |weight| (weight as f64).powi(2)) * excess;
+/// V of [`crate::noise`], as an equality: E without X over w, and the variance of X itself.
+fn variance(stream: &[Packet], excess: f64, effective_width: f64) -> f64 {
+    let key_variance = sum_of(stream, X, |weight| (weight as f64).powi(2)) * excess;
     let truth = sum_of(stream, X, |weight| weight as f64);
-    let others = f2(stream) - truth * truth + squares(stream) * excess - own;
-    others / spread + own
+    let others = f2(stream) - truth * truth + squares(stream) * excess - key_variance;
+    others / effective_width + key_variance
 }
 
-fn assert_rows_are_unbiased<S: RowSketch>(new: impl Fn(Hasher) -> S, spread: f64) {
+fn assert_rows_are_unbiased<S: RowSketch>(new: impl Fn(Hasher) -> S, effective_width: f64) {
     let stream = stream();
     let truth = sum_of(&stream, X, |weight| weight as f64);
     for log2 in 0..=10 {
@@ -106,7 +106,7 @@ fn assert_rows_are_unbiased<S: RowSketch>(new: impl Fn(Hasher) -> S, spread: f64
         let rows: Vec<_> = (0..600)
             .map(|seed| rows_of_x(&fed(new(Hasher::new(seed)), &stream, probability, seed)))
             .collect();
-        let variance = variance(&stream, probability.excess(), spread);
+        let variance = variance(&stream, probability.excess(), effective_width);
         assert_unbiased(&format!("p = {probability}"), &rows, truth, variance);
         // Signs make a row symmetric except for the draws of X itself, whose skew is below a tenth here. Rows without
         // signs are skewed by collisions: their median is low by up to a deviation.
@@ -141,16 +141,21 @@ fn merged_sampled_sketches_are_unbiased() {
             let new = || CountSketch::<i32>::new(shape(), Hasher::new(seed));
             let mut sketch = fed(new(), one, coarse, seed);
             sketch.merge(&fed(new(), other, fine, seed + 10_000)).unwrap();
-            assert_eq!(sketch.rows().account.min_probability(), coarse);
-            q = sketch.rows().account.sampling_energy();
+            assert_eq!(sketch.rows().statistics.min_probability(), coarse);
+            q = sketch.rows().statistics.sampling_f2();
             rows_of_x(&sketch)
         })
         .collect();
     assert_eq!(q, squares(one) * coarse.excess() + squares(other) * fine.excess());
     let truth = sum_of(&stream, X, |weight| weight as f64);
-    let own = |part: &[Packet]| sum_of(part, X, |weight| (weight as f64).powi(2));
-    let own = own(one) * coarse.excess() + own(other) * fine.excess();
-    assert_unbiased("merged", &rows, truth, (f2(&stream) - truth * truth + q - own) / WIDTH as f64 + own);
+    let key_variance = |part: &[Packet]| sum_of(part, X, |weight| (weight as f64).powi(2));
+    let key_variance = key_variance(one) * coarse.excess() + key_variance(other) * fine.excess();
+    assert_unbiased(
+        "merged",
+        &rows,
+        truth,
+        (f2(&stream) - truth * truth + q - key_variance) / WIDTH as f64 + key_variance,
+    );
 }
 
 /// 600 seeds, tolerances of `assert_unbiased`. The rate rises and falls, and p with it.
@@ -165,13 +170,13 @@ fn estimates_stay_unbiased_while_p_follows_the_rate() {
         min_probability: Probability::MIN,
     };
     let gaps_ns = [15_000, 400, 90, 2600, 30, 1100, 7000, 60];
-    let (mut seen, mut q, mut own) = (Vec::new(), 0.0, 0.0);
+    let (mut seen, mut q, mut key_variance) = (Vec::new(), 0.0, 0.0);
     let rows: Vec<_> = (0..600)
         .map(|seed| {
             let sketch = CountSketch::<i32>::new(shape(), Hasher::new(seed));
             let mut nitro = Nitro::new(sketch, Mode::AlwaysLineRate(line_rate), !seed);
             seen.clear();
-            (q, own) = (0.0, 0.0);
+            (q, key_variance) = (0.0, 0.0);
             let mut now_ns = 0;
             for (number, batch) in stream.chunks(100).enumerate() {
                 nitro.advance(now_ns);
@@ -179,10 +184,10 @@ fn estimates_stay_unbiased_while_p_follows_the_rate() {
                 let excess = nitro.probability().excess();
                 seen.push(nitro.probability());
                 q += squares(batch) * excess;
-                own += sum_of(batch, X, |weight| (weight as f64).powi(2)) * excess;
+                key_variance += sum_of(batch, X, |weight| (weight as f64).powi(2)) * excess;
                 now_ns += gaps_ns[number % gaps_ns.len()];
             }
-            let found = nitro.sketch().rows.account.sampling_energy();
+            let found = nitro.sketch().rows.statistics.sampling_f2();
             assert!((found / q - 1.0).abs() < 1e-12, "{found}, not {q}: {seen:?}");
             rows_of_x(nitro.sketch())
         })
@@ -191,13 +196,18 @@ fn estimates_stay_unbiased_while_p_follows_the_rate() {
     seen.dedup();
     assert!(seen.len() >= 4 && seen.last() == Some(&Probability::ONE), "{seen:?}");
     let truth = sum_of(&stream, X, |weight| weight as f64);
-    assert_unbiased("by rate", &rows, truth, (f2(&stream) - truth * truth + q - own) / WIDTH as f64 + own);
+    assert_unbiased(
+        "by rate",
+        &rows,
+        truth,
+        (f2(&stream) - truth * truth + q - key_variance) / WIDTH as f64 + key_variance,
+    );
 }
 
 /// 5 rows of 600 seeds: mean within five standard errors (false alarm: once in 1.7 million for each p).
 fn assert_f2_is_unbiased<S: RowSketch>(
     new: impl Fn(Hasher) -> S,
-    energy: impl Fn(&Rows<S::Counter>, usize) -> f64,
+    row_f2: impl Fn(&Rows<S::Counter>, usize) -> f64,
 ) {
     let stream = stream();
     for log2 in [0, 1, 4, 7, 10] {
@@ -205,15 +215,16 @@ fn assert_f2_is_unbiased<S: RowSketch>(
         let added = squares(&stream) * probability.excess();
         let of_seed = |seed| {
             let sketch = fed(new(Hasher::new(seed)), &stream, probability, seed);
-            assert_eq!(sketch.rows().account.sampling_energy(), added);
-            (0..ROWS).map(|row| energy(sketch.rows(), row) - added).collect::<Vec<_>>()
+            assert_eq!(sketch.rows().statistics.sampling_f2(), added);
+            (0..ROWS).map(|row| row_f2(sketch.rows(), row) - added).collect::<Vec<_>>()
         };
         let all: Vec<f64> = (0..600).flat_map(of_seed).collect();
         let (mean, error, seen) = moments(&all);
         let truth = f2(&stream);
         assert!((mean - truth).abs() < 5.0 * error, "p = {probability}: {mean} +- {error}, not {truth}");
-        let own = 1500.0 * probability.excess();
-        let bound = crate::energy::energy_variance(truth + added, WIDTH, own) * (truth + added).powi(2);
+        let key_variance = 1500.0 * probability.excess();
+        let bound =
+            crate::row_f2::row_f2_variance(truth + added, WIDTH, key_variance) * (truth + added).powi(2);
         assert!(seen < bound * 1.1, "p = {probability}: variance {seen}, bound {bound}");
     }
 }
@@ -222,11 +233,11 @@ fn assert_f2_is_unbiased<S: RowSketch>(
 fn f2_is_unbiased_under_sampling_with_variance_r() {
     fn mean_free<C: Counter>(rows: &Rows<C>, row: usize) -> f64 {
         let (width, sum) = (WIDTH as f64, rows.counters.sum(row));
-        (width * rows.counters.energy(row) - sum * sum) / (width - 1.0)
+        (width * rows.counters.sum_of_squares(row) - sum * sum) / (width - 1.0)
     }
     assert_f2_is_unbiased(
         |hasher| CountSketch::<i64>::new(shape(), hasher),
-        |rows, row| rows.counters.energy(row),
+        |rows, row| rows.counters.sum_of_squares(row),
     );
     assert_f2_is_unbiased(|hasher| KAry::<i32>::new(shape(), hasher), mean_free);
     assert_f2_is_unbiased(|hasher| CountMin::<i32>::new(shape(), hasher), mean_free);

@@ -38,21 +38,21 @@
 //! = 8 eps^-2 p^-1, L2 >= 8 eps^-2 p^-1 of NitroSketch (Liu et al. 2019); with c = 5.5 the one that its AlwaysCorrect
 //! mode tests, 121 (1 + eps sqrt(p)) eps^-4 p^-2 for the sum of squares.
 
-use crate::account::Account;
-use crate::energy::Energy;
 use crate::estimate::{Bound, CHEBYSHEV_FACTOR, Estimate, median_failure};
+use crate::row_f2::RowF2;
 use crate::shape::Shape;
+use crate::stream_statistics::StreamStatistics;
 
 /// The noise of a sketch at one moment; measured once for many estimates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
-    energy: Energy,
+    row_f2: RowF2,
     /// The divisor of E for collisions: w or w - 1.
-    spread: f64,
+    effective_width: f64,
     /// The variance of a row from collisions: an upper bound of E/w.
     collisions: f64,
     /// a: the variance of a key's own count, per unit of count.
-    own: f64,
+    sampling_variance: f64,
     /// The maximum error of an estimate from scaling.
     pub(crate) rounding: f64,
     /// Whether estimates have bounds.
@@ -73,28 +73,36 @@ enum Quality {
 }
 
 impl Noise {
-    /// Computes the noise from the median energy E of `rows` rows, whose collisions divide it by `spread` (w or w -
-    /// 1). There is no bound after a counter was saturated.
+    /// Computes the noise from E, the median sum of squares of `rows` rows, whose collisions divide it by `effective_width`
+    /// (w or w - 1). Estimates have no bound after a counter was saturated.
     pub(crate) fn new(
-        energy: f64,
+        row_f2: f64,
         rows: usize,
         width: usize,
-        spread: f64,
-        account: &Account,
+        effective_width: f64,
+        statistics: &StreamStatistics,
         saturations: u64,
     ) -> Noise {
-        let energy = Energy::new(energy, width, account);
-        let narrow = !energy.with_own_variance(0.0).is_known();
-        let quality = if narrow || saturations > 0 || (account.has_negative && account.is_sampled()) {
+        let row_f2 = RowF2::new(row_f2, width, statistics);
+        let narrow = !row_f2.with_sampling_variance(0.0).is_known();
+        let quality = if narrow || saturations > 0 || (statistics.has_negative && statistics.is_sampled()) {
             Quality::Unbounded
-        } else if energy.is_known() {
+        } else if row_f2.is_known() {
             Quality::Bounded(1.0 - 2.0 * median_failure(rows, 1.0 / CHEBYSHEV_FACTOR))
         } else {
             Quality::NotConverged
         };
-        let (own, rounding) = (account.own_variance(), account.rounding());
-        let collisions = energy.upper_bound() / spread;
-        Noise { energy, spread, collisions, own, rounding, quality, means: [0.0; Shape::MAX_ROWS] }
+        let (sampling_variance, rounding) = (statistics.sampling_variance(), statistics.rounding());
+        let collisions = row_f2.upper_bound() / effective_width;
+        Noise {
+            row_f2,
+            effective_width,
+            collisions,
+            sampling_variance,
+            rounding,
+            quality,
+            means: [0.0; Shape::MAX_ROWS],
+        }
     }
 
     /// Removes the bound, because a counter was saturated.
@@ -112,53 +120,62 @@ impl Noise {
         self.quality != Quality::NotConverged
     }
 
-    pub(crate) fn spread(&self) -> f64 {
-        self.spread
+    pub(crate) fn effective_width(&self) -> f64 {
+        self.effective_width
     }
 
-    /// Returns a lower bound of E as if updates had been sampled with own variance `own`; zero if it has no bound.
-    pub(crate) fn energy_lower_bound(&self, own: f64) -> f64 {
-        self.energy.with_own_variance(own).lower_bound()
+    /// Returns a lower bound of E as if sampling had the variance `sampling_variance`; zero if it has no bound.
+    pub(crate) fn row_f2_lower_bound(&self, sampling_variance: f64) -> f64 {
+        self.row_f2.with_sampling_variance(sampling_variance).lower_bound()
     }
 
-    /// a, the own variance of a key per unit of its count.
-    pub(crate) fn own(&self) -> f64 {
-        self.own
+    /// a, the sampling variance of a key per unit of its count.
+    pub(crate) fn sampling_variance(&self) -> f64 {
+        self.sampling_variance
     }
 
     /// Combines the noise of a difference, which is `self`, with that of its two windows (see [`crate::change`]).
-    pub(crate) fn of_difference(&self, now: &Noise, before: &Noise, fed: [&Account; 2]) -> Noise {
-        let own = now.own.max(before.own);
-        let width = self.energy.width as f64;
-        let met: f64 = fed.iter().map(|account| account.magnitude() as f64 / width).sum();
-        let met = own * (now.energy.reading.sqrt() + before.energy.reading.sqrt() + met);
-        let variance = 2.0 / width + if met > 0.0 { 6.0 * met / self.energy.reading } else { 0.0 };
+    pub(crate) fn of_difference(&self, now: &Noise, before: &Noise, fed: [&StreamStatistics; 2]) -> Noise {
+        let sampling_variance = now.sampling_variance.max(before.sampling_variance);
+        let width = self.row_f2.width as f64;
+        let met: f64 = fed.iter().map(|statistics| statistics.magnitude() as f64 / width).sum();
+        let met = sampling_variance * (now.row_f2.measured.sqrt() + before.row_f2.measured.sqrt() + met);
+        let variance = 2.0 / width + if met > 0.0 { 6.0 * met / self.row_f2.measured } else { 0.0 };
         let deviation = (CHEBYSHEV_FACTOR * variance).sqrt();
         let quality = match (self.quality, now.quality, before.quality) {
             (_, Quality::Bounded(one), Quality::Bounded(other)) if deviation <= 0.5 => {
-                Quality::Bounded(1.0 - (1.0 - one) - if own > 0.0 { 1.0 - other } else { 0.0 })
+                Quality::Bounded(1.0 - (1.0 - one) - if sampling_variance > 0.0 { 1.0 - other } else { 0.0 })
             }
             (_, Quality::Unbounded, _) | (_, _, Quality::Unbounded) => Quality::Unbounded,
-            _ if own > 0.0 => Quality::NotConverged,
+            _ if sampling_variance > 0.0 => Quality::NotConverged,
             _ => Quality::Unbounded,
         };
-        Noise { own, quality, collisions: self.energy.upper_bound_within(deviation) / self.spread, ..*self }
+        Noise {
+            sampling_variance,
+            quality,
+            collisions: self.row_f2.upper_bound_within(deviation) / self.effective_width,
+            ..*self
+        }
     }
 
     /// Returns the interval around the median of the rows.
     pub(crate) fn interval(&self, value: f64) -> Estimate {
-        self.with_variance(value, CHEBYSHEV_FACTOR * self.own / 2.0, self.own * value.max(0.0))
+        self.with_variance(
+            value,
+            CHEBYSHEV_FACTOR * self.sampling_variance / 2.0,
+            self.sampling_variance * value.max(0.0),
+        )
     }
 
-    /// Returns the interval around the median of the rows, for a key whose own sampling variance is known.
-    pub(crate) fn difference_interval(&self, value: f64, own_variance: f64) -> Estimate {
-        self.with_variance(value, 0.0, own_variance)
+    /// Returns the interval around the median of the rows, for a key whose sampling variance is known.
+    pub(crate) fn difference_interval(&self, value: f64, sampling_variance: f64) -> Estimate {
+        self.with_variance(value, 0.0, sampling_variance)
     }
 
-    fn with_variance(&self, value: f64, shift: f64, own_variance: f64) -> Estimate {
+    fn with_variance(&self, value: f64, shift: f64, sampling_variance: f64) -> Estimate {
         let bound = match self.quality {
             Quality::Bounded(confidence) => {
-                let variance = self.collisions + own_variance;
+                let variance = self.collisions + sampling_variance;
                 let half = (shift * shift + CHEBYSHEV_FACTOR * variance).sqrt() + self.rounding;
                 Bound::Interval { lower: value + shift - half, upper: value + shift + half, confidence }
             }

@@ -1,16 +1,16 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::energy::energy_variance;
 use crate::nitro::Probability;
+use crate::row_f2::row_f2_variance;
 
-fn sampled(max_weight: f64, log2_inverse: u8) -> Account {
+fn sampled(max_weight: f64, log2_inverse: u8) -> StreamStatistics {
     let min_probability = Probability::new(log2_inverse).unwrap();
-    Account {
+    StreamStatistics {
         max_weight,
         min_probability,
-        own_variance: max_weight * min_probability.excess(),
-        ..Account::default()
+        sampling_variance: max_weight * min_probability.excess(),
+        ..StreamStatistics::default()
     }
 }
 
@@ -21,13 +21,13 @@ fn interval(estimate: Estimate) -> (f64, f64) {
 proptest! {
     /// The ends are where (F - f)^2 = c (E/w + a f), E raised for its own error.
     #[test]
-    fn interval_ends_satisfy_chebyshev(energy in 1e6..1e12f64, log2 in 0..=10u8, value in 0.0..1e6f64) {
-        let account = sampled(1.0, log2);
-        let noise = Noise::new(energy, 5, 1024, 1024.0, &account, 0);
-        let a = account.own_variance();
-        let r = 2.0 / 1024.0 + 4.0 * a / energy.sqrt() + a * a / energy;
+    fn interval_ends_satisfy_chebyshev(row_f2 in 1e6..1e12f64, log2 in 0..=10u8, value in 0.0..1e6f64) {
+        let statistics = sampled(1.0, log2);
+        let noise = Noise::new(row_f2, 5, 1024, 1024.0, &statistics, 0);
+        let a = statistics.sampling_variance();
+        let r = 2.0 / 1024.0 + 4.0 * a / row_f2.sqrt() + a * a / row_f2;
         prop_assume!(8.0 * r < 0.25);
-        let raised = energy / (1.0 - (8.0 * r).sqrt());
+        let raised = row_f2 / (1.0 - (8.0 * r).sqrt());
         let (lower, upper) = interval(noise.interval(value));
         prop_assert!(lower < value && value < upper);
         for f in [lower, upper] {
@@ -39,9 +39,9 @@ proptest! {
 
     /// Without sampling, c times the variance of collisions.
     #[test]
-    fn interval_at_p_one_covers_only_collisions(energy in 0.0..1e12f64, value in -1e6..1e6f64) {
-        let noise = Noise::new(energy, 5, 1024, 1023.0, &Account::default(), 0);
-        let half = (8.0 * energy / (1.0 - (16.0f64 / 1024.0).sqrt()) / 1023.0).sqrt();
+    fn interval_at_p_one_covers_only_collisions(row_f2 in 0.0..1e12f64, value in -1e6..1e6f64) {
+        let noise = Noise::new(row_f2, 5, 1024, 1023.0, &StreamStatistics::default(), 0);
+        let half = (8.0 * row_f2 / (1.0 - (16.0f64 / 1024.0).sqrt()) / 1023.0).sqrt();
         let (lower, upper) = interval(noise.interval(value));
         prop_assert!((lower - (value - half)).abs() <= 1e-9 * (half + value.abs()));
         prop_assert!((upper - (value + half)).abs() <= 1e-9 * (half + value.abs()));
@@ -56,7 +56,7 @@ proptest! {
     ) {
         let p = Probability::new(log2).unwrap().get();
         let width = f64::from(1u32 << width_log2);
-        let (mut energy, mut of_squares, mut own_squares) = (0.0, 0.0, 0.0);
+        let (mut row_f2, mut of_squares, mut key_squares) = (0.0, 0.0, 0.0);
         let mut max_weight = 0.0f64;
         for &(packets, weight) in &flows {
             let (n, v) = (f64::from(packets), f64::from(weight));
@@ -65,14 +65,14 @@ proptest! {
             let k4 = n * v.powi(4) * (1.0 - p) * (1.0 - 6.0 * p * (1.0 - p)) / p.powi(3);
             let square = k2 + k1 * k1;
             let fourth = k4 + 3.0 * k2 * k2 + 4.0 * k3 * k1 + 6.0 * k2 * k1 * k1 + k1.powi(4);
-            energy += square;
+            row_f2 += square;
             of_squares += fourth - square * square;
-            own_squares += square * square;
+            key_squares += square * square;
             max_weight = max_weight.max(v);
         }
-        let exact = (2.0 / width * (energy * energy - own_squares) + of_squares) / (energy * energy);
-        let own = max_weight * (1.0 / p - 1.0);
-        let r = energy_variance(energy, 1 << width_log2, own);
+        let exact = (2.0 / width * (row_f2 * row_f2 - key_squares) + of_squares) / (row_f2 * row_f2);
+        let sampling_variance = max_weight * (1.0 / p - 1.0);
+        let r = row_f2_variance(row_f2, 1 << width_log2, sampling_variance);
         prop_assert!(exact <= r * (1.0 + 1e-9), "{} above {}", exact, r);
     }
 }
@@ -84,12 +84,12 @@ fn unbounded_noise_gives_no_bound() {
     assert_eq!(short.interval(7.0).bound, Bound::NotConverged);
     let exact = Noise::new(1e4, 5, 1024, 1024.0, &sampled(1.0, 0), 0);
     assert!(exact.interval(7.0).confidence().is_some());
-    let narrow = Noise::new(1e9, 5, 32, 32.0, &Account::default(), 0);
+    let narrow = Noise::new(1e9, 5, 32, 32.0, &StreamStatistics::default(), 0);
     assert_eq!(narrow.interval(7.0).bound, Bound::Unknown);
-    let negative = Account { has_negative: true, ..sampled(1.0, 4) };
+    let negative = StreamStatistics { has_negative: true, ..sampled(1.0, 4) };
     assert_eq!(Noise::new(1e12, 5, 1024, 1024.0, &negative, 0).interval(7.0).bound, Bound::Unknown);
     assert_eq!(exact.without_bound().interval(7.0).bound, Bound::Unknown);
-    let empty = Noise::new(0.0, 5, 1024, 1024.0, &Account::default(), 0);
+    let empty = Noise::new(0.0, 5, 1024, 1024.0, &StreamStatistics::default(), 0);
     assert_eq!(interval(empty.interval(0.0)), (0.0, 0.0));
 }
 
@@ -105,7 +105,7 @@ fn convergence_requires_energy_within_a_factor_of_two() {
 /// Both medians hold with 1 - 2 median_failure; five rows: 0.967.
 #[test]
 fn confidence_of_five_rows_matches_the_doc() {
-    let noise = Noise::new(1e9, 5, 1024, 1024.0, &Account::default(), 0);
+    let noise = Noise::new(1e9, 5, 1024, 1024.0, &StreamStatistics::default(), 0);
     let confidence = noise.interval(1.0).confidence().unwrap();
     assert!((confidence - (1.0 - 2.0 * 526.0 / 32_768.0)).abs() < 1e-12);
     assert_eq!(format!("{confidence:.3}"), "0.968");
@@ -115,7 +115,7 @@ fn confidence_of_five_rows_matches_the_doc() {
 fn collisions_divide_by_w_with_signs_or_w_minus_one() {
     use crate::{CountMin, CountSketch, Hasher, KAry, RowSketch};
     let (shape, hasher) = (Shape::new(3, 128).unwrap(), Hasher::new(1));
-    assert_eq!(RowSketch::noise(&CountSketch::<i32>::new(shape, hasher)).spread(), 128.0);
-    assert_eq!(RowSketch::noise(&KAry::<i32>::new(shape, hasher)).spread(), 127.0);
-    assert_eq!(RowSketch::noise(&CountMin::<i32>::new(shape, hasher)).spread(), 127.0);
+    assert_eq!(RowSketch::noise(&CountSketch::<i32>::new(shape, hasher)).effective_width(), 128.0);
+    assert_eq!(RowSketch::noise(&KAry::<i32>::new(shape, hasher)).effective_width(), 127.0);
+    assert_eq!(RowSketch::noise(&CountMin::<i32>::new(shape, hasher)).effective_width(), 127.0);
 }

@@ -8,10 +8,10 @@ use super::error::StateError;
 use super::kind::Kind;
 use super::meta::Meta;
 use super::{HASH_VERSION, MAGIC, VERSION};
-use crate::account::Account;
 use crate::digest::{HASH_NAME, Hasher};
 use crate::probability::Probability;
 use crate::shape::Shape;
+use crate::stream_statistics::StreamStatistics;
 use crate::top_k::TopK;
 
 /// The numbers at fixed offsets.
@@ -28,7 +28,7 @@ pub(super) struct Header {
     /// The number of keys that a top-k tracks; 0 without one.
     pub(super) k: u32,
     pub(super) hasher: Hasher,
-    pub(super) account: Account,
+    pub(super) statistics: StreamStatistics,
 }
 
 /// Offsets for errors; the encoder writes the fields in this order.
@@ -47,7 +47,7 @@ const HAS_NEGATIVE: u8 = 1;
 impl Header {
     /// Creates a header with all other fields zero.
     pub(super) fn new(kind: Kind, hasher: Hasher) -> Header {
-        let account = Account::default();
+        let statistics = StreamStatistics::default();
         Header {
             kind,
             counter_bytes: 0,
@@ -57,7 +57,7 @@ impl Header {
             levels: 0,
             k: 0,
             hasher,
-            account,
+            statistics,
         }
     }
 
@@ -75,15 +75,15 @@ impl Header {
         out.extend_from_slice(&sizes);
         out.extend_from_slice(&self.k.to_le_bytes());
         out.extend_from_slice(&HASH_VERSION.to_le_bytes());
-        let flags = if self.account.has_negative { HAS_NEGATIVE } else { 0 };
-        out.extend_from_slice(&[self.account.min_probability.log2_inverse(), flags]);
+        let flags = if self.statistics.has_negative { HAS_NEGATIVE } else { 0 };
+        out.extend_from_slice(&[self.statistics.min_probability.log2_inverse(), flags]);
         out.extend_from_slice(&self.hasher.seed().to_le_bytes());
-        out.extend_from_slice(&self.account.total.to_le_bytes());
-        out.extend_from_slice(&self.account.magnitude.to_le_bytes());
-        out.extend_from_slice(&self.account.max_weight.to_le_bytes());
-        out.extend_from_slice(&self.account.sampling_energy.to_le_bytes());
-        out.extend_from_slice(&self.account.own_variance.to_le_bytes());
-        out.extend_from_slice(&self.account.rounding.to_le_bytes());
+        out.extend_from_slice(&self.statistics.total.to_le_bytes());
+        out.extend_from_slice(&self.statistics.magnitude.to_le_bytes());
+        out.extend_from_slice(&self.statistics.max_weight.to_le_bytes());
+        out.extend_from_slice(&self.statistics.sampling_f2.to_le_bytes());
+        out.extend_from_slice(&self.statistics.sampling_variance.to_le_bytes());
+        out.extend_from_slice(&self.statistics.rounding.to_le_bytes());
         out.extend_from_slice(&meta.start_ns.to_le_bytes());
         out.extend_from_slice(&meta.end_ns.to_le_bytes());
         for text in [HASH_NAME, &meta.key_kind, &meta.label] {
@@ -100,7 +100,7 @@ impl Header {
         let [min_probability, flags] = reader.array("sampling")?;
         let hasher = Hasher::new(u64::from_le_bytes(reader.array("seed")?));
         let max = Probability::MIN.log2_inverse();
-        let account = Account {
+        let statistics = StreamStatistics {
             total: i64::from_le_bytes(reader.array("total")?),
             magnitude: u64::from_le_bytes(reader.array("magnitude")?),
             max_weight: zero_or_more(reader, "heaviest weight")?,
@@ -114,8 +114,8 @@ impl Header {
                     max.into(),
                 )
             })?,
-            sampling_energy: zero_or_more(reader, "sampling energy")?,
-            own_variance: zero_or_more(reader, "own variance")?,
+            sampling_f2: zero_or_more(reader, "sampling F2")?,
+            sampling_variance: zero_or_more(reader, "sampling variance")?,
             rounding: zero_or_more(reader, "rounding")?,
         };
         let start_ns = u64::from_le_bytes(reader.array("window start")?);
@@ -127,7 +127,8 @@ impl Header {
         }
         let key_kind = reader.text("key kind")?.to_owned();
         let label = reader.text("label")?.to_owned();
-        let header = Header { kind, counter_bytes, rows, width_log2, precision, levels, k, hasher, account };
+        let header =
+            Header { kind, counter_bytes, rows, width_log2, precision, levels, k, hasher, statistics };
         Ok((header, Meta { key_kind, label, start_ns, end_ns }))
     }
 
@@ -180,7 +181,7 @@ mod tests {
             precision: 0xAA,
             levels: 0xBB,
             k: 0xDDDD_DDDD,
-            account: Account { min_probability: Probability::MIN, ..Account::default() },
+            statistics: StreamStatistics { min_probability: Probability::MIN, ..StreamStatistics::default() },
             ..Header::new(Kind::Spread, Hasher::new(0)).with_shape(Shape::new(3, 64).unwrap())
         };
         let mut out = Vec::new();

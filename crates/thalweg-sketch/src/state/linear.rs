@@ -5,7 +5,6 @@ use super::error::{CombineError, StateError};
 use super::header::{AT_LEVELS, Header};
 use super::kind::Kind;
 use super::tables::{put_counters, put_top, read_counters, read_top};
-use crate::account::Account;
 use crate::count_min::CountMin;
 use crate::count_sketch::CountSketch;
 use crate::counters::Counter;
@@ -16,6 +15,7 @@ use crate::merge::MergeError;
 use crate::nitro::{WithTopK, largest};
 use crate::rows::{RowSketch, Rows};
 use crate::shape::{Shape, ShapeError};
+use crate::stream_statistics::StreamStatistics;
 use crate::top_k::TopK;
 use crate::univmon::{Level, UnivMon, UnivMonShape};
 
@@ -110,8 +110,8 @@ impl<K: Key, C: Counter> Linear<K, C> {
     }
 
     /// Returns the totals of the stream.
-    pub fn account(&self) -> &Account {
-        either!(self, rows => rows.sketch.account(), univmon => univmon.account())
+    pub fn statistics(&self) -> &StreamStatistics {
+        either!(self, rows => rows.sketch.statistics(), univmon => univmon.statistics())
     }
 
     /// Returns the number of additions that exceeded a counter's range.
@@ -174,7 +174,7 @@ impl<K: Key, C: Counter> Linear<K, C> {
             counter_bytes: C::BYTES as u8,
             k: k as u32,
             levels: levels as u8,
-            account: *self.account(),
+            statistics: *self.statistics(),
             ..Header::new(self.kind(), self.hasher()).with_shape(self.shape())
         }
     }
@@ -211,7 +211,7 @@ fn read_rows<S, K: Key, C: Counter>(
     sketch: impl Fn(Rows<C>) -> S,
 ) -> Result<RowState<S, K>, StateError> {
     let counters = read_counters(header.shape()?, reader)?;
-    let rows = Rows { hasher: header.hasher, counters, account: header.account };
+    let rows = Rows { hasher: header.hasher, counters, statistics: header.statistics };
     let top = match header.k {
         0 => None,
         _ => Some(read_top(header.top_k()?, header.hasher, reader)?),
@@ -231,5 +231,5 @@ fn read_univmon<K: Key, C: Counter>(
         let counters = read_counters(shape, reader)?;
         levels.push(Level { counters, top: read_top(k, header.hasher, reader)? });
     }
-    Ok(UnivMon { hasher: header.hasher, shape: univmon_shape, account: header.account, levels })
+    Ok(UnivMon { hasher: header.hasher, shape: univmon_shape, statistics: header.statistics, levels })
 }

@@ -28,7 +28,7 @@
 //! let (theirs, other) = AnyState::<KeyBytes>::decode(&bytes)?;
 //! meta.check(&theirs)?;
 //! state.merge(&other)?;
-//! assert_eq!(state.account().unwrap().total(), 2_000);
+//! assert_eq!(state.statistics().unwrap().total(), 2_000);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -43,13 +43,13 @@ mod tables;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::account::Account;
 use crate::digest::{Hasher, Key};
 use crate::estimate::Estimate;
 use crate::hyper_log_log::HyperLogLog;
 use crate::hyper_log_log::size::{RegistersError, check_precision};
 use crate::shape::Shape;
 use crate::spread::Spread;
+use crate::stream_statistics::StreamStatistics;
 use bytes::{Reader, put_varint};
 pub use error::{CombineError, StateError};
 use header::{AT_COUNTER_BYTES, AT_PRECISION, Header};
@@ -156,10 +156,10 @@ impl<K: Key> AnyState<K> {
     }
 
     /// Returns the totals of the stream, if the sketch keeps them.
-    pub fn account(&self) -> Option<&Account> {
+    pub fn statistics(&self) -> Option<&StreamStatistics> {
         match self {
-            AnyState::I32(linear) => Some(linear.account()),
-            AnyState::I64(linear) => Some(linear.account()),
+            AnyState::I32(linear) => Some(linear.statistics()),
+            AnyState::I64(linear) => Some(linear.statistics()),
             AnyState::HyperLogLog(_) | AnyState::Spread(_) => None,
         }
     }

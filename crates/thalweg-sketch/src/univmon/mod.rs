@@ -24,7 +24,6 @@
 //!
 //! Memory: levels times (d w counters and a top-k). An update touches d cache lines, and the top-k reads d.
 
-use crate::account::{Account, Sums};
 use crate::count_sketch::{self, CountSketch};
 use crate::counters::{Counter, Counters, Reading};
 use crate::digest::{Digest, Hasher, Key};
@@ -33,8 +32,9 @@ use crate::merge::MergeError;
 use crate::nitro::{CounterIndex, RowWise};
 use crate::noise::Noise;
 use crate::probability::Probability;
-use crate::rows::{median_over_rows, signed_energy};
+use crate::rows::{median_over_rows, signed_row_f2};
 use crate::shape::{MAX_LEVELS, Shape, ShapeError};
+use crate::stream_statistics::{StreamStatistics, Sums};
 use crate::top_k::{Candidate, TopK};
 
 #[cfg(test)]
@@ -123,7 +123,7 @@ impl UnivMonShape {
 pub struct UnivMon<K: Key, C: Counter = i32> {
     pub(crate) hasher: Hasher,
     pub(crate) shape: UnivMonShape,
-    pub(crate) account: Account,
+    pub(crate) statistics: StreamStatistics,
     /// Level z has the keys of depth z; the last level also has all deeper ones.
     pub(crate) levels: Vec<Level<K, C>>,
 }
@@ -140,7 +140,7 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
     pub fn new(shape: UnivMonShape, hasher: Hasher) -> UnivMon<K, C> {
         let level = || Level { counters: Counters::new(shape.shape), top: TopK::new(shape.k) };
         let levels = (0..shape.levels).map(|_| level()).collect();
-        UnivMon { hasher, shape, account: Account::default(), levels }
+        UnivMon { hasher, shape, statistics: StreamStatistics::default(), levels }
     }
 
     /// Returns the hash.
@@ -154,8 +154,8 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
     }
 
     /// Returns the totals of the stream.
-    pub fn account(&self) -> &Account {
-        &self.account
+    pub fn statistics(&self) -> &StreamStatistics {
+        &self.statistics
     }
 
     /// Returns the memory in bytes.
@@ -172,7 +172,7 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
     pub fn add(&mut self, key: &K, weight: i64) {
         let digest = self.hasher.digest(key.as_bytes());
         let sums = Sums::of([weight]);
-        self.account.record(&sums, Probability::ONE);
+        self.statistics.record(&sums, Probability::ONE);
         self.add_all(&[digest], &sums, |_| weight);
         self.offer(&[digest], |_| *key);
     }
@@ -190,12 +190,12 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
     }
 
     fn noise_of(&self, level: &Level<K, C>) -> Noise {
-        let energy = signed_energy(&level.counters);
-        count_sketch::noise(energy, self.shape.shape, &self.account, self.saturations())
+        let row_f2 = signed_row_f2(&level.counters);
+        count_sketch::noise(row_f2, self.shape.shape, &self.statistics, self.saturations())
     }
 
     fn estimate_in(&self, level: &Level<K, C>, digest: Digest, noise: &Noise) -> Estimate {
-        count_sketch::estimate(&level.counters, digest, noise, &self.account)
+        count_sketch::estimate(&level.counters, digest, noise, &self.statistics)
     }
 
     /// Returns the k keys with the largest estimates, largest first.
@@ -261,13 +261,13 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
     /// But their total weight is known, N minus the weights of the large keys, so the sample's part is scaled to it.
     /// Not if updates were sampled: then the sample lacks the smallest keys altogether.
     pub fn entropy(&self) -> Estimate {
-        let total = self.account.total() as f64;
+        let total = self.statistics.total() as f64;
         if total <= 0.0 {
             return Estimate::exact(0.0);
         }
         let [[large, small], [large_weight, small_weight]] =
             self.g_sums(|weight| [if weight > 0.0 { weight * weight.log2() } else { 0.0 }, weight]);
-        let is_whole = !self.account.is_sampled() && !self.account.has_negative();
+        let is_whole = !self.statistics.is_sampled() && !self.statistics.has_negative();
         let scale = match is_whole && small_weight > 0.0 {
             true => (total - large_weight).max(0.0) / small_weight,
             false => 1.0,
@@ -279,12 +279,12 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
     /// Estimates F2 = L2^2, the sum of the squares of all keys' weights. Levels have no key in common, so their rows'
     /// sums of squares add up.
     pub fn f2(&self) -> Estimate {
-        count_sketch::f2_from(self.energy(), self.shape.shape, &self.account, self.saturations())
+        count_sketch::f2_from(self.row_f2(), self.shape.shape, &self.statistics, self.saturations())
     }
 
-    fn energy(&self) -> f64 {
+    fn row_f2(&self) -> f64 {
         median_over_rows(&self.levels[0].counters, |row| {
-            self.levels.iter().map(|level| level.counters.energy(row)).sum()
+            self.levels.iter().map(|level| level.counters.sum_of_squares(row)).sum()
         })
     }
 
@@ -294,7 +294,7 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
     /// If levels, shapes or seeds differ; then nothing changes.
     pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
         self.join(other, |ours, theirs| i128::from(ours) + i128::from(theirs))?;
-        self.account.merge(&other.account);
+        self.statistics.merge(&other.statistics);
         Ok(())
     }
 
@@ -304,7 +304,7 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
     /// If levels, shapes or seeds differ; then nothing changes.
     pub fn subtract(&mut self, other: &Self) -> Result<(), MergeError> {
         self.join(other, |ours, theirs| i128::from(ours) - i128::from(theirs))?;
-        self.account.subtract(&other.account);
+        self.statistics.subtract(&other.statistics);
         Ok(())
     }
 
@@ -335,7 +335,7 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
             let counters = &level.counters;
             level.top.refresh(|digest| counters.read::<true>(digest, Reading::Median));
         }
-        self.account.scale(factor, moved);
+        self.statistics.scale(factor, moved);
     }
 
     /// Resets the sketch.
@@ -344,7 +344,7 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
             level.counters.clear();
             level.top.clear();
         }
-        self.account = Account::default();
+        self.statistics = StreamStatistics::default();
     }
 }
 
@@ -375,17 +375,17 @@ impl<K: Key, C: Counter> RowWise<K> for UnivMon<K, C> {
         self.shape.shape.rows()
     }
 
-    fn account(&self) -> &Account {
-        &self.account
+    fn statistics(&self) -> &StreamStatistics {
+        &self.statistics
     }
 
     #[inline(always)]
-    fn account_mut(&mut self) -> &mut Account {
-        &mut self.account
+    fn account_mut(&mut self) -> &mut StreamStatistics {
+        &mut self.statistics
     }
 
     fn noise(&self) -> Noise {
-        count_sketch::noise(self.energy(), self.shape.shape, &self.account, self.saturations())
+        count_sketch::noise(self.row_f2(), self.shape.shape, &self.statistics, self.saturations())
     }
 
     #[inline(always)]

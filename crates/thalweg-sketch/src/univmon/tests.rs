@@ -106,7 +106,7 @@ fn parts_merge_to_the_whole() {
     for (ours, whole) in merged.levels.iter().zip(&whole.levels) {
         assert_eq!(ours.counters, whole.counters);
     }
-    assert_eq!(merged.account, whole.account);
+    assert_eq!(merged.statistics, whole.statistics);
     assert_eq!(merged.largest()[..20], whole.largest()[..20]);
     merged.subtract(&whole).unwrap();
     assert!(merged.levels.iter().all(|level| level.counters.cells().iter().all(|&cell| cell == 0)));

@@ -50,9 +50,9 @@ fn run(stream: &Stream, moments: usize, shape: Shape, target: Target) -> Run {
             for (moment, (part, (queried, l2))) in stream.packets.chunks(step).zip(&moments).enumerate() {
                 part.chunks(3_001).for_each(|batch| nitro.update(batch));
                 probabilities.push(nitro.probability());
-                let account = RowSketch::account(nitro.sketch());
-                let collisions = (l2 * l2 + account.sampling_energy()) / shape.width() as f64;
-                let variance = collisions + account.own_variance() * l2;
+                let statistics = RowSketch::statistics(nitro.sketch());
+                let collisions = (l2 * l2 + statistics.sampling_f2()) / shape.width() as f64;
+                let variance = collisions + statistics.sampling_variance() * l2;
                 violations[moment] += u32::from(CHEBYSHEV_FACTOR * variance > (target.eps * l2).powi(2));
                 let noise = RowSketch::noise(nitro.sketch());
                 for ((key, truth), outside) in queried.iter().zip(&mut outside[moment]) {

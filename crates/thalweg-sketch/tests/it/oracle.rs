@@ -54,8 +54,8 @@ where
     // Fewer packets than the first test waits for: p stays 1.
     let target = Target::for_width(empty.shape().width());
     assert_eq!(by_nitro(empty.clone(), packets, batch, Mode::AlwaysCorrect(target)), expected);
-    assert_eq!(expected.account().total(), packets.iter().map(|packet| packet.1).sum::<i64>());
-    assert!(!expected.account().is_sampled());
+    assert_eq!(expected.statistics().total(), packets.iter().map(|packet| packet.1).sum::<i64>());
+    assert!(!expected.statistics().is_sampled());
 }
 
 /// Merging any parts gives the whole; merging and subtracting, in either order, changes nothing.
@@ -80,11 +80,11 @@ where
     back.subtract(&two).unwrap();
     back.merge(&two).unwrap();
     assert_eq!(values(&back).len(), 300);
-    assert_eq!(back.account().total(), whole.account().total());
+    assert_eq!(back.statistics().total(), whole.statistics().total());
     // After a subtraction a Count-Min is read by its median.
     back.subtract(&whole).unwrap();
     assert!(values(&back).iter().all(|&value| value == 0));
-    assert!(back.account().has_negative() || packets.iter().all(|packet| packet.1 == 0));
+    assert!(back.statistics().has_negative() || packets.iter().all(|packet| packet.1 == 0));
 }
 
 proptest! {
@@ -118,7 +118,7 @@ proptest! {
         let exact = truth(&packets);
         let sketch = one_by_one(CountSketch::<i64>::new(shape, Hasher::new(seed)), &packets);
         let noise = sketch.noise();
-        let at_zero = if sketch.account().has_negative() { i64::MIN } else { 0 };
+        let at_zero = if sketch.statistics().has_negative() { i64::MIN } else { 0 };
         for key in (0..300u16).map(u16::to_be_bytes) {
             let expected = exact.get(&key).copied().unwrap_or(0);
             let digest = sketch.hasher().digest(&key);
@@ -145,7 +145,7 @@ proptest! {
         let sketch = fed(CountSketch::<i64>::new(shape, Hasher::new(1)), &packets, 64);
         let mut scaled = sketch.clone();
         scaled.scale(2f64.powi(up));
-        prop_assert_eq!(scaled.account().total(), sketch.account().total() << up);
+        prop_assert_eq!(scaled.statistics().total(), sketch.statistics().total() << up);
         scaled.scale(2f64.powi(-up));
         prop_assert_eq!(scaled, sketch);
     }
@@ -204,10 +204,10 @@ fn a_difference_may_be_negative() {
         one.add(&[1u8; 2], 10);
         other.add(&[2u8; 2], 30);
         one.subtract(&empty).unwrap();
-        assert!(!one.account().has_negative(), "before subtraction");
+        assert!(!one.statistics().has_negative(), "before subtraction");
         one.subtract(&other).unwrap();
-        assert!(one.account().has_negative());
-        assert_eq!((one.account().total(), one.account().magnitude()), (-20, 40));
+        assert!(one.statistics().has_negative());
+        assert_eq!((one.statistics().total(), one.statistics().magnitude()), (-20, 40));
         let [grown, shrunk] = [[1u8; 2], [2u8; 2]].map(|key| one.estimate_key(&key));
         assert!((grown.value - 10.0).abs() < 1.0 && (shrunk.value + 30.0).abs() < 1.0, "{grown}, {shrunk}");
         assert_eq!((grown.contains(10.0), shrunk.contains(-30.0)), (Some(true), Some(true)));
@@ -223,7 +223,7 @@ fn an_empty_sketch_estimates_exactly_zero() {
     fn check<S: RowSketch>(sketch: S) {
         let estimate = sketch.estimate_key(&[7u8; 2]);
         assert_eq!((estimate.value, estimate.lower(), estimate.upper()), (0.0, Some(0.0), Some(0.0)));
-        assert_eq!((sketch.account().total(), sketch.saturations()), (0, 0));
+        assert_eq!((sketch.statistics().total(), sketch.saturations()), (0, 0));
     }
     let (shape, hasher) = (Shape::new(5, 256).unwrap(), Hasher::new(1));
     check(CountSketch::<i32>::new(shape, hasher));

@@ -126,17 +126,20 @@ fn account_keeps_the_minimum_p_and_maximum_weight() {
     let [heavy, light] = [9, 2].map(|weight| Stream::of(vec![([1; 4], weight); 10]));
     let sketch = CountSketch::<i32>::new(Shape::new(3, 64).unwrap(), Hasher::new(1));
     let sketch = sampled(sampled(sampled(sketch, &light, p(3), 1), &heavy, p(1), 2), &light, p(0), 3);
-    let account = sketch.account();
-    assert_eq!((account.min_probability(), account.max_weight(), account.own_variance()), (p(3), 9.0, 14.0));
-    assert_eq!(account.sampling_energy(), 40.0 * 7.0 + 810.0);
-    assert_eq!((account.total(), account.magnitude()), (130, 130));
+    let statistics = sketch.statistics();
+    assert_eq!(
+        (statistics.min_probability(), statistics.max_weight(), statistics.sampling_variance()),
+        (p(3), 9.0, 14.0)
+    );
+    assert_eq!(statistics.sampling_f2(), 40.0 * 7.0 + 810.0);
+    assert_eq!((statistics.total(), statistics.magnitude()), (130, 130));
     let mut merged = sampled(CountSketch::new(sketch.shape(), Hasher::new(1)), &light, p(2), 1);
     merged.merge(&sketch).unwrap();
-    assert_eq!((merged.account().min_probability(), merged.account().max_weight()), (p(3), 9.0));
+    assert_eq!((merged.statistics().min_probability(), merged.statistics().max_weight()), (p(3), 9.0));
     merged.scale(-0.5);
-    assert_eq!((merged.account().max_weight(), merged.account().own_variance()), (4.5, 7.0));
-    assert_eq!(merged.account().sampling_energy(), (40.0 * 7.0 + 810.0 + 40.0 * 3.0) / 4.0);
-    assert!(merged.account().has_negative());
+    assert_eq!((merged.statistics().max_weight(), merged.statistics().sampling_variance()), (4.5, 7.0));
+    assert_eq!(merged.statistics().sampling_f2(), (40.0 * 7.0 + 810.0 + 40.0 * 3.0) / 4.0);
+    assert!(merged.statistics().has_negative());
 }
 
 /// Subtracting a sampled stream leaves noise without a known bound.

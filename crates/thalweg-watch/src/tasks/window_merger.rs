@@ -6,7 +6,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use thalweg_measure::tasks::{
     KeptWindow, Plan, SketchRef, TaskState, WindowReport, WindowState, WindowTally, Windows,
 };
-use thalweg_sketch::{Account, Probability, RowSketch};
+use thalweg_sketch::{Probability, RowSketch, StreamStatistics};
 
 /// The part of the measurement tasks in the main thread.
 #[derive(Debug)]
@@ -148,14 +148,16 @@ impl WindowMerger {
 
 impl Health {
     fn of(sketch: SketchRef<'_>) -> Health {
-        let of =
-            |account: &Account, saturations| Health { sampled: Some(account.min_probability()), saturations };
+        let of = |statistics: &StreamStatistics, saturations| Health {
+            sampled: Some(statistics.min_probability()),
+            saturations,
+        };
         match sketch {
-            SketchRef::CountSketch32(sketch, _) => of(sketch.account(), sketch.saturations()),
-            SketchRef::CountSketch64(sketch, _) => of(sketch.account(), sketch.saturations()),
-            SketchRef::KAry32(sketch, _) => of(sketch.account(), sketch.saturations()),
-            SketchRef::KAry64(sketch, _) => of(sketch.account(), sketch.saturations()),
-            SketchRef::UnivMon32(univmon) => of(univmon.account(), univmon.saturations()),
+            SketchRef::CountSketch32(sketch, _) => of(sketch.statistics(), sketch.saturations()),
+            SketchRef::CountSketch64(sketch, _) => of(sketch.statistics(), sketch.saturations()),
+            SketchRef::KAry32(sketch, _) => of(sketch.statistics(), sketch.saturations()),
+            SketchRef::KAry64(sketch, _) => of(sketch.statistics(), sketch.saturations()),
+            SketchRef::UnivMon32(univmon) => of(univmon.statistics(), univmon.saturations()),
             _ => Health::default(),
         }
     }

@@ -126,7 +126,7 @@ pub(super) fn write(out: &mut impl Write, difference: &Difference<'_>, top: usiz
         let window = window(&side.meta).map_or_else(String::new, |window| format!(", {window}"));
         row(out, name, &format!("{}{window}", side.name))?;
     }
-    if let (Some(before), Some(now)) = (before.state.account(), now.state.account()) {
+    if let (Some(before), Some(now)) = (before.state.statistics(), now.state.statistics()) {
         row(out, "counted", &format!("{} before, {} now", counted(before), counted(now)))?;
     }
     for (name, side) in [("before", before), ("now", now)] {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use thalweg_sketch::state::KeyBytes;
-use thalweg_sketch::{Account, Estimate};
+use thalweg_sketch::{StreamStatistics, Estimate};
 
 use super::diff::Difference;
 use super::file::State;
@@ -56,8 +56,8 @@ impl From<&State> for Counted {
             label: meta.label.clone(),
             start: time(meta.start_ns),
             end: time(meta.end_ns),
-            total: state.account().map(Account::magnitude),
-            sampling_probability: state.account().map(|account| account.min_probability().get()),
+            total: state.statistics().map(StreamStatistics::magnitude),
+            sampling_probability: state.statistics().map(|statistics| statistics.min_probability().get()),
             saturations: state.saturations(),
         }
     }

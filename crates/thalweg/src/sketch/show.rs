@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use thalweg_sketch::state::{AnyState, KeyBytes, Linear, Meta};
-use thalweg_sketch::{Account, Estimate};
+use thalweg_sketch::{StreamStatistics, Estimate};
 use thalweg_wire::{Bytes, Timestamp};
 
 use super::file::State;
@@ -94,8 +94,8 @@ pub(super) fn write(out: &mut impl Write, saved: &State, top: usize) -> io::Resu
     if let Some(window) = window(meta) {
         row(out, "window", &window)?;
     }
-    if let Some(account) = state.account() {
-        row(out, "counted", &counted(account))?;
+    if let Some(statistics) = state.statistics() {
+        row(out, "counted", &counted(statistics))?;
     }
     if state.saturations() > 0 {
         row(out, "saturated", &saturated(state))?;
@@ -138,10 +138,10 @@ pub(super) fn window(meta: &Meta) -> Option<String> {
 }
 
 /// Formats the counted weight and sampling: `17,945, sampled with p = 1/16`.
-pub(super) fn counted(account: &Account) -> String {
-    let weight = grouped(account.magnitude());
-    match account.is_sampled() {
-        true => format!("{weight}, sampled with p = {}", account.min_probability()),
+pub(super) fn counted(statistics: &StreamStatistics) -> String {
+    let weight = grouped(statistics.magnitude());
+    match statistics.is_sampled() {
+        true => format!("{weight}, sampled with p = {}", statistics.min_probability()),
         false => weight,
     }
 }

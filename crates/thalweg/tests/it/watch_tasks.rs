@@ -186,7 +186,7 @@ fn sketches_of_each_window_are_saved_with_metadata() {
     let folder = tempfile::tempdir().unwrap();
     let states = folder.path().join("states");
     let states_text = states.to_str().unwrap();
-    let run = whole(&["--tasks", "heavy:5%:bytes,distinct:src,hhh:5%", "--save-states", states_text]);
+    let run = whole(&["--tasks", "heavy:5%:bytes,distinct:src,hhh:5%", "--save-sketches", states_text]);
     let mut names: Vec<String> =
         fs::read_dir(&states).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
@@ -204,14 +204,14 @@ fn sketches_of_each_window_are_saved_with_metadata() {
     );
     let line = window(&run);
     assert_eq!((meta.start_ns, meta.end_ns), (time_ns(&line, "start"), time_ns(&line, "end")));
-    assert_eq!(heavy.account().unwrap().total() as u64, number(&line, "bytes"));
+    assert_eq!(heavy.statistics().unwrap().total() as u64, number(&line, "bytes"));
     assert_eq!(read(&names[0]).0.key_kind, "src");
 
     // An unwritable directory is reported before the measurement.
     let blocked = folder.path().join("file");
     fs::write(&blocked, b"").unwrap();
     let run =
-        watch(&["--json", "--tasks", "distinct", "--save-states", blocked.to_str().unwrap(), &example()]);
+        watch(&["--json", "--tasks", "distinct", "--save-sketches", blocked.to_str().unwrap(), &example()]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
     assert!(run.stderr.starts_with("thalweg: cannot save sketches in "), "{}", run.stderr);
 }

@@ -5,14 +5,14 @@
 //!
 //! > c ((L2^2 + Q) / w + a L2) <= eps^2 L2^2,
 //!
-//! since no key weighs more than L2, and so a f_x <= a L2. The account keeps Q, the noise that sampling has added so
+//! since no key weighs more than L2, and so a f_x <= a L2. The statistics contain Q, the noise that sampling has added so
 //! far. If n more packets of the heaviest weight v are sampled with probability p, the left side is at most
 //!
 //! > c ((L2^2 + Q + n v^2 (1/p - 1)) / w + max(a, v (1/p - 1)) L2),
 //!
 //! and L2 does not decrease while weights are not negative (after a negative weight, p stays 1). So the test takes
 //! the smallest p for which this holds, with the L2 measured, for the next n packets, and then runs again. It uses a
-//! low value of L2^2, the median energy divided by 1 + sqrt(c r), minus Q. If the condition holds for that, it holds
+//! low value of L2^2, the median row F2 divided by 1 + sqrt(c r), minus Q. If the condition holds for that, it holds
 //! for any larger L2, as eps^2 > c/w and both sides grow with L2.
 //!
 //! The published test (Liu et al. 2019, section 5) runs once, and bounds L1 of the whole future by L2^2. For a given
@@ -21,9 +21,9 @@
 //! when a flood of small flows increases Q faster than L2^2. A weight heavier than all before is counted exactly and
 //! triggers another test, because the previous one did not cover it.
 
-use crate::account::Account;
 use crate::estimate::CHEBYSHEV_FACTOR;
 use crate::noise::Noise;
+use crate::stream_statistics::StreamStatistics;
 
 use crate::probability::Probability;
 
@@ -55,26 +55,37 @@ impl Target {
     }
 
     /// Returns the smallest p that keeps the error for the next `packets` packets.
-    pub(crate) fn probability(&self, noise: &Noise, account: &Account, packets: u64) -> Probability {
-        let fits = |&probability: &Probability| self.holds(noise, account, packets, probability);
+    pub(crate) fn probability(
+        &self,
+        noise: &Noise,
+        statistics: &StreamStatistics,
+        packets: u64,
+    ) -> Probability {
+        let fits = |&probability: &Probability| self.holds(noise, statistics, packets, probability);
         let all = (0..=self.min_probability.log2_inverse()).rev().filter_map(Probability::new);
         all.clone().find(fits).unwrap_or(Probability::ONE)
     }
 
     /// Whether sampling the next `packets` packets with `probability` keeps the error.
-    fn holds(&self, noise: &Noise, account: &Account, packets: u64, probability: Probability) -> bool {
+    fn holds(
+        &self,
+        noise: &Noise,
+        statistics: &StreamStatistics,
+        packets: u64,
+        probability: Probability,
+    ) -> bool {
         if probability == Probability::ONE {
             return true;
         }
-        if account.has_negative() {
+        if statistics.has_negative() {
             return false;
         }
-        let max_weight = account.max_weight();
-        let own = account.own_variance().max(max_weight * probability.excess());
-        let l2_squared = noise.energy_lower_bound(own) - account.sampling_energy();
+        let max_weight = statistics.max_weight();
+        let sampling_variance = statistics.sampling_variance().max(max_weight * probability.excess());
+        let l2_squared = noise.row_f2_lower_bound(sampling_variance) - statistics.sampling_f2();
         let added = packets as f64 * max_weight * max_weight * probability.excess();
-        let energy = l2_squared + account.sampling_energy() + added;
-        let variance = energy / noise.spread() + own * l2_squared.max(0.0).sqrt();
+        let row_f2 = l2_squared + statistics.sampling_f2() + added;
+        let variance = row_f2 / noise.effective_width() + sampling_variance * l2_squared.max(0.0).sqrt();
         l2_squared > 0.0 && CHEBYSHEV_FACTOR * variance <= self.eps * self.eps * l2_squared
     }
 }

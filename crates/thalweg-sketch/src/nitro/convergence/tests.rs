@@ -4,27 +4,34 @@ use super::*;
 
 const C: f64 = 8.0;
 
-fn account(max_weight: f64, min_probability: u8, sampling_energy: f64) -> Account {
+fn statistics(max_weight: f64, min_probability: u8, sampling_f2: f64) -> StreamStatistics {
     let min_probability = Probability::new(min_probability).unwrap();
-    let own_variance = max_weight * min_probability.excess();
-    Account { max_weight, min_probability, sampling_energy, own_variance, magnitude: 1, ..Account::default() }
+    let sampling_variance = max_weight * min_probability.excess();
+    StreamStatistics {
+        max_weight,
+        min_probability,
+        sampling_f2,
+        sampling_variance,
+        magnitude: 1,
+        ..StreamStatistics::default()
+    }
 }
 
-fn noise(energy: f64, width: usize, account: &Account) -> Noise {
-    Noise::new(energy, 5, width, width as f64, account, 0)
+fn noise(row_f2: f64, width: usize, statistics: &StreamStatistics) -> Noise {
+    Noise::new(row_f2, 5, width, width as f64, statistics, 0)
 }
 
 /// The module doc's inequality, term by term, in p = 2^-k.
-fn holds(eps: f64, energy: f64, width: f64, account: &Account, packets: f64, k: i32) -> bool {
-    let (v, excess) = (account.max_weight(), 2f64.powi(k) - 1.0);
-    let a = account.own_variance().max(v * excess);
-    let r = |energy: f64| 2.0 / width + 4.0 * a / energy.sqrt() + a * a / energy;
-    if C * r(energy) > 0.25 {
+fn holds(eps: f64, row_f2: f64, width: f64, statistics: &StreamStatistics, packets: f64, k: i32) -> bool {
+    let (v, excess) = (statistics.max_weight(), 2f64.powi(k) - 1.0);
+    let a = statistics.sampling_variance().max(v * excess);
+    let r = |row_f2: f64| 2.0 / width + 4.0 * a / row_f2.sqrt() + a * a / row_f2;
+    if C * r(row_f2) > 0.25 {
         return false;
     }
-    let r = r(energy / (1.0 + (C * r(energy)).sqrt()));
-    let q = account.sampling_energy();
-    let l2_squared = energy / (1.0 + (C * r).sqrt()) - q;
+    let r = r(row_f2 / (1.0 + (C * r(row_f2)).sqrt()));
+    let q = statistics.sampling_f2();
+    let l2_squared = row_f2 / (1.0 + (C * r).sqrt()) - q;
     let left = C * ((l2_squared + q + packets * v * v * excess) / width + a * l2_squared.sqrt());
     l2_squared > 0.0 && left <= eps * eps * l2_squared
 }
@@ -39,13 +46,13 @@ proptest! {
     ) {
         let width = 1usize << width_log2;
         let max_weight = f64::from(max_weight);
-        let energy = (l2 * max_weight).powi(2);
-        let account = account(max_weight, min_probability, if min_probability > 0 { energy * q_share } else { 0.0 });
+        let row_f2 = (l2 * max_weight).powi(2);
+        let statistics = statistics(max_weight, min_probability, if min_probability > 0 { row_f2 * q_share } else { 0.0 });
         let target = Target { eps: slack * (C / width as f64).sqrt(), min_probability: Probability::new(min).unwrap() };
-        let found = target.probability(&noise(energy, width, &account), &account, packets);
+        let found = target.probability(&noise(row_f2, width, &statistics), &statistics, packets);
         let smallest = (1..=i32::from(min))
             .rev()
-            .find(|&k| holds(target.eps, energy, width as f64, &account, packets as f64, k))
+            .find(|&k| holds(target.eps, row_f2, width as f64, &statistics, packets as f64, k))
             .unwrap_or(0);
         prop_assert_eq!(i32::from(found.log2_inverse()), smallest);
     }
@@ -57,32 +64,32 @@ proptest! {
     fn the_published_test_implies_ours(eps in 0.001..0.3f64, k in 1..=7u8, more in 1.0..100.0f64) {
         let p = 2f64.powi(-i32::from(k));
         let width = (2.0 * C / (eps * eps * p)).ceil();
-        let energy = (2.0 * C).powi(2) * (1.0 + eps * p.sqrt()) / (eps.powi(4) * p * p) * more;
-        let account = account(1.0, 0, 0.0);
+        let row_f2 = (2.0 * C).powi(2) * (1.0 + eps * p.sqrt()) / (eps.powi(4) * p * p) * more;
+        let statistics = statistics(1.0, 0, 0.0);
         let target = Target { eps, min_probability: Probability::new(k).unwrap() };
-        let noise = Noise::new(energy, 5, width as usize, width, &account, 0);
-        let packets = (INTERVAL as f64).min(energy / 2.0);
-        prop_assert_eq!(target.probability(&noise, &account, packets as u64), target.min_probability);
+        let noise = Noise::new(row_f2, 5, width as usize, width, &statistics, 0);
+        let packets = (INTERVAL as f64).min(row_f2 / 2.0);
+        prop_assert_eq!(target.probability(&noise, &statistics, packets as u64), target.min_probability);
     }
 }
 
 #[test]
 fn p_is_one_without_data_or_headroom() {
     let target = Target::for_width(1024);
-    let empty = account(0.0, 0, 0.0);
+    let empty = statistics(0.0, 0, 0.0);
     assert_eq!(target.probability(&noise(0.0, 1024, &empty), &empty, 1 << 15), Probability::ONE);
     // A target below the error of collisions alone is never met, however long the stream.
     let target = Target { eps: 0.9 * (C / 1024.0f64).sqrt(), min_probability: Probability::MIN };
-    let account = account(1.0, 0, 0.0);
-    assert_eq!(target.probability(&noise(1e18, 1024, &account), &account, 1), Probability::ONE);
+    let statistics = statistics(1.0, 0, 0.0);
+    assert_eq!(target.probability(&noise(1e18, 1024, &statistics), &statistics, 1), Probability::ONE);
 }
 
 /// L2 may decrease with negative weights, so no test covers the next packets.
 #[test]
 fn streams_with_negative_weights_are_never_sampled() {
     let target = Target::for_width(1024);
-    let account = Account { has_negative: true, ..account(1.0, 0, 0.0) };
-    assert_eq!(target.probability(&noise(1e12, 1024, &account), &account, 1 << 15), Probability::ONE);
+    let statistics = StreamStatistics { has_negative: true, ..statistics(1.0, 0, 0.0) };
+    assert_eq!(target.probability(&noise(1e12, 1024, &statistics), &statistics, 1 << 15), Probability::ONE);
 }
 
 #[test]

@@ -33,7 +33,7 @@ proptest! {
                 (state.merge(&right), saved.merge(&decoded(&right)))
             };
             prop_assert_eq!(&of_states, &of_saved);
-            prop_assert_eq!(of_states.is_ok(), !subtract || left.account().is_some());
+            prop_assert_eq!(of_states.is_ok(), !subtract || left.statistics().is_some());
             prop_assert_eq!(saved.encode(&meta), state.encode(&meta));
         }
     }
@@ -52,8 +52,8 @@ fn saved_parts_merge_to_the_saved_whole() {
     assert_eq!(merged, state(0..1_000));
     merged.subtract(&state(400..1_000)).unwrap();
     assert_eq!(
-        merged.account().map(|account| account.total()),
-        state(0..400).account().map(|account| account.total())
+        merged.statistics().map(|statistics| statistics.total()),
+        state(0..400).statistics().map(|statistics| statistics.total())
     );
 }
 

@@ -62,7 +62,7 @@ impl Place {
     fn watch(&self, states: &str, window: &str, traces: &[&str]) -> Run {
         let states = self.text(states);
         let arguments = ["--json", "--no-table", "--seed", "7", "--memory", "16MiB", "--tasks", TASKS];
-        let more = ["--window", window, "--save-states", &states];
+        let more = ["--window", window, "--save-sketches", &states];
         watch(&[&arguments[..], &more, traces].concat()).ended_with(0)
     }
 
@@ -225,7 +225,7 @@ fn check_merged(place: &Place, parts: &[String], whole: &str) {
             assert!(merged.registers() == whole.registers())
         }
         (AnyState::I32(Linear::UnivMon(merged)), AnyState::I32(Linear::UnivMon(whole))) => {
-            assert_eq!((merged.f2(), merged.account()), (whole.f2(), whole.account()));
+            assert_eq!((merged.f2(), merged.statistics()), (whole.f2(), whole.statistics()));
         }
         (merged, whole) => assert!(merged.encode(&of_whole) == whole.encode(&of_whole)),
     }
@@ -368,7 +368,7 @@ fn a_merge_can_replace_an_input_and_set_a_label() {
     let example = example.to_str().unwrap();
     place.sketch(&["merge", "hour.tsk", example, "-o", "hour.tsk", "--label", "two"]).ended_with(0);
     let (meta, state) = read(place.path("hour.tsk"));
-    assert_eq!((meta.label.as_str(), state.account().unwrap().total()), ("two", 2 * 1_730));
+    assert_eq!((meta.label.as_str(), state.statistics().unwrap().total()), ("two", 2 * 1_730));
     assert_eq!(fs::read_dir(place.0.path()).unwrap().count(), 1);
     place.sketch(&["merge", "hour.tsk", example, "-o", "hour.tsk"]).ended_with(0);
     assert_eq!(read(place.path("hour.tsk")).0.label, "two + edge");

@@ -7,14 +7,14 @@ use crate::probability::Probability;
 
 /// The sum of all weights, the largest one, and the variance that sampling added.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Account {
+pub struct StreamStatistics {
     pub(crate) total: i64,
     pub(crate) magnitude: u64,
     pub(crate) max_weight: f64,
     pub(crate) has_negative: bool,
     pub(crate) min_probability: Probability,
-    pub(crate) sampling_energy: f64,
-    pub(crate) own_variance: f64,
+    pub(crate) sampling_f2: f64,
+    pub(crate) sampling_variance: f64,
     pub(crate) rounding: f64,
 }
 
@@ -58,7 +58,7 @@ impl Sums {
     }
 }
 
-impl Account {
+impl StreamStatistics {
     /// Returns the sum of all weights, the stream's L1 norm if none was negative. Saturates at the limits of an
     /// `i64`.
     pub const fn total(&self) -> i64 {
@@ -92,14 +92,14 @@ impl Account {
 
     /// Returns Q, the sum of v^2 (1/p - 1) over all weights v: the increase that sampling adds to the expected sum of
     /// squares of a row.
-    pub const fn sampling_energy(&self) -> f64 {
-        self.sampling_energy
+    pub const fn sampling_f2(&self) -> f64 {
+        self.sampling_f2
     }
 
     /// Returns a, the variance that sampling adds to a key's own count, per unit of that count: the maximum of v (1/p
     /// - 1), with the largest v of each batch and its p.
-    pub const fn own_variance(&self) -> f64 {
-        self.own_variance
+    pub const fn sampling_variance(&self) -> f64 {
+        self.sampling_variance
     }
 
     /// Returns the maximum error of a counter from scaling: counters are integers, so each scaling adds at most 0.5.
@@ -116,29 +116,30 @@ impl Account {
         self.has_negative |= sums.has_negative;
         if sums.magnitude > 0 {
             self.min_probability = self.min_probability.min(probability);
-            self.sampling_energy += sums.squares * probability.excess();
-            self.own_variance = self.own_variance.max(sums.max_weight as f64 * probability.excess());
+            self.sampling_f2 += sums.squares * probability.excess();
+            self.sampling_variance =
+                self.sampling_variance.max(sums.max_weight as f64 * probability.excess());
         }
     }
 
-    pub(crate) fn merge(&mut self, other: &Account) {
+    pub(crate) fn merge(&mut self, other: &StreamStatistics) {
         self.total = self.total.saturating_add(other.total);
         self.join(other);
         self.has_negative |= other.has_negative;
     }
 
-    pub(crate) fn subtract(&mut self, other: &Account) {
+    pub(crate) fn subtract(&mut self, other: &StreamStatistics) {
         self.total = self.total.saturating_sub(other.total);
         self.join(other);
         self.has_negative |= other.magnitude > 0;
     }
 
-    fn join(&mut self, other: &Account) {
+    fn join(&mut self, other: &StreamStatistics) {
         self.magnitude = self.magnitude.saturating_add(other.magnitude);
         self.max_weight = self.max_weight.max(other.max_weight);
         self.min_probability = self.min_probability.min(other.min_probability);
-        self.sampling_energy += other.sampling_energy;
-        self.own_variance = self.own_variance.max(other.own_variance);
+        self.sampling_f2 += other.sampling_f2;
+        self.sampling_variance = self.sampling_variance.max(other.sampling_variance);
         self.rounding += other.rounding;
     }
 
@@ -148,8 +149,8 @@ impl Account {
         self.magnitude = (self.magnitude as f64 * factor.abs()).round() as u64;
         self.max_weight *= factor.abs();
         self.has_negative |= factor < 0.0 && self.magnitude > 0;
-        self.sampling_energy *= factor * factor;
-        self.own_variance *= factor.abs();
+        self.sampling_f2 *= factor * factor;
+        self.sampling_variance *= factor.abs();
         self.rounding = self.rounding * factor.abs() + moved;
     }
 }
