@@ -99,7 +99,7 @@ fn watch_options(file: PathBuf) -> WatchOptions {
         detector: Detector::SlidingWindow { tracks: 32_768 },
         tasks: None,
         table: true,
-        save_states: None,
+        save_sketches: None,
         export: None,
         records: None,
         live: LiveOptions::new(""),

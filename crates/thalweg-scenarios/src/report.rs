@@ -141,7 +141,7 @@ pub fn workload(results: &workload::Results) -> String {
             if row.conclusive { "" } else { "  inconclusive" }
         );
     }
-    text
+    text + advice(outcomes.iter().map(|outcome| outcome.row().conclusive))
 }
 
 /// Returns the results of `stride`, `bijection`, `random` or `shuffle` as a line of JSON.
@@ -272,6 +272,11 @@ impl From<&Headroom> for HeadroomJson {
     }
 }
 
+/// What to do about an inconclusive measurement.
+const ADVICE: &str = "The machine was too busy: the times include waiting for a processor. Stop other programs, lower --rate \
+                      or use more processors, and repeat. A short disturbance matters less with more --trials or a longer \
+                      --duration.\n";
+
 /// Returns a line with the idle CPU time, and the reasons if the measurement is inconclusive.
 pub(super) fn verdict(headroom: &Headroom) -> String {
     let mut line = format!("CPU idle {:.0} %", 100.0 * headroom.idle);
@@ -289,7 +294,12 @@ pub(super) fn verdict(headroom: &Headroom) -> String {
     if headroom.backlog_drops > 0 {
         let _ = write!(line, ", {} frames dropped between interfaces", headroom.backlog_drops);
     }
-    if is_conclusive { line + "\n" } else { format!("inconclusive: {line}\n") }
+    if is_conclusive { line + "\n" } else { format!("inconclusive: {line}\n{ADVICE}") }
+}
+
+/// Returns the advice below a table, if a row is inconclusive.
+pub(super) fn advice(mut are_conclusive: impl Iterator<Item = bool>) -> &'static str {
+    if are_conclusive.all(|is_conclusive| is_conclusive) { "" } else { ADVICE }
 }
 
 pub(super) fn line(value: &impl Serialize) -> String {
@@ -320,13 +330,15 @@ mod tests {
         let saturated = Headroom { min_idle: 0.0, ..headroom };
         assert_eq!(
             verdict(&saturated),
-            "inconclusive: CPU idle 50 % (minimum 30 %), one processor never idle\n"
+            format!("inconclusive: CPU idle 50 % (minimum 30 %), one processor never idle\n{ADVICE}")
         );
         let stolen = Headroom { stolen: 0.03, backlog_drops: 2, ..headroom };
         assert_eq!(
             verdict(&stolen),
-            "inconclusive: CPU idle 50 % (minimum 30 %), 3 % stolen by the hypervisor (maximum 2 %), \
-             2 frames dropped between interfaces\n"
+            format!(
+                "inconclusive: CPU idle 50 % (minimum 30 %), 3 % stolen by the hypervisor (maximum 2 %), \
+                 2 frames dropped between interfaces\n{ADVICE}"
+            )
         );
     }
 }

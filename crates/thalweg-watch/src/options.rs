@@ -42,7 +42,7 @@ pub struct WatchOptions {
     /// Whether to keep the flow table and detect cheetah flows. Default yes; required without tasks.
     pub table: bool,
     /// Directory for the sketches of finished windows. Default none.
-    pub save_states: Option<PathBuf>,
+    pub save_sketches: Option<PathBuf>,
     /// IPFIX export. Default none.
     pub export: Option<ExportOptions>,
     /// Directory for flow records as Parquet files. Default none.
@@ -74,7 +74,7 @@ pub enum Show {
 /// Cheetah flow detector.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Detector {
-    /// Checks every window of length `T`, for flows that send at least `R * T / 64` bytes within `T`.
+    /// Checks every interval of length `T`, for flows that send at least `R * T / 64` bytes within `T`.
     SlidingWindow {
         /// Maximum number of such flows at once. Default 32,768 (32 MiB): twice the average need of a 10 Gbit/s link at
         /// `R` = 50 Mbit/s.

@@ -19,7 +19,7 @@ use crate::message::{Done, Message, send_message};
 use crate::meter::Meter;
 use crate::options::WatchOptions;
 use crate::reader::{Limits, Pace};
-use crate::tasks::{FinishedWindow, PermitReceiver, StateWriter, TaskLedger, TaskMonitor, WindowMerger};
+use crate::tasks::{FinishedWindow, PermitReceiver, SketchWriter, TaskLedger, TaskMonitor, WindowMerger};
 use crate::totals::Totals;
 use crate::update::WatchUpdate;
 use crate::worker::{BATCHES_IN_FLIGHT, DistributedBatch, FlowDistributor, Metering, Reading, WorkerOptions};
@@ -37,7 +37,7 @@ pub struct Watch {
     /// One per metering thread; `None` without a flow table.
     meters: Vec<Option<Meter>>,
     tasks: Option<Plan>,
-    state_writer: Option<StateWriter>,
+    sketch_writer: Option<SketchWriter>,
     flow_exporter: Option<FlowExporter>,
     parser: Parser,
     seed: u64,
@@ -66,14 +66,14 @@ impl Watch {
         let meters = (0..workers).map(meter).collect::<Result<_, _>>()?;
         let pace = options.replay.filter(|_| !live).map(Pace::new);
         let parser = Parser { decapsulate: options.decapsulate };
-        let (state_writer, flow_exporter) = (None, None);
+        let (sketch_writer, flow_exporter) = (None, None);
         let (duration, top) = (options.duration, options.top);
         Ok(Watch {
             inputs,
             notices,
             meters,
             tasks,
-            state_writer,
+            sketch_writer,
             flow_exporter,
             parser,
             seed,
@@ -91,8 +91,8 @@ impl Watch {
     /// # Errors
     /// If a directory or a certificate cannot be used.
     pub fn open_outputs(&mut self, options: &WatchOptions) -> Result<(), WatchError> {
-        if let (Some(folder), Some(_)) = (&options.save_states, &self.tasks) {
-            self.state_writer = Some(StateWriter::new(folder)?);
+        if let (Some(folder), Some(_)) = (&options.save_sketches, &self.tasks) {
+            self.sketch_writer = Some(SketchWriter::new(folder)?);
         }
         self.flow_exporter = FlowExporter::start(options, self.live, self.clock)?;
         Ok(())
@@ -223,14 +223,14 @@ pub fn run(
     let mut totals = Totals { tasks: watch.tasks.as_ref().map(TaskLedger::new), ..Totals::default() };
     let (mut merger, permits) = watch.tasks.as_ref().map(WindowMerger::new).unzip();
     let permits = permits.unwrap_or_default();
-    let state_writer = watch.state_writer.take();
+    let sketch_writer = watch.sketch_writer.take();
     let mut flow_exporter = watch.flow_exporter.take();
     let mut saved = Ok(());
     let mut save = |merger: &WindowMerger, finished: &FinishedWindow| {
-        if let (Some(state_writer), Ok(()), Some(window)) =
-            (&state_writer, &saved, merger.window_of(finished))
+        if let (Some(sketch_writer), Ok(()), Some(window)) =
+            (&sketch_writer, &saved, merger.window_of(finished))
         {
-            saved = state_writer.save(merger.plan(), window);
+            saved = sketch_writer.save(merger.plan(), window);
             if saved.is_err() {
                 stop.store(true, Ordering::Relaxed);
             }

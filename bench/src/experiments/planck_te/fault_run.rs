@@ -27,7 +27,7 @@ pub(super) enum Fault {
     /// Events are delayed by up to 5 ms, and so reordered.
     EventsReordered,
     /// Host 0 ignores reroute requests.
-    DeafHost,
+    UnresponsiveHost,
     /// A link between aggregation and core fails and is restored; trees are recomputed both times.
     LinkFails,
     /// A switch restarts: its links go down, and its table is empty afterwards.
@@ -42,7 +42,7 @@ impl Fault {
         Fault::Nothing,
         Fault::EventsLost,
         Fault::EventsReordered,
-        Fault::DeafHost,
+        Fault::UnresponsiveHost,
         Fault::LinkFails,
         Fault::SwitchRestarts,
         Fault::ControllerKilled,
@@ -53,7 +53,7 @@ impl Fault {
             Fault::Nothing => "none",
             Fault::EventsLost => "all events lost",
             Fault::EventsReordered => "events delayed up to 5 ms and reordered",
-            Fault::DeafHost => "a host ignores reroutes",
+            Fault::UnresponsiveHost => "a host ignores reroutes",
             Fault::LinkFails => "a link fails and is restored",
             Fault::SwitchRestarts => "a switch restarts with an empty table",
             Fault::ControllerKilled => "a link fails, the controller is killed while installing rules",
@@ -66,7 +66,7 @@ impl Fault {
             Fault::EventsReordered => {
                 ControlFaults { disorder: Nanos::from_millis(5), ..ControlFaults::default() }
             }
-            Fault::DeafHost => ControlFaults { ignoring: Some(EndpointId(0)), ..ControlFaults::default() },
+            Fault::UnresponsiveHost => ControlFaults { ignoring: Some(EndpointId(0)), ..ControlFaults::default() },
             _ => ControlFaults::default(),
         }
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::json;
 use thalweg_wire::Nanos;
 
-use super::{line, milliseconds};
+use super::{advice, line, milliseconds};
 use crate::scenarios::faults;
 
 /// Returns the results of `faults` as text.
@@ -33,6 +33,7 @@ pub fn faults(results: &faults::Results) -> String {
             if row.conclusive { "" } else { "  times inconclusive" }
         );
     }
+    text += advice(outcomes.iter().map(|outcome| outcome.row().conclusive));
     for outcome in outcomes {
         let _ = writeln!(text, "\n{}", outcome.fault.name());
         outcome.log.iter().for_each(|line| text += &format!("  {line}\n"));

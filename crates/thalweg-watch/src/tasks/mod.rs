@@ -13,15 +13,15 @@
 //! | `task_monitor` | in workers: counts packets, ends windows when permitted |
 //! | `window_merger` | in the main thread: merges windows of all workers, grants permits |
 //! | `ledger` | results of finished windows |
-//! | `state_writer` | sketches of finished windows as files |
+//! | `sketch_writer` | sketches of finished windows as files |
 
 mod ledger;
-mod state_writer;
+mod sketch_writer;
 mod task_monitor;
 mod window_merger;
 
 pub use ledger::{Answer, TaskHistory, TaskLedger};
-pub(crate) use state_writer::StateWriter;
+pub(crate) use sketch_writer::SketchWriter;
 pub(crate) use task_monitor::TaskMonitor;
 pub use window_merger::{FinishedWindow, Health};
 pub(crate) use window_merger::{PermitReceiver, WindowMerger};

@@ -261,7 +261,7 @@ fn help(command: Option<&str>) -> String {
         text.push('\n');
     }
     let _ = write!(text, "{header}Exit codes:{header:#}");
-    for code in ExitCode::ALL {
+    for &code in ExitCode::of_command(command) {
         let _ = write!(text, "\n  {}  {}", code as u8, code.meaning());
     }
     text
@@ -279,7 +279,7 @@ pub(super) fn roff(command: Option<&str>) -> Roff {
         }
     }
     roff.control("SH", ["EXIT STATUS"]);
-    for code in ExitCode::ALL {
+    for &code in ExitCode::of_command(command) {
         roff.control("TP", []).text([bold((code as u8).to_string())]).text([roman(code.meaning())]);
     }
     roff

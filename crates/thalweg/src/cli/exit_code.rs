@@ -34,6 +34,14 @@ impl ExitCode {
     pub const ALL: [ExitCode; 4] =
         [ExitCode::Complete, ExitCode::Failed, ExitCode::Usage, ExitCode::CutShort];
 
+    /// Returns the exit codes of a command, or of the program.
+    pub(super) fn of_command(command: Option<&str>) -> &'static [ExitCode] {
+        match command {
+            None | Some("watch" | "collect") => &ExitCode::ALL,
+            Some(_) => &[ExitCode::Complete, ExitCode::Failed, ExitCode::Usage],
+        }
+    }
+
     /// Returns the meaning for users.
     pub const fn meaning(self) -> &'static str {
         match self {
@@ -80,6 +88,13 @@ impl ExitCode {
     }
 }
 
+/// Returns the exit code of a child process: its own, or 128 plus the number of the signal that ended it, as in a shell.
+#[cfg(unix)]
+pub(super) fn of_child(status: process::ExitStatus) -> i32 {
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    status.code().or(signal.map(|signal| 128 + signal)).unwrap_or(ExitCode::Failed as i32)
+}
+
 /// Whether the error is a closed output pipe.
 pub(super) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let is_broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
@@ -114,7 +129,9 @@ pub fn reference() -> String {
          position. Everything before it is measured and reported.\n\n\
          If the reader closes the output early (`thalweg watch --json trace.pcap | head`), the program ends with code 0.\n\
          An interrupt (Ctrl-C, SIGTERM) stops the measurement and writes the report as at the end of input, with code 0.\n\
-         A second interrupt ends the program at once, with code 128 plus the signal number.\n",
+         A second interrupt ends the program at once, with code 128 plus the signal number.\n\n\
+         `thalweg lab exec` ends with the exit code of the command that it ran, or 128 plus the number of the signal that\n\
+         ended it. With code 3, only `thalweg watch` and `thalweg collect` end.\n",
     );
     page
 }
@@ -132,6 +149,14 @@ mod tests {
         let error =
             Err::<(), _>(io::Error::from(io::ErrorKind::StorageFull)).context("cannot write").unwrap_err();
         assert_eq!(ExitCode::of(&error), ExitCode::Failed);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_exit_code_of_a_child_is_its_own_or_that_of_its_signal() {
+        let code =
+            |script: &str| of_child(process::Command::new("sh").args(["-c", script]).status().unwrap());
+        assert_eq!(["exit 0", "exit 7", "kill -TERM $$"].map(code), [0, 7, 143]);
     }
 
     #[test]

@@ -11,13 +11,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use thalweg_lab::{DEFAULT_RATE, Lab, Plan, Plane, Prefix};
 use thalweg_wire::{BitRate, Nanos};
 
 use self::fail::{FailArgs, RepairArgs};
+use super::exit_code::of_child;
 use crate::config::value::parse;
 use crate::console;
 use thalweg_scenarios::configuration::ActuatorKind;
@@ -37,8 +38,9 @@ const SEND_SECONDS: u64 = 5;
 
 /// Build a test network on this machine and measure rerouting in it (Linux, root).
 ///
-/// Hosts are network namespaces with the kernel's TCP. Switches are eBPF programs, or Open vSwitch, with monitor ports. A lab
-/// stays up without a process. All its namespaces and interfaces start with its prefix, and `down` removes them.
+/// Hosts are network namespaces with the kernel's TCP. Switches are eBPF programs, or Open vSwitch, with monitor ports. `up`
+/// creates a lab and exits. The lab remains until `down` removes it or the machine restarts. The names of all its
+/// namespaces and interfaces start with its prefix.
 #[derive(Args, Debug)]
 pub(super) struct LabArgs {
     #[command(subcommand)]
@@ -115,7 +117,8 @@ struct StatusArgs {
 
 /// Run a command on a host.
 ///
-/// Exits with code 1 if the command fails.
+/// Exits with the exit code of the command, or 128 plus the signal number if a signal ended it. Exits with code 1 if the
+/// command cannot be started.
 #[derive(Args, Debug)]
 struct ExecArgs {
     /// Name of the host, as `thalweg lab status` shows it.
@@ -132,8 +135,8 @@ struct ExecArgs {
 
 /// Run a measurement scenario in a temporary lab.
 ///
-/// Creates a lab, runs the scenario and removes the lab. Reports the idle CPU time with each measurement and marks results
-/// as `inconclusive` below 30 %. Needs iperf3.
+/// Creates a lab, runs the scenario and removes the lab. Reports the idle CPU time with each measurement. Marks results
+/// as `inconclusive` if the machine was too busy, such as below 30 % idle. Needs iperf3.
 #[derive(Args, Debug)]
 struct RunArgs {
     /// Scenario.
@@ -154,7 +157,7 @@ struct RunArgs {
     #[arg(long, value_name = "SCHEME", value_delimiter = ',', value_parser = parsed::<Scheme>)]
     scheme: Vec<Scheme>,
 
-    /// Faults to inject: `switch-restart`, `controller-killed`, `events-lost`, `events-reordered`, `deaf-host`, `link-failure`,
+    /// Faults to inject: `switch-restart`, `controller-killed`, `events-lost`, `events-reordered`, `unresponsive-host`, `link-failure`,
     /// `wrong-topology` [default: all].
     ///
     /// For `faults`. Separate several by commas.
@@ -267,7 +270,7 @@ impl ExecArgs {
         let status = lab.exec(&self.host, Command::new(program).args(arguments))?.wait()?;
         match status.success() {
             true => Ok(()),
-            false => bail!("{} on {}: {status}", program.display(), self.host),
+            false => std::process::exit(of_child(status)),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::sketch::{self, Listing};
 
 /// Show, merge and compare saved sketches.
 ///
-/// `thalweg watch --tasks ... --save-states DIR` saves the sketches of each window. Sketches with the same tasks, memory and
+/// `thalweg watch --tasks ... --save-sketches DIR` saves the sketches of each window. Sketches with the same tasks, memory and
 /// seed can be merged, over several windows or several measurement points.
 #[derive(Args, Debug)]
 pub(super) struct SketchArgs {

@@ -48,7 +48,7 @@ const FLOWS_ONLY: [&str; 2] = [Export::ipfix, Export::records];
 const IPFIX_ONLY: [&str; 2] = [Export::ipfix_times, Export::ipfix_ca_file];
 /// Keys that apply only to measurement tasks.
 const TASKS_ONLY: [&str; 5] =
-    [Tasks::memory, Tasks::window, Tasks::keep_windows, Tasks::sampling, Tasks::save_states];
+    [Tasks::memory, Tasks::window, Tasks::keep_windows, Tasks::sampling, Tasks::save_sketches];
 
 /// A command line.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -151,7 +151,7 @@ pub fn resolve(
         threshold: resolution.threshold()?,
         tasks: resolution.tasks()?,
         table: resolution.tasks.table,
-        save_states: resolution.tasks.save_states.clone().map(Into::into),
+        save_sketches: resolution.tasks.save_sketches.clone().map(Into::into),
         export: resolution.export()?,
         records: resolution.records(),
         detector: resolution.detector()?,

@@ -39,7 +39,7 @@ choices! {
 choices! {
     /// Cheetah flow detectors.
     pub enum DetectorName {
-        /// Checks every window of length T and misses no cheetah flow
+        /// Checks every interval of length T and misses no cheetah flow
         SlidingWindow = "sliding-window",
         /// CFINF as published: checks consecutive flights
         Cfinf = "cfinf",
@@ -61,7 +61,7 @@ section! {
         ///
         /// For example 'dst port 443 and bytes > 1m', see docs/reference/flow-filter.md. Applies to the flows and cheetah
         /// flows of the live view, the summary and JSON lines. All packets are still measured: counters count all traffic,
-        /// and --ipfix and --records export all flows. Use --capture-filter to measure only some packets.
+        /// and --ipfix and --records export all flows. Use -f (--capture-filter) to measure only some packets.
         filter: MeteredFilter [parsed::<MeteredFilter>("a flow filter, such as dst port 443 and bytes > 1m").with_own_error()] or "all flows" with flag("FILTER").sample("dst port 443 and bytes > 1m"),
         /// Maximum rows of each list in the summary.
         limit: NonZeroUsize [of::<NonZeroUsize>()] default "10" with flag("N").short('n'),
@@ -74,7 +74,8 @@ section! {
         /// Measure only the packets that match a capture filter in tcpdump syntax.
         ///
         /// For example 'tcp port 443 and net 10.0.0.0/8', see pcap-filter(7). Needs libpcap, which compiles the filter.
-        /// On interfaces the filter runs in the kernel. Use --filter to measure all packets and show only some flows.
+        /// On interfaces the filter runs in the kernel. -f is a capture filter as in tshark. Use --filter, a flow filter, to
+        /// measure all packets and show only some flows.
         capture_filter: String [of::<String>()] or "all packets" with flag("EXPR").short('f').sample("tcp port 443"),
         /// Measure the flows inside tunnels.
         ///
@@ -125,19 +126,19 @@ section! {
         keep_windows: NonZeroUsize [of::<NonZeroUsize>()] default "3" with flag("N"),
         /// Sampling of sketch updates (NitroSketch).
         ///
-        /// 1 updates all rows. 1/16 updates each row with this probability: several times faster, with wider bounds.
-        /// line-rate adapts the probability to the packet rate. correct samples only once the error bound holds. The tasks
-        /// distinct and spread always process every packet.
-        sampling: Sampling [parsed::<Sampling>("1, 1/2, 1/4, ... 1/1024, line-rate or correct")] default "1" with flag("HOW"),
+        /// 1: update all rows, no sampling. 1/2, 1/4, ... 1/1024: update each row with this probability; 1/16 is several
+        /// times faster, with wider bounds. line-rate: adapt the probability to the packet rate. correct: do not sample until
+        /// the error bound holds. The tasks distinct and spread always process every packet.
+        sampling: Sampling [parsed::<Sampling>("1, 1/2, 1/4, ... 1/1024, line-rate or correct")] default "1" with flag("P|NAME"),
         /// Keep the exact flow table and detect cheetah flows in addition to the tasks.
         ///
         /// Without the table, memory use is bounded by the sketches.
         table: bool [Boolean] default "true" with flag("BOOL").opposite("no-table", "Run without the flow table and without cheetah flow detection.\n\nMemory use is then bounded by the sketches. Needs --tasks."),
-        /// Save the sketches of each finished window in a directory, one file per task.
+        /// Save the sketches at the end of each window in a directory, one file per task.
         ///
-        /// `thalweg sketch` shows, merges and compares them. Sketches of several runs can be merged if all ran with the same
-        /// --seed, --tasks and memory.
-        save_states: String [of::<String>()] or "not saved" with flag("DIR").sample("states"),
+        /// `thalweg sketch` shows, merges and compares the files. Sketches of several runs can be merged if all ran with the
+        /// same --seed, --tasks, --memory, --threads and --keep-windows.
+        save_sketches: String [of::<String>()] or "not saved" with flag("DIR").sample("sketches"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `thalweg sketch`: shows, merges and compares saved sketches.
 //!
-//! Reads the files of `thalweg watch --save-states`, or of any program that writes the format of
+//! Reads the files of `thalweg watch --save-sketches`, or of any program that writes the format of
 //! `docs/reference/sketch-state.md`. Known kinds of keys are shown by name, others in hexadecimal.
 
 mod diff;

@@ -23,7 +23,7 @@ fn runs() -> Vec<Run> {
     fs::write(&short, &bytes[..bytes.len() - 10]).unwrap();
     let (example, short) = (example.to_str().unwrap(), short.to_str().unwrap());
     let (states, kept) = (folder.path().join("states"), folder.path().join("kept"));
-    let save = ["--save-states", states.to_str().unwrap()];
+    let save = ["--save-sketches", states.to_str().unwrap()];
     let saved = |tasks: &str, window: &str| {
         let arguments = ["--json", "--seed", "1", "--window", window, "--tasks", tasks];
         watch(&[&arguments[..], &save, &[example]].concat()).ended_with(0)

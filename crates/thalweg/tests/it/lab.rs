@@ -225,6 +225,28 @@ fn hosts_of_an_open_vswitch_lab_reach_each_other() {
 }
 
 #[test]
+fn exec_ends_with_the_exit_code_of_the_command() {
+    let _alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
+    match Lab::up(shape::plan("leaf-spine", None, prefix()).unwrap()) {
+        Err(error @ (LabError::NotRoot | LabError::NoSwitchProgram)) => return skip(error),
+        made => made.map(drop).unwrap(),
+    }
+    let prefix = prefix().to_string();
+    let exec = |command: &[&str]| {
+        let arguments = ["lab", "exec", "h0", "--prefix", &prefix, "--"];
+        let thalweg =
+            Command::new(env!("CARGO_BIN_EXE_thalweg")).args(arguments).args(command).output().unwrap();
+        (thalweg.status.code().unwrap(), String::from_utf8_lossy(&thalweg.stderr).into_owned())
+    };
+    let by_itself = exec(&["sh", "-c", "exit 7"]);
+    let by_signal = exec(&["sh", "-c", "kill -TERM $$"]);
+    let unknown = exec(&["no-such-program"]);
+    Lab::down(&prefix.parse().unwrap()).unwrap();
+    assert_eq!([by_itself, by_signal], [(7, String::new()), (143, String::new())]);
+    assert!(unknown.0 == 1 && unknown.1.contains("cannot run \"no-such-program\""), "{unknown:?}");
+}
+
+#[test]
 fn a_lab_in_use_is_not_replaced() {
     let _alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
     match Lab::up(shape::plan("leaf-spine", None, prefix()).unwrap()) {

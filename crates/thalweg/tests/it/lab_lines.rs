@@ -128,7 +128,7 @@ fn workload() -> String {
 
 fn faults() -> String {
     let outcome = faults::Outcome {
-        fault: Fault::DeafHost,
+        fault: Fault::UnresponsiveHost,
         log: vec!["h0 ignored ARP".to_owned()],
         failures: Vec::new(),
         recovery: Some(Nanos(1)),

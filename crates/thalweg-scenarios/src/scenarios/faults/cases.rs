@@ -122,7 +122,7 @@ fn collide_under(testbed: &mut Testbed, delivery: Delivery, seed: u64) -> Result
 }
 
 /// The source of the flow that is rerouted first ignores ARP, then reacts again.
-pub(super) fn deaf_host(testbed: &mut Testbed) -> Result<(), ScenarioError> {
+pub(super) fn unresponsive_host(testbed: &mut Testbed) -> Result<(), ScenarioError> {
     // A run in which both hosts react shows which one the controller reroutes first.
     testbed.while_sending(|_| Ok(()))?;
     let requests = testbed.closed_loop.take_trace().requests;

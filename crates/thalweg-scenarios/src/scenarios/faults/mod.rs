@@ -15,7 +15,7 @@
 //! | `controller-killed` | the controller is killed while it installs other trees; another one starts |
 //! | `events-lost` | a fifth of the collectors' reports is lost |
 //! | `events-reordered` | the collectors' reports arrive out of order |
-//! | `deaf-host` | the host to be rerouted ignores ARP |
+//! | `unresponsive-host` | the host to be rerouted ignores ARP |
 //! | `link-failure` | the link on which the flows collide fails and is restored |
 //! | `wrong-topology` | two cables are swapped, unknown to the controller |
 //!
@@ -49,7 +49,7 @@ pub enum Fault {
     /// The collectors' reports arrive out of order.
     EventsReordered,
     /// A host ignores ARP.
-    DeafHost,
+    UnresponsiveHost,
     /// A link fails and is restored.
     LinkFailure,
     /// Two cables are swapped, and the topology file is wrong.
@@ -70,7 +70,7 @@ impl Fault {
         Fault::ControllerKilled,
         Fault::EventsLost,
         Fault::EventsReordered,
-        Fault::DeafHost,
+        Fault::UnresponsiveHost,
         Fault::LinkFailure,
         Fault::WrongTopology,
     ];
@@ -82,7 +82,7 @@ impl Fault {
             Fault::ControllerKilled => "controller-killed",
             Fault::EventsLost => "events-lost",
             Fault::EventsReordered => "events-reordered",
-            Fault::DeafHost => "deaf-host",
+            Fault::UnresponsiveHost => "unresponsive-host",
             Fault::LinkFailure => "link-failure",
             Fault::WrongTopology => "wrong-topology",
         }
@@ -206,7 +206,7 @@ fn one(fault: Fault, seed: u64, setting: &Setting<'_>) -> Result<Outcome, Scenar
         Fault::ControllerKilled => cases::controller_killed(&mut testbed, seed)?,
         Fault::EventsLost => cases::events_lost(&mut testbed, seed)?,
         Fault::EventsReordered => cases::events_reordered(&mut testbed, seed)?,
-        Fault::DeafHost => cases::deaf_host(&mut testbed)?,
+        Fault::UnresponsiveHost => cases::unresponsive_host(&mut testbed)?,
         Fault::LinkFailure => cases::link_failure(&mut testbed)?,
         Fault::WrongTopology => cases::wrong_topology(&mut testbed)?,
     }
@@ -222,14 +222,14 @@ mod tests {
         for fault in Fault::ALL {
             assert_eq!(fault.name().parse(), Ok(fault));
         }
-        assert!("fire".parse::<Fault>().unwrap_err().to_string().contains("deaf-host, link-failure"));
+        assert!("fire".parse::<Fault>().unwrap_err().to_string().contains("unresponsive-host, link-failure"));
     }
 
     #[test]
     fn fault_is_survived_only_if_every_condition_holds() {
         let headroom = Headroom { idle: 0.0, min_idle: 0.0, stolen: 0.0, backlog_drops: 1 };
         let survived = Outcome {
-            fault: Fault::DeafHost,
+            fault: Fault::UnresponsiveHost,
             log: vec!["h0 ignored ARP".to_owned()],
             failures: Vec::new(),
             recovery: Some(Nanos(0)),

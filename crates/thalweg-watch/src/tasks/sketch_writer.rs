@@ -15,22 +15,22 @@ use crate::error::WatchError;
 
 /// Saves the sketches of windows.
 #[derive(Debug)]
-pub(crate) struct StateWriter {
+pub(crate) struct SketchWriter {
     folder: PathBuf,
 }
 
-impl StateWriter {
+impl SketchWriter {
     /// Creates the directory if it is missing, and checks that it is writable.
     ///
     /// # Errors
     /// If the directory cannot be created or written to.
-    pub(crate) fn new(folder: &Path) -> Result<StateWriter, WatchError> {
+    pub(crate) fn new(folder: &Path) -> Result<SketchWriter, WatchError> {
         let trial = folder.join("trial.unfinished");
         fs::create_dir_all(folder)
             .and_then(|()| fs::write(&trial, b""))
             .and_then(|()| fs::remove_file(&trial))
             .map_err(|error| WatchError::StatesFolder { folder: folder.to_owned(), error })?;
-        Ok(StateWriter { folder: folder.to_owned() })
+        Ok(SketchWriter { folder: folder.to_owned() })
     }
 
     /// Saves every sketch of a window.
