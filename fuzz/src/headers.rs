@@ -39,7 +39,7 @@ pub fn check(data: &[u8]) {
     let decapsulated = inner.parse(&frame);
     for (parser, parsed) in [(outer, plain), (inner, decapsulated)] {
         let mut packets = Vec::new();
-        assert_eq!(parser.parse_onto(&frame, &mut packets), parsed.map(|_| ()));
+        assert_eq!(parser.parse_into(&frame, &mut packets), parsed.map(|_| ()));
         assert_eq!(packets.first().copied(), parsed.ok());
         parsed.iter().for_each(check_packet);
     }

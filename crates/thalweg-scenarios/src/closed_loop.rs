@@ -367,7 +367,7 @@ impl Ring {
         let parser = Parser { decapsulate: false };
         for frame in copied.iter() {
             // Frames that are not IP packets belong to no transfer.
-            let _ = parser.parse_onto(&frame, &mut packets);
+            let _ = parser.parse_into(&frame, &mut packets);
         }
         packets
     }

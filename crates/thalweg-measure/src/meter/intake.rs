@@ -133,7 +133,7 @@ impl Intake {
             counters.backwards += u64::from(frame.time < self.latest);
             self.latest = frame.time;
             // Written in place: copying a packet right after writing it would stall on its own stores.
-            match self.parser.parse_onto(&frame, packets) {
+            match self.parser.parse_into(&frame, packets) {
                 Ok(()) => {
                     if let Some(packet) = packets.last() {
                         unusual |= packet.is_unusual();

@@ -2,7 +2,7 @@
 
 use crate::flow_key::FlowKey;
 use crate::packet::{Fragment, PacketNotes};
-use crate::parse::rest::Rest;
+use crate::parse::frame_cursor::FrameCursor;
 
 /// A parsed IP header with its extensions.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ pub(super) struct Datagram<'a> {
     /// Anomalies so far.
     pub(super) notes: PacketNotes,
     /// The bytes after IP; their length on the wire follows from `ip_length`.
-    pub(super) payload: Rest<'a>,
+    pub(super) payload: FrameCursor<'a>,
 }
 
 /// Returns the length of an IP packet, from the header if stated there, else from the frame, and anomalies.

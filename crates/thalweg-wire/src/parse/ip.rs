@@ -2,7 +2,7 @@
 
 use crate::flow_key::IpVersion;
 use crate::parse::datagram::Datagram;
-use crate::parse::rest::Rest;
+use crate::parse::frame_cursor::FrameCursor;
 use crate::parse::{Unparsed, ipv4, ipv6};
 
 /// An unparsed IP packet.
@@ -11,7 +11,7 @@ pub(super) struct Network<'a> {
     /// The version that the layer below announced.
     pub(super) version: IpVersion,
     /// The bytes from the IP header.
-    pub(super) rest: Rest<'a>,
+    pub(super) rest: FrameCursor<'a>,
 }
 
 /// Parses an IP header and its extensions.

@@ -3,8 +3,8 @@
 use crate::flow_key::FlowKey;
 use crate::packet::Fragment;
 use crate::parse::datagram::{self, Datagram};
+use crate::parse::frame_cursor::FrameCursor;
 use crate::parse::ipv6;
-use crate::parse::rest::Rest;
 use crate::parse::{Malformed, Unparsed};
 use crate::protocol::Protocol;
 
@@ -22,7 +22,7 @@ const FRAGMENT_OFFSET: u16 = 0x1FFF;
 /// A total length of zero means that the length exceeds 16 bits (segmentation offload or BIG TCP). The frame length
 /// replaces it.
 #[inline]
-pub(super) fn parse(rest: Rest<'_>) -> Result<Datagram<'_>, Unparsed> {
+pub(super) fn parse(rest: FrameCursor<'_>) -> Result<Datagram<'_>, Unparsed> {
     let header: &[u8; 20] = rest.header()?;
     if header[0] >> 4 != 4 {
         return Err(rest.malformed(Malformed::IpVersion));

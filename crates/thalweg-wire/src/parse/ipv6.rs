@@ -3,7 +3,7 @@
 use crate::flow_key::FlowKey;
 use crate::packet::{Fragment, PacketNotes};
 use crate::parse::datagram::{self, Datagram};
-use crate::parse::rest::Rest;
+use crate::parse::frame_cursor::FrameCursor;
 use crate::parse::{Malformed, Unparsed};
 use crate::protocol::Protocol;
 
@@ -46,7 +46,7 @@ const MAX_OPTIONS: u32 = 8;
 /// If the payload length is zero, the jumbo payload option has the length. Without that option, zero means a length
 /// beyond 16 bits if a header must follow (TCP, UDP, an extension header). The frame length then replaces it.
 #[inline]
-pub(super) fn parse(rest: Rest<'_>) -> Result<Datagram<'_>, Unparsed> {
+pub(super) fn parse(rest: FrameCursor<'_>) -> Result<Datagram<'_>, Unparsed> {
     let header: &[u8; 40] = rest.header()?;
     if header[0] >> 4 != 6 {
         return Err(rest.malformed(Malformed::IpVersion));
@@ -127,7 +127,7 @@ pub(super) fn skip_extension_headers(datagram: &mut Datagram<'_>, limit: u32) {
 }
 
 /// Reads the position in a fragmented datagram, if the whole header was captured.
-fn fragment(header: Rest<'_>) -> Option<Fragment> {
+fn fragment(header: FrameCursor<'_>) -> Option<Fragment> {
     let &[_, _, high, low, i0, i1, i2, i3] = header.peek()?;
     let offset_and_flags = u16::from_be_bytes([high, low]);
     let identification = u32::from_be_bytes([i0, i1, i2, i3]);
@@ -136,7 +136,7 @@ fn fragment(header: Rest<'_>) -> Option<Fragment> {
 
 /// Returns the length in a jumbo payload option, which is in hop-by-hop options; `None` if it is absent, truncated, or
 /// fits into 16 bits (RFC 2675 section 3).
-fn jumbo_payload_length(next_header: u8, rest: Rest<'_>) -> Option<u32> {
+fn jumbo_payload_length(next_header: u8, rest: FrameCursor<'_>) -> Option<u32> {
     let &[_, length] = rest.peek().filter(|_| next_header == HOP_BY_HOP)?;
     let mut options = rest.with_wire_length((u32::from(length) + 1) * 8).skip(2);
     for _ in 0..MAX_OPTIONS {
@@ -152,7 +152,7 @@ fn jumbo_payload_length(next_header: u8, rest: Rest<'_>) -> Option<u32> {
 }
 
 /// Returns the length of the next option in bytes.
-fn option_length(options: Rest<'_>) -> Option<u32> {
+fn option_length(options: FrameCursor<'_>) -> Option<u32> {
     match options.peek()? {
         [PAD1] => Some(1),
         _ => options.peek().map(|&[_, length]| u32::from(length) + 2),

@@ -4,8 +4,8 @@ use crate::flow_key::IpVersion;
 use crate::link_type::LinkType;
 use crate::mac_address::MacAddress;
 use crate::packet::EthernetAddresses;
+use crate::parse::frame_cursor::FrameCursor;
 use crate::parse::ip::Network;
-use crate::parse::rest::Rest;
 use crate::parse::{Malformed, Unparsed};
 use crate::source::Frame;
 
@@ -49,7 +49,7 @@ pub(super) fn addresses(header: &[u8; 12]) -> EthernetAddresses {
 /// Returns the IP packet in a frame.
 #[inline]
 pub(super) fn network<'a>(frame: &Frame<'a>) -> Result<Network<'a>, Unparsed> {
-    let rest = Rest::of_frame(frame);
+    let rest = FrameCursor::of_frame(frame);
     match frame.link_type {
         LinkType::Ethernet => ethernet(rest),
         LinkType::RawIp => raw_ip(rest),
@@ -65,14 +65,14 @@ pub(super) fn network<'a>(frame: &Frame<'a>) -> Result<Network<'a>, Unparsed> {
 
 /// Parses Ethernet II, or IEEE 802.3 with LLC.
 #[inline]
-pub(super) fn ethernet(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+pub(super) fn ethernet(rest: FrameCursor<'_>) -> Result<Network<'_>, Unparsed> {
     let header: &[u8; 14] = rest.header()?;
     from_ethertype(u16::from_be_bytes([header[12], header[13]]), rest.skip(14))
 }
 
 /// Parses the payload of an EtherType, after any tags and labels.
 #[inline]
-pub(super) fn from_ethertype(mut ethertype: u16, mut rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+pub(super) fn from_ethertype(mut ethertype: u16, mut rest: FrameCursor<'_>) -> Result<Network<'_>, Unparsed> {
     for _ in 0..MAX_TAGS {
         match ethertype {
             IPV4 => return Ok(Network { version: IpVersion::V4, rest }),
@@ -95,7 +95,7 @@ pub(super) fn from_ethertype(mut ethertype: u16, mut rest: Rest<'_>) -> Result<N
 }
 
 /// Returns the EtherType after LLC and SNAP (RFC 1042; also IEEE 802.1H's 00-00-F8). Other LLC frames carry no IP.
-fn snap(length: u16, rest: Rest<'_>) -> Result<u16, Unparsed> {
+fn snap(length: u16, rest: FrameCursor<'_>) -> Result<u16, Unparsed> {
     if let Some(&[0xAA, 0xAA, 0x03, 0, 0, 0 | 0xF8, high, low]) = rest.peek() {
         return Ok(u16::from_be_bytes([high, low]));
     }
@@ -106,7 +106,7 @@ fn snap(length: u16, rest: Rest<'_>) -> Result<u16, Unparsed> {
 /// Parses a label stack (RFC 3032 section 2.1), then IP, identified by its version field (RFC 4928).
 ///
 /// Pseudowires are not supported: without a control word they are indistinguishable from other payloads.
-fn mpls(ethertype: u16, mut rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+fn mpls(ethertype: u16, mut rest: FrameCursor<'_>) -> Result<Network<'_>, Unparsed> {
     for _ in 0..MAX_LABELS {
         let &[_, _, bottom_of_stack, _] = rest.header()?;
         rest = rest.skip(4);
@@ -118,7 +118,7 @@ fn mpls(ethertype: u16, mut rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
 }
 
 /// Parses a PPPoE session packet (RFC 2516 section 4) with IP (PPP protocol numbers of RFC 1332 and RFC 5072).
-fn pppoe(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+fn pppoe(rest: FrameCursor<'_>) -> Result<Network<'_>, Unparsed> {
     let &[version_and_type, code, _, _, _, _, high, low] = rest.header()?;
     let version = match (version_and_type, code, u16::from_be_bytes([high, low])) {
         (0x11, 0, 0x0021) => IpVersion::V4,
@@ -129,12 +129,12 @@ fn pppoe(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
 }
 
 /// Parses IP without a link header.
-pub(super) fn raw_ip(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+pub(super) fn raw_ip(rest: FrameCursor<'_>) -> Result<Network<'_>, Unparsed> {
     by_version(rest)?.ok_or_else(|| rest.malformed(Malformed::IpVersion))
 }
 
 /// Parses IP by its version field; `None` if that is neither 4 nor 6.
-fn by_version(rest: Rest<'_>) -> Result<Option<Network<'_>>, Unparsed> {
+fn by_version(rest: FrameCursor<'_>) -> Result<Option<Network<'_>>, Unparsed> {
     let &[version_field] = rest.header()?;
     Ok(match version_field >> 4 {
         4 => Some(Network { version: IpVersion::V4, rest }),
@@ -145,18 +145,18 @@ fn by_version(rest: Rest<'_>) -> Result<Option<Network<'_>>, Unparsed> {
 
 /// Parses BSD loopback: an address family in the byte order of the capturing machine. Families are small numbers, which
 /// reveals the byte order.
-fn null(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+fn null(rest: FrameCursor<'_>) -> Result<Network<'_>, Unparsed> {
     let family = u32::from_le_bytes(*rest.header()?);
     from_family(if family > 0xFFFF { family.swap_bytes() } else { family }, rest.skip(4))
 }
 
 /// Parses OpenBSD loopback: an address family in network byte order.
-fn loopback(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+fn loopback(rest: FrameCursor<'_>) -> Result<Network<'_>, Unparsed> {
     from_family(u32::from_be_bytes(*rest.header()?), rest.skip(4))
 }
 
 /// Maps an address family. `AF_INET` is 2 everywhere; `AF_INET6` differs on Linux, NetBSD and OpenBSD, FreeBSD, Darwin.
-fn from_family(family: u32, rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+fn from_family(family: u32, rest: FrameCursor<'_>) -> Result<Network<'_>, Unparsed> {
     let version = match family {
         2 => IpVersion::V4,
         10 | 24 | 28 | 30 => IpVersion::V6,
@@ -166,19 +166,19 @@ fn from_family(family: u32, rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
 }
 
 /// Parses Linux cooked capture, version 1: 16 bytes, the protocol in the last two (tcpdump.org, LINKTYPE_LINUX_SLL).
-fn linux_sll(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+fn linux_sll(rest: FrameCursor<'_>) -> Result<Network<'_>, Unparsed> {
     let header: &[u8; 16] = rest.header()?;
     from_linux_protocol(u16::from_be_bytes([header[14], header[15]]), rest.skip(16))
 }
 
 /// Parses Linux cooked capture, version 2: 20 bytes, the protocol in the first two (tcpdump.org, LINKTYPE_LINUX_SLL2).
-fn linux_sll2(rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+fn linux_sll2(rest: FrameCursor<'_>) -> Result<Network<'_>, Unparsed> {
     let header: &[u8; 20] = rest.header()?;
     from_linux_protocol(u16::from_be_bytes([header[0], header[1]]), rest.skip(20))
 }
 
 /// Maps a Linux protocol number: an EtherType, or a smaller number, of which only LLC may carry IP.
-fn from_linux_protocol(protocol: u16, rest: Rest<'_>) -> Result<Network<'_>, Unparsed> {
+fn from_linux_protocol(protocol: u16, rest: FrameCursor<'_>) -> Result<Network<'_>, Unparsed> {
     match protocol {
         LINUX_LLC | MIN_ETHERTYPE.. => from_ethertype(protocol, rest),
         ethertype => Err(Unparsed::NonIp { ethertype }),

@@ -13,11 +13,11 @@
 
 mod datagram;
 mod fast;
+mod frame_cursor;
 mod ip;
 mod ipv4;
 mod ipv6;
 mod link;
-mod rest;
 mod transport;
 mod tunnel;
 mod udp;
@@ -63,7 +63,7 @@ impl Parser {
     /// # Errors
     /// As [`Parser::parse`]; nothing is appended.
     #[inline]
-    pub fn parse_onto(&self, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Unparsed> {
+    pub fn parse_into(&self, frame: &Frame<'_>, packets: &mut Vec<Packet>) -> Result<(), Unparsed> {
         match fast::parse(frame, self.decapsulate) {
             Some(packet) => packets.push(packet),
             None => packets.push(self.parse_any(frame)?),

@@ -2,7 +2,7 @@
 
 use crate::packet::{EthernetAddresses, Fragment, Packet, PacketNotes, TcpFlags};
 use crate::parse::datagram::Datagram;
-use crate::parse::rest::Rest;
+use crate::parse::frame_cursor::FrameCursor;
 use crate::protocol::Protocol;
 use crate::time::Timestamp;
 
@@ -64,7 +64,7 @@ pub(super) fn packet(time: Timestamp, ethernet: EthernetAddresses, datagram: &Da
 
 /// Parses TCP (RFC 9293 section 3.1). Returns the header length.
 #[inline]
-fn read_tcp(packet: &mut Packet, rest: Rest<'_>) -> u32 {
+fn read_tcp(packet: &mut Packet, rest: FrameCursor<'_>) -> u32 {
     read_ports(packet, rest, TCP_HEADER_LENGTH);
     if let Some(&[_, _, _, _, s0, s1, s2, s3]) = rest.peek() {
         packet.tcp_sequence = u32::from_be_bytes([s0, s1, s2, s3]);
@@ -82,7 +82,7 @@ fn tcp_header_length(data_offset: u8) -> u32 {
 }
 
 /// Returns the length of a DCCP header in bytes, options included (RFC 4340 section 5.1, data offset).
-fn dccp_header_length(rest: Rest<'_>) -> u32 {
+fn dccp_header_length(rest: FrameCursor<'_>) -> u32 {
     match rest.skip(4).peek() {
         Some(&[data_offset]) => (u32::from(data_offset) * 4).max(DCCP_HEADER_LENGTH),
         None => DCCP_HEADER_LENGTH,
@@ -91,7 +91,7 @@ fn dccp_header_length(rest: Rest<'_>) -> u32 {
 
 /// Reads the two ports at the start of a header. Returns `header_length`.
 #[inline]
-fn read_ports(packet: &mut Packet, rest: Rest<'_>, header_length: u32) -> u32 {
+fn read_ports(packet: &mut Packet, rest: FrameCursor<'_>, header_length: u32) -> u32 {
     match rest.peek() {
         Some(&[s0, s1, d0, d1]) => {
             packet.key.src_port = u16::from_be_bytes([s0, s1]);
@@ -103,7 +103,7 @@ fn read_ports(packet: &mut Packet, rest: Rest<'_>, header_length: u32) -> u32 {
 }
 
 /// Reads the identifier of an echo as both ports. Returns the header length.
-fn read_icmp(packet: &mut Packet, rest: Rest<'_>, echo: [u8; 2]) -> u32 {
+fn read_icmp(packet: &mut Packet, rest: FrameCursor<'_>, echo: [u8; 2]) -> u32 {
     let is_echo = rest.peek().map(|&[kind]| echo.contains(&kind));
     match (is_echo, rest.skip(4).peek()) {
         (Some(false), _) => {}

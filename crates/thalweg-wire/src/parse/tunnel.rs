@@ -14,9 +14,9 @@
 use crate::flow_key::IpVersion;
 use crate::packet::{Fragment, PacketNotes};
 use crate::parse::datagram::Datagram;
+use crate::parse::frame_cursor::FrameCursor;
 use crate::parse::ip::{self, Network};
 use crate::parse::link;
-use crate::parse::rest::Rest;
 use crate::parse::transport::UDP_HEADER_LENGTH;
 use crate::protocol::Protocol;
 
@@ -85,7 +85,7 @@ fn inside<'a>(datagram: &Datagram<'a>) -> Option<Network<'a>> {
 }
 
 /// Parses an overlay over UDP, identified by its destination port.
-fn udp(rest: Rest<'_>) -> Option<Network<'_>> {
+fn udp(rest: FrameCursor<'_>) -> Option<Network<'_>> {
     let &[_, _, high, low] = rest.peek()?;
     let rest = rest.skip(UDP_HEADER_LENGTH);
     match u16::from_be_bytes([high, low]) {
@@ -95,21 +95,21 @@ fn udp(rest: Rest<'_>) -> Option<Network<'_>> {
     }
 }
 
-fn vxlan(rest: Rest<'_>) -> Option<Network<'_>> {
+fn vxlan(rest: FrameCursor<'_>) -> Option<Network<'_>> {
     let &[flags] = rest.peek()?;
     (flags & VXLAN_VALID != 0).then_some(())?;
     link::ethernet(rest.skip(OVERLAY_HEADER_LENGTH)).ok()
 }
 
 /// Parses Geneve: version, options length in words, flags, protocol type, network identifier (RFC 8926 section 3.4).
-fn geneve(rest: Rest<'_>) -> Option<Network<'_>> {
+fn geneve(rest: FrameCursor<'_>) -> Option<Network<'_>> {
     let &[version_and_options, _, high, low] = rest.peek()?;
     (version_and_options >> 6 == 0).then_some(())?;
     let options_length = u32::from(version_and_options & 0x3F) * 4;
     from_protocol_type(u16::from_be_bytes([high, low]), rest.skip(OVERLAY_HEADER_LENGTH + options_length))
 }
 
-fn gre(rest: Rest<'_>) -> Option<Network<'_>> {
+fn gre(rest: FrameCursor<'_>) -> Option<Network<'_>> {
     let &[f0, f1, p0, p1] = rest.peek()?;
     let (flags, protocol_type) = (u16::from_be_bytes([f0, f1]), u16::from_be_bytes([p0, p1]));
     if flags & (GRE_VERSION | GRE_ROUTING) != 0 {
@@ -126,7 +126,7 @@ fn gre(rest: Rest<'_>) -> Option<Network<'_>> {
 }
 
 /// Parses ERSPAN II: eight bytes, version 1 in the first four bits (draft-foschiano-erspan section 4.2).
-fn erspan_ii(rest: Rest<'_>) -> Option<Network<'_>> {
+fn erspan_ii(rest: FrameCursor<'_>) -> Option<Network<'_>> {
     let &[version] = rest.peek()?;
     (version >> 4 == 1).then_some(())?;
     link::ethernet(rest.skip(8)).ok()
@@ -134,7 +134,7 @@ fn erspan_ii(rest: Rest<'_>) -> Option<Network<'_>> {
 
 /// Parses ERSPAN III: twelve bytes, version 2 in the first four bits. The last bit announces eight more bytes, and five
 /// bits are the frame type (draft-foschiano-erspan section 4.3).
-fn erspan_iii(rest: Rest<'_>) -> Option<Network<'_>> {
+fn erspan_iii(rest: FrameCursor<'_>) -> Option<Network<'_>> {
     let &[version, _, _, _, _, _, _, _, _, _, frame_type, subheader] = rest.peek()?;
     (version >> 4 == 2).then_some(())?;
     let rest = rest.skip(if subheader & 1 != 0 { 20 } else { 12 });
@@ -146,7 +146,7 @@ fn erspan_iii(rest: Rest<'_>) -> Option<Network<'_>> {
 }
 
 /// Parses the payload of a GRE or Geneve protocol type.
-fn from_protocol_type(protocol_type: u16, rest: Rest<'_>) -> Option<Network<'_>> {
+fn from_protocol_type(protocol_type: u16, rest: FrameCursor<'_>) -> Option<Network<'_>> {
     match protocol_type {
         TRANSPARENT_ETHERNET => link::ethernet(rest).ok(),
         ethertype => link::from_ethertype(ethertype, rest).ok(),

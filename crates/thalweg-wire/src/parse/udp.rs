@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::rest::Rest;
+use super::frame_cursor::FrameCursor;
 use super::transport::UDP_HEADER_LENGTH;
 use super::{Parser, Unparsed, ip, link, tunnel};
 use crate::packet::Fragment;
@@ -61,7 +61,7 @@ impl Parser {
     }
 }
 
-fn ports(udp: &Rest<'_>) -> Result<[u16; 2], Unparsed> {
+fn ports(udp: &FrameCursor<'_>) -> Result<[u16; 2], Unparsed> {
     let &[s0, s1, d0, d1] = udp.header()?;
     Ok([u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1])])
 }

@@ -202,7 +202,7 @@ fn assert_all_paths_agree(frame: &Frame<'_>) {
     for decapsulate in [false, true] {
         let parser = Parser { decapsulate };
         let mut packets = Vec::new();
-        let appended = parser.parse_onto(frame, &mut packets).map(|()| packets[0]);
+        let appended = parser.parse_into(frame, &mut packets).map(|()| packets[0]);
         assert_eq!((appended, packets.len()), (parser.parse(frame), usize::from(appended.is_ok())));
         if let Some(packet) = fast::parse(frame, decapsulate) {
             assert_eq!(Ok(packet), parser.parse_any(frame));

@@ -1,11 +1,11 @@
-//! The unparsed part of a frame.
+//! A position in a frame, and what follows it.
 
 use crate::parse::{Malformed, Unparsed};
 use crate::source::Frame;
 
 /// A frame from one of its headers: the captured bytes, and the length on the wire.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rest<'a> {
+pub(super) struct FrameCursor<'a> {
     /// The captured bytes; at most `wire_length`.
     bytes: &'a [u8],
     /// The length on the wire, according to the parsed layers.
@@ -14,12 +14,12 @@ pub(super) struct Rest<'a> {
     offset: u32,
 }
 
-impl<'a> Rest<'a> {
+impl<'a> FrameCursor<'a> {
     /// Returns the whole frame. Raises an original length below the captured length.
     #[inline]
-    pub(super) fn of_frame(frame: &Frame<'a>) -> Rest<'a> {
+    pub(super) fn of_frame(frame: &Frame<'a>) -> FrameCursor<'a> {
         let captured_length = u32::try_from(frame.bytes.len()).unwrap_or(u32::MAX);
-        Rest { bytes: frame.bytes, wire_length: frame.original_length.max(captured_length), offset: 0 }
+        FrameCursor { bytes: frame.bytes, wire_length: frame.original_length.max(captured_length), offset: 0 }
     }
 
     /// The length on the wire from here.
@@ -50,8 +50,8 @@ impl<'a> Rest<'a> {
 
     /// Skips `length` bytes; empty if the frame is shorter.
     #[inline]
-    pub(super) fn skip(self, length: u32) -> Rest<'a> {
-        Rest {
+    pub(super) fn skip(self, length: u32) -> FrameCursor<'a> {
+        FrameCursor {
             bytes: self.bytes.get(length as usize..).unwrap_or_default(),
             wire_length: self.wire_length.saturating_sub(length),
             offset: self.offset.saturating_add(length),
@@ -60,9 +60,9 @@ impl<'a> Rest<'a> {
 
     /// Limits the rest to the length that a header states. Captured bytes beyond are padding.
     #[inline]
-    pub(super) fn with_wire_length(self, wire_length: u32) -> Rest<'a> {
+    pub(super) fn with_wire_length(self, wire_length: u32) -> FrameCursor<'a> {
         let bytes = self.bytes.get(..wire_length as usize).unwrap_or(self.bytes);
-        Rest { bytes, wire_length, offset: self.offset }
+        FrameCursor { bytes, wire_length, offset: self.offset }
     }
 
     /// Returns the error that the header at this offset is malformed.
