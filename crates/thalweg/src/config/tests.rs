@@ -144,7 +144,7 @@ fn a_file_sets_all_options() {
 fn a_file_sets_tasks_and_memory() {
     let options = resolved(
         "[tasks]\ntasks = ['heavy:0.1%', 'change:30s>2%:src:bytes']\nmemory = '1MiB'\nwindow = '15s'\n\
-         keep_windows = 2\nsampling = '1/16'\ntable = false\nsave_states = 'states'\n\
+         keep_windows = 2\nsampling = '1/16'\ntable = false\nsave_sketches = 'states'\n\
          [output]\nshow = 'json'\nflows = true\n[input]\nthreads = 2\n",
     )
     .unwrap();
@@ -159,7 +159,7 @@ fn a_file_sets_tasks_and_memory() {
         workers: 2,
     };
     assert_eq!(options.tasks, Some(tasks));
-    assert_eq!((options.table, options.save_states), (false, Some("states".into())));
+    assert_eq!((options.table, options.save_sketches), (false, Some("states".into())));
     assert_eq!((options.show, options.detector), (Show::Json { flows: false }, Detector::None));
     assert_eq!(resolved("").unwrap().tasks, None);
 }
@@ -309,7 +309,8 @@ fn contradictory_values_are_reported_with_their_origins() {
         (
             "[detection]\nrate_threshold = '0bps'",
             "--flight-duration (default) and rate_threshold (lab.toml, line 2): a flight of 100 ms at 0 bit/s is less \
-             than one byte: raise the flight duration or the rate threshold",
+             than one byte. Raise the flight duration or the rate threshold; a rate without a unit is in bit/s, so \
+             write 50mbps or 1.5gbps",
         ),
         ("[live]\nblock_timeout = '5s'", "block_timeout (lab.toml, line 2): expected 1 ms to 1 s"),
         (
