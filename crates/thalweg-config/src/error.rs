@@ -85,7 +85,7 @@ pub enum ProblemKind {
         message: SafeText,
     },
     /// An unknown section.
-    #[error("unknown section {name}{hint}")]
+    #[error("unknown section \"{name}\"{hint}")]
     UnknownSection {
         /// The name in the file.
         name: Name,
@@ -93,7 +93,7 @@ pub enum ProblemKind {
         hint: Hint,
     },
     /// An unknown key.
-    #[error("unknown key {name}{}{hint}", section.map(|section| format!(" in {section}")).unwrap_or_default())]
+    #[error("unknown key \"{name}\"{}{hint}", section.map(|section| format!(" in {section}")).unwrap_or_default())]
     UnknownKey {
         /// The name in the file.
         name: Name,
@@ -103,15 +103,25 @@ pub enum ProblemKind {
         hint: Hint,
     },
     /// A key name that several sections share.
-    #[error("{name} is ambiguous: write {}", choices.join(" or "))]
+    #[error("\"{name}\" is ambiguous: write {}", choices.join(" or "))]
     Ambiguous {
         /// The name in the file.
         name: Name,
         /// The paths that it can mean.
         choices: Vec<String>,
     },
+    /// A key name that several sections accept, none of which is in the file.
+    #[error("no section of {file} accepts \"{name}\": the full key is {}", choices.join(" or "))]
+    NoSection {
+        /// The name of the file.
+        file: String,
+        /// The name of the key.
+        name: Name,
+        /// The paths of the keys with this name.
+        choices: Vec<String>,
+    },
     /// A section written as a value.
-    #[error("{section} is a section: write {heading} on its own line, and its keys below")]
+    #[error("\"{section}\" is a section: write {heading} on its own line, and its keys below")]
     NotASection {
         /// The name of the section.
         section: &'static str,
@@ -119,7 +129,9 @@ pub enum ProblemKind {
         heading: String,
     },
     /// A section that repeats is not written as a list, in a file that may be JSON.
-    #[error("{section} is a list: write [[{section}]] on its own line for each element, and its keys below")]
+    #[error(
+        "\"{section}\" is a list: write [[{section}]] on its own line for each element, and its keys below"
+    )]
     NotAList {
         /// The name of the section.
         section: &'static str,
@@ -135,20 +147,22 @@ pub enum ProblemKind {
         max: usize,
     },
     /// A required key is missing.
-    #[error("{heading} has no {key}: expected {expected}")]
+    #[error("missing key \"{key}\"{}: expected {expected}", section.as_ref().map(|section| format!(" in {section}")).unwrap_or_default())]
     MissingKey {
-        /// The section.
-        heading: String,
+        /// The section, unless the key stands above all sections.
+        section: Option<String>,
         /// The key.
         key: &'static str,
         /// The expected value.
         expected: String,
     },
     /// A key that does not apply to the selected choice.
-    #[error("{key} does not apply to {chosen}, only to {}", choices.join(", "))]
+    #[error("\"{key}\" does not apply to {what} \"{chosen}\", only to {}", choices.join(", "))]
     NotFor {
         /// The key.
         key: &'static str,
+        /// What is chosen, such as `scheme`.
+        what: &'static str,
         /// The selected choice.
         chosen: String,
         /// The choices to which the key applies.
@@ -159,9 +173,21 @@ pub enum ProblemKind {
     WrongValue {
         /// The key.
         key: &'static str,
-        /// The name in the file.
+        /// The value in the file.
         found: Name,
         /// The expected value.
+        expected: String,
+        /// A suggestion.
+        hint: Hint,
+    },
+    /// A selector that is none of the choices.
+    #[error("unknown {what} \"{found}\": expected {expected}{hint}")]
+    UnknownChoice {
+        /// What is chosen, such as `scheme`.
+        what: &'static str,
+        /// The name in the file.
+        found: Name,
+        /// The known names.
         expected: String,
         /// A suggestion.
         hint: Hint,

@@ -129,7 +129,7 @@ plain_kind!(
 plain_kind!(
     /// A duration that may be zero.
     Delay reads Nanos, Form::Text,
-    "a time, such as 0s, 200us, 100ms or 1.5s".to_owned(),
+    "a time with a unit, such as 0s, 200us, 100ms or 1.5s".to_owned(),
     |text| text.parse().ok(), time_schema()
 );
 plain_kind!(

@@ -265,8 +265,11 @@ impl Entry {
 
     /// Returns the problem that key `name` is required but not set.
     pub fn missing(&self, name: &'static str) -> Problem {
-        let (heading, expected) = (self.section.name.to_owned(), format!("{name} = ..."));
-        Problem { place: self.place.clone(), kind: ProblemKind::MissingKey { heading, key: name, expected } }
+        let key = self.section.key(name, &self.chosen);
+        let expected = key.map(|key| key.kind.expected_in_file()).unwrap_or_default();
+        let kind =
+            ProblemKind::MissingKey { section: Some(self.section.name.to_owned()), key: name, expected };
+        Problem { place: self.place.clone(), kind }
     }
 
     /// Returns the valid tables of a list in this section.

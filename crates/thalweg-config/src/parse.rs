@@ -128,19 +128,17 @@ impl Reader<'_> {
                     }
                     self.report_wrong_section(section, &span, node);
                 }
-                (None, Kind::Table(_)) => self.report_unknown_section(&span, format!("[{name}]"), name),
-                (None, _) if schema.may_be_json => self.report_unknown_section(&span, name.to_owned(), name),
+                (None, Kind::Table(_)) => self.report_unknown_section(&span, name),
+                (None, _) if schema.may_be_json => self.report_unknown_section(&span, name),
                 (None, _) => match schema.top() {
                     Some(top) => {
                         let top = self.position(top);
                         self.pending.push((top, ParsedKey::new(name, span, node)));
                     }
                     None => {
-                        let elsewhere = schema.sections.iter().find(|section| section.has(name));
-                        let hint = elsewhere.map_or_else(
-                            || self.hint(name, schema.section_names()),
-                            |section| Hint::BelongsIn(section.name),
-                        );
+                        let hint = schema
+                            .sections_with(name)
+                            .unwrap_or_else(|| self.hint(name, schema.section_names()));
                         let name = Name(name.to_owned());
                         self.report(&span, ProblemKind::UnknownKey { name, section: None, hint });
                     }
@@ -149,11 +147,9 @@ impl Reader<'_> {
         }
     }
 
-    fn report_unknown_section(&mut self, span: &Range<usize>, shown: String, name: &str) {
-        let schema = self.document.schema;
-        let hint = self.hint(name, schema.section_names());
-        let shown = if schema.may_be_json { name.to_owned() } else { shown };
-        self.report(span, ProblemKind::UnknownSection { name: Name(shown), hint });
+    fn report_unknown_section(&mut self, span: &Range<usize>, name: &str) {
+        let hint = self.hint(name, self.document.schema.section_names());
+        self.report(span, ProblemKind::UnknownSection { name: Name(name.to_owned()), hint });
     }
 
     /// Reads a section that repeats.
@@ -269,7 +265,9 @@ impl Reader<'_> {
             }
             literal => {
                 let text = self.text.get(found.node.span.clone()).unwrap_or_default();
-                let kind = wrong_value(key, text, literal.as_ref().map(|(literal, _)| literal), true);
+                let section = self.document.entries[index].section;
+                let literal = literal.as_ref().map(|(literal, _)| literal);
+                let kind = wrong_value(section, key, text, literal, true);
                 self.rejected.push((index, key.name));
                 self.document.entries[index].is_invalid = true;
                 self.report(&found.node.span, kind);
@@ -322,14 +320,26 @@ impl Reader<'_> {
         !entry.chosen.is_empty() && !self.rejected.contains(&(index, selector))
     }
 
+    /// Returns the name of a section for messages; `None` for the keys above all sections. In files that may be JSON,
+    /// where the line may not tell, it has the number of the element in its list, from 1.
+    fn section_name(&self, index: usize) -> Option<String> {
+        let Document { schema, entries, .. } = &self.document;
+        let section = entries[index].section;
+        match section.name {
+            "" => None,
+            _ if !schema.may_be_json => Some(section.heading()),
+            name if section.repeats => {
+                let elements = entries[..=index].iter().flat_map(|entry| entry.lists.iter().chain([entry]));
+                let number = elements.filter(|entry| std::ptr::eq(entry.section, section)).count();
+                Some(format!("{name} {number}"))
+            }
+            name => Some(name.to_owned()),
+        }
+    }
+
     fn report_missing_keys(&mut self, index: usize) {
         let entry = &self.document.entries[index];
-        let schema = self.document.schema;
-        let heading = match entry.section.name {
-            "" => format!("the {}", schema.file_kind),
-            name if schema.may_be_json => name.to_owned(),
-            _ => entry.section.heading(),
-        };
+        let section = self.section_name(index);
         let mut missing = Vec::new();
         let mut is_invalid = false;
         for key in entry.section.keys().filter(|key| key.default == Default::Required) {
@@ -341,12 +351,8 @@ impl Reader<'_> {
             }
             is_invalid = true;
             if !self.rejected.contains(&(index, key.name)) {
-                let expected = if schema.may_be_json {
-                    format!("{} = ...", key.name)
-                } else {
-                    key.kind.expected_in_file()
-                };
-                let kind = ProblemKind::MissingKey { heading: heading.clone(), key: key.name, expected };
+                let expected = key.kind.expected_in_file();
+                let kind = ProblemKind::MissingKey { section: section.clone(), key: key.name, expected };
                 missing.push(Problem { place: entry.place.clone(), kind });
             }
         }
@@ -405,37 +411,55 @@ impl Schema {
         self.sections.iter().map(|section| section.name).filter(|name| !name.is_empty())
     }
 
+    /// Returns a hint to the named sections with a key `name`; `None` if there are none.
+    fn sections_with(&self, name: &str) -> Option<Hint> {
+        let holders = self.sections.iter().filter(|section| section.has(name) && !section.name.is_empty());
+        let headings: Vec<String> = holders.map(|section| section.heading()).collect();
+        (!headings.is_empty()).then_some(Hint::BelongsIn(headings))
+    }
+
     /// Returns the problem that a section has no key `name` when `chosen` is selected.
     pub(super) fn unknown_key(&self, section: &'static Section, chosen: &str, name: &str) -> ProblemKind {
         let keys: Vec<&Key> = section.keys().filter(|key| key.name == name).collect();
         if let Some(key) = keys.first() {
             let choices = keys.iter().flat_map(|key| section.choices_with(key)).collect();
-            return ProblemKind::NotFor { key: key.name, chosen: chosen.to_owned(), choices };
+            let what = section.selector.map_or("", |selector| section.noun(&selector.key));
+            return ProblemKind::NotFor { key: key.name, what, chosen: chosen.to_owned(), choices };
         }
         let lists = section.lists.iter().map(|list| list.name);
         let here = section.keys_for(chosen).map(|key| key.name).chain(lists);
-        let elsewhere = self.sections.iter().find(|other| other.has(name) && !self.may_be_json);
-        let hint = match elsewhere {
-            Some(section) if !section.name.is_empty() => Hint::BelongsIn(section.name),
-            _ => Hint::nearest(name, here),
-        };
+        let elsewhere = if self.may_be_json { None } else { self.sections_with(name) };
+        let hint = elsewhere.unwrap_or_else(|| Hint::nearest(name, here));
         let section = self.may_be_json.then_some(section.name);
         ProblemKind::UnknownKey { name: Name(name.to_owned()), section, hint }
     }
 }
 
 /// Returns the problem that a value is invalid. `literal` is the value without quotes, if it has the right form.
-pub(super) fn wrong_value(key: &Key, found: &str, literal: Option<&Literal>, is_toml: bool) -> ProblemKind {
+pub(super) fn wrong_value(
+    section: &Section,
+    key: &Key,
+    found: &str,
+    literal: Option<&Literal>,
+    is_toml: bool,
+) -> ProblemKind {
     if let Some(reason) = literal.and_then(|literal| key.kind.rejection(literal)) {
         return ProblemKind::Refused { key: key.name, reason: super::SafeText(reason) };
     }
     let choices = key.kind.choices();
-    let hint = match literal {
-        Some(literal) if !choices.is_empty() => {
-            Hint::nearest(&literal.text(), choices.iter().map(|(name, _)| *name))
-        }
-        _ => Hint::None,
+    let Some(name) = literal.filter(|_| !choices.is_empty()).map(|literal| literal.text()) else {
+        let expected = if is_toml { key.kind.expected_in_file() } else { key.kind.expected() };
+        return ProblemKind::WrongValue {
+            key: key.name,
+            found: Name(found.to_owned()),
+            expected,
+            hint: Hint::None,
+        };
     };
-    let expected = if is_toml { key.kind.expected_in_file() } else { key.kind.expected() };
+    let (expected, hint) = (key.kind.expected(), Hint::nearest(&name, choices.iter().map(|(name, _)| *name)));
+    if section.selector_name() == Some(key.name) {
+        let found = Name(name.into_owned());
+        return ProblemKind::UnknownChoice { what: section.noun(key), found, expected, hint };
+    }
     ProblemKind::WrongValue { key: key.name, found: Name(found.to_owned()), expected, hint }
 }

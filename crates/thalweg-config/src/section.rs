@@ -213,6 +213,11 @@ impl Section {
         if self.repeats { format!("[[{}]]", self.name) } else { format!("[{}]", self.name) }
     }
 
+    /// Returns what a name given by `key` is the name of, for messages: `scheme` for the key `name` of `[scheme]`.
+    pub(super) fn noun(&self, key: &Key) -> &'static str {
+        if key.name == "name" { self.name } else { key.name }
+    }
+
     /// Returns the description in paragraphs.
     pub fn about(&self) -> String {
         join_lines(self.about)

@@ -31,15 +31,15 @@ impl Document {
             };
             let literal = Literal::from_text(key.form(), value);
             if !(key.accepts)(&literal) {
-                return Err(wrong(wrong_value(key, value, Some(&literal), false)));
+                return Err(wrong(wrong_value(target.section, key, value, Some(&literal), false)));
             }
             entry.set(key, literal, place.clone());
             is_set = true;
         }
         if !is_set {
             let absent = || ProblemKind::Refused {
-                key: target.section.name,
-                reason: SafeText(format!("there is no {} in {}", target.section.heading(), self.file)),
+                key: "",
+                reason: SafeText(format!("{} has no section {}", self.file, target.section.heading())),
             };
             return Err(wrong(refusal.unwrap_or_else(absent)));
         }
@@ -107,7 +107,11 @@ impl Document {
                 let hint = Hint::nearest(name, keys.chain(selectors));
                 Err(ProblemKind::UnknownKey { name: Name(name.to_owned()), section: None, hint })
             }
-            (several, []) | (_, several) => {
+            (absent, []) => {
+                let (file, choices) = (self.file.clone(), absent.iter().map(path).collect());
+                Err(ProblemKind::NoSection { file, name: Name(name.to_owned()), choices })
+            }
+            (_, several) => {
                 let choices = several.iter().map(path).collect();
                 Err(ProblemKind::Ambiguous { name: Name(name.to_owned()), choices })
             }

@@ -133,19 +133,19 @@ fn every_problem_has_its_line_and_the_expected_value() {
     assert_rejected(
         "nam = 'x'\n[queue]\nname = 'hul'\n[wires]\n[[wire]]\nrate = 0\nlevel = 'inf'\n",
         &[
-            "t.toml:1: unknown key nam; did you mean name?",
-            "t.toml:1: the test has no duration: expected a time longer than zero, such as 200us, 100ms, 1.5s or 30min, \
+            "t.toml:1: unknown key \"nam\"; did you mean \"name\"?",
+            "t.toml:1: missing key \"duration\": expected a time above zero with a unit, such as 200us, 100ms, 1.5s or 30min, \
              in quotes",
-            "t.toml:3: name is 'hul': expected one of droptail, dctcp, hull, in quotes; did you mean hull?",
-            "t.toml:4: unknown section [wires]; did you mean wire?",
-            "t.toml:5: [[wire]] has no ends: expected names",
+            "t.toml:3: unknown queue \"hul\": expected one of droptail, dctcp, hull; did you mean \"hull\"?",
+            "t.toml:4: unknown section \"wires\"; did you mean \"wire\"?",
+            "t.toml:5: missing key \"ends\" in [[wire]]: expected names",
             "t.toml:6: rate is 0: expected a bit rate above zero, such as 40mbps or 10gbps, in quotes",
-            "t.toml:7: level is 'inf': expected one of error, info, in quotes; did you mean info?",
+            "t.toml:7: unknown level \"inf\": expected one of error, info; did you mean \"info\"?",
         ],
     );
     assert_rejected(
         "duration = '1s'\n[queue]\nthreshold = 3\n",
-        &["t.toml:3: threshold does not apply to droptail, only to dctcp, hull"],
+        &["t.toml:3: \"threshold\" does not apply to queue \"droptail\", only to dctcp, hull"],
     );
     let many = "[[wire]]\nends = 'a'\n".repeat(4);
     assert_rejected(

@@ -20,8 +20,8 @@ pub enum Hint {
     None,
     /// A similar known name.
     Nearest(String),
-    /// The key exists in this other section.
-    BelongsIn(&'static str),
+    /// The key exists in these other sections.
+    BelongsIn(Vec<String>),
 }
 
 impl Hint {
@@ -58,8 +58,8 @@ impl fmt::Display for Hint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Hint::None => Ok(()),
-            Hint::Nearest(name) => write!(f, "; did you mean {name}?"),
-            Hint::BelongsIn(section) => write!(f, "; it belongs in [{section}]"),
+            Hint::Nearest(name) => write!(f, "; did you mean \"{name}\"?"),
+            Hint::BelongsIn(sections) => write!(f, "; it belongs in {}", sections.join(" or ")),
         }
     }
 }

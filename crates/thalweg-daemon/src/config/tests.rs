@@ -44,15 +44,18 @@ fn every_problem_is_reported_with_its_line() {
     refused(
         "[api]\nlistne = \"127.0.0.1:1\"\n[colector]\n[[collector]]\nname = \"a\"\nbackend = \"ebpf\"\nspeed = \"fast\"\n",
         &[
-            "t.toml:2: unknown key listne; did you mean listen?",
-            "t.toml:3: unknown section [colector]; did you mean collector?",
+            "t.toml:2: unknown key \"listne\"; did you mean \"listen\"?",
+            "t.toml:3: unknown section \"colector\"; did you mean \"collector\"?",
             "t.toml:6: backend is \"ebpf\": expected one of auto, af_packet, af_xdp, prompt, in quotes",
             "t.toml:7: speed is \"fast\": expected a number above 0",
         ],
     );
     refused(
         "interface = \"eth1\"\nquiet = true\n[[collector]]\nname = \"a\"\ninterface = \"eth1\"\n",
-        &["t.toml:1: unknown key interface; it belongs in [collector]", "t.toml:2: unknown key quiet"],
+        &[
+            "t.toml:1: unknown key \"interface\"; it belongs in [collector]",
+            "t.toml:2: unknown key \"quiet\"",
+        ],
     );
 }
 
@@ -163,7 +166,7 @@ fn names_are_checked_against_the_topology() {
     assert_eq!(options.rules[0].links.as_ref().unwrap().len(), 2);
     assert_eq!(options.bursts, thalweg_measure::rates::BurstOptions::for_rate(BitRate(100_000_000_000)));
     let message = parse("switch = \"tor2\"\n").unwrap_err().to_string();
-    assert_eq!(message, "t.toml:6: switch: no switch \"tor2\" in the topology; did you mean tor1?");
+    assert_eq!(message, "t.toml:6: switch: no switch \"tor2\" in the topology; did you mean \"tor1\"?");
     let message = parse("[[rule]]\nlinks = \"tor0:p7\"\n").unwrap_err().to_string();
     assert_eq!(
         message,

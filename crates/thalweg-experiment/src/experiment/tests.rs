@@ -32,17 +32,17 @@ fn every_mistake_is_reported_with_line_and_expectation() {
         "naem = \"x\"\nduration = \"10 parsec\"\n[topolgy]\nk = 4\n[scheme]\nname = \"dctp\"\nthreshold = 65\n\
          [transport]\necn = 1\nmin_rto = 5\n[[workload]]\npattern = \"rcp\"\nload = 0.5\n[[failure]]\nlink = \"a\"\n",
         &[
-            "x.toml:1: unknown key naem; did you mean name?",
-            "x.toml:2: duration is \"10 parsec\": expected a time longer than zero, such as 200us, 100ms, 1.5s or 30min, \
+            "x.toml:1: unknown key \"naem\"; did you mean \"name\"?",
+            "x.toml:2: duration is \"10 parsec\": expected a time above zero with a unit, such as 200us, 100ms, 1.5s or 30min, \
              in quotes",
-            "x.toml:3: unknown section [topolgy]; did you mean topology?",
-            "x.toml:6: name is \"dctp\": expected one of droptail, red, red-ecn, dctcp, priority, drr, hull, pfabric, pie, \
-             fq_codel, in quotes; did you mean dctcp?",
+            "x.toml:3: unknown section \"topolgy\"; did you mean \"topology\"?",
+            "x.toml:6: unknown scheme \"dctp\": expected one of droptail, red, red-ecn, dctcp, priority, drr, hull, pfabric, pie, \
+             fq_codel; did you mean \"dctcp\"?",
             "x.toml:9: ecn is 1: expected true or false",
-            "x.toml:10: min_rto is 5: expected a time longer than zero, such as 200us, 100ms, 1.5s or 30min, in quotes",
-            "x.toml:12: pattern is \"rcp\": expected one of all_to_all, rpc, incast, stride, shuffle, random_bijection, \
-             random, staggered, persistent, file, in quotes; did you mean rpc?",
-            "x.toml:14: [[failure]] has no at: expected a time, such as 0s, 200us, 100ms or 1.5s, in quotes",
+            "x.toml:10: min_rto is 5: expected a time above zero with a unit, such as 200us, 100ms, 1.5s or 30min, in quotes",
+            "x.toml:12: unknown pattern \"rcp\": expected one of all_to_all, rpc, incast, stride, shuffle, random_bijection, \
+             random, staggered, persistent, file; did you mean \"rpc\"?",
+            "x.toml:14: missing key \"at\" in [[failure]]: expected a time with a unit, such as 0s, 200us, 100ms or 1.5s, in quotes",
         ],
     );
 }
@@ -52,16 +52,16 @@ fn missing_keys_are_reported() {
     refused(
         "",
         &[
-            "x.toml:1: the experiment has no duration: expected a time longer than zero, such as 200us, 100ms, 1.5s \
+            "x.toml:1: missing key \"duration\": expected a time above zero with a unit, such as 200us, 100ms, 1.5s \
                    or 30min, in quotes",
         ],
     );
     refused(
         "duration = \"1s\"\n[[workload]]\npattern = \"rpc\"\nload = 0.5\n",
         &[
-            "x.toml:2: [[workload]] has no sizes: expected \"web_search\", another published distribution, the name of a \
+            "x.toml:2: missing key \"sizes\" in [[workload]]: expected \"web_search\", another published distribution, the name of a \
              file, an amount as \"10MB\", or \"forever\"",
-            "x.toml:2: [[workload]] has no clients: expected names of endpoints, as \"h0\" or \"h0..h3\"",
+            "x.toml:2: missing key \"clients\" in [[workload]]: expected names of endpoints, as \"h0\" or \"h0..h3\"",
         ],
     );
 }
@@ -71,17 +71,17 @@ fn a_key_of_another_section_is_refused_by_name() {
     refused(
         "duration = \"1s\"\nthreshold = 3\n[scheme]\nthreshold = 65\nload = 1\n[topology]\nshape = \"rack\"\nk = 4\n",
         &[
-            "x.toml:2: unknown key threshold; it belongs in [scheme]",
-            "x.toml:4: threshold does not apply to droptail, only to dctcp, hull",
-            "x.toml:5: unknown key load; it belongs in [workload]",
-            "x.toml:8: k does not apply to rack, only to fat_tree",
+            "x.toml:2: unknown key \"threshold\"; it belongs in [scheme]",
+            "x.toml:4: \"threshold\" does not apply to scheme \"droptail\", only to dctcp, hull",
+            "x.toml:5: unknown key \"load\"; it belongs in [[workload]] or [[packets]]",
+            "x.toml:8: \"k\" does not apply to shape \"rack\", only to fat_tree",
         ],
     );
     refused(
         "duration = \"1s\"\nworkload = 3\n[[scheme]]\nname = \"red\"\n",
         &[
-            "x.toml:2: workload is a section: write [[workload]] on its own line, and its keys below",
-            "x.toml:3: scheme is a section: write [scheme] on its own line, and its keys below",
+            "x.toml:2: \"workload\" is a section: write [[workload]] on its own line, and its keys below",
+            "x.toml:3: \"scheme\" is a section: write [scheme] on its own line, and its keys below",
         ],
     );
 }
@@ -156,7 +156,7 @@ fn keys_of_any_transport_are_valid_without_a_name() {
     refused(
         &named,
         &[
-            "x.toml:6: min_rto does not apply to pfabric, only to new_reno, cubic, cubic_hystart, dctcp, h_tcp",
+            "x.toml:6: \"min_rto\" does not apply to transport \"pfabric\", only to new_reno, cubic, cubic_hystart, dctcp, h_tcp",
         ],
     );
 }
@@ -184,12 +184,21 @@ fn a_key_is_set_by_its_path_or_unambiguous_name() {
 fn an_invalid_override_is_reported_as_typed() {
     let mut experiment = parse(&format!("duration = \"1s\"\n{FLOWS}"));
     for (path, value, expected) in [
-        ("lod", "1", "--sweep lod=1: unknown key lod; did you mean load?"),
-        ("name", "a", "--sweep name=a: name is ambiguous: write name or scheme.name or transport.name"),
-        ("threshold", "5", "--sweep threshold=5: threshold does not apply to droptail, only to dctcp, hull"),
-        ("schem.name", "red", "--sweep schem.name=red: unknown section schem; did you mean scheme?"),
-        ("k", "4", "--sweep k=4: k does not apply to rack, only to fat_tree"),
-        ("packets.load", "1", "--sweep packets.load=1: packets: there is no [[packets]] in x.toml"),
+        ("lod", "1", "--sweep lod=1: unknown key \"lod\"; did you mean \"load\"?"),
+        ("name", "a", "--sweep name=a: \"name\" is ambiguous: write name or scheme.name or transport.name"),
+        (
+            "threshold",
+            "5",
+            "--sweep threshold=5: \"threshold\" does not apply to scheme \"droptail\", only to dctcp, hull",
+        ),
+        ("schem.name", "red", "--sweep schem.name=red: unknown section \"schem\"; did you mean \"scheme\"?"),
+        ("k", "4", "--sweep k=4: \"k\" does not apply to shape \"rack\", only to fat_tree"),
+        (
+            "load",
+            "1",
+            "--sweep load=1: no section of x.toml accepts \"load\": the full key is workload.load or packets.load",
+        ),
+        ("packets.load", "1", "--sweep packets.load=1: x.toml has no section [[packets]]"),
         (
             "rate",
             "fast",
@@ -198,8 +207,8 @@ fn an_invalid_override_is_reported_as_typed() {
         (
             "scheme",
             "read",
-            "--sweep scheme=read: name is read: expected one of droptail, red, red-ecn, dctcp, priority, \
-                            drr, hull, pfabric, pie, fq_codel; did you mean red?",
+            "--sweep scheme=read: unknown scheme \"read\": expected one of droptail, red, red-ecn, dctcp, priority, \
+                            drr, hull, pfabric, pie, fq_codel; did you mean \"red\"?",
         ),
     ] {
         let error = experiment.set(path, value, &format!("--sweep {path}={value}")).unwrap_err();

@@ -174,7 +174,6 @@ pub(super) fn ports(
     Ok(ports)
 }
 
-/// Of equally near names the first one is suggested.
-fn unknown<'a>(name: &str, what: &str, known: impl DoubleEndedIterator<Item = &'a str>) -> String {
-    format!("there is no {what} {name}{}", Hint::nearest(name, known.rev()))
+fn unknown<'a>(name: &str, what: &str, known: impl Iterator<Item = &'a str>) -> String {
+    format!("unknown {what} \"{name}\"{}", Hint::nearest(name, known))
 }

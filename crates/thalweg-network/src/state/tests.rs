@@ -153,16 +153,16 @@ fn a_topology_file_has_no_state_sections() {
     let error = Topology::from_toml(EXAMPLE, "net.toml").unwrap_err().to_string();
     assert_eq!(
         error,
-        "net.toml:25: unknown section link_state; did you mean link?\nnet.toml:28: unknown section forwarding"
+        "net.toml:25: unknown section \"link_state\"\nnet.toml:28: unknown section \"forwarding\""
     );
 }
 
 #[test]
 fn errors_give_the_line_and_the_expected_value() {
     let cases = [
-        ("[forwarding]", "[forward]", "28: unknown section forward; did you mean forwarding?"),
-        ("seed = 1\n", "", "28: forwarding has no seed: expected seed = ..."),
-        ("seed = 1\n", "seeds = 1\n", "30: unknown key seeds in forwarding; did you mean seed?"),
+        ("[forwarding]", "[forward]", "28: unknown section \"forward\"; did you mean \"forwarding\"?"),
+        ("seed = 1\n", "", "28: missing key \"seed\" in forwarding: expected an integer of at least 0"),
+        ("seed = 1\n", "seeds = 1\n", "30: unknown key \"seeds\" in forwarding; did you mean \"seed\"?"),
         ("seed = 1\n", "seed = -1\n", "30: seed is -1: expected an integer of at least 0"),
         ("seed = 1\n", "seed = 1.0\n", "30: seed is 1.0: expected an integer of at least 0"),
         ("\"ecmp\"", "\"wcmp\"", "29: kind is \"wcmp\": expected \"ecmp\" or \"tables\""),
@@ -170,15 +170,19 @@ fn errors_give_the_line_and_the_expected_value() {
         ("false", "0", "31: write_back is 0: expected true or false"),
         ("port = 2 }", "port = 3 }", "33: router \"tor0\" has no port 3: it has 3 ports, numbered from 0"),
         ("port = 2 }", "port = 65536 }", "33: port is 65536: expected a port number, from 0"),
-        ("port = 2 }", "prt = 2 }", "33: unknown key prt in entries; did you mean port?"),
+        ("port = 2 }", "prt = 2 }", "33: unknown key \"prt\" in entries; did you mean \"port\"?"),
         ("{ router", "1, { router", "32: entries is [\\n  1, { router"),
-        ("\"tor0\", mac", "\"tor\", mac", "33: unknown router tor; did you mean tor1?"),
+        ("\"tor0\", mac", "\"tor\", mac", "33: unknown router \"tor\"; did you mean \"tor0\"?"),
         ("01:00:01\"", "01:00:02\"", "33: no endpoint has the address 02:54:57:01:00:02"),
         ("\"tor1:p2\"", "\"tor1:p3\"", "26: router \"tor1\" has no port 3: it has 3 ports, numbered from 0"),
-        ("\"tor1:p2\"", "\"tor2:p2\"", "26: unknown router tor2; did you mean tor1?"),
+        ("\"tor1:p2\"", "\"tor2:p2\"", "26: unknown router \"tor2\"; did you mean \"tor0\"?"),
         ("\"tor1:p2\"", "\"tor1:p+2\"", "26: down is \"tor1:p+2\": expected ports of routers in quotes"),
         ("[\"tor1:p2\"]", "\"tor1:p2\"", "26: down is \"tor1:p2\": expected ports of routers in quotes"),
-        ("[link_state]", "[[link_state]]", "25: link_state is a section: write [link_state] on its own line"),
+        (
+            "[link_state]",
+            "[[link_state]]",
+            "25: \"link_state\" is a section: write [link_state] on its own line",
+        ),
     ];
     for (from, to, expected) in cases {
         assert!(EXAMPLE.contains(from), "{from}");
@@ -213,9 +217,9 @@ fn json_errors_give_the_line_too() {
         ("\"seed\": 1", "\"seed\": one", "16: invalid JSON: expected value"),
         ("\"seed\": 1", "\"seed\": -1", "16: seed is -1: expected an integer of at least 0"),
         ("\"seed\": 1", "\"seed\": null", "16: seed is null: expected an integer of at least 0"),
-        ("\"kind\"", "\"kin\"", "16: unknown key kin in forwarding; did you mean kind?"),
+        ("\"kind\"", "\"kin\"", "16: unknown key \"kin\" in forwarding; did you mean \"kind\"?"),
         ("\"port\": 2", "\"port\": 2, \"port\": 2", "17: invalid JSON: duplicate key \"port\""),
-        ("\"port\": 2", "\n\"prt\": 2", "18: unknown key prt in entries; did you mean port?"),
+        ("\"port\": 2", "\n\"prt\": 2", "18: unknown key \"prt\" in entries; did you mean \"port\"?"),
         ("\"tor0\"}", "\"\\ud800\"}", "4: invalid JSON: unexpected end of hex escape"),
         ("{\"down\": [\"tor1:p2\"]}", "[1]", "15: link_state is [1]: expected an object, { ... }"),
         ("{\"name\": \"tor0\"}", "1", "4: router is 1: expected a list of objects, [{ ... }]"),

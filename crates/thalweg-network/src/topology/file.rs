@@ -101,7 +101,7 @@ pub(crate) fn problem_at(place: Place, reason: impl Into<String>) -> Problem {
 
 /// Returns the message for an unknown router.
 pub(crate) fn no_router(name: &str, hint: &impl std::fmt::Display) -> String {
-    format!("unknown router {}{hint}", Name(name.to_owned()))
+    format!("unknown router \"{}\"{hint}", Name(name.to_owned()))
 }
 
 struct TopologyReader<'p> {
@@ -208,7 +208,9 @@ impl TopologyReader<'_> {
     ) -> Option<RouterId> {
         let hint = match self.builder.node_named(name) {
             Some(Node::Router(router)) => return Some(router),
-            Some(Node::Endpoint(_)) => "; it is an endpoint, which is linked by its key router".to_owned(),
+            Some(Node::Endpoint(_)) => {
+                ": it is an endpoint, whose link is set by its key \"router\"".to_owned()
+            }
             None if self.problems.len() >= MAX_HINTED => String::new(),
             None => {
                 let routers = self.builder.names().filter(|(_, node)| matches!(node, Node::Router(_)));

@@ -197,8 +197,7 @@ mod tests {
     fn all_errors_are_reported_including_missing_interfaces() {
         let text = "[api]\nlistne = '127.0.0.1:1'\n[[collector]]\nname = 'a'\ninterface = 'no-such0'\n\
                     [[collector]]\nname = 'a'\ninterface = 'lo'\n";
-        let expected =
-            "t.toml:2: unknown key listne; did you mean listen?\nt.toml:5: interface: no interface no-such0";
+        let expected = "t.toml:2: unknown key \"listne\"; did you mean \"listen\"?\nt.toml:5: interface: no interface no-such0";
         assert_eq!(refused("t.toml", text), expected);
         let expected =
             "t.toml:3: interface: no interface no-such0\nt.toml:5: name: duplicate collector name a";
@@ -212,9 +211,13 @@ mod tests {
             "{message}"
         );
         assert!(
-            refused("x.toml", "duration = '1s'\n[scheme]\nname = 'dctp'\n").contains("did you mean dctcp?")
+            refused("x.toml", "duration = '1s'\n[scheme]\nname = 'dctp'\n")
+                .contains("did you mean \"dctcp\"?")
         );
-        assert!(refused("n.toml", "[[router]]\nnam = 'a'\n").starts_with("n.toml:1: router has no name"));
+        assert!(
+            refused("n.toml", "[[router]]\nnam = 'a'\n")
+                .starts_with("n.toml:1: missing key \"name\" in router 1")
+        );
         assert!(refused("e.toml", "a = 1\n").starts_with("e.toml: unknown kind of file"));
     }
 }

@@ -119,7 +119,7 @@ fn configuration_errors_have_file_and_line() {
     std::fs::write(&file, "[detection]\nflite_duration = '1s'\n\n[output]\nlimit = 'ten'\n").unwrap();
     let file = file.to_str().unwrap();
     let expected = format!(
-        "thalweg: {file}:2: unknown key flite_duration; did you mean flight_duration?\n\
+        "thalweg: {file}:2: unknown key \"flite_duration\"; did you mean \"flight_duration\"?\n\
          thalweg: {file}:5: limit is 'ten': expected an integer of at least 1\n"
     );
     for arguments in [&["config", "--check", file][..], &["watch", "--config", file, "-"]] {
@@ -219,7 +219,8 @@ fn a_closed_pipe_on_standard_error_is_ignored() {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut command = Command::new(env!("CARGO_BIN_EXE_thalweg"));
-        let status = command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(writer).status();
+        let status =
+            command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(writer).status();
         assert_eq!(status.unwrap().code(), Some(code), "{arguments:?}");
     }
 }

@@ -59,28 +59,28 @@ fn the_example_is_parsed() {
 fn errors_give_the_line_the_expected_value_and_a_hint() {
     let cases = [
         ("", "net.toml:1: no endpoints: at least one is required"),
-        ("[[ruter]]\nname = 'tor0'\n", "net.toml:1: unknown section ruter; did you mean router?"),
-        ("x = 1\n", "net.toml:1: unknown section x"),
-        ("\"a\\nb\\u0007\" = 1\n", "net.toml:1: unknown section a\\nb\\u{7}"),
+        ("[[ruter]]\nname = 'tor0'\n", "net.toml:1: unknown section \"ruter\"; did you mean \"router\"?"),
+        ("x = 1\n", "net.toml:1: unknown section \"x\""),
+        ("\"a\\nb\\u0007\" = 1\n", "net.toml:1: unknown section \"a\\nb\\u{7}\""),
         (
             "[defaults]\ndelay = '''a\nb'''\n",
             "net.toml:2: delay is '''a\\nb''': expected a time such as \"1us\"",
         ),
         (
             "defaults = 1\n",
-            "net.toml:1: defaults is a section: write [defaults] on its own line, and its keys below",
+            "net.toml:1: \"defaults\" is a section: write [defaults] on its own line, and its keys below",
         ),
         (
             "[router]\nname = 'tor0'\n",
-            "net.toml:1: router is a list: write [[router]] on its own line for each element, and its keys below",
+            "net.toml:1: \"router\" is a list: write [[router]] on its own line for each element, and its keys below",
         ),
         (
             "router = ['tor0']\n",
-            "net.toml:1: router is a list: write [[router]] on its own line for each element, and its keys below",
+            "net.toml:1: \"router\" is a list: write [[router]] on its own line for each element, and its keys below",
         ),
         (
             "[[router]]\nnam = 'tor0'\n",
-            "net.toml:1: router has no name: expected name = ...\nnet.toml:2: unknown key nam in router; did you mean name?",
+            "net.toml:1: missing key \"name\" in router 1: expected a name in quotes\nnet.toml:2: unknown key \"nam\" in router; did you mean \"name\"?",
         ),
         ("[[router]]\nname = 5\n", "net.toml:2: name is 5: expected a name in quotes"),
         ("[defaults]\nrate = 10\n", "net.toml:2: rate is 10: expected a rate such as \"10gbit/s\""),
@@ -112,11 +112,11 @@ fn errors_of_the_topology_give_the_line() {
     };
     assert_eq!(
         wrong("router = \"tor0\"", "router = \"tro0\""),
-        "net.toml:13: unknown router tro0; did you mean tor0?"
+        "net.toml:13: unknown router \"tro0\"; did you mean \"tor0\"?"
     );
     assert_eq!(
         wrong("\"agg0\"]", "\"h1\"]"),
-        "net.toml:24: unknown router h1; it is an endpoint, which is linked by its key router"
+        "net.toml:24: unknown router \"h1\": it is an endpoint, whose link is set by its key \"router\""
     );
     assert_eq!(
         wrong("[\"tor0\", \"agg0\"]", "\"tor0\""),
@@ -128,7 +128,7 @@ fn errors_of_the_topology_give_the_line() {
     );
     assert_eq!(
         wrong("between = [\"tor0\", \"agg0\"]\n", ""),
-        "net.toml:23: link has no between: expected between = ..."
+        "net.toml:23: missing key \"between\" in link 1: expected the names of two routers, as in [\"tor0\", \"agg0\"]"
     );
     assert_eq!(
         wrong("00:25:90:00:00:01", "02:54:57:00:00:01"),

@@ -163,9 +163,9 @@ fn invalid_experiments_are_refused_before_the_run() {
     fs::write(&wrong, "duration = \"1s\"\n[topology]\nk = 4\n").unwrap();
     let (out, wrong) = (out.to_str().unwrap(), wrong.to_str().unwrap());
     for (arguments, expected) in [
-        (&[wrong][..], format!("thalweg: {wrong}:3: k does not apply to rack, only to fat_tree\n")),
+        (&[wrong][..], format!("thalweg: {wrong}:3: \"k\" does not apply to shape \"rack\", only to fat_tree\n")),
         (&["absent.toml"], "thalweg: cannot read the experiment file absent.toml: No such file or directory (os error 2)\n".into()),
-        (&["--sweep", "lod=1,2", "rack.toml"], "thalweg: --sweep lod=1: unknown key lod; did you mean load?\n".into()),
+        (&["--sweep", "lod=1,2", "rack.toml"], "thalweg: --sweep lod=1: unknown key \"lod\"; did you mean \"load\"?\n".into()),
         (&["--sweep", "scheme=red", "--sweep", "scheme=pie", "rack.toml"], "thalweg: scheme is swept twice\n".into()),
         (
             &["--sweep", "scheme.buffer=100,50", "rack.toml"],

@@ -198,7 +198,7 @@ fn a_reload_applies_only_valid_files() {
     serve.signal("-HUP");
     serve.wait("the log message", |serve| serve.log().contains("nothing changed"));
     let log = serve.log();
-    assert!(log.contains("thalweg.toml:9: unknown key speeed; did you mean speed?"), "{log}");
+    assert!(log.contains("thalweg.toml:9: unknown key \"speeed\"; did you mean \"speed\"?"), "{log}");
     assert_eq!(serve.collectors().len(), 2);
 
     // The topology is also checked before anything changes.
