@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use thalweg_sketch::state::KeyBytes;
-use thalweg_sketch::{StreamStatistics, Estimate};
+use thalweg_sketch::{Estimate, StreamStatistics};
 
 use super::diff::Difference;
 use super::file::State;

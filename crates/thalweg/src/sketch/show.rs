@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use thalweg_sketch::state::{AnyState, KeyBytes, Linear, Meta};
-use thalweg_sketch::{StreamStatistics, Estimate};
+use thalweg_sketch::{Estimate, StreamStatistics};
 use thalweg_wire::{Bytes, Timestamp};
 
 use super::file::State;
