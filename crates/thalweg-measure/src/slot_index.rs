@@ -200,7 +200,7 @@ mod tests {
 
         /// Few distinct hashes, so that buckets overflow and spill over each other.
         #[test]
-        fn matches_a_map_of_hashes(
+        fn the_slot_index_matches_a_hash_map(
             capacity in 1usize..60,
             steps in prop::collection::vec((any::<bool>(), 0u64..8), 0..400),
         ) {

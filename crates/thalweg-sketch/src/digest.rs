@@ -91,14 +91,14 @@ mod tests {
     /// The output of the reference implementation (xxHash 0.8.4, through its Python binding) for these 13 bytes with
     /// seed 7.
     #[test]
-    fn digest_words_are_the_halves_of_the_published_hash() {
+    fn digest_words_are_the_halves_of_the_reference_hash() {
         let words = [0xbb2e_8794_7eb2_03bb, 0x8ad1_9ed4_759b_51c0];
         assert_eq!(Hasher::new(7).digest(b"thalweg-flows"), Digest(words));
         assert_ne!(Hasher::new(8).digest(b"thalweg-flows"), Digest(words));
     }
 
     #[test]
-    fn each_level_has_half_of_the_keys() {
+    fn each_level_has_half_of_the_keys_of_the_level_below() {
         let hasher = Hasher::new(1);
         let mut at_depth = [0u32; 5];
         for key in 0u32..40_000 {

@@ -268,7 +268,7 @@ mod tests {
     use crate::digest::Hasher;
 
     #[test]
-    fn rows_share_no_bits() {
+    fn rows_use_disjoint_bits_of_the_digest() {
         for rows in 1..=Shape::MAX_ROWS {
             for width_log2 in 2..=23 {
                 let slices = Shape::new(rows, 1 << width_log2).unwrap().slices();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_and_signs_are_uniform_in_every_word() {
+    fn columns_and_signs_are_uniform_in_every_digest_word() {
         let shape = Shape::new(8, 1 << 20).unwrap();
         let slices = shape.slices();
         assert!(!slices.is_short);

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn the_source_switch_reports_enough_departures() {
+    fn the_source_switch_reports_a_departure_after_enough_packets() {
         let mut its = Watched::new();
         let packets = its.packets(1, &[10, 11]);
         assert_eq!(reported(&mut its.source, &packets), []);
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_number_or_later_time_restarts_the_count() {
+    fn a_newer_observation_restarts_the_packet_count() {
         let mut its = Watched::new();
         let packets = its.packets(1, &[10, 11, 12]);
         reported(&mut its.source, &packets);
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_without_either_end_observes_nothing() {
+    fn a_switch_with_neither_source_nor_destination_observes_nothing() {
         let topology = topology();
         let mut arrivals = Arrivals::default();
         assert!(!arrivals.observe(observation(&topology), &topology, RouterId(2), Timestamp(0)), "a spine");

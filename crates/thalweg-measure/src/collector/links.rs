@@ -9,9 +9,9 @@ use thalweg_network::PortIndex;
 use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
-use super::lag::{Behind, Lag};
 use super::options::LinkRule;
-use super::report::{Crossing, LinkDirection, LinkReport, PortDirection};
+use super::report::{CongestionChange, LinkDirection, LinkReport, PortDirection};
+use super::smoothing::{Pending, Smoothing};
 
 /// The load of one link direction: the cache line that every rate change touches.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ struct Load {
     /// Bits per second.
     sum: u64,
     /// The part of it that has not passed the smoothing yet.
-    behind: Behind,
+    pending: Pending,
     /// No rule can fire while the smoothed sum is at least the first and below the second of these.
     quiet: [f64; 2],
     changed: Timestamp,
@@ -51,7 +51,7 @@ struct RuleState {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct FiredRule {
     pub(super) rule: usize,
-    pub(super) crossing: Crossing,
+    pub(super) change: CongestionChange,
     pub(super) threshold: f64,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Links {
     /// Of port `p`, `2 p` is the input and `2 p + 1` the output.
     loads: Vec<Load>,
     links: Vec<Link>,
-    smoothing: Lag,
+    smoothing: Smoothing,
     delayed: u64,
 }
 
@@ -73,7 +73,7 @@ pub(super) fn index_of(side: LinkDirection) -> usize {
 impl Links {
     /// Creates idle links, one port for each capacity.
     pub(super) fn new(capacities: &[BitRate], rules: &[LinkRule], smoothing: Nanos) -> Links {
-        let smoothing = Lag::new(smoothing);
+        let smoothing = Smoothing::new(smoothing);
         let ports = (0..).map(PortIndex).zip(capacities);
         let sides = ports.flat_map(|(port, &capacity)| {
             [PortDirection::Input, PortDirection::Output]
@@ -139,7 +139,7 @@ impl Links {
     }
 
     fn scale(&mut self, factor: f64) {
-        self.loads.iter_mut().for_each(|load| load.behind.scale(factor));
+        self.loads.iter_mut().for_each(|load| load.pending.scale(factor));
     }
 
     /// Replaces the rate `old` by `new` in a link's sum; the smoothing must have advanced to this time. Returns
@@ -147,7 +147,7 @@ impl Links {
     #[inline(always)]
     pub(super) fn replace(&mut self, link: usize, old: u64, new: u64, now: Timestamp) -> bool {
         let load = &mut self.loads[link];
-        load.behind.jump(old, new, &self.smoothing);
+        load.pending.change(old, new, &self.smoothing);
         load.sum = load.sum - old + new;
         load.changed = now;
         load.must_evaluate(&self.smoothing)
@@ -169,7 +169,7 @@ impl Links {
     pub(super) fn evaluate(&mut self, link: usize, now: Timestamp) -> Option<FiredRule> {
         let load = &mut self.loads[link];
         let line = &mut self.links[link];
-        let utilisation = self.smoothing.smoothed(load.sum, load.behind) / line.capacity.0 as f64;
+        let utilisation = self.smoothing.smoothed(load.sum, load.pending) / line.capacity.0 as f64;
         let delayed = &mut self.delayed;
         let fired = line.rules.iter_mut().find_map(|state| state.update(utilisation, now, delayed));
         load.quiet = line.quiet();
@@ -180,7 +180,7 @@ impl Links {
     pub(super) fn report(&self, link: usize, now: Timestamp, rate: Estimate, flows: u32) -> LinkReport {
         let (load, line) = (&self.loads[link], &self.links[link]);
         // A link carries at most its capacity, even if its flows' rates are from different times.
-        let smoothed = self.smoothing.smoothed_at(now, load.sum, load.behind);
+        let smoothed = self.smoothing.smoothed_at(now, load.sum, load.pending);
         let smoothed = smoothed.clamp(0.0, line.capacity.0 as f64);
         LinkReport {
             side: line.side,
@@ -214,14 +214,14 @@ pub(super) fn sum(one: Estimate, other: Estimate) -> Estimate {
 impl Load {
     const IDLE: Load = Load {
         sum: 0,
-        behind: Behind::ZERO,
+        pending: Pending::ZERO,
         quiet: [f64::NEG_INFINITY, f64::INFINITY],
         changed: Timestamp(0),
     };
 
     #[inline(always)]
-    fn must_evaluate(&self, smoothing: &Lag) -> bool {
-        let level = smoothing.smoothed(self.sum, self.behind);
+    fn must_evaluate(&self, smoothing: &Smoothing) -> bool {
+        let level = smoothing.smoothed(self.sum, self.pending);
         level < self.quiet[0] || level >= self.quiet[1]
     }
 }
@@ -267,10 +267,10 @@ impl RuleState {
 
     #[inline]
     fn update(&mut self, utilisation: f64, now: Timestamp, delayed: &mut u64) -> Option<FiredRule> {
-        let (crossing, threshold) = match self.is_congested {
-            false if utilisation >= self.upper => (Crossing::Upwards, self.upper),
-            true if utilisation < self.lower => (Crossing::Downwards, self.lower),
-            true if self.must_repeat(now) => (Crossing::Remains, self.lower),
+        let (change, threshold) = match self.is_congested {
+            false if utilisation >= self.upper => (CongestionChange::Began, self.upper),
+            true if utilisation < self.lower => (CongestionChange::Cleared, self.lower),
+            true if self.must_repeat(now) => (CongestionChange::Repeated, self.lower),
             _ => {
                 self.is_delayed = false;
                 return None;
@@ -281,9 +281,9 @@ impl RuleState {
             self.is_delayed = true;
             return None;
         }
-        self.is_congested = crossing != Crossing::Downwards;
+        self.is_congested = crossing != CongestionChange::Cleared;
         (self.last_event, self.is_delayed) = (Some(now), false);
-        Some(FiredRule { rule: self.rule, crossing, threshold })
+        Some(FiredRule { rule: self.rule, change, threshold })
     }
 
     fn must_repeat(&self, now: Timestamp) -> bool {

@@ -10,7 +10,7 @@
 //! | `options` | configuration of a collector |
 //! | `flow_rates` | rate and links of every flow, beside the flow table |
 //! | `links` | sums, rules with hysteresis |
-//! | `lag` | the smoothing of all sums |
+//! | `smoothing` | exponential smoothing of the sums of links |
 //! | `members` | the flows on each link |
 //! | `report` | reports on links and flows |
 //! | `arrivals` | whether packets of observed pairs depart and arrive |
@@ -22,11 +22,11 @@
 
 mod arrivals;
 mod flow_rates;
-mod lag;
 mod links;
 mod members;
 mod options;
 mod report;
+mod smoothing;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub use arrivals::{ArrivalReport, OBSERVATION_SLOTS, Observation, Progress};
 pub use flow_rates::RateCounters;
 pub use options::{CollectorOptions, LinkRule, MonitorPort};
 pub use report::{
-    AddressChange, Crossing, FlowRate, FlowReport, LinkDirection, LinkEvent, LinkReport, PortDirection,
+    AddressChange, CongestionChange, FlowRate, FlowReport, LinkDirection, CongestionEvent, LinkReport, PortDirection,
 };
 
 use crate::MemoryError;
@@ -60,7 +60,7 @@ const LONGEST_BURST: Nanos = Nanos::from_secs(10);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Output {
     /// Links whose utilisation has crossed a threshold.
-    pub events: Vec<LinkEvent>,
+    pub events: Vec<CongestionEvent>,
     /// Flows whose addresses changed: they were rerouted.
     pub address_changes: Vec<AddressChange>,
     /// Reports on observed pairs.
@@ -287,7 +287,7 @@ impl Collector {
         }
     }
 
-    fn event(&self, crossed: CrossedThreshold) -> LinkEvent {
+    fn event(&self, crossed: CrossedThreshold) -> CongestionEvent {
         let CrossedThreshold { fired, link, version, time, flows } = crossed;
         for named in &flows {
             self.table.prefetch(flow_rates::slot_of(named.track).0);
@@ -298,8 +298,8 @@ impl Collector {
         });
         let flows: Vec<FlowRate> = named.collect();
         let flows_left_out = link.flows.saturating_sub(flows.len() as u32);
-        LinkEvent {
-            crossing: fired.crossing,
+        CongestionEvent {
+            change: fired.change,
             link,
             rule: fired.rule,
             threshold: fired.threshold,

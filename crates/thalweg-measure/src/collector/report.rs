@@ -89,9 +89,9 @@ pub struct FlowReport {
 
 /// A link's utilisation has crossed a threshold.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LinkEvent {
+pub struct CongestionEvent {
     /// The direction of the crossing.
-    pub crossing: Crossing,
+    pub change: CongestionChange,
     /// The link, with its rates at that time.
     pub link: LinkReport,
     /// The index of the rule in the options.
@@ -123,11 +123,11 @@ pub struct AddressChange {
 
 /// The direction of a threshold crossing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crossing {
+pub enum CongestionChange {
     /// Utilisation rose to the upper threshold.
     Upwards,
     /// Utilisation fell to the lower threshold after it had been above the upper one.
     Downwards,
-    /// No crossing: the congestion has not cleared since it was reported, and is repeated.
+    /// No change: the congestion has not cleared since it was reported, and is repeated.
     Remains,
 }

@@ -117,7 +117,7 @@ fn links_carry_the_sum_of_their_flows() {
 
 /// After one, two and three time constants a step has covered 63, 86 and 95 % of its height.
 #[test]
-fn utilisation_is_smoothed_by_a_first_order_lag() {
+fn utilisation_is_smoothed_exponentially() {
     let smoothing = Nanos::from_millis(1);
     let options = CollectorOptions { smoothing, ..options(Vec::new()) };
     let packets = flow(0, 1, 5e9, SECOND, 10_000_000);
@@ -158,10 +158,10 @@ fn ongoing_congestion_is_repeated_if_configured() {
     let (mut collector, mut output) = fed(options(vec![rule]), &packets, 64);
     collector.advance(Timestamp(2 * SECOND), &mut output);
     let of_output = output.events.iter().filter(|event| event.link.side == link(1, PortDirection::Output));
-    let events: Vec<_> = of_output.map(|event| (event.crossing, event.time)).collect();
-    let crossings: Vec<_> = events.iter().map(|&(crossing, _)| crossing).collect();
-    let mut expected = vec![Crossing::Remains; 8];
-    (expected[0], expected[7]) = (Crossing::Upwards, Crossing::Downwards);
+    let events: Vec<_> = of_output.map(|event| (event.change, event.time)).collect();
+    let crossings: Vec<_> = events.iter().map(|&(change, _)| crossing).collect();
+    let mut expected = vec![CongestionChange::Repeated; 8];
+    (expected[0], expected[7]) = (CongestionChange::Began, CongestionChange::Cleared);
     assert_eq!(crossings, expected, "20 ms of congestion, repeated every 3 ms");
     let apart = events.windows(2).map(|pair| pair[1].1 - pair[0].1);
     assert!(apart.take(6).all(|apart| (3_000_000..3_300_000).contains(&apart.0)), "{events:?}");
@@ -185,9 +185,9 @@ fn congestion_is_reported_once_and_cleared_once() {
         merged([flow(0, 2, 5e9, SECOND, 20_000_000), flow(1, 2, 4.5e9, SECOND + 5_000_000, 5_000_000)]);
     let (mut collector, mut output) = fed(options(vec![LinkRule::default()]), &packets, 64);
     collector.advance(Timestamp(2 * SECOND), &mut output);
-    let events: Vec<_> = output.events.iter().map(|event| (event.crossing, event.link.side)).collect();
+    let events: Vec<_> = output.events.iter().map(|event| (event.change, event.link.side)).collect();
     let output_2 = link(2, PortDirection::Output);
-    assert_eq!(events, [(Crossing::Upwards, output_2), (Crossing::Downwards, output_2)]);
+    assert_eq!(events, [(CongestionChange::Began, output_2), (CongestionChange::Cleared, output_2)]);
     let up = &output.events[0];
     let rates: Vec<f64> = up.flows.iter().map(|flow| (flow.rate.value / 1e8).round() / 10.0).collect();
     assert_eq!(rates, [5.0, 4.5]);
@@ -272,7 +272,7 @@ fn the_collector_recovers_from_timestamp_jumps() {
         packets.extend(later.iter().copied());
         let (mut collector, mut output) = fed(options(rules.clone()), &packets, 64);
         assert!((collector.link(2, PortDirection::Output).rate.value / 9.5e9 - 1.0).abs() < 0.01);
-        assert_eq!(output.events.last().unwrap().crossing, Crossing::Upwards);
+        assert_eq!(output.events.last().unwrap().change, CongestionChange::Began);
         collector.rates.advance(Timestamp(SECOND + 100_000_000));
         collector.emit_events(&mut output);
         assert_eq!(collector.link(2, PortDirection::Output).rate.value, 0.0);
@@ -307,7 +307,7 @@ fn a_new_input_port_keeps_the_output_link() {
     }
     let (collector, output) = fed(options(vec![LinkRule::default()]), &packets, 7);
     let on_2 = output.events.iter().filter(|event| event.link.side == link(2, PortDirection::Output));
-    assert_eq!(on_2.map(|event| event.crossing).collect::<Vec<_>>(), [Crossing::Upwards]);
+    assert_eq!(on_2.map(|event| event.change).collect::<Vec<_>>(), [CongestionChange::Began]);
     assert!(collector.link(1, PortDirection::Input).rate.value > 9e9);
     assert_eq!(collector.link(0, PortDirection::Input).rate.value, 0.0);
 }
@@ -347,8 +347,8 @@ fn a_new_topology_clears_congestion() {
     packets.iter_mut().for_each(|packet| packet.tcp_sequence = packet.tcp_sequence.wrapping_add(10_000_000));
     collector.update(&packets, &mut output);
     collector.check_invariants();
-    let events: Vec<_> = output.events[2..].iter().map(|event| event.crossing).collect();
-    assert_eq!(events, [Crossing::Downwards; 2]);
+    let events: Vec<_> = output.events[2..].iter().map(|event| event.change).collect();
+    assert_eq!(events, [CongestionChange::Cleared; 2]);
     assert_eq!(collector.link(2, PortDirection::Output).capacity, BitRate(100_000_000_000));
 }
 
@@ -414,23 +414,23 @@ proptest! {
     /// Under any load: up and down events of a link alternate, up only at or above the upper threshold, down only
     /// below the lower one, and never two within the spacing.
     #[test]
-    fn events_do_not_flap(
+    fn congestion_and_clear_events_alternate_at_their_thresholds(
         packets in any_load(), band in 0.0f64..0.4, spacing in 0u64..4_000_000, smoothing in 0u64..2_000_000,
     ) {
         let rule = LinkRule { upper: 0.6, lower: 0.6 - band, spacing: Nanos(spacing), ..LinkRule::default() };
         let options = CollectorOptions { smoothing: Nanos(smoothing), ..options(vec![rule]) };
         let (_, output) = fed(options, &packets, 64);
         for side in [link(0, PortDirection::Input), link(1, PortDirection::Input), link(2, PortDirection::Input), link(3, PortDirection::Output)] {
-            let events: Vec<&LinkEvent> = output.events.iter().filter(|event| event.link.side == side).collect();
-            prop_assert!(events.first().is_none_or(|event| event.crossing == Crossing::Upwards));
-            prop_assert!(events.windows(2).all(|pair| pair[0].crossing != pair[1].crossing));
+            let events: Vec<&CongestionEvent> = output.events.iter().filter(|event| event.link.side == side).collect();
+            prop_assert!(events.first().is_none_or(|event| event.change == CongestionChange::Began));
+            prop_assert!(events.windows(2).all(|pair| pair[0].change != pair[1].change));
             prop_assert!(events.windows(2).all(|pair| pair[1].time - pair[0].time >= Nanos(spacing)));
             for event in events {
                 let utilisation = event.link.utilisation;
-                prop_assert!(match event.crossing {
-                    Crossing::Remains => false,
-                    Crossing::Upwards => utilisation >= 0.6,
-                    Crossing::Downwards => utilisation < 0.6 - band,
+                prop_assert!(match event.change {
+                    CongestionChange::Repeated => false,
+                    CongestionChange::Began => utilisation >= 0.6,
+                    CongestionChange::Cleared => utilisation < 0.6 - band,
                 }, "{event:?}");
             }
         }

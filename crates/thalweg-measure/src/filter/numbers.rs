@@ -30,7 +30,7 @@ mod tests {
     use super::number;
 
     #[test]
-    fn suffixes_are_powers_of_1000() {
+    fn suffixes_of_numbers_are_powers_of_1000() {
         for (word, value) in [
             ("0", Some(0)),
             ("010", Some(10)),

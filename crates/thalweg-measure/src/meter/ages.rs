@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_removed_oldest_first_and_not_early() {
+    fn slots_are_removed_in_order_of_last_use_and_only_before_the_limit() {
         let mut ages = Ages::new(8).unwrap();
         for (slot, tick) in [(0, 100), (1, 102), (2, 101), (3, 102)] {
             ages.put(slot, tick);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_wheel_starts_anywhere() {
+    fn an_empty_wheel_accepts_any_tick() {
         let mut ages = Ages::new(2).unwrap();
         ages.put(1, 1 << 50);
         assert!(removed(&mut ages, 1 << 50).is_empty());
@@ -171,7 +171,7 @@ mod tests {
     proptest! {
         /// Compared with a plain list of pairs; sometimes all slots are in use, to test for a shortage of chunks.
         #[test]
-        fn matches_a_plain_list(
+        fn removals_match_a_plain_list(
             capacity in 1u32..100,
             steps in prop::collection::vec((0u64..40, 0usize..120, 0u64..60), 1..40),
         ) {

@@ -191,7 +191,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_round_trip_in_both_directions(
+        fn a_flow_key_in_words_decodes_to_the_same_key_and_direction(
             v6 in any::<bool>(), src in any::<u128>(), dst in any::<u128>(),
             ports in any::<(u16, u16)>(), protocol in any::<u8>(),
         ) {

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_expire_before_identifications_repeat() {
+    fn remembered_ports_expire_after_their_lifetime() {
         let mut fragments = Fragments::new(HashSeed::new(1));
         let mut first = packet((7, 8), Fragment::First { identification: 3 });
         fragments.resolve(&mut first);

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_round_trip() {
+    fn packed_bounds_are_unpacked_unchanged() {
         let interval = |lower, upper, confidence| Bound::Interval { lower, upper, confidence };
         let bound = |lower, upper, is_certain| Bounds::new(lower, upper, is_certain).of(7).bound;
         assert_eq!(bound(4.0, 8.0, true), interval(4.0, 8.0, 1.0));

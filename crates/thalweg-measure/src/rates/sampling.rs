@@ -201,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn equal_spans_give_an_exact_ratio() {
+    fn equal_spans_give_an_exact_sampling_ratio() {
         let estimate = ratio_of(&[25; 40]).estimate(Timestamp(1_050 * INTERVAL)).unwrap();
         assert!((estimate.value - 0.25).abs() < 1e-12);
         assert!(estimate.upper().unwrap() - estimate.lower().unwrap() < 1e-6);
     }
 
     #[test]
-    fn different_spans_widen_the_interval() {
+    fn varying_spans_widen_the_interval_of_the_sampling_ratio() {
         let estimate = ratio_of(&[20, 30].repeat(20)).estimate(Timestamp(1_050 * INTERVAL)).unwrap();
         assert!((estimate.value - 0.25).abs() < 1e-3);
         // 40 spans with a standard deviation of 0.05 around 0.25: 1.96 * 0.05 / sqrt(40).
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn old_spans_are_forgotten() {
+    fn old_spans_leave_the_sampling_ratio() {
         let mut ratio = SamplingRatio::default();
         for step in 0..200u64 {
             let kept = if step < 100 { 90 } else { 10 };
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn few_spans_give_no_bound() {
+    fn too_few_spans_give_no_bound() {
         assert_eq!(ratio_of(&[25; 3]).estimate(Timestamp(1_050 * INTERVAL)).unwrap().bound, Bound::Unknown);
         assert_eq!(SamplingRatio::default().estimate(Timestamp(1_050 * INTERVAL)), None);
         assert_eq!(

@@ -65,19 +65,19 @@ fn missing_or_invalid(found: &str) -> String {
 /// The expected form of a share.
 pub(super) const SHARE: &str = "a share of all traffic above 0 and at most 100%, as in 0.1%";
 
-/// The fields behind the name of a task.
+/// The fields after the name of a task.
 pub(super) struct Fields<'a> {
     task: &'static str,
     rest: std::str::Split<'a, char>,
 }
 
 impl<'a> Fields<'a> {
-    /// Creates the fields behind the name of `task`.
+    /// Creates the fields after the name of `task`.
     pub(super) fn new(task: &'static str, rest: std::str::Split<'a, char>) -> Fields<'a> {
         Fields { task, rest }
     }
 
-    /// Returns the next field; `None` behind the last.
+    /// Returns the next field; `None` after the last.
     pub(super) fn next(&mut self) -> Option<&'a str> {
         self.rest.next().map(str::trim)
     }

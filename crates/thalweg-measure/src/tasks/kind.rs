@@ -25,13 +25,13 @@ pub(super) trait TaskKind: Debug + Sized {
     /// The name, and the layout of its answers.
     const LAYOUT: Layout;
 
-    /// Parses the required parameters behind the name; a key and a weight may follow.
+    /// Parses the required parameters after the name; a key and a weight may follow.
     ///
     /// # Errors
     /// If a parameter is missing or invalid.
     fn parse(fields: &mut Fields<'_>) -> Result<Self, ParseTaskError>;
 
-    /// Formats the parameters behind the name: `:0.1%`. Key and weight follow unless they are the defaults.
+    /// Formats the parameters after the name: `:0.1%`. Key and weight follow unless they are the defaults.
     fn parameters(&self) -> String {
         String::new()
     }

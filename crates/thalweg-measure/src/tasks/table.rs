@@ -146,9 +146,9 @@ pub enum Headline {
     Estimate {
         /// The estimate.
         estimate: Estimate,
-        /// The unit, behind the number: `keys`, `bits`.
+        /// The unit, after the number: `keys`, `bits`.
         unit: &'static str,
-        /// The number of significant digits behind the decimal point.
+        /// The number of significant digits after the decimal point.
         decimals: usize,
         /// Additional words; may be empty.
         more: Vec<Word>,

@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn rough_estimates_are_the_minimum_or_the_median(
+    fn estimates_during_updates_are_the_minimum_or_the_median(
         shape in shapes(), batches in batches(weights()), queried in 0..40u16,
     ) {
         assert_read_as_sorted::<i32>(shape, &batches, queried);
@@ -195,7 +195,7 @@ fn assert_read_as_sorted<C: Counter>(shape: Shape, batches: &Batches, queried: u
 
 /// 8 x 2^21 takes slices from all four words; 5 x 2^15 ends in the second.
 #[test]
-fn rows_in_words_three_and_four_match_the_map() {
+fn rows_in_the_last_digest_words_match_a_map() {
     for (rows, width_log2) in [(8, 21), (6, 21), (8, 19), (5, 15)] {
         let shape = Shape::new(rows, 1 << width_log2).unwrap();
         let mut counters = Counters::<i32>::new(shape);
@@ -310,7 +310,7 @@ fn headroom_is_measured_before_a_counter_can_overflow() {
 /// While there is headroom, no single addition is checked; when there is little, all counters are scanned no more
 /// often than they are updated.
 #[test]
-fn headroom_is_measured_seldom() {
+fn headroom_is_measured_no_more_often_than_counters_are_updated() {
     let shape = Shape::new(2, 64).unwrap();
     let mut counters = Counters::<i32>::new(shape);
     assert!(counters.reserve_headroom(1000, 1));
@@ -345,7 +345,7 @@ fn scaling_rounds_halves_away_from_zero_and_saturates() {
 }
 
 #[test]
-fn joining_saturates_and_adds_saturations() {
+fn merged_counters_saturate_and_add_their_saturation_counts() {
     let shape = Shape::new(1, 4).unwrap();
     let mut one = Counters::from_cells(shape, vec![i32::MAX, i32::MIN, 5, -5], 3);
     let other = Counters::from_cells(shape, vec![1, -1, 7, 5], 4);

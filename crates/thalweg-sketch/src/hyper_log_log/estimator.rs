@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn constants_follow_from_the_moments() {
+    fn published_constants_follow_from_the_moments_of_the_distribution() {
         // Gamma(s) (1 - 2^-s) / ln 2 for s = 1, 2, 3.
         let [first, second, third] = [0.5, 0.75, 2.0 * 0.875].map(|moment: f64| moment / LN_2);
         let variance = second - first * first;
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn series_are_exact_at_both_ends() {
+    fn sigma_and_tau_are_exact_at_zero_and_one() {
         assert_eq!((sigma(0.0), sigma(1.0)), (0.0, f64::INFINITY));
         assert!((sigma(0.5) - (0.5 + 0.25 + 2.0 / 16.0 + 4.0 / 256.0 + 8.0 / 65_536.0)).abs() < 1e-8);
         assert_eq!((tau(0.0), tau(1.0)), (0.0, 0.0));

@@ -43,7 +43,7 @@ fn estimates_are_unbiased_and_intervals_hold() {
 }
 
 #[test]
-fn interval_allows_a_register_shared_by_two_keys() {
+fn the_interval_allows_for_two_keys_in_one_register() {
     let mut counter = HyperLogLog::new(14, Hasher::new(0)).unwrap();
     for key in 0..20u64 {
         // The last key is in the register of the first.

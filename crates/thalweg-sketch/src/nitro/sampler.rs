@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draw_selects_the_gap_of_its_interval() {
+    fn a_random_number_selects_the_gap_of_its_interval() {
         let gaps = Gaps::new(Probability::PAPER_MIN);
         let mut draws = Xoshiro256PlusPlus::seed_from_u64(1);
         for draw in (0..10_000).map(|_| draws.next_u64()).chain([0, 1, u64::MAX, u64::MAX - 1]) {

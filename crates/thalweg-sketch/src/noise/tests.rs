@@ -21,7 +21,7 @@ fn interval(estimate: Estimate) -> (f64, f64) {
 proptest! {
     /// The ends are where (F - f)^2 = c (E/w + a f), E raised for its own error.
     #[test]
-    fn interval_ends_satisfy_chebyshev(row_f2 in 1e6..1e12f64, log2 in 0..=10u8, value in 0.0..1e6f64) {
+    fn interval_ends_satisfy_the_inequality_of_chebyshev(row_f2 in 1e6..1e12f64, log2 in 0..=10u8, value in 0.0..1e6f64) {
         let statistics = sampled(1.0, log2);
         let noise = Noise::new(row_f2, 5, 1024, 1024.0, &statistics, 0);
         let a = statistics.sampling_variance();
@@ -51,7 +51,7 @@ proptest! {
     /// Compares r with the exact variance of a row's sum of squares, by the law of total variance and the cumulants
     /// of sampled weights.
     #[test]
-    fn r_bounds_the_variance_of_a_sum_of_squares(
+    fn the_relative_variance_of_row_f2_is_at_most_r(
         flows in prop::collection::vec((1..20_000u32, 1..1500u32), 1..12), log2 in 0..=10u8, width_log2 in 2..=16u32,
     ) {
         let p = Probability::new(log2).unwrap().get();
@@ -95,7 +95,7 @@ fn unbounded_noise_gives_no_bound() {
 
 /// sqrt(c r) <= 1/2 in the number of packets of one key, p = 1/16: r = 1/512 + 60/n + 225/n^2 = 1/32 at n = 2,055.
 #[test]
-fn convergence_requires_energy_within_a_factor_of_two() {
+fn convergence_requires_row_f2_within_a_factor_of_two() {
     let is_converged = |l2: f64| Noise::new(l2 * l2, 5, 1024, 1024.0, &sampled(1.0, 4), 0).is_converged();
     assert!(!is_converged(2_050.0) && is_converged(2_060.0));
     let bytes = |l2: f64| Noise::new(l2 * l2, 5, 1024, 1024.0, &sampled(1500.0, 4), 0).is_converged();
@@ -112,7 +112,7 @@ fn confidence_of_five_rows_matches_the_doc() {
 }
 
 #[test]
-fn collisions_divide_by_w_with_signs_or_w_minus_one() {
+fn collision_variance_divides_by_w_with_signs_and_w_minus_one_without() {
     use crate::{CountMin, CountSketch, Hasher, KAry, RowSketch};
     let (shape, hasher) = (Shape::new(3, 128).unwrap(), Hasher::new(1));
     assert_eq!(RowSketch::noise(&CountSketch::<i32>::new(shape, hasher)).effective_width(), 128.0);

@@ -146,7 +146,7 @@ fn parts_merge_exactly_to_the_whole() {
 }
 
 #[test]
-fn a_scan_below_every_part_is_found_after_merging() {
+fn a_scan_below_the_threshold_in_each_part_is_found_after_merging() {
     let (mut left, mut right) = (spread(1_024, 6, 16, 8), spread(1_024, 6, 16, 8));
     add_all(&mut left, &scan(9, 0..400).collect::<Vec<_>>());
     add_all(&mut right, &scan(9, 400..800).collect::<Vec<_>>());

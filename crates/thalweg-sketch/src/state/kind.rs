@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_have_unique_numbers() {
+    fn sketch_kinds_have_unique_numbers() {
         for kind in Kind::ALL {
             assert_eq!(Kind::of(kind as u8), Some(kind));
         }

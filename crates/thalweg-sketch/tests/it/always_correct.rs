@@ -81,7 +81,7 @@ fn shape() -> Shape {
 }
 
 #[test]
-fn skewed_streams_are_sampled_early_within_eps() {
+fn skewed_streams_are_sampled_early_and_stay_within_eps() {
     for (stream, min) in [(Stream::zipf(1.4, 20_000, 120_000), 4), (Stream::zipf(1.0, 20_000, 120_000), 2)] {
         let medians = run(&stream, 6, shape(), Target::for_width(256)).medians();
         assert_eq!(medians[0], Probability::ONE);
@@ -90,7 +90,7 @@ fn skewed_streams_are_sampled_early_within_eps() {
 }
 
 #[test]
-fn one_key_and_byte_weights_stay_within_eps() {
+fn single_keys_and_byte_weights_stay_within_eps() {
     let medians = run(&Stream::one_key(80_000), 4, shape(), Target::for_width(256)).medians();
     assert_eq!(*medians.last().unwrap(), Probability::PAPER_MIN, "{medians:?}");
     let medians =

@@ -262,7 +262,7 @@ fn a_saturated_sketch_has_no_bound() {
 
 /// The shape for the guarantee of a shape is that shape.
 #[test]
-fn a_shape_is_the_smallest_for_its_own_guarantee() {
+fn a_shape_is_the_smallest_that_meets_its_guarantee() {
     for rows in [1, 3, 5, 7] {
         for width_log2 in 4..=20 {
             let shape = Shape::new(rows, 1 << width_log2).unwrap();

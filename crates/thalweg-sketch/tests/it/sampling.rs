@@ -122,7 +122,7 @@ fn f2_excludes_the_sampling_noise() {
 }
 
 #[test]
-fn account_keeps_the_minimum_p_and_maximum_weight() {
+fn stream_statistics_keep_the_minimum_p_and_maximum_weight() {
     let [heavy, light] = [9, 2].map(|weight| Stream::of(vec![([1; 4], weight); 10]));
     let sketch = CountSketch::<i32>::new(Shape::new(3, 64).unwrap(), Hasher::new(1));
     let sketch = sampled(sampled(sampled(sketch, &light, p(3), 1), &heavy, p(1), 2), &light, p(0), 3);

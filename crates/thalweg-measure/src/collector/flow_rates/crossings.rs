@@ -8,7 +8,7 @@ use crate::collector::links::{self, FiredRule};
 use crate::collector::report::LinkReport;
 use crate::memory::prefetch;
 
-/// A threshold crossing, with the rates at that time.
+/// A threshold change, with the rates at that time.
 #[derive(Clone, Debug)]
 pub(in crate::collector) struct CrossedThreshold {
     pub(in crate::collector) fired: FiredRule,

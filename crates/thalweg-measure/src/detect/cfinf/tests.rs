@@ -80,7 +80,7 @@ fn line_by_line(parameters: &CfinfParameters, packets: &[Packet]) -> Vec<Finding
 
 proptest! {
     #[test]
-    fn matches_the_published_algorithms(
+    fn cfinf_matches_the_published_algorithms(
         steps in prop::collection::vec((0u64..60, 0u32..12, 20u32..3000), 0..400), l in prop_oneof![Just(0u32), Just(600)],
     ) {
         let mut now = 0;
@@ -112,7 +112,7 @@ fn a_flight_at_the_threshold_is_deleted() {
 }
 
 #[test]
-fn sampling_keeps_about_its_share_of_flows() {
+fn about_the_sampled_share_of_flows_enters_the_cache() {
     let packets: Vec<Packet> = (0..10_000).map(|n| packet(n, 10 + n as u32, 100)).collect();
     let parameters =
         CfinfParameters { sampling_probability: 0.25, flow_cache_entries: 20_000, ..parameters() };

@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn quanta_match_integer_division(
+    fn counting_quanta_matches_integer_division(
         volume in prop_oneof![1u64..1000, 1u64..1 << 40], bytes in any::<u64>(), shift in 0u32..64, near in 0u64..3,
     ) {
         let flight_duration = Nanos(8_000_000_000);
@@ -153,7 +153,7 @@ fn one_packet_can_exceed_the_threshold() {
 }
 
 #[test]
-fn milestones_without_a_track_are_counted() {
+fn events_for_flows_without_a_track_are_counted() {
     let mut detector = SlidingWindow::new(CheetahThreshold::default(), 1).unwrap();
     let quantum = detector.quantum;
     let mut tracks = [NO_TRACK; 2];

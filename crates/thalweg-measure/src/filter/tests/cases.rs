@@ -122,7 +122,7 @@ fn record(default: &toml::Table, differences: &toml::Table) -> Record {
 }
 
 #[test]
-fn every_case_selects_its_flows() {
+fn every_case_of_the_shared_file_selects_its_flows() {
     let cases = cases();
     let flows: Vec<(&String, Record)> =
         cases.flows.iter().map(|(name, flow)| (name, record(&cases.default, flow))).collect();

@@ -135,7 +135,7 @@ fn a_flow_without_an_estimate_has_the_rate_zero() {
 }
 
 #[test]
-fn a_missing_field_excludes_no_flow() {
+fn a_field_that_flows_lack_excludes_no_flow() {
     let filter = |text| FlowFilter::compile(text, &METERED).unwrap();
     for (text, expected) in [
         ("flags S", true),

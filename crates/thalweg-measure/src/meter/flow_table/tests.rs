@@ -165,7 +165,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn records_match_a_plain_meter(packets in any_packets(6, 300), batch in 1usize..100, seed in 0u64..4) {
+    fn records_match_a_simple_reference_meter(packets in any_packets(6, 300), batch in 1usize..100, seed in 0u64..4) {
         let records = records_of(options(), seed, &packets, batch);
         prop_assert_eq!(without_the_last_tick(records), without_the_last_tick(oracle(options(), &packets)));
     }
@@ -274,7 +274,7 @@ fn interleaved_flows_are_detected_independently() {
 }
 
 #[test]
-fn a_restarted_flow_carries_nothing_over() {
+fn a_new_connection_inherits_no_state_from_the_previous_one() {
     let detector = SlidingWindow::new(CheetahThreshold::default(), 4).unwrap();
     let mut table = FlowTable::new(options(), Some(detector), HashSeed::new(1)).unwrap();
     let mut output = Output::default();

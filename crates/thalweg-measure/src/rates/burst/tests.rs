@@ -97,7 +97,7 @@ proptest! {
 
     /// For any packets, nothing panics, and spans never overlap.
     #[test]
-    fn any_packets_give_spans_that_follow_each_other(
+    fn spans_of_arbitrary_packets_never_overlap(
         steps in prop::collection::vec((0u64..3_000_000, any::<u32>(), 0u32..70_000, any::<u8>(), any::<bool>()), 1..200),
     ) {
         let mut now = SECOND;
@@ -131,7 +131,7 @@ fn slow_start_is_not_measured_as_line_rate() {
 }
 
 #[test]
-fn a_span_lasts_as_long_as_the_longest_burst() {
+fn a_span_ends_at_the_maximum_burst_duration() {
     let (_, spans) = spans((0..10_000).map(|n| data(SECOND + u64::from(n) * 1_230, n * SEGMENT)));
     assert!((200_000..202_000).contains(&spans[0].length), "the first ends after a gap");
     assert!(spans[1..].iter().all(|span| (700_000..702_000).contains(&span.length)), "{spans:?}");
@@ -189,7 +189,7 @@ fn a_new_connection_with_lower_sequence_numbers_is_accepted() {
 }
 
 #[test]
-fn without_sequence_numbers_a_span_waits_for_samples() {
+fn udp_spans_end_at_a_minimum_number_of_samples() {
     // 10 us apart: 700 us have 70 samples, so that 128 take 1.28 ms.
     let (_, dense) = spans((0..1_000).map(|n| udp(SECOND + n * 10_000)));
     assert!(dense.iter().all(|span| span.samples == 128 && span.length == 1_280_000), "{dense:?}");

@@ -27,7 +27,7 @@ pub use hierarchy::{HeavyPrefix, HeavyPrefixes, HierarchyTask};
 pub use moments::{Moments, MomentsTask};
 pub use spread::{SpreadKey, SpreadTask, Spreaders};
 
-/// Parses the fields behind the name of a task.
+/// Parses the fields after the name of a task.
 type Parse = fn(&mut Fields<'_>) -> Result<TaskSpec, ParseTaskError>;
 
 /// Generates the enums over all kinds from the list.

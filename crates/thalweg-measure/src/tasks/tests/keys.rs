@@ -20,7 +20,7 @@ fn bytes(definition: &str, packet: &str) -> Vec<u8> {
 }
 
 #[test]
-fn bytes_are_as_documented() {
+fn key_bytes_match_the_documented_layout() {
     let v4 = "tcp 10.1.2.3:443 > 192.168.4.5:51000";
     assert_eq!(bytes("5tuple", v4), [10, 1, 2, 3, 192, 168, 4, 5, 1, 187, 199, 56, 6]);
     assert_eq!(bytes("src", v4), [10, 1, 2, 3]);
@@ -42,7 +42,7 @@ fn bytes_are_as_documented() {
 }
 
 #[test]
-fn names_are_readable() {
+fn key_names_show_addresses_ports_and_prefixes() {
     let name = |definition: &str, packet: &str| {
         let definition: KeyDefinition = definition.parse().unwrap();
         let name = definition.name(&definition.of(&packet.parse().unwrap())).unwrap();
@@ -99,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn definitions_parse_back_from_their_display(v4 in 1..=32u8, v6 in 1..=128u8) {
+    fn key_definitions_parse_back_from_their_display(v4 in 1..=32u8, v6 in 1..=128u8) {
         let lengths = PrefixLengths::new(v4, v6).unwrap();
         let prefixes = [Side::Source, Side::Destination].map(|side| KeyDefinition::Prefix(side, lengths));
         for definition in definitions().into_iter().chain(prefixes) {
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..50)) {
+    fn arbitrary_key_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..50)) {
         let key = FlowBytes::from_bytes(&bytes);
         prop_assert_eq!(key.is_some(), bytes.len() <= FlowBytes::MAX_LENGTH);
         for definition in definitions() {
@@ -121,7 +121,7 @@ proptest! {
 }
 
 #[test]
-fn invalid_definitions_name_the_accepted_values() {
+fn errors_in_key_definitions_name_the_accepted_values() {
     let error = |text: &str| text.parse::<KeyDefinition>().unwrap_err().to_string();
     assert!(error("sorce").contains("5tuple, src, dst, dst+port"), "{}", error("sorce"));
     assert!(error("dst-port").contains("did you mean dst+port?"), "{}", error("dst-port"));

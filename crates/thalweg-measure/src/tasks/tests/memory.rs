@@ -30,7 +30,7 @@ fn a_plan_uses_most_of_its_memory() {
 }
 
 #[test]
-fn states_are_as_large_as_planned() {
+fn sketches_use_exactly_the_planned_memory() {
     let plan = planned(ALL, 1 << 24, 1, 3).unwrap();
     for (task, planned) in plan.tasks().iter().enumerate() {
         assert_eq!(plan.empty(task).bytes(), planned.bytes_each(), "{}", planned.spec);

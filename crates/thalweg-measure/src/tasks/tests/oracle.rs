@@ -86,7 +86,7 @@ fn entropy_matches_the_exact_distribution() {
 }
 
 #[test]
-fn moments_are_exact_and_within_the_bound() {
+fn l1_is_exact_and_l2_within_its_bound() {
     let packets = second();
     for key in definitions() {
         for weight in [Weight::Packets, Weight::Bytes] {

@@ -19,7 +19,7 @@ fn are_of(cells: &[Cell], fields: &[Field]) -> bool {
 }
 
 #[test]
-fn cells_match_the_layout() {
+fn table_cells_have_the_types_of_their_columns() {
     let tables = tables();
     for table in &tables {
         let (kind, keys) = (table.layout.kind, &table.layout.keys);
@@ -54,7 +54,7 @@ fn kind_and_field_names_are_unique() {
 }
 
 #[test]
-fn headlines_count_keys_and_note_missing_ones() {
+fn headlines_count_the_keys_and_say_if_more_may_be_missing() {
     let tables = tables();
     let heavy = tables.iter().find(|table| table.layout.kind == "heavy").unwrap();
     let Headline::Keys(words) = &heavy.headline else { panic!() };

@@ -28,7 +28,7 @@ fn windows_begin_at_multiples_of_their_length() {
 }
 
 #[test]
-fn windows_without_packets_are_reported_as_stretches() {
+fn consecutive_empty_windows_are_one_report() {
     let packets = [at(0), at(10), at(45), at(50)];
     let (reports, windows) =
         run(&plan("heavy:1%,distinct:src,entropy:src,spread:src,moments,hhh:1%"), &packets);
@@ -91,7 +91,7 @@ fn late_packets_count_in_the_current_window() {
 
 /// A jump from the first possible time to the last, over 2^44 windows of a millisecond.
 #[test]
-fn a_clock_jump_gives_one_stretch() {
+fn empty_windows_of_a_clock_jump_are_one_report() {
     let plan = Plan::new(options("moments,change:1ms", Nanos::from_millis(1))).unwrap();
     let (reports, _) = run(&plan, &[one(0), one(u64::MAX), one(7)]);
     let spans: Vec<_> =
@@ -106,7 +106,7 @@ fn a_clock_jump_gives_one_stretch() {
 }
 
 #[test]
-fn each_window_is_passed_on_before_the_next() {
+fn windows_are_emitted_one_by_one_in_order() {
     let plan = plan("moments,heavy:1%");
     let mut monitor = Monitor::new(&plan, 0);
     let packets: Vec<Packet> = (0..50).map(|window| at(10 * window)).collect();
@@ -134,7 +134,7 @@ fn kept_windows_merge_to_one_window() {
 }
 
 #[test]
-fn a_change_needs_two_periods_and_marks_partial_ones() {
+fn a_change_compares_two_periods_and_marks_partial_ones() {
     let packets: Vec<Packet> = (12..100).map(at).collect();
     let (reports, _) = run(&plan("change:30s"), &packets);
     let changes: Vec<_> = reports
@@ -159,7 +159,7 @@ fn a_change_needs_two_periods_and_marks_partial_ones() {
 
 /// Traffic that stops at the end of a period or in the middle of one.
 #[test]
-fn stopped_traffic_is_one_change() {
+fn traffic_that_stops_is_reported_as_one_change() {
     for seconds in [30, 15] {
         let packets: Vec<Packet> = (0..seconds).chain(3000..3030).map(at).collect();
         let (reports, _) = run(&plan("change:30s"), &packets);

@@ -53,7 +53,7 @@ fn merged(
 }
 
 #[test]
-fn windows_of_many_workers_equal_those_of_one() {
+fn several_workers_report_the_same_windows_as_one() {
     let packets = traffic(2_000, BEGIN * SECOND, 50 * SECOND, 5);
     let all_at_once = |plan: &Plan, workers| {
         let mut turn = 0;
@@ -99,7 +99,7 @@ fn reports_do_not_depend_on_worker_speed() {
 }
 
 #[test]
-fn a_worker_ahead_is_detected() {
+fn a_worker_that_is_too_far_ahead_is_detected() {
     let plan = Plan::new(TasksOptions { workers: 2, ..options("moments", Nanos::from_secs(10)) }).unwrap();
     let packets = traffic(100, BEGIN * SECOND, 50 * SECOND, 7);
     let [first, second] = worker_windows(&plan, &packets, 2).try_into().unwrap();

@@ -40,7 +40,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn p_is_the_smallest_that_satisfies_the_inequality(
+    fn p_is_the_smallest_that_satisfies_the_convergence_inequality(
         l2 in 10.0..1e7f64, width_log2 in 6..=16u32, max_weight in 1..1500u32, min_probability in 0..=10u8,
         q_share in 0.0..0.7f64, slack in 1.0..4.0f64, packets in 1..1_000_000u64, min in 0..=10u8,
     ) {
@@ -61,7 +61,7 @@ proptest! {
     /// published 121 ...) of unit weights, that is L1 <= L2^2 and n <= L2^2. Only for eps up to 0.3: beyond that, the
     /// measured sum of squares is not accurate enough.
     #[test]
-    fn the_published_test_implies_ours(eps in 0.001..0.3f64, k in 1..=7u8, more in 1.0..100.0f64) {
+    fn the_published_convergence_test_implies_ours(eps in 0.001..0.3f64, k in 1..=7u8, more in 1.0..100.0f64) {
         let p = 2f64.powi(-i32::from(k));
         let width = (2.0 * C / (eps * eps * p)).ceil();
         let row_f2 = (2.0 * C).powi(2) * (1.0 + eps * p.sqrt()) / (eps.powi(4) * p * p) * more;
@@ -93,7 +93,7 @@ fn streams_with_negative_weights_are_never_sampled() {
 }
 
 #[test]
-fn test_interval_is_32768_packets_then_an_eighth() {
+fn convergence_is_tested_after_32768_packets_and_then_every_eighth() {
     let target = Target::for_width(1024);
     let intervals = [0, 1000, 262_144, 262_152, 8_000_000].map(|packets| target.interval(packets));
     assert_eq!(intervals, [32_768, 32_768, 32_768, 32_769, 1_000_000]);
