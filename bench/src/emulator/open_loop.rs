@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use thalweg_emulator::build::ForScheme;
 use thalweg_emulator::core::blueprint::Blueprint;
 use thalweg_emulator::core::parallel::{Driver, Pace, Run};
+use thalweg_emulator::network::ForScheme;
 use thalweg_emulator::router::{Router, Routing};
 use thalweg_emulator::schemes::list::Scheme;
 use thalweg_emulator::workloads::open_loop::{

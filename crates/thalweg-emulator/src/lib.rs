@@ -4,11 +4,11 @@
 
 #![deny(unsafe_code)]
 
-pub mod build;
 pub mod core;
 pub mod fabric;
 pub mod hosts;
 pub mod mirror;
+pub mod network;
 pub mod outcome;
 pub mod packet;
 pub mod ports;

@@ -14,7 +14,7 @@ use thalweg_emulator::mirror::MirrorSource;
 use thalweg_emulator::ports::monitor::Monitor;
 use thalweg_emulator::schemes::list::Scheme;
 use thalweg_emulator::workloads::{FlowStart, Workload};
-use thalweg_emulator::{Network, Packet, Request, build};
+use thalweg_emulator::{Network, Packet, Request, network};
 use thalweg_network::routing::{ForwardingTable, Hop, NextHops, ecmp};
 use thalweg_network::topology::shapes::{Tiers, fat_tree};
 use thalweg_network::{
@@ -101,7 +101,7 @@ impl Scenario {
             })
             .collect();
         let blueprint = Blueprint { monitors: &monitors, ..Blueprint::new(&self.topology, 1_500, SEED) };
-        let mut network = build::network(&Scheme::default_of("droptail").unwrap(), &blueprint).unwrap();
+        let mut network = network::build(&Scheme::default_of("droptail").unwrap(), &blueprint).unwrap();
         for (table, router) in self.before.forwarding().all_tables().iter().zip(self.topology.router_ids()) {
             network.set_forwarding(router, Some(table.clone()));
         }
@@ -295,7 +295,7 @@ fn tcp_data_and_acknowledgements_follow_the_path() {
         };
         let monitors: Vec<_> = topology.router_ids().map(monitor).collect();
         let blueprint = Blueprint { monitors: &monitors, ..Blueprint::new(topology, 1_500, SEED) };
-        let mut network = build::network(&Scheme::default_of("droptail").unwrap(), &blueprint).unwrap();
+        let mut network = network::build(&Scheme::default_of("droptail").unwrap(), &blueprint).unwrap();
         let mut hosts = Hosts::new(HostConfig::default(), 16, blueprint.clock).unwrap();
         let mut flows = Flows((0..16).chain(0..16).map(flow).collect());
         let mut source = MirrorSource::new(topology, blueprint.clock, "any");

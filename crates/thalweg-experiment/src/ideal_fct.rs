@@ -12,9 +12,9 @@
 
 use std::collections::BTreeMap;
 
-use thalweg_emulator::build::network;
 use thalweg_emulator::core::blueprint::Blueprint;
 use thalweg_emulator::hosts::Hosts;
+use thalweg_emulator::network;
 use thalweg_emulator::workloads::FlowStart;
 use thalweg_emulator::workloads::patterns::Schedule;
 use thalweg_emulator::{Fabric, Slot};
@@ -106,7 +106,7 @@ fn emulate(plan: &Plan, path: &[LinkSpec], bytes: u64) -> Option<u64> {
     let chain = chain(path).ok()?;
     let whole = plan.blueprint();
     let blueprint = Blueprint { topology: &chain, monitors: &[], ..whole };
-    let mut network = network(&plan.scheme, &blueprint).ok()?;
+    let mut network = network::build(&plan.scheme, &blueprint).ok()?;
     let clock = network.clock();
     let mut hosts = Hosts::new(plan.hosts, 2, clock).ok()?;
     let at = clock.start_of(Slot(1));

@@ -123,7 +123,7 @@ pub struct Results {
 /// The summary of a run, after its warm-up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
-    /// Packets since the start: injected = delivered + dropped + in flight.
+    /// Packets since the start: sent = delivered + dropped + in flight.
     pub packets: PacketCounts,
     /// Bits per second delivered to endpoints, framing included.
     pub throughput_bps: f64,
@@ -146,8 +146,8 @@ pub struct Summary {
 /// Packet counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PacketCounts {
-    /// Handed to network interfaces.
-    pub injected: u64,
+    /// Sent by endpoints: handed to their network interfaces.
+    pub sent: u64,
     /// Delivered to endpoints.
     pub delivered: u64,
     /// Dropped anywhere.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-use thalweg_emulator::build::network;
 use thalweg_emulator::core::blueprint::BlueprintError;
 use thalweg_emulator::hosts::{CompletedFlow, HostConfigError, Hosts, Totals};
+use thalweg_emulator::network;
 use thalweg_emulator::workloads::UNBOUNDED;
 use thalweg_emulator::workloads::compose::Merged;
 use thalweg_emulator::workloads::open_loop::PacketWorkload;
@@ -42,12 +42,12 @@ pub enum RunError {
     },
     /// Packets appeared or disappeared: an error of the emulator. The results cannot be trusted.
     #[error(
-        "packets are not conserved (an error of the emulator): {injected} injected, {delivered} delivered, \
+        "packets are not conserved (an error of the emulator): {sent} sent, {delivered} delivered, \
          {dropped} dropped, {in_flight} in flight"
     )]
     NotConserved {
         /// Handed to network interfaces.
-        injected: u64,
+        sent: u64,
         /// Delivered.
         delivered: u64,
         /// Dropped anywhere.
@@ -108,7 +108,7 @@ pub(super) struct Ended {
 
 impl Run {
     pub(super) fn new(mut plan: Plan) -> Result<Run, RunError> {
-        let network = network(&plan.scheme, &plan.blueprint())?;
+        let network = network::build(&plan.scheme, &plan.blueprint())?;
         let clock = network.clock();
         let (flows, packets) = (std::mem::take(&mut plan.flows), std::mem::take(&mut plan.packets));
         let is_shared = !flows.is_empty() && !packets.is_empty();
@@ -217,17 +217,17 @@ impl Run {
         }
     }
 
-    /// Checks that injected = delivered + dropped + in flight. Runs one more slot, because packets injected since the
+    /// Checks that sent = delivered + dropped + in flight. Runs one more slot, because packets sent since the
     /// last one appear only in the next.
     pub(super) fn check_conservation(&mut self) -> Result<u64, RunError> {
         self.traffic.outcomes.clear();
         self.watched.advance(&mut self.traffic.outcomes);
-        let (injected, delivered, dropped) =
-            (self.watched.injected(), self.watched.delivered(), self.watched.dropped());
+        let (sent, delivered, dropped) =
+            (self.watched.sent(), self.watched.delivered(), self.watched.dropped());
         let in_flight = self.watched.network.in_flight();
-        match injected == delivered + dropped + in_flight {
+        match sent == delivered + dropped + in_flight {
             true => Ok(in_flight),
-            false => Err(RunError::NotConserved { injected, delivered, dropped, in_flight }),
+            false => Err(RunError::NotConserved { sent, delivered, dropped, in_flight }),
         }
     }
 }

@@ -66,7 +66,7 @@ fn summary(run: &Run, ended: &Ended, flows: &[FlowRow]) -> Summary {
     });
     Summary {
         packets: PacketCounts {
-            injected: run.watched.injected(),
+            sent: run.watched.sent(),
             delivered: run.watched.delivered(),
             dropped: run.watched.dropped(),
             in_flight: ended.in_flight,

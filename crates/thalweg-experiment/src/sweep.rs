@@ -33,10 +33,19 @@ pub struct Axis {
 
 /// An invalid axis.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("`{text}`: expected KEY=VALUE,VALUE,... or KEY=FIRST..LAST or KEY=FIRST..LAST:STEP")]
-pub struct ParseAxisError {
-    /// The text.
-    pub text: String,
+#[non_exhaustive]
+pub enum ParseAxisError {
+    /// Key or values are missing.
+    #[error("expected KEY=VALUE,VALUE,..., KEY=FIRST..LAST or KEY=FIRST..LAST:STEP")]
+    Form,
+    /// An invalid range.
+    #[error("invalid range \"{range}\": {reason}, expected FIRST..LAST or FIRST..LAST:STEP")]
+    Range {
+        /// The range.
+        range: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
 }
 
 /// Why a sweep is invalid.
@@ -52,7 +61,7 @@ pub enum SweepError {
         error: Box<ExperimentError>,
     },
     /// A key is swept twice.
-    #[error("{0} is swept twice")]
+    #[error("\"{0}\" is swept twice: expected one --sweep {0}=VALUE,VALUE,...")]
     Twice(String),
     /// Too many combinations.
     #[error("{0} runs: expected at most {MAX_RUNS}")]
@@ -71,20 +80,20 @@ impl FromStr for Axis {
     type Err = ParseAxisError;
 
     fn from_str(text: &str) -> Result<Axis, ParseAxisError> {
-        let wrong = || ParseAxisError { text: text.to_owned() };
-        let (key, values) = text.split_once('=').ok_or_else(wrong)?;
+        let (key, values) = text.split_once('=').ok_or(ParseAxisError::Form)?;
         let mut axis = Axis { key: key.trim().to_owned(), values: Vec::new() };
         for value in values.split(',').map(str::trim) {
             match value.split_once("..") {
                 // A range of endpoints is one value.
                 Some((first, _)) if first.parse::<f64>().is_ok() => {
-                    axis.values.extend(range(value).ok_or_else(wrong)?)
+                    let invalid = |reason| ParseAxisError::Range { range: value.to_owned(), reason };
+                    axis.values.extend(range(value).map_err(invalid)?);
                 }
-                _ if value.is_empty() => return Err(wrong()),
+                _ if value.is_empty() => return Err(ParseAxisError::Form),
                 _ => axis.values.push(value.to_owned()),
             }
         }
-        if axis.key.is_empty() { Err(wrong()) } else { Ok(axis) }
+        if axis.key.is_empty() { Err(ParseAxisError::Form) } else { Ok(axis) }
     }
 }
 
@@ -95,25 +104,35 @@ impl fmt::Display for Axis {
 }
 
 /// The values of `FIRST..LAST` or `FIRST..LAST:STEP`, including both ends, with as many decimals as written.
-fn range(text: &str) -> Option<Vec<String>> {
-    let (first, rest) = text.split_once("..")?;
+///
+/// # Errors
+/// Returns what is wrong with the range.
+fn range(text: &str) -> Result<Vec<String>, &'static str> {
+    let (first, rest) = text.split_once("..").ok_or("\"..\" is missing")?;
     let (last, step) = rest.split_once(':').unwrap_or((rest, ""));
-    let decimals = [first, last, step]
-        .into_iter()
-        .map(|text| text.split_once('.').map_or(0, |(_, part)| part.len()))
-        .max()?;
-    let (first, last): (f64, f64) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-    let (step, decimals): (f64, usize) = match step.trim() {
+    let written = [first, last, step].map(|text| text.split_once('.').map_or(0, |(_, part)| part.len()));
+    let decimals = written.into_iter().max().unwrap_or(0);
+    let (first, last) = (number(first)?, number(last)?);
+    let (step, decimals) = match step.trim() {
         "" if decimals == 0 && (first..=last).contains(&(first + 1.0)) => (1.0, 0),
         "" => (STEP, decimals.max(1)),
-        step => (step.parse().ok()?, decimals),
+        step => (number(step)?, decimals),
     };
     let count = ((last - first) / step + 1e-9).floor();
-    let is_range =
-        first.is_finite() && step > 0.0 && (0.0..MAX_RUNS as f64).contains(&count) && decimals <= 12;
-    is_range.then(|| {
-        (0..=count as usize).map(|index| format!("{:.decimals$}", first + step * index as f64)).collect()
-    })
+    match () {
+        () if first > last => Err("the first number is above the last"),
+        () if step <= 0.0 => Err("the step is not above 0"),
+        () if count >= MAX_RUNS as f64 => Err("too many values"),
+        () if decimals > 12 => Err("more than 12 decimals"),
+        () => Ok((0..=count as usize)
+            .map(|index| format!("{:.decimals$}", first + step * index as f64))
+            .collect()),
+    }
+}
+
+fn number(text: &str) -> Result<f64, &'static str> {
+    let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or("its parts are not all numbers")
 }
 
 /// The runs of a sweep. The last axis changes fastest.
@@ -130,11 +149,9 @@ impl Sweep {
     /// # Errors
     /// If a key is swept twice, there are too many runs, or one of them is invalid.
     pub fn new(experiment: &Experiment, axes: Vec<Axis>) -> Result<Sweep, SweepError> {
-        if let Some((_, axis)) = axes
-            .iter()
-            .enumerate()
-            .find(|(index, axis)| axes[..*index].iter().any(|other| other.key == axis.key))
-        {
+        let is_repeated =
+            |(index, axis): &(usize, &Axis)| axes[..*index].iter().any(|other| other.key == axis.key);
+        if let Some((_, axis)) = axes.iter().enumerate().find(is_repeated) {
             return Err(SweepError::Twice(axis.key.clone()));
         }
         let runs = axes.iter().map(|axis| axis.values.len()).fold(1, usize::saturating_mul);
@@ -280,6 +297,21 @@ mod tests {
             "load=0..nan",
         ] {
             assert!(text.parse::<Axis>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_invalid_range_is_explained() {
+        for (text, reason) in [
+            ("100..10", "the first number is above the last"),
+            ("1..5:-1", "the step is not above 0"),
+            ("1..5ms", "its parts are not all numbers"),
+            ("0..1e9", "too many values"),
+        ] {
+            let error = format!("load={text}").parse::<Axis>().unwrap_err().to_string();
+            let expected =
+                format!("invalid range \"{text}\": {reason}, expected FIRST..LAST or FIRST..LAST:STEP");
+            assert_eq!(error, expected);
         }
     }
 }

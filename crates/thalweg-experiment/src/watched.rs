@@ -20,7 +20,7 @@ pub(super) struct Watched {
     pub(super) network: Box<dyn Network>,
     /// Whether there are both hosts and senders without transport.
     is_shared: bool,
-    injected: u64,
+    sent: u64,
     delivered: u64,
     dropped: u64,
     drops: BTreeMap<(Place, Reason), u64>,
@@ -28,7 +28,7 @@ pub(super) struct Watched {
 
 impl Watched {
     pub(super) fn new(network: Box<dyn Network>, is_shared: bool) -> Watched {
-        Watched { network, is_shared, injected: 0, delivered: 0, dropped: 0, drops: BTreeMap::new() }
+        Watched { network, is_shared, sent: 0, delivered: 0, dropped: 0, drops: BTreeMap::new() }
     }
 
     /// Injects packets without transport, marked if there are hosts too.
@@ -41,8 +41,8 @@ impl Watched {
         self.inject(requests);
     }
 
-    pub(super) fn injected(&self) -> u64 {
-        self.injected
+    pub(super) fn sent(&self) -> u64 {
+        self.sent
     }
 
     pub(super) fn delivered(&self) -> u64 {
@@ -75,7 +75,7 @@ impl Fabric for Watched {
     }
 
     fn inject(&mut self, requests: &[Request]) {
-        self.injected += requests.len() as u64;
+        self.sent += requests.len() as u64;
         self.network.inject(requests);
     }
 

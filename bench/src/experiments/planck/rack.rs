@@ -17,7 +17,7 @@ use thalweg_emulator::ticks::Ticks;
 use thalweg_emulator::workloads::patterns::Schedule;
 use thalweg_emulator::workloads::random::Random;
 use thalweg_emulator::workloads::{FlowStart, UNBOUNDED};
-use thalweg_emulator::{Fabric, Fate, Network, Outcome, Packet, Request, Slot, SlotClock, build};
+use thalweg_emulator::{Fabric, Fate, Network, Outcome, Packet, Request, Slot, SlotClock, network};
 use thalweg_measure::meter::intake::Intake;
 use thalweg_network::topology::shapes::rack;
 use thalweg_network::{EndpointId, LinkSpec, PortIndex, RouterId, Topology};
@@ -226,7 +226,7 @@ impl Rack {
         let blueprint = Blueprint { monitors: &monitor, ..Blueprint::new(&topology, 1_500, self.seed) };
         let clock = blueprint.clock;
         let mut switch = Switch {
-            network: build::network(&self.control.scheme(), &blueprint)?,
+            network: network::build(&self.control.scheme(), &blueprint)?,
             constant: self.constant_senders(clock),
             truth: Truth::default(),
             requests: Vec::new(),

@@ -14,7 +14,7 @@ use thalweg_emulator::schemes::drop_tail::DropTailConfig;
 use thalweg_emulator::schemes::list::Scheme as Queues;
 use thalweg_emulator::workloads::Workload;
 use thalweg_emulator::workloads::random::Random;
-use thalweg_emulator::{Network, build};
+use thalweg_emulator::{Network, network};
 use thalweg_measure::collector::LinkRule;
 use thalweg_network::routing::{TreeOptions, spanning_trees};
 use thalweg_network::topology::shapes::{Tiers, fat_tree, rack};
@@ -279,7 +279,7 @@ impl Emulated {
         let hosts = topology.endpoints().len();
         let begin = trial.scheme.begin(trial.seed);
         Ok(Emulated {
-            network: build::network(&queues, &blueprint)?,
+            network: network::build(&queues, &blueprint)?,
             hosts: Hosts::new(config, hosts, blueprint.clock)?,
             workload: trial.pattern.flows(hosts, trial.bytes, begin, trial.seed)?,
             flows: Vec::new(),

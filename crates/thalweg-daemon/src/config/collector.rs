@@ -52,7 +52,7 @@ pub struct CollectorConfig {
     pub tasks: Option<TasksOptions>,
     /// The sample ring; `None` for none.
     pub samples: Option<SampleRingOptions>,
-    /// The alert rules that apply to this collector.
+    /// The congestion rules that apply to this collector.
     pub rules: Vec<RuleConfig>,
 }
 
@@ -96,7 +96,7 @@ impl OptionsError {
 }
 
 fn hint(nearest: &Option<String>) -> String {
-    nearest.as_ref().map_or_else(String::new, |name| format!("; did you mean {name}?"))
+    nearest.as_ref().map_or_else(String::new, |name| format!("; did you mean \"{name}\"?"))
 }
 
 impl CollectorConfig {
@@ -132,7 +132,7 @@ impl CollectorConfig {
     }
 
     /// Whether it differs from `other` only in settings that can change without reopening the source: those of measurements
-    /// and alert rules.
+    /// and congestion rules.
     pub fn has_same_source(&self, other: &CollectorConfig) -> bool {
         let CollectorConfig {
             name,

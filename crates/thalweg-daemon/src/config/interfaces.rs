@@ -53,7 +53,7 @@ fn absent<'a>(
     let absent = names.into_iter().filter(|name| !known.iter().any(|other| other == name));
     let message = |name: &str| {
         let hint = Hint::nearest(name, known.iter().map(String::as_str));
-        format!("no interface {name}{place}{hint}")
+        format!("\"{name}\" does not exist{place}{hint}")
     };
     Ok(absent.map(message).collect())
 }

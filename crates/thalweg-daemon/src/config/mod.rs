@@ -109,7 +109,7 @@ pub struct NetworkConfig {
     pub settle: Nanos,
 }
 
-/// An alert rule for links.
+/// A congestion rule for links.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleConfig {
     /// Selected links.
@@ -118,7 +118,7 @@ pub struct RuleConfig {
     pub collectors: Option<Vec<String>>,
     /// Utilisation from which a link is congested.
     pub upper: f64,
-    /// Utilisation at which congestion clears.
+    /// Utilisation below which congestion clears.
     pub lower: f64,
     /// Minimum time between two events.
     pub spacing: Nanos,

@@ -60,8 +60,8 @@ pub struct ParseCaptureFormatError;
 pub enum Trigger {
     /// A link's utilisation rises to its upper threshold.
     Congestion,
-    /// A link's utilisation falls to its lower threshold.
-    Relief,
+    /// A link's utilisation falls below its lower threshold.
+    Cleared,
     /// A flow becomes a cheetah flow.
     Cheetah,
 }
@@ -80,13 +80,13 @@ impl FromStr for CaptureFormat {
 
 impl Trigger {
     /// All triggers.
-    pub const ALL: [Trigger; 3] = [Trigger::Congestion, Trigger::Relief, Trigger::Cheetah];
+    pub const ALL: [Trigger; 3] = [Trigger::Congestion, Trigger::Cleared, Trigger::Cheetah];
 
     /// Returns the name used in the configuration and in file names.
     pub const fn name(self) -> &'static str {
         match self {
             Trigger::Congestion => "congestion",
-            Trigger::Relief => "relief",
+            Trigger::Cleared => "cleared",
             Trigger::Cheetah => "cheetah",
         }
     }
@@ -101,7 +101,7 @@ pub(super) fn read(document: &Document, problems: &mut Vec<Problem>) -> SampleOp
             Some(trigger) => triggers.push(*trigger),
             None => problems.push(entry.refuse(
                 Samples::on_event,
-                format!("unknown event {name}: expected congestion, relief or cheetah"),
+                format!("unknown event {name}: expected congestion, cleared or cheetah"),
             )),
         }
     }

@@ -187,7 +187,7 @@ section! {
 }
 
 section! {
-    /// An alert rule: when to publish events about link utilisation. At most 64 for each collector. Without any
+    /// A congestion rule: when to publish events about link utilisation. At most 64 for each collector. Without any
     /// rule, one with all defaults applies.
     pub struct Rule in RULE = ["rule"] {
         /// Links: all, those to hosts, those between switches, one between two nodes, or one port. The suffix
@@ -197,9 +197,9 @@ section! {
         collectors: Vec<String> [Texts("names of collectors")] or "all",
         /// Utilisation from which a link is congested, as a share of its capacity.
         upper: f64 [Number(0.0, 100.0)] default "0.9",
-        /// Utilisation at which congestion clears, at most upper.
+        /// Utilisation below which congestion clears, at most upper.
         lower: f64 [Number(0.0, 100.0)] default "0.8",
-        /// Minimum packet time between two events of one link and rule. A crossing within it is published
+        /// Minimum packet time between two events of one link and rule. A change within it is published
         /// afterwards if it still holds.
         spacing: Nanos [Delay] default "1ms",
         /// Interval at which events repeat while a link is congested, in packet time, for subscribers that
@@ -287,8 +287,8 @@ section! {
         /// Format of capture files.
         format: CaptureFormat [one_of::<CaptureFormat>()] default "pcapng",
         /// Events that dump the samples of their collector: utilisation reaches the upper threshold
-        /// (congestion), the lower one (relief), or a flow becomes a cheetah flow (cheetah).
-        on_event: Vec<String> [Texts("some of congestion, relief, cheetah")] or "none",
+        /// (congestion), falls below the lower one (cleared), or a flow becomes a cheetah flow (cheetah).
+        on_event: Vec<String> [Texts("some of congestion, cleared, cheetah")] or "none",
         /// Minimum time between two event dumps of one collector. Skipped dumps are counted.
         spacing: Nanos [Time] default "10s",
         /// Number of event dumps to keep, including those of earlier runs. The oldest are deleted.

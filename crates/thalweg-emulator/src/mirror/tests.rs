@@ -37,7 +37,7 @@ fn a_mirrored_flow_has_valid_addresses_and_sequence_numbers() {
     let blueprint =
         Blueprint { monitors: std::slice::from_ref(&monitor), ..Blueprint::new(&topology, 1_500, 1) };
     let scheme = Scheme::default_of("droptail").unwrap();
-    let mut network = crate::build::network(&scheme, &blueprint).unwrap();
+    let mut network = crate::network::build(&scheme, &blueprint).unwrap();
     let mut hosts = Hosts::new(HostConfig::default(), 2, blueprint.clock).unwrap();
     let bytes = 100_000;
     let start =
@@ -128,7 +128,7 @@ fn a_feed_delivers_only_the_packets_of_its_ports() {
     };
     let monitors: Vec<Monitor> = topology.router_ids().map(monitor).collect();
     let blueprint = Blueprint { monitors: &monitors, ..Blueprint::new(&topology, 1_500, 1) };
-    let mut network = crate::build::network(&Scheme::default_of("droptail").unwrap(), &blueprint).unwrap();
+    let mut network = crate::network::build(&Scheme::default_of("droptail").unwrap(), &blueprint).unwrap();
     let mut hosts = Hosts::new(HostConfig::default(), 2, blueprint.clock).unwrap();
     let (at, source, destination) = (Timestamp(0), EndpointId(0), EndpointId(1));
     let mut workload = OneFlow(Some(FlowStart { at, source, destination, bytes: 100_000, dscp: 0 }));

@@ -52,9 +52,9 @@ const WAN_RATE: f64 = 10e9 / 150.0;
 /// The queue length in packets up to which nothing is dropped (RFC 8033, section 4.1: two of mean size).
 const MIN_QUEUE_PACKETS: u32 = 2;
 
-/// The controller of one queue.
+/// The drop probability of one queue and what it derives from (RFC 8033, section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Controller {
+pub struct PieState {
     /// `drop_prob_` of the RFC.
     pub drop_probability: f64,
     /// The delay of the packet sent last, in slots.
@@ -66,9 +66,9 @@ pub struct Controller {
     next_update: Slot,
 }
 
-/// The settings, partly in slots.
+/// Updates drop probabilities (RFC 8033, section 4.2). The settings, partly in slots.
 #[derive(Clone, Copy, Debug)]
-pub struct Control {
+pub struct PieController {
     config: PieConfig,
     slot_seconds: f64,
     target_seconds: f64,
@@ -76,10 +76,10 @@ pub struct Control {
     burst_slots: u64,
 }
 
-impl Control {
+impl PieController {
     /// Converts the settings for ports of this shape.
     pub fn new(shape: Shape<'_>, config: &PieConfig) -> Self {
-        Control {
+        PieController {
             config: *config,
             slot_seconds: shape.clock.seconds(),
             target_seconds: config.target.as_secs_f64(),
@@ -88,9 +88,9 @@ impl Control {
         }
     }
 
-    /// A controller of an empty queue.
-    pub fn begin(&self) -> Controller {
-        Controller {
+    /// The state of an empty queue.
+    pub fn begin(&self) -> PieState {
+        PieState {
             drop_probability: 0.0,
             delay: 0,
             delay_before: 0.0,
@@ -100,11 +100,11 @@ impl Control {
     }
 
     /// Makes one update of the drop probability.
-    pub fn update(&self, controller: &mut Controller) {
+    pub fn update(&self, state: &mut PieState) {
         let PieConfig { alpha, beta, .. } = self.config;
-        let delay = controller.delay as f64 * self.slot_seconds;
-        let before = controller.delay_before;
-        let probability = controller.drop_probability;
+        let delay = state.delay as f64 * self.slot_seconds;
+        let before = state.delay_before;
+        let probability = state.drop_probability;
         let scale =
             AUTO_TUNING.iter().find(|(bound, _)| probability < *bound).map_or(1.0, |(_, scale)| *scale);
         let mut step = (alpha * (delay - self.target_seconds) + beta * (delay - before)) * scale;
@@ -113,36 +113,36 @@ impl Control {
         }
         let is_quiet = delay < self.target_seconds / 2.0 && before < self.target_seconds / 2.0;
         let kept = if is_quiet { DECAY } else { 1.0 };
-        controller.drop_probability = ((probability + step) * kept).clamp(0.0, 1.0);
-        controller.delay_before = delay;
-        controller.burst_allowance = if is_quiet && controller.drop_probability == 0.0 {
+        state.drop_probability = ((probability + step) * kept).clamp(0.0, 1.0);
+        state.delay_before = delay;
+        state.burst_allowance = if is_quiet && state.drop_probability == 0.0 {
             self.burst_slots
         } else {
-            controller.burst_allowance.saturating_sub(self.update_slots)
+            state.burst_allowance.saturating_sub(self.update_slots)
         };
     }
 
     /// Makes all updates that are due.
     #[inline]
-    fn catch_up(&self, controller: &mut Controller, now: Slot) {
-        while now >= controller.next_update {
-            let before = *controller;
-            self.update(controller);
-            if *controller == before {
+    fn catch_up(&self, state: &mut PieState, now: Slot) {
+        while now >= state.next_update {
+            let before = *state;
+            self.update(state);
+            if *state == before {
                 // More updates would change nothing.
-                let missed = (now.0 - controller.next_update.0) / self.update_slots;
-                controller.next_update = controller.next_update + missed * self.update_slots;
+                let missed = (now.0 - state.next_update.0) / self.update_slots;
+                state.next_update = state.next_update + missed * self.update_slots;
             }
-            controller.next_update = controller.next_update + self.update_slots;
+            state.next_update = state.next_update + self.update_slots;
         }
     }
 
     /// Whether an arrival that finds `waiting` packets is dropped or marked.
     #[inline]
-    fn should_drop_or_mark(&self, controller: &Controller, waiting: u32, context: &mut Context<'_>) -> bool {
-        let probability = controller.drop_probability;
-        let is_short = controller.delay_before < self.target_seconds / 2.0 && probability < SAFEGUARD;
-        controller.burst_allowance == 0
+    fn should_drop_or_mark(&self, state: &PieState, waiting: u32, context: &mut Context<'_>) -> bool {
+        let probability = state.drop_probability;
+        let is_short = state.delay_before < self.target_seconds / 2.0 && probability < SAFEGUARD;
+        state.burst_allowance == 0
             && !is_short
             && waiting > MIN_QUEUE_PACKETS
             && context.chance() < probability
@@ -150,11 +150,11 @@ impl Control {
 }
 
 /// The queues of PIE.
-pub type PieStore<C> = FifosWith<Stamped<C>, Controller>;
+pub type PieStore<C> = FifosWith<Stamped<C>, PieState>;
 
 /// Drops or marks early, as the controller decides.
 #[derive(Clone, Copy, Debug)]
-pub struct DropByDelay(pub Control);
+pub struct DropByDelay(pub PieController);
 
 impl<C: Copy + Default> Enqueue<C, PieStore<C>> for DropByDelay {
     #[inline]
@@ -167,18 +167,18 @@ impl<C: Copy + Default> Enqueue<C, PieStore<C>> for DropByDelay {
         context: &mut Context<'_>,
     ) {
         let waiting = store.fifos.packets(port);
-        let controller = &mut store.states[port.index()];
+        let state = &mut store.states[port.index()];
         if waiting == 0 {
             // The queue is empty, and has been since the first missed update.
-            controller.delay = 0;
+            state.delay = 0;
         }
-        self.0.catch_up(controller, context.now);
+        self.0.catch_up(state, context.now);
         if waiting == store.fifos.capacity() {
             return context.drop(packet, port, Reason::Full);
         }
-        if self.0.should_drop_or_mark(controller, waiting, context) {
+        if self.0.should_drop_or_mark(state, waiting, context) {
             let PieConfig { ecn, ecn_threshold, .. } = self.0.config;
-            let may_mark = ecn && controller.drop_probability <= ecn_threshold;
+            let may_mark = ecn && state.drop_probability <= ecn_threshold;
             if !(may_mark && context.try_mark(&mut packet, port)) {
                 return context.drop(packet, port, Reason::Early);
             }
@@ -189,7 +189,7 @@ impl<C: Copy + Default> Enqueue<C, PieStore<C>> for DropByDelay {
 
 /// Sends in order, and measures the delay.
 #[derive(Clone, Copy, Debug)]
-pub struct FifoWithDelay(pub Control);
+pub struct FifoWithDelay(pub PieController);
 
 impl<C: Copy + Default> Schedule<C, PieStore<C>> for FifoWithDelay {
     #[inline]
@@ -199,10 +199,10 @@ impl<C: Copy + Default> Schedule<C, PieStore<C>> for FifoWithDelay {
         store: &mut PieStore<C>,
         context: &mut Context<'_>,
     ) -> Option<Packet<C>> {
-        let controller = &mut store.states[port.index()];
-        self.0.catch_up(controller, context.now);
+        let state = &mut store.states[port.index()];
+        self.0.catch_up(state, context.now);
         let stamped = store.fifos.pop(port)?;
-        controller.delay = stamped.sojourn(context.now);
+        state.delay = stamped.sojourn(context.now);
         Some(stamped.packet)
     }
 }
@@ -288,9 +288,9 @@ pub type Pie<R> = Pattern<R, OneQueue, DropByDelay, FifoWithDelay, PieStore<()>>
 /// # Panics
 /// If the settings are not [valid](PieConfig::validate).
 pub fn pie<R>(route: R, shape: Shape<'_>, config: &PieConfig) -> Pie<R> {
-    let control = Control::new(shape, config);
-    let store = FifosWith::new(shape.ports(), config.buffer, control.begin());
-    let (enqueue, schedule) = (DropByDelay(control), FifoWithDelay(control));
+    let controller = PieController::new(shape, config);
+    let store = FifosWith::new(shape.ports(), config.buffer, controller.begin());
+    let (enqueue, schedule) = (DropByDelay(controller), FifoWithDelay(controller));
     Pattern { route, classify: OneQueue, enqueue, schedule, store, headers: Plain }
 }
 

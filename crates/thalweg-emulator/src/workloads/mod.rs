@@ -1,4 +1,4 @@
-//! What hosts send: when, to whom, how much.
+//! What endpoints send: when, to whom, how much.
 //!
 //! | module | contents |
 //! |---|---|

@@ -53,7 +53,7 @@ keys! {
     pub struct LeafSpine {
         /// Number of racks.
         leaves: u32 [SIZE] default "4",
-        /// Switches that connect the racks.
+        /// Routers that connect the racks.
         spines: u32 [SIZE] default "2",
     }
 }
@@ -61,7 +61,7 @@ keys! {
 keys! {
     /// Fat trees.
     pub struct FatTree {
-        /// Ports of each switch, an even number: there are k^3/4 endpoints.
+        /// Ports of each router, an even number: there are k^3/4 endpoints.
         k: u32 [SIZE] default "4",
     }
 }
@@ -71,8 +71,8 @@ keys! {
     pub struct AccessLinks {
         /// Rate of the endpoints' links.
         rate: BitRate [Rate] default "10gbps",
-        /// Delay of the endpoints' links: propagation, plus the switch's delay. The default is that of 20 m and a fast
-        /// switch.
+        /// Delay of the endpoints' links: propagation, plus the router's delay. The default is that of 20 m and a fast
+        /// router.
         delay: Nanos [Delay] default "1us",
     }
 }
@@ -353,7 +353,8 @@ keys! {
 keys! {
     /// Patterns with a load.
     pub struct Load {
-        /// Mean traffic that hosts or clients receive, payload alone, as a share of their links' rate.
+        /// Mean traffic that endpoints or clients receive, payload alone, as a share of their links' rate. Above 1 it is
+        /// more than the links carry, and a warning says so.
         load: f64 [LOAD] needed,
         /// Spacing of requests over time.
         spacing: SpacingName [one_of::<SpacingName>()] default "poisson",
@@ -373,10 +374,10 @@ keys! {
 }
 
 keys! {
-    /// Patterns for any set of hosts.
+    /// Patterns for any set of endpoints.
     pub struct Participants {
-        /// Hosts of the pattern.
-        hosts: Vec<String> [ENDPOINTS] or "all",
+        /// Endpoints that take part.
+        endpoints: Vec<String> [ENDPOINTS] or "all",
     }
 }
 
@@ -403,15 +404,15 @@ keys! {
 keys! {
     /// Strides.
     pub struct Stride {
-        /// Host i sends to host i + stride, modulo the number of hosts.
-        stride: usize [Whole(1, 65_535)] or "half of the hosts",
+        /// Endpoint i sends to endpoint i + stride, modulo the number of endpoints.
+        stride: usize [Whole(1, 65_535)] or "half of the endpoints",
     }
 }
 
 keys! {
     /// Shuffles.
     pub struct Shuffle {
-        /// Concurrent flows per host (Planck, section 7.1).
+        /// Concurrent flows per endpoint (Planck, section 7.1).
         at_once: usize [Whole(1, 65_535)] default "2",
     }
 }
@@ -419,19 +420,19 @@ keys! {
 keys! {
     /// Staggered flows.
     pub struct Stages {
-        /// Consecutive hosts per edge switch.
-        hosts_per_edge: usize [Whole(2, 65_535)] default "2",
-        /// Hosts per pod, a multiple of that.
-        hosts_per_pod: usize [Whole(3, 65_535)] default "4",
-        /// Probability that a flow stays at its edge switch.
+        /// Consecutive endpoints per edge router.
+        endpoints_per_edge: usize [Whole(2, 65_535)] default "2",
+        /// Endpoints per pod, a multiple of that.
+        endpoints_per_pod: usize [Whole(3, 65_535)] default "4",
+        /// Probability that a flow stays at its edge router.
         edge: f64 [Share] default "0.5",
-        /// Probability that it goes to another edge switch of its pod.
+        /// Probability that it goes to another edge router of its pod.
         pod: f64 [Share] default "0.3",
     }
 }
 
 keys! {
-    /// Patterns with one flow per host.
+    /// Patterns with one flow per endpoint.
     pub struct Apart {
         /// Time between the starts of consecutive flows.
         apart: Nanos [Delay] default "0ns",
@@ -476,7 +477,8 @@ keys! {
 section! {
     /// Flows between endpoints. Several workloads are merged in order of time.
     ///
-    /// Endpoints are named as in the topology, "h0", or as a range including both ends, "h0..h3".
+    /// Endpoints are named as in the topology, "h0". A range "h0..h3" includes both ends and all endpoints between them in
+    /// the order of the topology.
     pub enum Workload in WORKLOAD = ["workload"] {
         /// Traffic pattern.
         select pattern [pattern_summary] needed,
@@ -497,7 +499,8 @@ section! {
 keys! {
     /// All senders of packets.
     pub struct OpenLoop {
-        /// Traffic that each endpoint sends, framing included, as a share of its link's rate.
+        /// Traffic that each endpoint sends, framing included, as a share of its link's rate. Above 1 it is more than the
+        /// link carries, and a warning says so.
         load: f64 [LOAD] needed,
         /// Bytes of packets on a link, framing included. Several, each "WEIGHT LENGTH", are a mixture.
         lengths: Vec<String> [Texts("\"64B\", or several as \"0.5 64B\"")] or "full-size packets",
@@ -584,7 +587,7 @@ const QUEUES: Whole = Whole(1, 64);
 const PROBABILITY: Number = Number(0.0, 1.0);
 const POSITIVE: Number = Number(0.0, f64::INFINITY);
 const LOAD: Number = Number(0.0, thalweg_emulator::workloads::MAX_LOAD);
-const ENDPOINTS: Texts = Texts("names of endpoints, as \"h0\" or \"h0..h3\"");
+const ENDPOINTS: Texts = Texts("names of endpoints, such as \"h0\", or ranges, such as \"h0..h3\"");
 
 choices! {
     /// How routers choose among equal-cost paths.

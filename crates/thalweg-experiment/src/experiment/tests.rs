@@ -61,7 +61,7 @@ fn missing_keys_are_reported() {
         &[
             "x.toml:2: missing key \"sizes\" in [[workload]]: expected \"web_search\", another published distribution, the name of a \
              file, an amount as \"10MB\", or \"forever\"",
-            "x.toml:2: missing key \"clients\" in [[workload]]: expected names of endpoints, as \"h0\" or \"h0..h3\"",
+            "x.toml:2: missing key \"clients\" in [[workload]]: expected names of endpoints, such as \"h0\", or ranges, such as \"h0..h3\"",
         ],
     );
 }

@@ -38,7 +38,7 @@ pub(super) fn events(entry: &Typed<'_, Failure>, topology: &Topology) -> Result<
     let (fails, repair) = (at(entry.at), entry.repair.map(at));
     let delay = entry.reroute_after;
     if repair.is_some_and(|repair| repair <= fails) {
-        return Err(entry.refuse(Failure::repair, "it must come after the failure"));
+        return Err(entry.refuse(Failure::repair, "expected a time after that of the failure"));
     }
     let event = |at, kind| Event { at, kind };
     let mut events =

@@ -47,21 +47,22 @@ fn pattern(entry: &Entry<'_>, index: u64, stage: &Stage<'_>) -> Result<Box<dyn W
         Ok(Each { sizes, at: at(start), apart: apart.apart, seed, index })
     };
     let named = |key, names: &Option<Vec<String>>| some_endpoints(entry, key, names.as_deref(), stage);
-    let hosts = |some: &Participants| {
-        named(Participants::hosts, &some.hosts).map(|hosts| hosts.unwrap_or_else(|| all(stage)))
+    let participants = |some: &Participants| {
+        named(Participants::endpoints, &some.endpoints).map(|some| some.unwrap_or_else(|| all(stage)))
     };
     let refused = |error: WorkloadError| refusal(entry, &error);
     Ok(match &**entry {
         Described::AllToAll(of, load, some, start, code_point) => {
-            let hosts = hosts(some)?;
-            let options = rpc_options(load, sizes(of, code_point)?, index, &hosts, at(start), stage);
-            Box::new(Rpc::all_to_all(&hosts, options).map_err(refused)?)
+            let endpoints = participants(some)?;
+            let options = rpc_options(load, sizes(of, code_point)?, index, &endpoints, at(start), stage);
+            Box::new(Rpc::all_to_all(&endpoints, options).map_err(refused)?)
         }
         Described::Rpc(of, load, Requests { clients, servers, fan_in }, start, code_point) => {
             let clients = endpoints(stage.topology, clients)
                 .map_err(|reason| entry.refuse(Requests::clients, reason))?;
-            let servers = named(Requests::servers, servers)?
-                .unwrap_or_else(|| all(stage).into_iter().filter(|host| !clients.contains(host)).collect());
+            let servers = named(Requests::servers, servers)?.unwrap_or_else(|| {
+                all(stage).into_iter().filter(|endpoint| !clients.contains(endpoint)).collect()
+            });
             let options = rpc_options(load, sizes(of, code_point)?, index, &clients, at(start), stage);
             let options = RpcOptions { fan_in: *fan_in, ..options };
             Box::new(Rpc::new(&clients, &servers, options).map_err(refused)?)
@@ -85,27 +86,27 @@ fn pattern(entry: &Entry<'_>, index: u64, stage: &Stage<'_>) -> Result<Box<dyn W
         Described::Shuffle(of, some, shuffle, start, code_point) => {
             let sizes = sizes(of, code_point)?;
             let options = ShuffleOptions { sizes, at_once: shuffle.at_once, from: at(start), seed, index };
-            Box::new(Shuffle::new(&hosts(some)?, options).map_err(refused)?)
+            Box::new(Shuffle::new(&participants(some)?, options).map_err(refused)?)
         }
         Described::Stride(of, some, stride, apart, start, code_point) => {
-            let hosts = hosts(some)?;
-            let stride = stride.stride.unwrap_or(hosts.len() / 2);
+            let endpoints = participants(some)?;
+            let stride = stride.stride.unwrap_or(endpoints.len() / 2);
             let each = each(of, apart, start, code_point)?;
-            Box::new(Schedule::stride(&hosts, stride, &each).map_err(refused)?)
+            Box::new(Schedule::stride(&endpoints, stride, &each).map_err(refused)?)
         }
         Described::RandomBijection(of, some, apart, start, code_point) => {
-            let (hosts, each) = (hosts(some)?, each(of, apart, start, code_point)?);
-            Box::new(Schedule::random_bijection(&hosts, &each).map_err(refused)?)
+            let (endpoints, each) = (participants(some)?, each(of, apart, start, code_point)?);
+            Box::new(Schedule::random_bijection(&endpoints, &each).map_err(refused)?)
         }
         Described::Random(of, some, apart, start, code_point) => {
-            let (hosts, each) = (hosts(some)?, each(of, apart, start, code_point)?);
-            Box::new(Schedule::random(&hosts, &each).map_err(refused)?)
+            let (endpoints, each) = (participants(some)?, each(of, apart, start, code_point)?);
+            Box::new(Schedule::random(&endpoints, &each).map_err(refused)?)
         }
         Described::Staggered(of, some, stages, apart, start, code_point) => {
-            let &table::Stages { hosts_per_edge, hosts_per_pod, edge, pod } = stages;
-            let staggered = Staggered { hosts_per_edge, hosts_per_pod, edge, pod };
-            let (hosts, each) = (hosts(some)?, each(of, apart, start, code_point)?);
-            Box::new(Schedule::staggered(&hosts, staggered, &each).map_err(refused)?)
+            let &table::Stages { endpoints_per_edge, endpoints_per_pod, edge, pod } = stages;
+            let staggered = Staggered { endpoints_per_edge, endpoints_per_pod, edge, pod };
+            let (endpoints, each) = (participants(some)?, each(of, apart, start, code_point)?);
+            Box::new(Schedule::staggered(&endpoints, staggered, &each).map_err(refused)?)
         }
         Described::File(file) => Box::new(from_file(entry, file, stage)?),
     })
@@ -152,7 +153,7 @@ fn sends_to_one(
     let receiver =
         endpoint(stage.topology, &to_one.receiver).map_err(|reason| entry.refuse(ToOne::receiver, reason))?;
     let senders = some_endpoints(entry, ToOne::senders, to_one.senders.as_deref(), stage)?;
-    let others = || all(stage).into_iter().filter(|&host| host != receiver).collect();
+    let others = || all(stage).into_iter().filter(|&endpoint| endpoint != receiver).collect();
     Ok((senders.unwrap_or_else(others), receiver))
 }
 
@@ -197,7 +198,7 @@ fn sizes(
 /// `SIZES`, `WEIGHT SIZES`, `WEIGHT SIZES dscp N`.
 fn size_class(text: &str, dscp: u8, stage: &Stage<'_>) -> Result<SizeClass, String> {
     let wrong =
-        || format!("{text}: expected SIZES, WEIGHT SIZES or WEIGHT SIZES dscp N, as in 0.8 1500B dscp 3");
+        || format!("\"{text}\": expected SIZES, WEIGHT SIZES or WEIGHT SIZES dscp N, as in 0.8 1500B dscp 3");
     let (text, dscp) = match text.split_once(" dscp ") {
         Some((rest, number)) => (rest.trim(), number.trim().parse().map_err(|_| wrong())?),
         None => (text, dscp),
@@ -226,10 +227,11 @@ fn sizes_named(name: &str, stage: &Stage<'_>) -> Result<Sizes, String> {
     let text = std::fs::read_to_string(&path).map_err(|error| {
         let known = PUBLISHED.iter().map(|published| published.named.name).chain(["forever"]);
         match Hint::nearest(name, known) {
-            Hint::None => {
-                format!("{name} is no published distribution, and cannot be read as a file: {error}")
-            }
-            hint => format!("{name} is no published distribution and no file{hint}"),
+            Hint::None => format!(
+                "\"{name}\": expected a published distribution (see thalweg emulate --list), an amount such as 10MB, forever, \
+                 or a file, which cannot be read: {error}"
+            ),
+            hint => format!("\"{name}\" is neither a published distribution nor a file{hint}"),
         }
     })?;
     SizeDistribution::from_text(&text).map(Sizes::Drawn).map_err(|error| format!("{name}: {error}"))

@@ -46,22 +46,22 @@ pub(super) fn measure(
     };
     let slots = stage.clock.slots_in(duration);
     let directions = 2 * topology.links().len() as u64;
-    let interval =
-        |key: &'static str, given: Option<Nanos>, parts: u64, series: u64| {
-            let most = (MAX_ROWS / series.max(1)).max(1);
-            let interval = match given {
-                Some(interval) => stage.clock.slots_in(interval),
-                None => slots.div_ceil(parts.min(most)),
-            }
-            .max(1);
-            let rows = (slots / interval).saturating_mul(series);
-            match rows > MAX_ROWS && given.is_some() {
-            true => Err(entry.refuse(key, format!(
-                "it gives {rows} rows, more than {MAX_ROWS}: a longer interval is needed, or fewer ports"
-            ))),
+    let interval = |key: &'static str, given: Option<Nanos>, parts: u64, series: u64| {
+        let most = (MAX_ROWS / series.max(1)).max(1);
+        let interval = match given {
+            Some(interval) => stage.clock.slots_in(interval),
+            None => slots.div_ceil(parts.min(most)),
+        }
+        .max(1);
+        let rows = (slots / interval).saturating_mul(series);
+        match rows > MAX_ROWS && given.is_some() {
+            true => Err(entry.refuse(
+                key,
+                format!("it gives {rows} rows, more than {MAX_ROWS}: use a longer interval or fewer ports"),
+            )),
             false => Ok(interval),
         }
-        };
+    };
     Ok(Measure {
         queue_slots: interval(
             table::Measure::queue_interval,

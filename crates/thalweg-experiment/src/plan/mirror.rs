@@ -2,10 +2,10 @@
 
 use thalweg_config::Typed;
 use thalweg_emulator::ports::monitor::Monitor;
-use thalweg_network::{Node, PortIndex};
+use thalweg_network::PortIndex;
 
 use super::Stage;
-use super::network::{node, ports};
+use super::network::{ports, router};
 use crate::experiment::Problem;
 use crate::experiment::table::Mirror;
 
@@ -16,12 +16,7 @@ use crate::experiment::table::Mirror;
 pub(super) fn monitor(entry: &Typed<'_, Mirror>, stage: &Stage<'_>) -> Result<Monitor, Problem> {
     let topology = stage.topology;
     let name = &entry.router;
-    let router = match node(topology, name).map_err(|reason| entry.refuse(Mirror::router, reason))? {
-        Node::Router(router) => router,
-        Node::Endpoint(_) => {
-            return Err(entry.refuse(Mirror::router, format!("{name} is an endpoint: expected a router")));
-        }
-    };
+    let router = router(topology, name).map_err(|reason| entry.refuse(Mirror::router, reason))?;
     let mirrored = match &entry.ports {
         Some(peers) => {
             let full: Vec<String> = peers.iter().map(|peer| format!("{name} > {peer}")).collect();

@@ -96,7 +96,7 @@ impl Plan {
         let (duration, warm_up) = (top.duration, top.warm_up);
         let drain = top.drain.unwrap_or(Nanos(duration.0.saturating_mul(10)).max(Nanos::from_secs(1)));
         if warm_up >= duration {
-            problems.0.push(top.refuse(Top::warm_up, "it must be shorter than the duration"));
+            problems.0.push(top.refuse(Top::warm_up, "expected a time shorter than the duration"));
         }
         let topology = problems.keep(network::topology(experiment, &topology_entry))?;
         let Packet { mtu } = topology_entry.keys();
@@ -157,8 +157,8 @@ impl Plan {
             warnings: Vec::new(),
             topology,
         };
-        plan.warnings = warnings::of(&plan);
-        if let Err(error) = thalweg_emulator::build::check(&plan.scheme, &plan.blueprint()) {
+        plan.warnings = warnings::of(&plan, experiment);
+        if let Err(error) = thalweg_emulator::network::check(&plan.scheme, &plan.blueprint()) {
             problems.0.push(topology_entry.refuse("", error.to_string()));
         }
         Some(plan)

@@ -88,10 +88,10 @@ fn from_file(
     Topology::from_toml(&text, file).map_err(|error| refuse(error.to_string()))
 }
 
-/// Endpoints by name: `h0`, or `h0..h3` including both ends.
+/// Endpoints by name: `h0`, or `h0..h3` including both ends, in the order of the topology.
 ///
 /// # Errors
-/// Names an unknown endpoint and the nearest known one.
+/// Names an unknown endpoint and the nearest known one, or an invalid range.
 pub(super) fn endpoints(topology: &Topology, names: &[String]) -> Result<Vec<EndpointId>, String> {
     let mut endpoints = Vec::new();
     for name in names {
@@ -99,14 +99,28 @@ pub(super) fn endpoints(topology: &Topology, names: &[String]) -> Result<Vec<End
             Some((first, last)) if topology.node_named(name).is_none() => {
                 let (first, last) = (endpoint(topology, first.trim())?, endpoint(topology, last.trim())?);
                 if first > last {
-                    return Err(format!("{name} ends before it begins"));
+                    return Err(format!(
+                        "invalid range \"{name}\": expected FIRST..LAST in the order of the topology, such as h0..h3"
+                    ));
                 }
                 endpoints.extend((first.0..=last.0).map(EndpointId));
             }
-            _ => endpoints.push(endpoint(topology, name)?),
+            _ => {
+                endpoints.push(endpoint(topology, name).map_err(|reason| with_range(topology, name, reason))?)
+            }
         }
     }
     Ok(endpoints)
+}
+
+/// Completes the reason why an endpoint is unknown if its name looks like a range: `h0-h3`.
+fn with_range(topology: &Topology, name: &str, reason: String) -> String {
+    match name.split_once('-') {
+        Some((first, last)) if [first, last].iter().all(|end| endpoint(topology, end.trim()).is_ok()) => {
+            format!("{reason}; a range is written {}..{}", first.trim(), last.trim())
+        }
+        _ => reason,
+    }
 }
 
 /// An endpoint by name.
@@ -116,10 +130,20 @@ pub(super) fn endpoints(topology: &Topology, names: &[String]) -> Result<Vec<End
 pub(super) fn endpoint(topology: &Topology, name: &str) -> Result<EndpointId, String> {
     match topology.node_named(name) {
         Some(Node::Endpoint(endpoint)) => Ok(endpoint),
-        Some(Node::Router(_)) => Err(format!("{name} is a router: expected an endpoint")),
-        None => {
-            Err(unknown(name, "endpoint", topology.endpoints().iter().map(|endpoint| endpoint.name.as_str())))
-        }
+        Some(Node::Router(_)) => Err(format!("\"{name}\" is a router: expected an endpoint")),
+        None => Err(unknown(name, "endpoint", endpoint_names(topology))),
+    }
+}
+
+/// A router by name.
+///
+/// # Errors
+/// If there is none. Names the nearest known one.
+pub(super) fn router(topology: &Topology, name: &str) -> Result<RouterId, String> {
+    match topology.node_named(name) {
+        Some(Node::Router(router)) => Ok(router),
+        Some(Node::Endpoint(_)) => Err(format!("\"{name}\" is an endpoint: expected a router")),
+        None => Err(unknown(name, "router", router_names(topology))),
     }
 }
 
@@ -128,11 +152,16 @@ pub(super) fn endpoint(topology: &Topology, name: &str) -> Result<EndpointId, St
 /// # Errors
 /// If there is none. Names the nearest known one.
 pub(super) fn node(topology: &Topology, name: &str) -> Result<Node, String> {
-    topology.node_named(name).ok_or_else(|| {
-        let routers = topology.routers().iter().map(|router| router.name.as_str());
-        let endpoints = topology.endpoints().iter().map(|endpoint| endpoint.name.as_str());
-        unknown(name, "node", routers.chain(endpoints))
-    })
+    let known = || router_names(topology).chain(endpoint_names(topology));
+    topology.node_named(name).ok_or_else(|| unknown(name, "router or endpoint", known()))
+}
+
+fn router_names(topology: &Topology) -> impl Iterator<Item = &str> {
+    topology.routers().iter().map(|router| router.name.as_str())
+}
+
+fn endpoint_names(topology: &Topology) -> impl Iterator<Item = &str> {
+    topology.endpoints().iter().map(|endpoint| endpoint.name.as_str())
 }
 
 /// Ports by name: `tor0 > h3`, or all of `tor0`.
@@ -143,15 +172,12 @@ pub(super) fn ports(
     topology: &Topology,
     names: &[impl AsRef<str>],
 ) -> Result<Vec<(RouterId, PortIndex)>, String> {
-    let router = |name: &str| match node(topology, name)? {
-        Node::Router(router) => Ok(router),
-        Node::Endpoint(_) => Err(format!("{name} is an endpoint: expected a router")),
-    };
     let mut ports = Vec::new();
     for name in names.iter().map(AsRef::as_ref) {
         match name.split_once('>') {
             Some((from, to)) => {
-                let (from, to) = (router(from.trim())?, node(topology, to.trim())?);
+                let (from_name, to_name) = (from.trim(), to.trim());
+                let (from, to) = (router(topology, from_name)?, node(topology, to_name)?);
                 let peers = topology.peers(from).iter();
                 let leading = (0..)
                     .zip(peers)
@@ -160,11 +186,11 @@ pub(super) fn ports(
                 let before = ports.len();
                 ports.extend(leading);
                 if ports.len() == before {
-                    return Err(format!("no port leads there: {name}"));
+                    return Err(format!("no port of {from_name} leads to {to_name}"));
                 }
             }
             None => {
-                let router = router(name)?;
+                let router = router(topology, name)?;
                 ports.extend((0..topology.ports(router) as u16).map(|port| (router, PortIndex(port))));
             }
         }

@@ -116,7 +116,9 @@ fn mix(entry: &Typed<'_, Packets>, keys: &OpenLoop, stage: &Stage<'_>) -> Result
 fn weighted(text: &str, stage: &Stage<'_>) -> Result<(f64, u16), String> {
     let longest = stage.longest;
     let wrong = || {
-        format!("{text}: expected LENGTH or WEIGHT LENGTH, as in 0.5 64B, with lengths from 1B to {longest}B")
+        format!(
+            "\"{text}\": expected LENGTH or WEIGHT LENGTH, as in 0.5 64B, with lengths from 1B to {longest}B"
+        )
     };
     let (weight, length) = match text.split_once(' ') {
         Some((weight, length)) if text.parse::<Bytes>().is_err() => {

@@ -79,7 +79,7 @@ pub(super) fn scheme(entry: &Typed<'_, table::Scheme>, rate: BitRate) -> Result<
     match scheme.validate() {
         Ok(()) => Ok(scheme),
         Err(SchemeError::Setting { field, given, expected, .. }) => {
-            Err(entry.refuse(field, format!("it is {given}: expected {expected}")))
+            Err(entry.refuse(field, format!("invalid value {given}: expected {expected}")))
         }
         Err(error) => Err(entry.refuse("name", error.to_string())),
     }

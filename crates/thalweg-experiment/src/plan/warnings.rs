@@ -7,12 +7,28 @@ use thalweg_wire::{BitRate, Nanos};
 
 use super::Plan;
 use super::scheme::marks;
+use crate::experiment::Experiment;
+use crate::experiment::table::{Load, OpenLoop, Packets, Workload};
 
 /// The warnings of a plan, each one sentence.
-pub(super) fn of(plan: &Plan) -> Vec<String> {
+pub(super) fn of(plan: &Plan, experiment: &Experiment) -> Vec<String> {
     let transport = (!plan.flows.is_empty()).then(|| transport(plan)).flatten();
-    let delay_target = delay_target(plan);
-    [transport, delay_target, oversubscription(&plan.topology)].into_iter().flatten().collect()
+    let single = [transport, delay_target(plan), oversubscription(&plan.topology)];
+    single.into_iter().flatten().chain(overload(experiment)).collect()
+}
+
+/// Loads above 1, which the links of the endpoints cannot carry.
+fn overload(experiment: &Experiment) -> impl Iterator<Item = String> {
+    let of_workload = |workload: &Workload| match workload {
+        Workload::AllToAll(_, Load { load, .. }, ..) | Workload::Rpc(_, Load { load, .. }, ..) => Some(*load),
+        _ => None,
+    };
+    let flows =
+        experiment.all::<Workload>().filter_map(move |entry| Some(("workload", of_workload(&entry)?)));
+    let packets = experiment.all::<Packets>().map(|entry| ("packets", entry.keys::<OpenLoop>().load));
+    flows.chain(packets).filter(|&(_, load)| load > 1.0).map(|(section, load)| {
+        format!("[[{section}]] has load = {load}, and the links of its endpoints carry at most 1: queues stay full")
+    })
 }
 
 /// A transport without the scheme that it was designed for, or the reverse.
@@ -22,7 +38,7 @@ fn transport(plan: &Plan) -> Option<String> {
     match (&plan.hosts.transport, &plan.scheme) {
         (Transport::PFabric(_), Scheme::PFabric(_)) => None,
         (Transport::PFabric(_), _) => Some(format!(
-            "transport pfabric over scheme {scheme}: hosts send at line rate and rely on the scheme \"pfabric\" for scheduling"
+            "transport pfabric over scheme {scheme}: endpoints send at line rate and rely on the scheme \"pfabric\" for scheduling"
         )),
         (_, Scheme::PFabric(_)) => Some(format!(
             "scheme pfabric with transport {transport}: its small buffers and priorities are meant for the transport \"pfabric\""
@@ -101,7 +117,6 @@ fn oversubscription(topology: &Topology) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Experiment;
 
     fn warnings(text: &str) -> Vec<String> {
         let flows = "[[workload]]\npattern = \"all_to_all\"\nsizes = \"web_search\"\nload = 0.5\n";
@@ -130,6 +145,15 @@ mod tests {
             let text = format!("[scheme]\nname = \"{}\"", scheme.name);
             assert_eq!(warnings(&text), [""; 0], "{}", scheme.name);
         }
+    }
+
+    #[test]
+    fn loads_above_one_are_reported() {
+        let text =
+            "[[packets]]\nsender = \"poisson\"\nload = 1.5\n[[packets]]\nsender = \"poisson\"\nload = 1";
+        let expected =
+            "[[packets]] has load = 1.5, and the links of its endpoints carry at most 1: queues stay full";
+        assert_eq!(warnings(text), [expected]);
     }
 
     #[test]

@@ -83,12 +83,10 @@ fn throughputs() -> Vec<Metric> {
     vec![
         Metric::new("Throughput, framing included (Gbit/s)", |run| run.summary.throughput_bps / 1e9),
         Metric::new("Goodput of applications (Gbit/s)", |run| some(run.summary.goodput_bps / 1e9)),
-        Metric::new("Packets dropped", |run| {
-            share(run.summary.packets.dropped, run.summary.packets.injected)
-        })
-        .share(),
+        Metric::new("Packets dropped", |run| share(run.summary.packets.dropped, run.summary.packets.sent))
+            .share(),
         Metric::new("Packets marked", |run| {
-            some(share(run.summary.packets.marked, run.summary.packets.injected))
+            some(share(run.summary.packets.marked, run.summary.packets.sent))
         })
         .share(),
     ]

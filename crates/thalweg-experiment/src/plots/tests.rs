@@ -120,7 +120,7 @@ fn summary(steepness: f64, load: f64) -> Summary {
     let spread = |of: f64| Spread { mean: of, p50: of, p95: 2.0 * of, p99: 5.0 * of, max: 9.0 * of };
     Summary {
         packets: PacketCounts {
-            injected: 1_000_000,
+            sent: 1_000_000,
             dropped: (1e4 * load * load) as u64,
             ..PacketCounts::default()
         },

@@ -197,16 +197,16 @@ mod tests {
     fn all_errors_are_reported_including_missing_interfaces() {
         let text = "[api]\nlistne = '127.0.0.1:1'\n[[collector]]\nname = 'a'\ninterface = 'no-such0'\n\
                     [[collector]]\nname = 'a'\ninterface = 'lo'\n";
-        let expected = "t.toml:2: unknown key \"listne\"; did you mean \"listen\"?\nt.toml:5: interface: no interface no-such0";
+        let expected = "t.toml:2: unknown key \"listne\"; did you mean \"listen\"?\nt.toml:5: interface: \"no-such0\" does not exist";
         assert_eq!(refused("t.toml", text), expected);
         let expected =
-            "t.toml:3: interface: no interface no-such0\nt.toml:5: name: duplicate collector name a";
+            "t.toml:3: interface: \"no-such0\" does not exist\nt.toml:5: name: duplicate collector name a";
         assert_eq!(refused("t.toml", &text.replace("[api]\nlistne = '127.0.0.1:1'\n", "")), expected);
         let missing =
             "[network]\ntopology = 'none.toml'\n[[collector]]\nname = 'a'\ninterface = 'no-such0'\n";
         let message = refused("t.toml", missing);
         assert!(
-            message.contains("no interface no-such0")
+            message.contains("interface: \"no-such0\" does not exist")
                 && message.contains("cannot read the topology file none.toml"),
             "{message}"
         );

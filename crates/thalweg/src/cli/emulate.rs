@@ -14,6 +14,7 @@ use thalweg_experiment::sweep::{Axis, Sweep};
 use thalweg_experiment::{Experiment, Plan, Progress, files, json, plots};
 use thalweg_wire::Nanos;
 
+use crate::config::OptionsError;
 use crate::console;
 use crate::emulate::{self, report};
 
@@ -30,12 +31,13 @@ pub(super) struct EmulateArgs {
 
     /// Run the experiment for each value of a key. Several sweeps form a matrix.
     ///
-    /// Examples: `scheme=droptail,dctcp,hull`, `load=0.1..0.8` (steps of 0.1), `scheme.threshold=20..100:20`. Prefix a key
-    /// with its section where the name is ambiguous. Runs execute in parallel.
+    /// Examples: `scheme=droptail,dctcp,hull`, `load=0.1..0.8` (steps of 0.1), `scheme.threshold=20..100:20`. Ranges are of
+    /// plain numbers; list values with units: `min_rto=1ms,10ms`. Prefix a key with its section where the name is ambiguous.
+    /// Runs execute in parallel.
     #[arg(long, value_name = "KEY=VALUES", value_parser = axis)]
     sweep: Vec<Axis>,
 
-    /// Random seed. Overrides the file.
+    /// Random seed. Overrides the file. Not with a sweep of `seed`.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
@@ -49,18 +51,11 @@ pub(super) struct EmulateArgs {
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     output: Option<PathBuf>,
 
-    /// Format of the tables [default: parquet].
-    #[arg(
-        long,
-        value_enum,
-        value_name = "FORMAT",
-        help_heading = "Output",
-        requires = "output",
-        hide_default_value = true
-    )]
+    /// Format of the tables in the directory of `--output` [default: parquet].
+    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Output", hide_default_value = true)]
     format: Option<Format>,
 
-    /// Print one JSON object per run instead of tables.
+    /// Print one JSON object per run instead of the report.
     #[arg(long, help_heading = "Output")]
     json: bool,
 
@@ -101,6 +96,7 @@ impl EmulateArgs {
         let Some(path) = self.experiment.as_deref().filter(|_| !self.list) else {
             return super::print(emulate::list());
         };
+        self.check_flags()?;
         let mut experiment = Experiment::load(path)?;
         if let Some(seed) = self.seed {
             experiment.set("seed", &seed.to_string(), "--seed")?;
@@ -114,6 +110,18 @@ impl EmulateArgs {
             true => self.single(&experiment, &stop),
             false => self.matrix(&experiment, &stop),
         }
+    }
+
+    /// Refuses flags that would have no effect.
+    fn check_flags(&self) -> Result<(), OptionsError> {
+        let no_effect = |flag: &str, needs| Err(OptionsError::NoEffect { flag: flag.to_owned(), needs });
+        if self.format.is_some() && self.output.is_none() {
+            return no_effect("--format", "tables in the directory of --output");
+        }
+        if self.seed.is_some() && self.sweep.iter().any(|axis| axis.key == "seed") {
+            return no_effect("--seed", "runs whose seed is not set by --sweep");
+        }
+        Ok(())
     }
 
     fn single(&self, experiment: &Experiment, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {

@@ -76,7 +76,7 @@ fn traffic(text: &mut String, results: &Results) {
         "packets",
         &format!(
             "{} sent, {} delivered, {} dropped, {} in flight, {} marked",
-            grouped(packets.injected),
+            grouped(packets.sent),
             grouped(packets.delivered),
             grouped(packets.dropped),
             grouped(packets.in_flight),
@@ -103,9 +103,9 @@ fn traffic(text: &mut String, results: &Results) {
     row(text, "flows", &counts);
     row(
         text,
-        "retransmits",
+        "retransmissions",
         &format!(
-            "{} segments, {} of them spurious, {} timeouts",
+            "{} segments, {} spurious, {} timeouts",
             grouped(flows.retransmissions),
             grouped(flows.spurious_retransmissions),
             grouped(flows.timeouts)
@@ -138,7 +138,7 @@ fn flows(text: &mut String, summary: &Summary) {
     let _ = writeln!(
         text,
         "  {:<20} {:>9} {:>10} {:>10} {:>10} {:>8} {:>8} {:>8}",
-        "size", "completed", "unfinished", "mean", "p99", "mean", "median", "p99"
+        "size", "completed", "unfinished", "mean", "p99", "mean", "p50", "p99"
     );
     for class in summary.sizes.iter().filter(|class| class.completed + class.unfinished > 0) {
         let _ = writeln!(text, "{}", size_row(class));
@@ -196,14 +196,14 @@ fn links(text: &mut String, links: &[LinkUse]) {
     text.push_str("\nBusiest links\n");
     let _ = writeln!(
         text,
-        "  {:<24} {:>12} {:>6} {:>13} {:>11} {:>11}",
-        "link", "rate", "util", "packets", "marked", "dropped"
+        "  {:<24} {:>12} {:>11} {:>13} {:>11} {:>11}",
+        "link", "rate", "utilisation", "packets", "marked", "dropped"
     );
     for link in links.iter().take(SHOWN) {
         let name = format!("{} > {}", link.from, link.to);
         let _ = writeln!(
             text,
-            "  {name:<24} {:>12} {:>5.1}% {:>13} {:>11} {:>11}",
+            "  {name:<24} {:>12} {:>10.1}% {:>13} {:>11} {:>11}",
             rate(link.rate_bps),
             100.0 * link.utilisation,
             grouped(link.packets),
@@ -225,7 +225,7 @@ fn queues(text: &mut String, queues: &[QueueUse]) {
     let _ = writeln!(
         text,
         "  {:<24} {:>8} {:>8} {:>8} {:>8} {:>8} {:>12}",
-        "port", "mean", "median", "p95", "p99", "max", "mean"
+        "port", "mean", "p50", "p95", "p99", "max", "mean"
     );
     for queue in queues.iter().take(SHOWN) {
         let name = format!("{} > {}", queue.router, queue.to);
@@ -284,18 +284,34 @@ fn drops(text: &mut String, results: &Results) {
     }
 }
 
+/// Columns of a comparison after its keys, in two lines.
+const COLUMNS: [(&str, &str); 9] = [
+    ("", "throughput"),
+    ("packets", "dropped"),
+    ("packets", "marked"),
+    ("queue", "mean"),
+    ("queue", "p99"),
+    ("slowdown", "small mean"),
+    ("slowdown", "small p99"),
+    ("slowdown", "large mean"),
+    ("flows", "unfinished"),
+];
+
 /// Legend of a comparison.
 const LEGEND: &str = "\
 queue: queued packets at the port with the longest mean queue, mean and 99th percentile
-small, large: slowdown of flows up to 100 kB and from 10 MB (completion time over that in an idle network),
-mean and 99th percentile; > marks a lower bound, if flows did not complete
+slowdown: completion time divided by that in an idle network, mean and 99th percentile, of small flows (up to 100 kB)
+and large flows (from 10 MB); > marks a lower bound, because some flows did not complete
 ";
 
 /// Formats the runs of a sweep as a table.
 pub fn comparison(results: &SweepResults) -> String {
-    let mut table: Vec<Vec<String>> = vec![results.keys.clone()];
-    let columns = ["throughput", "dropped", "marked", "queue", "p99", "small", "p99", "large", "unfinished"];
-    table[0].extend(columns.map(str::to_owned));
+    let no_keys = vec![String::new(); results.keys.len()];
+    let mut table: Vec<Vec<String>> = vec![no_keys, results.keys.clone()];
+    for (above, column) in COLUMNS {
+        table[0].push(above.to_owned());
+        table[1].push(column.to_owned());
+    }
     for run in &results.runs {
         let summary = &run.results.summary;
         let class =
@@ -350,7 +366,7 @@ fn aligned(table: &[Vec<String>], left: usize) -> String {
 }
 
 fn row(text: &mut String, name: &str, value: &str) {
-    let _ = writeln!(text, "  {name:<12} {value}");
+    let _ = writeln!(text, "  {name:<16} {value}");
 }
 
 fn rate(bps: f64) -> String {

@@ -315,7 +315,7 @@ fn an_invalid_network_is_an_error() {
     let error = build(&Blueprint::new(&uneven, 1_500, 1)).unwrap();
     assert!(matches!(error, BlueprintError::Horizon { .. }), "{error}");
     let scheme = Scheme::DropTail(DropTailConfig { buffer: 1 << 29 });
-    let error = crate::build::check(&scheme, &good).unwrap_err();
+    let error = crate::network::check(&scheme, &good).unwrap_err();
     assert!(matches!(error, BlueprintError::Queues { .. }), "{error}");
-    assert_eq!(crate::build::network(&scheme, &good).err(), Some(error));
+    assert_eq!(crate::network::build(&scheme, &good).err(), Some(error));
 }

@@ -6,8 +6,8 @@ use crate::packet::Ecn;
 use crate::router::Router;
 use crate::schemes::tests::harness::{Bench, CLOCK, request};
 
-fn control(config: &PieConfig) -> Control {
-    Control::new(Shape { clock: CLOCK, rates: &[BitRate(10_000_000_000)], longest: 1_500 }, config)
+fn controller(config: &PieConfig) -> PieController {
+    PieController::new(Shape { clock: CLOCK, rates: &[BitRate(10_000_000_000)], longest: 1_500 }, config)
 }
 
 /// The number of slots of 1.2 us in `ms` milliseconds.
@@ -15,14 +15,13 @@ fn slots(ms: u64) -> u64 {
     ms * 2_500 / 3
 }
 
-/// A controller with this drop probability, delay and delay before (in ms), after an update.
-fn updated(drop_probability: f64, delay_ms: u64, before_ms: u64) -> Controller {
-    let control = control(&PieConfig::default());
+/// A state with this drop probability, delay and delay before (in ms), after an update.
+fn updated(drop_probability: f64, delay_ms: u64, before_ms: u64) -> PieState {
+    let controller = controller(&PieConfig::default());
     let delay_before = before_ms as f64 / 1e3;
-    let mut controller =
-        Controller { drop_probability, delay: slots(delay_ms), delay_before, ..control.begin() };
-    control.update(&mut controller);
-    controller
+    let mut state = PieState { drop_probability, delay: slots(delay_ms), delay_before, ..controller.begin() };
+    controller.update(&mut state);
+    state
 }
 
 /// 18 ms after 15: 0.125 * 3 ms + 1.25 * 3 ms = 0.004125, scaled by the probability.
@@ -63,19 +62,19 @@ fn the_probability_stays_between_0_and_1_and_decays_in_quiet_times() {
 
 #[test]
 fn bursts_pass_within_an_allowance_that_quiet_times_renew() {
-    let control = control(&PieConfig::default());
-    let mut controller = control.begin();
-    assert_eq!(controller.burst_allowance, slots(150));
-    controller.delay = slots(18);
+    let controller = controller(&PieConfig::default());
+    let mut state = controller.begin();
+    assert_eq!(state.burst_allowance, slots(150));
+    state.delay = slots(18);
     for updates in 1..=12 {
-        control.update(&mut controller);
-        assert_eq!(controller.burst_allowance, slots(150u64.saturating_sub(15 * updates)));
+        controller.update(&mut state);
+        assert_eq!(state.burst_allowance, slots(150u64.saturating_sub(15 * updates)));
     }
-    controller.delay = 0;
+    state.delay = 0;
     for _ in 0..100 {
-        control.update(&mut controller);
+        controller.update(&mut state);
     }
-    assert_eq!((controller.drop_probability, controller.burst_allowance), (0.0, slots(150)));
+    assert_eq!((state.drop_probability, state.burst_allowance), (0.0, slots(150)));
 }
 
 proptest! {
@@ -86,14 +85,14 @@ proptest! {
     ) {
         let nanos = |slots: u64| Nanos(slots * 1_200);
         let (target, update, max_burst) = (nanos(20), nanos(7), nanos(70));
-        let control = control(&PieConfig { target, update, max_burst, ..PieConfig::for_rate(CLOCK.rate) });
-        let (mut lazy, mut plain, mut now) = (control.begin(), control.begin(), 0);
+        let controller = controller(&PieConfig { target, update, max_burst, ..PieConfig::for_rate(CLOCK.rate) });
+        let (mut lazy, mut plain, mut now) = (controller.begin(), controller.begin(), 0);
         for (silence, delay) in measured {
             for slot in now..=now + silence {
-                control.catch_up(&mut plain, Slot(slot));
+                controller.catch_up(&mut plain, Slot(slot));
             }
             now += silence;
-            control.catch_up(&mut lazy, Slot(now));
+            controller.catch_up(&mut lazy, Slot(now));
             prop_assert_eq!(lazy, plain);
             (lazy.delay, plain.delay) = (delay, delay);
         }
@@ -154,7 +153,7 @@ fn marks_replace_drops_up_to_the_ecn_threshold() {
         // Until the burst allowance is used up and the delay exceeds the target.
         let quiet = bench.router.store.states[0];
         bench.router.store.states[0] =
-            Controller { drop_probability: probability, delay_before: 1.0, burst_allowance: 0, ..quiet };
+            PieState { drop_probability: probability, delay_before: 1.0, burst_allowance: 0, ..quiet };
         let capable = |id| {
             let mut request = request(0, 0, id, 1_500);
             request.packet = request.packet.with_traffic_class(Ecn::Capable0 as u8);

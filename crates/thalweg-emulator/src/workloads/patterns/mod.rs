@@ -1,4 +1,4 @@
-//! Which hosts send flows to which.
+//! Which endpoints send flows to which.
 //!
 //! | pattern | flows |
 //! |---|---|
@@ -35,17 +35,14 @@ pub const PATTERNS: &[Named] = &[
         summary: "clients request flows from random servers at a load of the clients' links",
     },
     Named { name: "incast", summary: "n senders to one, in rounds with a barrier" },
-    Named { name: "stride", summary: "host i sends to host i + n, one flow each" },
-    Named { name: "shuffle", summary: "each host sends to all others in random order, k at a time" },
+    Named { name: "stride", summary: "endpoint i sends to endpoint i + n, one flow each" },
+    Named { name: "shuffle", summary: "each endpoint sends to all others in random order, k at a time" },
     Named {
         name: "random_bijection",
-        summary: "each host sends one flow and receives one, paired at random",
+        summary: "each endpoint sends one flow and receives one, paired at random",
     },
-    Named { name: "random", summary: "each host sends one flow to a random other" },
-    Named {
-        name: "staggered",
-        summary: "one flow per host, to a random host of its edge switch, its pod or another pod",
-    },
+    Named { name: "random", summary: "each endpoint sends one flow to a random other" },
+    Named { name: "staggered", summary: "one flow per endpoint: to its edge router, its pod or another pod" },
     Named { name: "persistent", summary: "n senders to one, without end" },
     Named { name: "file", summary: "from a CSV file: start,source,destination,bytes[,dscp]" },
 ];

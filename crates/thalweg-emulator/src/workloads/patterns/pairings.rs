@@ -1,5 +1,5 @@
-//! One flow from each host (Planck, section 7.1; Hedera, Al-Fares et al., NSDI 2010, section 6.2): the patterns for
-//! traffic engineering. Hosts are in the given order.
+//! One flow from each endpoint (Planck, section 7.1; Hedera, Al-Fares et al., NSDI 2010, section 6.2): the patterns for
+//! traffic engineering. Endpoints are in the given order.
 
 use thalweg_network::EndpointId;
 use thalweg_wire::{Nanos, Timestamp};
@@ -9,7 +9,7 @@ use crate::workloads::random::Random;
 use crate::workloads::sizes::FlowSizes;
 use crate::workloads::{FlowStart, UNBOUNDED, WorkloadError, checked_share};
 
-/// Options of each host's flow.
+/// Options of each endpoint's flow.
 #[derive(Clone, Debug)]
 pub struct Each {
     /// Sizes, drawn for each flow.
@@ -27,83 +27,85 @@ pub struct Each {
 /// The probabilities that flows stay local (Hedera's Staggered Prob).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Staggered {
-    /// Consecutive hosts per edge switch.
-    pub hosts_per_edge: usize,
-    /// Hosts per pod, a multiple of that.
-    pub hosts_per_pod: usize,
-    /// The probability that a flow stays at its edge switch.
+    /// Consecutive endpoints per edge router.
+    pub endpoints_per_edge: usize,
+    /// Endpoints per pod, a multiple of that.
+    pub endpoints_per_pod: usize,
+    /// The probability that a flow stays at its edge router.
     pub edge: f64,
-    /// The probability that it goes to another edge switch of its pod. The rest goes to other pods.
+    /// The probability that it goes to another edge router of its pod. The rest goes to other pods.
     pub pod: f64,
 }
 
 impl Schedule {
-    /// Host i sends to host i + `stride`, modulo the number of hosts. With half of the hosts as stride, all flows of a
-    /// fat tree cross its core.
+    /// Endpoint i sends to endpoint i + `stride`, modulo the number of endpoints. With half of the endpoints as stride, all
+    /// flows of a fat tree cross its core.
     ///
     /// # Errors
-    /// If there are fewer than two hosts, one is listed twice, or hosts would send to themselves.
-    pub fn stride(hosts: &[EndpointId], stride: usize, each: &Each) -> Result<Schedule, WorkloadError> {
-        distinct("hosts", hosts, 2)?;
-        let endpoints = hosts.len();
-        if stride.is_multiple_of(endpoints) {
-            return Err(WorkloadError::Stride { stride, endpoints });
+    /// If there are fewer than two endpoints, one is listed twice, or endpoints would send to themselves.
+    pub fn stride(endpoints: &[EndpointId], stride: usize, each: &Each) -> Result<Schedule, WorkloadError> {
+        distinct("endpoints", endpoints, 2)?;
+        let count = endpoints.len();
+        if stride.is_multiple_of(count) {
+            return Err(WorkloadError::Stride { stride, endpoints: count });
         }
-        Ok(each.schedule(hosts, |host| (host + stride % endpoints) % endpoints))
+        Ok(each.schedule(endpoints, |endpoint| (endpoint + stride % count) % count))
     }
 
-    /// Each host sends one flow and receives one. All pairings in which nobody sends to itself are equally likely.
+    /// Each endpoint sends one flow and receives one. All pairings in which nobody sends to itself are equally likely.
     ///
     /// # Errors
-    /// If there are fewer than two hosts, or one is listed twice.
-    pub fn random_bijection(hosts: &[EndpointId], each: &Each) -> Result<Schedule, WorkloadError> {
-        distinct("hosts", hosts, 2)?;
-        let to = Random::new(each.seed, "random bijection", each.index).derangement(hosts.len());
-        Ok(each.schedule(hosts, |host| to[host]))
+    /// If there are fewer than two endpoints, or one is listed twice.
+    pub fn random_bijection(endpoints: &[EndpointId], each: &Each) -> Result<Schedule, WorkloadError> {
+        distinct("endpoints", endpoints, 2)?;
+        let to = Random::new(each.seed, "random bijection", each.index).derangement(endpoints.len());
+        Ok(each.schedule(endpoints, |endpoint| to[endpoint]))
     }
 
-    /// Each host sends to another one, drawn uniformly. Some receive several flows, some none.
+    /// Each endpoint sends to another one, drawn uniformly. Some receive several flows, some none.
     ///
     /// # Errors
-    /// If there are fewer than two hosts, or one is listed twice.
-    pub fn random(hosts: &[EndpointId], each: &Each) -> Result<Schedule, WorkloadError> {
-        distinct("hosts", hosts, 2)?;
+    /// If there are fewer than two endpoints, or one is listed twice.
+    pub fn random(endpoints: &[EndpointId], each: &Each) -> Result<Schedule, WorkloadError> {
+        distinct("endpoints", endpoints, 2)?;
         let mut random = Random::new(each.seed, "random", each.index);
-        Ok(each.schedule(hosts, |host| other(&mut random, 0..hosts.len(), host..host + 1)))
+        let all = 0..endpoints.len();
+        Ok(each.schedule(endpoints, |endpoint| other(&mut random, all.clone(), endpoint..endpoint + 1)))
     }
 
-    /// Each host sends to a random host at its edge switch, in its pod or beyond.
+    /// Each endpoint sends to a random endpoint at its edge router, in its pod or beyond.
     ///
     /// # Errors
-    /// If there are fewer than two hosts, one is listed twice, groups do not fit, a group has no receivers, or a
+    /// If there are fewer than two endpoints, one is listed twice, groups do not fit, a group has no receivers, or a
     /// probability is invalid.
     pub fn staggered(
-        hosts: &[EndpointId],
+        endpoints: &[EndpointId],
         staggered: Staggered,
         each: &Each,
     ) -> Result<Schedule, WorkloadError> {
-        let Staggered { hosts_per_edge, hosts_per_pod, edge, pod } = staggered;
-        checked_share("share of flows to the same edge switch", edge)?;
+        let Staggered { endpoints_per_edge, endpoints_per_pod, edge, pod } = staggered;
+        checked_share("share of flows to the same edge router", edge)?;
         checked_share("share of flows to the same pod", pod)?;
-        checked_share("sum of the shares of edge switch and pod", edge + pod)?;
-        distinct("hosts", hosts, hosts_per_pod.saturating_add(1))?;
+        checked_share("sum of the shares of edge router and pod", edge + pod)?;
+        distinct("endpoints", endpoints, endpoints_per_pod.saturating_add(1))?;
         let least = |role, given: usize, least: usize| match given >= least {
             true => Ok(()),
             false => Err(WorkloadError::TooFew { role, given, least }),
         };
-        least("hosts of an edge switch", hosts_per_edge, 2)?;
-        least("hosts of a pod", hosts_per_pod, hosts_per_edge.saturating_add(1))?;
+        least("endpoints of an edge router", endpoints_per_edge, 2)?;
+        least("endpoints of a pod", endpoints_per_pod, endpoints_per_edge.saturating_add(1))?;
         let whole = |what: usize, of: usize| if of.is_multiple_of(what) { of } else { of + what - of % what };
-        least("hosts of a pod", hosts_per_pod, whole(hosts_per_edge, hosts_per_pod))?;
-        least("hosts", hosts.len(), whole(hosts_per_pod, hosts.len()))?;
+        least("endpoints of a pod", endpoints_per_pod, whole(endpoints_per_edge, endpoints_per_pod))?;
+        least("endpoints", endpoints.len(), whole(endpoints_per_pod, endpoints.len()))?;
         let mut random = Random::new(each.seed, "staggered", each.index);
-        let group = |host: usize, size: usize| host / size * size..host / size * size + size;
-        Ok(each.schedule(hosts, |host| {
-            let (own_edge, own_pod) = (group(host, hosts_per_edge), group(host, hosts_per_pod));
+        let group = |endpoint: usize, size: usize| endpoint / size * size..endpoint / size * size + size;
+        Ok(each.schedule(endpoints, |endpoint| {
+            let (own_edge, own_pod) =
+                (group(endpoint, endpoints_per_edge), group(endpoint, endpoints_per_pod));
             match random.unit() {
-                part if part < edge => other(&mut random, own_edge, host..host + 1),
+                part if part < edge => other(&mut random, own_edge, endpoint..endpoint + 1),
                 part if part < edge + pod => other(&mut random, own_pod, own_edge),
-                _ => other(&mut random, 0..hosts.len(), own_pod),
+                _ => other(&mut random, 0..endpoints.len(), own_pod),
             }
         }))
     }
@@ -134,15 +136,15 @@ impl Schedule {
 }
 
 impl Each {
-    /// One flow from each host, to the host with the index that `to` returns.
-    fn schedule(&self, hosts: &[EndpointId], mut to: impl FnMut(usize) -> usize) -> Schedule {
+    /// One flow from each endpoint, to the endpoint with the index that `to` returns.
+    fn schedule(&self, endpoints: &[EndpointId], mut to: impl FnMut(usize) -> usize) -> Schedule {
         let mut size_draws = Random::new(self.seed, "pairing sizes", self.index);
         let flow = |(number, &source)| {
             let (bytes, dscp) = self.sizes.draw(&mut size_draws);
             let at = later(self.at, self.apart, number);
-            FlowStart { at, source, destination: hosts[to(number)], bytes, dscp }
+            FlowStart { at, source, destination: endpoints[to(number)], bytes, dscp }
         };
-        Schedule::new(hosts.iter().enumerate().map(flow).collect())
+        Schedule::new(endpoints.iter().enumerate().map(flow).collect())
     }
 }
 

@@ -98,9 +98,9 @@ impl Rpc {
     ///
     /// # Errors
     /// As [`new`](Rpc::new).
-    pub fn all_to_all(hosts: &[EndpointId], options: RpcOptions) -> Result<Rpc, WorkloadError> {
-        distinct("hosts", hosts, 2)?;
-        Rpc::new(hosts, hosts, options)
+    pub fn all_to_all(endpoints: &[EndpointId], options: RpcOptions) -> Result<Rpc, WorkloadError> {
+        distinct("endpoints", endpoints, 2)?;
+        Rpc::new(endpoints, endpoints, options)
     }
 
     /// The current request, or the next one.

@@ -9,7 +9,7 @@ use crate::workloads::compose::{Limited, Merged};
 use crate::workloads::sizes::{FlowSizes, SizeDistribution, Sizes};
 use crate::workloads::{FlowStart, UNBOUNDED, Workload};
 
-fn hosts(numbers: std::ops::Range<u16>) -> Vec<EndpointId> {
+fn endpoints(numbers: std::ops::Range<u16>) -> Vec<EndpointId> {
     numbers.map(EndpointId).collect()
 }
 
@@ -51,22 +51,22 @@ fn pairs(flows: &[FlowStart]) -> Vec<(u16, u16)> {
 }
 
 #[test]
-fn a_stride_leads_to_the_host_at_that_distance() {
-    let schedule = Schedule::stride(&hosts(0..16), 8, &each(100)).unwrap();
-    let expected: Vec<_> = (0..16).map(|host| (host, (host + 8) % 16)).collect();
+fn a_stride_leads_to_the_endpoint_at_that_distance() {
+    let schedule = Schedule::stride(&endpoints(0..16), 8, &each(100)).unwrap();
+    let expected: Vec<_> = (0..16).map(|endpoint| (endpoint, (endpoint + 8) % 16)).collect();
     assert_eq!(pairs(schedule.flows()), expected);
     assert!(schedule.flows().iter().all(|flow| (flow.at, flow.bytes) == (Timestamp(5), 100)));
     for stride in [0, 16, 32] {
-        let error = Schedule::stride(&hosts(0..16), stride, &each(1)).unwrap_err();
+        let error = Schedule::stride(&endpoints(0..16), stride, &each(1)).unwrap_err();
         assert_eq!(error, WorkloadError::Stride { stride, endpoints: 16 });
     }
-    assert!(Schedule::stride(&hosts(0..16), usize::MAX, &each(1)).is_ok());
+    assert!(Schedule::stride(&endpoints(0..16), usize::MAX, &each(1)).is_ok());
 }
 
 proptest! {
     #[test]
     fn strides_and_bijections_are_permutations(count in 2u16..60, stride in 1usize..200, seed in any::<u64>()) {
-        let all = hosts(10..10 + count);
+        let all = endpoints(10..10 + count);
         let bijection = Schedule::random_bijection(&all, &Each { seed, ..each(1) }).unwrap();
         let mut schedules = vec![bijection];
         schedules.extend(Schedule::stride(&all, stride, &each(1)));
@@ -80,10 +80,10 @@ proptest! {
         }
     }
 
-    /// For any order of completions, each pair is sent exactly once, and no host exceeds its concurrent flows.
+    /// For any order of completions, each pair is sent exactly once, and no endpoint exceeds its concurrent flows.
     #[test]
     fn a_shuffle_covers_each_pair_once(count in 2u16..12, at_once in 1usize..14, order in any::<u64>()) {
-        let all = hosts(3..3 + count);
+        let all = endpoints(3..3 + count);
         let mut shuffle = Shuffle::new(&all, shuffled(at_once)).unwrap();
         let mut random = crate::workloads::random::Random::new(order, "order", 0);
         let (mut seen, mut under_way, mut now, mut last) = (BTreeSet::new(), Vec::new(), Timestamp(7), Timestamp(7));
@@ -118,8 +118,8 @@ proptest! {
 }
 
 #[test]
-fn a_shuffle_does_not_follow_the_order_of_hosts() {
-    let mut shuffle = Shuffle::new(&hosts(0..16), shuffled(2)).unwrap();
+fn a_shuffle_does_not_follow_the_order_of_endpoints() {
+    let mut shuffle = Shuffle::new(&endpoints(0..16), shuffled(2)).unwrap();
     let first = take(&mut shuffle, 100);
     assert_eq!(first.len(), 32, "two flows of each, until one is done");
     let destinations: BTreeSet<_> = pairs(&first[..16]).iter().map(|pair| pair.1).collect();
@@ -134,7 +134,7 @@ fn a_shuffle_does_not_follow_the_order_of_hosts() {
 
 #[test]
 fn incast_waits_for_all_flows_of_a_round() {
-    let mut incast = Incast::new(&hosts(1..6), EndpointId(0), rounds(3)).unwrap();
+    let mut incast = Incast::new(&endpoints(1..6), EndpointId(0), rounds(3)).unwrap();
     let mut done = 0;
     for (round, at) in [(0, 10), (1, 1104), (2, 2198)] {
         let flows = take(&mut incast, 100);
@@ -151,7 +151,7 @@ fn incast_waits_for_all_flows_of_a_round() {
 
 #[test]
 fn persistent_senders_are_unbounded() {
-    let schedule = Schedule::persistent(&hosts(1..4), EndpointId(0), Timestamp(5), Nanos(10)).unwrap();
+    let schedule = Schedule::persistent(&endpoints(1..4), EndpointId(0), Timestamp(5), Nanos(10)).unwrap();
     assert!(schedule.flows().iter().all(|flow| flow.bytes == UNBOUNDED));
     let times: Vec<_> = schedule.flows().iter().map(|flow| (flow.source.0, flow.at.0)).collect();
     assert_eq!(times, [(1, 5), (2, 15), (3, 25)]);
@@ -165,7 +165,7 @@ fn requests_load_the_clients_as_configured() {
     let sizes = FlowSizes::of(Sizes::Drawn(SizeDistribution::published("web_search").unwrap())).unwrap();
     for fan_in in [1, 8] {
         let options = rpc(0.6, sizes.clone(), fan_in);
-        let mut rpc = Rpc::new(&hosts(0..4), &hosts(4..36), options).unwrap();
+        let mut rpc = Rpc::new(&endpoints(0..4), &endpoints(4..36), options).unwrap();
         let flows = take(&mut rpc, 400_000);
         let bytes: f64 = flows.iter().map(|flow| flow.bytes as f64).sum();
         let seconds = flows[flows.len() - 1].at.0 as f64 / 1e9;
@@ -178,7 +178,7 @@ fn requests_load_the_clients_as_configured() {
 
 #[test]
 fn a_request_asks_fan_in_distinct_servers() {
-    let mut rpc = Rpc::new(&hosts(0..4), &hosts(2..10), rpc(0.5, fixed(1000), 7)).unwrap();
+    let mut rpc = Rpc::new(&endpoints(0..4), &endpoints(2..10), rpc(0.5, fixed(1000), 7)).unwrap();
     let mut clients = BTreeSet::new();
     for request in take(&mut rpc, 7 * 500).chunks(7) {
         let servers: BTreeSet<_> = request.iter().map(|flow| flow.source).collect();
@@ -192,11 +192,11 @@ fn a_request_asks_fan_in_distinct_servers() {
     assert_eq!(clients.len(), 4);
 }
 
-/// 90 pairs of 10 hosts, 1000 flows each with a standard deviation of 31.4. Six of them, over 90 pairs, have a false
+/// 90 pairs of 10 endpoints, 1000 flows each with a standard deviation of 31.4. Six of them, over 90 pairs, have a false
 /// alarm rate below 2e-7.
 #[test]
 fn all_to_all_draws_pairs_uniformly() {
-    let mut all = Rpc::all_to_all(&hosts(0..10), rpc(0.5, fixed(1000), 1)).unwrap();
+    let mut all = Rpc::all_to_all(&endpoints(0..10), rpc(0.5, fixed(1000), 1)).unwrap();
     let mut counts = BTreeMap::new();
     for pair in pairs(&take(&mut all, 90_000)) {
         *counts.entry(pair).or_insert(0usize) += 1;
@@ -205,14 +205,14 @@ fn all_to_all_draws_pairs_uniformly() {
     assert!(counts.iter().all(|(pair, count)| pair.0 != pair.1 && count.abs_diff(1000) < 189), "{counts:?}");
 }
 
-/// 16 hosts, 4 per pod, 2 per edge switch, 8000 flows: half stay at the edge, 3 of 10 in the pod; off by more than six
+/// 16 endpoints, 4 per pod, 2 per edge router, 8000 flows: half stay at the edge, 3 of 10 in the pod; off by more than six
 /// standard deviations of 45 or 41 with probability below 4e-9.
 #[test]
 fn staggered_flows_stay_local_as_configured() {
-    let staggered = Staggered { hosts_per_edge: 2, hosts_per_pod: 4, edge: 0.5, pod: 0.3 };
+    let staggered = Staggered { endpoints_per_edge: 2, endpoints_per_pod: 4, edge: 0.5, pod: 0.3 };
     let mut counts = [0usize; 3];
     for index in 0..500 {
-        let schedule = Schedule::staggered(&hosts(0..16), staggered, &Each { index, ..each(1) }).unwrap();
+        let schedule = Schedule::staggered(&endpoints(0..16), staggered, &Each { index, ..each(1) }).unwrap();
         for (source, destination) in pairs(schedule.flows()) {
             assert_ne!(source, destination);
             let place = if source / 2 == destination / 2 {
@@ -226,12 +226,12 @@ fn staggered_flows_stay_local_as_configured() {
     assert!(counts[0].abs_diff(4000) < 6 * 45 && counts[1].abs_diff(2400) < 6 * 41, "{counts:?}");
 }
 
-/// 32,000 flows of 5 hosts: each of 20 pairs 1600 times with a standard deviation of 39.
+/// 32,000 flows of 5 endpoints: each of 20 pairs 1600 times with a standard deviation of 39.
 #[test]
 fn random_pairs_are_uniform() {
     let mut counts = BTreeMap::new();
     for index in 0..6400 {
-        let schedule = Schedule::random(&hosts(0..5), &Each { index, ..each(1) }).unwrap();
+        let schedule = Schedule::random(&endpoints(0..5), &Each { index, ..each(1) }).unwrap();
         pairs(schedule.flows()).into_iter().for_each(|pair| *counts.entry(pair).or_insert(0usize) += 1);
     }
     assert_eq!(counts.len(), 20);
@@ -243,7 +243,7 @@ fn random_pairs_are_uniform() {
 
 #[test]
 fn merged_workloads_are_in_order_and_get_their_completions() {
-    let incast = Incast::new(&hosts(1..3), EndpointId(0), rounds(2)).unwrap();
+    let incast = Incast::new(&endpoints(1..3), EndpointId(0), rounds(2)).unwrap();
     let file = Schedule::from_text("0.000000005,8,9,1\n10ns,8,9,2\n20ns,8,9,3\n5us,8,9,4", 10).unwrap();
     let mut merged = Merged::new(vec![Box::new(incast), Box::new(file)]);
     let flows = take(&mut merged, 5);
@@ -262,7 +262,7 @@ fn merged_workloads_are_in_order_and_get_their_completions() {
 #[test]
 fn a_merged_workload_translates_flow_numbers() {
     let file = Schedule::from_text("0s,8,9,1\n0s,8,9,2\n0s,8,9,3", 10).unwrap();
-    let shuffle = Shuffle::new(&hosts(0..4), shuffled(1)).unwrap();
+    let shuffle = Shuffle::new(&endpoints(0..4), shuffled(1)).unwrap();
     let mut merged = Merged::new(vec![Box::new(file), Box::new(shuffle)]);
     let flows = take(&mut merged, 100);
     assert_eq!(flows.len(), 7);
@@ -272,14 +272,14 @@ fn a_merged_workload_translates_flow_numbers() {
         assert_eq!(
             (next.len(), next[0].source),
             (1, flows[flow as usize].source),
-            "the host whose flow is done"
+            "the endpoint whose flow is done"
         );
     }
 }
 
 #[test]
 fn a_limited_workload_ends_by_number_and_by_time() {
-    let all = || Rpc::all_to_all(&hosts(0..4), rpc(0.5, fixed(1000), 1)).unwrap();
+    let all = || Rpc::all_to_all(&endpoints(0..4), rpc(0.5, fixed(1000), 1)).unwrap();
     assert_eq!(take(&mut Limited::new(all(), 10, Timestamp(u64::MAX)), 100).len(), 10);
     let until = take(&mut all(), 50)[49].at;
     assert_eq!(take(&mut Limited::new(all(), u64::MAX, until), 100).len(), 49);
@@ -290,7 +290,7 @@ fn the_same_seed_gives_the_same_flows_for_any_sizes() {
     let sizes = |name: &str| FlowSizes::of(Sizes::Drawn(SizeDistribution::published(name).unwrap())).unwrap();
     let flows = |seed, name: &str| {
         let options = RpcOptions { seed, ..rpc(0.5, sizes(name), 1) };
-        take(&mut Rpc::all_to_all(&hosts(0..8), options).unwrap(), 1000)
+        take(&mut Rpc::all_to_all(&endpoints(0..8), options).unwrap(), 1000)
     };
     assert_eq!(flows(1, "hadoop"), flows(1, "hadoop"));
     assert_ne!(flows(1, "hadoop"), flows(2, "hadoop"));
@@ -302,7 +302,7 @@ fn the_same_seed_gives_the_same_flows_for_any_sizes() {
 #[test]
 fn sizes_do_not_depend_on_times() {
     let sizes = FlowSizes::of(Sizes::Drawn(SizeDistribution::published("hadoop").unwrap())).unwrap();
-    let flows = take(&mut Rpc::all_to_all(&hosts(0..8), rpc(0.5, sizes, 1)).unwrap(), 10_002);
+    let flows = take(&mut Rpc::all_to_all(&endpoints(0..8), rpc(0.5, sizes, 1)).unwrap(), 10_002);
     let gaps: Vec<u64> = flows.windows(2).map(|pair| pair[1].at.0 - pair[0].at.0).collect();
     let above = |values: &[u64]| {
         let mut sorted = values.to_vec();
@@ -320,7 +320,8 @@ fn sizes_do_not_depend_on_times() {
 
 #[test]
 fn invalid_patterns_are_refused() {
-    let rpc_of = |clients, servers, options| Rpc::new(&hosts(clients), &hosts(servers), options).unwrap_err();
+    let rpc_of =
+        |clients, servers, options| Rpc::new(&endpoints(clients), &endpoints(servers), options).unwrap_err();
     let refused = |error: WorkloadError, expected: &str| {
         assert!(error.to_string().starts_with(expected), "{error}: {expected}");
     };
@@ -337,51 +338,60 @@ fn invalid_patterns_are_refused() {
         "invalid link rate 0",
     );
     refused(
-        Rpc::all_to_all(&hosts(0..1), rpc(0.5, fixed(1), 1)).unwrap_err(),
-        "1 hosts: expected at least 2",
+        Rpc::all_to_all(&endpoints(0..1), rpc(0.5, fixed(1), 1)).unwrap_err(),
+        "1 endpoints: expected at least 2",
     );
     let twice = [EndpointId(3), EndpointId(4), EndpointId(3)];
     refused(
         Rpc::all_to_all(&twice, rpc(0.5, fixed(1), 1)).unwrap_err(),
-        "endpoint h3 is listed twice in the hosts",
+        "endpoint h3 is listed twice in the endpoints",
     );
 
-    let incast = |senders, options| Incast::new(&hosts(senders), EndpointId(0), options).unwrap_err();
+    let incast = |senders, options| Incast::new(&endpoints(senders), EndpointId(0), options).unwrap_err();
     refused(incast(0..3, rounds(1)), "endpoint h0 would send to itself");
     refused(incast(0..0, rounds(1)), "0 senders");
     refused(
         incast(1..3, IncastOptions { sizes: fixed(UNBOUNDED), ..rounds(1) }),
         "unbounded flows have no load",
     );
-    let persistent = Schedule::persistent(&hosts(0..3), EndpointId(2), Timestamp(0), Nanos::ZERO);
+    let persistent = Schedule::persistent(&endpoints(0..3), EndpointId(2), Timestamp(0), Nanos::ZERO);
     refused(persistent.unwrap_err(), "endpoint h2 would send to itself");
 
-    let shuffle = |hosts: &[EndpointId], options| Shuffle::new(hosts, options).unwrap_err();
-    refused(shuffle(&hosts(0..1), shuffled(1)), "1 hosts");
-    refused(shuffle(&hosts(0..9000), shuffled(1)), "9000 hosts: expected at most 8192");
-    refused(shuffle(&hosts(0..9), shuffled(0)), "0 flows at a time");
+    let shuffle = |endpoints: &[EndpointId], options| Shuffle::new(endpoints, options).unwrap_err();
+    refused(shuffle(&endpoints(0..1), shuffled(1)), "1 endpoints");
+    refused(shuffle(&endpoints(0..9000), shuffled(1)), "9000 endpoints: expected at most 8192");
+    refused(shuffle(&endpoints(0..9), shuffled(0)), "0 flows at a time");
     refused(
-        shuffle(&hosts(0..9), ShuffleOptions { sizes: fixed(UNBOUNDED), ..shuffled(1) }),
+        shuffle(&endpoints(0..9), ShuffleOptions { sizes: fixed(UNBOUNDED), ..shuffled(1) }),
         "unbounded flows",
     );
-    refused(Schedule::random(&hosts(0..1), &each(1)).unwrap_err(), "1 hosts");
-    refused(Schedule::random_bijection(&hosts(0..1), &each(1)).unwrap_err(), "1 hosts");
+    refused(Schedule::random(&endpoints(0..1), &each(1)).unwrap_err(), "1 endpoints");
+    refused(Schedule::random_bijection(&endpoints(0..1), &each(1)).unwrap_err(), "1 endpoints");
 
-    let good = Staggered { hosts_per_edge: 2, hosts_per_pod: 4, edge: 0.5, pod: 0.3 };
-    let staggered = |staggered| Schedule::staggered(&hosts(0..16), staggered, &each(1)).unwrap_err();
+    let good = Staggered { endpoints_per_edge: 2, endpoints_per_pod: 4, edge: 0.5, pod: 0.3 };
+    let staggered = |staggered| Schedule::staggered(&endpoints(0..16), staggered, &each(1)).unwrap_err();
     refused(
         staggered(Staggered { edge: -0.1, ..good }),
-        "invalid share of flows to the same edge switch -0.1",
+        "invalid share of flows to the same edge router -0.1",
     );
     refused(
         staggered(Staggered { pod: 0.6, ..good }),
-        "invalid sum of the shares of edge switch and pod 1.1",
+        "invalid sum of the shares of edge router and pod 1.1",
     );
-    refused(staggered(Staggered { hosts_per_edge: 1, ..good }), "1 hosts of an edge switch");
-    refused(staggered(Staggered { hosts_per_edge: 4, ..good }), "4 hosts of a pod: expected at least 5");
-    refused(staggered(Staggered { hosts_per_edge: 3, ..good }), "4 hosts of a pod: expected at least 6");
-    refused(staggered(Staggered { hosts_per_pod: 6, ..good }), "16 hosts: expected at least 18");
-    refused(staggered(Staggered { hosts_per_pod: usize::MAX, ..good }), "16 hosts: expected at least");
+    refused(staggered(Staggered { endpoints_per_edge: 1, ..good }), "1 endpoints of an edge router");
+    refused(
+        staggered(Staggered { endpoints_per_edge: 4, ..good }),
+        "4 endpoints of a pod: expected at least 5",
+    );
+    refused(
+        staggered(Staggered { endpoints_per_edge: 3, ..good }),
+        "4 endpoints of a pod: expected at least 6",
+    );
+    refused(staggered(Staggered { endpoints_per_pod: 6, ..good }), "16 endpoints: expected at least 18");
+    refused(
+        staggered(Staggered { endpoints_per_pod: usize::MAX, ..good }),
+        "16 endpoints: expected at least",
+    );
 }
 
 #[test]

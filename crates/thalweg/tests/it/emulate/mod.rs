@@ -166,10 +166,10 @@ fn invalid_experiments_are_refused_before_the_run() {
         (&[wrong][..], format!("thalweg: {wrong}:3: \"k\" does not apply to shape \"rack\", only to fat_tree\n")),
         (&["absent.toml"], "thalweg: cannot read the experiment file absent.toml: No such file or directory (os error 2)\n".into()),
         (&["--sweep", "lod=1,2", "rack.toml"], "thalweg: --sweep lod=1: unknown key \"lod\"; did you mean \"load\"?\n".into()),
-        (&["--sweep", "scheme=red", "--sweep", "scheme=pie", "rack.toml"], "thalweg: scheme is swept twice\n".into()),
+        (&["--sweep", "scheme=red", "--sweep", "scheme=pie", "rack.toml"], "thalweg: \"scheme\" is swept twice: expected one --sweep scheme=VALUE,VALUE,...\n".into()),
         (
             &["--sweep", "scheme.buffer=100,50", "rack.toml"],
-            "thalweg: with scheme.buffer=50:\nthalweg: rack.toml:9: threshold: it is 65: expected less than `buffer`\n".into(),
+            "thalweg: with scheme.buffer=50:\nthalweg: rack.toml:9: threshold: invalid value 65: expected less than `buffer`\n".into(),
         ),
     ] {
         let run = emulate(&[arguments, &["--output", out]].concat()).ended_with(2);
@@ -177,8 +177,18 @@ fn invalid_experiments_are_refused_before_the_run() {
         assert_eq!(run.stderr, expected);
         assert!(!Path::new(out).exists(), "nothing is left where nothing was run");
     }
-    let run = emulate(&["--sweep", "load", "rack.toml"]).ended_with(2);
-    assert!(run.stderr.contains("expected KEY=VALUE,VALUE,..."), "{}", run.stderr);
+    for (arguments, part) in [
+        (&["--sweep", "load"][..], "expected KEY=VALUE,VALUE,..."),
+        (&["--sweep", "load=0.8..0.1"], "invalid range \"0.8..0.1\": the first number is above the last"),
+        (&["--sweep", "seed=1,2", "--seed", "3"], "--seed has no effect"),
+        (
+            &["--format", "csv", "--json"],
+            "--format has no effect: it applies only to tables in the directory",
+        ),
+    ] {
+        let run = emulate(&[arguments, &["rack.toml"]].concat()).ended_with(2);
+        assert!(run.stderr.contains(part), "{}", run.stderr);
+    }
 }
 
 #[test]

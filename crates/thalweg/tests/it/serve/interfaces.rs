@@ -160,7 +160,7 @@ fn an_interface_is_opened_in_its_namespace() {
     };
     let outputs = [check(&link.interface), check("elsewhere0")];
     assert!(outputs[0].contains(": OK") && !outputs[0].contains("no such interface"), "{}", outputs[0]);
-    let absent = format!("no interface elsewhere0 in namespace {}", link.sender);
+    let absent = format!("\"elsewhere0\" does not exist in namespace {}", link.sender);
     assert!(outputs[1].contains(&absent), "{}", outputs[1]);
 }
 

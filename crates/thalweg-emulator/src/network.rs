@@ -1,4 +1,4 @@
-//! Builds networks by the name of their scheme: the one place that selects the router type.
+//! Builds a network for a scheme: the one place that selects the router type.
 
 use crate::core::blueprint::{Blueprint, BlueprintError};
 use crate::core::emulation::Emulation;
@@ -45,7 +45,7 @@ impl Scheme {
 ///
 /// # Errors
 /// See [`BlueprintError`].
-pub fn network(scheme: &Scheme, blueprint: &Blueprint<'_>) -> Result<Box<dyn Network>, BlueprintError> {
+pub fn build(scheme: &Scheme, blueprint: &Blueprint<'_>) -> Result<Box<dyn Network>, BlueprintError> {
     struct Build<'a>(&'a Blueprint<'a>);
 
     impl ForScheme for Build<'_> {
