@@ -2,9 +2,8 @@
 //!
 //! The smoothed value of a sum, with time constant `T`, is the sum minus its *pending* changes. When the sum changes by
 //! `d`, they grow by `d`, and they decay by `exp(-t / T)` in the time `t`. They need not be updated at every read if
-//! they are stored relative to a common *base* time: a change at `t` after the base adds `d exp(t
-//! / T)`, and at `t` the pending changes are `exp(-t / T)` times the stored number. Both exponentials depend on the time alone.
-//! So a change of a flow's rate, which changes two sums, takes one pair of them and no division.
+//! they are stored relative to a common *base* time: a change at `t` after the base adds `d exp(t / T)`, and at `t` the
+//! pending changes are `exp(-t / T)` times the stored number. Both exponentials depend on the time alone. So a change of a flow's rate, which changes two sums, takes one pair of them and no division.
 
 use thalweg_wire::{Nanos, Timestamp};
 

@@ -1,4 +1,4 @@
-//! The second pass: part by part, assembles records into flows, and flows into flowsets.
+//! The second pass: assembles the records of each partition into flows, and flows into flowsets.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,8 +6,8 @@ use thalweg_wire::flow_export::Address;
 
 use super::flow::{Flow, Reconstruction};
 use super::flowset::{Flowset, FlowsetBuilder};
-use super::order::{Keyed, MAX_ROWS, Orderer};
-use super::parts::{Parts, Portion, Spill};
+use super::order::{KeyedIndex, MAX_ROWS, Orderer};
+use super::partitions::{Partition, Spill, WorkerPartitions};
 use super::row::{Fields, Narrow, Row, Wide};
 use super::scatter::Scattered;
 use super::table::{FlowTable, FlowsetTable, Table};
@@ -15,8 +15,8 @@ use super::write::{MIN_PAGE_ROWS, TableFile};
 use super::{AnalyseError, Options, Outputs, Statistics};
 use crate::read::scan::Tick;
 
-/// Parts per thread and round; results are written after each round.
-const PARTS_PER_ROUND: usize = 8;
+/// Partitions per thread and round; results are written after each round.
+const PARTITIONS_PER_ROUND: usize = 8;
 
 /// The context of the second pass.
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ struct Job<'a> {
 /// Rows per transposition into columns; they fit the first-level cache.
 const BATCH: usize = 64;
 
-/// The results of some parts.
+/// The results of some partitions.
 #[derive(Default)]
 struct Assembled {
     flows: FlowTable,
@@ -42,7 +42,7 @@ struct Assembled {
     new_flowsets: Vec<Flowset>,
 }
 
-/// Assembles all parts and writes the results.
+/// Assembles all partitions and writes the results.
 pub(super) fn assemble(
     scattered: Scattered,
     outputs: &Outputs,
@@ -63,8 +63,8 @@ pub(super) fn assemble(
         done += rows as u64;
         progress(done)
     };
-    job.all::<Narrow>(&scattered.narrow, &mut results, &mut advance)?;
-    job.all::<Wide>(&scattered.wide, &mut results, &mut advance)?;
+    job.assemble_all::<Narrow>(&scattered.narrow, &mut results, &mut advance)?;
+    job.assemble_all::<Wide>(&scattered.wide, &mut results, &mut advance)?;
     results.flows.finish()?;
     results.flowsets.finish()?;
     Ok(results.statistics)
@@ -86,29 +86,29 @@ impl Results {
 }
 
 impl Job<'_> {
-    /// Assembles all parts of one kind and writes the results in order.
-    fn all<R: Row>(
+    /// Assembles all partitions of one kind and writes the results in order.
+    fn assemble_all<R: Row>(
         self,
-        parts: &[Parts<R>],
+        workers: &[WorkerPartitions<R>],
         results: &mut Results,
         advance: &mut impl FnMut(usize) -> Result<(), AnalyseError>,
     ) -> Result<(), AnalyseError> {
         match self.options.threads {
-            1 => self.sequential(parts, results, advance),
-            threads => self.parallel(parts, threads, results, advance),
+            1 => self.assemble_sequentially(workers, results, advance),
+            threads => self.assemble_in_parallel(workers, threads, results, advance),
         }
     }
 
-    fn sequential<R: Row>(
+    fn assemble_sequentially<R: Row>(
         self,
-        parts: &[Parts<R>],
+        workers: &[WorkerPartitions<R>],
         results: &mut Results,
         advance: &mut impl FnMut(usize) -> Result<(), AnalyseError>,
     ) -> Result<(), AnalyseError> {
         let mut assembler = Assembler::new(self);
-        for part in Portion::all(parts) {
-            let rows = part.rows();
-            assembler.process_part(part, &mut |assembled| match assembled.is_page() {
+        for partition in Partition::all(workers) {
+            let rows = partition.rows();
+            assembler.assemble(partition, &mut |assembled| match assembled.is_page() {
                 true => results.write(assembled),
                 false => Ok(()),
             })?;
@@ -117,79 +117,66 @@ impl Job<'_> {
         results.write(&mut assembler.builder.out)
     }
 
-    /// Worker threads assemble a round of parts while this thread writes the results of the previous one. This thread also
-    /// assembles the parts that are too large for memory.
-    fn parallel<R: Row>(
+    /// Worker threads assemble a round of partitions while this thread writes the results of the previous one. This
+    /// thread also assembles the partitions that are too large for memory.
+    fn assemble_in_parallel<R: Row>(
         self,
-        parts: &[Parts<R>],
+        workers: &[WorkerPartitions<R>],
         threads: usize,
         results: &mut Results,
         advance: &mut impl FnMut(usize) -> Result<(), AnalyseError>,
     ) -> Result<(), AnalyseError> {
-        enum Done<'p, R> {
-            Assembled(Box<Assembled>, usize),
-            TooLarge(Portion<'p, R>),
-        }
         let mut assemblers: Vec<_> = (0..threads).map(|_| Assembler::new(self)).collect();
-        let mut own = Assembler::new(self);
-        let mut parts = Portion::all(parts);
-        let mut before: Vec<Done<'_, R>> = Vec::new();
+        let mut assembler_of_large = Assembler::new(self);
+        let mut partitions = Partition::all(workers);
+        let mut previous: Vec<Outcome<'_, R>> = Vec::new();
         loop {
-            let round: Vec<_> = parts.by_ref().take(threads * PARTS_PER_ROUND).collect();
-            if round.is_empty() && before.is_empty() {
+            let round: Vec<_> = partitions.by_ref().take(threads * PARTITIONS_PER_ROUND).collect();
+            if round.is_empty() && previous.is_empty() {
                 return Ok(());
             }
             let next = AtomicUsize::new(0);
-            let work = |assembler: &mut Assembler<'_, R>| -> Result<Vec<(usize, Done<'_, R>)>, AnalyseError> {
-                let mut all = Vec::new();
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(&part) = round.get(number) else { return Ok(all) };
-                    let rows = part.rows();
-                    if rows > assembler.max_rows() {
-                        all.push((number, Done::TooLarge(part)));
-                        continue;
-                    }
-                    let mut out = Assembled::default();
-                    assembler.process_part(part, &mut |assembled| {
-                        out.statistics.add(&std::mem::take(&mut assembled.statistics));
-                        out.flows.append(&mut assembled.flows);
-                        out.flowsets.append(&mut assembled.flowsets);
-                        Ok(())
-                    })?;
-                    all.push((number, Done::Assembled(Box::new(out), rows)));
-                }
-            };
-            let mut now = std::thread::scope(|scope| {
-                let work = &work;
-                let workers: Vec<_> = assemblers.iter_mut().map(|a| scope.spawn(move || work(a))).collect();
-                let written = before.drain(..).try_for_each(|done| match done {
-                    Done::Assembled(mut assembled, rows) => {
+            let mut outcomes = std::thread::scope(|scope| {
+                let (round, next) = (&round, &next);
+                let threads: Vec<_> = assemblers
+                    .iter_mut()
+                    .map(|worker| scope.spawn(move || worker.assemble_round(round, next)))
+                    .collect();
+                let written = previous.drain(..).try_for_each(|outcome| match outcome {
+                    Outcome::Assembled(mut assembled, rows) => {
                         results.write(&mut assembled)?;
                         advance(rows)
                     }
-                    Done::TooLarge(part) => {
-                        let rows = part.rows();
-                        own.process_part(part, &mut |assembled| results.write(assembled))?;
+                    Outcome::TooLarge(partition) => {
+                        let rows = partition.rows();
+                        assembler_of_large.assemble(partition, &mut |assembled| results.write(assembled))?;
                         advance(rows)
                     }
                 });
-                let mut now = Vec::new();
-                for worker in workers {
-                    now.extend(worker.join().expect("workers do not panic")?);
+                let mut outcomes = Vec::new();
+                for thread in threads {
+                    outcomes.extend(thread.join().expect("workers do not panic")?);
                 }
-                written.map(|()| now)
+                written.map(|()| outcomes)
             })?;
-            now.sort_unstable_by_key(|(number, _)| *number);
-            before = now.into_iter().map(|(_, done)| done).collect();
+            outcomes.sort_unstable_by_key(|(number, _)| *number);
+            previous = outcomes.into_iter().map(|(_, outcome)| outcome).collect();
         }
     }
 }
 
-/// Called with the results so far after each part. May take them out.
+/// What a worker did with a partition.
+enum Outcome<'p, R> {
+    /// Assembled it, with this number of rows.
+    Assembled(Box<Assembled>, usize),
+    /// Left it, because it exceeds the worker's memory.
+    TooLarge(Partition<'p, R>),
+}
+
+/// Called with the results so far after each partition. May take them out.
 type Sink<'a> = dyn FnMut(&mut Assembled) -> Result<(), AnalyseError> + 'a;
 
-/// Assembles parts, one after another.
+/// Assembles partitions, one after another.
 struct Assembler<'a, R> {
     job: Job<'a>,
     rows: Vec<R>,
@@ -225,42 +212,74 @@ impl<'a, R: Row> Assembler<'a, R> {
 
     /// Returns the maximum number of rows to load at once: each needs memory for itself, its key, and its results.
     fn max_rows(&self) -> usize {
-        let bytes = size_of::<R>() + size_of::<Keyed>() + size_of::<Flow>();
+        let bytes = size_of::<R>() + size_of::<KeyedIndex>() + size_of::<Flow>();
         (self.job.options.working_bytes() / bytes).clamp(1, MAX_ROWS)
     }
 
-    /// Assembles a part that shares no pair of hosts with other parts.
-    fn process_part(&mut self, part: Portion<'_, R>, sink: &mut Sink<'_>) -> Result<(), AnalyseError> {
-        self.part(part, sink)?;
+    /// Assembles partitions of `round`, which all workers share, until none is left. Returns their numbers and outcomes.
+    fn assemble_round<'p>(
+        &mut self,
+        round: &[Partition<'p, R>],
+        next: &AtomicUsize,
+    ) -> Result<Vec<(usize, Outcome<'p, R>)>, AnalyseError> {
+        let mut outcomes = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&partition) = round.get(number) else { return Ok(outcomes) };
+            let rows = partition.rows();
+            if rows > self.max_rows() {
+                outcomes.push((number, Outcome::TooLarge(partition)));
+                continue;
+            }
+            let mut all = Assembled::default();
+            self.assemble(partition, &mut |assembled| {
+                all.append(assembled);
+                Ok(())
+            })?;
+            outcomes.push((number, Outcome::Assembled(Box::new(all), rows)));
+        }
+    }
+
+    /// Assembles a partition that shares no pair of hosts with other partitions.
+    fn assemble(&mut self, partition: Partition<'_, R>, sink: &mut Sink<'_>) -> Result<(), AnalyseError> {
+        self.assemble_records(partition, sink)?;
         self.builder.finish_pair();
         self.builder.out.flush_rows();
         sink(&mut self.builder.out)
     }
 
-    fn part(&mut self, part: Portion<'_, R>, sink: &mut Sink<'_>) -> Result<(), AnalyseError> {
-        let (count, shift) = (part.rows(), part.shift());
+    /// Builds the flows of a partition. Splits it first if it exceeds the memory.
+    fn assemble_records(
+        &mut self,
+        partition: Partition<'_, R>,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), AnalyseError> {
+        let (count, shift) = (partition.rows(), partition.shift());
         if count == 0 {
             return Ok(());
         }
         let mut one_key = false;
         if count > self.max_rows() {
-            if let Some(parts) = part.split(self.job.options.working_bytes() / 2, self.job.spill)? {
-                return Portion::all(&[parts]).try_for_each(|part| self.part(part, sink));
+            if let Some(partitions) = partition.split(self.job.options.working_bytes() / 2, self.job.spill)? {
+                return Partition::all(&[partitions])
+                    .try_for_each(|partition| self.assemble_records(partition, sink));
             }
             one_key = true;
         }
-        part.load(&mut self.rows, self.job.spill)?;
+        partition.load(&mut self.rows, self.job.spill)?;
         if one_key {
             let statistics = &mut self.builder.out.statistics;
             statistics.largest_key = statistics.largest_key.max(count as u64);
-            self.builder.key(self.rows.iter());
+            self.builder.add_records_of_key(self.rows.iter());
             self.rows = Vec::new();
         } else {
             let ordered = self.orderer.order(&self.rows, shift);
             for keys in ordered.chunk_by(|a, b| a.key() == b.key()) {
                 match keys {
-                    [only] => self.builder.single_record(&self.rows[only.index()]),
-                    keys => self.builder.key(keys.iter().map(|keyed| &self.rows[keyed.index()])),
+                    [only] => self.builder.add_single_record(&self.rows[only.index()]),
+                    keys => {
+                        self.builder.add_records_of_key(keys.iter().map(|keyed| &self.rows[keyed.index()]))
+                    }
                 }
             }
         }
@@ -272,28 +291,29 @@ impl<'a, R: Row> Assembler<'a, R> {
 impl FlowBuilder<'_> {
     /// Adds the only record of a key.
     #[inline]
-    fn single_record<R: Row>(&mut self, row: &R) {
-        let flow = self.reconstruction.single(row.addresses(), row.fields());
-        self.out.flow(self.job, &mut self.flowsets, row.pair_hash(), &flow);
+    fn add_single_record<R: Row>(&mut self, row: &R) {
+        let flow = self.reconstruction.flow_of_record(row.addresses(), row.fields());
+        self.out.add_flow(self.job, &mut self.flowsets, row.pair_hash(), &flow);
     }
 
     /// Adds the records of a key.
-    fn key<'r, R: Row>(&mut self, rows: impl Iterator<Item = &'r R> + Clone) {
+    fn add_records_of_key<'r, R: Row>(&mut self, rows: impl Iterator<Item = &'r R> + Clone) {
         let mut all = rows.clone();
         let Some(first) = all.next() else { return };
         let (pair_hash, addresses) = (first.pair_hash(), first.addresses());
         if all.all(|row| row.addresses() == addresses) {
-            return self.records(pair_hash, addresses, rows);
+            return self.add_records(pair_hash, addresses, rows);
         }
         // Several pairs of hosts share a hash.
         let mut rows: Vec<&R> = rows.collect();
         rows.sort_by_key(|row| row.addresses());
         for rows in rows.chunk_by(|a, b| a.addresses() == b.addresses()) {
-            self.records(pair_hash, rows[0].addresses(), rows.iter().copied());
+            self.add_records(pair_hash, rows[0].addresses(), rows.iter().copied());
         }
     }
 
-    fn records<'r, R: Row>(
+    /// Adds the records of a key and a pair of hosts.
+    fn add_records<'r, R: Row>(
         &mut self,
         pair_hash: u64,
         addresses: (Address, Address),
@@ -302,12 +322,13 @@ impl FlowBuilder<'_> {
         self.records.clear();
         self.records.extend(rows.map(|row| *row.fields()));
         let FlowBuilder { job, records, reconstruction, flowsets, out } = self;
-        reconstruction.flows(addresses, records, |flow| out.flow(*job, flowsets, pair_hash, &flow));
+        reconstruction
+            .for_each_flow(addresses, records, |flow| out.add_flow(*job, flowsets, pair_hash, &flow));
     }
 
     fn finish_pair(&mut self) {
         let FlowBuilder { job, flowsets, out, .. } = self;
-        flowsets.finish(&mut |set| out.flowset(*job, &set));
+        flowsets.finish(&mut |set| out.add_flowset(*job, &set));
         out.statistics.largest_pair = flowsets.largest() as u64;
     }
 }
@@ -319,7 +340,7 @@ impl Assembled {
     }
 
     #[inline]
-    fn flow(&mut self, job: Job<'_>, flowsets: &mut FlowsetBuilder, pair_hash: u64, flow: &Flow) {
+    fn add_flow(&mut self, job: Job<'_>, flowsets: &mut FlowsetBuilder, pair_hash: u64, flow: &Flow) {
         self.statistics.flows += 1;
         self.statistics.elephants += u64::from(flow.elephant);
         if job.flows_wanted {
@@ -330,11 +351,11 @@ impl Assembled {
             }
         }
         if flow.elephant || !job.options.elephants_only {
-            flowsets.push(pair_hash, *flow, &mut |set| self.flowset(job, &set));
+            flowsets.push(pair_hash, *flow, &mut |set| self.add_flowset(job, &set));
         }
     }
 
-    fn flowset(&mut self, job: Job<'_>, set: &Flowset) {
+    fn add_flowset(&mut self, job: Job<'_>, set: &Flowset) {
         self.statistics.flowsets += 1;
         self.statistics.single_flows += u64::from(set.flows == 1);
         if job.flowsets_wanted {
@@ -344,6 +365,13 @@ impl Assembled {
                 self.new_flowsets.clear();
             }
         }
+    }
+
+    /// Moves the results of `other` to the end.
+    fn append(&mut self, other: &mut Assembled) {
+        self.statistics.add(&std::mem::take(&mut other.statistics));
+        self.flows.append(&mut other.flows);
+        self.flowsets.append(&mut other.flowsets);
     }
 
     /// Transposes the remaining rows.

@@ -1,6 +1,6 @@
 //! Memory for packed rows, in numbered chunks, on huge pages if available.
 //!
-//! Rows go to a thousand parts in turn. With 4 KiB pages, nearly each row would miss the TLB, and the kernel would have
+//! Rows go to a thousand partitions in turn. With 4 KiB pages, nearly each row would miss the TLB, and the kernel would have
 //! to provide the fresh memory page by page.
 
 use std::io;
@@ -9,7 +9,7 @@ use memmap2::{Advice, MmapMut};
 
 use super::packed::MAX_ROW_BYTES;
 
-/// Chunk size in bytes: the unit of allocation for parts.
+/// Chunk size in bytes: the unit of allocation for partitions.
 pub(super) const CHUNK: usize = 16 << 10;
 /// Chunks per mapping: 32 MiB. The kernel only provides pages that are written.
 const CHUNKS: usize = 2048;

@@ -75,7 +75,7 @@ impl<'a> Reconstruction<'a> {
 
     /// Returns the flow of a key's only record.
     #[inline]
-    pub(super) fn single(
+    pub(super) fn flow_of_record(
         &mut self,
         (source_address, destination_address): (Address, Address),
         fields: &Fields,
@@ -102,7 +102,7 @@ impl<'a> Reconstruction<'a> {
     }
 
     /// Passes the flows of a key to `each`, ordered by start. Reorders `records`.
-    pub(super) fn flows(
+    pub(super) fn for_each_flow(
         &mut self,
         addresses: (Address, Address),
         records: &mut [Fields],
@@ -114,20 +114,20 @@ impl<'a> Reconstruction<'a> {
         for at in 1..records.len() {
             let Fields { flow_start_us, flow_end_us, .. } = records[at];
             if flow_start_us - latest_end > self.gap_us {
-                each(self.flow(addresses, &mut records[first..at]));
+                each(self.join_records(addresses, &mut records[first..at]));
                 (first, latest_end) = (at, flow_end_us);
             }
             latest_end = latest_end.max(flow_end_us);
         }
-        each(self.flow(addresses, &mut records[first..]));
+        each(self.join_records(addresses, &mut records[first..]));
     }
 
-    /// Returns the flow of records that are ordered by time.
-    fn flow(&mut self, addresses: (Address, Address), records: &mut [Fields]) -> Flow {
+    /// Joins records that are ordered by time to one flow.
+    fn join_records(&mut self, addresses: (Address, Address), records: &mut [Fields]) -> Flow {
         let flow_start_us = records[0].flow_start_us;
         let flow_end_us = records.iter().map(|record| record.flow_end_us).max().expect("at least one record");
-        let (chosen, observation_points) = self.choose(records);
-        let mut flow = self.single(addresses, &chosen[0]);
+        let (chosen, observation_points) = self.choose_point(records);
+        let mut flow = self.flow_of_record(addresses, &chosen[0]);
         for record in &chosen[1..] {
             flow.octets = flow.octets.saturating_add(record.scaled_octets());
             flow.packets = flow.packets.saturating_add(record.scaled_packets());
@@ -145,7 +145,7 @@ impl<'a> Reconstruction<'a> {
     }
 
     /// Returns the records of the chosen point, ordered by time, and the number of points.
-    fn choose<'r>(&self, records: &'r mut [Fields]) -> (&'r [Fields], i64) {
+    fn choose_point<'r>(&self, records: &'r mut [Fields]) -> (&'r [Fields], i64) {
         let point = records[0].point;
         if records.iter().all(|record| record.point == point) {
             return (records, 1);

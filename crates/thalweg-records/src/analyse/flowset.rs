@@ -93,7 +93,7 @@ impl FlowsetBuilder {
     pub(super) fn finish(&mut self, each: &mut impl FnMut(Flowset)) {
         if let [flow] = self.flows[..] {
             self.flows.clear();
-            return each(single(&flow));
+            return each(set_of_flow(&flow));
         }
         if self.flows.len() > self.max_flows {
             self.largest = self.largest.max(self.flows.len());
@@ -110,13 +110,13 @@ impl FlowsetBuilder {
             // The time is the start of the set's first flow (span) or last flow (chain).
             match &mut current {
                 Some((set, from)) if same_pair(set, &flow) && flow.flow_start_us - *from <= self.tau_us => {
-                    join(set, &flow);
+                    add_to_set(set, &flow);
                     if self.rule == Rule::Chain {
                         *from = flow.flow_start_us;
                     }
                 }
                 _ => {
-                    if let Some((set, _)) = current.replace((single(&flow), flow.flow_start_us)) {
+                    if let Some((set, _)) = current.replace((set_of_flow(&flow), flow.flow_start_us)) {
                         each(set);
                     }
                 }
@@ -132,7 +132,7 @@ fn same_pair(set: &Flowset, flow: &Flow) -> bool {
     (set.source_address, set.destination_address) == (flow.source_address, flow.destination_address)
 }
 
-fn single(flow: &Flow) -> Flowset {
+fn set_of_flow(flow: &Flow) -> Flowset {
     Flowset {
         source_address: flow.source_address,
         destination_address: flow.destination_address,
@@ -146,7 +146,7 @@ fn single(flow: &Flow) -> Flowset {
     }
 }
 
-fn join(set: &mut Flowset, flow: &Flow) {
+fn add_to_set(set: &mut Flowset, flow: &Flow) {
     set.flow_end_us = set.flow_end_us.max(flow.flow_end_us);
     set.flows += 1;
     set.octets = set.octets.saturating_add(flow.octets);

@@ -5,9 +5,9 @@
 //! is optimised for speed and makes two passes:
 //!
 //! 1. **Scatter.** Reads the needed columns of each Parquet file in blocks that fit the cache. Each record becomes a
-//!    packed row in the part of its key (see `row`, `packed`). Parts that exceed the memory limit are written to an
-//!    unlinked file beside the results (see `parts`).
-//! 2. **Assemble.** Orders each part by key (see `order`), joins the records of a key to flows (see `flow`, `elephant`),
+//!    packed row in the partition of its key (see `row`, `packed`). Partitions that exceed the memory limit are written to an
+//!    unlinked file beside the results (see `partitions`).
+//! 2. **Assemble.** Orders each partition by key (see `order`), joins the records of a key to flows (see `flow`, `elephant`),
 //!    groups the flows of each pair of hosts into flowsets (see `flowset`), and writes both (see `write`).
 //!
 //! Results are ordered by a hash of source and destination whose first bits are the source's, so that neighbouring rows
@@ -32,7 +32,7 @@ mod flowset;
 mod options;
 mod order;
 mod packed;
-mod parts;
+mod partitions;
 mod points;
 mod row;
 mod scatter;
@@ -51,7 +51,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use crate::read::Source;
-use parts::Spill;
+use partitions::Spill;
 use points::Points;
 
 /// Output files. Results with `None` are only counted.

@@ -72,7 +72,7 @@ impl Options {
         (self.memory_bytes / self.threads as u64 / 8 * 5) as usize
     }
 
-    /// Returns the memory per thread for the part being assembled (one eighth).
+    /// Returns the memory per thread for the partition being assembled (one eighth).
     pub(super) fn working_bytes(&self) -> usize {
         (self.memory_bytes / self.threads as u64 / 8) as usize
     }

@@ -1,4 +1,4 @@
-//! Orders the rows of a part by key.
+//! Orders the rows of a partition by key.
 //!
 //! Each row becomes a 128-bit number: its key (104 bits) and its index (24 bits). Numbers are distributed over buckets by
 //! their first differing bits, about four per bucket; then each bucket is sorted, by insertion sort at this size.
@@ -14,9 +14,9 @@ const BUCKET_BITS: u32 = 2;
 
 /// A key and the index of its row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Keyed(u128);
+pub(super) struct KeyedIndex(u128);
 
-impl Keyed {
+impl KeyedIndex {
     /// Returns the key.
     #[inline]
     pub(super) fn key(self) -> u128 {
@@ -30,11 +30,11 @@ impl Keyed {
     }
 }
 
-/// Buffers for ordering, kept between parts.
+/// Buffers for ordering, kept between partitions.
 #[derive(Debug, Default)]
 pub(super) struct Orderer {
     starts: Vec<u32>,
-    ordered: Vec<Keyed>,
+    ordered: Vec<KeyedIndex>,
 }
 
 impl Orderer {
@@ -42,7 +42,7 @@ impl Orderer {
     ///
     /// # Panics
     /// If there are more than [`MAX_ROWS`].
-    pub(super) fn order<R: Row>(&mut self, rows: &[R], shift: u32) -> &[Keyed] {
+    pub(super) fn order<R: Row>(&mut self, rows: &[R], shift: u32) -> &[KeyedIndex] {
         assert!(rows.len() <= MAX_ROWS, "too many rows to order");
         let bits = (rows.len() >> BUCKET_BITS).max(1).ilog2().min(shift);
         let (shift, mask) = (shift - bits, (1usize << bits) - 1);
@@ -57,11 +57,11 @@ impl Orderer {
             self.starts[at] += self.starts[at - 1];
         }
         self.ordered.clear();
-        self.ordered.resize(rows.len(), Keyed(0));
+        self.ordered.resize(rows.len(), KeyedIndex(0));
         for (index, row) in rows.iter().enumerate() {
             let key = row.key();
             let next = &mut self.starts[bucket(key)];
-            self.ordered[*next as usize] = Keyed(key << INDEX_BITS | index as u128);
+            self.ordered[*next as usize] = KeyedIndex(key << INDEX_BITS | index as u128);
             *next += 1;
         }
         // Each start has advanced to the end of its bucket.

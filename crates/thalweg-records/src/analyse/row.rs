@@ -4,8 +4,8 @@
 //! The two types never share a key. In memory, rows are packed (see `packed`).
 //!
 //! Keys are ordered by a hash of (source, destination), then by ports and protocol. A prefix of the hash divides any data
-//! into parts of similar size; it covers both addresses, so that a parallel flowset lies within one part. The first
-//! [`SOURCE_BITS`] depend on the source only. A part, and a row group of the results, thus has few sources, which makes
+//! into partitions of similar size; it covers both addresses, so that a parallel flowset lies within one partition. The first
+//! [`SOURCE_BITS`] depend on the source only. A partition, and a row group of the results, thus has few sources, which makes
 //! the results smaller and faster to write. For IPv4 the hash is a bijection of the 64 bits of the pair, so pairs never
 //! collide, and addresses need not be stored. For IPv6 collisions are possible, and the addresses are compared.
 

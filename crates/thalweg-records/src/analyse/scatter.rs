@@ -1,25 +1,25 @@
-//! The first pass: reads records and distributes them over parts by key.
+//! The first pass: reads records and distributes them over partitions by key.
 
 use std::sync::Mutex;
 
 use super::block::{self, Block};
 use super::chunks::CHUNK;
-use super::parts::{Parts, Spill};
+use super::partitions::{Spill, WorkerPartitions};
 use super::points::{MAX_POINTS, Point, PointCache, Points};
 use super::row::{Fields, Narrow, SOURCE_BITS, Wide};
 use super::{AnalyseError, Options, Statistics};
 use crate::read::Source;
 use crate::read::scan::{RowGroups, Tick, scan};
 
-/// Target number of rows per part: with the memory for ordering, as much as the second-level cache holds.
-const ROWS_PER_PART: u64 = 1 << 14;
-/// Maximum number of parts, as a power of two, so that a part has the pairs of few sources.
+/// Target number of rows per partition: with the memory for ordering, as much as the second-level cache holds.
+const ROWS_PER_PARTITION: u64 = 1 << 14;
+/// Maximum number of partitions, as a power of two, so that a partition has the pairs of few sources.
 const MAX_BITS: u32 = SOURCE_BITS;
 
-/// All records in their parts, for each worker.
+/// All records in their partitions, for each worker.
 pub(super) struct Scattered {
-    pub(super) narrow: Vec<Parts<Narrow>>,
-    pub(super) wide: Vec<Parts<Wide>>,
+    pub(super) narrow: Vec<WorkerPartitions<Narrow>>,
+    pub(super) wide: Vec<WorkerPartitions<Wide>>,
     pub(super) statistics: Statistics,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn scatter(
         let mut block = Block::new();
         for (source, group) in groups {
             block::read(source, group, &mut block, |block| {
-                scatterer.block(source, block)?;
+                scatterer.add_block(source, block)?;
                 tick(block.rows as u64)
             })?;
         }
@@ -59,10 +59,10 @@ pub(super) fn scatter(
     Ok(all)
 }
 
-/// The parts of one worker.
+/// The partitions of one worker.
 struct Scatterer<'a> {
-    narrow: Parts<Narrow>,
-    wide: Parts<Wide>,
+    narrow: WorkerPartitions<Narrow>,
+    wide: WorkerPartitions<Wide>,
     statistics: Statistics,
     spill: &'a Spill,
     points: &'a Mutex<Points>,
@@ -74,10 +74,10 @@ impl<'a> Scatterer<'a> {
         let waiting = options.packed_bytes();
         // Limits partially filled chunks to a fraction of the memory.
         let by_memory = (waiting / 4 / CHUNK).max(1).ilog2();
-        let bits = (records / ROWS_PER_PART).max(1).ilog2().min(MAX_BITS).min(by_memory);
+        let bits = (records / ROWS_PER_PARTITION).max(1).ilog2().min(MAX_BITS).min(by_memory);
         Scatterer {
-            narrow: Parts::new(bits, waiting / 4 * 3),
-            wide: Parts::new(bits, waiting / 4),
+            narrow: WorkerPartitions::new(bits, waiting / 4 * 3),
+            wide: WorkerPartitions::new(bits, waiting / 4),
             statistics: Statistics::default(),
             spill,
             points,
@@ -85,10 +85,10 @@ impl<'a> Scatterer<'a> {
         }
     }
 
-    fn block(&mut self, source: &Source, block: &Block) -> Result<(), AnalyseError> {
+    fn add_block(&mut self, source: &Source, block: &Block) -> Result<(), AnalyseError> {
         self.statistics.records += block.rows as u64;
         for at in 0..block.rows {
-            let fields = self.fields(source, block, at)?;
+            let fields = self.read_fields(source, block, at)?;
             let (from, to) = (block.source_address[at], block.destination_address[at]);
             match (from.as_v4(), to.as_v4()) {
                 (Some(source), Some(destination)) => {
@@ -102,13 +102,13 @@ impl<'a> Scatterer<'a> {
     }
 
     #[inline]
-    fn fields(&mut self, source: &Source, block: &Block, at: usize) -> Result<Fields, AnalyseError> {
+    fn read_fields(&mut self, source: &Source, block: &Block, at: usize) -> Result<Fields, AnalyseError> {
         let point = Point {
             exporter: block.exporter[at],
             observation_domain_id: block.observation_domain_id[at] as u32,
             flow_direction: block.flow_direction[at] as u8,
         };
-        let point = self.recent.number(point, || number(self.points, point, source))?;
+        let point = self.recent.number(point, || point_number(self.points, point, source))?;
         let (start, end) = (block.flow_start[at], block.flow_end[at]);
         self.statistics.swapped_times += u64::from(end < start);
         let interval = block.sampling_interval[at].max(1);
@@ -136,7 +136,7 @@ impl<'a> Scatterer<'a> {
 }
 
 #[cold]
-fn number(points: &Mutex<Points>, point: Point, source: &Source) -> Result<u32, AnalyseError> {
+fn point_number(points: &Mutex<Points>, point: Point, source: &Source) -> Result<u32, AnalyseError> {
     let number = points.lock().expect("no worker panicked").number(point);
     number.ok_or_else(|| AnalyseError::ObservationPoints { path: source.path.clone(), limit: MAX_POINTS })
 }

@@ -65,21 +65,23 @@ impl Chunk {
                 let dictionary = dictionary.as_mut().expect("exists for addresses");
                 *encoding = Encoding::RLE_DICTIONARY;
                 for addresses in addresses.chunks(PAGE_ROWS) {
-                    numbered(addresses, dictionary, scratch);
+                    encode_indices(addresses, dictionary, scratch);
                     let stored = compress::store(&scratch.page);
                     pages.add(addresses.len(), *encoding, stored, scratch.page.len())?;
                 }
                 Ok(())
             }
-            Values::Number(numbers) => self.plain(numbers, scratch, differences),
-            Values::Count(counts) | Values::Time(counts) => self.plain(counts, scratch, differences),
-            Values::Flag(flags) => self.plain(flags, scratch, bits),
-            Values::Ratio(ratios) => self.plain(ratios, scratch, nullable),
+            Values::Number(numbers) => self.add_uncompressed(numbers, scratch, encode_differences),
+            Values::Count(counts) | Values::Time(counts) => {
+                self.add_uncompressed(counts, scratch, encode_differences)
+            }
+            Values::Flag(flags) => self.add_uncompressed(flags, scratch, encode_flags),
+            Values::Ratio(ratios) => self.add_uncompressed(ratios, scratch, encode_optional),
         }
     }
 
     /// Adds uncompressed pages.
-    fn plain<T>(
+    fn add_uncompressed<T>(
         &mut self,
         values: &[T],
         scratch: &mut Scratch,
@@ -121,7 +123,7 @@ impl Chunk {
 }
 
 /// Encodes a page of dictionary indices.
-fn numbered(addresses: &[Address], dictionary: &mut Dictionary, scratch: &mut Scratch) {
+fn encode_indices(addresses: &[Address], dictionary: &mut Dictionary, scratch: &mut Scratch) {
     let Scratch { numbers, page, .. } = scratch;
     numbers.clear();
     dictionary.number(schema::Values::Address(addresses), numbers);
@@ -131,12 +133,12 @@ fn numbered(addresses: &[Address], dictionary: &mut Dictionary, scratch: &mut Sc
     hybrid::encode(numbers, width, page);
 }
 
-fn differences<T: Copy + Into<i64>>(values: &[T], _: &mut Vec<u32>, page: &mut Vec<u8>) -> Encoding {
+fn encode_differences<T: Copy + Into<i64>>(values: &[T], _: &mut Vec<u32>, page: &mut Vec<u8>) -> Encoding {
     delta::encode(values, page);
     Encoding::DELTA_BINARY_PACKED
 }
 
-fn bits(flags: &[bool], numbers: &mut Vec<u32>, page: &mut Vec<u8>) -> Encoding {
+fn encode_flags(flags: &[bool], numbers: &mut Vec<u32>, page: &mut Vec<u8>) -> Encoding {
     numbers.clear();
     numbers.extend(flags.iter().map(|&flag| u32::from(flag)));
     numbers.resize(flags.len().next_multiple_of(8), 0);
@@ -145,7 +147,7 @@ fn bits(flags: &[bool], numbers: &mut Vec<u32>, page: &mut Vec<u8>) -> Encoding 
 }
 
 /// Encodes definition levels and the values present.
-fn nullable(values: &[Option<f64>], numbers: &mut Vec<u32>, page: &mut Vec<u8>) -> Encoding {
+fn encode_optional(values: &[Option<f64>], numbers: &mut Vec<u32>, page: &mut Vec<u8>) -> Encoding {
     numbers.clear();
     numbers.extend(values.iter().map(|value| u32::from(value.is_some())));
     page.extend([0; 4]);

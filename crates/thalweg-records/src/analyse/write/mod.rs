@@ -71,14 +71,14 @@ impl<T: Table> TableFile<T> {
             _ => self.rows.append(rows),
         }
         if self.rows.len() >= MIN_PAGE_ROWS {
-            self.write()?;
+            self.write_rows()?;
         }
         Ok(())
     }
 
-    fn write(&mut self) -> Result<(), AnalyseError> {
+    fn write_rows(&mut self) -> Result<(), AnalyseError> {
         if let Some(open) = &mut self.file {
-            open.pages(&self.rows).map_err(AnalyseError::parquet(&open.partial))?;
+            open.write_pages(&self.rows).map_err(AnalyseError::parquet(&open.partial))?;
         }
         self.rows.clear();
         Ok(())
@@ -87,10 +87,10 @@ impl<T: Table> TableFile<T> {
     /// Completes and renames the file.
     pub(super) fn finish(mut self) -> Result<(), AnalyseError> {
         if self.rows.len() > 0 {
-            self.write()?;
+            self.write_rows()?;
         }
         let Some(mut open) = self.file else { return Ok(()) };
-        open.row_group().map_err(AnalyseError::parquet(&open.partial))?;
+        open.write_row_group().map_err(AnalyseError::parquet(&open.partial))?;
         let writer = open.writer.take().expect("not finished");
         let file = writer.into_inner().map_err(AnalyseError::parquet(&open.partial))?;
         let file = file.into_inner().map_err(|error| AnalyseError::io(&open.partial)(error.into_error()))?;
@@ -121,15 +121,15 @@ impl OpenFile {
     }
 
     /// Adds the rows to the row group.
-    fn pages<T: Table>(&mut self, rows: &T) -> Result<(), ParquetError> {
+    fn write_pages<T: Table>(&mut self, rows: &T) -> Result<(), ParquetError> {
         for (chunk, (_, values)) in self.chunks.iter_mut().zip(rows.columns()) {
             chunk.add(&values, &mut self.scratch)?;
         }
         self.rows += rows.len();
-        if self.rows >= ROW_GROUP_ROWS { self.row_group() } else { Ok(()) }
+        if self.rows >= ROW_GROUP_ROWS { self.write_row_group() } else { Ok(()) }
     }
 
-    fn row_group(&mut self) -> Result<(), ParquetError> {
+    fn write_row_group(&mut self) -> Result<(), ParquetError> {
         if self.rows == 0 {
             return Ok(());
         }

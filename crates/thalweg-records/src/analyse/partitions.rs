@@ -1,8 +1,8 @@
 //! Partitions records by key, in memory and, beyond a limit, in an unlinked file.
 //!
-//! A part is sorted and assembled at once. It fits the second-level cache if memory allows, and never exceeds the memory
-//! limit. Larger parts, which arise if a few pairs of hosts have most records, are split again where their keys first
-//! differ.
+//! A partition is sorted and assembled at once. It fits the second-level cache if memory allows, and never exceeds the
+//! memory limit. Larger partitions, which arise if a few pairs of hosts have most records, are split again where their
+//! keys first differ.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -17,7 +17,7 @@ use super::chunks::{CHUNK, Chunks};
 use super::packed::{MAX_ROW_BYTES, pack, unpack};
 use super::row::{KEY_BITS, Row};
 
-/// Number of parts of a split, as a power of two.
+/// Number of partitions of a split, as a power of two.
 const SPLIT_BITS: u32 = 8;
 
 /// Creates spill files and counts their bytes.
@@ -64,9 +64,9 @@ struct Extent {
 /// Larger than any used size.
 const NO_CHUNK: usize = usize::MAX;
 
-/// Rows whose keys share a prefix.
+/// The rows of one worker whose keys share a prefix.
 #[derive(Debug)]
-struct Part {
+struct WorkerPartition {
     /// The current chunk and its used size; [`NO_CHUNK`] if there is none.
     last: u32,
     used: usize,
@@ -79,9 +79,9 @@ struct Part {
     spilled: Vec<Extent>,
 }
 
-impl Part {
-    fn new() -> Part {
-        Part { last: 0, used: NO_CHUNK, start: 0, rows: 0, full: Vec::new(), spilled: Vec::new() }
+impl WorkerPartition {
+    fn new() -> WorkerPartition {
+        WorkerPartition { last: 0, used: NO_CHUNK, start: 0, rows: 0, full: Vec::new(), spilled: Vec::new() }
     }
 
     #[cold]
@@ -103,13 +103,13 @@ impl Part {
     }
 }
 
-/// All parts of one worker.
+/// All partitions of one worker.
 #[derive(Debug)]
-pub(super) struct Parts<R> {
-    /// Keys of a part agree in the bits from this one up.
+pub(super) struct WorkerPartitions<R> {
+    /// Keys of a partition agree in the bits from this one up.
     shift: u32,
     mask: usize,
-    parts: Vec<Part>,
+    partitions: Vec<WorkerPartition>,
     chunks: Chunks,
     /// Bytes in memory, and their limit.
     bytes_in_memory: usize,
@@ -118,18 +118,18 @@ pub(super) struct Parts<R> {
     rows: PhantomData<R>,
 }
 
-impl<R: Row> Parts<R> {
-    /// Creates `1 << bits` parts that hold about `max_bytes` in memory.
-    pub(super) fn new(bits: u32, max_bytes: usize) -> Parts<R> {
-        Parts::below(KEY_BITS, bits, max_bytes)
+impl<R: Row> WorkerPartitions<R> {
+    /// Creates `1 << bits` partitions that hold about `max_bytes` in memory.
+    pub(super) fn new(bits: u32, max_bytes: usize) -> WorkerPartitions<R> {
+        WorkerPartitions::below(KEY_BITS, bits, max_bytes)
     }
 
     /// Partitions by the `bits` of the key below bit `top`.
-    fn below(top: u32, bits: u32, max_bytes: usize) -> Parts<R> {
-        Parts {
+    fn below(top: u32, bits: u32, max_bytes: usize) -> WorkerPartitions<R> {
+        WorkerPartitions {
             shift: top - bits,
             mask: (1 << bits) - 1,
-            parts: (0..1 << bits).map(|_| Part::new()).collect(),
+            partitions: (0..1 << bits).map(|_| WorkerPartition::new()).collect(),
             chunks: Chunks::default(),
             bytes_in_memory: 0,
             max_bytes,
@@ -141,13 +141,13 @@ impl<R: Row> Parts<R> {
     /// Adds a row.
     #[inline]
     pub(super) fn push(&mut self, row: &R) -> Result<(), AnalyseError> {
-        let part = &mut self.parts[(row.key() >> self.shift) as usize & self.mask];
-        if part.used > CHUNK - MAX_ROW_BYTES {
-            part.add_chunk(&mut self.chunks)?;
+        let partition = &mut self.partitions[(row.key() >> self.shift) as usize & self.mask];
+        if partition.used > CHUNK - MAX_ROW_BYTES {
+            partition.add_chunk(&mut self.chunks)?;
         }
-        let bytes = pack(row, &mut part.start, self.chunks.room(part.last, part.used));
-        part.used += bytes;
-        part.rows += 1;
+        let bytes = pack(row, &mut partition.start, self.chunks.room(partition.last, partition.used));
+        partition.used += bytes;
+        partition.rows += 1;
         self.bytes_in_memory += bytes;
         Ok(())
     }
@@ -167,16 +167,16 @@ impl<R: Row> Parts<R> {
             Some(file) => file,
             None => (spill.create()?, 0),
         };
-        for part in &mut self.parts {
-            let extents = part.in_memory().map(|(chunk, bytes)| {
+        for partition in &mut self.partitions {
+            let extents = partition.in_memory().map(|(chunk, bytes)| {
                 file.write_all_at(&self.chunks.chunk(chunk)[..bytes], end).map_err(spill.failed())?;
                 end += bytes as u64;
                 Ok(Extent { file: file.clone(), at: end - bytes as u64, bytes })
             });
             let extents = extents.collect::<Result<Vec<_>, AnalyseError>>()?;
-            part.spilled.extend(extents);
-            part.full.clear();
-            part.used = NO_CHUNK;
+            partition.spilled.extend(extents);
+            partition.full.clear();
+            partition.used = NO_CHUNK;
         }
         spill.bytes.fetch_add(self.bytes_in_memory as u64, Ordering::Relaxed);
         self.chunks.clear();
@@ -185,26 +185,28 @@ impl<R: Row> Parts<R> {
         Ok(())
     }
 
-    /// Passes the rows of a part to `f`.
+    /// Passes the rows of a partition to `f`.
     fn for_each_row(
         &self,
         number: usize,
         spill: &Spill,
         mut f: impl FnMut(R) -> Result<(), AnalyseError>,
     ) -> Result<(), AnalyseError> {
-        let (part, mut buffer) = (&self.parts[number], [0; CHUNK]);
-        for extent in &part.spilled {
+        let (partition, mut buffer) = (&self.partitions[number], [0; CHUNK]);
+        for extent in &partition.spilled {
             let bytes = &mut buffer[..extent.bytes];
             extent.file.read_exact_at(bytes, extent.at).map_err(spill.failed())?;
-            each(&buffer, extent.bytes, &mut f)?;
+            unpack_rows(&buffer, extent.bytes, &mut f)?;
         }
-        part.in_memory().try_for_each(|(chunk, used)| each(self.chunks.chunk(chunk), used, &mut f))
+        partition
+            .in_memory()
+            .try_for_each(|(chunk, used)| unpack_rows(self.chunks.chunk(chunk), used, &mut f))
     }
 }
 
 /// Passes the rows of a chunk to `f`.
 #[inline]
-fn each<R: Row>(
+fn unpack_rows<R: Row>(
     chunk: &[u8; CHUNK],
     used: usize,
     f: &mut impl FnMut(R) -> Result<(), AnalyseError>,
@@ -218,39 +220,39 @@ fn each<R: Row>(
     Ok(())
 }
 
-/// The parts with one index, one part from each worker.
+/// The rows of one partition from all workers.
 #[derive(Debug)]
-pub(super) struct Portion<'a, R> {
-    parts: &'a [Parts<R>],
+pub(super) struct Partition<'a, R> {
+    workers: &'a [WorkerPartitions<R>],
     number: usize,
 }
 
-impl<R> Clone for Portion<'_, R> {
+impl<R> Clone for Partition<'_, R> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<R> Copy for Portion<'_, R> {}
+impl<R> Copy for Partition<'_, R> {}
 
-impl<'a, R: Row> Portion<'a, R> {
-    /// Returns all portions, in key order.
-    pub(super) fn all(parts: &'a [Parts<R>]) -> impl Iterator<Item = Portion<'a, R>> {
-        let count = parts.first().map_or(0, |parts| parts.parts.len());
-        (0..count).map(move |number| Portion { parts, number })
+impl<'a, R: Row> Partition<'a, R> {
+    /// Returns all partitions, in key order.
+    pub(super) fn all(workers: &'a [WorkerPartitions<R>]) -> impl Iterator<Item = Partition<'a, R>> {
+        let count = workers.first().map_or(0, |worker| worker.partitions.len());
+        (0..count).map(move |number| Partition { workers, number })
     }
 
     /// Returns the bit from which on all keys agree.
     pub(super) fn shift(self) -> u32 {
-        self.parts[0].shift
+        self.workers[0].shift
     }
 
     /// Returns the number of rows.
     pub(super) fn rows(self) -> usize {
-        self.parts.iter().map(|parts| parts.parts[self.number].rows).sum()
+        self.workers.iter().map(|worker| worker.partitions[self.number].rows).sum()
     }
 
-    /// Replaces the contents of `rows` by the rows of this portion.
+    /// Replaces the contents of `rows` by the rows of this partition.
     pub(super) fn load(self, rows: &mut Vec<R>, spill: &Spill) -> Result<(), AnalyseError> {
         rows.clear();
         rows.reserve(self.rows());
@@ -265,11 +267,11 @@ impl<'a, R: Row> Portion<'a, R> {
         spill: &Spill,
         mut f: impl FnMut(R) -> Result<(), AnalyseError>,
     ) -> Result<(), AnalyseError> {
-        self.parts.iter().try_for_each(|parts| parts.for_each_row(self.number, spill, &mut f))
+        self.workers.iter().try_for_each(|worker| worker.for_each_row(self.number, spill, &mut f))
     }
 
     /// Returns the smallest and the largest key.
-    fn span(self, spill: &Spill) -> Result<(u128, u128), AnalyseError> {
+    fn key_range(self, spill: &Spill) -> Result<(u128, u128), AnalyseError> {
         let (mut lowest, mut highest) = (u128::MAX, 0);
         self.for_each_row(spill, |row| {
             lowest = lowest.min(row.key());
@@ -280,18 +282,22 @@ impl<'a, R: Row> Portion<'a, R> {
     }
 
     /// Splits it where its keys first differ, holding about `max_bytes` more in memory; `None` if all keys are equal.
-    pub(super) fn split(self, max_bytes: usize, spill: &Spill) -> Result<Option<Parts<R>>, AnalyseError> {
-        let (lowest, highest) = self.span(spill)?;
+    pub(super) fn split(
+        self,
+        max_bytes: usize,
+        spill: &Spill,
+    ) -> Result<Option<WorkerPartitions<R>>, AnalyseError> {
+        let (lowest, highest) = self.key_range(spill)?;
         let differing = u128::BITS - (lowest ^ highest).leading_zeros();
         if differing == 0 {
             return Ok(None);
         }
-        let mut parts = Parts::below(differing, differing.min(SPLIT_BITS), max_bytes);
+        let mut partitions = WorkerPartitions::below(differing, differing.min(SPLIT_BITS), max_bytes);
         self.for_each_row(spill, |row| {
-            parts.push(&row)?;
-            parts.spill_if_full(spill)
+            partitions.push(&row)?;
+            partitions.spill_if_full(spill)
         })?;
-        Ok(Some(parts))
+        Ok(Some(partitions))
     }
 }
 
@@ -304,10 +310,10 @@ mod tests {
         Narrow::new(number % 97, number % 7, Fields { point: number, ..Fields::default() })
     }
 
-    fn points(portion: Portion<'_, Narrow>, spill: &Spill) -> Vec<u32> {
+    fn points(partition: Partition<'_, Narrow>, spill: &Spill) -> Vec<u32> {
         let mut rows = Vec::new();
-        portion.load(&mut rows, spill).unwrap();
-        assert_eq!(rows.len(), portion.rows());
+        partition.load(&mut rows, spill).unwrap();
+        assert_eq!(rows.len(), partition.rows());
         let mut points: Vec<u32> = rows.iter().map(|row| row.fields().point).collect();
         points.sort_unstable();
         points
@@ -317,29 +323,29 @@ mod tests {
     fn spilled_rows_are_read_back_and_no_file_remains() {
         let directory = tempfile::tempdir().unwrap();
         let spill = Spill::new(directory.path());
-        let (mut all, mut small) = (Parts::new(3, usize::MAX), Parts::new(3, 20_000));
+        let (mut all, mut small) = (WorkerPartitions::new(3, usize::MAX), WorkerPartitions::new(3, 20_000));
         for number in 0..20_000 {
             all.push(&row(number)).unwrap();
             small.push(&row(number)).unwrap();
             small.spill_if_full(&spill).unwrap();
         }
         assert!(spill.bytes() > 18_000 * 20);
-        for (all, small) in Portion::all(&[all]).zip(Portion::all(&[small])) {
+        for (all, small) in Partition::all(&[all]).zip(Partition::all(&[small])) {
             assert_eq!(points(all, &spill), points(small, &spill));
         }
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 
     #[test]
-    fn a_portion_has_the_rows_of_all_workers() {
+    fn a_partition_has_the_rows_of_all_workers() {
         let spill = Spill::new(Path::new("."));
         let (mut whole, mut halves) =
-            (Parts::new(2, usize::MAX), [(); 2].map(|()| Parts::new(2, usize::MAX)));
+            (WorkerPartitions::new(2, usize::MAX), [(); 2].map(|()| WorkerPartitions::new(2, usize::MAX)));
         for number in 0..2_000 {
             whole.push(&row(number)).unwrap();
             halves[number as usize % 2].push(&row(number)).unwrap();
         }
-        for (whole, halves) in Portion::all(&[whole]).zip(Portion::all(&halves)) {
+        for (whole, halves) in Partition::all(&[whole]).zip(Partition::all(&halves)) {
             assert_eq!(points(whole, &spill), points(halves, &spill));
         }
     }
@@ -348,26 +354,26 @@ mod tests {
     fn a_split_keeps_key_order_and_a_single_key_is_not_split() {
         let directory = tempfile::tempdir().unwrap();
         let spill = Spill::new(directory.path());
-        let mut parts = [Parts::new(0, 10_000)];
+        let mut partitions = [WorkerPartitions::new(0, 10_000)];
         for number in 0..5_000 {
-            parts[0].push(&row(number)).unwrap();
-            parts[0].spill_if_full(&spill).unwrap();
+            partitions[0].push(&row(number)).unwrap();
+            partitions[0].spill_if_full(&spill).unwrap();
         }
-        let whole = Portion::all(&parts).next().unwrap();
+        let whole = Partition::all(&partitions).next().unwrap();
         let (mut last, mut rows, mut cuts) = (None, 0, 0);
-        for part in Portion::all(&[whole.split(2_000, &spill).unwrap().unwrap()]) {
-            rows += part.rows();
-            if part.rows() > 0 {
-                let (lowest, highest) = part.span(&spill).unwrap();
-                assert!(last < Some(lowest) && lowest >> part.shift() == highest >> part.shift());
+        for partition in Partition::all(&[whole.split(2_000, &spill).unwrap().unwrap()]) {
+            rows += partition.rows();
+            if partition.rows() > 0 {
+                let (lowest, highest) = partition.key_range(&spill).unwrap();
+                assert!(last < Some(lowest) && lowest >> partition.shift() == highest >> partition.shift());
                 (last, cuts) = (Some(highest), cuts + 1);
             }
         }
-        // The first bits are the source's: 97 sources fall into about 81 of 256 parts.
+        // The first bits are the source's: 97 sources fall into about 81 of 256 partitions.
         assert!(rows == 5_000 && cuts > 60, "{rows} {cuts}");
 
-        let mut parts = [Parts::new(0, 200)];
-        (0..50).for_each(|number| parts[0].push(&row(number * 97 * 7)).unwrap());
-        assert!(Portion::all(&parts).next().unwrap().split(200, &spill).unwrap().is_none());
+        let mut partitions = [WorkerPartitions::new(0, 200)];
+        (0..50).for_each(|number| partitions[0].push(&row(number * 97 * 7)).unwrap());
+        assert!(Partition::all(&partitions).next().unwrap().split(200, &spill).unwrap().is_none());
     }
 }
