@@ -29,15 +29,15 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EventBody {
-    /// The utilisation of a link crossed a threshold.
-    Link {
+    /// The congestion of a link began or cleared, or is repeated.
+    Congestion {
         /// The link: `SWITCH:pPORT:in|out`.
         link: String,
-        /// How the utilisation crossed the threshold.
-        crossing: CrossingName,
+        /// What changed.
+        change: CongestionChangeName,
         /// The threshold as a utilisation, from 0 to 1.
         threshold: f64,
-        /// Index of the alert rule in the collector's configuration, from 0.
+        /// Index of the congestion rule in the collector's configuration, from 0.
         rule: usize,
         /// Capacity of the link in bits per second.
         capacity_bps: u64,
@@ -50,7 +50,7 @@ pub enum EventBody {
         utilisation: f64,
         /// Version of the topology.
         topology_version: u64,
-        /// The fastest flows on the link, as many as the alert rule allows, the fastest first.
+        /// The fastest flows on the link, as many as the congestion rule allows, the fastest first.
         flows: Vec<FlowRate>,
         /// Flows on the link that `flows` does not list.
         omitted_flows: u32,
@@ -147,15 +147,15 @@ pub enum EventBody {
     },
 }
 
-/// How the utilisation of a link crossed a threshold.
+/// A change of a link's congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum CrossingName {
-    /// It rose to the upper threshold.
-    Upwards,
-    /// It fell to the lower threshold after it had reached the upper one.
-    Downwards,
-    /// It has not fallen to the lower threshold since the last report: a reminder.
+pub enum CongestionChangeName {
+    /// Utilisation rose to the upper threshold.
+    Began,
+    /// Utilisation fell below the lower threshold.
+    Cleared,
+    /// The link is still congested: a reminder.
     Repeated,
 }
 
@@ -176,7 +176,7 @@ pub struct Lost {
 impl EventBody {
     /// All values of `type`, in the order of the variants.
     pub const TYPES: [&'static str; 7] =
-        ["link", "address_change", "cheetah", "cheetah_end", "collector", "decision", "action"];
+        ["congestion", "address_change", "cheetah", "cheetah_end", "collector", "decision", "action"];
 }
 
 impl From<Decision> for EventBody {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_event_round_trips_with_flat_rates() {
+    fn a_congestion_event_round_trips_with_flat_rates() {
         let rate = json!({
             "rate_bps": 9.1e9, "rate_lower_bps": 9.0e9, "rate_upper_bps": null, "confidence": 0.95, "bounds": "lower_bound",
         });
@@ -239,7 +239,7 @@ mod tests {
         });
         flow.as_object_mut().unwrap().extend(rate.as_object().unwrap().clone());
         let mut body = json!({
-            "type": "link", "link": "tor0:p3:out", "crossing": "repeated", "threshold": 0.9, "rule": 0,
+            "type": "congestion", "link": "tor0:p3:out", "change": "repeated", "threshold": 0.9, "rule": 0,
             "capacity_bps": 10_000_000_000_u64, "smoothed_bps": 9.0e9, "utilisation": 0.9, "topology_version": 1,
             "flows": [flow], "omitted_flows": 2,
         });

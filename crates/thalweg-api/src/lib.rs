@@ -40,7 +40,7 @@ pub use control::{
     Action, Actions, Alternative, Control, ControlCounts, Decision, Decisions, FreezeRequest, Outcome,
     PairTree, Paths, PinRequest, TreePath, UnresponsiveHost, Verdict,
 };
-pub use event::{CrossingName, Event, EventBody, Lost};
+pub use event::{CongestionChangeName, Event, EventBody, Lost};
 pub use flow::{Basis, Flow, FlowName, FlowRate, Flows, Span};
 pub use link::{DirectionName, Link, LinkName, Links, ParseLinkNameError};
 pub use rate::{BoundKind, Rate};

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use thalweg_measure::collector::{Crossing, FlowRate, LinkEvent, PortDirection};
+use thalweg_measure::collector::{CongestionChange, CongestionEvent, FlowRate, PortDirection};
 use thalweg_network::{RouterId, Topology};
 use thalweg_wire::BitRate;
 
@@ -11,16 +11,21 @@ use crate::decide::{Congestion, PairRate};
 use crate::pair::Pair;
 use crate::routes::Paths;
 
-/// Returns the congestion that a collector's link event reports.
+/// Returns the congestion that a collector's congestion event reports.
 ///
 /// Leaves out flows below `min_share` of the link's capacity, and flows of hosts that are not in the topology.
 ///
 /// Returns `None` in three cases: the link has cleared, the event is about traffic into a switch (the collector at
 /// the other end reports it), or the switch has no such port.
-pub fn congestion(paths: &Paths, router: RouterId, event: &LinkEvent, min_share: f64) -> Option<Congestion> {
+pub fn congestion(
+    paths: &Paths,
+    router: RouterId,
+    event: &CongestionEvent,
+    min_share: f64,
+) -> Option<Congestion> {
     let port = event.link.side.port;
     let is_congested =
-        event.crossing != Crossing::Downwards && event.link.side.direction == PortDirection::Output;
+        event.change != CongestionChange::Cleared && event.link.side.direction == PortDirection::Output;
     if !is_congested || usize::from(port.0) >= paths.topology().ports(router) {
         return None;
     }
@@ -97,10 +102,15 @@ mod tests {
         assert_eq!(pair_rates(&topology, &flows), expected);
     }
 
-    fn event(topology: &Topology, crossing: Crossing, way: PortDirection, port: u16) -> LinkEvent {
+    fn event(
+        topology: &Topology,
+        change: CongestionChange,
+        way: PortDirection,
+        port: u16,
+    ) -> CongestionEvent {
         let side = LinkDirection { port: PortIndex(port), direction: way };
-        LinkEvent {
-            crossing,
+        CongestionEvent {
+            change,
             link: LinkReport {
                 side,
                 capacity: BitRate(1_000),
@@ -127,26 +137,26 @@ mod tests {
         let state = NetworkState::new(Arc::clone(&topology), links, Forwarding::tables(tables)).unwrap();
         let paths = Paths::new(Arc::new(state));
         let router = RouterId(3);
-        let reported = |crossing, way, port, least| {
-            congestion(&paths, router, &event(&topology, crossing, way, port), least)
+        let reported = |change, way, port, least| {
+            congestion(&paths, router, &event(&topology, change, way, port), least)
         };
-        let all = reported(Crossing::Upwards, PortDirection::Output, 2, 0.0).unwrap();
+        let all = reported(CongestionChange::Began, PortDirection::Output, 2, 0.0).unwrap();
         assert_eq!(
             (all.link, all.time, all.flows.len()),
             (paths.link(router, PortIndex(2)), Timestamp(7), 2)
         );
-        let heavy = reported(Crossing::Remains, PortDirection::Output, 2, 0.1).unwrap();
+        let heavy = reported(CongestionChange::Repeated, PortDirection::Output, 2, 0.1).unwrap();
         assert_eq!(heavy.flows.iter().map(|flow| flow.pair).collect::<Vec<_>>(), [pair(0, 8)]);
         assert_eq!(
-            reported(Crossing::Downwards, PortDirection::Output, 2, 0.0),
+            reported(CongestionChange::Cleared, PortDirection::Output, 2, 0.0),
             None,
             "the link has cleared"
         );
         assert_eq!(
-            reported(Crossing::Upwards, PortDirection::Input, 2, 0.0),
+            reported(CongestionChange::Began, PortDirection::Input, 2, 0.0),
             None,
             "the switch at the other end reports it"
         );
-        assert_eq!(reported(Crossing::Upwards, PortDirection::Output, 4, 0.0), None, "no such port");
+        assert_eq!(reported(CongestionChange::Began, PortDirection::Output, 4, 0.0), None, "no such port");
     }
 }

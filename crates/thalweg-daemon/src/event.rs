@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thalweg_control::control_loop::ActionReport;
 use thalweg_control::decide::Decision;
-use thalweg_measure::collector::{AddressChange, Crossing, LinkEvent};
+use thalweg_measure::collector::{AddressChange, CongestionChange, CongestionEvent};
 use thalweg_measure::detect::Finding;
 use thalweg_wire::Timestamp;
 
@@ -31,8 +31,8 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// The utilisation of a link crossed a threshold.
-    Link(LinkEvent),
+    /// The congestion of a link began or cleared, or is repeated.
+    Congestion(CongestionEvent),
     /// The MAC addresses of a flow changed: it was rerouted.
     AddressChange(AddressChange),
     /// A cheetah flow started or ended.
@@ -71,8 +71,12 @@ impl EventKind {
     /// Returns the dump trigger of the event, if any.
     pub(crate) const fn trigger(&self) -> Option<Trigger> {
         match self {
-            EventKind::Link(LinkEvent { crossing: Crossing::Upwards, .. }) => Some(Trigger::Congestion),
-            EventKind::Link(LinkEvent { crossing: Crossing::Downwards, .. }) => Some(Trigger::Relief),
+            EventKind::Congestion(CongestionEvent { change: CongestionChange::Began, .. }) => {
+                Some(Trigger::Congestion)
+            }
+            EventKind::Congestion(CongestionEvent { change: CongestionChange::Cleared, .. }) => {
+                Some(Trigger::Cleared)
+            }
             EventKind::Cheetah(Finding::Began(_)) => Some(Trigger::Cheetah),
             _ => None,
         }

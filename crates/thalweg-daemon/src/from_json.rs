@@ -1,16 +1,16 @@
 //! Converts names in the API's JSON to values of the daemon, for requests and for events of other daemons.
 
-use thalweg_api::{Basis, CrossingName, DirectionName, LinkName};
-use thalweg_measure::collector::{Crossing, LinkDirection, PortDirection};
+use thalweg_api::{Basis, CongestionChangeName, DirectionName, LinkName};
+use thalweg_measure::collector::{CongestionChange, LinkDirection, PortDirection};
 use thalweg_measure::rates;
 use thalweg_network::PortIndex;
 
-/// Converts the crossing of a threshold.
-pub(crate) fn crossing(name: CrossingName) -> Crossing {
+/// Converts the change of a link's congestion.
+pub(crate) fn congestion_change(name: CongestionChangeName) -> CongestionChange {
     match name {
-        CrossingName::Upwards => Crossing::Upwards,
-        CrossingName::Downwards => Crossing::Downwards,
-        CrossingName::Repeated => Crossing::Remains,
+        CongestionChangeName::Began => CongestionChange::Began,
+        CongestionChangeName::Cleared => CongestionChange::Cleared,
+        CongestionChangeName::Repeated => CongestionChange::Repeated,
     }
 }
 

@@ -7,7 +7,7 @@ use thalweg_emulator::mirror::MirrorFeed;
 use thalweg_emulator::ports::monitor::Monitor;
 use thalweg_emulator::{Network, SlotClock};
 use thalweg_measure::collector::{
-    AddressChange, Collector, CollectorOptions, LinkEvent, LinkRule, MonitorPort, Output,
+    AddressChange, Collector, CollectorOptions, CongestionEvent, LinkRule, MonitorPort, Output,
 };
 use thalweg_measure::meter::flow_table::FlowTableOptions;
 use thalweg_measure::meter::intake::Intake;
@@ -45,7 +45,7 @@ fn rate_of(topology: &Topology, router: RouterId) -> BitRate {
 #[derive(Debug, Default)]
 pub(super) struct Reports {
     /// Events with their switches.
-    pub(super) events: Vec<(RouterId, LinkEvent)>,
+    pub(super) events: Vec<(RouterId, CongestionEvent)>,
     /// Address changes of flows.
     pub(super) changes: Vec<AddressChange>,
 }

@@ -114,7 +114,7 @@ impl Steering {
             }
             self.steering_results.events += 1;
             let time = event.time;
-            let input = Input::Link { router, event };
+            let input = Input::Congestion { router, event };
             if disorder == Nanos::ZERO {
                 self.input(now, input);
             } else {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thalweg_measure::collector::{AddressChange, ArrivalReport, LinkEvent, Observation};
+use thalweg_measure::collector::{AddressChange, ArrivalReport, CongestionEvent, Observation};
 use thalweg_network::{LinkId, LinkState, NetworkState, RouterId};
 use thalweg_wire::{Nanos, Timestamp};
 
@@ -16,12 +16,12 @@ use crate::routes::{Change, Rules};
 pub enum Input {
     /// Time has passed. Send one every few milliseconds: deadlines, polls and routes are handled on ticks.
     Tick,
-    /// The collector of a switch reports a link.
-    Link {
+    /// The collector of a switch reports the congestion of a link.
+    Congestion {
         /// The switch.
         router: RouterId,
         /// The report.
-        event: LinkEvent,
+        event: CongestionEvent,
     },
     /// A collector reports that packets of a flow have another address.
     AddressChange {

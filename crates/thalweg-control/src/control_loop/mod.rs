@@ -34,7 +34,7 @@ pub mod routes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use thalweg_measure::collector::{ArrivalReport, LinkEvent, Observation};
+use thalweg_measure::collector::{ArrivalReport, CongestionEvent, Observation};
 use thalweg_network::state::StateError;
 use thalweg_network::{LinkId, NetworkState, RouterId};
 use thalweg_wire::{EthernetAddresses, Nanos, Timestamp};
@@ -143,7 +143,7 @@ impl ControlLoop {
         }
         match input {
             Input::Tick => self.tick(now),
-            Input::Link { router, event } => self.link(router, &event),
+            Input::Congestion { router, event } => self.congestion(router, &event),
             Input::AddressChange { router, change } => {
                 self.address_change(router, &change.to, change.time);
             }
@@ -259,7 +259,7 @@ impl ControlLoop {
         }
     }
 
-    fn link(&mut self, router: RouterId, event: &LinkEvent) {
+    fn congestion(&mut self, router: RouterId, event: &CongestionEvent) {
         let paths = self.controller.paths();
         let congestion = congestion(paths, router, event, self.options.min_share);
         if let Some(congestion) = congestion.filter(|_| self.has_routes()) {

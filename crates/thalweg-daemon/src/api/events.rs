@@ -127,9 +127,9 @@ impl EventFilter {
 }
 
 fn type_of(kind: &EventKind) -> &'static str {
-    let [link, address_change, cheetah, cheetah_end, collector, decision, action] = EventBody::TYPES;
+    let [congestion, address_change, cheetah, cheetah_end, collector, decision, action] = EventBody::TYPES;
     match kind {
-        EventKind::Link(_) => link,
+        EventKind::Congestion(_) => congestion,
         EventKind::AddressChange(_) => address_change,
         EventKind::Cheetah(Finding::Began(_)) => cheetah,
         EventKind::Cheetah(Finding::Ended(_)) => cheetah_end,
@@ -141,8 +141,8 @@ fn type_of(kind: &EventKind) -> &'static str {
 
 fn concerns(event: &Event, link: &LinkName) -> bool {
     match &event.kind {
-        EventKind::Link(event_link) => {
-            *link.switch == *event.switch && from_json::side(link) == event_link.link.side
+        EventKind::Congestion(congestion) => {
+            *link.switch == *event.switch && from_json::side(link) == congestion.link.side
         }
         _ => false,
     }
@@ -263,8 +263,8 @@ mod tests {
 
     #[test]
     fn event_types_parse_and_unknown_types_are_rejected() {
-        assert_eq!("link,cheetah_end".parse(), Ok(EventTypes(vec!["link", "cheetah_end"])));
-        for text in ["", "links", "link,", "link, cheetah"] {
+        assert_eq!("congestion,cheetah_end".parse(), Ok(EventTypes(vec!["congestion", "cheetah_end"])));
+        for text in ["", "congestions", "congestion,", "congestion, cheetah"] {
             assert!(text.parse::<EventTypes>().is_err(), "{text}");
         }
     }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use thalweg_measure::collector::{AddressChange, ArrivalReport, Crossing, LinkEvent, PortDirection};
+use thalweg_measure::collector::{
+    AddressChange, ArrivalReport, CongestionChange, CongestionEvent, PortDirection,
+};
 
 use crate::event::EventKind;
 
@@ -14,8 +16,8 @@ const QUEUE_CAPACITY: usize = 4_096;
 /// An event for the controller.
 #[derive(Clone, Debug)]
 pub(crate) enum ControlEvent {
-    /// The utilisation of a link of this switch crossed a threshold.
-    Link(Arc<str>, LinkEvent),
+    /// A link of this switch is congested.
+    Congestion(Arc<str>, CongestionEvent),
     /// The addresses of a flow changed, as seen at this switch.
     Address(Arc<str>, AddressChange),
     /// Packets of an observed pair departed or arrived.
@@ -27,10 +29,10 @@ pub(crate) enum ControlEvent {
 impl ControlEvent {
     /// Returns the controller's event for a link of this switch. The controller ignores links that are not congested, and reads
     /// links into a switch at the switch that sends.
-    pub(crate) fn of_link(switch: Arc<str>, event: LinkEvent) -> Option<ControlEvent> {
+    pub(crate) fn congestion(switch: Arc<str>, event: CongestionEvent) -> Option<ControlEvent> {
         let is_relevant =
-            event.crossing != Crossing::Downwards && event.link.side.direction == PortDirection::Output;
-        is_relevant.then_some(ControlEvent::Link(switch, event))
+            event.change != CongestionChange::Cleared && event.link.side.direction == PortDirection::Output;
+        is_relevant.then_some(ControlEvent::Congestion(switch, event))
     }
 }
 
@@ -51,7 +53,7 @@ impl ControlEventSender {
     /// Sends an event if it is relevant for the controller.
     pub(crate) fn send_event(&self, switch: &Arc<str>, kind: &EventKind) {
         let event = match kind {
-            EventKind::Link(event) => ControlEvent::of_link(Arc::clone(switch), event.clone()),
+            EventKind::Congestion(event) => ControlEvent::congestion(Arc::clone(switch), event.clone()),
             EventKind::AddressChange(change) => Some(ControlEvent::Address(Arc::clone(switch), *change)),
             _ => None,
         };

@@ -119,7 +119,8 @@ impl EventPublisher {
     #[cold]
     fn publish_events(&self, output: &mut Output, arrived: Option<Instant>) {
         let Output { events, address_changes, flows, .. } = output;
-        let events = std::mem::take(events).into_iter().map(|event| (event.time, EventKind::Link(event)));
+        let events =
+            std::mem::take(events).into_iter().map(|event| (event.time, EventKind::Congestion(event)));
         let changes = std::mem::take(address_changes).into_iter();
         let changes = changes.map(|change| (change.time, EventKind::AddressChange(change)));
         let findings = std::mem::take(&mut flows.findings).into_iter().map(|finding| {

@@ -378,10 +378,10 @@ fn input(work: &mut Work, event: ControlEvent) -> Option<Input> {
         _ => None,
     };
     match event {
-        ControlEvent::Link(switch, event) => {
+        ControlEvent::Congestion(switch, event) => {
             work.clock.observe(event.time);
             let router = router(work, &switch)?;
-            Some(Input::Link { router, event })
+            Some(Input::Congestion { router, event })
         }
         ControlEvent::PacketTime => {
             work.clock.use_packet_time();

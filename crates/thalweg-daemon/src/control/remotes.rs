@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use thalweg_api::client::{Client, ClientError, ClientOptions, Loss, StreamItem};
 use thalweg_api::{self as json, BoundKind, Event, EventBody, LinkName};
-use thalweg_measure::collector::{AddressChange, FlowRate, LinkEvent, LinkReport};
+use thalweg_measure::collector::{AddressChange, CongestionEvent, FlowRate, LinkReport};
 use thalweg_network::NetworkState;
 use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::{BitRate, EthernetAddresses, FlowKey, MacAddress};
@@ -113,9 +113,9 @@ struct InvalidEvent;
 fn control_event(event: &Event) -> Result<Option<ControlEvent>, InvalidEvent> {
     let time = event.time.0;
     let control_event = match &event.body {
-        EventBody::Link {
+        EventBody::Congestion {
             link,
-            crossing,
+            change,
             threshold,
             rule,
             capacity_bps,
@@ -137,8 +137,8 @@ fn control_event(event: &Event) -> Result<Option<ControlEvent>, InvalidEvent> {
                 flows: flows.len() as u32 + omitted_flows,
                 changed: time,
             };
-            let event_of_link = LinkEvent {
-                crossing: from_json::crossing(*crossing),
+            let event_of_link = CongestionEvent {
+                change: from_json::congestion_change(*change),
                 link: report,
                 rule: *rule,
                 threshold: *threshold,
@@ -147,7 +147,7 @@ fn control_event(event: &Event) -> Result<Option<ControlEvent>, InvalidEvent> {
                 flows,
                 flows_left_out: *omitted_flows,
             };
-            ControlEvent::of_link(event.switch.as_str().into(), event_of_link)
+            ControlEvent::congestion(event.switch.as_str().into(), event_of_link)
         }
         EventBody::AddressChange { key, previous_dst_mac, dst_mac, src_mac, .. } => {
             let (key, source) = (flow_key(key)?, mac(src_mac)?);
@@ -192,7 +192,7 @@ fn flow_key(text: &str) -> Result<FlowKey, InvalidEvent> {
 
 #[cfg(test)]
 mod tests {
-    use thalweg_measure::collector::{Crossing, LinkDirection, PortDirection};
+    use thalweg_measure::collector::{CongestionChange, LinkDirection, PortDirection};
     use thalweg_measure::rates::Basis;
     use thalweg_network::PortIndex;
     use thalweg_wire::Timestamp;
@@ -219,7 +219,7 @@ mod tests {
         control_event(&serde_json::from_str(&round_tripped).unwrap())
     }
 
-    fn link_event(crossing: Crossing, upper: f64) -> LinkEvent {
+    fn congestion_event(change: CongestionChange, upper: f64) -> CongestionEvent {
         let flow = FlowRate {
             key: "tcp 10.0.0.1:1 > 10.0.0.2:2".parse().unwrap(),
             ethernet: EthernetAddresses {
@@ -241,21 +241,23 @@ mod tests {
         };
         let (rule, threshold, version, flows_left_out) = (1, 0.85, 7, 2);
         let (time, flows) = (Timestamp(5), vec![flow]);
-        LinkEvent { crossing, link, rule, threshold, version, time, flows, flows_left_out }
+        CongestionEvent { change, link, rule, threshold, version, time, flows, flows_left_out }
     }
 
     #[test]
     fn remote_events_equal_local_ones() {
         for upper in [5e9, f64::INFINITY] {
-            let event = link_event(Crossing::Remains, upper);
-            match round_trip(EventKind::Link(event.clone())).unwrap() {
-                Some(ControlEvent::Link(switch, item)) => assert_eq!((&*switch, item), ("leaf0", event)),
+            let event = congestion_event(CongestionChange::Repeated, upper);
+            match round_trip(EventKind::Congestion(event.clone())).unwrap() {
+                Some(ControlEvent::Congestion(switch, item)) => {
+                    assert_eq!((&*switch, item), ("leaf0", event))
+                }
                 other => panic!("{other:?}"),
             }
         }
-        let recovered = EventKind::Link(link_event(Crossing::Downwards, 5e9));
+        let recovered = EventKind::Congestion(congestion_event(CongestionChange::Cleared, 5e9));
         assert!(round_trip(recovered).unwrap().is_none(), "not relevant for the controller");
-        let FlowRate { key, ethernet, .. } = link_event(Crossing::Upwards, 5e9).flows[0];
+        let FlowRate { key, ethernet, .. } = congestion_event(CongestionChange::Began, 5e9).flows[0];
         let to = EthernetAddresses { destination: MacAddress([2, 0, 0, 0, 1, 1]), ..ethernet };
         let change = AddressChange { key, from: ethernet, to, time: Timestamp(5) };
         match round_trip(EventKind::AddressChange(change)).unwrap() {

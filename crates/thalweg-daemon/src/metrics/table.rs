@@ -420,13 +420,13 @@ pub const METRICS: &[Metric] = &[
     gauge("thalweg_link_flows", LINK, "Flow directions on the link with a rate above zero.", |s, out| {
         each_link(s, out, |link| f64::from(link.flows));
     }),
-    counter("thalweg_link_events_total", COLLECTOR, "Threshold crossings published.", |s, out| {
+    counter("thalweg_congestion_events_total", COLLECTOR, "Congestion events published.", |s, out| {
         each(s, out, |counters| counters.collector.events);
     }),
     counter(
-        "thalweg_link_events_delayed_total",
+        "thalweg_congestion_events_delayed_total",
         COLLECTOR,
-        "Threshold crossings delayed by the `spacing` of their rule.",
+        "Congestion events delayed by the `spacing` of their rule.",
         |s, out| each(s, out, |counters| counters.collector.events_held_back),
     ),
     // Delays of events.

@@ -84,7 +84,7 @@ impl Links {
         Links { loads, links, smoothing, delayed: 0 }
     }
 
-    /// Returns the number of crossings that occurred too soon after another event.
+    /// Returns the number of changes that occurred too soon after another event.
     pub(super) fn delayed(&self) -> u64 {
         self.delayed
     }
@@ -281,7 +281,7 @@ impl RuleState {
             self.is_delayed = true;
             return None;
         }
-        self.is_congested = crossing != CongestionChange::Cleared;
+        self.is_congested = change != CongestionChange::Cleared;
         (self.last_event, self.is_delayed) = (Some(now), false);
         Some(FiredRule { rule: self.rule, change, threshold })
     }

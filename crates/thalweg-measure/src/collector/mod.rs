@@ -40,7 +40,8 @@ pub use arrivals::{ArrivalReport, OBSERVATION_SLOTS, Observation, Progress};
 pub use flow_rates::RateCounters;
 pub use options::{CollectorOptions, LinkRule, MonitorPort};
 pub use report::{
-    AddressChange, CongestionChange, FlowRate, FlowReport, LinkDirection, CongestionEvent, LinkReport, PortDirection,
+    AddressChange, CongestionChange, CongestionEvent, FlowRate, FlowReport, LinkDirection, LinkReport,
+    PortDirection,
 };
 
 use crate::MemoryError;
@@ -48,7 +49,7 @@ use crate::detect::sliding_window::{SlidingWindow, SlidingWindowError};
 use crate::meter::flow_table::{self, FlowTable, FlowTableCounters, FlowTableError};
 use crate::rates::{Basis, BurstOptions};
 use arrivals::Arrivals;
-use flow_rates::{CrossedThreshold, FlowRates, NamedFlow, Rated};
+use flow_rates::{FlowRates, LinkChange, NamedFlow, Rated};
 
 /// The assumed speed of the fastest link if the network is not known: the fastest Ethernet, 800 Gbit/s.
 const UNKNOWN_CAPACITY: BitRate = BitRate(800_000_000_000);
@@ -59,7 +60,7 @@ const LONGEST_BURST: Nanos = Nanos::from_secs(10);
 /// The output of a collector; the caller clears it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Output {
-    /// Links whose utilisation has crossed a threshold.
+    /// Congestion that began, cleared, or is repeated.
     pub events: Vec<CongestionEvent>,
     /// Flows whose addresses changed: they were rerouted.
     pub address_changes: Vec<AddressChange>,
@@ -80,7 +81,7 @@ pub struct Counters {
     pub rates: RateCounters,
     /// Events emitted.
     pub events: u64,
-    /// Crossings that were delayed because they occurred too soon after another event of the link.
+    /// Changes that were delayed because they occurred too soon after another event of the link.
     pub events_held_back: u64,
 }
 
@@ -208,7 +209,7 @@ impl Collector {
     /// Outputs every remaining flow. The links become empty without an event.
     pub fn finish(&mut self, output: &mut Output) {
         self.table.finish_with(&mut output.flows, &mut self.rates);
-        self.rates.crossed().clear();
+        self.rates.link_changes().clear();
     }
 
     /// Sets a new network, or a new version of it.
@@ -276,19 +277,19 @@ impl Collector {
         })
     }
 
-    /// Turns crossings into events.
+    /// Turns changes of congestion into events.
     fn emit_events(&mut self, output: &mut Output) {
         output.address_changes.append(self.rates.address_changes());
-        let crossed = std::mem::take(self.rates.crossed());
-        for crossed in crossed {
-            let event = self.event(crossed);
+        let changes = std::mem::take(self.rates.link_changes());
+        for change in changes {
+            let event = self.event(change);
             output.events.push(event);
             self.events += 1;
         }
     }
 
-    fn event(&self, crossed: CrossedThreshold) -> CongestionEvent {
-        let CrossedThreshold { fired, link, version, time, flows } = crossed;
+    fn event(&self, change: LinkChange) -> CongestionEvent {
+        let LinkChange { fired, link, version, time, flows } = change;
         for named in &flows {
             self.table.prefetch(flow_rates::slot_of(named.track).0);
         }

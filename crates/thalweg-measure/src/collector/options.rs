@@ -50,10 +50,10 @@ pub struct LinkRule {
     pub links: Option<Vec<LinkDirection>>,
     /// The share of the capacity at which congestion begins. Above 0.
     pub upper: f64,
-    /// The share of the capacity at which congestion clears: at most `upper`. Utilisation between the two changes
+    /// The share of the capacity below which congestion clears: at most `upper`. Utilisation between the two changes
     /// nothing.
     pub lower: f64,
-    /// The minimum packet time between two events of one link and rule. An earlier crossing is reported when it has
+    /// The minimum packet time between two events of one link and rule. An earlier change is reported when it has
     /// passed, if it still holds then.
     pub spacing: Nanos,
     /// The interval at which ongoing congestion is repeated, in packet time, for receivers that expire old events. 0,

@@ -87,16 +87,16 @@ pub struct FlowReport {
     pub is_cheetah: bool,
 }
 
-/// A link's utilisation has crossed a threshold.
+/// The congestion of a link began or cleared, or is repeated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CongestionEvent {
-    /// The direction of the crossing.
+    /// What changed.
     pub change: CongestionChange,
     /// The link, with its rates at that time.
     pub link: LinkReport,
     /// The index of the rule in the options.
     pub rule: usize,
-    /// The threshold that was crossed, as a share of the capacity.
+    /// The threshold of that change, as a share of the capacity.
     pub threshold: f64,
     /// The version of the forwarding state at that time.
     pub version: u64,
@@ -121,13 +121,13 @@ pub struct AddressChange {
     pub time: Timestamp,
 }
 
-/// The direction of a threshold crossing.
+/// A change of a link's congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CongestionChange {
     /// Utilisation rose to the upper threshold.
-    Upwards,
-    /// Utilisation fell to the lower threshold after it had been above the upper one.
-    Downwards,
-    /// No change: the congestion has not cleared since it was reported, and is repeated.
-    Remains,
+    Began,
+    /// Utilisation fell below the lower threshold.
+    Cleared,
+    /// The link is still congested: a reminder.
+    Repeated,
 }

@@ -159,10 +159,10 @@ fn ongoing_congestion_is_repeated_if_configured() {
     collector.advance(Timestamp(2 * SECOND), &mut output);
     let of_output = output.events.iter().filter(|event| event.link.side == link(1, PortDirection::Output));
     let events: Vec<_> = of_output.map(|event| (event.change, event.time)).collect();
-    let crossings: Vec<_> = events.iter().map(|&(change, _)| crossing).collect();
+    let changes: Vec<_> = events.iter().map(|&(change, _)| change).collect();
     let mut expected = vec![CongestionChange::Repeated; 8];
     (expected[0], expected[7]) = (CongestionChange::Began, CongestionChange::Cleared);
-    assert_eq!(crossings, expected, "20 ms of congestion, repeated every 3 ms");
+    assert_eq!(changes, expected, "20 ms of congestion, repeated every 3 ms");
     let apart = events.windows(2).map(|pair| pair[1].1 - pair[0].1);
     assert!(apart.take(6).all(|apart| (3_000_000..3_300_000).contains(&apart.0)), "{events:?}");
 }

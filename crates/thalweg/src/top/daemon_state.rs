@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thalweg_api::client::Loss;
-use thalweg_api::{CrossingName, Event, EventBody};
+use thalweg_api::{CongestionChangeName, Event, EventBody};
 use thalweg_wire::FlowKey;
 
 use super::model::{Details, FlowRow, Snapshot, Update};
@@ -111,7 +111,7 @@ impl DaemonState {
 
 /// Whether an event only repeats a state. Such events are not listed, so that new ones stay visible.
 fn is_repeated(event: &Event) -> bool {
-    matches!(event.body, EventBody::Link { crossing: CrossingName::Repeated, .. })
+    matches!(event.body, EventBody::Congestion { change: CongestionChangeName::Repeated, .. })
 }
 
 impl PinnedFlow {

@@ -2,7 +2,9 @@ mod properties;
 mod reconciliation;
 
 use proptest::prelude::*;
-use thalweg_measure::collector::{Crossing, FlowRate, LinkDirection, LinkReport, PortDirection, Progress};
+use thalweg_measure::collector::{
+    CongestionChange, FlowRate, LinkDirection, LinkReport, PortDirection, Progress,
+};
 use thalweg_measure::rates::Basis;
 use thalweg_network::routing::{TreeOptions, spanning_trees};
 use thalweg_network::topology::shapes::{Tiers, fat_tree};
@@ -49,7 +51,7 @@ fn addresses(network: &NetworkState, pair: Pair, address: u8) -> EthernetAddress
 }
 
 /// A collector's report of a full link.
-fn link_event(link: LinkNumber, time: Timestamp, flows: &[(Pair, u8, u64)]) -> Input {
+fn congestion_event(link: LinkNumber, time: Timestamp, flows: &[(Pair, u8, u64)]) -> Input {
     let network = network();
     let (router, port) = Paths::new(Arc::clone(&network)).port(link);
     let flow = |&(pair, address, rate): &(Pair, u8, u64)| FlowRate {
@@ -59,8 +61,8 @@ fn link_event(link: LinkNumber, time: Timestamp, flows: &[(Pair, u8, u64)]) -> I
         basis: Basis::SequenceNumbers,
         span: (Timestamp(0), time),
     };
-    let event = LinkEvent {
-        crossing: Crossing::Upwards,
+    let event = CongestionEvent {
+        change: CongestionChange::Began,
         link: LinkReport {
             side: LinkDirection { port, direction: PortDirection::Output },
             capacity: BitRate(LINE),
@@ -77,7 +79,7 @@ fn link_event(link: LinkNumber, time: Timestamp, flows: &[(Pair, u8, u64)]) -> I
         flows: flows.iter().map(flow).collect(),
         flows_left_out: 0,
     };
-    Input::Link { router, event }
+    Input::Congestion { router, event }
 }
 
 /// Two pairs whose paths share a link.
@@ -95,7 +97,7 @@ fn colliding_pairs() -> (Pair, Pair, u8, u8, LinkNumber) {
 
 fn collision(ms: u64) -> Input {
     let (one, other, a, b, link) = colliding_pairs();
-    link_event(link, at(ms), &[(one, a, LINE / 2), (other, b, LINE / 2)])
+    congestion_event(link, at(ms), &[(one, a, LINE / 2), (other, b, LINE / 2)])
 }
 
 fn commands(control: &mut ControlLoop) -> Vec<Command> {

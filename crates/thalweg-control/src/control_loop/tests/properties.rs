@@ -81,7 +81,7 @@ impl Driven {
                 self.now += ms;
                 Input::Tick
             }
-            Step::Collision(link, on_it) => link_event(LinkNumber(*link), at(self.now), &flows(on_it)),
+            Step::Collision(link, on_it) => congestion_event(LinkNumber(*link), at(self.now), &flows(on_it)),
             Step::Seen(a, b, _) | Step::Report(a, b, ..) | Step::Pin(a, b, _) | Step::Unpin(a, b)
                 if a == b =>
             {

@@ -1,18 +1,18 @@
 //! Events.
 
-use thalweg_api::{CrossingName, Event, EventBody, FlowName};
-use thalweg_measure::collector::{AddressChange, Crossing, LinkEvent};
+use thalweg_api::{CongestionChangeName, Event, EventBody, FlowName};
+use thalweg_measure::collector::{AddressChange, CongestionChange, CongestionEvent};
 use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};
 
 use super::{flow_rate, link_name, rate};
 use crate::event::EventKind;
 use crate::{event, hub};
 
-fn crossing_name(crossing: Crossing) -> CrossingName {
-    match crossing {
-        Crossing::Upwards => CrossingName::Upwards,
-        Crossing::Downwards => CrossingName::Downwards,
-        Crossing::Remains => CrossingName::Repeated,
+fn change_name(change: CongestionChange) -> CongestionChangeName {
+    match change {
+        CongestionChange::Began => CongestionChangeName::Began,
+        CongestionChange::Cleared => CongestionChangeName::Cleared,
+        CongestionChange::Repeated => CongestionChangeName::Repeated,
     }
 }
 
@@ -31,7 +31,7 @@ pub fn event(published: &hub::Published) -> Event {
 
 fn body(kind: &EventKind, switch: &str) -> EventBody {
     match kind {
-        EventKind::Link(event) => link(event, switch),
+        EventKind::Congestion(event) => congestion(event, switch),
         EventKind::AddressChange(change) => address_change(change),
         EventKind::Cheetah(Finding::Began(cheetah)) => began(cheetah),
         EventKind::Cheetah(Finding::Ended(end)) => ended(end),
@@ -41,10 +41,10 @@ fn body(kind: &EventKind, switch: &str) -> EventBody {
     }
 }
 
-fn link(event: &LinkEvent, switch: &str) -> EventBody {
-    EventBody::Link {
+fn congestion(event: &CongestionEvent, switch: &str) -> EventBody {
+    EventBody::Congestion {
         link: link_name(switch, event.link.side).to_string(),
-        crossing: crossing_name(event.crossing),
+        change: change_name(event.change),
         threshold: event.threshold,
         rule: event.rule,
         capacity_bps: event.link.capacity.0,

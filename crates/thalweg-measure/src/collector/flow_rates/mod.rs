@@ -8,8 +8,8 @@
 //! packets and not on how they are batched.
 
 mod counters;
-mod crossings;
 mod flag;
+mod link_changes;
 mod measure;
 mod ports;
 
@@ -32,7 +32,7 @@ use crate::rates::burst::{Sampled, Span, TURNED_BACK, Track, TrackContext};
 use crate::rates::sampling::SamplingRatio;
 use crate::rates::{Basis, BurstOptions};
 pub use counters::RateCounters;
-pub(super) use crossings::{CrossedThreshold, NamedFlow};
+pub(super) use link_changes::{LinkChange, NamedFlow};
 use measure::Measured;
 use ports::capacities;
 
@@ -94,7 +94,7 @@ pub(super) struct FlowRates {
     named: Vec<usize>,
     /// Reused from event to event.
     largest: Vec<(u64, u32)>,
-    crossed: Vec<CrossedThreshold>,
+    link_changes: Vec<LinkChange>,
     address_changes: Vec<AddressChange>,
 }
 
@@ -129,7 +129,7 @@ impl FlowRates {
             counters: RateCounters::default(),
             named: options.rules.iter().map(|rule| rule.flows).collect(),
             largest: Vec::new(),
-            crossed: Vec::new(),
+            link_changes: Vec::new(),
             address_changes: Vec::new(),
         };
         rates.set_up_links(options);
@@ -202,7 +202,7 @@ impl FlowRates {
         }
     }
 
-    /// Returns the number of crossings that occurred too soon after another event of the link.
+    /// Returns the number of changes that occurred too soon after another event of the link.
     pub(super) fn delayed(&self) -> u64 {
         self.links.delayed()
     }
@@ -216,9 +216,9 @@ impl FlowRates {
         self.tracks.bytes().0 + self.members.bytes() + self.idle_order.bytes().0
     }
 
-    /// Returns the crossings since the last call.
-    pub(super) fn crossed(&mut self) -> &mut Vec<CrossedThreshold> {
-        &mut self.crossed
+    /// Returns the changes of links' congestion since the last call.
+    pub(super) fn link_changes(&mut self) -> &mut Vec<LinkChange> {
+        &mut self.link_changes
     }
 
     /// Returns the flows whose addresses changed since the last call.
@@ -445,7 +445,7 @@ impl Observer for FlowRates {
             let number = track_of(slot, direction);
             self.set_rate(number, 0, now);
             let of_it = |named: &&mut NamedFlow| named.track == number && named.key.is_none();
-            let named = self.crossed.iter_mut().flat_map(|crossed| &mut crossed.flows);
+            let named = self.link_changes.iter_mut().flat_map(|change| &mut change.flows);
             named.filter(of_it).for_each(|named| named.key = Some(key(direction)));
             let waits = self.tracks[number as usize].ports.flags & flag::WAITS;
             self.tracks[number as usize] = bytemuck::Zeroable::zeroed();

@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use thalweg_api::client::Loss;
-use thalweg_api::{CrossingName, Event, EventBody, Outcome, StateName};
+use thalweg_api::{CongestionChangeName, Event, EventBody, Outcome, StateName};
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use super::super::daemon_state::{EventLine, Stream};
@@ -75,8 +75,11 @@ fn counts(view: &TopView) -> Vec<Span<'static>> {
 fn event_line(theme: Theme, event: &Event) -> Line<'static> {
     let time = clock_us(event.time.0);
     let style = match &event.body {
-        EventBody::Link { crossing: CrossingName::Upwards | CrossingName::Repeated, .. } => theme.warning(),
-        EventBody::Link { crossing: CrossingName::Downwards, .. } => theme.good(),
+        EventBody::Congestion {
+            change: CongestionChangeName::Began | CongestionChangeName::Repeated,
+            ..
+        } => theme.warning(),
+        EventBody::Congestion { change: CongestionChangeName::Cleared, .. } => theme.good(),
         EventBody::Cheetah { .. } => theme.cheetah(),
         EventBody::Collector { state } if state.name == StateName::Failed => theme.loss(),
         EventBody::AddressChange { .. } | EventBody::Decision { .. } => theme.cheetah(),
@@ -96,13 +99,13 @@ fn event_line(theme: Theme, event: &Event) -> Line<'static> {
 /// Returns the text of an event and its details.
 fn event_text(event: &Event) -> (String, String) {
     match &event.body {
-        EventBody::Link { link, crossing, threshold, utilisation, rate, flows, omitted_flows, .. } => {
-            let change = match crossing {
-                CrossingName::Upwards => "▴ above",
-                CrossingName::Downwards => "▾ below",
-                CrossingName::Repeated => "▴ still",
+        EventBody::Congestion { link, change, utilisation, rate, flows, omitted_flows, .. } => {
+            let state = match change {
+                CongestionChangeName::Began => "▴ congested",
+                CongestionChangeName::Cleared => "▾ cleared",
+                CongestionChangeName::Repeated => "▴ still congested",
             };
-            let what = format!("{link} {change} {:.0} %", threshold * 100.0);
+            let what = format!("{link} {state}");
             let count = flows.len() as u64 + u64::from(*omitted_flows);
             let first = flows.first().map_or_else(String::new, |first| {
                 format!(", first {} {}", rate_text(&first.rate, FULL_RATE), first.key)

@@ -187,14 +187,14 @@ fn event(ms: u64, body: Value) -> Event {
     serde_json::from_value(joined(event, body)).unwrap()
 }
 
-fn crossing(way: &str, threshold: f64) -> Value {
-    let rate = if way == "upwards" { 9.31e9 } else { 7.94e9 };
+fn congestion(change: &str, threshold: f64) -> Value {
+    let rate = if change == "began" { 9.31e9 } else { 7.94e9 };
     let mut fastest =
         flow("tcp 10.0.0.17:51034 > 192.168.100.200:5201", within(4.12e9), "sequence_numbers", 0);
     fastest["dst_mac"] = json!("02:54:57:00:00:01");
     fastest["src_mac"] = json!("02:54:57:00:00:02");
     let event = json!({
-        "type": "link", "link": "tor0:p3:out", "crossing": way, "threshold": threshold, "rule": 0,
+        "type": "congestion", "link": "tor0:p3:out", "change": change, "threshold": threshold, "rule": 0,
         "capacity_bps": 10_000_000_000_u64, "smoothed_bps": rate, "utilisation": rate / 1e10,
         "topology_version": 1, "flows": [fastest], "omitted_flows": 11,
     });
@@ -214,9 +214,9 @@ fn events() -> Vec<Update> {
     vec![
         Update::Subscribed,
         happened(2_105, cheetah()),
-        happened(2_400, crossing("upwards", 0.9)),
+        happened(2_400, congestion("began", 0.9)),
         Update::Lost(Loss::Overwritten(1_234)),
-        happened(9_000, crossing("downwards", 0.8)),
+        happened(9_000, congestion("cleared", 0.8)),
         happened(10_000, json!({ "type": "collector", "state": failed() })),
         happened(11_000, json!({ "type": "collector", "state": state("running") })),
         Update::Lost(Loss::Restarted),

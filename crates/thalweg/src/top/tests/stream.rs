@@ -31,8 +31,8 @@ fn sent(id: &str, event: &str, data: &impl serde::Serialize) -> String {
 
 #[test]
 fn a_stream_resumes_after_its_last_complete_event() {
-    let (first, second) = (event(1, cheetah()), event(2, crossing("upwards", 0.9)));
-    let stream = sent("1f-1", "cheetah", &first) + &sent("1f-2", "link", &second);
+    let (first, second) = (event(1, cheetah()), event(2, congestion("began", 0.9)));
+    let stream = sent("1f-1", "cheetah", &first) + &sent("1f-2", "congestion", &second);
     let (all, cut) = stream.split_at(stream.len() - 20);
     let mut pieces: Vec<_> = all.as_bytes().chunks(7).map(|piece| Ok(piece.to_vec())).collect();
     pieces.push(Err(io::ErrorKind::Interrupted.into()));
@@ -44,7 +44,7 @@ fn a_stream_resumes_after_its_last_complete_event() {
     assert_eq!(decoder.last_id(), Some("1f-1"), "the incomplete event is requested again");
     decoder.reconnect();
     assert!(!cut.is_empty());
-    let (updates, ended) = decode(&mut decoder, vec![Ok(sent("1f-2", "link", &second).into_bytes())]);
+    let (updates, ended) = decode(&mut decoder, vec![Ok(sent("1f-2", "congestion", &second).into_bytes())]);
     assert!(matches!(&updates[..], [Update::Event(event)] if **event == second), "{updates:?}");
     assert_eq!(ended, "the daemon closed the connection");
     assert_eq!(decoder.last_id(), Some("1f-2"));

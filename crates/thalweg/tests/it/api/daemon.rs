@@ -125,7 +125,7 @@ fn all_events_of_a_capture_can_be_read() {
             break;
         }
     }
-    assert!(types.contains("link") && types.contains("collector"), "{types:?}");
+    assert!(types.contains("congestion") && types.contains("collector"), "{types:?}");
 }
 
 #[test]

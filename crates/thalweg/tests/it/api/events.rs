@@ -25,8 +25,8 @@ fn an_event_names_its_link_and_flows() {
     let mut events = fixture.client.events("", &[]);
     fixture.publish(1);
     let sent = events.next();
-    assert_eq!((sent.event.as_str(), &sent.data["link"]), ("link", &"tor0:p3:out".into()));
-    assert_eq!(sent.data["crossing"], "upwards");
+    assert_eq!((sent.event.as_str(), &sent.data["link"]), ("congestion", &"tor0:p3:out".into()));
+    assert_eq!(sent.data["change"], "began");
     assert_eq!(sent.data["flows"][0]["key"], "tcp 10.0.0.1:443 > 10.0.1.1:51000");
     assert_eq!(sent.data["time"], "2026-11-21T22:16:16.495499720Z");
     assert_eq!(sent.data["emitted"], "2026-11-21T22:16:16.495503920Z");
@@ -61,7 +61,7 @@ fn a_stream_resumed_from_another_run_starts_over() {
 #[test]
 fn filters_select_types_links_and_collectors() {
     let fixture = Fixture::new();
-    let mut of_link = fixture.client.events("?link=tor0:p1:out&type=link", &[]);
+    let mut of_link = fixture.client.events("?link=tor0:p1:out&type=congestion", &[]);
     let mut of_collector = fixture.client.events("?collector=tor1", &[]);
     let mut of_kind = fixture.client.events("?type=collector,cheetah", &[]);
     let hub = fixture.daemon.hub();
@@ -73,7 +73,7 @@ fn filters_select_types_links_and_collectors() {
     assert_eq!(of_link.numbers(1), [2]);
     assert_eq!(of_collector.numbers(1), [3]);
     assert_eq!(of_kind.numbers(1), [4]);
-    assert_eq!(fixture.client.get("/v1/events?type=links").problem().0, 400);
+    assert_eq!(fixture.client.get("/v1/events?type=congestions").problem().0, 400);
     assert_eq!(fixture.client.get("/v1/events?link=tor0").problem().0, 400);
 }
 

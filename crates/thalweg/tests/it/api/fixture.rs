@@ -11,7 +11,7 @@ use thalweg_daemon::event::CollectorState;
 use thalweg_daemon::event::{Event, EventKind};
 use thalweg_daemon::hub::Hub;
 use thalweg_http::access::{Access, AccessOptions};
-use thalweg_measure::collector::{Crossing, LinkDirection, LinkEvent, PortDirection};
+use thalweg_measure::collector::{CongestionChange, CongestionEvent, LinkDirection, PortDirection};
 use thalweg_network::topology::shapes::rack;
 use thalweg_network::{Forwarding, LinkSpec, LinkState, NetworkState, PortIndex, Versions};
 use thalweg_wire::Timestamp;
@@ -72,7 +72,7 @@ impl Fixture {
         Fixture { daemon, server, client, access, options, is_over, threads }
     }
 
-    /// Publishes this many threshold crossings.
+    /// Publishes this many congestion events.
     pub(crate) fn publish(&self, events: u64) {
         for _ in 0..events {
             self.daemon.hub().publish(event("tor0", 3));
@@ -94,7 +94,7 @@ pub(crate) fn network() -> NetworkState {
     NetworkState::new(topology, links, Forwarding::ecmp(1)).unwrap()
 }
 
-/// A link event: the utilisation of an output link rose above a threshold.
+/// A congestion event: the utilisation of an output link rose to the upper threshold.
 pub(crate) fn event(switch: &str, port: u16) -> Event {
     let side = LinkDirection { port: PortIndex(port), direction: PortDirection::Output };
     let flow = bench_collector::flow(1).rate.unwrap();
@@ -103,8 +103,8 @@ pub(crate) fn event(switch: &str, port: u16) -> Event {
         switch: switch.into(),
         time: NOW,
         emitted: Timestamp(NOW.0 + 4_200),
-        kind: EventKind::Link(LinkEvent {
-            crossing: Crossing::Upwards,
+        kind: EventKind::Congestion(CongestionEvent {
+            change: CongestionChange::Began,
             link: bench_collector::link(side),
             rule: 0,
             threshold: 0.9,

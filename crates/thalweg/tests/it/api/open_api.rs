@@ -198,7 +198,7 @@ fn every_event_matches_the_document() {
     let control = ["decision", "action", "action"];
     assert_eq!(
         types,
-        [&["link", "address_change", "cheetah", "cheetah_end"], &collector[..], &control].concat()
+        [&["congestion", "address_change", "cheetah", "cheetah_end"], &collector[..], &control].concat()
     );
 }
 
