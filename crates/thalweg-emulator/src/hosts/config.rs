@@ -157,7 +157,7 @@ pub enum HostConfigError {
     AckEvery,
     /// The bounds of the retransmission timeout contradict each other.
     #[error(
-        "invalid retransmission timeout from {min} to {max}: expected a lower bound above 0 and an upper bound no smaller"
+        "invalid minimum retransmission timeout {min}: expected more than 0 and at most the maximum, {max}"
     )]
     Rto {
         /// The lower bound.

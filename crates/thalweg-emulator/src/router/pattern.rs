@@ -134,7 +134,7 @@ impl Headers for Plain {
     type Custom = ();
 }
 
-/// A router composed of four decisions and a store.
+/// A router composed of four decisions, a store and header fields.
 #[derive(Clone, Debug)]
 pub struct Pattern<R, K, E, S, Q, H = Plain> {
     /// Chooses the port.

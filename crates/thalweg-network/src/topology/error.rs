@@ -103,9 +103,9 @@ pub enum TopologyError {
         second: String,
     },
     /// The k of a fat tree is odd or zero.
-    #[error("invalid k = {k}: a fat tree needs an even number of ports per switch, at least 2")]
+    #[error("invalid k = {k}: a fat tree needs an even number of ports per router, at least 2")]
     FatTreeArity {
-        /// The number of ports per switch.
+        /// The number of ports per router.
         k: u32,
     },
     /// A shape needs another number of sizes.

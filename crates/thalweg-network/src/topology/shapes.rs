@@ -37,7 +37,7 @@ pub const SHAPES: [Shape; 6] = [
     },
     Shape {
         name: "racks",
-        summary: "racks of endpoints, each with one uplink to one aggregation switch",
+        summary: "racks of endpoints, each with one uplink to one aggregation router",
         sizes: &["racks", "endpoints"],
         build: |sizes, tiers| racks(sizes[0], sizes[1], tiers),
     },
@@ -55,13 +55,13 @@ pub const SHAPES: [Shape; 6] = [
     },
     Shape {
         name: "leaf_spine",
-        summary: "racks of endpoints, each with an uplink to every spine switch",
+        summary: "racks of endpoints, each with an uplink to every spine router",
         sizes: &["leaves", "spines", "endpoints"],
         build: |sizes, tiers| leaf_spine(sizes[0], sizes[1], sizes[2], tiers),
     },
     Shape {
         name: "fat_tree",
-        summary: "three tiers of k-port switches, k^3/4 endpoints, full bisection",
+        summary: "three tiers of k-port routers, k^3/4 endpoints, full bisection",
         sizes: &["k"],
         build: |sizes, tiers| fat_tree(sizes[0], tiers),
     },

@@ -25,7 +25,7 @@ section! {
     pub struct Defaults in DEFAULTS = "defaults" {
         /// Rate of a link.
         rate: BitRate [RATE] or "10 Gbit/s",
-        /// Delay of a link: propagation, and processing in the receiving switch.
+        /// Delay of a link: propagation, and processing in the receiving router.
         delay: Nanos [DELAY] or "1 us",
     }
 }
@@ -84,7 +84,7 @@ section! {
         kind: RulesKind [KIND] or "none: required",
         /// Seed of the hash. Required with "ecmp", not allowed with "tables".
         seed: u64 [SEED] or "none",
-        /// Whether the last switch replaces shadow addresses by base addresses.
+        /// Whether the last router replaces shadow addresses by base addresses.
         write_back: bool [Boolean] default "true",
     }
 }
