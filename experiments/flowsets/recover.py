@@ -29,7 +29,7 @@ SETTINGS = {
     "three routers, every packet": ["--path-routers", "3", "--sampling-interval", "1"],
 }
 INTERVALS = {"three routers, 1 in 1000": 1000, "one router, 1 in 1000": 1000, "three routers, every packet": 1}
-TRANSFERS = ["--flowsets", "500", "--flowset-flows", "2,3,4,8,16", "--single-flows", "200", "--ordinary", "200", "--chains", "20"]
+TRANSFERS = ["--flowsets", "500", "--components", "2,3,4,8,16", "--single-flows", "200", "--ordinary", "200", "--chains", "20"]
 
 NEAR_US = 20_000_000
 """Maximum difference between the starts of a found and a planted transfer: less than half the separation of transfers, 30 s, more than
