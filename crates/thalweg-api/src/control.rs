@@ -94,7 +94,7 @@ pub struct ControlCounts {
     /// Decisions to keep a pair on its path because no other is sufficiently better.
     pub kept: u64,
     /// Decisions to wait until the previous reroute takes effect.
-    pub settling: u64,
+    pub held_down: u64,
     /// Decisions about pinned pairs, which stay on their path.
     pub pinned: u64,
     /// Reroutes not carried out because the controller was frozen or on a dry run.
@@ -108,7 +108,7 @@ pub struct ControlCounts {
     /// Actions confirmed by a packet on the new path.
     pub confirmed: u64,
     /// Actions not confirmed before their deadline.
-    pub expired: u64,
+    pub timed_out: u64,
     /// Actions superseded by another reroute of the same pair.
     pub superseded: u64,
     /// Actions reverted because the new path lost packets.
@@ -158,7 +158,7 @@ pub enum Verdict {
     /// Keep the pair on its path: no other is sufficiently better.
     Keep,
     /// Wait: the previous reroute has not taken effect yet.
-    Settling,
+    HoldDown,
     /// The pair is pinned.
     Pinned,
 }
@@ -199,7 +199,7 @@ pub struct Action {
     pub handled: Option<UtcTime>,
     /// When the request was sent to the host or the switch, by the controller's clock; null if the action was refused.
     pub started: Option<UtcTime>,
-    /// When the action expires unless it is confirmed.
+    /// When the action times out unless it is confirmed.
     pub deadline: UtcTime,
     /// The outcome.
     pub outcome: Outcome,
@@ -218,7 +218,7 @@ pub enum Outcome {
     /// Confirmed by a packet on the new path.
     Confirmed,
     /// Not confirmed before the deadline.
-    Expired,
+    TimedOut,
     /// Superseded by another reroute of the same pair.
     Superseded,
     /// Refused by the actuator.

@@ -136,7 +136,7 @@ pub enum EventBody {
         handled: Option<UtcTime>,
         /// When the request was sent to the host or the switch; null if the action was refused.
         started: Option<UtcTime>,
-        /// When the action expires unless it is confirmed.
+        /// When the action times out unless it is confirmed.
         deadline: UtcTime,
         /// The outcome.
         outcome: Outcome,

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use thalweg_network::versions::DEFAULT_SETTLE;
+use thalweg_network::versions::DEFAULT_TRANSITION_TIME;
 use thalweg_network::{NetworkState, Versions};
 use thalweg_wire::{Nanos, Timestamp};
 
@@ -35,14 +35,14 @@ pub struct Daemon {
 impl Daemon {
     /// Creates a daemon without collectors. Without a network, flows have rates but no ports, and there are no links.
     pub fn new(network: Option<Versions>, hub: Hub) -> Daemon {
-        let settle = network.as_ref().map_or(DEFAULT_SETTLE, Versions::settle);
-        Daemon::with_settle(network, settle, hub)
+        let transition_time = network.as_ref().map_or(DEFAULT_TRANSITION_TIME, Versions::transition_time);
+        Daemon::with_transition_time(network, transition_time, hub)
     }
 
-    /// Creates a daemon without collectors. `settle` is the settle time of a network that is set later.
-    pub fn with_settle(network: Option<Versions>, settle: Nanos, hub: Hub) -> Daemon {
+    /// Creates a daemon without collectors. `transition_time` is that of a network that is set later.
+    pub fn with_transition_time(network: Option<Versions>, transition_time: Nanos, hub: Hub) -> Daemon {
         let collectors = CollectorList::default();
-        let network = Network::new(network, settle, collectors.clone());
+        let network = Network::new(network, transition_time, collectors.clone());
         Daemon {
             started: wall_clock(),
             hub: Arc::new(hub),

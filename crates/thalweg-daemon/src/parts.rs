@@ -42,7 +42,7 @@ impl Parts {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use thalweg_network::versions::DEFAULT_SETTLE;
+    use thalweg_network::versions::DEFAULT_TRANSITION_TIME;
 
     use super::*;
     use crate::config::SampleOptions;
@@ -50,7 +50,7 @@ pub(crate) mod tests {
     /// Returns the parts of a daemon without collectors and without a network.
     pub(crate) fn parts() -> Parts {
         let collectors = CollectorList::default();
-        let network = Network::new(None, DEFAULT_SETTLE, collectors.clone());
+        let network = Network::new(None, DEFAULT_TRANSITION_TIME, collectors.clone());
         Parts {
             started: Timestamp::default(),
             hub: Arc::default(),

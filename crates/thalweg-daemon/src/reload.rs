@@ -126,7 +126,7 @@ impl Reloader {
             ("log.lines_per_second", old.log.lines_per_second != new.log.lines_per_second),
             ("process", old.process != new.process),
             ("network.topology", old.network.state.is_some() && new.network.state.is_none()),
-            ("network.settle", old.network.settle != new.network.settle),
+            ("network.transition_time", old.network.transition_time != new.network.transition_time),
             ("control", old.control != new.control),
             ("samples.on_event", old.samples.triggers != new.samples.triggers),
             ("records.file", old.records != new.records),

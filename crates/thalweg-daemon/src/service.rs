@@ -84,7 +84,7 @@ impl PreparedService {
             .map(|collector| PreparedCollector::open(Arc::clone(collector)))
             .collect();
         let hub = Hub::new(config.event_backlog);
-        let daemon = Daemon::with_settle(config.versions(), config.network.settle, hub);
+        let daemon = Daemon::with_transition_time(config.versions(), config.network.transition_time, hub);
         if let Some(emulation) = &config.emulation {
             daemon.set_emulation(Emulation::new(emulation));
         }

@@ -105,7 +105,7 @@ impl Scenario {
         for (table, router) in self.before.forwarding().all_tables().iter().zip(self.topology.router_ids()) {
             network.set_forwarding(router, Some(table.clone()));
         }
-        let mut versions = Versions::new(self.before.clone()).with_settle(settle);
+        let mut versions = Versions::new(self.before.clone()).with_transition_time(settle);
         let mut traffic = Traffic::new(self.addresses);
         let (mut mirrored, mut outcomes, mut seen) = (Vec::new(), Vec::new(), Vec::new());
         let mut source = MirrorSource::new(&self.topology, blueprint.clock, "any");

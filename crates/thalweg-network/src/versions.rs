@@ -5,8 +5,8 @@
 //!
 //! # Attribution
 //! A mirrored packet arrives at the collector after it was forwarded, delayed by propagation and by the buffer of the
-//! monitor port. So a packet received at time `t` was forwarded no earlier than `t - settle`, under a version that was
-//! active in that interval: a *candidate*. `settle` must cover the longest delay; the default is 10 ms. With 0 a packet
+//! monitor port. So a packet received at time `t` was forwarded no earlier than `t - transition_time`, under a version that was
+//! active in that interval: a *candidate*. `transition_time` must cover the longest delay; the default is 10 ms. With 0 a packet
 //! belongs to the version that is active when it is received.
 //!
 //! | candidates | attributed to | [`Certainty`] |
@@ -18,7 +18,7 @@
 //! | at least one that is no longer kept | as above among the kept ones, else the oldest | `Forgotten` |
 //!
 //! The newest wins because a change moves traffic: most packets after it follow the new paths. During a change one
-//! switch may forward a packet under the old version and the next switch under the new one. Within the settling time
+//! switch may forward a packet under the old version and the next switch under the new one. Within the transition time
 //! its ports may belong to neither path.
 //!
 //! Example: the table of a switch changes at 1 s.
@@ -57,7 +57,7 @@
 //!
 //! # Cost
 //! [`phase`](Versions::phase) usually takes two comparisons. [`infer`](Versions::infer) takes one inference, or one per
-//! candidate within the settling time. No allocation.
+//! candidate within the transition time. No allocation.
 
 #[cfg(test)]
 mod tests;
@@ -76,8 +76,8 @@ use crate::state::NetworkState;
 /// The default number of kept versions.
 pub const DEFAULT_CAPACITY: usize = 8;
 
-/// The default settling time.
-pub const DEFAULT_SETTLE: Nanos = Nanos::from_millis(10);
+/// The default transition time.
+pub const DEFAULT_TRANSITION_TIME: Nanos = Nanos::from_millis(10);
 
 /// A state of the network with its start time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub struct Version {
 pub struct Versions {
     kept: VecDeque<Version>,
     capacity: usize,
-    settle: Nanos,
+    transition_time: Nanos,
     forgotten: u64,
 }
 
@@ -144,7 +144,7 @@ impl Versions {
         Versions {
             kept: VecDeque::from([first]),
             capacity: DEFAULT_CAPACITY,
-            settle: DEFAULT_SETTLE,
+            transition_time: DEFAULT_TRANSITION_TIME,
             forgotten: 0,
         }
     }
@@ -157,10 +157,10 @@ impl Versions {
         self
     }
 
-    /// Sets the settling time.
+    /// Sets the transition time.
     #[must_use]
-    pub fn with_settle(self, settle: Nanos) -> Versions {
-        Versions { settle, ..self }
+    pub fn with_transition_time(self, transition_time: Nanos) -> Versions {
+        Versions { transition_time, ..self }
     }
 
     /// Adds a state that is active from packet time `from`, and returns its version number. Drops the oldest version if
@@ -210,9 +210,9 @@ impl Versions {
         self.forgotten
     }
 
-    /// The settling time.
-    pub fn settle(&self) -> Nanos {
-        self.settle
+    /// The transition time.
+    pub fn transition_time(&self) -> Nanos {
+        self.transition_time
     }
 
     /// Returns the candidates for a packet received at `time`.
@@ -288,8 +288,8 @@ impl Versions {
     /// candidates are no longer kept.
     #[inline]
     fn candidates(&self, time: Timestamp) -> (usize, usize, bool) {
-        // A version remains a candidate for the settling time after the next one has started.
-        let lingers = |next: &Version| time.0 < next.from.0.saturating_add(self.settle.0);
+        // A version remains a candidate for the transition time after the next one has started.
+        let lingers = |next: &Version| time.0 < next.from.0.saturating_add(self.transition_time.0);
         let newest = self.kept.iter().rposition(|version| version.from <= time).unwrap_or(0);
         let mut oldest = newest;
         while oldest > 0 && lingers(&self.kept[oldest]) {

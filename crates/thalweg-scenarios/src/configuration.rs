@@ -141,7 +141,7 @@ fn write(text: &mut String, plan: &Plan, steering: &Steering) -> fmt::Result {
     writeln!(text, "[process]\nthreads = \"one\"\n")?;
     writeln!(text, "[network]\ntopology = \"{NETWORK_FILE}\"\n")?;
     // Only outgoing directions: their queues fill. The link to a host has no alternative.
-    writeln!(text, "[[rule]]\nlinks = [\"switches:out\"]\nspacing = \"{}\"", time(Nanos(2 * frame.0)))?;
+    writeln!(text, "[[rule]]\nlinks = [\"switches:out\"]\nmin_event_interval = \"{}\"", time(Nanos(2 * frame.0)))?;
     // One flow already congests a link that it fills; only a repeated event shows that a second one has joined.
     writeln!(text, "repeat = \"{}\"", time(Nanos(4 * frame.0)))?;
     write_control(text, plan, steering)?;
@@ -172,15 +172,15 @@ fn write_control(text: &mut String, plan: &Plan, steering: &Steering) -> fmt::Re
         Decider::Greedy => {
             let defaults = GreedyOptions::default();
             // Rates are updated about every ten frames.
-            let timeout = defaults.timeout.max(Nanos(24 * frame.0));
+            let report_timeout = defaults.report_timeout.max(Nanos(24 * frame.0));
             // A flow that had half of a link fills another one only after its window has grown by half, one frame every
             // two round trips. Until then the new path looks less loaded than it is: in `stride` at 20 Mbit/s the 16
             // flows were rerouted 86 times with 40 frames, 13 times with 100.
-            let settle = defaults.settle.max(Nanos(100 * frame.0));
-            writeln!(text, "decider = \"greedy\"\ntimeout = \"{}\"", time(timeout))?;
+            let hold_down = defaults.hold_down.max(Nanos(100 * frame.0));
+            writeln!(text, "decider = \"greedy\"\nreport_timeout = \"{}\"", time(report_timeout))?;
             // Displacing a flow costs throughput here, because its window has to grow again: in `bijection` at 20
             // Mbit/s flows have 15.2 to 16.1 Mbit/s without, and 14.1 to 15.6 with it.
-            writeln!(text, "settle = \"{}\"\nmakes_room = false", time(settle))?;
+            writeln!(text, "hold_down = \"{}\"\nmakes_room = false", time(hold_down))?;
         }
         Decider::FirstFit(interval) => {
             writeln!(text, "decider = \"first_fit\"\ninterval = \"{}\"", time(interval))?;
@@ -188,7 +188,7 @@ fn write_control(text: &mut String, plan: &Plan, steering: &Steering) -> fmt::Re
         Decider::Static => writeln!(text, "decider = \"static\"")?,
     }
     writeln!(text, "arrival_timeout = \"{}\"", time(TIMEOUT.max(Nanos(100 * frame.0))))?;
-    writeln!(text, "min_share = {MIN_SHARE}\nlearn_after = \"500ms\"\nsettle_routes = \"2ms\"")?;
+    writeln!(text, "min_share = {MIN_SHARE}\nlearn_after = \"500ms\"\nroute_lead_time = \"2ms\"")?;
     let TreeOptions { addresses, seed } = steering.trees;
     writeln!(text, "addresses = {addresses}\nseed = {seed}\nnamespace = \"{}\"", plan.fabric())?;
     match steering.actuator {

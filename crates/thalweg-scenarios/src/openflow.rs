@@ -38,7 +38,7 @@ pub(super) fn forward(lab: &Lab, state: &NetworkState) -> Result<(), ScenarioErr
     let start = Instant::now();
     loop {
         fabric.maintain(wall_clock());
-        if fabric.unsettled().next().is_none() {
+        if fabric.out_of_sync().next().is_none() {
             return Ok(());
         }
         if start.elapsed() > TIMEOUT {

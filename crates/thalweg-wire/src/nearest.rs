@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn distant_names_are_not_suggested() {
         for (name, known) in [
-            ("lunch", &["congestion", "relief", "cheetah"][..]),
+            ("lunch", &["congestion", "cleared", "cheetah"][..]),
             ("link_state", &["link"]),
             ("eth9", &["lo", "wlan0"]),
             ("x", &["k"]),

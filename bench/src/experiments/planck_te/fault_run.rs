@@ -66,7 +66,9 @@ impl Fault {
             Fault::EventsReordered => {
                 ControlFaults { disorder: Nanos::from_millis(5), ..ControlFaults::default() }
             }
-            Fault::UnresponsiveHost => ControlFaults { ignoring: Some(EndpointId(0)), ..ControlFaults::default() },
+            Fault::UnresponsiveHost => {
+                ControlFaults { ignoring: Some(EndpointId(0)), ..ControlFaults::default() }
+            }
             _ => ControlFaults::default(),
         }
     }

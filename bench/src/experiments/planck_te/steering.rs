@@ -45,13 +45,13 @@ pub(super) struct ControlFaults {
     pub(super) ignoring: Option<EndpointId>,
 }
 
-/// Returns route options with reconciliation. Collectors learn new routes `settle` before they are installed (section
+/// Returns route options with reconciliation. Collectors learn new routes `lead_time` before they are installed (section
 /// 4.1).
-pub(super) fn repairs(trees: TreeOptions, settle: Nanos) -> RouteOptions {
+pub(super) fn repairs(trees: TreeOptions, lead_time: Nanos) -> RouteOptions {
     // In the emulator packets keep their address to the end.
     let writes_back = false;
     let installation = Installation::Reconcile { interval: None };
-    RouteOptions { trees: Some(trees), writes_back, settle, installation }
+    RouteOptions { trees: Some(trees), writes_back, lead_time, installation }
 }
 
 /// A running control loop.

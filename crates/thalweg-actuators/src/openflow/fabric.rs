@@ -163,12 +163,12 @@ impl Fabric {
 
     /// Returns the switches without confirmed wanted entries: disconnected, or still in progress. All switches before
     /// the first installation.
-    pub fn unsettled(&self) -> impl Iterator<Item = RouterId> + '_ {
-        let is_settled = |state: &State| state.session.as_ref().is_some_and(SwitchSession::is_settled);
+    pub fn out_of_sync(&self) -> impl Iterator<Item = RouterId> + '_ {
+        let is_in_sync = |state: &State| state.session.as_ref().is_some_and(SwitchSession::is_in_sync);
         let is_started = self.wanted.is_some();
         self.members
             .iter()
-            .filter(move |(_, state)| !(is_started && is_settled(state)))
+            .filter(move |(_, state)| !(is_started && is_in_sync(state)))
             .map(|(&router, _)| router)
     }
 
@@ -464,8 +464,8 @@ impl Actuator for Fabric {
     }
 
     fn switches_report(&self) -> Option<SwitchesReport> {
-        let unsettled = self.unsettled().count();
-        Some(SwitchesReport { settled: self.len() - unsettled, unsettled, counters: self.counters() })
+        let out_of_sync = self.out_of_sync().count();
+        Some(SwitchesReport { in_sync: self.len() - out_of_sync, out_of_sync, counters: self.counters() })
     }
 }
 

@@ -21,9 +21,9 @@ pub struct FabricCounters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchesReport {
     /// Switches with all wanted entries.
-    pub settled: usize,
+    pub in_sync: usize,
     /// Switches without confirmed entries: disconnected, or still in progress.
-    pub unsettled: usize,
+    pub out_of_sync: usize,
     /// Counters of the fabric.
     pub counters: FabricCounters,
 }

@@ -94,7 +94,7 @@ impl SwitchSession {
     }
 
     /// Returns whether all entries are known and installed.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(super) fn is_in_sync(&self) -> bool {
         self.is_known() && self.sent.is_empty()
     }
 

@@ -55,7 +55,7 @@ fn settle(fabric: &mut Fabric) {
     let (start, mut now) = (Instant::now(), Timestamp(0));
     while {
         fabric.maintain(now);
-        fabric.unsettled().next().is_some()
+        fabric.out_of_sync().next().is_some()
     } {
         assert!(start.elapsed() < TEST_TIMEOUT, "{:?}", fabric.take_events());
         std::thread::sleep(Duration::from_millis(2));

@@ -134,7 +134,7 @@ impl ArrivalCheck {
         status
     }
 
-    /// Removes checks that expired at `now`.
+    /// Removes checks that timed out at `now`.
     pub fn advance(&mut self, now: Timestamp) {
         self.watches.retain(|_, watch| now < watch.until + self.transit);
     }
@@ -279,6 +279,6 @@ mod tests {
         let other = Pair { source: EndpointId(7), ..PAIR };
         assert!(!check.watch(other, 1, at(10)));
         check.advance(at(60));
-        assert!(check.watch(other, 1, at(100)), "the first has expired");
+        assert!(check.watch(other, 1, at(100)), "the first has timed out");
     }
 }

@@ -50,7 +50,7 @@ pub enum ActionOutcome {
     /// Its effect was seen after this time.
     Confirmed(Nanos),
     /// Its effect was not seen in time.
-    Expired,
+    TimedOut,
     /// The same pair was moved elsewhere before.
     Superseded,
     /// It could not be started.
@@ -110,7 +110,7 @@ impl RecentActions {
         for FinishedAction { action, outcome } in controller.take_finished() {
             let outcome = match outcome {
                 Outcome::Confirmed(after) => ActionOutcome::Confirmed(after),
-                Outcome::Expired => ActionOutcome::Expired,
+                Outcome::TimedOut => ActionOutcome::TimedOut,
                 Outcome::Superseded => ActionOutcome::Superseded,
             };
             let report = self.actions.iter_mut().rev().find(|report| report.action.id == action.id);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!             network, links                  announced          from then on
-//!   settled ────────────────► announcing ────────────────► due ────────────────► installing ──► settled
+//!   idle ───────────────────► announcing ────────────────► due ────────────────► installing ──► idle
 //!      ▲                                                           whole tables                    │
 //!      │                                                                                           │
 //!      └── repairing ◄── reading ◄───────────────────────────────── rule by rule, periodically ────┘
@@ -37,7 +37,7 @@ pub struct RouteOptions {
     /// Whether the last switch writes base addresses back.
     pub writes_back: bool,
     /// Time between the announcement of routes to collectors and their first use.
-    pub settle: Nanos,
+    pub lead_time: Nanos,
     /// How to install routes.
     pub installation: Installation,
 }
@@ -61,7 +61,7 @@ impl Default for RouteOptions {
         RouteOptions {
             trees: None,
             writes_back: true,
-            settle: Nanos::ZERO,
+            lead_time: Nanos::ZERO,
             installation: Installation::Never,
         }
     }
@@ -82,7 +82,7 @@ pub struct RouteCounters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Idle.
-    Settled,
+    Idle,
     /// Announcing the routes to collectors.
     Announcing,
     /// Announced; to be installed at this time.
@@ -129,7 +129,7 @@ impl RouteReconciler {
         let mut reconciler = RouteReconciler {
             options,
             state: Arc::clone(network),
-            phase: Phase::Settled,
+            phase: Phase::Idle,
             are_installed: options.installation != Installation::Tables,
             next_read: reads.then_some(now),
             has_deferred_repair: false,
@@ -229,7 +229,7 @@ impl RouteReconciler {
     /// The whole tables are installed.
     pub fn installed(&mut self) {
         if self.phase == Phase::Installing {
-            (self.phase, self.are_installed) = (Phase::Settled, true);
+            (self.phase, self.are_installed) = (Phase::Idle, true);
         }
     }
 
@@ -239,16 +239,16 @@ impl RouteReconciler {
         match self.phase {
             // Nothing is rerouted until the routes are installed.
             Phase::Announcing | Phase::Installing | Phase::Reading(_) | Phase::Repairing(_) => {
-                self.phase = Phase::Settled;
+                self.phase = Phase::Idle;
                 self.next_read = self.next_read_at(now);
             }
-            Phase::Settled | Phase::Due(_) => {}
+            Phase::Idle | Phase::Due(_) => {}
         }
     }
 
     /// A switch connected: reads its rules.
     pub fn connected(&mut self, router: RouterId, now: Timestamp, commands: &mut VecDeque<Command>) {
-        if self.phase == Phase::Settled && matches!(self.options.installation, Installation::Reconcile { .. })
+        if self.phase == Phase::Idle && matches!(self.options.installation, Installation::Reconcile { .. })
         {
             self.phase = Phase::Reading(now);
             commands.push_back(Command::ReadBack { router: Some(router) });
@@ -275,12 +275,12 @@ impl RouteReconciler {
         };
         let changes = empty_switches_first(installed, installed.changes_to(&wanted));
         if changes.is_empty() {
-            (self.phase, self.are_installed) = (Phase::Settled, true);
+            (self.phase, self.are_installed) = (Phase::Idle, true);
             self.next_read = self.next_read_at(now);
             return;
         }
         if is_frozen {
-            (self.phase, self.has_deferred_repair) = (Phase::Settled, true);
+            (self.phase, self.has_deferred_repair) = (Phase::Idle, true);
             self.next_read = self.next_read_at(now);
             return;
         }
@@ -292,7 +292,7 @@ impl RouteReconciler {
     /// The rules were repaired.
     pub fn repaired(&mut self, now: Timestamp) {
         if matches!(self.phase, Phase::Repairing(_)) {
-            (self.phase, self.are_installed) = (Phase::Settled, true);
+            (self.phase, self.are_installed) = (Phase::Idle, true);
             self.next_read = self.next_read_at(now);
         }
     }
@@ -325,7 +325,7 @@ impl RouteReconciler {
                 self.fail(format!("switches did not answer within {ANSWER_TIMEOUT}, retrying"));
                 self.read_back(now, commands);
             }
-            Phase::Settled if self.next_read.is_some_and(|at| at <= now) => self.read_back(now, commands),
+            Phase::Idle if self.next_read.is_some_and(|at| at <= now) => self.read_back(now, commands),
             _ => {}
         }
     }
@@ -337,7 +337,7 @@ impl RouteReconciler {
 
     fn announce(&mut self, commands: &mut VecDeque<Command>) {
         (self.phase, self.are_installed) = (Phase::Announcing, false);
-        let (state, ahead) = (Arc::clone(&self.state), self.options.settle);
+        let (state, ahead) = (Arc::clone(&self.state), self.options.lead_time);
         commands.push_back(Command::Announce { state, ahead });
     }
 

@@ -4,7 +4,7 @@
 //! in virtual time.
 //!
 //! **Fail-safe.** Routes stay in switches and hosts. If the controller stops or is frozen, they stay as they are. An
-//! action expires if its effect is not seen by its deadline, and the pair is treated as not rerouted. If packets are
+//! action times out if its effect is not seen by its deadline, and the pair is treated as not rerouted. If packets are
 //! sent on the new path and do not arrive, the controller moves the pair back. That path stays marked broken until routes
 //! change, even if the topology contains it. A *pair* is a source and a destination host; the destination address of its
 //! packets selects its path.
@@ -14,7 +14,7 @@
 //!
 //! **No side effects.** Commands for hosts and switches come out as [`PairCommand`]s, in order. The driver reports of
 //! each [reroute](PairCommand::Reroute) whether it was [started](Controller::started) or
-//! [refused](Controller::refused). Without either report, the action expires at its deadline.
+//! [refused](Controller::refused). Without either report, the action times out at its deadline.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -29,7 +29,7 @@ use crate::routes::Paths;
 /// Options of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControllerOptions {
-    /// Time after which an action without a visible effect has expired. Default 50 ms.
+    /// Time after which an action without a visible effect times out. Default 50 ms.
     pub arrival_timeout: Nanos,
     /// Whether to decide only, without issuing actions.
     pub dry_run: bool,
@@ -75,7 +75,7 @@ pub struct ControllerCounters {
     /// Actions whose effect was seen.
     pub confirmed: u64,
     /// Actions whose effect was not seen in time: the host ignored them or stopped sending.
-    pub expired: u64,
+    pub timed_out: u64,
     /// Actions superseded by another action on the same pair.
     pub superseded: u64,
     /// Actions whose packets did not arrive on the new path.
@@ -97,7 +97,7 @@ pub enum Outcome {
     /// A collector saw a packet with the new address, this long after the decision.
     Confirmed(Nanos),
     /// No collector saw such a packet by the deadline.
-    Expired,
+    TimedOut,
     /// Another action moved the pair before this one was confirmed.
     Superseded,
 }
@@ -302,7 +302,7 @@ impl Controller {
         self.carry_out(decided);
     }
 
-    /// Handles the start of an action. Returns the action, unless it has expired meanwhile.
+    /// Handles the start of an action. Returns the action, unless it has timed out meanwhile.
     pub fn started(&mut self, id: ActionId, now: Timestamp) -> Option<Action> {
         let started = self.requested.remove(&id)?;
         self.counters.started += 1;
@@ -405,31 +405,31 @@ impl Controller {
         self.carry_out(decided);
     }
 
-    /// Expires actions whose deadline has passed.
+    /// Ends actions whose deadline has passed.
     pub fn advance(&mut self, now: Timestamp) {
         let is_late = |pending: &Pending| pending.action.deadline <= now;
-        let expired: Vec<Pending> =
+        let late: Vec<Pending> =
             self.pending.values().filter(|pending| is_late(pending)).copied().collect();
-        for expired in expired {
-            self.pending.remove(&expired.action.pair);
-            self.expire(expired, now);
+        for pending in late {
+            self.pending.remove(&pending.action.pair);
+            self.time_out(pending, now);
         }
         // These were never reported as started or refused.
         let unreported: Vec<Pending> =
             self.requested.values().filter(|requested| is_late(requested)).copied().collect();
         for unreported in unreported {
             self.requested.remove(&unreported.action.id);
-            self.expire(unreported, now);
+            self.time_out(unreported, now);
         }
     }
 
-    fn expire(&mut self, expired: Pending, now: Timestamp) {
-        let Pending { action, from, .. } = expired;
-        self.counters.expired += 1;
+    fn time_out(&mut self, pending: Pending, now: Timestamp) {
+        let Pending { action, from, .. } = pending;
+        self.counters.timed_out += 1;
         *self.ineffective.entry(action.pair.source).or_default() += 1;
         self.decider.on_placed(action.pair, from, now, &mut self.paths);
         self.commands.push_back(PairCommand::Abandon { action, from });
-        self.finish(FinishedAction { action, outcome: Outcome::Expired });
+        self.finish(FinishedAction { action, outcome: Outcome::TimedOut });
     }
 
     fn carry_out(&mut self, mut decided: Vec<Decision>) {

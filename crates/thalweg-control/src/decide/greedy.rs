@@ -4,10 +4,10 @@
 //! ([`loads`](super::loads)), with all other flows left in place. A later flow sees the moves of the earlier ones.
 //!
 //! **Additions to the algorithm.** A flow moves only if the expected gain is large enough ([`GreedyOptions::gain`]),
-//! and not before its last move has taken effect ([`GreedyOptions::settle`]). Otherwise two flows that both see the
+//! and not before its last move has taken effect ([`GreedyOptions::hold_down`]). Otherwise two flows that both see the
 //! same free path would swap forever. [Light](super::loads::LIGHT_SHARE) pairs, mostly acknowledgements, do not count
 //! as contenders. If no path is better, the decider may [make room](GreedyOptions::makes_room) on one. With zero
-//! gain, zero settling time, no light pairs and no room made, it is the published algorithm.
+//! gain, zero hold-down time, no light pairs and no room made, it is the published algorithm.
 
 use thalweg_wire::{Nanos, Timestamp};
 
@@ -23,14 +23,14 @@ mod room;
 pub struct GreedyOptions {
     /// Pairs not seen for this long are not counted on links. Default 3 ms, about the time that a reroute takes
     /// (section 7.1).
-    pub timeout: Nanos,
+    pub report_timeout: Nanos,
     /// Minimum gain of another path, as a share of the present path's expected rate. Default 0.1: rates are measured
     /// to within 3 %.
     pub gain: f64,
     /// Time after a move in which a pair is not moved again. Default 5 ms: a move takes 2.5 to 3.5 ms to take effect
     /// (figure 16), and as long again before measured rates show it. From the third move of a streak, it doubles with
     /// each move.
-    pub settle: Nanos,
+    pub hold_down: Nanos,
     /// Whether a pair without a better path may displace another pair that loses nothing by moving. Default yes.
     pub makes_room: bool,
 }
@@ -38,9 +38,9 @@ pub struct GreedyOptions {
 impl GreedyOptions {
     /// The default options.
     pub const DEFAULT: GreedyOptions = GreedyOptions {
-        timeout: Nanos::from_millis(3),
+        report_timeout: Nanos::from_millis(3),
         gain: 0.1,
-        settle: Nanos::from_millis(5),
+        hold_down: Nanos::from_millis(5),
         makes_room: true,
     };
 }
@@ -69,7 +69,7 @@ pub struct Greedy {
 impl Greedy {
     /// Creates a decider with no known traffic.
     pub fn new(options: GreedyOptions) -> Greedy {
-        Greedy { options, loads: Loads::new(options.timeout, options.settle) }
+        Greedy { options, loads: Loads::new(options.report_timeout, options.hold_down) }
     }
 
     /// Returns the known traffic.
@@ -89,7 +89,7 @@ impl Greedy {
             |path: &&Alternative| path.expected.0 as f64 > required && !paths.is_broken(pair, path.address);
         let (to, verdict) = match best(alternatives.iter().filter(is_better)) {
             _ if is_pinned => (known.address, Verdict::Pinned),
-            _ if self.loads.is_settling(pair, now) => (known.address, Verdict::Settling),
+            _ if self.loads.is_held_down(pair, now) => (known.address, Verdict::HoldDown),
             Some(best) => (best.address, Verdict::Reroute),
             None => match self.make_room(pair, &alternatives, required, round, paths) {
                 Some((to, displaced)) => {

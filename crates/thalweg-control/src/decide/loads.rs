@@ -37,22 +37,22 @@ struct LastMove {
 }
 
 impl LastMove {
-    /// Returns the settling time, which grows with the length of the streak, as in route flap damping (RFC 2439). A
+    /// Returns the hold-down time, which grows with the length of the streak, as in route flap damping (RFC 2439). A
     /// pair that finds every other path better than its own would otherwise cycle forever. Traffic on uncongested
     /// links is not reported, so a path that the pair left looks free again after a while.
-    fn settling_time(&self, settle: Nanos) -> Nanos {
+    fn hold_down_time(&self, hold_down: Nanos) -> Nanos {
         let doublings = self.moves.saturating_sub(MOVES_BEFORE_BACKOFF).min(MAX_DOUBLINGS);
-        Nanos(settle.0.saturating_mul(1 << doublings))
+        Nanos(hold_down.0.saturating_mul(1 << doublings))
     }
 
     /// Returns whether a move at `now` continues this streak.
-    fn continues_streak(&self, settle: Nanos, now: Timestamp) -> bool {
-        now.since(self.at).0 < STREAK_WINDOW.saturating_mul(self.settling_time(settle).0)
+    fn continues_streak(&self, hold_down: Nanos, now: Timestamp) -> bool {
+        now.since(self.at).0 < STREAK_WINDOW.saturating_mul(self.hold_down_time(hold_down).0)
     }
 
     /// Returns whether reports of the pair may predate this move.
-    fn drains(&self, settle: Nanos, now: Timestamp) -> bool {
-        now.since(self.at) < settle.max(DRAIN_TIME)
+    fn drains(&self, hold_down: Nanos, now: Timestamp) -> bool {
+        now.since(self.at) < hold_down.max(DRAIN_TIME)
     }
 }
 
@@ -77,8 +77,8 @@ pub const LIGHT_SHARE: f64 = 0.1;
 pub struct Loads {
     known: BTreeMap<Pair, PairState>,
     loads: Vec<Load>,
-    timeout: Nanos,
-    settle: Nanos,
+    report_timeout: Nanos,
+    hold_down: Nanos,
     /// The last move of each pair, while it still matters.
     last_moves: BTreeMap<Pair, LastMove>,
 }
@@ -88,20 +88,20 @@ pub struct Loads {
 /// that the move takes.
 pub const DRAIN_TIME: Nanos = Nanos::from_millis(15);
 
-/// Moves of a streak before the settling time doubles with each move.
+/// Moves of a streak before the hold-down time doubles with each move.
 const MOVES_BEFORE_BACKOFF: u32 = 2;
 
-/// Maximum number of doublings of the settling time: from 5 ms to 1.28 s.
+/// Maximum number of doublings of the hold-down time: from 5 ms to 1.28 s.
 const MAX_DOUBLINGS: u32 = 8;
 
-/// A move continues a streak if it comes within this many settling times of the move before.
+/// A move continues a streak if it comes within this many hold-down times of the move before.
 const STREAK_WINDOW: u64 = 8;
 
 impl Loads {
-    /// Creates an empty state. Pairs not reported for `timeout` are removed. Reports within `settle` of a move may
+    /// Creates an empty state. Pairs not reported for `report_timeout` are removed. Reports within `hold_down` of a move may
     /// predate the move.
-    pub fn new(timeout: Nanos, settle: Nanos) -> Loads {
-        Loads { known: BTreeMap::new(), loads: Vec::new(), timeout, settle, last_moves: BTreeMap::new() }
+    pub fn new(report_timeout: Nanos, hold_down: Nanos) -> Loads {
+        Loads { known: BTreeMap::new(), loads: Vec::new(), report_timeout, hold_down, last_moves: BTreeMap::new() }
     }
 
     /// Returns the state of a pair, if known.
@@ -119,23 +119,23 @@ impl Loads {
         self.known.is_empty()
     }
 
-    /// Returns whether a pair is still settling: its last move may not have taken effect yet, or it moved many times
+    /// Returns whether a pair is held down: its last move may not have taken effect yet, or it moved many times
     /// in a row.
-    pub fn is_settling(&self, pair: Pair, now: Timestamp) -> bool {
-        self.last_moves.get(&pair).is_some_and(|last| now.since(last.at) < last.settling_time(self.settle))
+    pub fn is_held_down(&self, pair: Pair, now: Timestamp) -> bool {
+        self.last_moves.get(&pair).is_some_and(|last| now.since(last.at) < last.hold_down_time(self.hold_down))
     }
 
     /// Records a reported rate.
     pub fn observe(&mut self, observed: &PairRate, now: Timestamp, paths: &mut Paths) {
         self.take(observed.pair, paths);
-        let last = self.last_moves.get(&observed.pair).filter(|last| last.drains(self.settle, now));
+        let last = self.last_moves.get(&observed.pair).filter(|last| last.drains(self.hold_down, now));
         let address = last.map_or(observed.address, |last| last.address);
         self.put(observed.pair, PairState { address, rate: observed.rate, seen: now }, paths);
     }
 
     /// Records that a pair was moved.
     pub fn record_move(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {
-        let before = self.last_moves.get(&pair).filter(|last| last.continues_streak(self.settle, now));
+        let before = self.last_moves.get(&pair).filter(|last| last.continues_streak(self.hold_down, now));
         let moves = before.map_or(0, |last| last.moves).saturating_add(1);
         self.last_moves.insert(pair, LastMove { address, at: now, moves });
         self.place(pair, address, paths);
@@ -161,15 +161,15 @@ impl Loads {
     /// Removes pairs that were not reported within the timeout.
     pub fn expire(&mut self, now: Timestamp, paths: &mut Paths) {
         let moves =
-            |pair: &Pair| self.last_moves.get(pair).is_some_and(|last| now.since(last.at) < self.settle);
+            |pair: &Pair| self.last_moves.get(pair).is_some_and(|last| now.since(last.at) < self.hold_down);
         let is_old =
-            |(pair, known): &(&Pair, &PairState)| now.since(known.seen) > self.timeout && !moves(pair);
+            |(pair, known): &(&Pair, &PairState)| now.since(known.seen) > self.report_timeout && !moves(pair);
         let old: Vec<Pair> = self.known.iter().filter(is_old).map(|(&pair, _)| pair).collect();
         for pair in old {
             self.take(pair, paths);
         }
-        let settle = self.settle;
-        self.last_moves.retain(|_, last| last.drains(settle, now) || last.continues_streak(settle, now));
+        let hold_down = self.hold_down;
+        self.last_moves.retain(|_, last| last.drains(hold_down, now) || last.continues_streak(hold_down, now));
     }
 
     /// Removes everything, for example after a change of the network.

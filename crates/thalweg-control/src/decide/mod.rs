@@ -71,7 +71,7 @@ pub enum Verdict {
     /// No other path is better by the required gain.
     Keep,
     /// The pair moved recently, and the effect is not known yet.
-    Settling,
+    HoldDown,
     /// A user pinned the pair to its address.
     Pinned,
 }

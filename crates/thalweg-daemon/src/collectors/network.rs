@@ -22,7 +22,7 @@ pub struct Network(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    settle: Nanos,
+    transition_time: Nanos,
     versions: RwLock<Option<Arc<Versions>>>,
     /// Held during an announcement, so that versions are announced one after the other.
     announcing: Mutex<()>,
@@ -61,10 +61,10 @@ pub enum NetworkError {
 }
 
 impl Network {
-    /// Creates the network of these collectors. `settle` is the settle time of a network that is set later.
-    pub fn new(versions: Option<Versions>, settle: Nanos, collectors: CollectorList) -> Network {
+    /// Creates the network of these collectors. `transition_time` is that of a network that is set later.
+    pub fn new(versions: Option<Versions>, transition_time: Nanos, collectors: CollectorList) -> Network {
         Network(Arc::new(Shared {
-            settle,
+            transition_time,
             versions: RwLock::new(versions.map(Arc::new)),
             announcing: Mutex::default(),
             collectors,
@@ -120,7 +120,7 @@ impl Network {
                     versions.push(state, from)?;
                     versions
                 }
-                None => Versions::new(state).with_settle(self.0.settle),
+                None => Versions::new(state).with_transition_time(self.0.transition_time),
             };
             Arc::clone(network.insert(Arc::new(versions)))
         };

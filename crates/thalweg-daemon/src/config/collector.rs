@@ -113,8 +113,8 @@ impl CollectorConfig {
                 }
                 _ => Some(Vec::new()),
             };
-            let RuleConfig { upper, lower, spacing, repeat, flows, .. } = *config;
-            Ok(LinkRule { links, upper, lower, spacing, repeat, flows })
+            let RuleConfig { upper, lower, min_event_interval, repeat, flows, .. } = *config;
+            Ok(LinkRule { links, upper, lower, min_event_interval, repeat, flows })
         });
         let options = CollectorOptions {
             router: router.unwrap_or(RouterId(0)),

@@ -29,7 +29,7 @@ pub struct ControlConfig {
     /// Spanning trees, if the actuator installs routes.
     pub trees: TreeOptions,
     /// How long before their use collectors learn of new routes.
-    pub settle_routes: Nanos,
+    pub route_lead_time: Nanos,
     /// Flows below this share of a link are ignored.
     pub min_share: f64,
     /// Time after its start at which the controller reads the present paths of all pairs.
@@ -117,9 +117,9 @@ pub(super) fn read(
     let entry = document.one::<Control>();
     let decider = match entry.decider? {
         DeciderName::Greedy => DeciderConfig::Greedy(GreedyOptions {
-            timeout: entry.timeout,
+            report_timeout: entry.report_timeout,
             gain: entry.gain,
-            settle: entry.settle,
+            hold_down: entry.hold_down,
             makes_room: entry.makes_room,
         }),
         DeciderName::FirstFit => DeciderConfig::FirstFit(entry.interval),
@@ -141,7 +141,7 @@ pub(super) fn read(
         actuator,
         options,
         trees,
-        settle_routes: entry.settle_routes,
+        route_lead_time: entry.route_lead_time,
         min_share: entry.min_share,
         learn_after: entry.learn_after,
         namespace: entry.namespace.as_deref().map(Namespace::named),

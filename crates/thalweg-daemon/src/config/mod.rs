@@ -105,8 +105,8 @@ pub struct ProcessConfig {
 pub struct NetworkConfig {
     /// The topology file and its contents.
     pub state: Option<(PathBuf, Arc<NetworkState>)>,
-    /// Settle time of a network change.
-    pub settle: Nanos,
+    /// Transition time of a network change.
+    pub transition_time: Nanos,
 }
 
 /// A congestion rule for links.
@@ -121,7 +121,7 @@ pub struct RuleConfig {
     /// Utilisation below which congestion clears.
     pub lower: f64,
     /// Minimum time between two events.
-    pub spacing: Nanos,
+    pub min_event_interval: Nanos,
     /// Interval at which the event of a congested link repeats; 0 for never.
     pub repeat: Nanos,
     /// Maximum number of flows in an event.
@@ -222,7 +222,7 @@ impl Config {
     /// Returns the initial network versions.
     pub fn versions(&self) -> Option<Versions> {
         let (_, state) = self.network.state.as_ref()?;
-        Some(Versions::new(Arc::clone(state)).with_settle(self.network.settle))
+        Some(Versions::new(Arc::clone(state)).with_transition_time(self.network.transition_time))
     }
 }
 
@@ -252,7 +252,7 @@ fn network(document: &Document) -> Result<NetworkConfig, ConfigError> {
         let path = document.folder.join(file);
         load_state(&path).map(|state| (path, Arc::new(state)))
     });
-    Ok(NetworkConfig { state: state.transpose()?, settle: entry.settle })
+    Ok(NetworkConfig { state: state.transpose()?, transition_time: entry.transition_time })
 }
 
 /// Reads a topology file: JSON if its name ends in `.json`, else TOML.
@@ -288,7 +288,7 @@ fn rules(
             collectors: entry.collectors.clone(),
             upper: entry.upper,
             lower: entry.lower,
-            spacing: entry.spacing,
+            min_event_interval: entry.min_event_interval,
             repeat: entry.repeat,
             flows: entry.flows,
         };
@@ -314,9 +314,9 @@ fn rules(
 
 impl Default for RuleConfig {
     fn default() -> Self {
-        let thalweg_measure::collector::LinkRule { upper, lower, spacing, repeat, flows, .. } =
+        let thalweg_measure::collector::LinkRule { upper, lower, min_event_interval, repeat, flows, .. } =
             Default::default();
-        RuleConfig { links: vec![LinkSelection::All], collectors: None, upper, lower, spacing, repeat, flows }
+        RuleConfig { links: vec![LinkSelection::All], collectors: None, upper, lower, min_event_interval, repeat, flows }
     }
 }
 

@@ -19,7 +19,7 @@ pub struct SampleOptions {
     /// Events that dump the samples of their collector.
     pub triggers: Vec<Trigger>,
     /// Minimum time between two event dumps of one collector.
-    pub spacing: Duration,
+    pub min_dump_interval: Duration,
     /// Number of event dumps to keep.
     pub keep: usize,
     /// Delay between event and dump.
@@ -33,7 +33,7 @@ impl Default for SampleOptions {
             folder: None,
             format: CaptureFormat::default(),
             triggers: Vec::new(),
-            spacing: Duration::from_secs(10),
+            min_dump_interval: Duration::from_secs(10),
             keep: 20,
             after: Duration::from_millis(5),
         }
@@ -113,7 +113,7 @@ pub(super) fn read(document: &Document, problems: &mut Vec<Problem>) -> SampleOp
         folder,
         format: entry.format,
         triggers,
-        spacing: entry.spacing.into(),
+        min_dump_interval: entry.min_dump_interval.into(),
         keep: entry.keep,
         after: entry.after.into(),
     }

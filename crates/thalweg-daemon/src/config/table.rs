@@ -91,7 +91,7 @@ section! {
         topology: String [FILE] or "unknown: flows have rates but no ports, and no link utilisation",
         /// How long packets may still follow the old forwarding state after a change: the maximum queueing
         /// delay of a mirror port. Packets that cannot be attributed within it are counted as ambiguous.
-        settle: Nanos [Delay] default "10ms",
+        transition_time: Nanos [Delay] default "10ms",
     }
 }
 
@@ -201,7 +201,7 @@ section! {
         lower: f64 [Number(0.0, 100.0)] default "0.8",
         /// Minimum packet time between two events of one link and rule. A change within it is published
         /// afterwards if it still holds.
-        spacing: Nanos [Delay] default "1ms",
+        min_event_interval: Nanos [Delay] default "1ms",
         /// Interval at which events repeat while a link is congested, in packet time, for subscribers that
         /// expire old events, such as the controller. 0s for never.
         repeat: Nanos [Delay] default "0s",
@@ -218,14 +218,15 @@ section! {
         decider: DeciderName [one_of::<DeciderName>()] or "no rerouting",
         /// How flows are rerouted.
         actuator: ActuatorName [one_of::<ActuatorName>()] default "log",
-        /// With greedy: reports older than this are ignored (Planck, section 7.1). Set repeat of the rules well
-        /// below it.
-        timeout: Nanos [Time] default "3ms",
+        /// With greedy: a pair that no event has reported for this long no longer counts on its links (Planck,
+        /// section 7.1). Set repeat of the rules well below it.
+        report_timeout: Nanos [Time] default "3ms",
         /// With greedy: minimum improvement of the expected rate, as a share of the present one. Rates are
         /// accurate to 3 %.
         gain: f64 [Share] default "0.1",
-        /// With greedy: time without further moves after a reroute, until rates show its effect.
-        settle: Nanos [Delay] default "5ms",
+        /// With greedy: time after a reroute in which the pair is not moved again, until rates show its effect. It
+        /// doubles with each move of a pair that moves again and again.
+        hold_down: Nanos [Delay] default "5ms",
         /// With greedy: a flow without a better path may take one that another flow leaves at the same time, if
         /// that flow loses nothing.
         makes_room: bool [Boolean] default "true",
@@ -246,8 +247,8 @@ section! {
         addresses: u8 [Whole(1, 64)] default "4",
         /// Random seed of the spanning trees.
         seed: u64 [Whole(0, u64::MAX)] default "1",
-        /// How long before their use collectors learn of new routes (Planck, section 4.1).
-        settle_routes: Nanos [Delay] default "10ms",
+        /// Time from the announcement of new routes to collectors to their first use (Planck, section 4.1).
+        route_lead_time: Nanos [Delay] default "10ms",
         /// Other daemons whose collectors report congestion too. They must use the same switch names.
         remotes: Vec<String> [Texts("the address of another daemon's API, such as \"http://192.0.2.1:9477\"")] or "none",
         /// API token for these daemons. The scope read suffices unless the controller installs routes.
@@ -290,7 +291,7 @@ section! {
         /// (congestion), falls below the lower one (cleared), or a flow becomes a cheetah flow (cheetah).
         on_event: Vec<String> [Texts("some of congestion, cleared, cheetah")] or "none",
         /// Minimum time between two event dumps of one collector. Skipped dumps are counted.
-        spacing: Nanos [Time] default "10s",
+        min_dump_interval: Nanos [Time] default "10s",
         /// Number of event dumps to keep, including those of earlier runs. The oldest are deleted.
         keep: usize [Whole(1, 100_000)] default "20",
         /// Delay between event and dump, to include what followed.

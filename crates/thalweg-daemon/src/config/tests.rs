@@ -122,7 +122,7 @@ fn values_become_collector_options() {
         "[[collector]]\nname = \"a\"\nswitch = \"leaf0\"\nfile = \"f.pcapng\"\nspeed = 0.5\nmonitor_rate = \"10gbps\"\n\
          monitor_buffer = \"4MiB\"\ngap = \"1ms\"\nflow_capacity = 10\ncheetahs = false\nkeep_samples = false\n\
          [[rule]]\nlinks = [\"hosts\", \"leaf0:p1:out\"]\nupper = 0.5\nlower = 0.25\nflows = 3\n\
-         [[rule]]\ncollectors = \"a\"\nspacing = \"0s\"\n",
+         [[rule]]\ncollectors = \"a\"\nmin_event_interval = \"0s\"\n",
     )
     .unwrap();
     let [collector] = &config.collectors[..] else { panic!("one") };
@@ -144,7 +144,7 @@ fn values_become_collector_options() {
     );
     assert_eq!((options.flow_table.capacity, options.threshold), (10, None));
     assert_eq!(options.rules[0].links.as_deref(), Some(&[][..]), "no network, no links");
-    assert_eq!((options.rules[1].spacing, options.rules[1].upper), (Nanos::ZERO, 0.9));
+    assert_eq!((options.rules[1].min_event_interval, options.rules[1].upper), (Nanos::ZERO, 0.9));
 }
 
 #[test]

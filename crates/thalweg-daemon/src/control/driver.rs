@@ -245,7 +245,7 @@ impl Driver {
             if let ActionOutcome::Confirmed(after) = report.outcome {
                 self.control.0.decision_to_path.record(Duration::from_nanos(after.0));
             }
-            if report.outcome == ActionOutcome::Expired {
+            if report.outcome == ActionOutcome::TimedOut {
                 self.warn_if_unresponsive(report.action.pair.source, names);
             }
             if report.outcome != ActionOutcome::Started {
@@ -363,7 +363,7 @@ impl EventLoop for Driver {
             confirmed = counters.confirmed,
             median = joined(quantile(0.5)),
             p99 = joined(quantile(0.99)),
-            timed_out = counters.expired,
+            timed_out = counters.timed_out,
             refused = counters.refused,
             kept = counters.decisions[Verdict::Keep as usize],
             "controller stopped"
@@ -435,7 +435,7 @@ fn log_action(report: &ActionReport, names: &Names) {
         ActionOutcome::Confirmed(after) => {
             tracing::info!(src, dst, tree, took = joined(after), "reroute confirmed");
         }
-        ActionOutcome::Expired => tracing::warn!(src, dst, tree, "reroute timed out"),
+        ActionOutcome::TimedOut => tracing::warn!(src, dst, tree, "reroute timed out"),
         ActionOutcome::Superseded => tracing::info!(src, dst, tree, "reroute superseded"),
         ActionOutcome::Refused(error) => tracing::warn!(src, dst, tree, error, "reroute refused"),
     }
@@ -446,7 +446,7 @@ fn ended_at(report: &ActionReport) -> Timestamp {
     let ActionReport { action, outcome, .. } = report;
     match outcome {
         ActionOutcome::Confirmed(after) => action.issued + *after,
-        ActionOutcome::Expired => action.deadline,
+        ActionOutcome::TimedOut => action.deadline,
         _ => action.issued,
     }
 }

@@ -347,7 +347,7 @@ fn options(config: &ControlConfig, read_back_interval: Option<Nanos>) -> Control
         trees: Some(config.trees),
         // The emulator does not rewrite addresses at the last switch.
         writes_back: config.actuator != ActuatorConfig::Emulated,
-        settle: config.settle_routes,
+        lead_time: config.route_lead_time,
         installation,
     };
     ControlOptions {

@@ -383,12 +383,12 @@ pub const METRICS: &[Metric] = &[
     counter(
         "thalweg_ambiguous_samples_total",
         &["collector", "reason"],
-        "Samples whose path is uncertain: `settling`, a network change was settling; `version_expired`, the network version \
+        "Samples whose path is uncertain: `transition`, the network had just changed; `version_expired`, the network version \
          of their time is no longer kept.",
         |s, out| {
             each_by(s, out, |counters| {
                 let rates = &counters.collector.rates;
-                [("settling", rates.ambiguous), ("version_expired", rates.forgotten)]
+                [("transition", rates.ambiguous), ("version_expired", rates.forgotten)]
             });
         },
     ),
@@ -426,7 +426,7 @@ pub const METRICS: &[Metric] = &[
     counter(
         "thalweg_congestion_events_delayed_total",
         COLLECTOR,
-        "Congestion events delayed by the `spacing` of their rule.",
+        "Congestion events delayed by the `min_event_interval` of their rule.",
         |s, out| each(s, out, |counters| counters.collector.events_held_back),
     ),
     // Delays of events.
@@ -512,11 +512,11 @@ pub const METRICS: &[Metric] = &[
     counter(
         "thalweg_control_decisions_total",
         &["verdict"],
-        "Decisions by verdict: `reroute`; `keep`, no better path; `settling`, rerouted a moment ago; `pinned`.",
+        "Decisions by verdict: `reroute`; `keep`, no better path; `hold_down`, rerouted a moment ago; `pinned`.",
         |s, out| {
             if let Some(control) = &s.parts.control {
                 let decided = control.state().report().counters.decisions;
-                for (verdict, count) in ["reroute", "keep", "settling", "pinned"].into_iter().zip(decided) {
+                for (verdict, count) in ["reroute", "keep", "hold_down", "pinned"].into_iter().zip(decided) {
                     out.put(&[verdict], count);
                 }
             }
@@ -526,14 +526,14 @@ pub const METRICS: &[Metric] = &[
         "thalweg_control_actions_total",
         &["outcome"],
         "Actions by outcome. `started` counts all that were started: `confirmed`, a collector saw a packet on the new path; \
-         `expired`, none was seen in time; `superseded`, replaced by a later action. Not started: `refused` by the actuator; \
+         `timed_out`, none was seen in time; `superseded`, replaced by a later action. Not started: `refused` by the actuator; \
          `throttled`, too many were pending; `withheld`, the controller is frozen or on a dry run.",
         |s, out| {
             if let Some(control) = &s.parts.control {
                 let counters = control.state().report().counters;
                 out.put(&["started"], counters.started);
                 out.put(&["confirmed"], counters.confirmed);
-                out.put(&["expired"], counters.expired);
+                out.put(&["timed_out"], counters.timed_out);
                 out.put(&["superseded"], counters.superseded);
                 out.put(&["refused"], counters.refused);
                 out.put(&["throttled"], counters.throttled);
@@ -550,8 +550,8 @@ pub const METRICS: &[Metric] = &[
             if let Some(switches) =
                 s.parts.control.as_ref().and_then(|control| control.state().report().switches)
             {
-                out.put(&["in_sync"], switches.settled);
-                out.put(&["out_of_sync"], switches.unsettled);
+                out.put(&["in_sync"], switches.in_sync);
+                out.put(&["out_of_sync"], switches.out_of_sync);
             }
         },
     ),
@@ -635,7 +635,7 @@ pub const METRICS: &[Metric] = &[
     counter(
         "thalweg_sample_dumps_lost_total",
         &["reason"],
-        "Dumps of samples that were not written: `failed`, a file could not be written; `too_soon`, within `spacing` of another; \
+        "Dumps of samples that were not written: `failed`, a file could not be written; `too_soon`, within `min_dump_interval` of another; \
                  `queue_full`, too many were waiting, or the daemon stopped.",
         |s, out| {
             let dumps = s.parts.dumps.counters();

@@ -21,7 +21,7 @@ use crate::collectors::{CollectorHandle, CollectorList};
 use crate::config::{CaptureFormat, SampleOptions, Trigger};
 
 /// Minimum time between two requested dumps, because each copies and writes a whole ring.
-const MIN_REQUEST_SPACING: Duration = Duration::from_millis(100);
+const MIN_REQUEST_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Maximum time before the thread notices a stop.
 const RECEIVE_TIMEOUT: Duration = Duration::from_millis(50);
@@ -200,8 +200,8 @@ impl Dumps {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if request.cause == Cause::Request {
             let since = last.map_or(Duration::MAX, |last| last.elapsed());
-            if since < MIN_REQUEST_SPACING {
-                return Err(DumpError::TooSoon { wait: MIN_REQUEST_SPACING - since });
+            if since < MIN_REQUEST_INTERVAL {
+                return Err(DumpError::TooSoon { wait: MIN_REQUEST_INTERVAL - since });
             }
             *last = Some(Instant::now());
         }
@@ -317,7 +317,7 @@ pub(crate) fn run_dump_thread(dumps: &Dumps, dump_queue: &Receiver<DumpSignal>, 
         };
         let options = dumps.options();
         if let Some(collector) = &collector {
-            if last.get(collector).is_some_and(|last| last.elapsed() < options.spacing) {
+            if last.get(collector).is_some_and(|last| last.elapsed() < options.min_dump_interval) {
                 dumps.too_soon.fetch_add(1, Ordering::Relaxed);
                 continue;
             }

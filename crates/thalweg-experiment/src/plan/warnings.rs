@@ -27,7 +27,7 @@ fn overload(experiment: &Experiment) -> impl Iterator<Item = String> {
         experiment.all::<Workload>().filter_map(move |entry| Some(("workload", of_workload(&entry)?)));
     let packets = experiment.all::<Packets>().map(|entry| ("packets", entry.keys::<OpenLoop>().load));
     flows.chain(packets).filter(|&(_, load)| load > 1.0).map(|(section, load)| {
-        format!("[[{section}]] has load = {load}, and the links of its endpoints carry at most 1: queues stay full")
+        format!("[[{section}]] has load = {load}, and the links of its endpoints carry at most 1: queues keep growing")
     })
 }
 
@@ -152,7 +152,7 @@ mod tests {
         let text =
             "[[packets]]\nsender = \"poisson\"\nload = 1.5\n[[packets]]\nsender = \"poisson\"\nload = 1";
         let expected =
-            "[[packets]] has load = 1.5, and the links of its endpoints carry at most 1: queues stay full";
+            "[[packets]] has load = 1.5, and the links of its endpoints carry at most 1: queues keep growing";
         assert_eq!(warnings(text), [expected]);
     }
 

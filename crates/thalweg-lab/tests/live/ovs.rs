@@ -64,7 +64,7 @@ fn settle(fabric: &mut Fabric) {
     let begun = Instant::now();
     while {
         fabric.maintain(Timestamp(begun.elapsed().as_nanos() as u64));
-        fabric.unsettled().next().is_some()
+        fabric.out_of_sync().next().is_some()
     } {
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", fabric.take_events());
         std::thread::sleep(Duration::from_millis(2));

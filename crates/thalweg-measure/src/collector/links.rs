@@ -3,7 +3,7 @@
 //!
 //! Sums are integers in bits per second, so adding and subtracting the same rate leaves no residue. A change of a
 //! flow's rate changes two sums, its input's and its output's. Rules are evaluated when a sum changes, and once per
-//! tick, since smoothing and spacing depend on time alone.
+//! tick, since smoothing and min_event_interval depend on time alone.
 
 use thalweg_network::PortIndex;
 use thalweg_sketch::{Bound, Estimate};
@@ -40,7 +40,7 @@ struct RuleState {
     rule: usize,
     upper: f64,
     lower: f64,
-    spacing: Nanos,
+    min_event_interval: Nanos,
     repeat: Nanos,
     is_congested: bool,
     last_event: Option<Timestamp>,
@@ -252,12 +252,12 @@ impl Link {
 
 impl RuleState {
     fn new(number: usize, rule: &LinkRule) -> RuleState {
-        let &LinkRule { upper, lower, spacing, repeat, .. } = rule;
+        let &LinkRule { upper, lower, min_event_interval, repeat, .. } = rule;
         RuleState {
             rule: number,
             upper,
             lower,
-            spacing,
+            min_event_interval,
             repeat,
             is_congested: false,
             last_event: None,
@@ -276,7 +276,7 @@ impl RuleState {
                 return None;
             }
         };
-        if self.last_event.is_some_and(|last| now - last < self.spacing) {
+        if self.last_event.is_some_and(|last| now - last < self.min_event_interval) {
             *delayed += u64::from(!self.is_delayed);
             self.is_delayed = true;
             return None;

@@ -55,9 +55,9 @@ pub struct LinkRule {
     pub lower: f64,
     /// The minimum packet time between two events of one link and rule. An earlier change is reported when it has
     /// passed, if it still holds then.
-    pub spacing: Nanos,
+    pub min_event_interval: Nanos,
     /// The interval at which ongoing congestion is repeated, in packet time, for receivers that expire old events. 0,
-    /// the default, turns this off; otherwise at least the spacing.
+    /// the default, turns this off; otherwise at least the min_event_interval.
     pub repeat: Nanos,
     /// The maximum number of flows to name in an event.
     pub flows: usize,
@@ -87,7 +87,7 @@ impl Default for CollectorOptions {
 /// Congestion begins at 90 % and clears below 80 %; at most one event per 1 ms, with 16 flows.
 impl Default for LinkRule {
     fn default() -> Self {
-        let spacing = Nanos::from_millis(1);
-        LinkRule { links: None, upper: 0.9, lower: 0.8, spacing, repeat: Nanos::ZERO, flows: 16 }
+        let min_event_interval = Nanos::from_millis(1);
+        LinkRule { links: None, upper: 0.9, lower: 0.8, min_event_interval, repeat: Nanos::ZERO, flows: 16 }
     }
 }

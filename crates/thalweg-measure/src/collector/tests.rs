@@ -412,19 +412,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     /// Under any load: up and down events of a link alternate, up only at or above the upper threshold, down only
-    /// below the lower one, and never two within the spacing.
+    /// below the lower one, and never two within the minimum interval.
     #[test]
     fn congestion_and_clear_events_alternate_at_their_thresholds(
-        packets in any_load(), band in 0.0f64..0.4, spacing in 0u64..4_000_000, smoothing in 0u64..2_000_000,
+        packets in any_load(), band in 0.0f64..0.4, interval in 0u64..4_000_000, smoothing in 0u64..2_000_000,
     ) {
-        let rule = LinkRule { upper: 0.6, lower: 0.6 - band, spacing: Nanos(spacing), ..LinkRule::default() };
+        let rule = LinkRule { upper: 0.6, lower: 0.6 - band, min_event_interval: Nanos(interval), ..LinkRule::default() };
         let options = CollectorOptions { smoothing: Nanos(smoothing), ..options(vec![rule]) };
         let (_, output) = fed(options, &packets, 64);
         for side in [link(0, PortDirection::Input), link(1, PortDirection::Input), link(2, PortDirection::Input), link(3, PortDirection::Output)] {
             let events: Vec<&CongestionEvent> = output.events.iter().filter(|event| event.link.side == side).collect();
             prop_assert!(events.first().is_none_or(|event| event.change == CongestionChange::Began));
             prop_assert!(events.windows(2).all(|pair| pair[0].change != pair[1].change));
-            prop_assert!(events.windows(2).all(|pair| pair[1].time - pair[0].time >= Nanos(spacing)));
+            prop_assert!(events.windows(2).all(|pair| pair[1].time - pair[0].time >= Nanos(interval)));
             for event in events {
                 let utilisation = event.link.utilisation;
                 prop_assert!(match event.change {

@@ -12,17 +12,17 @@ use crate::state::tests::{states_of, topologies};
 use crate::topology::Topology;
 use crate::topology::shapes::{Tiers, racks};
 
-/// All versions (number, start, state), and the settling time.
+/// All versions (number, start, state), and the transition time.
 #[derive(Debug)]
 struct FullHistory {
     all: Vec<(u64, u64, NetworkState)>,
-    settle: u64,
+    transition_time: u64,
 }
 
 impl FullHistory {
-    /// Returns the versions that were active at some time from `time - settle` to `time`, newest first.
+    /// Returns the versions that were active at some time from `time - transition_time` to `time`, newest first.
     fn candidates(&self, time: u64) -> Vec<u64> {
-        let first = time.saturating_sub(self.settle);
+        let first = time.saturating_sub(self.transition_time);
         let active_at = |time| self.all.iter().rev().find(|&&(_, from, _)| from <= time).unwrap().0;
         let mut numbers: Vec<u64> = (first..=time).map(active_at).collect();
         numbers.dedup();
@@ -41,9 +41,9 @@ fn histories() -> impl Strategy<Value = (FullHistory, Versions)> {
         let states = prop::collection::vec((states_of(topology.clone()), 0u64..12), 1..8);
         (states_of(topology), states, 0u64..20, 1usize..6)
     });
-    parts.prop_map(|(first, pushed, settle, capacity)| {
-        let mut history = FullHistory { all: vec![(1, 0, first.clone())], settle };
-        let mut versions = Versions::new(first).with_settle(Nanos(settle)).with_capacity(capacity);
+    parts.prop_map(|(first, pushed, transition_time, capacity)| {
+        let mut history = FullHistory { all: vec![(1, 0, first.clone())], transition_time };
+        let mut versions = Versions::new(first).with_transition_time(Nanos(transition_time)).with_capacity(capacity);
         let mut from = 0;
         for (state, gap) in pushed {
             from += gap;

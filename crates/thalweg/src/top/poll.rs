@@ -19,7 +19,7 @@ const REST_FACTOR: u32 = 3;
 const MAX_PERIOD: Duration = Duration::from_secs(5);
 
 /// Minimum time between two queries, such as while a key is held down.
-const QUERY_SPACING: Duration = Duration::from_millis(50);
+const QUERY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Polls until the view is closed.
 pub(super) fn poll(client: &Client, queries: &Receiver<Query>, updates: &Sender<Update>) {
@@ -69,7 +69,7 @@ fn answer_queries(
         if let Ok(details) = details(client, query, query.link.clone()) {
             updates.send(Update::Details(Box::new(details)))?;
         }
-        std::thread::sleep(QUERY_SPACING);
+        std::thread::sleep(QUERY_INTERVAL);
     }
 }
 

@@ -217,7 +217,7 @@ fn a_polling_decider_gets_all_flows_at_its_interval() {
 fn installing(installation: Installation) -> ControlOptions {
     let routes = RouteOptions {
         trees: Some(TreeOptions { seed: 9, ..TreeOptions::default() }),
-        settle: Nanos::from_millis(2),
+        lead_time: Nanos::from_millis(2),
         installation,
         ..RouteOptions::default()
     };

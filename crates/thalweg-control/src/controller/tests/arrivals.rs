@@ -89,13 +89,13 @@ fn a_refused_action_leaves_the_pair_on_its_path() {
 }
 
 #[test]
-fn an_unreported_action_expires() {
+fn an_unreported_action_times_out() {
     let mut case = Collision::new();
     case.controller.pin(case.one, 1, Timestamp(MS));
     case.controller.advance(Timestamp(51 * MS));
-    assert_eq!(case.controller.take_finished()[0].outcome, Outcome::Expired);
+    assert_eq!(case.controller.take_finished()[0].outcome, Outcome::TimedOut);
     let counters = case.controller.counters();
-    assert_eq!((counters.started, counters.expired), (0, 1));
+    assert_eq!((counters.started, counters.timed_out), (0, 1));
 }
 
 #[test]

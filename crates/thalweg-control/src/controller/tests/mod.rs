@@ -168,13 +168,13 @@ fn one_of_two_colliding_flows_moves() {
 }
 
 #[test]
-fn an_action_without_effect_expires_and_is_retried() {
+fn an_action_without_effect_times_out_and_is_retried() {
     let mut case = Collision::new();
     case.report_halves(MS);
     case.advance(51 * MS);
-    assert_eq!(case.controller.take_finished()[0].outcome, Outcome::Expired);
+    assert_eq!(case.controller.take_finished()[0].outcome, Outcome::TimedOut);
     case.report_halves(52 * MS);
-    assert_eq!(case.actions()[1].pair, case.other, "the pair that did not move settles first");
+    assert_eq!(case.actions()[1].pair, case.other, "the pair that did not move is first");
     case.advance(103 * MS);
     case.report_halves(110 * MS);
     assert_eq!(case.actions()[2].pair, case.one, "the first pair is retried");
@@ -201,7 +201,7 @@ fn packets_that_drain_from_the_old_path_are_ignored() {
     let mut case = Collision::new();
     case.report_halves(MS);
     let to = case.actions()[0].address;
-    // The pair has settled, and a queue on the old path still holds packets of both.
+    // The pair is no longer held down, and a queue on the old path still holds packets of both.
     case.report_halves(8 * MS);
     let latest = case.controller.decisions().rev().find(|decision| decision.pair == case.one).unwrap();
     assert_eq!((latest.from, latest.verdict), (to, Verdict::Keep));
@@ -212,7 +212,7 @@ fn packets_that_drain_from_the_old_path_are_ignored() {
 }
 
 #[test]
-fn settling_time_grows_with_repeated_moves() {
+fn hold_down_time_grows_with_repeated_moves() {
     let mut case = Collision::new();
     // The pair is always seen on the same congested link.
     (0..200).for_each(|round| case.report_halves(MS + round * 20 * MS));
@@ -366,7 +366,7 @@ proptest! {
                 addresses[index] = action.address;
             }
         }
-        // 320 ms are 64 settling times of 5 ms: 1 + 1 + 2 + 4 + 8 + 16 + 32.
+        // 320 ms are 64 hold-down times of 5 ms: 1 + 1 + 2 + 4 + 8 + 16 + 32.
         for pair in pairs {
             let moves = executed.actions.iter().filter(|action| action.pair == pair).count();
             prop_assert!(moves <= 8, "{pair:?} moved {moves} times");

@@ -53,7 +53,7 @@ impl Greedy {
         paths: &mut Paths,
     ) -> Option<Decision> {
         let Round { cause, now, pins } = round;
-        if pins.contains_key(&contender) || self.loads.is_settling(contender, now) {
+        if pins.contains_key(&contender) || self.loads.is_held_down(contender, now) {
             return None;
         }
         let (from, rate) = self.loads.get(contender).map(|known| (known.address, known.rate))?;

@@ -18,7 +18,7 @@ pub fn control(control: &control::Control) -> Control {
         dst: names.host(pair.destination).to_owned(),
         tree,
     };
-    let [rerouted, kept, settling, pinned] = counters.decisions;
+    let [rerouted, kept, held_down, pinned] = counters.decisions;
     Control {
         decider: control.config().decider.name().to_owned(),
         actuator: control.config().actuator.name().to_owned(),
@@ -43,14 +43,14 @@ pub fn control(control: &control::Control) -> Control {
             polls: counters.polls,
             rerouted,
             kept,
-            settling,
+            held_down,
             pinned,
             withheld: counters.withheld,
             throttled: counters.throttled,
             refused: counters.refused,
             started: counters.started,
             confirmed: counters.confirmed,
-            expired: counters.expired,
+            timed_out: counters.timed_out,
             superseded: counters.superseded,
             reverted: counters.broken_paths,
             repeated_arp_requests: report.refreshed,
@@ -105,7 +105,7 @@ pub fn action(report: &ActionReport, names: &Names) -> Action {
     let (outcome, decision_to_path_ns, error) = match outcome {
         ActionOutcome::Started => (Outcome::Started, None, None),
         ActionOutcome::Confirmed(after) => (Outcome::Confirmed, Some(after.0), None),
-        ActionOutcome::Expired => (Outcome::Expired, None, None),
+        ActionOutcome::TimedOut => (Outcome::TimedOut, None, None),
         ActionOutcome::Superseded => (Outcome::Superseded, None, None),
         ActionOutcome::Refused(error) => (Outcome::Refused, None, Some(error.clone())),
     };
@@ -128,7 +128,7 @@ fn verdict(verdict: decide::Verdict) -> Verdict {
     match verdict {
         decide::Verdict::Reroute => Verdict::Reroute,
         decide::Verdict::Keep => Verdict::Keep,
-        decide::Verdict::Settling => Verdict::Settling,
+        decide::Verdict::HoldDown => Verdict::HoldDown,
         decide::Verdict::Pinned => Verdict::Pinned,
     }
 }

@@ -73,7 +73,7 @@ pub(super) struct FlowRates {
     bursts: BurstOptions,
     router: RouterId,
     network: Option<Arc<Versions>>,
-    /// Incremented whenever port inference may give new results: a version begins, or its settling time is over.
+    /// Incremented whenever port inference may give new results: a version begins, or its transition time is over.
     era: u32,
     era_ends: Timestamp,
     /// The uncertainty of a sample's time in nanoseconds, if known.

@@ -53,7 +53,7 @@ impl FlowRates {
         self.era += 1;
         let network = self.network.as_deref();
         let changes = network.into_iter().flat_map(|network| {
-            network.iter().flat_map(|version| [version.from, version.from + network.settle()])
+            network.iter().flat_map(|version| [version.from, version.from + network.transition_time()])
         });
         self.era_ends = changes.filter(|change| *change > now).min().unwrap_or(Timestamp(u64::MAX));
     }

@@ -139,10 +139,10 @@ pub(super) fn unresponsive_host(testbed: &mut Testbed) -> Result<(), ScenarioErr
     testbed.session.lab.set_ignores_arp(first.source, false)?;
     let (trace, after) = (testbed.closed_loop.take_trace(), testbed.closed_loop.counters().controller);
     let count = trace.requests.iter().filter(|request| request.pair == first && request.address != 0).count();
-    let (name, expired) = (first.name(&testbed.topology()).to_string(), after.expired - before.expired);
-    testbed.log(format!("{name} ignored ARP: {count} requests, {expired} actions expired"));
+    let (name, timed_out) = (first.name(&testbed.topology()).to_string(), after.timed_out - before.timed_out);
+    testbed.log(format!("{name} ignored ARP: {count} requests, {timed_out} actions timed out"));
     testbed.log(transfers(sent));
-    testbed.check(count == 0 || expired > 0, "an action without effect was not reported as expired");
+    testbed.check(count == 0 || timed_out > 0, "an action without effect was not reported as timed out");
     let rerouted = trace.path_changes.iter().any(|change| change.pair == first && change.address != 0);
     testbed.check(!rerouted, "the host that ignored ARP changed its path");
     let other_rerouted = trace.path_changes.iter().any(|change| change.pair != first && change.address != 0);

@@ -84,7 +84,7 @@ fn event_line(theme: Theme, event: &Event) -> Line<'static> {
         EventBody::Collector { state } if state.name == StateName::Failed => theme.loss(),
         EventBody::AddressChange { .. } | EventBody::Decision { .. } => theme.cheetah(),
         EventBody::Action { outcome: Outcome::Confirmed, .. } => theme.good(),
-        EventBody::Action { outcome: Outcome::Expired | Outcome::Refused, .. } => theme.loss(),
+        EventBody::Action { outcome: Outcome::TimedOut | Outcome::Refused, .. } => theme.loss(),
         EventBody::Action { .. } => Style::new(),
         EventBody::CheetahEnd { .. } | EventBody::Collector { .. } => Style::new(),
     };
@@ -139,7 +139,7 @@ fn event_text(event: &Event) -> (String, String) {
             match outcome {
                 Outcome::Started => (format!("· {what}"), ": started".to_owned()),
                 Outcome::Confirmed => (format!("✓ {what}"), format!(": confirmed{after}")),
-                Outcome::Expired => (format!("✗ {what}"), ": timed out".to_owned()),
+                Outcome::TimedOut => (format!("✗ {what}"), ": timed out".to_owned()),
                 Outcome::Superseded => (format!("· {what}"), ": superseded".to_owned()),
                 Outcome::Refused => {
                     (format!("✗ {what}"), format!(": refused: {}", error.as_deref().unwrap_or_default()))

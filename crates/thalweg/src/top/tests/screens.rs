@@ -53,7 +53,7 @@ fn a_reroute_and_its_outcome_are_separate_lines() {
         happened(1, decision()),
         happened(2, outcome("confirmed", Some(2_500_000))),
         happened(3, congestion("repeated", 0.9)),
-        happened(4, outcome("expired", None)),
+        happened(4, outcome("timed_out", None)),
     ]);
     assert_eq!(press(&mut view, KeyCode::Char('e')), Action::None);
     let screen = screen(&mut view, 140, 24);
