@@ -1,4 +1,4 @@
-//! The trait of all packet sources: files, rings shared with the kernel, emulated mirror ports.
+//! The trait of all packet sources: files, rings shared with the kernel, emulated monitor ports.
 //!
 //! A source yields **batches** of frames that borrow the memory of the source, without copying. A frame is the captured
 //! part of a packet, from its link header. Consumers do not depend on the kind of source.

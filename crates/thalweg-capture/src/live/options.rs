@@ -29,7 +29,7 @@ pub struct LiveOptions {
     /// bytes. Default 192: the headers of TCP over IPv6 in a tunnel over IPv6, VLAN tags and options included, take
     /// 156 to 188 bytes.
     pub snap_length: u32,
-    /// Whether to capture frames that are addressed to other hosts. Default true: a mirror port delivers nothing
+    /// Whether to capture frames that are addressed to other hosts. Default true: a monitor port delivers nothing
     /// else.
     pub promiscuous: bool,
     /// A capture filter in tcpdump's language ([`crate::filter`]), no filter by default. The few expressions that

@@ -90,7 +90,7 @@ section! {
         /// .json.
         topology: String [FILE] or "unknown: flows have rates but no ports, and no link utilisation",
         /// How long packets may still follow the old forwarding state after a change: the maximum queueing
-        /// delay of a mirror port. Packets that cannot be attributed within it are counted as ambiguous.
+        /// delay of a monitor port. Packets that cannot be attributed within it are counted as ambiguous.
         transition_time: Nanos [Delay] default "10ms",
     }
 }

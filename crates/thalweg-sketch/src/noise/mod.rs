@@ -135,12 +135,21 @@ impl Noise {
     }
 
     /// Combines the noise of a difference, which is `self`, with that of its two windows (see [`crate::change`]).
-    pub(crate) fn of_difference(&self, now: &Noise, before: &Noise, fed: [&StreamStatistics; 2]) -> Noise {
+    pub(crate) fn of_difference(
+        &self,
+        now: &Noise,
+        before: &Noise,
+        windows: [&StreamStatistics; 2],
+    ) -> Noise {
         let sampling_variance = now.sampling_variance.max(before.sampling_variance);
         let width = self.row_f2.width as f64;
-        let met: f64 = fed.iter().map(|statistics| statistics.magnitude() as f64 / width).sum();
-        let met = sampling_variance * (now.row_f2.measured.sqrt() + before.row_f2.measured.sqrt() + met);
-        let variance = 2.0 / width + if met > 0.0 { 6.0 * met / self.row_f2.measured } else { 0.0 };
+        let mean_counters: f64 = windows.iter().map(|window| window.magnitude() as f64 / width).sum();
+        let root_f2 = now.row_f2.measured.sqrt() + before.row_f2.measured.sqrt();
+        // q: a bound of the sampling variance in one counter.
+        let counter_variance = sampling_variance * (root_f2 + mean_counters);
+        let sampling =
+            if counter_variance > 0.0 { 6.0 * counter_variance / self.row_f2.measured } else { 0.0 };
+        let variance = 2.0 / width + sampling;
         let deviation = (CHEBYSHEV_FACTOR * variance).sqrt();
         let quality = match (self.quality, now.quality, before.quality) {
             (_, Quality::Bounded(one), Quality::Bounded(other)) if deviation <= 0.5 => {

@@ -157,8 +157,8 @@ struct RunArgs {
     #[arg(long, value_name = "SCHEME", value_delimiter = ',', value_parser = parsed::<Scheme>)]
     scheme: Vec<Scheme>,
 
-    /// Faults to inject: `switch-restart`, `controller-killed`, `events-lost`, `events-reordered`, `unresponsive-host`, `link-failure`,
-    /// `wrong-topology` [default: all].
+    /// Faults to inject: `switch-restart`, `controller-killed`, `events-lost`, `events-reordered`, `unresponsive-host`,
+    /// `link-failure`, `wrong-topology` [default: all].
     ///
     /// For `faults`. Separate several by commas.
     #[arg(long, value_name = "FAULT", value_delimiter = ',', value_parser = parsed::<Fault>)]

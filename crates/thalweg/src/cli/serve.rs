@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Run the collector daemon: measure mirror ports, publish events, reroute flows.
+/// Run the collector daemon: measure monitor ports, publish events, reroute flows.
 ///
 /// Reads packets from the monitor ports of switches and estimates the rate of every flow and the utilisation of every link
 /// within milliseconds. Serves an HTTP API with queries, events and metrics. A controller can reroute congested flows.

@@ -246,8 +246,8 @@ section! {
         block_timeout: Nanos [Time] default "10ms" with flag("TIME"),
         /// Capture packets that are addressed to other hosts.
         ///
-        /// On by default: a mirror port delivers only such packets.
-        promiscuous: bool [Boolean] default "true" with flag("BOOL").opposite("no-promiscuous", "Capture only packets that are addressed to this host.\n\nBy default the interface is in promiscuous mode, because a mirror port delivers packets that are addressed to others."),
+        /// On by default: a monitor port delivers only such packets.
+        promiscuous: bool [Boolean] default "true" with flag("BOOL").opposite("no-promiscuous", "Capture only packets that are addressed to this host.\n\nBy default the interface is in promiscuous mode, because a monitor port delivers packets that are addressed to others."),
     }
 }
 

@@ -184,7 +184,7 @@ fn one_entry_at_the_first_switch_steers_a_pair() {
     network.install();
     network.mods();
     network.reroute(FAR, 1).unwrap();
-    network.transition_time();
+    network.settle();
     assert_eq!(network.mods(), [1, 0, 0, 0]);
     let [flow] = network.steering().try_into().unwrap();
     let topology = network.state.topology();
@@ -210,7 +210,7 @@ fn one_entry_at_the_first_switch_steers_a_pair() {
     assert_eq!(network.fabric.steered().collect::<Vec<_>>(), [(FAR, 1)]);
 
     network.reroute(FAR, 0).unwrap();
-    network.transition_time();
+    network.settle();
     assert_eq!((network.mods(), network.steering()), (vec![1, 0, 0, 0], vec![]));
     network.check_forwarding();
 }
@@ -228,7 +228,7 @@ fn impossible_moves_are_refused_without_changes() {
     assert_eq!(error, "cannot reach h0: its switch is not connected");
     network.connect(LEAF);
     network.reroute(near, 1).unwrap();
-    network.transition_time();
+    network.settle();
     assert_eq!(network.steering(), [], "within one switch only one path exists");
 }
 
@@ -241,10 +241,10 @@ fn a_pair_is_not_moved_to_a_path_without_routes() {
     network.until(|network| network.fabric.out_of_sync().count() == 2);
     assert!(matches!(network.reroute(FAR, 1), Err(act::ActuatorError::Busy(_))));
     spines.into_iter().for_each(|spine| network.connect(spine));
-    network.transition_time();
+    network.settle();
     network.reroute(FAR, 1).unwrap();
     // A briefly disconnected switch keeps forwarding.
-    network.transition_time();
+    network.settle();
     spines.into_iter().for_each(|spine| network.disconnect(spine));
     network.reroute(FAR, 0).unwrap();
     network.reroute(FAR, 1).unwrap();
@@ -255,16 +255,16 @@ fn only_a_restarted_switch_gets_its_entries_again() {
     let mut network = Network::up();
     network.install();
     network.reroute(FAR, 1).unwrap();
-    network.transition_time();
+    network.settle();
     network.mods();
     network.disconnect(LEAF);
     network.connect(LEAF);
-    network.transition_time();
+    network.settle();
     assert_eq!(network.mods(), NOTHING);
     network.disconnect(LEAF);
     network.tables[LEAF].change(Vec::clear);
     network.connect(LEAF);
-    network.transition_time();
+    network.settle();
     assert_eq!(network.mods(), [9, 0, 0, 0], "its routes and the steering entry");
     assert_eq!(network.steering().len(), 1);
     network.check_forwarding();
@@ -275,7 +275,7 @@ fn a_restarted_controller_reuses_installed_entries() {
     let mut network = Network::up();
     network.install();
     network.reroute(FAR, 1).unwrap();
-    network.transition_time();
+    network.settle();
     network.mods();
     network.restart();
     assert_eq!(network.mods(), NOTHING, "no change before routes are installed");
@@ -302,7 +302,7 @@ fn modified_entries_are_removed_and_foreign_ones_kept() {
     });
     network.mods();
     network.connect(LEAF);
-    network.transition_time();
+    network.settle();
     assert_eq!(network.mods(), [3, 0, 0, 0], "two removed, one written");
     assert_eq!(network.tables[LEAF].flows().len(), 9, "eight own entries, one foreign");
     network.check_forwarding();
@@ -330,15 +330,15 @@ fn a_refused_move_is_reverted() {
     network.tables[LEAF].refuse(1);
     network.reroute(FAR, 1).unwrap();
     network.until(|network| network.fabric.counters().failed == 1);
-    network.transition_time();
+    network.settle();
     assert_eq!((network.steering(), network.fabric.steered().count()), (vec![], 0));
     network.reroute(FAR, 1).unwrap();
-    network.transition_time();
+    network.settle();
     // A refused move back is also reverted.
     network.tables[LEAF].refuse(1);
     network.reroute(FAR, 0).unwrap();
     network.until(|network| network.fabric.counters().failed == 2);
-    network.transition_time();
+    network.settle();
     assert_eq!((network.steering().len(), network.fabric.steered().count()), (1, 1));
     network.check_forwarding();
 }
@@ -356,10 +356,10 @@ fn an_abandoned_action_is_reverted() {
     };
     network.fabric.reroute(&action(1)).unwrap();
     network.fabric.abandon(&action(2), 0);
-    network.transition_time();
+    network.settle();
     assert_eq!(network.steering().len(), 1, "the pair has moved since");
     network.fabric.abandon(&action(1), 0);
-    network.transition_time();
+    network.settle();
     assert_eq!((network.steering(), network.fabric.steered().count()), (vec![], 0));
 }
 
