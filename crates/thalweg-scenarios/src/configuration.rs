@@ -141,7 +141,11 @@ fn write(text: &mut String, plan: &Plan, steering: &Steering) -> fmt::Result {
     writeln!(text, "[process]\nthreads = \"one\"\n")?;
     writeln!(text, "[network]\ntopology = \"{NETWORK_FILE}\"\n")?;
     // Only outgoing directions: their queues fill. The link to a host has no alternative.
-    writeln!(text, "[[rule]]\nlinks = [\"switches:out\"]\nmin_event_interval = \"{}\"", time(Nanos(2 * frame.0)))?;
+    writeln!(
+        text,
+        "[[rule]]\nlinks = [\"switches:out\"]\nmin_event_interval = \"{}\"",
+        time(Nanos(2 * frame.0))
+    )?;
     // One flow already congests a link that it fills; only a repeated event shows that a second one has joined.
     writeln!(text, "repeat = \"{}\"", time(Nanos(4 * frame.0)))?;
     write_control(text, plan, steering)?;

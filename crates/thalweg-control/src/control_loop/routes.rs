@@ -248,8 +248,7 @@ impl RouteReconciler {
 
     /// A switch connected: reads its rules.
     pub fn connected(&mut self, router: RouterId, now: Timestamp, commands: &mut VecDeque<Command>) {
-        if self.phase == Phase::Idle && matches!(self.options.installation, Installation::Reconcile { .. })
-        {
+        if self.phase == Phase::Idle && matches!(self.options.installation, Installation::Reconcile { .. }) {
             self.phase = Phase::Reading(now);
             commands.push_back(Command::ReadBack { router: Some(router) });
         }

@@ -408,8 +408,7 @@ impl Controller {
     /// Ends actions whose deadline has passed.
     pub fn advance(&mut self, now: Timestamp) {
         let is_late = |pending: &Pending| pending.action.deadline <= now;
-        let late: Vec<Pending> =
-            self.pending.values().filter(|pending| is_late(pending)).copied().collect();
+        let late: Vec<Pending> = self.pending.values().filter(|pending| is_late(pending)).copied().collect();
         for pending in late {
             self.pending.remove(&pending.action.pair);
             self.time_out(pending, now);

@@ -101,7 +101,13 @@ impl Loads {
     /// Creates an empty state. Pairs not reported for `report_timeout` are removed. Reports within `hold_down` of a move may
     /// predate the move.
     pub fn new(report_timeout: Nanos, hold_down: Nanos) -> Loads {
-        Loads { known: BTreeMap::new(), loads: Vec::new(), report_timeout, hold_down, last_moves: BTreeMap::new() }
+        Loads {
+            known: BTreeMap::new(),
+            loads: Vec::new(),
+            report_timeout,
+            hold_down,
+            last_moves: BTreeMap::new(),
+        }
     }
 
     /// Returns the state of a pair, if known.
@@ -122,7 +128,9 @@ impl Loads {
     /// Returns whether a pair is held down: its last move may not have taken effect yet, or it moved many times
     /// in a row.
     pub fn is_held_down(&self, pair: Pair, now: Timestamp) -> bool {
-        self.last_moves.get(&pair).is_some_and(|last| now.since(last.at) < last.hold_down_time(self.hold_down))
+        self.last_moves
+            .get(&pair)
+            .is_some_and(|last| now.since(last.at) < last.hold_down_time(self.hold_down))
     }
 
     /// Records a reported rate.
@@ -169,7 +177,8 @@ impl Loads {
             self.take(pair, paths);
         }
         let hold_down = self.hold_down;
-        self.last_moves.retain(|_, last| last.drains(hold_down, now) || last.continues_streak(hold_down, now));
+        self.last_moves
+            .retain(|_, last| last.drains(hold_down, now) || last.continues_streak(hold_down, now));
     }
 
     /// Removes everything, for example after a change of the network.

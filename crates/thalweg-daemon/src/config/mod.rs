@@ -316,7 +316,15 @@ impl Default for RuleConfig {
     fn default() -> Self {
         let thalweg_measure::collector::LinkRule { upper, lower, min_event_interval, repeat, flows, .. } =
             Default::default();
-        RuleConfig { links: vec![LinkSelection::All], collectors: None, upper, lower, min_event_interval, repeat, flows }
+        RuleConfig {
+            links: vec![LinkSelection::All],
+            collectors: None,
+            upper,
+            lower,
+            min_event_interval,
+            repeat,
+            flows,
+        }
     }
 }
 

@@ -43,7 +43,8 @@ fn histories() -> impl Strategy<Value = (FullHistory, Versions)> {
     });
     parts.prop_map(|(first, pushed, transition_time, capacity)| {
         let mut history = FullHistory { all: vec![(1, 0, first.clone())], transition_time };
-        let mut versions = Versions::new(first).with_transition_time(Nanos(transition_time)).with_capacity(capacity);
+        let mut versions =
+            Versions::new(first).with_transition_time(Nanos(transition_time)).with_capacity(capacity);
         let mut from = 0;
         for (state, gap) in pushed {
             from += gap;
