@@ -53,7 +53,7 @@ fn every_problem_is_reported_with_its_line() {
     refused(
         "interface = \"eth1\"\nquiet = true\n[[collector]]\nname = \"a\"\ninterface = \"eth1\"\n",
         &[
-            "t.toml:1: unknown key \"interface\"; it belongs in [collector]",
+            "t.toml:1: unknown key \"interface\"; it belongs in [[collector]]",
             "t.toml:2: unknown key \"quiet\"",
         ],
     );
