@@ -12,7 +12,7 @@ use crate::shape::ShapeError;
 #[non_exhaustive]
 pub enum StateError {
     /// There are no bytes.
-    #[error("not a saved sketch: no bytes")]
+    #[error("not a saved sketch: empty")]
     Empty,
     /// The magic number is missing.
     #[error(
