@@ -24,7 +24,7 @@ run: ## build, and demonstrate rerouting on an emulated network for 12 s
 	@printf '  %-62s %s\n' \
 	  '$(THALWEG) watch --replay $(CAPTURE)' 'live view of a capture file' \
 	  'sudo $(THALWEG) watch eth0' 'live view of an interface' \
-	  '$(THALWEG) serve -c examples/steering/thalweg.toml' 'this demonstration, without end' \
+	  '$(THALWEG) serve -c examples/rerouting/thalweg.toml' 'this demonstration, without end' \
 	  'sudo $(THALWEG) lab run collide' 'the same with real TCP on this machine' \
 	  'make python && $(THALWEG) flows --help' 'analyse flow records'
 

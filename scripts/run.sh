@@ -6,7 +6,7 @@ set -eu
 
 program=$1
 seconds=${2:-12}
-config=examples/steering/thalweg.toml
+config=examples/rerouting/thalweg.toml
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 

@@ -25,7 +25,7 @@ use thalweg_network::{Case, NetworkState, Node, RouterId, Topology};
 use thalweg_wire::parse::Parser;
 use thalweg_wire::{Packet, SourceCounters};
 
-use super::configuration::{Files, Steering};
+use super::configuration::{Files, RerouteOptions};
 use super::delivery::{Delivery, FaultyDelivery};
 use super::error::ScenarioError;
 use super::switches::Switches;
@@ -78,9 +78,9 @@ impl ClosedLoop {
     pub(super) fn start(
         lab: &Lab,
         state: &Arc<NetworkState>,
-        steering: &Steering,
+        reroute_options: &RerouteOptions,
     ) -> Result<ClosedLoop, ScenarioError> {
-        ClosedLoop::run(lab, state, steering, Injected::default())
+        ClosedLoop::run(lab, state, reroute_options, Injected::default())
     }
 
     /// Like [`start`](Self::start), for eBPF switches, and keeps their rules reconciled: routes around links that are
@@ -91,21 +91,26 @@ impl ClosedLoop {
     pub(super) fn start_reconciling(
         lab: &Lab,
         state: &Arc<NetworkState>,
-        steering: &Steering,
+        reroute_options: &RerouteOptions,
     ) -> Result<ClosedLoop, ScenarioError> {
         let tables = Switches::start(&lab.plan().prefix)?;
-        ClosedLoop::run(lab, state, steering, Injected { tables: Some(Box::new(tables)), delivery: None })
+        ClosedLoop::run(
+            lab,
+            state,
+            reroute_options,
+            Injected { tables: Some(Box::new(tables)), delivery: None },
+        )
     }
 
     fn run(
         lab: &Lab,
         state: &Arc<NetworkState>,
-        steering: &Steering,
+        reroute_options: &RerouteOptions,
         injected: Injected,
     ) -> Result<ClosedLoop, ScenarioError> {
         let folder =
             std::env::temp_dir().join(format!("thalweg-{}{}", lab.plan().prefix, std::process::id()));
-        let config = write_configuration(&folder, lab, state, steering);
+        let config = write_configuration(&folder, lab, state, reroute_options);
         let config = config.inspect_err(|_| remove(&folder))?;
         let faulty = SharedDelivery::default();
         let injected = Injected { delivery: Some(Box::new(faulty.clone())), ..injected };
@@ -251,9 +256,9 @@ fn write_configuration(
     folder: &Path,
     lab: &Lab,
     state: &NetworkState,
-    steering: &Steering,
+    reroute_options: &RerouteOptions,
 ) -> Result<Config, ScenarioError> {
-    let written = Files::of_state(lab.plan(), state, steering).write(folder);
+    let written = Files::of_state(lab.plan(), state, reroute_options).write(folder);
     let file = written.map_err(|error| ScenarioError::Daemon(format!("{}: {error}", folder.display())))?;
     Config::load(&file).map_err(|error| ScenarioError::Daemon(error.to_string()))
 }

@@ -69,7 +69,7 @@ pub enum Decider {
 
 /// Traffic engineering settings of a lab.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Steering {
+pub struct RerouteOptions {
     /// The algorithm.
     pub decider: Decider,
     /// How pairs are rerouted.
@@ -93,21 +93,21 @@ pub struct Files {
 }
 
 impl Files {
-    /// Creates the files for a lab whose switches forward by the trees of `steering`.
+    /// Creates the files for a lab whose switches forward by the trees of `reroute_options`.
     ///
     /// # Errors
     /// If the network cannot have these trees.
-    pub fn new(plan: &Plan, steering: &Steering) -> Result<Files, ScenarioError> {
-        let TreeOptions { addresses, seed } = steering.trees;
+    pub fn new(plan: &Plan, reroute_options: &RerouteOptions) -> Result<Files, ScenarioError> {
+        let TreeOptions { addresses, seed } = reroute_options.trees;
         let tables = Forwarding::tables(trees(&plan.topology, addresses, seed));
         let links = LinkState::new(&plan.topology);
         let state = NetworkState::new(Arc::clone(&plan.topology), links, tables)?;
-        Ok(Files::of_state(plan, &state, steering))
+        Ok(Files::of_state(plan, &state, reroute_options))
     }
 
     /// Creates the files for a lab that the controller assumes to be in `state`.
-    pub fn of_state(plan: &Plan, state: &NetworkState, steering: &Steering) -> Files {
-        Files { daemon: configuration(plan, steering), network: state.to_toml() }
+    pub fn of_state(plan: &Plan, state: &NetworkState, reroute_options: &RerouteOptions) -> Files {
+        Files { daemon: configuration(plan, reroute_options), network: state.to_toml() }
     }
 
     /// Writes both files to `folder`, creating it if missing, and returns the path of the daemon's.
@@ -128,14 +128,14 @@ pub(crate) fn frame_time(rate: BitRate) -> Nanos {
     Nanos(1_538 * 8 * 1_000_000_000 / rate.0.max(1))
 }
 
-fn configuration(plan: &Plan, steering: &Steering) -> String {
+fn configuration(plan: &Plan, reroute_options: &RerouteOptions) -> String {
     let mut text = String::new();
-    write(&mut text, plan, steering).expect("writing to a string succeeds");
+    write(&mut text, plan, reroute_options).expect("writing to a string succeeds");
     text
 }
 
-fn write(text: &mut String, plan: &Plan, steering: &Steering) -> fmt::Result {
-    let frame = frame_time(steering.rate);
+fn write(text: &mut String, plan: &Plan, reroute_options: &RerouteOptions) -> fmt::Result {
+    let frame = frame_time(reroute_options.rate);
     writeln!(text, "# thalweg serve -c FILE, on a lab of `thalweg lab`.\n")?;
     writeln!(text, "[api]\nlisten = \"127.0.0.1:0\"\n")?;
     writeln!(text, "[process]\nthreads = \"one\"\n")?;
@@ -148,14 +148,14 @@ fn write(text: &mut String, plan: &Plan, steering: &Steering) -> fmt::Result {
     )?;
     // One flow already congests a link that it fills; only a repeated event shows that a second one has joined.
     writeln!(text, "repeat = \"{}\"", time(Nanos(4 * frame.0)))?;
-    write_control(text, plan, steering)?;
+    write_control(text, plan, reroute_options)?;
     for router in plan.topology.router_ids() {
         writeln!(text, "\n[[collector]]\nname = {:?}", plan.topology.name(Node::Router(router)))?;
         writeln!(text, "interface = \"{}\"", plan.monitor_interface(router))?;
         writeln!(text, "namespace = \"{}\"\nbackend = \"prompt\"", plan.fabric())?;
         // 2,048 frames, a quarter of a second at 100 Mbit/s.
         writeln!(text, "ring_size = \"1MiB\"")?;
-        let monitor_rate = plan.monitor_rate.unwrap_or(steering.rate);
+        let monitor_rate = plan.monitor_rate.unwrap_or(reroute_options.rate);
         writeln!(text, "monitor_rate = \"{}bps\"", monitor_rate.0)?;
         writeln!(text, "monitor_buffer = \"{}B\"", monitor_rate.amount_in(plan.monitor_buffer).0)?;
         writeln!(text, "gap = \"{}\"", time(Nanos(2 * frame.0)))?;
@@ -169,10 +169,10 @@ fn write(text: &mut String, plan: &Plan, steering: &Steering) -> fmt::Result {
     Ok(())
 }
 
-fn write_control(text: &mut String, plan: &Plan, steering: &Steering) -> fmt::Result {
-    let frame = frame_time(steering.rate);
+fn write_control(text: &mut String, plan: &Plan, reroute_options: &RerouteOptions) -> fmt::Result {
+    let frame = frame_time(reroute_options.rate);
     writeln!(text, "\n[control]")?;
-    match steering.decider {
+    match reroute_options.decider {
         Decider::Greedy => {
             let defaults = GreedyOptions::default();
             // Rates are updated about every ten frames.
@@ -193,9 +193,9 @@ fn write_control(text: &mut String, plan: &Plan, steering: &Steering) -> fmt::Re
     }
     writeln!(text, "arrival_timeout = \"{}\"", time(TIMEOUT.max(Nanos(100 * frame.0))))?;
     writeln!(text, "min_share = {MIN_SHARE}\nlearn_after = \"500ms\"\nroute_lead_time = \"2ms\"")?;
-    let TreeOptions { addresses, seed } = steering.trees;
+    let TreeOptions { addresses, seed } = reroute_options.trees;
     writeln!(text, "addresses = {addresses}\nseed = {seed}\nnamespace = \"{}\"", plan.fabric())?;
-    match steering.actuator {
+    match reroute_options.actuator {
         ActuatorKind::Arp => {
             writeln!(text, "actuator = \"arp\"\nrefresh = \"{}\"\ninterfaces = [", time(REFRESH))?;
             for (host, interface) in host_ports(plan) {
@@ -259,8 +259,8 @@ mod tests {
             for decider in deciders {
                 for (plane, actuator) in actuators {
                     let plan = Plan { plane, ..plan.clone() };
-                    let steering = Steering { decider, actuator, trees: trees_of, rate };
-                    let files = Files::new(&plan, &steering).unwrap();
+                    let reroute_options = RerouteOptions { decider, actuator, trees: trees_of, rate };
+                    let files = Files::new(&plan, &reroute_options).unwrap();
                     let config = Config::load(&files.write(&folder).unwrap());
                     let config = config.unwrap_or_else(|error| panic!("{error}\n{}", files.daemon));
                     assert_eq!(config.collectors.len(), 5);

@@ -1,9 +1,9 @@
-//! The flow entries of a network: one per route, and one of higher priority per steered pair.
+//! The flow entries of a network: one per route, and one of higher priority per rerouted pair.
 //!
 //! | entry | priority | matches | actions |
 //! |---|---:|---|---|
 //! | route | 16384 | `eth_dst` | copies to the monitor port; at the last switch, writes the base address back; sends |
-//! | steering | 20480 | `in_port`, `eth_src`, `eth_dst` | writes the shadow address; copies; sends |
+//! | reroute | 20480 | `in_port`, `eth_src`, `eth_dst` | writes the shadow address; copies; sends |
 //!
 //! A second output action makes the copies (Rasley et al., "Planck", SIGCOMM 2014, section 4.1). Copies carry the
 //! address that identifies the path. So the last switch copies before it writes the base address back, and the first
@@ -29,14 +29,14 @@ pub const COOKIES: ReadBack = ReadBack { cookie: 0x7477 << 48, mask: 0xffff << 4
 /// Cookie of routes.
 pub const ROUTE: u64 = COOKIES.cookie | 1;
 
-/// Cookie of steering entries.
-pub const STEERING: u64 = COOKIES.cookie | 2;
+/// Cookie of reroute entries.
+pub const REROUTE: u64 = COOKIES.cookie | 2;
 
 /// Priority of routes, with room for other controllers' entries on both sides.
 pub const ROUTE_PRIORITY: u16 = 0x4000;
 
-/// Priority of steering entries: above routes.
-pub const STEERING_PRIORITY: u16 = 0x5000;
+/// Priority of reroute entries: above routes.
+pub const REROUTE_PRIORITY: u16 = 0x5000;
 
 /// Returns the OpenFlow number of a port of the topology.
 pub fn port_number(port: PortIndex) -> PortNumber {
@@ -54,14 +54,14 @@ pub(super) enum EntryKey {
     /// All packets to this address.
     Route(MacAddress),
     /// Packets that the host at this port sends to another host's base address.
-    Steering { port: PortIndex, source: MacAddress, destination: MacAddress },
+    Reroute { port: PortIndex, source: MacAddress, destination: MacAddress },
 }
 
 /// An entry to write or to delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) key: EntryKey,
-    /// For a route, as in [`Rule`]; for steering, `write_back` is the shadow address. `None` deletes the entry.
+    /// For a route, as in [`Rule`]; for a reroute, `write_back` is the shadow address. `None` deletes the entry.
     pub(super) rule: Option<Rule>,
 }
 
@@ -84,21 +84,21 @@ impl EntryKey {
     fn cookie(self) -> u64 {
         match self {
             EntryKey::Route(_) => ROUTE,
-            EntryKey::Steering { .. } => STEERING,
+            EntryKey::Reroute { .. } => REROUTE,
         }
     }
 
     fn priority(self) -> u16 {
         match self {
             EntryKey::Route(_) => ROUTE_PRIORITY,
-            EntryKey::Steering { .. } => STEERING_PRIORITY,
+            EntryKey::Reroute { .. } => REROUTE_PRIORITY,
         }
     }
 
     fn matching(self) -> Match {
         match self {
             EntryKey::Route(address) => Match::any().with(MatchField::EthDst(address.into())),
-            EntryKey::Steering { port, source, destination } => Match::any()
+            EntryKey::Reroute { port, source, destination } => Match::any()
                 .with(MatchField::InPort(port_number(port)))
                 .with(MatchField::EthDst(destination.into()))
                 .with(MatchField::EthSrc(source.into())),
@@ -113,7 +113,7 @@ impl EntryKey {
             [EthDst(address)] => Some(EntryKey::Route(whole(*address)?)),
             [InPort(port), EthDst(to), EthSrc(from)] => {
                 let port = port_index(*port)?;
-                Some(EntryKey::Steering { port, source: whole(*from)?, destination: whole(*to)? })
+                Some(EntryKey::Reroute { port, source: whole(*from)?, destination: whole(*to)? })
             }
             _ => None,
         }
@@ -143,7 +143,7 @@ fn instructions(key: EntryKey, rule: Rule, monitor: Option<PortNumber>) -> Vec<I
     let send = Some(Action::output(port_number(rule.port)));
     let actions = match key {
         EntryKey::Route(_) => [copy, write, send],
-        EntryKey::Steering { .. } => [write, copy, send],
+        EntryKey::Reroute { .. } => [write, copy, send],
     };
     vec![Instruction::ApplyActions(actions.into_iter().flatten().collect())]
 }
@@ -224,10 +224,10 @@ mod tests {
     }
 
     fn any_place() -> impl Strategy<Value = EntryKey> {
-        let steering = (0_u16..64, any_mac(), any_mac()).prop_map(|(port, source, destination)| {
-            EntryKey::Steering { port: PortIndex(port), source, destination }
+        let reroutes = (0_u16..64, any_mac(), any_mac()).prop_map(|(port, source, destination)| {
+            EntryKey::Reroute { port: PortIndex(port), source, destination }
         });
-        prop_oneof![any_mac().prop_map(EntryKey::Route), steering]
+        prop_oneof![any_mac().prop_map(EntryKey::Route), reroutes]
     }
 
     proptest! {
@@ -254,7 +254,7 @@ mod tests {
         type Corrupt = fn(&mut FlowStats);
         let cases: [Corrupt; 5] = [
             |flow| flow.priority = 7,
-            |flow| flow.cookie = STEERING,
+            |flow| flow.cookie = REROUTE,
             |flow| flow.hard_timeout = 60,
             |flow| flow.matching = Match::any(),
             |flow| flow.instructions.push(Instruction::GotoTable(TableId(1))),
@@ -283,9 +283,9 @@ mod tests {
             [copy.clone(), write(base), send.clone()],
             "before the last switch writes it back"
         );
-        let steering = EntryKey::Steering { port: PortIndex(0), source: base, destination: base };
+        let reroutes = EntryKey::Reroute { port: PortIndex(0), source: base, destination: base };
         assert_eq!(
-            actions(steering, rule(shadow)),
+            actions(reroutes, rule(shadow)),
             [write(shadow), copy, send],
             "after the first has written it"
         );

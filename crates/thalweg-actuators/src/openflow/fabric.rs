@@ -1,11 +1,11 @@
-//! All switches of a network, controlled by OpenFlow: routes and steered pairs.
+//! All switches of a network, controlled by OpenFlow: routes and rerouted pairs.
 //!
 //! **Routes** are set by [`Fabric::install`]. It compares the wanted entries of each switch with its present ones and
 //! sends only the difference. Entries are read back when a switch connects, and after a refusal or a timeout. In
 //! between, they are the entries that were sent. So installing is incremental and idempotent, a restarted controller
 //! reuses existing entries, and a restarted switch gets all entries again.
 //!
-//! **A pair is steered at its first switch** (Planck, section 6.2). One entry of higher priority than routes writes
+//! **A pair is rerouted at its first switch** (Planck, section 6.2). One entry of higher priority than routes writes
 //! the shadow address and sends to the port of that address's tree. All further switches use their routes; the pair
 //! is not moved until they have them. Deleting the entry moves the pair back to its base address. Hosts are not
 //! involved and send to base addresses. If ARP rerouting is used as well, hosts send to addresses that these entries
@@ -70,7 +70,7 @@ pub struct Fabric {
     /// `None` until routes are installed: no entry is changed before.
     wanted: Option<Rules>,
     installed: Rules,
-    steered: BTreeMap<Pair, u8>,
+    rerouted: BTreeMap<Pair, u8>,
     news: VecDeque<FabricEvent>,
     counters: FabricCounters,
 }
@@ -80,9 +80,9 @@ pub struct Fabric {
 struct State {
     monitor: Option<PortNumber>,
     session: Option<SwitchSession>,
-    /// Steering entries, as far as known.
-    steering: BTreeMap<EntryKey, Rule>,
-    /// Whether it has ever been connected. Steering entries found at its first connection are kept.
+    /// Reroute entries, as far as known.
+    reroutes: BTreeMap<EntryKey, Rule>,
+    /// Whether it has ever been connected. Reroute entries found at its first connection are kept.
     is_known: bool,
 }
 
@@ -100,7 +100,7 @@ impl Fabric {
             routers: members.iter().map(|member| (member.datapath, member.router)).collect(),
             wanted: None,
             installed: Rules::new(),
-            steered: BTreeMap::new(),
+            rerouted: BTreeMap::new(),
             news: VecDeque::new(),
             counters: FabricCounters::default(),
         }
@@ -111,8 +111,8 @@ impl Fabric {
         &self.switches
     }
 
-    /// Installs the tables of a state: at once in connected switches, and in others when they connect. Steered pairs
-    /// stay steered, by the ports of the new trees.
+    /// Installs the tables of a state: at once in connected switches, and in others when they connect. Rerouted pairs
+    /// stay rerouted, by the ports of the new trees.
     pub fn install(&mut self, state: &NetworkState) {
         self.wanted = Some(Rules::of_tables(state.topology(), state.forwarding().all_tables()));
         for router in self.members.keys().copied().collect::<Vec<_>>() {
@@ -146,9 +146,9 @@ impl Fabric {
         &self.installed
     }
 
-    /// Returns the steered pairs and their addresses.
-    pub fn steered(&self) -> impl Iterator<Item = (Pair, u8)> + '_ {
-        self.steered.iter().map(|(&pair, &address)| (pair, address))
+    /// Returns the rerouted pairs and their addresses.
+    pub fn rerouted(&self) -> impl Iterator<Item = (Pair, u8)> + '_ {
+        self.rerouted.iter().map(|(&pair, &address)| (pair, address))
     }
 
     /// Returns the number of switches.
@@ -202,21 +202,21 @@ impl Fabric {
     fn adopt_flows(&mut self, router: RouterId, flows: &[FlowStats]) {
         let state = self.members.get_mut(&router).expect("a member");
         let (mut routes, mut strays) = (Rules::new(), Vec::new());
-        state.steering.clear();
+        state.reroutes.clear();
         for flow in flows {
             match entries::read(flow, state.monitor) {
                 ReadEntry::Ours(EntryKey::Route(address), rule) => {
                     routes.apply(&thalweg_control::routes::Change { router, address, rule: Some(rule) });
                 }
                 ReadEntry::Ours(key, rule) => {
-                    state.steering.insert(key, rule);
+                    state.reroutes.insert(key, rule);
                 }
                 ReadEntry::Stray(delete) => strays.push(Body::FlowMod(*delete)),
             }
         }
         if !std::mem::replace(&mut state.is_known, true) {
-            let found = state.steering.iter().filter_map(|(key, rule)| steered(&self.topology, key, rule));
-            self.steered.extend(found.collect::<Vec<_>>());
+            let found = state.reroutes.iter().filter_map(|(key, rule)| rerouted(&self.topology, key, rule));
+            self.rerouted.extend(found.collect::<Vec<_>>());
         }
         for change in self.installed.at(router).changes_to(&routes) {
             self.installed.apply(&change);
@@ -238,9 +238,9 @@ impl Fabric {
             return;
         }
         let routes = self.installed.at(router).changes_to(&wanted.at(router));
-        let steering = self.wanted_steering(router);
-        let added = steering.iter().filter(|(key, rule)| state.steering.get(key) != Some(rule));
-        let removed = state.steering.keys().filter(|key| !steering.contains_key(key));
+        let reroutes = self.wanted_reroutes(router);
+        let added = reroutes.iter().filter(|(key, rule)| state.reroutes.get(key) != Some(rule));
+        let removed = state.reroutes.keys().filter(|key| !reroutes.contains_key(key));
         let added = added.map(|(&key, &rule)| Entry { key, rule: Some(rule) });
         let removed = removed.map(|&key| Entry { key, rule: None });
         let entries: Vec<Entry> =
@@ -277,32 +277,32 @@ impl Fabric {
                 self.installed.apply(&thalweg_control::routes::Change { router, address, rule });
             }
             (key, rule) => {
-                let steering = &mut self.members.get_mut(&router).expect("a member").steering;
+                let reroutes = &mut self.members.get_mut(&router).expect("a member").reroutes;
                 match rule {
-                    Some(rule) => steering.insert(key, rule),
-                    None => steering.remove(&key),
+                    Some(rule) => reroutes.insert(key, rule),
+                    None => reroutes.remove(&key),
                 };
             }
         }
     }
 
-    /// Returns the wanted steering entries of a switch.
-    fn wanted_steering(&self, router: RouterId) -> BTreeMap<EntryKey, Rule> {
-        let here = self.steered().filter(|(pair, _)| self.topology.router_of(pair.source) == router);
+    /// Returns the wanted reroute entries of a switch.
+    fn wanted_reroutes(&self, router: RouterId) -> BTreeMap<EntryKey, Rule> {
+        let here = self.rerouted().filter(|(pair, _)| self.topology.router_of(pair.source) == router);
         let entry = |(pair, address)| {
-            let entry = self.steering_entry(pair, address)?;
+            let entry = self.reroute_entry(pair, address)?;
             Some((entry.key, entry.rule?))
         };
         here.filter_map(entry).collect()
     }
 
-    /// Returns the entry that steers a pair to an address; `None` if the address has no route.
-    fn steering_entry(&self, pair: Pair, address: u8) -> Option<Entry> {
+    /// Returns the entry that reroutes a pair to an address; `None` if the address has no route.
+    fn reroute_entry(&self, pair: Pair, address: u8) -> Option<Entry> {
         let Pair { source, destination } = pair;
         let router = self.topology.router_of(source);
         let shadow = self.topology.mac(destination, address);
         let route = self.wanted.as_ref()?.get(router, shadow)?;
-        let key = EntryKey::Steering {
+        let key = EntryKey::Reroute {
             port: self.topology.port_of(source),
             source: self.topology.mac(source, 0),
             destination: self.topology.mac(destination, 0),
@@ -325,7 +325,7 @@ impl Fabric {
                 Ok(()) => {
                     self.counters.done += 1;
                     if let Some(action) = action {
-                        self.publish(FabricEvent::Steered { action, took: outcome.took });
+                        self.publish(FabricEvent::Rerouted { action, took: outcome.took });
                     }
                 }
                 Err(failure) => {
@@ -369,13 +369,13 @@ impl Fabric {
         self.topology.endpoints()[pair.source.index()].name.clone()
     }
 
-    fn steer(&mut self, of: Move, within: Nanos) -> Result<(), ActuatorError> {
+    fn move_pair(&mut self, of: Move, within: Nanos) -> Result<(), ActuatorError> {
         let Move { pair, to, .. } = of;
         if self.wanted.is_none() {
             return Err(ActuatorError::Busy("routes have not been installed yet".to_owned()));
         }
         let no_path = || ActuatorError::NoPath { source_name: self.source_name(pair), address: to };
-        let entry = self.steering_entry(pair, to).ok_or_else(no_path)?;
+        let entry = self.reroute_entry(pair, to).ok_or_else(no_path)?;
         let router = self.topology.router_of(pair.source);
         let source_name = self.source_name(pair);
         let unreachable = |cause| ActuatorError::Unreachable { source_name, cause };
@@ -414,8 +414,8 @@ impl Fabric {
 
     fn set_address(&mut self, pair: Pair, address: u8) {
         match address {
-            0 => self.steered.remove(&pair),
-            _ => self.steered.insert(pair, address),
+            0 => self.rerouted.remove(&pair),
+            _ => self.rerouted.insert(pair, address),
         };
     }
 
@@ -426,9 +426,9 @@ impl Fabric {
         }
     }
 
-    /// Returns the address that a pair is steered to.
+    /// Returns the address that a pair is rerouted to.
     fn address(&self, pair: Pair) -> u8 {
-        self.steered.get(&pair).copied().unwrap_or(0)
+        self.rerouted.get(&pair).copied().unwrap_or(0)
     }
 }
 
@@ -441,7 +441,7 @@ impl Actuator for Fabric {
     fn reroute(&mut self, action: &Action) -> Result<(), ActuatorError> {
         let from = self.address(action.pair);
         let of = Move { action: action.id, pair: action.pair, from, to: action.address };
-        self.steer(of, action.deadline.since(action.issued))
+        self.move_pair(of, action.deadline.since(action.issued))
     }
 
     /// Removes the action's entry, unless the pair has moved again since.
@@ -469,9 +469,9 @@ impl Actuator for Fabric {
     }
 }
 
-/// Returns the pair that an entry steers and its address; `None` if the hosts are not in the topology.
-fn steered(topology: &Topology, key: &EntryKey, rule: &Rule) -> Option<(Pair, u8)> {
-    let &EntryKey::Steering { source, destination, .. } = key else { return None };
+/// Returns the pair that an entry reroutes and its address; `None` if the hosts are not in the topology.
+fn rerouted(topology: &Topology, key: &EntryKey, rule: &Rule) -> Option<(Pair, u8)> {
+    let &EntryKey::Reroute { source, destination, .. } = key else { return None };
     let (source, _) = topology.endpoint_with_mac(source)?;
     let (destination, _) = topology.endpoint_with_mac(destination)?;
     let (written, address) = topology.endpoint_with_mac(rule.write_back?)?;

@@ -42,7 +42,7 @@ pub enum FabricEvent {
         error: HandshakeError,
     },
     /// The first switch of a pair has carried out an action.
-    Steered {
+    Rerouted {
         /// The action.
         action: ActionId,
         /// Time from just before the write of the flow-mod until the answer to its barrier.
@@ -74,7 +74,7 @@ impl FabricEvent {
                 write!(f, "switch {datapath} connected but is not part of the network: ignored")
             }
             FabricEvent::Refused { peer, error } => write!(f, "connection with {peer} failed: {error}"),
-            FabricEvent::Steered { action, took } => write!(f, "action {} installed after {took}", action.0),
+            FabricEvent::Rerouted { action, took } => write!(f, "action {} installed after {took}", action.0),
             FabricEvent::Failed { router, action: Some(action), failure } => {
                 write!(f, "{} did not carry out action {}: {failure}", name(*router), action.0)
             }

@@ -24,7 +24,7 @@
 //! A switch that does not read stalls its senders for at most [`Config::write_timeout`]. Then its connection is
 //! closed.
 //!
-//! [`Fabric`] builds on this: all switches of a network, with the routes and steered pairs that they should have
+//! [`Fabric`] builds on this: all switches of a network, with the routes and rerouted pairs that they should have
 //! ([`entries`]).
 
 mod clock;

@@ -108,7 +108,7 @@ fn walk(ovs: &Ovs, state: &NetworkState, address: u8) -> (Vec<RouterId>, Endpoin
 }
 
 #[test]
-fn a_network_of_bridges_forwards_by_both_trees_and_steers_a_pair() {
+fn a_network_of_bridges_forwards_by_both_trees_and_reroutes_a_pair() {
     let Some(mut ovs) = ovs("a_network_of_bridges", "OpenFlow13") else { return };
     let state = state();
     let (mut fabric, address) = fabric(&state);
@@ -130,8 +130,8 @@ fn a_network_of_bridges_forwards_by_both_trees_and_steers_a_pair() {
     reroute(&mut fabric, 1);
     assert_eq!(walk(&ovs, &state, 0), (shadow_path.clone(), PAIR.destination, base.clone()));
     let shown = ovs.flows("sw0");
-    let steering: Vec<_> = shown.iter().filter(|line| line.contains("priority=20480")).collect();
-    let [line] = steering.as_slice() else { panic!("{shown:?}") };
+    let reroutes: Vec<_> = shown.iter().filter(|line| line.contains("priority=20480")).collect();
+    let [line] = reroutes.as_slice() else { panic!("{shown:?}") };
     for part in [
         "cookie=0x7477000000000002,",
         "in_port=1,dl_src=02:54:57:00:00:00,dl_dst=02:54:57:00:00:03",

@@ -92,7 +92,7 @@ impl Actuator for Switches {
             let text = event.describe(&self.topology);
             match event {
                 FabricEvent::Up { .. } => tracing::info!("{text}"),
-                FabricEvent::Steered { .. } => tracing::debug!("{text}"),
+                FabricEvent::Rerouted { .. } => tracing::debug!("{text}"),
                 _ => tracing::warn!("{text}"),
             }
         }

@@ -26,7 +26,7 @@ use thalweg_wire::{BitRate, Nanos, Timestamp};
 
 use super::{HostPair, Setting};
 use crate::closed_loop::ClosedLoop;
-use crate::configuration::{ActuatorKind, Decider, Files, Steering};
+use crate::configuration::{ActuatorKind, Decider, Files, RerouteOptions};
 use crate::error::ScenarioError;
 use crate::quantiles::Quantiles;
 use crate::session::{HeadroomSum, Session, trees};
@@ -157,8 +157,8 @@ pub(super) fn run_on(
     let collision = choose(&plan.topology)?;
     let tables = trees(&plan.topology, ADDRESSES, collision.seed);
     let session = Session::up(plan, tables, setting.rate, &setting.stop)?;
-    let steering = steering(actuator, collision.seed, setting.rate);
-    let mut closed_loop = ClosedLoop::start(&session.lab, &session.state, &steering)?;
+    let reroute_options = reroute_options(actuator, collision.seed, setting.rate);
+    let mut closed_loop = ClosedLoop::start(&session.lab, &session.state, &reroute_options)?;
     let servers = [0, 1].map(|flow| Server::start(&session.lab, collision.pairs[usize::from(flow)], flow));
     let _servers = servers.into_iter().collect::<Result<Vec<_>, _>>()?;
     session.wait(DRAIN_TIME)?;
@@ -186,9 +186,9 @@ pub(super) fn run_on(
 }
 
 /// Returns the traffic engineering settings of the scenario.
-pub(super) fn steering(actuator: ActuatorKind, seed: u64, rate: BitRate) -> Steering {
+pub(super) fn reroute_options(actuator: ActuatorKind, seed: u64, rate: BitRate) -> RerouteOptions {
     let trees = TreeOptions { addresses: ADDRESSES, seed };
-    Steering { decider: Decider::Greedy, actuator, trees, rate }
+    RerouteOptions { decider: Decider::Greedy, actuator, trees, rate }
 }
 
 /// Returns the configuration files of the scenario on this type of switch.
@@ -199,7 +199,7 @@ pub fn files(plane: Plane, actuator: ActuatorKind, setting: &Setting<'_>) -> Res
     let plan = Plan::leaf_spine(setting.rate).map_err(thalweg_lab::LabError::from)?;
     let plan = Plan { prefix: setting.prefix.clone(), plane, ..plan };
     let seed = choose(&plan.topology)?.seed;
-    Files::new(&plan, &steering(actuator, seed, setting.rate))
+    Files::new(&plan, &reroute_options(actuator, seed, setting.rate))
 }
 
 /// Runs one trial: starts both flows, the second later, records the reroute, and moves both back to their base paths.

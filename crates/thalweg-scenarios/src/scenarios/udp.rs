@@ -13,7 +13,7 @@ use thalweg_wire::{BitRate, Nanos};
 
 use super::{HostPair, Setting, collide};
 use crate::closed_loop::ClosedLoop;
-use crate::configuration::{ActuatorKind, Decider, Files, Steering};
+use crate::configuration::{ActuatorKind, Decider, Files, RerouteOptions};
 use crate::error::ScenarioError;
 use crate::session::{HeadroomSum, Session, trees};
 use crate::traffic::{self, Load, Server, Transfer};
@@ -48,9 +48,9 @@ pub struct Results {
 }
 
 /// Returns the traffic engineering settings: no decisions, because the flow is pinned.
-fn steering(seed: u64, rate: BitRate) -> Steering {
+fn reroute_options(seed: u64, rate: BitRate) -> RerouteOptions {
     let trees = TreeOptions { addresses: collide::ADDRESSES, seed };
-    Steering { decider: Decider::Static, actuator: ActuatorKind::Arp, trees, rate }
+    RerouteOptions { decider: Decider::Static, actuator: ActuatorKind::Arp, trees, rate }
 }
 
 /// Returns the configuration files of the scenario.
@@ -61,7 +61,7 @@ pub fn files(setting: &Setting<'_>) -> Result<Files, ScenarioError> {
     let plan = Plan::leaf_spine(setting.rate).map_err(thalweg_lab::LabError::from)?;
     let plan = Plan { prefix: setting.prefix.clone(), ..plan };
     let seed = collide::choose(&plan.topology)?.seed;
-    Files::new(&plan, &steering(seed, setting.rate))
+    Files::new(&plan, &reroute_options(seed, setting.rate))
 }
 
 /// Runs the scenario for `time`, in whole seconds.
@@ -76,8 +76,8 @@ pub fn run(time: Duration, setting: &mut Setting<'_>) -> Result<Results, Scenari
     let pair = collision.pairs[0];
     let tables = trees(&plan.topology, collide::ADDRESSES, collision.seed);
     let session = Session::up(plan, tables, setting.rate, &setting.stop)?;
-    let steering = steering(collision.seed, setting.rate);
-    let mut closed_loop = ClosedLoop::start(&session.lab, &session.state, &steering)?;
+    let reroute_options = reroute_options(collision.seed, setting.rate);
+    let mut closed_loop = ClosedLoop::start(&session.lab, &session.state, &reroute_options)?;
     let _server = Server::start(&session.lab, pair, 0)?;
     session.wait(PAUSE)?;
 

@@ -30,7 +30,7 @@ use thiserror::Error;
 
 use super::Setting;
 use crate::closed_loop::ClosedLoop;
-use crate::configuration::{ActuatorKind, Decider, Files, Steering};
+use crate::configuration::{ActuatorKind, Decider, Files, RerouteOptions};
 use crate::error::ScenarioError;
 use crate::session::{HeadroomSum, Session, trees};
 use crate::streams::transfer;
@@ -95,13 +95,13 @@ impl Scheme {
         }
     }
 
-    fn steering(self, seed: u64, rate: BitRate) -> Steering {
+    fn reroute_options(self, seed: u64, rate: BitRate) -> RerouteOptions {
         let decider = match self {
             Scheme::Static | Scheme::Optimal => Decider::Static,
             Scheme::Poll(interval) => Decider::FirstFit(interval),
             Scheme::Planck => Decider::Greedy,
         };
-        Steering {
+        RerouteOptions {
             decider,
             actuator: ActuatorKind::Arp,
             trees: TreeOptions { addresses: ADDRESSES, seed },
@@ -240,7 +240,7 @@ fn plan(scheme: Scheme, setting: &Setting<'_>) -> Result<Plan, ScenarioError> {
 /// # Errors
 /// If the lab's plan is not valid.
 pub fn files(scheme: Scheme, seed: u64, setting: &Setting<'_>) -> Result<Files, ScenarioError> {
-    Files::new(&plan(scheme, setting)?, &scheme.steering(seed, setting.rate))
+    Files::new(&plan(scheme, setting)?, &scheme.reroute_options(seed, setting.rate))
 }
 
 fn one(
@@ -255,8 +255,8 @@ fn one(
     let bytes = (setting.rate.0 as f64 * plan.host_share * time.as_secs_f64() / 8.0) as u64;
     let tables = trees(&plan.topology, ADDRESSES, seed);
     let session = Session::up(plan, tables, setting.rate, &setting.stop)?;
-    let steering = scheme.steering(seed, setting.rate);
-    let mut closed_loop = ClosedLoop::start(&session.lab, &session.state, &steering)?;
+    let reroute_options = scheme.reroute_options(seed, setting.rate);
+    let mut closed_loop = ClosedLoop::start(&session.lab, &session.state, &reroute_options)?;
     let (probe, mut headroom, origin) = (HeadroomProbe::start()?, HeadroomSum::default(), wall_clock());
     let (flows, hosts) = send_all(&session, &pattern.destinations(hosts, seed), bytes)?;
     headroom.add(&probe)?;

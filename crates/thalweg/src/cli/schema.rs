@@ -38,7 +38,7 @@ mod tests {
 
     /// Files of each kind in the repository.
     const EXAMPLES: [(FileKind, &[&str]); 4] = [
-        (FileKind::Daemon, &["examples/collector/thalweg.toml", "examples/steering/thalweg.toml"]),
+        (FileKind::Daemon, &["examples/collector/thalweg.toml", "examples/rerouting/thalweg.toml"]),
         (
             FileKind::Experiment,
             &[
@@ -46,7 +46,7 @@ mod tests {
                 "examples/experiments/fat-tree-stride.toml",
                 "examples/experiments/incast.toml",
                 "examples/experiments/web-search.toml",
-                "examples/steering/experiment.toml",
+                "examples/rerouting/experiment.toml",
                 "experiments/flexplane-completion/experiment.toml",
                 "experiments/flexplane-cross-check/fairness.toml",
                 "experiments/flexplane-hull-threshold/experiment.toml",

@@ -123,9 +123,9 @@ impl Network {
         self.tables.iter().map(Table::take_mods).collect()
     }
 
-    fn steering(&self) -> Vec<FlowStats> {
+    fn reroutes(&self) -> Vec<FlowStats> {
         let mut flows = self.tables[LEAF].flows();
-        flows.retain(|flow| flow.cookie == entries::STEERING);
+        flows.retain(|flow| flow.cookie == entries::REROUTE);
         flows
     }
 
@@ -179,14 +179,14 @@ fn only_the_difference_is_sent() {
 }
 
 #[test]
-fn one_entry_at_the_first_switch_steers_a_pair() {
+fn one_entry_at_the_first_switch_reroutes_a_pair() {
     let mut network = Network::up();
     network.install();
     network.mods();
     network.reroute(FAR, 1).unwrap();
     network.settle();
     assert_eq!(network.mods(), [1, 0, 0, 0]);
-    let [flow] = network.steering().try_into().unwrap();
+    let [flow] = network.reroutes().try_into().unwrap();
     let topology = network.state.topology();
     let (base, shadow) = (topology.mac(FAR.destination, 0), topology.mac(FAR.destination, 1));
     let fields = [
@@ -204,14 +204,14 @@ fn one_entry_at_the_first_switch_steers_a_pair() {
     assert_eq!(flow.instructions, [Instruction::ApplyActions(actions)]);
     let events = network.fabric.take_events();
     assert!(
-        events.iter().any(|news| matches!(news, FabricEvent::Steered { action: ActionId(7), .. })),
+        events.iter().any(|news| matches!(news, FabricEvent::Rerouted { action: ActionId(7), .. })),
         "{events:?}"
     );
-    assert_eq!(network.fabric.steered().collect::<Vec<_>>(), [(FAR, 1)]);
+    assert_eq!(network.fabric.rerouted().collect::<Vec<_>>(), [(FAR, 1)]);
 
     network.reroute(FAR, 0).unwrap();
     network.settle();
-    assert_eq!((network.mods(), network.steering()), (vec![1, 0, 0, 0], vec![]));
+    assert_eq!((network.mods(), network.reroutes()), (vec![1, 0, 0, 0], vec![]));
     network.check_forwarding();
 }
 
@@ -229,7 +229,7 @@ fn impossible_moves_are_refused_without_changes() {
     network.connect(LEAF);
     network.reroute(near, 1).unwrap();
     network.settle();
-    assert_eq!(network.steering(), [], "within one switch only one path exists");
+    assert_eq!(network.reroutes(), [], "within one switch only one path exists");
 }
 
 #[test]
@@ -265,8 +265,8 @@ fn only_a_restarted_switch_gets_its_entries_again() {
     network.tables[LEAF].change(Vec::clear);
     network.connect(LEAF);
     network.settle();
-    assert_eq!(network.mods(), [9, 0, 0, 0], "its routes and the steering entry");
-    assert_eq!(network.steering().len(), 1);
+    assert_eq!(network.mods(), [9, 0, 0, 0], "its routes and the reroute entry");
+    assert_eq!(network.reroutes().len(), 1);
     network.check_forwarding();
 }
 
@@ -281,7 +281,7 @@ fn a_restarted_controller_reuses_installed_entries() {
     assert_eq!(network.mods(), NOTHING, "no change before routes are installed");
     network.install();
     assert_eq!(network.mods(), NOTHING, "all entries are present");
-    assert_eq!(network.fabric.steered().collect::<Vec<_>>(), [(FAR, 1)]);
+    assert_eq!(network.fabric.rerouted().collect::<Vec<_>>(), [(FAR, 1)]);
     network.check_forwarding();
 }
 
@@ -331,7 +331,7 @@ fn a_refused_move_is_reverted() {
     network.reroute(FAR, 1).unwrap();
     network.until(|network| network.fabric.counters().failed == 1);
     network.settle();
-    assert_eq!((network.steering(), network.fabric.steered().count()), (vec![], 0));
+    assert_eq!((network.reroutes(), network.fabric.rerouted().count()), (vec![], 0));
     network.reroute(FAR, 1).unwrap();
     network.settle();
     // A refused move back is also reverted.
@@ -339,7 +339,7 @@ fn a_refused_move_is_reverted() {
     network.reroute(FAR, 0).unwrap();
     network.until(|network| network.fabric.counters().failed == 2);
     network.settle();
-    assert_eq!((network.steering().len(), network.fabric.steered().count()), (1, 1));
+    assert_eq!((network.reroutes().len(), network.fabric.rerouted().count()), (1, 1));
     network.check_forwarding();
 }
 
@@ -357,10 +357,10 @@ fn an_abandoned_action_is_reverted() {
     network.fabric.reroute(&action(1)).unwrap();
     network.fabric.abandon(&action(2), 0);
     network.settle();
-    assert_eq!(network.steering().len(), 1, "the pair has moved since");
+    assert_eq!(network.reroutes().len(), 1, "the pair has moved since");
     network.fabric.abandon(&action(1), 0);
     network.settle();
-    assert_eq!((network.steering(), network.fabric.steered().count()), (vec![], 0));
+    assert_eq!((network.reroutes(), network.fabric.rerouted().count()), (vec![], 0));
 }
 
 #[test]

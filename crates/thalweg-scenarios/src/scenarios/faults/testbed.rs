@@ -258,8 +258,8 @@ impl Testbed {
 }
 
 fn watch(session: &Session, collision: &Collision) -> Result<ClosedLoop, ScenarioError> {
-    let steering = collide::steering(ActuatorKind::Arp, collision.seed, session.rate);
-    ClosedLoop::start_reconciling(&session.lab, &session.state, &steering)
+    let reroute_options = collide::reroute_options(ActuatorKind::Arp, collision.seed, session.rate);
+    ClosedLoop::start_reconciling(&session.lab, &session.state, &reroute_options)
 }
 
 /// Returns the network state with the trees of this seed and all links up.

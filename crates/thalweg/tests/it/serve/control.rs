@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use crate::program::root;
 use crate::serve::Serve;
 
-/// Creates the daemon of `examples/steering`, ten times faster, with these lines in `[control]`.
-fn steering(control: &str) -> Serve {
+/// Creates the daemon of `examples/rerouting`, ten times faster, with these lines in `[control]`.
+fn rerouting(control: &str) -> Serve {
     let mut serve = Serve::new("");
-    let examples = root().join("examples/steering");
+    let examples = root().join("examples/rerouting");
     fs::copy(examples.join("experiment.toml"), serve.path("experiment.toml")).unwrap();
     let example = fs::read_to_string(examples.join("thalweg.toml")).unwrap();
     let faster = example.replace("pace = 0.01", "pace = 0.1");
@@ -46,7 +46,7 @@ fn count(serve: &Serve, name: &str) -> u64 {
 
 #[test]
 fn colliding_flows_are_rerouted_and_confirmed() {
-    let mut serve = steering("");
+    let mut serve = rerouting("");
     serve.wait("some were", |serve| count(serve, "confirmed") >= 5);
     let control = serve.get("/v1/control").unwrap();
     assert_eq!(control["has_routes"], true);
@@ -81,7 +81,7 @@ fn colliding_flows_are_rerouted_and_confirmed() {
 
 #[test]
 fn collectors_and_control_loop_can_share_a_thread() {
-    let mut serve = steering("[process]\nthreads = \"one\"\n");
+    let mut serve = rerouting("[process]\nthreads = \"one\"\n");
     serve.wait("some were rerouted", |serve| count(serve, "confirmed") >= 5);
     let control = serve.get("/v1/control").unwrap();
     assert_eq!((&control["has_routes"], &control["counts"]["lost_events"]), (&json!(true), &json!(0)));
@@ -96,7 +96,7 @@ fn collectors_and_control_loop_can_share_a_thread() {
 
 #[test]
 fn a_frozen_controller_carries_out_only_pins() {
-    let serve = steering("dry_run = false\n");
+    let serve = rerouting("dry_run = false\n");
     assert_eq!(send(&serve, "PUT", "/v1/control/frozen", &json!({"frozen": true})).0, 200);
     serve.wait("it would do something", |serve| count(serve, "withheld") >= 3);
     assert_eq!(count(&serve, "started"), 0);
@@ -122,13 +122,13 @@ fn a_frozen_controller_carries_out_only_pins() {
         assert_eq!(status, expected, "{method} {path} {body}: {answer}");
     }
     assert_eq!(serve.get("/v1/control").unwrap()["pins"], json!([]));
-    serve.wait("it steers again", |serve| count(serve, "confirmed") >= 2);
+    serve.wait("it reroutes again", |serve| count(serve, "confirmed") >= 2);
 }
 
 #[test]
 fn a_controller_uses_events_of_another_daemon() {
     // The other daemon emulates the network and only installs routes.
-    let there = steering("");
+    let there = rerouting("");
     assert_eq!(send(&there, "PUT", "/v1/control/frozen", &json!({"frozen": true})).0, 200);
     there.wait("has routes", |serve| serve.get("/v1/control").unwrap()["has_routes"] == true);
     let network = there.get("/v1/topology").unwrap()["network"].to_string();

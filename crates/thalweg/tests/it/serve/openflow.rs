@@ -68,13 +68,13 @@ fn routes_and_pins_are_installed_and_repaired() {
         assert_eq!(status, 200, "{answer}");
     };
     pin(&serve, 1);
-    serve.wait("the pair is steered", |_| entries(&ovs, "leaf0", 20_480).len() == 1);
-    let steered = entries(&ovs, "leaf0", 20_480).remove(0);
+    serve.wait("the pair is rerouted", |_| entries(&ovs, "leaf0", 20_480).len() == 1);
+    let rerouted = entries(&ovs, "leaf0", 20_480).remove(0);
     for part in [
         "in_port=1,dl_src=02:54:57:00:00:00,dl_dst=02:54:57:00:00:03",
         "actions=set_field:02:54:57:01:00:03->eth_dst,output:6,output:",
     ] {
-        assert!(steered.contains(part), "{part} is not in {steered}");
+        assert!(rerouted.contains(part), "{part} is not in {rerouted}");
     }
 
     // All switches fail and return with empty tables.
