@@ -33,7 +33,7 @@ pub enum DocumentError {
         /// The text that the user typed.
         flag: String,
         /// The problem.
-        kind: ProblemKind,
+        kind: Box<ProblemKind>,
     },
 }
 

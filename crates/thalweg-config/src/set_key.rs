@@ -17,7 +17,7 @@ impl Document {
     /// # Errors
     /// If the key does not exist, or does not accept the value.
     pub fn set(&mut self, path: &str, value: &str, flag: &str) -> Result<(), DocumentError> {
-        let wrong = |kind| DocumentError::Override { flag: flag.to_owned(), kind };
+        let wrong = |kind| DocumentError::Override { flag: flag.to_owned(), kind: Box::new(kind) };
         let target = self.resolve(path).map_err(wrong)?;
         let schema = self.schema;
         let place = Place::Flag(flag.to_owned());
