@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use thalweg_capture::filter::Filter;
-use thalweg_measure::collector::{CollectorOptions, LinkRule, MonitorPort};
+use thalweg_measure::collector::{CollectorError, CollectorOptions, LinkRule, MonitorPort};
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
 use thalweg_measure::rates::BurstOptions;
@@ -68,6 +68,13 @@ pub enum OptionsError {
         /// The most similar name.
         nearest: Option<String>,
     },
+    /// Gap and longest burst exclude each other.
+    #[error(
+        "gap is {}, longest_burst is {}: expected a longest_burst of at least gap and at most 10 s",
+        .0.gap,
+        .0.longest
+    )]
+    Bursts(BurstOptions),
     /// The options are invalid.
     #[error("{reason}")]
     Refused {
@@ -86,11 +93,14 @@ pub enum OptionsError {
 
 impl OptionsError {
     /// Returns the key that caused the error.
-    pub(super) fn key(&self) -> &'static str {
+    pub(super) fn key(&self, entry: &Typed<'_, Collector>) -> &'static str {
         match self {
-            OptionsError::NoSwitch { .. } => Collector::switch,
-            OptionsError::Refused { .. } => Collector::name,
-            OptionsError::Links { .. } => "",
+            OptionsError::NoSwitch { .. } if entry.is_set(Collector::switch) => Collector::switch,
+            OptionsError::NoSwitch { .. } => Collector::name,
+            OptionsError::Bursts(_) if entry.is_set(Collector::longest_burst) => Collector::longest_burst,
+            OptionsError::Bursts(_) => Collector::gap,
+            // Rules are checked before.
+            OptionsError::Refused { .. } | OptionsError::Links { .. } => "",
         }
     }
 }
@@ -127,7 +137,10 @@ impl CollectorConfig {
             rules: rules.collect::<Result<_, _>>()?,
             seed: 0,
         };
-        options.validate().map_err(|error| OptionsError::Refused { reason: error.to_string() })?;
+        options.validate().map_err(|error| match error {
+            CollectorError::Bursts(bursts) => OptionsError::Bursts(bursts),
+            other => OptionsError::Refused { reason: other.to_string() },
+        })?;
         Ok(options)
     }
 

@@ -43,6 +43,12 @@ pub enum LinkSelectionError {
         /// Name of the node.
         name: String,
     },
+    /// A port is selected at a node that is a host.
+    #[error("{name:?} is a host: expected a switch before \":p\"")]
+    NoSwitch {
+        /// Name of the host.
+        name: String,
+    },
     /// The two nodes are not neighbours.
     #[error("no link from {from:?} to {to:?}")]
     NoLink {
@@ -115,6 +121,18 @@ fn suffix(direction: Option<PortDirection>) -> &'static str {
 }
 
 impl LinkSelection {
+    /// Checks that the nodes, links and ports of the selection are in the topology.
+    ///
+    /// # Errors
+    /// If one is not.
+    pub fn check(&self, topology: &Topology) -> Result<(), LinkSelectionError> {
+        match self {
+            LinkSelection::All | LinkSelection::Hosts(_) | LinkSelection::Switches(_) => Ok(()),
+            LinkSelection::From(from, to) => neighbours(topology, from, to).map(drop),
+            LinkSelection::Port(switch, port, _) => router_with_port(topology, switch, *port).map(drop),
+        }
+    }
+
     /// Returns the selected link directions at one switch, in the order of ports.
     ///
     /// # Errors
@@ -144,10 +162,7 @@ impl LinkSelection {
                 all.filter(|port| !is_rack(port)).flat_map(both).filter(of(*direction)).collect()
             }
             LinkSelection::From(from, to) => {
-                let (from_node, to_node) = (node(topology, from)?, node(topology, to)?);
-                if !are_neighbours(topology, from_node, to_node) {
-                    return Err(LinkSelectionError::NoLink { from: from.clone(), to: to.clone() });
-                }
+                let (from_node, to_node) = neighbours(topology, from, to)?;
                 let here = Node::Router(router);
                 let side = |(other, direction)| {
                     let leads = move |port: &PortIndex| topology.peer(router, *port).node == other;
@@ -159,14 +174,7 @@ impl LinkSelection {
                 sides.flat_map(|(_, other, direction)| side((other, direction))).collect()
             }
             LinkSelection::Port(switch, port, direction) => {
-                let node = node(topology, switch)?;
-                let Node::Router(named) = node else {
-                    return Err(LinkSelectionError::NoNode { name: switch.clone() });
-                };
-                let ports = topology.ports(named);
-                if port.index() >= ports {
-                    return Err(LinkSelectionError::NoPort { switch: switch.clone(), port: *port, ports });
-                }
+                let named = router_with_port(topology, switch, *port)?;
                 let sides = both(*port).into_iter().filter(of(*direction));
                 sides.filter(|_| named == router).collect()
             }
@@ -178,11 +186,30 @@ fn node(topology: &Topology, name: &str) -> Result<Node, LinkSelectionError> {
     topology.node_named(name).ok_or_else(|| LinkSelectionError::NoNode { name: name.to_owned() })
 }
 
-fn are_neighbours(topology: &Topology, one: Node, other: Node) -> bool {
-    topology.links().iter().any(|link| {
-        let ends = link.ends.map(|end| end.node);
-        ends == [one, other] || ends == [other, one]
-    })
+/// Returns two nodes between which there is a link.
+fn neighbours(topology: &Topology, from: &str, to: &str) -> Result<(Node, Node), LinkSelectionError> {
+    let (one, other) = (node(topology, from)?, node(topology, to)?);
+    let is_between = |ends: [Node; 2]| ends == [one, other] || ends == [other, one];
+    match topology.links().iter().any(|link| is_between(link.ends.map(|end| end.node))) {
+        true => Ok((one, other)),
+        false => Err(LinkSelectionError::NoLink { from: from.to_owned(), to: to.to_owned() }),
+    }
+}
+
+/// Returns a switch that has this port.
+fn router_with_port(
+    topology: &Topology,
+    switch: &str,
+    port: PortIndex,
+) -> Result<RouterId, LinkSelectionError> {
+    let Node::Router(router) = node(topology, switch)? else {
+        return Err(LinkSelectionError::NoSwitch { name: switch.to_owned() });
+    };
+    let ports = topology.ports(router);
+    match port.index() < ports {
+        true => Ok(router),
+        false => Err(LinkSelectionError::NoPort { switch: switch.to_owned(), port, ports }),
+    }
 }
 
 #[cfg(test)]

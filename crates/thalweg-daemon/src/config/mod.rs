@@ -51,7 +51,7 @@ pub use source::SourceConfig;
 
 use super::emulation::EmulationConfig;
 use super::log::LogOptions;
-use links::LinkSelection;
+use links::{LinkSelection, ParseLinkSelectionError};
 pub use table::Threads;
 use table::{Api, Collector, Control, Log, Network, Process, RULE, Records, Rule, SCHEMA};
 use thalweg_config::{Document, DocumentError, Format, Problem, Typed};
@@ -188,10 +188,10 @@ impl Config {
             }
             emulation
         });
-        let rules = rules(document, emulation.as_ref(), &mut problems);
+        let state = network.state.as_ref().map(|(_, state)| Arc::clone(state));
+        let rules = rules(document, emulation.as_ref(), state.as_deref(), &mut problems);
         let collectors = collectors(document, &rules, &network, emulation.as_ref(), &mut problems);
-        let state = network.state.as_ref().map(|(_, state)| &**state);
-        let control = control::read(document, state, &mut problems);
+        let control = control::read(document, state.as_deref(), &mut problems);
         let access = access(document, &mut problems);
         let (process, records) = (document.one::<Process>(), document.one::<Records>());
         check_threads(&process, &collectors, &mut problems);
@@ -269,47 +269,71 @@ pub fn load_state(path: &Path) -> Result<NetworkState, ConfigError> {
     })
 }
 
+/// Returns the valid rules. Problems of the others are reported here, once, and not again by each collector.
 fn rules(
     document: &Document,
     emulation: Option<&EmulationConfig>,
+    state: Option<&NetworkState>,
     problems: &mut Vec<Problem>,
 ) -> Vec<RuleConfig> {
+    if !document.has(&RULE) {
+        return vec![RuleConfig::default()];
+    }
+    let collectors: Vec<String> =
+        document.all::<Collector>().flat_map(|entry| names(&entry, emulation)).collect();
     let mut rules = Vec::new();
     for entry in document.all::<Rule>() {
-        let links = entry.links.iter().map(|links| links.parse::<LinkSelection>());
-        let rule = RuleConfig {
-            links: match links.collect() {
-                Ok(links) => links,
-                Err(error) => {
-                    problems.push(entry.refuse(Rule::links, error.to_string()));
-                    continue;
-                }
-            },
-            collectors: entry.collectors.clone(),
-            upper: entry.upper,
-            lower: entry.lower,
-            min_event_interval: entry.min_event_interval,
-            repeat: entry.repeat,
-            flows: entry.flows,
-        };
-        if rule.lower > rule.upper {
-            let reason = format!("must be at most upper, {}", rule.upper);
-            problems.push(entry.refuse(Rule::lower, reason));
-        }
-        for name in rule.collectors.iter().flatten() {
-            let has_name = |collector: Typed<'_, Collector>| {
-                names(&collector, emulation).iter().any(|other| other == name)
-            };
-            if !document.all::<Collector>().any(has_name) {
-                problems.push(entry.refuse(Rule::collectors, format!("unknown collector {name}")));
+        let before = problems.len();
+        let links = match selected_links(&entry, state) {
+            Ok(links) => links,
+            Err(reason) => {
+                problems.push(entry.refuse(Rule::links, reason));
+                Vec::new()
             }
+        };
+        check_thresholds(&entry, problems);
+        for name in entry.collectors.iter().flatten().filter(|name| !collectors.contains(name)) {
+            problems.push(entry.refuse(Rule::collectors, format!("unknown collector {name}")));
         }
-        rules.push(rule);
-    }
-    if !document.has(&RULE) {
-        rules.push(RuleConfig::default());
+        if problems.len() == before {
+            rules.push(RuleConfig {
+                links,
+                collectors: entry.collectors.clone(),
+                upper: entry.upper,
+                lower: entry.lower,
+                min_event_interval: entry.min_event_interval,
+                repeat: entry.repeat,
+                flows: entry.flows,
+            });
+        }
     }
     rules
+}
+
+/// Returns the links of a rule, which exist in the network.
+///
+/// # Errors
+/// The reason why the text is invalid, or does not fit the network.
+fn selected_links(entry: &Rule, state: Option<&NetworkState>) -> Result<Vec<LinkSelection>, String> {
+    let select = |text: &String| {
+        let selection: LinkSelection =
+            text.parse().map_err(|error: ParseLinkSelectionError| error.to_string())?;
+        if let Some(state) = state {
+            selection.check(state.topology()).map_err(|error| error.to_string())?;
+        }
+        Ok(selection)
+    };
+    entry.links.iter().map(select).collect()
+}
+
+/// Reports thresholds that exclude each other, at the one that the file sets.
+fn check_thresholds(entry: &Typed<'_, Rule>, problems: &mut Vec<Problem>) {
+    if entry.lower > entry.upper {
+        problems.push(match entry.is_set(Rule::lower) {
+            true => entry.refuse(Rule::lower, format!("must be at most upper, {}", entry.upper)),
+            false => entry.refuse(Rule::upper, format!("must be at least lower, {}", entry.lower)),
+        });
+    }
 }
 
 impl Default for RuleConfig {
@@ -345,7 +369,7 @@ fn collectors(
                 check_unique(&entry, &collector, &collectors, problems);
                 match collector.options(state) {
                     Ok(_) => collectors.push(Arc::new(collector)),
-                    Err(error) => problems.push(entry.refuse(error.key(), error.to_string())),
+                    Err(error) => problems.push(entry.refuse(error.key(&entry), error.to_string())),
                 }
             }
             // One problem of a "*" section would repeat for each of its collectors.

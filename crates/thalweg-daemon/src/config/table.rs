@@ -195,10 +195,10 @@ section! {
         links: Vec<String> [Texts("all, hosts, switches, \"switches:out\", \"tor0 > h3\", \"tor0:p3\", or \"tor0:p3:out\"")] default "all",
         /// Collectors that the rule applies to.
         collectors: Vec<String> [Texts("names of collectors")] or "all",
-        /// Utilisation from which a link is congested, as a share of its capacity.
-        upper: f64 [Number(0.0, 100.0)] default "0.9",
+        /// Utilisation from which a link is congested, as a share of its capacity: 0.9 is 90 %.
+        upper: f64 [Number(0.0, 1.0)] default "0.9",
         /// Utilisation below which congestion clears, at most upper.
-        lower: f64 [Number(0.0, 100.0)] default "0.8",
+        lower: f64 [Number(0.0, 1.0)] default "0.8",
         /// Minimum packet time between two events of one link and rule. A change within it is published
         /// afterwards if it still holds.
         min_event_interval: Nanos [Delay] default "1ms",
@@ -216,7 +216,7 @@ section! {
     pub struct Control in CONTROL = "control" {
         /// Rerouting algorithm.
         decider: DeciderName [one_of::<DeciderName>()] or "no rerouting",
-        /// How flows are rerouted.
+        /// How pairs are rerouted.
         actuator: ActuatorName [one_of::<ActuatorName>()] default "log",
         /// With greedy: a pair that no event has reported for this long no longer counts on its links (Planck,
         /// section 7.1). Set repeat of the rules well below it.
@@ -227,17 +227,17 @@ section! {
         /// With greedy: time after a reroute in which the pair is not moved again, until rates show its effect. It
         /// doubles with each move of a pair that moves again and again.
         hold_down: Nanos [Delay] default "5ms",
-        /// With greedy: a flow without a better path may take one that another flow leaves at the same time, if
-        /// that flow loses nothing.
+        /// With greedy: a pair without a better path may take one that another pair leaves at the same time, if
+        /// that pair loses nothing.
         makes_room: bool [Boolean] default "true",
         /// With first_fit: interval of the placement.
         interval: Nanos [Time] default "100ms",
         /// Time to wait for a packet with the new address after a reroute. Then the reroute has timed out, and
-        /// the flow counts as unmoved.
+        /// the pair counts as not rerouted.
         arrival_timeout: Nanos [Time] default "50ms",
         /// Ignore flows below this share of a link.
         min_share: f64 [Share] default "0",
-        /// How long after its start the controller reads the present path of all flows and keeps them there.
+        /// How long after its start the controller reads the present path of all pairs and keeps them there.
         /// Collectors have seen all senders by then.
         learn_after: Nanos [Time] default "1s",
         /// Log decisions without carrying them out.
@@ -353,17 +353,17 @@ impl Choices for CaptureFormat {
 choices! {
     /// Rerouting algorithms.
     pub enum DeciderName {
-        /// moves each flow of a congested link to the path with the highest expected rate (Planck, algorithm 1)
+        /// moves each pair on a congested link to the path with the highest expected rate (Planck, algorithm 1)
         Greedy = "greedy",
-        /// periodically places all flows on the first path with room (Hedera)
+        /// periodically places all pairs on the first path with room (Hedera)
         FirstFit = "first_fit",
-        /// moves pinned flows only
+        /// moves pinned pairs only
         Static = "static",
     }
 }
 
 choices! {
-    /// Ways to reroute a flow.
+    /// Ways to reroute a pair.
     pub enum ActuatorName {
         /// only logs decisions
         Log = "log",

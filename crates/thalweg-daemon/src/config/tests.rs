@@ -104,6 +104,34 @@ fn conflicting_keys_are_reported_with_their_lines() {
     );
 }
 
+/// Not again by each collector that they apply to.
+#[test]
+fn problems_of_a_rule_are_reported_once_at_their_key() {
+    let with_rule = |rule: &str| {
+        format!(
+            "[[collector]]\nname = \"a\"\ninterface = \"e\"\n[[collector]]\nname = \"b\"\ninterface = \"f\"\n[[rule]]\n{rule}\n"
+        )
+    };
+    for (rule, expected) in [
+        ("lower = 0.95", "t.toml:8: lower: must be at most upper, 0.9"),
+        ("upper = 0.5", "t.toml:8: upper: must be at least lower, 0.8"),
+        ("upper = 90", "t.toml:8: upper is 90: expected a number above 0, at most 1"),
+        ("lower = 0", "t.toml:8: lower is 0: expected a number above 0, at most 1"),
+    ] {
+        refused(&with_rule(rule), &[expected]);
+    }
+}
+
+#[test]
+fn bursts_longer_than_the_longest_are_refused_at_their_key() {
+    refused(
+        "[[collector]]\nname = \"a\"\ninterface = \"e\"\ngap = \"2ms\"\nlongest_burst = \"1ms\"\n",
+        &[
+            "t.toml:5: longest_burst: gap is 2.00 ms, longest_burst is 1.00 ms: expected a longest_burst of at least gap and at most 10 s",
+        ],
+    );
+}
+
 #[test]
 fn a_reachable_api_requires_tokens_or_client_certificates() {
     let open = |more: &str| format!("[api]\nlisten = \"0.0.0.0:9477\"\n{more}{MINIMAL}");
@@ -168,10 +196,7 @@ fn names_are_checked_against_the_topology() {
     let message = parse("switch = \"tor2\"\n").unwrap_err().to_string();
     assert_eq!(message, "t.toml:6: switch: no switch \"tor2\" in the topology; did you mean \"tor0\"?");
     let message = parse("[[rule]]\nlinks = \"tor0:p7\"\n").unwrap_err().to_string();
-    assert_eq!(
-        message,
-        "t.toml:3: collector: rule 1: no port p7 at \"tor0\": it has 2 ports, counted from p0"
-    );
+    assert_eq!(message, "t.toml:7: links: no port p7 at \"tor0\": it has 2 ports, counted from p0");
 
     std::fs::write(folder.path().join("net.toml"), "[[ruter]]\n").unwrap();
     let message = parse("").unwrap_err().to_string();
