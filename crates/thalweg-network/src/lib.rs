@@ -9,7 +9,7 @@
 //! | [`topology`] | endpoints, routers and links; named shapes; topology files |
 //! | [`link_state`] | links that are up and down |
 //! | [`routing`] | shortest paths, ECMP with a known hash, forwarding tables, the path of a packet |
-//! | [`state`] | a network at one time: topology, link state, rules of the switches; state files |
+//! | [`state`] | a network at one time: topology, link state, rules of the switches; topology files with forwarding |
 //! | [`versions`] | past states of a network, and the one that forwarded a packet |
 //! | [`inference`] | infers input port, output port and path of a packet from its headers |
 //!

@@ -4,7 +4,7 @@
 //! [`versions`](crate::versions) finds the state that was active when a packet was forwarded.
 //!
 //! # Files
-//! A state file is a [topology file](crate::topology::file), TOML or JSON, with two more sections:
+//! A [topology file](crate::topology::file), TOML or JSON, has two more sections for it:
 //!
 //! ```toml
 //! [link_state]             # optional: links that are down, each named by a port at either end

@@ -80,16 +80,16 @@ pub struct RerouteOptions {
     pub rate: BitRate,
 }
 
-/// Name of the network file, as the daemon's file refers to it.
-pub const NETWORK_FILE: &str = "network.toml";
+/// Name of the topology file, as the daemon's file refers to it.
+pub const TOPOLOGY_FILE: &str = "topology.toml";
 
 /// The configuration files of a lab's daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
     /// Contents of the daemon's file.
     pub daemon: String,
-    /// Contents of [`NETWORK_FILE`].
-    pub network: String,
+    /// Contents of [`TOPOLOGY_FILE`].
+    pub topology: String,
 }
 
 impl Files {
@@ -107,7 +107,7 @@ impl Files {
 
     /// Creates the files for a lab that the controller assumes to be in `state`.
     pub fn of_state(plan: &Plan, state: &NetworkState, reroute_options: &RerouteOptions) -> Files {
-        Files { daemon: configuration(plan, reroute_options), network: state.to_toml() }
+        Files { daemon: configuration(plan, reroute_options), topology: state.to_toml() }
     }
 
     /// Writes both files to `folder`, creating it if missing, and returns the path of the daemon's.
@@ -116,7 +116,7 @@ impl Files {
     /// If a file cannot be written.
     pub fn write(&self, folder: &Path) -> io::Result<PathBuf> {
         fs::create_dir_all(folder)?;
-        fs::write(folder.join(NETWORK_FILE), &self.network)?;
+        fs::write(folder.join(TOPOLOGY_FILE), &self.topology)?;
         let daemon = folder.join("thalweg.toml");
         fs::write(&daemon, &self.daemon)?;
         Ok(daemon)
@@ -139,7 +139,7 @@ fn write(text: &mut String, plan: &Plan, reroute_options: &RerouteOptions) -> fm
     writeln!(text, "# thalweg serve -c FILE, on a lab of `thalweg lab`.\n")?;
     writeln!(text, "[api]\nlisten = \"127.0.0.1:0\"\n")?;
     writeln!(text, "[process]\nthreads = \"one\"\n")?;
-    writeln!(text, "[network]\ntopology = \"{NETWORK_FILE}\"\n")?;
+    writeln!(text, "[network]\ntopology = \"{TOPOLOGY_FILE}\"\n")?;
     // Only outgoing directions: their queues fill. The link to a host has no alternative.
     writeln!(
         text,
@@ -264,7 +264,7 @@ mod tests {
                     let config = Config::load(&files.write(&folder).unwrap());
                     let config = config.unwrap_or_else(|error| panic!("{error}\n{}", files.daemon));
                     assert_eq!(config.collectors.len(), 5);
-                    assert_eq!(config.network.state.unwrap().1.to_toml(), files.network);
+                    assert_eq!(config.network.state.unwrap().1.to_toml(), files.topology);
                     assert_eq!(config.control.unwrap().trees, trees_of);
                 }
             }

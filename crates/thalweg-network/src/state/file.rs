@@ -1,4 +1,4 @@
-//! Reads and prints state files.
+//! Reads and prints topology files with forwarding.
 
 use std::collections::BTreeMap;
 

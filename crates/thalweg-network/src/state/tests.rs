@@ -1,4 +1,4 @@
-//! State files round-trip, and invalid files give precise errors.
+//! Topology files with forwarding round-trip, and invalid files give precise errors.
 
 use proptest::prelude::*;
 

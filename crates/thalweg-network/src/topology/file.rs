@@ -25,7 +25,7 @@
 //! ```
 //!
 //! In JSON the same sections are members of an object, `{"router": [{"name": "tor0"}, ...], ...}`. A file with
-//! forwarding state too is a [state file](crate::state#files).
+//! forwarding state too is read by [`state`](crate::state#files).
 //!
 //! Routers, endpoints and links are numbered in file order, ports as in every [topology](crate::topology#order). All
 //! problems of a file are reported at once.

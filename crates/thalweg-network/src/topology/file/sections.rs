@@ -1,4 +1,4 @@
-//! The sections of topology files and state files.
+//! The sections of topology files.
 
 use std::net::Ipv4Addr;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use crate::address::MacAddress;
 pub static TOPOLOGY: Schema =
     Schema { may_be_json: true, ..Schema::new("topology", &[&DEFAULTS, &ROUTER, &ENDPOINT, &LINK]) };
 
-/// The schema of state files: a topology with link state and forwarding state.
+/// The schema of topology files with link state and forwarding state.
 pub static STATE: Schema = Schema {
     may_be_json: true,
     ..Schema::new("state", &[&DEFAULTS, &ROUTER, &ENDPOINT, &LINK, &LINK_STATE, &FORWARDING])
@@ -78,7 +78,7 @@ section! {
 }
 
 section! {
-    /// Forwarding state. State files require this section.
+    /// Forwarding state. Files for `thalweg serve` require this section.
     pub struct Rules in FORWARDING = "forwarding" lists [ENTRIES] {
         /// "ecmp": table entries, then shortest paths by a known hash of the flow; "tables": table entries alone.
         kind: RulesKind [KIND] or "none: required",
@@ -220,13 +220,13 @@ impl<T: FromStr> Reads<T> for Integer {
 }
 
 const INTRODUCTION: &str = "\
-# Topology and state files
+# Topology files
 
 <!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference -->
 
-A topology file describes endpoints, routers and links, in [TOML](https://toml.io) or JSON. A state file adds the links
-that are down and the forwarding state, in the sections `[link_state]` and `[forwarding]`. `thalweg serve` needs a state
-file (`topology` in `[network]`, and `PUT /v1/topology`); experiments and the lab need only a topology.
+A topology file describes endpoints, routers and links, in [TOML](https://toml.io) or JSON. For `thalweg serve`
+(`topology` in `[network]`, and `PUT /v1/topology`) it also needs the section `[forwarding]`, and `[link_state]` if links
+are down. Files for experiments and for the lab have neither.
 
 In JSON the same sections are members of an object, `{\"router\": [{\"name\": \"tor0\"}, ...], ...}`.
 `thalweg check FILE` reports every problem of a file.
