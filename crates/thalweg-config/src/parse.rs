@@ -241,7 +241,7 @@ impl Reader<'_> {
                 let kind = self.document.schema.unknown_key(section, chosen, &found.name);
                 // Do not report the key that was probably meant as missing too.
                 if let ProblemKind::UnknownKey { hint: Hint::Nearest(meant), section: None, .. } = &kind
-                    && let Some(key) = section.keys().find(|key| key.name == meant)
+                    && let Some(key) = section.keys().find(|key| key.name == &**meant)
                 {
                     self.rejected.push((index, key.name));
                 }
@@ -414,7 +414,7 @@ impl Schema {
     /// Returns a hint to the named sections with a key `name`; `None` if there are none.
     fn sections_with(&self, name: &str) -> Option<Hint> {
         let holders = self.sections.iter().filter(|section| section.has(name) && !section.name.is_empty());
-        let headings: Vec<String> = holders.map(|section| section.heading()).collect();
+        let headings: Box<[String]> = holders.map(|section| section.heading()).collect();
         (!headings.is_empty()).then_some(Hint::BelongsIn(headings))
     }
 

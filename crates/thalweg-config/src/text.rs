@@ -19,15 +19,15 @@ pub enum Hint {
     /// No suggestion.
     None,
     /// A similar known name.
-    Nearest(String),
+    Nearest(Box<str>),
     /// The key exists in these other sections.
-    BelongsIn(Vec<String>),
+    BelongsIn(Box<[String]>),
 }
 
 impl Hint {
     /// Returns the known name closest to `name`, if one is close enough.
     pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Hint {
-        nearest(name, known).map_or(Hint::None, |known| Hint::Nearest(known.to_owned()))
+        nearest(name, known).map_or(Hint::None, |known| Hint::Nearest(known.into()))
     }
 }
 
