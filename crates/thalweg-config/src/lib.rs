@@ -11,6 +11,7 @@
 //! | `print` | prints a document with its defaults, and the reference page of a schema |
 //! | [`json_schema`](mod@json_schema) | JSON Schema for editors |
 //! | `error`, [`text`] | errors; quoted file text in messages, and "did you mean" hints |
+//! | `text_file` | reads a file, and names the byte that is not UTF-8 |
 //! | [`literal`], [`paragraph`] | values as written; line wrapping |
 //!
 //! A [`Document`] holds the written values, each validated on its own. [`Document::one`] and [`Document::all`] return
@@ -33,6 +34,7 @@ mod set_key;
 #[cfg(test)]
 mod tests;
 pub mod text;
+mod text_file;
 mod tree;
 
 use std::ops::Deref;
@@ -45,6 +47,7 @@ pub use literal::{Form, Literal};
 pub use print::{REFERENCE_WIDTH, key_reference, reference};
 pub use section::{Default, Group, Key, Schema, Section, Selector};
 pub use text::{Hint, Name, SafeText};
+pub use text_file::read_text;
 pub use tree::{Format, top_level_names};
 
 use kind::Reads;
@@ -137,6 +140,11 @@ impl Document {
     /// Whether the file contains the section, even an empty one.
     pub fn has(&self, section: &'static Section) -> bool {
         self.of(section).any(|entry| entry.is_present)
+    }
+
+    /// Whether every section has all required values, and no invalid one.
+    pub fn is_readable(&self) -> bool {
+        self.entries.iter().all(|entry| !entry.is_invalid)
     }
 
     fn of(&self, section: &'static Section) -> impl Iterator<Item = &Entry> {

@@ -20,7 +20,7 @@ impl Document {
     /// If the file cannot be read, or as [`Document::parse`].
     pub fn load(schema: &'static Schema, path: &Path) -> Result<Document, DocumentError> {
         let file = path.display().to_string();
-        match std::fs::read_to_string(path) {
+        match crate::read_text(path) {
             Ok(text) => {
                 let folder = path.parent().unwrap_or(Path::new("")).to_owned();
                 Ok(Document { folder, ..Document::parse(schema, &text, &file)? })

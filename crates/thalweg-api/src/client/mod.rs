@@ -58,7 +58,7 @@ pub struct Client {
 #[non_exhaustive]
 pub enum ClientError {
     /// The URL is invalid.
-    #[error("invalid API address {0:?}: expected http://HOST:PORT or https://HOST:PORT")]
+    #[error("invalid API address {0:?}: expected http://HOST:PORT or https://HOST:PORT, port 1-65535")]
     Address(String),
     /// A certificate option requires TLS.
     #[error("{flag} requires an https:// address, got {api}")]

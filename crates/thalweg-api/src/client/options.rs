@@ -28,7 +28,7 @@ impl ClientOptions {
         let base = self.api.trim_end_matches('/');
         let host = base.strip_prefix("http://").or(base.strip_prefix("https://"))?;
         let is_host = !host.is_empty() && !host.contains(['/', '?', '#', ' ']);
-        is_host.then_some(base)
+        (is_host && has_valid_port(host)).then_some(base)
     }
 
     /// Returns the options for the daemon at this URL, without a token.
@@ -40,5 +40,27 @@ impl ClientOptions {
 impl Default for ClientOptions {
     fn default() -> Self {
         ClientOptions::at(ClientOptions::default_api())
+    }
+}
+
+/// Whether the port after a host name or an address, if any, is from 1 to 65535. An IPv6 address is in brackets.
+fn has_valid_port(host: &str) -> bool {
+    let after_address = host.rsplit_once(']').map_or(host, |(_, rest)| rest);
+    after_address.rsplit_once(':').is_none_or(|(_, port)| port.parse().is_ok_and(|port: u16| port > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_from_1_to_65535() {
+        let is_valid = |url: &str| ClientOptions::at(url).base().is_some();
+        for url in ["http://a", "http://a:1", "https://[::1]", "https://[::1]:65535/"] {
+            assert!(is_valid(url), "{url}");
+        }
+        for url in ["http://a:0", "http://a:", "http://127.0.0.1:99999", "http://[::1]:x", "a:1"] {
+            assert!(!is_valid(url), "{url}");
+        }
     }
 }

@@ -143,15 +143,14 @@ impl Config {
     /// Returns all problems of the file.
     pub fn load_strictly(path: &Path) -> Result<Config, Vec<ConfigError>> {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| {
+        let text = thalweg_config::read_text(path).map_err(|source| {
             vec![DocumentError::Unreadable { file_kind: SCHEMA.file_kind, file: file.clone(), source }.into()]
         })?;
         let (mut document, mut problems) = Document::read(&SCHEMA, &text, &file, Format::Toml)
             .map_err(|wrong| vec![DocumentError::Invalid(wrong).into()])?;
         path.parent().unwrap_or(Path::new("")).clone_into(&mut document.folder);
-        let is_sound = problems.is_empty();
         problems.extend(interfaces::missing(&document));
-        let config = match is_sound.then(|| Config::new(&document)) {
+        let config = match document.is_readable().then(|| Config::new(&document)) {
             Some(Err(ConfigError::Document(DocumentError::Invalid(wrong)))) => {
                 problems.extend(wrong.problems);
                 None
@@ -261,7 +260,7 @@ fn network(document: &Document) -> Result<NetworkConfig, ConfigError> {
 /// If the file cannot be read or is invalid.
 pub fn load_state(path: &Path) -> Result<NetworkState, ConfigError> {
     let file = path.display().to_string();
-    let text = std::fs::read_to_string(path)
+    let text = thalweg_config::read_text(path)
         .map_err(|source| ConfigError::Topology { file: file.clone(), source })?;
     Ok(match path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json")) {
         true => NetworkState::from_json(&text, &file)?,

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use clap::Args;
 use thalweg_config::Format;
 use thalweg_network::{NetworkState, Topology};
@@ -15,8 +14,9 @@ use thalweg_experiment::{Experiment, Plan};
 
 /// Check any configuration, experiment or topology file.
 ///
-/// Recognises configurations of `serve` and `watch`, experiments, topologies and network states. Reports every error in the
-/// file and in the files that it refers to, including interfaces that do not exist. Describes a valid file.
+/// Recognises configurations of `serve` and `watch`, experiments and topology files. Reports every unknown name and every
+/// invalid value, then every contradiction between valid values, in the file and in the topology and experiment files of a
+/// configuration. Checks that interfaces exist. Describes a valid file.
 #[derive(Args, Debug)]
 pub(super) struct CheckArgs {
     /// File to check.
@@ -27,7 +27,9 @@ pub(super) struct CheckArgs {
     #[arg(long, value_enum, value_name = "KIND", requires = "file")]
     kind: Option<FileKind>,
 
-    /// Check a configuration of `serve` without checking that its interfaces exist.
+    /// Check a configuration of `serve` for another machine.
+    ///
+    /// As FILE with `--kind serve`, but skips the check that its interfaces and network namespaces exist here.
     #[arg(short, long, value_name = "FILE", conflicts_with = "file")]
     config: Option<PathBuf>,
 
@@ -60,7 +62,8 @@ impl CheckArgs {
 /// Checks and describes a file.
 fn check(path: &Path, kind: Option<FileKind>) -> anyhow::Result<String> {
     let file = path.display().to_string();
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
+    let text = thalweg_config::read_text(path)
+        .map_err(|error| CheckError(format!("cannot read {file}: {error}")))?;
     let is_json = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
     let format = if is_json { Format::Json } else { Format::Toml };
     let unknown = || {
@@ -197,11 +200,9 @@ mod tests {
     fn all_errors_are_reported_including_missing_interfaces() {
         let text = "[api]\nlistne = '127.0.0.1:1'\n[[collector]]\nname = 'a'\ninterface = 'no-such0'\n\
                     [[collector]]\nname = 'a'\ninterface = 'lo'\n";
-        let expected = "t.toml:2: unknown key \"listne\"; did you mean \"listen\"?\nt.toml:5: interface: \"no-such0\" does not exist";
+        let expected = "t.toml:2: unknown key \"listne\"; did you mean \"listen\"?\nt.toml:5: interface: \"no-such0\" does not exist\n\
+                        t.toml:7: name: duplicate collector name a";
         assert_eq!(refused("t.toml", text), expected);
-        let expected =
-            "t.toml:3: interface: \"no-such0\" does not exist\nt.toml:5: name: duplicate collector name a";
-        assert_eq!(refused("t.toml", &text.replace("[api]\nlistne = '127.0.0.1:1'\n", "")), expected);
         let missing =
             "[network]\ntopology = 'none.toml'\n[[collector]]\nname = 'a'\ninterface = 'no-such0'\n";
         let message = refused("t.toml", missing);
@@ -219,5 +220,12 @@ mod tests {
                 .starts_with("n.toml:1: missing key \"name\" in router 1")
         );
         assert!(refused("e.toml", "a = 1\n").starts_with("e.toml: unknown kind of file"));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_a_wrong_input() {
+        let error = check(Path::new("none.toml"), None).unwrap_err();
+        assert_eq!(ExitCode::of(&error), ExitCode::Usage);
+        assert!(error.to_string().starts_with("cannot read none.toml: "), "{error}");
     }
 }

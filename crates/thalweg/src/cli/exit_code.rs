@@ -21,9 +21,9 @@ use thalweg_synth::trace::SynthOptionsError;
 pub enum ExitCode {
     /// Success.
     Complete = 0,
-    /// The command could not start or continue.
+    /// An input, output, interface or daemon could not be used.
     Failed = 1,
-    /// Invalid command line or configuration file.
+    /// Invalid command line, or an invalid or unreadable configuration, experiment or topology file.
     Usage = 2,
     /// An input was truncated.
     CutShort = 3,
@@ -47,9 +47,11 @@ impl ExitCode {
         match self {
             ExitCode::Complete => "Success.",
             ExitCode::Failed => {
-                "Failure: the command could not start or continue. The message gives the reason."
+                "Failure: an input, output, interface or daemon could not be used. The message gives the reason."
             }
-            ExitCode::Usage => "Invalid command line or configuration file. Nothing was started.",
+            ExitCode::Usage => {
+                "Invalid command line, or a configuration, experiment or topology file that is invalid or cannot be read. Nothing was started."
+            }
             ExitCode::CutShort => {
                 "Truncated input: a file ended inside a record, or an interface was deleted."
             }

@@ -6,9 +6,9 @@ use clap::Args;
 
 use crate::config::{self, Config, Request};
 
-/// Print or check a configuration file of `thalweg watch`.
+/// Print a configuration file of `thalweg watch` with all defaults and comments.
 ///
-/// Without --check, prints a commented configuration file with all defaults.
+/// `thalweg check FILE` checks a file of any kind.
 #[derive(Args, Debug)]
 pub(super) struct ConfigArgs {
     /// Check this file and report every error.
