@@ -169,8 +169,10 @@ fn remotes(
         })
         .collect();
     if let Some(wrong) = remotes.iter().find(|remote| remote.base().is_none()) {
-        let reason =
-            format!("invalid API address {:?}: expected http://HOST:PORT or https://HOST:PORT", wrong.api);
+        let reason = format!(
+            "invalid API address {:?}: expected http://HOST:PORT or https://HOST:PORT, port 1-65535",
+            wrong.api
+        );
         problems.push(entry.refuse(Control::remotes, reason));
     }
     if remotes.is_empty() {
