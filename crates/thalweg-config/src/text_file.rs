@@ -7,7 +7,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// If the file cannot be read. If it is not UTF-8, the error names the line and the offset of the first invalid byte.
-pub fn read_text(path: &Path) -> io::Result<String> {
+pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
     String::from_utf8(std::fs::read(path)?).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
         let bytes = error.as_bytes();

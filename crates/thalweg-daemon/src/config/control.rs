@@ -164,7 +164,7 @@ fn remotes(
         .flatten()
         .map(|api| ClientOptions {
             token_file: file(&entry.remote_token_file),
-            ca: file(&entry.remote_ca).filter(|_| api.starts_with("https://")),
+            ca: file(&entry.remote_ca_file).filter(|_| api.starts_with("https://")),
             ..ClientOptions::at(api)
         })
         .collect();
@@ -177,7 +177,7 @@ fn remotes(
     }
     if remotes.is_empty() {
         if let Some(key) =
-            [Control::remote_token_file, Control::remote_ca].into_iter().find(|key| entry.is_set(key))
+            [Control::remote_token_file, Control::remote_ca_file].into_iter().find(|key| entry.is_set(key))
         {
             problems.push(entry.refuse(key, "requires remotes"));
         }

@@ -61,7 +61,7 @@ pub(super) fn read(
             None
         }
     };
-    let tls = file(&entry.ipfix_ca).map(|authority| TlsFiles { authority, identity });
+    let tls = file(&entry.ipfix_ca_file).map(|authority| TlsFiles { authority, identity });
     let export = export.map(|export| {
         let times = match entry.ipfix_times {
             TimesName::Milliseconds => Times::Milliseconds,
@@ -71,9 +71,11 @@ pub(super) fn read(
     });
     if let Some(ExportOptions { destination, tls, .. }) = &export {
         match (destination.transport, tls) {
-            (Transport::Tls, None) => problems.push(entry.refuse(Records::ipfix, "tls:// requires ipfix_ca")),
+            (Transport::Tls, None) => {
+                problems.push(entry.refuse(Records::ipfix, "tls:// requires ipfix_ca_file"))
+            }
             (Transport::Udp | Transport::Tcp, Some(_)) => {
-                problems.push(entry.refuse(Records::ipfix_ca, "requires a tls:// destination"));
+                problems.push(entry.refuse(Records::ipfix_ca_file, "requires a tls:// destination"));
             }
             _ => {}
         }

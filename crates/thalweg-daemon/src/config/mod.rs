@@ -431,7 +431,7 @@ fn access(document: &Document, problems: &mut Vec<Problem>) -> AccessOptions {
         token_file: file(&entry.token_file),
         tls_certificate: file(&entry.tls_certificate),
         tls_key: file(&entry.tls_key),
-        client_ca: file(&entry.client_ca),
+        client_ca_file: file(&entry.client_ca_file),
         hosts: entry.hosts.clone().unwrap_or_default(),
         limits: Limits {
             body_bytes: entry.max_body.0,

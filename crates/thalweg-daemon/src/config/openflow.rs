@@ -18,7 +18,7 @@ pub(super) const KEYS: [&str; 6] = [
     Control::openflow_connect,
     Control::openflow_certificate,
     Control::openflow_key,
-    Control::openflow_ca,
+    Control::openflow_ca_file,
 ];
 
 /// OpenFlow connections to switches.
@@ -84,12 +84,12 @@ pub(super) fn read(
             .push(entry.refuse(Control::actuator, "openflow requires openflow_listen or openflow_connect"));
     }
     let file = |file: &Option<String>| file.as_ref().map(|file| document.folder.join(file));
-    let files = [&entry.openflow_certificate, &entry.openflow_key, &entry.openflow_ca].map(file);
+    let files = [&entry.openflow_certificate, &entry.openflow_key, &entry.openflow_ca_file].map(file);
     let tls = match files {
         [Some(certificate), Some(key), Some(authority)] => Some(TlsFiles { certificate, key, authority }),
         [None, None, None] => None,
         _ => {
-            let reason = "openflow_certificate, openflow_key and openflow_ca must be set together";
+            let reason = "openflow_certificate, openflow_key and openflow_ca_file must be set together";
             let key = KEYS[3..].iter().find(|key| entry.is_set(key)).expect("one of them is set");
             problems.push(entry.refuse(key, reason));
             None

@@ -32,7 +32,7 @@ section! {
         tls_key: String [FILE] or "no TLS",
         /// CA certificates (PEM) that must have issued client certificates. Clients with a valid certificate
         /// have full access; others are refused.
-        client_ca: String [FILE] or "no client certificates",
+        client_ca_file: String [FILE] or "no client certificates",
         /// Additional host names that requests may use, such as those of a reverse proxy in front of a loopback
         /// address.
         hosts: Vec<String> [Texts("names, such as \"thalweg.example.net\"")] or "none",
@@ -254,7 +254,7 @@ section! {
         /// API token for these daemons. The scope read suffices unless the controller installs routes.
         remote_token_file: String [FILE] or "no token",
         /// CA certificates (PEM) that verify these daemons.
-        remote_ca: String [FILE] or "public CAs",
+        remote_ca_file: String [FILE] or "public CAs",
         /// With arp: interfaces for ARP requests to hosts.
         interfaces: Vec<String> [Texts("\"eth1\", or \"h3 eth1\" for a host that is reached by one of its own")] or "none",
         /// With arp and openflow: network namespace of hosts or switches, as in `ip netns`. With openflow the
@@ -276,7 +276,7 @@ section! {
         /// With openflow: private key of the controller (PEM).
         openflow_key: String [FILE] or "no TLS",
         /// With openflow: CA certificates (PEM) that must have issued those of switches.
-        openflow_ca: String [FILE] or "no TLS",
+        openflow_ca_file: String [FILE] or "no TLS",
     }
 }
 
@@ -313,7 +313,7 @@ section! {
         /// Time unit of IPFIX records. nfdump 1.7.1 does not support microseconds.
         ipfix_times: TimesName [one_of::<TimesName>()] default "microseconds",
         /// CA certificates (PEM) that verify a tls:// destination.
-        ipfix_ca: String [FILE] or "none: tls:// is refused",
+        ipfix_ca_file: String [FILE] or "none: tls:// is refused",
         /// Client certificate (PEM) for the destination.
         ipfix_certificate: String [FILE] or "none",
         /// Private key of the client certificate (PEM).

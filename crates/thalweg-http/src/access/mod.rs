@@ -83,7 +83,7 @@ pub enum Denied {
 pub enum AccessError {
     /// Other hosts would have access without credentials.
     #[error(
-        "api.listen {listen} is reachable from other hosts: set api.token_file, or api.client_ca with api.tls_certificate and \
+        "api.listen {listen} is reachable from other hosts: set api.token_file, or api.client_ca_file with api.tls_certificate and \
          api.tls_key, or listen on 127.0.0.1"
     )]
     Unprotected {
@@ -161,7 +161,7 @@ impl Policy {
         let tokens = options.token_file.as_deref().map(Tokens::load).transpose()?;
         let tls = match (&options.tls_certificate, &options.tls_key) {
             (Some(certificate), Some(key)) => {
-                Some(Tls::load(certificate, key, options.client_ca.as_deref())?)
+                Some(Tls::load(certificate, key, options.client_ca_file.as_deref())?)
             }
             _ => None,
         };

@@ -18,7 +18,7 @@ pub struct AccessOptions {
     /// Private key of the server certificate in PEM.
     pub tls_key: Option<PathBuf>,
     /// CA certificates in PEM that must have issued client certificates.
-    pub client_ca: Option<PathBuf>,
+    pub client_ca_file: Option<PathBuf>,
     /// Additional host names of requests on the loopback interface, such as those of a reverse proxy.
     pub hosts: Vec<String>,
     /// Limits.
@@ -51,7 +51,7 @@ impl Default for AccessOptions {
             token_file: None,
             tls_certificate: None,
             tls_key: None,
-            client_ca: None,
+            client_ca_file: None,
             hosts: Vec::new(),
             limits: Limits::default(),
         }
@@ -93,12 +93,12 @@ impl AccessOptions {
         match (&self.tls_certificate, &self.tls_key) {
             (Some(_), None) => return missing("api.tls_certificate", "api.tls_key"),
             (None, Some(_)) => return missing("api.tls_key", "api.tls_certificate"),
-            (None, None) if self.client_ca.is_some() => {
-                return missing("api.client_ca", "api.tls_certificate and api.tls_key");
+            (None, None) if self.client_ca_file.is_some() => {
+                return missing("api.client_ca_file", "api.tls_certificate and api.tls_key");
             }
             _ => {}
         }
-        if !self.is_loopback() && self.token_file.is_none() && self.client_ca.is_none() {
+        if !self.is_loopback() && self.token_file.is_none() && self.client_ca_file.is_none() {
             return Err(AccessError::Unprotected { listen: self.listen });
         }
         self.limits.check()

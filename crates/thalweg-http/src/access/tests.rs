@@ -132,8 +132,8 @@ fn missing_keys_are_reported() {
     let error_of = |options: AccessOptions| Access::new(&options).unwrap_err().to_string();
     let certificate = AccessOptions { tls_certificate: Some("c.pem".into()), ..default() };
     assert_eq!(error_of(certificate), "api.tls_certificate requires api.tls_key");
-    let authority = AccessOptions { client_ca: Some("ca.pem".into()), ..default() };
-    assert_eq!(error_of(authority), "api.client_ca requires api.tls_certificate and api.tls_key");
+    let authority = AccessOptions { client_ca_file: Some("ca.pem".into()), ..default() };
+    assert_eq!(error_of(authority), "api.client_ca_file requires api.tls_certificate and api.tls_key");
     let limits = Limits { connections: 0, ..Limits::default() };
     assert_eq!(
         error_of(AccessOptions { limits, ..default() }),

@@ -50,7 +50,7 @@ pub struct Tls {
 
 impl Tls {
     /// Reads certificates and key from PEM files.
-    pub fn load(certificate: &Path, key: &Path, client_ca: Option<&Path>) -> Result<Tls, TlsError> {
+    pub fn load(certificate: &Path, key: &Path, client_ca_file: Option<&Path>) -> Result<Tls, TlsError> {
         let invalid = |error: &dyn std::fmt::Display| TlsError::Invalid(error.to_string());
         let chain = certificates("certificate", certificate)?;
         let key = PrivateKeyDer::from_pem_file(key).map_err(|error| TlsError::Unreadable {
@@ -62,7 +62,7 @@ impl Tls {
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(|error| invalid(&error))?;
-        let verifier = match client_ca {
+        let verifier = match client_ca_file {
             None => None,
             Some(file) => Some(
                 WebPkiClientVerifier::builder_with_provider(Arc::new(roots(file)?), provider)

@@ -130,9 +130,9 @@ impl Sampling {
 pub fn load_tls(
     certificate: &Path,
     key: &Path,
-    client_ca: Option<&Path>,
+    client_ca_file: Option<&Path>,
 ) -> Result<Arc<ServerConfig>, TlsError> {
-    let mut config = ServerConfig::clone(&Tls::load(certificate, key, client_ca)?.config);
+    let mut config = ServerConfig::clone(&Tls::load(certificate, key, client_ca_file)?.config);
     // The configuration of the API negotiates HTTP; IPFIX has no ALPN protocol.
     config.alpn_protocols.clear();
     Ok(Arc::new(config))

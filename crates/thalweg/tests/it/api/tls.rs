@@ -47,7 +47,7 @@ impl Authority {
         Fixture::with(|options: &mut AccessOptions| {
             options.tls_certificate = self.write("server.pem", &certificate);
             options.tls_key = self.write("server.key", &key);
-            options.client_ca = self.write("ca.pem", &self.issuer.pem());
+            options.client_ca_file = self.write("ca.pem", &self.issuer.pem());
             change(options);
         })
     }
@@ -93,7 +93,7 @@ fn events_are_sent_over_tls() {
 #[test]
 fn old_connections_need_certificates_after_a_reload() {
     let authority = Authority::new();
-    let fixture = authority.serve_with(|options| options.client_ca = None);
+    let fixture = authority.serve_with(|options| options.client_ca_file = None);
     let anyone = authority.client(&fixture, None);
     let mut events = anyone.events("", &[]);
     fixture.publish(1);
@@ -104,8 +104,8 @@ fn old_connections_need_certificates_after_a_reload() {
     assert!(!anyone.get("/v1/links").headers.contains_key("connection"), "nothing has changed");
     fixture.publish(1);
     assert_eq!(events.numbers(1), [2]);
-    let client_ca = authority.write("ca.pem", &authority.issuer.pem());
-    fixture.access.reload(&AccessOptions { client_ca, ..fixture.options.clone() }).unwrap();
+    let client_ca_file = authority.write("ca.pem", &authority.issuer.pem());
+    fixture.access.reload(&AccessOptions { client_ca_file, ..fixture.options.clone() }).unwrap();
     let refused = anyone.get("/v1/links");
     assert_eq!(refused.problem(), (503, "unavailable".into()));
     assert_eq!(refused.headers["connection"], "close");
