@@ -244,7 +244,10 @@ fn openflow_requires_a_datapath_id_for_every_switch() {
         ("switches = [\"tor0 1 p5\", \"tor1 2\"]\n", "invalid monitor port"),
         (both, "actuator: openflow requires openflow_listen or openflow_connect"),
         ("openflow_listen = \"6653\"\n", "invalid address \"6653\""),
-        ("openflow_key = \"k\"\n", "openflow_certificate, openflow_key and openflow_ca_file must be set together"),
+        (
+            "openflow_key = \"k\"\n",
+            "openflow_certificate, openflow_key and openflow_ca_file must be set together",
+        ),
         ("refresh = \"1s\"\n", "refresh: requires actuator arp, not openflow"),
     ];
     for (rest, expected) in cases {
