@@ -60,6 +60,15 @@ use thalweg_http::access::{AccessOptions, Limits};
 /// Maximum number of collectors. Each has a thread.
 const MAX_COLLECTORS: usize = 256;
 
+/// Whether to check that interfaces and network namespaces exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InterfaceCheck {
+    /// A missing one is an error.
+    Done,
+    /// They may be created later.
+    Skipped,
+}
+
 /// The configuration of the daemon.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -137,11 +146,12 @@ impl Config {
         Config::new(&Document::load(&SCHEMA, path)?)
     }
 
-    /// Reads a file like [`Config::load`], and checks that its interfaces exist.
+    /// Reads a file like [`Config::load`] for `thalweg check`. Checks names and combinations of values even if the file
+    /// has unknown sections or keys.
     ///
     /// # Errors
     /// Returns all problems of the file.
-    pub fn load_strictly(path: &Path) -> Result<Config, Vec<ConfigError>> {
+    pub fn load_strictly(path: &Path, interfaces: InterfaceCheck) -> Result<Config, Vec<ConfigError>> {
         let file = path.display().to_string();
         let text = thalweg_config::read_text(path).map_err(|source| {
             vec![DocumentError::Unreadable { file_kind: SCHEMA.file_kind, file: file.clone(), source }.into()]
@@ -149,7 +159,9 @@ impl Config {
         let (mut document, mut problems) = Document::read(&SCHEMA, &text, &file, Format::Toml)
             .map_err(|wrong| vec![DocumentError::Invalid(wrong).into()])?;
         path.parent().unwrap_or(Path::new("")).clone_into(&mut document.folder);
-        problems.extend(interfaces::missing(&document));
+        if interfaces == InterfaceCheck::Done {
+            problems.extend(interfaces::missing(&document));
+        }
         let config = match document.is_readable().then(|| Config::new(&document)) {
             Some(Err(ConfigError::Document(DocumentError::Invalid(wrong)))) => {
                 problems.extend(wrong.problems);

@@ -11,8 +11,8 @@ const INTRODUCTION: &str = "\
 
 <!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference -->
 
-`thalweg serve -c FILE` reads its configuration from a [TOML](https://toml.io) file. `thalweg check --default` prints a
-commented example. `thalweg check -c FILE` checks a file and prints what the daemon would do.
+`thalweg serve -c FILE` reads its configuration from a [TOML](https://toml.io) file. `thalweg config serve` prints a
+commented example. `thalweg check FILE` checks a file and prints what the daemon would do.
 
 The whole file is checked before the daemon does anything. Every unknown section, unknown key, invalid and missing value is
 reported with its line, and the program exits with [code 2](exit-codes.md). On SIGHUP the daemon reads the file again; an

@@ -220,7 +220,7 @@ fn openflow_requires_a_datapath_id_for_every_switch() {
     };
     let both = "switches = [\"tor0 0000:0054:5700:0001 5\", \"tor1 0x2\"]\n";
     let listen = "openflow_listen = \"127.0.0.1:6653\"\n";
-    let files = "openflow_certificate = \"c\"\nopenflow_key = \"k\"\nopenflow_ca = \"a\"\n";
+    let files = "openflow_certificate = \"c\"\nopenflow_key = \"k\"\nopenflow_ca_file = \"a\"\n";
     let connect = "openflow_connect = [\"192.0.2.1:6653\", \"192.0.2.2:6653 tor1.example.net\"]\n";
     let ActuatorConfig::OpenFlow(config) = parse(&[both, listen, files, connect].concat()).unwrap() else {
         panic!("expected openflow");

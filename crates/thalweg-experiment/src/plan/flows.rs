@@ -177,7 +177,7 @@ fn from_file(
     stage: &Stage<'_>,
 ) -> Result<Schedule, Problem> {
     let refuse = |reason: String| entry.refuse(FlowFile::file, reason);
-    let text = std::fs::read_to_string(stage.experiment.folder.join(file))
+    let text = thalweg_config::read_text(stage.experiment.folder.join(file))
         .map_err(|error| refuse(format!("cannot read {file}: {error}")))?;
     let flows = Schedule::from_text(&text, stage.topology.endpoints().len());
     flows.map_err(|error| refuse(format!("{file}: {error}")))
@@ -224,7 +224,7 @@ fn sizes_named(name: &str, stage: &Stage<'_>) -> Result<Sizes, String> {
         return Ok(Sizes::Drawn(distribution));
     }
     let path = stage.experiment.folder.join(name);
-    let text = std::fs::read_to_string(&path).map_err(|error| {
+    let text = thalweg_config::read_text(&path).map_err(|error| {
         let known = PUBLISHED.iter().map(|published| published.named.name).chain(["forever"]);
         match Hint::nearest(name, known) {
             Hint::None => format!(

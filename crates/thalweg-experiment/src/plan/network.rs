@@ -83,7 +83,7 @@ fn from_file(
     file: &str,
 ) -> Result<Topology, Problem> {
     let refuse = |reason: String| entry.refuse(TopologyFile::file, reason);
-    let text = std::fs::read_to_string(experiment.folder.join(file))
+    let text = thalweg_config::read_text(experiment.folder.join(file))
         .map_err(|error| refuse(format!("cannot read {file}: {error}")))?;
     Topology::from_toml(&text, file).map_err(|error| refuse(error.to_string()))
 }

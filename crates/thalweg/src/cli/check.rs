@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use thalweg_config::Format;
+use thalweg_daemon::config::InterfaceCheck;
 use thalweg_network::{NetworkState, Topology};
-use thiserror::Error;
 
+use super::exit_code::UsageError;
 use super::file_kind::FileKind;
 use crate::config::{self, Request};
 use thalweg_experiment::{Experiment, Plan};
 
-/// Check any configuration, experiment or topology file.
+/// Check and describe a configuration, experiment or topology file.
 ///
 /// Recognises configurations of `serve` and `watch`, experiments and topology files. Reports every unknown name and every
 /// invalid value, then every contradiction between valid values, in the file and in the topology and experiment files of a
@@ -20,28 +21,19 @@ use thalweg_experiment::{Experiment, Plan};
 #[derive(Args, Debug)]
 pub(super) struct CheckArgs {
     /// File to check.
-    #[arg(value_name = "FILE", required_unless_present_any = ["config", "default"])]
-    file: Option<PathBuf>,
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
 
     /// Kind of file, instead of detecting it.
-    #[arg(long, value_enum, value_name = "KIND", requires = "file")]
+    #[arg(long, value_enum, value_name = "KIND")]
     kind: Option<FileKind>,
 
-    /// Check a configuration of `serve` for another machine.
+    /// Do not check that the interfaces and network namespaces of a configuration of `serve` exist.
     ///
-    /// As FILE with `--kind serve`, but skips the check that its interfaces and network namespaces exist here.
-    #[arg(short, long, value_name = "FILE", conflicts_with = "file")]
-    config: Option<PathBuf>,
-
-    /// Print a commented example configuration of `serve` with all defaults.
-    #[arg(long, conflicts_with_all = ["config", "file"])]
-    default: bool,
+    /// Everything else is checked. Use it for interfaces that are created later, or on another machine.
+    #[arg(long)]
+    skip_interfaces: bool,
 }
-
-/// The errors of a file, one per line.
-#[derive(Debug, Error)]
-#[error("{0}")]
-pub(super) struct CheckError(String);
 
 impl CheckArgs {
     /// Runs the command.
@@ -49,30 +41,25 @@ impl CheckArgs {
     /// # Errors
     /// If the file is invalid.
     pub(super) fn run(self) -> anyhow::Result<()> {
-        match (&self.file, &self.config) {
-            (Some(file), _) => super::print(check(file, self.kind)?),
-            (None, Some(path)) => {
-                super::print(thalweg_daemon::plan::describe(&thalweg_daemon::config::Config::load(path)?)?)
-            }
-            (None, None) => super::print(thalweg_daemon::config::default_file()),
-        }
+        let interfaces = if self.skip_interfaces { InterfaceCheck::Skipped } else { InterfaceCheck::Done };
+        super::print(check(&self.file, self.kind, interfaces)?)
     }
 }
 
 /// Checks and describes a file.
-fn check(path: &Path, kind: Option<FileKind>) -> anyhow::Result<String> {
+fn check(path: &Path, kind: Option<FileKind>, interfaces: InterfaceCheck) -> anyhow::Result<String> {
     let file = path.display().to_string();
     let text = thalweg_config::read_text(path)
-        .map_err(|error| CheckError(format!("cannot read {file}: {error}")))?;
+        .map_err(|error| UsageError(format!("cannot read {file}: {error}")))?;
     let is_json = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
     let format = if is_json { Format::Json } else { Format::Toml };
     let unknown = || {
         let kinds = FileKind::DETECTION_ORDER.map(FileKind::title).join(", ");
-        CheckError(format!("{file}: unknown kind of file: expected {kinds} (set it with --kind)"))
+        UsageError(format!("{file}: unknown kind of file: expected {kinds} (set it with --kind)"))
     };
     let kind = kind.or_else(|| FileKind::of(&text, format)).ok_or_else(unknown)?;
     let described = match kind {
-        FileKind::Daemon => daemon(path)?,
+        FileKind::Daemon => daemon(path, interfaces)?,
         FileKind::Watch => watch(path)?,
         FileKind::Experiment => experiment(path)?,
         FileKind::Topology => {
@@ -80,7 +67,7 @@ fn check(path: &Path, kind: Option<FileKind>) -> anyhow::Result<String> {
                 Format::Toml => Topology::from_toml(&text, &file),
                 Format::Json => Topology::from_json(&text, &file),
             };
-            let topology = topology.map_err(|error| CheckError(error.to_string()))?;
+            let topology = topology.map_err(|error| UsageError(error.to_string()))?;
             format!("{file}: OK\n{}", sizes(&topology))
         }
         FileKind::State => {
@@ -88,22 +75,22 @@ fn check(path: &Path, kind: Option<FileKind>) -> anyhow::Result<String> {
                 Format::Toml => NetworkState::from_toml(&text, &file),
                 Format::Json => NetworkState::from_json(&text, &file),
             };
-            network_state(&file, &state.map_err(|error| CheckError(error.to_string()))?)
+            network_state(&file, &state.map_err(|error| UsageError(error.to_string()))?)
         }
     };
     Ok(format!("{file}: {}\n{described}", kind.title()))
 }
 
 /// Reports the errors of a daemon configuration and of the files that it refers to.
-fn daemon(path: &Path) -> anyhow::Result<String> {
-    match thalweg_daemon::config::Config::load_strictly(path) {
+fn daemon(path: &Path, interfaces: InterfaceCheck) -> anyhow::Result<String> {
+    match thalweg_daemon::config::Config::load_strictly(path, interfaces) {
         Ok(config) => {
-            thalweg_daemon::plan::describe(&config).map_err(|error| CheckError(format!("{error:#}")).into())
+            thalweg_daemon::plan::describe(&config).map_err(|error| UsageError(format!("{error:#}")).into())
         }
         Err(errors) => {
             let errors: Vec<String> =
                 errors.into_iter().map(|error| super::format_error(&anyhow::Error::new(error))).collect();
-            Err(CheckError(errors.join("\n")).into())
+            Err(UsageError(errors.join("\n")).into())
         }
     }
 }
@@ -172,7 +159,7 @@ mod tests {
     #[track_caller]
     fn refused(name: &str, text: &str) -> String {
         let (folder, path) = written(name, text);
-        let error = check(&path, None).unwrap_err();
+        let error = check(&path, None, InterfaceCheck::Done).unwrap_err();
         assert_eq!(ExitCode::of(&error), ExitCode::Usage, "{error}");
         error.to_string().replace(&format!("{}/", folder.path().display()), "")
     }
@@ -185,15 +172,19 @@ mod tests {
             ("collector/experiment.toml", "experiment of thalweg emulate\n"),
             ("collector/topology.toml", "network topology and state\n"),
         ] {
-            let text = check(&root.join(file), None).unwrap();
+            let text = check(&root.join(file), None, InterfaceCheck::Done).unwrap();
             assert!(text.contains(expected) && text.contains(": OK"), "{text}");
         }
         let (_folder, path) = written("lab.toml", &config::default_file());
-        assert!(check(&path, None).unwrap().contains("configuration of thalweg watch"));
+        assert!(check(&path, None, InterfaceCheck::Done).unwrap().contains("configuration of thalweg watch"));
         let network =
             "{\"router\": [{\"name\": \"a\"}], \"endpoint\": [{\"name\": \"h\", \"router\": \"a\"}]}";
         let (_folder, path) = written("net.json", network);
-        assert!(check(&path, None).unwrap().contains("network: 1 switches, 1 hosts, 1 links"));
+        assert!(
+            check(&path, None, InterfaceCheck::Done)
+                .unwrap()
+                .contains("network: 1 switches, 1 hosts, 1 links")
+        );
     }
 
     #[test]
@@ -224,8 +215,20 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_read_is_a_wrong_input() {
-        let error = check(Path::new("none.toml"), None).unwrap_err();
+        let error = check(Path::new("none.toml"), None, InterfaceCheck::Done).unwrap_err();
         assert_eq!(ExitCode::of(&error), ExitCode::Usage);
         assert!(error.to_string().starts_with("cannot read none.toml: "), "{error}");
+    }
+
+    #[test]
+    fn interfaces_are_skipped_on_request_and_nothing_else() {
+        let collector = "[[collector]]\nname = 'a'\ninterface = 'no-such0'\n";
+        let (_folder, path) = written("t.toml", collector);
+        let described = check(&path, None, InterfaceCheck::Skipped).unwrap();
+        assert!(described.contains("the interface does not exist now"), "{described}");
+        let (_folder, path) = written("t.toml", &format!("[colector]\n{collector}"));
+        let message = check(&path, None, InterfaceCheck::Skipped).unwrap_err().to_string();
+        let expected = "t.toml:1: unknown section \"colector\"; did you mean \"collector\"?";
+        assert!(message.ends_with(expected), "{message}");
     }
 }

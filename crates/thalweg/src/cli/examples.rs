@@ -106,7 +106,7 @@ const EMULATE: [Example; 6] = [
 ];
 
 const SERVE: [Example; 3] = [
-    Example { about: "Create a configuration file", command: "thalweg check --default > thalweg.toml" },
+    Example { about: "Create a configuration file", command: "thalweg config serve > thalweg.toml" },
     Example { about: "Run the daemon", command: "sudo thalweg serve -c thalweg.toml" },
     Example {
         about: "Try it without root on an example capture",
@@ -127,8 +127,11 @@ const TOP: [Example; 3] = [
 ];
 
 const CHECK: [Example; 2] = [
-    Example { about: "Check a configuration", command: "thalweg check -c thalweg.toml" },
-    Example { about: "Create a configuration file", command: "thalweg check --default > thalweg.toml" },
+    Example { about: "Check a configuration", command: "thalweg check thalweg.toml" },
+    Example {
+        about: "Check it before the interfaces exist",
+        command: "thalweg check --skip-interfaces thalweg.toml",
+    },
 ];
 
 const FLOWS: [Example; 5] = [
@@ -209,8 +212,11 @@ const SCHEMA: [Example; 2] = [
 ];
 
 const CONFIG: [Example; 2] = [
-    Example { about: "Create a configuration file", command: "thalweg config > watch.toml" },
-    Example { about: "Check it", command: "thalweg config --check watch.toml" },
+    Example {
+        about: "Create a configuration file of the daemon",
+        command: "thalweg config serve > thalweg.toml",
+    },
+    Example { about: "Create a configuration file of watch", command: "thalweg config watch > watch.toml" },
 ];
 
 /// Examples of a command, or of the program.

@@ -1,19 +1,29 @@
 //! Exit codes.
 
+use std::error::Error;
 use std::fmt::Write;
 use std::{io, process};
 
 use thalweg_api::client::ClientError;
+use thalweg_capture::CaptureError;
+use thalweg_capture::filter::FilterError;
+use thalweg_capture::live::LiveError;
 use thalweg_experiment::ExperimentError;
 use thalweg_experiment::sweep::SweepError;
 use thalweg_measure::tasks::PlanError;
 use thalweg_records::collect::CollectError;
 use thalweg_records::store::StoreError;
+use thalweg_watch::{InputError, WatchError};
 
 use crate::collect::RequestError;
 use crate::config::{ConfigError, OptionsError};
 use crate::watch::Outcome;
 use thalweg_synth::trace::SynthOptionsError;
+
+/// A command line, or a file that configures the run, that cannot be used; with the reasons, one per line.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct UsageError(pub(super) String);
 
 /// Exit code of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +80,8 @@ impl ExitCode {
                 || cause.is::<SynthOptionsError>()
                 || cause.is::<thalweg_synth::records::OptionsError>()
                 || cause.is::<ExperimentError>()
-                || cause.is::<super::check::CheckError>()
+                || cause.is::<UsageError>()
+                || is_invalid_filter(cause)
                 || cause.is::<SweepError>()
                 || cause.is::<thalweg_daemon::config::ConfigError>()
                 || cause.is::<thalweg_http::access::AccessError>()
@@ -95,6 +106,17 @@ impl ExitCode {
 pub(super) fn of_child(status: process::ExitStatus) -> i32 {
     let signal = std::os::unix::process::ExitStatusExt::signal(&status);
     status.code().or(signal.map(|signal| 128 + signal)).unwrap_or(ExitCode::Failed as i32)
+}
+
+/// Whether the error is a capture filter that libpcap rejects. It can compile a filter only when the source is open.
+fn is_invalid_filter(cause: &(dyn Error + 'static)) -> bool {
+    use CaptureError::{Filter, Live};
+    matches!(
+        cause.downcast_ref(),
+        Some(WatchError::Input(InputError::Capture(
+            Filter(FilterError::Expression { .. }) | Live(LiveError::Filter(FilterError::Expression { .. }))
+        )))
+    )
 }
 
 /// Whether the error is a closed output pipe.

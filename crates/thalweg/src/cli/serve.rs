@@ -11,7 +11,7 @@ use clap::Args;
 /// Signals: SIGHUP reloads the configuration, SIGUSR1 dumps the latest samples, SIGTERM stops.
 #[derive(Args, Debug)]
 pub(super) struct ServeArgs {
-    /// Configuration file (TOML). `thalweg check --default` prints an example.
+    /// Configuration file (TOML). `thalweg config serve` prints an example.
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
 }

@@ -1,31 +1,37 @@
 //! `thalweg config`.
 
-use std::path::PathBuf;
+use clap::{Args, ValueEnum};
 
-use clap::Args;
+use crate::config;
 
-use crate::config::{self, Config, Request};
-
-/// Print a configuration file of `thalweg watch` with all defaults and comments.
+/// Print a commented example configuration file of `serve` or `watch`.
 ///
-/// `thalweg check FILE` checks a file of any kind.
+/// The file contains every key with its default. `thalweg check FILE` checks a file.
 #[derive(Args, Debug)]
 pub(super) struct ConfigArgs {
-    /// Check this file and report every error.
-    #[arg(long, value_name = "FILE")]
-    check: Option<PathBuf>,
+    /// Command that reads the file.
+    #[arg(value_enum, value_name = "COMMAND")]
+    command: ConfiguredCommand,
+}
+
+/// A command with a configuration file.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ConfiguredCommand {
+    /// The collector daemon
+    Serve,
+    /// Live view, summary and JSON of flows
+    Watch,
 }
 
 impl ConfigArgs {
     /// Runs the command.
     ///
     /// # Errors
-    /// If the file is invalid.
+    /// If standard output cannot be written.
     pub(super) fn run(self) -> anyhow::Result<()> {
-        let Some(path) = self.check else { return super::print(config::default_file()) };
-        let config = Config::load(&path)?;
-        // The live view is valid on a terminal.
-        config::resolve(&Request::default(), &config, true)?;
-        super::print(format!("{}: OK, {} keys set\n", path.display(), config.key_count()))
+        super::print(match self.command {
+            ConfiguredCommand::Serve => thalweg_daemon::config::default_file(),
+            ConfiguredCommand::Watch => config::default_file(),
+        })
     }
 }

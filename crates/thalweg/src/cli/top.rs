@@ -7,6 +7,7 @@ use clap::Args;
 use thalweg_api::client::ClientOptions;
 use thalweg_measure::filter::{FilterError, FlowFilter, SAMPLED};
 
+use super::exit_code::UsageError;
 use crate::top::{self, Show, TopOptions};
 
 /// Show the links, flows and events of a running daemon.
@@ -60,10 +61,11 @@ impl TopArgs {
     /// As [`top::run`].
     pub(super) fn run(self) -> anyhow::Result<()> {
         let is_terminal = io::stdout().is_terminal();
-        anyhow::ensure!(
-            is_terminal || self.filter.is_none(),
-            "--filter selects the flows of the live view, which needs a terminal as standard output"
-        );
+        if !is_terminal && self.filter.is_some() {
+            let reason =
+                "--filter selects the flows of the live view, which needs a terminal as standard output";
+            return Err(UsageError(reason.to_owned()).into());
+        }
         match top::run(&self.options(is_terminal))? {
             Some(text) => super::print(text),
             None => Ok(()),

@@ -25,7 +25,7 @@ pub(super) struct WatchArgs {
 
     /// Configuration file. Flags override it.
     ///
-    /// `thalweg config` prints an example with all defaults. No file is read by default.
+    /// `thalweg config watch` prints an example with all defaults. No file is read by default.
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
 

@@ -14,7 +14,7 @@ const WIDTH: usize = 100;
 pub fn default_file() -> String {
     let mut file = comment(
         "Configuration of thalweg watch, with every key at its default. Use it with thalweg watch --config FILE. \
-         Keys are optional, and flags override them. Check the file with thalweg config --check FILE.\n\n\
+         Keys are optional, and flags override them. Check the file with thalweg check FILE.\n\n\
          Times: \"200us\", \"100ms\", \"1.5s\", \"30min\". Rates: \"800kbps\", \"50mbps\", \"1.5gbps\". \
          Sizes: \"600B\", \"1.5GB\" (decimal), \"64MiB\" (binary).",
     );
@@ -35,7 +35,7 @@ const INTRODUCTION: &str = "\
 `thalweg watch --config FILE` reads a [TOML](https://toml.io) file. Every key is also a flag, which overrides the file.
 Keys that are not set have their defaults. No file is read by default.
 
-`thalweg config` prints a file with every key at its default. `thalweg config --check FILE` reports every unknown section,
+`thalweg config watch` prints a file with every key at its default. `thalweg check FILE` reports every unknown section,
 unknown key and invalid value with its line, and exits with [code 2](exit-codes.md) if there are any.
 
 A key without effect is ignored, such as `tracks` with the detector `cfinf`. A flag without effect is an error.

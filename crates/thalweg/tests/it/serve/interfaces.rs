@@ -72,7 +72,7 @@ fn all_queues_of_an_interface_are_read_or_none() {
     let mut serve = Serve::new(&collectors);
     let check = link
         .at_sender(THALWEG)
-        .args(["check", "-c", "thalweg.toml"])
+        .args(["check", "--skip-interfaces", "thalweg.toml"])
         .current_dir(serve.folder.path())
         .output();
     let check = String::from_utf8(check.unwrap().stdout).unwrap();
@@ -98,7 +98,7 @@ fn prompt_mode_delivers_each_packet_at_once() {
     let Some(link) = Link::set_up(NAME, &[]) else { return };
     let mut serve = Serve::new(&[&on("a", &link.interface), "backend = \"prompt\"\n"].concat());
     let mut check = link.at_sender(THALWEG);
-    check.args(["check", "-c", "thalweg.toml"]).current_dir(serve.folder.path());
+    check.args(["check", "--skip-interfaces", "thalweg.toml"]).current_dir(serve.folder.path());
     let check = String::from_utf8(check.output().unwrap().stdout).unwrap();
     assert!(check.contains("prompt AF_PACKET, as requested"), "{check}");
     start_at(&mut serve, &link);

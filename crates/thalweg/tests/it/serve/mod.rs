@@ -282,7 +282,7 @@ fn records_lost_on_a_full_disk_are_counted() {
 #[test]
 fn check_describes_valid_files_and_reports_errors() {
     let folder = root().join("examples/collector");
-    let run = thalweg_in(&folder, &["check", "-c", "thalweg.toml"]).ended_with(0);
+    let run = thalweg_in(&folder, &["check", "--skip-interfaces", "thalweg.toml"]).ended_with(0);
     for line in [
         "thalweg.toml: OK",
         "network: topology.toml: 4 switches, 6 hosts, 10 links",
@@ -290,12 +290,12 @@ fn check_describes_valid_files_and_reports_errors() {
     ] {
         assert!(run.stdout.contains(line), "{}", run.stdout);
     }
-    let default = thalweg_in(&folder, &["check", "--default"]).ended_with(0).stdout;
+    let default = thalweg_in(&folder, &["config", "serve"]).ended_with(0).stdout;
     let serve = Serve::new("");
     fs::write(serve.path("default.toml"), default).unwrap();
-    let run = thalweg_in(serve.folder.path(), &["check", "-c", "default.toml"]).ended_with(0);
+    let run = thalweg_in(serve.folder.path(), &["check", "--skip-interfaces", "default.toml"]).ended_with(0);
     assert!(run.stdout.contains("tor0: interface eth1 (AF_PACKET, since interface"), "{}", run.stdout);
-    let run = thalweg_in(serve.folder.path(), &["check", "-c", "thalweg.toml"]).ended_with(2);
+    let run = thalweg_in(serve.folder.path(), &["check", "--skip-interfaces", "thalweg.toml"]).ended_with(2);
     assert!(run.stderr.contains("no collectors"), "{}", run.stderr);
     let run = thalweg_in(Path::new("/"), &["serve", "-c", "no-such-file.toml"]).ended_with(2);
     assert!(run.stderr.contains("cannot read the configuration file"), "{}", run.stderr);
