@@ -19,6 +19,6 @@ pub struct Action {
     pub address: u8,
     /// Time of the decision.
     pub issued: Timestamp,
-    /// The action expires at this time unless a packet with the new address was seen.
+    /// The action times out at this time unless a packet with the new address was seen.
     pub deadline: Timestamp,
 }

@@ -427,7 +427,7 @@ pub const METRICS: &[Metric] = &[
         "thalweg_congestion_events_delayed_total",
         COLLECTOR,
         "Congestion events delayed by the `min_event_interval` of their rule.",
-        |s, out| each(s, out, |counters| counters.collector.events_held_back),
+        |s, out| each(s, out, |counters| counters.collector.events_delayed),
     ),
     // Delays of events.
     histogram(

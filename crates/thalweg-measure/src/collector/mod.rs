@@ -82,18 +82,18 @@ pub struct Counters {
     /// Events emitted.
     pub events: u64,
     /// Changes that were delayed because they occurred too soon after another event of the link.
-    pub events_held_back: u64,
+    pub events_delayed: u64,
 }
 
 /// For a collector that continues counting after another one.
 impl std::ops::AddAssign for Counters {
     fn add_assign(&mut self, other: Counters) {
-        let Counters { flow_table, untracked, rates, events, events_held_back } = other;
+        let Counters { flow_table, untracked, rates, events, events_delayed } = other;
         self.flow_table += flow_table;
         self.untracked += untracked;
         self.rates += rates;
         self.events += events;
-        self.events_held_back += events_held_back;
+        self.events_delayed += events_delayed;
     }
 }
 
@@ -254,7 +254,7 @@ impl Collector {
             untracked: self.table.detector().map_or(0, SlidingWindow::untracked),
             rates: self.rates.counters(),
             events: self.events,
-            events_held_back: self.rates.delayed(),
+            events_delayed: self.rates.delayed(),
         }
     }
 

@@ -194,7 +194,7 @@ fn congestion_is_reported_once_and_cleared_once() {
     assert_eq!(up.flows[0].key, packets[0].key);
     assert!(up.time.0 - SECOND < 6_000_000, "within 1 ms of the start of the second flow");
     assert!((up.link.utilisation, up.threshold, up.version) > (0.9, 0.9, 0));
-    assert_eq!((collector.counters().events, collector.counters().events_held_back), (2, 0));
+    assert_eq!((collector.counters().events, collector.counters().events_delayed), (2, 0));
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn an_unreachable_daemon_is_a_failure() {
 fn a_filter_needs_the_live_view() {
     let fixture = Fixture::new();
     for (arguments, code, message) in [
-        (&["--filter", "port 443"][..], 1, "--filter selects the flows of the live view"),
+        (&["--filter", "port 443"][..], 2, "--filter selects the flows of the live view"),
         (&["--once", "--filter", "port 443"], 2, "cannot be used with"),
         (&["--filter", "flags S"], 2, "filter, column 1: 'flags' is not known here; known: any, ipv4"),
     ] {
