@@ -13,6 +13,8 @@ use thalweg_experiment::sweep::SweepError;
 use thalweg_measure::tasks::PlanError;
 use thalweg_records::collect::CollectError;
 use thalweg_records::store::StoreError;
+#[cfg(target_os = "linux")]
+use thalweg_scenarios::ScenarioError;
 use thalweg_watch::{InputError, WatchError};
 
 use crate::collect::RequestError;
@@ -82,6 +84,7 @@ impl ExitCode {
                 || cause.is::<ExperimentError>()
                 || cause.is::<UsageError>()
                 || is_invalid_filter(cause)
+                || is_invalid_topology(cause)
                 || cause.is::<SweepError>()
                 || cause.is::<thalweg_daemon::config::ConfigError>()
                 || cause.is::<thalweg_http::access::AccessError>()
@@ -117,6 +120,17 @@ fn is_invalid_filter(cause: &(dyn Error + 'static)) -> bool {
             Filter(FilterError::Expression { .. }) | Live(LiveError::Filter(FilterError::Expression { .. }))
         )))
     )
+}
+
+/// Whether the error is a topology file that a lab cannot use.
+#[cfg(target_os = "linux")]
+fn is_invalid_topology(cause: &(dyn Error + 'static)) -> bool {
+    matches!(cause.downcast_ref(), Some(ScenarioError::Topology { .. } | ScenarioError::TopologyFile(_)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_invalid_topology(_: &(dyn Error + 'static)) -> bool {
+    false
 }
 
 /// Whether the error is a closed output pipe.

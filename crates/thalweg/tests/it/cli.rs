@@ -211,6 +211,7 @@ fn invalid_usage_and_failures_have_different_codes() {
             2,
             "thalweg: invalid capture filter `tcp prt 1`",
         ),
+        (&["lab", "up", "/nonexistent.toml"], 2, "thalweg: unknown topology \"/nonexistent.toml\": "),
         (&["sketch", "show", "/nonexistent"], 1, "thalweg: cannot read /nonexistent: "),
         (&["watch", "/nonexistent.pcap"], 1, "thalweg: cannot open /nonexistent.pcap: "),
         (&["synth", "-o", "/nonexistent/trace.pcap"], 1, "thalweg: cannot create /nonexistent/trace.pcap: "),
