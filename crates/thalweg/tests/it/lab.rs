@@ -278,7 +278,7 @@ fn missing_labs_and_parts_are_reported() {
         (Some(1), "thalweg: lab \"none-\" is not up: create it with `thalweg lab up`\n")
     );
     let (code, text) = lab(&["up", "no-such-file.toml"]);
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     assert!(text.contains("expected `leaf-spine`, `fat-tree-4` or a topology file"), "{text}");
     for wrong in [&["up", "leaf-spine", "--prefix", "Lab"][..], &["run", "nothing"], &["exec", "h0"]] {
         assert_eq!(lab(wrong).0, Some(2), "{wrong:?}");
