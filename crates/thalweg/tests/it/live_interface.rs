@@ -166,6 +166,6 @@ fn a_missing_capability_is_reported_with_the_remedy() {
 fn files_and_interfaces_cannot_be_mixed() {
     let example = root().join("examples/two-hosts.pcap");
     let run = watch(&["--json", example.to_str().unwrap(), "lo"]).ended_with(1);
-    assert!(run.stderr.contains("two-hosts.pcap is a file, lo is an interface"), "{}", run.stderr);
+    assert!(run.stderr.contains("two-hosts.pcap is a file, lo is not"), "{}", run.stderr);
     assert_eq!(run.stdout, "");
 }

@@ -304,7 +304,7 @@ fn a_capture_filter_selects_the_packets_of_tcpdump() {
         assert_eq!(number(&summary, "filtered"), EXAMPLE_PACKETS - theirs, "{expression}");
         assert!(theirs > 0, "{expression} should take some");
     }
-    let wrong = watch(&["--json", "--capture-filter", "tcp and and", &example()]).ended_with(1);
+    let wrong = watch(&["--json", "--capture-filter", "tcp and and", &example()]).ended_with(2);
     assert!(wrong.stderr.contains("capture filter `tcp and and`"), "{}", wrong.stderr);
     assert_eq!(wrong.stdout, "");
 }
