@@ -140,7 +140,7 @@ fn every_problem_has_its_line_and_the_expected_value() {
             "t.toml:4: unknown section \"wires\"; did you mean \"wire\"?",
             "t.toml:5: missing key \"ends\" in [[wire]]: expected names",
             "t.toml:6: rate is 0: expected a bit rate above zero, such as 40mbps or 10gbps, in quotes",
-            "t.toml:7: unknown level \"inf\": expected one of error, info; did you mean \"info\"?",
+            "t.toml:7: level is 'inf': expected one of error, info; did you mean \"info\"?",
         ],
     );
     assert_rejected(

@@ -316,7 +316,7 @@ fn an_unknown_interface_suggests_the_nearest_name() {
         existing.iter().collect::<BTreeSet<_>>(),
         BTreeSet::from([&"lo".to_owned(), &"twl0".to_owned()])
     );
-    assert!(error.to_string().contains("`twl00` (did you mean `twl0`?)"), "{error}");
+    assert!(error.to_string().contains("`twl00` does not exist (did you mean `twl0`?)"), "{error}");
     let error = network.open(&options("a-name-that-is-far-too-long")).unwrap_err();
     assert!(matches!(error, LiveError::NoSuchInterface { nearest: None, .. }), "{error}");
 }
