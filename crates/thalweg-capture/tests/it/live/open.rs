@@ -152,7 +152,10 @@ fn missing_sources_are_named() {
     let Some(network) = Network::new() else { return };
     for backend in BACKENDS {
         let error = network.open_one(options("twl00"), backend).unwrap_err();
-        assert!(error.to_string().contains("`twl00` does not exist (did you mean `twl0`?)"), "{backend}: {error}");
+        assert!(
+            error.to_string().contains("`twl00` does not exist (did you mean `twl0`?)"),
+            "{backend}: {error}"
+        );
     }
     let namespace = Some(Namespace::named("twl-no-such-namespace"));
     let error = open(&InterfaceSpec { namespace, ..InterfaceSpec::new(options("lo")) }.into()).unwrap_err();
