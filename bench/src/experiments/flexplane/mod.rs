@@ -115,7 +115,7 @@ fn sweep(
     let sweep = Sweep::new(experiment, axes.collect())?;
     eprintln!("{name}: {} runs", sweep.runs());
     let cores = available_parallelism().map_or(1, Into::into);
-    // Rows require a folder, which would contain captures of mirror ports; there are none.
+    // Rows require a folder, which would contain captures of monitor ports; there are none.
     let folder = (keep == Keep::Queues).then_some(Path::new(""));
     let take = |_, results: Results| anyhow::Ok(results);
     Ok(sweep.run(cores, folder, &AtomicBool::new(false), &|_, _| (), &take)?.runs)

@@ -14,7 +14,7 @@ use thalweg_network::{EndpointId, LinkId, LinkState, PortIndex, RouterId, Versio
 use thalweg_wire::{Bytes, Nanos, Timestamp};
 
 use super::collectors::{Collectors, Reports, monitors};
-use super::steering::{ControlFaults, Steering, repairs};
+use super::control::{ControlFaults, EmulatedControl, repairs};
 use super::switches::Switches;
 use super::trial::{Emulated, PAPER_HOSTS, POLL_SLOTS, Scheme, Trial};
 
@@ -138,7 +138,7 @@ impl FaultRun {
             fault: self.fault,
             switches: Switches::new(state.topology(), state.forwarding().all_tables()),
             versions: Versions::new(Arc::clone(&state)),
-            steering: Steering::new(
+            control: EmulatedControl::new(
                 &state,
                 decider(),
                 repairs(trial.trees(), NOTICE_DELAY),
@@ -167,20 +167,20 @@ impl FaultRun {
             let now = clock.start_of(emulated.network.now());
             collectors.read(now, &mut reports);
             if run.restarts_at.is_none() {
-                run.steering.handle_reports(&mut reports, now);
+                run.control.handle_reports(&mut reports, now);
             } else {
                 reports = Reports::default();
             }
             run.inject(&mut emulated, last, now);
             run.execute_commands(&mut emulated, &mut collectors, now)?;
             if run.restarts_at.is_none() {
-                run.steering.advance(&mut emulated.hosts, now);
+                run.control.advance(&mut emulated.hosts, now);
             }
             run.measure(&emulated, last, now);
             last = now;
             if now >= END {
                 run.results.broken_paths[1] = run.switches.broken_paths(emulated.network.links());
-                run.results.reroutes = run.reroutes_before + run.steering.reroutes();
+                run.results.reroutes = run.reroutes_before + run.control.reroutes();
                 return Ok(run.results);
             }
         }
@@ -196,7 +196,7 @@ struct Run {
     trial: Trial,
     switches: Switches,
     versions: Versions,
-    steering: Steering,
+    control: EmulatedControl,
     /// Whether rules are being repaired.
     repairs: bool,
     was_killed: bool,
@@ -224,14 +224,14 @@ impl Run {
         let is_due = |at: Timestamp| last < at && at <= now;
         let links = self.links(emulated);
         if is_due(FAULT[0]) {
-            self.steering.control_faults = self.fault.control_faults();
+            self.control.control_faults = self.fault.control_faults();
             links.iter().for_each(|&link| emulated.network.fail(link));
             if self.fault == Fault::SwitchRestarts {
                 self.switches.clear_rules(SWITCH);
             }
         }
         if is_due(FAULT[1]) {
-            self.steering.control_faults = ControlFaults::default();
+            self.control.control_faults = ControlFaults::default();
             links.iter().for_each(|&link| emulated.network.repair(link));
         }
         if RESET.into_iter().any(is_due) {
@@ -239,7 +239,7 @@ impl Run {
             flows.iter().for_each(|flow| emulated.hosts.set_address(flow.source, flow.destination, 0));
         }
         if !links.is_empty() && FAULT.into_iter().any(|at| is_due(at + NOTICE_DELAY)) {
-            self.steering.input(now, Input::Links(emulated.network.links().clone()));
+            self.control.input(now, Input::Links(emulated.network.links().clone()));
         }
     }
 
@@ -255,20 +255,20 @@ impl Run {
                 return Ok(());
             }
             self.restarts_at = None;
-            self.reroutes_before += self.steering.reroutes();
-            self.steering.restart(&self.versions.newest().state, decider(), now)?;
-            self.steering.input(now, Input::Tick);
+            self.reroutes_before += self.control.reroutes();
+            self.control.restart(&self.versions.newest().state, decider(), now)?;
+            self.control.input(now, Input::Tick);
         }
-        while let Some(command) = self.steering.next_command() {
+        while let Some(command) = self.control.next_command() {
             match command {
                 Command::Announce { state, ahead } => {
                     self.versions.push(state, now)?;
                     collectors.set_network(&Arc::new(self.versions.clone()));
-                    self.steering.input(now, Input::Announced(now + ahead));
+                    self.control.input(now, Input::Announced(now + ahead));
                 }
                 Command::ReadBack { .. } => {
                     let rules = self.switches.installed().clone();
-                    self.steering.input(now, Input::Tables { router: None, rules });
+                    self.control.input(now, Input::Tables { router: None, rules });
                 }
                 Command::Repair(changes) => {
                     self.repairs = true;
@@ -284,7 +284,7 @@ impl Run {
             self.switches.step(emulated.network.as_mut())?;
             if self.switches.pending() == 0 {
                 self.repairs = false;
-                self.steering.input(now, Input::Repaired);
+                self.control.input(now, Input::Repaired);
             }
         }
         Ok(())

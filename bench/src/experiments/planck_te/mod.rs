@@ -3,7 +3,7 @@
 //!
 //! The control loop is the real one. Each switch of an emulated fat tree has a monitor port, read by its own collector
 //! ([`collectors`]). Events go to `thalweg-control`'s controller, and its decisions change the destination address that
-//! a host uses, after a configurable delay ([`steering`]). A [`trial`] is one run of a [`workload`] under one scheme.
+//! a host uses, after a configurable delay ([`control`]). A [`trial`] is one run of a [`workload`] under one scheme.
 //! The same seeds give the same numbers.
 //!
 //! | module | figure |
@@ -15,11 +15,11 @@
 //! | [`faults`] | none: traffic engineering under faults ([`fault_run`]) |
 
 mod collectors;
+mod control;
 mod fault_run;
 pub(super) mod faults;
 pub(super) mod flows;
 pub(super) mod sizes;
-mod steering;
 pub(super) mod stress;
 mod sweep;
 mod switches;

@@ -141,7 +141,7 @@ fn raw(trials: &[Trial], results: &[Results]) -> Table {
             trial.scheme.name(),
             trial.seed,
             format!("{:.4}", results.throughput()),
-            results.steering_results.controller.started,
+            results.control_results.controller.started,
         );
     }
     table

@@ -9,7 +9,7 @@ use thalweg_control::routes::Change;
 use thalweg_network::{LinkState, NetworkState, PortIndex, RouterId};
 use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
 
-use super::steering::{Steering, repairs};
+use super::control::{EmulatedControl, repairs};
 use super::switches::Switches;
 use super::trial::{Emulated, Results, Scheme, Trial};
 use super::workload::Pattern;
@@ -38,12 +38,12 @@ fn rerouting_a_collision_increases_throughput() {
         planck.throughputs(),
         optimal.throughputs()
     );
-    assert_eq!(planck.steering_results.controller.confirmed, planck.steering_results.controller.started);
-    assert!((1..=2).contains(&planck.steering_results.controller.started), "{:?}", planck.steering_results);
+    assert_eq!(planck.control_results.controller.confirmed, planck.control_results.controller.started);
+    assert!((1..=2).contains(&planck.control_results.controller.started), "{:?}", planck.control_results);
     assert!(
-        planck.steering_results.responses_ms.iter().all(|ms| (2.5..3.0).contains(ms)),
+        planck.control_results.responses_ms.iter().all(|ms| (2.5..3.0).contains(ms)),
         "{:?}",
-        planck.steering_results
+        planck.control_results
     );
 }
 
@@ -59,12 +59,13 @@ const SWITCH: RouterId = RouterId(8);
 fn to(switches: &Switches, state: &Arc<NetworkState>) -> Vec<Change> {
     let trial = Trial::default();
     let routes = repairs(trial.trees(), Nanos::ZERO);
-    let mut steering = Steering::new(state, Box::new(StaticRouting), routes, Nanos::ZERO, 0.0, 1).unwrap();
-    steering.input(Timestamp(1), Input::Tick);
-    assert!(matches!(steering.next_command(), Some(Command::ReadBack { router: None })));
+    let mut control =
+        EmulatedControl::new(state, Box::new(StaticRouting), routes, Nanos::ZERO, 0.0, 1).unwrap();
+    control.input(Timestamp(1), Input::Tick);
+    assert!(matches!(control.next_command(), Some(Command::ReadBack { router: None })));
     let rules = switches.installed().clone();
-    steering.input(Timestamp(1), Input::Tables { router: None, rules });
-    match steering.next_command() {
+    control.input(Timestamp(1), Input::Tables { router: None, rules });
+    match control.next_command() {
         Some(Command::Repair(changes)) => changes,
         other => panic!("{other:?}"),
     }

@@ -24,7 +24,7 @@ use thalweg_network::{
 use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
 
 use super::collectors::{Collectors, Reports, monitors, rule};
-use super::steering::{Steering, SteeringResults};
+use super::control::{ControlResults, EmulatedControl};
 use super::workload::Pattern;
 
 /// Default rate of links.
@@ -146,7 +146,7 @@ pub(super) struct Results {
     /// All flows, in the order of their start.
     pub(super) flows: Vec<CompletedFlow>,
     pub(super) totals: Totals,
-    pub(super) steering_results: SteeringResults,
+    pub(super) control_results: ControlResults,
 }
 
 impl Results {
@@ -183,7 +183,7 @@ impl Trial {
         while emulated.is_active()? {
             emulated.slot();
         }
-        Ok(emulated.results(SteeringResults::default()))
+        Ok(emulated.results(ControlResults::default()))
     }
 
     /// Returns the fat tree with the trial's rates.
@@ -223,7 +223,8 @@ impl Trial {
         emulated.install(state.forwarding());
         let versions = Arc::new(Versions::new(Arc::clone(&state)));
         let routes = RouteOptions::default();
-        let mut steering = Steering::new(&state, decider, routes, self.control_delay, self.loss, self.seed)?;
+        let mut control =
+            EmulatedControl::new(&state, decider, routes, self.control_delay, self.loss, self.seed)?;
         let clock = emulated.network.clock();
         let mut collectors = Collectors::new(&topology, clock, &versions, &self.rule, self.seed)?;
         let mut reports = Reports::default();
@@ -237,12 +238,12 @@ impl Trial {
                 let now = clock.start_of(network.now());
                 if watches {
                     collectors.read(now, &mut reports);
-                    steering.handle_reports(&mut reports, now);
+                    control.handle_reports(&mut reports, now);
                 }
-                steering.advance(hosts, now);
+                control.advance(hosts, now);
             }
         }
-        Ok(emulated.results(steering.end()))
+        Ok(emulated.results(control.end()))
     }
 
     /// Returns the tree options.
@@ -305,8 +306,8 @@ impl Emulated {
         self.flows.extend(self.hosts.drain_completed());
     }
 
-    fn results(mut self, steering_results: SteeringResults) -> Results {
+    fn results(mut self, control_results: ControlResults) -> Results {
         self.flows.sort_by_key(|flow| flow.flow);
-        Results { flows: self.flows, totals: self.hosts.totals(), steering_results }
+        Results { flows: self.flows, totals: self.hosts.totals(), control_results }
     }
 }

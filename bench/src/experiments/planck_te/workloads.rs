@@ -67,7 +67,7 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
         let of_hosts: Vec<&Cell> = cells.iter().filter(|cell| cell.hosts == hosts).collect();
         page.section(&format!("Figure 14, hosts at {hosts}")).table(&figure(&of_hosts));
         page.paragraph("Checks, and counters of the controller:").table(&trends(&of_hosts).0);
-        page.table(&steering(&of_hosts));
+        page.table(&control_counters(&of_hosts));
     }
     draw(study.plot, &cells)?;
     Ok(Outcome { page, table: raw(&trials, &results) })
@@ -151,7 +151,7 @@ fn trends(cells: &[&Cell]) -> Trends {
     trends
 }
 
-fn steering(cells: &[&Cell]) -> Table {
+fn control_counters(cells: &[&Cell]) -> Table {
     let mut table = Table::new([
         "PlanckTE, means over runs",
         "notices",
@@ -166,14 +166,14 @@ fn steering(cells: &[&Cell]) -> Table {
         let responses: Vec<f64> = cell
             .results
             .iter()
-            .flat_map(|results| results.steering_results.responses_ms.iter().copied())
+            .flat_map(|results| results.control_results.responses_ms.iter().copied())
             .collect();
         row!(
             table,
             pattern.name(),
-            format!("{:.0}", cell.per_run(|results| results.steering_results.events)),
-            format!("{:.0}", cell.per_run(|results| results.steering_results.controller.started)),
-            format!("{:.0}", cell.per_run(|results| results.steering_results.controller.confirmed)),
+            format!("{:.0}", cell.per_run(|results| results.control_results.events)),
+            format!("{:.0}", cell.per_run(|results| results.control_results.controller.started)),
+            format!("{:.0}", cell.per_run(|results| results.control_results.controller.confirmed)),
             format!("{:.2}", median(&responses)),
             format!("{:.0}", cell.per_run(|results| results.totals.all_dropped())),
             format!("{:.0}", cell.per_run(|results| results.totals.spurious)),
@@ -206,8 +206,8 @@ fn raw(trials: &[Trial], results: &[Results]) -> Table {
             results.flows.len(),
             format!("{:.4}", results.throughput()),
             format!("{:.4}", median(&results.throughputs())),
-            results.steering_results.controller.started,
-            results.steering_results.controller.confirmed,
+            results.control_results.controller.started,
+            results.control_results.controller.confirmed,
             results.totals.all_dropped(),
             results.totals.timeouts,
         );

@@ -25,7 +25,7 @@ use super::collectors::Reports;
 
 /// The results of traffic engineering.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct SteeringResults {
+pub(super) struct ControlResults {
     pub(super) controller: ControllerCounters,
     /// Events that reached the controller, and those that were lost.
     pub(super) events: u64,
@@ -55,7 +55,7 @@ pub(super) fn repairs(trees: TreeOptions, lead_time: Nanos) -> RouteOptions {
 }
 
 /// A running control loop.
-pub(super) struct Steering {
+pub(super) struct EmulatedControl {
     control: ControlLoop,
     routes: RouteOptions,
     /// Actions that are not yet effective, the next first.
@@ -68,10 +68,10 @@ pub(super) struct Steering {
     /// Delayed events, by arrival time and number.
     late: BTreeMap<(Timestamp, u64), Input>,
     random: Random,
-    steering_results: SteeringResults,
+    control_results: ControlResults,
 }
 
-impl Steering {
+impl EmulatedControl {
     /// Creates a control loop with `decider`; an action becomes effective `delay` after its event, and events are lost
     /// with probability `loss`. Polls, if any, start at time 0.
     ///
@@ -85,7 +85,7 @@ impl Steering {
         loss: f64,
         seed: u64,
     ) -> Result<Self, StateError> {
-        Ok(Steering {
+        Ok(EmulatedControl {
             control: new_loop(state, decider, routes, Timestamp(0))?,
             routes,
             pending_actions: VecDeque::new(),
@@ -95,7 +95,7 @@ impl Steering {
             control_faults: ControlFaults { loss, ..ControlFaults::default() },
             late: BTreeMap::new(),
             random: Random::new(seed, "lost events", 0),
-            steering_results: SteeringResults::default(),
+            control_results: ControlResults::default(),
         })
     }
 
@@ -109,17 +109,17 @@ impl Steering {
             }
             let ControlFaults { loss, disorder, .. } = self.control_faults;
             if loss > 0.0 && self.random.unit() < loss {
-                self.steering_results.lost += 1;
+                self.control_results.lost += 1;
                 continue;
             }
-            self.steering_results.events += 1;
+            self.control_results.events += 1;
             let time = event.time;
             let input = Input::Congestion { router, event };
             if disorder == Nanos::ZERO {
                 self.input(now, input);
             } else {
                 let arrives = time + Nanos(self.random.below(disorder.0));
-                self.late.insert((arrives, self.steering_results.events), input);
+                self.late.insert((arrives, self.control_results.events), input);
             }
         }
         for change in reports.changes.drain(..) {
@@ -151,7 +151,7 @@ impl Steering {
             ActionOutcome::Confirmed(after) => Some(after.as_secs_f64() * 1e3),
             _ => None,
         });
-        self.steering_results.responses_ms.extend(confirmed);
+        self.control_results.responses_ms.extend(confirmed);
     }
 
     /// Passes an input to the loop. Starts the reroutes that it commands; queues its other commands.
@@ -199,8 +199,8 @@ impl Steering {
     }
 
     /// Returns the results.
-    pub(super) fn end(self) -> SteeringResults {
-        SteeringResults { controller: self.control.controller().counters(), ..self.steering_results }
+    pub(super) fn end(self) -> ControlResults {
+        ControlResults { controller: self.control.controller().counters(), ..self.control_results }
     }
 }
 
