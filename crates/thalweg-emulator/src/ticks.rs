@@ -86,7 +86,8 @@ impl Lag {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
     units: u32,
-    /// How long before the earliest slot a packet may leave without being [delayed](Delay::clamped).
+    /// The time by which a packet may leave before its earliest slot without being [limited](Delay::clamped): it is not
+    /// processed before that slot, and its lag is at most the largest.
     margin: u32,
 }
 

@@ -112,7 +112,7 @@ fn experiment(path: &Path) -> anyhow::Result<String> {
     let (workloads, packets) = (plan.flows.len(), plan.packets.len());
     let _ = writeln!(
         text,
-        "traffic: {workloads} workload(s) over {}, {packets} packet sender(s); {} monitor port(s), {} link event(s)",
+        "traffic: {workloads} workload(s) over {}, {packets} packet sender(s); {} monitor port(s), {} link change(s)",
         plan.transport_name,
         plan.monitors.len(),
         plan.events.len()
