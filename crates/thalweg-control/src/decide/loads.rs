@@ -133,8 +133,17 @@ impl Loads {
             .is_some_and(|last| now.since(last.at) < last.hold_down_time(self.hold_down))
     }
 
-    /// Records a reported rate.
+    /// Records a reported rate. A pair has the address of its fastest flow, also across reports: on a path that it
+    /// left, a collector may still report a flow that is silent.
     pub fn observe(&mut self, observed: &PairRate, now: Timestamp, paths: &mut Paths) {
+        let is_slower = |known: &&PairState| {
+            known.address != observed.address
+                && known.rate > observed.rate
+                && now.since(known.seen) <= self.report_timeout
+        };
+        if self.known.get(&observed.pair).is_some_and(|known| is_slower(&known)) {
+            return;
+        }
         self.take(observed.pair, paths);
         let last = self.last_moves.get(&observed.pair).filter(|last| last.drains(self.hold_down, now));
         let address = last.map_or(observed.address, |last| last.address);

@@ -212,6 +212,21 @@ fn packets_that_drain_from_the_old_path_are_ignored() {
 }
 
 #[test]
+fn a_slower_flow_on_another_path_does_not_hide_the_fastest() {
+    let mut case = Collision::new();
+    let elsewhere = (case.a + 1) % 4;
+    let mut reported = |at, address, rate| {
+        case.controller.on_congestion(&congestion(case.link, at, &[(case.one, address, rate)]));
+        case.controller.decisions().next_back().unwrap().from
+    };
+    assert_eq!(reported(MS, case.a, LINE.0 / 2), case.a);
+    // Its acknowledgements were on another path once, and a collector there still reports them.
+    assert_eq!(reported(2 * MS, elsewhere, 1_000), case.a);
+    assert_eq!(reported(3 * MS, elsewhere, LINE.0), elsewhere, "faster");
+    assert_eq!(reported(20 * MS, case.a, 1_000), case.a, "not reported for long elsewhere");
+}
+
+#[test]
 fn hold_down_time_grows_with_repeated_moves() {
     let mut case = Collision::new();
     // The pair is always seen on the same congested link.

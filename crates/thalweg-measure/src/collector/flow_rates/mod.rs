@@ -141,7 +141,7 @@ impl FlowRates {
         let capacities = capacities(self.network.as_deref(), self.router);
         let fastest = capacities.iter().copied().max().unwrap_or(super::UNKNOWN_CAPACITY);
         self.fastest = fastest.0 as f64;
-        self.context.bytes_per_ns = self.fastest / 8e9;
+        self.context.bytes_per_ns = PLAUSIBLE * self.fastest / 8e9;
         self.longest_span = (SEQUENCE_NUMBERS / self.context.bytes_per_ns).min(1e18) as u64;
         self.links.set_up(&capacities, &options.rules);
         self.members.set_up(self.links.len());

@@ -26,8 +26,9 @@
 //!
 //! **SYN and FIN** take a sequence number each (RFC 9293, section 3.4); a SYN restarts the direction. **Wrap-around**
 //! (every 4 GiB) is harmless as long as less than 2 GiB can have passed between two samples; the collector checks
-//! this with the fastest link. A sample further ahead than the fastest link can have sent does not count as an
-//! advance, nor do resets, and later fragments have no sequence number.
+//! this with the fastest link. A sample further ahead than the fastest link can have sent since the burst began does
+//! not count as an advance, nor do resets, and later fragments have no sequence number. If a flow moves to a path with
+//! a shorter queue, its sequence numbers jump; it is measured again once the link can have sent that much.
 //!
 //! Without an advance of sequence numbers, the direction only acknowledges, or its protocol has none. Then its
 //! samples are counted, over spans of at least [`MIN_SAMPLES`] if there are that many.
@@ -192,11 +193,12 @@ impl Track {
 
     /// Returns the idle timeout: the maximum of two gaps, twice the flow's pause between bursts, and eight times the
     /// interval between its samples (so that a steady flow, sampled at random, is considered idle less than once in
-    /// 2,000 samples). The shorter one of its last two pauses counts, because one may have been a longer rest.
+    /// 2,000 samples). The shorter one of its last two pauses counts, because one may have been a longer rest; so the
+    /// first pause of a flow does not count.
     #[inline(always)]
     pub(crate) fn idle_timeout(&self, options: &BurstOptions) -> u64 {
         let [last, before] = self.pauses;
-        let pause = if before == 0 { last } else { last.min(before) };
+        let pause = last.min(before);
         (2 * options.gap.0.max(u64::from(pause) * PAUSE)).max(8 * u64::from(self.mean_gap))
     }
 
@@ -233,12 +235,12 @@ impl Track {
         let end = begin.wrapping_add(length);
         let ahead = begin.wrapping_sub(self.next_sequence) as i32;
         let gap = time.saturating_sub(self.last_time);
-        let is_possible = f64::from(ahead) <= (gap + options.longest.0) as f64 * context.bytes_per_ns;
+        let length = time.saturating_sub(self.burst_time);
+        let advance = begin.wrapping_sub(self.burst_sequence);
+        let is_possible = f64::from(advance) <= (length + options.longest.0) as f64 * context.bytes_per_ns;
         if ahead < 0 || !is_possible {
             return self.late(time, packet, begin, end);
         }
-        let length = time.saturating_sub(self.burst_time);
-        let advance = begin.wrapping_sub(self.burst_sequence);
         // One unpredictable branch, not four.
         let is_over = (gap >= options.gap.0) | (length >= self.longest(options));
         let tells = (advance > 0) | self.has_enough_samples(length, options, context.is_all);

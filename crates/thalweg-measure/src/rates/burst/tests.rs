@@ -139,6 +139,37 @@ fn a_span_ends_at_the_maximum_burst_duration() {
     assert!(spans.iter().all(|span| span.wire == span.samples * 1_538));
 }
 
+/// A flow of 50 Gbit/s moves to a path with a shorter queue: 20 MB are still in the longer one and pass later.
+#[test]
+fn a_flow_whose_sequence_numbers_jump_is_measured_again() {
+    const QUEUED: u32 = 20_000_000;
+    let time = |n: u32| SECOND + u64::from(n) * 232;
+    let before = (0..20_000).map(|n| data(time(n), n * SEGMENT));
+    let after = (20_000..60_000).flat_map(|n| {
+        let queued = data(time(n), n * SEGMENT);
+        let is_queued = (n - 20_000) * SEGMENT < QUEUED;
+        [Some(data(time(n), n * SEGMENT + QUEUED)), is_queued.then_some(queued)].into_iter().flatten()
+    });
+    let (track, spans) = spans(before.chain(after));
+    assert!(time(60_000) - track.burst_time < 1_000_000, "measured to the end");
+    for span in &spans[spans.len() - 5..] {
+        assert!((rate(span) / 50e9 - 1.0).abs() < 0.01, "{span:?}");
+    }
+}
+
+#[test]
+fn the_first_pause_does_not_raise_the_idle_timeout() {
+    let burst =
+        |start: u64, first: u32| (0..10).map(move |n| data(start + u64::from(n), (first + n) * SEGMENT));
+    let pause = 69_000_000;
+    let options = BurstOptions::default();
+    let (once, _) = spans(burst(SECOND, 0).chain(burst(SECOND + pause, 10)));
+    assert_eq!(once.idle_timeout(&options), 2 * options.gap.0);
+    let (twice, _) =
+        spans(burst(SECOND, 0).chain(burst(SECOND + pause, 10)).chain(burst(SECOND + 2 * pause, 20)));
+    assert!(twice.idle_timeout(&options) >= 2 * pause - 2 * PAUSE, "{}", twice.idle_timeout(&options));
+}
+
 #[test]
 fn repeated_and_late_samples_are_distinguished() {
     let mut track = Track::zeroed();
