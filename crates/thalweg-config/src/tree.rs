@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -23,6 +24,17 @@ pub enum Format {
     Toml,
     /// RFC 8259.
     Json,
+}
+
+impl Format {
+    /// Returns the format of a file by its name: JSON if it ends in `.json`, else TOML.
+    pub fn of(path: impl AsRef<Path>) -> Format {
+        let ending = path.as_ref().extension();
+        match ending.is_some_and(|ending| ending.eq_ignore_ascii_case("json")) {
+            true => Format::Json,
+            false => Format::Toml,
+        }
+    }
 }
 
 /// A value and its place in the text.

@@ -1,9 +1,9 @@
 //! The topology of a lab, as the command line names it.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use thalweg_config::{Format, read_text};
 use thalweg_lab::{DEFAULT_RATE, LabError, Plan, Prefix};
 use thalweg_network::Topology;
 use thalweg_wire::BitRate;
@@ -27,13 +27,8 @@ pub fn plan(shape: &str, rate: Option<BitRate>, prefix: Prefix) -> Result<Plan, 
 
 fn read(path: &Path) -> Result<Arc<Topology>, ScenarioError> {
     let name = path.display().to_string();
-    let text =
-        fs::read_to_string(path).map_err(|source| ScenarioError::Topology { name: name.clone(), source })?;
-    let topology = match path.extension() {
-        Some(extension) if extension == "json" => Topology::from_json(&text, &name)?,
-        _ => Topology::from_toml(&text, &name)?,
-    };
-    Ok(Arc::new(topology))
+    let text = read_text(path).map_err(|source| ScenarioError::Topology { name: name.clone(), source })?;
+    Ok(Arc::new(Topology::from_text(&text, &name, Format::of(path))?))
 }
 
 #[cfg(test)]

@@ -274,10 +274,7 @@ pub fn load_state(path: &Path) -> Result<NetworkState, ConfigError> {
     let file = path.display().to_string();
     let text = thalweg_config::read_text(path)
         .map_err(|source| ConfigError::Topology { file: file.clone(), source })?;
-    Ok(match path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json")) {
-        true => NetworkState::from_json(&text, &file)?,
-        false => NetworkState::from_toml(&text, &file)?,
-    })
+    Ok(NetworkState::from_text(&text, &file, Format::of(path))?)
 }
 
 /// Returns the valid rules. Problems of the others are reported here, once, and not again by each collector.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use thalweg_config::{Hint, Typed};
+use thalweg_config::{Format, Hint, Typed};
 use thalweg_network::topology::shapes::{Shape, Tiers};
 use thalweg_network::{EndpointId, LinkSpec, Node, PortIndex, RouterId, Topology};
 
@@ -85,7 +85,7 @@ fn from_file(
     let refuse = |reason: String| entry.refuse(TopologyFile::file, reason);
     let text = thalweg_config::read_text(experiment.folder.join(file))
         .map_err(|error| refuse(format!("cannot read {file}: {error}")))?;
-    Topology::from_toml(&text, file).map_err(|error| refuse(error.to_string()))
+    Topology::from_text(&text, file, Format::of(file)).map_err(|error| refuse(error.to_string()))
 }
 
 /// Endpoints by name: `h0`, or `h0..h3` including both ends, in the order of the topology.

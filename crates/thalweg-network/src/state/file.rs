@@ -48,7 +48,11 @@ impl NetworkState {
         file::json_text(&self.parts())
     }
 
-    fn from_text(text: &str, file: &str, format: Format) -> Result<NetworkState, TopologyFileError> {
+    /// Parses a state in this format; `file` is the name of the file for messages.
+    ///
+    /// # Errors
+    /// As [`from_toml`](Self::from_toml).
+    pub fn from_text(text: &str, file: &str, format: Format) -> Result<NetworkState, TopologyFileError> {
         let (document, mut problems) = Document::read(&STATE, text, file, format)?;
         let state = read_state(&document, &mut problems);
         file::finish(state, &document, problems)

@@ -66,7 +66,11 @@ impl Topology {
         Topology::from_text(text, file, Format::Json)
     }
 
-    fn from_text(text: &str, file: &str, format: Format) -> Result<Topology, TopologyFileError> {
+    /// Parses a topology in this format; `file` is the name of the file for messages.
+    ///
+    /// # Errors
+    /// As [`from_toml`](Self::from_toml).
+    pub fn from_text(text: &str, file: &str, format: Format) -> Result<Topology, TopologyFileError> {
         let (document, mut problems) = Document::read(&sections::TOPOLOGY, text, file, format)?;
         let topology = read_topology(&document, &mut problems);
         finish(topology, &document, problems)

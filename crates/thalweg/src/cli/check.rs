@@ -51,8 +51,7 @@ fn check(path: &Path, kind: Option<FileKind>, interfaces: InterfaceCheck) -> any
     let file = path.display().to_string();
     let text = thalweg_config::read_text(path)
         .map_err(|error| UsageError(format!("cannot read {file}: {error}")))?;
-    let is_json = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
-    let format = if is_json { Format::Json } else { Format::Toml };
+    let format = Format::of(path);
     let unknown = || {
         let kinds = FileKind::DETECTION_ORDER.map(FileKind::title).join(", ");
         UsageError(format!("{file}: unknown kind of file: expected {kinds} (set it with --kind)"))
@@ -63,18 +62,12 @@ fn check(path: &Path, kind: Option<FileKind>, interfaces: InterfaceCheck) -> any
         FileKind::Watch => watch(path)?,
         FileKind::Experiment => experiment(path)?,
         FileKind::Topology => {
-            let topology = match format {
-                Format::Toml => Topology::from_toml(&text, &file),
-                Format::Json => Topology::from_json(&text, &file),
-            };
-            let topology = topology.map_err(|error| UsageError(error.to_string()))?;
+            let topology =
+                Topology::from_text(&text, &file, format).map_err(|error| UsageError(error.to_string()))?;
             format!("{file}: OK\n{}", sizes(&topology))
         }
         FileKind::State => {
-            let state = match format {
-                Format::Toml => NetworkState::from_toml(&text, &file),
-                Format::Json => NetworkState::from_json(&text, &file),
-            };
+            let state = NetworkState::from_text(&text, &file, format);
             network_state(&file, &state.map_err(|error| UsageError(error.to_string()))?)
         }
     };
