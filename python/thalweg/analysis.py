@@ -1,4 +1,4 @@
-"""Computes flows and flowsets at once: with compiled code if it is installed and the records are whole files, otherwise with Ibis."""
+"""Computes flows and flowsets in one pass: with compiled code if it is installed and the records are whole files, otherwise with Ibis."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ class Archive:
         return self.records.engine.name == "native" and bool(self.records.files)
 
     def _analyse(self) -> None:
-        """Computes flows and flowsets at once."""
+        """Computes flows and flowsets in one pass."""
         from .analysis import analyse
 
         found = analyse(self.records, self.parameters, self.progress)

@@ -1,6 +1,6 @@
 """Counts of rows: bytes and packets, scaled by sampling where they are unscaled.
 
-Products and sums stop at the greatest int64; see `saturation`.
+Products and sums saturate at the maximum int64; see `saturation`.
 """
 
 from __future__ import annotations

@@ -30,14 +30,14 @@ class Dataset:
     """An Ibis table and the engine that computes it.
 
     Attributes:
-        engine: What computes it.
+        engine: The engine that computes it.
         files: The Parquet files whose rows are exactly these, if any; the native analyses read those.
     """
 
     def __init__(self, engine: Engine, table: ir.Table | Callable[[], ir.Table], files: tuple[str, ...] = ()) -> None:
         """
         Args:
-            engine: What computes it.
+            engine: The engine that computes it.
             table: The Ibis table, or a function that returns it.
             files: The Parquet files whose rows are exactly these.
         """
@@ -105,7 +105,7 @@ class Computed(Dataset):
     def __init__(self, engine: Engine, values: Mapping[str, Sequence[Any]], schema: Callable[[], pa.Schema]) -> None:
         """
         Args:
-            engine: What computes with them further.
+            engine: The engine for further computations.
             values: Columns by name; instants are int64 microseconds since 1970 (UTC).
             schema: Returns their types on demand.
         """

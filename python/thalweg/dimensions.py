@@ -46,13 +46,13 @@ DIMENSIONS = {
     "dst-as": Dimension(("dst_as",), "destination autonomous system"),
     "as": Dimension(("src_as",), "autonomous system, at either end", ("dst_as",), "as"),
     "as-pair": Dimension(("src_as", "dst_as"), "source and destination autonomous system"),
-    "exporter": Dimension(("exporter",), "who sent the records"),
+    "exporter": Dimension(("exporter",), "router that sent the records"),
     "ingress-interface": Dimension(("exporter", "ingress_interface"), "exporter and its input interface"),
     "egress-interface": Dimension(("exporter", "egress_interface"), "exporter and its output interface"),
     "next-hop": Dimension(("next_hop",), "next hop"),
     "tos": Dimension(("tos",), "DSCP and ECN, as one number"),
     "vlan": Dimension(("vlan_id",), "VLAN"),
-    "format": Dimension(("format",), "what the record came in"),
+    "format": Dimension(("format",), "protocol that carried the record: NetFlow, IPFIX or sFlow"),
 }
 """Dimensions by name; several can be combined."""
 

@@ -1,17 +1,17 @@
-"""Elephant flows: more than `threshold` bytes within some window of the length W.
+"""Elephant flows: more than `threshold` bytes within some window of length W.
 
-The bytes of a record are taken to be spread evenly from its start to its end; a record without length counts at its instant.
-A window [t, t+W] then holds
+A record counts as spread evenly from its start to its end; a record without duration counts at its time. A window [t, t+W]
+then holds
 
     sum over records [s, e] with o bytes:  o                                            if s >= t and e <= t+W
                                             floor(o * (min(e, t+W) - max(s, t)) / (e-s))  otherwise, in doubles
 
-As a function of t the sum (before it is rounded down) is made of straight pieces, which bend where the window begins or ends at
-a record's start or end. It is greatest where the window begins at a record's start or ends at a record's end, for there alone does it
-turn from rising to falling. These windows are looked at, and no others.
+As a function of t, the sum (before rounding) is piecewise linear. Its slope changes where the window starts or ends at the
+start or end of a record, and it can turn from rising to falling only where the window starts at the start of a record or ends
+at the end of a record. So the maximum is at one of these windows, and only these are examined.
 
-Cost: a flow's records are sorted into cells as long as W or its longest record, whichever is longer, so that a record or a window
-touches two at most, and a window meets only the records of its cells.
+Cost: the records of a flow are sorted into cells. A cell is as long as W or the longest record of the flow, whichever is
+longer. So a record or a window overlaps at most two cells, and a window is compared only with the records of its cells.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def elephants(engine: Engine, rows: ir.Table, flows: ir.Table, threshold: int, w
     """Returns the key and start of each elephant flow, and `is_elephant`, which is true.
 
     Args:
-        engine: What computes.
+        engine: The query engine.
         rows: Records, scaled, times in order.
-        flows: Those that sent more than `threshold` bytes; no other can be one.
+        flows: Flows of more than `threshold` bytes in total; only they can be elephants.
         threshold: Bytes.
         window_us: Length of the window in microseconds.
     """

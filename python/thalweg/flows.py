@@ -1,24 +1,25 @@
-"""Flow reconstruction: merges records split by active timeouts and repeated by several routers into flows, and finds elephants.
+"""Flow reconstruction: merges records that were split by active timeouts or exported by several routers into flows, and finds
+elephant flows.
 
-Source: the dissertation, section 2.2, and Liu et al., whose method for single flows it builds on. Arithmetic is on int64
-microseconds and int64 bytes, so that engines agree to the bit. Where we differ from the source: several routers that saw
-one flow are identified and counted once (below); the source reads each router alone.
+Source: the dissertation, section 2.2, and Liu et al., whose method for single flows it extends. All arithmetic uses int64
+microseconds and int64 bytes, so all engines give identical results. One difference from the source: a flow that several
+routers saw is recognised and counted once (below); the source analyses each router separately.
 
-A flow's key is (src, dst, src_port, dst_port, protocol). An observation point is
+The key of a flow is (src, dst, src_port, dst_port, protocol). An observation point is
 (exporter, observation_domain_id, flow_direction).
 
-1. Records of a key, from all points, in the order of their start: a record begins a new flow when it starts more than `gap`
-   after the latest end before it. A record that ends before it starts has its times swapped first.
-2. What each point saw of a flow is summed, scaled: counted times max(1, sampling_interval).
-3. The flow's size is what *one* point saw: the one that saw it longest, of these the one with the smallest sampling interval,
-   of these the first in the order of (exporter, observation_domain_id, flow_direction), exporters in the order of their text.
-   It is chosen by time, not by size: the largest of several sampled sizes is biased upwards.
-   Limit: a flow whose packets are spread over routers (balancing by packet, a change of path) counts by the part that the
-   chosen point saw.
-4. It is an elephant if some window of the length `window` holds more than `threshold` bytes of the chosen point's records; see
-   `elephants`.
+1. The records of a key, from all points, are sorted by start. A record starts a new flow if it starts more than `gap` after the
+   latest end so far. If a record ends before it starts, its times are swapped first.
+2. For each point, the counts of a flow are summed and scaled: each count times max(1, sampling_interval).
+3. The size of the flow is the sum of *one* point: the one that saw the flow longest; among equals the one with the smallest
+   sampling interval; among these the first in the order of (exporter, observation_domain_id, flow_direction), exporters in
+   the order of their text. It is chosen by time and not by size, because the largest of several sampled sizes is biased
+   upwards. Limit: if the packets of a flow take several routers (per-packet balancing, a path change), only the part that
+   the chosen point saw counts.
+4. It is an elephant flow if some window of length `window` holds more than `threshold` bytes of the records of the chosen
+   point; see `elephants`.
 
-Products and sums stop at the greatest int64; see `saturation`.
+Products and sums saturate at the maximum int64; see `saturation`.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ COLUMNS = {
     "tcp_flags": "int32",
     "elephant": "boolean",
 }
-"""Columns of flows. `bytes` and `packets` are scaled, of the chosen point, as are `sampling_interval`, the AS numbers (the
-greatest of its records) and `tcp_flags` (all that it saw); `records` and the times are of all points."""
+"""Columns of flows. From the chosen point: `bytes` and `packets` (scaled), `sampling_interval`, the AS numbers (the maximum over
+its records) and `tcp_flags` (all flags it saw). From all points: `records` and the times."""
 
 
 BitOr = Callable[[ir.IntegerColumn], ir.IntegerScalar]
@@ -68,14 +69,14 @@ def reconstruct(
     window: float = WINDOW_S,
     elephants_only: bool = False,
 ) -> Dataset:
-    """Reconstructs flows from records, with the columns of `COLUMNS`, in no order.
+    """Reconstructs flows from records, with the columns of `COLUMNS`, in any order.
 
     Args:
         records: Flow records, as `Engine.open` reads them.
-        gap: Seconds without the flow after which a record is another flow's; not negative.
-        threshold: An elephant sends more than so many bytes ...
-        window: ... within so many seconds; more than zero.
-        elephants_only: Leaves other flows out, and with them most of the work.
+        gap: Seconds of silence after which a record belongs to a new flow; not negative.
+        threshold: Bytes that an elephant flow exceeds within `window`.
+        window: Seconds; more than zero.
+        elephants_only: Returns only elephant flows, which saves most of the work.
 
     Raises:
         ValueError: If a parameter is out of its range.

@@ -1,20 +1,22 @@
-"""Parallel flowsets: flows between two hosts that begin together (the dissertation, section 2.2, equations 2.1 to 2.3).
+"""Parallel flowsets: flows between two hosts that start together (the dissertation, section 2.2, equations 2.1 to 2.3).
 
-A flowset identifier is (src, dst), eq. 2.1. Flows with one identifier are put in the order of
-(flow_start, flow_end, src_port, dst_port, protocol). Eq. 2.2 asks of the flows k_n ... k_n+u of a set, f being a start, that
+The identifier of a flowset is (src, dst), eq. 2.1. Flows with the same identifier are sorted by
+(flow_start, flow_end, src_port, dst_port, protocol). With f for a start, eq. 2.2 requires of the flows k_n ... k_n+u of a set:
 
     f(k_n+u) - f(k_n) <= tau,    f(k_n) - f(k_n-1) > tau,    f(k_n+u+1) - f(k_n+u) > tau
 
-A chain of gaps of tau or less that spans more than tau in all satisfies neither as a whole nor in parts, so it takes a rule:
+A chain of starts with gaps of at most tau that together last longer than tau cannot satisfy this, neither whole nor divided.
+So a rule is needed:
 
-- `span` (the default): a set begins with the first flow that is not yet in one, and takes all that start at most tau after that.
-  The first condition always holds, the others may not.
-- `chain`: flows join while each starts at most tau after the one before. The last two always hold, the first may not.
+- `span` (the default): a set starts with the first flow that is not in a set yet, and contains all flows that start at most tau
+  later. The first condition always holds, the other two may not.
+- `chain`: a flow joins the set if it starts at most tau after the flow before it. The last two conditions always hold, the first
+  may not.
 
-Where eq. 2.2 can be met, both rules meet it, and are the same. All data are one input: sets cross midnight as they cross any other time.
+Where eq. 2.2 can be satisfied, both rules satisfy it and agree. All data are one input, so sets may cross midnight.
 
-Size, duration and rate of a set are eq. 2.3, with one difference: the duration ends with the flow that ends last, not with the one that
-*starts* last. Where an earlier flow ends later, the equation's duration would be too short and its rate too high.
+Size, duration and rate of a set follow eq. 2.3, with one difference: the duration ends with the flow that ends last, not with the
+flow that *starts* last. If an earlier flow ends later, the duration by the equation would be too short and the rate too high.
 """
 
 from __future__ import annotations
@@ -51,13 +53,13 @@ _ORDER = ["flow_start_us", "flow_end_us", "src_port", "dst_port", "protocol"]
 
 
 def flowsets(flows: Dataset, *, tau: float = TAU_S, rule: str = "span", elephants_only: bool = True) -> Dataset:
-    """Groups flows into flowsets, with the columns of `COLUMNS`, in no order.
+    """Groups flows into flowsets, with the columns of `COLUMNS`, in any order.
 
     Args:
-        flows: What `reconstruct` gives.
-        tau: Seconds within which flows of a set start; not negative.
+        flows: The result of `reconstruct`.
+        tau: Seconds within which the flows of a set start; not negative.
         rule: `span` or `chain`.
-        elephants_only: Of elephant flows alone, as in the dissertation.
+        elephants_only: Considers only elephant flows, as in the dissertation.
 
     Raises:
         ValueError: If a parameter is out of its range.

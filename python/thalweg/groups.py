@@ -1,6 +1,6 @@
 """Groups of hosts by AS number, by prefix, or by a list of sites.
 
-Prefixes are matched over the distinct addresses, here, and joined: engines differ in what they know of IPv6.
+Prefixes are matched here, once per distinct address, and the result is joined: engines differ in their support of IPv6.
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 GAP_S, WINDOW_S, THRESHOLD_BYTES = 60.0, 60.0, 1_000_000_000
-"""The dissertation's numbers: more than 1 GB within a minute; a minute is the routers' active timeout."""
+"""The values of the dissertation: more than 1 GB within 60 s, the active timeout of its routers."""
 TAU_S = 10.0
-"""The dissertation's gap between flows of a set."""
+"""The value of the dissertation: flows of a flowset start within 10 s."""
 RULES = ("span", "chain")
-"""How to split chains that violate equation 2.2; see `flowsets`."""
+"""Rules for chains of starts that together last longer than tau (equation 2.2); see `flowsets`."""
 
 
 @dataclass(frozen=True)
@@ -17,15 +17,15 @@ class Parameters:
     """Parameters of the analyses; the defaults are the dissertation's. See `flows.reconstruct` and `flowsets.flowsets`.
 
     Attributes:
-        gap: Seconds without a flow after which a record is another flow's.
-        threshold: An elephant sends more than so many bytes ...
-        window: ... within so many seconds.
-        tau: Seconds within which flows of a set start.
+        gap: Seconds of silence after which a record with the same 5-tuple belongs to a new flow.
+        threshold: Bytes that an elephant flow exceeds within `window`.
+        window: Seconds within which an elephant flow sends more than `threshold`.
+        tau: Seconds within which the flows of a flowset start.
         rule: `span` or `chain`.
-        elephants_only: Whether flowsets are of elephant flows alone.
+        elephants_only: Whether flowsets consist of elephant flows only.
 
     Raises:
-        ValueError: If one is out of its range.
+        ValueError: If a value is out of range.
     """
 
     gap: float = GAP_S
@@ -48,7 +48,7 @@ def checked_flow_rules(gap: float, threshold: int, window: float) -> dict[str, i
     """Validates parameters of `flows.reconstruct` and converts them for engines.
 
     Raises:
-        ValueError: If one is out of its range.
+        ValueError: If a value is out of range.
     """
     if threshold < 0:
         raise ValueError(f"invalid threshold {threshold} bytes: expected 0 or more")
@@ -75,7 +75,7 @@ def checked_set_rules(tau: float, rule: str) -> dict[str, int | str | bool]:
     """Validates parameters of `flowsets.flowsets` and converts them for engines.
 
     Raises:
-        ValueError: If one is out of its range.
+        ValueError: If a value is out of range.
     """
     if rule not in RULES:
         raise ValueError(f"unknown rule {rule!r}: expected one of {', '.join(RULES)}")

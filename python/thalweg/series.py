@@ -1,9 +1,9 @@
 """Traffic over time: bytes, packets and flows of each interval.
 
-A row's bytes are spread evenly from its first packet to its last, since a record of a long flow can span half an hour, and
-to count it where it began or ended would show peaks that never were. Of a row that lasts from s to e, an interval that lies
-in it whole holds floor(bytes * every / (e - s)), the first floor(bytes * (its end - s) / (e - s)), and the last what is
-left, so that the sum over all intervals is exactly that of the rows. Packets alike; a flow counts where it begins.
+The bytes of a row are spread evenly from its first packet to its last: a record of a long flow can last half an hour, and
+counted at its start or end it would show a peak that did not exist. For a row that lasts from s to e, an interval entirely
+within it gets floor(bytes * every / (e - s)), the first interval floor(bytes * (its end - s) / (e - s)), and the last one the
+rest, so the sum over all intervals is exactly that of the rows. Packets are spread in the same way; a flow counts at its start.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ def series(
     Args:
         rows: Records, flows or flowsets.
         every_us: Length of an interval, microseconds; intervals begin at its multiples since 1970 (UTC).
-        by: Names of `top.DIMENSIONS`, none of which takes either end; none: all traffic together.
-        groups: How many groups, the largest by bytes; the rest is `OTHER`.
-        start_us: The interval of this instant is the first, microseconds since 1970; None: that of the first packet.
-        end_us: No interval begins at this instant or later; None: the last is that of the last packet.
+        by: Names of `dimensions.DIMENSIONS` that concern one end or none; empty: all traffic together.
+        groups: Number of groups, the largest by bytes; the others together are `OTHER`.
+        start_us: A time in the first interval, in microseconds since 1970; None: the first packet's.
+        end_us: The end, exclusive, in microseconds since 1970; None: after the last packet.
 
     Returns:
         `time` (start of the interval, UTC), `group` (keys joined by blanks; empty without `by`), `bytes`, `packets`, `flows`,
         `rate_bps` (mean over the interval, bits per second); by group, the largest first, and time.
 
     Raises:
-        SeriesError: If the intervals were more than `MAX_INTERVALS`, or `every_us` is not above zero.
+        SeriesError: If there would be more than `MAX_INTERVALS` intervals, or `every_us` is not above zero.
         DimensionError: If a dimension or the order is invalid.
     """
     if every_us <= 0:
@@ -92,7 +92,7 @@ def _groups(rows: Dataset, by: Sequence[str], limit: int) -> tuple[list[str], An
 
 
 def _pieces(rows: ir.Table, by: Sequence[str], label: Any, every_us: int) -> ir.Table:
-    """By group, first and last interval: what falls into the first, the last, and each between them."""
+    """For each group, first and last interval: the amounts in the first, in the last, and in each between them."""
     keyed, _ = grouped(rows, by)
     start = ibis.least(keyed["flow_start_us"], keyed["flow_end_us"])
     end = ibis.greatest(keyed["flow_start_us"], keyed["flow_end_us"])

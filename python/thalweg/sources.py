@@ -1,7 +1,7 @@
 """Finds the Parquet files with the requested records.
 
-A collector writes `DIR/flows/date=2026-11-22/hour=13/NAME.parquet`, an hour (UTC) of *reception* a directory, so a time
-range needs the files of its hours alone.
+A collector writes `DIR/flows/date=2026-11-22/hour=13/NAME.parquet`, one directory per hour (UTC) of *reception*, so a time
+range needs only the files of its hours.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Selection:
 
     Attributes:
         files: Their paths, in order.
-        exact: Whether they hold nothing else, so that no row needs to be looked at.
+        exact: Whether they contain no other records, so that rows need no check.
     """
 
     files: tuple[str, ...]

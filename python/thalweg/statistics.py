@@ -1,11 +1,11 @@
 """Order statistics and means of a column, by group.
 
-A quantile of probability p over n values in order, x_1 ... x_n, is Hyndman and Fan's type 7 (R's and numpy's default): with h = (n - 1) p,
-linear between x_(floor(h)+1) and the value after it, as far on as h is past its floor.
+A quantile of probability p over n sorted values x_1 ... x_n is Hyndman and Fan's type 7 (the default of R and numpy): with
+h = (n - 1) p, linear interpolation between x_(floor(h)+1) and the next value, by the fraction of h.
 
-The engine counts and finds the values at those ranks, by integer arithmetic; what lies between two values is worked out here. So
-every engine gives the same quantile to the bit, and what is brought here is a few rows a group. A mean is a sum of integers (values are
-rounded down first: of rates, to whole bit/s) over a count. Values that are null (the rate of what has no duration) are left out.
+The engine counts and finds the values at these ranks by integer arithmetic; the interpolation is done here. So every engine
+gives identical quantiles, and only a few rows per group are transferred. A mean is a sum of integers (values are rounded down
+first: rates to whole bit/s) divided by a count. Nulls (the rate of a flow without duration) are left out.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def summary(dataset: Dataset, column: str, by: Sequence[str] = ()) -> pd.DataFra
         by: Columns that identify groups; without any, all rows are one group.
 
     Returns:
-        `by` and the columns of `SUMMARY` (all float64, but for `count`), in the order of `by`. Groups without a value are left out.
+        `by` and the columns of `SUMMARY` (float64, except `count`), in the order of `by`. Groups without a value are left out.
     """
     values = _ranked(dataset.table, column, by)
     totals = _rows(dataset, _totals(values, by))
@@ -60,8 +60,8 @@ def variability(flowsets: Dataset, by: Sequence[str] = ("src_as", "dst_as", "flo
     """Computes the variability of rates per path, by the number of component flows (the dissertation, section 2.3.3 and Figure 2.1).
 
     Returns:
-        The summary of `rate_bps` (bit/s) by `by`, and `iqr_over_median`: (third quartile - first quartile) / median, which has no unit;
-        null where the median is 0.
+        The summary of `rate_bps` (bit/s) by `by`, and `iqr_over_median`: (third quartile - first quartile) / median, without unit;
+        null if the median is 0.
     """
     rates = summary(flowsets, "rate_bps", by)
     spread = rates["p75"] - rates["p25"]

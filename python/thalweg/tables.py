@@ -25,7 +25,7 @@ def component_counts(flowsets: Dataset, grouping: Grouping) -> pd.DataFrame:
 
     Returns:
         `group`, `direction`, `flowsets_2`, `_4`, `_8`, `_16`, `flowsets_other`, `flowsets` (all of them), `dst_hosts` and
-        `src_hosts` (how many distinct hosts are at either end), in the order of group and direction. The table's last row is the
+        `src_hosts` (number of distinct hosts at each end), in the order of group and direction. The table's last row is the
         destination hosts to the group and the source hosts from it.
     """
     sides = _parallel(grouping.sides(flowsets)).table
@@ -44,9 +44,9 @@ def characteristics(flowsets: Dataset, grouping: Grouping, *, single: bool = Fal
     """Table 2.3: size, rate and duration of parallel flowsets, or of single flows.
 
     Args:
-        flowsets: What `flowsets` gives.
-        grouping: Whose they are.
-        single: Of single flows (N = 1) instead.
+        flowsets: The result of `flowsets`.
+        grouping: How hosts are grouped.
+        single: Single flows (N = 1) instead of parallel flowsets.
 
     Returns:
         `group`, `direction`, `quantity` ("size" in bytes, "rate" in bit/s, "duration" in seconds) and the columns of

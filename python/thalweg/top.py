@@ -16,7 +16,7 @@ from .dimensions import ORDERS, DimensionError, dimensions
 def grouped(rows: ir.Table, by: Sequence[str]) -> tuple[ir.Table, tuple[str, ...]]:
     """Returns the keys, bytes, packets, flows and times of each row, and the names of the keys.
 
-    A row is there once, or twice where a dimension takes either end and these differ.
+    A row appears once, or twice if a dimension concerns both ends and they differ.
 
     Raises:
         DimensionError: As `dimensions`, or if `rows` has no such column.
@@ -53,10 +53,10 @@ def top(rows: ir.Table, by: Sequence[str] = ("src",), order: str = "bytes", limi
     """Returns the largest groups, the largest first; ties in order of their keys.
 
     Args:
-        rows: Records, flows or flowsets. Of records, what several routers saw counts as often as it was seen; of flows, once.
+        rows: Records, flows or flowsets. Traffic that several routers saw counts once per router in records, and once in flows.
         by: Names of `dimensions.DIMENSIONS`.
         order: One of `dimensions.ORDERS`.
-        limit: How many groups; None: all.
+        limit: Number of groups; None: all.
 
     Returns:
         The keys, `bytes`, `packets`, `flows` (rows of records, which are parts of flows), `share` of all bytes, packets or

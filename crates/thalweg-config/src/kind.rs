@@ -218,6 +218,30 @@ impl Reads<f64> for Number {
     }
 }
 
+/// Another kind, with a note about its values: a unit, an example.
+#[derive(Clone, Copy, Debug)]
+pub struct Noted<K>(pub K, pub &'static str);
+
+impl<K: Kind> Kind for Noted<K> {
+    fn form(&self) -> Form {
+        self.0.form()
+    }
+
+    fn expected(&self) -> String {
+        format!("{}{}", self.0.expected(), self.1)
+    }
+
+    fn schema(&self) -> Value {
+        self.0.schema()
+    }
+}
+
+impl<T, K: Reads<T>> Reads<T> for Noted<K> {
+    fn read(&self, literal: &Literal) -> Option<T> {
+        self.0.read(literal)
+    }
+}
+
 /// Any non-empty text, with a description of what is expected. It is validated on use.
 #[derive(Clone, Copy, Debug)]
 pub struct Text(pub &'static str);

@@ -254,7 +254,7 @@ fn inference_is_exact_for_tables_with_changing_trees() {
 }
 
 #[test]
-fn without_a_settling_time_packets_in_flight_are_misattributed() {
+fn without_a_transition_time_packets_in_flight_are_misattributed() {
     let seen = Scenario::tables().run_all(Nanos::ZERO);
     assert!(seen.iter().all(|frame| frame.inference.certainty == Certainty::Certain));
     assert!(wrong(&seen) > 0);

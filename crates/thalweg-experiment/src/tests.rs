@@ -229,7 +229,7 @@ fn an_invalid_network_is_refused_before_the_first_slot() {
         [
             "x.toml:2: warm_up: expected a time shorter than the duration",
             "x.toml:7: min_threshold: invalid value 400: expected less than `max_threshold`",
-            "x.toml:10: clients: unknown endpoint \"h99\"; did you mean \"h9\"?",
+            "x.toml:10: clients: unknown endpoint \"h99\": expected h0 to h15",
             "x.toml:15: stride: invalid stride 16: with 16 endpoints each would send to itself",
             "x.toml:19: sizes: \"x 2MB\": expected SIZES, WEIGHT SIZES or WEIGHT SIZES dscp N, as in 0.8 1500B dscp 3",
             "x.toml:22: sizes: \"websearch\" is neither a published distribution nor a file; did you mean \"web_search\"?",

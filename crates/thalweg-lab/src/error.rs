@@ -45,7 +45,7 @@ pub enum LabError {
     #[error("not supported with Open vSwitch: its switches are controlled by OpenFlow")]
     NotEbpf,
     /// No lab with this prefix is up, or it is incomplete.
-    #[error("lab {prefix:?} is not up: {reason}")]
+    #[error("no lab with the name prefix {prefix:?} is up: {reason}")]
     NotUp {
         /// The prefix.
         prefix: String,

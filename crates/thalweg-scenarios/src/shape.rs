@@ -10,17 +10,17 @@ use thalweg_wire::BitRate;
 
 use super::error::ScenarioError;
 
-/// Returns the plan for a shape's name or a topology file. Links have `rate` if given, else the file's rates, else 100
+/// Returns the plan for a shape's name, with `-` or `_`, or a topology file. Links have `rate` if given, else the file's rates, else 100
 /// Mbit/s.
 ///
 /// # Errors
 /// If no shape or file has this name, or the file is not a valid topology.
 pub fn plan(shape: &str, rate: Option<BitRate>, prefix: Prefix) -> Result<Plan, ScenarioError> {
     let named_rate = rate.unwrap_or(DEFAULT_RATE);
-    let plan = match shape {
+    let plan = match shape.replace('_', "-").as_str() {
         "leaf-spine" => Plan::leaf_spine(named_rate).map_err(LabError::from)?,
         "fat-tree-4" => Plan::fat_tree_4(named_rate).map_err(LabError::from)?,
-        file => Plan { rate, ..Plan::new(read(Path::new(file))?) },
+        _ => Plan { rate, ..Plan::new(read(Path::new(shape))?) },
     };
     Ok(Plan { prefix, ..plan })
 }

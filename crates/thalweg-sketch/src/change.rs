@@ -4,12 +4,13 @@
 //! row's error comes from the keys that changed, not from all traffic.
 //!
 //! At p = 1 the bound is that of [`crate::noise`] for the difference. In sampled windows, a key that did not change
-//! still leaves noise in the difference, because its two counts were sampled independently. Let a be the larger sampling
-//! variance of the two. The F2 of a row of the difference is E = L2^2 of the change + Q1 + Q2, still measured from its
-//! rows. Its relative variance is at most r = 2/w + 6 q/E, where q = a (sqrt(E1) + sqrt(E2) + (N1 + N2)/w) bounds the
-//! sampling variance in one counter. A key's sampling variance is a1 f1 + a2 f2, each f at most the upper bound of its
-//! estimate in its window. The difference has converged if both windows have and sqrt(c r) <= 1/2. The confidence
-//! covers four medians instead of two.
+//! still leaves noise in the difference, because its two counts were sampled independently. Symbols are those of
+//! [`crate::noise`], with 1 and 2 for the two windows; N is the sum of a window's weights, and a the larger of a1 and
+//! a2. The F2 of a row of the difference is E = L2^2 of the change + Q1 + Q2, still measured from its rows. Its relative variance is at most
+//! r = 2/w + 6 q/E, where q = a (sqrt(E1) + sqrt(E2) + (N1 + N2)/w) bounds the sampling variance in one counter. A
+//! key's sampling variance is a1 f1 + a2 f2, each f at most the upper bound of its estimate in its window. The
+//! difference has converged if both windows have and sqrt(c r) <= 1/2. The confidence covers four medians: the key's
+//! estimate and the F2, in each window.
 
 use crate::digest::{Digest, Key};
 use crate::estimate::Estimate;
@@ -65,8 +66,8 @@ impl<'a, S: RowSketch + Clone> Change<'a, S> {
         self.estimate(self.now.hasher().digest(key.as_bytes()))
     }
 
-    /// Returns an upper bound of the sum of the magnitudes of all changes, the total that shares of change refer to.
-    /// It is the sum of both windows: a sketch does not know which weights stayed the same.
+    /// Returns the total that shares of change refer to: the sum of both windows. The sum of the magnitudes of all
+    /// changes is at most this; a sketch does not know which weights stayed the same.
     pub fn total_bound(&self) -> u64 {
         self.now.statistics().magnitude().saturating_add(self.before.statistics().magnitude())
     }

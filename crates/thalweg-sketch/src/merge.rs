@@ -10,7 +10,7 @@ use crate::shape::Shape;
 #[non_exhaustive]
 pub enum MergeError {
     /// Rows or columns.
-    #[error("shapes differ: {ours} and {theirs}")]
+    #[error("sizes differ: {ours} and {theirs} counters")]
     Shape {
         /// The value of the receiving sketch.
         ours: Shape,

@@ -11,7 +11,7 @@ from ..engines import NAMES as ENGINES
 from ..parameters import GAP_S, RULES, TAU_S, THRESHOLD_BYTES, WINDOW_S
 from ..quantities import instant, size, span_us, whole_number
 
-ABOUT = """Analyse flow records: top talkers, transfers, parallel flowsets, time series.
+ABOUT = """Analyse flow records: top talkers, parallel transfers (flowsets), time series.
 
 DATA is a directory written by `thalweg collect`, `serve` or `watch --records`, a Parquet file, or a
 glob pattern. Byte and packet counts are scaled by the sampling interval. FILTER uses nfdump syntax.
@@ -151,7 +151,10 @@ def add_rules(parser: argparse.ArgumentParser, *, sets: bool) -> None:
     if sets:
         group.add_argument("--tau", type=length, default=TAU_S, metavar="TIME", help="maximum time between flow starts in a flowset (10s)")
         group.add_argument(
-            "--rule", choices=RULES, default=RULES[0], help="how to split chains of small gaps: at tau (span), or not at all (chain)"
+            "--rule",
+            choices=RULES,
+            default=RULES[0],
+            help="what may lie at most tau apart in a flowset: its first and last start (span), or consecutive starts (chain)",
         )
         group.add_argument("--all-flows", dest="elephants_only", action="store_false", help="flowsets of all flows, not only elephants")
 

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 ABOUT = """Report on transfers: a page with tables and plots.
 
-For each group of hosts: parallel flowsets by their number of flows, size, rate and duration, single
-flows; rates on the busiest paths, and their variability; the largest, fastest and longest
-transfers; traffic over time; the method with its parameters. All tables are also written as CSV
-and JSON with exact values."""
+For each group of hosts: tables of parallel transfers (flowsets) by number of flows, size, rate and
+duration; tables of single flows; rates on the busiest paths, and their variability; the largest,
+fastest and longest transfers; traffic over time; the method with its parameters. All tables are
+also written as CSV and JSON with exact values."""
 
 EXAMPLES = """
 By autonomous system:
@@ -43,7 +43,7 @@ def add(commands: Any, now: datetime) -> None:
         type=parser.typed(grouping),
         required=True,
         metavar="GROUPS",
-        help="asn; prefix/LEN or prefix/LEN,LEN for IPv4 and IPv6 (48); sites=FILE, CSV of prefix,name",
+        help="asn; prefix/LEN or prefix/LEN,LEN, lengths for IPv4 and IPv6 (default 48 for IPv6); sites=FILE, CSV of prefix,name",
     )
     this.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="output directory for the page, CSV and JSON")
     parser.add_rules(this, sets=True)

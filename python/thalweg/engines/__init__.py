@@ -1,6 +1,6 @@
 """Query engines: DuckDB (embedded, the default), the native analyses, Spark, ClickHouse, or any server that Ibis supports.
 
-The same Ibis expressions run on each and answer the same, to the bit; the conformance suite holds them to it.
+All engines run the same Ibis expressions and give identical results; the conformance suite checks this.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def connect(
     Args:
         name: `native` (DuckDB, with flows, flowsets and the largest groups of whole files computed by compiled code), `duckdb`, `spark`,
             `clickhouse`, `server`; `auto`: `native` where it is built, else `duckdb`.
-        memory_bytes: Memory to compute in; None: the engine's default.
-        threads: How many compute (Spark: parts that shuffled rows are divided into); None: the engine's default.
+        memory_bytes: Memory limit; None: the engine's default.
+        threads: Number of threads (Spark: partitions of shuffled rows); None: the engine's default.
         scratch: Directory for interim results; a cluster's workers must see it under the same path.
         url: Spark's master; a server's address (`clickhouse://user:password@host:8123/database`, `trino://...`).
 

@@ -1,7 +1,7 @@
 """ClickHouse within this process (chdb), as a backend for Ibis.
 
-Ibis's own ClickHouse backend talks to a server. This one compiles with the same compiler and hands the SQL to chdb, so
-that what runs here is what runs on a server.
+Ibis's own ClickHouse backend talks to a server. This one uses the same compiler and passes the SQL to chdb, so
+the SQL is the same as on a server.
 """
 
 from __future__ import annotations

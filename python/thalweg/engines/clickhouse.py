@@ -26,8 +26,8 @@ class ClickHouse(Engine):
         """
         Args:
             memory_bytes: Memory for a query; sorts and groups that need more than half of it go to disk. None: no limit.
-            threads: How many compute; None: one a core.
-            scratch: Directory for tables and what does not fit into memory.
+            threads: Number of threads; None: one per core.
+            scratch: Directory for tables and for data that does not fit into memory.
         """
         from .chdb import Backend
 

@@ -25,10 +25,10 @@ class DuckDB(Engine):
     def __init__(self, *, memory_bytes: int | None = None, threads: int | None = None, scratch: str | Path | None = None) -> None:
         """
         Args:
-            memory_bytes: Memory for DuckDB's tables and operators (its `memory_limit`); None: four fifths of the machine's.
-                Buffers outside (Parquet decoding, results) come on top: allow a quarter more.
-            threads: How many compute; None: one a core.
-            scratch: Directory for what does not fit into memory; None: the system's for temporary files.
+            memory_bytes: Memory for DuckDB's tables and operators (its `memory_limit`); None: four fifths of the machine's memory.
+                Other buffers (Parquet decoding, results) are extra: allow a quarter more.
+            threads: Number of threads; None: one per core.
+            scratch: Directory for data that does not fit into memory; None: the system's directory for temporary files.
         """
         super().__init__(self._connected, scratch)
         settings: dict[str, Any] = {"temp_directory": str(self.scratch), "preserve_insertion_order": False, "TimeZone": "UTC"}

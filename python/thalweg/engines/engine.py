@@ -36,8 +36,8 @@ class Engine(abc.ABC):
     def __init__(self, backend: SQLBackend | Callable[[], SQLBackend], scratch: str | Path | None) -> None:
         """
         Args:
-            backend: Ibis's backend, or what connects it when it is needed.
-            scratch: Directory for interim files; None: the system's for temporary files.
+            backend: Ibis's backend, or a function that connects it on first use.
+            scratch: Directory for interim files; None: the system's directory for temporary files.
         """
         self._given = backend
         self._own_scratch = tempfile.mkdtemp(prefix="thalweg-", dir=scratch)

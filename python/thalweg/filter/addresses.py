@@ -1,8 +1,8 @@
 """Prefix matching on addresses stored as text, for any engine: only string comparisons, no address types.
 
-Addresses are dotted decimal or RFC 5952, so that one address has one text, and equality is that of the text. IPv4
-prefixes are prefixes of the text, with the octet that a prefix cuts in two among the numbers it may be. IPv6 text leaves
-zeros out; they are put back by the number of colons, and then a prefix is one of the text too.
+Addresses are dotted decimal or RFC 5952, so each address has one text, and equal addresses have equal texts. An IPv4 prefix
+is a prefix of the text, plus a range for an octet that the prefix divides. IPv6 text omits zeros: the number of colons tells
+how many, they are restored, and then an IPv6 prefix is a prefix of the text too.
 """
 
 from __future__ import annotations

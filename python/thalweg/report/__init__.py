@@ -1,11 +1,11 @@
 """The report on big-data movement: chapter 2 of the dissertation for your own network, as a page with plots, CSV and JSON.
 
-| file | what it has |
+| module | contents |
 |---|---|
-| `contents` | what is computed: tables, rates by path, time series |
-| `plots` | drawings |
-| `page` | the page |
-| `files` | what is written where |
+| `contents` | the results: tables, rates by path, time series |
+| `plots` | plots |
+| `page` | the HTML page |
+| `files` | the files of the report |
 """
 
 from .contents import Contents, collect

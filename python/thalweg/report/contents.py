@@ -33,12 +33,12 @@ class Contents:
     """Results of the report.
 
     Attributes:
-        about: What was read, and how it was analysed; by name.
-        totals: Numbers of the whole; by name.
+        about: Facts about the data and the method, by name.
+        totals: Totals, by name.
         tables: Every table, by the name of its file.
         rates: Rates (bit/s) of parallel flowsets by path and number of component flows (Figure 2.1), the busiest path first.
-        traffic: Of the transfers, over time, as of `series`.
-        every_us: Length of its intervals, microseconds.
+        traffic: Traffic of the transfers over time, as returned by `series`.
+        every_us: Length of the intervals of `traffic`, in microseconds.
     """
 
     about: dict[str, Any]
@@ -54,7 +54,7 @@ def collect(archive: Archive, grouping: Grouping, about: dict[str, Any]) -> Cont
 
     Args:
         archive: The records.
-        grouping: Whose traffic it is.
+        grouping: How hosts are grouped.
         about: Further facts about the data; parameters are added.
     """
     flowsets = archive.flowsets()

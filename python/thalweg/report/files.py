@@ -15,10 +15,10 @@ from .page import page
 def write(contents: Contents, folder: Path) -> list[Path]:
     """Writes everything into `folder`, which is created if missing; returns the files, the page first.
 
-    Instants are RFC 3339 in UTC; sizes bytes, rates bits per second. What was there under these names is replaced.
+    Times are RFC 3339 in UTC, sizes are in bytes, rates in bits per second. Existing files with these names are replaced.
 
     Raises:
-        OSError: If that cannot be written.
+        OSError: If a file cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / "index.html", folder / "report.json"]

@@ -71,7 +71,7 @@ def rates_svg(paths: Mapping[str, Mapping[int, Sequence[float]]], label: str) ->
     """Draws box plots of rates (bits per second) by number of component flows, a panel per path (Figure 2.1).
 
     The box reaches from the first quartile to the third, with the median in it; whiskers to the farthest rate within 1.5
-    times that range; what is beyond is shown by itself.
+    times that range; rates beyond are single points.
     """
     columns = min(2, len(paths))
     rows = math.ceil(len(paths) / columns)

@@ -14,7 +14,9 @@ pub enum FilterError {
         reason: String,
     },
     /// libpcap rejects the expression.
-    #[error("invalid capture filter `{expression}` for {link_type} frames: {reason}")]
+    #[error(
+        "invalid capture filter `{expression}` for {link_type} frames: {reason} (expected tcpdump's language)"
+    )]
     Expression {
         /// The expression.
         expression: String,

@@ -1,13 +1,14 @@
 //! Planck's greedy traffic engineering (Rasley et al., SIGCOMM 2014, algorithm 1).
 //!
-//! On each congestion event, every flow on the link moves to the path with the largest expected rate
-//! ([`loads`](super::loads)), with all other flows left in place. A later flow sees the moves of the earlier ones.
+//! On each congestion event, every pair on the link moves to the path with the largest expected rate
+//! ([`loads`](super::loads)), with all other pairs left in place. A later pair sees the moves of the earlier ones. (The
+//! paper says flows; all flows of a pair follow one path.)
 //!
-//! **Additions to the algorithm.** A flow moves only if the expected gain is large enough ([`GreedyOptions::gain`]),
-//! and not before its last move has taken effect ([`GreedyOptions::hold_down`]). Otherwise two flows that both see the
+//! **Additions to the algorithm.** A pair moves only if the expected gain is large enough ([`GreedyOptions::gain`]),
+//! and not before its last move has taken effect ([`GreedyOptions::hold_down`]). Otherwise two pairs that both see the
 //! same free path would swap forever. [Light](super::loads::LIGHT_SHARE) pairs, mostly acknowledgements, do not count
-//! as contenders. If no path is better, the decider may [make room](GreedyOptions::makes_room) on one. With zero
-//! gain, zero hold-down time, no light pairs and no room made, it is the published algorithm.
+//! as contenders. If no path is better, the decider may [make room](GreedyOptions::makes_room) on one. Except for
+//! light pairs, it is the published algorithm if gain and hold-down time are zero and it makes no room.
 
 use thalweg_wire::{Nanos, Timestamp};
 
@@ -28,8 +29,8 @@ pub struct GreedyOptions {
     /// to within 3 %.
     pub gain: f64,
     /// Time after a move in which a pair is not moved again. Default 5 ms: a move takes 2.5 to 3.5 ms to take effect
-    /// (figure 16), and as long again before measured rates show it. From the third move of a streak, it doubles with
-    /// each move.
+    /// (figure 16), and as long again before measured rates show it. If moves of a pair follow each other closely, the
+    /// hold-down time doubles with each from the third on.
     pub hold_down: Nanos,
     /// Whether a pair without a better path may displace another pair that loses nothing by moving. Default yes.
     pub makes_room: bool,

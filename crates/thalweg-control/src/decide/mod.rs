@@ -133,7 +133,7 @@ pub trait Decider: Send {
         let _ = (flows, now, pins, paths, decisions);
     }
 
-    /// Handles a placement that it did not decide: the pair was pinned, or the decided move failed.
+    /// Handles a placement that it did not decide: a user pinned the pair, or a decided move failed.
     fn on_placed(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {
         let _ = (pair, address, now, paths);
     }

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_not_reused_within_its_history() {
+    fn an_id_is_not_reused_until_many_others_are_freed() {
         let mut segments = Segments::new(2);
         let ids: Vec<u32> = (0..3).map(|n| segments.insert(data(n, 1))).collect();
         segments.remove(ids[1]);

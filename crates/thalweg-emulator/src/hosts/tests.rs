@@ -275,7 +275,7 @@ fn invalid_flows_are_refused_and_counted() {
 }
 
 #[test]
-fn a_segment_is_readable_within_its_history() {
+fn a_segment_is_readable_until_many_others_are_freed() {
     let start = FlowStart { dscp: 10, ..flow(Nanos(0), 0, 1, 3 * MSS) };
     let transport = Transport::Tcp(TcpConfig::with(Algorithm::Dctcp));
     let config = HostConfig { segment_history: 10, ..HostConfig::with(transport) };

@@ -1,5 +1,5 @@
-//! Monitor ports: a router sends what some of its ports send once more through another port, which may have a lower
-//! rate (Planck, section 3.1). Copies that do not fit into its buffer are dropped and counted.
+//! Monitor ports: a router copies the output of some of its ports to another port, which may have a lower rate (Planck,
+//! section 3.1). Copies that do not fit into its buffer are dropped and counted.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
@@ -36,10 +36,10 @@ pub struct Mirrored {
     pub at: Ticks,
 }
 
-/// What a monitor port has sent and dropped.
+/// What a monitor port has accepted and dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MonitorTally {
-    /// Packets sent, including those in the buffer.
+    /// Packets accepted: sent, or still in the buffer.
     pub sent: Traffic,
     /// Packets dropped because the buffer was full.
     pub dropped: Traffic,
@@ -49,6 +49,7 @@ pub struct MonitorTally {
 #[derive(Clone, Debug)]
 pub(crate) struct MonitorPort {
     port: Port,
+    /// The buffer as a time: what it holds, at the port's rate.
     max_wait: Ticks,
     dropped: Traffic,
     /// Random numbers of its own, so that a monitor port does not change the rest of the network.
@@ -65,10 +66,10 @@ impl MonitorPort {
         }
     }
 
-    /// Offers the copies of the slot that starts at `start` and passes the sent ones to `sent`. A port without backlog
-    /// sends them in order of time. Otherwise they compete as if they had arrived together, by port in random order: in
-    /// a full buffer the first copy gets the place, and ports that send at full rate keep their times within the slot
-    /// forever, so one of them would always get it.
+    /// Offers the copies of the slot that starts at `start` and passes the sent ones to `sent`. A port that has been idle
+    /// for a slot sends them in order of time. Otherwise they compete as if they had arrived together, by port in random
+    /// order: the first copy gets the free space in a full buffer, and ports that send at full rate keep their times
+    /// within the slot forever, so one of them would always get it.
     pub(crate) fn offer<C: Copy>(
         &mut self,
         copies: &mut Vec<Copied<C>>,

@@ -36,7 +36,7 @@ pub const SCHEMES: [Listed; 10] = [
         "Flexplane, NSDI 2017, section 4",
     ),
     listed("red", "drops early, as the average queue grows", "Floyd and Jacobson, ToN 1993"),
-    listed("red-ecn", "as red, but marks ECN-capable packets", "Floyd and Jacobson, ToN 1993; RFC 3168"),
+    listed("red_ecn", "as red, but marks ECN-capable packets", "Floyd and Jacobson, ToN 1993; RFC 3168"),
     listed("dctcp", "marks arrivals while the queue exceeds a threshold", "Alizadeh et al., SIGCOMM 2010"),
     listed("priority", "strict priority over 64 queues by DSCP, 0 first", "Flexplane, NSDI 2017, figure 5"),
     listed("drr", "deficit round robin over 64 queues by flow", "Shreedhar and Varghese, SIGCOMM 1995"),
@@ -76,7 +76,7 @@ impl Scheme {
         Some(match name {
             "droptail" => Scheme::DropTail(DropTailConfig::default()),
             "red" => Scheme::Red(RedConfig::default()),
-            "red-ecn" => Scheme::Red(RedConfig { ecn: true, ..RedConfig::default() }),
+            "red_ecn" => Scheme::Red(RedConfig { ecn: true, ..RedConfig::default() }),
             "dctcp" => Scheme::Dctcp(DctcpConfig::default()),
             "priority" => Scheme::Priority(PriorityConfig::default()),
             "drr" => Scheme::Drr(DrrConfig::default()),
@@ -93,7 +93,7 @@ impl Scheme {
         match self {
             Scheme::DropTail(_) => "droptail",
             Scheme::Red(RedConfig { ecn: false, .. }) => "red",
-            Scheme::Red(RedConfig { ecn: true, .. }) => "red-ecn",
+            Scheme::Red(RedConfig { ecn: true, .. }) => "red_ecn",
             Scheme::Dctcp(_) => "dctcp",
             Scheme::Priority(_) => "priority",
             Scheme::Drr(_) => "drr",

@@ -94,7 +94,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_table_holds_the_weights(weights in prop::collection::vec(0.0..1e6f64, 1..200)) {
+        fn the_alias_table_reproduces_the_weights(weights in prop::collection::vec(0.0..1e6f64, 1..200)) {
             let sum: f64 = weights.iter().sum();
             prop_assume!(sum > 0.0);
             let alias = Alias::new(&weights).unwrap();

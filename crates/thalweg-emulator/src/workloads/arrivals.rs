@@ -106,7 +106,7 @@ mod tests {
     /// 2^16 exponential gaps: mean and standard deviation are equal. The first is within 6/256 and the second within 6
     /// sqrt(2)/256 of 1, with a false alarm rate below 1e-8.
     #[test]
-    fn poisson_gaps_deviate_by_their_mean() {
+    fn the_standard_deviation_of_poisson_gaps_is_their_mean() {
         let times = times(Spacing::Poisson, 1e6, 1 + (1 << 16));
         let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e6).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;

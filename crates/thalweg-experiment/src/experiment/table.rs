@@ -1,7 +1,9 @@
 //! The sections of experiment files, each declared once. Types, parsing, printed experiments, sweeps, the reference and
 //! the JSON Schema derive from here.
 
-use thalweg_config::kind::{Amount, Boolean, Delay, Number, Rate, Share, Text, Texts, Time, Whole, one_of};
+use thalweg_config::kind::{
+    Amount, Boolean, Delay, Noted, Number, Rate, Share, Text, Texts, Time, Whole, one_of,
+};
 use thalweg_config::{Section, choices, keys, section};
 use thalweg_emulator::hosts::Algorithm;
 use thalweg_emulator::schemes::SCHEMES;
@@ -139,7 +141,7 @@ keys! {
     /// pFabric.
     pub struct PFabricBuffer {
         /// Buffer of a port in packets: about twice the bandwidth-delay product (pFabric, section 4.2).
-        buffer: u32 [Whole(1, 4_096)] default "36",
+        buffer: u32 [Noted(Whole(1, 4_096), " packets")] default "36",
     }
 }
 
@@ -147,7 +149,7 @@ keys! {
     /// FQ-CoDel's buffer.
     pub struct FqCodelBuffer {
         /// Limit of a port in packets, over all its queues (RFC 8290, section 5.2.3).
-        buffer: u32 [Whole(1, 32_768)] default "10240",
+        buffer: u32 [Noted(Whole(1, 32_768), " packets")] default "10240",
     }
 }
 
@@ -250,7 +252,7 @@ section! {
         groups { PortBuffer, QueueBuffer, PFabricBuffer, FqCodelBuffer, Red, Dctcp, Hull, PriorityQueues, DrrQueues, FqCodel, Pie }
         DropTail = "droptail" (PortBuffer),
         Red = "red" (PortBuffer, Red),
-        RedEcn = "red-ecn" (PortBuffer, Red),
+        RedEcn = "red_ecn" (PortBuffer, Red),
         Dctcp = "dctcp" (PortBuffer, Dctcp),
         Priority = "priority" (QueueBuffer, PriorityQueues),
         Drr = "drr" (QueueBuffer, DrrQueues),
@@ -558,7 +560,7 @@ section! {
         /// The router.
         router: String [Text("the name of a router")] needed,
         /// Ports whose packets are copied.
-        ports: Vec<String> [Texts("names of what ports lead to, as \"h3\"")] or "all",
+        ports: Vec<String> [Texts("names of what ports lead to, such as \"h3\"")] or "all",
         /// Rate of the monitor port.
         rate: BitRate [Rate] or "that of the fastest endpoint's link",
         /// Buffer of the monitor port. Copies that do not fit are dropped and counted.
@@ -582,11 +584,12 @@ section! {
 
 const SIZE: Whole = Whole(1, 65_535);
 const MAX_BUFFER: u64 = 1 << 20;
-const BUFFER: Whole = Whole(1, MAX_BUFFER);
+const BUFFER: Noted<Whole> = Noted(Whole(1, MAX_BUFFER), " packets");
 const QUEUES: Whole = Whole(1, 64);
 const PROBABILITY: Number = Number(0.0, 1.0);
 const POSITIVE: Number = Number(0.0, f64::INFINITY);
-const LOAD: Number = Number(0.0, thalweg_emulator::workloads::MAX_LOAD);
+const LOAD: Noted<Number> =
+    Noted(Number(0.0, thalweg_emulator::workloads::MAX_LOAD), " (a share of the rate: 0.7 is 70 %)");
 const ENDPOINTS: Texts = Texts("names of endpoints, such as \"h0\", or ranges, such as \"h0..h3\"");
 
 choices! {

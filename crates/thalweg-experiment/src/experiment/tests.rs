@@ -36,7 +36,7 @@ fn every_mistake_is_reported_with_line_and_expectation() {
             "x.toml:2: duration is \"10 parsec\": expected a time above zero with a unit, such as 200us, 100ms, 1.5s or 30min, \
              in quotes",
             "x.toml:3: unknown section \"topolgy\"; did you mean \"topology\"?",
-            "x.toml:6: unknown scheme \"dctp\": expected one of droptail, red, red-ecn, dctcp, priority, drr, hull, pfabric, pie, \
+            "x.toml:6: unknown scheme \"dctp\": expected one of droptail, red, red_ecn, dctcp, priority, drr, hull, pfabric, pie, \
              fq_codel; did you mean \"dctcp\"?",
             "x.toml:9: ecn is 1: expected true or false",
             "x.toml:10: min_rto is 5: expected a time above zero with a unit, such as 200us, 100ms, 1.5s or 30min, in quotes",
@@ -207,7 +207,7 @@ fn an_invalid_override_is_reported_as_typed() {
         (
             "scheme",
             "read",
-            "--sweep scheme=read: unknown scheme \"read\": expected one of droptail, red, red-ecn, dctcp, priority, \
+            "--sweep scheme=read: unknown scheme \"read\": expected one of droptail, red, red_ecn, dctcp, priority, \
                             drr, hull, pfabric, pie, fq_codel; did you mean \"red\"?",
         ),
     ] {

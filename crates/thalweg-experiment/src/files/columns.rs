@@ -3,7 +3,7 @@
 
 use crate::results::{DropRow, FlowRow, LinkRow, QueueRow};
 
-/// A row of one of the files.
+/// A row of a file.
 pub trait Row: Sized + 'static {
     /// The name of the file without its extension.
     const FILE: &'static str;
@@ -72,46 +72,50 @@ use Values::{Count, Name, Number, Ratio};
 
 impl Row for FlowRow {
     const FILE: &'static str = "flows";
-    const ABOUT: &'static str = "A row for each flow that was completed, in the order of completion.";
+    const ABOUT: &'static str = "One row per completed flow, in the order of completion.";
     const COLUMNS: &'static [Column<FlowRow>] = &[
-        column("flow", "", "number of the flow, in the order in which flows began", Count(|r| r.flow.into())),
+        column("flow", "", "flow number, in the order of start", Count(|r| r.flow.into())),
         column("src", "", "endpoint that sent the flow", Name(|r| &r.src)),
         column("dst", "", "endpoint that received the flow", Name(|r| &r.dst)),
-        column("bytes", "B", "bytes of the application", Count(|r| r.bytes)),
+        column("bytes", "B", "payload bytes", Count(|r| r.bytes)),
         column("dscp", "", "differentiated services code point, 0 to 63", Number(|r| r.dscp.into())),
-        column("start_ns", "ns", "emulated time at which it began", Count(|r| r.start_ns)),
-        column("fct_ns", "ns", "from then until its receiver had all of it", Count(|r| r.fct_ns)),
+        column("start_ns", "ns", "start of the flow", Count(|r| r.start_ns)),
+        column(
+            "fct_ns",
+            "ns",
+            "flow completion time: from the start until the receiver has all bytes",
+            Count(|r| r.fct_ns),
+        ),
         column(
             "slowdown",
             "",
-            "completion time over that of the same flow alone in the same network; NaN if that is not known",
+            "`fct_ns` divided by the completion time of the same flow in an idle network; NaN if that is unknown",
             Ratio(|r| r.slowdown),
         ),
-        column("retransmissions", "segments", "segments sent again", Count(|r| r.retransmissions.into())),
-        column("timeouts", "", "retransmission timeouts", Count(|r| r.timeouts.into())),
-        column("marks", "segments", "segments that arrived marked (ECN)", Count(|r| r.marks.into())),
+        column("retransmissions", "segments", "retransmitted segments", Count(|r| r.retransmissions.into())),
+        column("timeouts", "", "number of retransmission timeouts", Count(|r| r.timeouts.into())),
+        column("marks", "segments", "segments that arrived with an ECN mark", Count(|r| r.marks.into())),
     ];
 }
 
 impl Row for QueueRow {
     const FILE: &'static str = "queues";
-    const ABOUT: &'static str =
-        "A row for each output port and each moment at which queues were read, by time.";
+    const ABOUT: &'static str = "One row per output port and queue sample, in the order of time.";
     const COLUMNS: &'static [Column<QueueRow>] = &[
-        column("time_ns", "ns", "emulated time", Count(|r| r.time_ns)),
-        column("router", "", "router that the port belongs to", Name(|r| &r.router)),
-        column("port", "", "number of the port, from 0", Number(|r| r.port)),
-        column("to", "", "what the port leads to", Name(|r| &r.to)),
-        column("packets", "packets", "packets that waited", Count(|r| r.packets.into())),
-        column("bytes", "B", "bytes that waited, framing included", Count(|r| r.bytes)),
+        column("time_ns", "ns", "time of the sample", Count(|r| r.time_ns)),
+        column("router", "", "router of the port", Name(|r| &r.router)),
+        column("port", "", "port number, from 0", Number(|r| r.port)),
+        column("to", "", "router or endpoint at the other end", Name(|r| &r.to)),
+        column("packets", "packets", "packets in the queue", Count(|r| r.packets.into())),
+        column("bytes", "B", "bytes in the queue, framing included", Count(|r| r.bytes)),
     ];
 }
 
 impl Row for LinkRow {
     const FILE: &'static str = "links";
-    const ABOUT: &'static str = "A row for each direction of each link and each interval, by time.";
+    const ABOUT: &'static str = "One row per link direction and interval, in the order of time.";
     const COLUMNS: &'static [Column<LinkRow>] = &[
-        column("time_ns", "ns", "emulated time at which the interval began", Count(|r| r.time_ns)),
+        column("time_ns", "ns", "start of the interval", Count(|r| r.time_ns)),
         column("interval_ns", "ns", "length of the interval", Count(|r| r.interval_ns)),
         column("from", "", "sender", Name(|r| &r.from)),
         column("to", "", "receiver", Name(|r| &r.to)),
@@ -120,7 +124,7 @@ impl Row for LinkRow {
         column(
             "utilisation",
             "",
-            "bytes over what the link could have carried, 0 to 1",
+            "share of the link's capacity that was used, 0 to 1",
             Ratio(|r| r.utilisation),
         ),
         column(
@@ -140,16 +144,15 @@ impl Row for LinkRow {
 
 impl Row for DropRow {
     const FILE: &'static str = "drops";
-    const ABOUT: &'static str =
-        "A row for each place and reason at which packets were dropped since the beginning.";
+    const ABOUT: &'static str = "One row per place and reason of drops since the start.";
     const COLUMNS: &'static [Column<DropRow>] = &[
         column(
             "place",
             "",
-            "the port, `tor0 > h3`, the router or the endpoint's network interface",
+            "output port (`tor0 > h3`), router, or network interface of an endpoint",
             Name(|r| &r.place),
         ),
-        column("reason", "", "why", Name(|r| r.reason)),
+        column("reason", "", "reason of the drops", Name(|r| r.reason)),
         column("packets", "packets", "packets dropped", Count(|r| r.packets)),
     ];
 }

@@ -29,6 +29,6 @@ pub(super) fn write<R: Row>(out: impl Write, rows: &[R]) -> Result<(), csv::Erro
 }
 
 fn shown(cell: &mut String, value: impl std::fmt::Display) -> &str {
-    write!(cell, "{value}").expect("a String takes all that is written to it");
+    write!(cell, "{value}").expect("writing to a String cannot fail");
     cell
 }

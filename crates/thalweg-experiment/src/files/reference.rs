@@ -8,16 +8,16 @@ use crate::results::{DropRow, FlowRow, LinkRow, QueueRow};
 const BEGINNING: &str = "\
 # Files of an emulation
 
-`thalweg emulate EXPERIMENT.toml --output DIR` leaves a file for each table below in `DIR`: Parquet, or CSV with
-`--format csv`. A sweep leaves them in a folder for each run. Equal experiments with equal seeds leave equal bytes.
+`thalweg emulate EXPERIMENT.toml --output DIR` writes one file for each table below to `DIR`: Parquet, or CSV with
+`--format csv`. A sweep writes them to one folder per run. The same experiment and seed give identical files.
 
-Times are whole nanoseconds of emulated time, which begins at 0. No column has missing values. All that is counted is a
-signed 64-bit number, so that differences below zero are what they should be. In Parquet names are in dictionaries, and
-pages are compressed with zstd; in CSV the first line has the names of the columns, and lines end in `\\n`.
+Times are whole nanoseconds of emulated time, which starts at 0. No column has missing values. Counts are signed 64-bit
+integers, so differences may be negative. Parquet files use dictionaries for names, and zstd. CSV files start with a
+line of column names; lines end in `\\n`.
 ";
 
 const END: &str = "
-## Reading them
+## Examples
 
 pandas:
 
@@ -48,7 +48,7 @@ mean = links.group_by(\"from\", \"to\").agg(rate.mean().alias(\"gbit_s\"))
 print(mean.sort(\"gbit_s\", descending=True).collect())
 ```
 
-The runs of a sweep at once, with the folder of each as a column:
+All runs of a sweep, with the folder of each as a column:
 
 ```sql
 SELECT filename, count(*) AS flows, avg(slowdown) AS slowdown
@@ -70,7 +70,7 @@ pub fn reference() -> String {
 
 fn describe<R: Row>(page: &mut String) {
     let heading = format!(
-        "\n## {}\n\n{}\n\n| column | type | unit | what it is |\n|---|---|---|---|\n",
+        "\n## {}\n\n{}\n\n| column | type | unit | meaning |\n|---|---|---|---|\n",
         R::FILE,
         R::ABOUT
     );
@@ -84,6 +84,6 @@ fn describe<R: Row>(page: &mut String) {
             column.unit,
             column.about
         )
-        .expect("a String takes all that is written to it");
+        .expect("writing to a String cannot fail");
     }
 }

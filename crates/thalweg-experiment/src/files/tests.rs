@@ -209,10 +209,10 @@ fn an_error_names_the_file_and_the_cause() {
 fn the_reference_page_has_every_column_with_its_type() {
     let page = reference();
     for line in [
-        "| `fct_ns` | int64 | ns | from then until its receiver had all of it |",
-        "| `port` | uint16 |  | number of the port, from 0 |",
-        "| `utilisation` | double |  | bytes over what the link could have carried, 0 to 1 |",
-        "| `router` | string |  | router that the port belongs to |",
+        "| `fct_ns` | int64 | ns | flow completion time: from the start until the receiver has all bytes |",
+        "| `port` | uint16 |  | port number, from 0 |",
+        "| `utilisation` | double |  | share of the link's capacity that was used, 0 to 1 |",
+        "| `router` | string |  | router of the port |",
     ] {
         assert!(page.contains(line), "{line}");
     }

@@ -131,8 +131,21 @@ pub(super) fn endpoint(topology: &Topology, name: &str) -> Result<EndpointId, St
     match topology.node_named(name) {
         Some(Node::Endpoint(endpoint)) => Ok(endpoint),
         Some(Node::Router(_)) => Err(format!("\"{name}\" is a router: expected an endpoint")),
-        None => Err(unknown(name, "endpoint", endpoint_names(topology))),
+        None => Err(match numbered(topology, name) {
+            Some((first, last)) => format!("unknown endpoint \"{name}\": expected {first} to {last}"),
+            None => unknown(name, "endpoint", endpoint_names(topology)),
+        }),
     }
+}
+
+/// The names of the first and the last endpoint, if `name` differs from them in its number only.
+fn numbered<'a>(topology: &'a Topology, name: &str) -> Option<(&'a str, &'a str)> {
+    fn stem(name: &str) -> &str {
+        name.trim_end_matches(|digit: char| digit.is_ascii_digit())
+    }
+    let (first, last) = (endpoint_names(topology).next()?, endpoint_names(topology).last()?);
+    let is_number = |other: &str| stem(other) == stem(name) && stem(other) != other;
+    (is_number(first) && is_number(last) && is_number(name)).then_some((first, last))
 }
 
 /// A router by name.

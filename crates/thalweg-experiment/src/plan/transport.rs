@@ -184,6 +184,6 @@ mod tests {
             Transport::Tcp(tcp) => tcp.ecn,
             _ => false,
         };
-        assert_eq!(["droptail", "red", "red-ecn", "fq_codel"].map(is_capable), [false, false, true, true]);
+        assert_eq!(["droptail", "red", "red_ecn", "fq_codel"].map(is_capable), [false, false, true, true]);
     }
 }

@@ -44,7 +44,7 @@ fn transport(plan: &Plan) -> Option<String> {
             "scheme pfabric with transport {transport}: its small buffers and priorities are meant for the transport \"pfabric\""
         )),
         (Transport::Tcp(tcp), _) if tcp.algorithm == Algorithm::Dctcp && !is_marking => Some(format!(
-            "transport dctcp over scheme {scheme}, which marks no packets: DCTCP falls back to loss. Use a scheme that marks, as \"dctcp\""
+            "transport dctcp over scheme {scheme}, which marks no packets: DCTCP falls back to loss. Use a scheme that marks, such as \"dctcp\""
         )),
         (Transport::Tcp(tcp), _) if tcp.algorithm != Algorithm::Dctcp && tcp.ecn && !is_marking => {
             Some(format!("transport {transport} has ecn = true, and scheme {scheme} marks no packets"))

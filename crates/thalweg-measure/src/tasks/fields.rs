@@ -31,7 +31,7 @@ pub enum ParseTaskError {
         expected: &'static str,
     },
     /// A further field is neither a key nor a weight.
-    #[error("task {task}: {error}, packets or bytes")]
+    #[error("task {task}: {error}{}", weights(error))]
     Key {
         /// The task.
         task: &'static str,
@@ -56,6 +56,14 @@ pub enum ParseTaskError {
         /// The second text.
         found: String,
     },
+}
+
+/// Completes the accepted values: where a key is unknown, a weight is accepted too.
+fn weights(error: &ParseKeyError) -> &'static str {
+    match error {
+        ParseKeyError::Prefix { .. } => "",
+        ParseKeyError::Unknown { .. } => ", packets or bytes",
+    }
 }
 
 fn missing_or_invalid(found: &str) -> String {

@@ -120,7 +120,7 @@ pub enum ParseKeyError {
     },
     /// The prefix length is out of range.
     #[error(
-        "invalid prefix `{text}`: expected 1 to 32 bits for IPv4, optionally followed by / and 1 to 128 bits for IPv6, as in src/24 or src/24/56"
+        "invalid prefix `{text}`: expected an IPv4 length of 1 to 32, optionally followed by / and an IPv6 length of 1 to 128, as in src/24 or src/24/56"
     )]
     Prefix {
         /// The text.

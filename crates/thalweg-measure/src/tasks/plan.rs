@@ -73,7 +73,7 @@ pub enum PlanError {
     },
     /// The smallest sketches do not fit.
     #[error(
-        "{memory} is too small for these tasks with {workers} worker(s) and {kept_windows} kept window(s): expected at least {min} ({} bytes)",
+        "{memory} is too small for these tasks with {workers} thread(s) and {kept_windows} kept window(s): expected at least {min} ({} bytes)",
         min.0
     )]
     Memory {

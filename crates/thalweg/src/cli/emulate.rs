@@ -14,6 +14,7 @@ use thalweg_experiment::sweep::{Axis, Sweep};
 use thalweg_experiment::{Experiment, Plan, Progress, files, json, plots};
 use thalweg_wire::Nanos;
 
+use super::exit_code::UsageError;
 use crate::config::OptionsError;
 use crate::console;
 use crate::emulate::{self, report};
@@ -113,13 +114,14 @@ impl EmulateArgs {
     }
 
     /// Refuses flags that would have no effect.
-    fn check_flags(&self) -> Result<(), OptionsError> {
-        let no_effect = |flag: &str, needs| Err(OptionsError::NoEffect { flag: flag.to_owned(), needs });
+    fn check_flags(&self) -> anyhow::Result<()> {
         if self.format.is_some() && self.output.is_none() {
-            return no_effect("--format", "tables in the directory of --output");
+            let needs = "tables in the directory of --output";
+            return Err(OptionsError::NoEffect { flag: "--format".to_owned(), needs }.into());
         }
         if self.seed.is_some() && self.sweep.iter().any(|axis| axis.key == "seed") {
-            return no_effect("--seed", "runs whose seed is not set by --sweep");
+            let reason = "--seed cannot be combined with --sweep seed=...: remove one of them";
+            return Err(UsageError(reason.to_owned()).into());
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ const VENV_PYTHON: &str = "bin/python";
 const PROBE: &str =
     "import importlib.util as u, sys; s = u.find_spec('thalweg'); sys.exit(not (s and s.origin))";
 
-/// Analyse flow records: top talkers, transfers, parallel flowsets, time series.
+/// Analyse flow records: top talkers, parallel transfers (flowsets), time series.
 ///
 /// The subcommands `report`, `top`, `series`, `query`, `flows` and `flowsets` read the Parquet files of `thalweg collect`,
 /// `serve` and `watch --records`. They are part of the Python package `thalweg`, which `make python` installs into `.venv`.

@@ -147,11 +147,12 @@ struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     trials: u32,
 
-    /// Duration of the flow (`udp`, default 60s), or the amount of data per host as time at link rate (workloads, default 5s).
+    /// `udp`: duration of the flow (default 60s). `stride`, `bijection`, `random`, `shuffle`: each host sends as much as its
+    /// link carries in this time (default 5s).
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
 
-    /// Rerouting schemes: `static`, `poll-1s`, `poll-0.1s`, `planck`, `optimal` [default: all].
+    /// Rerouting methods: `static`, `poll-1s`, `poll-0.1s`, `planck`, `optimal` [default: all].
     ///
     /// For `stride`, `bijection`, `random` and `shuffle`. Separate several by commas.
     #[arg(long, value_name = "SCHEME", value_delimiter = ',', value_parser = parsed::<Scheme>)]

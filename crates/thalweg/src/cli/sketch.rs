@@ -10,8 +10,9 @@ use crate::sketch::{self, Listing};
 
 /// Show, merge and compare saved sketches.
 ///
-/// `thalweg watch --tasks ... --save-sketches DIR` saves the sketches of each window. Sketches with the same tasks, memory and
-/// seed can be merged, over several windows or several measurement points.
+/// `thalweg watch --tasks ... --save-sketches DIR` saves the sketches of each window. Sketches of several windows, or of
+/// several measurement points, can be merged if `--tasks`, `--memory`, `--threads`, `--keep-windows` and `--seed` were the
+/// same.
 #[derive(Args, Debug)]
 pub(super) struct SketchArgs {
     #[command(subcommand)]

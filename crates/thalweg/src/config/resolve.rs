@@ -83,8 +83,8 @@ pub enum Origin {
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum OptionsError {
-    /// A flag without effect.
-    #[error("{flag} has no effect: it applies only to {needs}")]
+    /// A flag that would have no effect.
+    #[error("{flag} cannot be used here: it applies only to {needs}")]
     NoEffect {
         /// The flag.
         flag: String,

@@ -188,7 +188,7 @@ fn invalid_tasks_are_refused_with_a_suggestion() {
         ("[tasks]\ntable = false", "table (lab.toml, line 2): nothing to measure without the flow table"),
         (
             "[tasks]\ntasks = ['heavy:1%']\nmemory = '1KiB'",
-            "memory (lab.toml, line 3): 1.02 kB is too small for these tasks with 1 worker(s) and 3 kept window(s)",
+            "memory (lab.toml, line 3): 1.02 kB is too small for these tasks with 1 thread(s) and 3 kept window(s)",
         ),
         (
             "[tasks]\ntasks = ['change:15s']",

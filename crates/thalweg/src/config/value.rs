@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use thalweg_config::Form;
 use thalweg_config::quantity::Quantity;
 pub use thalweg_config::quantity::read_flag as parse;
-use thalweg_measure::filter::{FilterError, FlowFilter, METERED};
+use thalweg_measure::filter::{FlowFilter, METERED};
 use thalweg_wire::{Nanos, Protocol};
 
 /// A probability above zero.
@@ -22,10 +22,12 @@ pub struct Protocols(pub Vec<Protocol>);
 pub struct MeteredFilter(pub FlowFilter);
 
 impl FromStr for MeteredFilter {
-    type Err = FilterError;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        FlowFilter::compile(text, &METERED).map(MeteredFilter)
+        FlowFilter::compile(text, &METERED).map(MeteredFilter).map_err(|error| {
+            format!("{error} (a flow filter is in nfdump's language, a capture filter in tcpdump's)")
+        })
     }
 }
 

@@ -13,7 +13,8 @@ mod table;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
+use thalweg_sketch::state::CombineError;
 
 use file::State;
 
@@ -54,12 +55,21 @@ pub fn merge(files: &[PathBuf], output: &Path, label: Option<String>) -> anyhow:
     let mut whole = State::read(first)?;
     for file in rest {
         let part = State::read(file)?;
-        whole.merge(&part).with_context(|| format!("cannot merge {} and {}", whole.name, part.name))?;
+        whole.merge(&part).map_err(|error| unlike("merge", &whole, &part, &error))?;
     }
     if let Some(label) = label {
         whole.meta.label = label;
     }
     whole.write(output)
+}
+
+/// Returns the error for two sketches that cannot be combined.
+fn unlike(verb: &str, one: &State, other: &State, error: &CombineError) -> anyhow::Error {
+    let (one, other) = (&one.name, &other.name);
+    anyhow!(
+        "cannot {verb} {one} and {other}: {error}; expected sketches of the same task, written with the same --memory, \
+         --threads, --keep-windows and --seed"
+    )
 }
 
 /// Shows what changed between two sketches.
@@ -69,7 +79,7 @@ pub fn merge(files: &[PathBuf], output: &Path, label: Option<String>) -> anyhow:
 pub fn diff(before: &Path, now: &Path, listing: Listing, out: &mut impl Write) -> anyhow::Result<()> {
     let (earlier, later) = (State::read(before)?, State::read(now)?);
     let difference = diff::Difference::between(&earlier, &later)
-        .with_context(|| format!("cannot compare {} and {}", earlier.name, later.name))?;
+        .map_err(|error| unlike("compare", &earlier, &later, &error))?;
     match listing.json {
         true => json::line(out, &json::DifferenceLine::of(&difference, listing.top)),
         false => diff::write(out, &difference, listing.top),

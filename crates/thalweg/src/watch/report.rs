@@ -71,7 +71,7 @@ fn cheetahs(
     }
     let within = match options.detector {
         Detector::Cfinf(_) => "a flight",
-        _ => "any window",
+        _ => "some window",
     };
     writeln!(
         out,

@@ -147,9 +147,9 @@ fn invalid_usage_and_failures_have_different_codes() {
         (
             &["watch", "--flows", "-"],
             2,
-            "thalweg: --flows has no effect: it applies only to JSON output (--json)\n",
+            "thalweg: --flows cannot be used here: it applies only to JSON output (--json)\n",
         ),
-        (&["watch", "--tracks=1", "--detector=none", "-"], 2, "thalweg: --tracks has no effect: "),
+        (&["watch", "--tracks=1", "--detector=none", "-"], 2, "thalweg: --tracks cannot be used here: "),
         (&["watch", "--ring-size=1", "-"], 2, "thalweg: --ring-size: expected at least two blocks"),
         (&["watch", "--show=live-view", "-"], 2, "thalweg: --show: the live view requires a terminal"),
         (
@@ -172,12 +172,12 @@ fn invalid_usage_and_failures_have_different_codes() {
         (
             &["watch", "--memory=1MiB", "-"],
             2,
-            "thalweg: --memory has no effect: it applies only to measurement tasks",
+            "thalweg: --memory cannot be used here: it applies only to measurement tasks",
         ),
         (
             &["watch", "--no-table", "--tasks=distinct", "--tracks=9", "-"],
             2,
-            "thalweg: --tracks has no effect: it applies only to the flow table",
+            "thalweg: --tracks cannot be used here: it applies only to the flow table",
         ),
         (
             &["synth", "-o", "/dev/null", "--udp-share", "7"],

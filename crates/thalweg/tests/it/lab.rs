@@ -275,7 +275,7 @@ fn missing_labs_and_parts_are_reported() {
     let (code, text) = lab(&["status", "--prefix", "none-"]);
     assert_eq!(
         (code, text.as_str()),
-        (Some(1), "thalweg: lab \"none-\" is not up: create it with `thalweg lab up`\n")
+        (Some(1), "thalweg: no lab with the name prefix \"none-\" is up: create it with `thalweg lab up`\n")
     );
     let (code, text) = lab(&["up", "no-such-file.toml"]);
     assert_eq!(code, Some(2));

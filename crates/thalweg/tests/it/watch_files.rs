@@ -144,7 +144,7 @@ fn the_summary_has_all_sections() {
     assert_eq!(run.stderr, "");
     for line in [
         "packets      9,000 (",
-        "Cheetah flows: 2 (over 50.0 Mbit/s in any window of 100 ms)",
+        "Cheetah flows: 2 (over 50.0 Mbit/s in some window of 100 ms)",
         "tcp 192.0.2.1:35888 > 192.0.2.2:5201",
         "tcp [2001:db8::2]:80 > [2001:db8::1]:43776",
         "Largest flows",
@@ -395,7 +395,7 @@ fn an_invalid_flow_filter_is_refused_with_its_column() {
         (&["--filter", "src as 5"], "filter, column 5: 'as' is not known here; known: any, ipv4, ipv6, host"),
         (
             &["--no-table", "--tasks", "entropy", "--filter", "any"],
-            "--filter has no effect: it applies only to the flow table",
+            "--filter cannot be used here: it applies only to the flow table",
         ),
     ] {
         let run = watch(&[arguments, &[example().as_str()]].concat()).ended_with(2);

@@ -182,7 +182,7 @@ fn a_short_failure_drops_the_same_packets_on_two_cores() {
 }
 
 #[test]
-fn slots_behind_the_clock_are_counted() {
+fn late_slots_are_counted() {
     let topology = rack(2, tiers(10, 10, Nanos::ZERO).access).unwrap();
     let blueprint = Blueprint::new(&topology, 1_500, 1);
     let (mut shards, crossings) = blueprint

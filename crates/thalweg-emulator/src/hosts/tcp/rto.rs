@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_timeout_follows_rfc_6298_by_hand() {
+    fn the_timeout_matches_rfc_6298_computed_by_hand() {
         let mut rtt = unbounded();
         assert_eq!(rtt.rto(), Nanos::from_secs(1), "2.1");
         rtt.sample(Nanos::from_micros(800));

@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn rule_3_offers_holes_below_what_has_arrived() {
+    fn rfc_6675_rule_3_offers_holes_below_the_highest_sacked_byte() {
         let mut board = sent(10);
         acknowledge(&mut board, 2, &[(4, 5), (7, 8)]);
         assert_eq!((board.next_lost(), board.next_missing()), (None, Some(2)));
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn unmarked_retransmissions_count_twice() {
+    fn retransmissions_no_longer_marked_lost_count_twice_in_the_pipe() {
         let mut board = sent(10);
         acknowledge(&mut board, 0, &[(2, 6)]);
         board.send_again(0);

@@ -77,7 +77,7 @@ fn a_packet_longer_than_the_quantum_waits_for_enough_turns() {
 /// 6,400 flows over 64 queues: chi-squared with 63 degrees of freedom exceeds 140 with probability 1e-7. Consecutive
 /// numbers, as workloads assign them.
 #[test]
-fn flows_fall_on_queues_evenly() {
+fn flows_are_hashed_evenly_to_queues() {
     let hash = FlowHash::over(64);
     let mut counts = [0f64; 64];
     for flow in 0..6_400 {

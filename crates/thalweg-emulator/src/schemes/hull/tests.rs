@@ -10,7 +10,7 @@ const PART: u128 = 1 << FRACTION_BITS;
 proptest! {
     /// 1,425 bytes per slot are exact, and so is the remainder.
     #[test]
-    fn the_phantom_queue_drains_exactly(
+    fn whole_bytes_per_slot_drain_exactly(
         packets in prop::collection::vec((0u64..8, 64u16..=9_000), 1..200),
     ) {
         let mut phantom = Phantom::new(0.95 * 1_500.0);
@@ -25,7 +25,7 @@ proptest! {
 
     /// 1,538 * 0.95 = 1,461.1 = 14,611 / 10 is no multiple of the resolution: the error per slot is at most half of it.
     #[test]
-    fn drains_are_exact_to_half_the_resolution(slots in 1u64..1_000_000) {
+    fn other_rates_drain_exactly_to_half_the_resolution(slots in 1u64..1_000_000) {
         let mut phantom = Phantom::new(0.95 * 1_538.0);
         let full = 60_000u16;
         let rounds = slots * 1_461 / u64::from(full) + 1;

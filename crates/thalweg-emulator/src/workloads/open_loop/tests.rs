@@ -151,7 +151,7 @@ fn constant_senders_take_turns() {
 /// 64-byte packets are 24 times as many as full-size ones. Lengths, classes and priorities have the given frequencies:
 /// of at least 20,000 packets a quarter, off by more than six standard deviations with probability below 2e-9.
 #[test]
-fn packets_are_mixed_and_loaded_by_their_bytes() {
+fn kinds_are_drawn_by_weight_and_the_load_counts_bytes() {
     let small = PacketKind { length: 84, traffic_class: 46 << 2, remaining: 7 };
     let mix = PacketMix::mixed(&[(PacketKind::of_length(1538), 3.0), (small, 1.0)]).unwrap();
     assert_eq!(mix.mean_length(), (3.0 * 1538.0 + 84.0) / 4.0);

@@ -51,7 +51,7 @@ fn pairs(flows: &[FlowStart]) -> Vec<(u16, u16)> {
 }
 
 #[test]
-fn a_stride_leads_to_the_endpoint_at_that_distance() {
+fn stride_n_sends_from_endpoint_i_to_i_plus_n() {
     let schedule = Schedule::stride(&endpoints(0..16), 8, &each(100)).unwrap();
     let expected: Vec<_> = (0..16).map(|endpoint| (endpoint, (endpoint + 8) % 16)).collect();
     assert_eq!(pairs(schedule.flows()), expected);
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn any_flow_file_is_read_or_refused(text in "([0-9a-z#., \\-\u{e9}]{0,24}\n){0,6}") {
+    fn no_text_makes_the_flow_file_parser_panic(text in "([0-9a-z#., \\-\u{e9}]{0,24}\n){0,6}") {
         if let Ok(mut schedule) = Schedule::from_text(&text, 4) {
             let flows = take(&mut schedule, 10);
             prop_assert!(flows.is_sorted_by_key(|flow| flow.at));

@@ -166,7 +166,7 @@ fn an_invalid_file_names_line_and_expectation() {
 
 proptest! {
     #[test]
-    fn any_text_is_read_or_refused(text in "([0-9#., \\-eN]{0,12}\n){0,8}") {
+    fn no_text_makes_the_size_parser_panic(text in "([0-9#., \\-eN]{0,12}\n){0,8}") {
         if let Ok(distribution) = SizeDistribution::from_text(&text) {
             prop_assert!((0..100).all(|u| distribution.sample(f64::from(u) / 100.0) >= 1));
         }

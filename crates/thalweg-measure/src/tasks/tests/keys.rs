@@ -126,6 +126,6 @@ fn errors_in_key_definitions_name_the_accepted_values() {
     assert!(error("sorce").contains("5tuple, src, dst, dst+port"), "{}", error("sorce"));
     assert!(error("dst-port").contains("did you mean dst+port?"), "{}", error("dst-port"));
     for text in ["src/0", "src/33", "dst/24/129", "dst/24/0", "dst/", "src/x", "src/24/48/96"] {
-        assert!(error(text).contains("1 to 32 bits"), "{text}: {}", error(text));
+        assert!(error(text).contains("an IPv4 length of 1 to 32"), "{text}: {}", error(text));
     }
 }

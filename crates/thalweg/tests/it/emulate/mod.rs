@@ -180,10 +180,10 @@ fn invalid_experiments_are_refused_before_the_run() {
     for (arguments, part) in [
         (&["--sweep", "load"][..], "expected KEY=VALUE,VALUE,..."),
         (&["--sweep", "load=0.8..0.1"], "invalid range \"0.8..0.1\": the first number is above the last"),
-        (&["--sweep", "seed=1,2", "--seed", "3"], "--seed has no effect"),
+        (&["--sweep", "seed=1,2", "--seed", "3"], "--seed cannot be combined with --sweep seed=..."),
         (
             &["--format", "csv", "--json"],
-            "--format has no effect: it applies only to tables in the directory",
+            "--format cannot be used here: it applies only to tables in the directory",
         ),
     ] {
         let run = emulate(&[arguments, &["rack.toml"]].concat()).ended_with(2);

@@ -22,16 +22,20 @@ fn errors_name_the_file_and_the_difference() {
         ("count-min", "kinds differ: Count Sketch and Count-Min"),
         ("of-dst", "keys differ: \"src\" and \"dst\""),
         ("seed-8", "hash seeds differ: 0x7 and 0x8"),
-        ("narrow", "shapes differ: 5 x 1024 and 5 x 512"),
+        ("narrow", "sizes differ: 5 x 1024 and 5 x 512 counters"),
         ("no-keys", "only the first state tracks its largest keys"),
     ] {
+        let reason = format!(
+            "count-sketch and {other}: {difference}; expected sketches of the same task, written with the same --memory, \
+             --threads, --keep-windows and --seed"
+        );
         let merge = place.sketch(&["merge", "-o", "whole", "count-sketch", other]);
         assert_eq!((merge.code, merge.stdout.as_str()), (Some(1), ""));
-        assert_eq!(merge.stderr, format!("thalweg: cannot merge count-sketch and {other}: {difference}\n"));
+        assert_eq!(merge.stderr, format!("thalweg: cannot merge {reason}\n"));
         assert!(!place.path("whole").exists());
         let diff = place.sketch(&["diff", "count-sketch", other]);
         assert_eq!((diff.code, diff.stdout.as_str()), (Some(1), ""));
-        assert_eq!(diff.stderr, format!("thalweg: cannot compare count-sketch and {other}: {difference}\n"));
+        assert_eq!(diff.stderr, format!("thalweg: cannot compare {reason}\n"));
     }
     for (file, reason) in [
         ("cut", "cannot read cut: damaged or truncated: the checksum at offset "),

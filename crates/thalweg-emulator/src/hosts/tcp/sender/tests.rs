@@ -140,7 +140,7 @@ fn the_timer_runs_while_data_are_in_flight() {
 }
 
 #[test]
-fn marks_reduce_the_window_once_a_window_and_are_confirmed_once() {
+fn ece_reduces_the_congestion_window_once_per_round_trip_and_is_answered_by_one_cwr() {
     let mut sender = with_window(Algorithm::NewReno, 20);
     let marked = |segments| Ack { ece: true, ..ack(segments, &[]) };
     sender.on_ack(&marked(1), NOW);
@@ -175,7 +175,7 @@ fn the_loss_of_a_retransmission_is_a_congestion_event() {
 }
 
 #[test]
-fn the_receive_window_limits_the_flight() {
+fn the_receive_window_limits_the_data_in_flight() {
     let mut sender = Sender::new(&TcpConfig::default(), 1000 * MSS, MSS, 7 * MSS + 50);
     assert_eq!(send(&mut sender).len(), 7);
 }
@@ -226,7 +226,7 @@ fn recovery_from_late_segments_is_undone() {
 }
 
 #[test]
-fn reordering_tolerance_ends_when_the_flight_is_acknowledged() {
+fn reordering_tolerance_ends_when_the_data_in_flight_is_acknowledged() {
     let mut sender = overtaken(&TcpConfig::default());
     sender.on_ack(&ack(1, &[(10, 13)]), NOW + ROUND_TRIP);
     sender.on_ack(&ack(20, &[]), NOW + ROUND_TRIP);

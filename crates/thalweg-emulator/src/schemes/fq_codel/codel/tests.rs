@@ -51,7 +51,7 @@ fn drops_start_after_an_interval_and_follow_the_control_law() {
 }
 
 #[test]
-fn short_delays_and_single_packets_are_not_dropped() {
+fn codel_drops_nothing_at_short_delays_and_never_the_last_packet() {
     let mut codel = CoDel::IDLE;
     assert_eq!(should_drop_or_mark(&mut codel, 100..9_000, 49, false), [0; 0]);
     for now in 100..9_000 {
@@ -61,7 +61,7 @@ fn short_delays_and_single_packets_are_not_dropped() {
 }
 
 #[test]
-fn one_short_delay_ends_the_series() {
+fn one_short_delay_ends_the_dropping_state() {
     let mut codel = CoDel::IDLE;
     assert_eq!(should_drop_or_mark(&mut codel, 100..1_500, 50, false), [1_100]);
     assert_eq!(should_drop_or_mark(&mut codel, 1_500..1_501, 0, false), [0; 0]);
