@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_moved_by_another_controller_is_held() {
+    fn a_pair_moved_by_another_controller_is_kept_on_its_new_path() {
         let topology = Arc::new(rack(2, LinkSpec::default()).unwrap());
         let mut arp = Arp::new(topology, SentFrames::default(), Nanos(10));
         arp.hold(PAIR, 2, Timestamp(5));

@@ -35,7 +35,7 @@ impl Quantity for Nanos {
     const FORM: Form = Form::Text;
 
     fn expected() -> String {
-        "a time above zero with a unit, such as 200us, 100ms, 1.5s or 30min".to_owned()
+        "a time above zero with a unit (ns, us, ms, s, min, h), such as 100ms or 1.5s".to_owned()
     }
 
     fn read(text: &str) -> Option<Self> {

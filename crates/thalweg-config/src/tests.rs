@@ -134,7 +134,7 @@ fn every_problem_has_its_line_and_the_expected_value() {
         "nam = 'x'\n[queue]\nname = 'hul'\n[wires]\n[[wire]]\nrate = 0\nlevel = 'inf'\n",
         &[
             "t.toml:1: unknown key \"nam\"; did you mean \"name\"?",
-            "t.toml:1: missing key \"duration\": expected a time above zero with a unit, such as 200us, 100ms, 1.5s or 30min, \
+            "t.toml:1: missing key \"duration\": expected a time above zero with a unit (ns, us, ms, s, min, h), such as 100ms or 1.5s, \
              in quotes",
             "t.toml:3: unknown queue \"hul\": expected one of droptail, dctcp, hull; did you mean \"hull\"?",
             "t.toml:4: unknown section \"wires\"; did you mean \"wire\"?",

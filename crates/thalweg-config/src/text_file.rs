@@ -13,7 +13,7 @@ pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
         let bytes = error.as_bytes();
         let line = 1 + bytes[..offset].iter().filter(|&&byte| byte == b'\n').count();
         let reason = format!(
-            "line {line} has the byte 0x{:02x} at offset {offset}: expected UTF-8 text",
+            "line {line} has the byte 0x{:02x} at offset {offset}: expected UTF-8 text, not a binary file",
             bytes[offset]
         );
         io::Error::new(io::ErrorKind::InvalidData, reason)
@@ -30,6 +30,9 @@ mod tests {
         std::fs::write(&path, b"a = 1\nb = \"\xff\"\n").unwrap();
         let error = read_text(&path).unwrap_err();
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(error.to_string(), "line 2 has the byte 0xff at offset 11: expected UTF-8 text");
+        assert_eq!(
+            error.to_string(),
+            "line 2 has the byte 0xff at offset 11: expected UTF-8 text, not a binary file"
+        );
     }
 }

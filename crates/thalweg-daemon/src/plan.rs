@@ -90,11 +90,10 @@ fn how(source: &SourceConfig) -> String {
             // If the namespace cannot be entered, the backend description contains the error.
             let known = interfaces_in(namespace.as_ref());
             let is_there = known.map_or(true, |known| known.contains(name));
-            format!(
-                "{}{}",
-                describe_source(source),
-                if is_there { "" } else { "; the interface does not exist now" }
-            )
+            match is_there {
+                true => describe_source(source),
+                false => "the interface does not exist now".to_owned(),
+            }
         }
         SourceConfig::Port { .. } => "shared emulation".to_owned(),
         SourceConfig::File { path, speed } if path == Path::new("-") => pace(speed),

@@ -1,4 +1,5 @@
-//! Flow records of ended flows: JSON lines as of `thalweg watch --json --flows` with the name of the collector, IPFIX and Parquet.
+//! Flow records, of flows that end or reach the active timeout: JSON lines as of `thalweg watch --json --flows` with the
+//! name of the collector, IPFIX and Parquet.
 //!
 //! Lines are buffered, and written after [`FLUSH_BYTES`] or [`MAX_DELAY`]. A line that cannot be written is lost and counted for
 //! its collector; later lines are written again. A partly written line is terminated before the next.
@@ -86,21 +87,21 @@ pub(super) fn write(file: Option<impl Write>, mut handoff: Option<Handoff>, reco
 }
 
 /// Logs what was exported and lost.
-fn log_summary(ledger: &HandoffStatus) {
-    if let Some((destination, stats)) = ledger.export() {
+fn log_summary(status: &HandoffStatus) {
+    if let Some((destination, stats)) = status.export() {
         let (sent, lost) = (stats.sent().flow_records, stats.total_not_sent().flow_records);
-        let trouble = stats.last_error().unwrap_or_default();
+        let error = stats.last_error().unwrap_or_default();
         match lost {
             0 => tracing::info!(%destination, sent, "flows exported"),
-            _ => tracing::warn!(%destination, sent, lost, trouble, "flow export incomplete"),
+            _ => tracing::warn!(%destination, sent, lost, error, "flow export incomplete"),
         }
     }
-    if let Some(store) = ledger.store() {
-        let (kept, lost, in_spool) = (store.written, store.lost.total(), store.in_spool);
+    if let Some(store) = status.store() {
+        let (written, lost, in_spool) = (store.written, store.lost.total(), store.in_spool);
         let error = store.last_error.unwrap_or_default();
         match lost + in_spool {
-            0 => tracing::info!(kept, "flows stored"),
-            _ => tracing::warn!(kept, lost, in_spool, error, "flow storage incomplete"),
+            0 => tracing::info!(written, "flows stored"),
+            _ => tracing::warn!(written, lost, in_spool, error, "flow storage incomplete"),
         }
     }
 }

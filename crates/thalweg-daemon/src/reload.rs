@@ -78,7 +78,7 @@ impl Reloader {
                 Ok(change) => {
                     tracing::info!(version = change.version, "topology changed");
                     for (collector, reason) in change.unconfirmed {
-                        tracing::warn!(collector, reason, "topology not confirmed");
+                        tracing::warn!(collector, reason, "the collector did not confirm the new topology");
                     }
                 }
                 Err(error) => tracing::error!(%error, "topology not changed"),
@@ -90,7 +90,7 @@ impl Reloader {
         self.config = config;
     }
 
-    /// Reads and checks everything before any change. Tokens and certificates are checked last, and applied first.
+    /// Reads and checks everything before any change. Tokens and certificates are applied here, when all else is valid.
     fn load(&self) -> anyhow::Result<Config> {
         let config = Config::load(&self.path)?;
         let before = self.config.network.state.as_ref().map(|(_, state)| state);
@@ -120,7 +120,7 @@ impl Reloader {
         let old = &self.at_start;
         let changes = [
             ("api.listen", old.access.listen != new.access.listen),
-            ("api limits", old.access.limits != new.access.limits),
+            ("api.*", old.access.limits != new.access.limits),
             ("api.event_backlog", old.event_backlog != new.event_backlog),
             ("log.format", old.log.format != new.log.format),
             ("log.lines_per_second", old.log.lines_per_second != new.log.lines_per_second),
@@ -136,7 +136,7 @@ impl Reloader {
     }
 }
 
-/// Refuses new interfaces if the capability to open them is missing, instead of retrying them without end.
+/// Refuses new interfaces if the capability to open them is missing, instead of retrying to open them forever.
 fn check_privileges(old: &Config, new: &Config, can_capture: bool) -> anyhow::Result<()> {
     let is_open = |new: &CollectorConfig| old.collectors.iter().any(|old| old.has_same_source(new));
     let needs = new.collectors.iter().find(|collector| collector.source.is_live() && !is_open(collector));

@@ -46,7 +46,7 @@ pub fn run(path: &Path, verbose: bool) -> anyhow::Result<()> {
     if let Some(folder) = &config.samples.folder
         && let Err(error) = samples::can_write(folder)
     {
-        tracing::warn!(%error, "cannot write samples");
+        tracing::warn!(%error, "samples will not be written");
     }
     let service = opened.start(Some(log.clone()))?;
     tracing::info!(

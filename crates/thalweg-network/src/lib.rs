@@ -6,10 +6,10 @@
 //! |---|---|
 //! | [`identity`] | identifiers of endpoints, routers, ports and links |
 //! | [`address`] | MAC and IPv4 addresses of endpoints, shadow addresses included |
-//! | [`topology`] | endpoints, routers and links; named shapes; topology files |
-//! | [`link_state`] | links that are up and down |
+//! | [`topology`] | endpoints (hosts), routers (switches) and links; named shapes; topology files |
+//! | [`link_state`] | which links are up |
 //! | [`routing`] | shortest paths, ECMP with a known hash, forwarding tables, the path of a packet |
-//! | [`state`] | a network at one time: topology, link state, rules of the switches; topology files with forwarding |
+//! | [`state`] | a network at one time: topology, link state and forwarding tables; the topology files that include them |
 //! | [`versions`] | past states of a network, and the one that forwarded a packet |
 //! | [`inference`] | infers input port, output port and path of a packet from its headers |
 //!

@@ -57,7 +57,7 @@ TERMS = (
 )
 """The terms of flow records, in the order in which messages list them."""
 
-_QUALIFIED = ("host", "net", "port", "as", "mask")
+_QUALIFIED = ("ip", "host", "net", "port", "as", "mask")
 _FOREIGN = frozenset(
     (
         *("app", "asa", "bgpnext", "cheetah", "client", "count", "egress", "engine-id", "engine-type", "event", "fwdstat", "geo"),

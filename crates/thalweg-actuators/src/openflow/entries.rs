@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_carry_the_address_of_the_path() {
+    fn mirrored_packets_carry_the_shadow_address() {
         let (base, shadow) = (MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 1, 0, 1]));
         let rule = |write_back| Rule { port: PortIndex(4), write_back: Some(write_back) };
         let actions = |key, rule| match instructions(key, rule, Some(PortNumber(9))).as_slice() {

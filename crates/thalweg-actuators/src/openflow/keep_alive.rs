@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silent_switch_is_probed_once_and_then_dead() {
+    fn a_silent_switch_is_probed_once_and_then_is_dead() {
         let mut alive = KeepAlive::new(Nanos(10), Nanos(20), Timestamp(100));
         assert_eq!(alive.check(Timestamp(109)), PeerState::Alive);
         assert_eq!(alive.check(Timestamp(112)), PeerState::Probe);

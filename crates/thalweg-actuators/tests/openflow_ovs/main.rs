@@ -356,7 +356,7 @@ fn a_restarted_controller_reads_its_installed_entries() {
 }
 
 #[test]
-fn a_listening_switch_is_connected() {
+fn the_controller_connects_to_a_listening_switch() {
     let Some(mut ovs) = ovs("a_listening_switch", "OpenFlow13") else { return };
     // A port that is free now; closing the listener keeps it free.
     let port = TcpListener::bind(local(0)).unwrap().local_addr().unwrap().port();

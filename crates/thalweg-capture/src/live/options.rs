@@ -79,7 +79,7 @@ impl LiveOptions {
             (64..=block_size - 256).contains(&u64::from(self.snap_length)),
             "snap length",
             self.snap_length,
-            "at least 64 bytes and 256 bytes less than the block size",
+            "64 bytes to the block size minus 256 bytes",
         )
     }
 

@@ -12,7 +12,7 @@
 //! | `links` | the links of a `[[rule]]` |
 //! | `samples` | `[samples]` |
 //! | `error` | errors |
-//! | `reference` | the reference, and a commented example file |
+//! | `reference` | the reference, and an example file with explanations |
 //!
 //! The whole file is checked before the daemon does anything: sections, keys, values, combinations of values, and names of
 //! the topology. Sources are not opened for the check: one that cannot be opened now may be later.

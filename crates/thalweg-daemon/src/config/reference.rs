@@ -1,4 +1,4 @@
-//! The reference of the configuration file, and a commented example file.
+//! The reference of the configuration file, and an example file with explanations.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ const INTRODUCTION: &str = "\
 <!-- Generated: THALWEG_REFRESH_GOLDEN=1 cargo test -p thalweg --test it reference -->
 
 `thalweg serve -c FILE` reads its configuration from a [TOML](https://toml.io) file. `thalweg config serve` prints a
-commented example. `thalweg check FILE` checks a file and prints what the daemon would do.
+example with explanations. `thalweg check FILE` checks a file and prints what the daemon would do.
 
 The whole file is checked before the daemon does anything. Every unknown section, unknown key, invalid and missing value is
 reported with its line, and the program exits with [code 2](exit-codes.md). On SIGHUP the daemon reads the file again; an
@@ -48,7 +48,8 @@ const WIDTH: usize = 100;
 /// Returns a minimal configuration, with every other key as a comment.
 pub fn default_file() -> String {
     let mut text =
-        "# Configuration of `thalweg serve -c FILE`. Commented keys show their defaults.\n".to_owned();
+        "# Configuration of `thalweg serve -c FILE`. Keys that are commented out show their defaults.\n"
+            .to_owned();
     for section in SCHEMA.sections {
         let _ = write!(text, "\n{}", wrapped(&section.about(), "# ", "# ", WIDTH));
         let off = if section.repeats && section.name != "collector" { "# " } else { "" };

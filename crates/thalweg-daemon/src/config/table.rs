@@ -263,7 +263,7 @@ section! {
         /// With arp: interval at which ARP entries of hosts are refreshed.
         refresh: Nanos [Time] default "1s",
         /// With openflow: datapath ID of every switch of the topology. Port p of the topology is OpenFlow port
-        /// p + 1. With a monitor port, every rule also mirrors to it (Planck, section 4.1).
+        /// p + 1. With a monitor port, every flow entry also mirrors to it (Planck, section 4.1).
         switches: Vec<String> [Texts( "a switch of the topology, its datapath ID, and perhaps its monitor port: \"leaf0 0000005457000001 5\"", )] or "none",
         /// With openflow: listen address for switches, OpenFlow 1.3. Without TLS any host that reaches it can
         /// pose as a switch.

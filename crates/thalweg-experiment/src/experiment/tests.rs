@@ -33,13 +33,13 @@ fn every_mistake_is_reported_with_line_and_expectation() {
          [transport]\necn = 1\nmin_rto = 5\n[[workload]]\npattern = \"rcp\"\nload = 0.5\n[[failure]]\nlink = \"a\"\n",
         &[
             "x.toml:1: unknown key \"naem\"; did you mean \"name\"?",
-            "x.toml:2: duration is \"10 parsec\": expected a time above zero with a unit, such as 200us, 100ms, 1.5s or 30min, \
+            "x.toml:2: duration is \"10 parsec\": expected a time above zero with a unit (ns, us, ms, s, min, h), such as 100ms or 1.5s, \
              in quotes",
             "x.toml:3: unknown section \"topolgy\"; did you mean \"topology\"?",
             "x.toml:6: unknown scheme \"dctp\": expected one of droptail, red, red_ecn, dctcp, priority, drr, hull, pfabric, pie, \
              fq_codel; did you mean \"dctcp\"?",
             "x.toml:9: ecn is 1: expected true or false",
-            "x.toml:10: min_rto is 5: expected a time above zero with a unit, such as 200us, 100ms, 1.5s or 30min, in quotes",
+            "x.toml:10: min_rto is 5: expected a time above zero with a unit (ns, us, ms, s, min, h), such as 100ms or 1.5s, in quotes",
             "x.toml:12: unknown pattern \"rcp\": expected one of all_to_all, rpc, incast, stride, shuffle, random_bijection, \
              random, staggered, persistent, file; did you mean \"rpc\"?",
             "x.toml:14: missing key \"at\" in [[failure]]: expected a time with a unit, such as 0s, 200us, 100ms or 1.5s, in quotes",

@@ -456,7 +456,9 @@ impl<'a> Parser<'a> {
     /// Returns the error for a word that cannot follow `src` or `dst`.
     fn expected_qualified(&self, word: &Token) -> FilterError {
         let is_here = |term: &Term| self.view.meaning(*term).is_some();
-        let names: Vec<&'static str> = QUALIFIED.into_iter().filter(is_here).map(Term::name).collect();
+        // `ip` is another name of `host`.
+        let names: Vec<&'static str> =
+            ["ip"].into_iter().chain(QUALIFIED.into_iter().filter(is_here).map(Term::name)).collect();
         self.expected_one_of(&format!("one of {}", names.join(", ")), word, &names)
     }
 

@@ -74,7 +74,9 @@ pub enum CollectError {
         source: io::Error,
     },
     /// A TLS address was given without a certificate.
-    #[error("cannot listen on {listen}: TLS needs a certificate and its private key")]
+    #[error(
+        "cannot listen on {listen}: TLS needs a certificate and its private key (--tls-certificate, --tls-key)"
+    )]
     NoCertificate {
         /// The listen address.
         listen: Listen,

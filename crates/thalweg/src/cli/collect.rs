@@ -167,7 +167,7 @@ struct OutputArgs {
     interval: Nanos,
 
     /// Serve Prometheus metrics at http://ADDRESS:PORT/metrics.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     metrics: Option<SocketAddr>,
 }
 
@@ -255,4 +255,8 @@ impl CollectArgs {
             count: input.count,
         })
     }
+}
+/// Parses a socket address.
+fn socket_address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "expected an IP address and a port, such as 127.0.0.1:9478")
 }

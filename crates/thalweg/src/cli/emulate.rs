@@ -15,6 +15,7 @@ use thalweg_experiment::{Experiment, Plan, Progress, files, json, plots};
 use thalweg_wire::Nanos;
 
 use super::exit_code::UsageError;
+use super::file_kind::FileKind;
 use crate::config::OptionsError;
 use crate::console;
 use crate::emulate::{self, report};
@@ -98,7 +99,8 @@ impl EmulateArgs {
             return super::print(emulate::list());
         };
         self.check_flags()?;
-        let mut experiment = Experiment::load(path)?;
+        let mut experiment =
+            Experiment::load(path).map_err(|error| FileKind::Experiment.with_hint(error.into(), path))?;
         if let Some(seed) = self.seed {
             experiment.set("seed", &seed.to_string(), "--seed")?;
         }

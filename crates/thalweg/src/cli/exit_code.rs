@@ -65,7 +65,7 @@ impl ExitCode {
                 "Invalid command line, or a configuration, experiment or topology file that is invalid or cannot be read. Nothing was started."
             }
             ExitCode::CutShort => {
-                "Truncated input: a file ended inside a record, or an interface was deleted."
+                "Truncated input: a capture file ended inside a record, or a captured interface was deleted. Everything before is in the results."
             }
         }
     }

@@ -1,9 +1,12 @@
 //! The kinds of input files, and their detection.
 
+use std::path::Path;
+
 use clap::ValueEnum;
 use thalweg_config::{Format, Schema, top_level_names};
 use thalweg_network::topology::file::sections;
 
+use super::exit_code::UsageError;
 use crate::config;
 
 /// A kind of file.
@@ -59,6 +62,21 @@ impl FileKind {
             }
         }
         best.map(|(kind, _)| kind)
+    }
+
+    /// Returns the error of a command that expects a file of this kind: that the file is of another kind, if it has more
+    /// of that kind's sections, else `error`.
+    pub(super) fn with_hint(self, error: anyhow::Error, path: &Path) -> anyhow::Error {
+        let (text, format) = (thalweg_config::read_text(path).unwrap_or_default(), Format::of(path));
+        let names = top_level_names(&text, format);
+        let matches = |kind: FileKind| names.iter().filter(|name| kind.has(name)).count();
+        match FileKind::of(&text, format) {
+            Some(kind) if matches(kind) > matches(self) => {
+                let (found, expected) = (kind.title(), self.title());
+                UsageError(format!("{}: expected a {expected}, found a {found}", path.display())).into()
+            }
+            _ => error,
+        }
     }
 
     fn supports(self, format: Format) -> bool {

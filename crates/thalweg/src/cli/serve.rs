@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::file_kind::FileKind;
+
 /// Run the collector daemon: measure monitor ports, publish events, reroute flows.
 ///
 /// Reads packets from the monitor ports of switches and estimates the rate of every flow and the utilisation of every link
@@ -23,5 +25,6 @@ impl ServeArgs {
     /// If the file is invalid, or the daemon cannot start.
     pub(super) fn run(self, verbose: bool) -> anyhow::Result<()> {
         thalweg_daemon::run(&self.config, verbose)
+            .map_err(|error| FileKind::Daemon.with_hint(error, &self.config))
     }
 }

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 
 use crate::config;
 
-/// Print a commented example configuration file of `serve` or `watch`.
+/// Print an example configuration file, with explanations, of `serve` or `watch`.
 ///
 /// The file contains every key with its default. `thalweg check FILE` checks a file.
 #[derive(Args, Debug)]

@@ -1,11 +1,12 @@
 //! `thalweg watch`.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use super::exit_code::ExitCode;
+use super::file_kind::FileKind;
 use crate::config::settings::{Output, ShowChoice};
 use crate::config::{self, Config, Flags, Request};
 use crate::watch;
@@ -56,7 +57,9 @@ impl WatchArgs {
     /// # Errors
     /// If flags or the configuration file are invalid, or as [`watch::run`].
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
-        let config = self.config.as_deref().map(Config::load).transpose()?.unwrap_or_default();
+        let load =
+            |path: &Path| Config::load(path).map_err(|error| FileKind::Watch.with_hint(error.into(), path));
+        let config = self.config.as_deref().map(load).transpose()?.unwrap_or_default();
         let options = config::resolve(&self.request(), &config, io::stdout().is_terminal())?;
         Ok(watch::run(&options)?.into())
     }

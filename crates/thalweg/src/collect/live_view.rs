@@ -136,7 +136,8 @@ impl CollectView {
     fn draw_exporters(&self, frame: &mut Frame, area: Rect) {
         let now = self.status.time;
         let widths = [24, 9, 10, 7, 7, 7, 7, 6, 5].map(Constraint::Length);
-        let titles = ["exporter", "format", "domain", "1 in", "rec/s", "records", "lost", "templ.", "last"];
+        let titles =
+            ["exporter", "format", "domain", "sampling", "rec/s", "records", "lost", "templ.", "last"];
         let rows = self.rows().into_iter().skip(self.first_row).map(|(row, rate)| {
             let sampling =
                 if row.sampling_interval == 0 { "-".into() } else { short(row.sampling_interval.into()) };

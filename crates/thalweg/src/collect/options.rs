@@ -82,7 +82,8 @@ impl FromStr for Sampling {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Sampling, String> {
-        let expected = || "expected [EXPORTER=]N, such as 1000 or 10.0.0.1=1000".to_owned();
+        let expected =
+            || "expected [EXPORTER=]N with N of at least 1, such as 1000 or 10.0.0.1=1000".to_owned();
         let (exporter, interval) = match text.split_once('=') {
             None => (None, text),
             Some((exporter, interval)) => (Some(exporter.parse().map_err(|_| expected())?), interval),
@@ -108,8 +109,11 @@ impl Sampling {
     /// [`RequestError::SamplingFile`], with the line.
     pub fn load(file: &Path) -> Result<Vec<Sampling>, RequestError> {
         let wrong = |message: String| RequestError::SamplingFile { file: file.to_owned(), message };
-        let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
-        let read: SamplingFile = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let text = thalweg_config::read_text(file).map_err(|error| wrong(error.to_string()))?;
+        let read: SamplingFile = toml::from_str(&text).map_err(|error| {
+            let offset = error.span().map_or(0, |span| span.start);
+            wrong(format!("line {}: {}", 1 + text[..offset].matches('\n').count(), error.message()))
+        })?;
         read.sampling
             .into_iter()
             .map(|(exporter, interval)| {

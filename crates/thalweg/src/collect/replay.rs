@@ -28,9 +28,9 @@ pub(super) fn run(request: CollectRequest, signals: &Signals) -> anyhow::Result<
     let mut replay = Replay::new(&request.process, ports, None)?;
     print_recovered(replay.recovered());
     let mut outcome = Outcome::Complete;
-    for (source, file) in sources.into_iter().zip(&request.replay) {
+    for source in sources {
         if let Err(error) = read(source, &mut replay, &request, signals) {
-            console::warn(format_args!("{}: {error}; everything before is stored", file.display()));
+            console::warn(format_args!("{error}; everything before is stored"));
             outcome = Outcome::CutShort;
         }
     }

@@ -107,7 +107,7 @@ fn losses(report: &Report) -> String {
         let _ = writeln!(text, "last error of the store: {error}");
     }
     if let Some(error) = report.kafka.as_ref().and_then(|kafka| kafka.last_error.as_ref()) {
-        let _ = writeln!(text, "last error of Kafka: {error}");
+        let _ = writeln!(text, "Kafka: last error: {error}");
     }
     if let Some(fault) = &report.last_fault {
         let _ = writeln!(text, "last fault: {fault}");
@@ -118,12 +118,12 @@ fn losses(report: &Report) -> String {
 /// Formats a table with a line per observation domain of each exporter.
 pub(super) fn exporters(report: &Report) -> String {
     let mut text = format!(
-        "{:<24} {:<9} {:<6} {:>10} {:>8} {:>13} {:>13} {:>10} {:>9}  {}\n",
+        "{:<24} {:<9} {:<9} {:>10} {:>8} {:>13} {:>13} {:>10} {:>9}  {}\n",
         "exporter",
         "format",
-        "over",
+        "transport",
         "domain",
-        "1 in",
+        "sampling",
         "messages",
         "records",
         "lost",
@@ -145,7 +145,7 @@ fn line(text: &mut String, exporter: &ExporterReport) {
     };
     let _ = writeln!(
         text,
-        "{:<24} {:<9} {:<6} {:>10} {:>8} {:>13} {:>13} {:>10} {:>9}  {}",
+        "{:<24} {:<9} {:<9} {:>10} {:>8} {:>13} {:>13} {:>10} {:>9}  {}",
         name(exporter),
         exporter.format.name(),
         over,

@@ -39,7 +39,7 @@ choices! {
 choices! {
     /// Cheetah flow detectors.
     pub enum DetectorName {
-        /// Checks every interval of length T and misses no cheetah flow
+        /// Checks every interval of length T and misses no cheetah flow while `--tracks` suffices
         SlidingWindow = "sliding-window",
         /// CFINF as published: checks consecutive flights
         Cfinf = "cfinf",
@@ -180,7 +180,7 @@ section! {
         /// sliding-window: maximum number of flows tracked at once.
         ///
         /// Flows that send more than R*T/64 bytes within T are tracked and take 1 KiB each. A link carries at most about
-        /// 64 * capacity / R of them on average. The default takes 32 MiB. Flows that find no room are counted.
+        /// 64 * capacity / R of them on average. The default takes 32 MiB. If the memory is full, further flows are not tracked, and counted.
         tracks: NonZeroUsize [of::<NonZeroUsize>()] default "32768" with flag("N"),
         /// cfinf: L, the packet length threshold. Shorter packets do not start a flow.
         ///
@@ -207,7 +207,7 @@ section! {
         /// Maximum number of live flows, over all threads.
         ///
         /// A full table evicts the least recently used flow: its record is exported, and the eviction is counted. A flow takes
-        /// about 148 bytes, so the default takes up to 155 MB.
+        /// about 148 bytes: up to 155 MB with the default, and the detector's memory.
         flow_capacity: u32 [Whole(1, 1 << 31)] default "1048576" with flag("N"),
         /// A flow ends after this much silence.
         ///

@@ -235,7 +235,7 @@ fn all_errors_of_a_file_are_reported_by_line() {
         refused(text),
         "lab.toml:1: unknown section \"outptu\"; did you mean \"output\"?\n\
          lab.toml:4: unknown key \"rate_treshold\"; did you mean \"rate_threshold\"?\n\
-         lab.toml:5: flight_duration is 100: expected a time above zero with a unit, such as 200us, 100ms, 1.5s or 30min, \
+         lab.toml:5: flight_duration is 100: expected a time above zero with a unit (ns, us, ms, s, min, h), such as 100ms or 1.5s, \
          in quotes\n\
          lab.toml:6: unknown key \"threads\"; it belongs in [input]\n\
          lab.toml:7: sampling_probability is 1.5: expected a probability above 0 and at most 1, such as 0.5\n\
@@ -322,7 +322,7 @@ fn contradictory_values_are_reported_with_their_origins() {
         assert_eq!(resolution_refused(text), message, "{text}");
     }
     let flag = resolve(&typed(&[("snap_length", "63")]), &Config::default(), true).unwrap_err().to_string();
-    assert!(flag.starts_with("--snap-length: expected at least 64 bytes"), "{flag}");
+    assert!(flag.starts_with("--snap-length: expected 64 bytes to the block size"), "{flag}");
 }
 
 #[test]

@@ -216,7 +216,7 @@ fn one_entry_at_the_first_switch_reroutes_a_pair() {
 }
 
 #[test]
-fn impossible_moves_are_refused_without_changes() {
+fn the_controller_refuses_impossible_moves_without_changes() {
     let mut network = Network::up();
     let near = Pair { source: EndpointId(0), destination: EndpointId(1) };
     assert!(matches!(network.reroute(FAR, 1), Err(act::ActuatorError::Busy(_))), "no routes yet");
@@ -233,7 +233,7 @@ fn impossible_moves_are_refused_without_changes() {
 }
 
 #[test]
-fn a_pair_is_not_moved_to_a_path_without_routes() {
+fn a_pair_is_not_moved_to_a_path_whose_switches_lack_entries() {
     let mut network = Network::up();
     let spines = [2, 3];
     spines.into_iter().for_each(|spine| network.disconnect(spine));
@@ -324,7 +324,7 @@ fn refused_entries_are_read_back_and_resent() {
 }
 
 #[test]
-fn a_refused_move_is_reverted() {
+fn a_move_refused_by_a_switch_is_reverted() {
     let mut network = Network::up();
     network.install();
     network.tables[LEAF].refuse(1);

@@ -90,7 +90,7 @@ fn a_connected_switch_reports_its_ports_flows_and_groups() {
 }
 
 #[test]
-fn changes_during_the_handshake_are_reported_after_up() {
+fn changes_during_the_handshake_are_reported_after_the_up_event() {
     let (_switches, events, address) = listening(Config::default());
     let mut peer = ScriptedSwitch::connect(address);
     peer.hello();
@@ -327,7 +327,7 @@ fn an_undecodable_message_is_skipped_and_reported() {
 }
 
 #[test]
-fn a_full_queue_drops_packets_but_no_other_event() {
+fn a_full_queue_drops_packet_in_events_but_no_others() {
     let (switches, events, address) = listening(Config { max_events: 4, ..Config::default() });
     let (mut peer, _) = connected(&events, address);
     let packet = PacketIn {
@@ -381,7 +381,7 @@ fn connections_are_limited() {
 }
 
 #[test]
-fn a_listening_switch_is_reconnected() {
+fn the_controller_reconnects_to_a_listening_switch() {
     let listener = TcpListener::bind(local()).unwrap();
     let back_off = BackOff { first: Nanos::from_millis(10), longest: Nanos::from_millis(20) };
     let (switches, events) = Switches::new(Config { back_off, ..Config::default() });
@@ -398,7 +398,7 @@ fn a_listening_switch_is_reconnected() {
 }
 
 #[test]
-fn dropping_the_switches_ends_connections_and_threads() {
+fn closing_the_switches_ends_connections_and_threads() {
     let (switches, events, address) = listening(Config { max_events: 1, ..Config::default() });
     switches.connect("127.0.0.1:1".parse().unwrap(), None).unwrap();
     let mut peer = ScriptedSwitch::connect(address);

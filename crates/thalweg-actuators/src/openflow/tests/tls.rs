@@ -62,7 +62,7 @@ fn a_batch_larger_than_tls_buffers_is_delivered() {
 }
 
 #[test]
-fn a_listening_switch_is_connected_with_tls() {
+fn the_controller_connects_to_a_listening_switch_with_tls() {
     let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
     let tls = authority.tls(&authority, folder.path());
     let listener = TcpListener::bind(local()).unwrap();

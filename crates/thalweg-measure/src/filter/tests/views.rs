@@ -156,7 +156,7 @@ fn a_field_that_flows_lack_excludes_no_flow() {
 fn suggestions_are_terms_of_the_view() {
     let message = |text, view| FlowFilter::compile(text, view).unwrap_err().to_string();
     let refused = message("src ad 5", &METERED);
-    assert_eq!(refused, "filter, column 5: expected one of host, net, port, found 'ad'");
+    assert_eq!(refused, "filter, column 5: expected one of ip, host, net, port, found 'ad'");
     let refused = message("cheeta", &METERED);
     assert!(refused.ends_with("found 'cheeta'; did you mean 'cheetah'?"), "{refused}");
     let refused = message("flosw > 5", &SAMPLED);
