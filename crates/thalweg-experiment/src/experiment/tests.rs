@@ -52,8 +52,8 @@ fn missing_keys_are_reported() {
     refused(
         "",
         &[
-            "x.toml:1: missing key \"duration\": expected a time above zero with a unit, such as 200us, 100ms, 1.5s \
-                   or 30min, in quotes",
+            "x.toml:1: missing key \"duration\": expected a time above zero with a unit (ns, us, ms, s, min, h), \
+             such as 100ms or 1.5s, in quotes",
         ],
     );
     refused(
