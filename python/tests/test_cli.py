@@ -164,7 +164,7 @@ def test_a_series_is_shown_as_bars_or_lines_or_a_plot(flows: Any, data: str, tmp
         (["top", "DATA", "--from", "yesterday"], cli.USAGE, "argument --from: invalid time 'yesterday': use 2026-11-22"),
         (["top", "DATA", "--memory", "much"], cli.USAGE, "argument --memory: invalid size 'much'"),
         (["top", "DATA", "-n", "0"], cli.USAGE, "argument -n/--limit: invalid number '0'"),
-        (["top", "/nonexistent"], cli.FAILED, "thalweg: /nonexistent: no Parquet files found"),
+        (["top", "/nonexistent"], cli.FAILED, "thalweg: /nonexistent: no such file or directory"),
         (["top", "DATA", "--from", "2026-11-22", "--to", "2026-11-21"], cli.USAGE, "before its start"),
         (["flows", "DATA", "--window", "0s"], cli.USAGE, "thalweg: invalid window 0.0 s: expected at least"),
         (["series", "DATA", "--every", "0s"], cli.USAGE, "thalweg: every: expected an interval longer than 0"),

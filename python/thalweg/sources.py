@@ -82,7 +82,8 @@ def select(source: str | Path | Iterable[str | Path], within: TimeRange = TimeRa
     """
     files = _all_files(source)
     if not files:
-        raise SourceError(f"{source}: no Parquet files found")
+        is_missing = isinstance(source, str | Path) and not glob.has_magic(str(source)) and not Path(source).exists()
+        raise SourceError(f"{source}: {'no such file or directory' if is_missing else 'no Parquet files found'}")
     hours = {path: hour_of(path) for path in files}
     kept = tuple(path for path in files if (hour := hours[path]) is None or within.overlaps(hour))
     everything = within == TimeRange()

@@ -69,11 +69,11 @@ pub enum Delivery {
     },
 }
 
-/// Why there is no receiver of wakeups.
+/// Why a receiver of wakeups could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WakeupError {
-    /// There is one already.
+    /// There is already one.
     #[error("the event hub already has a receiver of wakeups")]
     AlreadyTaken,
     /// The socket could not be created.

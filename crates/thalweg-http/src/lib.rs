@@ -1,4 +1,4 @@
-//! A small HTTP server on one thread: documented routes, access control and limits.
+//! A small HTTP server: documented routes, access control and limits. One thread serves all connections.
 //!
 //! ```text
 //!   connection ──► gate ──────────────────► router ──► inputs ──► handler ──► output

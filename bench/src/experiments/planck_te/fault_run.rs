@@ -1,4 +1,4 @@
-//! A run with a fault that is repaired, and a check that traffic engineering continues.
+//! A run with a fault that ends; measures whether traffic engineering continues.
 //!
 //! All reroutes are reset twice, during and after the fault, so that flows collide again as at the start. A working
 //! loop resolves the collisions.
@@ -91,7 +91,7 @@ const RESET: [Timestamp; 2] = [ms(70), ms(380)];
 const SPANS: [[Timestamp; 2]; 3] = [[ms(30), FAULT[0]], [ms(260), FAULT[1]], [ms(480), END]];
 const END: Timestamp = ms(560);
 /// Delay from a link state change until the controller knows it, and from announcing new routes to the collectors until
-/// they are installed (section 4.1).
+/// they are installed (Planck, section 4.1).
 const NOTICE_DELAY: Nanos = Nanos::from_millis(1);
 /// Time without a controller.
 const CONTROLLER_DOWNTIME: Nanos = Nanos::from_millis(20);
@@ -108,7 +108,7 @@ pub(super) struct FaultRun {
 pub(super) struct FaultResults {
     /// Gbit/s per host in each span.
     pub(super) rates: [f64; 3],
-    /// Flows that share a link between switches, at the end of each span.
+    /// Flows that share a link, at the end of each span.
     pub(super) sharing: [usize; 3],
     /// Broken paths, maximum and at the end.
     pub(super) broken_paths: [usize; 2],
@@ -147,9 +147,9 @@ impl FaultRun {
                 self.seed,
             )?,
             trial,
-            repairs: false,
+            is_installing: false,
             was_killed: false,
-            restarts_at: None,
+            controller_starts_at: None,
             results: FaultResults::default(),
             reroutes_before: 0,
         };
@@ -166,14 +166,14 @@ impl FaultRun {
             }
             let now = clock.start_of(emulated.network.now());
             collectors.read(now, &mut reports);
-            if run.restarts_at.is_none() {
+            if run.controller_starts_at.is_none() {
                 run.control.handle_reports(&mut reports, now);
             } else {
                 reports = Reports::default();
             }
             run.inject(&mut emulated, last, now);
             run.execute_commands(&mut emulated, &mut collectors, now)?;
-            if run.restarts_at.is_none() {
+            if run.controller_starts_at.is_none() {
                 run.control.advance(&mut emulated.hosts, now);
             }
             run.measure(&emulated, last, now);
@@ -197,11 +197,11 @@ struct Run {
     switches: Switches,
     versions: Versions,
     control: EmulatedControl,
-    /// Whether rules are being repaired.
-    repairs: bool,
+    /// Whether rules are being installed.
+    is_installing: bool,
     was_killed: bool,
     /// Start of the next controller.
-    restarts_at: Option<Timestamp>,
+    controller_starts_at: Option<Timestamp>,
     results: FaultResults,
     reroutes_before: u64,
 }
@@ -250,11 +250,11 @@ impl Run {
         collectors: &mut Collectors<'_>,
         now: Timestamp,
     ) -> anyhow::Result<()> {
-        if let Some(at) = self.restarts_at {
+        if let Some(at) = self.controller_starts_at {
             if at > now {
                 return Ok(());
             }
-            self.restarts_at = None;
+            self.controller_starts_at = None;
             self.reroutes_before += self.control.reroutes();
             self.control.restart(&self.versions.newest().state, decider(), now)?;
             self.control.input(now, Input::Tick);
@@ -271,7 +271,7 @@ impl Run {
                     self.control.input(now, Input::Tables { router: None, rules });
                 }
                 Command::Repair(changes) => {
-                    self.repairs = true;
+                    self.is_installing = true;
                     self.switches.queue(changes);
                     if self.fault == Fault::ControllerKilled && now < FAULT[1] && !self.was_killed {
                         return self.kill(emulated, now);
@@ -280,10 +280,10 @@ impl Run {
                 _ => {}
             }
         }
-        if self.repairs {
+        if self.is_installing {
             self.switches.step(emulated.network.as_mut())?;
             if self.switches.pending() == 0 {
-                self.repairs = false;
+                self.is_installing = false;
                 self.control.input(now, Input::Repaired);
             }
         }
@@ -294,7 +294,8 @@ impl Run {
     fn kill(&mut self, emulated: &mut Emulated, now: Timestamp) -> anyhow::Result<()> {
         (0..self.switches.pending() / 2).try_for_each(|_| self.switches.step(emulated.network.as_mut()))?;
         self.switches.discard_pending();
-        (self.repairs, self.was_killed, self.restarts_at) = (false, true, Some(now + CONTROLLER_DOWNTIME));
+        (self.is_installing, self.was_killed, self.controller_starts_at) =
+            (false, true, Some(now + CONTROLLER_DOWNTIME));
         Ok(())
     }
 

@@ -98,8 +98,8 @@ const MAX_DOUBLINGS: u32 = 8;
 const STREAK_WINDOW: u64 = 8;
 
 impl Loads {
-    /// Creates an empty state. Pairs not reported for `report_timeout` are removed. Reports within `hold_down` of a move may
-    /// predate the move.
+    /// Creates an empty state. Pairs not reported for `report_timeout` are removed. A moved pair is held down for `hold_down`;
+    /// reports within the longer of that and [`DRAIN_TIME`] may predate the move.
     pub fn new(report_timeout: Nanos, hold_down: Nanos) -> Loads {
         Loads {
             known: BTreeMap::new(),
@@ -133,15 +133,15 @@ impl Loads {
             .is_some_and(|last| now.since(last.at) < last.hold_down_time(self.hold_down))
     }
 
-    /// Records a reported rate. A pair has the address of its fastest flow, also across reports: on a path that it
-    /// left, a collector may still report a flow that is silent.
+    /// Records a reported rate. A slower flow with another address does not replace the known one before its timeout: on
+    /// a path that the pair left, a collector may still report a silent flow.
     pub fn observe(&mut self, observed: &PairRate, now: Timestamp, paths: &mut Paths) {
-        let is_slower = |known: &&PairState| {
+        let stays = |known: &PairState| {
             known.address != observed.address
                 && known.rate > observed.rate
                 && now.since(known.seen) <= self.report_timeout
         };
-        if self.known.get(&observed.pair).is_some_and(|known| is_slower(&known)) {
+        if self.known.get(&observed.pair).is_some_and(stays) {
             return;
         }
         self.take(observed.pair, paths);
@@ -175,12 +175,13 @@ impl Loads {
         self.known.iter().filter(|known| contends(known)).map(|(&pair, _)| pair).collect()
     }
 
-    /// Removes pairs that were not reported within the timeout.
+    /// Removes pairs that were not reported within the timeout, except those moved within the hold-down time.
     pub fn expire(&mut self, now: Timestamp, paths: &mut Paths) {
-        let moves =
+        let moved_recently =
             |pair: &Pair| self.last_moves.get(pair).is_some_and(|last| now.since(last.at) < self.hold_down);
-        let is_old =
-            |(pair, known): &(&Pair, &PairState)| now.since(known.seen) > self.report_timeout && !moves(pair);
+        let is_old = |(pair, known): &(&Pair, &PairState)| {
+            now.since(known.seen) > self.report_timeout && !moved_recently(pair)
+        };
         let old: Vec<Pair> = self.known.iter().filter(is_old).map(|(&pair, _)| pair).collect();
         for pair in old {
             self.take(pair, paths);

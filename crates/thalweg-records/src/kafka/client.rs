@@ -119,6 +119,10 @@ impl ClientContext for Deliveries {
     fn log(&self, _: RDKafkaLogLevel, _: &str, _: &str) {}
 
     fn error(&self, error: Error, reason: &str) {
+        // The errors of the brokers, which came before, say why.
+        if error.rdkafka_error_code() == Some(Code::AllBrokersDown) && self.counters.has_error() {
+            return;
+        }
         self.counters.set_last_error(if reason.is_empty() { error.to_string() } else { reason.to_owned() });
     }
 }

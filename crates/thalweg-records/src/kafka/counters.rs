@@ -71,6 +71,10 @@ impl Counters {
         self.unanswered.fetch_add(rows as u64, Relaxed);
     }
 
+    pub(super) fn has_error(&self) -> bool {
+        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     pub(super) fn set_last_error(&self, error: String) {
         self.errors.fetch_add(1, Relaxed);
         *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);

@@ -1,4 +1,4 @@
-//! Stores records: hourly Parquet files, behind a write-ahead spool.
+//! Stores records: Parquet files of a few minutes each, behind a write-ahead spool.
 //!
 //! [`Appender`]s pass rows through a bounded queue to one thread. It writes each batch to the spool, and encodes it into
 //! pages of the current Parquet file. A file is closed at the end of its time span, or when it is large enough; then its

@@ -86,7 +86,12 @@ impl FromStr for Sampling {
             || "expected [EXPORTER=]N with N of at least 1, such as 1000 or 10.0.0.1=1000".to_owned();
         let (exporter, interval) = match text.split_once('=') {
             None => (None, text),
-            Some((exporter, interval)) => (Some(exporter.parse().map_err(|_| expected())?), interval),
+            Some((exporter, interval)) => {
+                let address = exporter
+                    .parse()
+                    .map_err(|_| format!("{exporter:?} is not an IP address: {}", expected()));
+                (Some(address?), interval)
+            }
         };
         let interval = interval.parse().ok().filter(|&interval: &u32| interval > 0).ok_or_else(expected)?;
         Ok(Sampling { exporter, interval })

@@ -148,7 +148,9 @@ impl Display for FlowRow<'_> {
 
 fn table(out: &mut impl Write, totals: &Totals, meter: &MeterCounters) -> io::Result<()> {
     writeln!(out, "Flow table")?;
-    let capacity = format_args!("{} flows, up to {}", grouped(meter.capacity), meter.memory).to_string();
+    let capacity =
+        format_args!("{} flows, up to {} with the detector", grouped(meter.capacity), meter.memory)
+            .to_string();
     let workers = if totals.workers > 1 { format!(", {} threads", totals.workers) } else { String::new() };
     row(out, "capacity", format_args!("{capacity}{workers}"))?;
     let ends: Vec<String> = EndReason::ALL
