@@ -67,18 +67,18 @@ impl Detector {
 pub struct Score {
     /// Cheetahs that were reported.
     pub found: u64,
-    /// Cheetahs that were not reported.
+    /// Cheetah flows that were not reported.
     pub missed: u64,
-    /// Reported flows that are not cheetahs.
+    /// Reported flows that are not cheetah flows.
     pub false_reports: u64,
     /// Repeated reports of a flow.
     pub repeated: u64,
     /// Times from the packet with which a window first exceeded `R * T` to the report, in ms; negative if a detector
     /// with slack reports early.
     pub after_crossing_ms: Vec<f64>,
-    /// Times from the direction's first packet to the report, in ms.
+    /// Times from the first packet of that direction of the flow to the report, in ms.
     pub after_first_ms: Vec<f64>,
-    /// Reported and total flows, by planted kind.
+    /// Reported and total flows, by the kind of generated flow (`thalweg synth`).
     pub kinds: BTreeMap<String, (u64, u64)>,
 }
 

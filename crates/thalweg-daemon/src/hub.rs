@@ -30,7 +30,7 @@ pub struct Hub {
     last_id: AtomicU64,
     /// Number of events whose store has finished.
     store_count: AtomicU64,
-    /// Lost events, counted once per subscriber.
+    /// Events that subscribers lost: one that two of them lost counts twice.
     lost: AtomicU64,
     /// Whether the receiver of wakeups is about to sleep.
     is_sleeping: AtomicBool,

@@ -59,7 +59,7 @@ fn line(collector: &CollectorConfig, config: &Config) -> String {
             let links = rule.links.as_ref().map_or(2 * ports, Vec::len);
             let _ = write!(
                 text,
-                "; {links} links: congested from {} utilisation, clear below {}",
+                "; {links} link directions: congested from {} utilisation, clear below {}",
                 percent(config.upper),
                 percent(config.lower)
             );

@@ -219,7 +219,7 @@ fn a_reload_restarts_only_collectors_whose_source_changed() {
 }
 
 #[test]
-fn a_network_version_without_a_monitored_switch_is_refused() {
+fn a_network_version_that_lacks_a_monitored_switch_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (daemon, _fleet, config) = daemon(&reads_capture("a"), folder.path());
     let handle = wait_for(&daemon, "a", "ended");

@@ -217,7 +217,7 @@ fn actuator(
         ActuatorName::Log => Some(ActuatorConfig::Log),
         ActuatorName::Emulated if is_emulated => Some(ActuatorConfig::Emulated),
         ActuatorName::Emulated => refuse(Control::actuator, "emulated requires [emulate]"),
-        _ if is_emulated => refuse(Control::actuator, "the network is emulated: expected emulated or log"),
+        _ if is_emulated => refuse(Control::actuator, "with [emulate], expected emulated or log"),
         ActuatorName::OpenFlow => {
             openflow::read(document, entry, network, problems).map(ActuatorConfig::OpenFlow)
         }

@@ -338,8 +338,14 @@ fn selected_links(entry: &Rule, state: Option<&NetworkState>) -> Result<Vec<Link
 fn check_thresholds(entry: &Typed<'_, Rule>, problems: &mut Vec<Problem>) {
     if entry.lower > entry.upper {
         problems.push(match entry.is_set(Rule::lower) {
-            true => entry.refuse(Rule::lower, format!("must be at most upper, {}", entry.upper)),
-            false => entry.refuse(Rule::upper, format!("must be at least lower, {}", entry.lower)),
+            true => entry.refuse(
+                Rule::lower,
+                format!("{} is above upper, {}: expected at most that", entry.lower, entry.upper),
+            ),
+            false => entry.refuse(
+                Rule::upper,
+                format!("{} is below lower, {}: expected at least that", entry.upper, entry.lower),
+            ),
         });
     }
 }

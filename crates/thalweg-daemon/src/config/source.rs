@@ -75,7 +75,7 @@ impl SourceConfig {
             SourceConfig::File { path, .. } if path == Path::new("-") => "standard input".to_owned(),
             SourceConfig::File { path, .. } => format!("file {}", path.display()),
             SourceConfig::Port { experiment } => {
-                format!("its monitor port in the emulation of {}", experiment.display())
+                format!("emulated monitor port, {}", experiment.display())
             }
             SourceConfig::Emulation { experiment, mirror, .. } => {
                 format!("monitor port of {mirror} in an emulation of {}", experiment.display())

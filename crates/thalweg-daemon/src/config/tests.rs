@@ -97,7 +97,7 @@ fn conflicting_keys_are_reported_with_their_lines() {
             "t.toml:2: on_event: unknown event lunch: expected congestion, cleared or cheetah",
             "t.toml:2: on_event: requires folder",
             "t.toml:7: collectors: unknown collector b",
-            "t.toml:8: lower: must be at most upper, 0.9",
+            "t.toml:8: lower: 0.95 is above upper, 0.9: expected at most that",
             "t.toml:11: links: invalid links \"tor0\": expected all, hosts, switches, \"switches:out\", \"tor0 > h3\", \"tor0:p3\" or \
              \"tor0:p3:out\"",
         ],
@@ -113,8 +113,8 @@ fn problems_of_a_rule_are_reported_once_at_their_key() {
         )
     };
     for (rule, expected) in [
-        ("lower = 0.95", "t.toml:8: lower: must be at most upper, 0.9"),
-        ("upper = 0.5", "t.toml:8: upper: must be at least lower, 0.8"),
+        ("lower = 0.95", "t.toml:8: lower: 0.95 is above upper, 0.9: expected at most that"),
+        ("upper = 0.5", "t.toml:8: upper: 0.5 is below lower, 0.8: expected at least that"),
         ("upper = 90", "t.toml:8: upper is 90: expected a number above 0, at most 1"),
         ("lower = 0", "t.toml:8: lower is 0: expected a number above 0, at most 1"),
     ] {
@@ -123,7 +123,7 @@ fn problems_of_a_rule_are_reported_once_at_their_key() {
 }
 
 #[test]
-fn bursts_longer_than_the_longest_are_refused_at_their_key() {
+fn a_gap_above_longest_burst_is_refused_at_its_key() {
     refused(
         "[[collector]]\nname = \"a\"\ninterface = \"e\"\ngap = \"2ms\"\nlongest_burst = \"1ms\"\n",
         &[

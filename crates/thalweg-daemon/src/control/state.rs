@@ -121,7 +121,7 @@ pub enum ControlError {
     #[error("source and destination are both {0}")]
     SameHost(String),
     /// The address has no path.
-    #[error("no path from {source_name} to {destination} by address {address}: addresses are 0 to {highest}")]
+    #[error("no path from {source_name} to {destination} by tree {address}: expected 0 to {highest}")]
     NoPath {
         /// The source.
         source_name: String,

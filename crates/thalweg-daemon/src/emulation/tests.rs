@@ -83,7 +83,7 @@ fn unread_frames_are_counted_as_lost() {
 }
 
 #[test]
-fn a_star_creates_a_collector_for_each_monitor_port() {
+fn a_collector_named_asterisk_stands_for_each_monitor_port() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("e.toml"), EXPERIMENT).unwrap();
     let parse = |rest: &str| {
@@ -109,7 +109,7 @@ fn a_star_creates_a_collector_for_each_monitor_port() {
         ("[network]\ntopology = \"e.toml\"\n", ""),
         (
             "[control]\ndecider = \"static\"\nactuator = \"arp\"\ninterfaces = \"eth0\"\n",
-            "t.toml:7: actuator: the network is emulated: expected emulated or log",
+            "t.toml:7: actuator: with [emulate], expected emulated or log",
         ),
         (
             "[control]\ndecider = \"static\"\nrefresh = \"1s\"\n",

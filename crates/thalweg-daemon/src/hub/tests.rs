@@ -138,7 +138,7 @@ fn a_delayed_publisher_does_not_overwrite_a_newer_event() {
 }
 
 #[test]
-fn only_a_sleeping_receiver_is_woken_and_once() {
+fn a_sleeping_receiver_is_woken_once_and_others_are_not() {
     let hub = Hub::new(4);
     let mut bell = hub.wakeup_receiver().unwrap();
     let mut rung = || bell.read(&mut [0; 8]).unwrap_or(0);

@@ -502,7 +502,7 @@ pub const METRICS: &[Metric] = &[
     counter(
         "thalweg_control_events_lost_total",
         &[],
-        "Events that the controller lost because its queue was full.",
+        "Events that the controller lost: its queue was full, or an event of a remote daemon was missed or invalid.",
         |s, out| {
             if let Some(control) = &s.parts.control {
                 out.put(&[], control.events_lost());

@@ -348,7 +348,7 @@ keys! {
         /// Bytes of the flows: a published distribution (see thalweg emulate --list), a file with lines
         /// BYTES,PROBABILITY, an amount, or forever. Several, each "WEIGHT SIZES" or "WEIGHT SIZES dscp N", are a
         /// mixture: ["0.8 1500B dscp 0", "0.2 10MB dscp 1"].
-        sizes: Vec<String> [Texts( "\"web_search\", another published distribution, the name of a file, an amount as \"10MB\", or \"forever\"", )] needed,
+        sizes: Vec<String> [Texts( "\"web_search\" or another distribution of `thalweg emulate --list`, the name of a file, an amount such as \"10MB\", or \"forever\"", )] needed,
     }
 }
 

@@ -59,8 +59,8 @@ fn missing_keys_are_reported() {
     refused(
         "duration = \"1s\"\n[[workload]]\npattern = \"rpc\"\nload = 0.5\n",
         &[
-            "x.toml:2: missing key \"sizes\" in [[workload]]: expected \"web_search\", another published distribution, the name of a \
-             file, an amount as \"10MB\", or \"forever\"",
+            "x.toml:2: missing key \"sizes\" in [[workload]]: expected \"web_search\" or another distribution of `thalweg \
+             emulate --list`, the name of a file, an amount such as \"10MB\", or \"forever\"",
             "x.toml:2: missing key \"clients\" in [[workload]]: expected names of endpoints, such as \"h0\", or ranges, such as \"h0..h3\"",
         ],
     );

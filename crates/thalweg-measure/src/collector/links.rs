@@ -21,7 +21,8 @@ struct Load {
     sum: u64,
     /// The part of it that has not passed the smoothing yet.
     pending: Pending,
-    /// No rule can fire while the smoothed sum is at least the first and below the second of these.
+    /// No rule can begin or clear congestion while the smoothed sum is at least the first and below the second of these. For
+    /// repeats see [`Links::repeats`].
     quiet: [f64; 2],
     changed: Timestamp,
 }
@@ -84,7 +85,7 @@ impl Links {
         Links { loads, links, smoothing, delayed: 0 }
     }
 
-    /// Returns the number of changes that occurred too soon after another event.
+    /// Returns the number of changes that were delayed because they followed another event too soon.
     pub(super) fn delayed(&self) -> u64 {
         self.delayed
     }
@@ -109,18 +110,18 @@ impl Links {
     /// Sets up links for another topology, without load. A link that existed before keeps its state and its rules, so
     /// that its congestion will be reported as cleared.
     pub(super) fn set_up(&mut self, capacities: &[BitRate], rules: &[LinkRule]) {
-        let mut laid = Links::new(capacities, rules, Nanos::ZERO);
-        (laid.smoothing, laid.delayed) = (self.smoothing, self.delayed);
-        for (new, old) in laid.links.iter_mut().zip(&self.links) {
+        let mut renewed = Links::new(capacities, rules, Nanos::ZERO);
+        (renewed.smoothing, renewed.delayed) = (self.smoothing, self.delayed);
+        for (new, old) in renewed.links.iter_mut().zip(&self.links) {
             new.rules.clone_from(&old.rules);
         }
-        for (load, link) in laid.loads.iter_mut().zip(&laid.links) {
+        for (load, link) in renewed.loads.iter_mut().zip(&renewed.links) {
             load.quiet = link.quiet();
         }
-        *self = laid;
+        *self = renewed;
     }
 
-    /// Handles time that went back to `now`: nothing waits for a later time.
+    /// Handles time that went back to `now`: no rule is delayed by an event of the future.
     pub(super) fn rewind(&mut self, now: Timestamp) {
         if let Some(factor) = self.smoothing.rewind(now) {
             self.scale(factor);
@@ -168,26 +169,26 @@ impl Links {
     #[cold]
     pub(super) fn evaluate(&mut self, link: usize, now: Timestamp) -> Option<FiredRule> {
         let load = &mut self.loads[link];
-        let line = &mut self.links[link];
-        let utilisation = self.smoothing.smoothed(load.sum, load.pending) / line.capacity.0 as f64;
+        let state = &mut self.links[link];
+        let utilisation = self.smoothing.smoothed(load.sum, load.pending) / state.capacity.0 as f64;
         let delayed = &mut self.delayed;
-        let fired = line.rules.iter_mut().find_map(|state| state.update(utilisation, now, delayed));
-        load.quiet = line.quiet();
+        let fired = state.rules.iter_mut().find_map(|rule| rule.update(utilisation, now, delayed));
+        load.quiet = state.quiet();
         fired
     }
 
     /// Returns the current state of a link; `rate` is the sum of the rates of its `flows`.
     pub(super) fn report(&self, link: usize, now: Timestamp, rate: Estimate, flows: u32) -> LinkReport {
-        let (load, line) = (&self.loads[link], &self.links[link]);
+        let (load, state) = (&self.loads[link], &self.links[link]);
         // A link carries at most its capacity, even if its flows' rates are from different times.
         let smoothed = self.smoothing.smoothed_at(now, load.sum, load.pending);
-        let smoothed = smoothed.clamp(0.0, line.capacity.0 as f64);
+        let smoothed = smoothed.clamp(0.0, state.capacity.0 as f64);
         LinkReport {
-            side: line.side,
-            capacity: line.capacity,
+            side: state.side,
+            capacity: state.capacity,
             rate,
             smoothed,
-            utilisation: smoothed / line.capacity.0 as f64,
+            utilisation: smoothed / state.capacity.0 as f64,
             flows,
             changed: load.changed,
         }
@@ -234,7 +235,7 @@ impl Link {
         Link { side, capacity, rules }
     }
 
-    /// See [`Load::quiet`]. A rule that waits is evaluated each time.
+    /// See [`Load::quiet`]. A delayed rule is evaluated each time.
     fn quiet(&self) -> [f64; 2] {
         let capacity = self.capacity.0 as f64;
         let mut quiet = [f64::NEG_INFINITY, f64::INFINITY];

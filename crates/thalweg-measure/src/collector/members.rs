@@ -144,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn flow_lists_of_links_match_sets(steps in prop::collection::vec((0usize..3, 0u32..40, 0usize..2), 0..400)) {
+        fn flow_lists_of_links_match_a_model_of_sets(steps in prop::collection::vec((0usize..3, 0u32..40, 0usize..2), 0..400)) {
             let mut members = Members::new(40).unwrap();
             members.set_up(3);
             let mut sets = [(); 3].map(|()| BTreeSet::new());

@@ -91,7 +91,7 @@ fn fed(options: CollectorOptions, packets: &[Packet], batch: usize) -> (Collecto
 }
 
 #[test]
-fn links_carry_the_sum_of_their_flows() {
+fn the_rate_of_a_link_is_the_sum_of_its_flows() {
     let packets = merged([
         flow(0, 2, 2e9, SECOND, 10_000_000),
         flow(1, 2, 3e9, SECOND, 10_000_000),
@@ -281,7 +281,7 @@ fn the_collector_recovers_from_timestamp_jumps() {
 
 /// At line rate for 1 ms every 2 s: the link is busy while it sends, and not during the pause.
 #[test]
-fn one_pause_does_not_raise_the_idle_timeout() {
+fn long_pauses_between_bursts_do_not_raise_the_idle_timeout() {
     let bursts = (0..5).map(|round| flow(0, 1, 9.5e9, SECOND + 2 * round * SECOND, 1_000_000));
     let mut packets = Vec::new();
     for burst in bursts {

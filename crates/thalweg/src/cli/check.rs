@@ -16,7 +16,7 @@ use thalweg_experiment::{Experiment, Plan};
 /// Check and describe a configuration, experiment or topology file.
 ///
 /// Recognises configurations of `serve` and `watch`, experiments and topology files. Reports every unknown name and every
-/// invalid value, then every contradiction between valid values, in the file and in the topology and experiment files of a
+/// invalid value, then contradictions between valid values that would prevent the start, in the file and in the topology and experiment files of a
 /// configuration. Checks that interfaces exist. Describes a valid file.
 #[derive(Args, Debug)]
 pub(super) struct CheckArgs {
@@ -24,7 +24,7 @@ pub(super) struct CheckArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Kind of file, instead of detecting it.
+    /// Kind of file, instead of detecting it. A topology file with `[forwarding]` is a `state`.
     #[arg(long, value_enum, value_name = "KIND")]
     kind: Option<FileKind>,
 
@@ -54,7 +54,7 @@ fn check(path: &Path, kind: Option<FileKind>, interfaces: InterfaceCheck) -> any
     let format = Format::of(path);
     let unknown = || {
         let kinds = FileKind::DETECTION_ORDER.map(FileKind::title).join(", ");
-        UsageError(format!("{file}: unknown kind of file: expected {kinds} (set it with --kind)"))
+        UsageError(format!("{file}: cannot tell the kind of file: expected {kinds}; name it with --kind"))
     };
     let kind = kind.or_else(|| FileKind::of(&text, format)).ok_or_else(unknown)?;
     let described = match kind {
@@ -105,7 +105,7 @@ fn experiment(path: &Path) -> anyhow::Result<String> {
     let (workloads, packets) = (plan.flows.len(), plan.packets.len());
     let _ = writeln!(
         text,
-        "traffic: {workloads} workload(s) over {}, {packets} packet sender(s); {} monitor port(s), {} link change(s)",
+        "traffic: workloads: {workloads} over {}, packet senders: {packets}; monitor ports: {}, link changes: {}",
         plan.transport_name,
         plan.monitors.len(),
         plan.events.len()

@@ -23,7 +23,7 @@ use crate::emulate::{self, report};
 /// Emulate a network and measure its queues, links and flows.
 ///
 /// The experiment file describes a topology, a queue management scheme, workloads and transports. The emulation runs in
-/// virtual time, packet by packet, and reports throughput, queues, drops and flow completion times. The same file and seed
+/// virtual time, in timeslots and with individual packets, and reports throughput, queues, drops and flow completion times. The same file and seed
 /// give identical results on any machine.
 #[derive(Args, Debug)]
 pub(super) struct EmulateArgs {
@@ -33,8 +33,8 @@ pub(super) struct EmulateArgs {
 
     /// Run the experiment for each value of a key. Several sweeps form a matrix.
     ///
-    /// Examples: `scheme=droptail,dctcp,hull`, `load=0.1..0.8` (steps of 0.1), `scheme.threshold=20..100:20`. Ranges are of
-    /// plain numbers; list values with units: `min_rto=1ms,10ms`. Prefix a key with its section where the name is ambiguous.
+    /// Examples: `scheme=droptail,dctcp,hull`, `load=0.1..0.8` (in steps of 0.1), `scheme.threshold=20..100:20`. Without a
+    /// step, whole numbers have steps of 1, others of 0.1. Ranges have no units; list values with units: `min_rto=1ms,10ms`. Prefix a key with its section where the name is ambiguous.
     /// Runs execute in parallel.
     #[arg(long, value_name = "KEY=VALUES", value_parser = axis)]
     sweep: Vec<Axis>,

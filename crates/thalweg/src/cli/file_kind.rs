@@ -73,7 +73,7 @@ impl FileKind {
         match FileKind::of(&text, format) {
             Some(kind) if matches(kind) > matches(self) => {
                 let (found, expected) = (kind.title(), self.title());
-                UsageError(format!("{}: expected a {expected}, found a {found}", path.display())).into()
+                UsageError(format!("{}: expected: {expected}; found: {found}", path.display())).into()
             }
             _ => error,
         }

@@ -47,7 +47,7 @@ use exit_code::{ExitCode, is_broken_pipe};
 /// Finds the flows that fill a network's links, within milliseconds.
 ///
 /// Thalweg measures flows on interfaces, monitor ports and in capture files, detects cheetah flows while they run, reroutes
-/// congested flows, emulates networks, and collects and analyses flow records.
+/// flows from congested links, emulates networks, and collects and analyses flow records.
 #[derive(Debug, Parser)]
 #[command(name = "thalweg", version, long_version = version::long(), max_term_width = 100)]
 struct Cli {

@@ -6,7 +6,7 @@ use crate::config;
 
 /// Print an example configuration file, with explanations, of `serve` or `watch`.
 ///
-/// The file contains every key with its default. `thalweg check FILE` checks a file.
+/// The file contains every key, with its default if it has one. `thalweg check FILE` checks a file.
 #[derive(Args, Debug)]
 pub(super) struct ConfigArgs {
     /// Command that reads the file.

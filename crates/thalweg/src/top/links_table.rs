@@ -11,7 +11,7 @@ use crate::figures::grouped;
 /// Names of the columns, and whether they are right-aligned.
 const COLUMNS: [(&str, bool); 8] = [
     ("link", false),
-    ("to", false),
+    ("peer", false),
     ("utilisation", true),
     ("rate", true),
     ("of", true),

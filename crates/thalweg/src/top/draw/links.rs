@@ -128,7 +128,7 @@ fn header(theme: Theme, sort: SortBy, widths: Widths) -> Row<'static> {
     let columns = [
         ("", false, None),
         ("link", false, Some(SortBy::Name)),
-        ("to", false, None),
+        ("peer", false, None),
         ("by", false, None),
         ("util", true, Some(SortBy::Utilisation)),
         ("", false, None),
