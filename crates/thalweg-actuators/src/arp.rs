@@ -47,7 +47,8 @@ pub struct Arp<F> {
     topology: Arc<Topology>,
     frames: F,
     refresh: Nanos,
-    /// The address of each pair, and the time of the last request; or the address at which it was found.
+    /// The address of each pair, and since when: the last request, the time at which it was found there, or the deadline of
+    /// an abandoned action.
     addresses: BTreeMap<Pair, (u8, Timestamp)>,
     refreshed: u64,
 }
@@ -104,7 +105,8 @@ impl<F: HostFrameSender> Actuator for Arp<F> {
         self.send_request(action.pair, action.address, action.issued)
     }
 
-    /// A pair that was moved before keeps its address, whatever packets in transit show.
+    /// Keeps a pair at the address found in its packets. Ignored for a pair that this actuator has moved itself: its packets
+    /// in transit may still show the old address.
     fn hold(&mut self, pair: Pair, address: u8, now: Timestamp) {
         self.addresses.entry(pair).or_insert((address, now));
     }
@@ -117,7 +119,7 @@ impl<F: HostFrameSender> Actuator for Arp<F> {
         self.refresh(now).map_err(|error| format!("cannot refresh the ARP entry of a host: {error}"))
     }
 
-    /// Returns the number of refreshes sent.
+    /// Returns the number of refreshes attempted.
     fn refresh_count(&self) -> u64 {
         self.refreshed
     }

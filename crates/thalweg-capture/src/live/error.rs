@@ -35,7 +35,8 @@ pub enum LiveError {
     /// The process lacks the capabilities for AF_XDP.
     #[error(
         "AF_XDP on `{interface}` needs the capabilities CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root, or grant \
-         them to the program once with `sudo setcap cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock=ep {program}`"
+         them to the program once with `sudo setcap cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock=ep {program}` \
+         (cap_ipc_lock lifts the limit of locked memory)"
     )]
     NoXdpPermission {
         /// The interface.
@@ -71,7 +72,7 @@ pub enum LiveError {
     /// The user may not lock as much memory as the frames need.
     #[error(
         "the frames of `{interface}` need {needed} of locked memory, more than this user may lock: raise the limit \
-         (`ulimit -l`, LimitMEMLOCK= of systemd), grant CAP_IPC_LOCK, or use less memory"
+         (`ulimit -l`, LimitMEMLOCK= of systemd), or grant CAP_IPC_LOCK"
     )]
     LockedMemory {
         /// The interface.
@@ -87,8 +88,8 @@ pub enum LiveError {
         /// The `ARPHRD_` number of if_arp.h.
         hardware_type: u16,
     },
-    /// Several workers cannot share an interface that is down before Linux 6.13.
-    #[error("`{name}` is down: bring it up with `ip link set {name} up`, or use one worker")]
+    /// Several threads cannot share an interface that is down before Linux 6.13.
+    #[error("`{name}` is down: bring it up with `ip link set {name} up`, or use one thread (--threads 1)")]
     InterfaceDown {
         /// The interface.
         name: String,

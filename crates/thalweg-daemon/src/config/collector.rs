@@ -56,7 +56,7 @@ pub struct CollectorConfig {
     pub rules: Vec<RuleConfig>,
 }
 
-/// Why a collector does not fit a network.
+/// Why the options of a collector are invalid, alone or in a network.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum OptionsError {
@@ -99,7 +99,7 @@ impl OptionsError {
             OptionsError::NoSwitch { .. } => Collector::name,
             OptionsError::Bursts(_) if entry.is_set(Collector::longest_burst) => Collector::longest_burst,
             OptionsError::Bursts(_) => Collector::gap,
-            // Rules are checked before.
+            // Not reached: values of single keys, and rules, are checked before.
             OptionsError::Refused { .. } | OptionsError::Links { .. } => "",
         }
     }
@@ -144,8 +144,8 @@ impl CollectorConfig {
         Ok(options)
     }
 
-    /// Whether it differs from `other` only in settings that can change without reopening the source: those of measurements
-    /// and congestion rules.
+    /// Whether the source can stay open: all settings equal those of `other` except those that a running collector can
+    /// change (monitor port, bursts, smoothing, flow table, cheetah detection, rules).
     pub fn has_same_source(&self, other: &CollectorConfig) -> bool {
         let CollectorConfig {
             name,
@@ -184,7 +184,8 @@ impl CollectorConfig {
         Err(OptionsError::NoSwitch { switch: self.switch.to_string(), nearest })
     }
 
-    /// Returns gap and longest burst, as configured or derived from the fastest link of the switch.
+    /// Returns the gap, as configured or derived from the fastest link of the switch, and the longest burst, as configured or
+    /// derived from the gap.
     fn bursts(&self, network: Option<&NetworkState>, router: Option<RouterId>) -> BurstOptions {
         let rates = network.zip(router).into_iter().flat_map(|(network, router)| {
             let topology = network.topology();
@@ -219,7 +220,7 @@ impl RuleConfig {
     }
 }
 
-/// Reads the collector of this name, one of possibly several that a section defines. Returns `None` if its source is invalid.
+/// Reads the collector of this name. A section named `*` defines several. Returns `None` if its name or source is invalid.
 pub(super) fn read(
     entry: &Typed<'_, Collector>,
     name: &str,

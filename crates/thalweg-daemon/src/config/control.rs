@@ -244,7 +244,10 @@ fn arp(
         }
     }
     if interface.is_none() && interfaces.is_empty() {
-        problems.push(entry.refuse(Control::interfaces, "actuator arp requires an interface"));
+        problems.push(entry.refuse(
+            Control::interfaces,
+            "actuator arp requires interfaces: expected a list such as [\"eth1\"]",
+        ));
         return None;
     }
     Some(ActuatorConfig::Arp { interfaces, interface, refresh: entry.refresh })

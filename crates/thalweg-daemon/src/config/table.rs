@@ -399,7 +399,7 @@ choices! {
 choices! {
     /// Capture backends.
     pub enum BackendName {
-        /// AF_XDP on an interface that the host does not use, AF_PACKET otherwise. The log has the choice and its reason
+        /// AF_XDP on an interface that the host does not use, AF_PACKET otherwise. A log message or note names the choice and its reason
         Auto = "auto",
         /// a ring shared with the kernel, beside the host's network stack
         AfPacket = "af_packet",

@@ -48,7 +48,7 @@ impl<C: Copy + Default> Schedule<C, Fifos<Packet<C>>> for Fifo {
 /// Settings of DropTail.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DropTailConfig {
-    /// The buffer of a port in packets. 1,024 MTUs (Flexplane, section 5.1).
+    /// The buffer of a port in packets of any length. Default 1,024 (Flexplane, section 5.1).
     pub buffer: u32,
 }
 

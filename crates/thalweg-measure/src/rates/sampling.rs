@@ -3,11 +3,11 @@
 //! The paper leaves flows without sequence numbers to future work (Planck, sections 3.2.2 and 9.2). They share the
 //! monitor port with flows that have them. If those advanced by `A` bytes and `S` bytes of that were sampled, then `S
 //! / A` is the sampling ratio of their packets, and of all packets, as a monitor port drops without regard to their
-//! contents.
+//! contents. Below, `q = S / A`.
 //!
 //! `S` and `A` are summed over spans of all flows ([`super::burst`]) that ended within the last [`MEMORY`], divided
 //! into eight windows. **Bound:** `S / A` is a ratio estimator over spans. Its variance is estimated from the
-//! residuals `S - r A` of each span (Cochran, "Sampling Techniques", 3rd edition 1977, section 6.4), and the interval
+//! residuals `S - q A` of each span (Cochran, "Sampling Techniques", 3rd edition 1977, section 6.4), and the interval
 //! is the normal approximation's at 95 %. With fewer than [`MIN_SPANS`] spans there is no bound.
 //!
 //! **Ports do not compete with themselves.** A full first-in-first-out buffer accepts one frame each time that it has
@@ -15,11 +15,11 @@
 //! with those of other ports. Of a port with load `x` it accepts `r = 1 / (1 + L - x)`, where `L` is the load of all
 //! ports, both as shares of the monitor port's rate. So the busier a port, the higher its ratio, and the ratio of
 //! flows on busy ports underestimates a flow on a quiet one. If the monitor port's rate is known, `1 + L` is
-//! estimated from `A + S x` instead of `A` for each span, with the load of its own port, and each flow has the ratio
-//! of its port (`Ratio::passed`). Even if a switch behaves differently, by this reasoning the ratio of a port is
-//! between `r / (1 + r)` and `r`, and the bounds include that range.
+//! estimated as `(A + S x) / S`, with the sum of `S x` over all spans, each with the load of its own port, and each flow
+//! has the ratio of its port (`Ratio::passed`). A switch may behave differently. So the bounds of a flow include all
+//! ratios between `q / (1 + q)`, that of an idle port, and `q`.
 //!
-//! **Cost:** eight additions per span. No allocation.
+//! **Cost:** seven additions per span. No allocation.
 
 use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::{Nanos, Timestamp};
@@ -161,7 +161,7 @@ impl Ratio {
     /// Returns how much passed of a flow of which `sampled` was sampled, all as shares of the monitor port's rate, if
     /// the others on its port have the load `others`.
     pub(crate) fn passed(&self, sampled: f64, others: f64) -> f64 {
-        // sampled = x / (crowd - others - x), solved for x.
+        // sampled = x / (competition - others - x), solved for x.
         (sampled * (self.competition - others) / (1.0 + sampled)).max(sampled)
     }
 }

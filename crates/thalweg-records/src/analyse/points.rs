@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn points_rank_by_exporter_text_domain_and_direction() {
+    fn observation_points_rank_by_exporter_as_text_then_domain_then_direction() {
         let mut points = Points::default();
         // As text, 10.0.0.10 precedes 10.0.0.9.
         let order = [
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn colliding_points_keep_their_numbers() {
+    fn observation_points_that_collide_keep_their_numbers() {
         let (mut recent, mut points) = (PointCache::new(), Points::default());
         for round in 0..2 {
             for domain in 0..3000 {

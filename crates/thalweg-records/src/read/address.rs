@@ -163,7 +163,7 @@ mod tests {
         }
 
         #[test]
-        fn near_addresses_agree_with_the_standard_library(
+        fn texts_similar_to_addresses_are_parsed_as_by_the_standard_library(
             text in prop_oneof!["[0-9.]{0,16}", "(0|1|25|255|256|01)(\\.(0|9|10|200|300)){2,4}", "(:|::|0|1|a|ff|10){1,16}"],
         ) {
             prop_assert_eq!(address(text.as_bytes()), expected(&text), "{}", text);

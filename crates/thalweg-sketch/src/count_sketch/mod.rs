@@ -4,9 +4,9 @@
 //! own sign in each row, to one counter of each row. The estimate is the median of these counters, signs undone.
 //! Collisions cancel instead of adding up.
 //!
-//! **Guarantee**: the interval of [`crate::noise`]. A priori, with d rows of w counters, the error exceeds sqrt(c/w) L2 at
-//! most with the probability that more than half of the rows fail. A row fails with probability at most 1/c (their lemma
-//! 4, with c = 8). The sum of a row's squares estimates F2 (Alon, Matias, Szegedy 1996), with relative variance 2/w.
+//! **Guarantee**: the interval of [`crate::noise`]. A priori, with d rows of w counters and c = 8: the error of one
+//! row exceeds sqrt(c/w) L2 with probability at most 1/c (their lemma 4), and that of the median only if more than half
+//! of the rows do. The sum of a row's squares estimates F2 (Alon, Matias, Szegedy 1996), with relative variance 2/w.
 //!
 //! Memory: d w counters of 4 or 8 bytes. An update touches d cache lines.
 
@@ -74,7 +74,7 @@ impl<C: Counter> RowSketch for CountSketch<C> {
 }
 
 /// Returns the smallest odd number of rows whose median fails with probability at most `delta`, each wide enough for
-/// `eps`. `width_for(x)` is the row width at which collisions divide the variance by x; here x = c/eps^2.
+/// `eps`. `width_for(x)` is the row width at which the variance from collisions is F2 / x; here x = c/eps^2.
 pub(crate) fn shape_for(eps: f64, delta: f64, width_for: impl Fn(f64) -> f64) -> Result<Shape, ShapeError> {
     check_guarantee("eps", eps)?;
     check_guarantee("delta", delta)?;

@@ -120,12 +120,12 @@ fn assert_rows_are_unbiased<S: RowSketch>(new: impl Fn(Hasher) -> S, effective_w
 }
 
 #[test]
-fn count_sketch_rows_are_unbiased_with_variance_v() {
+fn count_sketch_rows_are_unbiased_with_the_documented_variance() {
     assert_rows_are_unbiased(|hasher| CountSketch::<i32>::new(shape(), hasher), WIDTH as f64);
 }
 
 #[test]
-fn k_ary_rows_are_unbiased_with_variance_v() {
+fn k_ary_rows_are_unbiased_with_the_documented_variance() {
     assert_rows_are_unbiased(|hasher| KAry::<i64>::new(shape(), hasher), WIDTH as f64 - 1.0);
 }
 
@@ -230,7 +230,7 @@ fn assert_f2_is_unbiased<S: RowSketch>(
 }
 
 #[test]
-fn f2_is_unbiased_under_sampling_with_variance_r() {
+fn f2_is_unbiased_under_sampling_with_the_documented_variance() {
     fn mean_free<C: Counter>(rows: &Rows<C>, row: usize) -> f64 {
         let (width, sum) = (WIDTH as f64, rows.counters.sum(row));
         (width * rows.counters.sum_of_squares(row) - sum * sum) / (width - 1.0)

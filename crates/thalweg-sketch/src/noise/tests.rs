@@ -51,7 +51,7 @@ proptest! {
     /// Compares r with the exact variance of a row's sum of squares, by the law of total variance and the cumulants
     /// of sampled weights.
     #[test]
-    fn the_relative_variance_of_row_f2_is_at_most_r(
+    fn the_relative_variance_of_row_f2_is_at_most_the_documented_r(
         flows in prop::collection::vec((1..20_000u32, 1..1500u32), 1..12), log2 in 0..=10u8, width_log2 in 2..=16u32,
     ) {
         let p = Probability::new(log2).unwrap().get();
@@ -104,7 +104,7 @@ fn convergence_requires_row_f2_within_a_factor_of_two() {
 
 /// Both medians hold with 1 - 2 median_failure; five rows: 0.967.
 #[test]
-fn confidence_of_five_rows_matches_the_doc() {
+fn the_confidence_of_five_rows_is_as_documented() {
     let noise = Noise::new(1e9, 5, 1024, 1024.0, &StreamStatistics::default(), 0);
     let confidence = noise.interval(1.0).confidence().unwrap();
     assert!((confidence - (1.0 - 2.0 * 526.0 / 32_768.0)).abs() < 1e-12);

@@ -32,7 +32,7 @@ fn scan(by: u32, peers: std::ops::Range<u32>) -> impl Iterator<Item = (u32, u32)
 }
 
 #[test]
-fn a_single_key_is_a_distinct_counter() {
+fn with_a_single_key_the_sketch_is_a_distinct_counter() {
     for precision in 4..=8 {
         for peers in [0, 1, 5, 63, 1_000, 20_000] {
             let mut spread = spread(16, precision, 4, 7);
@@ -181,7 +181,7 @@ fn a_batch_equals_its_packets_one_by_one() {
 }
 
 #[test]
-fn missing_keys_are_below_missed_up_to() {
+fn unlisted_keys_are_below_the_reported_limit() {
     let mut spread = spread(4_096, 8, 8, 6);
     let peers_of = |key: u32| 10 + 5 * key;
     (0..40u32).for_each(|key| add_all(&mut spread, &scan(key, 0..peers_of(key)).collect::<Vec<_>>()));

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn long_runs_are_short() {
+    fn long_runs_are_encoded_in_few_bytes() {
         let mut values = vec![3; 8000];
         values.extend([1, 2, 3, 1]);
         let mut out = Vec::new();

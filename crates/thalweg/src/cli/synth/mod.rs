@@ -27,7 +27,7 @@ const STANDARD_OUTPUT: &str = "-";
 /// bytes on any machine.
 ///
 /// With --netflow, generates the flow records of a research network whose routers sample 1 in 1000 packets. Contains planted
-/// flowsets, single large flows and ordinary transfers. Output is a pcap file of NetFlow v9 (--output), Parquet files, or
+/// flowsets (the parallel flows of a transfer, not the FlowSets of NetFlow v9), single large flows and ordinary transfers. Output is a pcap file of NetFlow v9 (--output), Parquet files, or
 /// UDP to a flow receiver.
 #[derive(Args, Debug)]
 pub(super) struct SynthArgs {
@@ -45,7 +45,7 @@ pub(super) struct SynthArgs {
     #[arg(long, help_heading = "Output")]
     netflow: bool,
 
-    /// Truth file: planted flows as CSV, or as JSON if FILE ends in .json (flow records only) [default: none].
+    /// Truth file: planted flows as CSV [default: none]. With --netflow as JSON if FILE ends in .json.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     truth: Option<PathBuf>,
 

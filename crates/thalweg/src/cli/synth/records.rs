@@ -51,7 +51,7 @@ pub(super) struct RecordArgs {
     #[arg(long, requires = "send")]
     pregenerate: bool,
 
-    /// Truth file of planted transfers as CSV, one row per flowset.
+    /// Truth file of planted flowsets as CSV.
     #[arg(long, value_name = "FILE")]
     truth_transfers: Option<PathBuf>,
 
@@ -103,11 +103,11 @@ pub(super) struct RecordArgs {
     #[arg(long, value_name = "N", value_parser = count)]
     single_flows: Option<u64>,
 
-    /// Number of transfers below the size threshold [default: as many as single flows].
+    /// Number of transfers below 1 GB, the threshold of elephant flows [default: as many as single flows].
     #[arg(long, value_name = "N", value_parser = count)]
     ordinary: Option<u64>,
 
-    /// Number of chains: large flows with small gaps, together longer than tau [default: 0].
+    /// Number of chains: large flows with small gaps, together longer than tau, 10 s [default: 0].
     #[arg(long, value_name = "N", value_parser = count)]
     chains: Option<u64>,
 
@@ -119,7 +119,7 @@ pub(super) struct RecordArgs {
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     chain_gap: Option<Nanos>,
 
-    /// Minimum time between transfers of the same hosts, more than tau [default: 30s].
+    /// Minimum time between transfers of the same hosts, more than tau (10 s) [default: 30s].
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     separation: Option<Nanos>,
 
