@@ -203,7 +203,7 @@ mod tests {
             refused("n.toml", "[[router]]\nnam = 'a'\n")
                 .starts_with("n.toml:1: missing key \"name\" in router 1")
         );
-        assert!(refused("e.toml", "a = 1\n").starts_with("e.toml: unknown kind of file"));
+        assert!(refused("e.toml", "a = 1\n").starts_with("e.toml: cannot tell the kind of file"));
     }
 
     #[test]

@@ -78,7 +78,7 @@ fn the_table_lists_links_by_utilisation_and_unresponsive_collectors() {
     assert_eq!(
         lines[..3],
         [
-            "link         to                       utilisation          rate           of  flows  changed                  collector",
+            "link         peer                     utilisation          rate           of  flows  changed                  collector",
             "tor0:p3:out  spine-of-the-second-pod       93.1 %   9.31 Gbit/s  10.0 Gbit/s     94  2026-11-21 10:01:02.060  tor0",
             "tor0:p1:in   host1                         73.1 %   7.31 Gbit/s  10.0 Gbit/s     74  2026-11-21 10:01:02.020  tor0",
         ]
