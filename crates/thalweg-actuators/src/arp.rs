@@ -1,6 +1,6 @@
 //! Reroutes by ARP (Planck, section 6.2): the source learns another MAC address for the destination's IP address.
 //!
-//! **A unicast request.** Linux ignores unsolicited replies, but learns the sender's address from any request sent to
+//! **A unicast request.** Linux learns no new address from an unsolicited reply, but learns the sender's address from any request sent to
 //! it. It does so immediately, whatever it has learnt before. So the controller sends the source a request for the
 //! source's own address. The sender's IP address is the destination's, and its MAC address is the shadow address. RFC
 //! 826, "Packet Reception", updates the sender's hardware address before it looks at the operation.
@@ -32,7 +32,7 @@ const ETHERNET_IPV4: [u8; 6] = [0x00, 0x01, 0x08, 0x00, 6, 4];
 const REQUEST: [u8; 2] = [0, 1];
 const REPLY: [u8; 2] = [0, 2];
 
-/// Sends frames to hosts, out of the switch ports that they are attached to.
+/// Sends frames to hosts: through an interface of this machine, or out of the emulated switch port of the host.
 pub trait HostFrameSender: Send {
     /// Sends a frame to an endpoint.
     ///

@@ -8,7 +8,7 @@
 //! non-blocking socket. Readers take a counted reference to an event and hold no lock. Slots are [`ArcSwapOption`]s, whose writers do
 //! not wait for readers.
 //!
-//! Memory: `capacity` events, each with at most the number of flows of its rule. The text of an event is encoded once, for all
+//! Memory: `capacity` events, each with at most as many flows as its congestion rule allows. The text of an event is encoded once, for all
 //! subscribers.
 
 use std::fmt;

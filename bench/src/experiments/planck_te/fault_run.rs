@@ -32,8 +32,8 @@ pub(super) enum Fault {
     LinkFails,
     /// A switch restarts: its links go down, and its table is empty afterwards.
     SwitchRestarts,
-    /// A link fails; the controller is killed when half of the new rules are installed. A new one without state starts
-    /// 20 ms later, reads back the rules and completes the installation.
+    /// A link fails; the controller is killed when half of the new rules are installed. A new one, which knows the network
+    /// but no pairs or pending actions, starts 20 ms later, reads back the rules and completes the installation.
     ControllerKilled,
 }
 

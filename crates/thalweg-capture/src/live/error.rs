@@ -88,7 +88,7 @@ pub enum LiveError {
         /// The `ARPHRD_` number of if_arp.h.
         hardware_type: u16,
     },
-    /// Several threads cannot share an interface that is down before Linux 6.13.
+    /// Before Linux 6.13, several threads cannot share an interface that is down.
     #[error("`{name}` is down: bring it up with `ip link set {name} up`, or use one thread (--threads 1)")]
     InterfaceDown {
         /// The interface.

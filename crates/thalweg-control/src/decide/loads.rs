@@ -1,7 +1,7 @@
 //! Recent traffic by pair and link, and the rate that a pair can expect on a path.
 //!
-//! Events report only the traffic on congested links, so only recent reports are known: a pair that is not reported
-//! within a *timeout* is removed (Planck, section 6.2). A moved pair counts on its new path, whatever is reported,
+//! Events report only the traffic on congested links, so silence does not tell whether a pair has stopped: its last
+//! report counts for a *timeout* (Planck, section 6.2). A moved pair counts on its new path, whatever is reported,
 //! until the move has taken effect and the queues on its old path have [drained](DRAIN_TIME).
 //!
 //! **The expected rate** of a path (DevoFlow's bottleneck, Curtis et al., SIGCOMM 2011, section 5) is the minimum
@@ -19,7 +19,8 @@ use crate::routes::{LinkNumber, Paths};
 /// The known address and rate of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairState {
-    /// The address that its packets have, or will have once the decided move takes effect.
+    /// The number of the destination's address (0 base, others shadow) that its packets have, or will have once the decided
+    /// move takes effect. It selects the path.
     pub address: u8,
     /// Its rate when last reported.
     pub rate: BitRate,
@@ -83,7 +84,7 @@ pub struct Loads {
     last_moves: BTreeMap<Pair, LastMove>,
 }
 
-/// Time after a move in which packets with the old address are ignored: queues on the old path still hold them when
+/// Minimum time after a move in which the address in a report is not believed, and the rate counts on the new path: queues on the old path still hold them when
 /// packets with the new address have long arrived. Three full buffers of 3.5 ms (Planck, section 5.1), plus the time
 /// that the move takes.
 pub const DRAIN_TIME: Nanos = Nanos::from_millis(15);
@@ -98,7 +99,7 @@ const MAX_DOUBLINGS: u32 = 8;
 const STREAK_WINDOW: u64 = 8;
 
 impl Loads {
-    /// Creates an empty state. Pairs not reported for `report_timeout` are removed. A moved pair is held down for `hold_down`;
+    /// Creates an empty state. Pairs not reported for `report_timeout` are removed. A moved pair is held down for `hold_down`, or longer in a streak;
     /// reports within the longer of that and [`DRAIN_TIME`] may predate the move.
     pub fn new(report_timeout: Nanos, hold_down: Nanos) -> Loads {
         Loads {
@@ -133,8 +134,8 @@ impl Loads {
             .is_some_and(|last| now.since(last.at) < last.hold_down_time(self.hold_down))
     }
 
-    /// Records a reported rate. A slower flow with another address does not replace the known one before its timeout: on
-    /// a path that the pair left, a collector may still report a silent flow.
+    /// Records a reported rate. A lower rate with another address does not replace the pair's known rate and address until
+    /// these have timed out: on a path that the pair left, a collector may still report a silent flow.
     pub fn observe(&mut self, observed: &PairRate, now: Timestamp, paths: &mut Paths) {
         let stays = |known: &PairState| {
             known.address != observed.address
@@ -175,7 +176,7 @@ impl Loads {
         self.known.iter().filter(|known| contends(known)).map(|(&pair, _)| pair).collect()
     }
 
-    /// Removes pairs that were not reported within the timeout, except those moved within the hold-down time.
+    /// Removes pairs that were not reported within the timeout, except those moved within the base hold-down time.
     pub fn expire(&mut self, now: Timestamp, paths: &mut Paths) {
         let moved_recently =
             |pair: &Pair| self.last_moves.get(pair).is_some_and(|last| now.since(last.at) < self.hold_down);

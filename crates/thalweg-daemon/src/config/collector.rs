@@ -68,7 +68,7 @@ pub enum OptionsError {
         /// The most similar name.
         nearest: Option<String>,
     },
-    /// Gap and longest burst exclude each other.
+    /// The longest burst is shorter than the gap, or longer than 10 s.
     #[error(
         "gap is {}, longest_burst is {}: expected a longest_burst of at least gap and at most 10 s",
         .0.gap,
@@ -286,7 +286,7 @@ pub(super) fn read(
     Some(CollectorConfig {
         capture_filter,
         decapsulate: entry.decapsulate,
-        // The experiment defines its monitor ports.
+        // Unless configured here, the experiment's monitor port applies.
         monitor: monitor(entry, problems).or(port.map(|&(_, port)| port)),
         gap: entry.gap,
         longest_burst: entry.longest_burst,

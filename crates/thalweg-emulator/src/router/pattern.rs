@@ -134,7 +134,7 @@ impl Headers for Plain {
     type Custom = ();
 }
 
-/// A router composed of four decisions, a store and header fields.
+/// A router composed of four decisions, a store and header fields (the pattern API of Flexplane, section 4).
 #[derive(Clone, Debug)]
 pub struct Pattern<R, K, E, S, Q, H = Plain> {
     /// Chooses the port.

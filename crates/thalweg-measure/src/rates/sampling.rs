@@ -17,7 +17,8 @@
 //! flows on busy ports underestimates a flow on a quiet one. If the monitor port's rate is known, `1 + L` is
 //! estimated as `(A + S x) / S`, with the sum of `S x` over all spans, each with the load of its own port, and each flow
 //! has the ratio of its port (`Ratio::passed`). A switch may behave differently. So the bounds of a flow include all
-//! ratios between `q / (1 + q)`, that of an idle port, and `q`.
+//! ratios from `q / (1 + q)`, that of an idle port if the port of the TCP flows is full, to `q`, that of a port as busy as
+//! theirs.
 //!
 //! **Cost:** seven additions per span. No allocation.
 
@@ -81,7 +82,7 @@ impl SamplingRatio {
     /// with this load, as a share of the monitor port's rate.
     #[inline]
     pub(crate) fn add(&mut self, time: u64, sampled: u32, passed: u32, load: f64) {
-        // A span that ended slightly earlier counts as current; time that goes back further restarts.
+        // A span that ended slightly earlier counts as current; if time goes back further, all windows are cleared.
         let number = time / WINDOW;
         if number > self.number || number + (WINDOWS as u64) < self.number {
             self.advance_to(number);
@@ -142,7 +143,7 @@ impl SamplingRatio {
         if let Some(ratio) = all.ratio() {
             self.current = Some((ratio, self.latest));
         }
-        // Time that goes backwards restarts, like a long pause.
+        // If time goes back, all windows are cleared, as after a long pause.
         let gone = number.checked_sub(self.number).map_or(WINDOWS as u64, |gone| gone.min(WINDOWS as u64));
         for window in number + 1 - gone.min(number + 1)..=number {
             self.windows[(window % WINDOWS as u64) as usize] = Sums::default();

@@ -183,7 +183,7 @@ fn state_of(topology: &Topology, entries: &[Entry]) -> NetworkState {
 }
 
 #[test]
-fn each_packet_gives_its_case() {
+fn each_kind_of_packet_gives_its_inference_case() {
     let (topology, entries) = two_spines();
     let state = state_of(&topology, &entries);
     let mac = |endpoint, address| topology.mac(EndpointId(endpoint), address);
@@ -214,7 +214,7 @@ fn each_packet_gives_its_case() {
 }
 
 #[test]
-fn the_input_port_at_the_last_switch_is_known_if_shadow_addresses_stay_or_there_is_one_path() {
+fn the_input_port_at_the_last_switch_is_known_if_shadow_addresses_are_not_rewritten_or_there_is_one_path() {
     let (topology, entries) = two_spines();
     let last = |state: &NetworkState| {
         let ethernet = addresses(topology.mac(EndpointId(0), 0), topology.mac(EndpointId(1), 0));

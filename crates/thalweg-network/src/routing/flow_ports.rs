@@ -75,7 +75,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn flow_ports_decode_to_their_flow_in_both_directions(number in flows()) {
+        fn transport_ports_decode_to_their_flow_in_both_directions(number in flows()) {
             let (source, destination) = ports(number);
             prop_assert!(source >= 32_768 && (16_384..32_768).contains(&destination));
             prop_assert_eq!(flow(source, destination), number);
@@ -83,7 +83,7 @@ mod tests {
         }
 
         #[test]
-        fn decoded_flow_ports_encode_back(source: u16, destination: u16) {
+        fn decoded_transport_ports_encode_back(source: u16, destination: u16) {
             let number = flow(source, destination);
             match ports(number) == (source, destination) || ports(number) == (destination, source) {
                 true => prop_assert_eq!(number >> 28 & 0b111, 0),
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn flow_ports_match_known_values() {
+    fn transport_ports_match_known_values() {
         assert_eq!(ports(0), (32_768, 16_384));
         assert_eq!(ports(1 << 15 | 3), (32_771, 16_385));
         assert_eq!(ports(1 << 31), (32_768, 24_576));

@@ -282,7 +282,7 @@ fn too_large_tables_are_rejected() {
 }
 
 #[test]
-fn a_changed_state_equals_a_new_one() {
+fn a_state_changed_step_by_step_equals_one_built_at_once() {
     let topology = fat_tree(4, Tiers::default()).unwrap();
     let mut failed = LinkState::new(&topology);
     failed.fail(LinkId(20)).unwrap();

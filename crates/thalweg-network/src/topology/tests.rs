@@ -34,7 +34,7 @@ proptest! {
     }
 
     #[test]
-    fn any_parts_keep_the_invariants(
+    fn any_routers_endpoints_and_links_keep_the_invariants(
         routers in 1u16..12,
         endpoints in prop::collection::vec(0u16..12, 1..30),
         links in prop::collection::vec((0u16..12, 0u16..12), 0..40),
@@ -155,7 +155,7 @@ fn too_large_shapes_are_rejected() {
 }
 
 #[test]
-fn rejected_parts_change_nothing() {
+fn a_rejected_router_endpoint_or_link_changes_nothing() {
     let mut builder = TopologyBuilder::new();
     let tor = builder.add_router("tor").unwrap();
     let host = builder.add_endpoint("host", tor, slow()).unwrap();

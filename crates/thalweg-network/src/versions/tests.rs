@@ -76,7 +76,7 @@ fn attribute(answers: &[(u64, (Ports, Case))]) -> (u64, (Ports, Case), Certainty
 
 proptest! {
     #[test]
-    fn a_phase_spans_all_versions_that_may_have_forwarded_a_packet((history, versions) in histories()) {
+    fn the_candidates_are_all_versions_that_may_have_forwarded_a_packet((history, versions) in histories()) {
         let oldest_kept = versions.iter().next().unwrap().number;
         for time in 0..100 {
             let candidates = history.candidates(time);

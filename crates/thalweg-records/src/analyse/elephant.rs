@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_record_is_rounded_down() {
+    fn the_bytes_of_a_record_partly_in_a_window_are_rounded_down() {
         // 60 of 120: half of 2002 is 1001; half of 2001 is 1000.5, which is not more than 1000.
         assert!(elephant(&[(0, 120, 2_002)]));
         assert!(!elephant(&[(0, 120, 2_001)]));

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_one_valid_text() {
+    fn only_the_canonical_text_of_an_address_is_accepted() {
         let right = [
             "10.1.2.3",
             "0.0.0.0",

@@ -51,7 +51,7 @@ proptest! {
     /// Compares r with the exact variance of a row's sum of squares, by the law of total variance and the cumulants
     /// of sampled weights.
     #[test]
-    fn the_relative_variance_of_row_f2_is_at_most_the_documented_r(
+    fn the_relative_variance_of_row_f2_is_at_most_the_documented_limit(
         flows in prop::collection::vec((1..20_000u32, 1..1500u32), 1..12), log2 in 0..=10u8, width_log2 in 2..=16u32,
     ) {
         let p = Probability::new(log2).unwrap().get();

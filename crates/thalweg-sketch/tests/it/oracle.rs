@@ -91,7 +91,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn single_batch_and_nitro_updates_agree(
+    fn one_by_one_batch_and_nitro_updates_agree(
         shape in shapes(), packets in packets(-2000..2000i64), batch in 1..600usize, seed: u64,
     ) {
         let hasher = Hasher::new(seed);

@@ -190,7 +190,7 @@ const SKETCH: [Example; 3] = [
 ];
 
 const LAB: [Example; 5] = [
-    Example { about: "Create a leaf-spine lab", command: "sudo thalweg lab up leaf-spine --rate 100mbit" },
+    Example { about: "Create a leaf-spine lab", command: "sudo thalweg lab up leaf-spine --rate 100mbps" },
     Example { about: "Ping between hosts", command: "sudo thalweg lab exec h0 -- ping -c 3 10.0.0.5" },
     Example { about: "Show counters", command: "sudo thalweg lab status" },
     Example { about: "Remove the lab", command: "sudo thalweg lab down" },

@@ -17,7 +17,7 @@ pub(super) struct ConfigArgs {
 /// A command with a configuration file.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ConfiguredCommand {
-    /// The collector daemon
+    /// The daemon for monitor ports
     Serve,
     /// Live view, summary and JSON of flows
     Watch,

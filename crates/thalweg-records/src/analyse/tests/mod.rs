@@ -215,7 +215,7 @@ fn records_join_up_to_the_gap_after_the_latest_end() {
 }
 
 #[test]
-fn the_rule_span_splits_a_long_chain_and_the_rule_chain_keeps_it() {
+fn a_long_chain_is_split_by_rule_span_and_kept_by_rule_chain() {
     let starts = [0, 6, 10, 16, 20, 31];
     let flows = starts
         .iter()

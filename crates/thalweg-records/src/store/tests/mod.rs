@@ -146,7 +146,7 @@ fn extreme_reception_times_are_stored() {
 }
 
 #[test]
-fn a_dropped_appender_queues_its_rows() {
+fn an_appender_queues_its_rows_when_it_goes_out_of_scope() {
     let directory = tempfile::tempdir().unwrap();
     let (mut store, _) = Store::open(StoreOptions::new(directory.path()), BEGIN).unwrap();
     let mut appender = store.appender();

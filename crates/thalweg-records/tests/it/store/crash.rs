@@ -31,7 +31,7 @@ fn options(directory: &Path) -> StoreOptions {
 
 /// The child process; as a normal test it does nothing.
 #[test]
-fn child_that_appends() {
+fn helper_process_that_appends_until_it_is_killed() {
     let Ok(arguments) = std::env::var("THALWEG_STORE_CHILD") else { return };
     let (first, directory) = arguments.split_once(' ').unwrap();
     let mut next: u64 = first.parse().unwrap();
@@ -81,7 +81,7 @@ fn a_kill_loses_at_most_one_sync_interval_and_duplicates_no_row() {
 /// batch with its time, and the time of the kill.
 fn run_and_kill(directory: &Path, first: u64, after: Duration) -> (Vec<(u64, Timestamp)>, Timestamp) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "store::crash::child_that_appends", "--nocapture"])
+        .args(["--exact", "store::crash::helper_process_that_appends_until_it_is_killed", "--nocapture"])
         .env("THALWEG_STORE_CHILD", format!("{first} {}", directory.display()))
         .stdout(Stdio::piped())
         .spawn()

@@ -93,7 +93,7 @@ fn streams_with_negative_weights_are_never_sampled() {
 }
 
 #[test]
-fn convergence_is_tested_after_32768_packets_and_then_after_each_further_eighth() {
+fn convergence_is_tested_after_32768_packets_and_whenever_the_count_has_grown_by_an_eighth() {
     let target = Target::for_width(1024);
     let intervals = [0, 1000, 262_144, 262_152, 8_000_000].map(|packets| target.interval(packets));
     assert_eq!(intervals, [32_768, 32_768, 32_768, 32_769, 1_000_000]);

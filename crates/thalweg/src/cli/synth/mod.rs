@@ -90,7 +90,7 @@ struct TrafficArgs {
     seed: Option<u64>,
 
     /// Share of IPv6 flows, 0 to 1. Planted flow records are IPv4 [default: 0.03; flow records: 0.1].
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     ipv6_share: Option<f64>,
 
     /// Share of UDP among background flows, 0 to 1 [default: 0.15].
@@ -289,6 +289,12 @@ fn to_text(summary: &SynthSummary) -> String {
          {cheetahs} cheetah flows and {near_misses} near misses\n",
         Bytes(*bytes)
     )
+}
+
+/// Parses a share.
+fn share(text: &str) -> Result<f64, &'static str> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or("expected a number from 0 to 1, such as 0.03")
 }
 
 /// Parses a count: `250000`, `500k`, `38M`, `1.5M`.

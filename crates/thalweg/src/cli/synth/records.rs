@@ -107,7 +107,9 @@ pub(super) struct RecordArgs {
     #[arg(long, value_name = "N", value_parser = count)]
     ordinary: Option<u64>,
 
-    /// Number of chains: large flows with small gaps, together longer than tau, 10 s [default: 0].
+    /// Number of chains: large flows of the same hosts that start soon after each other, together over more than tau [default: 0].
+    ///
+    /// Tau is 10 s: flows of the same hosts that start within it are one flowset.
     #[arg(long, value_name = "N", value_parser = count)]
     chains: Option<u64>,
 
@@ -119,7 +121,7 @@ pub(super) struct RecordArgs {
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     chain_gap: Option<Nanos>,
 
-    /// Minimum time between transfers of the same hosts, more than tau (10 s) [default: 30s].
+    /// Minimum time between transfers of the same hosts: more than tau, see --chains [default: 30s].
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     separation: Option<Nanos>,
 
