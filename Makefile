@@ -21,10 +21,10 @@ run: ## build, and demonstrate rerouting on an emulated network for 12 s
 	@scripts/run.sh $(THALWEG)
 	@echo
 	@echo 'Try next:'
-	@printf '  %-62s %s\n' \
+	@printf '  %-64s %s\n' \
 	  '$(THALWEG) watch --replay $(CAPTURE)' 'live view of a capture file' \
 	  'sudo $(THALWEG) watch eth0' 'live view of an interface' \
-	  '$(THALWEG) serve -c examples/rerouting/thalweg.toml' 'this demonstration, without end' \
+	  '$(THALWEG) serve -c examples/rerouting/thalweg.toml' 'this demonstration, until Ctrl+C' \
 	  'sudo $(THALWEG) lab run collide' 'the same with real TCP on this machine' \
 	  'make python && $(THALWEG) flows --help' 'analyse flow records'
 

@@ -1,6 +1,6 @@
 //! A write timeout for streams.
 //!
-//! A peer that never reads would occupy a connection and its buffer without end. A write without progress for the timeout ends the
+//! A peer that never reads would occupy a connection and its buffer forever. A write without progress for the timeout ends the
 //! connection. A peer that reads slowly is not affected.
 
 use std::future::Future;

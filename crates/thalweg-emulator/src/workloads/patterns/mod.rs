@@ -43,7 +43,7 @@ pub const PATTERNS: &[Named] = &[
     },
     Named { name: "random", summary: "each endpoint sends one flow to a random other" },
     Named { name: "staggered", summary: "one flow per endpoint: to its edge router, its pod or another pod" },
-    Named { name: "persistent", summary: "n senders to one, without end" },
+    Named { name: "persistent", summary: "n senders to one, flows that never end" },
     Named { name: "file", summary: "from a CSV file: start,source,destination,bytes[,dscp]" },
 ];
 
