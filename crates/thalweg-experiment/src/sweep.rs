@@ -89,6 +89,10 @@ impl FromStr for Axis {
                     let invalid = |reason| ParseAxisError::Range { range: value.to_owned(), reason };
                     axis.values.extend(range(value).map_err(invalid)?);
                 }
+                Some((first, _)) if first.starts_with(|digit: char| digit.is_ascii_digit()) => {
+                    let reason = "a range has no units (list the values instead: 1ms,10ms)";
+                    return Err(ParseAxisError::Range { range: value.to_owned(), reason });
+                }
                 _ if value.is_empty() => return Err(ParseAxisError::Form),
                 _ => axis.values.push(value.to_owned()),
             }
@@ -307,6 +311,7 @@ mod tests {
             ("1..5:-1", "the step is not above 0"),
             ("1..5ms", "its parts are not all numbers"),
             ("0..1e9", "too many values"),
+            ("1ms..10ms", "a range has no units (list the values instead: 1ms,10ms)"),
         ] {
             let error = format!("load={text}").parse::<Axis>().unwrap_err().to_string();
             let expected =
