@@ -84,9 +84,9 @@ pub struct Loads {
     last_moves: BTreeMap<Pair, LastMove>,
 }
 
-/// Minimum time after a move in which the address in a report is not believed, and the rate counts on the new path: queues on the old path still hold them when
-/// packets with the new address have long arrived. Three full buffers of 3.5 ms (Planck, section 5.1), plus the time
-/// that the move takes.
+/// Minimum time after a move in which the address in a report is not believed, and the rate counts on the new path:
+/// queues on the old path still hold packets with the old address when packets with the new one have long arrived. Three
+/// full buffers of 3.5 ms (Planck, section 5.1), plus the time that the move takes.
 pub const DRAIN_TIME: Nanos = Nanos::from_millis(15);
 
 /// Moves of a streak before the hold-down time doubles with each move.
@@ -99,8 +99,8 @@ const MAX_DOUBLINGS: u32 = 8;
 const STREAK_WINDOW: u64 = 8;
 
 impl Loads {
-    /// Creates an empty state. Pairs not reported for `report_timeout` are removed. A moved pair is held down for `hold_down`, or longer in a streak;
-    /// reports within the longer of that and [`DRAIN_TIME`] may predate the move.
+    /// Creates an empty state. Pairs not reported for `report_timeout` are removed. A moved pair is held down for `hold_down`,
+    /// or longer in a streak; reports within the longer of `hold_down` and [`DRAIN_TIME`] may predate the move.
     pub fn new(report_timeout: Nanos, hold_down: Nanos) -> Loads {
         Loads {
             known: BTreeMap::new(),

@@ -108,7 +108,7 @@ pub(crate) struct Track {
 /// The environment of a track.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TrackContext {
-    /// The maximum sending rate, in bytes per nanosecond.
+    /// The maximum plausible rate, in bytes per nanosecond.
     pub(crate) bytes_per_ns: f64,
     /// Whether every packet is sampled.
     pub(crate) is_all: bool,
