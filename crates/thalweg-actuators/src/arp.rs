@@ -1,9 +1,9 @@
 //! Reroutes by ARP (Planck, section 6.2): the source learns another MAC address for the destination's IP address.
 //!
-//! **A unicast request.** Linux learns no new address from an unsolicited reply, but learns the sender's address from any request sent to
-//! it. It does so immediately, whatever it has learnt before. So the controller sends the source a request for the
-//! source's own address. The sender's IP address is the destination's, and its MAC address is the shadow address. RFC
-//! 826, "Packet Reception", updates the sender's hardware address before it looks at the operation.
+//! **A unicast request.** Linux learns no new address from an unsolicited reply, but learns the sender's address from
+//! any request sent to it. It does so immediately, whatever it has learnt before. So the controller sends the source a
+//! request for the source's own address. The sender's IP address is the destination's, and its MAC address is the
+//! shadow address. RFC 826, "Packet Reception", updates the sender's hardware address before it looks at the operation.
 //!
 //! **UDP falls back.** A host without confirmation of a neighbour queries it after some seconds, and takes the base
 //! address from the answer. TCP's acknowledgements confirm the neighbour. For other traffic,

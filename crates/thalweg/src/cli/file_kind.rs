@@ -53,25 +53,27 @@ impl FileKind {
 
     /// Detects the kind of a file from its section and key names.
     pub(super) fn of(text: &str, format: Format) -> Option<FileKind> {
-        let names = top_level_names(text, format);
-        let matches = |kind: FileKind| names.iter().filter(|name| kind.has(name)).count();
         let mut best = None;
         for kind in FileKind::DETECTION_ORDER {
-            if kind.supports(format) && matches(kind) > best.map_or(0, |(_, max)| max) {
-                best = Some((kind, matches(kind)));
+            let count = kind.matches(text, format);
+            if kind.supports(format) && count > best.map_or(0, |(_, max)| max) {
+                best = Some((kind, count));
             }
         }
         best.map(|(kind, _)| kind)
+    }
+
+    /// Returns the number of top-level names in the file that this kind has.
+    fn matches(self, text: &str, format: Format) -> usize {
+        top_level_names(text, format).iter().filter(|name| self.has(name)).count()
     }
 
     /// Returns the error of a command that expects a file of this kind: that the file is of another kind, if it has more
     /// of that kind's sections, else `error`.
     pub(super) fn with_hint(self, error: anyhow::Error, path: &Path) -> anyhow::Error {
         let (text, format) = (thalweg_config::read_text(path).unwrap_or_default(), Format::of(path));
-        let names = top_level_names(&text, format);
-        let matches = |kind: FileKind| names.iter().filter(|name| kind.has(name)).count();
         match FileKind::of(&text, format) {
-            Some(kind) if matches(kind) > matches(self) => {
+            Some(kind) if kind.matches(&text, format) > self.matches(&text, format) => {
                 let (found, expected) = (kind.title(), self.title());
                 UsageError(format!("{}: expected: {expected}; found: {found}", path.display())).into()
             }
@@ -96,6 +98,18 @@ impl FileKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_of_another_kind_is_named_as_such() {
+        let path = std::env::temp_dir().join(format!("thalweg-file-kind-{}.toml", std::process::id()));
+        std::fs::write(&path, "[[collector]]\nname = 'a'\n[network]\n").unwrap();
+        let error = |kind: FileKind| kind.with_hint(anyhow::anyhow!("unknown section"), &path).to_string();
+        let (as_watch, as_daemon) = (error(FileKind::Watch), error(FileKind::Daemon));
+        std::fs::remove_file(&path).unwrap();
+        let expected = "expected: configuration of thalweg watch; found: configuration of thalweg serve";
+        assert_eq!(as_watch, format!("{}: {expected}", path.display()));
+        assert_eq!(as_daemon, "unknown section");
+    }
 
     #[test]
     fn the_sections_of_a_file_determine_its_kind() {
