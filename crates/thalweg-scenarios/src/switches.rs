@@ -20,7 +20,7 @@ const READ_INTERVAL: Nanos = Nanos::from_millis(20);
 /// A task of the thread. Few are queued: the loop sends the next one after the answer.
 enum Task {
     ReadBack,
-    Repair(Vec<Change>),
+    RepairRules(Vec<Change>),
 }
 
 /// The switches of a lab; the thread ends on drop.
@@ -68,8 +68,8 @@ impl SwitchTables for Switches {
         self.send(Task::ReadBack);
     }
 
-    fn repair(&mut self, changes: Vec<Change>) {
-        self.send(Task::Repair(changes));
+    fn repair_rules(&mut self, changes: Vec<Change>) {
+        self.send(Task::RepairRules(changes));
     }
 
     fn answers(&mut self) -> Vec<Input> {
@@ -92,9 +92,9 @@ fn run_task(lab: &Lab, task: Task) -> Vec<Input> {
         Task::ReadBack => {
             read_back(lab).unwrap_or_else(|error| vec![Input::ReadBackFailed(error.to_string())])
         }
-        Task::Repair(changes) => match apply_changes(lab, &changes) {
-            Ok(()) => vec![Input::Repaired],
-            Err(error) => vec![Input::RepairFailed(error.to_string())],
+        Task::RepairRules(changes) => match apply_changes(lab, &changes) {
+            Ok(()) => vec![Input::RulesRepaired],
+            Err(error) => vec![Input::RuleRepairFailed(error.to_string())],
         },
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use thalweg_capture::backend::Backend;
 use thalweg_capture::live::LiveOptions;
 use thalweg_capture::{AnySource, CaptureError, InterfaceSpec, Opened, Readers, Spec, open};
+use thalweg_linux::netdevice::interface_names;
 use thalweg_wire::{Batch, Progress, Source, SourceCounters};
 use thiserror::Error;
 
@@ -40,19 +41,16 @@ pub enum InputError {
     /// A capture file.
     #[error(transparent)]
     Capture(#[from] CaptureError),
-    /// A name that no interface can have, such as a capture filter in place of a source.
+    /// Names that are neither files nor interfaces, such as the words of a capture filter.
     #[error(
-        "no file or interface {name:?}. To measure only some packets, write the capture filter after -f: -f '{name}'"
+        "no file or interface {name:?}. To measure only some packets, give a capture filter: -f '{name}'"
     )]
     NotASource {
         /// The name.
         name: String,
     },
     /// Files mixed with interfaces.
-    #[error(
-        "cannot watch files and interfaces in one run: {file} is a file, {interface} is not. \
-         A capture filter goes after -f, in quotes"
-    )]
+    #[error("cannot watch files and interfaces in one run: {file} is a file, {interface} is an interface")]
     Mixed {
         /// One of the files.
         file: String,
@@ -80,7 +78,14 @@ impl Inputs {
             return Err(InputError::NotASource { name: name.to_string() });
         }
         if let ([file, ..], [interface, ..]) = (files.as_slice(), interfaces.as_slice()) {
-            return Err(InputError::Mixed { file: file.to_string(), interface: interface.to_string() });
+            let known = interface_names();
+            let is_unknown = |name: &&str| !known.iter().any(|known| known == name);
+            let unknown: Vec<&str> = interfaces.iter().map(|name| name.as_str()).filter(is_unknown).collect();
+            let unknown = unknown.join(" ");
+            return Err(match unknown.is_empty() {
+                true => InputError::Mixed { file: file.to_string(), interface: interface.to_string() },
+                false => InputError::NotASource { name: unknown },
+            });
         }
         if interfaces.is_empty() {
             let open = |name: &&String| Input::open_file(name, options.capture_filter.as_deref());

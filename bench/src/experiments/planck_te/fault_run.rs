@@ -270,7 +270,7 @@ impl Run {
                     let rules = self.switches.installed().clone();
                     self.control.input(now, Input::Tables { router: None, rules });
                 }
-                Command::Repair(changes) => {
+                Command::RepairRules(changes) => {
                     self.is_installing = true;
                     self.switches.queue(changes);
                     if self.fault == Fault::ControllerKilled && now < FAULT[1] && !self.was_killed {
@@ -284,7 +284,7 @@ impl Run {
             self.switches.step(emulated.network.as_mut())?;
             if self.switches.pending() == 0 {
                 self.is_installing = false;
-                self.control.input(now, Input::Repaired);
+                self.control.input(now, Input::RulesRepaired);
             }
         }
         Ok(())

@@ -66,7 +66,7 @@ fn to(switches: &Switches, state: &Arc<NetworkState>) -> Vec<Change> {
     let rules = switches.installed().clone();
     control.input(Timestamp(1), Input::Tables { router: None, rules });
     match control.next_command() {
-        Some(Command::Repair(changes)) => changes,
+        Some(Command::RepairRules(changes)) => changes,
         other => panic!("{other:?}"),
     }
 }

@@ -15,7 +15,7 @@ pub enum FilterError {
     },
     /// libpcap rejects the expression.
     #[error(
-        "invalid capture filter `{expression}` for {link_type} frames: {reason} (expected tcpdump's language)"
+        "invalid capture filter `{expression}` for {link_type} frames: {reason} (expected: tcpdump's syntax, such as \"tcp port 443\"; see pcap-filter(7))"
     )]
     Expression {
         /// The expression.

@@ -66,10 +66,10 @@ pub enum Input {
     },
     /// The installed rules cannot be read.
     ReadBackFailed(String),
-    /// The rules of [`Command::Repair`] were repaired.
-    Repaired,
+    /// The rules of [`Command::RepairRules`] were repaired.
+    RulesRepaired,
     /// The repair failed, at least in part.
-    RepairFailed(String),
+    RuleRepairFailed(String),
     /// The network was replaced.
     Network(Arc<NetworkState>),
     /// A user pins a pair to an address.
@@ -133,6 +133,6 @@ pub enum Command {
         /// The switch; `None` for all.
         router: Option<RouterId>,
     },
-    /// Apply these changes of rules, in order. Answer with [`Input::Repaired`] or [`Input::RepairFailed`].
-    Repair(Vec<Change>),
+    /// Apply these changes of rules, in order. Answer with [`Input::RulesRepaired`] or [`Input::RuleRepairFailed`].
+    RepairRules(Vec<Change>),
 }

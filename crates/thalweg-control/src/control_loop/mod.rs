@@ -156,7 +156,7 @@ impl ControlLoop {
             Input::AnnounceFailed(error)
             | Input::InstallFailed(error)
             | Input::ReadBackFailed(error)
-            | Input::RepairFailed(error) => self.routes.failed(error, now),
+            | Input::RuleRepairFailed(error) => self.routes.failed(error, now),
             Input::SwitchConnected(router) => self.routes.connected(router, now, &mut self.commands),
             Input::Links(links) => {
                 if self.routes.set_links(links, self.controller.is_frozen(), &mut self.commands) {
@@ -165,7 +165,7 @@ impl ControlLoop {
             }
             Input::LinkChanged { link, is_up } => self.link_changed(link, is_up),
             Input::Tables { router, rules } => self.tables(router, &rules, now),
-            Input::Repaired => self.routes.repaired(now),
+            Input::RulesRepaired => self.routes.repaired(now),
             Input::Network(state) => {
                 if self.routes.set_network(&state, &mut self.commands) {
                     self.apply_new_routes();

@@ -285,7 +285,7 @@ impl RouteReconciler {
         }
         self.counters.corrected += changes.len() as u64;
         self.phase = Phase::Repairing(now);
-        commands.push_back(Command::Repair(changes));
+        commands.push_back(Command::RepairRules(changes));
     }
 
     /// The rules were repaired.

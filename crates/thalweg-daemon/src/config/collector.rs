@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use thalweg_capture::filter::Filter;
-use thalweg_measure::collector::{CollectorError, CollectorOptions, LinkRule, MonitorPort};
+use thalweg_measure::collector::{CollectorError, CollectorOptions, LinkDirection, LinkRule, MonitorPort};
 use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::meter::flow_table::FlowTableOptions;
 use thalweg_measure::rates::BurstOptions;
 use thalweg_measure::samples::{SampleRing, SampleRingOptions};
 use thalweg_measure::tasks::{Plan, TaskList, TasksOptions};
-use thalweg_network::{NetworkState, Node, RouterId};
+use thalweg_network::{NetworkState, Node, PortIndex, RouterId};
 use thalweg_wire::nearest::nearest;
 use thalweg_wire::{LinkType, Nanos};
 use thiserror::Error;
@@ -61,12 +61,18 @@ pub struct CollectorConfig {
 #[non_exhaustive]
 pub enum OptionsError {
     /// The topology has no such switch.
-    #[error("no switch {switch:?} in the topology{}", hint(nearest))]
+    #[error(
+        "no switch {switch:?} in the topology{}{}",
+        hint(nearest),
+        if *is_default { "; set switch, which defaults to the name of the collector" } else { "" }
+    )]
     NoSwitch {
         /// Name of the switch.
         switch: String,
         /// The most similar name.
         nearest: Option<String>,
+        /// Whether the name is that of the collector, for lack of the key `switch`.
+        is_default: bool,
     },
     /// The longest burst is shorter than the gap, or longer than 10 s.
     #[error(
@@ -115,23 +121,23 @@ impl CollectorConfig {
     /// # Errors
     /// If the network lacks the switch or a link of a rule, or the options are invalid.
     pub fn options(&self, network: Option<&NetworkState>) -> Result<CollectorOptions, OptionsError> {
-        let router = network.map(|network| self.router(network)).transpose()?;
+        let switch = network.map(|network| self.switch_in(network)).transpose()?;
         let rules = self.rules.iter().enumerate().map(|(rule, config)| {
-            let links = match (network, router) {
-                (Some(network), Some(router)) => {
-                    config.sides(network, router).map_err(|source| OptionsError::Links { rule, source })?
-                }
+            let links = match (network, switch) {
+                (Some(network), Some(switch)) => config
+                    .directions(network, switch)
+                    .map_err(|source| OptionsError::Links { rule, source })?,
                 _ => Some(Vec::new()),
             };
             let RuleConfig { upper, lower, min_event_interval, repeat, flows, .. } = *config;
             Ok(LinkRule { links, upper, lower, min_event_interval, repeat, flows })
         });
         let options = CollectorOptions {
-            router: router.unwrap_or(RouterId(0)),
+            router: switch.unwrap_or(RouterId(0)),
             flow_table: self.flow_table,
             threshold: self.threshold,
             tracks: self.tracks,
-            bursts: self.bursts(network, router),
+            bursts: self.bursts(network, switch),
             monitor: self.monitor,
             smoothing: self.smoothing,
             rules: rules.collect::<Result<_, _>>()?,
@@ -174,24 +180,25 @@ impl CollectorConfig {
             && *samples == other.samples
     }
 
-    fn router(&self, network: &NetworkState) -> Result<RouterId, OptionsError> {
+    /// Returns the monitored switch.
+    fn switch_in(&self, network: &NetworkState) -> Result<RouterId, OptionsError> {
         let topology = network.topology();
-        if let Some(Node::Router(router)) = topology.node_named(&self.switch) {
-            return Ok(router);
+        if let Some(Node::Router(switch)) = topology.node_named(&self.switch) {
+            return Ok(switch);
         }
         let names = topology.routers().iter().map(|router| router.name.as_str());
         let nearest = nearest(&self.switch, names).map(str::to_owned);
-        Err(OptionsError::NoSwitch { switch: self.switch.to_string(), nearest })
+        let is_default = self.switch == self.name;
+        Err(OptionsError::NoSwitch { switch: self.switch.to_string(), nearest, is_default })
     }
 
     /// Returns the gap, as configured or derived from the fastest link of the switch, and the longest burst, as configured or
     /// derived from the gap.
-    fn bursts(&self, network: Option<&NetworkState>, router: Option<RouterId>) -> BurstOptions {
-        let rates = network.zip(router).into_iter().flat_map(|(network, router)| {
+    fn bursts(&self, network: Option<&NetworkState>, switch: Option<RouterId>) -> BurstOptions {
+        let rates = network.zip(switch).into_iter().flat_map(|(network, switch)| {
             let topology = network.topology();
-            (0..topology.ports(router) as u16).map(move |port| {
-                topology.links()[topology.link_at(router, thalweg_network::PortIndex(port)).index()].rate
-            })
+            (0..topology.ports(switch) as u16)
+                .map(move |port| topology.links()[topology.link_at(switch, PortIndex(port)).index()].rate)
         });
         let derived = rates.max().map_or_else(BurstOptions::default, BurstOptions::for_rate);
         let gap = self.gap.unwrap_or(derived.gap);
@@ -202,21 +209,21 @@ impl CollectorConfig {
 
 impl RuleConfig {
     /// Returns the link directions at a switch that the rule selects; `None` for all.
-    fn sides(
+    fn directions(
         &self,
         network: &NetworkState,
-        router: RouterId,
-    ) -> Result<Option<Vec<thalweg_measure::collector::LinkDirection>>, LinkSelectionError> {
+        switch: RouterId,
+    ) -> Result<Option<Vec<LinkDirection>>, LinkSelectionError> {
         if self.links.contains(&LinkSelection::All) {
             return Ok(None);
         }
-        let mut sides = Vec::new();
+        let mut directions = Vec::new();
         for links in &self.links {
-            sides.extend(links.at(network.topology(), router)?);
+            directions.extend(links.at(network.topology(), switch)?);
         }
-        sides.sort_unstable();
-        sides.dedup();
-        Ok(Some(sides))
+        directions.sort_unstable();
+        directions.dedup();
+        Ok(Some(directions))
     }
 }
 
@@ -357,8 +364,10 @@ fn samples(entry: &Typed<'_, Collector>, problems: &mut Vec<Problem>) -> Option<
     if !entry.keep_samples {
         return None;
     }
-    if options.bytes < SampleRing::min_bytes(options.snap_length) {
-        problems.push(entry.refuse(Collector::sample_ring, "too small: must hold at least two samples"));
+    let min = SampleRing::min_bytes(options.snap_length);
+    if options.bytes < min {
+        let reason = format!("expected at least {}B, the size of two samples of sample_length", min.0);
+        problems.push(entry.refuse(Collector::sample_ring, reason));
     }
     Some(options)
 }

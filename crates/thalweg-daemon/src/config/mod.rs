@@ -53,7 +53,7 @@ use super::emulation::EmulationConfig;
 use super::log::LogOptions;
 use links::{LinkSelection, ParseLinkSelectionError};
 pub use table::Threads;
-use table::{Api, Collector, Control, Log, Network, Process, RULE, Records, Rule, SCHEMA};
+use table::{Api, Collector, Control, Emulate, Log, Network, Process, RULE, Records, Rule, SCHEMA};
 use thalweg_config::{Document, DocumentError, Format, Problem, Typed};
 use thalweg_http::access::{AccessOptions, Limits};
 
@@ -143,7 +143,7 @@ impl Config {
     /// # Errors
     /// Returns all problems of the file.
     pub fn load(path: &Path) -> Result<Config, ConfigError> {
-        Config::new(&Document::load(&SCHEMA, path)?)
+        Config::new(&Document::load(&SCHEMA, path)?).map_err(first)
     }
 
     /// Reads a file like [`Config::load`] for `thalweg check`. Checks names and combinations of values even if the file
@@ -162,21 +162,22 @@ impl Config {
         if interfaces == InterfaceCheck::Done {
             problems.extend(interfaces::missing(&document));
         }
+        let mut other_files = Vec::new();
         let config = match document.is_readable().then(|| Config::new(&document)) {
-            Some(Err(ConfigError::Document(DocumentError::Invalid(wrong)))) => {
-                problems.extend(wrong.problems);
-                None
-            }
-            // The error is in another file.
-            Some(Err(other)) if problems.is_empty() => return Err(vec![other]),
-            Some(Err(other)) => return Err(vec![document.error(problems).into(), other]),
-            Some(Ok(config)) => Some(config),
-            None => None,
+            Some(Ok(config)) if problems.is_empty() => return Ok(config),
+            Some(Err(errors)) => errors,
+            _ => Vec::new(),
         };
-        match config {
-            Some(config) if problems.is_empty() => Ok(config),
-            _ => Err(vec![document.error(problems).into()]),
+        for error in config {
+            match error {
+                ConfigError::Document(DocumentError::Invalid(wrong)) if wrong.file == document.file => {
+                    problems.extend(wrong.problems);
+                }
+                other => other_files.push(other),
+            }
         }
+        let own = (!problems.is_empty()).then(|| document.error(problems).into());
+        Err(own.into_iter().chain(other_files).collect())
     }
 
     /// Parses the text of a file. `file` is its name for messages; relative paths start at `folder`.
@@ -186,13 +187,27 @@ impl Config {
     pub fn parse(text: &str, file: &str, folder: &Path) -> Result<Config, ConfigError> {
         let mut document = Document::parse(&SCHEMA, text, file)?;
         document.folder = folder.to_owned();
-        Config::new(&document)
+        Config::new(&document).map_err(first)
     }
 
-    fn new(document: &Document) -> Result<Config, ConfigError> {
+    /// Interprets a file. If its topology or experiment file is invalid, checks only what does not depend on that file.
+    ///
+    /// # Errors
+    /// Returns one error per file, that of the file itself first.
+    fn new(document: &Document) -> Result<Config, Vec<ConfigError>> {
         let mut problems = Vec::new();
-        let mut network = network(document)?;
-        let emulation = emulation::read(document, &mut problems)?.map(|(emulation, state)| {
+        let mut other_files = Vec::new();
+        let transition_time = document.one::<Network>().transition_time;
+        let mut network = NetworkConfig { state: None, transition_time };
+        match topology(document) {
+            Ok(state) => network.state = state,
+            Err(error) => other_files.push(error),
+        }
+        let emulation = emulation::read(document, &mut problems).unwrap_or_else(|error| {
+            other_files.push(error);
+            None
+        });
+        let emulation = emulation.map(|(emulation, state)| {
             if network.state.replace((emulation.path.clone(), state)).is_some() {
                 let reason = "not allowed with [emulate], whose experiment is the topology";
                 problems.push(document.one::<Network>().refuse(Network::topology, reason));
@@ -201,8 +216,15 @@ impl Config {
         });
         let state = network.state.as_ref().map(|(_, state)| Arc::clone(state));
         let rules = rules(document, emulation.as_ref(), state.as_deref(), &mut problems);
-        let collectors = collectors(document, &rules, &network, emulation.as_ref(), &mut problems);
-        let control = control::read(document, state.as_deref(), &mut problems);
+        let is_emulated = document.one::<Emulate>().file.is_some();
+        let collectors = match is_emulated && emulation.is_none() {
+            true => Vec::new(),
+            false => collectors(document, &rules, &network, emulation.as_ref(), &mut problems),
+        };
+        let control = match other_files.is_empty() {
+            true => control::read(document, state.as_deref(), &mut problems),
+            false => None,
+        };
         let access = access(document, &mut problems);
         let (process, records) = (document.one::<Process>(), document.one::<Records>());
         check_threads(&process, &collectors, &mut problems);
@@ -224,9 +246,11 @@ impl Config {
             records: records.file.as_ref().map(|file| document.folder.join(file)),
             flow_export: flow_export::read(document, &records, &mut problems),
         };
-        match problems.is_empty() {
+        let own = (!problems.is_empty()).then(|| document.error(problems).into());
+        let errors: Vec<ConfigError> = own.into_iter().chain(other_files).collect();
+        match errors.is_empty() {
             true => Ok(config),
-            false => Err(document.error(problems).into()),
+            false => Err(errors),
         }
     }
 
@@ -257,13 +281,17 @@ fn check_threads(
     }
 }
 
-fn network(document: &Document) -> Result<NetworkConfig, ConfigError> {
-    let entry = document.one::<Network>();
-    let state = entry.topology.as_ref().map(|file| {
-        let path = document.folder.join(file);
-        load_state(&path).map(|state| (path, Arc::new(state)))
-    });
-    Ok(NetworkConfig { state: state.transpose()?, transition_time: entry.transition_time })
+/// Returns the first of the errors.
+fn first(mut errors: Vec<ConfigError>) -> ConfigError {
+    errors.swap_remove(0)
+}
+
+/// Reads the topology file, if any.
+fn topology(document: &Document) -> Result<Option<(PathBuf, Arc<NetworkState>)>, ConfigError> {
+    let Some(file) = &document.one::<Network>().topology else { return Ok(None) };
+    let path = document.folder.join(file);
+    let state = load_state(&path)?;
+    Ok(Some((path, Arc::new(state))))
 }
 
 /// Reads a topology file: JSON if its name ends in `.json`, else TOML.

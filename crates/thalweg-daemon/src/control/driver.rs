@@ -189,12 +189,12 @@ impl Driver {
                     self.effects.actuator.name()
                 ))),
             },
-            Command::Repair(changes) => match &mut self.effects.injected.tables {
+            Command::RepairRules(changes) => match &mut self.effects.injected.tables {
                 Some(tables) => {
-                    tables.repair(changes);
+                    tables.repair_rules(changes);
                     None
                 }
-                None => Some(Input::RepairFailed(format!(
+                None => Some(Input::RuleRepairFailed(format!(
                     "actuator {} cannot repair rules",
                     self.effects.actuator.name()
                 ))),

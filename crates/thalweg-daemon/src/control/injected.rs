@@ -24,8 +24,8 @@ pub trait SwitchTables: Send {
     /// [`Input::ReadBackFailed`].
     fn read_back(&mut self);
 
-    /// Starts to apply changes in this order. Results: [`Input::Repaired`] or [`Input::RepairFailed`].
-    fn repair(&mut self, changes: Vec<Change>);
+    /// Starts to apply changes in this order. Results: [`Input::RulesRepaired`] or [`Input::RuleRepairFailed`].
+    fn repair_rules(&mut self, changes: Vec<Change>);
 
     /// Returns the results that have arrived.
     fn answers(&mut self) -> Vec<Input>;

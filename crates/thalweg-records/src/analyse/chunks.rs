@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunks_do_not_overlap_across_mappings() {
+    fn chunks_of_several_mappings_do_not_overlap() {
         let mut chunks = Chunks::default();
         for number in 0..2 * CHUNKS as u32 + 1 {
             assert_eq!(chunks.allocate().unwrap(), number);

@@ -187,14 +187,24 @@ mod tests {
         let expected = "t.toml:2: unknown key \"listne\"; did you mean \"listen\"?\nt.toml:5: interface: \"no-such0\" does not exist\n\
                         t.toml:7: name: duplicate collector name a";
         assert_eq!(refused("t.toml", text), expected);
-        let missing =
-            "[network]\ntopology = 'none.toml'\n[[collector]]\nname = 'a'\ninterface = 'no-such0'\n";
+        let missing = "[network]\ntopology = 'none.toml'\n[[collector]]\nname = 'a'\ninterface = 'no-such0'\n\
+             sample_ring = '1B'\n[control]\n";
         let message = refused("t.toml", missing);
-        assert!(
-            message.contains("interface: \"no-such0\" does not exist")
-                && message.contains("cannot read the topology file none.toml"),
-            "{message}"
-        );
+        for expected in [
+            "t.toml:5: interface: \"no-such0\" does not exist",
+            "t.toml:6: sample_ring: expected at least 8192B",
+            "cannot read the topology file none.toml",
+        ] {
+            assert!(message.contains(expected), "{message}");
+        }
+        assert!(!message.contains("[control]"), "{message}");
+        let missing =
+            "[emulate]\nfile = 'none.toml'\n[api]\nlisten = '99999'\n[[collector]]\nname = '*'\n[control]\n";
+        let message = refused("t.toml", missing);
+        let expected = ["t.toml:4: listen: expected an address", "cannot read the experiment file none.toml"];
+        let lines: Vec<&str> = message.lines().collect();
+        assert_eq!(lines.len(), expected.len(), "{message}");
+        assert!(lines.iter().zip(expected).all(|(line, start)| line.starts_with(start)), "{message}");
         assert!(
             refused("x.toml", "duration = '1s'\n[scheme]\nname = 'dctp'\n")
                 .contains("did you mean \"dctcp\"?")

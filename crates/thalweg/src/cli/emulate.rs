@@ -65,7 +65,7 @@ pub(super) struct EmulateArgs {
     #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "output", "sweep"])]
     print_config: bool,
 
-    /// List the available schemes, topologies, transports, patterns and flow sizes and exit.
+    /// List topologies, schemes, routing, transports, flow patterns, flow sizes and packet senders, and exit.
     #[arg(long, help_heading = "Output", exclusive = true)]
     list: bool,
 }

@@ -82,7 +82,7 @@ const COLLECT: [Example; 7] = [
 ];
 
 const EMULATE: [Example; 6] = [
-    Example { about: "List schemes, topologies and workloads", command: "thalweg emulate --list" },
+    Example { about: "List topologies, schemes, transports and traffic", command: "thalweg emulate --list" },
     Example { about: "Run an experiment", command: "thalweg emulate examples/experiments/incast.toml" },
     Example {
         about: "Write tables and plots",

@@ -85,6 +85,7 @@ impl ExitCode {
                 || cause.is::<UsageError>()
                 || is_invalid_filter(cause)
                 || is_invalid_topology(cause)
+                || is_invalid_source(cause)
                 || cause.is::<SweepError>()
                 || cause.is::<thalweg_daemon::config::ConfigError>()
                 || cause.is::<thalweg_http::access::AccessError>()
@@ -120,6 +121,12 @@ fn is_invalid_filter(cause: &(dyn Error + 'static)) -> bool {
             Filter(FilterError::Expression { .. }) | Live(LiveError::Filter(FilterError::Expression { .. }))
         )))
     )
+}
+
+/// Whether the error is a combination of sources that `watch` cannot measure, or a name of none.
+fn is_invalid_source(cause: &(dyn Error + 'static)) -> bool {
+    use InputError::{Mixed, NotASource, Replay};
+    matches!(cause.downcast_ref(), Some(WatchError::Input(Mixed { .. } | NotASource { .. } | Replay { .. })))
 }
 
 /// Whether the error is a topology file that a lab cannot use.

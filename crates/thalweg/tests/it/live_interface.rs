@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 
 use crate::live::{Link, SENDER, Watch};
-use crate::program::{self, Run, THALWEG, number, root, time_ns, watch};
+use crate::program::{self, Run, THALWEG, number, time_ns, watch};
 
 const PING: [(&str, &str); 1] = [("ping", "-V")];
 const ICMP: u64 = 1;
@@ -160,12 +160,4 @@ fn a_missing_capability_is_reported_with_the_remedy() {
     for part in ["CAP_NET_RAW", "setcap cap_net_raw", "`lo`"] {
         assert!(run.stderr.contains(part), "no {part} in {}", run.stderr);
     }
-}
-
-#[test]
-fn files_and_interfaces_cannot_be_mixed() {
-    let example = root().join("examples/two-hosts.pcap");
-    let run = watch(&["--json", example.to_str().unwrap(), "lo"]).ended_with(1);
-    assert!(run.stderr.contains("two-hosts.pcap is a file, lo is not"), "{}", run.stderr);
-    assert_eq!(run.stdout, "");
 }

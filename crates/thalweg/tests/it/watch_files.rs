@@ -208,16 +208,25 @@ fn other_files_are_refused_with_name_and_reason() {
 #[test]
 fn a_capture_filter_in_place_of_a_source_is_explained() {
     let file = example();
-    let quoted = watch(&["tcp port 80", &file]).ended_with(1);
-    let expected = "thalweg: no file or interface \"tcp port 80\". To measure only some packets, write the capture filter \
-                    after -f: -f 'tcp port 80'\n";
-    assert_eq!(quoted.stderr, expected);
-    let unquoted = watch(&["tcp", "port", "80", &file]).ended_with(1);
-    assert!(
-        unquoted.stderr.ends_with("tcp is not. A capture filter goes after -f, in quotes\n"),
-        "{}",
-        unquoted.stderr
+    let expected = "thalweg: no file or interface \"tcp port 80\". To measure only some packets, give a capture filter: \
+                    -f 'tcp port 80'\n";
+    for sources in
+        [&["tcp port 80", &file][..], &["tcp", "port", "80", &file], &["lo", &file, "tcp", "port", "80"]]
+    {
+        assert_eq!(watch(sources).ended_with(2).stderr, expected, "{sources:?}");
+    }
+}
+
+#[test]
+fn files_and_interfaces_are_not_mixed() {
+    let file = example();
+    let expected = format!(
+        "thalweg: cannot watch files and interfaces in one run: {file} is a file, lo is an interface\n"
     );
+    let run = watch(&["--json", "lo", &file]).ended_with(2);
+    assert_eq!((run.stdout.as_str(), run.stderr), ("", expected));
+    let expected = "thalweg: --replay applies only to files: lo is an interface\n";
+    assert_eq!(watch(&["--replay", "lo"]).ended_with(2).stderr, expected);
 }
 
 #[test]

@@ -62,8 +62,8 @@ impl Driven {
                 (Command::Announce { ahead, .. }, 0) => Input::Announced(at(self.now) + ahead),
                 (Command::Announce { .. }, 1) => Input::AnnounceFailed("no".to_owned()),
                 (Command::Install(_), 0) => Input::Installed,
-                (Command::Repair(_), 0) => Input::Repaired,
-                (Command::Repair(_), 1) => Input::RepairFailed("no".to_owned()),
+                (Command::RepairRules(_), 0) => Input::RulesRepaired,
+                (Command::RepairRules(_), 1) => Input::RuleRepairFailed("no".to_owned()),
                 (Command::PollFlows, _) => Input::Flows(Vec::new()),
                 _ => continue,
             };

@@ -59,7 +59,7 @@ fn an_empty_switch_is_repaired_first() {
         rules.apply(&crate::routes::Change { router: lost, address, rule: None });
     }
     control.handle(at(22), Input::Tables { router: None, rules: rules.clone() });
-    let [Command::Repair(changes)] = &commands(&mut control)[..] else { panic!("expected one repair") };
+    let [Command::RepairRules(changes)] = &commands(&mut control)[..] else { panic!("expected one repair") };
     assert_eq!(changes.len(), entries.len() + 1);
     assert!(
         changes[..entries.len()].iter().all(|change| change.router == lost),
@@ -67,7 +67,7 @@ fn an_empty_switch_is_repaired_first() {
     );
     changes.iter().for_each(|change| rules.apply(change));
     assert_eq!(rules, wanted(&control));
-    control.handle(at(23), Input::Repaired);
+    control.handle(at(23), Input::RulesRepaired);
     assert_eq!(control.route_counters().corrected, entries.len() as u64 + 1);
     control.handle(at(43), Input::Tick);
     assert!(matches!(commands(&mut control)[..], [Command::ReadBack { .. }]), "rules are read again");
@@ -85,9 +85,9 @@ fn a_failed_link_is_avoided_once_collectors_know() {
     assert!(matches!(commands(&mut control)[..], [Command::ReadBack { .. }]));
     control.handle(at(12), Input::Links(control.state().links().clone()));
     control.handle(at(12), Input::Tables { router: None, rules: rules.clone() });
-    let [Command::Repair(changes)] = &commands(&mut control)[..] else { panic!("expected one repair") };
+    let [Command::RepairRules(changes)] = &commands(&mut control)[..] else { panic!("expected one repair") };
     changes.iter().for_each(|change| rules.apply(change));
-    control.handle(at(13), Input::Repaired);
+    control.handle(at(13), Input::RulesRepaired);
     assert!(control.has_routes());
     let links = control.state().links().clone();
     assert_eq!(crate::routes::reachability::broken_paths(control.state().topology(), &links, &rules, 4), []);
@@ -116,7 +116,7 @@ fn a_new_switch_gets_its_missing_rules() {
     control.handle(at(5), Input::SwitchConnected(router));
     assert!(matches!(commands(&mut control)[..], [Command::ReadBack { router: Some(RouterId(3)) }]));
     control.handle(at(5), Input::Tables { router: Some(router), rules: Rules::new() });
-    let [Command::Repair(changes)] = &commands(&mut control)[..] else { panic!("expected one repair") };
+    let [Command::RepairRules(changes)] = &commands(&mut control)[..] else { panic!("expected one repair") };
     assert_eq!(changes.len(), wanted(&control).at(router).len());
 }
 
@@ -144,7 +144,7 @@ fn a_frozen_loop_repairs_rules_after_the_freeze() {
     control.handle(at(30), Input::Tick);
     assert!(matches!(commands(&mut control)[..], [Command::ReadBack { .. }]));
     control.handle(at(31), Input::Tables { router: None, rules: Rules::new() });
-    assert!(matches!(commands(&mut control)[..], [Command::Repair(_)]));
+    assert!(matches!(commands(&mut control)[..], [Command::RepairRules(_)]));
 }
 
 #[test]

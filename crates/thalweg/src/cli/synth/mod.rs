@@ -108,39 +108,37 @@ struct TrafficArgs {
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Planted flows")]
-#[group(conflicts_with = "netflow")]
 struct PlantedArgs {
     /// Number of cheetah flows [default: one per 25,000 packets].
-    #[arg(long, value_name = "N", value_parser = count)]
+    #[arg(long, value_name = "N", value_parser = count, conflicts_with = "netflow")]
     cheetahs: Option<u64>,
 
     /// Number of near misses: flows just below the threshold [default: one per 25,000 packets].
-    #[arg(long, value_name = "N", value_parser = count)]
+    #[arg(long, value_name = "N", value_parser = count, conflicts_with = "netflow")]
     near_misses: Option<u64>,
 
     /// T, the flight duration of cheetah flows [default: 100ms].
-    #[arg(short = 'T', long, value_name = "TIME", value_parser = parse::<Nanos>)]
+    #[arg(short = 'T', long, value_name = "TIME", value_parser = parse::<Nanos>, conflicts_with = "netflow")]
     flight_duration: Option<Nanos>,
 
     /// R, the flight rate threshold of cheetah flows [default: 50mbps].
-    #[arg(short = 'R', long, value_name = "RATE", value_parser = parse::<BitRate>)]
+    #[arg(short = 'R', long, value_name = "RATE", value_parser = parse::<BitRate>, conflicts_with = "netflow")]
     rate_threshold: Option<BitRate>,
 }
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "File")]
-#[group(conflicts_with = "netflow")]
 struct FileArgs {
     /// Captured bytes per packet [default: 64B].
-    #[arg(long, value_name = "SIZE", value_parser = size::<u32>)]
+    #[arg(long, value_name = "SIZE", value_parser = size::<u32>, conflicts_with = "netflow")]
     snap_length: Option<u32>,
 
     /// Link type of the file [default: raw-ip].
-    #[arg(long, value_enum, value_name = "NAME")]
+    #[arg(long, value_enum, value_name = "NAME", conflicts_with = "netflow")]
     link_type: Option<LinkName>,
 
     /// Timestamp precision [default: nanoseconds].
-    #[arg(long, value_enum, value_name = "NAME")]
+    #[arg(long, value_enum, value_name = "NAME", conflicts_with = "netflow")]
     precision: Option<PrecisionName>,
 }
 
