@@ -129,7 +129,7 @@ impl Reader<'_> {
                     self.report_wrong_section(section, &span, node);
                 }
                 (None, Kind::Table(_)) => self.report_unknown_section(&span, name),
-                (None, _) if schema.may_be_json => self.report_unknown_section(&span, name),
+                (None, Kind::List(_)) if schema.may_be_json => self.report_unknown_section(&span, name),
                 (None, _) => match schema.top() {
                     Some(top) => {
                         let top = self.position(top);

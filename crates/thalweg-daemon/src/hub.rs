@@ -1,4 +1,4 @@
-//! The event hub: from collector threads to subscribers.
+//! The event hub: from publishers (collectors, the controller) to subscribers of the API.
 //!
 //! A ring keeps the last events, numbered from 1. A subscriber is only a position in the ring, so unread events need no memory per
 //! subscriber, and the number of subscribers does not affect publishers. If the next event of a slow subscriber was overwritten, it

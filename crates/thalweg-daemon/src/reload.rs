@@ -138,7 +138,7 @@ impl Reloader {
 
 /// Refuses new interfaces if the capability to open them is missing, instead of retrying to open them forever.
 fn check_privileges(old: &Config, new: &Config, can_capture: bool) -> anyhow::Result<()> {
-    let is_open = |new: &CollectorConfig| old.collectors.iter().any(|old| old.has_same_source(new));
+    let is_open = |new: &CollectorConfig| old.collectors.iter().any(|old| old.can_keep_source_of(new));
     let needs = new.collectors.iter().find(|collector| collector.source.is_live() && !is_open(collector));
     match needs {
         Some(collector) if !can_capture => bail!(

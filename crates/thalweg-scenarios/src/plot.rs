@@ -82,7 +82,7 @@ pub fn reroute_latency(results: &reroute_latency::Results) -> Result<String, Dra
     side_by_side(&title, &format!("share of trials; {}", subtitle.join("; ")), &plots)
 }
 
-/// Draws the distributions of flow throughput and host completion times for each scheme (Planck, figure 18).
+/// Draws the distributions of flow throughput and host completion times for each method (Planck, figure 18).
 ///
 /// # Errors
 /// If the plotting library cannot draw it.
@@ -91,7 +91,7 @@ pub fn workload(results: &workload::Results) -> Result<String, DrawError> {
         let line = |outcome: &workload::Outcome| {
             let scaled = values(outcome).into_iter().map(|value| Nanos((value * 1e3) as u64));
             let points = cumulative(scaled).into_iter().map(|(value, share)| (value / 1e3, share));
-            (outcome.scheme.name(), points.collect())
+            (outcome.method.name(), points.collect())
         };
         results.outcomes.iter().map(line).collect()
     };
@@ -108,7 +108,7 @@ pub fn workload(results: &workload::Results) -> Result<String, DrawError> {
     let workload::Results { pattern, rate, seed, time, outcomes } = results;
     let title = format!("{} on a fat tree of 16 hosts, links of {rate}", pattern.name());
     let busy =
-        outcomes.iter().filter(|outcome| !outcome.row().conclusive).map(|outcome| outcome.scheme.name());
+        outcomes.iter().filter(|outcome| !outcome.row().conclusive).map(|outcome| outcome.method.name());
     let busy: Vec<String> = busy.collect();
     let verdict = match busy.as_slice() {
         [] => String::new(),

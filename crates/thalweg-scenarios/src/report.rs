@@ -119,12 +119,12 @@ pub fn workload(results: &workload::Results) -> String {
     let workload::Results { pattern, rate, seed, time, outcomes } = results;
     let mut text =
         format!("{}: link rate {rate}, {} s to send, seed {seed}\n\n", pattern.name(), time.as_secs());
-    let best = outcomes.iter().find(|outcome| outcome.scheme == workload::Scheme::Optimal);
+    let best = outcomes.iter().find(|outcome| outcome.method == workload::Method::Optimal);
     let best = best.map(|outcome| outcome.row().mean_bps);
     let _ = writeln!(
         text,
         "{:12}{:>16}{:>12}{:>14}{:>12}{:>10}{:>10}",
-        "scheme", "mean flow rate", "of optimal", "slowest", "completion", "reroutes", "CPU idle"
+        "method", "mean flow rate", "of optimal", "slowest", "completion", "reroutes", "CPU idle"
     );
     for outcome in outcomes {
         let row = outcome.row();
@@ -132,7 +132,7 @@ pub fn workload(results: &workload::Results) -> String {
         let _ = writeln!(
             text,
             "{:12}{:>9.2} Mbit/s{of_best:>12}{:>7.2} Mbit/s{:>10.2} s{:>10}{:>8.0} %{}",
-            row.scheme,
+            row.method,
             row.mean_bps / 1e6,
             row.min_bps / 1e6,
             row.completion_ns as f64 / 1e9,
@@ -147,7 +147,7 @@ pub fn workload(results: &workload::Results) -> String {
 /// Returns the results of `stride`, `bijection`, `random` or `shuffle` as a line of JSON.
 pub fn workload_json(results: &workload::Results) -> String {
     let all = |times: &[Duration]| times.iter().copied().map(nanoseconds).collect::<Vec<_>>();
-    let schemes: Vec<_> = results
+    let methods: Vec<_> = results
         .outcomes
         .iter()
         .map(|outcome| {
@@ -159,7 +159,7 @@ pub fn workload_json(results: &workload::Results) -> String {
         .collect();
     line(&json!({
         "type": results.pattern.name(), "rate_bps": results.rate.0, "seed": results.seed,
-        "duration_ns": nanoseconds(results.time), "schemes": schemes,
+        "duration_ns": nanoseconds(results.time), "methods": methods,
     }))
 }
 

@@ -117,7 +117,7 @@ mod tests {
     /// 200 seeds with 4 keys each give 800 intervals, each wrong with probability at most 0.066 if independent. More
     /// than 90 wrong ones (0.1125) happen by chance less than once in a million.
     #[test]
-    fn bounds_of_sampled_windows_hold_with_their_confidence() {
+    fn bounds_of_the_change_between_sampled_windows_hold_with_their_confidence() {
         let (mut wrong, mut bounded) = (0, 0);
         for seed in 0..200 {
             let sampled = |size: fn(u32) -> i64, draws| {

@@ -181,13 +181,13 @@ pub(crate) struct Slices {
 
 /// A key's column in a row, and whether its sign is minus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slice {
-    pub(crate) column: usize,
+pub(crate) struct SignedColumn {
+    pub(crate) index: usize,
     pub(crate) minus: bool,
 }
 
-impl Slice {
-    /// Returns the weight with the slice's sign; the negation of `i64::MIN` saturates.
+impl SignedColumn {
+    /// Returns the weight with the key's sign; the negation of `i64::MIN` saturates.
     #[inline(always)]
     pub(crate) const fn signed(self, weight: i64) -> i64 {
         let mask = -(self.minus as i64);
@@ -236,7 +236,7 @@ impl Slices {
 
     /// Returns the column and sign of the key of `digest` in `row`.
     #[inline(always)]
-    pub(crate) const fn of(&self, digest: Digest, row: usize) -> Slice {
+    pub(crate) const fn of(&self, digest: Digest, row: usize) -> SignedColumn {
         if self.is_short {
             let (word, shift) = self.at(row);
             return self.cut(digest.0[word] >> shift);
@@ -245,9 +245,9 @@ impl Slices {
     }
 
     #[inline(always)]
-    const fn cut(&self, bits: u64) -> Slice {
+    const fn cut(&self, bits: u64) -> SignedColumn {
         let mask = (1u64 << self.width_log2) - 1;
-        Slice { column: ((bits >> 1) & mask) as usize, minus: bits & 1 == 1 }
+        SignedColumn { index: ((bits >> 1) & mask) as usize, minus: bits & 1 == 1 }
     }
 
     /// Returns word (0 or 1) and shift of a row's slice, for short shapes.
@@ -292,9 +292,9 @@ mod tests {
         for row in 0..8 {
             let (mut low, mut minus) = (0u32, 0u32);
             for key in 0u32..20_000 {
-                let slice = slices.of(Hasher::new(3).digest(&key.to_be_bytes()), row);
-                low += u32::from(slice.column < shape.width() / 2);
-                minus += u32::from(slice.minus);
+                let column = slices.of(Hasher::new(3).digest(&key.to_be_bytes()), row);
+                low += u32::from(column.index < shape.width() / 2);
+                minus += u32::from(column.minus);
             }
             // 20,000 coin tosses: five standard deviations are 354.
             assert!(low.abs_diff(10_000) < 354 && minus.abs_diff(10_000) < 354, "row {row}: {low} {minus}");

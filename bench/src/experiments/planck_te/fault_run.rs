@@ -1,4 +1,4 @@
-//! A run with a fault that ends; measures whether traffic engineering continues.
+//! A run with a temporary fault: measures whether traffic engineering works during and after it.
 //!
 //! All reroutes are reset twice, during and after the fault, so that flows collide again as at the start. A working
 //! loop resolves the collisions.
@@ -93,6 +93,8 @@ const END: Timestamp = ms(560);
 /// Delay from a link state change until the controller knows it, and from announcing new routes to the collectors until
 /// they are installed (Planck, section 4.1).
 const NOTICE_DELAY: Nanos = Nanos::from_millis(1);
+/// Probability that an event is lost at random. The faults that lose events are [`ControlFaults`].
+const NO_RANDOM_LOSS: f64 = 0.0;
 /// Time without a controller.
 const CONTROLLER_DOWNTIME: Nanos = Nanos::from_millis(20);
 
@@ -143,7 +145,7 @@ impl FaultRun {
                 decider(),
                 repairs(trial.trees(), NOTICE_DELAY),
                 trial.control_delay,
-                0.0,
+                NO_RANDOM_LOSS,
                 self.seed,
             )?,
             trial,
@@ -151,6 +153,7 @@ impl FaultRun {
             was_killed: false,
             controller_starts_at: None,
             results: FaultResults::default(),
+            delivered_before: [0; 3],
             reroutes_before: 0,
         };
         let clock = emulated.network.clock();
@@ -203,6 +206,9 @@ struct Run {
     /// Start of the next controller.
     controller_starts_at: Option<Timestamp>,
     results: FaultResults,
+    /// Bytes delivered before each span.
+    delivered_before: [u64; 3],
+    /// Reroutes of controllers that were killed.
     reroutes_before: u64,
 }
 
@@ -301,15 +307,15 @@ impl Run {
 
     fn measure(&mut self, emulated: &Emulated, last: Timestamp, now: Timestamp) {
         let is_due = |at: Timestamp| last < at && at <= now;
-        let delivered = emulated.hosts.totals().bytes_delivered as f64;
+        let delivered = emulated.hosts.totals().bytes_delivered;
         let hosts = emulated.network.topology().endpoints().len() as f64;
         for (place, [from, to]) in SPANS.into_iter().enumerate() {
-            let rate = &mut self.results.rates[place];
             if is_due(from) {
-                *rate = -delivered;
+                self.delivered_before[place] = delivered;
             }
             if is_due(to) {
-                *rate = 8.0 * (*rate + delivered) / to.since(from).0 as f64 / hosts;
+                let bits = 8.0 * (delivered - self.delivered_before[place]) as f64;
+                self.results.rates[place] = bits / to.since(from).0 as f64 / hosts;
                 self.results.sharing[place] = self.sharing(emulated);
             }
         }

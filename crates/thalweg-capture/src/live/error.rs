@@ -108,7 +108,7 @@ pub enum LiveError {
         /// The value.
         value: String,
         /// The accepted values.
-        expected: &'static str,
+        expected: String,
     },
     /// The capture filter cannot be used.
     #[error(transparent)]

@@ -67,7 +67,7 @@ impl LiveOptions {
             (2..=u64::from(u32::MAX) / block_size).contains(&(self.ring_size.0 / block_size)),
             "ring size",
             self.ring_size.0,
-            "at least two blocks and less than 4 GiB",
+            format_args!("at least {} bytes, two blocks, and less than 4 GiB", 2 * block_size),
         )?;
         check(
             (Nanos::from_millis(1)..=Nanos::from_secs(1)).contains(&self.block_timeout),
@@ -79,7 +79,7 @@ impl LiveOptions {
             (64..=block_size - 256).contains(&u64::from(self.snap_length)),
             "snap length",
             self.snap_length,
-            "64 bytes to the block size minus 256 bytes",
+            format_args!("64 to {} bytes", block_size - 256),
         )
     }
 
@@ -98,9 +98,14 @@ pub(crate) fn check(
     holds: bool,
     option: &'static str,
     value: impl std::fmt::Display,
-    expected: &'static str,
+    expected: impl std::fmt::Display,
 ) -> Result<(), LiveError> {
-    if holds { Ok(()) } else { Err(LiveError::BadOption { option, value: value.to_string(), expected }) }
+    match holds {
+        true => Ok(()),
+        false => {
+            Err(LiveError::BadOption { option, value: value.to_string(), expected: expected.to_string() })
+        }
+    }
 }
 
 #[cfg(test)]

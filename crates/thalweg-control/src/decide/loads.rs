@@ -1,8 +1,8 @@
 //! Recent traffic by pair and link, and the rate that a pair can expect on a path.
 //!
 //! Events report only the traffic on congested links, so silence does not tell whether a pair has stopped: its last
-//! report counts for a *timeout* (Planck, section 6.2). A moved pair counts on its new path, whatever is reported,
-//! until the move has taken effect and the queues on its old path have [drained](DRAIN_TIME).
+//! report counts for a *timeout* (Planck, section 6.2). Until a move has taken effect and the queues on the old path have
+//! [drained](DRAIN_TIME), the pair counts on its new path, even if a report names the old one.
 //!
 //! **The expected rate** of a path (DevoFlow's bottleneck, Curtis et al., SIGCOMM 2011, section 5) is the minimum
 //! over its links. Each link gives what other pairs leave over, or a fair share if that is more, which is what TCP
@@ -84,15 +84,15 @@ pub struct Loads {
     last_moves: BTreeMap<Pair, LastMove>,
 }
 
-/// Minimum time after a move in which the address in a report is not believed, and the rate counts on the new path:
-/// queues on the old path still hold packets with the old address when packets with the new one have long arrived. Three
-/// full buffers of 3.5 ms (Planck, section 5.1), plus the time that the move takes.
+/// Minimum time after a move in which the address in a report is ignored: a rate that is recorded counts on the new path
+/// ([`Loads::observe`] tells which are). Queues on the old path still hold packets with the old address when packets with
+/// the new one have long arrived. Three full buffers of 3.5 ms (Planck, section 5.1), plus the time that the move takes.
 pub const DRAIN_TIME: Nanos = Nanos::from_millis(15);
 
 /// Moves of a streak before the hold-down time doubles with each move.
 const MOVES_BEFORE_BACKOFF: u32 = 2;
 
-/// Maximum number of doublings of the hold-down time: from 5 ms to 1.28 s.
+/// Maximum number of doublings of the hold-down time. With the default of 5 ms, it grows to 1.28 s.
 const MAX_DOUBLINGS: u32 = 8;
 
 /// A move continues a streak if it comes within this many hold-down times of the move before.
@@ -134,8 +134,8 @@ impl Loads {
             .is_some_and(|last| now.since(last.at) < last.hold_down_time(self.hold_down))
     }
 
-    /// Records a reported rate. A lower rate with another address does not replace the pair's known rate and address until
-    /// these have timed out: on a path that the pair left, a collector may still report a silent flow.
+    /// Records a reported rate. A report with another address and a lower rate is ignored until the known rate has timed
+    /// out: on a path that the pair left, a collector may still report a silent flow.
     pub fn observe(&mut self, observed: &PairRate, now: Timestamp, paths: &mut Paths) {
         let stays = |known: &PairState| {
             known.address != observed.address
@@ -159,7 +159,7 @@ impl Loads {
         self.place(pair, address, paths);
     }
 
-    /// Places a pair on another path, to evaluate the result.
+    /// Changes the path on which a pair counts. To evaluate a path without moving the pair, call it again with the old address.
     pub fn place(&mut self, pair: Pair, address: u8, paths: &mut Paths) {
         if let Some(known) = self.take(pair, paths) {
             self.put(pair, PairState { address, ..known }, paths);

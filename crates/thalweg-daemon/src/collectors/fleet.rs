@@ -253,7 +253,7 @@ impl Running {
             return Some(self);
         }
         let name = &*config.name;
-        if self.config.has_same_source(config) {
+        if self.config.can_keep_source_of(config) {
             let replace = match Replacement::new(Arc::clone(config), network.versions()) {
                 Ok(replace) => replace,
                 Err(error) => {

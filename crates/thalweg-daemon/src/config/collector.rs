@@ -150,9 +150,9 @@ impl CollectorConfig {
         Ok(options)
     }
 
-    /// Whether the source can stay open: all settings equal those of `other` except those that a running collector can
-    /// change (monitor port, bursts, smoothing, flow table, cheetah detection, rules).
-    pub fn has_same_source(&self, other: &CollectorConfig) -> bool {
+    /// Whether a collector that runs with `other` can continue with these settings and its open source: only settings that a
+    /// running collector can change differ (monitor port, bursts, smoothing, flow table, cheetah detection, rules).
+    pub fn can_keep_source_of(&self, other: &CollectorConfig) -> bool {
         let CollectorConfig {
             name,
             switch,

@@ -9,11 +9,11 @@ use crate::queues::fifos::Fifos;
 use crate::router::context::Context;
 use crate::router::{Enqueue, OneQueue, Pattern, Plain, Schedule, Shape};
 
-/// Drops packets that find a full queue.
+/// Drops packets that find a full queue. `C` is the type of a scheme's own header fields, here none.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct TailDrop;
+pub struct DropWhenFull;
 
-impl<C: Copy + Default> Enqueue<C, Fifos<Packet<C>>> for TailDrop {
+impl<C: Copy + Default> Enqueue<C, Fifos<Packet<C>>> for DropWhenFull {
     #[inline]
     fn enqueue(
         &mut self,
@@ -68,8 +68,8 @@ impl DropTailConfig {
     }
 }
 
-/// A DropTail router.
-pub type DropTail<R> = Pattern<R, OneQueue, TailDrop, Fifo, Fifos<Packet>>;
+/// A DropTail router. `Plain` means that it adds no header fields of its own.
+pub type DropTail<R> = Pattern<R, OneQueue, DropWhenFull, Fifo, Fifos<Packet>>;
 
 /// Builds a DropTail router.
 ///
@@ -77,5 +77,5 @@ pub type DropTail<R> = Pattern<R, OneQueue, TailDrop, Fifo, Fifos<Packet>>;
 /// If the settings are not [valid](DropTailConfig::validate).
 pub fn drop_tail<R>(route: R, shape: Shape<'_>, config: &DropTailConfig) -> DropTail<R> {
     let store = Fifos::new(shape.ports(), config.buffer);
-    Pattern { route, classify: OneQueue, enqueue: TailDrop, schedule: Fifo, store, headers: Plain }
+    Pattern { route, classify: OneQueue, enqueue: DropWhenFull, schedule: Fifo, store, headers: Plain }
 }

@@ -13,7 +13,7 @@ use thalweg_network::PortIndex;
 
 use super::error::{SchemeError, Settings};
 use super::flow_hash::FlowHash;
-use super::priority::TailDropEach;
+use super::priority::DropWhenQueueFull;
 use crate::packet::Packet;
 use crate::queues::bank::{MAX_QUEUES, QueueBank};
 use crate::router::context::Context;
@@ -98,7 +98,7 @@ impl DrrConfig {
 }
 
 /// A router with deficit round robin.
-pub type Drr<R> = Pattern<R, FlowHash, TailDropEach, DeficitRoundRobin, QueueBank<Packet>>;
+pub type Drr<R> = Pattern<R, FlowHash, DropWhenQueueFull, DeficitRoundRobin, QueueBank<Packet>>;
 
 /// Builds a router with deficit round robin.
 ///
@@ -109,7 +109,7 @@ pub fn drr<R>(route: R, shape: Shape<'_>, config: &DrrConfig) -> Drr<R> {
     let classify = FlowHash::over(u32::from(config.queues));
     let rounds = vec![Round { turn: 0, deficits: [0; MAX_QUEUES] }; shape.ports()].into_boxed_slice();
     let schedule = DeficitRoundRobin { rounds, quantum: config.quantum };
-    Pattern { route, classify, enqueue: TailDropEach, schedule, store, headers: Plain }
+    Pattern { route, classify, enqueue: DropWhenQueueFull, schedule, store, headers: Plain }
 }
 
 #[cfg(test)]

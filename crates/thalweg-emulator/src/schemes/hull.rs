@@ -12,7 +12,7 @@
 use thalweg_network::PortIndex;
 use thalweg_wire::BitRate;
 
-use super::drop_tail::TailDrop;
+use super::drop_tail::DropWhenFull;
 use super::error::{SchemeError, Settings};
 use crate::packet::Packet;
 use crate::queues::fifos::Fifos;
@@ -111,7 +111,7 @@ impl HullConfig {
 }
 
 /// A router with phantom queues.
-pub type Hull<R> = Pattern<R, OneQueue, TailDrop, PhantomQueues, Fifos<Packet>>;
+pub type Hull<R> = Pattern<R, OneQueue, DropWhenFull, PhantomQueues, Fifos<Packet>>;
 
 /// Builds a router with phantom queues.
 ///
@@ -122,7 +122,7 @@ pub fn hull<R>(route: R, shape: Shape<'_>, config: &HullConfig) -> Hull<R> {
     let phantoms = shape.rates.iter().map(|rate| Phantom::new(config.gamma * bytes_per_slot(rate))).collect();
     let schedule = PhantomQueues { phantoms, threshold: u64::from(config.threshold) << FRACTION_BITS };
     let store = Fifos::new(shape.ports(), config.buffer);
-    Pattern { route, classify: OneQueue, enqueue: TailDrop, schedule, store, headers: Plain }
+    Pattern { route, classify: OneQueue, enqueue: DropWhenFull, schedule, store, headers: Plain }
 }
 
 #[cfg(test)]

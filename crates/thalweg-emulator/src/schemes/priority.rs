@@ -29,9 +29,9 @@ impl<C> Classify<C> for ByDscp {
 
 /// Drops packets that find their queue full.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct TailDropEach;
+pub struct DropWhenQueueFull;
 
-impl<C: Copy + Default> Enqueue<C, QueueBank<Packet<C>>> for TailDropEach {
+impl<C: Copy + Default> Enqueue<C, QueueBank<Packet<C>>> for DropWhenQueueFull {
     #[inline]
     fn enqueue(
         &mut self,
@@ -93,7 +93,7 @@ impl PriorityConfig {
 }
 
 /// A router with strict priorities.
-pub type Priority<R> = Pattern<R, ByDscp, TailDropEach, FirstQueue, QueueBank<Packet>>;
+pub type Priority<R> = Pattern<R, ByDscp, DropWhenQueueFull, FirstQueue, QueueBank<Packet>>;
 
 /// Builds a router with strict priorities.
 ///
@@ -102,7 +102,7 @@ pub type Priority<R> = Pattern<R, ByDscp, TailDropEach, FirstQueue, QueueBank<Pa
 pub fn priority<R>(route: R, shape: Shape<'_>, config: &PriorityConfig) -> Priority<R> {
     let store = QueueBank::new(shape.ports(), usize::from(config.queues), config.buffer);
     let classify = ByDscp { queues: config.queues };
-    Pattern { route, classify, enqueue: TailDropEach, schedule: FirstQueue, store, headers: Plain }
+    Pattern { route, classify, enqueue: DropWhenQueueFull, schedule: FirstQueue, store, headers: Plain }
 }
 
 #[cfg(test)]

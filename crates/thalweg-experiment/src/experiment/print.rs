@@ -11,7 +11,7 @@ const INTRODUCTION: &str = "\
 `thalweg emulate EXPERIMENT.toml` reads an experiment in [TOML](https://toml.io). The whole file is checked before the
 first slot. Every unknown section or key and every invalid or missing value is reported with its line, and the exit code
 is [2](exit-codes.md). `thalweg emulate --print-config EXPERIMENT.toml` prints the experiment with all defaults.
-`thalweg emulate --list` lists schemes, transports, topologies and workloads.
+`thalweg emulate --list` lists topologies, schemes, routing, transports, flow patterns, flow sizes and packet senders.
 
 The command line can override a key, for one run or several: `--sweep scheme=droptail,dctcp --sweep
 workload.load=0.1..0.8`. `SECTION.KEY` is a key of a section. `SECTION` is the key that selects its variant, such as

@@ -589,7 +589,7 @@ const QUEUES: Whole = Whole(1, 64);
 const PROBABILITY: Number = Number(0.0, 1.0);
 const POSITIVE: Number = Number(0.0, f64::INFINITY);
 const LOAD: Noted<Number> =
-    Noted(Number(0.0, thalweg_emulator::workloads::MAX_LOAD), " (a share of the rate: 0.7 is 70 %)");
+    Noted(Number(0.0, thalweg_emulator::workloads::MAX_LOAD), " (a multiple of the rate: 0.7 is 70 %)");
 const ENDPOINTS: Texts = Texts("names of endpoints, such as \"h0\", or ranges, such as \"h0..h3\"");
 
 choices! {

@@ -5,8 +5,8 @@
 //! / A` is the sampling ratio of their packets, and of all packets, as a monitor port drops without regard to their
 //! contents. Below, `q = S / A`.
 //!
-//! `S` and `A` are summed over spans of all flows ([`super::burst`]) that ended within the last [`MEMORY`], divided
-//! into eight windows. **Bound:** `S / A` is a ratio estimator over spans. Its variance is estimated from the
+//! `S` and `A` are summed over spans of all flows that ended within the last [`MEMORY`], divided into eight windows. A
+//! span is a burst of a flow and the pause after it ([`super::burst`]). **Bound:** `S / A` is a ratio estimator over spans. Its variance is estimated from the
 //! residuals `S - q A` of each span (Cochran, "Sampling Techniques", 3rd edition 1977, section 6.4), and the interval
 //! is the normal approximation's at 95 %. With fewer than [`MIN_SPANS`] spans there is no bound.
 //!
@@ -16,7 +16,7 @@
 //! ports, both as shares of the monitor port's rate. So the busier a port, the higher its ratio, and the ratio of
 //! flows on busy ports underestimates a flow on a quiet one. If the monitor port's rate is known, `1 + L` is
 //! estimated as `(A + S x) / S`, with the sum of `S x` over all spans, each with the load of its own port, and each flow
-//! has the ratio of its port (`Ratio::passed`). A switch may behave differently. So the bounds of a flow include all
+//! has the ratio of its port (`Ratio::load_of`). A switch may behave differently. So the bounds of a flow include all
 //! ratios from `q / (1 + q)`, that of an idle port if the port of the TCP flows is full, to `q`, that of a port as busy as
 //! theirs.
 //!
@@ -41,17 +41,17 @@ const ALL: f64 = 0.999_9;
 /// The confidence of the intervals.
 pub(crate) const CONFIDENCE: f64 = 0.95;
 
-/// Sums over spans of sampled bytes, passed bytes and their products.
+/// Sums over spans of sampled bytes `S`, advanced bytes `A` and their products.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sums {
     spans: u64,
     sampled: u64,
-    passed: u64,
+    advanced: u64,
     /// Of sampled bytes times the load of the port.
     loaded: f64,
     sampled_squared: f64,
     product: f64,
-    passed_squared: f64,
+    advanced_squared: f64,
 }
 
 /// The ratio as last computed.
@@ -78,10 +78,10 @@ pub struct SamplingRatio {
 }
 
 impl SamplingRatio {
-    /// Adds a span of a flow that ended at `time`: of `passed` bytes of payload, `sampled` were sampled, on a port
-    /// with this load, as a share of the monitor port's rate.
+    /// Adds a span of a flow that ended at `time`: its sequence numbers advanced by `advanced` bytes, of which `sampled` were
+    /// sampled. Its output port has this load, as a share of the monitor port's rate.
     #[inline]
-    pub(crate) fn add(&mut self, time: u64, sampled: u32, passed: u32, load: f64) {
+    pub(crate) fn add(&mut self, time: u64, sampled: u32, advanced: u32, load: f64) {
         // A span that ended slightly earlier counts as current; if time goes back further, all windows are cleared.
         let number = time / WINDOW;
         if number > self.number || number + (WINDOWS as u64) < self.number {
@@ -89,14 +89,14 @@ impl SamplingRatio {
         }
         self.latest = time;
         let sums = &mut self.windows[(self.number % WINDOWS as u64) as usize];
-        let (s, a) = (f64::from(sampled), f64::from(passed));
+        let (s, a) = (f64::from(sampled), f64::from(advanced));
         sums.spans += 1;
         sums.sampled += u64::from(sampled);
-        sums.passed += u64::from(passed);
+        sums.advanced += u64::from(advanced);
         sums.loaded += s * load;
         sums.sampled_squared += s * s;
         sums.product += s * a;
-        sums.passed_squared += a * a;
+        sums.advanced_squared += a * a;
     }
 
     /// Returns the ratio at `time`; `None` without recent TCP spans.
@@ -134,11 +134,11 @@ impl SamplingRatio {
         for sums in &self.windows {
             all.spans += sums.spans;
             all.sampled += sums.sampled;
-            all.passed += sums.passed;
+            all.advanced += sums.advanced;
             all.loaded += sums.loaded;
             all.sampled_squared += sums.sampled_squared;
             all.product += sums.product;
-            all.passed_squared += sums.passed_squared;
+            all.advanced_squared += sums.advanced_squared;
         }
         if let Some(ratio) = all.ratio() {
             self.current = Some((ratio, self.latest));
@@ -159,9 +159,9 @@ impl Ratio {
         self.value >= ALL
     }
 
-    /// Returns how much passed of a flow of which `sampled` was sampled, all as shares of the monitor port's rate, if
-    /// the others on its port have the load `others`.
-    pub(crate) fn passed(&self, sampled: f64, others: f64) -> f64 {
+    /// Returns the load of a flow of which the load `sampled` was sampled, if the other flows on its port have the load
+    /// `others`. All loads are shares of the monitor port's rate.
+    pub(crate) fn load_of(&self, sampled: f64, others: f64) -> f64 {
         // sampled = x / (competition - others - x), solved for x.
         (sampled * (self.competition - others) / (1.0 + sampled)).max(sampled)
     }
@@ -169,18 +169,18 @@ impl Ratio {
 
 impl Sums {
     fn ratio(&self) -> Option<Ratio> {
-        if self.passed == 0 || self.sampled == 0 {
+        if self.advanced == 0 || self.sampled == 0 {
             return None;
         }
-        let (spans, passed) = (self.spans as f64, self.passed as f64);
-        let ratio = self.sampled as f64 / passed;
+        let (spans, advanced) = (self.spans as f64, self.advanced as f64);
+        let ratio = self.sampled as f64 / advanced;
         let residuals =
-            self.sampled_squared - 2.0 * ratio * self.product + ratio * ratio * self.passed_squared;
+            self.sampled_squared - 2.0 * ratio * self.product + ratio * ratio * self.advanced_squared;
         let relative_error = match self.spans {
             ..MIN_SPANS => f64::NAN,
-            _ => Z_95 * (residuals.max(0.0) * spans / (spans - 1.0)).sqrt() / (passed * ratio),
+            _ => Z_95 * (residuals.max(0.0) * spans / (spans - 1.0)).sqrt() / (advanced * ratio),
         };
-        let competition = (passed + self.loaded) / self.sampled as f64;
+        let competition = (advanced + self.loaded) / self.sampled as f64;
         Some(Ratio { value: ratio.min(1.0), relative_error, competition })
     }
 }
@@ -236,15 +236,15 @@ mod tests {
         let mut ratio = SamplingRatio::default();
         for step in 1_000..1_040u64 {
             for load in [1.0, 0.5] {
-                let passed = 1e6 * load;
-                ratio.add(step * INTERVAL, (passed / (competition - load)) as u32, passed as u32, load);
+                let advanced = 1e6 * load;
+                ratio.add(step * INTERVAL, (advanced / (competition - load)) as u32, advanced as u32, load);
             }
         }
         let ratio = ratio.at(1_050 * INTERVAL).unwrap();
         assert!((ratio.competition - competition).abs() < 1e-3, "{ratio:?}");
         let quiet = 0.1 / (competition - 0.1);
-        assert!((ratio.passed(quiet, 0.0) - 0.1).abs() < 1e-4);
-        assert!((quiet / ratio.value - 0.1).abs() > 0.02, "the plain ratio is a fifth off");
+        assert!((ratio.load_of(quiet, 0.0) - 0.1).abs() < 1e-4);
+        assert!((quiet / ratio.value - 0.1).abs() > 0.02, "the plain ratio is off by more than a fifth");
     }
 
     #[test]

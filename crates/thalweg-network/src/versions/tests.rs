@@ -91,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn attribution_follows_the_documented_rule((history, versions) in histories(), flow in 0u32..1 << 28) {
+    fn packets_are_attributed_to_network_versions_as_documented((history, versions) in histories(), flow in 0u32..1 << 28) {
         let topology = versions.newest().state.topology().clone();
         let (source_port, destination_port) = crate::routing::flow_ports::ports(flow);
         let key = FlowKey::v4(1, 2, source_port, destination_port, Protocol::TCP);

@@ -196,7 +196,7 @@ fn contents_of(flow_records: u64) -> thalweg_wire::flow_export::encode::Contents
 }
 
 #[test]
-fn tls_sends_only_to_a_trusted_collector() {
+fn tls_sends_only_to_a_trusted_receiver() {
     let folder = tempfile::tempdir().unwrap();
     let (trusted, server) = certificate(folder.path(), "trusted.pem");
     let (other, _) = certificate(folder.path(), "other.pem");

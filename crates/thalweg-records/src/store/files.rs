@@ -96,7 +96,7 @@ fn make_directories(dataset: &Path, hour: &Path) -> io::Result<()> {
     sync_directory(hour.parent().unwrap_or(dataset))
 }
 
-/// A conversion of a segment to a file, frame by frame.
+/// A conversion of a segment to a file, block by block.
 pub(super) struct Conversion<D: Dataset> {
     reader: Reader,
     file: Unpublished<D>,
@@ -110,7 +110,7 @@ impl<D: Dataset> Conversion<D> {
         Ok(Some(Conversion { reader, file: Unpublished::create(paths, stem)?, batch: D::default() }))
     }
 
-    /// Converts one frame; returns `false` at the end.
+    /// Converts one block; returns `false` at the end.
     pub(super) fn step(&mut self) -> io::Result<bool> {
         let more = self.reader.next(&mut self.batch)?;
         if more {

@@ -22,7 +22,7 @@
 //! | `writer` | the thread: spool, files, full disks |
 //! | `files` | temporary files; converts segments to files |
 //! | `recovery` | recovers segments of an earlier run |
-//! | `spool` | segments: batches in frames with length and checksum |
+//! | `spool` | segments: batches in blocks with length and checksum |
 //! | `split` | separates IPv4 from other addresses |
 //! | `layout` | paths and names of files |
 //! | `retention` | removes old files |

@@ -1,7 +1,7 @@
 //! Recovers what an earlier run left in the spool: converts each segment to a file, once.
 //!
 //! A segment is removed after its file is durable under its final name. So a segment whose file exists is only removed.
-//! Any other is converted, up to the frame that the crash tore.
+//! Any other is converted, up to the block that the crash tore.
 
 use std::collections::VecDeque;
 use std::fs;

@@ -1,16 +1,16 @@
-//! Segments of the spool: batches in frames, each with length and checksum.
+//! Segments of the spool: batches in blocks, each with length and checksum.
 //!
 //! ```text
-//! segment = "thwspool" u16 FORMAT, u16 VERSION of the dataset, u32 columns, frame*
-//! frame   = u32 bytes of the columns, u32 rows, u64 checksum, column*
+//! segment = "thwspool" u16 FORMAT, u16 VERSION of the dataset, u32 columns, block*
+//! block   = u32 bytes of the columns, u32 rows, u64 checksum, column*
 //! column  = numbers, or of addresses: u32 others, (numbers: IPv4)?, (numbers: positions of others)?, (numbers: others)?
 //! numbers = u8 width, u128 minimum, rows * (value - minimum) in width bytes
 //! ```
 //!
 //! All integers are little-endian. A width is 0, 1, 2, 4, 8 or 16; a constant column takes 17 bytes. An address column
 //! stores IPv4 for every row if there is any, and positions if there are both kinds. A record of a typical NetFlow v9
-//! exporter takes about 40 bytes instead of 146. The checksum is XXH3 of the columns, seeded with the frame's offset and
-//! rows. A frame with a wrong checksum was torn by a crash; the segment ends before it.
+//! exporter takes about 40 bytes instead of 146. The checksum is XXH3 of the columns, seeded with the block's offset and
+//! rows. A block with a wrong checksum was torn by a crash; the segment ends before it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -31,11 +31,11 @@ const MAGIC: &[u8; 8] = b"thwspool";
 const FORMAT: u16 = 2;
 
 const SEGMENT_HEADER: usize = 16;
-const FRAME_HEADER: usize = 16;
+const BLOCK_HEADER: usize = 16;
 const COLUMN_HEADER: usize = 17;
 
-/// Maximum length of a frame: a page of incompressible columns.
-const MAX_FRAME_LENGTH: usize = 64 * (4 + 3 * COLUMN_HEADER + 24 * PAGE_ROWS);
+/// Maximum length of a block: a page of incompressible columns.
+const MAX_BLOCK_LENGTH: usize = 64 * (4 + 3 * COLUMN_HEADER + 24 * PAGE_ROWS);
 
 /// A segment being written.
 pub(super) struct Segment {
@@ -43,7 +43,7 @@ pub(super) struct Segment {
     bytes: u64,
     rows: u64,
     synced: bool,
-    frame: Vec<u8>,
+    block: Vec<u8>,
     split: Split,
 }
 
@@ -56,38 +56,38 @@ impl Segment {
         written.inspect_err(|_| {
             let _ = std::fs::remove_file(path);
         })?;
-        let (bytes, frame, split) = (SEGMENT_HEADER as u64, Vec::new(), Split::default());
-        Ok(Segment { file, bytes, rows: 0, synced: false, frame, split })
+        let (bytes, block, split) = (SEGMENT_HEADER as u64, Vec::new(), Split::default());
+        Ok(Segment { file, bytes, rows: 0, synced: false, block, split })
     }
 
-    /// Appends a frame of at most [`PAGE_ROWS`] rows.
+    /// Appends a block of at most [`PAGE_ROWS`] rows.
     ///
     /// # Errors
-    /// If the frame cannot be written. The segment is unchanged then; the next frame overwrites the partial one.
+    /// If the block cannot be written. The segment is unchanged then; the next block overwrites the partial one.
     pub(super) fn append<D: Dataset>(&mut self, batch: &D) -> io::Result<()> {
-        let frame = &mut self.frame;
-        frame.clear();
-        frame.resize(FRAME_HEADER, 0);
+        let block = &mut self.block;
+        block.clear();
+        block.resize(BLOCK_HEADER, 0);
         for column in 0..D::columns().len() {
-            encode(batch.values(column), &mut self.split, frame);
+            encode(batch.values(column), &mut self.split, block);
         }
-        let (rows, length) = (batch.rows() as u32, (frame.len() - FRAME_HEADER) as u32);
-        let checksum = checksum(&frame[FRAME_HEADER..], self.bytes, rows);
-        frame[..4].copy_from_slice(&length.to_le_bytes());
-        frame[4..8].copy_from_slice(&rows.to_le_bytes());
-        frame[8..16].copy_from_slice(&checksum.to_le_bytes());
-        if let Err(error) = self.file.write_all_at(frame, self.bytes) {
-            // Frees space if the disk is full. If this fails too, the frame is torn and detected when read.
+        let (rows, length) = (batch.rows() as u32, (block.len() - BLOCK_HEADER) as u32);
+        let checksum = checksum(&block[BLOCK_HEADER..], self.bytes, rows);
+        block[..4].copy_from_slice(&length.to_le_bytes());
+        block[4..8].copy_from_slice(&rows.to_le_bytes());
+        block[8..16].copy_from_slice(&checksum.to_le_bytes());
+        if let Err(error) = self.file.write_all_at(block, self.bytes) {
+            // Frees space if the disk is full. If this fails too, the block is torn and detected when read.
             let _ = self.file.set_len(self.bytes);
             return Err(error);
         }
-        self.bytes += frame.len() as u64;
+        self.bytes += block.len() as u64;
         self.rows += u64::from(rows);
         self.synced = false;
         Ok(())
     }
 
-    /// Flushes appended frames to the disk (`fdatasync`).
+    /// Flushes appended blocks to the disk (`fdatasync`).
     ///
     /// # Errors
     /// If the disk fails.
@@ -113,19 +113,19 @@ pub(super) struct Reader {
     file: io::BufReader<File>,
     at: u64,
     length: u64,
-    frame: Vec<u8>,
-    /// Bytes after the last complete frame.
+    block: Vec<u8>,
+    /// Bytes after the last complete block.
     torn: u64,
 }
 
 /// The contents of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Contents {
-    /// Rows in complete frames.
+    /// Rows in complete blocks.
     pub(super) rows: u64,
     /// Size of the segment in bytes.
     pub(super) bytes: u64,
-    /// Bytes after the last complete frame.
+    /// Bytes after the last complete block.
     pub(super) torn: u64,
 }
 
@@ -137,7 +137,7 @@ impl Reader {
     pub(super) fn open<D: Dataset>(path: &Path) -> io::Result<Option<Reader>> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();
-        let mut reader = Reader { file: io::BufReader::new(file), at: 0, length, frame: Vec::new(), torn: 0 };
+        let mut reader = Reader { file: io::BufReader::new(file), at: 0, length, block: Vec::new(), torn: 0 };
         let mut header = [0; SEGMENT_HEADER];
         if length < SEGMENT_HEADER as u64 {
             // The crash preceded the header.
@@ -153,57 +153,57 @@ impl Reader {
     pub(super) fn contents<D: Dataset>(path: &Path) -> io::Result<Option<Contents>> {
         let Some(mut reader) = Reader::open::<D>(path)? else { return Ok(None) };
         let mut rows = 0;
-        while let Some(frame) = reader.frame()? {
-            rows += frame as u64;
+        while let Some(block) = reader.block()? {
+            rows += block as u64;
         }
         Ok(Some(Contents { rows, bytes: reader.length, torn: reader.torn }))
     }
 
-    /// Replaces the rows of `batch` by those of the next frame; `false` at the end.
+    /// Replaces the rows of `batch` by those of the next block; `false` at the end.
     ///
     /// # Errors
-    /// If the segment cannot be read, or a complete frame does not have the expected columns.
+    /// If the segment cannot be read, or a complete block does not have the expected columns.
     pub(super) fn next<D: Dataset>(&mut self, batch: &mut D) -> io::Result<bool> {
-        let Some(rows) = self.frame()? else { return Ok(false) };
+        let Some(rows) = self.block()? else { return Ok(false) };
         batch.truncate_rows(0);
-        let mut columns = &self.frame[..];
+        let mut columns = &self.block[..];
         for column in 0..D::columns().len() {
             decode(&mut columns, rows, batch.values_mut(column)).ok_or_else(|| {
                 let name = D::columns()[column].name;
                 let text =
-                    format!("frame before offset {}: column {name} does not have {rows} rows", self.at);
+                    format!("block before offset {}: column {name} does not have {rows} rows", self.at);
                 io::Error::new(io::ErrorKind::InvalidData, text)
             })?;
         }
         Ok(true)
     }
 
-    /// Reads the next frame's columns and returns its rows; `None` at the end.
-    fn frame(&mut self) -> io::Result<Option<usize>> {
+    /// Reads the next block's columns and returns its rows; `None` at the end.
+    fn block(&mut self) -> io::Result<Option<usize>> {
         let left = self.length.saturating_sub(self.at);
-        if self.torn > 0 || left < FRAME_HEADER as u64 {
+        if self.torn > 0 || left < BLOCK_HEADER as u64 {
             self.torn = self.torn.max(left);
             return Ok(None);
         }
-        let mut header = [0; FRAME_HEADER];
+        let mut header = [0; BLOCK_HEADER];
         self.file.read_exact(&mut header)?;
         let [a, b, c, d, e, f, g, h, expected @ ..] = header;
         let length = u32::from_le_bytes([a, b, c, d]) as usize;
         let rows = u32::from_le_bytes([e, f, g, h]);
-        if length > MAX_FRAME_LENGTH
-            || length as u64 > left - FRAME_HEADER as u64
+        if length > MAX_BLOCK_LENGTH
+            || length as u64 > left - BLOCK_HEADER as u64
             || rows as usize > PAGE_ROWS
         {
             self.torn = left;
             return Ok(None);
         }
-        self.frame.resize(length, 0);
-        self.file.read_exact(&mut self.frame)?;
-        if checksum(&self.frame, self.at, rows) != u64::from_le_bytes(expected) {
+        self.block.resize(length, 0);
+        self.file.read_exact(&mut self.block)?;
+        if checksum(&self.block, self.at, rows) != u64::from_le_bytes(expected) {
             self.torn = left;
             return Ok(None);
         }
-        self.at += (FRAME_HEADER + length) as u64;
+        self.at += (BLOCK_HEADER + length) as u64;
         Ok(Some(rows as usize))
     }
 }
@@ -224,24 +224,24 @@ fn checksum(columns: &[u8], offset: u64, rows: u32) -> u64 {
 /// Declares the encoding of one type: differences from the minimum, in as few bytes as needed.
 macro_rules! differences {
     ($encode:ident, $decode:ident, $type:ty; $($narrow:ty),*) => {
-        fn $encode(values: impl ExactSizeIterator<Item = $type> + Clone, frame: &mut Vec<u8>) {
+        fn $encode(values: impl ExactSizeIterator<Item = $type> + Clone, block: &mut Vec<u8>) {
             let bounds = values.clone().fold((<$type>::MAX, <$type>::MIN), |(min, max), value| {
                 (min.min(value), max.max(value))
             });
             let (min, span) = (bounds.0, bounds.1.wrapping_sub(bounds.0));
-            frame.push(0);
-            let width_at = frame.len() - 1;
-            frame.extend_from_slice(&(min as u128).to_le_bytes());
+            block.push(0);
+            let width_at = block.len() - 1;
+            block.extend_from_slice(&(min as u128).to_le_bytes());
             if span == 0 || values.len() == 0 {
                 return;
             }
             $(
                 if span as u128 <= <$narrow>::MAX as u128 {
                     const WIDTH: usize = size_of::<$narrow>();
-                    frame[width_at] = WIDTH as u8;
-                    let from = frame.len();
-                    frame.resize(from + values.len() * WIDTH, 0);
-                    let positions = frame[from..].as_chunks_mut::<WIDTH>().0;
+                    block[width_at] = WIDTH as u8;
+                    let from = block.len();
+                    block.resize(from + values.len() * WIDTH, 0);
+                    let positions = block[from..].as_chunks_mut::<WIDTH>().0;
                     for (position, value) in positions.iter_mut().zip(values) {
                         *position = (value.wrapping_sub(min) as $narrow).to_le_bytes();
                     }
@@ -279,31 +279,31 @@ differences!(encode_u32, decode_u32, u32; u8, u16, u32);
 differences!(encode_u64, decode_u64, u64; u8, u16, u32, u64);
 differences!(encode_u128, decode_u128, u128; u8, u16, u32, u64, u128);
 
-fn encode(values: Values<'_>, split: &mut Split, frame: &mut Vec<u8>) {
+fn encode(values: Values<'_>, split: &mut Split, block: &mut Vec<u8>) {
     match values {
         // In practice all times are after 1970, so their differences are as small when unsigned.
-        Values::Timestamp(values) => encode_u64(values.iter().map(|&value| value as u64), frame),
-        Values::Address(values) => encode_addresses(values, split, frame),
-        Values::Format(values) => encode_u8(values.iter().map(|&value| value as u8), frame),
-        Values::U8(values) => encode_u8(values.iter().copied(), frame),
-        Values::U16(values) => encode_u16(values.iter().copied(), frame),
-        Values::U32(values) => encode_u32(values.iter().copied(), frame),
-        Values::U64(values) => encode_u64(values.iter().copied(), frame),
+        Values::Timestamp(values) => encode_u64(values.iter().map(|&value| value as u64), block),
+        Values::Address(values) => encode_addresses(values, split, block),
+        Values::Format(values) => encode_u8(values.iter().map(|&value| value as u8), block),
+        Values::U8(values) => encode_u8(values.iter().copied(), block),
+        Values::U16(values) => encode_u16(values.iter().copied(), block),
+        Values::U32(values) => encode_u32(values.iter().copied(), block),
+        Values::U64(values) => encode_u64(values.iter().copied(), block),
     }
 }
 
-fn encode_addresses(values: &[Address], split: &mut Split, frame: &mut Vec<u8>) {
+fn encode_addresses(values: &[Address], split: &mut Split, block: &mut Vec<u8>) {
     split.assign(values);
     let Split { v4, others, positions } = split;
-    frame.extend_from_slice(&(others.len() as u32).to_le_bytes());
+    block.extend_from_slice(&(others.len() as u32).to_le_bytes());
     if others.len() < values.len() {
-        encode_u32(v4.iter().copied(), frame);
+        encode_u32(v4.iter().copied(), block);
     }
     if !positions.is_empty() {
-        encode_u32(positions.iter().copied(), frame);
+        encode_u32(positions.iter().copied(), block);
     }
     if !others.is_empty() {
-        encode_u128(others.iter().copied(), frame);
+        encode_u128(others.iter().copied(), block);
     }
 }
 
@@ -354,7 +354,7 @@ mod tests {
     use super::*;
 
     /// Frames with addresses of one kind, of none, and mixed, and numbers of all widths.
-    fn any_frame() -> impl Strategy<Value = Vec<Record>> {
+    fn any_block() -> impl Strategy<Value = Vec<Record>> {
         let v4 = || any::<u32>().prop_map(Address::v4).boxed();
         let other = || prop_oneof![Just(Address::NONE), any::<u128>().prop_map(Address)].boxed();
         let address = prop_oneof![
@@ -377,14 +377,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_round_trip(frames in prop::collection::vec(any_frame(), 1..5)) {
+        fn encoded_blocks_decode_to_the_same_rows(blocks in prop::collection::vec(any_block(), 1..5)) {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("a.spool");
             let mut segment = Segment::create::<RecordBatch>(&path).unwrap();
             let mut batches = Vec::new();
-            for frame in &frames {
+            for block in &blocks {
                 let mut batch = RecordBatch::default();
-                frame.iter().for_each(|record| batch.push(record));
+                block.iter().for_each(|record| batch.push(record));
                 segment.append(&batch).unwrap();
                 batches.push(batch);
             }

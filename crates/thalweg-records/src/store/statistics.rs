@@ -69,7 +69,7 @@ pub struct Recovered {
     pub files: u64,
     /// Records in these files.
     pub records: u64,
-    /// Segments that ended in a torn or damaged frame.
+    /// Segments that ended in a torn or damaged block.
     pub torn: u64,
     /// Bytes discarded from these.
     pub torn_bytes: u64,

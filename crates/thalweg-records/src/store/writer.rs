@@ -1,8 +1,8 @@
 //! The writer thread: writes each batch to the spool, and to the file of its time span.
 //!
-//! Rows whose frame cannot be written to the spool are lost, so files never have rows that segments lack. If a file
+//! Rows whose block cannot be written to the spool are lost, so files never have rows that segments lack. If a file
 //! cannot be written, it is discarded, and converted from its segment later, when there may be room. This happens one
-//! frame per incoming batch, so that new rows are not delayed for long.
+//! block per incoming batch, so that new rows are not delayed for long.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -359,7 +359,7 @@ impl<D: Dataset> Writer<D> {
         }
     }
 
-    /// Converts one more frame of the current segment.
+    /// Converts one more block of the current segment.
     fn convert_step(&mut self) {
         let Some(mut conversion) = self.conversion.take() else { return };
         let outcome = match conversion.step() {

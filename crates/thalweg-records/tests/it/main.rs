@@ -1,5 +1,5 @@
-//! Integration tests: the store, and other collectors that decode our exports.
+//! Integration tests: the store, and flow receivers of other makes that decode our exports.
 
-mod foreign_collectors;
+mod foreign_receivers;
 mod skip;
 mod store;

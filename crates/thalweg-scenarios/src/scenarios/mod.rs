@@ -6,7 +6,7 @@
 //! | [`faults`] | after a fault of the network or the controller, forwarding recovers and the control loop resumes |
 //! | [`reroute_latency`] | latency of a reroute by ARP and by OpenFlow (figure 16) |
 //! | [`udp`] | a rerouted UDP flow stays on its new path |
-//! | [`workload`] | throughput of hosts that all send at once, by scheme (figure 14) |
+//! | [`workload`] | throughput of hosts that all send at once, by method (figure 14) |
 
 pub mod collide;
 pub mod faults;

@@ -1,8 +1,8 @@
 //! `stride`, `bijection`, `random`, `shuffle`: all hosts of a fat tree send at once (Planck, section 7.1).
 //!
-//! Each scheme runs in its own lab with the same trees and flows, drawn from the seed:
+//! Each method runs in its own lab with the same trees and flows, drawn from the seed:
 //!
-//! | scheme | traffic engineering |
+//! | method | traffic engineering |
 //! |---|---|
 //! | `static` | flows stay on the base addresses of their destinations (PAST) |
 //! | `poll-1s`, `poll-0.1s` | global first fit every 1 s or 0.1 s (Hedera) |
@@ -55,9 +55,9 @@ pub enum Pattern {
     Shuffle,
 }
 
-/// A scheme of traffic engineering.
+/// A method of traffic engineering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheme {
+pub enum Method {
     /// None.
     Static,
     /// Global first fit, at this interval.
@@ -68,38 +68,38 @@ pub enum Scheme {
     Optimal,
 }
 
-/// The text is not the name of a scheme.
+/// The text is not the name of a method.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("unknown scheme {text:?}: expected static, poll-1s, poll-0.1s, planck or optimal")]
-pub struct ParseSchemeError {
+#[error("unknown method {text:?}: expected static, poll-1s, poll-0.1s, planck or optimal")]
+pub struct ParseMethodError {
     text: String,
 }
 
-impl Scheme {
-    /// The schemes that are compared by default.
-    pub const ALL: [Scheme; 5] = [
-        Scheme::Static,
-        Scheme::Poll(Nanos::from_secs(1)),
-        Scheme::Poll(Nanos::from_millis(100)),
-        Scheme::Planck,
-        Scheme::Optimal,
+impl Method {
+    /// The methods that are compared by default.
+    pub const ALL: [Method; 5] = [
+        Method::Static,
+        Method::Poll(Nanos::from_secs(1)),
+        Method::Poll(Nanos::from_millis(100)),
+        Method::Planck,
+        Method::Optimal,
     ];
 
     /// Returns the name on the command line.
     pub fn name(self) -> String {
         match self {
-            Scheme::Static => "static".to_owned(),
-            Scheme::Poll(interval) => format!("poll-{}s", interval.as_secs_f64()),
-            Scheme::Planck => "planck".to_owned(),
-            Scheme::Optimal => "optimal".to_owned(),
+            Method::Static => "static".to_owned(),
+            Method::Poll(interval) => format!("poll-{}s", interval.as_secs_f64()),
+            Method::Planck => "planck".to_owned(),
+            Method::Optimal => "optimal".to_owned(),
         }
     }
 
     fn reroute_options(self, seed: u64, rate: BitRate) -> RerouteOptions {
         let decider = match self {
-            Scheme::Static | Scheme::Optimal => Decider::Static,
-            Scheme::Poll(interval) => Decider::FirstFit(interval),
-            Scheme::Planck => Decider::Greedy,
+            Method::Static | Method::Optimal => Decider::Static,
+            Method::Poll(interval) => Decider::FirstFit(interval),
+            Method::Planck => Decider::Greedy,
         };
         RerouteOptions {
             decider,
@@ -110,12 +110,12 @@ impl Scheme {
     }
 }
 
-impl FromStr for Scheme {
-    type Err = ParseSchemeError;
+impl FromStr for Method {
+    type Err = ParseMethodError;
 
-    fn from_str(text: &str) -> Result<Scheme, ParseSchemeError> {
-        let named = Scheme::ALL.into_iter().find(|scheme| scheme.name() == text);
-        named.ok_or_else(|| ParseSchemeError { text: text.to_owned() })
+    fn from_str(text: &str) -> Result<Method, ParseMethodError> {
+        let named = Method::ALL.into_iter().find(|method| method.name() == text);
+        named.ok_or_else(|| ParseMethodError { text: text.to_owned() })
     }
 }
 
@@ -154,11 +154,11 @@ impl Pattern {
     }
 }
 
-/// The results of one scheme.
+/// The results of one method.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The scheme.
-    pub scheme: Scheme,
+    /// The method.
+    pub method: Method,
     /// Throughput of every flow in bits per second: payload over the time from connecting to the last byte.
     pub flow_rates: Vec<f64>,
     /// Time that each host took to send everything.
@@ -169,7 +169,7 @@ pub struct Outcome {
     pub headroom: Headroom,
 }
 
-/// The results of all schemes.
+/// The results of all methods.
 #[derive(Clone, Debug)]
 pub struct Results {
     /// The traffic pattern.
@@ -180,15 +180,15 @@ pub struct Results {
     pub seed: u64,
     /// Time that each host would need alone.
     pub time: Duration,
-    /// The schemes, in the order requested.
+    /// The methods, in the order requested.
     pub outcomes: Vec<Outcome>,
 }
 
-/// The summary of one scheme.
+/// The summary of one method.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The scheme.
-    pub scheme: String,
+    /// The method.
+    pub method: String,
     /// Mean throughput of the flows, in bits per second.
     pub mean_bps: f64,
     /// Throughput of the slowest flow, in bits per second.
@@ -203,31 +203,31 @@ pub struct Row {
     pub conclusive: bool,
 }
 
-/// Runs a pattern with each of the schemes.
+/// Runs a pattern with each of the methods.
 ///
 /// # Errors
 /// If a lab cannot be created, or a connection fails.
 pub fn run(
     pattern: Pattern,
-    schemes: &[Scheme],
+    methods: &[Method],
     time: Duration,
     seed: u64,
     setting: &mut Setting<'_>,
 ) -> Result<Results, ScenarioError> {
     let mut outcomes = Vec::new();
-    for &scheme in schemes {
-        let outcome = one(pattern, scheme, time, seed, setting)?;
+    for &method in methods {
+        let outcome = one(pattern, method, time, seed, setting)?;
         let mean = outcome.flow_rates.iter().sum::<f64>() / outcome.flow_rates.len().max(1) as f64;
-        (setting.on_progress)(&format!("{}: mean flow rate {}", scheme.name(), BitRate(mean as u64)));
+        (setting.on_progress)(&format!("{}: mean flow rate {}", method.name(), BitRate(mean as u64)));
         outcomes.push(outcome);
     }
     Ok(Results { pattern, rate: setting.rate, seed, time, outcomes })
 }
 
-/// Returns the plan of a scheme's lab.
-fn plan(scheme: Scheme, setting: &Setting<'_>) -> Result<Plan, ScenarioError> {
+/// Returns the plan of a method's lab.
+fn plan(method: Method, setting: &Setting<'_>) -> Result<Plan, ScenarioError> {
     let mut plan = Plan::fat_tree_4(setting.rate).map_err(LabError::from)?;
-    if scheme == Scheme::Optimal {
+    if method == Method::Optimal {
         let hosts = plan.topology.endpoints().len() as u32;
         let link = LinkSpec { rate: setting.rate, ..LinkSpec::default() };
         plan = Plan::new(rack(hosts, link).expect("a small topology with valid links"));
@@ -235,27 +235,27 @@ fn plan(scheme: Scheme, setting: &Setting<'_>) -> Result<Plan, ScenarioError> {
     Ok(Plan { prefix: setting.prefix.clone(), ..plan })
 }
 
-/// Returns the configuration files for a scheme.
+/// Returns the configuration files for a method.
 ///
 /// # Errors
 /// If the lab's plan is not valid.
-pub fn files(scheme: Scheme, seed: u64, setting: &Setting<'_>) -> Result<Files, ScenarioError> {
-    Files::new(&plan(scheme, setting)?, &scheme.reroute_options(seed, setting.rate))
+pub fn files(method: Method, seed: u64, setting: &Setting<'_>) -> Result<Files, ScenarioError> {
+    Files::new(&plan(method, setting)?, &method.reroute_options(seed, setting.rate))
 }
 
 fn one(
     pattern: Pattern,
-    scheme: Scheme,
+    method: Method,
     time: Duration,
     seed: u64,
     setting: &mut Setting<'_>,
 ) -> Result<Outcome, ScenarioError> {
-    let plan = plan(scheme, setting)?;
+    let plan = plan(method, setting)?;
     let hosts = plan.topology.endpoints().len() as u16;
     let bytes = (setting.rate.0 as f64 * plan.host_share * time.as_secs_f64() / 8.0) as u64;
     let tables = trees(&plan.topology, ADDRESSES, seed);
     let session = Session::up(plan, tables, setting.rate, &setting.stop)?;
-    let reroute_options = scheme.reroute_options(seed, setting.rate);
+    let reroute_options = method.reroute_options(seed, setting.rate);
     let mut closed_loop = ClosedLoop::start(&session.lab, &session.state, &reroute_options)?;
     let (probe, mut headroom, origin) = (HeadroomProbe::start()?, HeadroomSum::default(), wall_clock());
     let (flows, hosts) = send_all(&session, &pattern.destinations(hosts, seed), bytes)?;
@@ -264,7 +264,7 @@ fn one(
     let reroutes =
         requests.iter().map(|request| Duration::from_nanos(request.decided.since(origin).0)).collect();
     closed_loop.finish();
-    Ok(Outcome { scheme, flow_rates: flows, host_times: hosts, reroutes, headroom: headroom.total() })
+    Ok(Outcome { method, flow_rates: flows, host_times: hosts, reroutes, headroom: headroom.total() })
 }
 
 /// Sends from every host to its destinations, two at a time. Returns the throughput of all flows and the time of each
@@ -314,7 +314,7 @@ impl Outcome {
     /// Returns the summary.
     pub fn row(&self) -> Row {
         Row {
-            scheme: self.scheme.name(),
+            method: self.method.name(),
             mean_bps: self.flow_rates.iter().sum::<f64>() / self.flow_rates.len().max(1) as f64,
             min_bps: self.flow_rates.iter().copied().fold(f64::INFINITY, f64::min),
             completion_ns: self.host_times.iter().max().map_or(0, |time| time.as_nanos() as u64),
@@ -355,9 +355,9 @@ mod tests {
 
     #[test]
     fn scheme_names_parse() {
-        for scheme in Scheme::ALL {
-            assert_eq!(scheme.name().parse(), Ok(scheme));
+        for method in Method::ALL {
+            assert_eq!(method.name().parse(), Ok(method));
         }
-        assert!("ecmp".parse::<Scheme>().unwrap_err().to_string().contains("poll-0.1s"));
+        assert!("ecmp".parse::<Method>().unwrap_err().to_string().contains("poll-0.1s"));
     }
 }

@@ -5,8 +5,8 @@
 //! Collisions cancel instead of adding up.
 //!
 //! **Guarantee**: the interval of [`crate::noise`]. A priori, with d rows of w counters and c = 8: the error of one
-//! row exceeds sqrt(c/w) L2 with probability at most 1/c (their lemma 4), and that of the median only if more than half
-//! of the rows do. The sum of a row's squares estimates F2 (Alon, Matias, Szegedy 1996), with relative variance 2/w.
+//! row exceeds sqrt(c/w) L2 with probability at most 1/c (their lemma 4), and that of the median only if at
+//! least half of the rows do. The sum of a row's squares estimates F2 (Alon, Matias, Szegedy 1996), with relative variance 2/w.
 //!
 //! Memory: d w counters of 4 or 8 bytes. An update touches d cache lines.
 
@@ -126,8 +126,8 @@ pub(crate) fn estimate<C: Counter>(
     statistics: &StreamStatistics,
 ) -> Estimate {
     let estimate = noise.interval(median_over_rows(counters, |row| {
-        let slice = counters.slice(row, digest);
-        slice.signed(counters.get(row, slice)) as f64
+        let column = counters.column(row, digest);
+        column.signed(counters.get(row, column)) as f64
     }));
     if statistics.has_negative() { estimate } else { estimate.at_least_zero() }
 }

@@ -23,9 +23,9 @@ pub(super) fn add_rows<C: Counter, const ROWS: usize, const SIGNED: bool>(
         let weights = C::both_signs(weight(number));
         for row in 0..ROWS {
             let (word, shift) = at[row];
-            let slice = digest.0[word] >> shift;
-            let cell = &mut rows[row][(slice >> 1) as usize & (width - 1)];
-            *cell = cell.plus_unchecked(weights[if SIGNED { (slice & 1) as usize } else { 0 }]);
+            let bits = digest.0[word] >> shift;
+            let cell = &mut rows[row][(bits >> 1) as usize & (width - 1)];
+            *cell = cell.plus_unchecked(weights[if SIGNED { (bits & 1) as usize } else { 0 }]);
         }
     }
 }
@@ -56,9 +56,9 @@ pub(super) fn read_lanes<C: Counter, const ROWS: usize, const SIGNED: bool>(
     for row in 0..ROWS {
         let (word, shift) = slices.at(row);
         for (value, digest) in values[row].iter_mut().zip(digests) {
-            let slice = digest.0[word] >> shift;
-            let cell = rows[row][(slice >> 1) as usize & (width - 1)];
-            *value = cell.signed(SIGNED && slice & 1 == 1);
+            let bits = digest.0[word] >> shift;
+            let cell = rows[row][(bits >> 1) as usize & (width - 1)];
+            *value = cell.signed(SIGNED && bits & 1 == 1);
         }
     }
     for end in (1..ROWS).rev() {

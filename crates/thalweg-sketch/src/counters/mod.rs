@@ -16,7 +16,7 @@ use kernel::{LANES, add_rows, read_lanes};
 
 use crate::digest::Digest;
 use crate::memory::prefetch;
-use crate::shape::{Shape, Slice, Slices};
+use crate::shape::{Shape, SignedColumn, Slices};
 
 /// Rows of counters.
 #[derive(Clone, Debug)]
@@ -68,26 +68,26 @@ impl<C: Counter> Counters<C> {
     }
 
     #[inline(always)]
-    fn index(&self, row: usize, slice: Slice) -> usize {
-        row * self.shape.width() + slice.column
+    fn index(&self, row: usize, column: SignedColumn) -> usize {
+        row * self.shape.width() + column.index
     }
 
     #[inline(always)]
-    pub(crate) fn slice(&self, row: usize, digest: Digest) -> Slice {
+    pub(crate) fn column(&self, row: usize, digest: Digest) -> SignedColumn {
         self.slices.of(digest, row)
     }
 
     /// Returns the index of a key's counter in `row`, and its sign.
     #[inline(always)]
-    pub(crate) fn locate(&self, row: usize, digest: Digest) -> (usize, Slice) {
-        let slice = self.slices.of(digest, row);
-        (self.index(row, slice), slice)
+    pub(crate) fn locate(&self, row: usize, digest: Digest) -> (usize, SignedColumn) {
+        let column = self.slices.of(digest, row);
+        (self.index(row, column), column)
     }
 
     /// Returns a key's counter in `row`.
     #[inline(always)]
-    pub(crate) fn get(&self, row: usize, slice: Slice) -> i64 {
-        self.cells[self.index(row, slice)].get()
+    pub(crate) fn get(&self, row: usize, column: SignedColumn) -> i64 {
+        self.cells[self.index(row, column)].get()
     }
 
     #[inline(always)]
@@ -179,9 +179,9 @@ impl<C: Counter> Counters<C> {
     fn add_checked<const SIGNED: bool>(&mut self, digests: &[Digest], weight: impl Fn(usize) -> i64) {
         for (number, &digest) in digests.iter().enumerate() {
             for row in 0..self.shape.rows() {
-                let (index, slice) = self.locate(row, digest);
+                let (index, column) = self.locate(row, digest);
                 let weight = weight(number);
-                self.add_at(index, if SIGNED { slice.signed(weight) } else { weight });
+                self.add_at(index, if SIGNED { column.signed(weight) } else { weight });
             }
         }
     }
@@ -231,9 +231,9 @@ impl<C: Counter> Counters<C> {
         let mut values = [C::default(); Shape::MAX_ROWS];
         let values = &mut values[..self.shape.rows()];
         for (row, value) in values.iter_mut().enumerate() {
-            let (index, slice) = self.locate(row, digest);
+            let (index, column) = self.locate(row, digest);
             let cell = self.cells[index];
-            *value = cell.signed(SIGNED && slice.minus);
+            *value = cell.signed(SIGNED && column.minus);
         }
         values.sort_unstable();
         let middle = values.len() / 2;

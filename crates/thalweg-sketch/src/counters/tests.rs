@@ -22,7 +22,7 @@ impl Oracle {
     }
 
     /// Column and sign: the lowest free bits of a word, the very lowest for the sign.
-    fn slice(&self, digest: Digest, row: usize) -> (usize, bool) {
+    fn column(&self, digest: Digest, row: usize) -> (usize, bool) {
         let [low, high] = digest.0;
         let fold = |a: u64, b: u64| {
             let product = format!("{:0128b}", u128::from(a) * u128::from(b));
@@ -45,7 +45,7 @@ impl Oracle {
     /// A weight at a limit of `i64` stands for one beyond it.
     fn add<const SIGNED: bool>(&mut self, digest: Digest, weight: i64) {
         for row in 0..self.shape.rows() {
-            let (column, minus) = self.slice(digest, row);
+            let (column, minus) = self.column(digest, row);
             let signed = if SIGNED && minus { -i128::from(weight) } else { i128::from(weight) };
             let is_cut = signed.abs() >= i128::from(i64::MAX);
             let cell = self.cells.entry((row, column)).or_default();
@@ -86,8 +86,8 @@ fn assert_as_the_oracle<C: Counter, const SIGNED: bool>(shape: Shape, batches: &
         add::<C, SIGNED>(&mut whole, batch);
         for &(key, weight) in batch {
             for row in 0..shape.rows() {
-                let (index, slice) = single.locate(row, digest(key));
-                single.add_at(index, if SIGNED { slice.signed(weight) } else { weight });
+                let (index, column) = single.locate(row, digest(key));
+                single.add_at(index, if SIGNED { column.signed(weight) } else { weight });
             }
             oracle.add::<SIGNED>(digest(key), weight);
         }
@@ -172,9 +172,9 @@ fn assert_read_as_sorted<C: Counter>(shape: Shape, batches: &Batches, queried: u
             let [with, without] = [true, false].map(|is_signed| {
                 let mut rows: Vec<i128> = (0..shape.rows())
                     .map(|row| {
-                        let (index, slice) = counters.locate(row, digest);
+                        let (index, column) = counters.locate(row, digest);
                         let cell = i128::from(counters.cells()[index].get());
-                        if is_signed && slice.minus {
+                        if is_signed && column.minus {
                             (-cell).min(i128::from(C::limit(1).get()))
                         } else {
                             cell
@@ -223,7 +223,7 @@ fn rows_are_independent_across_words() {
         for (first, second) in [(0, 1), (0, 3), (2, 5), (3, 4), (0, 7), (4, 6), (5, 7), (6, 7)] {
             let mut meetings = HashMap::new();
             for key in 0..2_000 {
-                let [a, b] = [first, second].map(|row| slices.of(digest(key), row).column & 255);
+                let [a, b] = [first, second].map(|row| slices.of(digest(key), row).index & 255);
                 *meetings.entry((a, b)).or_insert(0u32) += 1;
             }
             let pairs: u32 = meetings.values().map(|keys| keys * (keys - 1) / 2).sum();

@@ -92,7 +92,7 @@ pub(crate) fn noise<C: Counter>(rows: &Rows<C>) -> Noise {
 pub(crate) fn mean_free<C: Counter>(counters: &Counters<C>, digest: Digest, noise: &Noise) -> f64 {
     let width = counters.shape().width() as f64;
     median_over_rows(counters, |row| {
-        let counter = counters.get(row, counters.slice(row, digest)) as f64;
+        let counter = counters.get(row, counters.column(row, digest)) as f64;
         (counter - noise.means[row]) / (1.0 - 1.0 / width)
     })
 }

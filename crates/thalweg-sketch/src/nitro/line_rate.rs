@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn twice_the_rate_halves_the_probability() {
+    fn p_is_one_up_to_the_rate_that_a_core_handles_then_halves_as_the_rate_doubles() {
         let line_rate = LineRate { share: 0.15, row_ns: 3.0, sampled_row_ns: 24.0, ..LineRate::default() };
         // A packet's five rows take 15 ns: a 0.15 share of a core handles 10 million a second. Sampling with 1/8
         // takes as long, so 1/2 and 1/4 are never used.

@@ -4,7 +4,7 @@ use crate::counters::Counter;
 use crate::digest::{Digest, Hasher, Key};
 use crate::noise::Noise;
 use crate::rows::RowSketch;
-use crate::shape::Slice;
+use crate::shape::SignedColumn;
 use crate::stream_statistics::{StreamStatistics, Sums};
 use crate::top_k::TopK;
 
@@ -20,7 +20,7 @@ pub struct CounterIndex {
 impl CounterIndex {
     #[inline(always)]
     pub(crate) const fn signed(self, weight: i64) -> i64 {
-        Slice { column: 0, minus: self.minus }.signed(weight)
+        SignedColumn { index: 0, minus: self.minus }.signed(weight)
     }
 }
 
@@ -91,8 +91,8 @@ impl<K: Key, C: Counter, S: RowSketch<Counter = C>> RowWise<K> for S {
 
     #[inline(always)]
     fn locate(&self, row: usize, digest: Digest) -> CounterIndex {
-        let (index, slice) = self.rows().counters.locate(row, digest);
-        CounterIndex { index: index as u32, level: 0, minus: S::SIGNED && slice.minus }
+        let (index, column) = self.rows().counters.locate(row, digest);
+        CounterIndex { index: index as u32, level: 0, minus: S::SIGNED && column.minus }
     }
 
     #[inline(always)]

@@ -48,10 +48,10 @@ fn moments(values: &[f64]) -> (f64, f64, f64) {
 fn rows_of_x<S: RowSketch>(sketch: &S) -> Vec<f64> {
     let Rows { counters, hasher, .. } = sketch.rows();
     let of_row = |row| {
-        let slice = counters.slice(row, hasher.digest(&X));
-        let counter = counters.get(row, slice);
+        let column = counters.column(row, hasher.digest(&X));
+        let counter = counters.get(row, column);
         if S::SIGNED {
-            slice.signed(counter) as f64
+            column.signed(counter) as f64
         } else {
             let (width, sum) = (counters.shape().width() as f64, counters.sum(row));
             (counter as f64 - sum / width) / (1.0 - 1.0 / width)
@@ -289,8 +289,8 @@ fn an_overflowing_product_saturates_with_its_sign() {
     let mut saturated = 0;
     for &(key, weight) in &packets {
         for row in 0..3 {
-            let slice = counters.slice(row, sketch.rows.hasher.digest(&key));
-            let value = slice.signed(counters.get(row, slice));
+            let column = counters.column(row, sketch.rows.hasher.digest(&key));
+            let value = column.signed(counters.get(row, column));
             if value != 0 {
                 assert_eq!(
                     (value > 0, value.unsigned_abs() >= i64::MAX as u64),

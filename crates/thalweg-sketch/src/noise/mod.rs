@@ -24,7 +24,7 @@
 //! 1/2, that is when its measurement of its own noise is accurate to a factor of two; before that it claims no bound.
 //! E is then raised by 1/(1 - sqrt(c r)). (A lower bound of E is the measurement over 1 + sqrt(c r), with r at that
 //! lower E, where it is larger.) Both medians hold together with probability at least 1 - 2 [`median_failure`]`(d,
-//! 1/c)`: 0.967 for five rows with c = 8.
+//! 1/c)`: 0.968 for five rows with c = 8.
 //!
 //! **The interval.** (F - f)^2 <= c (E/w + a f) is solved for f, like Wilson's interval: with h = c a/2,
 //!

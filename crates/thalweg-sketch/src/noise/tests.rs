@@ -102,7 +102,7 @@ fn convergence_requires_row_f2_within_a_factor_of_two() {
     assert!(!bytes(1500.0 * 2_050.0) && bytes(1500.0 * 2_060.0));
 }
 
-/// Both medians hold with 1 - 2 median_failure; five rows: 0.967.
+/// Both medians hold with 1 - 2 median_failure; five rows: 0.968.
 #[test]
 fn the_confidence_of_five_rows_is_as_documented() {
     let noise = Noise::new(1e9, 5, 1024, 1024.0, &StreamStatistics::default(), 0);

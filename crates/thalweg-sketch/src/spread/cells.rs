@@ -79,7 +79,7 @@ impl Cells {
     /// Returns the index of the first register of a key's cell.
     #[inline(always)]
     fn cell(&self, row: usize, key: Digest) -> usize {
-        (row * self.shape.width() + self.slices.of(key, row).column) << self.precision
+        (row * self.shape.width() + self.slices.of(key, row).index) << self.precision
     }
 
     /// Returns the index of the register that counts a key's peer in `row`, and its rank; prefetches the register.

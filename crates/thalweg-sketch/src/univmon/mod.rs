@@ -404,8 +404,8 @@ impl<K: Key, C: Counter> RowWise<K> for UnivMon<K, C> {
     #[inline(always)]
     fn locate(&self, row: usize, digest: Digest) -> CounterIndex {
         let level = self.level_of(digest);
-        let (index, slice) = self.levels[level].counters.locate(row, digest);
-        CounterIndex { index: index as u32, level: level as u16, minus: slice.minus }
+        let (index, column) = self.levels[level].counters.locate(row, digest);
+        CounterIndex { index: index as u32, level: level as u16, minus: column.minus }
     }
 
     #[inline(always)]

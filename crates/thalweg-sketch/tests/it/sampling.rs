@@ -144,7 +144,7 @@ fn stream_statistics_keep_the_minimum_p_and_maximum_weight() {
 
 /// Subtracting a sampled stream leaves noise without a known bound.
 #[test]
-fn the_difference_of_sampled_streams_has_no_bound() {
+fn subtracting_a_sampled_sketch_leaves_no_bound() {
     let shape = Shape::new(5, 512).unwrap();
     let stream = Stream::one_giant(8_000);
     let new = || KAry::<i32>::new(shape, Hasher::new(1));

@@ -53,8 +53,9 @@ fn check(path: &Path, kind: Option<FileKind>, interfaces: InterfaceCheck) -> any
         .map_err(|error| UsageError(format!("cannot read {file}: {error}")))?;
     let format = Format::of(path);
     let unknown = || {
-        let kinds = FileKind::DETECTION_ORDER.map(FileKind::title).join(", ");
-        UsageError(format!("{file}: cannot tell the kind of file: expected {kinds}; name it with --kind"))
+        let kinds =
+            FileKind::DETECTION_ORDER.map(|kind| format!("--kind {} ({})", kind.name(), kind.title()));
+        UsageError(format!("{file}: cannot tell the kind of file: add {}", kinds.join(", ")))
     };
     let kind = kind.or_else(|| FileKind::of(&text, format)).ok_or_else(unknown)?;
     let described = match kind {

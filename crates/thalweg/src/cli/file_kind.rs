@@ -51,6 +51,11 @@ impl FileKind {
         }
     }
 
+    /// Returns the value of `check --kind`.
+    pub(super) fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
     /// Detects the kind of a file from its section and key names.
     pub(super) fn of(text: &str, format: Format) -> Option<FileKind> {
         let mut best = None;

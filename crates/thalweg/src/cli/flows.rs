@@ -10,6 +10,7 @@ use clap::Args;
 use thiserror::Error;
 
 use super::exit_code::ExitCode;
+use super::generated;
 
 /// Environment variable with the only interpreter to use.
 const PYTHON_VARIABLE: &str = "THALWEG_PYTHON";
@@ -88,10 +89,24 @@ impl FlowsArgs {
     /// # Errors
     /// If no interpreter has the package, or it cannot be started.
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
-        let python = interpreter()?;
+        let python = match interpreter() {
+            Ok(python) => python,
+            Err(error) => {
+                let help = self.help().ok_or(error)?;
+                return super::print(help).map(|()| ExitCode::Complete);
+            }
+        };
         let mut command = Command::new(&python);
         command.args(["-P", "-m", "thalweg", "flows"]).args(self.arguments);
         Err(FlowsError::Start { python, source: replace_process(command) }.into())
+    }
+}
+
+impl FlowsArgs {
+    /// Returns the help that the arguments ask for, if they do, for a machine without the package.
+    fn help(&self) -> Option<String> {
+        let is_help = |argument: &OsString| argument == "--help" || argument == "-h";
+        self.arguments.iter().any(is_help).then(|| generated::flows_help(self.arguments.first()))
     }
 }
 

@@ -1,5 +1,7 @@
 //! `thalweg completions` and `thalweg man`, generated from the command line definition and from that of `thalweg flows`.
 
+use std::ffi::OsString;
+
 use clap::{Arg, ArgAction, Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -98,6 +100,18 @@ fn documented() -> Command {
         let help = flows.get_long_about().map(ToString::to_string).unwrap_or_default();
         complete.about(flows.get_about().cloned().unwrap_or_default()).long_about(help)
     })
+}
+
+/// Returns the help of a subcommand of `thalweg flows`, or of `thalweg flows` if there is none of this name.
+pub(super) fn flows_help(subcommand: Option<&OsString>) -> String {
+    let program = documented();
+    let flows = program.find_subcommand("flows").expect("the program has this command");
+    let name = subcommand.and_then(|name| name.to_str()).unwrap_or_default();
+    let (command, name) = match flows.find_subcommand(name) {
+        Some(command) => (command, format!("thalweg flows {name}")),
+        None => (flows, "thalweg flows".to_owned()),
+    };
+    command.clone().bin_name(name).render_long_help().to_string()
 }
 
 impl Analysis {

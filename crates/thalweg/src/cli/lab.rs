@@ -18,17 +18,20 @@ use thalweg_lab::{DEFAULT_RATE, Lab, Plan, Plane, Prefix};
 use thalweg_wire::{BitRate, Nanos};
 
 use self::fail::{FailArgs, RepairArgs};
-use super::exit_code::of_child;
+use super::exit_code::{UsageError, of_child};
 use crate::config::value::parse;
 use crate::console;
 use thalweg_scenarios::configuration::ActuatorKind;
 use thalweg_scenarios::scenarios::faults::Fault;
-use thalweg_scenarios::scenarios::workload::{Pattern, Scheme};
+use thalweg_scenarios::scenarios::workload::{Method, Pattern};
 use thalweg_scenarios::scenarios::{Setting, collide, faults, reroute_latency, udp, workload};
 use thalweg_scenarios::{openflow, plot, report, shape};
 
 /// Default link rate of the fat tree. Each packet crosses five switches on the CPUs of one machine.
 const TREE_RATE: BitRate = BitRate(20_000_000);
+
+/// Default number of trials.
+const DEFAULT_TRIALS: u32 = 10;
 
 /// Default duration of `udp`.
 const UDP_SECONDS: u64 = 60;
@@ -67,7 +70,7 @@ struct PrefixArgs {
 
 /// Create a lab.
 ///
-/// First removes the remains of a lab with the same prefix. If creation fails, removes everything again.
+/// First removes a lab with the same prefix, and kills the processes in it. If creation fails, removes everything again.
 #[derive(Args, Debug)]
 struct UpArgs {
     /// Topology: `leaf-spine` (6 hosts, 5 switches), `fat-tree-4` (16 hosts, 20 switches), or a topology file (TOML, JSON).
@@ -135,7 +138,7 @@ struct ExecArgs {
 
 /// Run a measurement scenario in a temporary lab.
 ///
-/// Creates a lab, runs the scenario and removes the lab. Reports the idle CPU time with each measurement. Marks results
+/// Removes a lab with the same prefix, creates a new one, runs the scenario and removes the lab. Reports the idle CPU time with each measurement. Marks results
 /// as `inconclusive` if the machine was too busy, such as below 30 % idle. Needs iperf3.
 #[derive(Args, Debug)]
 struct RunArgs {
@@ -143,9 +146,9 @@ struct RunArgs {
     #[arg(value_name = "SCENARIO", value_enum)]
     scenario: Scenario,
 
-    /// Number of trials (`collide`, and for each actuator in `reroute-latency`).
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    trials: u32,
+    /// Number of trials of `collide`, and of each actuator in `reroute-latency` [default: 10].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    trials: Option<u32>,
 
     /// `udp`: duration of the flow (default 60s). `stride`, `bijection`, `random`, `shuffle`: each host sends as much as its
     /// link carries in this time (default 5s).
@@ -155,8 +158,8 @@ struct RunArgs {
     /// Rerouting methods: `static`, `poll-1s`, `poll-0.1s`, `planck`, `optimal` [default: all].
     ///
     /// For `stride`, `bijection`, `random` and `shuffle`. Separate several by commas.
-    #[arg(long, value_name = "SCHEME", value_delimiter = ',', value_parser = parsed::<Scheme>)]
-    scheme: Vec<Scheme>,
+    #[arg(long, value_name = "METHOD", value_delimiter = ',', value_parser = parsed::<Method>)]
+    method: Vec<Method>,
 
     /// Faults to inject: `switch-restart`, `controller-killed`, `events-lost`, `events-reordered`, `unresponsive-host`,
     /// `link-failure`, `wrong-topology` [default: all].
@@ -179,7 +182,7 @@ struct RunArgs {
     /// Print the configuration of the daemon that controls the lab and exit.
     ///
     /// With `--output`, also writes it to `thalweg.toml`, with its topology file. `reroute-latency` prints the OpenFlow
-    /// configuration. Workloads print that of the first `--scheme`, by default `planck`.
+    /// configuration. `stride`, `bijection`, `random` and `shuffle` print that of the first `--method`, by default `planck`.
     #[arg(long, help_heading = "Output")]
     print_config: bool,
 
@@ -210,6 +213,13 @@ enum Scenario {
     Random,
     /// Fat tree: each host sends to all others, two at a time
     Shuffle,
+}
+
+impl Scenario {
+    /// Whether all hosts of a fat tree send at once.
+    const fn is_workload(self) -> bool {
+        matches!(self, Scenario::Stride | Scenario::Bijection | Scenario::Random | Scenario::Shuffle)
+    }
 }
 
 impl LabArgs {
@@ -278,6 +288,7 @@ impl ExecArgs {
 
 impl RunArgs {
     fn run(self) -> anyhow::Result<()> {
+        self.check_options()?;
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))
@@ -285,12 +296,9 @@ impl RunArgs {
                 .context("cannot install signal handlers")?;
         }
         let mut on_progress = |line: &str| console::note(line);
-        let is_tree = matches!(
-            self.scenario,
-            Scenario::Stride | Scenario::Bijection | Scenario::Random | Scenario::Shuffle
-        );
+        let trials = self.trials.unwrap_or(DEFAULT_TRIALS);
         let mut setting = Setting {
-            rate: self.rate.unwrap_or(if is_tree { TREE_RATE } else { DEFAULT_RATE }),
+            rate: self.rate.unwrap_or(if self.scenario.is_workload() { TREE_RATE } else { DEFAULT_RATE }),
             prefix: self.prefix.prefix.clone(),
             stop,
             on_progress: &mut on_progress,
@@ -300,13 +308,13 @@ impl RunArgs {
         }
         let pattern = match self.scenario {
             Scenario::Collide => {
-                let results = collide::run(self.trials, &mut setting)?;
+                let results = collide::run(trials, &mut setting)?;
                 let json = report::collide_json(&results);
                 self.save("collide", &json, Some(plot::collide(&results)))?;
                 return super::print(if self.json { json } else { report::collide(&results) });
             }
             Scenario::RerouteLatency => {
-                let results = reroute_latency::run(self.trials, &mut setting)?;
+                let results = reroute_latency::run(trials, &mut setting)?;
                 let json = report::reroute_latency_json(&results);
                 self.save("reroute-latency", &json, Some(plot::reroute_latency(&results)))?;
                 return super::print(if self.json { json } else { report::reroute_latency(&results) });
@@ -329,11 +337,37 @@ impl RunArgs {
             Scenario::Random => Pattern::Random,
             Scenario::Shuffle => Pattern::Shuffle,
         };
-        let schemes = if self.scheme.is_empty() { &Scheme::ALL } else { self.scheme.as_slice() };
-        let results = workload::run(pattern, schemes, self.time(SEND_SECONDS), self.seed, &mut setting)?;
+        let methods = if self.method.is_empty() { &Method::ALL } else { self.method.as_slice() };
+        let results = workload::run(pattern, methods, self.time(SEND_SECONDS), self.seed, &mut setting)?;
         let json = report::workload_json(&results);
         self.save(pattern.name(), &json, Some(plot::workload(&results)))?;
         super::print(if self.json { json } else { report::workload(&results) })
+    }
+
+    /// Refuses options that the scenario does not have.
+    fn check_options(&self) -> Result<(), UsageError> {
+        use Scenario::{Collide, Faults, RerouteLatency, Udp};
+        let (scenario, is_workload) = (self.scenario, self.scenario.is_workload());
+        let has_trials = matches!(scenario, Collide | RerouteLatency);
+        let workloads = "stride, bijection, random and shuffle";
+        for (flag, is_given, applies, to) in [
+            ("--trials", self.trials.is_some(), has_trials, "collide and reroute-latency"),
+            (
+                "--duration",
+                self.duration.is_some(),
+                is_workload || scenario == Udp,
+                &format!("udp, {workloads}"),
+            ),
+            ("--method", !self.method.is_empty(), is_workload, workloads),
+            ("--fault", !self.fault.is_empty(), scenario == Faults, "faults"),
+        ] {
+            if is_given && !applies {
+                let name =
+                    scenario.to_possible_value().map_or_else(String::new, |name| name.get_name().to_owned());
+                return Err(UsageError(format!("{flag} cannot be used with {name}: it applies to {to}")));
+            }
+        }
+        Ok(())
     }
 
     /// Prints the daemon's configuration.
@@ -343,8 +377,8 @@ impl RunArgs {
             Scenario::RerouteLatency => collide::files(Plane::Ovs, ActuatorKind::OpenFlow, setting)?,
             Scenario::Udp => udp::files(setting)?,
             Scenario::Stride | Scenario::Bijection | Scenario::Random | Scenario::Shuffle => {
-                let scheme = self.scheme.first().copied().unwrap_or(Scheme::Planck);
-                workload::files(scheme, self.seed, setting)?
+                let method = self.method.first().copied().unwrap_or(Method::Planck);
+                workload::files(method, self.seed, setting)?
             }
         };
         if let Some(folder) = &self.output {

@@ -11,6 +11,7 @@ use rustls::ServerConfig;
 use serde::Deserialize;
 use thalweg_records::collect::CollectOptions;
 use thiserror::Error;
+use toml::Spanned;
 
 use thalweg_http::access::{Tls, TlsError};
 
@@ -100,11 +101,10 @@ impl FromStr for Sampling {
 
 /// The file of `--sampling-file`.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct SamplingFile {
     /// Sampling interval by exporter; `default` for all others.
     #[serde(default)]
-    sampling: BTreeMap<String, u32>,
+    sampling: BTreeMap<Spanned<String>, Spanned<i64>>,
 }
 
 impl Sampling {
@@ -115,20 +115,33 @@ impl Sampling {
     pub fn load(file: &Path) -> Result<Vec<Sampling>, RequestError> {
         let wrong = |message: String| RequestError::SamplingFile { file: file.to_owned(), message };
         let text = thalweg_config::read_text(file).map_err(|error| wrong(error.to_string()))?;
-        let read: SamplingFile = toml::from_str(&text).map_err(|error| {
-            let offset = error.span().map_or(0, |span| span.start);
-            wrong(format!("line {}: {}", 1 + text[..offset].matches('\n').count(), error.message()))
-        })?;
-        read.sampling
-            .into_iter()
-            .map(|(exporter, interval)| {
-                let line = match exporter.as_str() {
-                    "default" => interval.to_string(),
-                    address => format!("{address}={interval}"),
-                };
-                line.parse().map_err(|expected| wrong(format!("[sampling] {line}: {expected}")))
-            })
-            .collect()
+        let at = |offset: usize, message: &str| {
+            wrong(format!("line {}: {message}", 1 + text[..offset].matches('\n').count()))
+        };
+        let invalid = |error: toml::de::Error| at(error.span().map_or(0, |span| span.start), error.message());
+        let sections: BTreeMap<Spanned<String>, toml::Value> = toml::from_str(&text).map_err(invalid)?;
+        let unknown = sections.keys().filter(|name| name.get_ref() != "sampling");
+        if let Some(name) = unknown.min_by_key(|name| name.span().start) {
+            let message = format!("unknown name {:?}: expected only the section [sampling]", name.get_ref());
+            return Err(at(name.span().start, &message));
+        }
+        let SamplingFile { sampling } = toml::from_str(&text).map_err(invalid)?;
+        let entry = |(name, interval): (Spanned<String>, Spanned<i64>)| {
+            let exporter = match name.get_ref().as_str() {
+                "default" => None,
+                address => Some(address.parse().map_err(|_| {
+                    let message =
+                        format!("{address:?} is not an IP address: expected \"10.0.0.1\" = N or default = N");
+                    at(name.span().start, &message)
+                })?),
+            };
+            let value = *interval.get_ref();
+            let interval = u32::try_from(value).ok().filter(|&interval| interval > 0).ok_or_else(|| {
+                at(interval.span().start, &format!("{value}: expected an interval from 1 to {}", u32::MAX))
+            })?;
+            Ok(Sampling { exporter, interval })
+        };
+        sampling.into_iter().map(entry).collect()
     }
 }
 
@@ -164,10 +177,20 @@ mod tests {
         std::fs::write(&file, "[sampling]\ndefault = 100\n\"10.0.0.1\" = 1000\n").unwrap();
         let read = Sampling::load(&file).unwrap();
         assert_eq!(read, ["10.0.0.1=1000", "100"].map(|text| text.parse().unwrap()));
-        for wrong in ["[sample]\n", "[sampling]\nrouter = 5\n", "[sampling]\n\"10.0.0.1\" = 0\n"] {
+        for (wrong, expected) in [
+            ("[sample]\n", "line 1: unknown name \"sample\": expected only the section [sampling]"),
+            ("name = 1\nlength = 2\n", "line 1: unknown name \"name\""),
+            (
+                "[sampling]\nrouter = 5\n",
+                "line 2: \"router\" is not an IP address: expected \"10.0.0.1\" = N",
+            ),
+            ("[sampling]\n\n\"10.0.0.1\" = 0\n", "line 3: 0: expected an interval from 1"),
+            ("[sampling]\ndefault = \"x\"\n", "line 2: invalid type"),
+            ("[sampling\n", "line 1: "),
+        ] {
             std::fs::write(&file, wrong).unwrap();
             let error = Sampling::load(&file).unwrap_err().to_string();
-            assert!(error.contains("exporters.toml"), "{error}");
+            assert!(error.contains("exporters.toml") && error.contains(expected), "{error}");
         }
     }
 }

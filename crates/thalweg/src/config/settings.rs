@@ -247,7 +247,7 @@ section! {
         /// Capture packets that are addressed to other hosts.
         ///
         /// On by default: a monitor port delivers only such packets.
-        promiscuous: bool [Boolean] default "true" with flag("BOOL").opposite("no-promiscuous", "Capture only packets that are addressed to this host.\n\nBy default the interface is in promiscuous mode, because a monitor port delivers packets that are addressed to others."),
+        promiscuous: bool [Boolean] default "true" with flag("BOOL").opposite("no-promiscuous", "Capture only what this host sends and receives.\n\nBy default the interface is in promiscuous mode, because a monitor port delivers packets that are addressed to others."),
     }
 }
 

@@ -315,14 +315,14 @@ fn contradictory_values_are_reported_with_their_origins() {
         ("[live]\nblock_timeout = '5s'", "block_timeout (lab.toml, line 2): expected 1 ms to 1 s"),
         (
             "[live]\nring_size = 1",
-            "ring_size (lab.toml, line 2): expected at least two blocks and less than 4 GiB",
+            "ring_size (lab.toml, line 2): expected at least 524288 bytes, two blocks, and less than 4 GiB",
         ),
         ("[live]\nsnap_length = '1TB'", "snap_length (lab.toml, line 2): expected at most 4294967295 bytes"),
     ] {
         assert_eq!(resolution_refused(text), message, "{text}");
     }
     let flag = resolve(&typed(&[("snap_length", "63")]), &Config::default(), true).unwrap_err().to_string();
-    assert!(flag.starts_with("--snap-length: expected 64 bytes to the block size"), "{flag}");
+    assert!(flag.starts_with("--snap-length: expected 64 to 261888 bytes"), "{flag}");
 }
 
 #[test]

@@ -150,7 +150,7 @@ fn invalid_usage_and_failures_have_different_codes() {
             "thalweg: --flows cannot be used here: it applies only to JSON output (--json)\n",
         ),
         (&["watch", "--tracks=1", "--detector=none", "-"], 2, "thalweg: --tracks cannot be used here: "),
-        (&["watch", "--ring-size=1", "-"], 2, "thalweg: --ring-size: expected at least two blocks"),
+        (&["watch", "--ring-size=1", "-"], 2, "thalweg: --ring-size: expected at least 524288 bytes"),
         (&["watch", "--show=live-view", "-"], 2, "thalweg: --show: the live view requires a terminal"),
         (
             &["watch", "--tasks=hevy:1%", "-"],
@@ -212,6 +212,16 @@ fn invalid_usage_and_failures_have_different_codes() {
             "thalweg: invalid capture filter `tcp prt 1`",
         ),
         (&["lab", "up", "/nonexistent.toml"], 2, "thalweg: unknown topology \"/nonexistent.toml\": "),
+        (
+            &["lab", "run", "collide", "--duration", "10s"],
+            2,
+            "thalweg: --duration cannot be used with collide: it applies to udp, stride,",
+        ),
+        (
+            &["lab", "run", "stride", "--trials", "3"],
+            2,
+            "thalweg: --trials cannot be used with stride: it applies to collide and reroute-latency",
+        ),
         (&["sketch", "show", "/nonexistent"], 1, "thalweg: cannot read /nonexistent: "),
         (&["watch", "/nonexistent.pcap"], 1, "thalweg: cannot open /nonexistent.pcap: "),
         (&["synth", "-o", "/nonexistent/trace.pcap"], 1, "thalweg: cannot create /nonexistent/trace.pcap: "),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use thalweg_lab::{Headroom, Lab, LabError, Prefix, Verdict};
 use thalweg_scenarios::scenarios::faults::Fault;
-use thalweg_scenarios::scenarios::workload::{Pattern, Scheme};
+use thalweg_scenarios::scenarios::workload::{Method, Pattern};
 use thalweg_scenarios::scenarios::{Setting, collide, faults, reroute_latency, udp, workload};
 use thalweg_scenarios::{ScenarioError, plot, report, shape};
 use thalweg_wire::BitRate;
@@ -125,9 +125,9 @@ fn a_udp_flow_stays_on_its_path_beyond_arp_timeouts() {
 
 #[test]
 fn a_fat_tree_workload_completes_with_planck() {
-    let schemes = [Scheme::Planck];
+    let methods = [Method::Planck];
     let scenario = |setting: &mut Setting<'_>| {
-        workload::run(Pattern::Bijection, &schemes, Duration::from_secs(1), 1, setting)
+        workload::run(Pattern::Bijection, &methods, Duration::from_secs(1), 1, setting)
     };
     let Some(results) = run(10, scenario) else { return };
     let outcome = &results.outcomes[0];
@@ -259,7 +259,7 @@ fn a_lab_in_use_is_not_replaced() {
         stop: Arc::default(),
         on_progress: &mut |_| (),
     };
-    let refused = workload::run(Pattern::Stride, &[Scheme::Static], Duration::from_secs(1), 1, &mut setting);
+    let refused = workload::run(Pattern::Stride, &[Method::Static], Duration::from_secs(1), 1, &mut setting);
     let is_left = Lab::find(&prefix()).is_ok();
     Lab::down(&prefix()).unwrap();
     assert!(matches!(refused, Err(ScenarioError::PrefixInUse { .. })), "{refused:?}");

@@ -11,7 +11,7 @@ use thalweg_scenarios::configuration::ActuatorKind;
 use thalweg_scenarios::report;
 use thalweg_scenarios::scenarios::collide::{self, LatencyBreakdown, Trial};
 use thalweg_scenarios::scenarios::faults::{self, Fault};
-use thalweg_scenarios::scenarios::workload::{self, Pattern, Scheme};
+use thalweg_scenarios::scenarios::workload::{self, Method, Pattern};
 use thalweg_scenarios::scenarios::{HostPair, reroute_latency, udp};
 use thalweg_wire::{BitRate, Nanos};
 
@@ -111,7 +111,7 @@ fn udp() -> String {
 
 fn workload() -> String {
     let outcome = workload::Outcome {
-        scheme: Scheme::Planck,
+        method: Method::Planck,
         flow_rates: vec![9e7],
         host_times: vec![Duration::from_secs(5)],
         reroutes: vec![Duration::from_millis(3)],

@@ -127,7 +127,7 @@ impl FlowRates {
             0.0 => plain,
             per_rate => {
                 let others = self.load_of_port(number).saturating_sub(self.tracks[number as usize].rate);
-                ratio.passed(sampled * per_rate, others as f64 * per_rate) / per_rate
+                ratio.load_of(sampled * per_rate, others as f64 * per_rate) / per_rate
             }
         };
         if relative.is_nan() {

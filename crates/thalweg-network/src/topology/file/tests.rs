@@ -60,8 +60,8 @@ fn errors_give_the_line_the_expected_value_and_a_hint() {
     let cases = [
         ("", "net.toml:1: no endpoints: at least one is required"),
         ("[[ruter]]\nname = 'tor0'\n", "net.toml:1: unknown section \"ruter\"; did you mean \"router\"?"),
-        ("x = 1\n", "net.toml:1: unknown section \"x\""),
-        ("\"a\\nb\\u0007\" = 1\n", "net.toml:1: unknown section \"a\\nb\\u{7}\""),
+        ("x = 1\n", "net.toml:1: unknown key \"x\""),
+        ("\"a\\nb\\u0007\" = 1\n", "net.toml:1: unknown key \"a\\nb\\u{7}\""),
         (
             "[defaults]\ndelay = '''a\nb'''\n",
             "net.toml:2: delay is '''a\\nb''': expected a time such as \"1us\"",

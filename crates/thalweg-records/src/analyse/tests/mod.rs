@@ -215,7 +215,7 @@ fn records_join_up_to_the_gap_after_the_latest_end() {
 }
 
 #[test]
-fn a_long_chain_is_split_by_rule_span_and_kept_by_rule_chain() {
+fn a_long_chain_of_flows_is_several_flowsets_with_span_and_one_with_chain() {
     let starts = [0, 6, 10, 16, 20, 31];
     let flows = starts
         .iter()

@@ -29,7 +29,7 @@ fn reopen(directory: &Path) -> Recovered {
 }
 
 #[test]
-fn a_segment_becomes_a_file_at_the_next_start() {
+fn a_spool_segment_becomes_a_file_at_the_next_start() {
     let directory = tempfile::tempdir().unwrap();
     crashed(directory.path(), 0..1000);
     assert!(octets(directory.path()).is_empty());
@@ -42,7 +42,7 @@ fn a_segment_becomes_a_file_at_the_next_start() {
 }
 
 #[test]
-fn a_crash_before_removing_a_segment_duplicates_no_row() {
+fn a_crash_before_removing_a_spool_segment_duplicates_no_row() {
     let directory = tempfile::tempdir().unwrap();
     let segment = crashed(directory.path(), 0..1000);
     let copy = fs::read(&segment).unwrap();
@@ -72,7 +72,7 @@ fn unfinished_files_are_removed_and_numbers_are_unique() {
 }
 
 #[test]
-fn a_torn_segment_ends_at_its_last_complete_frame() {
+fn a_spool_segment_cut_by_a_crash_ends_at_its_last_complete_block() {
     let made = tempfile::tempdir().unwrap();
     let segment = crashed(made.path(), 0..1000);
     let whole = fs::read(&segment).unwrap();
@@ -92,7 +92,7 @@ fn a_torn_segment_ends_at_its_last_complete_frame() {
 }
 
 #[test]
-fn a_damaged_frame_ends_its_segment() {
+fn a_damaged_block_ends_its_spool_segment() {
     let made = tempfile::tempdir().unwrap();
     let segment = crashed(made.path(), 0..1000);
     let whole = fs::read(&segment).unwrap();
@@ -111,7 +111,7 @@ fn a_damaged_frame_ends_its_segment() {
 }
 
 #[test]
-fn a_segment_of_another_version_is_left_in_place() {
+fn a_spool_segment_of_another_version_is_left_in_place() {
     let directory = tempfile::tempdir().unwrap();
     let segment = crashed(directory.path(), 0..1000);
     let mut bytes = fs::read(&segment).unwrap();

@@ -74,7 +74,7 @@ proptest! {
 }
 
 #[test]
-fn p_is_one_without_data_or_headroom() {
+fn p_is_one_without_data_or_with_an_eps_below_the_error_of_collisions() {
     let target = Target::for_width(1024);
     let empty = statistics(0.0, 0, 0.0);
     assert_eq!(target.probability(&noise(0.0, 1024, &empty), &empty, 1 << 15), Probability::ONE);

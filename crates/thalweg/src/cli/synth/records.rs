@@ -121,7 +121,7 @@ pub(super) struct RecordArgs {
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     chain_gap: Option<Nanos>,
 
-    /// Minimum time between transfers of the same hosts: more than tau, see --chains [default: 30s].
+    /// Minimum time between transfers of the same hosts [default: 30s]. Transfers within tau of each other are one flowset, see --chains.
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     separation: Option<Nanos>,
 
