@@ -139,7 +139,8 @@ impl PacketNotes {
     pub const PORTS_NOT_CAPTURED: PacketNotes = PacketNotes(0x01);
     /// The IP header has no length, so it is that of the frame (BIG TCP, TCP segmentation offload).
     pub const LENGTH_FROM_FRAME: PacketNotes = PacketNotes(0x02);
-    /// The length in the IP header exceeds the frame.
+    /// The length in the IP header exceeds the frame, or the length of either exceeds what a link carries. A length beyond 16
+    /// bits is then cut to that of the frame, at most 524,280 bytes.
     pub const LENGTH_BEYOND_FRAME: PacketNotes = PacketNotes(0x04);
     /// At least one tunnel header was removed.
     pub const DECAPSULATED: PacketNotes = PacketNotes(0x08);

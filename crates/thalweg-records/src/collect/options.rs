@@ -25,7 +25,7 @@ pub struct CollectOptions {
     pub receive_buffer: usize,
     /// Memory limits of each decoder.
     pub limits: Limits,
-    /// Sampling intervals by exporter, for exporters that do not report one.
+    /// Sampling intervals by exporter. They replace those that the exporters report.
     pub sampling: BTreeMap<IpAddr, u32>,
     /// Limits of TCP and TLS connections.
     pub streams: StreamLimits,

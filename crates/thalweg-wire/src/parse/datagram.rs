@@ -19,13 +19,27 @@ pub(super) struct Datagram<'a> {
     pub(super) payload: FrameCursor<'a>,
 }
 
+/// The maximum length of a packet in bytes: that of Linux's offloads (`GSO_MAX_SIZE`). No link carries more, so a longer
+/// one is forged or damaged.
+pub(super) const MAX_IP_LENGTH: u32 = 8 * 65_535;
+/// The maximum length that a 16-bit field can state, with an IPv6 header.
+const MAX_16_BIT_LENGTH: u32 = 65_535 + 40;
+
 /// Returns the length of an IP packet, from the header if stated there, else from the frame, and anomalies.
+///
+/// A stated length beyond the frame counts, as the capture may have lost the rest of the frame, unless it is a jumbo
+/// payload: three small frames that state 4 GiB each would be the fastest flow of the network.
 pub(super) fn ip_length(stated: Option<u32>, frame_length: u32) -> (u32, PacketNotes) {
-    match stated {
+    let (length, mut notes) = match stated {
         None => (frame_length, PacketNotes::LENGTH_FROM_FRAME),
-        Some(stated) if stated > frame_length => (stated, PacketNotes::LENGTH_BEYOND_FRAME),
-        Some(stated) => (stated, PacketNotes::default()),
+        Some(stated) if stated <= frame_length => (stated, PacketNotes::default()),
+        Some(stated) if stated <= MAX_16_BIT_LENGTH => (stated, PacketNotes::LENGTH_BEYOND_FRAME),
+        Some(_) => (frame_length, PacketNotes::LENGTH_BEYOND_FRAME),
+    };
+    if length > MAX_IP_LENGTH {
+        notes |= PacketNotes::LENGTH_BEYOND_FRAME;
     }
+    (length.min(MAX_IP_LENGTH), notes)
 }
 
 /// Returns the position of a packet in its datagram, from the offset and the "more fragments" flag. An atomic fragment

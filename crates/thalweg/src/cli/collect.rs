@@ -63,7 +63,8 @@ struct InputArgs {
     #[arg(long, value_name = "FILE", num_args = 1..)]
     replay: Vec<PathBuf>,
 
-    /// Sampling interval for exporters that do not report one: 1 in N packets. EXPORTER=N sets it for one exporter.
+    /// Sampling interval: 1 in N packets. N applies to exporters that do not report one, EXPORTER=N to one exporter,
+    /// whatever it reports.
     #[arg(long, value_name = "[EXPORTER=]N")]
     sampling: Vec<Sampling>,
 

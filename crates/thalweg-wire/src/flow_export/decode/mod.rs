@@ -137,7 +137,7 @@ impl Decoder {
         self.limits
     }
 
-    /// Sets the sampling interval of an exporter that does not report one. 0 removes the setting.
+    /// Sets the sampling interval of an exporter, whatever it reports. 0 removes the setting.
     pub fn set_sampling(&mut self, exporter: IpAddr, interval: u32) {
         match interval {
             0 => self.sampling.remove(&exporter.to_canonical()),
@@ -206,15 +206,18 @@ impl Decoder {
             netflow5: &self.netflow5,
             received,
             number: self.number,
-            sampling_interval: configured.unwrap_or(self.limits.default_sampling),
+            sampling_interval: self.limits.default_sampling,
         };
-        let rows = into.rows();
+        let (rows, first_flow) = (into.rows(), into.flows.len());
         let decoded = match message {
             Message::NetFlow5(message) => session.netflow5(message, &mut context, into),
             Message::Sets(message) => session.sets(message, &mut context, into),
             Message::Sflow(datagram) => session.sflow(datagram, &mut context, into),
         };
         session.has_given_rows |= rows < into.rows();
+        if let Some(interval) = configured {
+            into.flows.sampling_interval[first_flow..].fill(interval);
+        }
         decoded.inspect_err(|kind| {
             let too_many = matches!(kind, DecodeErrorKind::TooManyDomains { .. });
             self.totals.dropped_too_many_domains += u64::from(too_many);
@@ -267,7 +270,10 @@ impl Decoder {
                 format: key.format,
                 observation_domain_id: key.observation_domain_id,
                 exporter: key.exporter,
-                sampling_interval: domain.sampling.interval(domain.sampling_interval),
+                sampling_interval: match self.sampling.get(&from.ip().to_canonical()) {
+                    Some(&configured) => configured,
+                    None => domain.sampling.interval(domain.sampling_interval),
+                },
                 templates: domain.templates.len() as u64,
                 held_bytes: session.held.bytes_of(key) as u64,
                 last_received: domain.last_received,

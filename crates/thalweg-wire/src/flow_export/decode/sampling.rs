@@ -20,23 +20,84 @@ pub(super) struct Sampling {
 /// The sampling and clock values of an options record.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Options {
+    /// `selectorAlgorithm` (304).
+    algorithm: Option<u64>,
     /// `samplingInterval` (34), `samplerRandomInterval` (50).
     interval: Option<u64>,
     /// `samplingPacketInterval` (305): the number of consecutive sampled packets.
     packet_interval: Option<u64>,
     /// `samplingPacketSpace` (306): the number of skipped packets after them.
     packet_space: Option<u64>,
+    /// `samplingTimeInterval` (307) and `samplingTimeSpace` (308): sampled and skipped time.
+    time_interval: Option<u64>,
+    time_space: Option<u64>,
     /// `samplingSize` (309) out of `samplingPopulation` (310).
     size: Option<u64>,
     population: Option<u64>,
     /// `samplingProbability` (311).
     probability: Option<f64>,
+    /// `hashOutputRangeMin` (329), `hashOutputRangeMax` (330).
+    hash_output: [Option<u64>; 2],
+    /// `hashSelectedRangeMin` (331), `hashSelectedRangeMax` (332).
+    hash_selected: [Option<u64>; 2],
     /// `selectorId` (302), `samplerId` (48).
     selector: Option<u64>,
     /// The interface that the record describes.
     interface: Option<u32>,
     /// `systemInitTimeMilliseconds` (160).
     pub(super) system_init_ms: Option<i64>,
+}
+
+/// The selection methods of the PSAMP registry of selector algorithms (RFC 5477, section 8.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Algorithm {
+    /// 1: elements 305 and 306.
+    SystematicCount,
+    /// 2: elements 307 and 308.
+    SystematicTime,
+    /// 3: elements 309 and 310.
+    RandomOfPopulation,
+    /// 4: element 311.
+    Probabilistic,
+    /// 6 to 8: the share of the hash range that is selected, elements 329 to 332.
+    Hash,
+}
+
+impl Algorithm {
+    /// All of them. Exporters that do not name the algorithm fill the elements of one.
+    const ALL: [Algorithm; 5] = [
+        Algorithm::RandomOfPopulation,
+        Algorithm::SystematicCount,
+        Algorithm::Probabilistic,
+        Algorithm::SystematicTime,
+        Algorithm::Hash,
+    ];
+
+    /// Returns the algorithm of a number in the registry; `None` for 5, a filter without an interval, and unknown numbers.
+    const fn of(number: u64) -> Option<Algorithm> {
+        match number {
+            1 => Some(Algorithm::SystematicCount),
+            2 => Some(Algorithm::SystematicTime),
+            3 => Some(Algorithm::RandomOfPopulation),
+            4 => Some(Algorithm::Probabilistic),
+            6..=8 => Some(Algorithm::Hash),
+            _ => None,
+        }
+    }
+
+    /// Returns all packets over selected packets, if the record has this algorithm's elements.
+    fn ratio(self, options: &Options) -> Option<f64> {
+        let cycle = |taken: u64, left: u64| (taken.saturating_add(left) as f64, taken as f64);
+        let width = |[from, to]: [Option<u64>; 2]| Some(to?.checked_sub(from?)? as f64 + 1.0);
+        let (all, selected) = match self {
+            Algorithm::SystematicCount => cycle(options.packet_interval?, options.packet_space?),
+            Algorithm::SystematicTime => cycle(options.time_interval?, options.time_space?),
+            Algorithm::RandomOfPopulation => (options.population? as f64, options.size? as f64),
+            Algorithm::Probabilistic => (1.0, options.probability?),
+            Algorithm::Hash => (width(options.hash_output)?, width(options.hash_selected)?),
+        };
+        (selected > 0.0).then_some(all / selected)
+    }
 }
 
 impl Options {
@@ -48,8 +109,11 @@ impl Options {
         let number = big_endian(bytes);
         match field.id {
             34 | 50 => self.interval = Some(number).filter(|&n| n > 0).or(self.interval),
+            304 => self.algorithm = Some(number),
             305 => self.packet_interval = Some(number),
             306 => self.packet_space = Some(number),
+            307 => self.time_interval = Some(number),
+            308 => self.time_space = Some(number),
             309 => self.size = Some(number),
             310 => self.population = Some(number),
             311 => {
@@ -59,6 +123,8 @@ impl Options {
                     _ => None,
                 }
             }
+            329 | 330 => self.hash_output[usize::from(field.id == 330)] = Some(number),
+            331 | 332 => self.hash_selected[usize::from(field.id == 332)] = Some(number),
             48 | 302 => self.selector = Some(number),
             10 | 14 => self.interface = u32::try_from(number).ok().or(self.interface),
             160 => self.system_init_ms = i64::try_from(number).ok().filter(|&ms| ms > 0),
@@ -66,23 +132,16 @@ impl Options {
         }
     }
 
-    /// Returns N of 1-in-N sampling, rounded to an integer.
+    /// Returns N of 1-in-N sampling, rounded to an integer: by the algorithm that the record names, else by the elements
+    /// that it has.
     fn sampling_interval(&self) -> Option<u32> {
-        let whole = |ratio: f64| {
-            (ratio.is_finite() && ratio >= 1.0).then(|| ratio.round().min(f64::from(u32::MAX)) as u32)
-        };
-        let ratio = |all: u64, taken: u64| (taken > 0).then(|| all as f64 / taken as f64).and_then(whole);
-        match *self {
-            Options { interval: Some(interval), .. } => ratio(interval, 1),
-            Options { packet_interval: Some(taken), packet_space: Some(left), .. } => {
-                ratio(taken.saturating_add(left), taken)
-            }
-            // Some exporters use element 305, which replaces element 34, with the meaning of 34.
-            Options { packet_interval: Some(interval), .. } => ratio(interval, 1),
-            Options { size: Some(taken), population: Some(all), .. } => ratio(all, taken),
-            Options { probability: Some(probability), .. } => whole(1.0 / probability),
-            _ => None,
-        }
+        let named = self.algorithm.and_then(Algorithm::of).and_then(|algorithm| algorithm.ratio(self));
+        let interval = || self.interval.map(|interval| interval as f64);
+        let by_elements = || Algorithm::ALL.into_iter().find_map(|algorithm| algorithm.ratio(self));
+        // Some exporters use element 305, which replaces element 34, with the meaning of 34.
+        let replacement = || self.packet_interval.filter(|_| self.packet_space.is_none()).map(|n| n as f64);
+        let ratio = named.or_else(interval).or_else(by_elements).or_else(replacement)?;
+        (ratio.is_finite() && ratio >= 1.0).then(|| ratio.round().min(f64::from(u32::MAX)) as u32)
     }
 }
 
@@ -136,7 +195,17 @@ mod tests {
     #[test]
     fn every_encoding_of_the_interval_is_decoded() {
         type Fields<'a> = &'a [(u16, &'a [u8])];
-        let cases: [(Fields<'_>, Option<u32>); 10] = [
+        let cases: [(Fields<'_>, Option<u32>); 19] = [
+            // Cisco IOS XR: random, 1 out of 4000, with element 305 too.
+            (&[(304, &[3]), (305, &[1]), (309, &[1]), (310, &[0x0F, 0xA0])], Some(4000)),
+            (&[(305, &[1]), (309, &[1]), (310, &[0x0F, 0xA0])], Some(4000)),
+            (&[(304, &[1]), (305, &[2]), (306, &[18]), (309, &[1]), (310, &[5])], Some(10)),
+            (&[(304, &[2]), (307, &[1]), (308, &[99])], Some(100)),
+            (&[(304, &[4]), (311, &0.02f32.to_be_bytes()), (34, &[9])], Some(50)),
+            (&[(304, &[6]), (329, &[0]), (330, &[255]), (331, &[16]), (332, &[31])], Some(16)),
+            (&[(304, &[6]), (329, &[9]), (330, &[1]), (331, &[1]), (332, &[2])], None),
+            (&[(304, &[5])], None),
+            (&[(304, &[99]), (34, &[7])], Some(7)),
             (&[(34, &[0, 0, 3, 232])], Some(1000)),
             (&[(34, &[0]), (50, &[100])], Some(100)),
             (&[(305, &[1]), (306, &[0x03, 0xE7])], Some(1000)),

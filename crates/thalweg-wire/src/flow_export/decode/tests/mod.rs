@@ -279,9 +279,6 @@ fn the_sampling_interval_is_taken_from_the_most_specific_source() {
     };
     let mut run = Run::with(Limits { default_sampling: 7, ..Limits::default() });
     assert_eq!(sampling_of(&mut run, 1, &[(1, 1)], &[9]), [7], "the default");
-    run.decoder.set_sampling("192.0.2.1".parse().unwrap(), 8);
-    assert_eq!(sampling_of(&mut run, 1, &[(1, 1)], &[9]), [8], "as configured");
-    assert_eq!(run.source().sampling_interval, 8);
     // Scope "system", sampling interval 1000.
     let system =
         [options_set(Format::NetFlow9, 400, &[(1, 4)], &[(34, 4)]), set(400, &[0, 0, 0, 0, 0, 0, 3, 232])];
@@ -299,9 +296,13 @@ fn the_sampling_interval_is_taken_from_the_most_specific_source() {
     assert_eq!(sampling_of(&mut run, 1, &[(10, 1), (1, 1)], &[5, 9, 4, 9]), [50, 1000]);
     assert_eq!(sampling_of(&mut run, 1, &[(10, 1), (48, 1), (1, 1)], &[5, 3, 9, 5, 2, 9]), [30, 50]);
     assert_eq!(sampling_of(&mut run, 1, &[(10, 1), (34, 1), (1, 1)], &[5, 20, 9]), [20], "its own");
-    assert_eq!(sampling_of(&mut run, 2, &[(1, 1)], &[9]), [8], "another domain has its own");
+    assert_eq!(sampling_of(&mut run, 2, &[(1, 1)], &[9]), [7], "another domain has its own");
+    run.decoder.set_sampling("192.0.2.1".parse().unwrap(), 8);
+    assert_eq!(sampling_of(&mut run, 1, &[(10, 1), (34, 1), (1, 1)], &[5, 20, 9]), [8], "as configured");
+    assert_eq!(sampling_of(&mut run, 2, &[(1, 1)], &[9]), [8]);
+    assert_eq!(run.source().sampling_interval, 8);
     run.decoder.set_sampling("192.0.2.1".parse().unwrap(), 0);
-    assert_eq!(sampling_of(&mut run, 2, &[(1, 1)], &[9]), [7]);
+    assert_eq!(sampling_of(&mut run, 1, &[(1, 1)], &[9]), [1000]);
 }
 
 #[test]
