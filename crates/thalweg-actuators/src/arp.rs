@@ -48,7 +48,7 @@ pub struct Arp<F> {
     frames: F,
     refresh: Nanos,
     /// The address of each pair, and since when: the last request, the time at which it was found there, or the deadline of
-    /// an abandoned action.
+    /// an action that timed out.
     addresses: BTreeMap<Pair, (u8, Timestamp)>,
     refreshed: u64,
 }
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn an_abandoned_action_is_not_refreshed() {
+    fn an_action_that_timed_out_is_not_refreshed() {
         let topology = Arc::new(rack(2, LinkSpec::default()).unwrap());
         let mut arp = Arp::new(topology, SentFrames::default(), Nanos(10));
         arp.reroute(&action(2)).unwrap();

@@ -67,7 +67,7 @@ pub trait Actuator: Send {
         let _ = (pair, address, now);
     }
 
-    /// Abandons an action that had no effect in time: the pair counts as at `from`, its old address, and must stay
+    /// Abandons an action that timed out: the pair counts as at `from`, its old address, and must stay
     /// there.
     fn abandon(&mut self, action: &Action, from: u8) {
         let _ = (action, from);

@@ -161,6 +161,8 @@ pub enum Verdict {
     HoldDown,
     /// The pair is pinned.
     Pinned,
+    /// Reroute the pair, but the controller is frozen, in a dry run or has too many pending actions.
+    Withheld,
 }
 
 /// A path that was considered for a pair.
@@ -192,7 +194,7 @@ pub struct Action {
     pub dst: String,
     /// The tree that the pair is to use.
     pub tree: u8,
-    /// Packet time of the decision.
+    /// Packet time of the decision. Its clock is that of the capture or the emulation; `handled` and `started` have another.
     pub decided: UtcTime,
     /// When the controller handled the report that caused the decision, by the controller's clock; null if the action was
     /// refused.

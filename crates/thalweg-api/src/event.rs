@@ -130,9 +130,9 @@ pub enum EventBody {
         dst: String,
         /// The tree that the pair is to use.
         tree: u8,
-        /// Packet time of the decision.
+        /// Packet time of the decision. Its clock is that of the capture or the emulation; `handled` and `started` have another.
         decided: UtcTime,
-        /// When the controller handled the report that caused the decision; null if the action was refused.
+        /// When the controller handled the report that caused the decision, by its own clock; null if the action was refused.
         handled: Option<UtcTime>,
         /// When the request was sent to the host or the switch; null if the action was refused.
         started: Option<UtcTime>,

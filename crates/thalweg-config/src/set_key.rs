@@ -103,7 +103,10 @@ impl Document {
             ([], _) => {
                 let selectors =
                     sections.iter().filter(|section| section.selector.is_some()).map(|section| section.name);
-                let keys = sections.iter().flat_map(|section| section.keys()).map(|key| key.name);
+                let keys = self.entries.iter().flat_map(|entry| {
+                    let applies = |name: &&str| entry.section.key(name, &entry.chosen).is_some();
+                    entry.section.keys().map(|key| key.name).filter(applies)
+                });
                 let hint = Hint::nearest(name, keys.chain(selectors));
                 Err(ProblemKind::UnknownKey { name: Name(name.to_owned()), section: None, hint })
             }
@@ -112,7 +115,8 @@ impl Document {
                 Err(ProblemKind::NoSection { file, name: Name(name.to_owned()), choices })
             }
             (_, several) => {
-                let choices = several.iter().map(path).collect();
+                let named = several.iter().filter(|section| !section.name.is_empty());
+                let choices = named.map(path).collect();
                 Err(ProblemKind::Ambiguous { name: Name(name.to_owned()), choices })
             }
         }

@@ -24,7 +24,7 @@ pub(super) struct Recorder {
     intervals: Vec<(Slot, Slot)>,
     /// By interval and direction.
     link_samples: Vec<Sent>,
-    looks: Vec<Slot>,
+    sampled_at: Vec<Slot>,
     /// By sample and port.
     queue_samples: Vec<Waiting>,
 }
@@ -77,7 +77,7 @@ impl Recorder {
             directions,
             intervals: Vec::new(),
             link_samples: Vec::new(),
-            looks: Vec::new(),
+            sampled_at: Vec::new(),
             queue_samples: Vec::new(),
         }
     }
@@ -97,7 +97,7 @@ impl Recorder {
             self.warm = Slot(u64::MAX);
         }
         if now >= self.next_queues {
-            self.look_at_queues(network, now);
+            self.sample_queues(network, now);
             self.next_queues = now + self.measure.queue_slots;
         }
         if now >= self.interval_began + self.measure.link_slots {
@@ -112,8 +112,8 @@ impl Recorder {
         }
     }
 
-    fn look_at_queues(&mut self, network: &dyn Network, now: Slot) {
-        self.looks.push(now);
+    fn sample_queues(&mut self, network: &dyn Network, now: Slot) {
+        self.sampled_at.push(now);
         self.queue_samples.extend(self.measure.ports.iter().map(|&(router, port)| {
             let waiting = network.port_backlog(router, port);
             Waiting { packets: waiting.packets, bytes: u32::try_from(waiting.bytes).unwrap_or(u32::MAX) }
@@ -178,11 +178,11 @@ impl Recorder {
 
     /// The ports with the longest mean queues, over the samples from `from` on.
     pub(super) fn longest_queues(&self, topology: &Topology, from: Timestamp, most: usize) -> Vec<QueueUse> {
-        let first = self.looks.partition_point(|&look| self.clock.start_of(look) < from);
+        let first = self.sampled_at.partition_point(|&look| self.clock.start_of(look) < from);
         let ports = self.measure.ports.len();
         let samples = &self.queue_samples[first * ports..];
-        let looks = self.looks.len() - first;
-        if looks == 0 {
+        let sampled_at = self.sampled_at.len() - first;
+        if sampled_at == 0 {
             return Vec::new();
         }
         let sum = |port: usize| -> u64 {
@@ -211,8 +211,9 @@ impl Recorder {
 
     /// All queue samples as rows.
     pub(super) fn queue_rows(&self, topology: &Topology) -> Vec<QueueRow> {
-        let looks = self.looks.iter().zip(self.queue_samples.chunks(self.measure.ports.len().max(1)));
-        let rows = looks.flat_map(|(&look, samples)| {
+        let sampled_at =
+            self.sampled_at.iter().zip(self.queue_samples.chunks(self.measure.ports.len().max(1)));
+        let rows = sampled_at.flat_map(|(&look, samples)| {
             self.measure.ports.iter().zip(samples).map(move |(&(router, port), waiting)| QueueRow {
                 time_ns: self.clock.start_of(look).0,
                 router: topology.name(Node::Router(router)).to_owned(),

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_one_way_flow_is_one_row_and_icmp_has_no_ports() {
+    fn a_one_way_flow_is_one_row_and_icmp_identifiers_are_not_stored_as_ports() {
         let [row] = rows_of(&flow(Protocol::ICMP, 0)).try_into().unwrap();
         assert_eq!(
             (row.biflow_direction, row.source_port, row.destination_port, row.tcp_flags),

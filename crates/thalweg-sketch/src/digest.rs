@@ -91,7 +91,7 @@ mod tests {
     /// The output of the reference implementation (xxHash 0.8.4, through its Python binding) for these 13 bytes with
     /// seed 7.
     #[test]
-    fn digest_words_are_the_halves_of_the_reference_hash() {
+    fn a_digest_is_the_reference_hash() {
         let words = [0xbb2e_8794_7eb2_03bb, 0x8ad1_9ed4_759b_51c0];
         assert_eq!(Hasher::new(7).digest(b"thalweg-flows"), Digest(words));
         assert_ne!(Hasher::new(8).digest(b"thalweg-flows"), Digest(words));

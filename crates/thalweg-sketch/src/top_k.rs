@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_keys_are_kept_in_any_order() {
+    fn the_largest_keys_are_kept_whatever_their_order_of_arrival() {
         for order in [1u32, 7, 911, 997] {
             let mut top = TopK::new(10);
             for step in 0..1000u32 {

@@ -92,6 +92,9 @@ pub enum ParseUnitError {
     /// An invalid rate.
     #[error("invalid bit rate `{0}`: expected a number and a unit, as in 50mbps, 1.5gbit/s, 800kbps")]
     BitRate(String),
+    /// A rate in bytes.
+    #[error("`{0}` is a rate in bytes: expected bits, as in 50mbps, 1.5gbit/s, 800kbps")]
+    BytesPerSecond(String),
     /// An invalid amount of data.
     #[error("invalid amount of data `{0}`: expected a number and a unit, as in 64MiB, 1.5GB, 600B")]
     Bytes(String),
@@ -101,10 +104,13 @@ impl FromStr for BitRate {
     type Err = ParseUnitError;
 
     /// Parses `50mbps`, `50Mbit/s`, `1.5gbit`, `800k`. Multiples are decimal, case does not matter, and a plain number
-    /// is in bits per second.
+    /// is in bits per second. `MBps` and `MB/s` are refused, as they mean bytes elsewhere.
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
         let wrong = || ParseUnitError::BitRate(text.to_owned());
         let (number, unit) = split_unit(text).ok_or_else(wrong)?;
+        if unit.ends_with("Bps") || unit.ends_with("B/s") {
+            return Err(ParseUnitError::BytesPerSecond(text.to_owned()));
+        }
         let unit = unit.to_ascii_lowercase();
         let prefix = ["bit/s", "bits/s", "bps", "bit", "b/s"]
             .iter()

@@ -63,7 +63,7 @@ pub struct ControllerCounters {
     /// Polls of all traffic.
     pub polls: u64,
     /// Decisions, by [`Verdict`].
-    pub decisions: [u64; 4],
+    pub decisions: [u64; 5],
     /// Reroutes decided but not issued, because the controller is frozen or in a dry run.
     pub withheld: u64,
     /// Actions not issued because too many waited for their effect.
@@ -432,12 +432,13 @@ impl Controller {
     }
 
     fn carry_out(&mut self, mut decided: Vec<Decision>) {
-        for decision in decided.drain(..) {
-            self.counters.decisions[decision.verdict as usize] += 1;
+        for mut decision in decided.drain(..) {
             let &Decision { pair, from, to, time, .. } = &decision;
             if decision.verdict == Verdict::Reroute && !self.reroute(pair, from, to, time) {
                 self.decider.on_placed(pair, from, time, &mut self.paths);
+                decision.verdict = Verdict::Withheld;
             }
+            self.counters.decisions[decision.verdict as usize] += 1;
             push_bounded(&mut self.decisions, decision, self.options.history);
         }
         self.decided = decided;

@@ -74,6 +74,8 @@ pub enum Verdict {
     HoldDown,
     /// A user pinned the pair to its address.
     Pinned,
+    /// The pair would be rerouted, but the controller is frozen, in a dry run or at its limit.
+    Withheld,
 }
 
 /// A decision about one pair, with the alternatives compared.

@@ -61,18 +61,12 @@ pub struct CollectorConfig {
 #[non_exhaustive]
 pub enum OptionsError {
     /// The topology has no such switch.
-    #[error(
-        "no switch {switch:?} in the topology{}{}",
-        hint(nearest),
-        if *is_default { "; set switch, which defaults to the name of the collector" } else { "" }
-    )]
+    #[error("no switch {switch:?} in the topology{}", hint(nearest))]
     NoSwitch {
         /// Name of the switch.
         switch: String,
         /// The most similar name.
         nearest: Option<String>,
-        /// Whether the name is that of the collector, for lack of the key `switch`.
-        is_default: bool,
     },
     /// The longest burst is shorter than the gap, or longer than 10 s.
     #[error(
@@ -107,6 +101,18 @@ impl OptionsError {
             OptionsError::Bursts(_) => Collector::gap,
             // Not reached: values of single keys, and rules, are checked before.
             OptionsError::Refused { .. } | OptionsError::Links { .. } => "",
+        }
+    }
+
+    /// Returns the message, with a remedy if the collector's name stands for its switch.
+    pub(super) fn message(&self, entry: &Typed<'_, Collector>) -> String {
+        match self {
+            OptionsError::NoSwitch { .. } if !entry.is_set(Collector::switch) => {
+                format!(
+                    "{self}; name the switch with the key switch, which defaults to the name of the collector"
+                )
+            }
+            _ => self.to_string(),
         }
     }
 }
@@ -188,8 +194,7 @@ impl CollectorConfig {
         }
         let names = topology.routers().iter().map(|router| router.name.as_str());
         let nearest = nearest(&self.switch, names).map(str::to_owned);
-        let is_default = self.switch == self.name;
-        Err(OptionsError::NoSwitch { switch: self.switch.to_string(), nearest, is_default })
+        Err(OptionsError::NoSwitch { switch: self.switch.to_string(), nearest })
     }
 
     /// Returns the gap, as configured or derived from the fastest link of the switch, and the longest burst, as configured or
@@ -227,7 +232,7 @@ impl RuleConfig {
     }
 }
 
-/// Reads the collector of this name. A section named `*` defines several. Returns `None` if its name or source is invalid.
+/// Reads the collector of this name. A section named `*` defines one for each emulated monitor port. Returns `None` if its name or source is invalid.
 pub(super) fn read(
     entry: &Typed<'_, Collector>,
     name: &str,
@@ -243,8 +248,9 @@ pub(super) fn read(
     let name: Arc<str> = name.into();
     let switch: Arc<str> = entry.switch.as_deref().unwrap_or(&name).into();
     let source = source::read(entry, &document.folder, &switch, emulation, problems)?;
-    let port = emulation.filter(|_| matches!(source, SourceConfig::Port { .. }));
-    let port = port.and_then(|emulation| emulation.ports.iter().find(|(of, _)| *of == switch));
+    let is_emulated = matches!(source, SourceConfig::Port { .. });
+    let ports = emulation.filter(|_| is_emulated).map_or(&[][..], |emulation| &emulation.ports);
+    let port = ports.iter().find(|(of, _)| *of == switch);
     let applies = |rule: &&RuleConfig| {
         rule.collectors.as_ref().is_none_or(|names| names.iter().any(|other| **other == *name))
     };

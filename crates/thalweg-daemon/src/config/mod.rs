@@ -411,7 +411,7 @@ fn collectors(
                 check_unique(&entry, &collector, &collectors, problems);
                 match collector.options(state) {
                     Ok(_) => collectors.push(Arc::new(collector)),
-                    Err(error) => problems.push(entry.refuse(error.key(&entry), error.to_string())),
+                    Err(error) => problems.push(entry.refuse(error.key(&entry), error.message(&entry))),
                 }
             }
             // One problem of a "*" section would repeat for each of its collectors.

@@ -104,7 +104,7 @@ pub(super) fn read(
     let [(kind, value)] = set[..] else {
         let set: Vec<&'static str> = set.iter().map(|(kind, _)| *kind).collect();
         let reason = match set[..] {
-            [] => "expected one of interface, file and emulate".to_owned(),
+            [] => "no source: add one of the keys interface, file and emulate".to_owned(),
             _ => format!(
                 "conflicting sources {}: expected one of interface, file and emulate",
                 set.join(" and ")

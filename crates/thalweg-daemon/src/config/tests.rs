@@ -73,7 +73,7 @@ fn conflicting_keys_are_reported_with_their_lines() {
     refused(
         "[[collector]]\nname = \"a\"\n[[collector]]\nname = \"b\"\ninterface = \"e\"\nfile = \"f\"\n",
         &[
-            "t.toml:2: name: expected one of interface, file and emulate",
+            "t.toml:2: name: no source: add one of the keys interface, file and emulate",
             "t.toml:6: file: conflicting sources interface and file: expected one of interface, file and emulate",
         ],
     );

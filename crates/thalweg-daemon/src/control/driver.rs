@@ -229,13 +229,13 @@ impl Driver {
         }
     }
 
-    /// Publishes and logs decisions and outcomes. Decisions to stay are only recorded.
+    /// Publishes and logs outcomes and decisions to reroute. Others are only recorded.
     fn publish_all(&self, records: Records, names: &Arc<Names>) {
         for error in records.errors {
             tracing::error!("{error}");
         }
         for decision in records.decisions {
-            if decision.verdict == Verdict::Reroute {
+            if matches!(decision.verdict, Verdict::Reroute | Verdict::Withheld) {
                 log_decision(&decision, names);
                 let (time, switch) = (decision.time, names.switch(decision.pair.source));
                 self.publish(time, switch, EventKind::Decision(decision, Arc::clone(names)));
@@ -398,10 +398,10 @@ fn input(work: &mut Work, event: ControlEvent) -> Option<Input> {
     }
 }
 
-/// Logs a reroute with the rates that the controller expects on the new and on the old path.
+/// Logs a reroute, or one that is withheld, with the rates that the controller expects on the new and on the old path.
 fn log_decision(decision: &Decision, names: &Names) {
     use thalweg_control::decide::Cause;
-    let Decision { pair, from, to, cause, alternatives, .. } = decision;
+    let Decision { pair, from, to, cause, verdict, alternatives, .. } = decision;
     let expected =
         |address| alternatives.iter().find(|path| path.address == address).map(|path| path.expected);
     let rate = |address| expected(address).map_or_else(|| "unknown".to_owned(), joined);
@@ -409,16 +409,23 @@ fn log_decision(decision: &Decision, names: &Names) {
         Cause::Congestion(link) => names.link(*link),
         Cause::Poll => "poll",
     };
-    tracing::info!(
-        src = names.host(pair.source),
-        dst = names.host(pair.destination),
-        tree = to,
-        from_tree = from,
-        expected = rate(*to),
-        before = rate(*from),
-        cause,
-        "rerouted"
-    );
+    let (src, dst, expected, before) =
+        (names.host(pair.source), names.host(pair.destination), rate(*to), rate(*from));
+    match verdict {
+        Verdict::Withheld => {
+            tracing::info!(
+                src,
+                dst,
+                tree = to,
+                from_tree = from,
+                expected,
+                before,
+                cause,
+                "reroute withheld"
+            );
+        }
+        _ => tracing::info!(src, dst, tree = to, from_tree = from, expected, before, cause, "rerouted"),
+    }
 }
 
 /// Formats a quantity without the space before its unit, for a log field.

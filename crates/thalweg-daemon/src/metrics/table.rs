@@ -512,11 +512,14 @@ pub const METRICS: &[Metric] = &[
     counter(
         "thalweg_control_decisions_total",
         &["verdict"],
-        "Decisions by verdict: `reroute`; `keep`, no better path; `hold_down`, rerouted a moment ago; `pinned`.",
+        "Decisions by verdict: `reroute`; `keep`, no better path; `hold_down`, rerouted a moment ago; `pinned`; \
+         `withheld`, would be rerouted, but the controller is frozen, on a dry run or has too many pending actions.",
         |s, out| {
             if let Some(control) = &s.parts.control {
                 let decided = control.state().report().counters.decisions;
-                for (verdict, count) in ["reroute", "keep", "hold_down", "pinned"].into_iter().zip(decided) {
+                for (verdict, count) in
+                    ["reroute", "keep", "hold_down", "pinned", "withheld"].into_iter().zip(decided)
+                {
                     out.put(&[verdict], count);
                 }
             }

@@ -9,7 +9,7 @@ use crate::queues::fifos::Fifos;
 use crate::router::context::Context;
 use crate::router::{Enqueue, OneQueue, Pattern, Plain, Schedule, Shape};
 
-/// Drops packets that find a full queue. `C` is the type of a scheme's own header fields, here none.
+/// Drops packets that find a full queue, whatever header fields a scheme adds to packets (type `C`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DropWhenFull;
 

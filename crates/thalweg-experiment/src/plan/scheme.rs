@@ -79,7 +79,8 @@ pub(super) fn scheme(entry: &Typed<'_, table::Scheme>, rate: BitRate) -> Result<
     match scheme.validate() {
         Ok(()) => Ok(scheme),
         Err(SchemeError::Setting { field, given, expected, .. }) => {
-            Err(entry.refuse(field, format!("invalid value {given}: expected {expected}")))
+            let default = if entry.is_set(field) { "" } else { " (the default)" };
+            Err(entry.refuse(field, format!("invalid value {given}{default}: expected {expected}")))
         }
         Err(error) => Err(entry.refuse("name", error.to_string())),
     }

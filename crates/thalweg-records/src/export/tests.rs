@@ -172,7 +172,7 @@ fn records_of_a_refused_datagram_are_counted() {
 }
 
 #[test]
-fn statistics_report_sent_unsent_and_ignored() {
+fn statistics_have_sent_and_unsent_records_and_packets_outside_flows() {
     let collector = Datagrams::new();
     let (mut exporter, counters) = exporter(collector.options());
     counters.set_ignored(5, 300);

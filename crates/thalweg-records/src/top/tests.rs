@@ -200,7 +200,7 @@ fn too_many_groups_for_memory_are_refused() {
 }
 
 #[test]
-fn progress_can_stop_and_invalid_keys_are_refused() {
+fn a_progress_callback_can_stop_the_ranking_and_invalid_keys_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let records = vec![Record::default(); 20_000];
     let path = write(directory.path().join("records.parquet"), &records, 5_000, Layout::Plain);

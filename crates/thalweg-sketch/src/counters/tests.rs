@@ -195,7 +195,7 @@ fn assert_read_as_sorted<C: Counter>(shape: Shape, batches: &Batches, queried: u
 
 /// 8 x 2^21 takes slices from all four words; 5 x 2^15 ends in the second.
 #[test]
-fn rows_in_the_last_digest_words_match_a_map() {
+fn rows_that_use_all_four_words_derived_from_a_digest_match_a_map() {
     for (rows, width_log2) in [(8, 21), (6, 21), (8, 19), (5, 15)] {
         let shape = Shape::new(rows, 1 << width_log2).unwrap();
         let mut counters = Counters::<i32>::new(shape);

@@ -67,7 +67,7 @@ fn only_the_scanner_is_found() {
 }
 
 #[test]
-fn small_streams_match_a_set() {
+fn intervals_of_a_small_stream_contain_the_exact_counts() {
     let mut spread = spread(1_024, 8, 100, 2);
     let mut exact: HashMap<u32, HashSet<u32>> = HashMap::new();
     let pairs: Vec<_> = (0..3_000u32).map(|step| (step % 37, step * step % 1_009)).collect();

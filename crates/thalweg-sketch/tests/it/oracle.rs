@@ -113,7 +113,7 @@ proptest! {
 
     /// With 300 keys in 2^13 columns, a key is alone in most rows; deterministic, as seeds are fixed.
     #[test]
-    fn estimates_are_exact_almost_without_collisions(packets in packets(-9..2000i64), seed in 0..20u64) {
+    fn estimates_are_exact_where_keys_do_not_collide(packets in packets(-9..2000i64), seed in 0..20u64) {
         let shape = Shape::new(7, 1 << 13).unwrap();
         let exact = truth(&packets);
         let sketch = one_by_one(CountSketch::<i64>::new(shape, Hasher::new(seed)), &packets);

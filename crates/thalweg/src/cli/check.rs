@@ -15,9 +15,8 @@ use thalweg_experiment::{Experiment, Plan};
 
 /// Check and describe a configuration, experiment or topology file.
 ///
-/// Recognises configurations of `serve` and `watch`, experiments and topology files. Reports every unknown name and every
-/// invalid value, then contradictions between valid values that would prevent the start, in the file and in the topology and experiment files of a
-/// configuration. Checks that interfaces exist. Describes a valid file.
+/// Recognises configurations of `serve` and `watch`, experiments and topology files. Reports unknown keys and sections, and invalid
+/// values. Without such, or in a configuration of `serve`, also reports values that contradict each other or the topology. Checks that interfaces exist. Describes a valid file.
 #[derive(Args, Debug)]
 pub(super) struct CheckArgs {
     /// File to check.

@@ -35,7 +35,7 @@ impl Quantity {
 /// Returns the quantities that a sketch estimates.
 pub(super) fn quantities(state: &AnyState<KeyBytes>) -> Vec<Quantity> {
     let distinct = |estimate| Quantity { name: "distinct", unit: "keys", estimate, decimals: 0 };
-    let l2 = |f2: Estimate| Quantity { name: "L2", unit: "", estimate: f2.map(f64::sqrt), decimals: 0 };
+    let l2 = |f2: Estimate| Quantity { name: "L2", unit: "", estimate: f2.map(f64::sqrt), decimals: 1 };
     let of_linear = |f2: Option<Estimate>, univmon: Option<[Estimate; 2]>| {
         let more = univmon.map_or_else(Vec::new, |[keys, bits]| {
             vec![distinct(keys), Quantity { name: "entropy", unit: "bits", estimate: bits, decimals: 3 }]

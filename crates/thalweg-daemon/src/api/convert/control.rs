@@ -18,7 +18,7 @@ pub fn control(control: &control::Control) -> Control {
         dst: names.host(pair.destination).to_owned(),
         tree,
     };
-    let [rerouted, kept, held_down, pinned] = counters.decisions;
+    let [rerouted, kept, held_down, pinned, _] = counters.decisions;
     Control {
         decider: control.config().decider.name().to_owned(),
         actuator: control.config().actuator.name().to_owned(),
@@ -130,5 +130,6 @@ fn verdict(verdict: decide::Verdict) -> Verdict {
         decide::Verdict::Keep => Verdict::Keep,
         decide::Verdict::HoldDown => Verdict::HoldDown,
         decide::Verdict::Pinned => Verdict::Pinned,
+        decide::Verdict::Withheld => Verdict::Withheld,
     }
 }

@@ -306,7 +306,7 @@ fn a_value_out_of_range_is_refused_with_its_row() {
 }
 
 #[test]
-fn progress_can_stop_the_analysis_without_leftovers() {
+fn a_progress_callback_can_stop_the_analysis_without_leftovers() {
     let directory = tempfile::tempdir().unwrap();
     let path = files::write(
         directory.path().join("1.parquet"),

@@ -117,7 +117,7 @@ fn late_rows_go_to_the_open_file_of_their_hour() {
 }
 
 #[test]
-fn a_file_is_published_after_its_span() {
+fn a_file_is_published_at_the_end_of_its_interval() {
     let directory = tempfile::tempdir().unwrap();
     let (mut store, _) = Store::open(StoreOptions::new(directory.path()), BEGIN).unwrap();
     store.append(&rows(0..3, BEGIN), BEGIN);

@@ -86,7 +86,7 @@ fn p_is_one_without_data_or_with_an_eps_below_the_error_of_collisions() {
 
 /// L2 may decrease with negative weights, so no test covers the next packets.
 #[test]
-fn streams_with_negative_weights_are_never_sampled() {
+fn convergence_keeps_p_at_one_for_streams_with_negative_weights() {
     let target = Target::for_width(1024);
     let statistics = StreamStatistics { has_negative: true, ..statistics(1.0, 0, 0.0) };
     assert_eq!(target.probability(&noise(1e12, 1024, &statistics), &statistics, 1 << 15), Probability::ONE);

@@ -113,7 +113,7 @@ struct PlantedArgs {
     #[arg(long, value_name = "N", value_parser = count, conflicts_with = "netflow")]
     cheetahs: Option<u64>,
 
-    /// Number of near misses: flows just below the threshold [default: one per 25,000 packets].
+    /// Number of planted near misses: flows just below the threshold [default: one per 25,000 packets].
     #[arg(long, value_name = "N", value_parser = count, conflicts_with = "netflow")]
     near_misses: Option<u64>,
 
@@ -284,7 +284,7 @@ fn to_text(summary: &SynthSummary) -> String {
     let SynthSummary { packets, flows, bytes, ipv6_packets, cheetahs, near_misses, duration } = summary;
     format!(
         "{packets} packets ({ipv6_packets} IPv6) of {flows} flows in {duration}, {} at the IP layer\n\
-         {cheetahs} cheetah flows and {near_misses} near misses\n",
+         {cheetahs} cheetah flows, and {near_misses} other flows above half the threshold (near misses)\n",
         Bytes(*bytes)
     )
 }

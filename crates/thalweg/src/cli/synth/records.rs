@@ -107,9 +107,10 @@ pub(super) struct RecordArgs {
     #[arg(long, value_name = "N", value_parser = count)]
     ordinary: Option<u64>,
 
-    /// Number of chains: large flows of the same hosts that start soon after each other, together over more than tau [default: 0].
+    /// Number of chains: large flows of the same hosts, each of which starts within tau (10 s) of the previous one, but the last
+    /// more than tau after the first [default: 0].
     ///
-    /// Tau is 10 s: flows of the same hosts that start within it are one flowset.
+    /// `thalweg flows` splits a chain into several flowsets with the rule `span`, and makes it one with the rule `chain`.
     #[arg(long, value_name = "N", value_parser = count)]
     chains: Option<u64>,
 

@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use thalweg_api::client::Loss;
-use thalweg_api::{CongestionChangeName, Event, EventBody, Outcome, StateName};
+use thalweg_api::{CongestionChangeName, Event, EventBody, Outcome, StateName, Verdict};
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use super::super::daemon_state::{EventLine, Stream};
@@ -124,14 +124,15 @@ fn event_text(event: &Event) -> (String, String) {
         EventBody::CheetahEnd { key, bytes, .. } => {
             (format!("△ cheetah ended {key}"), format!(" after {}, by {}", Bytes(*bytes), event.collector))
         }
-        EventBody::Decision { src, dst, from_tree, tree, alternatives, link, .. } => {
+        EventBody::Decision { src, dst, verdict, from_tree, tree, alternatives, link, .. } => {
             let expected = |tree| {
                 let path = alternatives.iter().find(|path| path.tree == tree);
                 path.map_or_else(|| "unknown".to_owned(), |path| BitRate(path.expected_rate_bps).to_string())
             };
             let cause = link.as_ref().map_or_else(String::new, |link| format!("; {link} congested"));
             let rates = format!(": expected {}, was {}{cause}", expected(*tree), expected(*from_tree));
-            (format!("↪ rerouted {src} > {dst}, tree {from_tree} to {tree}"), rates)
+            let what = if *verdict == Verdict::Withheld { "reroute withheld" } else { "rerouted" };
+            (format!("↪ {what} {src} > {dst}, tree {from_tree} to {tree}"), rates)
         }
         EventBody::Action { src, dst, tree, outcome, decision_to_path_ns, error, .. } => {
             let what = format!("{src} > {dst} on tree {tree}");
