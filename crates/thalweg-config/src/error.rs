@@ -111,7 +111,7 @@ pub enum ProblemKind {
         choices: Vec<String>,
     },
     /// A key name that several sections accept, none of which is in the file.
-    #[error("no section of {file} accepts \"{name}\": the full key is {}", choices.join(" or "))]
+    #[error("no section of {file} accepts \"{name}\" with its present choices; it can be {}", choices.join(" or "))]
     NoSection {
         /// The name of the file.
         file: String,

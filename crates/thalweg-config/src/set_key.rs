@@ -103,9 +103,14 @@ impl Document {
             ([], _) => {
                 let selectors =
                     sections.iter().filter(|section| section.selector.is_some()).map(|section| section.name);
-                let keys = self.entries.iter().flat_map(|entry| {
-                    let applies = |name: &&str| entry.section.key(name, &entry.chosen).is_some();
-                    entry.section.keys().map(|key| key.name).filter(applies)
+                // In a section of the document a key must fit its choice; in an absent one any choice is possible.
+                let fits = |section: &'static Section, key: &str| {
+                    let mut present =
+                        self.entries.iter().filter(|entry| std::ptr::eq(entry.section, section)).peekable();
+                    present.peek().is_none() || present.any(|entry| section.key(key, &entry.chosen).is_some())
+                };
+                let keys = sections.iter().copied().flat_map(|section| {
+                    section.keys().map(|key| key.name).filter(move |key| fits(section, key))
                 });
                 let hint = Hint::nearest(name, keys.chain(selectors));
                 Err(ProblemKind::UnknownKey { name: Name(name.to_owned()), section: None, hint })

@@ -4,7 +4,7 @@
 //! subscriber, and the number of subscribers does not affect publishers. If the next event of a slow subscriber was overwritten, it
 //! receives the number of lost events and continues with the oldest one kept.
 //!
-//! **Publishing never blocks**: an atomic addition, a pointer swap, and, if the API thread sleeps, a write of one byte to a
+//! **Publishing never blocks**: atomic operations, and, if the thread of HTTP connections sleeps, a write of one byte to a
 //! non-blocking socket. Readers take a counted reference to an event and hold no lock. Slots are [`ArcSwapOption`]s, whose writers do
 //! not wait for readers.
 //!

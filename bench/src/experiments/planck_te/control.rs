@@ -216,7 +216,7 @@ fn new_loop(
     ControlLoop::new(options, state, decider, now)
 }
 
-/// Returns a flow as a polled switch would report it; polling schemes do not use its rate.
+/// Returns a flow as a polled switch would report it; polling methods do not use its rate.
 fn polled_flow(hosts: &Hosts, flow: &thalweg_emulator::hosts::FlowStatus) -> PairRate {
     let pair = Pair { source: flow.source, destination: flow.destination };
     PairRate { pair, address: hosts.address(pair.source, pair.destination), rate: BitRate(0) }

@@ -16,7 +16,7 @@ use thalweg_wire::{Bytes, Nanos, Timestamp};
 use super::collectors::{Collectors, Reports, monitors};
 use super::control::{ControlFaults, EmulatedControl, repairs};
 use super::switches::Switches;
-use super::trial::{Emulated, PAPER_HOSTS, POLL_SLOTS, Scheme, Trial};
+use super::trial::{Emulated, Method, PAPER_HOST_RATE, POLL_SLOTS, Trial};
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ pub(super) struct FaultResults {
     pub(super) rates: [f64; 3],
     /// Flows that share a link, at the end of each span.
     pub(super) sharing: [usize; 3],
-    /// Broken paths, maximum and at the end.
+    /// Paths that the installed rules do not lead to their destination, maximum and at the end.
     pub(super) broken_paths: [usize; 2],
     /// Reroutes of all controllers.
     pub(super) reroutes: u64,
@@ -125,10 +125,10 @@ impl FaultRun {
     /// If its settings are not valid.
     pub(super) fn run(&self) -> anyhow::Result<FaultResults> {
         let trial = Trial {
-            scheme: Scheme::PLANCK,
+            method: Method::PLANCK,
             bytes: Bytes(1 << 30),
             seed: self.seed,
-            host_rate: PAPER_HOSTS,
+            host_rate: PAPER_HOST_RATE,
             ..Trial::default()
         };
         let topology = trial.fat_tree()?;
@@ -249,7 +249,8 @@ impl Run {
         }
     }
 
-    /// Executes the loop's commands to collectors and switches, rule by rule.
+    /// Executes the loop's commands to collectors and switches, rule by rule. [`EmulatedControl`] has taken out its reroutes,
+    /// which [`EmulatedControl::advance`] carries out.
     fn execute_commands(
         &mut self,
         emulated: &mut Emulated,

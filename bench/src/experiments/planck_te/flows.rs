@@ -10,7 +10,7 @@ use thalweg_plot::panel::Panel;
 use thalweg_wire::Bytes;
 
 use super::sweep;
-use super::trial::{PAPER_HOSTS, Results, Scheme, Trial};
+use super::trial::{Method, PAPER_HOST_RATE, Results, Trial};
 use super::workload::Pattern;
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends};
@@ -23,12 +23,12 @@ const BYTES: Bytes = Bytes(100 << 20);
 const SHUFFLE_BYTES: Bytes = Bytes(20 << 20);
 
 /// Medians of the paper in seconds (section 7.3).
-const PAPER_SHUFFLE: [(Scheme, f64); 4] =
-    [(Scheme::POLL_1_S, 3.31), (Scheme::POLL_100_MS, 3.01), (Scheme::PLANCK, 2.86), (Scheme::Optimal, 2.52)];
+const PAPER_SHUFFLE: [(Method, f64); 4] =
+    [(Method::POLL_1_S, 3.31), (Method::POLL_100_MS, 3.01), (Method::PLANCK, 2.86), (Method::Optimal, 2.52)];
 
-/// Values under a scheme, of all seeds.
+/// Values under a method, of all seeds.
 struct Cell {
-    scheme: Scheme,
+    method: Method,
     values: Vec<f64>,
 }
 
@@ -37,12 +37,12 @@ struct Cell {
 /// # Errors
 /// If a run fails, or the plot cannot be written.
 pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> {
-    let mut raw = Table::new(["figure", "scheme", "seed", "value"]);
+    let mut raw = Table::new(["figure", "method", "seed", "value"]);
     let shuffle = cells(study, Pattern::Shuffle, SHUFFLE_BYTES, host_completions, &mut raw)?;
     let stride = cells(study, Pattern::Stride, BYTES, Results::throughputs, &mut raw)?;
     let mut page = Page::new("Traffic engineering flow by flow", study.command);
     page.paragraph(format!(
-        "Fat tree of 16 hosts, links of 10 Gbit/s, hosts at {PAPER_HOSTS} (the paper's sent at about that), CUBIC, {} seeds. \
+        "Fat tree of 16 hosts, links of 10 Gbit/s, hosts at {PAPER_HOST_RATE} (the paper's sent at about that), CUBIC, {} seeds. \
                    Each host sends {} MiB to every other one in the shuffle, a fifth of the paper's size, and {} MiB to one in the stride.",
         study.seeds,
         SHUFFLE_BYTES.0 >> 20,
@@ -62,23 +62,29 @@ fn cells(
     values: impl Fn(&Results) -> Vec<f64>,
     raw: &mut Table,
 ) -> anyhow::Result<Vec<Cell>> {
-    let of_scheme = |scheme| {
-        let trial =
-            move |seed| Trial { scheme, pattern, bytes, seed, host_rate: PAPER_HOSTS, ..Trial::default() };
+    let of_method = |method| {
+        let trial = move |seed| Trial {
+            method,
+            pattern,
+            bytes,
+            seed,
+            host_rate: PAPER_HOST_RATE,
+            ..Trial::default()
+        };
         (1..=study.seeds).map(trial)
     };
-    let trials: Vec<Trial> = Scheme::all().into_iter().flat_map(of_scheme).collect();
+    let trials: Vec<Trial> = Method::all().into_iter().flat_map(of_method).collect();
     let results = sweep::run(pattern.name(), &trials)?;
     for (trial, results) in trials.iter().zip(&results) {
         for value in values(results) {
-            row!(raw, pattern.name(), trial.scheme.name(), trial.seed, format!("{value:.5}"));
+            row!(raw, pattern.name(), trial.method.name(), trial.seed, format!("{value:.5}"));
         }
     }
-    let of_scheme = |(scheme, results): (Scheme, &[Results])| Cell {
-        scheme,
+    let of_method = |(method, results): (Method, &[Results])| Cell {
+        method,
         values: results.iter().flat_map(&values).collect(),
     };
-    Ok(Scheme::all().into_iter().zip(results.chunks(study.seeds as usize)).map(of_scheme).collect())
+    Ok(Method::all().into_iter().zip(results.chunks(study.seeds as usize)).map(of_method).collect())
 }
 
 /// Returns the completion time of each host's last flow, in seconds since the first flow started.
@@ -93,28 +99,28 @@ fn host_completions(results: &Results) -> Vec<f64> {
 }
 
 fn quantiles(cells: &[Cell], decimals: usize) -> Table {
-    let mut table = Table::new(["scheme", "least", "10 %", "median", "90 %", "most"]);
-    for Cell { scheme, values } in cells {
+    let mut table = Table::new(["method", "least", "10 %", "median", "90 %", "most"]);
+    for Cell { method, values } in cells {
         let [a, b, c, d, e] =
             [0.0, 0.1, 0.5, 0.9, 1.0].map(|share| format!("{:.decimals$}", quantile(values, share)));
-        row!(table, scheme.name(), a, b, c, d, e);
+        row!(table, method.name(), a, b, c, d, e);
     }
     table
 }
 
-fn median_of(cells: &[Cell], scheme: Scheme) -> f64 {
-    cells.iter().find(|cell| cell.scheme == scheme).map_or(f64::NAN, |cell| median(&cell.values))
+fn median_of(cells: &[Cell], method: Method) -> f64 {
+    cells.iter().find(|cell| cell.method == method).map_or(f64::NAN, |cell| median(&cell.values))
 }
 
 fn trends(shuffle: &[Cell], stride: &[Cell]) -> Trends {
     let mut trends = Trends::new();
-    let (best, paper_best) = (median_of(shuffle, Scheme::Optimal), PAPER_SHUFFLE[3].1);
-    for (scheme, seconds) in &PAPER_SHUFFLE[..3] {
-        let (longer, paper) = (median_of(shuffle, *scheme) / best, seconds / paper_best);
+    let (best, paper_best) = (median_of(shuffle, Method::Optimal), PAPER_SHUFFLE[3].1);
+    for (method, seconds) in &PAPER_SHUFFLE[..3] {
+        let (longer, paper) = (median_of(shuffle, *method) / best, seconds / paper_best);
         trends.check(
             &format!(
                 "shuffle: {} takes {:.0} % longer than Optimal; here at most that",
-                scheme.name(),
+                method.name(),
                 100.0 * (paper - 1.0)
             ),
             longer <= paper,
@@ -122,7 +128,7 @@ fn trends(shuffle: &[Cell], stride: &[Cell]) -> Trends {
         );
     }
     let [polls, planck, optimal] =
-        [Scheme::POLL_100_MS, Scheme::PLANCK, Scheme::Optimal].map(|scheme| median_of(stride, scheme));
+        [Method::POLL_100_MS, Method::PLANCK, Method::Optimal].map(|method| median_of(stride, method));
     trends.check(
         "stride: median flows have 5.9 Gbit/s with PlanckTE and 4.9 with Poll-0.1s",
         planck > polls && (planck / 5.9 - 1.0).abs() < 0.05,
@@ -153,7 +159,7 @@ fn draw(path: &Path, shuffle: &[Cell], stride: &[Cell]) -> anyhow::Result<()> {
         Panel::curves(format!("{title} (percent)"), x, Scale::LINEAR, curves)
     };
     let panels = [panel("a host's shuffle", "seconds", shuffle), panel("a stride's flows", "Gbit/s", stride)];
-    let legend = Legend::of(&Scheme::all().map(Scheme::name));
+    let legend = Legend::of(&Method::all().map(Method::name));
     save(
         path,
         &figure::draw(

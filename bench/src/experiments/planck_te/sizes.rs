@@ -1,4 +1,4 @@
-//! Figure 17: mean throughput of flows, by flow size and scheme.
+//! Figure 17: mean throughput of flows, by flow size and method.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use thalweg_plot::panel::Panel;
 use thalweg_wire::{BitRate, Bytes};
 
 use super::sweep;
-use super::trial::{PAPER_HOSTS, RATE, Results, Scheme, Trial};
+use super::trial::{Method, PAPER_HOST_RATE, RATE, Results, Trial};
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends};
 use crate::results::{Page, Table, save};
@@ -21,16 +21,16 @@ const SIZES: [Bytes; 5] =
     [Bytes(50 << 20), Bytes(100 << 20), Bytes(200 << 20), Bytes(400 << 20), Bytes(1 << 30)];
 
 /// Rates of hosts' links.
-const HOSTS: [BitRate; 2] = [PAPER_HOSTS, RATE];
+const HOSTS: [BitRate; 2] = [PAPER_HOST_RATE, RATE];
 
 /// Maximum gap of PlanckTE to Optimal, from flows of 50 MiB on (section 7.3).
 const CLOSE: f64 = 0.04;
 
-/// Flows of a size under a scheme, over all seeds.
+/// Flows of a size under a method, over all seeds.
 struct Cell {
     hosts: BitRate,
     bytes: Bytes,
-    scheme: Scheme,
+    method: Method,
     throughputs: Vec<f64>,
 }
 
@@ -42,8 +42,8 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     let mut trials = Vec::new();
     for host_rate in HOSTS {
         for bytes in SIZES {
-            for scheme in Scheme::all() {
-                let trial = |seed| Trial { scheme, bytes, seed, host_rate, ..Trial::default() };
+            for method in Method::all() {
+                let trial = |seed| Trial { method, bytes, seed, host_rate, ..Trial::default() };
                 trials.extend((1..=study.seeds).map(trial));
             }
         }
@@ -52,15 +52,15 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     let chunks = trials.chunks(study.seeds as usize).zip(results.chunks(study.seeds as usize));
     let cells: Vec<Cell> = chunks
         .map(|(trials, results)| {
-            let Trial { host_rate: hosts, bytes, scheme, .. } = trials[0];
-            Cell { hosts, bytes, scheme, throughputs: results.iter().map(Results::throughput).collect() }
+            let Trial { host_rate: hosts, bytes, method, .. } = trials[0];
+            Cell { hosts, bytes, method, throughputs: results.iter().map(Results::throughput).collect() }
         })
         .collect();
     let mut page = Page::new("Traffic engineering by flow size", study.command);
     page.paragraph(format!(
                  "stride(8) over a fat tree of 16 hosts, 10 Gbit/s, CUBIC, {} seeds. Mean throughput of flows from start to end, in \
                  Gbit/s, with its 95 % confidence interval over seeds. The paper goes up to 100 GiB. Once flows outlast several \
-                 polls, each scheme's throughput approaches a limit; the largest flows here are 1 GiB, a second and more.",
+                 polls, each method's throughput approaches a limit; the largest flows here are 1 GiB, a second and more.",
         study.seeds
     ));
     for hosts in HOSTS {
@@ -71,15 +71,15 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     Ok(Outcome { page, table: raw(&trials, &results) })
 }
 
-fn cell(cells: &[Cell], hosts: BitRate, bytes: Bytes, scheme: Scheme) -> &Cell {
-    let is_it = |cell: &&Cell| cell.hosts == hosts && cell.bytes == bytes && cell.scheme == scheme;
-    cells.iter().find(is_it).expect("every size has run under every scheme")
+fn cell(cells: &[Cell], hosts: BitRate, bytes: Bytes, method: Method) -> &Cell {
+    let is_it = |cell: &&Cell| cell.hosts == hosts && cell.bytes == bytes && cell.method == method;
+    cells.iter().find(is_it).expect("every size has run under every method")
 }
 
-/// Returns the gap of a scheme to Optimal, as a share.
-fn gap(cells: &[Cell], hosts: BitRate, bytes: Bytes, scheme: Scheme) -> f64 {
-    let of = |scheme| mean(&cell(cells, hosts, bytes, scheme).throughputs);
-    1.0 - of(scheme) / of(Scheme::Optimal)
+/// Returns the gap of a method to Optimal, as a share.
+fn gap(cells: &[Cell], hosts: BitRate, bytes: Bytes, method: Method) -> f64 {
+    let of = |method| mean(&cell(cells, hosts, bytes, method).throughputs);
+    1.0 - of(method) / of(Method::Optimal)
 }
 
 fn figure(cells: &[Cell], hosts: BitRate) -> Table {
@@ -94,8 +94,8 @@ fn figure(cells: &[Cell], hosts: BitRate) -> Table {
     ]);
     for bytes in SIZES {
         let [a, b, c, d, e] =
-            Scheme::all().map(|scheme| with_interval(&cell(cells, hosts, bytes, scheme).throughputs));
-        row!(table, bytes.0 >> 20, a, b, c, d, e, percent(gap(cells, hosts, bytes, Scheme::PLANCK)));
+            Method::all().map(|method| with_interval(&cell(cells, hosts, bytes, method).throughputs));
+        row!(table, bytes.0 >> 20, a, b, c, d, e, percent(gap(cells, hosts, bytes, Method::PLANCK)));
     }
     table
 }
@@ -107,21 +107,21 @@ fn percent(share: f64) -> String {
 fn trends(cells: &[Cell]) -> Trends {
     let mut trends = Trends::new();
     for hosts in HOSTS {
-        let gaps = |scheme| SIZES.map(|bytes| gap(cells, hosts, bytes, scheme));
+        let gaps = |method| SIZES.map(|bytes| gap(cells, hosts, bytes, method));
         let numbers = |gaps: [f64; SIZES.len()]| gaps.map(percent).join(", ");
-        let of_planck = gaps(Scheme::PLANCK);
+        let of_planck = gaps(Method::PLANCK);
         trends.check(
             &format!("hosts at {hosts}: PlanckTE is like Optimal from 50 MiB on"),
             of_planck.iter().all(|gap| *gap <= CLOSE),
             &numbers(of_planck),
         );
-        let of_polls = gaps(Scheme::POLL_100_MS);
+        let of_polls = gaps(Method::POLL_100_MS);
         trends.check(
             &format!("hosts at {hosts}: Poll-0.1s is not, and comes closer as flows grow"),
             of_polls[0] > CLOSE && of_polls[SIZES.len() - 1] < of_polls[0],
             &numbers(of_polls),
         );
-        let (second, whole) = (gaps(Scheme::POLL_1_S), gaps(Scheme::Static));
+        let (second, whole) = (gaps(Method::POLL_1_S), gaps(Method::Static));
         trends.check(
             &format!("hosts at {hosts}: Poll-1s gains nothing below 1 GiB to speak of"),
             second[0] > 0.7 * whole[0],
@@ -132,13 +132,13 @@ fn trends(cells: &[Cell]) -> Trends {
 }
 
 fn raw(trials: &[Trial], results: &[Results]) -> Table {
-    let mut table = Table::new(["hosts_gbps", "mib", "scheme", "seed", "mean_throughput_gbps", "reroutes"]);
+    let mut table = Table::new(["hosts_gbps", "mib", "method", "seed", "mean_throughput_gbps", "reroutes"]);
     for (trial, results) in trials.iter().zip(results) {
         row!(
             table,
             trial.host_rate.0 as f64 / 1e9,
             trial.bytes.0 >> 20,
-            trial.scheme.name(),
+            trial.method.name(),
             trial.seed,
             format!("{:.4}", results.throughput()),
             results.control_results.controller.started,
@@ -149,14 +149,14 @@ fn raw(trials: &[Trial], results: &[Results]) -> Table {
 
 fn draw(path: &Path, cells: &[Cell]) -> anyhow::Result<()> {
     let places = SIZES.map(|bytes| ((bytes.0 >> 20) as f64, (bytes.0 >> 20).to_string()));
-    let legend = Legend::of(&Scheme::all().map(Scheme::name));
+    let legend = Legend::of(&Method::all().map(Method::name));
     let panel = |hosts: BitRate| {
-        let line = |scheme| SIZES.map(|bytes| mean(&cell(cells, hosts, bytes, scheme).throughputs)).to_vec();
+        let line = |method| SIZES.map(|bytes| mean(&cell(cells, hosts, bytes, method).throughputs)).to_vec();
         let intervals =
-            |scheme| SIZES.map(|bytes| interval(&cell(cells, hosts, bytes, scheme).throughputs)).to_vec();
+            |method| SIZES.map(|bytes| interval(&cell(cells, hosts, bytes, method).throughputs)).to_vec();
         let title = format!("hosts at {hosts} (Gbit/s)");
-        Panel::over_numbers(title, "flow size (MiB)", &places, Scale::LINEAR, &Scheme::all().map(line))
-            .with_intervals(&Scheme::all().map(intervals))
+        Panel::over_numbers(title, "flow size (MiB)", &places, Scale::LINEAR, &Method::all().map(line))
+            .with_intervals(&Method::all().map(intervals))
     };
     let heading = Heading::new(
         "Mean throughput of flows of a stride",

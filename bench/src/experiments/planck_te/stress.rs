@@ -8,7 +8,7 @@ use thalweg_plot::page::Heading;
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use super::sweep;
-use super::trial::{PAPER_HOSTS, Results, Scheme, Trial};
+use super::trial::{Method, PAPER_HOST_RATE, Results, Trial};
 use super::workload::Pattern;
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends};
@@ -52,13 +52,13 @@ impl Stress {
         }
     }
 
-    fn trial(self, pattern: Pattern, scheme: Scheme, seed: u64) -> Trial {
+    fn trial(self, pattern: Pattern, method: Method, seed: u64) -> Trial {
         let base = Trial {
-            scheme,
+            method,
             pattern,
             bytes: Bytes(100 << 20),
             seed,
-            host_rate: PAPER_HOSTS,
+            host_rate: PAPER_HOST_RATE,
             ..Trial::default()
         };
         match self {
@@ -72,9 +72,9 @@ impl Stress {
 }
 
 const PATTERNS: [Pattern; 2] = [Pattern::Stride, Pattern::RandomBijection];
-const SCHEMES: [Scheme; 3] = [Scheme::Static, Scheme::PLANCK, Scheme::Optimal];
+const METHODS: [Method; 3] = [Method::Static, Method::PLANCK, Method::Optimal];
 
-/// Throughput by seed under each scheme.
+/// Throughput by seed under each method.
 struct Cell {
     stress: Stress,
     pattern: Pattern,
@@ -90,15 +90,15 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     let kinds: Vec<(Stress, Pattern)> = kinds.collect();
     let mut trials = Vec::new();
     for &(stress, pattern) in &kinds {
-        for scheme in SCHEMES {
-            trials.extend((1..=study.seeds).map(|seed| stress.trial(pattern, scheme, seed)));
+        for method in METHODS {
+            trials.extend((1..=study.seeds).map(|seed| stress.trial(pattern, method, seed)));
         }
     }
     let results = sweep::run("stress", &trials)?;
     let seeds = study.seeds as usize;
     let cells: Vec<Cell> = kinds
         .iter()
-        .zip(results.chunks(SCHEMES.len() * seeds))
+        .zip(results.chunks(METHODS.len() * seeds))
         .map(|(&(stress, pattern), results)| {
             let of = |place: usize| {
                 results[place * seeds..][..seeds].iter().map(Results::throughput).collect::<Vec<f64>>()
@@ -190,7 +190,7 @@ fn raw(trials: &[Trial], results: &[Results]) -> Table {
         "loss",
         "delay_ms",
         "workload",
-        "scheme",
+        "method",
         "seed",
         "mean_throughput_gbps",
         "reroutes",
@@ -204,7 +204,7 @@ fn raw(trials: &[Trial], results: &[Results]) -> Table {
             trial.loss,
             trial.control_delay.0 as f64 / 1e6,
             trial.pattern.name(),
-            trial.scheme.name(),
+            trial.method.name(),
             trial.seed,
             format!("{:.4}", results.throughput()),
             results.control_results.controller.started,
@@ -216,17 +216,17 @@ fn raw(trials: &[Trial], results: &[Results]) -> Table {
 fn draw(path: &Path, cells: &[Cell]) -> anyhow::Result<()> {
     let bijection = || cells.iter().filter(|cell| cell.pattern == Pattern::RandomBijection);
     let names: Vec<String> = bijection().map(|cell| cell.stress.name()).collect();
-    let of_scheme = |(place, scheme): (usize, Scheme)| {
-        (scheme.name(), bijection().map(|cell| mean(&cell.throughputs[place])).collect())
+    let of_method = |(place, method): (usize, Method)| {
+        (method.name(), bijection().map(|cell| mean(&cell.throughputs[place])).collect())
     };
-    let series: Vec<(&str, Vec<f64>)> = SCHEMES.into_iter().enumerate().map(of_scheme).collect();
+    let series: Vec<(&str, Vec<f64>)> = METHODS.into_iter().enumerate().map(of_method).collect();
     let legend = Legend::of(&series.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     let bars = Bars {
         title: String::new(),
         x_title: "Gbit/s".to_owned(),
         names,
         series: series.into_iter().map(|(_, values)| values).collect(),
-        intervals: (0..SCHEMES.len())
+        intervals: (0..METHODS.len())
             .map(|place| bijection().map(|cell| interval(&cell.throughputs[place])).collect())
             .collect(),
         arrangement: Arrangement::SideBySide,

@@ -11,27 +11,27 @@ use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
 
 use super::control::{EmulatedControl, repairs};
 use super::switches::Switches;
-use super::trial::{Emulated, Results, Scheme, Trial};
+use super::trial::{Emulated, Method, Results, Trial};
 use super::workload::Pattern;
 
-fn two_flows(scheme: Scheme, seed: u64) -> Results {
-    Trial { scheme, pattern: Pattern::TwoFlows, bytes: Bytes(24 << 20), seed, ..Trial::default() }
+fn two_flows(method: Method, seed: u64) -> Results {
+    Trial { method, pattern: Pattern::TwoFlows, bytes: Bytes(24 << 20), seed, ..Trial::default() }
         .run()
         .unwrap()
 }
 
 /// Returns a seed with which the two flows share a path.
 fn colliding() -> u64 {
-    let collides = |seed: &u64| two_flows(Scheme::Static, *seed).throughput() < 6.0;
+    let collides = |seed: &u64| two_flows(Method::Static, *seed).throughput() < 6.0;
     (1..20).find(collides).expect("one of three seeds makes them collide")
 }
 
 #[test]
 fn rerouting_a_collision_increases_throughput() {
     let seed = colliding();
-    let planck = two_flows(Scheme::Planck(GreedyOptions::default()), seed);
-    let optimal = two_flows(Scheme::Optimal, seed);
-    let shared = two_flows(Scheme::Static, seed);
+    let planck = two_flows(Method::Planck(GreedyOptions::default()), seed);
+    let optimal = two_flows(Method::Optimal, seed);
+    let shared = two_flows(Method::Static, seed);
     assert!(
         planck.throughput() > 0.8 * optimal.throughput() && planck.throughput() > 1.25 * shared.throughput(),
         "{:?} {:?}",
@@ -49,7 +49,7 @@ fn rerouting_a_collision_increases_throughput() {
 
 #[test]
 fn same_seed_gives_the_same_run() {
-    let run = || two_flows(Scheme::Planck(GreedyOptions::default()), 3);
+    let run = || two_flows(Method::Planck(GreedyOptions::default()), 3);
     assert_eq!(run(), run());
 }
 

@@ -1,4 +1,4 @@
-//! One run: a workload over a network under a scheme, until all flows have ended.
+//! One run: a workload over a network under a method, until all flows have ended.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(super) const RATE: BitRate = BitRate(10_000_000_000);
 
 /// Rate of hosts' links at which an undisturbed flow of 100 MiB has 5.9 Gbit/s, as in the paper (figure 18b), whose
 /// hosts sent below their links' 10 Gbit/s.
-pub(super) const PAPER_HOSTS: BitRate = BitRate(6_500_000_000);
+pub(super) const PAPER_HOST_RATE: BitRate = BitRate(6_500_000_000);
 
 /// Delay of a host before it processes a packet: the round trip is about 190 us, as in the paper's network (section
 /// 5.4).
@@ -47,9 +47,9 @@ pub(super) const POLL_SLOTS: u64 = 8;
 /// Time limit of a run; the slowest one ends earlier.
 const LIMIT: Nanos = Nanos::from_secs(60);
 
-/// A scheme of traffic engineering (section 7.1).
+/// A method of traffic engineering (section 7.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Scheme {
+pub(super) enum Method {
     /// None: PAST.
     Static,
     /// Global first fit, at this interval.
@@ -60,39 +60,39 @@ pub(super) enum Scheme {
     Optimal,
 }
 
-impl Scheme {
-    pub(super) const POLL_1_S: Scheme = Scheme::Poll(Nanos::from_secs(1));
-    pub(super) const POLL_100_MS: Scheme = Scheme::Poll(Nanos::from_millis(100));
-    pub(super) const PLANCK: Scheme = Scheme::Planck(GreedyOptions::DEFAULT);
+impl Method {
+    pub(super) const POLL_1_S: Method = Method::Poll(Nanos::from_secs(1));
+    pub(super) const POLL_100_MS: Method = Method::Poll(Nanos::from_millis(100));
+    pub(super) const PLANCK: Method = Method::Planck(GreedyOptions::DEFAULT);
 
-    /// Returns the schemes that the paper compares.
-    pub(super) fn all() -> [Scheme; 5] {
-        [Scheme::Static, Scheme::POLL_1_S, Scheme::POLL_100_MS, Scheme::PLANCK, Scheme::Optimal]
+    /// Returns the methods that the paper compares.
+    pub(super) fn all() -> [Method; 5] {
+        [Method::Static, Method::POLL_1_S, Method::POLL_100_MS, Method::PLANCK, Method::Optimal]
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Scheme::Static => "Static",
-            Scheme::Poll(interval) if interval == Nanos::from_secs(1) => "Poll-1s",
-            Scheme::Poll(_) => "Poll-0.1s",
-            Scheme::Planck(_) => "PlanckTE",
-            Scheme::Optimal => "Optimal",
+            Method::Static => "Static",
+            Method::Poll(interval) if interval == Nanos::from_secs(1) => "Poll-1s",
+            Method::Poll(_) => "Poll-0.1s",
+            Method::Planck(_) => "PlanckTE",
+            Method::Optimal => "Optimal",
         }
     }
 
     fn decider(self) -> Option<Box<dyn Decider>> {
         match self {
-            Scheme::Static => Some(Box::new(StaticRouting)),
-            Scheme::Poll(interval) => Some(Box::new(FirstFit::new(interval))),
-            Scheme::Planck(options) => Some(Box::new(Greedy::new(options))),
-            Scheme::Optimal => None,
+            Method::Static => Some(Box::new(StaticRouting)),
+            Method::Poll(interval) => Some(Box::new(FirstFit::new(interval))),
+            Method::Planck(options) => Some(Box::new(Greedy::new(options))),
+            Method::Optimal => None,
         }
     }
 
     /// Returns the start of the first flow: at a random time between two polls, which start at time 0.
     fn begin(self, seed: u64) -> Timestamp {
         match self {
-            Scheme::Poll(interval) => Timestamp(Random::new(seed, "poll", 0).below(interval.0)),
+            Method::Poll(interval) => Timestamp(Random::new(seed, "poll", 0).below(interval.0)),
             _ => Timestamp(0),
         }
     }
@@ -101,7 +101,7 @@ impl Scheme {
 /// The settings of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Trial {
-    pub(super) scheme: Scheme,
+    pub(super) method: Method,
     pub(super) pattern: Pattern,
     /// Size of each flow.
     pub(super) bytes: Bytes,
@@ -125,7 +125,7 @@ impl Default for Trial {
     /// 16 hosts, and figure 16's delay.
     fn default() -> Self {
         Trial {
-            scheme: Scheme::Static,
+            method: Method::Static,
             pattern: Pattern::Stride,
             bytes: Bytes(50 << 20),
             seed: 1,
@@ -167,7 +167,7 @@ impl Trial {
     /// # Errors
     /// If the settings are not valid, or the trial exceeds the time limit.
     pub(super) fn run(&self) -> anyhow::Result<Results> {
-        match self.scheme.decider() {
+        match self.method.decider() {
             Some(decider) => self.run_steered(decider),
             None => self.run_on_one_switch(),
         }
@@ -216,7 +216,7 @@ impl Trial {
 
     fn run_steered(&self, decider: Box<dyn Decider>) -> anyhow::Result<Results> {
         let topology = self.fat_tree()?;
-        let watches = matches!(self.scheme, Scheme::Planck(_));
+        let watches = matches!(self.method, Method::Planck(_));
         let monitors = if watches { monitors(&topology) } else { Vec::new() };
         let mut emulated = Emulated::new(self, &topology, &monitors)?;
         let state = self.state(&topology, LinkState::new(&topology))?;
@@ -278,7 +278,7 @@ impl Emulated {
         let queues = Queues::DropTail(DropTailConfig { buffer: QUEUE });
         let config = HostConfig { stack_delay: STACK_DELAY, seed: trial.seed, ..HostConfig::default() };
         let hosts = topology.endpoints().len();
-        let begin = trial.scheme.begin(trial.seed);
+        let begin = trial.method.begin(trial.seed);
         Ok(Emulated {
             network: network::build(&queues, &blueprint)?,
             hosts: Hosts::new(config, hosts, blueprint.clock)?,

@@ -1,4 +1,4 @@
-//! Figure 14: mean throughput of flows, by workload and scheme.
+//! Figure 14: mean throughput of flows, by workload and method.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use thalweg_plot::page::Heading;
 use thalweg_wire::{BitRate, Bytes};
 
 use super::sweep;
-use super::trial::{PAPER_HOSTS, RATE, Results, Scheme, Trial};
+use super::trial::{Method, PAPER_HOST_RATE, RATE, Results, Trial};
 use super::workload::Pattern;
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends};
@@ -21,7 +21,7 @@ const BYTES: Bytes = Bytes(100 << 20);
 const SHUFFLE_BYTES: Bytes = Bytes(10 << 20);
 
 /// Rates of hosts' links: as the paper's hosts sent, and line rate.
-const HOSTS: [BitRate; 2] = [PAPER_HOSTS, RATE];
+const HOSTS: [BitRate; 2] = [PAPER_HOST_RATE, RATE];
 
 /// Maximum gap of PlanckTE to Optimal in the paper (section 7.3).
 const CLOSE: f64 = 0.04;
@@ -35,15 +35,15 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     let of_hosts = |hosts| {
         Pattern::FIGURE
             .into_iter()
-            .flat_map(move |pattern| Scheme::all().into_iter().map(move |scheme| (hosts, pattern, scheme)))
+            .flat_map(move |pattern| Method::all().into_iter().map(move |method| (hosts, pattern, method)))
     };
-    let cells: Vec<(BitRate, Pattern, Scheme)> = HOSTS.into_iter().flat_map(of_hosts).collect();
-    let trial = |host_rate, pattern, scheme, seed| {
+    let cells: Vec<(BitRate, Pattern, Method)> = HOSTS.into_iter().flat_map(of_hosts).collect();
+    let trial = |host_rate, pattern, method, seed| {
         let bytes = if pattern == Pattern::Shuffle { SHUFFLE_BYTES } else { BYTES };
-        Trial { scheme, pattern, bytes, seed, host_rate, ..Trial::default() }
+        Trial { method, pattern, bytes, seed, host_rate, ..Trial::default() }
     };
     let of_cell =
-        |&(hosts, pattern, scheme)| (1..=study.seeds).map(move |seed| trial(hosts, pattern, scheme, seed));
+        |&(hosts, pattern, method)| (1..=study.seeds).map(move |seed| trial(hosts, pattern, method, seed));
     let trials: Vec<Trial> = cells.iter().flat_map(of_cell).collect();
     let results = sweep::run("figure 14", &trials)?;
     let cells: Vec<Cell> = cells
@@ -73,20 +73,20 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     Ok(Outcome { page, table: raw(&trials, &results) })
 }
 
-/// A workload under a scheme, over all seeds.
+/// A workload under a method, over all seeds.
 struct Cell {
     hosts: BitRate,
     pattern: Pattern,
-    scheme: Scheme,
+    method: Method,
     /// Mean throughput of flows, by seed.
     throughputs: Vec<f64>,
     results: Vec<Results>,
 }
 
 impl Cell {
-    fn new((hosts, pattern, scheme): (BitRate, Pattern, Scheme), results: &[Results]) -> Cell {
+    fn new((hosts, pattern, method): (BitRate, Pattern, Method), results: &[Results]) -> Cell {
         let throughputs = results.iter().map(Results::throughput).collect();
-        Cell { hosts, pattern, scheme, throughputs, results: results.to_vec() }
+        Cell { hosts, pattern, method, throughputs, results: results.to_vec() }
     }
 
     fn mean(&self) -> f64 {
@@ -100,8 +100,8 @@ impl Cell {
 }
 
 fn cell<'a>(cells: &[&'a Cell], pattern: Pattern, name: &str) -> &'a Cell {
-    let is_it = |cell: &&&Cell| cell.pattern == pattern && cell.scheme.name() == name;
-    cells.iter().find(is_it).expect("every workload has run under every scheme")
+    let is_it = |cell: &&&Cell| cell.pattern == pattern && cell.method.name() == name;
+    cells.iter().find(is_it).expect("every workload has run under every method")
 }
 
 /// Returns the gap of PlanckTE to Optimal, as a share.
@@ -121,8 +121,8 @@ fn figure(cells: &[&Cell]) -> Table {
         "paper",
     ]);
     for pattern in Pattern::FIGURE {
-        let of_scheme = |scheme: Scheme| with_interval(&cell(cells, pattern, scheme.name()).throughputs);
-        let [a, b, c, d, e] = Scheme::all().map(of_scheme);
+        let of_method = |method: Method| with_interval(&cell(cells, pattern, method.name()).throughputs);
+        let [a, b, c, d, e] = Method::all().map(of_method);
         let paper = if pattern == Pattern::Shuffle { "12.3 %" } else { "1 to 4 %" };
         row!(table, pattern.name(), a, b, c, d, e, format!("{:.1} %", 100.0 * gap(cells, pattern)), paper);
     }
@@ -143,7 +143,7 @@ fn trends(cells: &[&Cell]) -> Trends {
         let [over_1_s, over_100_ms] = ["Poll-1s", "Poll-0.1s"]
             .map(|poll| cell(cells, pattern, "PlanckTE").mean() / cell(cells, pattern, poll).mean() - 1.0);
         trends.check(
-            &format!("{}: PlanckTE is above both polling schemes", pattern.name()),
+            &format!("{}: PlanckTE is above both polling methods", pattern.name()),
             over_1_s > 0.0 && over_100_ms > 0.0,
             &format!("{:+.1} %, {:+.1} %", 100.0 * over_1_s, 100.0 * over_100_ms),
         );
@@ -186,7 +186,7 @@ fn raw(trials: &[Trial], results: &[Results]) -> Table {
     let mut table = Table::new([
         "hosts_gbps",
         "workload",
-        "scheme",
+        "method",
         "seed",
         "flows",
         "mean_throughput_gbps",
@@ -201,7 +201,7 @@ fn raw(trials: &[Trial], results: &[Results]) -> Table {
             table,
             trial.host_rate.0 as f64 / 1e9,
             trial.pattern.name(),
-            trial.scheme.name(),
+            trial.method.name(),
             trial.seed,
             results.flows.len(),
             format!("{:.4}", results.throughput()),
@@ -220,22 +220,22 @@ fn draw(path: &Path, cells: &[Cell]) -> anyhow::Result<()> {
     let places =
         HOSTS.iter().flat_map(|&hosts| Pattern::FIGURE.map(|of| format!("{}, {}", of.name(), gbps(hosts))));
     let places: Vec<String> = places.collect();
-    let of_scheme = |scheme: Scheme| {
-        let of_scheme = cells.iter().filter(|cell| cell.scheme == scheme);
-        (scheme.name(), of_scheme.map(Cell::mean).collect())
+    let of_method = |method: Method| {
+        let of_method = cells.iter().filter(|cell| cell.method == method);
+        (method.name(), of_method.map(Cell::mean).collect())
     };
-    let series: Vec<(&str, Vec<f64>)> = Scheme::all().into_iter().map(of_scheme).collect();
+    let series: Vec<(&str, Vec<f64>)> = Method::all().into_iter().map(of_method).collect();
     let legend = Legend::of(&series.iter().map(|(name, _)| *name).collect::<Vec<_>>());
-    let intervals = |scheme: Scheme| {
-        let of_scheme = cells.iter().filter(|cell| cell.scheme == scheme);
-        of_scheme.map(|cell| interval(&cell.throughputs)).collect()
+    let intervals = |method: Method| {
+        let of_method = cells.iter().filter(|cell| cell.method == method);
+        of_method.map(|cell| interval(&cell.throughputs)).collect()
     };
     let bars = Bars {
         title: String::new(),
         x_title: "Gbit/s".to_owned(),
         names: places,
         series: series.into_iter().map(|(_, values)| values).collect(),
-        intervals: Scheme::all().into_iter().map(intervals).collect(),
+        intervals: Method::all().into_iter().map(intervals).collect(),
         arrangement: Arrangement::SideBySide,
     };
     save(

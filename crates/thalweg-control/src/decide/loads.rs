@@ -57,7 +57,7 @@ impl LastMove {
     }
 }
 
-/// The known load of a link.
+/// The known load of one direction of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Load {
     rate: u64,
@@ -84,9 +84,9 @@ pub struct Loads {
     last_moves: BTreeMap<Pair, LastMove>,
 }
 
-/// Minimum time after a move in which the address in a report is ignored: a rate that is recorded counts on the new path
-/// ([`Loads::observe`] tells which are). Queues on the old path still hold packets with the old address when packets with
-/// the new one have long arrived. Three full buffers of 3.5 ms (Planck, section 5.1), plus the time that the move takes.
+/// Minimum time after a move in which the address in a report is ignored, and its rate counts on the new path. Queues on
+/// the old path still hold packets with the old address when packets with the new one have long arrived. Three full
+/// buffers of 3.5 ms (Planck, section 5.1), plus the time that the move takes.
 pub const DRAIN_TIME: Nanos = Nanos::from_millis(15);
 
 /// Moves of a streak before the hold-down time doubles with each move.

@@ -185,7 +185,7 @@ fn an_invalid_override_is_reported_as_typed() {
     let mut experiment = parse(&format!("duration = \"1s\"\n{FLOWS}"));
     for (path, value, expected) in [
         ("lod", "1", "--sweep lod=1: unknown key \"lod\"; did you mean \"load\"?"),
-        ("name", "a", "--sweep name=a: \"name\" is ambiguous: write name or scheme.name or transport.name"),
+        ("name", "a", "--sweep name=a: \"name\" is ambiguous: write scheme.name or transport.name"),
         (
             "threshold",
             "5",
@@ -196,7 +196,7 @@ fn an_invalid_override_is_reported_as_typed() {
         (
             "load",
             "1",
-            "--sweep load=1: no section of x.toml accepts \"load\": the full key is workload.load or packets.load",
+            "--sweep load=1: no section of x.toml accepts \"load\" with its present choices; it can be workload.load or packets.load",
         ),
         ("packets.load", "1", "--sweep packets.load=1: x.toml has no section [[packets]]"),
         (

@@ -147,7 +147,7 @@ fn the_example_parses_and_prints_unchanged() {
 }
 
 #[test]
-fn a_topology_is_read_only_from_a_file_without_state_sections() {
+fn a_file_with_state_sections_is_not_a_topology() {
     let (topology, _) = EXAMPLE.split_once("[link_state]").unwrap();
     assert!(Topology::from_toml(topology, "net.toml").is_ok());
     let error = Topology::from_toml(EXAMPLE, "net.toml").unwrap_err().to_string();
@@ -194,7 +194,7 @@ fn errors_give_the_line_and_the_expected_value() {
 }
 
 #[test]
-fn a_network_state_is_read_only_from_a_file_with_a_forwarding_section() {
+fn a_file_without_a_forwarding_section_is_not_a_network_state() {
     let (topology, _) = EXAMPLE.split_once("[link_state]").unwrap();
     let error = NetworkState::from_toml(topology, "net.toml").unwrap_err().to_string();
     let expected = "net.toml:1: no section forwarding: add it with kind = \"ecmp\" or kind = \"tables\"";

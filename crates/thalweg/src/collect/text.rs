@@ -47,7 +47,7 @@ pub(super) fn report(status: &Status, directory: &Path, capture: Option<&ReplayC
     if let Some(counts) = capture {
         let _ = writeln!(
             text,
-            "replayed: {} frames, {} export messages, {} other, {} fragments, {} truncated, {} malformed",
+            "replayed: {} frames, {} export messages, {} other, {} fragments, {} truncated, {} without IP or damaged",
             grouped(counts.frames),
             grouped(counts.messages),
             grouped(counts.other),

@@ -301,8 +301,9 @@ fn pinned_and_frozen_pairs_keep_their_paths() {
 fn a_dry_run_decides_without_acting() {
     let mut case = Collision::with(ControllerOptions { dry_run: true, ..ControllerOptions::default() });
     case.report_halves(MS);
-    let reroutes = case.controller.decisions().filter(|decision| decision.verdict == Verdict::Reroute);
-    assert_eq!(reroutes.count(), 1);
+    let withheld = case.controller.decisions().filter(|decision| decision.verdict == Verdict::Withheld);
+    assert_eq!(withheld.count(), 1);
+    assert_eq!(case.controller.counters().decisions[Verdict::Withheld as usize], 1);
     assert!(case.actions().is_empty());
 }
 

@@ -165,11 +165,11 @@ fn invalid_experiments_are_refused_before_the_run() {
     for (arguments, expected) in [
         (&[wrong][..], format!("thalweg: {wrong}:3: \"k\" does not apply to shape \"rack\", only to fat_tree\n")),
         (&["absent.toml"], "thalweg: cannot read the experiment file absent.toml: No such file or directory (os error 2)\n".into()),
-        (&["--sweep", "lod=1,2", "rack.toml"], "thalweg: --sweep lod=1: unknown key \"lod\"; did you mean \"load\"?\n".into()),
+        (&["--sweep", "bufer=1,2", "rack.toml"], "thalweg: --sweep bufer=1: unknown key \"bufer\"; did you mean \"buffer\"?\n".into()),
         (&["--sweep", "scheme=red", "--sweep", "scheme=pie", "rack.toml"], "thalweg: \"scheme\" is swept twice: expected one --sweep scheme=VALUE,VALUE,...\n".into()),
         (
             &["--sweep", "scheme.buffer=100,50", "rack.toml"],
-            "thalweg: with scheme.buffer=50:\nthalweg: rack.toml:9: threshold: invalid value 65: expected less than `buffer`\n".into(),
+            "thalweg: with scheme.buffer=50:\nthalweg: rack.toml:9: threshold: invalid value 65 (the default): expected less than `buffer`\n".into(),
         ),
     ] {
         let run = emulate(&[arguments, &["--output", out]].concat()).ended_with(2);

@@ -386,7 +386,7 @@ example.tsk
   counted      1,730
   memory       512 B, 174 B in the file
   hash         XXH3-128, seed 7
-  L2           1,514, no known bound
+  L2           1,513.6, no known bound
   count     lower  upper  key
   1,500  no bound         10.0.0.1
     200  no bound         10.0.0.3
