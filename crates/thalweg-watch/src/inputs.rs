@@ -11,6 +11,7 @@ use thalweg_wire::{Batch, Progress, Source, SourceCounters};
 use thiserror::Error;
 
 use crate::options::WatchOptions;
+use crate::totals::Incomplete;
 
 /// Suffixes of file names. A missing source with one of them is reported as a missing file, not as a missing interface.
 const FILE_SUFFIXES: [&str; 8] = [".pcap", ".pcapng", ".cap", ".dmp", ".gz", ".zst", ".ntar", ".trace"];
@@ -25,6 +26,16 @@ pub(crate) enum Inputs {
     Files(Vec<Input>),
     /// Capture rings of interfaces, read in parallel. An interface has one ring per worker.
     Rings(Vec<Input>),
+}
+
+/// The opened sources.
+#[derive(Debug)]
+pub(crate) struct OpenInputs {
+    pub(crate) inputs: Inputs,
+    /// A line for each interface whose backend is not the default.
+    pub(crate) notices: Vec<String>,
+    /// Files that cannot be read.
+    pub(crate) skipped: Vec<Incomplete>,
 }
 
 /// An open source and its name.
@@ -66,12 +77,11 @@ pub enum InputError {
 }
 
 impl Inputs {
-    /// Opens all sources, with a ring per worker for each interface. Also returns a notice for each interface whose backend
-    /// is not the default.
+    /// Opens all sources, with a ring per worker for each interface. Skips files that cannot be read.
     ///
     /// # Errors
-    /// If a source cannot be opened or is no name of a file or interface, or files and interfaces are mixed.
-    pub(crate) fn open(options: &WatchOptions) -> Result<(Inputs, Vec<String>), InputError> {
+    /// If no file or an interface cannot be opened, a name is that of neither, or files and interfaces are mixed.
+    pub(crate) fn open(options: &WatchOptions) -> Result<OpenInputs, InputError> {
         let (files, interfaces): (Vec<&String>, Vec<&String>) =
             options.sources.iter().partition(|name| is_file_name(name));
         if let Some(name) = interfaces.iter().find(|name| name.contains(char::is_whitespace)) {
@@ -88,9 +98,7 @@ impl Inputs {
             });
         }
         if interfaces.is_empty() {
-            let open = |name: &&String| Input::open_file(name, options.capture_filter.as_deref());
-            let inputs = files.iter().map(open).collect::<Result<_, _>>()?;
-            return Ok((Inputs::Files(inputs), Vec::new()));
+            return open_files(&files, options.capture_filter.as_deref());
         }
         if let (Some(_), [interface, ..]) = (options.replay, interfaces.as_slice()) {
             return Err(InputError::Replay { interface: interface.to_string() });
@@ -113,7 +121,28 @@ impl Inputs {
             notices.extend(choice.map(|choice| format!("{name}: {}", choice.reason)));
             rings.extend(sources.into_iter().map(|source| Input { name: name.clone(), source }));
         }
-        Ok((Inputs::Rings(rings), notices))
+        Ok(OpenInputs { inputs: Inputs::Rings(rings), notices, skipped: Vec::new() })
+    }
+}
+
+/// Opens files. Skips those that cannot be read, unless it is all.
+fn open_files(names: &[&String], filter: Option<&str>) -> Result<OpenInputs, InputError> {
+    let (mut inputs, mut skipped, mut first_error) = (Vec::new(), Vec::new(), None);
+    for name in names {
+        match Input::open_file(name, filter) {
+            Ok(input) => inputs.push(input),
+            // No file can be read with this filter.
+            Err(error @ InputError::Capture(CaptureError::Filter(_))) => return Err(error),
+            Err(error) => {
+                let reason = error.to_string();
+                skipped.push(Incomplete { name: name.to_string(), reason, is_skipped: true });
+                first_error.get_or_insert(error);
+            }
+        }
+    }
+    match first_error.filter(|_| inputs.is_empty()) {
+        Some(error) => Err(error),
+        None => Ok(OpenInputs { inputs: Inputs::Files(inputs), notices: Vec::new(), skipped }),
     }
 }
 

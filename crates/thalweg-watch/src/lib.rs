@@ -44,7 +44,7 @@ pub use message::Message;
 pub use meter::MeterCounters;
 pub use reader::Pace;
 pub use run::{Watch, run};
-pub use totals::Totals;
+pub use totals::{Incomplete, Totals};
 pub use update::WatchUpdate;
 pub use view_feed::ViewFeed;
 pub use worker::WorkerOptions;

@@ -14,13 +14,13 @@ use thalweg_wire::{HashSeed, Nanos};
 use crate::clock::Clock;
 use crate::error::WatchError;
 use crate::flow_exporter::FlowExporter;
-use crate::inputs::Inputs;
+use crate::inputs::{Inputs, OpenInputs};
 use crate::message::{Done, Message, send_message};
 use crate::meter::Meter;
 use crate::options::WatchOptions;
 use crate::reader::{Limits, Pace};
 use crate::tasks::{FinishedWindow, PermitReceiver, SketchWriter, TaskLedger, TaskMonitor, WindowMerger};
-use crate::totals::Totals;
+use crate::totals::{Incomplete, Totals};
 use crate::update::WatchUpdate;
 use crate::worker::{BATCHES_IN_FLIGHT, DistributedBatch, FlowDistributor, Metering, Reading, WorkerOptions};
 
@@ -34,6 +34,8 @@ const RECEIVE_TIMEOUT: Duration = Duration::from_millis(100);
 pub struct Watch {
     inputs: Inputs,
     notices: Vec<String>,
+    /// Files that cannot be read.
+    skipped: Vec<Incomplete>,
     /// One per metering thread; `None` without a flow table.
     meters: Vec<Option<Meter>>,
     tasks: Option<Plan>,
@@ -55,7 +57,7 @@ impl Watch {
     /// # Errors
     /// If a source cannot be opened, memory is insufficient, or an option is out of range.
     pub fn open(options: &WatchOptions, seed: u64, clock: Clock) -> Result<Watch, WatchError> {
-        let (inputs, notices) = Inputs::open(options)?;
+        let OpenInputs { inputs, notices, skipped } = Inputs::open(options)?;
         let (live, workers) = match &inputs {
             Inputs::Files(_) => (false, options.workers.unwrap_or(1).max(1)),
             Inputs::Rings(rings) => (true, rings.len()),
@@ -71,6 +73,7 @@ impl Watch {
         Ok(Watch {
             inputs,
             notices,
+            skipped,
             meters,
             tasks,
             sketch_writer,
@@ -96,6 +99,11 @@ impl Watch {
         }
         self.flow_exporter = FlowExporter::start(options, self.live, self.clock)?;
         Ok(())
+    }
+
+    /// Returns the files that are skipped, because they cannot be read.
+    pub fn skipped(&self) -> &[Incomplete] {
+        &self.skipped
     }
 
     /// Returns a line for each interface whose capture backend is not the default.
@@ -211,7 +219,7 @@ fn done(done: Done) -> Message {
 /// `on_update`.
 ///
 /// # Errors
-/// If sketches cannot be saved; all threads have then stopped. Errors of sources are in [`Totals::cut_short`].
+/// If sketches cannot be saved; all threads have then stopped. Errors of sources are in [`Totals::incomplete`].
 pub fn run(
     mut watch: Watch,
     worker_options: WorkerOptions,
@@ -220,7 +228,8 @@ pub fn run(
 ) -> Result<Totals, WatchError> {
     let (started, clock, top) = (watch.clock.now(), watch.clock, watch.top);
     let (sender, receiver) = bounded(MESSAGES_IN_FLIGHT);
-    let mut totals = Totals { tasks: watch.tasks.as_ref().map(TaskLedger::new), ..Totals::default() };
+    let tasks = watch.tasks.as_ref().map(TaskLedger::new);
+    let mut totals = Totals { tasks, incomplete: std::mem::take(&mut watch.skipped), ..Totals::default() };
     let (mut merger, permits) = watch.tasks.as_ref().map(WindowMerger::new).unzip();
     let permits = permits.unwrap_or_default();
     let sketch_writer = watch.sketch_writer.take();

@@ -28,7 +28,7 @@ pub struct Totals {
     /// Counters of flow export; `None` without export.
     pub exported: Option<Arc<HandoffStatus>>,
     /// Inputs that were not read to their end.
-    pub cut_short: Vec<CutShort>,
+    pub incomplete: Vec<Incomplete>,
     /// The latest cheetah flows.
     pub cheetahs: CheetahLog,
     /// The largest flow records, largest first.
@@ -43,11 +43,13 @@ pub struct Totals {
 
 /// An input that was not read to its end.
 #[derive(Clone, Debug)]
-pub struct CutShort {
+pub struct Incomplete {
     /// Name of the input.
     pub name: String,
     /// The error that ended reading.
     pub reason: String,
+    /// Whether nothing of it was read.
+    pub is_skipped: bool,
 }
 
 impl Totals {
@@ -69,8 +71,12 @@ impl Totals {
                     failed.insert(input.name, reason);
                 }
             }
-            failed.retain(|name, _| self.cut_short.iter().all(|known| known.name != *name));
-            self.cut_short.extend(failed.into_iter().map(|(name, reason)| CutShort { name, reason }));
+            failed.retain(|name, _| self.incomplete.iter().all(|known| known.name != *name));
+            self.incomplete.extend(failed.into_iter().map(|(name, reason)| Incomplete {
+                name,
+                reason,
+                is_skipped: false,
+            }));
         }
         if let Some(counters) = done.counters {
             *self.meter.get_or_insert_default() += counters;

@@ -37,7 +37,7 @@ pub enum ExitCode {
     Failed = 1,
     /// Invalid command line, or an invalid or unreadable configuration, experiment or topology file.
     Usage = 2,
-    /// An input was truncated.
+    /// An input was truncated or skipped.
     CutShort = 3,
 }
 
@@ -65,7 +65,7 @@ impl ExitCode {
                 "Invalid command line, or a configuration, experiment or topology file that is invalid or cannot be read. Nothing was started."
             }
             ExitCode::CutShort => {
-                "Truncated input: a capture file ended inside a record, or a captured interface was deleted. Everything before is in the results."
+                "Incomplete input: a capture file ended inside a record, one of several could not be read, or a captured interface was deleted. Everything else is in the results."
             }
         }
     }

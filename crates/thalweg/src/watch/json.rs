@@ -265,7 +265,7 @@ impl<'a> Summary<'a> {
             threads: totals.workers,
             elapsed_ns: totals.elapsed.as_nanos() as u64,
             incomplete_sources: totals
-                .cut_short
+                .incomplete
                 .iter()
                 .map(|cut| IncompleteSource { source: &cut.name, reason: &cut.reason })
                 .collect(),

@@ -260,6 +260,23 @@ fn notes(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns a message if all flow records were lost on their way to the receiver or to the store.
+pub(super) fn export_failure(status: &HandoffStatus) -> Option<String> {
+    if let Some((destination, counters)) = status.export() {
+        let lost: u64 = Reason::ALL.iter().map(|&reason| counters.not_sent(reason).flow_records).sum();
+        if lost > 0 && counters.sent().flow_records == 0 {
+            let cause = counters.last_error().map(|error| format!(": {error}")).unwrap_or_default();
+            return Some(format!(
+                "none of {} flow records was exported to {destination}{cause}",
+                grouped(lost)
+            ));
+        }
+    }
+    let store = status.store().filter(|store| store.written == 0 && store.lost.total() > 0)?;
+    let cause = store.last_error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+    Some(format!("none of {} flow rows was stored{cause}", grouped(store.lost.total())))
+}
+
 /// Returns the flow records that were not exported or stored, by reason.
 fn export_losses(ledger: &HandoffStatus) -> Vec<(u64, String)> {
     let mut lines = Vec::new();

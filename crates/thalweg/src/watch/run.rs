@@ -38,7 +38,7 @@ const LAST_SNAPSHOT_WAIT: Duration = Duration::from_secs(2);
 pub enum Outcome {
     /// All input was measured.
     Complete,
-    /// An input was truncated or failed. Everything before is measured.
+    /// An input was truncated, failed or could not be read. Everything else is measured.
     CutShort,
 }
 
@@ -50,6 +50,9 @@ pub enum Outcome {
 pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
     let seed = options.seed.unwrap_or_else(random_seed);
     let mut watch = Watch::open(options, seed, Clock { wall: wall_clock, steady: Instant::now })?;
+    for skipped in watch.skipped() {
+        console::warn(format_args!("{}; skipped", skipped.reason));
+    }
     for notice in watch.notices() {
         console::note(format_args!("thalweg: {notice}"));
     }
@@ -87,10 +90,13 @@ fn finish(totals: &Totals, options: &WatchOptions) -> anyhow::Result<Outcome> {
     }
     .and_then(|()| out.flush())
     .context("cannot write the report")?;
-    for cut in &totals.cut_short {
+    for cut in totals.incomplete.iter().filter(|incomplete| !incomplete.is_skipped) {
         console::warn(format_args!("{}; everything before is measured", cut.reason));
     }
-    Ok(if totals.cut_short.is_empty() { Outcome::Complete } else { Outcome::CutShort })
+    if let Some(failure) = totals.exported.as_deref().and_then(report::export_failure) {
+        anyhow::bail!(failure);
+    }
+    Ok(if totals.incomplete.is_empty() { Outcome::Complete } else { Outcome::CutShort })
 }
 
 /// Returns a seed that senders of packets cannot predict.

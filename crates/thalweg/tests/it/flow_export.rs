@@ -92,9 +92,19 @@ fn export_over_tcp_uses_one_session_and_reports_failure() {
     let summary = run.summary();
     assert_eq!(sums(&rows(messages)), (number(&summary, "ip_packets"), number(&summary, "ip_bytes")));
 
-    let run = watch(&["--summary", "--ipfix", &destination, &example()]).ended_with(0);
+    let run = watch(&["--summary", "--ipfix", &destination, &example()]).ended_with(1);
     assert!(run.stdout.contains("flow records not exported to tcp://127.0.0.1:"), "{}", run.stdout);
     assert!(run.stdout.contains("no connection (Connection refused"), "{}", run.stdout);
+}
+
+#[test]
+fn a_run_whose_flow_records_are_all_lost_fails() {
+    let destination = "udp://no-such-host.invalid:4739";
+    let run = watch(&["--json", "--ipfix", destination, &example()]).ended_with(1);
+    let expected = format!("thalweg: none of 27 flow records was exported to {destination}: ");
+    assert!(run.stderr.contains(&expected), "{}", run.stderr);
+    let exported = &run.summary()["ipfix"];
+    assert_eq!((number(exported, "flow_records"), number(&exported["lost_records"], "no_session")), (0, 27));
 }
 
 #[test]

@@ -206,6 +206,28 @@ fn other_files_are_refused_with_name_and_reason() {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_is_skipped_and_the_others_are_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let (notes, missing) =
+        (written(&folder, "notes.pcap", b"dear diary, nothing happened today"), "/nonexistent.pcap");
+    let run = watch(&["--json", &notes, &example(), missing]).ended_with(3);
+    let lines: Vec<&str> = run.stderr.lines().collect();
+    assert_eq!(lines.len(), 2, "{}", run.stderr);
+    assert!(
+        lines[0].contains("notes.pcap") && lines.iter().all(|line| line.ends_with("; skipped")),
+        "{}",
+        run.stderr
+    );
+    let summary = run.summary();
+    assert_eq!(number(&summary, "packets"), 9_000);
+    let incomplete = summary["incomplete_sources"].as_array().unwrap();
+    assert_eq!(
+        [&incomplete[0]["source"], &incomplete[1]["source"]],
+        [&Value::from(notes), &Value::from(missing)]
+    );
+}
+
+#[test]
 fn a_capture_filter_in_place_of_a_source_is_explained() {
     let file = example();
     let expected = "thalweg: no file or interface \"tcp port 80\". To measure only some packets, give a capture filter: \
