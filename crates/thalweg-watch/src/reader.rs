@@ -33,7 +33,7 @@ pub(crate) trait Consumer {
 pub(crate) struct Limits<'a> {
     /// Set to stop.
     pub(crate) stop: &'a AtomicBool,
-    /// Maximum packet time after the first packet.
+    /// Maximum time after the start on interfaces, after the first packet in files.
     pub(crate) duration: Option<Nanos>,
 }
 
@@ -59,8 +59,8 @@ impl Pace {
     }
 }
 
-/// Reads `input` to its end or until a limit is reached. `end` is the time at which the configured duration is over; the
-/// first packet of the first input sets it.
+/// Reads `input` to its end or until a limit is reached. `end` is the time at which the configured duration is over. The
+/// start sets it on an interface, which may stay silent, else the first packet of the first input.
 ///
 /// # Errors
 /// If reading fails. All packets before the error have been consumed.
@@ -74,6 +74,9 @@ pub(crate) fn read(
     consumer: &mut impl Consumer,
 ) -> Result<(), InputError> {
     let mut packets = Vec::new();
+    if input.is_live() && end.is_none() {
+        *end = limits.duration.map(|duration| clock.time() + duration);
+    }
     while !limits.stop.load(Ordering::Relaxed) {
         let live = input.is_live();
         let Some(batch) = input.next_batch()? else { break };

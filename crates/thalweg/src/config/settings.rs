@@ -87,9 +87,9 @@ section! {
         /// Flows are distributed over threads by hash. Each thread has its own flow table and, on an interface, its own
         /// capture ring, so threads never wait for each other.
         threads: NonZeroUsize [of::<NonZeroUsize>()] or "1 for files, one per core for interfaces" with flag("N").sample("4"),
-        /// Stop this long after the first packet.
+        /// Stop after this long.
         ///
-        /// Measured by packet timestamps, for files and interfaces alike.
+        /// Counts from the start on interfaces, and from the first packet in files, by packet timestamps.
         duration: Nanos [Time] or "until the end of input" with flag("TIME").sample("10s"),
         /// Seed of hash functions and sampling, to repeat a run.
         ///

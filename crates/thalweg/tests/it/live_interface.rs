@@ -50,6 +50,13 @@ fn an_interface_that_goes_down_and_up_is_still_measured() {
 }
 
 #[test]
+fn a_run_on_a_silent_interface_ends_after_its_duration() {
+    let Some(link) = Link::set_up("a_run_on_a_silent_interface_ends_after_its_duration", &[]) else { return };
+    let ended = Watch::start(&link, &["--duration", "300ms", "--capture-filter", "udp port 9"]).end();
+    assert_eq!((ended.code, number(ended.summary(), "packets")), (Some(0), 0));
+}
+
+#[test]
 fn a_deleted_interface_ends_the_run_with_its_results() {
     const NAME: &str = "a_deleted_interface_ends_the_run_with_its_results";
     for workers in ["1", "2"] {
