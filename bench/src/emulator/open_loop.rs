@@ -19,27 +19,27 @@ use crate::clock::Stopwatch;
 
 /// Racks, isolated or connected by an aggregation switch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(super) struct RouterPorts {
     pub(super) racks: u32,
     endpoints: u32,
     connected: bool,
 }
 
 /// Returns isolated racks.
-pub(super) const fn isolated(racks: u32, endpoints: u32) -> Shape {
-    Shape { racks, endpoints, connected: false }
+pub(super) const fn isolated(racks: u32, endpoints: u32) -> RouterPorts {
+    RouterPorts { racks, endpoints, connected: false }
 }
 
 /// Returns racks connected by an aggregation switch.
-pub(super) const fn racks(racks: u32, endpoints: u32) -> Shape {
-    Shape { racks, endpoints, connected: true }
+pub(super) const fn racks(racks: u32, endpoints: u32) -> RouterPorts {
+    RouterPorts { racks, endpoints, connected: true }
 }
 
 /// A case to measure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
     pub(super) scheme: Scheme,
-    pub(super) shape: Shape,
+    pub(super) shape: RouterPorts,
     pub(super) load: f64,
     pub(super) cores: usize,
 }
@@ -62,7 +62,7 @@ impl Case {
     fn topology(&self) -> anyhow::Result<Topology> {
         let access = LinkSpec { rate: BitRate(10_000_000_000), delay: Nanos::ZERO };
         let uplink = LinkSpec { rate: BitRate(100_000_000_000), delay: Nanos::from_micros(5) };
-        let Shape { racks, endpoints, connected } = self.shape;
+        let RouterPorts { racks, endpoints, connected } = self.shape;
         Ok(if connected {
             shapes::racks(racks, endpoints, Tiers { access, uplink })?
         } else {
@@ -87,8 +87,8 @@ impl Case {
 
     fn senders(&self, topology: &Topology, router: RouterId) -> anyhow::Result<PoissonSenders> {
         let destinations = match self.shape {
-            Shape { connected: true, .. } => Destinations::Leaving(0.2),
-            Shape { racks: 1, .. } => Destinations::Uniform,
+            RouterPorts { connected: true, .. } => Destinations::Leaving(0.2),
+            RouterPorts { racks: 1, .. } => Destinations::Uniform,
             _ => Destinations::Leaving(0.0),
         };
         let first = topology.rack(router).next().expect("the router has endpoints");
@@ -124,7 +124,7 @@ impl ForScheme for Measurement<'_> {
 
     fn with<R: Router + 'static>(
         self,
-        make: impl Fn(Routing, router::Shape<'_>) -> R + Sync,
+        make: impl Fn(Routing, router::RouterPorts<'_>) -> R + Sync,
     ) -> Self::Output {
         let Measurement { case, topology, slots } = self;
         let blueprint = Blueprint::new(topology, 1_500, 1);

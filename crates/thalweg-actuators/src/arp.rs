@@ -76,9 +76,8 @@ impl<F: HostFrameSender> Arp<F> {
         for (pair, address) in due {
             self.refreshed += 1;
             let requested = self.send_request(pair, address, now);
-            let confirmed =
-                requested.and_then(|()| self.send(pair, &confirmation(&self.topology, pair, address)));
-            result = confirmed.and(result);
+            let sent = requested.and_then(|()| self.send(pair, &reply(&self.topology, pair, address)));
+            result = sent.and(result);
         }
         result
     }
@@ -133,11 +132,11 @@ pub fn request(topology: &Topology, pair: Pair, address: u8) -> [u8; FRAME_BYTES
     frame(topology, pair, address, &REQUEST)
 }
 
-/// Returns the reply that confirms this address of the destination to a pair's source, if the source uses it.
+/// Returns the ARP reply that keeps this address of the destination valid at a pair's source, if the source uses it.
 ///
 /// # Panics
 /// If the topology does not contain both endpoints.
-pub fn confirmation(topology: &Topology, pair: Pair, address: u8) -> [u8; FRAME_BYTES] {
+pub fn reply(topology: &Topology, pair: Pair, address: u8) -> [u8; FRAME_BYTES] {
     frame(topology, pair, address, &REPLY)
 }
 

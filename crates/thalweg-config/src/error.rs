@@ -111,13 +111,13 @@ pub enum ProblemKind {
         choices: Vec<String>,
     },
     /// A key name that several sections accept, none of which is in the file.
-    #[error("no section of {file} accepts \"{name}\" with its present choices; it can be {}", choices.join(" or "))]
+    #[error("\"{name}\" does not apply to {file}: {}", choices.join(", "))]
     NoSection {
         /// The name of the file.
         file: String,
         /// The name of the key.
         name: Name,
-        /// The paths of the keys with this name.
+        /// What each key with this name requires.
         choices: Vec<String>,
     },
     /// A section written as a value.

@@ -116,7 +116,17 @@ impl Document {
                 Err(ProblemKind::UnknownKey { name: Name(name.to_owned()), section: None, hint })
             }
             (absent, []) => {
-                let (file, choices) = (self.file.clone(), absent.iter().map(path).collect());
+                let requirement = |section: &&'static Section| {
+                    let present = self.entries.iter().find(|entry| std::ptr::eq(entry.section, *section));
+                    let path = path(section);
+                    match (present, section.selector_name()) {
+                        (Some(entry), Some(selector)) => {
+                            format!("{path} requires another {selector} than \"{}\"", entry.chosen)
+                        }
+                        _ => format!("{path} requires a section {}", section.heading()),
+                    }
+                };
+                let (file, choices) = (self.file.clone(), absent.iter().map(requirement).collect());
                 Err(ProblemKind::NoSection { file, name: Name(name.to_owned()), choices })
             }
             (_, several) => {

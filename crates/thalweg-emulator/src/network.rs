@@ -3,7 +3,7 @@
 use crate::core::blueprint::{Blueprint, BlueprintError};
 use crate::core::emulation::Emulation;
 use crate::fabric::Network;
-use crate::router::{Router, Routing, Shape};
+use crate::router::{Router, RouterPorts, Routing};
 use crate::schemes::dctcp::dctcp;
 use crate::schemes::drop_tail::drop_tail;
 use crate::schemes::drr::drr;
@@ -21,7 +21,7 @@ pub trait ForScheme {
     type Output;
 
     /// Runs the action. `make` builds a router from its routing and its ports.
-    fn with<R: Router + 'static>(self, make: impl Fn(Routing, Shape<'_>) -> R + Sync) -> Self::Output;
+    fn with<R: Router + 'static>(self, make: impl Fn(Routing, RouterPorts<'_>) -> R + Sync) -> Self::Output;
 }
 
 impl Scheme {
@@ -51,7 +51,10 @@ pub fn build(scheme: &Scheme, blueprint: &Blueprint<'_>) -> Result<Box<dyn Netwo
     impl ForScheme for Build<'_> {
         type Output = Result<Box<dyn Network>, BlueprintError>;
 
-        fn with<R: Router + 'static>(self, make: impl Fn(Routing, Shape<'_>) -> R + Sync) -> Self::Output {
+        fn with<R: Router + 'static>(
+            self,
+            make: impl Fn(Routing, RouterPorts<'_>) -> R + Sync,
+        ) -> Self::Output {
             Ok(Box::new(Emulation::new(self.0, make)?))
         }
     }

@@ -17,7 +17,7 @@ pub struct Operation {
     pub description: &'static str,
     /// Problems of its handler, in addition to [`COMMON_ERRORS`].
     pub errors: &'static [Code],
-    /// Whether the handler may block. If so, it runs on a thread of its own.
+    /// Whether the handler may block. If so, it runs on a thread of the pool.
     pub waits: bool,
 }
 

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bidirectional_flow_is_two_mirrored_rows() {
+    fn a_bidirectional_flow_is_one_row_per_direction() {
         let [forward, reverse] = rows_of(&flow(Protocol::TCP, 4)).try_into().unwrap();
         assert_eq!(
             forward,

@@ -11,7 +11,6 @@ use thalweg_wire::{Batch, Progress, Source, SourceCounters};
 use thiserror::Error;
 
 use crate::options::WatchOptions;
-use crate::totals::Incomplete;
 
 /// Suffixes of file names. A missing source with one of them is reported as a missing file, not as a missing interface.
 const FILE_SUFFIXES: [&str; 8] = [".pcap", ".pcapng", ".cap", ".dmp", ".gz", ".zst", ".ntar", ".trace"];
@@ -36,6 +35,17 @@ pub(crate) struct OpenInputs {
     pub(crate) notices: Vec<String>,
     /// Files that cannot be read.
     pub(crate) skipped: Vec<Incomplete>,
+}
+
+/// An input that was not read to its end.
+#[derive(Clone, Debug)]
+pub struct Incomplete {
+    /// Name of the input.
+    pub name: String,
+    /// The error that ended reading.
+    pub reason: String,
+    /// Whether nothing of it was read.
+    pub is_skipped: bool,
 }
 
 /// An open source and its name.

@@ -39,12 +39,12 @@ mod worker;
 
 pub use clock::Clock;
 pub use error::WatchError;
-pub use inputs::InputError;
+pub use inputs::{Incomplete, InputError};
 pub use message::Message;
 pub use meter::MeterCounters;
 pub use reader::Pace;
 pub use run::{Watch, run};
-pub use totals::{Incomplete, Totals};
+pub use totals::Totals;
 pub use update::WatchUpdate;
 pub use view_feed::ViewFeed;
 pub use worker::WorkerOptions;

@@ -14,13 +14,13 @@ use thalweg_wire::{HashSeed, Nanos};
 use crate::clock::Clock;
 use crate::error::WatchError;
 use crate::flow_exporter::FlowExporter;
-use crate::inputs::{Inputs, OpenInputs};
+use crate::inputs::{Incomplete, Inputs, OpenInputs};
 use crate::message::{Done, Message, send_message};
 use crate::meter::Meter;
 use crate::options::WatchOptions;
 use crate::reader::{Limits, Pace};
 use crate::tasks::{FinishedWindow, PermitReceiver, SketchWriter, TaskLedger, TaskMonitor, WindowMerger};
-use crate::totals::{Incomplete, Totals};
+use crate::totals::Totals;
 use crate::update::WatchUpdate;
 use crate::worker::{BATCHES_IN_FLIGHT, DistributedBatch, FlowDistributor, Metering, Reading, WorkerOptions};
 

@@ -9,6 +9,7 @@ use thalweg_measure::meter::record::FlowRecord;
 use thalweg_records::handoff::HandoffStatus;
 use thalweg_wire::{Bytes, Nanos, SourceCounters, Timestamp};
 
+use crate::inputs::Incomplete;
 use crate::ledger::CheetahLog;
 use crate::message::Done;
 use crate::meter::MeterCounters;
@@ -39,17 +40,6 @@ pub struct Totals {
     pub elapsed: Duration,
     /// Number of metering threads.
     pub workers: usize,
-}
-
-/// An input that was not read to its end.
-#[derive(Clone, Debug)]
-pub struct Incomplete {
-    /// Name of the input.
-    pub name: String,
-    /// The error that ended reading.
-    pub reason: String,
-    /// Whether nothing of it was read.
-    pub is_skipped: bool,
 }
 
 impl Totals {

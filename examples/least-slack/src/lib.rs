@@ -8,7 +8,7 @@
 use thalweg_emulator::queues::backlog::Backlog;
 use thalweg_emulator::queues::port_set::PortSet;
 use thalweg_emulator::router::context::Context;
-use thalweg_emulator::router::{Enqueue, Headers, OneQueue, Pattern, Schedule, Shape, Store};
+use thalweg_emulator::router::{Enqueue, Headers, OneQueue, Pattern, RouterPorts, Schedule, Store};
 use thalweg_emulator::{Packet, Reason, Request};
 use thalweg_network::PortIndex;
 
@@ -113,12 +113,12 @@ impl Schedule<u32, Waits> for LeastSlack {
 /// Creates a least-slack router with a queue of `buffer` packets per port.
 pub fn least_slack<R>(
     route: R,
-    shape: Shape<'_>,
+    ports: RouterPorts<'_>,
     buffer: usize,
 ) -> Pattern<R, OneQueue, DropMostSlack, LeastSlack, Waits, Slack> {
     let store = Waits {
-        ports: vec![Vec::with_capacity(buffer + 1); shape.ports()],
-        backlogged: PortSet::new(shape.ports()),
+        ports: vec![Vec::with_capacity(buffer + 1); ports.ports()],
+        backlogged: PortSet::new(ports.ports()),
     };
     let enqueue = DropMostSlack { buffer };
     Pattern { route, classify: OneQueue, enqueue, schedule: LeastSlack, store, headers: Slack }

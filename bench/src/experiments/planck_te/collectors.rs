@@ -97,12 +97,12 @@ impl<'a> Collectors<'a> {
     }
 
     /// Reads the frames of the monitor ports. Call it every slot, while hosts still know the packets' data.
-    pub(super) fn take(&mut self, network: &mut dyn Network, hosts: &Hosts) {
+    pub(super) fn capture(&mut self, network: &mut dyn Network, hosts: &Hosts) {
         self.feed.collect(network, |copy| hosts.segment(copy.packet.id()));
     }
 
     /// Processes the frames and collects the reports.
-    pub(super) fn read(&mut self, now: Timestamp, reports: &mut Reports) {
+    pub(super) fn process(&mut self, now: Timestamp, reports: &mut Reports) {
         let Collectors { feed, all, packets, output } = self;
         feed.deliver(|router, batch| {
             let Station { intake, collector } = &mut all[router.index()];

@@ -47,7 +47,7 @@ pub(super) struct ControlFaults {
 
 /// Returns route options with reconciliation. Collectors learn new routes `lead_time` before they are installed (section
 /// 4.1).
-pub(super) fn repairs(trees: TreeOptions, lead_time: Nanos) -> RouteOptions {
+pub(super) fn reconciled_routes(trees: TreeOptions, lead_time: Nanos) -> RouteOptions {
     // In the emulator packets keep their address to the end.
     let writes_back = false;
     let installation = Installation::Reconcile { interval: None };

@@ -14,7 +14,7 @@ use thalweg_network::{EndpointId, LinkId, LinkState, PortIndex, RouterId, Versio
 use thalweg_wire::{Bytes, Nanos, Timestamp};
 
 use super::collectors::{Collectors, Reports, monitors};
-use super::control::{ControlFaults, EmulatedControl, repairs};
+use super::control::{ControlFaults, EmulatedControl, reconciled_routes};
 use super::switches::Switches;
 use super::trial::{Emulated, Method, PAPER_HOST_RATE, POLL_SLOTS, Trial};
 
@@ -90,11 +90,12 @@ const RESET: [Timestamp; 2] = [ms(70), ms(380)];
 /// Spans in which throughput is measured: before, during and after the fault.
 const SPANS: [[Timestamp; 2]; 3] = [[ms(30), FAULT[0]], [ms(260), FAULT[1]], [ms(480), END]];
 const END: Timestamp = ms(560);
-/// Delay from a link state change until the controller knows it, and from announcing new routes to the collectors until
-/// they are installed (Planck, section 4.1).
-const NOTICE_DELAY: Nanos = Nanos::from_millis(1);
-/// Probability that an event is lost at random. The faults that lose events are [`ControlFaults`].
-const NO_RANDOM_LOSS: f64 = 0.0;
+/// Delay from a link state change until the controller knows it.
+const LINK_NOTICE_DELAY: Nanos = Nanos::from_millis(1);
+/// Delay from announcing new routes to the collectors until they are installed (Planck, section 4.1).
+const ROUTE_LEAD_TIME: Nanos = Nanos::from_millis(1);
+/// Probability that an event is lost while there is no fault.
+const NO_LOSS: f64 = 0.0;
 /// Time without a controller.
 const CONTROLLER_DOWNTIME: Nanos = Nanos::from_millis(20);
 
@@ -112,7 +113,7 @@ pub(super) struct FaultResults {
     pub(super) rates: [f64; 3],
     /// Flows that share a link, at the end of each span.
     pub(super) sharing: [usize; 3],
-    /// Paths that the installed rules do not lead to their destination, maximum and at the end.
+    /// Paths on which the installed rules do not deliver packets, maximum and at the end.
     pub(super) broken_paths: [usize; 2],
     /// Reroutes of all controllers.
     pub(super) reroutes: u64,
@@ -143,9 +144,9 @@ impl FaultRun {
             control: EmulatedControl::new(
                 &state,
                 decider(),
-                repairs(trial.trees(), NOTICE_DELAY),
+                reconciled_routes(trial.trees(), ROUTE_LEAD_TIME),
                 trial.control_delay,
-                NO_RANDOM_LOSS,
+                NO_LOSS,
                 self.seed,
             )?,
             trial,
@@ -163,12 +164,12 @@ impl FaultRun {
         let mut last = Timestamp(0);
         loop {
             emulated.slot();
-            collectors.take(emulated.network.as_mut(), &emulated.hosts);
+            collectors.capture(emulated.network.as_mut(), &emulated.hosts);
             if !emulated.network.now().0.is_multiple_of(POLL_SLOTS) {
                 continue;
             }
             let now = clock.start_of(emulated.network.now());
-            collectors.read(now, &mut reports);
+            collectors.process(now, &mut reports);
             if run.controller_starts_at.is_none() {
                 run.control.handle_reports(&mut reports, now);
             } else {
@@ -244,13 +245,13 @@ impl Run {
             let flows: Vec<_> = emulated.hosts.flows().collect();
             flows.iter().for_each(|flow| emulated.hosts.set_address(flow.source, flow.destination, 0));
         }
-        if !links.is_empty() && FAULT.into_iter().any(|at| is_due(at + NOTICE_DELAY)) {
+        if !links.is_empty() && FAULT.into_iter().any(|at| is_due(at + LINK_NOTICE_DELAY)) {
             self.control.input(now, Input::Links(emulated.network.links().clone()));
         }
     }
 
-    /// Executes the loop's commands to collectors and switches, rule by rule. [`EmulatedControl`] has taken out its reroutes,
-    /// which [`EmulatedControl::advance`] carries out.
+    /// Executes the loop's commands to collectors and switches, one rule per call. [`EmulatedControl::advance`] carries out
+    /// the reroutes, which are not among these commands.
     fn execute_commands(
         &mut self,
         emulated: &mut Emulated,
@@ -271,6 +272,7 @@ impl Run {
                 Command::Announce { state, ahead } => {
                     self.versions.push(state, now)?;
                     collectors.set_network(&Arc::new(self.versions.clone()));
+                    // The routes are valid from then on.
                     self.control.input(now, Input::Announced(now + ahead));
                 }
                 Command::ReadBack { .. } => {

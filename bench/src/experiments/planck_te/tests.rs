@@ -9,7 +9,7 @@ use thalweg_control::routes::Change;
 use thalweg_network::{LinkState, NetworkState, PortIndex, RouterId};
 use thalweg_wire::{BitRate, Bytes, Nanos, Timestamp};
 
-use super::control::{EmulatedControl, repairs};
+use super::control::{EmulatedControl, reconciled_routes};
 use super::switches::Switches;
 use super::trial::{Emulated, Method, Results, Trial};
 use super::workload::Pattern;
@@ -58,7 +58,7 @@ const SWITCH: RouterId = RouterId(8);
 /// Returns the changes of a control loop from the installed rules to the routes of a network.
 fn to(switches: &Switches, state: &Arc<NetworkState>) -> Vec<Change> {
     let trial = Trial::default();
-    let routes = repairs(trial.trees(), Nanos::ZERO);
+    let routes = reconciled_routes(trial.trees(), Nanos::ZERO);
     let mut control =
         EmulatedControl::new(state, Box::new(StaticRouting), routes, Nanos::ZERO, 0.0, 1).unwrap();
     control.input(Timestamp(1), Input::Tick);

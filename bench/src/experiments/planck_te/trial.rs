@@ -232,12 +232,12 @@ impl Trial {
             emulated.slot();
             let Emulated { network, hosts, .. } = &mut emulated;
             if watches {
-                collectors.take(network.as_mut(), hosts);
+                collectors.capture(network.as_mut(), hosts);
             }
             if network.now().0.is_multiple_of(POLL_SLOTS) {
                 let now = clock.start_of(network.now());
                 if watches {
-                    collectors.read(now, &mut reports);
+                    collectors.process(now, &mut reports);
                     control.handle_reports(&mut reports, now);
                 }
                 control.advance(hosts, now);

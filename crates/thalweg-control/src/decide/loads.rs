@@ -51,8 +51,8 @@ impl LastMove {
         now.since(self.at).0 < STREAK_WINDOW.saturating_mul(self.hold_down_time(hold_down).0)
     }
 
-    /// Returns whether reports of the pair may predate this move.
-    fn drains(&self, hold_down: Nanos, now: Timestamp) -> bool {
+    /// Returns whether reports may still show the pair as before this move.
+    fn may_be_reported_late(&self, hold_down: Nanos, now: Timestamp) -> bool {
         now.since(self.at) < hold_down.max(DRAIN_TIME)
     }
 }
@@ -134,8 +134,9 @@ impl Loads {
             .is_some_and(|last| now.since(last.at) < last.hold_down_time(self.hold_down))
     }
 
-    /// Records a reported rate. A report with another address and a lower rate is ignored until the known rate has timed
-    /// out: on a path that the pair left, a collector may still report a silent flow.
+    /// Records a reported rate. A report with another address and a lower rate than the known ones is ignored until the known
+    /// rate has timed out: on a path that the pair left, a collector may still report a silent flow. Of any other report only
+    /// the rate counts for a while after a move (see [`DRAIN_TIME`]).
     pub fn observe(&mut self, observed: &PairRate, now: Timestamp, paths: &mut Paths) {
         let stays = |known: &PairState| {
             known.address != observed.address
@@ -146,7 +147,8 @@ impl Loads {
             return;
         }
         self.take(observed.pair, paths);
-        let last = self.last_moves.get(&observed.pair).filter(|last| last.drains(self.hold_down, now));
+        let last =
+            self.last_moves.get(&observed.pair).filter(|last| last.may_be_reported_late(self.hold_down, now));
         let address = last.map_or(observed.address, |last| last.address);
         self.put(observed.pair, PairState { address, rate: observed.rate, seen: now }, paths);
     }
@@ -188,8 +190,9 @@ impl Loads {
             self.take(pair, paths);
         }
         let hold_down = self.hold_down;
-        self.last_moves
-            .retain(|_, last| last.drains(hold_down, now) || last.continues_streak(hold_down, now));
+        self.last_moves.retain(|_, last| {
+            last.may_be_reported_late(hold_down, now) || last.continues_streak(hold_down, now)
+        });
     }
 
     /// Removes everything, for example after a change of the network.

@@ -156,8 +156,8 @@ impl CollectorConfig {
         Ok(options)
     }
 
-    /// Whether a collector that runs with `other` can continue with these settings and its open source: only settings that a
-    /// running collector can change differ (monitor port, bursts, smoothing, flow table, cheetah detection, rules).
+    /// Whether a running collector can change to the settings of `other` without opening its source again: they differ at
+    /// most in the monitor port, bursts, smoothing, flow table, cheetah detection and rules.
     pub fn can_keep_source_of(&self, other: &CollectorConfig) -> bool {
         let CollectorConfig {
             name,

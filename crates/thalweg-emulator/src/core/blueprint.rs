@@ -15,7 +15,7 @@ use crate::ports::monitor::{Monitor, MonitorPort};
 use crate::ports::port::Port;
 use crate::ports::tally::Verdicts;
 use crate::queues::port_set::PortSet;
-use crate::router::{Balance, Router, Routing, Shape};
+use crate::router::{Balance, Router, RouterPorts, Routing};
 use crate::slot::{Slot, SlotClock};
 use crate::ticks::{Delay, Pace, Ticks};
 
@@ -163,7 +163,7 @@ impl<'a> Blueprint<'a> {
     /// See [`BlueprintError`].
     pub fn build<R: Router>(
         &self,
-        make: impl FnMut(Routing, Shape<'_>) -> R,
+        make: impl FnMut(Routing, RouterPorts<'_>) -> R,
     ) -> Result<Shard<R>, BlueprintError> {
         let everywhere = vec![0; self.topology.routers().len()];
         let (mut shards, _) = self.build_sharded(&everywhere, make)?;
@@ -177,7 +177,7 @@ impl<'a> Blueprint<'a> {
     pub fn build_sharded<R: Router>(
         &self,
         assignment: &[usize],
-        make: impl FnMut(Routing, Shape<'_>) -> R,
+        make: impl FnMut(Routing, RouterPorts<'_>) -> R,
     ) -> Result<(Vec<Shard<R>>, Vec<Crossing>), BlueprintError> {
         self.check_assignment(assignment)?;
         self.check_links()?;
@@ -363,7 +363,7 @@ impl<'a> Builder<'a> {
     fn build<R: Router>(
         mut self,
         next_hops: &NextHops,
-        mut make: impl FnMut(Routing, Shape<'_>) -> R,
+        mut make: impl FnMut(Routing, RouterPorts<'_>) -> R,
     ) -> (Vec<Shard<R>>, Vec<Crossing>) {
         let topology = self.blueprint.topology;
         let mut shards: Vec<Shard<R>> = (0..self.lanes.len())
@@ -393,7 +393,7 @@ impl<'a> Builder<'a> {
         &mut self,
         router: RouterId,
         next_hops: &NextHops,
-        make: &mut impl FnMut(Routing, Shape<'_>) -> R,
+        make: &mut impl FnMut(Routing, RouterPorts<'_>) -> R,
         shard: &mut Shard<R>,
     ) -> RouterState<R> {
         let Blueprint { topology, clock, balance, seed, longest, .. } = *self.blueprint;
@@ -439,7 +439,7 @@ impl<'a> Builder<'a> {
         let routing = Routing::new(router, topology.endpoints().len(), next_hops, balance, salt);
         RouterState {
             id: router,
-            scheme: make(routing, Shape { clock, rates: &rates, longest }),
+            scheme: make(routing, RouterPorts { clock, rates: &rates, longest }),
             verdicts: vec![Verdicts::default(); ports.len()].into_boxed_slice(),
             down: PortSet::new(ports.len()),
             any_down: false,

@@ -11,7 +11,7 @@ use crate::outcome::{Dropped, Fate, Outcome, Request};
 use crate::ports::monitor::{Mirrored, MonitorTally};
 use crate::ports::tally::PortTally;
 use crate::queues::backlog::Backlog;
-use crate::router::{Router, Routing, Shape};
+use crate::router::{Router, RouterPorts, Routing};
 use crate::slot::{Slot, SlotClock};
 
 /// A network whose routers all have the same type. Its owner runs it slot by slot.
@@ -30,7 +30,7 @@ impl<R: Router> Emulation<R> {
     /// See [`BlueprintError`].
     pub fn new(
         blueprint: &Blueprint<'_>,
-        make: impl FnMut(Routing, Shape<'_>) -> R,
+        make: impl FnMut(Routing, RouterPorts<'_>) -> R,
     ) -> Result<Self, BlueprintError> {
         Ok(Emulation {
             shard: blueprint.build(make)?,

@@ -23,7 +23,7 @@ use crate::slot::SlotClock;
 
 /// The ports of one router, for which a scheme is built.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape<'a> {
+pub struct RouterPorts<'a> {
     /// The slot clock.
     pub clock: SlotClock,
     /// The rate of each port.
@@ -32,7 +32,7 @@ pub struct Shape<'a> {
     pub longest: u16,
 }
 
-impl Shape<'_> {
+impl RouterPorts<'_> {
     /// The number of ports.
     pub fn ports(&self) -> usize {
         self.rates.len()

@@ -12,7 +12,7 @@ use crate::outcome::Reason;
 use crate::packet::Packet;
 use crate::queues::fifos::Fifos;
 use crate::router::context::Context;
-use crate::router::{Enqueue, OneQueue, Pattern, Plain, Shape};
+use crate::router::{Enqueue, OneQueue, Pattern, Plain, RouterPorts};
 
 /// Marks packets that find a long queue, drops packets that find a full one.
 #[derive(Clone, Copy, Debug)]
@@ -76,8 +76,8 @@ pub type Dctcp<R> = Pattern<R, OneQueue, Threshold, Fifo, Fifos<Packet>>;
 ///
 /// # Panics
 /// If the settings are not [valid](DctcpConfig::validate).
-pub fn dctcp<R>(route: R, shape: Shape<'_>, config: &DctcpConfig) -> Dctcp<R> {
-    let store = Fifos::new(shape.ports(), config.buffer);
+pub fn dctcp<R>(route: R, ports: RouterPorts<'_>, config: &DctcpConfig) -> Dctcp<R> {
+    let store = Fifos::new(ports.ports(), config.buffer);
     let enqueue = Threshold { packets: config.threshold };
     Pattern { route, classify: OneQueue, enqueue, schedule: Fifo, store, headers: Plain }
 }

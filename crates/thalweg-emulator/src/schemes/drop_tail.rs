@@ -7,7 +7,7 @@ use crate::outcome::Reason;
 use crate::packet::Packet;
 use crate::queues::fifos::Fifos;
 use crate::router::context::Context;
-use crate::router::{Enqueue, OneQueue, Pattern, Plain, Schedule, Shape};
+use crate::router::{Enqueue, OneQueue, Pattern, Plain, RouterPorts, Schedule};
 
 /// Drops packets that find a full queue, whatever header fields a scheme adds to packets (type `C`).
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,7 +75,7 @@ pub type DropTail<R> = Pattern<R, OneQueue, DropWhenFull, Fifo, Fifos<Packet>>;
 ///
 /// # Panics
 /// If the settings are not [valid](DropTailConfig::validate).
-pub fn drop_tail<R>(route: R, shape: Shape<'_>, config: &DropTailConfig) -> DropTail<R> {
-    let store = Fifos::new(shape.ports(), config.buffer);
+pub fn drop_tail<R>(route: R, ports: RouterPorts<'_>, config: &DropTailConfig) -> DropTail<R> {
+    let store = Fifos::new(ports.ports(), config.buffer);
     Pattern { route, classify: OneQueue, enqueue: DropWhenFull, schedule: Fifo, store, headers: Plain }
 }

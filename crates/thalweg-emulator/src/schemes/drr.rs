@@ -17,7 +17,7 @@ use super::priority::DropWhenQueueFull;
 use crate::packet::Packet;
 use crate::queues::bank::{MAX_QUEUES, QueueBank};
 use crate::router::context::Context;
-use crate::router::{Pattern, Plain, Schedule, Shape};
+use crate::router::{Pattern, Plain, RouterPorts, Schedule};
 
 /// The current turn of a port, and the deficits of its queues.
 #[derive(Clone, Copy, Debug)]
@@ -104,10 +104,10 @@ pub type Drr<R> = Pattern<R, FlowHash, DropWhenQueueFull, DeficitRoundRobin, Que
 ///
 /// # Panics
 /// If the settings are not [valid](DrrConfig::validate).
-pub fn drr<R>(route: R, shape: Shape<'_>, config: &DrrConfig) -> Drr<R> {
-    let store = QueueBank::new(shape.ports(), usize::from(config.queues), config.buffer);
+pub fn drr<R>(route: R, ports: RouterPorts<'_>, config: &DrrConfig) -> Drr<R> {
+    let store = QueueBank::new(ports.ports(), usize::from(config.queues), config.buffer);
     let classify = FlowHash::over(u32::from(config.queues));
-    let rounds = vec![Round { turn: 0, deficits: [0; MAX_QUEUES] }; shape.ports()].into_boxed_slice();
+    let rounds = vec![Round { turn: 0, deficits: [0; MAX_QUEUES] }; ports.ports()].into_boxed_slice();
     let schedule = DeficitRoundRobin { rounds, quantum: config.quantum };
     Pattern { route, classify, enqueue: DropWhenQueueFull, schedule, store, headers: Plain }
 }

@@ -17,7 +17,7 @@ use super::error::{SchemeError, Settings};
 use crate::packet::Packet;
 use crate::queues::fifos::Fifos;
 use crate::router::context::Context;
-use crate::router::{OneQueue, Pattern, Plain, Schedule, Shape};
+use crate::router::{OneQueue, Pattern, Plain, RouterPorts, Schedule};
 use crate::slot::Slot;
 
 /// Resolution of lengths: 2^-20 bytes.
@@ -117,11 +117,11 @@ pub type Hull<R> = Pattern<R, OneQueue, DropWhenFull, PhantomQueues, Fifos<Packe
 ///
 /// # Panics
 /// If the settings are not [valid](HullConfig::validate).
-pub fn hull<R>(route: R, shape: Shape<'_>, config: &HullConfig) -> Hull<R> {
-    let bytes_per_slot = |rate: &BitRate| rate.0 as f64 / 8.0 * shape.clock.seconds();
-    let phantoms = shape.rates.iter().map(|rate| Phantom::new(config.gamma * bytes_per_slot(rate))).collect();
+pub fn hull<R>(route: R, ports: RouterPorts<'_>, config: &HullConfig) -> Hull<R> {
+    let bytes_per_slot = |rate: &BitRate| rate.0 as f64 / 8.0 * ports.clock.seconds();
+    let phantoms = ports.rates.iter().map(|rate| Phantom::new(config.gamma * bytes_per_slot(rate))).collect();
     let schedule = PhantomQueues { phantoms, threshold: u64::from(config.threshold) << FRACTION_BITS };
-    let store = Fifos::new(shape.ports(), config.buffer);
+    let store = Fifos::new(ports.ports(), config.buffer);
     Pattern { route, classify: OneQueue, enqueue: DropWhenFull, schedule, store, headers: Plain }
 }
 

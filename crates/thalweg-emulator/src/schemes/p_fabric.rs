@@ -19,7 +19,7 @@ use crate::packet::Packet;
 use crate::queues::backlog::Backlog;
 use crate::queues::port_set::PortSet;
 use crate::router::context::Context;
-use crate::router::{Enqueue, Headers, OneQueue, Pattern, Schedule, Shape, Store};
+use crate::router::{Enqueue, Headers, OneQueue, Pattern, RouterPorts, Schedule, Store};
 
 /// Remaining bytes of a packet's flow, including this packet. Fewer means more urgent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -256,8 +256,8 @@ impl PFabricConfig {
 pub type PFabric<R> = Pattern<R, OneQueue, DropLowest, MostUrgentFlow, SmallBuffers, Remaining>;
 
 /// Builds a pFabric router.
-pub fn p_fabric<R>(route: R, shape: Shape<'_>, config: &PFabricConfig) -> PFabric<R> {
-    let store = SmallBuffers::new(shape.ports(), config.buffer);
+pub fn p_fabric<R>(route: R, ports: RouterPorts<'_>, config: &PFabricConfig) -> PFabric<R> {
+    let store = SmallBuffers::new(ports.ports(), config.buffer);
     Pattern {
         route,
         classify: OneQueue,

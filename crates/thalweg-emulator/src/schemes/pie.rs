@@ -23,7 +23,7 @@ use super::stamped::Stamped;
 use crate::outcome::Reason;
 use crate::packet::Packet;
 use crate::router::context::Context;
-use crate::router::{Enqueue, OneQueue, Pattern, Plain, Schedule, Shape};
+use crate::router::{Enqueue, OneQueue, Pattern, Plain, RouterPorts, Schedule};
 use crate::slot::Slot;
 
 /// Scale of a step while the drop probability is below a bound (RFC 8033, section 4.2).
@@ -77,14 +77,14 @@ pub struct PieController {
 }
 
 impl PieController {
-    /// Converts the settings for ports of this shape.
-    pub fn new(shape: Shape<'_>, config: &PieConfig) -> Self {
+    /// Converts the settings for ports of this ports.
+    pub fn new(ports: RouterPorts<'_>, config: &PieConfig) -> Self {
         PieController {
             config: *config,
-            slot_seconds: shape.clock.seconds(),
+            slot_seconds: ports.clock.seconds(),
             target_seconds: config.target.as_secs_f64(),
-            update_slots: shape.clock.slots_in(config.update).max(1),
-            burst_slots: shape.clock.slots_in(config.max_burst),
+            update_slots: ports.clock.slots_in(config.update).max(1),
+            burst_slots: ports.clock.slots_in(config.max_burst),
         }
     }
 
@@ -287,9 +287,9 @@ pub type Pie<R> = Pattern<R, OneQueue, DropByDelay, FifoWithDelay, PieStore<()>>
 ///
 /// # Panics
 /// If the settings are not [valid](PieConfig::validate).
-pub fn pie<R>(route: R, shape: Shape<'_>, config: &PieConfig) -> Pie<R> {
-    let controller = PieController::new(shape, config);
-    let store = FifosWith::new(shape.ports(), config.buffer, controller.begin());
+pub fn pie<R>(route: R, ports: RouterPorts<'_>, config: &PieConfig) -> Pie<R> {
+    let controller = PieController::new(ports, config);
+    let store = FifosWith::new(ports.ports(), config.buffer, controller.begin());
     let (enqueue, schedule) = (DropByDelay(controller), FifoWithDelay(controller));
     Pattern { route, classify: OneQueue, enqueue, schedule, store, headers: Plain }
 }

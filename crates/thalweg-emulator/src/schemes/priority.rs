@@ -11,7 +11,7 @@ use crate::outcome::Reason;
 use crate::packet::Packet;
 use crate::queues::bank::{MAX_QUEUES, QueueBank};
 use crate::router::context::Context;
-use crate::router::{Classify, Enqueue, Pattern, Plain, Schedule, Shape};
+use crate::router::{Classify, Enqueue, Pattern, Plain, RouterPorts, Schedule};
 
 /// Chooses a queue by DSCP: the code point's own queue, or the last.
 #[derive(Clone, Copy, Debug)]
@@ -99,8 +99,8 @@ pub type Priority<R> = Pattern<R, ByDscp, DropWhenQueueFull, FirstQueue, QueueBa
 ///
 /// # Panics
 /// If the settings are not [valid](PriorityConfig::validate).
-pub fn priority<R>(route: R, shape: Shape<'_>, config: &PriorityConfig) -> Priority<R> {
-    let store = QueueBank::new(shape.ports(), usize::from(config.queues), config.buffer);
+pub fn priority<R>(route: R, ports: RouterPorts<'_>, config: &PriorityConfig) -> Priority<R> {
+    let store = QueueBank::new(ports.ports(), usize::from(config.queues), config.buffer);
     let classify = ByDscp { queues: config.queues };
     Pattern { route, classify, enqueue: DropWhenQueueFull, schedule: FirstQueue, store, headers: Plain }
 }

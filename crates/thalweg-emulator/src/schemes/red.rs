@@ -24,7 +24,7 @@ use super::fifos_with::FifosWith;
 use crate::outcome::Reason;
 use crate::packet::Packet;
 use crate::router::context::Context;
-use crate::router::{Enqueue, OneQueue, Pattern, Plain, Schedule, Shape};
+use crate::router::{Enqueue, OneQueue, Pattern, Plain, RouterPorts, Schedule};
 use crate::slot::Slot;
 
 /// Precomputed powers of `1 - w`.
@@ -61,11 +61,11 @@ pub struct EarlyDetection {
 }
 
 impl EarlyDetection {
-    fn new(shape: Shape<'_>, config: &RedConfig) -> Self {
+    fn new(ports: RouterPorts<'_>, config: &RedConfig) -> Self {
         let gain = libm::ldexp(1.0, -i32::from(config.weight));
         let decays = std::array::from_fn(|m| libm::pow(1.0 - gain, m as f64));
-        let pace = |rate: &BitRate| ((u128::from(rate.0) << 16) / u128::from(shape.clock.rate.0)) as u64;
-        EarlyDetection { config: *config, gain, decays, paces: shape.rates.iter().map(pace).collect() }
+        let pace = |rate: &BitRate| ((u128::from(rate.0) << 16) / u128::from(ports.clock.rate.0)) as u64;
+        EarlyDetection { config: *config, gain, decays, paces: ports.rates.iter().map(pace).collect() }
     }
 
     /// Updates the average at `port` for an arrival that found `waiting` packets.
@@ -228,9 +228,9 @@ pub type Red<R> = Pattern<R, OneQueue, EarlyDetection, FifoWithIdle, RedStore<()
 ///
 /// # Panics
 /// If the settings are not [valid](RedConfig::validate).
-pub fn red<R>(route: R, shape: Shape<'_>, config: &RedConfig) -> Red<R> {
-    let store = FifosWith::new(shape.ports(), config.buffer, Average::default());
-    let enqueue = EarlyDetection::new(shape, config);
+pub fn red<R>(route: R, ports: RouterPorts<'_>, config: &RedConfig) -> Red<R> {
+    let store = FifosWith::new(ports.ports(), config.buffer, Average::default());
+    let enqueue = EarlyDetection::new(ports, config);
     Pattern { route, classify: OneQueue, enqueue, schedule: FifoWithIdle, store, headers: Plain }
 }
 

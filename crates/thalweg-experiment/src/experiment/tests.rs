@@ -196,7 +196,7 @@ fn an_invalid_override_is_reported_as_typed() {
         (
             "load",
             "1",
-            "--sweep load=1: no section of x.toml accepts \"load\" with its present choices; it can be workload.load or packets.load",
+            "--sweep load=1: \"load\" does not apply to x.toml: workload.load requires another pattern than \"incast\", packets.load requires a section [[packets]]",
         ),
         ("packets.load", "1", "--sweep packets.load=1: x.toml has no section [[packets]]"),
         (

@@ -18,7 +18,7 @@
 //! estimated as `(A + S x) / S`, with the sum of `S x` over all spans, each with the load of its own port, and each flow
 //! has the ratio of its port (`Ratio::load_of`). A switch may behave differently. So the bounds of a flow include all
 //! ratios from `q / (1 + q)`, that of an idle port if the port of the TCP flows is full, to `q`, that of a port as busy as
-//! theirs.
+//! theirs. A port that is busier than all theirs has a higher ratio, which the bounds do not include.
 //!
 //! **Cost:** seven additions per span. No allocation.
 

@@ -116,7 +116,7 @@ fn expected(
 
 proptest! {
     #[test]
-    fn ports_match_a_plain_walk(state in states(), flow in prop::option::of(0u32..1 << 28)) {
+    fn inferred_switch_ports_match_a_hop_by_hop_walk(state in states(), flow in prop::option::of(0u32..1 << 28)) {
         let topology = state.topology();
         let key = tcp(flow.map_or((0, 0), flow_ports::ports));
         for (from, to) in topology.endpoint_ids().flat_map(|from| topology.endpoint_ids().map(move |to| (from, to))) {

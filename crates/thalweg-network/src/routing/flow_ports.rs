@@ -75,7 +75,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_ports_of_a_flow_decode_to_its_number_in_both_directions(number in flows()) {
+        fn the_transport_ports_of_a_flow_decode_to_its_number_in_both_directions(number in flows()) {
             let (source, destination) = ports(number);
             prop_assert!(source >= 32_768 && (16_384..32_768).contains(&destination));
             prop_assert_eq!(flow(source, destination), number);
@@ -83,7 +83,7 @@ mod tests {
         }
 
         #[test]
-        fn decoding_any_ports_and_encoding_the_number_returns_the_ports(source: u16, destination: u16) {
+        fn decoding_any_transport_ports_and_encoding_the_number_returns_them(source: u16, destination: u16) {
             let number = flow(source, destination);
             match ports(number) == (source, destination) || ports(number) == (destination, source) {
                 true => prop_assert_eq!(number >> 28 & 0b111, 0),

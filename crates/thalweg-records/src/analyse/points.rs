@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn observation_points_that_collide_keep_their_numbers() {
+    fn observation_points_with_the_same_cache_slot_keep_their_numbers() {
         let (mut recent, mut points) = (PointCache::new(), Points::default());
         for round in 0..2 {
             for domain in 0..3000 {

@@ -267,7 +267,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn addresses_are_recovered_from_the_hash(source: u32, destination: u32) {
+        fn addresses_are_recovered_from_the_mixed_key(source: u32, destination: u32) {
             let row = Narrow::new(source, destination, Fields::default());
             prop_assert_eq!(row.addresses(), (Address::v4(source), Address::v4(destination)));
             let (source, destination) = (Address(u128::from(source) << 64), Address(destination.into()));

@@ -53,7 +53,7 @@ pub struct Listen {
 /// An invalid listen address.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "invalid listen address {text:?}: expected [udp:|tcp:|tls:][ADDRESS:]PORT, an IP address (names are not looked up) and a port 0-65535, such as 2055 or tcp:[::1]:4739"
+    "invalid listen address {text:?}: expected [udp:|tcp:|tls:][ADDRESS:]PORT, with a numeric ADDRESS and a PORT from 0 to 65535, such as 2055 or tcp:[::1]:4739"
 )]
 pub struct ParseListenError {
     /// The text that was given.

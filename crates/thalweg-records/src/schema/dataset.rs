@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn column_kinds_match_the_batches() {
+    fn every_column_has_the_value_type_of_its_schema() {
         check_kinds::<RecordBatch>();
         check_kinds::<CounterBatch>();
     }

@@ -360,7 +360,7 @@ fn merged_counters_saturate_and_add_their_saturation_counts() {
 
 /// A join or a scaling resets the known headroom.
 #[test]
-fn headroom_is_reset_when_counters_change() {
+fn headroom_is_measured_again_after_counters_are_joined_or_scaled() {
     let shape = Shape::new(1, 4).unwrap();
     let full = Counters::from_cells(shape, vec![i32::MAX - 5; 4], 0);
     for version in 0..2 {

@@ -193,6 +193,9 @@ pub(super) struct Counts {
     pub chains: u64,
 }
 
+/// The longest time between the starts of the flows of a flowset (the dissertation, section 2.2).
+const TAU: Nanos = Nanos::from_secs(10);
+
 impl Options {
     /// Returns the number of whole seconds in which flows start.
     pub(super) fn seconds(&self) -> u64 {
@@ -288,9 +291,10 @@ impl Options {
             ("--active-timeout", self.active_timeout, second, MAX_TIMEOUT),
             ("--start-spread", self.start_spread, Nanos::ZERO, self.separation),
             ("--separation", self.separation, Nanos::ZERO, MAX_TIMEOUT),
-            ("--chain-gap times --chain-flows", chain, Nanos::ZERO, Nanos(self.duration.0 / 2)),
+            ("--chain-gap", self.chain_gap, Nanos::ZERO, TAU),
+            ("--chain-gap times --chain-flows", chain, TAU, Nanos(self.duration.0 / 2)),
         ];
-        let times = &times[..if chains == 0 { times.len() - 1 } else { times.len() }];
+        let times = &times[..if chains == 0 { times.len() - 2 } else { times.len() }];
         match times.iter().find(|(_, value, min, max)| value < min || value > max) {
             Some(&(name, value, min, max)) => Err(OptionsError::Time { name, value, min, max }),
             None => Ok(()),

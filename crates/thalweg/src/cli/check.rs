@@ -16,7 +16,7 @@ use thalweg_experiment::{Experiment, Plan};
 /// Check and describe a configuration, experiment or topology file.
 ///
 /// Recognises configurations of `serve` and `watch`, experiments and topology files. Reports unknown keys and sections, and invalid
-/// values. Without such, or in a configuration of `serve`, also reports values that contradict each other or the topology. Checks that interfaces exist. Describes a valid file.
+/// values. Once these are corrected, reports values that contradict each other or the topology. Checks that interfaces exist. Describes a valid file.
 #[derive(Args, Debug)]
 pub(super) struct CheckArgs {
     /// File to check.

@@ -74,7 +74,7 @@ section! {
         /// Measure only the packets that match a capture filter in tcpdump syntax.
         ///
         /// For example 'tcp port 443 and net 10.0.0.0/8', see pcap-filter(7). Needs libpcap, which compiles the filter.
-        /// On interfaces the filter runs in the kernel. -f is a capture filter as in tshark. Use --filter, a flow filter, to
+        /// On interfaces the filter runs in the kernel, with AF_XDP in the program. -f is a capture filter as in tshark. Use --filter, a flow filter, to
         /// measure all packets and show only some flows.
         capture_filter: String [of::<String>()] or "all packets" with flag("EXPR").short('f').sample("tcp port 443"),
         /// Measure the flows inside tunnels.
@@ -104,8 +104,8 @@ section! {
     pub struct Tasks in TASKS = "tasks" {
         /// Measurement tasks, separated by commas.
         ///
-        /// heavy:0.1% (keys with at least 0.1 % of the traffic), change:30s>1% (keys whose traffic changed by at least 1 %
-        /// from one 30 s period to the next), distinct (number of keys), entropy (of the traffic distribution over keys),
+        /// heavy:0.1% (keys with at least 0.1 % of the traffic), change:30s>1% (keys whose traffic changed from one 30 s period to the
+        /// next by at least 1 % of all traffic), distinct (number of keys), entropy (of the traffic distribution over keys),
         /// spread:dst>1000 (destinations with more than 1000 peers), moments (L1 and L2 of key sizes), hhh:1% (hierarchical
         /// heavy hitters).
         ///
@@ -171,7 +171,7 @@ section! {
         /// A cheetah flow sends more than R*T bytes within T. The default is from the dissertation that defines cheetah
         /// flows.
         flight_duration: Nanos [Time] default "100ms" with flag("TIME").short('T'),
-        /// R, the flight rate threshold of cheetah flows.
+        /// R, the rate threshold: a cheetah flow sends more than R*T bytes within T.
         ///
         /// Counts IP packets, per direction of a flow. The default is from the same dissertation, for 10 Gbit/s links.
         rate_threshold: BitRate [of::<BitRate>()] default "50mbps" with flag("RATE").short('R'),

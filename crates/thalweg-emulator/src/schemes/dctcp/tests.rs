@@ -11,7 +11,7 @@ fn arrival(id: u32, ecn: Ecn) -> Request {
 #[test]
 fn packets_are_marked_from_the_threshold_on() {
     let mut bench =
-        Bench::new(1, |route, shape| dctcp(route, shape, &DctcpConfig { threshold: 3, buffer: 6 }));
+        Bench::new(1, |route, ports| dctcp(route, ports, &DctcpConfig { threshold: 3, buffer: 6 }));
     bench.arrive((0..8).map(|id| arrival(id, Ecn::Capable0)));
     let marks: Vec<bool> = bench.drain()[0].iter().map(|packet| packet.ecn() == Ecn::Experienced).collect();
     assert_eq!(marks, [false, false, false, true, true, true]);
@@ -22,7 +22,7 @@ fn packets_are_marked_from_the_threshold_on() {
 #[test]
 fn packets_without_ecn_pass_unmarked() {
     let mut bench =
-        Bench::new(1, |route, shape| dctcp(route, shape, &DctcpConfig { threshold: 0, buffer: 6 }));
+        Bench::new(1, |route, ports| dctcp(route, ports, &DctcpConfig { threshold: 0, buffer: 6 }));
     bench.arrive((0..6).map(|id| arrival(id, Ecn::NotCapable)));
     assert!(bench.drain()[0].iter().all(|packet| packet.ecn() == Ecn::NotCapable));
     assert!(bench.dropped.is_empty());

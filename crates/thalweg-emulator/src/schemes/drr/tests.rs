@@ -25,7 +25,7 @@ proptest! {
         lengths in prop::collection::vec(prop::collection::vec(64u16..=1_500, 200), 2..8),
     ) {
         let config = DrrConfig { quantum, ..DrrConfig::default() };
-        let mut bench = Bench::new(1, |route, shape| drr(route, shape, &config));
+        let mut bench = Bench::new(1, |route, ports| drr(route, ports, &config));
         let flows = flows_apart(lengths.len());
         for (flow, lengths) in flows.iter().zip(&lengths) {
             bench.arrive(lengths.iter().map(|&length| request(0, *flow, 0, length)));
@@ -49,7 +49,7 @@ proptest! {
 #[test]
 fn unused_deficit_is_kept_only_while_backlogged() {
     let config = DrrConfig { quantum: 1_500, ..DrrConfig::default() };
-    let mut bench = Bench::new(1, |route, shape| drr(route, shape, &config));
+    let mut bench = Bench::new(1, |route, ports| drr(route, ports, &config));
     let flow = flows_apart(1)[0];
     let deficit = |bench: &Bench<Drr<_>>| bench.router.schedule.rounds[0].deficits.iter().sum::<u32>();
     bench.arrive([request(0, flow, 0, 1_000), request(0, flow, 1, 1_500)]);
@@ -64,7 +64,7 @@ fn unused_deficit_is_kept_only_while_backlogged() {
 #[test]
 fn a_packet_longer_than_the_quantum_waits_for_enough_turns() {
     let config = DrrConfig { quantum: 1_500, ..DrrConfig::default() };
-    let mut bench = Bench::new(1, |route, shape| drr(route, shape, &config));
+    let mut bench = Bench::new(1, |route, ports| drr(route, ports, &config));
     let flows = flows_apart(2);
     bench.arrive([request(0, flows[0], 100, 4_000)]);
     bench.arrive((0..4).map(|id| request(0, flows[1], id, 1_500)));

@@ -18,7 +18,7 @@ use super::stamped::Stamped;
 use crate::outcome::Reason;
 use crate::packet::Packet;
 use crate::router::context::Context;
-use crate::router::{Enqueue, Pattern, Plain, Schedule, Shape};
+use crate::router::{Enqueue, Pattern, Plain, RouterPorts, Schedule};
 
 /// The largest number of packets dropped at once from the longest queue (RFC 8290, section 4.1).
 const DROP_BATCH: u32 = 64;
@@ -201,19 +201,19 @@ pub type FqCodel<R> = Pattern<R, FlowHash, DropFromLongest, FairTurns, FlowQueue
 ///
 /// # Panics
 /// If the settings are not [valid](FqCodelConfig::validate).
-pub fn fq_codel<R>(route: R, shape: Shape<'_>, config: &FqCodelConfig) -> FqCodel<R> {
+pub fn fq_codel<R>(route: R, ports: RouterPorts<'_>, config: &FqCodelConfig) -> FqCodel<R> {
     let FqCodelConfig { flows, quantum, ecn, buffer, .. } = *config;
     let timing = Timing {
-        target: shape.clock.slots_in(config.target),
-        interval: shape.clock.slots_in(config.interval),
-        mtu: u32::from(shape.longest),
+        target: ports.clock.slots_in(config.target),
+        interval: ports.clock.slots_in(config.interval),
+        mtu: u32::from(ports.longest),
     };
     Pattern {
         route,
         classify: FlowHash::over(flows),
         enqueue: DropFromLongest { quantum },
         schedule: FairTurns { quantum, timing, ecn },
-        store: FlowQueues::new(shape.ports(), flows as usize, buffer),
+        store: FlowQueues::new(ports.ports(), flows as usize, buffer),
         headers: Plain,
     }
 }

@@ -4,7 +4,7 @@ use crate::packet::Ecn;
 use crate::schemes::tests::harness::{Bench, ByDestination, CLOCK, request};
 
 fn bench(config: FqCodelConfig) -> Bench<FqCodel<ByDestination>> {
-    Bench::new(1, |route, shape| fq_codel(route, shape, &config))
+    Bench::new(1, |route, ports| fq_codel(route, ports, &config))
 }
 
 /// `count` packets of a flow. Ids start at 1,000 times the flow's number.

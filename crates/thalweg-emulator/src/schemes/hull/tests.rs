@@ -47,7 +47,7 @@ fn a_long_silence_empties_the_phantom_queue() {
 }
 
 fn bench() -> Bench<Hull<ByDestination>> {
-    Bench::new(1, |route, shape| hull(route, shape, &HullConfig::default()))
+    Bench::new(1, |route, ports| hull(route, ports, &HullConfig::default()))
 }
 
 fn capable(id: u32) -> Request {

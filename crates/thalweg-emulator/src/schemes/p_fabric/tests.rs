@@ -32,7 +32,7 @@ proptest! {
         buffer in 1u32..40,
         slots in prop::collection::vec(prop::collection::vec((0u32..50, 0u32..5), 0..5), 1..80),
     ) {
-        let mut bench = Bench::new(1, |route, shape| p_fabric(route, shape, &PFabricConfig { buffer }));
+        let mut bench = Bench::new(1, |route, ports| p_fabric(route, ports, &PFabricConfig { buffer }));
         let mut plain = Plain::default();
         let (mut id, mut dropped) = (0, Vec::new());
         for arrivals in slots {
@@ -51,7 +51,7 @@ proptest! {
 
 #[test]
 fn arrival_numbers_survive_a_wrap() {
-    let mut bench = Bench::new(1, |route, shape| p_fabric(route, shape, &PFabricConfig { buffer: 9 }));
+    let mut bench = Bench::new(1, |route, ports| p_fabric(route, ports, &PFabricConfig { buffer: 9 }));
     bench.arrive([request(0, 1, 1, 1_500)]);
     bench.router.store.levels[0].arrivals = u32::MAX - 2;
     bench.arrive((2..=6).map(|id| Request { remaining: 7, ..request(0, 1, id, 1_500) }));
@@ -62,7 +62,7 @@ fn arrival_numbers_survive_a_wrap() {
 
 #[test]
 fn pfabric_drop_reasons_are_displaced_and_full() {
-    let mut bench = Bench::new(1, |route, shape| p_fabric(route, shape, &PFabricConfig { buffer: 2 }));
+    let mut bench = Bench::new(1, |route, ports| p_fabric(route, ports, &PFabricConfig { buffer: 2 }));
     let arrival = |id, remaining| Request { remaining, ..request(0, id, id, 1_500) };
     bench.arrive([arrival(1, 500), arrival(2, 300), arrival(3, 400), arrival(4, 400), arrival(5, 900)]);
     let drops: Vec<(u32, Reason)> =

@@ -7,7 +7,10 @@ use crate::router::Router;
 use crate::schemes::tests::harness::{Bench, CLOCK, request};
 
 fn controller(config: &PieConfig) -> PieController {
-    PieController::new(Shape { clock: CLOCK, rates: &[BitRate(10_000_000_000)], longest: 1_500 }, config)
+    PieController::new(
+        RouterPorts { clock: CLOCK, rates: &[BitRate(10_000_000_000)], longest: 1_500 },
+        config,
+    )
 }
 
 /// The number of slots of 1.2 us in `ms` milliseconds.
@@ -104,7 +107,7 @@ proptest! {
 #[test]
 fn overload_is_dropped_down_to_the_target_delay() {
     let config = PieConfig::for_rate(CLOCK.rate);
-    let mut bench = Bench::new(1, |route, shape| pie(route, shape, &config));
+    let mut bench = Bench::new(1, |route, ports| pie(route, ports, &config));
     let (mut waits, mut sent, mut dropped_before) = (0, 0, 0);
     for slot in 0..slots(100) {
         bench.arrive((0..2).map(|half| request(0, 0, (2 * slot + half) as u32, 1_500)));
@@ -127,7 +130,7 @@ fn overload_is_dropped_down_to_the_target_delay() {
 fn an_emptied_or_flushed_queue_has_no_delay() {
     let config = PieConfig::for_rate(CLOCK.rate);
     for flushed in [false, true] {
-        let mut bench = Bench::new(1, |route, shape| pie(route, shape, &config));
+        let mut bench = Bench::new(1, |route, ports| pie(route, ports, &config));
         for slot in 0..slots(3) {
             bench.arrive((0..2).map(|half| request(0, 0, (2 * slot + half) as u32, 1_500)));
             bench.step();
@@ -149,7 +152,7 @@ fn an_emptied_or_flushed_queue_has_no_delay() {
 fn marks_replace_drops_up_to_the_ecn_threshold() {
     for (probability, marked, dropped) in [(0.1, true, false), (0.11, false, true)] {
         let config = PieConfig { ecn: true, ..PieConfig::default() };
-        let mut bench = Bench::new(1, |route, shape| pie(route, shape, &config));
+        let mut bench = Bench::new(1, |route, ports| pie(route, ports, &config));
         // Until the burst allowance is used up and the delay exceeds the target.
         let quiet = bench.router.store.states[0];
         bench.router.store.states[0] =

@@ -13,7 +13,7 @@ proptest! {
         slots in prop::collection::vec(prop::collection::vec(0u8..64, 0..6), 1..40),
     ) {
         let config = PriorityConfig { queues, buffer: 3 };
-        let mut bench = Bench::new(1, |route, shape| priority(route, shape, &config));
+        let mut bench = Bench::new(1, |route, ports| priority(route, ports, &config));
         let mut plain: VecDeque<(u8, u32)> = VecDeque::new();
         let mut id = 0;
         for dscps in slots {

@@ -14,7 +14,7 @@ fn ten(ecn: Ecn) -> impl Iterator<Item = crate::outcome::Request> {
 }
 
 fn bench(config: RedConfig) -> Bench<Red<crate::schemes::tests::harness::ByDestination>> {
-    Bench::new(1, |route, shape| red(route, shape, &config))
+    Bench::new(1, |route, ports| red(route, ports, &config))
 }
 
 proptest! {

@@ -12,7 +12,7 @@ use crate::ports::port::{Copied, Port, Ports};
 use crate::ports::tally::Verdicts;
 use crate::queues::port_set::PortSet;
 use crate::router::context::Context;
-use crate::router::{Route, Router, Shape};
+use crate::router::{Route, Router, RouterPorts};
 use crate::slot::{Slot, SlotClock};
 use crate::ticks::{Delay, Pace, Ticks};
 
@@ -52,11 +52,11 @@ pub(crate) struct Bench<R: Router> {
 
 impl<R: Router> Bench<R> {
     /// A router with `ports` ports of the clock's rate.
-    pub(crate) fn new(ports: usize, build: impl FnOnce(ByDestination, Shape<'_>) -> R) -> Self {
+    pub(crate) fn new(ports: usize, build: impl FnOnce(ByDestination, RouterPorts<'_>) -> R) -> Self {
         let pace = Pace::new(CLOCK, CLOCK.rate);
         let rates = vec![CLOCK.rate; ports];
         Bench {
-            router: build(ByDestination, Shape { clock: CLOCK, rates: &rates, longest: 1_500 }),
+            router: build(ByDestination, RouterPorts { clock: CLOCK, rates: &rates, longest: 1_500 }),
             now: Slot(0),
             dropped: Vec::new(),
             ports: (0..ports as u32).map(|lane| Port::new(pace, Delay::default(), lane)).collect(),

@@ -101,7 +101,7 @@ proptest! {
     fn every_scheme_sends_drops_or_keeps_each_packet_once_and_flows_in_order(slots in arrivals()) {
         macro_rules! check {
             ($build:path, $config:expr) => {
-                keeps_the_books(Bench::new(PORTS.into(), |route, shape| $build(route, shape, &$config)), &slots)
+                keeps_the_books(Bench::new(PORTS.into(), |route, ports| $build(route, ports, &$config)), &slots)
             };
         }
         check!(drop_tail::drop_tail, drop_tail::DropTailConfig { buffer: 9 });

@@ -253,7 +253,7 @@ fn a_flow_without_duration_has_no_rate() {
 }
 
 #[test]
-fn octets_saturate_and_are_counted() {
+fn flows_whose_octets_saturate_are_counted() {
     let huge = Record { octets: 1 << 62, sampling_interval: 1000, ..record(0, 1, 0) };
     let results = analysed(&[huge, record(2, 3, 5)], &Options::default());
     assert_eq!(results.flows[0].octets, i64::MAX);

@@ -143,7 +143,7 @@ fn is_installed(program: &str, question: &str) -> bool {
 }
 
 #[test]
-fn nfdump_reads_encoded_netflow5() {
+fn nfdump_reads_netflow5_of_synth() {
     if !is_installed("nfcapd", "-V") {
         return skip("nfcapd is not installed");
     }
@@ -152,7 +152,7 @@ fn nfdump_reads_encoded_netflow5() {
 }
 
 #[test]
-fn nfdump_reads_encoded_netflow9() {
+fn nfdump_reads_netflow9_of_synth() {
     if !is_installed("nfcapd", "-V") {
         return skip("nfcapd is not installed");
     }
@@ -203,7 +203,7 @@ fn tshark_decodes_our_ipfix() {
 }
 
 #[test]
-fn tshark_decodes_encoded_netflow() {
+fn tshark_decodes_netflow_of_synth() {
     if !is_installed("tshark", "--version") {
         return skip("tshark is not installed");
     }

@@ -284,7 +284,7 @@ fn to_text(summary: &SynthSummary) -> String {
     let SynthSummary { packets, flows, bytes, ipv6_packets, cheetahs, near_misses, duration } = summary;
     format!(
         "{packets} packets ({ipv6_packets} IPv6) of {flows} flows in {duration}, {} at the IP layer\n\
-         {cheetahs} cheetah flows, and {near_misses} other flows above half the threshold (near misses)\n",
+         {cheetahs} cheetah flows, and {near_misses} other flows above half the threshold\n",
         Bytes(*bytes)
     )
 }

@@ -51,7 +51,7 @@ pub(super) struct RecordArgs {
     #[arg(long, requires = "send")]
     pregenerate: bool,
 
-    /// Truth file of planted flowsets as CSV.
+    /// Truth file of planted transfers as CSV: flowsets, single flows, ordinary transfers and chains.
     #[arg(long, value_name = "FILE")]
     truth_transfers: Option<PathBuf>,
 
@@ -118,7 +118,7 @@ pub(super) struct RecordArgs {
     #[arg(long, value_name = "N")]
     chain_flows: Option<u32>,
 
-    /// Time between flow starts in a chain [default: 6s].
+    /// Time between flow starts in a chain, at most 10 s [default: 6s].
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
     chain_gap: Option<Nanos>,
 
