@@ -19,7 +19,7 @@ pub enum Backend {
     Prompt,
 }
 
-/// Formats as `AF_PACKET` or `AF_XDP`, like the kernel's documentation.
+/// Formats as `AF_PACKET`, `AF_XDP` or `prompt AF_PACKET`, for messages.
 impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -38,7 +38,7 @@ pub struct ParseBackendError;
 impl FromStr for Backend {
     type Err = ParseBackendError;
 
-    /// Parses `af_packet`, `af_xdp` and `prompt`, as in configurations.
+    /// Parses `af_packet`, `af_xdp` and `prompt`. Configurations have `auto` besides, which is not a backend but a choice of one.
     fn from_str(text: &str) -> Result<Backend, ParseBackendError> {
         match text {
             "af_packet" => Ok(Backend::AfPacket),

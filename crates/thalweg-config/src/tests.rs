@@ -199,7 +199,7 @@ fn the_reference_page_describes_every_key() {
 }
 
 #[test]
-fn the_json_schema_has_selected_and_unselected_keys() {
+fn the_json_schema_has_the_keys_of_every_variant_of_a_section() {
     let schema = json_schema(&SCHEMA, "Test");
     assert_eq!(schema["required"], serde_json::json!(["duration"]));
     let queue = &schema["properties"]["queue"];

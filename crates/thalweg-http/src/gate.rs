@@ -24,7 +24,7 @@ use super::endpoint::{Endpoint, Operation};
 use super::handler::Prepared;
 use super::reply::Reply;
 use super::request::{Request, path_not_found, text};
-use crate::access::{Access, Denied, Handshake, Limits, Policy, RateLimiter, Scope, is_own_page};
+use crate::access::{Access, Denied, Handshake, Limits, Policy, RateLimiter, Scope, is_same_origin};
 
 /// Maximum number of chunks of a stream that wait to be sent.
 const CHUNK_QUEUE_CAPACITY: usize = 4;
@@ -214,7 +214,7 @@ fn check_access(admitted: &Admitted, operation: &Operation, headers: &HeaderMap)
     let authorization = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
     admitted.policy.permit(authorization, scope)?;
     match text(headers, header::ORIGIN) {
-        Some(origin) if scope == Scope::Write && !is_own_page(origin, &admitted.host) => {
+        Some(origin) if scope == Scope::Write && !is_same_origin(origin, &admitted.host) => {
             Err(Problem::new(Code::Forbidden, "changes by pages of other sites are forbidden"))
         }
         _ => Ok(()),

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_documented_by_fields() {
+    fn parameters_are_described_by_the_doc_comments_of_their_fields() {
         let describe = describe::<Choice>(&mut SchemaGenerator::default(), false);
         let names: Vec<_> = describe.iter().map(|parameter| parameter.name).collect();
         assert_eq!(names, ["top", "collector", "port"]);

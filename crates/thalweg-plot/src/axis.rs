@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_even_numbers_and_an_axis_from_zero_ends_with_one() {
+    fn ticks_are_round_numbers_and_an_axis_from_zero_ends_at_a_tick() {
         let plain = |value: f64| value.to_string();
         let tenths = |value: f64| format!("{value:.1}");
         assert_eq!(labels(&Axis::linear(0.0, 1.0, 5, tenths)), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn uneven_values_lie_at_uneven_distances() {
+    fn unevenly_spaced_values_lie_at_uneven_distances() {
         let labelled =
             |values: &[f64]| values.iter().map(|value| (*value, value.to_string())).collect::<Vec<_>>();
         let sizes = Axis::at(&labelled(&[50.0, 100.0, 200.0, 400.0, 1024.0]));
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn no_input_makes_an_axis_without_extent() {
+    fn every_axis_has_an_extent_whatever_the_input() {
         let nothing = || std::iter::empty();
         for axis in [
             Axis::fitting(nothing(), 20.0, 5, |_| String::new()),

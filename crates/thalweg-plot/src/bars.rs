@@ -6,7 +6,7 @@ use crate::axis::{Axis, Scale};
 use crate::error::DrawError;
 use crate::figure::Plot;
 use crate::frame::{ABOVE, BELOW, Frame, GAP, Grid, LEFT, RIGHT};
-use crate::page::{Area, CHARACTER, INK, Sample, style};
+use crate::page::{Area, CHARACTER, INK, Swatch, style};
 
 /// Share of the room of a name or number that its bars take.
 const FILLED: f64 = 0.8;
@@ -84,8 +84,8 @@ impl Plot for Bars {
         (self.names_width() + WIDTH + RIGHT, ABOVE + row * self.names.len() as u32 + BELOW + GAP)
     }
 
-    fn sample(&self) -> Sample {
-        Sample::Bar
+    fn swatch(&self) -> Swatch {
+        Swatch::Bar
     }
 
     fn draw(&self, area: &Area<'_>) -> Result<(), DrawError> {
@@ -137,14 +137,14 @@ impl Plot for Columns {
         offered
     }
 
-    fn sample(&self) -> Sample {
-        Sample::Bar
+    fn swatch(&self) -> Swatch {
+        Swatch::Bar
     }
 
     fn draw(&self, area: &Area<'_>) -> Result<(), DrawError> {
         let Columns { title, x_title, y, .. } = self;
         let x = Axis::places(&self.names);
-        let frame = Frame { title, x_title, x: &x, y, left: LEFT, grid: Grid::Level };
+        let frame = Frame { title, x_title, x: &x, y, left: LEFT, grid: Grid::Horizontal };
         let mut chart = frame.draw(area)?;
         let width = FILLED / self.series.len().max(1) as f64;
         for (number, values) in self.series.iter().enumerate() {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_below_a_logarithmic_axis_is_omitted() {
+    fn a_bar_below_a_logarithmic_axis_is_omitted() {
         let columns = Columns {
             title: String::new(),
             x_title: String::new(),

@@ -6,10 +6,10 @@ use crate::axis::{Axis, Scale};
 use crate::error::DrawError;
 use crate::figure::Plot;
 use crate::frame::{Frame, Grid, LEFT, RIGHT};
-use crate::page::{Area, HPos, INK, Sample, TEXT, style, write};
+use crate::page::{Area, HPos, INK, Swatch, TEXT, style, write};
 use crate::quantity::number;
 
-/// Half the width of a box, in places.
+/// Half the width of a box. The distance between two boxes is 1.
 const HALF: f64 = 0.2;
 /// Between the greatest value and the number above it, as a share of the axis.
 const ABOVE_WHISKER: f64 = 0.04;
@@ -25,7 +25,7 @@ pub struct Boxes {
     pub title: String,
     /// Below the horizontal axis.
     pub x_title: String,
-    /// Names and their samples.
+    /// The name and the numbers of each box.
     pub boxes: Vec<(String, FiveNumbers)>,
 }
 
@@ -40,8 +40,8 @@ impl Plot for Boxes {
         (width.max(LEFT + RIGHT + self.x().names_width()), height)
     }
 
-    fn sample(&self) -> Sample {
-        Sample::Bar
+    fn swatch(&self) -> Swatch {
+        Swatch::Bar
     }
 
     fn draw(&self, area: &Area<'_>) -> Result<(), DrawError> {
@@ -49,7 +49,7 @@ impl Plot for Boxes {
         let highest = boxes.iter().map(|(_, numbers)| numbers[4]).fold(0.0, f64::max);
         // Room for a number above the highest.
         let (x, y) = (self.x(), Scale::LINEAR.axis([(1.0 + 2.0 * ABOVE_WHISKER) * highest].into_iter()));
-        let frame = Frame { title, x_title, x: &x, y: &y, left: LEFT, grid: Grid::Level };
+        let frame = Frame { title, x_title, x: &x, y: &y, left: LEFT, grid: Grid::Horizontal };
         let mut chart = frame.draw(area)?;
         let (colour, _) = style(0);
         for (place, (_, [least, lower, median, upper, greatest])) in (0..).map(f64::from).zip(boxes) {

@@ -3,7 +3,7 @@
 use crate::error::DrawError;
 use crate::frame::ABOVE;
 use crate::page::{
-    Area, CHARACTER, GREY, HPos, Heading, INK, Sample, TEXT, TITLE, page, sample, shortened, write,
+    Area, CHARACTER, GREY, HPos, Heading, INK, Swatch, TEXT, TITLE, page, sample, shortened, write,
 };
 
 /// Panels that are wider stand one below the other.
@@ -24,7 +24,7 @@ pub trait Plot {
     fn size(&self, offered: (u32, u32)) -> (u32, u32);
 
     /// What stands for its series in the legend.
-    fn sample(&self) -> Sample;
+    fn swatch(&self) -> Swatch;
 
     /// Draws it into the whole of `area`.
     ///
@@ -61,7 +61,7 @@ impl Legend {
         ENTRY as u32 * (self.names.len() as u32 + 2)
     }
 
-    fn draw(&self, area: &Area<'_>, kind: Sample) -> Result<(), DrawError> {
+    fn draw(&self, area: &Area<'_>, kind: Swatch) -> Result<(), DrawError> {
         if !self.is_drawn() {
             return Ok(());
         }
@@ -109,7 +109,7 @@ pub fn draw<P: Plot>(
                 letter(&area, index)?;
             }
         }
-        legend.draw(&beside, plots.first().map_or(Sample::Line, Plot::sample))
+        legend.draw(&beside, plots.first().map_or(Swatch::Line, Plot::swatch))
     })
 }
 

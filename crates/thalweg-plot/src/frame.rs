@@ -30,7 +30,7 @@ pub(crate) enum Grid {
     /// At the ticks of the horizontal axis: for bars that lie.
     Upright,
     /// At the ticks of the vertical axis: for bars and boxes that stand.
-    Level,
+    Horizontal,
 }
 
 /// What surrounds the contents of a plot.
@@ -77,7 +77,7 @@ pub(crate) fn draw_grid(chart: &mut Chart<'_, '_>, x_title: &str, grid: Grid) ->
         Grid::Upright => {
             mesh.disable_y_mesh();
         }
-        Grid::Level => {
+        Grid::Horizontal => {
             mesh.disable_x_mesh();
         }
     }

@@ -1,7 +1,7 @@
 //! A legend that is a table: the name of each series, and what it comes to.
 
 use crate::error::DrawError;
-use crate::page::{Area, GREY, HPos, INK, Sample, TEXT, sample, write};
+use crate::page::{Area, GREY, HPos, INK, Swatch, TEXT, sample, write};
 
 /// Height of a row.
 const ROW: u32 = 24;
@@ -34,7 +34,7 @@ impl<const COLUMNS: usize> LegendTable<COLUMNS> {
             write(area, (end, row(0)), name, TEXT, GREY, HPos::Right)?;
         }
         for (index, (style, name, cells)) in (1..).zip(&self.rows) {
-            sample(area, (SAMPLE, row(index)), *style, Sample::Line)?;
+            sample(area, (SAMPLE, row(index)), *style, Swatch::Line)?;
             write(area, (NAME, row(index)), name, TEXT, INK, HPos::Left)?;
             for ((_, end), cell) in self.columns.iter().zip(cells) {
                 write(area, (*end, row(index)), cell, TEXT, INK, HPos::Right)?;

@@ -2,7 +2,7 @@
 
 use crate::axis::Axis;
 use crate::error::DrawError;
-use crate::page::{HPos, Heading, INK, Sample, TEXT, page, sample, write};
+use crate::page::{HPos, Heading, INK, Swatch, TEXT, page, sample, write};
 use crate::panel::{Line, Panel};
 use crate::quantity::number;
 
@@ -36,7 +36,7 @@ pub fn side_by_side(title: &str, subtitle: &str, plots: &[LinePlot]) -> Result<S
             plot.panel().draw(&chart)?;
             let mut x = 64;
             for (line, (name, _)) in plot.lines.iter().enumerate() {
-                sample(&key, (x, 12), line, Sample::Line)?;
+                sample(&key, (x, 12), line, Swatch::Line)?;
                 write(&key, (x + 28, 12), name, TEXT, INK, HPos::Left)?;
                 x += ENTRY + CHARACTER * name.chars().count() as i32;
             }

@@ -53,7 +53,7 @@ pub(crate) fn style(line: usize) -> (RGBColor, bool) {
 
 /// What stands for a series in a legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sample {
+pub enum Swatch {
     /// A piece of a line.
     Line,
     /// A piece of a line with a dot.
@@ -151,19 +151,19 @@ pub(crate) fn sample(
     area: &Area<'_>,
     (x, y): (i32, i32),
     line: usize,
-    sample: Sample,
+    sample: Swatch,
 ) -> Result<(), DrawError> {
     let (colour, _) = style(line);
     match sample {
-        Sample::Line | Sample::MarkedLine => {
+        Swatch::Line | Swatch::MarkedLine => {
             let (solid, dashed) = stroke(line, vec![(x, y), (x + 24, y)]);
             solid.iter().try_for_each(|path| area.draw(path))?;
             dashed.iter().try_for_each(|path| area.draw(path))?;
-            if sample == Sample::MarkedLine {
+            if sample == Swatch::MarkedLine {
                 mark(line, (x + 12, y)).into_iter().try_for_each(|dot| area.draw(&dot))?;
             }
         }
-        Sample::Bar => area.draw(&Rectangle::new([(x, y - 6), (x + 20, y + 6)], colour.filled()))?,
+        Swatch::Bar => area.draw(&Rectangle::new([(x, y - 6), (x + 20, y + 6)], colour.filled()))?,
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use crate::axis::{Axis, Scale};
 use crate::error::DrawError;
 use crate::figure::Plot;
 use crate::frame::{Chart, Frame, Grid, LEFT, RIGHT};
-use crate::page::{Area, Sample, mark, stroke, style};
+use crate::page::{Area, Swatch, mark, stroke, style};
 use crate::quantity::number;
 use crate::thin::thinned;
 
@@ -140,8 +140,8 @@ impl Plot for Panel {
         (width.max(LEFT + RIGHT + self.x.names_width()), height)
     }
 
-    fn sample(&self) -> Sample {
-        if self.is_marked { Sample::MarkedLine } else { Sample::Line }
+    fn swatch(&self) -> Swatch {
+        if self.is_marked { Swatch::MarkedLine } else { Swatch::Line }
     }
 
     fn draw(&self, area: &Area<'_>) -> Result<(), DrawError> {

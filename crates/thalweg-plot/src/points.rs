@@ -6,7 +6,7 @@ use crate::axis::{Axis, Scale};
 use crate::error::DrawError;
 use crate::figure::Plot;
 use crate::frame::{Frame, Grid, LEFT};
-use crate::page::{Area, CHARACTER, HPos, INK, Sample, TEXT, style, write};
+use crate::page::{Area, CHARACTER, HPos, INK, Swatch, TEXT, style, write};
 use crate::quantity::number;
 
 /// Height of a line of names.
@@ -34,8 +34,8 @@ impl Plot for Points {
         offered
     }
 
-    fn sample(&self) -> Sample {
-        Sample::MarkedLine
+    fn swatch(&self) -> Swatch {
+        Swatch::MarkedLine
     }
 
     fn draw(&self, area: &Area<'_>) -> Result<(), DrawError> {

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_column_keeps_its_ends_and_its_extremes() {
+    fn a_pixel_column_keeps_its_ends_and_its_extremes() {
         let points = [(0.0, 5.0), (0.1, 9.0), (0.2, 6.0), (0.3, 1.0), (0.9, 4.0), (1.0, 7.0)];
         let kept = thinned(&points, |x| x as i64);
         assert_eq!(kept, [(0.0, 5.0), (0.1, 9.0), (0.3, 1.0), (0.9, 4.0), (1.0, 7.0)]);
@@ -31,7 +31,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_points_become_four_a_column() {
+    fn a_million_points_become_four_per_pixel_column() {
         let points: Vec<_> = (0..1_000_000u32).map(|n| (f64::from(n), f64::from(n % 977))).collect();
         let kept = thinned(&points, |x| (x / 1_000.0) as i64);
         assert!(kept.len() <= 4 * 1_000, "{}", kept.len());

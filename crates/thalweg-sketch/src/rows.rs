@@ -97,7 +97,7 @@ pub trait RowSketch: Sized {
     /// Calls `take` with the index and a rough weight, without a bound, of each key of `digests`. These are the
     /// estimates that a top-k is offered for each packet.
     #[inline(always)]
-    fn rough_estimates(&self, digests: &[Digest], mut take: impl FnMut(usize, i64)) {
+    fn estimates_without_bound(&self, digests: &[Digest], mut take: impl FnMut(usize, i64)) {
         let counters = &self.rows().counters;
         let mean = self.rough_mean();
         let take = |number, counter: i64| take(number, counter.saturating_sub(mean));
@@ -109,7 +109,7 @@ pub trait RowSketch: Sized {
     }
 
     /// Returns the rough weight of one key.
-    fn rough_estimate(&self, digest: Digest) -> i64 {
+    fn estimate_without_bound(&self, digest: Digest) -> i64 {
         let counters = &self.rows().counters;
         let counter = match Self::SIGNED {
             true => counters.read::<true>(digest, self.reading()),

@@ -108,9 +108,7 @@ impl OptionsError {
     pub(super) fn message(&self, entry: &Typed<'_, Collector>) -> String {
         match self {
             OptionsError::NoSwitch { .. } if !entry.is_set(Collector::switch) => {
-                format!(
-                    "{self}; name the switch with the key switch, which defaults to the name of the collector"
-                )
+                format!("{self}; add the key \"switch\", whose default is the name of the collector")
             }
             _ => self.to_string(),
         }

@@ -150,33 +150,33 @@ impl LinkSelection {
             [PortDirection::Input, PortDirection::Output].map(|direction| LinkDirection { port, direction })
         };
         let of = |direction: Option<PortDirection>| {
-            move |side: &LinkDirection| direction.is_none_or(|direction| side.direction == direction)
+            move |link: &LinkDirection| direction.is_none_or(|direction| link.direction == direction)
         };
-        let is_rack = |port: &PortIndex| port.index() < topology.rack_size(router);
+        let leads_to_host = |port: &PortIndex| port.index() < topology.rack_size(router);
         Ok(match self {
             LinkSelection::All => all.flat_map(both).collect(),
             LinkSelection::Hosts(direction) => {
-                all.filter(is_rack).flat_map(both).filter(of(*direction)).collect()
+                all.filter(leads_to_host).flat_map(both).filter(of(*direction)).collect()
             }
             LinkSelection::Switches(direction) => {
-                all.filter(|port| !is_rack(port)).flat_map(both).filter(of(*direction)).collect()
+                all.filter(|port| !leads_to_host(port)).flat_map(both).filter(of(*direction)).collect()
             }
             LinkSelection::From(from, to) => {
                 let (from_node, to_node) = neighbours(topology, from, to)?;
                 let here = Node::Router(router);
-                let side = |(other, direction)| {
-                    let leads = move |port: &PortIndex| topology.peer(router, *port).node == other;
-                    all.clone().filter(leads).map(move |port| LinkDirection { port, direction })
+                // The link is an output at its first node and an input at its second.
+                let (other, direction) = match () {
+                    () if from_node == here => (to_node, PortDirection::Output),
+                    () if to_node == here => (from_node, PortDirection::Input),
+                    () => return Ok(Vec::new()),
                 };
-                let sides =
-                    [(from_node, to_node, PortDirection::Output), (to_node, from_node, PortDirection::Input)];
-                let sides = sides.into_iter().filter(|(at, _, _)| *at == here);
-                sides.flat_map(|(_, other, direction)| side((other, direction))).collect()
+                let leads_to_other = |port: &PortIndex| topology.peer(router, *port).node == other;
+                all.filter(leads_to_other).map(|port| LinkDirection { port, direction }).collect()
             }
             LinkSelection::Port(switch, port, direction) => {
                 let named = router_with_port(topology, switch, *port)?;
-                let sides = both(*port).into_iter().filter(of(*direction));
-                sides.filter(|_| named == router).collect()
+                let directions = both(*port).into_iter().filter(of(*direction));
+                directions.filter(|_| named == router).collect()
             }
         })
     }

@@ -39,8 +39,8 @@ impl Hosts {
     }
 }
 
-/// Whether `origin` is a page of this server.
-pub(crate) fn is_own_page(origin: &str, host: &str) -> bool {
+/// Whether `origin`, a header of the browser, is that of the host in the request.
+pub(crate) fn is_same_origin(origin: &str, host: &str) -> bool {
     origin.split_once("://").is_some_and(|(_, from)| from.eq_ignore_ascii_case(host))
 }
 
@@ -90,9 +90,9 @@ mod tests {
     }
 
     #[test]
-    fn an_own_page_has_the_same_host_and_port() {
-        assert!(is_own_page("http://127.0.0.1:9477", "127.0.0.1:9477"));
-        assert!(!is_own_page("http://evil.example", "127.0.0.1:9477"));
-        assert!(!is_own_page("null", "127.0.0.1:9477"));
+    fn the_same_origin_has_the_same_host_and_port() {
+        assert!(is_same_origin("http://127.0.0.1:9477", "127.0.0.1:9477"));
+        assert!(!is_same_origin("http://evil.example", "127.0.0.1:9477"));
+        assert!(!is_same_origin("null", "127.0.0.1:9477"));
     }
 }

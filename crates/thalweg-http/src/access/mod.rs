@@ -27,7 +27,7 @@ use thalweg_api::problem::{Code, Problem};
 use thiserror::Error;
 
 pub use hosts::Hosts;
-pub(super) use hosts::is_own_page;
+pub(super) use hosts::is_same_origin;
 pub use options::{AccessOptions, Limits};
 pub use rate_limiter::RateLimiter;
 pub(super) use rate_limiter::subnet;

@@ -86,7 +86,7 @@ fn a_token_file_readable_by_others_is_refused() {
 }
 
 #[test]
-fn a_reachable_address_requires_credentials() {
+fn an_address_other_than_loopback_requires_credentials() {
     let open = |listen: &str| AccessOptions { listen: listen.parse().unwrap(), ..AccessOptions::default() };
     for own in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1"] {
         assert!(Access::new(&open(own)).is_ok(), "{own}");
@@ -127,7 +127,7 @@ fn a_reload_checks_the_old_and_the_new_address() {
 }
 
 #[test]
-fn missing_keys_are_reported() {
+fn missing_and_invalid_options_are_named() {
     let default = AccessOptions::default;
     let error_of = |options: AccessOptions| Access::new(&options).unwrap_err().to_string();
     let certificate = AccessOptions { tls_certificate: Some("c.pem".into()), ..default() };

@@ -72,12 +72,14 @@ pub struct Cheetah {
     pub key: FlowKey,
     /// The time of the flow's first packet (of its flight's, for [`cfinf`], which forgets the flow in between).
     pub first: Timestamp,
-    /// The time of the packet that exceeded the threshold.
+    /// The time of the packet with which it was found. [`sliding_window`]: the one that exceeded the threshold, or an earlier
+    /// one. [`cfinf`]: the first at least `T` after the start of the flight.
     pub detected: Timestamp,
-    /// The flight rate: `bytes` over `T`; higher if they took less ([`sliding_window`] only).
+    /// The flight rate: `bytes` divided by the time in which they were sent. This is at most `T` with [`sliding_window`], and
+    /// the duration of the flight, at least `T`, with [`cfinf`].
     pub rate: BitRate,
     /// The bytes of the flight that exceeded the threshold: more than `R * T`. [`sliding_window`] counts them from
-    /// the milestone before the window, at most 1/64 and 64 bytes more than passed within `T`; [`cfinf`] over the
+    /// the milestone before the window, at most 1/64 of `R * T` and 64 bytes more than were sent within `T`; [`cfinf`] over the
     /// flight.
     pub bytes: Bytes,
 }

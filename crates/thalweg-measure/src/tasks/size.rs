@@ -90,9 +90,9 @@ impl TaskSize {
         (precision <= MAX_PRECISION).then_some(TaskSize::Registers { precision })
     }
 
-    /// The size of a UnivMon.
+    /// The size of a UnivMon. With fewer than eight keys per level, sums over keys are off by a factor.
     pub(super) fn univmon(step: u32) -> Option<TaskSize> {
-        let shape = shape(ROWS, 8, step)?;
+        let shape = shape(ROWS, 8 * COUNTERS_PER_KEY, step)?;
         let k = shape.width() / COUNTERS_PER_KEY;
         UnivMonShape::new(UNIVMON_LEVELS, shape, k).ok().map(TaskSize::UnivMon)
     }

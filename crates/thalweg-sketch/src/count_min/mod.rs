@@ -75,11 +75,12 @@ impl<C: Counter> RowSketch for CountMin<C> {
             let estimate = noise.interval(mean_free(&self.rows.counters, digest, noise));
             return if self.rows.statistics.has_negative() { estimate } else { estimate.at_least_zero() };
         }
-        let value = self.rough_estimate(digest) as f64;
+        let value = self.estimate_without_bound(digest) as f64;
         if self.saturations() > 0 {
             return Estimate { value, bound: Bound::Unknown };
         }
         let (eps, delta) = Self::guarantee(self.shape());
+        // Counters that were scaled are rounded.
         let rounding = self.rows.statistics.rounding();
         let lower = value - eps * self.rows.statistics.total() as f64 - rounding;
         Estimate::within(value, lower.max(0.0), value + rounding, 1.0 - delta)

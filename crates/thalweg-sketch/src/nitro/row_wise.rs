@@ -127,7 +127,7 @@ impl<S: RowSketch, K: Key> WithTopK<S, K> {
     /// If shapes or seeds differ; then nothing changes.
     pub fn merge(&mut self, other: &Self) -> Result<(), crate::merge::MergeError> {
         self.sketch.merge(&other.sketch)?;
-        self.top.merge(&other.top, |digest| self.sketch.rough_estimate(digest));
+        self.top.merge(&other.top, |digest| self.sketch.estimate_without_bound(digest));
         Ok(())
     }
 
@@ -137,7 +137,7 @@ impl<S: RowSketch, K: Key> WithTopK<S, K> {
     /// If shapes or seeds differ; then nothing changes.
     pub fn subtract(&mut self, other: &Self) -> Result<(), crate::merge::MergeError> {
         self.sketch.subtract(&other.sketch)?;
-        self.top.merge(&other.top, |digest| self.sketch.rough_estimate(digest));
+        self.top.merge(&other.top, |digest| self.sketch.estimate_without_bound(digest));
         Ok(())
     }
 
@@ -147,7 +147,7 @@ impl<S: RowSketch, K: Key> WithTopK<S, K> {
     /// If the factor is infinite or NaN.
     pub fn scale(&mut self, factor: f64) {
         self.sketch.scale(factor);
-        self.top.refresh(|digest| self.sketch.rough_estimate(digest));
+        self.top.refresh(|digest| self.sketch.estimate_without_bound(digest));
     }
 
     /// Resets the sketch and its keys.
@@ -228,7 +228,7 @@ impl<S: RowSketch, K: Key> RowWise<K> for WithTopK<S, K> {
     #[inline(always)]
     fn offer(&mut self, digests: &[Digest], key: impl Fn(usize) -> K) {
         let top = &mut self.top;
-        self.sketch.rough_estimates(digests, |number, estimate| {
+        self.sketch.estimates_without_bound(digests, |number, estimate| {
             top.offer_with(digests[number], estimate, || key(number));
         });
     }

@@ -66,7 +66,7 @@ impl<S: RowSketch, K: Key> RowState<S, K> {
         }
         combine(&mut self.sketch, &other.sketch)?;
         if let (Some(ours), Some(theirs)) = (&mut self.top, &other.top) {
-            ours.merge(theirs, |digest| self.sketch.rough_estimate(digest));
+            ours.merge(theirs, |digest| self.sketch.estimate_without_bound(digest));
         }
         Ok(())
     }

@@ -19,7 +19,7 @@
 //!
 //! **Guarantee.** Weights of single keys and F2 have the intervals of [`crate::noise`], each level with its own
 //! noise. For other sums the theory promises 1 +- eps for polynomial memory, which does not bound the error of a
-//! given state: they have no bound. A level with at most k keys has all of them, and from there up the error of a
+//! given state: they have no bound, except that the entropy is at least that of order 2, which follows from F2. A level with at most k keys has all of them, and from there up the error of a
 //! count is that of a sample of k keys, about 1/sqrt(k).
 //!
 //! Memory: levels times (d w counters and a top-k). An update touches d cache lines, and the top-k reads d.
@@ -260,6 +260,9 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
     /// Keys that are not certainly large are known from a sample, which has too many or too few of them by chance.
     /// But their total weight is known, N minus the weights of the large keys, so the sample's part is scaled to it.
     /// Not if updates were sampled: then the sample lacks the smallest keys altogether.
+    ///
+    /// **Bound**: at least the entropy of order 2, log2(N^2 / F2) (Renyi 1961), with the upper bound of [`UnivMon::f2`];
+    /// at most log2 N, that of N keys.
     pub fn entropy(&self) -> Estimate {
         let total = self.statistics.total() as f64;
         if total <= 0.0 {
@@ -272,8 +275,15 @@ impl<K: Key, C: Counter> UnivMon<K, C> {
             true => (total - large_weight).max(0.0) / small_weight,
             false => 1.0,
         };
-        let value = (total.log2() - (large + small * scale) / total).clamp(0.0, total.log2().max(0.0));
-        Estimate { value, bound: Bound::Unknown }
+        let most = total.log2().max(0.0);
+        let value = (total.log2() - (large + small * scale) / total).clamp(0.0, most);
+        match self.f2().bound {
+            Bound::Interval { upper: f2, confidence, .. } if !self.statistics.has_negative() => {
+                let least = (2.0 * total.log2() - f2.log2()).clamp(0.0, most);
+                Estimate::within(value.max(least), least, most, confidence)
+            }
+            _ => Estimate { value, bound: Bound::Unknown },
+        }
     }
 
     /// Estimates F2 = L2^2, the sum of the squares of all keys' weights. Levels have no key in common, so their rows'

@@ -74,7 +74,9 @@ where
     assert_eq!(merged, whole);
 
     let values = |sketch: &S| -> Vec<i64> {
-        (0..300u16).map(|key| sketch.rough_estimate(sketch.hasher().digest(&key.to_be_bytes()))).collect()
+        (0..300u16)
+            .map(|key| sketch.estimate_without_bound(sketch.hasher().digest(&key.to_be_bytes())))
+            .collect()
     };
     let mut back = whole.clone();
     back.subtract(&two).unwrap();
@@ -123,7 +125,7 @@ proptest! {
             let expected = exact.get(&key).copied().unwrap_or(0);
             let digest = sketch.hasher().digest(&key);
             prop_assert_eq!(sketch.estimate(digest, &noise).value, expected.max(at_zero) as f64);
-            prop_assert_eq!(sketch.rough_estimate(digest), expected);
+            prop_assert_eq!(sketch.estimate_without_bound(digest), expected);
         }
     }
 
@@ -135,7 +137,7 @@ proptest! {
             let estimate = sketch.estimate(sketch.hasher().digest(&key), &noise);
             prop_assert!(estimate.value >= weight as f64);
             prop_assert_eq!(estimate.upper(), Some(estimate.value));
-            prop_assert_eq!(sketch.rough_estimate(sketch.hasher().digest(&key)) as f64, estimate.value);
+            prop_assert_eq!(sketch.estimate_without_bound(sketch.hasher().digest(&key)) as f64, estimate.value);
         }
     }
 
@@ -247,7 +249,7 @@ fn a_saturated_sketch_has_no_bound() {
         assert_eq!(sketch.saturations(), 3);
         assert_eq!(sketch.estimate_key(&[2u8; 2]).bound, Bound::Unknown);
         // All of it, except for the mean of a row without signs.
-        let rough = sketch.rough_estimate(sketch.hasher().digest(&[1u8; 2]));
+        let rough = sketch.estimate_without_bound(sketch.hasher().digest(&[1u8; 2]));
         assert!(rough <= max && rough > max / 100 * 97, "{rough}");
         sketch.clear();
         assert_eq!(sketch.saturations(), 0);

@@ -74,7 +74,7 @@ struct ListingArgs {
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     limit: usize,
 
-    /// Print JSON lines, one per sketch or comparison.
+    /// Print JSON lines instead of text.
     #[arg(long)]
     json: bool,
 }
