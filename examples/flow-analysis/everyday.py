@@ -36,7 +36,7 @@ def main(source: str) -> None:
     print(flowsets.derive(rates).to_pandas())
 
     # Traffic over time, one row per interval, ready to plot.
-    series = archive.series("1h", by="src-as", groups=3)
+    series = archive.series("1h", by="src-as", groups=3).to_pandas()
     print(series.pivot(index="time", columns="group", values="rate_bps"))
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from planted import DAY, Transfer, records_of, write_archive
 
@@ -32,8 +34,8 @@ def test_an_archive_returns_datasets_and_data_frames(source: Path) -> None:
     assert archive.flows().count() == 5
     assert archive.flowsets() is archive.flowsets(), "they are computed once"
     assert archive.top("src", limit=1).to_pandas()["src"].tolist() == ["192.0.2.1"]
-    assert archive.series("1h")["bytes"].tolist() == [12 * 10**9, 2 * 10**9]
-    assert archive.series(3_600_000_000, by=["src-as"], of="flowsets")["bytes"].sum() == 14 * 10**9
+    assert archive.series("1h").to_pandas()["bytes"].tolist() == [12 * 10**9, 2 * 10**9]
+    assert archive.series(3_600_000_000, by=["src-as"], of="flowsets").to_pandas()["bytes"].sum() == 14 * 10**9
     assert archive.query("SELECT count(*) AS n FROM elephants").to_pyarrow().to_pylist() == [{"n": 5}]
     assert archive.filter("dst ip 198.51.100.2").flowsets().count() == 1
     with pytest.raises(QueryError, match="invalid table 'packets'"):
@@ -45,6 +47,36 @@ def test_parameters_and_times_are_as_given(source: Path) -> None:
     assert slow.flowsets().count() == 0
     late = thalweg.open(source, engine="duckdb", start=datetime(2026, 11, 22, 2, tzinfo=UTC))
     assert late.records.count() == 1
+
+
+def test_times_may_be_text_as_on_the_command_line(source: Path) -> None:
+    late = thalweg.open(source, engine="duckdb", start="2026-11-22T02:00", end="now")
+    assert late.count() == 1
+    with pytest.raises(ValueError, match="invalid time 'yesterday'"):
+        thalweg.open(source, engine="duckdb", start="yesterday")
+    with pytest.raises(ValueError, match="has no time zone"):
+        thalweg.open(source, engine="duckdb", start=datetime(2026, 11, 22))
+
+
+def test_results_are_read_by_other_libraries(source: Path) -> None:
+    flows = thalweg.open(source, engine="duckdb").flows()
+    table = pa.table(flows)
+    assert table.num_rows == flows.count()
+    assert table.schema.field("flow_start").type == pa.timestamp("us", "UTC")
+
+
+def test_results_are_polars_data_frames(source: Path) -> None:
+    polars = pytest.importorskip("polars")
+    flows = thalweg.open(source, engine="duckdb").flows()
+    assert flows.to_polars().equals(polars.DataFrame(flows))
+
+
+def test_representations_name_source_columns_and_engine(source: Path) -> None:
+    archive = thalweg.open(source, engine="duckdb")
+    assert repr(archive) == "<thalweg.Archive of 2 files, engine duckdb>"
+    assert repr(archive.top("src")).startswith("<thalweg.Dataset of src, bytes, packets, flows, share")
+    workspace = tomllib.loads((Path(__file__).parents[2] / "Cargo.toml").read_text())
+    assert thalweg.__version__ == workspace["workspace"]["package"]["version"]
 
 
 def test_a_notebook_shows_an_archive_without_reading_rows(source: Path) -> None:

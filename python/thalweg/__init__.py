@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from .parameters import Parameters
     from .sources import SourceError
 
+__version__ = "0.1.0"
+
 __all__ = [
     "Analysis",
     "Archive",

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from .dataset import Dataset
 from .dimensions import ORDERS, DimensionError, dimensions
@@ -19,9 +18,7 @@ from .keys import KEY, POINT
 from .parameters import Parameters
 from .quantities import names as listed
 from .quantities import span_us
-
-if TYPE_CHECKING:
-    import pandas as pd
+from .sources import moment
 
 TABLES = ("records", "flows", "elephants", "flowsets")
 """Tables that can be queried."""
@@ -39,8 +36,8 @@ class QueryError(QuestionError):
 def open_archive(
     source: str | Path | Iterable[str | Path],
     *,
-    start: datetime | None = None,
-    end: datetime | None = None,
+    start: datetime | str | None = None,
+    end: datetime | str | None = None,
     engine: str | Engine = "auto",
     parameters: Parameters = Parameters(),
 ) -> Archive:
@@ -48,7 +45,8 @@ def open_archive(
 
     Args:
         source: A directory, a pattern, a file, or several files.
-        start: Earliest time of reception, inclusive.
+        start: Earliest time of reception, inclusive: a datetime with a time zone, or text such as `2026-11-22T13:30` or
+            `now-90m` (UTC).
         end: Latest time of reception, exclusive.
         engine: One of `engines.NAMES`, or an engine (`engines.connect`) with memory, threads and URL.
         parameters: Definitions of flows, elephants and flowsets.
@@ -56,9 +54,10 @@ def open_archive(
     Raises:
         SourceError: If no files are found.
         EngineError: If the engine is unknown or not installed.
+        ValueError: If a time is invalid or has no time zone, or the end is before the start.
     """
     chosen = connect(engine) if isinstance(engine, str) else engine
-    return Archive(chosen.open(source, start=start, end=end), parameters)
+    return Archive(chosen.open(source, start=moment(start), end=moment(end)), parameters)
 
 
 @dataclass(frozen=True)
@@ -75,6 +74,10 @@ class Archive:
     parameters: Parameters = field(default_factory=Parameters)
     progress: Callable[[int, int], object] | None = None
     _computed: dict[str, Dataset] = field(default_factory=dict, repr=False, compare=False)
+
+    def count(self) -> int:
+        """Returns the number of records."""
+        return self.records.count()
 
     def filter(self, text: str) -> Archive:
         """Returns the records that match a filter in nfdump's language (`thalweg.filter`).
@@ -174,12 +177,16 @@ class Archive:
         groups: int = 5,
         matching: str = "",
         of: str = "records",
-    ) -> pd.DataFrame:
+    ) -> Dataset:
         """Returns the traffic per interval (`series.series`); `every` is a duration such as `5m`, or microseconds."""
+        import pyarrow as pa
+
         from .series import series
 
         every_us = span_us(every) if isinstance(every, str) else every
-        return series(self.matching(matching, of), every_us, by=_names(by), groups=groups)
+        rows = self.matching(matching, of)
+        found = series(rows, every_us, by=_names(by), groups=groups)
+        return rows.engine.from_arrow(pa.Table.from_pandas(found, preserve_index=False))
 
     def query(self, text: str) -> Dataset:
         """Returns the result of SQL (DuckDB's dialect, from one of `TABLES`), or the records that match a filter, by start.
@@ -230,6 +237,11 @@ class Archive:
         return reconstruct(
             self.records, gap=chosen.gap, threshold=chosen.threshold, window=chosen.window, elephants_only=elephants_only
         ).materialised()
+
+    def __repr__(self) -> str:
+        """Names source and engine, without reading rows."""
+        of_files = f"{len(self.records.files):,} files" if self.records.files else "a query"
+        return f"<thalweg.Archive of {of_files}, engine {self.records.engine.name}>"
 
     def _repr_html_(self) -> str:
         """Shows the archive in notebooks, without reading rows."""

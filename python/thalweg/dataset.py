@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
     from .engines import Engine
@@ -93,6 +94,25 @@ class Dataset:
     def to_pandas(self) -> pd.DataFrame:
         """Returns all rows as a data frame; instants are UTC timestamps."""
         return with_timestamps(self.to_pyarrow()).to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """Returns all rows as a Polars data frame; instants are UTC timestamps. Needs the package polars.
+
+        Raises:
+            ModuleNotFoundError: If polars is not installed.
+        """
+        import polars
+
+        return polars.DataFrame(with_timestamps(self.to_pyarrow()))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Exports all rows by the Arrow PyCapsule interface, so that `polars.DataFrame(rows)`, DuckDB and others read them;
+        instants are UTC timestamps."""
+        return with_timestamps(self.to_pyarrow()).__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        """Names columns and engine, without computing rows."""
+        return f"<thalweg.{type(self).__name__} of {', '.join(self.columns)}; engine {self.engine.name}>"
 
     def to_parquet(self, path: str | Path) -> None:
         """Writes all rows to one Parquet file (zstd); instants are UTC timestamps of microseconds."""

@@ -13,12 +13,23 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from .quantities import instant
+
 _PARTITION = re.compile(r"date=(\d{4}-\d\d-\d\d)/hour=(\d\d?)(?:/|$)")
 _HOUR = timedelta(hours=1)
 
 
 class SourceError(ValueError):
     """No readable files at the source."""
+
+
+def moment(at: datetime | str | None) -> datetime | None:
+    """Returns a time that may be given as text, as on the command line: `2026-11-22`, `2026-11-22T13:30`, `now-90m` (UTC).
+
+    Raises:
+        ValueError: If the text is not a time.
+    """
+    return instant(at, datetime.now(UTC)) if isinstance(at, str) else at
 
 
 @dataclass(frozen=True)

@@ -255,8 +255,12 @@ impl Kind for Text {
         self.0.to_owned()
     }
 
+    /// A description that contains quotes already shows the form in a file.
     fn expected_in_file(&self) -> String {
-        self.expected()
+        match self.0.contains('"') {
+            true => self.expected(),
+            false => format!("{}, in quotes", self.0),
+        }
     }
 
     fn schema(&self) -> Value {

@@ -6,14 +6,14 @@ use std::path::Path;
 /// Reads a UTF-8 file.
 ///
 /// # Errors
-/// If the file cannot be read. If it is not UTF-8, the error names the line and the offset of the first invalid byte.
+/// If the file cannot be read. If it is not UTF-8, the error names the first invalid byte by its line and its offset in the file.
 pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
     String::from_utf8(std::fs::read(path)?).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
         let bytes = error.as_bytes();
         let line = 1 + bytes[..offset].iter().filter(|&&byte| byte == b'\n').count();
         let reason = format!(
-            "line {line} has the byte 0x{:02x} at offset {offset}: expected UTF-8 text, not a binary file",
+            "line {line} has the byte 0x{:02x} (offset {offset} in the file): expected UTF-8 text, not a binary file",
             bytes[offset]
         );
         io::Error::new(io::ErrorKind::InvalidData, reason)
@@ -32,7 +32,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert_eq!(
             error.to_string(),
-            "line 2 has the byte 0xff at offset 11: expected UTF-8 text, not a binary file"
+            "line 2 has the byte 0xff (offset 11 in the file): expected UTF-8 text, not a binary file"
         );
     }
 }

@@ -228,8 +228,8 @@ fn sizes_named(name: &str, stage: &Stage<'_>) -> Result<Sizes, String> {
         let known = PUBLISHED.iter().map(|published| published.named.name).chain(["forever"]);
         match Hint::nearest(name, known) {
             Hint::None => format!(
-                "\"{name}\": expected a published distribution (see thalweg emulate --list), an amount such as 10MB, forever, \
-                 or a file, which cannot be read: {error}"
+                "\"{name}\" is no amount, no published distribution and no readable file ({error}): expected an amount such as \
+                 10MB, forever, a name from thalweg emulate --list, or a file"
             ),
             hint => format!("\"{name}\" is neither a published distribution nor a file{hint}"),
         }

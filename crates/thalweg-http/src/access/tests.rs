@@ -107,7 +107,7 @@ fn an_address_other_than_loopback_requires_credentials() {
 }
 
 #[test]
-fn a_reload_checks_the_old_and_the_new_address() {
+fn a_reload_requires_credentials_for_the_old_and_the_new_listen_address() {
     let folder = tempfile::tempdir().unwrap();
     let token_file = Some(write(folder.path(), 0o600, &format!("a read {SECRET}")));
     let at = |listen: &str, token_file| AccessOptions {

@@ -1,7 +1,7 @@
 //! Detects cheetah flows while they run.
 //!
-//! A **cheetah flow** moves more than `R * T` bytes within a time of length `T`: its flight rate exceeds the
-//! threshold `R` over the flight duration `T` (the heavy-hitter dissertation, University of Virginia 2018, section
+//! A **cheetah flow** moves more than `R * T` bytes within a time of length `T`: it exceeds the rate threshold `R` on
+//! average over the flight duration `T` (the heavy-hitter dissertation, University of Virginia 2018, section
 //! 3.2.1, equation 3.1). Rates are per direction of a flow, in bytes of the IP layer.
 //!
 //! - [`sliding_window`]: our own detector and the default. Checks *every* window of length `T`; misses none.
@@ -19,7 +19,7 @@ use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Timestamp};
 pub struct CheetahThreshold {
     /// `T`, the length of a flight. 100 ms in the dissertation's evaluation (section 3.4).
     pub flight_duration: Nanos,
-    /// `R`, the flight rate above which a flow is a cheetah. 50 Mbit/s in the dissertation's evaluation.
+    /// `R`, the mean rate over `T` above which a flow is a cheetah. 50 Mbit/s in the dissertation's evaluation.
     pub rate_threshold: BitRate,
 }
 
@@ -75,8 +75,8 @@ pub struct Cheetah {
     /// The time of the packet with which it was found. [`sliding_window`]: the one that exceeded the threshold, or an earlier
     /// one. [`cfinf`]: the first at least `T` after the start of the flight.
     pub detected: Timestamp,
-    /// The flight rate: `bytes` divided by the time in which they were sent. This is at most `T` with [`sliding_window`], and
-    /// the duration of the flight, at least `T`, with [`cfinf`].
+    /// The flight rate. With [`sliding_window`], the larger of `bytes` over `T` and the rate since the oldest milestone in the
+    /// window. With [`cfinf`], `bytes` over the time from the first to the last packet of the flight, which is at least `T`.
     pub rate: BitRate,
     /// The bytes of the flight that exceeded the threshold: more than `R * T`. [`sliding_window`] counts them from
     /// the milestone before the window, at most 1/64 of `R * T` and 64 bytes more than were sent within `T`; [`cfinf`] over the
@@ -91,7 +91,7 @@ pub struct CheetahEnd {
     pub key: FlowKey,
     /// The time of its first packet, as [`Cheetah::first`].
     pub first: Timestamp,
-    /// The time of its last packet.
+    /// The time of its last packet; with [`sliding_window`], of the flow's last packet in either direction.
     pub last: Timestamp,
     /// The packets from first to last (modulo 2^32 with [`sliding_window`]).
     pub packets: u64,

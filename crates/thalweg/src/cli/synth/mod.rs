@@ -121,7 +121,7 @@ struct PlantedArgs {
     #[arg(short = 'T', long, value_name = "TIME", value_parser = parse::<Nanos>, conflicts_with = "netflow")]
     flight_duration: Option<Nanos>,
 
-    /// R, the flight rate threshold of cheetah flows [default: 50mbps].
+    /// R: a cheetah flow sends more than R*T bytes within T [default: 50mbps].
     #[arg(short = 'R', long, value_name = "RATE", value_parser = parse::<BitRate>, conflicts_with = "netflow")]
     rate_threshold: Option<BitRate>,
 }
