@@ -14,7 +14,8 @@ use crate::queues::fifos::Fifos;
 use crate::router::context::Context;
 use crate::router::{Enqueue, OneQueue, Pattern, Plain, RouterPorts};
 
-/// Marks packets that find a long queue, drops packets that find a full one.
+/// Marks packets that find a long queue, drops packets that find a full one, whatever header fields a scheme adds to
+/// packets (type `C`).
 #[derive(Clone, Copy, Debug)]
 pub struct Threshold {
     /// The length in packets from which a queue is long: K.

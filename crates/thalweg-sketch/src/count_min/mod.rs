@@ -80,7 +80,7 @@ impl<C: Counter> RowSketch for CountMin<C> {
             return Estimate { value, bound: Bound::Unknown };
         }
         let (eps, delta) = Self::guarantee(self.shape());
-        // Counters that were scaled are rounded.
+        // A decay of all weights (`Rows::scale`) rounds each counter.
         let rounding = self.rows.statistics.rounding();
         let lower = value - eps * self.rows.statistics.total() as f64 - rounding;
         Estimate::within(value, lower.max(0.0), value + rounding, 1.0 - delta)

@@ -228,6 +228,14 @@ pub(super) struct Plan {
 }
 
 impl SynthOptions {
+    /// Checks all options.
+    ///
+    /// # Errors
+    /// Names the first option that is out of range or contradicts another.
+    pub fn validate(&self) -> Result<(), SynthOptionsError> {
+        self.plan().map(drop)
+    }
+
     /// Validates the options and computes their defaults.
     pub(super) fn plan(&self) -> Result<Plan, SynthOptionsError> {
         self.check_ranges()?;

@@ -15,8 +15,8 @@ use thalweg_experiment::{Experiment, Plan};
 
 /// Check and describe a configuration, experiment or topology file.
 ///
-/// Recognises configurations of `serve` and `watch`, experiments and topology files. Reports all unknown keys and sections and all
-/// values of the wrong form. If there are no wrong forms, also reports values that contradict each other or the topology. Checks that interfaces exist. Describes a valid file.
+/// Recognises configurations of `serve` and `watch`, experiments and topology files. Reports unknown keys and sections, invalid
+/// values, and values that contradict each other or the topology. Some can be reported only after others are corrected. Checks that interfaces exist. Describes a valid file.
 #[derive(Args, Debug)]
 pub(super) struct CheckArgs {
     /// File to check.

@@ -113,7 +113,7 @@ struct PlantedArgs {
     #[arg(long, value_name = "N", value_parser = count, conflicts_with = "netflow")]
     cheetahs: Option<u64>,
 
-    /// Number of planted near misses: flows just below the threshold [default: one per 25,000 packets].
+    /// Number of planted near misses: flows with 0.6 to 1 times the threshold within T [default: one per 25,000 packets].
     #[arg(long, value_name = "N", value_parser = count, conflicts_with = "netflow")]
     near_misses: Option<u64>,
 
@@ -184,6 +184,7 @@ impl SynthArgs {
 
     fn write_packets(&self) -> anyhow::Result<()> {
         let options = self.options();
+        options.validate()?;
         let output = self.output.as_deref().unwrap_or(Path::new(STANDARD_OUTPUT));
         let goes_to_stdout = output == Path::new(STANDARD_OUTPUT);
         let mut trace: Box<dyn Write> = match goes_to_stdout {
@@ -284,7 +285,7 @@ fn to_text(summary: &SynthSummary) -> String {
     let SynthSummary { packets, flows, bytes, ipv6_packets, cheetahs, near_misses, duration } = summary;
     format!(
         "{packets} packets ({ipv6_packets} IPv6) of {flows} flows in {duration}, {} at the IP layer\n\
-         {cheetahs} cheetah flows, and {near_misses} other flows above half the threshold\n",
+         {cheetahs} cheetah flows, and {near_misses} other flows above half the threshold, planted or not\n",
         Bytes(*bytes)
     )
 }

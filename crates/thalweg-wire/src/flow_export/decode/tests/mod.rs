@@ -300,7 +300,7 @@ fn the_sampling_interval_is_taken_from_the_most_specific_source() {
     run.decoder.set_sampling("192.0.2.1".parse().unwrap(), 8);
     assert_eq!(sampling_of(&mut run, 1, &[(10, 1), (34, 1), (1, 1)], &[5, 20, 9]), [8], "as configured");
     assert_eq!(sampling_of(&mut run, 2, &[(1, 1)], &[9]), [8]);
-    assert_eq!(run.source().sampling_interval, 8);
+    assert!(run.decoder.sources().iter().all(|source| source.sampling_interval == 8));
     run.decoder.set_sampling("192.0.2.1".parse().unwrap(), 0);
     assert_eq!(sampling_of(&mut run, 1, &[(1, 1)], &[9]), [1000]);
 }
