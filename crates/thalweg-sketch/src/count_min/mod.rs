@@ -7,8 +7,8 @@
 //! above it by more than eps L1, eps = e/w, with probability at most delta = exp(-d).
 //!
 //! With negative weights or sampled updates, the minimum is not an estimate. Then rows are read as in K-ary: the mean
-//! of the other keys is subtracted from each counter. The median of the rows is the estimate; it is unbiased and has
-//! the bound of [`crate::noise`].
+//! of the other keys is subtracted from each counter. Each row is then unbiased. The median of the rows is the
+//! estimate, with the bound of [`crate::noise`].
 //!
 //! Memory: d w counters of 4 or 8 bytes. An update touches d cache lines.
 

@@ -284,7 +284,9 @@ impl Options {
             0 => second,
             _ => MIN_TRANSFER_DURATION,
         };
-        let chain = Nanos(self.chain_gap.0.saturating_mul(self.chain_flows.into()));
+        // From the start of the first flow to that of the last. More than tau, or the chain would be one flowset.
+        let chain = Nanos(self.chain_gap.0.saturating_mul(self.chain_flows.saturating_sub(1).into()));
+        let shortest_chain = Nanos(TAU.0 + 1_000_000);
         let times = [
             ("--duration", self.duration, shortest, MAX_DURATION),
             ("--idle-timeout", self.inactive_timeout, second, self.active_timeout),
@@ -292,7 +294,7 @@ impl Options {
             ("--start-spread", self.start_spread, Nanos::ZERO, self.separation),
             ("--separation", self.separation, Nanos::ZERO, MAX_TIMEOUT),
             ("--chain-gap", self.chain_gap, Nanos::ZERO, TAU),
-            ("--chain-gap times --chain-flows", chain, TAU, Nanos(self.duration.0 / 2)),
+            ("--chain-gap times (--chain-flows minus 1)", chain, shortest_chain, Nanos(self.duration.0 / 2)),
         ];
         let times = &times[..if chains == 0 { times.len() - 2 } else { times.len() }];
         match times.iter().find(|(_, value, min, max)| value < min || value > max) {

@@ -294,3 +294,19 @@ fn a_synthetic_trace_matches_its_summary() {
     assert_eq!(output.stdout, std::fs::read(&trace).unwrap());
     assert!(String::from_utf8(output.stderr).unwrap().starts_with("50000 packets"));
 }
+
+#[test]
+fn synth_keeps_files_when_its_options_are_invalid() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trace.pcap");
+    std::fs::write(&file, "kept").unwrap();
+    let output = file.to_str().unwrap();
+    for arguments in [
+        &["synth", "-T", "1us", "-n", "1000", "-o", output][..],
+        &["synth", "-n", "10k", "--cheetahs", "20", "-o", output],
+        &["synth", "--netflow", "--separation", "999h", "-o", output],
+    ] {
+        assert_eq!(fails_with(arguments).0, 2, "{arguments:?}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "kept", "{arguments:?}");
+    }
+}

@@ -113,7 +113,7 @@ struct PlantedArgs {
     #[arg(long, value_name = "N", value_parser = count, conflicts_with = "netflow")]
     cheetahs: Option<u64>,
 
-    /// Number of planted near misses: flows with 0.6 to 1 times the threshold within T [default: one per 25,000 packets].
+    /// Number of planted near misses: flows with 0.6 to 0.95 times the threshold within T [default: one per 25,000 packets].
     #[arg(long, value_name = "N", value_parser = count, conflicts_with = "netflow")]
     near_misses: Option<u64>,
 

@@ -87,7 +87,7 @@ pub(super) struct RecordArgs {
     #[arg(long, value_name = "N", value_parser = count)]
     flowsets: Option<u64>,
 
-    /// Flows of each flowset, in turn [default: 2,4,2,8,2,4,2,3,4,16].
+    /// Flows of each flowset, in turn; 1 makes a single flow [default: 2,4,2,8,2,4,2,3,4,16].
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
     flowset_flows: Vec<u32>,
 
