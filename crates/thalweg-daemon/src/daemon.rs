@@ -33,7 +33,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Creates a daemon without collectors. Without a network, flows have rates but no ports, and there are no links.
+    /// Creates a daemon without collectors. Without a network, flows have rates, but their links are unknown.
     pub fn new(network: Option<Versions>, hub: Hub) -> Daemon {
         let transition_time = network.as_ref().map_or(DEFAULT_TRANSITION_TIME, Versions::transition_time);
         Daemon::with_transition_time(network, transition_time, hub)

@@ -24,7 +24,10 @@ pub fn describe(config: &Config) -> anyhow::Result<String> {
             state.topology().endpoints().len(),
             state.topology().links().len()
         ),
-        None => writeln!(text, "network: unknown: flows have rates but no ports, and no link utilisation"),
+        None => writeln!(
+            text,
+            "network: unknown: flows have rates, but their links are unknown, so links have no utilisation"
+        ),
     };
     for collector in &config.collectors {
         let _ = writeln!(text, "{}", line(collector, config));

@@ -88,7 +88,7 @@ section! {
     pub struct Network in NETWORK = "network" {
         /// Topology file with switches, hosts, links and forwarding, in TOML, or in JSON if its name ends in
         /// .json.
-        topology: String [FILE] or "unknown: flows have rates but no ports, and no link utilisation",
+        topology: String [FILE] or "unknown: flows have rates, but their links are unknown, so links have no utilisation",
         /// How long packets may still follow the old forwarding state after a change: the maximum queueing
         /// delay of a monitor port. Packets that cannot be attributed within it are counted as ambiguous.
         transition_time: Nanos [Delay] default "10ms",

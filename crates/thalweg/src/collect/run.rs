@@ -93,6 +93,9 @@ pub(super) fn print_recovered(recovered: Recovered) {
 }
 
 /// Prints the report.
+///
+/// # Errors
+/// If the report cannot be written, or rows could not be stored.
 pub(super) fn finish(
     report: Report,
     request: &CollectRequest,
@@ -107,7 +110,11 @@ pub(super) fn finish(
         _ => out.write_all(text::report(&status, directory, capture).as_bytes()),
     }
     .and_then(|()| out.flush())
-    .context("cannot write the report")
+    .context("cannot write the report")?;
+    match text::store_failure(&status.report) {
+        Some(failure) => anyhow::bail!(failure),
+        None => Ok(()),
+    }
 }
 
 /// Prints the status or the exporters in the selected format.

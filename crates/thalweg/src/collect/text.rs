@@ -62,6 +62,15 @@ pub(super) fn report(status: &Status, directory: &Path, capture: Option<&ReplayC
     text
 }
 
+/// Returns a message if rows could not be stored, for example on a full disk.
+pub(super) fn store_failure(report: &Report) -> Option<String> {
+    let stores = [&report.flows, &report.counters];
+    let lost: u64 = stores.iter().map(|store| store.lost.total()).sum();
+    let error = stores.iter().find_map(|store| store.last_error.as_ref());
+    let cause = error.map_or_else(String::new, |error| format!(": {error}"));
+    (lost > 0).then(|| format!("{} rows could not be stored and are lost{cause}", grouped(lost)))
+}
+
 /// Formats the losses, one line per cause.
 fn losses(report: &Report) -> String {
     let (losses, counts) = (report.losses(), report.counts());

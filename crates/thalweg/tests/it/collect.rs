@@ -338,3 +338,30 @@ fn kafka_and_files_have_the_same_records() {
     let sources: BTreeSet<_> = messages.iter().map(|(_, row)| row["src"].as_str().unwrap()).collect();
     assert_eq!(sources.len(), 5_000, "no duplicates");
 }
+
+/// Needs a mount namespace, thus root.
+#[test]
+fn a_full_disk_is_an_error() {
+    let folder = TempDir::new().unwrap();
+    let (capture, disk) = (folder.path().join("records.pcap"), folder.path().join("disk"));
+    std::fs::create_dir(&disk).unwrap();
+    let program = env!("CARGO_BIN_EXE_thalweg");
+    let synth =
+        Command::new(program).args(["synth", "--netflow", "--records", "20k", "-o"]).arg(&capture).output();
+    assert!(synth.unwrap().status.success());
+    let script =
+        "mount -t tmpfs -o size=100k tmpfs \"$2\" || exit 77; exec \"$1\" collect -o \"$2\" --replay \"$3\"";
+    let run = Command::new("unshare")
+        .args(["-m", "sh", "-c", script, "sh", program])
+        .args([&disk, &capture])
+        .output();
+    let run = run.unwrap();
+    let message = String::from_utf8_lossy(&run.stderr);
+    if run.status.code() == Some(77) || message.starts_with("unshare:") {
+        eprintln!("skipped: a_full_disk_is_an_error: needs root: {message}");
+        return;
+    }
+    assert_eq!(run.status.code(), Some(1), "{message}");
+    assert!(message.contains("rows could not be stored and are lost: "), "{message}");
+    assert!(message.contains("No space left on device"), "{message}");
+}

@@ -41,7 +41,7 @@ impl<'a> Matrix<'a> {
         self.records().map(move |record| *record[offset..end].first_chunk().expect("N bytes"))
     }
 
-    /// Iterates over the number of `length` bytes, at most 8, at `offset` of every record.
+    /// Iterates over the number of `length` bytes at `offset` of every record.
     #[inline]
     pub(super) fn numbers(
         &self,
@@ -52,8 +52,12 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// Decodes a number of at most 8 bytes.
+/// Decodes a number; saturates if it does not fit into 8 bytes.
 #[inline]
 pub(super) fn big_endian(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
+    let (excess, low) = bytes.split_at(bytes.len().saturating_sub(8));
+    match excess.iter().all(|&byte| byte == 0) {
+        true => low.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)),
+        false => u64::MAX,
+    }
 }

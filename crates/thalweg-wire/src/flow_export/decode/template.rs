@@ -390,7 +390,8 @@ fn roles_of(field: Field) -> impl Iterator<Item = Role> {
             field.length == 4 || field.length == 16
         }
         (_, Unit::Ntp) => field.length == 8,
-        _ => (1..=8).contains(&field.length),
+        // Longer than 8 bytes is beyond RFC 7011, but some exporters pad counters to 16.
+        _ => (1..=16).contains(&field.length),
     };
     roles(id).filter(fits).map(move |role| Role { reverse: reverse || role.reverse, ..role })
 }

@@ -83,11 +83,11 @@ pub(super) struct RecordArgs {
     #[arg(long)]
     meter_egress: bool,
 
-    /// Number of parallel flowsets [default: one per 4,000 records].
+    /// Number of flowsets with several flows, see --flowset-flows [default: one per 4,000 records].
     #[arg(long, value_name = "N", value_parser = count)]
     flowsets: Option<u64>,
 
-    /// Flows of each flowset, in turn; 1 makes a single flow [default: 2,4,2,8,2,4,2,3,4,16].
+    /// Flows of each flowset, in turn; one with 1 counts as a single flow [default: 2,4,2,8,2,4,2,3,4,16].
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
     flowset_flows: Vec<u32>,
 

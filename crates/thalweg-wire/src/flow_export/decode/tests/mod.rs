@@ -306,6 +306,18 @@ fn the_sampling_interval_is_taken_from_the_most_specific_source() {
 }
 
 #[test]
+fn a_counter_of_16_bytes_is_decoded_and_saturates() {
+    let mut run = Run::new();
+    let template = template_set(Format::Ipfix, 256, &[(1, 16), (2, 1)]);
+    let data = [vec![0; 14], vec![1, 2], vec![3], vec![1; 16], vec![4]].concat();
+    let rows = run.take(&ipfix(0, 1, &[template, set(256, &data)]));
+    assert_eq!(
+        [(rows[0].octets, rows[0].packets), (rows[1].octets, rows[1].packets)],
+        [(258, 3), (u64::MAX, 4)]
+    );
+}
+
+#[test]
 fn a_next_hop_of_zero_is_null() {
     let mut run = Run::new();
     for (element, length) in [(15, 4), (62, 16)] {

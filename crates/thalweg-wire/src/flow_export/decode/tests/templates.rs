@@ -205,9 +205,9 @@ fn inconsistent_templates_are_rejected_or_decoded_as_far_as_possible() {
     let sparse = template_set(Format::NetFlow9, 256, &[(1, 0), (2, 1), (8, 0)]);
     let rows = run.take(&netflow9(1, 1, &[sparse, set(256, &[7, 8])]));
     assert_eq!(rows.iter().map(|row| (row.packets, row.octets)).collect::<Vec<_>>(), [(7, 0), (8, 0)]);
-    // Elements with an invalid length have no value: an address of 5 bytes, octets of 9.
-    let odd = template_set(Format::NetFlow9, 257, &[(8, 5), (1, 9), (2, 1)]);
-    let rows = run.take(&netflow9(2, 1, &[odd, set(257, &[1; 15])]));
+    // Elements with an invalid length have no value: an address of 5 bytes, octets of 17.
+    let odd = template_set(Format::NetFlow9, 257, &[(8, 5), (1, 17), (2, 1)]);
+    let rows = run.take(&netflow9(2, 1, &[odd, set(257, &[1; 23])]));
     assert_eq!((rows[0].source_address, rows[0].octets, rows[0].packets), (Address::NONE, 0, 1));
     // Records longer than a message.
     let long = template_set(Format::NetFlow9, 258, &[(1, 8), (999, 0xFFFE)]);
