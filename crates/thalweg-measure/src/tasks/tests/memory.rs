@@ -52,6 +52,16 @@ fn the_reported_minimum_memory_is_sufficient() {
 }
 
 #[test]
+fn an_entropy_tracks_at_least_eight_keys_per_level() {
+    let Err(PlanError::Memory { min, .. }) = planned("entropy:src", 1000, 1, 1) else {
+        panic!("1000 bytes were enough");
+    };
+    let plan = planned("entropy:src", min.0, 1, 1).unwrap();
+    let size = plan.tasks()[0].size.to_string();
+    assert!(size.contains("5 x 64 counters, 8 keys"), "{size}");
+}
+
+#[test]
 fn sampling_tables_count_as_memory() {
     let with = |sampling: &str| {
         let options = options("heavy:1%", Nanos::from_secs(10));

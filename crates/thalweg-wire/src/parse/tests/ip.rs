@@ -172,6 +172,26 @@ fn a_jumbo_payload_option_gives_the_length() {
     }
 }
 
+/// 78 captured bytes that claim 4 GiB: by the frame length of the capture record, or by a jumbo payload option.
+#[test]
+fn forged_lengths_are_cut_to_what_a_frame_can_hold() {
+    const MOST: u32 = 8 * 65_535;
+    let claimed = PacketNotes(PacketNotes::LENGTH_FROM_FRAME.0 | PacketNotes::LENGTH_BEYOND_FRAME.0);
+    let bytes = with_field(ipv4(6, &tcp(&[0; 24])), 2, 0);
+    let captured = ethernet(0x0800, &bytes);
+    let parser = Parser::default();
+    let packet = parser.parse(&frame(LinkType::Ethernet, &captured, u32::MAX as usize)).unwrap();
+    assert_eq!((captured.len(), packet.ip_length, packet.notes), (78, MOST, claimed));
+    assert_eq!(packet.payload_length, MOST - 40);
+
+    let options = [&[6, 0, 0xC2, 4][..], &(u32::MAX - 40).to_be_bytes()].concat();
+    let bytes = with_field(ipv6(0, &[&options[..], &tcp(&[0; 10])].concat()), 4, 0);
+    let packet = parse_ip(&bytes);
+    assert_eq!((packet.ip_length, packet.notes), (78, PacketNotes::LENGTH_BEYOND_FRAME));
+    let packet = parser.parse(&frame(LinkType::RawIp, &bytes, u32::MAX as usize)).unwrap();
+    assert_eq!((packet.ip_length, packet.notes), (MOST, PacketNotes::LENGTH_BEYOND_FRAME));
+}
+
 #[test]
 fn an_ipv6_payload_length_of_zero_is_taken_from_the_frame_if_a_header_follows() {
     let packet = parse_ip(&with_field(ipv6(6, &tcp(&[0; 70_000])), 4, 0));
