@@ -6,9 +6,11 @@
 //! contents. Below, `q = S / A`.
 //!
 //! `S` and `A` are summed over spans of all flows that ended within the last [`MEMORY`], divided into eight windows. A
-//! span is a burst of a flow and the pause after it ([`super::burst`]). **Bound:** `S / A` is a ratio estimator over spans. Its variance is estimated from the
-//! residuals `S - q A` of each span (Cochran, "Sampling Techniques", 3rd edition 1977, section 6.4), and the interval
-//! is the normal approximation's at 95 %. With fewer than [`MIN_SPANS`] spans there is no bound.
+//! span is a burst of a flow and the pause after it ([`super::burst`]).
+//!
+//! **Bound:** `S / A` is a ratio estimator over spans. Its variance is estimated from the residuals `S - q A` of each
+//! span (Cochran, "Sampling Techniques", 3rd edition 1977, section 6.4), and the interval is the normal approximation's
+//! at 95 %. With fewer than [`MIN_SPANS`] spans there is no bound.
 //!
 //! **Ports do not compete with themselves.** A full first-in-first-out buffer accepts one frame each time that it has
 //! sent one: the next that arrives. Frames of one output port arrive one after the other, so a frame competes only
