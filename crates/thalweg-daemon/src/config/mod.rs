@@ -163,12 +163,12 @@ impl Config {
             problems.extend(interfaces::missing(&document));
         }
         let mut other_files = Vec::new();
-        let config = match document.is_readable().then(|| Config::new(&document)) {
+        let errors = match document.is_readable().then(|| Config::new(&document)) {
             Some(Ok(config)) if problems.is_empty() => return Ok(config),
             Some(Err(errors)) => errors,
             _ => Vec::new(),
         };
-        for error in config {
+        for error in errors {
             match error {
                 ConfigError::Document(DocumentError::Invalid(wrong)) if wrong.file == document.file => {
                     problems.extend(wrong.problems);
