@@ -7,6 +7,7 @@
 //! | [`netlink`] | interfaces, addresses, routes (rtnetlink(7)) |
 //! | [`tc`] | queueing disciplines and filters of interfaces (tc(8)) |
 //! | [`bpf`] | eBPF programs and maps (bpf(2)), and an object file loader |
+//! | [`clock`] | the kernel's clocks (clock_gettime(2)) |
 //! | [`namespace`] | network namespaces (network_namespaces(7)) |
 //! | [`privileges`] | dropping capabilities and root (capabilities(7)) |
 //!
@@ -14,6 +15,8 @@
 //! of the kernel plus the failed operation. Only `socket`, `netdevice`, `bpf` and `privileges` contain `unsafe`.
 
 pub mod bpf;
+pub mod clock;
+mod kernel_version;
 pub mod namespace;
 pub mod netdevice;
 pub mod netlink;
@@ -21,6 +24,7 @@ pub mod privileges;
 pub mod socket;
 pub mod tc;
 
+pub use kernel_version::KernelVersion;
 pub use namespace::{Namespace, NamespaceError};
 pub use netlink::{Netlink, NetlinkError};
 

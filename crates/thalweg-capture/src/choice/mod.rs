@@ -14,7 +14,7 @@ use crate::backend::Backend;
 use crate::error::CaptureError;
 use crate::live::LiveError;
 use crate::spec::{InterfaceSpec, Readers};
-use crate::xdp::XdpSocket;
+use crate::xdp::{XdpSocket, old_kernel};
 use link::Link;
 
 /// The chosen backend, and the reason.
@@ -32,7 +32,7 @@ pub struct Choice {
 /// - this host does not use the interface: it has no address except its automatic IPv6 link-local address, is not a
 ///   port of a bridge, bond or switch, and no interface of this network namespace is built on it;
 /// - it is an Ethernet interface, and no other XDP program is attached;
-/// - the kernel supports AF_XDP, and the process has CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF (or CAP_SYS_ADMIN), and may
+/// - the kernel is Linux 6.6 or newer, and supports AF_XDP, and the process has CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF (or CAP_SYS_ADMIN), and may
 ///   lock as much memory as the frames of all receive queues need;
 /// - it has one receive queue, if one source is to read it.
 ///
@@ -84,6 +84,9 @@ fn obstacle(spec: &InterfaceSpec) -> Option<String> {
     }
     if link.has_xdp {
         return Some(format!("another XDP program is attached to `{name}`"));
+    }
+    if let Some(version) = old_kernel() {
+        return Some(format!("this is Linux {version}, and AF_XDP needs 6.6 or newer"));
     }
     missing_permission().or_else(|| missing_memory(spec)).or_else(|| {
         let queue_count = too_many_queues(spec)?;

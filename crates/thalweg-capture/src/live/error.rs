@@ -2,6 +2,7 @@
 
 use std::io;
 
+use thalweg_linux::KernelVersion;
 use thalweg_wire::Bytes;
 use thiserror::Error;
 
@@ -43,6 +44,14 @@ pub enum LiveError {
         interface: String,
         /// The path of the running program.
         program: String,
+    },
+    /// AF_XDP needs a newer kernel.
+    #[error("AF_XDP on `{interface}` needs Linux 6.6 or newer, and this is Linux {version}: use AF_PACKET")]
+    OldKernel {
+        /// The interface.
+        interface: String,
+        /// The version of the running kernel.
+        version: KernelVersion,
     },
     /// AF_XDP supports only Ethernet.
     #[error("AF_XDP supports only Ethernet, and `{interface}` is not an Ethernet interface: use AF_PACKET")]

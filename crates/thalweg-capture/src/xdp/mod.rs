@@ -2,9 +2,9 @@
 //! Høiland-Jørgensen et al., "The eXpress Data Path", CoNEXT 2018): frames go from the driver to this process,
 //! bypassing the network stack.
 //!
-//! A program of six instructions (`redirect.rs`) runs for each frame where the driver receives it and passes it to
-//! the socket of its receive queue. The kernel copies the whole frame into a chunk of memory that the socket has lent
-//! to it. Consecutive chunks become a [`Batch`] that borrows them, and are lent again with the next call. No copy and
+//! A short program (`redirect.rs`) runs for each frame where the driver receives it, notes the time, and passes the
+//! frame to the socket of its receive queue. The kernel copies the whole frame into chunks of memory that the socket
+//! has lent to it. Consecutive chunks become a [`Batch`] that borrows them, and are lent again with the next call. No copy and
 //! no allocation here, and at most one system call per batch: none as long as frames are available.
 //!
 //! **The host does not see the frames.** Packets that arrive at the interface no longer reach this host's network
@@ -12,18 +12,16 @@
 //! [`crate::choose`] chooses accordingly.
 //!
 //! **Frames.** Only incoming frames, each as the driver received it, before GRO. A network card that removes VLAN
-//! tags does so before: disable that where tags matter (`ethtool -K eth0 rxvlan off`). A frame that does not fit in a
-//! chunk is dropped and counted.
+//! tags does so before: disable that where tags matter (`ethtool -K eth0 rxvlan off`). Frames of any length arrive:
+//! jumbo frames, and segments that a sender on the same host has not split (TSO), take several chunks, of which the
+//! first is delivered, with the length of the whole frame.
 //!
-//! **Time.** AF_XDP provides no timestamps. The wall clock is read once per batch, when the batch is taken. So a
-//! frame's time is never earlier than its arrival, but later by the time that it waited to be read. That is the
-//! wake-up of a thread (some 10 us) as long as the reader keeps up, and otherwise its backlog, which the memory
-//! limits: 33 ms at a million packets/s by default. The frames of a batch, at most [`MAX_BATCH`], have the same
-//! time.
+//! **Time** is that of the kernel when the frame arrived: the program reads the clock (bpf_ktime_get_tai_ns) and puts
+//! the time before the frame. So it does not depend on when this process gets to read. A driver without space for
+//! metadata cannot carry the time; then the wall clock is read once per batch, when the batch is taken.
 //!
-//! **Drops are counted.** [`SourceCounters::kernel_drops`] are the frames without a free chunk and those that did not
-//! fit in one (`rx_dropped` and `rx_ring_full` of XDP_STATISTICS; `rx_fill_ring_empty_descs` counts some of the
-//! former again). Drops before the program runs, in the card or in the ring of a veth pair, are counted elsewhere by
+//! **Drops are counted.** [`SourceCounters::kernel_drops`] are the frames without enough free chunks
+//! (`rx_dropped` and `rx_ring_full` of XDP_STATISTICS; `rx_fill_ring_empty_descs` counts some of them again). Drops before the program runs, in the card or in the ring of a veth pair, are counted elsewhere by
 //! the kernel: `ip -s -s link`, for a veth pair as `dropped` of the sending end.
 //!
 //! **Several workers.** [`XdpSource::open_group`] returns one source for each receive queue. The card chooses the
@@ -33,10 +31,10 @@
 //! **If an interface goes down**, the source waits and resumes when it comes up again. If it is deleted, or moved to
 //! another network namespace, the source ends with [`LiveError::InterfaceGone`] after everything was delivered.
 //!
-//! **Filters** run in this process, on whole frames ([`SourceCounters::filtered`]).
+//! **Filters** run in this process, on the first chunk of each frame ([`SourceCounters::filtered`]).
 //!
 //! Needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF while opening and nothing afterwards, and either CAP_IPC_LOCK or a
-//! sufficient limit of locked memory; Linux 5.9 or newer. The program is attached through a link that ends with the
+//! sufficient limit of locked memory; Linux 6.6 or newer. The program is attached through a link that ends with the
 //! last source of the group, or with the process, even if it is killed. Memory: [`XdpOptions::memory_size`] for each
 //! queue, which is not swapped, and 24 bytes per chunk for the rings.
 
@@ -50,8 +48,9 @@ use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
+use thalweg_linux::{KernelVersion, clock};
 use thalweg_linux::socket::Readiness;
 use thalweg_wire::{Batch, Bytes, FrameRef, Interface, LinkType, Source, SourceCounters, Timestamp};
 
@@ -65,12 +64,14 @@ use redirect::{Attachment, Redirect};
 pub(crate) use socket::{XdpSocket, locked_memory_limit};
 use umem::Umem;
 
-/// The maximum number of frames in a batch. Their headers fit in a core's level 1 cache, and the shared time is close
-/// to the arrival of each frame.
+/// The maximum number of frames in a batch. Their headers fit in a core's level 1 cache.
 pub const MAX_BATCH: u32 = 256;
 
 /// How long the queue of a closed socket may stay in use.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The first kernel with all that is used: frames in several chunks (XDP_USE_SG).
+const MIN_KERNEL: KernelVersion = KernelVersion { major: 6, minor: 6 };
 
 /// The packets of one receive queue of an interface.
 #[derive(Debug)]
@@ -106,6 +107,9 @@ impl XdpSource {
     pub fn open_group(options: &XdpOptions) -> Result<Vec<XdpSource>, LiveError> {
         options.validate()?;
         let name = &options.interface;
+        if let Some(version) = old_kernel() {
+            return Err(LiveError::OldKernel { interface: name.clone(), version });
+        }
         let at = |step| move |source| LiveError::Kernel { interface: name.clone(), step, source };
         let watch = PacketSocket::open().map_err(|source| denied_or(name, "open a packet socket", source))?;
         let index = interface::index_of(&watch, name)?;
@@ -226,33 +230,36 @@ impl XdpSource {
 
     /// Takes the available frames.
     fn take_frames(&mut self) {
-        let waiting = self.umem.waiting().min(MAX_BATCH);
-        if waiting == 0 {
+        if !self.umem.is_ready() {
             return;
         }
-        // Read after the number of frames is known, so that no frame's time is earlier than its arrival.
-        let time = now();
-        let (frames, snap_length) = (&mut self.frames, self.interface.snap_length);
-        self.umem.hold(waiting, |position| {
+        let (now, tai_offset) = (clock::realtime(), clock::tai_offset());
+        let frames = &mut self.frames;
+        self.umem.hold(MAX_BATCH, |held| {
             frames.push(FrameRef {
-                time,
-                offset: position.offset,
-                captured_length: position.length.min(snap_length),
-                original_length: position.length,
+                time: held.arrival.map_or(now, |tai| Timestamp(tai.saturating_sub(tai_offset.0))),
+                offset: held.offset,
+                captured_length: held.available,
+                original_length: held.length,
                 interface: 0,
             });
         });
-        if let Some(filter) = &self.filter {
-            let held = self.umem.held();
-            let taken = frames.len();
-            // The filter reads the whole frame in memory.
-            frames.retain(|frame| {
-                let whole = &held[frame.offset..][..frame.original_length as usize];
-                filter.matches(whole, frame.original_length)
-            });
-            self.counters.filtered += (taken - frames.len()) as u64;
-        }
-        self.counters.frames += frames.len() as u64;
+        self.filter_frames();
+        let snap_length = self.interface.snap_length;
+        self.frames.iter_mut().for_each(|frame| frame.captured_length = frame.captured_length.min(snap_length));
+        self.counters.frames += self.frames.len() as u64;
+    }
+
+    /// Removes the frames that do not match the filter, which reads all that is in memory of each.
+    fn filter_frames(&mut self) {
+        let Some(filter) = &self.filter else { return };
+        let held = self.umem.held();
+        let taken = self.frames.len();
+        self.frames.retain(|frame| {
+            let available = &held[frame.offset..][..frame.captured_length as usize];
+            filter.matches(available, frame.original_length)
+        });
+        self.counters.filtered += (taken - self.frames.len()) as u64;
     }
 
     fn failed(&self, step: &'static str, source: io::Error) -> LiveError {
@@ -320,6 +327,11 @@ impl Member {
     }
 }
 
+/// Returns the version of the running kernel if it is too old.
+pub(crate) fn old_kernel() -> Option<KernelVersion> {
+    KernelVersion::running().filter(|version| *version < MIN_KERNEL)
+}
+
 /// Binds to a queue. The kernel frees the queue of a closed socket later, in the background.
 fn bind_when_free(socket: &XdpSocket, index: i32, queue: u32) -> io::Result<()> {
     let start = Instant::now();
@@ -357,10 +369,4 @@ fn denied_or(name: &str, step: &'static str, source: io::Error) -> LiveError {
         }
         _ => LiveError::Kernel { interface, step, source },
     }
-}
-
-/// Returns the wall clock, as the kernel reads it for the frames of a packet socket.
-fn now() -> Timestamp {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(since_epoch.as_nanos() as u64)
 }

@@ -39,14 +39,15 @@ pub struct XdpOptions {
     /// The interface's name, as `ip link` shows it.
     pub interface: String,
     /// The memory for the frames of one receive queue, 256 KiB to 2 GiB, rounded down to a power of two. Even a short
-    /// frame takes a whole chunk. Default 64 MiB: 32,768 frames, which is 33 ms at a million packets/s.
+    /// frame takes a whole chunk, and a long one takes several. Default 64 MiB: 32,768 frames of up to 1792 bytes, which
+    /// is 33 ms at a million packets/s.
     pub memory_size: Bytes,
-    /// The space for one frame, of which the kernel reserves 256 bytes: 2048 or 4096 bytes, for frames of up to 1792
-    /// and 3840 bytes. Longer ones are dropped and counted. Default 2048.
+    /// The size of a chunk, of which the kernel reserves 256 bytes: 2048 or 4096 bytes. The first 1792 or 3840 bytes of
+    /// a frame are delivered and visible to filters. Default 2048.
     pub chunk_size: Bytes,
     /// The maximum bytes delivered of each frame, from the link header on; at least 64. Memory contains whole frames;
-    /// only the visible part is cut, so that readers get the same bytes as from AF_PACKET. Default: everything that
-    /// fits in a chunk.
+    /// only the visible part is cut, so that readers get the same bytes as from AF_PACKET. Default: everything in the
+    /// first chunk.
     pub snap_length: u32,
     /// Whether to capture frames that are addressed to other hosts. Default true.
     pub promiscuous: bool,

@@ -69,13 +69,13 @@ impl RxRing {
         Ok(RxRing { ring, next: 0 })
     }
 
-    /// Returns the number of available frames.
+    /// Returns the number of available entries.
     #[inline]
     pub(super) fn waiting(&self) -> u32 {
         self.ring.word(self.ring.offsets.producer).load(Ordering::Acquire).wrapping_sub(self.next)
     }
 
-    /// Returns the descriptor of an available frame, `ahead` of the next.
+    /// Returns an available entry, `ahead` of the next: a frame, or a part of one.
     #[inline]
     pub(super) fn peek(&self, ahead: u32) -> libc::xdp_desc {
         debug_assert!(ahead < self.waiting());
@@ -84,7 +84,7 @@ impl RxRing {
         unsafe { self.ring.entry(self.next.wrapping_add(ahead)).read() }
     }
 
-    /// Consumes the next `count` frames.
+    /// Consumes the next `count` entries.
     #[inline]
     pub(super) fn advance(&mut self, count: u32) {
         self.next = self.next.wrapping_add(count);

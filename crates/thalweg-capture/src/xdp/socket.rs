@@ -67,11 +67,12 @@ impl XdpSocket {
         set(libc::SO_BUSY_POLL_BUDGET, busy_poll.budget.into())
     }
 
-    /// Binds to a receive queue of an interface, for frames that the kernel copies.
+    /// Binds to a receive queue of an interface, for frames that the kernel copies, into several chunks where one is
+    /// too small.
     pub(super) fn bind(&self, index: i32, queue: u32) -> io::Result<()> {
         let mut address = libc::sockaddr_xdp::zero();
         address.sxdp_family = libc::AF_XDP as u16;
-        address.sxdp_flags = libc::XDP_COPY | libc::XDP_USE_NEED_WAKEUP;
+        address.sxdp_flags = libc::XDP_COPY | libc::XDP_USE_NEED_WAKEUP | libc::XDP_USE_SG;
         address.sxdp_ifindex = index as u32;
         address.sxdp_queue_id = queue;
         self.socket.bind(&address)

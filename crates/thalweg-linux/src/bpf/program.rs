@@ -13,6 +13,9 @@ use super::syscall::{self, LoadRequest};
 /// BPF_XDP of `enum bpf_attach_type`.
 const ATTACH_TYPE_XDP: u32 = 37;
 
+/// BPF_F_XDP_HAS_FRAGS.
+const FLAG_XDP_HAS_FRAGMENTS: u32 = 1 << 5;
+
 /// The size of the verifier log buffer.
 const LOG_LENGTH: usize = 1 << 20;
 
@@ -26,6 +29,8 @@ pub enum ProgramKind {
     Classifier,
     /// An XDP program, which runs in the driver's receive path.
     Xdp,
+    /// An XDP program that also accepts frames in several buffers, such as jumbo frames (Linux 5.18).
+    XdpMultiBuffer,
 }
 
 /// A loaded program. The kernel keeps it while a process has it open or it is attached.
@@ -58,10 +63,12 @@ impl fmt::Display for LoadError {
 }
 
 impl ProgramKind {
-    const fn numbers(self) -> (u32, u32) {
+    /// Returns the program type, the expected attach type and the flags.
+    const fn numbers(self) -> (u32, u32, u32) {
         match self {
-            ProgramKind::Classifier => (3, 0),
-            ProgramKind::Xdp => (6, ATTACH_TYPE_XDP),
+            ProgramKind::Classifier => (3, 0, 0),
+            ProgramKind::Xdp => (6, ATTACH_TYPE_XDP, 0),
+            ProgramKind::XdpMultiBuffer => (6, ATTACH_TYPE_XDP, FLAG_XDP_HAS_FRAGMENTS),
         }
     }
 }
@@ -79,9 +86,10 @@ impl Program {
     ) -> Result<Program, LoadError> {
         let without_log = |source: io::Error| LoadError { source, log: String::new() };
         let licence = CString::new(licence).map_err(|error| without_log(error.into()))?;
-        let (program_type, expected_attach_type) = kind.numbers();
+        let (program_type, expected_attach_type, flags) = kind.numbers();
+        let licence = licence.as_c_str();
         let request =
-            LoadRequest { program_type, expected_attach_type, name, licence: &licence, instructions };
+            LoadRequest { program_type, expected_attach_type, flags, name, licence, instructions };
         match syscall::load_program(request, &mut []) {
             Ok(descriptor) => Ok(Program { descriptor }),
             // EPERM means a missing privilege; the verifier rejects programs with other errors.

@@ -126,6 +126,7 @@ struct ProgramInfo {
 pub(super) struct LoadRequest<'a> {
     pub(super) program_type: u32,
     pub(super) expected_attach_type: u32,
+    pub(super) flags: u32,
     pub(super) name: &'a str,
     pub(super) licence: &'a CStr,
     pub(super) instructions: &'a [Instruction],
@@ -192,7 +193,7 @@ pub(super) unsafe fn next_key(map: &OwnedFd, key: Option<&[u8]>, next: &mut [u8]
 
 /// Loads a program. The verifier log goes into `log`, unless that is empty.
 pub(super) fn load_program(request: LoadRequest<'_>, log: &mut [u8]) -> io::Result<OwnedFd> {
-    let LoadRequest { program_type, expected_attach_type, name, licence, instructions } = request;
+    let LoadRequest { program_type, expected_attach_type, flags, name, licence, instructions } = request;
     let attributes = ProgramLoad {
         program_type,
         instruction_count: instructions.len() as u32,
@@ -202,7 +203,7 @@ pub(super) fn load_program(request: LoadRequest<'_>, log: &mut [u8]) -> io::Resu
         log_size: log.len() as u32,
         log: if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 },
         kernel_version: 0,
-        flags: 0,
+        flags,
         name: padded(name),
         interface_index: 0,
         expected_attach_type,
