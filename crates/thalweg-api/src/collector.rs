@@ -56,6 +56,8 @@ pub enum StateName {
     Starting,
     /// The collector reads packets.
     Running,
+    /// The collector reads packets, but the kernel dropped some within the last 10 s.
+    Dropping,
     /// The source has ended. The collector still responds to queries.
     Ended,
     /// The source could not be opened or read.

@@ -54,6 +54,8 @@ pub enum CollectorState {
     Starting,
     /// It is reading packets.
     Running,
+    /// It is reading packets, but the kernel has dropped some within the last 10 s.
+    Dropping,
     /// End of input of a file or an emulation. It still serves requests.
     Ended,
     /// Its source cannot be opened, or failed. It is retried.
@@ -85,13 +87,14 @@ impl EventKind {
 
 impl CollectorState {
     /// Names of all states.
-    pub const NAMES: [&'static str; 5] = ["starting", "running", "ended", "failed", "stopped"];
+    pub const NAMES: [&'static str; 6] = ["starting", "running", "dropping", "ended", "failed", "stopped"];
 
     /// Returns the name used in JSON, metrics and logs.
     pub const fn name(&self) -> &'static str {
         match self {
             CollectorState::Starting => "starting",
             CollectorState::Running => "running",
+            CollectorState::Dropping => "dropping",
             CollectorState::Ended => "ended",
             CollectorState::Failed { .. } => "failed",
             CollectorState::Stopped => "stopped",

@@ -18,6 +18,7 @@
 
 mod backoff;
 pub(crate) mod control_events;
+mod drop_alarm;
 mod event_publisher;
 mod fleet;
 pub mod handle;

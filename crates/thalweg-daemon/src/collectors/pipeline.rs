@@ -16,6 +16,7 @@ use thalweg_network::Versions;
 use thalweg_wire::parse::Parser;
 use thalweg_wire::{Batch, HashSeed, Packet, SourceCounters, Timestamp};
 
+use super::drop_alarm::{DropAlarm, DropChange};
 use super::event_publisher::EventPublisher;
 use super::handle::{CollectorCounters, CollectorReply, CollectorRequest, FlowChunk, Mailbox, reply_to};
 use super::network::Network;
@@ -47,7 +48,8 @@ pub(super) struct Pipeline {
     samples: Option<SampleWriter>,
     tasks: Option<TaskMonitor>,
     /// Counters of the open source, updated at intervals.
-    pub(super) source: SourceCounters,
+    source: SourceCounters,
+    drop_alarm: DropAlarm,
 }
 
 impl Pipeline {
@@ -77,6 +79,7 @@ impl Pipeline {
             samples,
             tasks,
             source: SourceCounters::default(),
+            drop_alarm: DropAlarm::default(),
         }
     }
 
@@ -125,6 +128,7 @@ impl Pipeline {
     /// Adds the counters of a closed source to the totals.
     pub(super) fn end_source(&mut self) {
         let source = std::mem::take(&mut self.source);
+        self.drop_alarm = DropAlarm::default();
         self.publisher.stats().end(Totals { source, ..Totals::default() });
     }
 
@@ -141,6 +145,24 @@ impl Pipeline {
         self.output = Output::default();
         self.intake = intake(&self.config);
         Ok(())
+    }
+
+    /// Updates the counters of the open source. While it drops frames, the state says so.
+    pub(super) fn count_source(&mut self, counters: SourceCounters) {
+        self.source = counters;
+        let Some(change) = self.drop_alarm.update(counters.kernel_drops, Instant::now()) else { return };
+        let collector = &*self.mailbox.description().name;
+        match change {
+            DropChange::Began(frames) | DropChange::Continued(frames) => {
+                tracing::warn!(collector, frames, total = counters.kernel_drops, "frames dropped by the kernel");
+            }
+            DropChange::Ended => tracing::info!(collector, "no more frames dropped"),
+        }
+        match change {
+            DropChange::Began(_) => self.set_state(CollectorState::Dropping),
+            DropChange::Ended => self.set_state(CollectorState::Running),
+            DropChange::Continued(_) => {}
+        }
     }
 
     /// Sets the state of the collector, and publishes it.

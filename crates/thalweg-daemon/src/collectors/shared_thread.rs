@@ -241,7 +241,7 @@ where
     }
 
     fn count(&mut self, worker: &mut Worker) {
-        worker.pipeline.source = self.source.counters();
+        worker.pipeline.count_source(self.source.counters());
     }
 
     fn interface(&mut self) -> Option<&mut AnySource> {

@@ -133,6 +133,17 @@ fn requests_are_served_during_a_replay_and_after_its_end() {
 }
 
 #[test]
+fn dropped_frames_change_the_state() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!("[[collector]]\nname = \"c\"\nswitch = \"leaf0\"\ninterface = {:?}\n", injected::DROPPING_INTERFACE);
+    let (daemon, _fleet, _) = daemon(&text, folder.path());
+    let handle = wait_for(&daemon, "c", "dropping");
+    assert!(handle.counters(TIMEOUT).unwrap().value.source.kernel_drops > 0);
+    let states = events(&daemon, "c");
+    assert!(matches!(states.last().unwrap().kind, EventKind::State(CollectorState::Dropping)), "{states:?}");
+}
+
+#[test]
 fn a_missing_file_is_retried() {
     let folder = tempfile::tempdir().unwrap();
     let late = "[[collector]]\nname = \"late\"\nswitch = \"leaf0\"\nfile = \"late.zst\"\n";

@@ -204,7 +204,7 @@ impl Worker {
                 Ok(Some(batch)) => batch,
                 end => {
                     let end = end.map(|_| End::OfInput).map_err(SourceError::from);
-                    self.pipeline.source = source.counters();
+                    self.pipeline.count_source(source.counters());
                     return end;
                 }
             };
@@ -221,7 +221,7 @@ impl Worker {
             }
             if counted.elapsed() >= COUNTING_INTERVAL || is_silent {
                 counted = arrived;
-                self.pipeline.source = source.counters();
+                self.pipeline.count_source(source.counters());
                 self.pipeline.update_network();
                 if std::mem::replace(&mut was_down, is_down(&source)) != was_down {
                     let name = &*self.pipeline.mailbox.description().name;
@@ -229,7 +229,7 @@ impl Worker {
                 }
             }
         }
-        self.pipeline.source = source.counters();
+        self.pipeline.count_source(source.counters());
         Ok(End::Stopped)
     }
 

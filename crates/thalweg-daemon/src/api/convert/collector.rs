@@ -45,6 +45,7 @@ pub fn state(state: &CollectorState) -> State {
     let (name, failure) = match state {
         CollectorState::Starting => (StateName::Starting, None),
         CollectorState::Running => (StateName::Running, None),
+        CollectorState::Dropping => (StateName::Dropping, None),
         CollectorState::Ended => (StateName::Ended, None),
         CollectorState::Failed { error, retry_at } => (StateName::Failed, Some((error, retry_at))),
         CollectorState::Stopped => (StateName::Stopped, None),

@@ -15,6 +15,9 @@ pub(in crate::collectors) const PANICS_TWICE_INTERFACE: &str = "panics twice";
 /// Returns a frame every few milliseconds.
 pub(in crate::collectors) const HEALTHY_INTERFACE: &str = "is well";
 
+/// Like the healthy one, but for each frame that it returns it has dropped another.
+pub(in crate::collectors) const DROPPING_INTERFACE: &str = "drops frames";
+
 /// Ethernet, IPv4, UDP of one byte.
 const FRAME: [u8; 43] = {
     let mut frame = [0; 43];
@@ -25,6 +28,7 @@ const FRAME: [u8; 43] = {
 
 pub(in crate::collectors) struct Injected {
     panics: bool,
+    drops: bool,
     interfaces: [Interface; 1],
     frame: [FrameRef; 1],
     counters: SourceCounters,
@@ -36,12 +40,13 @@ pub(in crate::collectors) fn source(config: &CollectorConfig) -> Option<Injected
     let SourceConfig::Interface { name, .. } = &config.source else { return None };
     let panics = match &**name {
         PANICS_TWICE_INTERFACE => OPENED.fetch_add(1, Ordering::Relaxed) < 2,
-        HEALTHY_INTERFACE => false,
+        HEALTHY_INTERFACE | DROPPING_INTERFACE => false,
         _ => return None,
     };
     let interface = Interface { name: None, link_type: LinkType::Ethernet, snap_length: 0 };
     Some(Injected {
         panics,
+        drops: &**name == DROPPING_INTERFACE,
         interfaces: [interface],
         frame: [FrameRef {
             time: Timestamp::default(),
@@ -60,6 +65,7 @@ impl Source for Injected {
     fn next_batch(&mut self) -> Result<Option<Batch<'_>>, SourceError> {
         std::thread::sleep(Duration::from_millis(5));
         self.counters.frames += 1;
+        self.counters.kernel_drops += u64::from(self.drops);
         assert!(!self.panics || self.counters.frames < 60, "provoked by a test");
         self.frame[0].time = wall_clock();
         Ok(Some(Batch { bytes: &FRAME, frames: &self.frame, interfaces: &self.interfaces }))

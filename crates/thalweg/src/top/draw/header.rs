@@ -127,6 +127,7 @@ fn collector(view: &TopView, collector: &Collector, width: usize) -> Vec<Span<'s
     let (mark, style) = match collector.state.name {
         StateName::Running => (" ● ", theme.good()),
         StateName::Starting => (" ○ ", theme.warning()),
+        StateName::Dropping => (" ● ", theme.loss()),
         StateName::Ended | StateName::Stopped => (" ■ ", theme.muted()),
         StateName::Failed => (" ! ", theme.loss()),
     };
@@ -162,7 +163,7 @@ fn remarks(theme: Theme, collector: &Collector) -> Vec<(String, Style)> {
             }
             remarks.push((format!(", {} packets", short(counts.packets)), theme.muted()));
         }
-        None if matches!(collector.state.name, StateName::Running | StateName::Ended) => {
+        None if matches!(collector.state.name, StateName::Running | StateName::Dropping | StateName::Ended) => {
             remarks.push((", not responding".to_owned(), theme.warning()));
         }
         None => {}
@@ -179,6 +180,7 @@ pub(super) fn state_name(state: StateName) -> &'static str {
     match state {
         StateName::Starting => "starting",
         StateName::Running => "running",
+        StateName::Dropping => "dropping frames",
         StateName::Ended => "ended",
         StateName::Failed => "failed",
         StateName::Stopped => "stopped",
