@@ -35,10 +35,11 @@ pub struct Link {
     pub peer: Option<String>,
     /// Capacity in bits per second.
     pub capacity_bps: u64,
-    /// The sum of the rates of the flows on the link, and its bounds.
+    /// The sum of the current rates of the flows on the link, at most the capacity, and its bounds. The rates are of
+    /// different spans, so it varies; `smoothed_bps` is steadier.
     #[serde(flatten)]
     pub rate: Rate,
-    /// The smoothed rate in bits per second.
+    /// The smoothed rate in bits per second, at most the capacity. `thalweg top` and the metrics show this one.
     pub smoothed_bps: f64,
     /// `smoothed_bps` divided by `capacity_bps`.
     pub utilisation: f64,

@@ -50,8 +50,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use thalweg_linux::{KernelVersion, clock};
 use thalweg_linux::socket::Readiness;
+use thalweg_linux::{KernelVersion, clock};
 use thalweg_wire::{Batch, Bytes, FrameRef, Interface, LinkType, Source, SourceCounters, Timestamp};
 
 pub use options::{BusyPoll, XdpMode, XdpOptions};
@@ -246,7 +246,9 @@ impl XdpSource {
         });
         self.filter_frames();
         let snap_length = self.interface.snap_length;
-        self.frames.iter_mut().for_each(|frame| frame.captured_length = frame.captured_length.min(snap_length));
+        self.frames
+            .iter_mut()
+            .for_each(|frame| frame.captured_length = frame.captured_length.min(snap_length));
         self.counters.frames += self.frames.len() as u64;
     }
 

@@ -154,7 +154,12 @@ impl Pipeline {
         let collector = &*self.mailbox.description().name;
         match change {
             DropChange::Began(frames) | DropChange::Continued(frames) => {
-                tracing::warn!(collector, frames, total = counters.kernel_drops, "frames dropped by the kernel");
+                tracing::warn!(
+                    collector,
+                    frames,
+                    total = counters.kernel_drops,
+                    "frames dropped by the kernel"
+                );
             }
             DropChange::Ended => tracing::info!(collector, "no more frames dropped"),
         }

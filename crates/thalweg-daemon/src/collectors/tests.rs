@@ -135,7 +135,10 @@ fn requests_are_served_during_a_replay_and_after_its_end() {
 #[test]
 fn dropped_frames_change_the_state() {
     let folder = tempfile::tempdir().unwrap();
-    let text = format!("[[collector]]\nname = \"c\"\nswitch = \"leaf0\"\ninterface = {:?}\n", injected::DROPPING_INTERFACE);
+    let text = format!(
+        "[[collector]]\nname = \"c\"\nswitch = \"leaf0\"\ninterface = {:?}\n",
+        injected::DROPPING_INTERFACE
+    );
     let (daemon, _fleet, _) = daemon(&text, folder.path());
     let handle = wait_for(&daemon, "c", "dropping");
     assert!(handle.counters(TIMEOUT).unwrap().value.source.kernel_drops > 0);

@@ -88,8 +88,7 @@ impl Program {
         let licence = CString::new(licence).map_err(|error| without_log(error.into()))?;
         let (program_type, expected_attach_type, flags) = kind.numbers();
         let licence = licence.as_c_str();
-        let request =
-            LoadRequest { program_type, expected_attach_type, flags, name, licence, instructions };
+        let request = LoadRequest { program_type, expected_attach_type, flags, name, licence, instructions };
         match syscall::load_program(request, &mut []) {
             Ok(descriptor) => Ok(Program { descriptor }),
             // EPERM means a missing privilege; the verifier rejects programs with other errors.

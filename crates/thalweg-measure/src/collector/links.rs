@@ -32,6 +32,8 @@ struct Load {
 struct Link {
     side: LinkDirection,
     capacity: BitRate,
+    /// The latest last sample of the flows that have become silent.
+    silent_since: Option<Timestamp>,
     rules: Vec<RuleState>,
 }
 
@@ -101,6 +103,23 @@ impl Links {
         self.loads[link].sum
     }
 
+    /// Returns the capacity of a link.
+    #[inline]
+    pub(super) fn capacity(&self, link: usize) -> BitRate {
+        self.links[link].capacity
+    }
+
+    /// Notes that a flow of a link has become silent after a sample at this time.
+    pub(super) fn note_silence(&mut self, link: usize, last_sample: Timestamp) {
+        let since = &mut self.links[link].silent_since;
+        *since = Some(since.map_or(last_sample, |since| since.max(last_sample)));
+    }
+
+    /// Returns the time since which no silent flow of a link had a sample; `None` if none has become silent.
+    pub(super) fn silent_since(&self, link: usize) -> Option<Timestamp> {
+        self.links[link].silent_since
+    }
+
     /// Whether a link would exceed its capacity, by more than the error of rates, if `new` replaced the rate `old`.
     pub(super) fn would_overflow(&self, link: usize, old: u64, new: u64) -> bool {
         let sum = self.loads[link].sum - old + new;
@@ -129,6 +148,7 @@ impl Links {
         for state in self.links.iter_mut().flat_map(|link| &mut link.rules) {
             state.last_event = None;
         }
+        self.links.iter_mut().for_each(|link| link.silent_since = None);
     }
 
     /// Advances the time of the smoothing.
@@ -181,14 +201,15 @@ impl Links {
     pub(super) fn report(&self, link: usize, now: Timestamp, rate: Estimate, flows: u32) -> LinkReport {
         let (load, state) = (&self.loads[link], &self.links[link]);
         // A link carries at most its capacity, even if its flows' rates are from different times.
-        let smoothed = self.smoothing.smoothed_at(now, load.sum, load.pending);
-        let smoothed = smoothed.clamp(0.0, state.capacity.0 as f64);
+        let capacity = state.capacity.0 as f64;
+        let rate = at_most(rate, capacity);
+        let smoothed = self.smoothing.smoothed_at(now, load.sum, load.pending).clamp(0.0, capacity);
         LinkReport {
             side: state.side,
             capacity: state.capacity,
             rate,
             smoothed,
-            utilisation: smoothed / state.capacity.0 as f64,
+            utilisation: smoothed / capacity,
             flows,
             changed: load.changed,
         }
@@ -212,6 +233,17 @@ pub(super) fn sum(one: Estimate, other: Estimate) -> Estimate {
     Estimate { value: one.value + other.value, bound }
 }
 
+/// Limits an estimate and its bounds.
+fn at_most(estimate: Estimate, limit: f64) -> Estimate {
+    let bound = match estimate.bound {
+        Bound::Interval { lower, upper, confidence } => {
+            Bound::Interval { lower: lower.min(limit), upper: upper.min(limit), confidence }
+        }
+        other => other,
+    };
+    Estimate { value: estimate.value.min(limit), bound }
+}
+
 impl Load {
     const IDLE: Load = Load {
         sum: 0,
@@ -232,7 +264,7 @@ impl Link {
         let concerned = |rule: &LinkRule| rule.links.as_ref().is_none_or(|links| links.contains(&side));
         let rules = rules.iter().enumerate().filter(|(_, rule)| concerned(rule));
         let rules = rules.map(|(number, rule)| RuleState::new(number, rule)).collect();
-        Link { side, capacity, rules }
+        Link { side, capacity, silent_since: None, rules }
     }
 
     /// See [`Load::quiet`]. A delayed rule is evaluated each time.

@@ -31,8 +31,9 @@ pub struct LinkReport {
     pub side: LinkDirection,
     /// The capacity.
     pub capacity: BitRate,
-    /// The current sum of the rates of its flows, in bits per second on the wire, framing included. Its bound holds
-    /// if those of all flows do. It is unknown if one of them is, and has no upper end if one of them has none.
+    /// The current sum of the rates of its flows, in bits per second on the wire, framing included; at most the
+    /// capacity. Its bound holds if those of all flows do, and includes the flows that have become silent. It is unknown
+    /// if one of them is.
     pub rate: Estimate,
     /// The smoothed sum of rates, in bits per second; at most the capacity.
     pub smoothed: f64,
@@ -51,11 +52,13 @@ pub struct FlowRate {
     pub key: FlowKey,
     /// The addresses of its last packet, which select its path.
     pub ethernet: EthernetAddresses,
-    /// The rate on the wire, framing included, in bits per second. Zero while the flow is idle.
+    /// The rate on the wire, framing included, in bits per second; at most the capacity of the flow's links. Zero while
+    /// the flow is silent, with an upper bound for what it may have sent without a sample.
     pub rate: Estimate,
     /// The source of the rate.
     pub basis: Basis,
-    /// The span that the rate covers: from the first sample of one burst to the first sample of the next.
+    /// The span that the rate covers: from the first sample of one burst to the first sample of the next; if the flow is
+    /// silent, from its last sample to now. Times are those of samples, after the queue of the monitor port.
     pub span: (Timestamp, Timestamp),
 }
 

@@ -14,7 +14,9 @@
 
 pub(crate) mod bounds;
 pub mod burst;
+pub(crate) mod frame_sizes;
 pub mod sampling;
+pub(crate) mod unseen;
 
 use thalweg_wire::{BitRate, Nanos};
 

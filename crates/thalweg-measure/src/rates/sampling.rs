@@ -5,12 +5,17 @@
 //! / A` is the sampling ratio of their packets, and of all packets, as a monitor port drops without regard to their
 //! contents. Below, `q = S / A`.
 //!
-//! `S` and `A` are summed over spans of all flows that ended within the last [`MEMORY`], divided into eight windows. A
-//! span is a burst of a flow and the pause after it ([`super::burst`]).
+//! `S` and `A` are summed over spans of all flows that ended within the last eight windows of 1 ms, or of ten sevenths of
+//! the longest burst where that is more. A span is a burst of a flow and the pause after it ([`super::burst`]).
 //!
 //! **Bound:** `S / A` is a ratio estimator over spans. Its variance is estimated from the residuals `S - q A` of each
 //! span (Cochran, "Sampling Techniques", 3rd edition 1977, section 6.4), and the interval is the normal approximation's
 //! at 95 %. With fewer than [`MIN_SPANS`] spans there is no bound.
+//!
+//! **Drops come in runs.** If packets were drawn independently, the residual of a span of `A` bytes in packets of `m`
+//! bytes would have the variance `q (1 - q) A m`. A monitor port's buffer drops runs of packets, so residuals vary more.
+//! The factor, at least one, is the *dispersion*: it also widens the interval of a flow that is measured by its
+//! samples (McCullagh & Nelder, "Generalized Linear Models", 2nd edition 1989, section 4.5).
 //!
 //! **Ports do not compete with themselves.** A full first-in-first-out buffer accepts one frame each time that it has
 //! sent one: the next that arrives. Frames of one output port arrive one after the other, so a frame competes only
@@ -27,11 +32,10 @@
 use thalweg_sketch::{Bound, Estimate};
 use thalweg_wire::{Nanos, Timestamp};
 
-/// How long a span counts.
-pub const MEMORY: Nanos = Nanos::from_millis(8);
 /// The number of windows in the memory.
 const WINDOWS: usize = 8;
-const WINDOW: u64 = MEMORY.0 / WINDOWS as u64;
+/// The shortest window, in nanoseconds.
+const WINDOW: u64 = 1_000_000;
 /// How long the last ratio is valid without further TCP spans.
 const VALIDITY: u64 = 100_000_000;
 /// The minimum number of spans for a bound.
@@ -54,6 +58,8 @@ struct Sums {
     sampled_squared: f64,
     product: f64,
     advanced_squared: f64,
+    /// Of advanced bytes times the payload per packet.
+    in_packets: f64,
 }
 
 /// The ratio as last computed.
@@ -63,14 +69,18 @@ pub(crate) struct Ratio {
     pub(crate) value: f64,
     /// Half the width of the interval, as a share of the value; NaN if there is none.
     pub(crate) relative_error: f64,
+    /// The variance of the number of samples, as a multiple of that of independent draws; at least 1.
+    pub(crate) dispersion: f64,
     /// `1 + L`: one plus the load of all ports.
     pub(crate) competition: f64,
 }
 
 /// The recent sampling ratio of a monitor port.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SamplingRatio {
     windows: [Sums; WINDOWS],
+    /// The length of a window in nanoseconds.
+    window: u64,
     /// The number of the current window, counted from the epoch.
     number: u64,
     /// When the last span was added.
@@ -79,13 +89,32 @@ pub struct SamplingRatio {
     current: Option<(Ratio, u64)>,
 }
 
+/// A span of a TCP flow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct SampledSpan {
+    /// The payload that was sampled.
+    pub(crate) sampled: u32,
+    /// The advance of sequence numbers.
+    pub(crate) advanced: u32,
+    /// The payload of one sample, on average.
+    pub(crate) packet: f64,
+    /// The load of its output port, as a share of the monitor port's rate.
+    pub(crate) load: f64,
+}
+
 impl SamplingRatio {
-    /// Adds a span of a flow that ended at `time`: its sequence numbers advanced by `advanced` bytes, of which `sampled` were
-    /// sampled. Its output port has this load, as a share of the monitor port's rate.
+    /// Creates a ratio without spans, for bursts of at most this length.
+    pub(crate) fn new(longest_burst: Nanos) -> SamplingRatio {
+        let window = WINDOW.max(longest_burst.0.saturating_mul(10) / 7);
+        SamplingRatio { windows: [Sums::default(); WINDOWS], window, number: 0, latest: 0, current: None }
+    }
+
+    /// Adds a span that ended at `time`.
     #[inline]
-    pub(crate) fn add(&mut self, time: u64, sampled: u32, advanced: u32, load: f64) {
+    pub(crate) fn add(&mut self, time: u64, span: SampledSpan) {
+        let SampledSpan { sampled, advanced, packet, load } = span;
         // A span that ended slightly earlier counts as current; if time goes back further, all windows are cleared.
-        let number = time / WINDOW;
+        let number = time / self.window;
         if number > self.number || number + (WINDOWS as u64) < self.number {
             self.advance_to(number);
         }
@@ -99,22 +128,23 @@ impl SamplingRatio {
         sums.sampled_squared += s * s;
         sums.product += s * a;
         sums.advanced_squared += a * a;
+        sums.in_packets += a * packet;
     }
 
     /// Returns the ratio at `time`; `None` without recent TCP spans.
     #[inline]
     pub(crate) fn at(&mut self, time: u64) -> Option<Ratio> {
-        if time / WINDOW > self.number {
-            self.advance_to(time / WINDOW);
+        if time / self.window > self.number {
+            self.advance_to(time / self.window);
         }
         let (ratio, since) = self.current?;
-        (time.saturating_sub(since) < VALIDITY).then_some(ratio)
+        (time.saturating_sub(since) < self.validity()).then_some(ratio)
     }
 
     /// Returns the last ratio with its bound; `None` without recent TCP spans.
     pub fn estimate(&self, now: Timestamp) -> Option<Estimate> {
         let (Ratio { value, relative_error, .. }, since) = self.current?;
-        if now.0.saturating_sub(since) >= VALIDITY {
+        if now.0.saturating_sub(since) >= self.validity() {
             return None;
         }
         let half = value * relative_error;
@@ -129,6 +159,11 @@ impl SamplingRatio {
         Some(Estimate { value, bound })
     }
 
+    /// Returns how long the last ratio is valid.
+    fn validity(&self) -> u64 {
+        VALIDITY.max(WINDOWS as u64 * self.window)
+    }
+
     /// Advances to another window.
     #[cold]
     fn advance_to(&mut self, number: u64) {
@@ -141,6 +176,7 @@ impl SamplingRatio {
             all.sampled_squared += sums.sampled_squared;
             all.product += sums.product;
             all.advanced_squared += sums.advanced_squared;
+            all.in_packets += sums.in_packets;
         }
         if let Some(ratio) = all.ratio() {
             self.current = Some((ratio, self.latest));
@@ -182,8 +218,11 @@ impl Sums {
             ..MIN_SPANS => f64::NAN,
             _ => Z_95 * (residuals.max(0.0) * spans / (spans - 1.0)).sqrt() / (advanced * ratio),
         };
+        let independent = ratio * (1.0 - ratio) * self.in_packets;
+        // NaN if everything was sampled: 1.
+        let dispersion = (residuals / independent).max(1.0);
         let competition = (advanced + self.loaded) / self.sampled as f64;
-        Some(Ratio { value: ratio.min(1.0), relative_error, competition })
+        Some(Ratio { value: ratio.min(1.0), relative_error, dispersion, competition })
     }
 }
 
@@ -193,11 +232,15 @@ mod tests {
 
     const INTERVAL: u64 = WINDOW / 10;
 
+    fn span(sampled: u32, advanced: u32, load: f64) -> SampledSpan {
+        SampledSpan { sampled, advanced, packet: 1_448.0, load }
+    }
+
     /// Spans of 100 packets each, one after the other; `kept` has the number of sampled packets of each.
     fn ratio_of(kept: &[u32]) -> SamplingRatio {
-        let mut ratio = SamplingRatio::default();
+        let mut ratio = SamplingRatio::new(Nanos(1));
         for (step, &kept) in (1_000u64..).zip(kept) {
-            ratio.add(step * INTERVAL, kept * 1_448, 144_800, 0.0);
+            ratio.add(step * INTERVAL, span(kept * 1_448, 144_800, 0.0));
         }
         ratio.at((1_000 + kept.len() as u64) * INTERVAL + WINDOW);
         ratio
@@ -220,11 +263,24 @@ mod tests {
     }
 
     #[test]
+    fn the_dispersion_tells_runs_of_drops_from_independent_ones() {
+        let dispersion = |kept: &[u32]| {
+            let mut ratio = ratio_of(kept);
+            ratio.at(1_050 * INTERVAL).unwrap().dispersion
+        };
+        // Of 100 packets, 25 with a standard deviation of 4.3 if they are drawn independently.
+        assert!((dispersion(&[20, 30].repeat(20)) - 25.0 / 18.75).abs() < 0.02);
+        assert!((dispersion(&[5, 45].repeat(20)) - 400.0 / 18.75).abs() < 0.2);
+        assert_eq!(dispersion(&[25; 40]), 1.0);
+        assert_eq!(dispersion(&[100; 40]), 1.0, "everything is sampled");
+    }
+
+    #[test]
     fn old_spans_leave_the_sampling_ratio() {
-        let mut ratio = SamplingRatio::default();
+        let mut ratio = SamplingRatio::new(Nanos(1));
         for step in 0..200u64 {
             let kept = if step < 100 { 90 } else { 10 };
-            ratio.add(step * INTERVAL + WINDOW * 10, kept, 100, 0.0);
+            ratio.add(step * INTERVAL + WINDOW * 10, span(kept, 100, 0.0));
         }
         assert!((ratio.at(WINDOW * 31).unwrap().value - 0.1).abs() < 1e-9);
         assert_eq!(ratio.at(WINDOW * 31 + VALIDITY + WINDOW), None, "the last ratio expires");
@@ -235,11 +291,12 @@ mod tests {
     fn quiet_ports_are_sampled_less_than_busy_ones() {
         let loads = [1.0, 0.5, 0.1];
         let competition = 1.0 + loads.iter().sum::<f64>();
-        let mut ratio = SamplingRatio::default();
+        let mut ratio = SamplingRatio::new(Nanos(1));
         for step in 1_000..1_040u64 {
             for load in [1.0, 0.5] {
                 let advanced = 1e6 * load;
-                ratio.add(step * INTERVAL, (advanced / (competition - load)) as u32, advanced as u32, load);
+                let sampled = (advanced / (competition - load)) as u32;
+                ratio.add(step * INTERVAL, span(sampled, advanced as u32, load));
             }
         }
         let ratio = ratio.at(1_050 * INTERVAL).unwrap();
@@ -252,7 +309,7 @@ mod tests {
     #[test]
     fn too_few_spans_give_no_bound() {
         assert_eq!(ratio_of(&[25; 3]).estimate(Timestamp(1_050 * INTERVAL)).unwrap().bound, Bound::Unknown);
-        assert_eq!(SamplingRatio::default().estimate(Timestamp(1_050 * INTERVAL)), None);
+        assert_eq!(SamplingRatio::new(Nanos(1)).estimate(Timestamp(1_050 * INTERVAL)), None);
         assert_eq!(
             ratio_of(&[0; 40]).estimate(Timestamp(1_050 * INTERVAL)),
             None,

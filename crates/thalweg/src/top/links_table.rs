@@ -31,7 +31,7 @@ pub(super) fn table(links: &Links) -> String {
             link.link.clone(),
             link.peer.clone().unwrap_or_else(|| "?".to_owned()),
             format!("{:.1} %", link.utilisation * 100.0),
-            format!("{at_least}{}", BitRate(link.rate.rate_bps.unwrap_or(0.0).round() as u64)),
+            format!("{at_least}{}", BitRate(link.smoothed_bps.round() as u64)),
             BitRate(link.capacity_bps).to_string(),
             grouped(link.flows.into()),
             link.changed.map_or_else(|| "never".to_owned(), |changed| crate::figures::date_time(changed.0)),

@@ -231,10 +231,9 @@ impl SortBy {
 
     /// Compares links, largest or latest first. Equal links are ordered by switch and port.
     pub fn compare(self, a: &Link, b: &Link) -> std::cmp::Ordering {
-        let rate = |link: &Link| link.rate.rate_bps.unwrap_or(-1.0);
         let order = match self {
             SortBy::Utilisation => b.utilisation.total_cmp(&a.utilisation),
-            SortBy::Rate => rate(b).total_cmp(&rate(a)),
+            SortBy::Rate => b.smoothed_bps.total_cmp(&a.smoothed_bps),
             SortBy::Flows => b.flows.cmp(&a.flows),
             SortBy::Changed => b.changed.cmp(&a.changed),
             SortBy::Name => std::cmp::Ordering::Equal,

@@ -476,7 +476,8 @@ fn both_sources_have_a_common_type() {
     // The driver of bridges has no native mode.
     network.ip_reader(&["link", "add", "twl-br", "type", "bridge"]);
     let bridge = InterfaceSpec { options: options("twl-br"), ..spec(None, Some(XdpMode::Native)) };
-    let Opened { sources: group, choice } = network.in_reader(|| thalweg_capture::open(&bridge.into())).unwrap();
+    let Opened { sources: group, choice } =
+        network.in_reader(|| thalweg_capture::open(&bridge.into())).unwrap();
     let choice = choice.unwrap();
     assert!(group.iter().all(|source| source.backend() == Some(Backend::AfPacket)));
     assert!(

@@ -54,6 +54,7 @@ impl FlowRates {
             prefetch(&self.tracks[track as usize]);
         }
         largest.sort_unstable_by(fastest_first);
+        let rate = self.link_rate(link, rate, now);
         let flows = largest.iter();
         let flows =
             flows.filter_map(|&(_, track)| Some(NamedFlow { track, key: None, rated: self.rated(track)? }));

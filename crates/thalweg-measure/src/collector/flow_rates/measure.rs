@@ -2,13 +2,17 @@
 
 use thalweg_wire::Timestamp;
 
-use super::{FULL_FRAME, FlowRates, PLAUSIBLE, links_of};
+use super::{FlowRates, PLAUSIBLE, links_of};
 use crate::rates::Basis;
 use crate::rates::burst::Span;
-use crate::rates::sampling::Z_95;
+use crate::rates::sampling::{Ratio, SampledSpan, Z_95};
 
-/// The payload of a full-sized frame's TCP segment with timestamps.
-const FULL_SEGMENT: f64 = 1_448.0;
+/// The headers of a TCP segment with timestamps, and framing.
+pub(super) const TCP_OVERHEAD: f64 = 90.0;
+
+/// The factor by which the sampling ratio of a flow may be less than that of the TCP flows. A full buffer accepts the
+/// next frame that fits. So it prefers short frames, and flows whose packets arrive in step with its own.
+const UNEQUAL: f64 = 2.0;
 
 /// The rate of a span with its bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,9 +51,9 @@ impl FlowRates {
     /// extrapolated from the samples.
     #[inline(always)]
     fn by_sequence(&mut self, number: u32, span: &Span, time: Timestamp) -> Option<Measured> {
-        let bits = 8e9 * wire_bytes(span);
+        let bits = 8e9 * self.wire_bytes(span);
         let rate = bits / span.length as f64;
-        if rate > PLAUSIBLE * self.fastest {
+        if self.is_implausible(rate, span) {
             return None;
         }
         let is_misleading = span.late > 0 && self.has_many_late_samples(span, time)
@@ -70,7 +74,8 @@ impl FlowRates {
                 (f64::from(span.payload) * f64::from(span.samples + late) / f64::from(span.samples)) as u32
             }
         };
-        self.ratio.add(time.0, sampled, span.advance, load);
+        let packet = f64::from(span.payload) / f64::from(span.samples);
+        self.ratio.add(time.0, SampledSpan { sampled, advanced: span.advance, packet, load });
     }
 
     /// Whether so many samples were late that the sample count is more accurate than sequence numbers: the share of
@@ -99,8 +104,10 @@ impl FlowRates {
         missing > deviations * ((1.0 - ratio.value) / packets).sqrt()
     }
 
-    /// Estimates the rate from the samples, divided by the sampling ratio. Of `n` samples drawn with probability `r`,
-    /// the number of packets is known with a relative standard deviation of `sqrt((1 - r) / n)`.
+    /// Estimates the rate from the samples, divided by the sampling ratio.
+    ///
+    /// The lower bound is what was sampled, which is certain. The upper bound is that of the score interval of a Poisson
+    /// distribution, with the variance of draws that are not independent ([`Ratio`]), times [`UNEQUAL`].
     #[inline(always)]
     fn by_samples(&mut self, number: u32, span: &Span, time: Timestamp) -> Measured {
         let samples = f64::from(span.samples + span.late);
@@ -120,8 +127,7 @@ impl FlowRates {
             let (lower, upper) = self.within_jitter(bits, bits, span);
             return Measured { rate: sampled, lower, upper, basis: Basis::SamplingRatio };
         }
-        let drawn = Z_95 * Z_95 * (1.0 - ratio.value) / samples;
-        let relative = (drawn + ratio.relative_error * ratio.relative_error).sqrt();
+        let error = relative_error(samples, &ratio);
         let plain = sampled / ratio.value;
         let rate = match self.per_monitor_rate {
             0.0 => plain,
@@ -130,13 +136,15 @@ impl FlowRates {
                 ratio.load_of(sampled * per_rate, others as f64 * per_rate) / per_rate
             }
         };
-        if relative.is_nan() {
-            // Too few spans for a bound of the ratio.
-            return Measured { rate, lower: f64::NAN, upper: f64::NAN, basis: Basis::SamplingRatio };
+        if ratio.relative_error.is_nan() {
+            // Too few spans for a bound of the ratio: what was sampled has passed.
+            let (lower, _) = self.within_jitter(bits, bits, span);
+            let lower = if lower.is_nan() { sampled } else { lower };
+            return Measured { rate, lower, upper: f64::INFINITY, basis: Basis::SamplingRatio };
         }
-        // The ratio of a quiet port, and that of a port as busy as those of the TCP flows.
-        let (min, max) = (rate.min(plain), rate.max(plain * (1.0 + ratio.value)));
-        let (min, max) = ((min * (1.0 - relative)).max(sampled), max * (1.0 + relative));
+        // The ratio of a quiet port may be lower than that of the TCP flows, that of short frames is higher.
+        let max = UNEQUAL * rate.max(plain * (1.0 + ratio.value)) * (1.0 + error);
+        let min = sampled;
         let length = span.length as f64;
         let (lower, upper) = self.within_jitter(min * length, max * length, span);
         // The queueing delay of samples is not known: the interval covers only the sampling error.
@@ -156,6 +164,13 @@ impl FlowRates {
         }
     }
 
+    /// Whether a rate exceeds the fastest link even if the queueing delay has shortened its span.
+    #[inline(always)]
+    pub(super) fn is_implausible(&self, rate: f64, span: &Span) -> bool {
+        let length = span.length as f64;
+        rate * length > PLAUSIBLE * self.fastest * (length + self.jitter.unwrap_or(0.0))
+    }
+
     /// The load of a flow's output port; the flow's own rate if the port is not known.
     #[inline]
     fn load_of_port(&self, number: u32) -> u64 {
@@ -163,16 +178,25 @@ impl FlowRates {
         let [_, output] = links_of(track);
         output.map_or(track.rate, |link| self.links.sum(link))
     }
+    /// Bytes on the wire of a span with sequence numbers: the advance, with headers and framing extrapolated from its
+    /// samples. One full-sized frame is added to the samples, so that a few small samples do not represent many large
+    /// packets.
+    #[inline(always)]
+    fn wire_bytes(&self, span: &Span) -> f64 {
+        if span.payload == span.advance {
+            return f64::from(span.wire);
+        }
+        let full = self.full_frame;
+        let (wire, payload) = (f64::from(span.wire) + full, f64::from(span.payload) + full - TCP_OVERHEAD);
+        f64::max(f64::from(span.advance) * wire / payload, f64::from(span.wire))
+    }
 }
 
-/// Bytes on the wire of a span with sequence numbers: the advance, with headers and framing extrapolated from its
-/// samples. One full-sized frame is added to the samples, so that a few small samples do not represent many large
-/// packets.
+/// Returns by how much a rate from samples may be too low, as a share of it: the error of the number of samples and that
+/// of the ratio together.
 #[inline(always)]
-fn wire_bytes(span: &Span) -> f64 {
-    if span.payload == span.advance {
-        return f64::from(span.wire);
-    }
-    let (wire, payload) = (f64::from(span.wire) + FULL_FRAME, f64::from(span.payload) + FULL_SEGMENT);
-    f64::max(f64::from(span.advance) * wire / payload, f64::from(span.wire))
+fn relative_error(samples: f64, ratio: &Ratio) -> f64 {
+    let variance = Z_95 * Z_95 * (1.0 - ratio.value) * ratio.dispersion / samples;
+    let of_samples = variance / 2.0 + (variance + variance * variance / 4.0).sqrt();
+    of_samples.hypot(ratio.relative_error)
 }

@@ -12,6 +12,7 @@ mod flag;
 mod link_changes;
 mod measure;
 mod ports;
+mod silence;
 
 use std::sync::Arc;
 
@@ -29,7 +30,9 @@ use crate::meter::ages::Ages;
 use crate::meter::observer::Observer;
 use crate::rates::bounds::Bounds;
 use crate::rates::burst::{Sampled, Span, TURNED_BACK, Track, TrackContext};
+use crate::rates::frame_sizes::{self, FrameSizes, Framing};
 use crate::rates::sampling::SamplingRatio;
+use crate::rates::unseen::UnseenBytes;
 use crate::rates::{Basis, BurstOptions};
 pub use counters::RateCounters;
 pub(super) use link_changes::{LinkChange, NamedFlow};
@@ -49,9 +52,6 @@ const SEQUENCE_NUMBERS: f64 = 2_147_483_648.0;
 /// A rate above this multiple of the fastest link is not a rate: another connection has the same ports.
 const PLAUSIBLE: f64 = 1.25;
 
-/// A full-sized frame, including framing.
-const FULL_FRAME: f64 = 1_538.0;
-
 /// The rate in a track.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rated {
@@ -70,7 +70,15 @@ pub(super) struct FlowRates {
     idle_order: Ages,
     links: Links,
     ratio: SamplingRatio,
+    unseen: UnseenBytes,
+    frames: FrameSizes,
+    /// The configured bursts, for full-sized frames.
+    configured_bursts: BurstOptions,
+    /// The same for the frames that arrive.
     bursts: BurstOptions,
+    monitor: Option<MonitorPort>,
+    /// The bytes of a full-sized frame, including framing.
+    full_frame: f64,
     router: RouterId,
     network: Option<Arc<Versions>>,
     /// Incremented whenever port inference may give new results: a version begins, or its transition time is over.
@@ -110,20 +118,23 @@ impl FlowRates {
             members: Members::new(directions)?,
             idle_order: Ages::new(directions)?,
             links: Links::new(&[], &options.rules, options.smoothing),
-            ratio: SamplingRatio::default(),
+            ratio: SamplingRatio::new(options.bursts.longest),
+            unseen: UnseenBytes::default(),
+            frames: FrameSizes::default(),
+            configured_bursts: options.bursts,
             bursts: options.bursts,
+            monitor: options.monitor,
+            full_frame: f64::from(frame_sizes::FULL_FRAME),
             router: options.router,
             network,
             era: 0,
             era_ends: Timestamp(0),
-            jitter: options.monitor.map(|MonitorPort { rate, buffer }| {
-                8e9 * (buffer.0 as f64 + FULL_FRAME) / rate.0.max(1) as f64
-            }),
+            jitter: None,
             per_monitor_rate: options.monitor.map_or(0.0, |monitor| 1.0 / monitor.rate.0.max(1) as f64),
             longest_span: 0,
             max_idle_timeout: options.flow_table.linger.0.saturating_sub(2 * TICK.0).min(MAX_IDLE_TIMEOUT),
             fastest: 0.0,
-            context: TrackContext { bytes_per_ns: 0.0, is_all: false },
+            context: TrackContext { bytes_per_ns: 0.0, is_all: false, jitter_ns: 0, framing: Framing::PLAIN },
             now: Timestamp(0),
             next_tick: 0,
             counters: RateCounters::default(),
@@ -133,6 +144,7 @@ impl FlowRates {
             address_changes: Vec::new(),
         };
         rates.set_up_links(options);
+        rates.adapt_to_frames();
         Ok(rates)
     }
 
@@ -185,6 +197,7 @@ impl FlowRates {
     pub(super) fn report(&self, link: usize, now: Timestamp) -> LinkReport {
         let mut rate = Estimate::exact(0.0);
         self.each_member(link, |_, track| rate = links::sum(rate, track.bounds.of(track.rate)));
+        let rate = self.link_rate(link, rate, now);
         self.links.report(link, now, rate, self.members.count(link))
     }
 
@@ -231,19 +244,22 @@ impl FlowRates {
         &self.tracks[track_of(slot, direction) as usize]
     }
 
-    /// Returns the rate of a direction, if it has been estimated.
+    /// Returns the rate of a direction, if it has been estimated. That of a silent one covers the time since its last
+    /// sample.
     pub(super) fn rated(&self, track: u32) -> Option<Rated> {
         let track = &self.tracks[track as usize];
         if track.ports.flags & flag::HAS_RATE == 0 {
             return None;
         }
-        let (from, to) = track.span();
-        Some(Rated {
-            rate: track.bounds.of(track.rate),
-            ethernet: addresses(track.ports.ethernet),
-            basis: basis(track),
-            span: (Timestamp(from), Timestamp(to)),
-        })
+        let last = Timestamp(track.last_time());
+        let (rate, span) = match track.rate {
+            0 => (self.silent_rate(links_of(track), last, self.now), (last, self.now.max(last))),
+            rate => {
+                let (from, to) = track.span();
+                (track.bounds.of(rate), (Timestamp(from), Timestamp(to)))
+            }
+        };
+        Some(Rated { rate, ethernet: addresses(track.ports.ethernet), basis: basis(track), span })
     }
 
     /// Advances the time to `now`.
@@ -274,6 +290,9 @@ impl FlowRates {
                 self.check_idle(*track, now);
             }
         }
+        self.frames.advance(now.0);
+        self.adapt_to_frames();
+        self.unseen.advance(now.0);
         self.links.advance(now);
         for link in 0..self.links.len() {
             if self.links.must_evaluate(link) || self.links.repeats(link) {
@@ -281,6 +300,20 @@ impl FlowRates {
             }
         }
         self.context.is_all = self.ratio.at(now.0).is_some_and(|ratio| ratio.is_all());
+    }
+
+    /// Scales bursts and queueing delay with the frames that arrive.
+    fn adapt_to_frames(&mut self) {
+        let largest = f64::from(self.frames.largest_frame());
+        let framing = self.frames.framing();
+        self.bursts = self.frames.scaled(&self.configured_bursts);
+        self.full_frame =
+            if framing == Framing::PLAIN { largest } else { f64::from(frame_sizes::FULL_FRAME) };
+        self.jitter = self
+            .monitor
+            .map(|MonitorPort { rate, buffer }| 8e9 * (buffer.0 as f64 + largest) / rate.0.max(1) as f64);
+        self.context.jitter_ns = self.jitter.unwrap_or(0.0) as u64;
+        self.context.framing = framing;
     }
 
     /// Handles time that went backwards: a clock was set, a timestamp was wrong, or an older file is read. Timers far
@@ -329,11 +362,19 @@ impl FlowRates {
     #[inline]
     fn close(&mut self, number: u32, span: &Span, time: Timestamp) {
         let Measured { rate, lower, upper, basis } = self.measure(number, span, time);
-        if rate > PLAUSIBLE * self.fastest {
+        if self.is_implausible(rate, span) {
             self.counters.implausible += 1;
             return;
         }
         self.counters.estimates += 1;
+        // A flow is no faster than its links, even where the queueing delay has shortened its span.
+        let capacity = self.capacity(links_of(&self.tracks[number as usize]));
+        let rate = rate.min(capacity);
+        let (lower, upper) = match (lower.is_nan(), basis) {
+            (true, _) => (lower, upper),
+            (false, Basis::SamplesAlone) => (lower.min(rate), upper),
+            (false, _) => (lower.min(rate), upper.min(PLAUSIBLE * capacity)),
+        };
         let track = &mut self.tracks[number as usize];
         let flags = track.ports.flags;
         track.ports.flags = flags & !(3 << flag::BASIS) | flag::HAS_RATE | (basis as u32) << flag::BASIS;
@@ -352,14 +393,17 @@ impl FlowRates {
         if new == 0 {
             track.bounds = Bounds::ZERO;
         }
-        let links = links_of(track);
+        let (links, last_sample) = (links_of(track), Timestamp(track.last_time()));
         self.links.advance(now);
         let mut must_evaluate = [false; 2];
         for side in 0..2 {
             let Some(link) = links[side] else { continue };
             match (old > 0, new > 0) {
                 (false, true) => self.members.join(link, number, side),
-                (true, false) => self.members.leave(link, number, side),
+                (true, false) => {
+                    self.members.leave(link, number, side);
+                    self.links.note_silence(link, last_sample);
+                }
                 _ => {}
             }
             must_evaluate[side] = self.links.replace(link, old, new, now);
@@ -425,8 +469,12 @@ impl Observer for FlowRates {
             self.infer(number, packet);
         }
         self.counters.samples += 1;
+        self.frames.note(packet.ip_length);
         let track = &mut self.tracks[number as usize];
         let flags = track.ports.flags;
+        if let Some(bytes) = track.unsampled_before(packet, &self.bursts, &self.context) {
+            self.unseen.add(bytes);
+        }
         let sampled = track.sample(packet, &self.bursts, &self.context);
         if flags & flag::UNUSUAL != 0 {
             self.count_unusual(flags);

@@ -39,22 +39,17 @@ use thalweg_wire::{Fragment, Nanos, Packet, PacketNotes, Protocol, TcpFlags};
 
 use super::BurstOptions;
 use super::bounds::Bounds;
+use super::frame_sizes::Framing;
 
 /// Bytes that begin at the same multiple of this are one range in the memory of ranges seen.
 const RANGE: u32 = 1 << 10;
 /// The number of ranges remembered.
 const RANGES: u32 = 256;
 
-/// Bytes on the wire beside the IP packet: Ethernet's header and checksum (18), preamble and start delimiter (8), the
-/// gap between packets (12) (IEEE 802.3, sections 3.1.1 and 4.4.2).
-const FRAMING: u32 = 38;
-/// The minimum bytes of a frame on the wire: 64, and 20 around it.
-const MIN_FRAME: u32 = 84;
-
 /// The minimum number of samples of a span without sequence numbers, unless it lasts [`LONGEST_COUNT`]. If samples
 /// are drawn at random, their number is within 18 % of its mean 19 times out of 20.
 pub const MIN_SAMPLES: u32 = 128;
-/// The longest span without sequence numbers that waits for samples.
+/// The longest span without sequence numbers that waits for samples, or twelve of the longest bursts if that is more.
 pub const LONGEST_COUNT: Nanos = Nanos::from_millis(20);
 
 /// If a sample is further behind than is remembered, and the last burst began this long ago, another connection has
@@ -112,6 +107,11 @@ pub(crate) struct TrackContext {
     pub(crate) bytes_per_ns: f64,
     /// Whether every packet is sampled.
     pub(crate) is_all: bool,
+    /// The time by which a sample can be later than another one beside it, in nanoseconds: the queueing delay at the
+    /// monitor port.
+    pub(crate) jitter_ns: u64,
+    /// How packets appear on the wire.
+    pub(crate) framing: Framing,
 }
 
 /// The ports of this direction, as inferred by the owner of the track.
@@ -163,17 +163,29 @@ pub(crate) enum Sampled {
     Late,
 }
 
-/// Returns the bytes that an IP packet takes on an Ethernet link.
-#[inline(always)]
-pub(crate) fn wire_bytes(ip_length: u32) -> u32 {
-    ip_length.saturating_add(FRAMING).max(MIN_FRAME)
-}
-
 impl Track {
     /// Returns the time of the last sample in sequence.
     #[inline(always)]
     pub(crate) fn last_time(&self) -> u64 {
         self.last_time
+    }
+
+    /// Returns the bytes between the last sample in sequence and this TCP segment, which were sent without a sample;
+    /// `None` if it has no data, begins below, or further ahead than is possible.
+    #[inline(always)]
+    pub(crate) fn unsampled_before(
+        &self,
+        packet: &Packet,
+        options: &BurstOptions,
+        context: &TrackContext,
+    ) -> Option<u32> {
+        if packet.payload_length == 0 || self.samples == 0 || packet.key.protocol != Protocol::TCP {
+            return None;
+        }
+        let bytes = packet.tcp_sequence.wrapping_sub(self.next_sequence);
+        let time = packet.time.0.saturating_sub(self.last_time) + options.longest.0 + context.jitter_ns;
+        let is_possible = f64::from(bytes) <= time as f64 * context.bytes_per_ns;
+        ((bytes as i32) >= 0 && is_possible && !packet.is_unusual()).then_some(bytes)
     }
 
     /// Returns the begin and end of the span that the rate covers.
@@ -215,11 +227,11 @@ impl Track {
             self.samples = 0;
         }
         if packet.key.protocol != Protocol::TCP {
-            return self.unsequenced(time, packet, options, context.is_all);
+            return self.unsequenced(time, packet, options, context);
         }
         const UNRELIABLE: TcpFlags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::RST.0);
         if (packet.tcp_flags.intersects(UNRELIABLE) || packet.is_unusual())
-            && let Some(sampled) = self.unreliable(time, packet)
+            && let Some(sampled) = self.unreliable(time, packet, context.framing)
         {
             return sampled;
         }
@@ -227,7 +239,7 @@ impl Track {
         let length = packet.payload_length + fin;
         if self.samples == 0 {
             let begin = packet.tcp_sequence;
-            self.begin(time, packet, begin, begin.wrapping_add(length));
+            self.begin(time, packet, [begin, begin.wrapping_add(length)], context.framing);
             return Sampled::First;
         }
         // A packet without data shows only that data before it was sent, possibly by another connection.
@@ -237,9 +249,10 @@ impl Track {
         let gap = time.saturating_sub(self.last_time);
         let length = time.saturating_sub(self.burst_time);
         let advance = begin.wrapping_sub(self.burst_sequence);
-        let is_possible = f64::from(advance) <= (length + options.longest.0) as f64 * context.bytes_per_ns;
+        let possible_time = length + options.longest.0 + context.jitter_ns;
+        let is_possible = f64::from(advance) <= possible_time as f64 * context.bytes_per_ns;
         if ahead < 0 || !is_possible {
-            return self.late(time, packet, begin, end);
+            return self.late(time, packet, [begin, end], context.framing);
         }
         // One unpredictable branch, not four.
         let is_over = (gap >= options.gap.0) | (length >= self.longest(options));
@@ -255,17 +268,18 @@ impl Track {
         self.last_time = self.last_time.max(time);
         self.forget(self.next_sequence, end);
         self.next_sequence = end;
-        self.count(packet);
+        self.count(packet, context.framing);
         self.mark_seen(begin, packet.payload_length);
         sampled
     }
 
     /// Handles a packet with an unreliable sequence number; returns `None` if it is reliable after all.
     #[cold]
-    fn unreliable(&mut self, time: u64, packet: &Packet) -> Option<Sampled> {
+    fn unreliable(&mut self, time: u64, packet: &Packet, framing: Framing) -> Option<Sampled> {
         if packet.tcp_flags.intersects(TcpFlags::SYN) {
             let begin = packet.tcp_sequence;
-            self.begin(time, packet, begin, begin.wrapping_add(packet.payload_length).wrapping_add(1));
+            let end = begin.wrapping_add(packet.payload_length).wrapping_add(1);
+            self.begin(time, packet, [begin, end], framing);
             return Some(Sampled::First);
         }
         let has_none = packet.tcp_flags.intersects(TcpFlags::RST)
@@ -275,15 +289,21 @@ impl Track {
             return None;
         }
         if self.samples > 0 {
-            self.count(packet);
+            self.count(packet, framing);
         }
         Some(Sampled::Within)
     }
 
     #[inline(always)]
-    fn unsequenced(&mut self, time: u64, packet: &Packet, options: &BurstOptions, is_all: bool) -> Sampled {
+    fn unsequenced(
+        &mut self,
+        time: u64,
+        packet: &Packet,
+        options: &BurstOptions,
+        context: &TrackContext,
+    ) -> Sampled {
         if self.samples == 0 {
-            self.begin(time, packet, 0, 0);
+            self.begin(time, packet, [0, 0], context.framing);
             return Sampled::First;
         }
         let gap = time.saturating_sub(self.last_time);
@@ -291,13 +311,13 @@ impl Track {
         self.update_mean_gap(gap);
         self.last_time = self.last_time.max(time);
         let is_over = gap >= options.gap.0 || length >= options.longest.0;
-        if is_over && self.has_enough_samples(length, options, is_all) {
+        if is_over && self.has_enough_samples(length, options, context.is_all) {
             let span = self.close(length, 0, gap);
             self.burst_time = time;
-            self.count(packet);
+            self.count(packet, context.framing);
             return Sampled::Began(span);
         }
-        self.count(packet);
+        self.count(packet, context.framing);
         Sampled::Within
     }
 
@@ -321,21 +341,23 @@ impl Track {
     #[inline(always)]
     fn has_enough_samples(&self, length: u64, options: &BurstOptions, is_all: bool) -> bool {
         let required = if is_all { 1 } else { MIN_SAMPLES };
-        (length >= options.longest.0) & (self.samples >= required) | (length >= LONGEST_COUNT.0)
+        (length >= options.longest.0) & (self.samples >= required)
+            | (length >= LONGEST_COUNT.0.max(12 * options.longest.0))
     }
 
-    fn begin(&mut self, time: u64, packet: &Packet, begin: u32, end: u32) {
+    fn begin(&mut self, time: u64, packet: &Packet, [begin, end]: [u32; 2], framing: Framing) {
         (self.burst_time, self.last_time) = (time, time);
         (self.burst_sequence, self.next_sequence) = (begin, end);
         (self.wire, self.payload, self.samples, self.late) = (0, 0, 0, 0);
         self.seen = [0; RANGES as usize / 64];
-        self.count(packet);
+        self.count(packet, framing);
         self.mark_seen(begin, packet.payload_length);
     }
 
     #[inline(always)]
-    fn count(&mut self, packet: &Packet) {
-        self.wire = self.wire.saturating_add(wire_bytes(packet.ip_length));
+    fn count(&mut self, packet: &Packet, framing: Framing) {
+        let wire = framing.wire_bytes(packet.ip_length, packet.payload_length);
+        self.wire = self.wire.saturating_add(wire);
         self.payload = self.payload.saturating_add(packet.payload_length);
         self.samples += 1;
     }
@@ -346,16 +368,19 @@ impl Track {
         (self.wire, self.payload, self.samples, self.late) = (0, 0, 0, 0);
         self.pauses = [pause.div_ceil(PAUSE).min(u64::from(u16::MAX)) as u16, self.pauses[0]];
         self.span = u32::try_from(length).unwrap_or(u32::MAX);
+        // Samples come in trains: the running mean is that of the last train, and may be less than that of the burst.
+        let mean = length.saturating_sub(pause) / u64::from(samples.max(1));
+        self.mean_gap = self.mean_gap.max(mean.min(u64::from(u32::MAX)) as u32);
         Span { length, advance, payload, wire, samples, late: u32::from(late) }
     }
 
     /// Handles a sample that begins below the highest sequence number seen.
     #[cold]
-    fn late(&mut self, time: u64, packet: &Packet, begin: u32, end: u32) -> Sampled {
+    fn late(&mut self, time: u64, packet: &Packet, [begin, end]: [u32; 2], framing: Framing) -> Sampled {
         let is_data = packet.payload_length > 1;
         let is_forgotten = self.next_sequence.wrapping_sub(begin) > (RANGES - 1) * RANGE;
         if is_forgotten && is_data && time.saturating_sub(self.burst_time) > RESYNCHRONISE {
-            self.begin(time, packet, begin, end);
+            self.begin(time, packet, [begin, end], framing);
             return Sampled::First;
         }
         self.last_time = self.last_time.max(time);

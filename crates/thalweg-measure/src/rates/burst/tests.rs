@@ -8,7 +8,8 @@ use super::*;
 const SEGMENT: u32 = 1_448;
 const SECOND: u64 = 1_000_000_000;
 /// A network of 100 Gbit/s links, where some packets are not sampled.
-const CONTEXT: TrackContext = TrackContext { bytes_per_ns: 12.5, is_all: false };
+const CONTEXT: TrackContext =
+    TrackContext { bytes_per_ns: 12.5, is_all: false, jitter_ns: 0, framing: Framing::PLAIN };
 
 fn tcp(time: u64, sequence: u32, payload: u32, flags: TcpFlags) -> Packet {
     Packet {

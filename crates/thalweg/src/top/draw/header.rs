@@ -163,7 +163,11 @@ fn remarks(theme: Theme, collector: &Collector) -> Vec<(String, Style)> {
             }
             remarks.push((format!(", {} packets", short(counts.packets)), theme.muted()));
         }
-        None if matches!(collector.state.name, StateName::Running | StateName::Dropping | StateName::Ended) => {
+        None if matches!(
+            collector.state.name,
+            StateName::Running | StateName::Dropping | StateName::Ended
+        ) =>
+        {
             remarks.push((", not responding".to_owned(), theme.warning()));
         }
         None => {}

@@ -10,7 +10,7 @@ use thalweg_wire::{BitRate, Timestamp};
 
 use super::super::model::{ObservedLink, SortBy};
 use super::super::view::TopView;
-use super::rate::{FULL_RATE, SHORT_RATE, rate_text};
+use super::rate::{FULL_RATE, SHORT_RATE, link_rate_text};
 use crate::terminal::Theme;
 use crate::terminal::bar::single;
 use crate::terminal::endpoint::elided;
@@ -164,7 +164,7 @@ fn row(theme: Theme, link: &Link, now: Option<Timestamp>, is_below: bool, widths
         Cell::from(elided(&link.collector, usize::from(widths.by))),
         Cell::from(right(percent(share.max(0.0))).style(style)),
         Cell::from(Line::from(single(share, widths.bar, style))),
-        Cell::from(right(rate_text(&link.rate, widths.rate)).style(quiet)),
+        Cell::from(right(link_rate_text(link, widths.rate)).style(quiet)),
         Cell::from(right(capacity).style(theme.muted())),
         Cell::from(right(short(link.flows.into())).style(quiet)),
         Cell::from(right(changed).style(theme.muted())),

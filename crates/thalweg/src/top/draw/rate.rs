@@ -1,6 +1,6 @@
 //! Rates with their bounds.
 
-use thalweg_api::{Basis, BoundKind, Rate};
+use thalweg_api::{Basis, BoundKind, Link, Rate};
 use thalweg_wire::BitRate;
 
 use super::super::model::is_lower_bound;
@@ -20,10 +20,19 @@ pub(super) fn is_idle(rate: &Rate) -> bool {
 
 /// Formats a rate in [`SHORT_RATE`] or [`FULL_RATE`] columns: `9.31G`, `9.31 Gbit/s`; with `≥` if it is a lower bound.
 pub(super) fn rate_text(rate: &Rate, width: u16) -> String {
+    value_text(rate.rate_bps.unwrap_or(0.0), is_lower_bound(rate), width)
+}
+
+/// Formats the smoothed rate of a link, which its utilisation is a share of, in the same way.
+pub(super) fn link_rate_text(link: &Link, width: u16) -> String {
+    value_text(link.smoothed_bps, is_lower_bound(&link.rate), width)
+}
+
+fn value_text(value: f64, is_lower_bound: bool, width: u16) -> String {
     let is_full = width >= FULL_RATE;
-    let value = bits(rate.rate_bps.unwrap_or(0.0));
+    let value = bits(value);
     let text = if is_full { BitRate(value).to_string() } else { short(value) };
-    match (is_lower_bound(rate), is_full) {
+    match (is_lower_bound, is_full) {
         (true, true) => format!("≥ {text}"),
         (true, false) => format!("≥{text}"),
         (false, _) => text,
@@ -34,6 +43,7 @@ pub(super) fn rate_text(rate: &Rate, width: u16) -> String {
 pub(super) fn bound_text(rate: &Rate) -> String {
     match (rate.bounds, rate.rate_lower_bps, rate.rate_upper_bps) {
         _ if is_idle(rate) => "idle".to_owned(),
+        (BoundKind::Interval, Some(0.0), Some(upper)) => format!("below {}", short(bits(upper).max(1))),
         (BoundKind::Interval, Some(lower), Some(upper)) => {
             format!("{}..{}", short(bits(lower)), short(bits(upper)))
         }
@@ -51,6 +61,9 @@ pub(super) fn bound_in_words(rate: &Rate) -> String {
     });
     match (rate.bounds, rate.rate_lower_bps, rate.rate_upper_bps) {
         _ if is_idle(rate) => "idle".to_owned(),
+        (BoundKind::Interval, Some(0.0), Some(upper)) => {
+            format!("at most {}{sure}", BitRate(bits(upper).max(1)))
+        }
         (BoundKind::Interval, Some(lower), Some(upper)) => {
             format!("{} to {}{sure}", BitRate(bits(lower)), BitRate(bits(upper)))
         }
