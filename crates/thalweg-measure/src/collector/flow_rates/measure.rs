@@ -136,13 +136,15 @@ impl FlowRates {
                 ratio.load_of(sampled * per_rate, others as f64 * per_rate) / per_rate
             }
         };
+        let payload = f64::from(span.payload) / f64::from(span.samples);
+        let rate = (rate * ratio.value / ratio.of_frames(payload)).max(sampled);
         if ratio.relative_error.is_nan() {
             // Too few spans for a bound of the ratio: what was sampled has passed.
             let (lower, _) = self.within_jitter(bits, bits, span);
             let lower = if lower.is_nan() { sampled } else { lower };
             return Measured { rate, lower, upper: f64::INFINITY, basis: Basis::SamplingRatio };
         }
-        // The ratio of a quiet port may be lower than that of the TCP flows, that of short frames is higher.
+        // Where the buffer counts frames and not bytes, short ones have the ratio of the others.
         let max = UNEQUAL * rate.max(plain * (1.0 + ratio.value)) * (1.0 + error);
         let min = sampled;
         let length = span.length as f64;
