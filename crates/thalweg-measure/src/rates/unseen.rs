@@ -13,7 +13,7 @@ const EXCEEDED: f64 = 0.005;
 /// The interval at which older runs lose an eighth of their weight.
 const DECAY: u64 = 50_000_000;
 /// The minimum number of samples for a bound.
-const MIN_SAMPLES: f64 = 64.0;
+const MIN_SAMPLES: u64 = 64;
 /// Four buckets for each power of two.
 const BUCKETS: usize = 4 * 32;
 
@@ -21,8 +21,8 @@ const BUCKETS: usize = 4 * 32;
 #[derive(Clone, Debug)]
 pub(crate) struct UnseenBytes {
     /// Bytes in runs, by the length of the run.
-    bytes: [f64; BUCKETS],
-    samples: f64,
+    bytes: [u64; BUCKETS],
+    samples: u64,
     /// When weights decay next.
     next: u64,
     bound: Option<u32>,
@@ -30,7 +30,7 @@ pub(crate) struct UnseenBytes {
 
 impl Default for UnseenBytes {
     fn default() -> UnseenBytes {
-        UnseenBytes { bytes: [0.0; BUCKETS], samples: 0.0, next: 0, bound: None }
+        UnseenBytes { bytes: [0; BUCKETS], samples: 0, next: 0, bound: None }
     }
 }
 
@@ -38,9 +38,9 @@ impl UnseenBytes {
     /// Adds a sample of a TCP flow with this many unsampled bytes before it.
     #[inline(always)]
     pub(crate) fn add(&mut self, run: u32) {
-        self.samples += 1.0;
+        self.samples += 1;
         if run > 0 {
-            self.bytes[bucket(run)] += f64::from(run);
+            self.bytes[bucket(run)] += u64::from(run);
         }
     }
 
@@ -53,8 +53,8 @@ impl UnseenBytes {
         if self.samples >= MIN_SAMPLES {
             self.bound = Some(self.quantile());
         }
-        self.samples *= 0.875;
-        self.bytes.iter_mut().for_each(|bytes| *bytes *= 0.875);
+        self.samples -= self.samples / 8;
+        self.bytes.iter_mut().for_each(|bytes| *bytes -= (*bytes).div_ceil(8));
     }
 
     /// Returns the bound of a run in bytes of payload, as of the last time with enough TCP samples; `None` before.
@@ -64,8 +64,8 @@ impl UnseenBytes {
 
     /// Returns the upper end of the bucket above which at most [`EXCEEDED`] of all bytes are.
     fn quantile(&self) -> u32 {
-        let allowed = EXCEEDED * self.bytes.iter().sum::<f64>();
-        let mut above = 0.0;
+        let allowed = (EXCEEDED * self.bytes.iter().sum::<u64>() as f64) as u64;
+        let mut above = 0;
         for bucket in (0..BUCKETS).rev() {
             above += self.bytes[bucket];
             if above > allowed {

@@ -472,10 +472,7 @@ impl Observer for FlowRates {
         self.frames.note(packet.ip_length);
         let track = &mut self.tracks[number as usize];
         let flags = track.ports.flags;
-        if let Some(bytes) = track.unsampled_before(packet, &self.bursts, &self.context) {
-            self.unseen.add(bytes);
-        }
-        let sampled = track.sample(packet, &self.bursts, &self.context);
+        let sampled = track.sample(packet, &self.bursts, &self.context, &mut self.unseen);
         if flags & flag::UNUSUAL != 0 {
             self.count_unusual(flags);
         }

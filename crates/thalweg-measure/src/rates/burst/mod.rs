@@ -40,6 +40,7 @@ use thalweg_wire::{Fragment, Nanos, Packet, PacketNotes, Protocol, TcpFlags};
 use super::BurstOptions;
 use super::bounds::Bounds;
 use super::frame_sizes::Framing;
+use super::unseen::UnseenBytes;
 
 /// Bytes that begin at the same multiple of this are one range in the memory of ranges seen.
 const RANGE: u32 = 1 << 10;
@@ -170,24 +171,6 @@ impl Track {
         self.last_time
     }
 
-    /// Returns the bytes between the last sample in sequence and this TCP segment, which were sent without a sample;
-    /// `None` if it has no data, begins below, or further ahead than is possible.
-    #[inline(always)]
-    pub(crate) fn unsampled_before(
-        &self,
-        packet: &Packet,
-        options: &BurstOptions,
-        context: &TrackContext,
-    ) -> Option<u32> {
-        if packet.payload_length == 0 || self.samples == 0 || packet.key.protocol != Protocol::TCP {
-            return None;
-        }
-        let bytes = packet.tcp_sequence.wrapping_sub(self.next_sequence);
-        let time = packet.time.0.saturating_sub(self.last_time) + options.longest.0 + context.jitter_ns;
-        let is_possible = f64::from(bytes) <= time as f64 * context.bytes_per_ns;
-        ((bytes as i32) >= 0 && is_possible && !packet.is_unusual()).then_some(bytes)
-    }
-
     /// Returns the begin and end of the span that the rate covers.
     pub(crate) fn span(&self) -> (u64, u64) {
         (self.burst_time.saturating_sub(u64::from(self.span)), self.burst_time)
@@ -214,13 +197,14 @@ impl Track {
         (2 * options.gap.0.max(u64::from(pause) * PAUSE)).max(8 * u64::from(self.mean_gap))
     }
 
-    /// Processes a sample.
+    /// Processes a sample. The bytes that TCP sent before it without a sample go into `unseen`.
     #[inline(always)]
     pub(crate) fn sample(
         &mut self,
         packet: &Packet,
         options: &BurstOptions,
         context: &TrackContext,
+        unseen: &mut UnseenBytes,
     ) -> Sampled {
         let time = packet.time.0;
         if time.saturating_add(TURNED_BACK) < self.burst_time {
@@ -253,6 +237,9 @@ impl Track {
         let is_possible = f64::from(advance) <= possible_time as f64 * context.bytes_per_ns;
         if ahead < 0 || !is_possible {
             return self.late(time, packet, [begin, end], context.framing);
+        }
+        if packet.payload_length > 0 {
+            unseen.add(ahead as u32);
         }
         // One unpredictable branch, not four.
         let is_over = (gap >= options.gap.0) | (length >= self.longest(options));

@@ -33,11 +33,15 @@ fn udp(time: u64) -> Packet {
     Packet { key: FlowKey::v4(1, 2, 9, 9, Protocol::UDP), ..tcp(time, 0, 1_000, TcpFlags::default()) }
 }
 
+fn sample(track: &mut Track, packet: &Packet, options: &BurstOptions, context: &TrackContext) -> Sampled {
+    track.sample(packet, options, context, &mut UnseenBytes::default())
+}
+
 /// The spans of some packets.
 fn spans(packets: impl IntoIterator<Item = Packet>) -> (Track, Vec<Span>) {
     let (mut track, mut spans) = (Track::zeroed(), Vec::new());
     for packet in packets {
-        if let Sampled::Began(span) = track.sample(&packet, &BurstOptions::default(), &CONTEXT) {
+        if let Sampled::Began(span) = sample(&mut track, &packet, &BurstOptions::default(), &CONTEXT) {
             spans.push(span);
         }
     }
@@ -106,7 +110,7 @@ proptest! {
         for (gap, sequence, payload, flags, is_back) in steps {
             now = if is_back { now.saturating_sub(gap) } else { now + gap };
             let packet = tcp(now, sequence % 100_000, payload, TcpFlags(flags));
-            if let Sampled::Began(span) = track.sample(&packet, &BurstOptions::default(), &CONTEXT) {
+            if let Sampled::Began(span) = sample(&mut track, &packet, &BurstOptions::default(), &CONTEXT) {
                 covered += span.length;
             }
         }
@@ -174,8 +178,9 @@ fn the_first_pause_does_not_raise_the_idle_timeout() {
 #[test]
 fn repeated_and_late_samples_are_distinguished() {
     let mut track = Track::zeroed();
-    let mut sample =
-        |time, sequence| track.sample(&data(SECOND + time, sequence), &BurstOptions::default(), &CONTEXT);
+    let mut sample = |time, sequence| {
+        sample(&mut track, &data(SECOND + time, sequence), &BurstOptions::default(), &CONTEXT)
+    };
     assert_eq!(sample(0, 0), Sampled::First);
     assert_eq!(sample(1, SEGMENT), Sampled::Within);
     assert_eq!(sample(2, 4 * SEGMENT), Sampled::Within);
@@ -191,10 +196,10 @@ fn repeated_and_late_samples_are_distinguished() {
 fn keep_alives_and_acknowledgments_are_neither_late_nor_data() {
     let mut track = Track::zeroed();
     let options = BurstOptions::default();
-    track.sample(&data(SECOND, 1_000), &options, &CONTEXT);
+    sample(&mut track, &data(SECOND, 1_000), &options, &CONTEXT);
     let next = 1_000 + SEGMENT;
-    let keep_alive = track.sample(&tcp(SECOND + 50, next - 1, 1, TcpFlags::ACK), &options, &CONTEXT);
-    let acknowledgment = track.sample(&tcp(SECOND + 60, next, 0, TcpFlags::ACK), &options, &CONTEXT);
+    let keep_alive = sample(&mut track, &tcp(SECOND + 50, next - 1, 1, TcpFlags::ACK), &options, &CONTEXT);
+    let acknowledgment = sample(&mut track, &tcp(SECOND + 60, next, 0, TcpFlags::ACK), &options, &CONTEXT);
     assert_eq!([keep_alive, acknowledgment], [Sampled::Within; 2]);
     assert_eq!((track.repeated(), track.reordered(), track.next_sequence), (0, 0, next));
 }
@@ -203,9 +208,9 @@ fn keep_alives_and_acknowledgments_are_neither_late_nor_data() {
 fn syn_and_fin_take_a_sequence_number() {
     let mut track = Track::zeroed();
     let options = BurstOptions::default();
-    track.sample(&tcp(SECOND, 99, 0, TcpFlags::SYN), &options, &CONTEXT);
+    sample(&mut track, &tcp(SECOND, 99, 0, TcpFlags::SYN), &options, &CONTEXT);
     assert_eq!(track.next_sequence, 100);
-    track.sample(&tcp(SECOND + 1, 100, 10, TcpFlags::FIN | TcpFlags::ACK), &options, &CONTEXT);
+    sample(&mut track, &tcp(SECOND + 1, 100, 10, TcpFlags::FIN | TcpFlags::ACK), &options, &CONTEXT);
     assert_eq!(track.next_sequence, 111);
 }
 
@@ -213,10 +218,10 @@ fn syn_and_fin_take_a_sequence_number() {
 fn a_new_connection_with_lower_sequence_numbers_is_accepted() {
     let mut track = Track::zeroed();
     let options = BurstOptions::default();
-    track.sample(&data(SECOND, 3_000_000_000), &options, &CONTEXT);
-    let soon = track.sample(&data(SECOND + 1_000, 2_000_000_000), &options, &CONTEXT);
+    sample(&mut track, &data(SECOND, 3_000_000_000), &options, &CONTEXT);
+    let soon = sample(&mut track, &data(SECOND + 1_000, 2_000_000_000), &options, &CONTEXT);
     assert_eq!(soon, Sampled::Late);
-    let later = track.sample(&data(SECOND + 200_000_000, 2_000_000_000), &options, &CONTEXT);
+    let later = sample(&mut track, &data(SECOND + 200_000_000, 2_000_000_000), &options, &CONTEXT);
     assert_eq!((later, track.next_sequence), (Sampled::First, 2_000_000_000 + SEGMENT));
 }
 
@@ -229,7 +234,8 @@ fn udp_spans_end_at_a_minimum_number_of_samples() {
     assert!(sparse.iter().all(|span| span.samples == 20 && span.length == 20_000_000), "{sparse:?}");
     let mut track = Track::zeroed();
     let all = (0..200).map(|n| {
-        track.sample(
+        sample(
+            &mut track,
             &udp(SECOND + n * 10_000),
             &BurstOptions::default(),
             &TrackContext { is_all: true, ..CONTEXT },
