@@ -62,14 +62,29 @@ def flows(capsys: pytest.CaptureFixture[str]) -> Any:
     return run
 
 
-def test_top_counts_records_of_all_routers_and_flows_once(flows: Any, data: str) -> None:
+def test_top_counts_a_flow_once_or_once_per_router(flows: Any, data: str) -> None:
     by_records = flows("top", data, "--by", "pair", "-n", "1", "--json").json()[0]
     assert by_records["bytes"] == 36 * 10**9
     assert by_records["flow_start"] == "2026-11-22T03:00:00.000000000Z"
-    seen_twice = flows("top", data, "dst ip 198.51.100.1", "--by", "pair", "--json").json()[0]
-    assert (seen_twice["bytes"], seen_twice["flows"]) == (24 * 10**9, 16)
-    once = flows("top", data, "dst ip 198.51.100.1", "--by", "pair", "--of", "flows", "--json").json()[0]
-    assert (once["bytes"], once["flows"]) == (12 * 10**9, 4)
+    question = ["top", data, "dst ip 198.51.100.1", "--json"]
+    once = flows(*question, "--by", "pair").json()[0]
+    assert (once["bytes"], once["flows"]) == (12 * 10**9, 8)
+    of_flows = flows(*question, "--by", "pair", "--of", "flows").json()[0]
+    assert (of_flows["bytes"], of_flows["flows"]) == (12 * 10**9, 4)
+    twice = flows(*question, "--by", "pair", "--every-router").json()[0]
+    assert (twice["bytes"], twice["flows"]) == (24 * 10**9, 16)
+    by_router = flows(*question, "--by", "exporter").json()
+    assert [(row["exporter"], row["bytes"]) for row in by_router] == [("192.0.2.253", 12 * 10**9), ("192.0.2.254", 12 * 10**9)]
+
+
+@pytest.mark.parametrize("arguments", [["top"], ["top", "proto tcp"], ["series", "--every", "1h"], ["series", "proto tcp"]])
+def test_records_that_do_not_count_are_counted_on_standard_error(flows: Any, data: str, arguments: list[str]) -> None:
+    command, *rest = arguments
+    run = flows(command, data, *rest)
+    assert "by the records of the point that saw it longest: 8 records left out; --every-router counts all" in run.err
+    assert "left out" not in run.out
+    assert flows(command, data, *rest, "--every-router").err == ""
+    assert flows(command, data, *rest, "--of", "flows").err == ""
 
 
 def test_a_filter_can_be_anywhere_among_options(flows: Any, data: str) -> None:
@@ -86,9 +101,9 @@ def test_a_filter_can_be_anywhere_among_options(flows: Any, data: str) -> None:
 def test_a_table_has_units_and_csv_is_exact(flows: Any, data: str) -> None:
     table = flows("top", data, "--by", "protocol").out.splitlines()
     assert [line.split()[0] for line in table] == ["protocol", "tcp", "udp"]
-    assert "57.7 GiB" in table[1]
+    assert "46.6 GiB" in table[1]
     rows = list(csv.DictReader(io.StringIO(flows("top", data, "--by", "protocol", "--csv").out)))
-    assert [(row["protocol"], row["bytes"]) for row in rows] == [("6", "62000000000"), ("17", "90")]
+    assert [(row["protocol"], row["bytes"]) for row in rows] == [("6", "50000000000"), ("17", "90")]
 
 
 def test_flows_and_flowsets_match_the_planted_ones(flows: Any, data: str) -> None:
@@ -142,7 +157,9 @@ def test_a_time_range_selects_by_reception(flows: Any, data: str) -> None:
 
 def test_a_series_is_shown_as_bars_or_lines_or_a_plot(flows: Any, data: str, tmp_path: Path) -> None:
     rows = flows("series", data, "--every", "1h", "--json").json()
-    assert [row["bytes"] for row in rows] == [24 * 10**9 + 90, 2 * 10**9, 36 * 10**9]
+    assert [row["bytes"] for row in rows] == [12 * 10**9 + 90, 2 * 10**9, 36 * 10**9]
+    every_router = flows("series", data, "--every", "1h", "--every-router", "--json").json()
+    assert [row["bytes"] for row in every_router] == [24 * 10**9 + 90, 2 * 10**9, 36 * 10**9]
     bars = flows("series", data, "--every", "1h").out.splitlines()
     assert [line.split()[1] for line in bars] == ["01:00:00", "02:00:00", "03:00:00"]
     assert bars[2].count("█") > bars[0].count("█") > bars[1].count("█") > 0

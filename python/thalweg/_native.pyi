@@ -73,6 +73,10 @@ class Top(TypedDict):
     """First packet, microseconds since 1970 (UTC)."""
     flow_end_us: list[int]
     """Last packet."""
+    observation_points: int
+    """Observation points of all records; 0 if all records count."""
+    records_left_out: int
+    """Records that do not count, because another observation point counts their flow."""
 
 def top(
     paths: Sequence[str | PathLike[str]],
@@ -80,6 +84,8 @@ def top(
     key: Sequence[tuple[str, str | None]],
     order: str,
     limit: int | None,
+    once_gap_us: int | None,
+    per_router: bool,
     memory_bytes: int,
     threads: int,
     progress: Callable[[int, int], object] | None,
@@ -88,7 +94,7 @@ def top(
 
     A part of the key is a column, and the column of the other end if a record belongs to both. Results are those of
     ``thalweg.top.top``, to the last bit. ``order`` is ``bytes``, ``packets`` or ``flows``; ``progress`` as of
-    ``analyse``, with records done and records in all.
+    ``analyse``. With ``once_gap_us`` each flow counts once (``thalweg.once``), or once per router; with None all records count.
 
     Raises ``MemoryError`` for more groups than ``memory_bytes`` hold, and ``ValueError`` and ``OSError`` as ``analyse``.
     """

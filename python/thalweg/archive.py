@@ -10,11 +10,12 @@ from datetime import datetime
 from pathlib import Path
 
 from .dataset import Dataset
-from .dimensions import ORDERS, DimensionError, dimensions
+from .dimensions import ORDERS, Dimension, DimensionError, dimensions
 from .engines import Engine, connect
 from .errors import QuestionError
 from .filter import compile_filter
 from .keys import KEY, POINT
+from .observation import is_per_router
 from .parameters import Parameters
 from .quantities import names as listed
 from .quantities import span_us
@@ -25,6 +26,9 @@ TABLES = ("records", "flows", "elephants", "flowsets")
 
 ORDER = ("flow_start_us", "flow_end_us", *KEY, *POINT, "received_us", "bytes")
 """Order of records."""
+
+COUNTED = ("bytes", "packets", "sampling_interval", "flow_start_us", "flow_end_us", "exporter")
+"""Columns of records that counts and times need. `exporter` marks records, whose counts are not scaled yet."""
 
 _SQL = re.compile(r"[\s(]*(select|with|from)\b", re.IGNORECASE)
 
@@ -152,8 +156,12 @@ class Archive:
         limit: int | None = 10,
         matching: str = "",
         of: str = "records",
+        every_router: bool = False,
     ) -> Dataset:
         """Returns the largest groups (`top.top`); `by` has names of `dimensions.DIMENSIONS`.
+
+        A flow of which several routers exported records counts once (`once.counted_once`), or once at each router if `by` has a
+        dimension with the exporter. The dataset's `note` says how many records that left out. `every_router`: all records count.
 
         Raises:
             DimensionError: If a dimension or the order is invalid.
@@ -161,13 +169,33 @@ class Archive:
         """
         if order not in ORDERS:
             raise DimensionError(f"invalid order {order!r}: expected one of {', '.join(ORDERS)}")
-        rows = self.matching(matching, of)
-        found = rows.engine.top(rows, dimensions(_names(by)), order, limit, self.progress) if rows is self.records else None
-        if found is not None:
-            return found
+        rows, chosen = self.matching(matching, of), dimensions(_names(by))
+        if rows is self.records:
+            gap_us = None if every_router else int(self.parameters.rules()["gap_us"])
+            found = rows.engine.top(rows, chosen, order, limit, gap_us=gap_us, progress=self.progress)
+            if found is not None:
+                return found
         from .top import top
 
+        rows = self._counted(rows, of, chosen, every_router)
         return rows.derive(top(rows.table, _names(by), order, limit))
+
+    def counted(self, matching: str = "", of: str = "records", by: Sequence[str] = (), *, every_router: bool = False) -> Dataset:
+        """Returns the rows that match a filter and count if grouped `by` dimensions: as `top`, each flow of records once.
+
+        Raises:
+            DimensionError: If a dimension is invalid.
+            FilterError: If the filter is invalid.
+        """
+        return self._counted(self.matching(matching, of), of, dimensions(by), every_router)
+
+    def _counted(self, rows: Dataset, of: str, by: Sequence[Dimension], every_router: bool) -> Dataset:
+        if of != "records" or every_router:
+            return rows
+        from .once import counted_once
+
+        keys = [column for dimension in by for column in (*dimension.columns, *dimension.either)]
+        return counted_once(rows, self.parameters.gap, per_router=is_per_router(by), columns=list(dict.fromkeys([*keys, *COUNTED])))
 
     def series(
         self,
@@ -177,16 +205,20 @@ class Archive:
         groups: int = 5,
         matching: str = "",
         of: str = "records",
+        every_router: bool = False,
     ) -> Dataset:
-        """Returns the traffic per interval (`series.series`); `every` is a duration such as `5m`, or microseconds."""
+        """Returns the traffic per interval (`series.series`); `every` is a duration such as `5m`, or microseconds.
+
+        Each flow counts once, as in `top`. `every_router`: all records count.
+        """
         import pyarrow as pa
 
         from .series import series
 
         every_us = span_us(every) if isinstance(every, str) else every
-        rows = self.matching(matching, of)
-        found = series(rows, every_us, by=_names(by), groups=groups)
-        return rows.engine.from_arrow(pa.Table.from_pandas(found, preserve_index=False))
+        rows = self.counted(matching, of, _names(by), every_router=every_router)
+        found = rows.engine.from_arrow(pa.Table.from_pandas(series(rows, every_us, by=_names(by), groups=groups), preserve_index=False))
+        return Dataset(found.engine, found.table, note=rows.note)
 
     def query(self, text: str) -> Dataset:
         """Returns the result of SQL (DuckDB's dialect, from one of `TABLES`), or the records that match a filter, by start.

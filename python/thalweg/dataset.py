@@ -33,17 +33,20 @@ class Dataset:
     Attributes:
         engine: The engine that computes it.
         files: The Parquet files whose rows are exactly these, if any; the native analyses read those.
+        note: What readers must know about the rows, such as records that were left out; empty: nothing.
     """
 
-    def __init__(self, engine: Engine, table: ir.Table | Callable[[], ir.Table], files: tuple[str, ...] = ()) -> None:
+    def __init__(self, engine: Engine, table: ir.Table | Callable[[], ir.Table], files: tuple[str, ...] = (), note: str = "") -> None:
         """
         Args:
             engine: The engine that computes it.
             table: The Ibis table, or a function that returns it.
             files: The Parquet files whose rows are exactly these.
+            note: What readers must know about the rows.
         """
         self.engine = engine
         self.files = files
+        self.note = note
         self._given = table
 
     @cached_property
@@ -64,8 +67,8 @@ class Dataset:
             yield from with_timestamps(pa.Table.from_batches([batch])).to_pylist()
 
     def derive(self, table: ir.Table) -> Dataset:
-        """Returns a dataset of another table of the same engine."""
-        return Dataset(self.engine, table)
+        """Returns a dataset of another table of the same engine, made from these rows."""
+        return Dataset(self.engine, table, note=self.note)
 
     def filter(self, condition: ir.BooleanValue | Callable[[ir.Table], ir.BooleanValue]) -> Dataset:
         """Returns the rows that satisfy `condition`."""
@@ -81,7 +84,7 @@ class Dataset:
 
     def materialised(self) -> Dataset:
         """Returns the same rows, computed once and kept by the engine."""
-        return Dataset(self.engine, self.engine.materialise(self.table), self.files)
+        return Dataset(self.engine, self.engine.materialise(self.table), self.files, self.note)
 
     def count(self) -> int:
         """Returns the number of rows."""
@@ -122,14 +125,15 @@ class Dataset:
 class Computed(Dataset):
     """Rows that are already computed."""
 
-    def __init__(self, engine: Engine, values: Mapping[str, Sequence[Any]], schema: Callable[[], pa.Schema]) -> None:
+    def __init__(self, engine: Engine, values: Mapping[str, Sequence[Any]], schema: Callable[[], pa.Schema], note: str = "") -> None:
         """
         Args:
             engine: The engine for further computations.
             values: Columns by name; instants are int64 microseconds since 1970 (UTC).
             schema: Returns their types on demand.
+            note: What readers must know about the rows.
         """
-        super().__init__(engine, lambda: engine.from_arrow(self.to_pyarrow()).table)
+        super().__init__(engine, lambda: engine.from_arrow(self.to_pyarrow()).table, note=note)
         self._values = values
         self._schema = schema
 

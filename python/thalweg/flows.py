@@ -24,7 +24,7 @@ Products and sums saturate at the maximum int64; see `saturation`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import ibis
 import ibis.expr.types as ir
@@ -141,7 +141,7 @@ def _flows(rows: ir.Table, gap_us: int, bit_or: BitOr) -> ir.Table:
 
 def _joined(rows: ir.Table, gap_us: int, bit_or: BitOr) -> ir.Table:
     """Returns flows without `elephant`, by sorting all records."""
-    return _typed(_chosen(_by_point(_numbered(rows, gap_us), bit_or)))
+    return _typed(_chosen(_by_point(numbered(rows, gap_us), bit_or)))
 
 
 def _typed(flows: ir.Table) -> ir.Table:
@@ -151,14 +151,13 @@ def _typed(flows: ir.Table) -> ir.Table:
     return flows.select(*kinds).cast(kinds)
 
 
-def _numbered(rows: ir.Table, gap_us: int) -> ir.Table:
-    """Adds the number `flow` of each record's flow within its key."""
-    order = ["flow_start_us", "flow_end_us"]
-    earlier = ibis.window(group_by=list(KEY), order_by=order, rows=(None, -1))
-    before = rows.mutate(latest_us=rows.flow_end_us.max().over(earlier))
-    marked = before.mutate(begins=(before.flow_start_us - before.latest_us > gap_us).ifelse(1, 0))
+def numbered(rows: ir.Table, gap_us: int, key: Sequence[str] = KEY, start: str = "flow_start_us", end: str = "flow_end_us") -> ir.Table:
+    """Adds the number `flow` of each record's flow within its `key`; no record ends before it starts."""
+    earlier = ibis.window(group_by=list(key), order_by=[start, end], rows=(None, -1))
+    before = rows.mutate(latest_us=rows[end].max().over(earlier))
+    marked = before.mutate(begins=(before[start] - before.latest_us > gap_us).ifelse(1, 0))
     # Of records with the same times one may begin a flow, and engines are free to take these in another order the second time.
-    up_to_now = ibis.window(group_by=list(KEY), order_by=[*order, ibis.desc("begins")], rows=(None, 0))
+    up_to_now = ibis.window(group_by=list(key), order_by=[start, end, ibis.desc("begins")], rows=(None, 0))
     return marked.mutate(flow=marked.begins.sum().over(up_to_now))
 
 

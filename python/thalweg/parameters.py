@@ -53,13 +53,13 @@ def checked_flow_rules(gap: float, threshold: int, window: float) -> dict[str, i
     if threshold < 0:
         raise ValueError(f"invalid threshold {threshold} bytes: expected 0 or more")
     return {
-        "gap_us": _in_microseconds("gap", gap, 0),
+        "gap_us": in_microseconds("gap", gap, 0),
         "threshold_bytes": threshold,
-        "window_us": _in_microseconds("window", window, 1),
+        "window_us": in_microseconds("window", window, 1),
     }
 
 
-def _in_microseconds(name: str, seconds: float, min_us: int) -> int:
+def in_microseconds(name: str, seconds: float, min_us: int) -> int:
     """Converts a parameter to whole microseconds.
 
     Raises:
@@ -79,4 +79,4 @@ def checked_set_rules(tau: float, rule: str) -> dict[str, int | str | bool]:
     """
     if rule not in RULES:
         raise ValueError(f"unknown rule {rule!r}: expected one of {', '.join(RULES)}")
-    return {"tau_us": _in_microseconds("tau", tau, 0), "rule": rule}
+    return {"tau_us": in_microseconds("tau", tau, 0), "rule": rule}

@@ -5,14 +5,16 @@ use std::path::PathBuf;
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use thalweg_records::top::{self as records, Group, Key, KeyColumn, Options, Order, TopError, Value};
+use thalweg_records::top::{
+    self as records, Group, Key, KeyColumn, Once, Options, Order, Top, TopError, Value,
+};
 
 use crate::errors::read_error;
 use crate::progress::with_progress;
 
 /// Return the largest groups of Parquet files of flow records.
 #[pyfunction]
-#[pyo3(signature = (paths, *, key, order, limit, memory_bytes, threads, progress))]
+#[pyo3(signature = (paths, *, key, order, limit, once_gap_us, per_router, memory_bytes, threads, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub(crate) fn top<'py>(
     py: Python<'py>,
@@ -20,6 +22,8 @@ pub(crate) fn top<'py>(
     key: Vec<(String, Option<String>)>,
     order: &str,
     limit: Option<usize>,
+    once_gap_us: Option<i64>,
+    per_router: bool,
     memory_bytes: u64,
     threads: usize,
     progress: Option<Py<PyAny>>,
@@ -33,11 +37,12 @@ pub(crate) fn top<'py>(
             Ok(Key { column: column(one)?, either: either.as_deref().map(column).transpose()? })
         })
         .collect::<PyResult<Vec<_>>>()?;
-    let options = Options { key, order, limit, memory_bytes, threads };
-    let groups = with_progress(py, progress.as_ref(), |progress| {
+    let once = once_gap_us.map(|gap_us| Once { gap_us, per_exporter: per_router });
+    let options = Options { key, order, limit, once, memory_bytes, threads };
+    let found = with_progress(py, progress.as_ref(), |progress| {
         records::top(&paths, &options, progress).map_err(exception)
     })?;
-    columns(py, options.key.len(), &groups)
+    columns(py, options.key.len(), &found)
 }
 
 fn column(name: &str) -> PyResult<KeyColumn> {
@@ -46,7 +51,8 @@ fn column(name: &str) -> PyResult<KeyColumn> {
 }
 
 /// Converts the groups to columns.
-fn columns<'py>(py: Python<'py>, keys: usize, groups: &[Group]) -> PyResult<Bound<'py, PyDict>> {
+fn columns<'py>(py: Python<'py>, keys: usize, found: &Top) -> PyResult<Bound<'py, PyDict>> {
+    let groups = &found.groups;
     let value = |value: &Value| match value {
         Value::Address(address) => Ok(address.to_string().into_pyobject(py)?.into_any()),
         Value::Number(number) => Ok(number.into_pyobject(py)?.into_any()),
@@ -63,6 +69,8 @@ fn columns<'py>(py: Python<'py>, keys: usize, groups: &[Group]) -> PyResult<Boun
     items.set_item("share", groups.iter().map(|group| group.share).collect::<Vec<_>>())?;
     items.set_item("flow_start_us", numbers(|group| group.flow_start_us))?;
     items.set_item("flow_end_us", numbers(|group| group.flow_end_us))?;
+    items.set_item("observation_points", found.observation_points)?;
+    items.set_item("records_left_out", found.records_left_out)?;
     Ok(items)
 }
 

@@ -52,6 +52,13 @@ class Work:
             output.as_csv(rows.rows(), rows.columns, sys.stdout)
         else:
             self._table(rows, limit)
+        self.note(rows)
+
+    @staticmethod
+    def note(rows: Dataset) -> None:
+        """Prints what readers must know about rows to standard error."""
+        if rows.note:
+            output.note(rows.note)
 
     def write_exact(self, rows: pa.Table) -> bool:
         """Writes computed rows as JSON, CSV or Parquet, and returns whether one of these was requested."""

@@ -127,7 +127,13 @@ def add_of(parser: argparse.ArgumentParser, tables: tuple[str, ...]) -> None:
         choices=tables,
         default=tables[0],
         metavar="TABLE",
-        help=f"table: {', '.join(tables)} (records count traffic once per router, flows count it once)",
+        help=f"table: {', '.join(tables)}",
+    )
+    parser.add_argument(
+        "--every-router",
+        action="store_true",
+        help="of records, count a flow once for each router that exported it; by default it counts once, by the records "
+        "of the router that saw it longest",
     )
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 ABOUT = """Traffic over time.
 
 Each row's bytes are spread evenly from its first packet to its last; a flow counts in
-the interval of its start. Intervals start at multiples of their length since 1970 (UTC)."""
+the interval of its start. Intervals start at multiples of their length since 1970 (UTC).
+A flow that several routers exported counts once, as in thalweg flows top."""
 
 EXAMPLES = """
 The last hour:
@@ -65,9 +66,10 @@ def run(chosen: argparse.Namespace) -> None:
     start_us, end_us = (None if at is None else microseconds(at) for at in (chosen.start, chosen.end))
     with answering.work(chosen) as work:
         with work.bar:
-            rows = work.archive.matching(chosen.filter, chosen.of)
+            rows = work.archive.counted(chosen.filter, chosen.of, chosen.by, every_router=chosen.every_router)
             found = series(rows, chosen.every, by=chosen.by, groups=chosen.groups, start_us=start_us, end_us=end_us)
         _show(work, found)
+        work.note(rows)
 
 
 def _show(work: answering.Work, found: pd.DataFrame) -> None:

@@ -13,6 +13,10 @@ from . import answering, parser
 
 ABOUT = """Top talkers: the largest groups.
 
+A flow that several routers exported counts once: by the records of the observation point (router,
+domain, direction) that saw it longest. By exporter or interface, it counts once at each router.
+--every-router counts all records.
+
 Rows are grouped by dimensions; combine several with commas:
 """ + "\n".join(f"  {name:<18} {dimension.meaning}" for name, dimension in DIMENSIONS.items())
 
@@ -21,8 +25,10 @@ Top talkers:
   thalweg flows top records
 Services of one network by packets:
   thalweg flows top records --by protocol,dst-port --order packets 'src net 192.0.2.0/24'
-Large transfers, each counted once for all routers:
+The largest transfers:
   thalweg flows top records --of flowsets --by pair -n 20
+Traffic of each router, in which a flow counts at every router:
+  thalweg flows top records --by exporter
 """
 
 
@@ -44,5 +50,12 @@ def run(chosen: argparse.Namespace) -> None:
     """Runs the command."""
     with answering.work(chosen) as work:
         with work.bar:
-            rows = work.archive.top(chosen.by, order=chosen.order, limit=chosen.limit, matching=chosen.filter, of=chosen.of)
+            rows = work.archive.top(
+                chosen.by,
+                order=chosen.order,
+                limit=chosen.limit,
+                matching=chosen.filter,
+                of=chosen.of,
+                every_router=chosen.every_router,
+            )
         work.write(rows, limit=None)

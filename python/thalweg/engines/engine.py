@@ -148,9 +148,19 @@ class Engine(abc.ABC):
         return None
 
     def top(
-        self, records: Dataset, by: Sequence[Dimension], order: str, limit: int | None, progress: Callable[..., object] | None
+        self,
+        records: Dataset,
+        by: Sequence[Dimension],
+        order: str,
+        limit: int | None,
+        *,
+        gap_us: int | None,
+        progress: Callable[..., object] | None,
     ) -> Dataset | None:
-        """Returns the result of `top.top` on records if the engine implements it itself; otherwise None."""
+        """Returns the result of `top.top` on records if the engine implements it itself; otherwise None.
+
+        Each flow counts once (`once.counted_once` with this gap); None: all records count.
+        """
         return None
 
     def percent_done(self) -> float | None:

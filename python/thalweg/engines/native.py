@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..dataset import Computed, Dataset
 from ..dimensions import Dimension
+from ..observation import is_per_router, note
 from .duckdb import DuckDB
 
 if TYPE_CHECKING:
@@ -68,7 +69,14 @@ class Native(DuckDB):
         return {name: self.read_parquet([path]) for name, path in files.items()}
 
     def top(
-        self, records: Dataset, by: Sequence[Dimension], order: str, limit: int | None, progress: Callable[..., object] | None
+        self,
+        records: Dataset,
+        by: Sequence[Dimension],
+        order: str,
+        limit: int | None,
+        *,
+        gap_us: int | None,
+        progress: Callable[..., object] | None,
     ) -> Dataset | None:
         """Computes the largest groups with compiled code; None if the records are not whole files, or the groups exceed memory."""
         if not records.files:
@@ -80,6 +88,8 @@ class Native(DuckDB):
                 key=columns,
                 order=order,
                 limit=limit,
+                once_gap_us=gap_us,
+                per_router=is_per_router(by),
                 memory_bytes=self._memory_bytes,
                 threads=self._threads,
                 progress=progress,
@@ -89,9 +99,9 @@ class Native(DuckDB):
             return None
         keys = [key for dimension in by for key in dimension.keys]
         values: dict[str, Any] = dict(found)
-        return Computed(
-            self, dict(zip(keys, values.pop("key"), strict=True)) | values, lambda: _top_schema(keys, [one for one, _ in columns])
-        )
+        about = note(values.pop("observation_points"), values.pop("records_left_out"))
+        named = dict(zip(keys, values.pop("key"), strict=True)) | values
+        return Computed(self, named, lambda: _top_schema(keys, [one for one, _ in columns]), about)
 
 
 def _top_schema(keys: Sequence[str], columns: Sequence[str]) -> pa.Schema:

@@ -10,6 +10,7 @@ use std::cmp::Reverse;
 use thalweg_wire::flow_export::Address;
 
 use super::elephant::{ElephantRule, Spread, WindowEstimator};
+use super::points::preference;
 use super::row::Fields;
 
 /// A reconstructed flow: equation 2.1 of the dissertation, with further counts.
@@ -64,7 +65,7 @@ struct PointSums {
 impl PointSums {
     /// Returns the sort key; the point with the smallest one is chosen.
     fn order(&self) -> (Reverse<i64>, u32, u32) {
-        (Reverse(self.flow_end_us - self.flow_start_us), self.sampling_interval, self.rank)
+        preference(self.flow_end_us - self.flow_start_us, self.sampling_interval, self.rank)
     }
 }
 

@@ -33,7 +33,7 @@ mod options;
 mod order;
 mod packed;
 mod partitions;
-mod points;
+pub(crate) mod points;
 mod row;
 mod scatter;
 mod table;

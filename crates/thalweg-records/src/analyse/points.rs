@@ -1,30 +1,38 @@
 //! Numbers observation points: (exporter, observation domain, direction).
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 
 use thalweg_wire::flow_export::Address;
 
 /// Maximum number of points; more indicate an attack or a damaged file. A table of this size takes 100 MB.
-pub(super) const MAX_POINTS: usize = 1 << 20;
+pub(crate) const MAX_POINTS: usize = 1 << 20;
 
 /// An observation point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Point {
-    pub(super) exporter: Address,
-    pub(super) observation_domain_id: u32,
-    pub(super) flow_direction: u8,
+pub(crate) struct Point {
+    pub(crate) exporter: Address,
+    pub(crate) observation_domain_id: u32,
+    pub(crate) flow_direction: u8,
+}
+
+/// Returns the sort key of a point that saw a flow for `seen_us`. The point with the smallest one counts the flow: the one that
+/// saw it longest, then the one with the smallest sampling interval, then the first in the order of points.
+#[inline]
+pub(crate) fn preference(seen_us: i64, sampling_interval: u32, rank: u32) -> (Reverse<i64>, u32, u32) {
+    (Reverse(seen_us), sampling_interval, rank)
 }
 
 /// All observation points, numbered by first occurrence.
 #[derive(Debug, Default)]
-pub(super) struct Points {
+pub(crate) struct Points {
     numbers: HashMap<Point, u32>,
     points: Vec<Point>,
 }
 
 impl Points {
     /// Returns the number of a point; `None` if there are too many points.
-    pub(super) fn number(&mut self, point: Point) -> Option<u32> {
+    pub(crate) fn number(&mut self, point: Point) -> Option<u32> {
         if let Some(&number) = self.numbers.get(&point) {
             return Some(number);
         }
@@ -37,13 +45,23 @@ impl Points {
         Some(number)
     }
 
+    /// Returns the number of a point that was numbered before.
+    pub(crate) fn find(&self, point: Point) -> Option<u32> {
+        self.numbers.get(&point).copied()
+    }
+
     /// Returns the number of points.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.points.len()
     }
 
+    /// Returns the number of exporters.
+    pub(crate) fn exporters(&self) -> usize {
+        self.points.iter().map(|point| point.exporter).collect::<HashSet<_>>().len()
+    }
+
     /// Returns the rank of each number in the order of points: by exporter as text, domain, direction.
-    pub(super) fn ranks(&self) -> Vec<u32> {
+    pub(crate) fn ranks(&self) -> Vec<u32> {
         let mut numbers: Vec<u32> = (0..self.points.len() as u32).collect();
         numbers.sort_by_cached_key(|&number| {
             let point = self.points[number as usize];
@@ -62,17 +80,17 @@ const SLOTS: usize = 1 << 10;
 
 /// A direct-mapped cache of recent points, so that most records need no access to the shared table.
 #[derive(Debug)]
-pub(super) struct PointCache(Vec<Option<(Point, u32)>>);
+pub(crate) struct PointCache(Vec<Option<(Point, u32)>>);
 
 impl PointCache {
     /// Creates an empty cache.
-    pub(super) fn new() -> PointCache {
+    pub(crate) fn new() -> PointCache {
         PointCache(vec![None; SLOTS])
     }
 
     /// Returns the number of a point; calls `number` on a miss.
     #[inline]
-    pub(super) fn number<E>(
+    pub(crate) fn number<E>(
         &mut self,
         point: Point,
         number: impl FnOnce() -> Result<u32, E>,

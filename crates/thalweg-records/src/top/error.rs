@@ -9,14 +9,17 @@ pub enum TopError {
     /// A file of records cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// Too many groups for the memory limit. An engine that uses the disk may succeed.
-    #[error("more than {groups} groups do not fit in {memory_bytes} bytes of memory")]
+    /// Too many groups, or too many records of one key, for the memory limit. An engine that uses the disk may succeed.
+    #[error("more than {groups} groups or records do not fit in {memory_bytes} bytes of memory")]
     Memory {
-        /// Number of groups at the limit.
+        /// Number of groups or records at the limit.
         groups: u64,
         /// The memory limit.
         memory_bytes: u64,
     },
+    /// The records have too many observation points.
+    #[error("more than {0} observation points; expected fewer routers, domains and directions")]
+    ObservationPoints(usize),
     /// An option is out of range.
     #[error("{option}: expected {expected}, found {found}")]
     Option {

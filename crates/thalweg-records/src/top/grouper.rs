@@ -5,6 +5,7 @@
 
 use super::groups::{Groups, Row};
 use super::key::{KeyColumn, OpenColumn, Position};
+use super::once::LeftOutRows;
 use super::sums::{CounterColumns, Counters, Sums};
 use super::{Key, TopError};
 use crate::read::{BLOCK, ReadError, RowGroup};
@@ -31,10 +32,12 @@ impl<const W: usize> Grouper<W> {
         }
     }
 
-    /// Adds the records of a row group. Calls `each` after every block with its number of rows; it may stop the work.
+    /// Adds the records of a row group, except those that `left_out` names. Calls `each` after every block with its number of
+    /// rows; it may stop the work.
     pub(super) fn read(
         &mut self,
         group: &RowGroup<'_>,
+        left_out: Option<&LeftOutRows<'_>>,
         mut each: impl FnMut(&Grouper<W>, u64) -> Result<(), TopError>,
     ) -> Result<(), TopError> {
         let mut counters = CounterColumns::open(group)?;
@@ -46,6 +49,10 @@ impl<const W: usize> Grouper<W> {
         while left > 0 {
             let rows = left.min(BLOCK as u64) as usize;
             self.counters.read(&mut counters, rows)?;
+            if let Some(left_out) = left_out {
+                let done = group.rows - left;
+                self.counters.leave_out(rows, |row| left_out.contains(done + row as u64));
+            }
             for record in self.counters.records(rows) {
                 self.whole.add(&record);
             }
@@ -108,12 +115,14 @@ impl<const W: usize> Grouper<W> {
             }
         }
         for (&key, sums) in first.keys.iter().zip(self.counters.records(rows)) {
-            self.groups.add(Row { key, sums });
+            if sums.flows > 0 {
+                self.groups.add(Row { key, sums });
+            }
         }
         if is_either {
             let ends = first.keys.iter().zip(&second.keys);
             for ((one, other), sums) in ends.zip(self.counters.records(rows)) {
-                if one != other {
+                if one != other && sums.flows > 0 {
                     self.groups.add(Row { key: *other, sums });
                 }
             }

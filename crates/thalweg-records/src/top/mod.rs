@@ -2,7 +2,7 @@
 //!
 //! The Python package computes the same with an Ibis expression on any engine (`python/thalweg/top.py`); results are equal
 //! to the last bit. This implementation reads only the columns needed (see `grouper`), sums in parts that fit the cache
-//! (see `groups`), and sorts at the end (see `ranking`).
+//! (see `groups`), and sorts at the end (see `ranking`). A flow that several routers exported counts once (see `once`).
 //!
 //! **Memory**: a group takes 40 bytes for its sums, 16 to 32 for its hash table slot, and its key: 16 per address, 4 per
 //! number; at worst twice that, because vectors double. Above [`Options::memory_bytes`], it fails with
@@ -14,6 +14,7 @@ mod error;
 mod grouper;
 mod groups;
 mod key;
+mod once;
 mod ranking;
 mod sums;
 
@@ -22,6 +23,7 @@ mod tests;
 
 pub use error::TopError;
 pub use key::{KeyColumn, Value};
+pub use once::Once;
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -29,6 +31,7 @@ use std::path::PathBuf;
 use grouper::Grouper;
 use groups::{Groups, Seed};
 use key::{MAX_WORDS, Position};
+use once::LeftOut;
 use sums::CounterColumns;
 
 use crate::read::scan::scan;
@@ -76,6 +79,8 @@ pub struct Options {
     pub order: Order,
     /// Maximum number of groups; `None` for all.
     pub limit: Option<usize>,
+    /// Counts a flow once although several routers exported it; `None`: all records count.
+    pub once: Option<Once>,
     /// Memory limit in bytes. Read buffers need up to 8 MiB per thread in addition.
     pub memory_bytes: u64,
     /// Number of threads, 1 to 256. They share the memory equally.
@@ -94,11 +99,25 @@ impl Options {
         if self.key.iter().filter(|key| key.either.is_some()).count() > 1 {
             return wrong("key", "one column at most that takes either end", names.join(", "));
         }
+        if let Some(Once { gap_us: ..0, .. }) = self.once {
+            return wrong("gap", "0 or more", "a negative time".to_owned());
+        }
         if !(1..=256).contains(&self.threads) {
             return wrong("threads", "1 to 256", self.threads.to_string());
         }
         Ok(())
     }
+}
+
+/// The largest groups, and what they do not contain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Top {
+    /// The groups, largest first.
+    pub groups: Vec<Group>,
+    /// Number of observation points of all records; 0 without [`Options::once`].
+    pub observation_points: u64,
+    /// Records that do not count, because another observation point counts their flow.
+    pub records_left_out: u64,
 }
 
 /// A group and its sums.
@@ -120,7 +139,7 @@ pub struct Group {
     pub flow_end_us: i64,
 }
 
-/// Called with the records done and the total; returns whether to continue.
+/// Called with the steps done and the total; returns whether to continue.
 pub type Progress<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 
 /// Maximum memory of pending rows.
@@ -135,13 +154,9 @@ const RESULT_BYTES: u64 = 512;
 /// # Errors
 /// If a file cannot be read or does not contain flow records, a value or an option is out of range, the groups do not fit
 /// the memory limit, or `progress` stops the work.
-pub fn top(
-    paths: &[PathBuf],
-    options: &Options,
-    progress: &mut Progress<'_>,
-) -> Result<Vec<Group>, TopError> {
+pub fn top(paths: &[PathBuf], options: &Options, progress: &mut Progress<'_>) -> Result<Top, TopError> {
     options.check()?;
-    let check = |schema: &Schema<'_>| check(schema, &options.key);
+    let check = |schema: &Schema<'_>| check(schema, options);
     let sources = paths.iter().map(|path| Source::read_footer(path, check)).collect::<Result<Vec<_>, _>>()?;
     let columns: Vec<_> = options.key.iter().map(|key| key.column).collect();
     let (positions, words) = Position::all(&columns);
@@ -155,22 +170,27 @@ pub fn top(
     top_groups(&sources, &positions, options, progress)
 }
 
-/// Computes the groups with keys of `W` words.
+/// Computes the groups with keys of `W` words, each flow once if required.
 fn top_groups<const W: usize>(
     sources: &[Source],
     positions: &[Position],
     options: &Options,
     progress: &mut Progress<'_>,
-) -> Result<Vec<Group>, TopError> {
+) -> Result<Top, TopError> {
     let records: u64 = sources.iter().flat_map(|source| &source.row_groups).sum();
+    let passes = options.once.map_or(0, |_| 1 + once::passes(records, options.memory_bytes));
     let mut done = 0;
     let mut advance = |rows: u64| {
         done += rows;
-        match progress(done, records) {
+        match progress(done, records * (passes + 1)) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(TopError::Interrupted),
         }
     };
+    let left_out = options
+        .once
+        .map(|once| once::left_out(sources, once, options.memory_bytes, options.threads, &mut advance));
+    let left_out = left_out.transpose()?;
     let pending_bytes = MAX_PENDING_BYTES.min(options.memory_bytes / 4 / options.threads as u64);
     let groups_bytes = options.memory_bytes / options.threads as u64 - pending_bytes;
     let too_many =
@@ -184,7 +204,8 @@ fn top_groups<const W: usize>(
             let mut grouper =
                 Grouper::<W>::new(&options.key, positions, Groups::new(seed, pending_bytes as usize));
             for (source, number) in row_groups {
-                grouper.read(&source.open(number)?, |grouper, rows| {
+                let left_out = left_out.as_ref().and_then(|left_out| left_out.rows(source, number));
+                grouper.read(&source.open(number)?, left_out.as_ref(), |grouper, rows| {
                     match (grouper.groups.bytes() + grouper.entries_bytes()) as u64 > groups_bytes {
                         true => Err(too_many(grouper.groups.len())),
                         false => tick(rows),
@@ -206,15 +227,20 @@ fn top_groups<const W: usize>(
     let limit = options.limit.unwrap_or(usize::MAX).min(groups.len());
     match limit as u64 > options.memory_bytes / RESULT_BYTES {
         true => Err(too_many(limit)),
-        false => Ok(ranking::ranking(&groups, &whole, positions, options.order, limit)),
+        false => Ok(Top {
+            groups: ranking::ranking(&groups, &whole, positions, options.order, limit),
+            observation_points: left_out.as_ref().map_or(0, |left_out| left_out.observation_points),
+            records_left_out: left_out.as_ref().map_or(0, LeftOut::count),
+        }),
     }
 }
 
 /// Checks that all columns exist.
-fn check(schema: &Schema<'_>, key: &[Key]) -> Result<(), ReadError> {
-    for key in key {
+fn check(schema: &Schema<'_>, options: &Options) -> Result<(), ReadError> {
+    for key in &options.key {
         key.column.check(schema)?;
         key.either.map_or(Ok(()), |either| either.check(schema))?;
     }
+    options.once.map_or(Ok(()), |_| once::check(schema))?;
     CounterColumns::check(schema)
 }

@@ -7,7 +7,7 @@ use crate::read::{BLOCK, Column, ReadError, RowGroup, Schema, field};
 pub(super) struct Sums {
     pub(super) bytes: i64,
     pub(super) packets: i64,
-    /// Number of records; 0 for an unused entry.
+    /// Number of records; 0 for an unused entry and for a record that does not count.
     pub(super) flows: i64,
     pub(super) flow_start_us: i64,
     pub(super) flow_end_us: i64,
@@ -63,6 +63,8 @@ pub(super) struct Counters {
     sampling_interval: Box<[i64]>,
     flow_start: Box<[i64]>,
     flow_end: Box<[i64]>,
+    /// 1, or 0 for a record that does not count.
+    flows: Box<[i64]>,
 }
 
 impl Counters {
@@ -74,6 +76,7 @@ impl Counters {
             sampling_interval: counts(),
             flow_start: counts(),
             flow_end: counts(),
+            flows: vec![1; BLOCK].into(),
         }
     }
 
@@ -93,15 +96,28 @@ impl Counters {
         Ok(())
     }
 
+    /// Makes the sums of rows that do not count zero.
+    pub(super) fn leave_out(&mut self, rows: usize, is_left_out: impl Fn(usize) -> bool) {
+        for row in 0..rows {
+            let is_left_out = is_left_out(row);
+            self.flows[row] = i64::from(!is_left_out);
+            if is_left_out {
+                (self.bytes[row], self.packets[row]) = (Sums::ZERO.bytes, Sums::ZERO.packets);
+                self.flow_start[row] = Sums::ZERO.flow_start_us;
+                self.flow_end[row] = Sums::ZERO.flow_end_us;
+            }
+        }
+    }
+
     /// Returns the counters of each row, in order.
     #[inline]
     pub(super) fn records(&self, rows: usize) -> impl Iterator<Item = Sums> {
-        let counts = self.bytes[..rows].iter().zip(&self.packets[..rows]);
+        let counts = self.bytes[..rows].iter().zip(&self.packets[..rows]).zip(&self.flows[..rows]);
         let times = self.flow_start[..rows].iter().zip(&self.flow_end[..rows]);
-        counts.zip(times).map(|((&bytes, &packets), (&flow_start_us, &flow_end_us))| Sums {
+        counts.zip(times).map(|(((&bytes, &packets), &flows), (&flow_start_us, &flow_end_us))| Sums {
             bytes,
             packets,
-            flows: 1,
+            flows,
             flow_start_us,
             flow_end_us,
         })

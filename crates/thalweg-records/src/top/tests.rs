@@ -8,7 +8,7 @@ use std::slice::from_ref;
 use proptest::prelude::*;
 use thalweg_wire::flow_export::{Address, Format, Record};
 
-use super::{Group, Key, KeyColumn, Options, Order, TopError, Value, top};
+use super::{Group, Key, KeyColumn, Once, Options, Order, TopError, Value, top};
 use crate::analyse::tests::files::{LAYOUTS, Layout, write};
 use crate::read::ReadError;
 
@@ -73,7 +73,52 @@ fn rank(value: &Value) -> (String, u32) {
 /// A key and its records.
 type Members<'a> = (Vec<Value>, Vec<&'a Record>);
 
+/// Returns the records that count, by definition: of each flow those of the point that saw it longest.
+fn counted(records: &[Record], once: Option<Once>) -> Vec<Record> {
+    let Some(once) = once else { return records.to_vec() };
+    let times = |record: &Record| {
+        let (start, end) = (record.flow_start_us, record.flow_end_us);
+        (start.min(end), start.max(end))
+    };
+    let exporter =
+        |record: &Record| if once.per_exporter { record.exporter.to_string() } else { String::new() };
+    let mut keys = BTreeMap::<_, Vec<&Record>>::new();
+    for record in records {
+        let hosts = (record.source_address.0, record.destination_address.0);
+        let ports = (record.source_port, record.destination_port, record.protocol);
+        keys.entry((hosts, ports, exporter(record))).or_default().push(record);
+    }
+    let point =
+        |record: &Record| (record.exporter.to_string(), record.observation_domain_id, record.flow_direction);
+    let mut kept = Vec::new();
+    for mut records in keys.into_values() {
+        records.sort_by_key(|record| times(record));
+        let mut flows: Vec<Vec<&Record>> = Vec::new();
+        for record in records {
+            let latest = flows.last().and_then(|flow| flow.iter().map(|record| times(record).1).max());
+            match latest.is_some_and(|latest| times(record).0 - latest <= once.gap_us) {
+                true => flows.last_mut().unwrap().push(record),
+                false => flows.push(vec![record]),
+            }
+        }
+        for flow in flows {
+            let points: std::collections::BTreeSet<_> = flow.iter().map(|record| point(record)).collect();
+            let order = |at: &_| {
+                let own: Vec<_> = flow.iter().filter(|record| point(record) == *at).collect();
+                let start = own.iter().map(|record| times(record).0).min().unwrap();
+                let end = own.iter().map(|record| times(record).1).max().unwrap();
+                let interval = own.iter().map(|record| record.sampling_interval.max(1)).min();
+                (std::cmp::Reverse(end - start), interval, at.clone())
+            };
+            let best = points.iter().min_by_key(|at| order(at)).unwrap();
+            kept.extend(flow.iter().filter(|record| point(record) == *best).map(|&record| record.clone()));
+        }
+    }
+    kept
+}
+
 fn expected(records: &[Record], options: &Options) -> Vec<Group> {
+    let records = &counted(records, options.once);
     let clamped = |number: u128| i64::try_from(number).unwrap_or(i64::MAX);
     let scaled = |count: u64, record: &Record| {
         clamped(u128::from(count) * u128::from(record.sampling_interval.max(1))) as u128
@@ -146,6 +191,8 @@ fn records() -> impl Strategy<Value = Record> {
         class_of_service: fields.4,
         vlan_id: fields.5,
         exporter: Address::v4(fields.0),
+        observation_domain_id: fields.1 % 2,
+        flow_direction: fields.5 as u8,
         octets: sums.0,
         packets: sums.1,
         sampling_interval: sums.2,
@@ -168,6 +215,11 @@ proptest! {
         key in prop::sample::select(keys()),
         order in prop::sample::select(vec![Order::Bytes, Order::Packets, Order::Flows]),
         limit in prop_oneof![Just(None), (1..20usize).prop_map(Some)],
+        once in prop_oneof![
+            Just(None),
+            (prop::sample::select(vec![0, 5, 60]), any::<bool>())
+                .prop_map(|(gap_us, per_exporter)| Some(Once { gap_us, per_exporter })),
+        ],
         layout in prop::sample::select(LAYOUTS.to_vec()),
         (threads, files, group) in (1..4usize, 1..4usize, 1..300usize),
     ) {
@@ -176,9 +228,10 @@ proptest! {
         let paths: Vec<PathBuf> = records.chunks(size).enumerate()
             .map(|(at, records)| write(directory.path().join(format!("{at}.parquet")), records, group, layout))
             .collect();
-        let options = Options { key, order, limit, memory_bytes: 64 << 20, threads };
+        let options = Options { key, order, limit, once, memory_bytes: 64 << 20, threads };
         let found = top(&paths, &options, &mut keep_going).unwrap();
-        prop_assert_eq!(found, expected(&records, &options));
+        prop_assert_eq!(found.groups, expected(&records, &options));
+        prop_assert_eq!(found.records_left_out as usize, records.len() - counted(&records, once).len());
     }
 }
 
@@ -190,12 +243,18 @@ fn too_many_groups_for_memory_are_refused() {
         .collect();
     let path = write(directory.path().join("scan.parquet"), &records, 20_000, Layout::Dictionary);
     for key in [vec![one("src")], vec![one("src"), one("protocol")]] {
-        let mut options =
-            Options { key, order: Order::Bytes, limit: Some(3), memory_bytes: 4 << 20, threads: 1 };
+        let mut options = Options {
+            key,
+            order: Order::Bytes,
+            limit: Some(3),
+            once: None,
+            memory_bytes: 4 << 20,
+            threads: 1,
+        };
         let refused = top(from_ref(&path), &options, &mut keep_going);
         assert!(matches!(refused, Err(TopError::Memory { groups: 1.., .. })), "{refused:?}");
         options.memory_bytes = 64 << 20;
-        assert_eq!(top(from_ref(&path), &options, &mut keep_going).unwrap().len(), 3);
+        assert_eq!(top(from_ref(&path), &options, &mut keep_going).unwrap().groups.len(), 3);
     }
 }
 
@@ -205,7 +264,8 @@ fn a_progress_callback_can_stop_the_ranking_and_invalid_keys_are_refused() {
     let records = vec![Record::default(); 20_000];
     let path = write(directory.path().join("records.parquet"), &records, 5_000, Layout::Plain);
     let key = vec![either("src", "dst")];
-    let options = Options { key, order: Order::Flows, limit: None, memory_bytes: 64 << 20, threads: 1 };
+    let options =
+        Options { key, order: Order::Flows, limit: None, once: None, memory_bytes: 64 << 20, threads: 1 };
     for threads in [1, 3] {
         let options = Options { threads, ..options.clone() };
         let stopped = top(from_ref(&path), &options, &mut |_, _| ControlFlow::Break(()));
@@ -219,4 +279,68 @@ fn a_progress_callback_can_stop_the_ranking_and_invalid_keys_are_refused() {
     let missing = top(&[directory.path().join("none.parquet")], &options, &mut keep_going);
     assert!(matches!(missing, Err(TopError::Read(ReadError::Io { .. }))), "{missing:?}");
     assert!(KeyColumn::named("bytes").is_none());
+}
+
+/// A flow in five records of a minute each, as three routers see it: the second one misses the last record, and the third
+/// samples.
+fn flow_of_three_routers(host: u32) -> Vec<Record> {
+    let record = |exporter: u32, minute: i64, octets: u64, sampling_interval: u32| Record {
+        exporter: Address::v4(exporter),
+        source_address: Address::v4(host),
+        octets,
+        sampling_interval,
+        flow_start_us: minute * 60_000_000,
+        flow_end_us: (minute + 1) * 60_000_000,
+        ..Record::default()
+    };
+    let minutes = || 0..5;
+    let mut records: Vec<_> = minutes().map(|minute| record(2, minute, 1000, 1)).collect();
+    records.extend(minutes().take(4).map(|minute| record(1, minute, 1000, 1)));
+    records.extend(minutes().map(|minute| record(3, minute, 9, 100)));
+    records
+}
+
+#[test]
+fn a_flow_of_three_routers_counts_once_in_one_pass_or_in_several() {
+    let directory = tempfile::tempdir().unwrap();
+    let records: Vec<Record> = (1..=2000).flat_map(flow_of_three_routers).collect();
+    let path = write(directory.path().join("routers.parquet"), &records, 5000, Layout::Dictionary);
+    let once = |per_exporter| Some(Once { gap_us: 60_000_000, per_exporter });
+    let cases = [(None, 13_500), (once(false), 5000), (once(true), 13_500)];
+    for (memory_bytes, threads) in [(64 << 20, 2), (1 << 20, 1)] {
+        for (once, octets) in cases {
+            let key = vec![one("src"), one("protocol")];
+            let options = Options { key, order: Order::Bytes, limit: None, once, memory_bytes, threads };
+            let found = top(from_ref(&path), &options, &mut keep_going).unwrap();
+            assert_eq!(found.groups.len(), 2000);
+            assert!(found.groups.iter().all(|group| group.bytes == octets), "{once:?}");
+            let left_out = if octets == 5000 { 9 * 2000 } else { 0 };
+            assert_eq!(found.records_left_out, left_out);
+        }
+    }
+}
+
+#[test]
+fn points_of_one_router_count_once_where_flows_count_once_per_router() {
+    let directory = tempfile::tempdir().unwrap();
+    let record = |exporter: u32, flow_direction: u8| Record {
+        exporter: Address::v4(exporter),
+        flow_direction,
+        octets: 7,
+        ..Record::default()
+    };
+    let records = [record(1, 0), record(1, 1), record(2, 0)];
+    let path = write(directory.path().join("points.parquet"), &records, 2, Layout::Plain);
+    let once = Some(Once { gap_us: 0, per_exporter: true });
+    let options = Options {
+        key: vec![one("exporter")],
+        order: Order::Bytes,
+        limit: None,
+        once,
+        memory_bytes: 64 << 20,
+        threads: 2,
+    };
+    let found = top(&[path], &options, &mut keep_going).unwrap();
+    assert_eq!(found.groups.iter().map(|group| group.bytes).collect::<Vec<_>>(), [7, 7]);
+    assert_eq!((found.observation_points, found.records_left_out), (3, 1));
 }
