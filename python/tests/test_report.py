@@ -10,10 +10,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from planted import DAY, Transfer, record, records_of, write_archive
 
 from thalweg import cli
+from thalweg.report.boxes import OUTLIERS, Box
+from thalweg.report.files import MAX_GROUPS
 
 HOUR = timedelta(hours=1)
 A, B, C = 64500, 64501, 64502
@@ -111,6 +114,43 @@ def test_the_json_file_has_all_tables_and_parameters(folder: Path) -> None:
         told = report["traffic"] if path.stem == "traffic" else report["tables"][path.stem]
         assert len(told) == len(rows(folder, path.stem)) > 0, path
     assert sum(row["bytes"] for row in report["traffic"]) == report["totals"]["bytes"]
+
+
+def small_flows(hosts: int) -> list[dict[str, Any]]:
+    """A large flow from one host, and many small flows between others: each pair of hosts has two flows and a transfer of 2 kB."""
+    rows = records_of(Transfer("198.51.100.200", "192.0.2.200", C, A, DAY, minutes=1, flows=1, bytes=10**9))
+    for host in range(hosts):
+        transfer = Transfer(f"10.{host >> 8}.{host & 255}.1", "192.0.2.7", A, B, DAY + HOUR, minutes=1, flows=2, bytes=2000)
+        rows += records_of(transfer)
+    return rows
+
+
+def test_groups_are_ranked_by_bytes_and_the_json_file_has_the_largest(tmp_path: Path) -> None:
+    data = write_archive(tmp_path / "data", small_flows(600))
+    out = tmp_path / "out"
+    assert cli.main(["report", str(data), "--by", "prefix/24", "--all-flows", "--output", str(out)]) == cli.COMPLETE
+    report = json.loads((out / "report.json").read_text())
+    # The host with one flow has more bytes than any with two.
+    assert [row["group"] for row in report["tables"]["group-totals"]][:1] == ["10.0.0.0/24"]
+    totals = {(row["group"], row["direction"]): row["bytes"] for row in report["tables"]["group-totals"]}
+    assert totals["198.51.100.0/24", "from"] == 10**9
+    assert totals["192.0.2.0/24", "to"] == 10**9 + 600 * 2000
+    assert report["groups"] == 602
+    assert len({row["group"] for row in report["tables"]["component-counts"]}) < MAX_GROUPS + 1
+    assert report["rows"]["component-counts"] == len(rows(out, "component-counts")) == 601
+    assert (out / "report.json").stat().st_size < 5 * 10**6
+    page = (out / "index.html").read_text(encoding="utf-8")
+    assert page.index("192.0.2.0/24") < page.index("198.51.100.0/24") < page.index("10.0.0.0/24")
+
+
+def test_a_box_keeps_its_quartiles_and_a_bounded_number_of_outliers() -> None:
+    box = Box.of(np.array([*[1.0, 2.0, 3.0, 4.0] * 1000, *np.arange(100.0, 1100.0)]))
+    assert (box.count, box.p25, box.p50, box.p75) == (5000, 2.0, 3.0, 4.0)
+    assert (box.whisker_low, box.whisker_high) == (1.0, 4.0)
+    assert len(box.outliers) == OUTLIERS
+    assert (box.outliers[0], box.outliers[-1]) == (100.0, 1099.0)
+    alone = Box.of(np.array([7.0]))
+    assert (alone.p25, alone.whisker_low, alone.whisker_high, alone.outliers) == (7.0, 7.0, 7.0, [])
 
 
 class Page(HTMLParser):

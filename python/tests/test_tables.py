@@ -77,5 +77,13 @@ def test_invalid_lines_of_a_site_list_are_named(tmp_path: Path) -> None:
 
 
 def test_equal_rates_have_no_variability(found: Dataset) -> None:
-    assert set(variability(found, ["flows"])["iqr_over_median"]) == {0.0}
+    by_flows = variability(found, ["flows"])
+    assert set(by_flows.loc[by_flows["count"] > 1, "iqr_over_median"]) == {0.0}
+
+
+def test_a_single_rate_has_no_variability_to_show(found: Dataset) -> None:
+    by_flows = variability(found, ["flows"])
+    alone = by_flows[by_flows["count"] == 1]
+    assert len(alone) > 0
+    assert alone["iqr_over_median"].isna().all()
     assert top_transfers(found, 2)["bytes"].tolist() == [6_000_000_000, 4_000_000_000]

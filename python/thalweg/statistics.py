@@ -61,10 +61,10 @@ def variability(flowsets: Dataset, by: Sequence[str] = ("src_as", "dst_as", "flo
 
     Returns:
         The summary of `rate_bps` (bit/s) by `by`, and `iqr_over_median`: (third quartile - first quartile) / median, without unit;
-        null if the median is 0.
+        null if the median is 0, and if there is only one rate, which has no variability.
     """
     rates = summary(flowsets, "rate_bps", by)
-    spread = rates["p75"] - rates["p25"]
+    spread = (rates["p75"] - rates["p25"]).where(rates["count"] > 1)
     return rates.assign(iqr_over_median=spread / rates["p50"].where(rates["p50"] != 0))
 
 

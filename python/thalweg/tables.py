@@ -11,6 +11,7 @@ import pandas as pd
 
 from .dataset import Dataset
 from .groups import Grouping
+from .saturation import total
 from .statistics import SUMMARY, summary
 
 COMPONENTS = (2, 4, 8, 16)
@@ -18,6 +19,13 @@ COMPONENTS = (2, 4, 8, 16)
 
 _SIDE = ["group", "direction"]
 _QUANTITIES = {"size": ("bytes", 1.0), "rate": ("rate_bps", 1.0), "duration": ("duration_ns", 1e9)}
+
+
+def group_totals(flowsets: Dataset, grouping: Grouping) -> pd.DataFrame:
+    """All transfers of each group, parallel and single: `group`, `direction`, `bytes`, `flowsets` and `flows` (component flows)."""
+    sides = grouping.sides(flowsets).table
+    totals = sides.group_by(_SIDE).aggregate(bytes=total(sides.bytes), flowsets=sides.count(), flows=sides.flows.sum())
+    return _in_order(flowsets, totals)
 
 
 def component_counts(flowsets: Dataset, grouping: Grouping) -> pd.DataFrame:

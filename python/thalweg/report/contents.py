@@ -15,6 +15,7 @@ from ..flows import reversed_records
 from ..groups import Grouping
 from ..series import series
 from ..statistics import variability
+from .boxes import Box
 
 PATHS = 4
 """Maximum number of paths in the rate plot."""
@@ -36,7 +37,9 @@ class Contents:
         about: Facts about the data and the method, by name.
         totals: Totals, by name.
         tables: Every table, by the name of its file.
-        rates: Rates (bit/s) of parallel flowsets by path and number of component flows (Figure 2.1), the busiest path first.
+        groups: All groups, the group with the most bytes in both directions first.
+        rates: Box plots of the rates (bit/s) of parallel flowsets by path and number of component flows (Figure 2.1), the busiest path
+            first.
         traffic: Traffic of the transfers over time, as returned by `series`.
         every_us: Length of the intervals of `traffic`, in microseconds.
     """
@@ -44,7 +47,8 @@ class Contents:
     about: dict[str, Any]
     totals: dict[str, Any]
     tables: dict[str, pd.DataFrame]
-    rates: dict[str, dict[int, list[float]]]
+    groups: list[str]
+    rates: dict[str, dict[int, Box]]
     traffic: pd.DataFrame
     every_us: int
 
@@ -64,6 +68,7 @@ def collect(archive: Archive, grouping: Grouping, about: dict[str, Any]) -> Cont
     totals = _totals(archive, flowsets)
     every_us = _interval(totals)
     found = {
+        "group-totals": tables.group_totals(flowsets, grouping),
         "component-counts": tables.component_counts(flowsets, grouping),
         "flowset-characteristics": tables.characteristics(flowsets, grouping),
         "single-flow-counts": tables.single_flows(flowsets, grouping),
@@ -77,6 +82,7 @@ def collect(archive: Archive, grouping: Grouping, about: dict[str, Any]) -> Cont
         about={**about, **vars(archive.parameters), "engine": archive.records.engine.name},
         totals=totals,
         tables=found,
+        groups=_by_size(found["group-totals"]),
         rates=_rates(parallel, rates),
         traffic=series(flowsets, every_us),
         every_us=every_us,
@@ -113,18 +119,24 @@ def _first(paths: Dataset, column: str) -> pd.DataFrame:
     return paths.derive(shown).to_pandas()
 
 
-def _rates(parallel: Dataset, variability: pd.DataFrame) -> dict[str, dict[int, list[float]]]:
+def _by_size(totals: pd.DataFrame) -> list[str]:
+    sums = totals.astype({"bytes": float}).groupby("group", as_index=False)["bytes"].sum()
+    ordered: list[str] = sums.sort_values(["bytes", "group"], ascending=[False, True])["group"].tolist()
+    return ordered
+
+
+def _rates(parallel: Dataset, variability: pd.DataFrame) -> dict[str, dict[int, Box]]:
     """Returns the rates of the paths with most flowsets, for the most frequent numbers of flows."""
     common = variability[variability["count"] >= MIN_FLOWSETS]
     sizes = common.groupby(_PATH, as_index=False)["count"].sum()
     busiest = sizes.sort_values(["count", *_PATH], ascending=[False, True, True]).head(PATHS)
-    found: dict[str, dict[int, list[float]]] = {}
+    found: dict[str, dict[int, Box]] = {}
     for source, destination in busiest[_PATH].itertuples(index=False):
         sets = parallel.table
         is_path = (sets.src_group == source) & (sets.dst_group == destination) & sets.rate_bps.notnull()
         frame = parallel.derive(sets.filter(is_path).select("flows", "rate_bps")).to_pandas()
         numbers = common.loc[(common["src_group"] == source) & (common["dst_group"] == destination), "flows"]
         found[f"{source} → {destination}"] = {
-            int(number): sorted(frame.loc[frame["flows"] == number, "rate_bps"].tolist()) for number in numbers
+            int(number): Box.of(frame.loc[frame["flows"] == number, "rate_bps"].to_numpy(dtype=float)) for number in numbers
         }
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,17 @@ import pandas as pd
 from .contents import Contents
 from .page import page
 
+MAX_GROUPS = 200
+"""Maximum number of groups in the JSON file: the largest. The CSV files have all."""
+MAX_ROWS = 2_000
+"""Maximum number of rows of a table in the JSON file."""
+
 
 def write(contents: Contents, folder: Path) -> list[Path]:
     """Writes everything into `folder`, which is created if missing; returns the files, the page first.
+
+    The CSV files have all rows. The tables of `report.json` have those of the `MAX_GROUPS` largest groups, at most `MAX_ROWS`
+    each; `groups` and `rows` there say how many there are in all.
 
     Times are RFC 3339 in UTC, sizes are in bytes, rates in bits per second. Existing files with these names are replaced.
 
@@ -35,10 +44,23 @@ def _exact(contents: Contents) -> dict[str, Any]:
     return {
         "about": contents.about,
         "totals": contents.totals,
-        "tables": {name: _rows(table) for name, table in contents.tables.items()},
-        "rates": contents.rates,
+        "groups": len(contents.groups),
+        "rows": {name: len(table) for name, table in contents.tables.items()},
+        "tables": {name: _rows(_largest(table, contents.groups)) for name, table in contents.tables.items()},
+        "rates": {path: {number: asdict(box) for number, box in boxes.items()} for path, boxes in contents.rates.items()},
         "traffic": _rows(contents.traffic),
     }
+
+
+def _largest(table: pd.DataFrame, groups: list[str]) -> pd.DataFrame:
+    """Returns the rows of the largest groups and of the paths between the most flowsets."""
+    if "group" in table.columns:
+        table = table[table["group"].isin(groups[:MAX_GROUPS])]
+    if "src_group" in table.columns and "count" in table.columns:
+        sizes = table.groupby(["src_group", "dst_group"])["count"].transform("sum")
+        largest = sizes.sort_values(ascending=False, kind="stable").index[:MAX_ROWS]
+        table = table.loc[table.index.isin(largest)]
+    return table.head(MAX_ROWS)
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:

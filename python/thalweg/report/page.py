@@ -15,8 +15,9 @@ from ..tables import COMPONENTS
 from .contents import Contents
 from .plots import rates_svg, series_svg
 
-GROUPS = 8
+GROUPS = 12
 """Maximum number of groups in a table; the CSV files have all."""
+DIRECTIONS = ("to", "from")
 
 _KINDS = {2: "2-flow", 4: "4-flow", 8: "8-flow", 16: "16-flow"}
 _STATISTICS = {
@@ -40,14 +41,13 @@ _LISTS = {"largest-transfers": "Largest", "fastest-transfers": "Fastest, of para
 def page(contents: Contents) -> str:
     """Returns the report as HTML."""
     template = Template(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
-    groups = _largest_groups(contents)
-    sides = _sides(contents, groups)
+    groups = contents.groups[:GROUPS]
     return template.substitute(
         title=f"Transfers in {escape(str(contents.about['data']))}",
         about=_about(contents),
         totals=_totals(contents),
-        groups_note=_groups_note(contents, groups),
-        counts=_counts(contents, groups, sides),
+        groups_note=_groups_note(contents),
+        counts=_counts(contents, groups),
         characteristics=_characteristics(contents.tables["flowset-characteristics"], groups),
         singles=_singles(contents, groups),
         single_characteristics=_characteristics(contents.tables["single-flow-characteristics"], groups),
@@ -79,11 +79,6 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, 
     )
 
 
-def _pair(to: str, from_: str) -> str:
-    """Formats `to | from`, as in the dissertation."""
-    return f'<span class="to">{to}</span><span class="bar"> | </span><span class="from">{from_}</span>'
-
-
 # --- Sections
 
 
@@ -109,62 +104,49 @@ def _totals(contents: Contents) -> str:
     return "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in fields.items())
 
 
-def _largest_groups(contents: Contents) -> list[str]:
-    """Orders groups by parallel flowsets and single flows in both directions, the largest first."""
-    counts = [
-        contents.tables["component-counts"].set_index("group")["flowsets"],
-        contents.tables["single-flow-counts"].set_index("group")["flows"],
-    ]
-    sums = pd.concat(counts).groupby(level=0).sum()
-    return [str(name) for name, _ in sorted(sums.items(), key=lambda entry: (-entry[1], entry[0]))]
+def _groups_note(contents: Contents) -> str:
+    found = len(contents.groups)
+    return f" The {GROUPS} groups with the most bytes, of {found:,}; the CSV files have all." if found > GROUPS else ""
 
 
-def _groups_note(contents: Contents, groups: list[str]) -> str:
-    rest = len(groups) - GROUPS
-    return f" The {GROUPS} largest of {len(groups):,} groups; the CSV files have all." if rest > 0 else ""
+def _by_side(found: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(row["group"], row["direction"]): row for row in found.to_dict("records")}
 
 
-def _sides(contents: Contents, groups: list[str]) -> dict[tuple[str, str], dict[str, Any]]:
-    rows = contents.tables["component-counts"].to_dict("records")
-    return {(row["group"], row["direction"]): row for row in rows}
-
-
-def _counts(contents: Contents, groups: list[str], sides: dict[tuple[str, str], dict[str, Any]]) -> str:
-    shown = groups[:GROUPS]
-
-    def cells(to: str, from_: str) -> list[str]:
-        ends = (sides.get((group, "to"), {}).get(to, 0) for group in shown)
-        starts = (sides.get((group, "from"), {}).get(from_, 0) for group in shown)
-        return [_pair(units.count(one), units.count(other)) for one, other in zip(ends, starts, strict=True)]
-
-    rows = [[_KINDS[number], *cells(f"flowsets_{number}", f"flowsets_{number}")] for number in COMPONENTS]
-    rows.append(["other numbers of flows", *cells("flowsets_other", "flowsets_other")])
-    rows.append(["<b>all</b>", *cells("flowsets", "flowsets")])
-    rows.append(["destination hosts | source hosts", *cells("dst_hosts", "src_hosts")])
-    return table("Parallel flowsets, to | from", ["", *map(escape, shown)], rows)
+def _counts(contents: Contents, groups: list[str]) -> str:
+    found, totals = (_by_side(contents.tables[name]) for name in ("component-counts", "group-totals"))
+    numbers = [*(f"flowsets_{number}" for number in COMPONENTS), "flowsets_other", "flowsets"]
+    rows = []
+    for group in groups:
+        for direction in DIRECTIONS:
+            row = found.get((group, direction), {})
+            hosts = row.get("dst_hosts" if direction == "to" else "src_hosts", 0)
+            size = units.size(totals.get((group, direction), {}).get("bytes", 0))
+            rows.append([escape(group), direction, *(units.count(row.get(name, 0)) for name in numbers), units.count(hosts), size])
+    heads = ["group", "", *(_KINDS[number] for number in COMPONENTS), "other", "all", "hosts", "all transfers"]
+    return table("Parallel flowsets by number of flows", heads, rows, labels=2)
 
 
 def _characteristics(found: pd.DataFrame, groups: list[str]) -> str:
-    shown = groups[:GROUPS]
     values = {(row["group"], row["direction"], row["quantity"]): row for row in found.to_dict("records")}
     parts = []
     for quantity, (title, form) in _QUANTITIES.items():
         rows = []
-        for statistic, name in _STATISTICS.items():
-            both = [
-                [form(values.get((group, direction, quantity), {}).get(statistic, float("nan"))) for direction in ("to", "from")]
-                for group in shown
-            ]
-            rows.append([name, *(_pair(*pair) for pair in both)])
-        parts.append(table(f"{title}, to | from", ["", *map(escape, shown)], rows))
+        for group in groups:
+            for direction in DIRECTIONS:
+                row = values.get((group, direction, quantity))
+                if row is not None:
+                    rows.append([escape(group), direction, *(form(row[name]) for name in _STATISTICS)])
+        parts.append(table(title, ["group", "", *_STATISTICS.values()], rows, labels=2))
     return "".join(parts)
 
 
 def _singles(contents: Contents, groups: list[str]) -> str:
-    shown = groups[:GROUPS]
-    counts = {(row["group"], row["direction"]): row["flows"] for row in contents.tables["single-flow-counts"].to_dict("records")}
-    cells = [_pair(units.count(counts.get((group, "to"), 0)), units.count(counts.get((group, "from"), 0))) for group in shown]
-    return table("Single flows, to | from", ["", *map(escape, shown)], [["single flows", *cells]])
+    found = _by_side(contents.tables["single-flow-counts"])
+    rows = [
+        [escape(group), *(units.count(found.get((group, direction), {}).get("flows", 0)) for direction in DIRECTIONS)] for group in groups
+    ]
+    return table("Single flows", ["group", *DIRECTIONS], rows)
 
 
 def _rates(contents: Contents) -> str:
@@ -184,8 +166,8 @@ def _variability(contents: Contents) -> str:
             units.count(row["flows"]),
             units.count(row["count"]),
             units.bit_rate(row["p50"]),
-            units.bit_rate(row["p25"]),
-            units.bit_rate(row["p75"]),
+            # The quartiles of a single rate are that rate, which looks like no variability at all.
+            *(units.bit_rate(row[name]) if row["count"] > 1 else units.NONE for name in ("p25", "p75")),
             units.NONE if pd.isna(row["iqr_over_median"]) else f"{row['iqr_over_median']:.2f}",
         ]
         for row in ordered.head(40).to_dict("records")

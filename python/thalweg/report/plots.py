@@ -6,7 +6,7 @@ import html
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from matplotlib.ticker import FuncFormatter
 
 from .. import units
 from ..series import OTHER
+from .boxes import Box
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Colours that colour-blind readers can distinguish (Okabe & Ito 2008)."""
@@ -67,7 +68,7 @@ def save_series(series: pd.DataFrame, path: Path) -> None:
         figure.savefig(path, facecolor="white", metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
-def rates_svg(paths: Mapping[str, Mapping[int, Sequence[float]]], label: str) -> str:
+def rates_svg(paths: Mapping[str, Mapping[int, Box]], label: str) -> str:
     """Draws box plots of rates (bits per second) by number of component flows, a panel per path (Figure 2.1).
 
     The box reaches from the first quartile to the third, with the median in it; whiskers to the farthest rate within 1.5
@@ -108,10 +109,10 @@ def _draw_series(panel: Axes, series: pd.DataFrame) -> None:
         panel.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
 
 
-def _draw_boxes(panel: Axes, path: str, rates: Mapping[int, Sequence[float]]) -> None:
+def _draw_boxes(panel: Axes, path: str, rates: Mapping[int, Box]) -> None:
     numbers = sorted(rates)
-    drawn = panel.boxplot(
-        [list(rates[number]) for number in numbers],
+    drawn = panel.bxp(
+        [_drawn_box(rates[number]) for number in numbers],
         widths=0.55,
         patch_artist=True,
         boxprops={"facecolor": COLOURS[5], "edgecolor": COLOURS[0], "linewidth": 1.1},
@@ -123,11 +124,16 @@ def _draw_boxes(panel: Axes, path: str, rates: Mapping[int, Sequence[float]]) ->
     for box in drawn["boxes"]:
         box.set_alpha(0.55)
     panel.set_title(path, loc="left", fontsize=10.5, color=INK)
-    panel.set_xticks(range(1, len(numbers) + 1), [f"{number}\nn={len(rates[number]):,}" for number in numbers])
+    panel.set_xticks(range(1, len(numbers) + 1), [f"{number}\nn={rates[number].count:,}" for number in numbers])
     panel.set_xlabel("component flows")
     panel.set_ylim(bottom=0)
     panel.grid(axis="x", visible=False)
     panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: units.bit_rate(value).removesuffix("bit/s").strip()))
+
+
+def _drawn_box(box: Box) -> dict[str, Any]:
+    whiskers = {"whislo": box.whisker_low, "whishi": box.whisker_high}
+    return {"q1": box.p25, "med": box.p50, "q3": box.p75, **whiskers, "fliers": box.outliers}
 
 
 @contextmanager
