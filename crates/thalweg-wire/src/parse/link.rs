@@ -118,14 +118,22 @@ fn mpls(ethertype: u16, mut rest: FrameCursor<'_>) -> Result<Network<'_>, Unpars
 }
 
 /// Parses a PPPoE session packet (RFC 2516 section 4) with IP (PPP protocol numbers of RFC 1332 and RFC 5072).
+///
+/// The protocol field may be compressed to one byte (RFC 1661 section 6.5), which is odd; the first byte of the whole field is
+/// even.
 fn pppoe(rest: FrameCursor<'_>) -> Result<Network<'_>, Unparsed> {
-    let &[version_and_type, code, _, _, _, _, high, low] = rest.header()?;
-    let version = match (version_and_type, code, u16::from_be_bytes([high, low])) {
+    let &[version_and_type, code, _, _, _, _, first] = rest.header()?;
+    let rest = rest.skip(6);
+    let (protocol, length) = match first & 1 {
+        1 => (u16::from(first), 1),
+        _ => (u16::from_be_bytes(*rest.header()?), 2),
+    };
+    let version = match (version_and_type, code, protocol) {
         (0x11, 0, 0x0021) => IpVersion::V4,
         (0x11, 0, 0x0057) => IpVersion::V6,
         _ => return Err(Unparsed::NonIp { ethertype: PPPOE_SESSION }),
     };
-    Ok(Network { version, rest: rest.skip(8) })
+    Ok(Network { version, rest: rest.skip(length) })
 }
 
 /// Parses IP without a link header.

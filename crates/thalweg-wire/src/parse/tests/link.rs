@@ -67,6 +67,11 @@ fn a_frame_with_a_length_carries_ip_only_after_snap() {
 fn only_pppoe_session_data_carries_ip() {
     assert_carries_ip(LinkType::Ethernet, &ethernet(0x8864, &[0x11, 0, 0, 7, 0, 47, 0x00, 0x21]));
     assert_carries_ipv6(LinkType::Ethernet, &ethernet(0x8864, &[0x11, 0, 0, 7, 0, 67, 0x00, 0x57]));
+    // The protocol field compressed to one byte.
+    assert_carries_ip(LinkType::Ethernet, &ethernet(0x8864, &[0x11, 0, 0, 7, 0, 46, 0x21]));
+    assert_carries_ipv6(LinkType::Ethernet, &ethernet(0x8864, &[0x11, 0, 0, 7, 0, 66, 0x57]));
+    let compressed_tcp = ethernet(0x8864, &[0x11, 0, 0, 7, 0, 3, 0x2D, 0x45, 0x00]);
+    assert_eq!(parse(LinkType::Ethernet, &compressed_tcp), non_ip(0x8864));
     let lcp = ethernet(0x8864, &[0x11, 0, 0, 7, 0, 10, 0xC0, 0x21, 9, 0, 0, 8]);
     assert_eq!(parse(LinkType::Ethernet, &lcp), non_ip(0x8864));
 }
