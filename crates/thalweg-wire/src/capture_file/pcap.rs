@@ -19,8 +19,41 @@ const MAGIC_MICROS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOS: u32 = 0xa1b2_3c4d;
 const MAGIC_MODIFIED: u32 = 0xa1b2_cd34;
 
-/// The version since 1998. Older versions disagree on the order of the two lengths.
+/// The version since 1998.
 const VERSION: (u16, u16) = (2, 4);
+/// The version of the tcpdump of DG/UX.
+const VERSION_DG_UX: (u16, u16) = (543, 0);
+
+/// The order of the two lengths of a record, by version. libpcap reads the same versions in the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lengths {
+    /// Captured length, original length.
+    Captured,
+    /// Original length, captured length.
+    Original,
+    /// Version 2.3: some programs wrote one order and some the other. The captured length is the smaller one.
+    Smaller,
+}
+
+impl Lengths {
+    fn of(version: (u16, u16)) -> Option<Lengths> {
+        Some(match version {
+            VERSION => Lengths::Captured,
+            (2, 3) => Lengths::Smaller,
+            (2, 0..3) | VERSION_DG_UX => Lengths::Original,
+            _ => return None,
+        })
+    }
+
+    /// Returns the captured and the original length.
+    fn ordered(self, first: u32, second: u32) -> (u32, u32) {
+        match self {
+            Lengths::Captured => (first, second),
+            Lengths::Original => (second, first),
+            Lengths::Smaller => (first.min(second), first.max(second)),
+        }
+    }
+}
 
 /// The unit of the sub-second part of a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +99,7 @@ impl Variant {
 #[derive(Clone, Debug)]
 pub(super) struct Decoder {
     variant: Variant,
+    lengths: Lengths,
     interface: Interface,
     beyond_snap_length: u64,
 }
@@ -75,15 +109,17 @@ impl Decoder {
     pub(super) fn new(variant: Variant, header: &[u8; FILE_HEADER_LENGTH]) -> Result<Decoder, FormatError> {
         let order = variant.order;
         let (major, minor) = (order.read_u16(header, 4), order.read_u16(header, 6));
-        if (major, minor) != VERSION {
-            return Err(FormatError::Version { offset: 0, format: "pcap", major, minor, expected: "2.4" });
-        }
+        let Some(lengths) = Lengths::of((major, minor)) else {
+            let expected = "2.0 to 2.4, or 543.0";
+            return Err(FormatError::Version { offset: 0, format: "pcap", major, minor, expected });
+        };
         let snap_length = order.read_u32(header, 16);
         // The upper half is the length of the frame check sequence (FCS). It does not matter: lengths come from the IP
         // header.
         let link_type = LinkType::from_number(order.read_u32(header, 20) as u16);
         Ok(Decoder {
             variant,
+            lengths,
             interface: Interface { name: None, link_type, snap_length },
             beyond_snap_length: 0,
         })
@@ -106,14 +142,20 @@ impl Decoder {
         limit: usize,
         frames: &mut Vec<FrameRef>,
     ) -> Result<Decoded, FormatError> {
-        // One copy of the loop per byte order, to branch once per call and not three times per record.
-        match self.variant.order {
-            ByteOrder::Little => self.decode_records::<false>(bytes, at, base, limit, frames),
-            ByteOrder::Big => self.decode_records::<true>(bytes, at, base, limit, frames),
+        // One copy of the loop per byte order, to branch once per call and not three times per record; and for old files.
+        match (self.variant.order, self.lengths) {
+            (ByteOrder::Little, Lengths::Captured) => {
+                self.decode_records::<false, false>(bytes, at, base, limit, frames)
+            }
+            (ByteOrder::Big, Lengths::Captured) => {
+                self.decode_records::<true, false>(bytes, at, base, limit, frames)
+            }
+            (ByteOrder::Little, _) => self.decode_records::<false, true>(bytes, at, base, limit, frames),
+            (ByteOrder::Big, _) => self.decode_records::<true, true>(bytes, at, base, limit, frames),
         }
     }
 
-    fn decode_records<const BIG: bool>(
+    fn decode_records<const BIG: bool, const OLD: bool>(
         &mut self,
         bytes: &[u8],
         mut at: usize,
@@ -122,6 +164,7 @@ impl Decoder {
         frames: &mut Vec<FrameRef>,
     ) -> Result<Decoded, FormatError> {
         let order = if BIG { ByteOrder::Big } else { ByteOrder::Little };
+        let lengths = if OLD { self.lengths } else { Lengths::Captured };
         let header_length = self.variant.record_header_length;
         let nanos_per_unit = self.variant.precision.nanos_per_unit();
         let snap_length = match self.interface.snap_length {
@@ -133,7 +176,8 @@ impl Decoder {
             let Some(header) = rest.first_chunk::<RECORD_HEADER_LENGTH>() else {
                 return Ok(Decoded { consumed: at, needed: header_length });
             };
-            let captured_length = order.read_u32(header, 8);
+            let (captured_length, original_length) =
+                lengths.ordered(order.read_u32(header, 8), order.read_u32(header, 12));
             let record_length = header_length + captured_length as usize;
             // One comparison for truncated and for too long records.
             if record_length > rest.len().min(MAX_RECORD_LENGTH) {
@@ -147,7 +191,7 @@ impl Decoder {
                 time: Timestamp(time),
                 offset: at + header_length,
                 captured_length,
-                original_length: order.read_u32(header, 12).max(captured_length),
+                original_length: original_length.max(captured_length),
                 interface: 0,
             });
             at += record_length;

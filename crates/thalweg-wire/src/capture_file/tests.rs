@@ -308,8 +308,8 @@ fn each_error_has_its_offset() {
 
     assert_eq!(decode(b"GET / HTTP/1.1").error, Some(NotACapture { found: *b"GET " }));
     let mut old = pcap_file(ByteOrder::Big, Precision::Micros, 0, &[]);
-    old[7] = 3;
-    assert!(matches!(decode(&old).error, Some(Version { format: "pcap", major: 2, minor: 3, .. })));
+    old[7] = 5;
+    assert!(matches!(decode(&old).error, Some(Version { format: "pcap", major: 2, minor: 5, .. })));
     let mut long = pcap_file(ByteOrder::Little, Precision::Nanos, 0, &[]);
     long.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0, 0, 0, 0]);
     assert_eq!(decode(&long).error, Some(RecordTooLong { offset: 24, length: 0xff00_0010 }));
@@ -414,5 +414,38 @@ fn a_too_long_record_is_an_error_even_if_complete() {
         let mut frames = Vec::new();
         assert_eq!(Decoder::new().decode(&file, 0, 1, &mut frames).is_ok(), fits);
         assert_eq!(frames.len(), usize::from(fits));
+    }
+}
+
+/// Writes the version of a pcap file, and the lengths of its first record.
+fn aged(order: ByteOrder, version: (u16, u16), lengths: (u32, u32)) -> Vec<u8> {
+    let frame = Captured::new(1_000_000_000, &[7; 60], 1_500, 0);
+    let mut file = pcap_file(order, Precision::Micros, 262_144, &[frame]);
+    file[4..6].copy_from_slice(&order.u16(version.0));
+    file[6..8].copy_from_slice(&order.u16(version.1));
+    file[32..36].copy_from_slice(&order.u32(lengths.0));
+    file[36..40].copy_from_slice(&order.u32(lengths.1));
+    file
+}
+
+#[test]
+fn old_pcap_versions_have_their_order_of_lengths() {
+    let expected = [Captured::new(1_000_000_000, &[7; 60], 1_500, 0)];
+    for order in ORDERS {
+        for version in [(2, 0), (2, 1), (2, 2), (543, 0)] {
+            assert_eq!(frames_of(&aged(order, version, (1_500, 60))), expected, "{version:?}");
+        }
+        for lengths in [(60, 1_500), (1_500, 60)] {
+            assert_eq!(frames_of(&aged(order, (2, 3), lengths)), expected, "{lengths:?}");
+        }
+        assert_eq!(frames_of(&aged(order, (2, 4), (60, 1_500))), expected);
+        for (major, minor) in [(1, 2), (2, 5), (3, 0), (543, 1)] {
+            let error = decode(&aged(order, (major, minor), (60, 1_500))).error;
+            let expected = "2.0 to 2.4, or 543.0";
+            assert_eq!(
+                error,
+                Some(FormatError::Version { offset: 0, format: "pcap", major, minor, expected })
+            );
+        }
     }
 }
