@@ -53,7 +53,7 @@ def top(rows: ir.Table, by: Sequence[str] = ("src",), order: str = "bytes", limi
     """Returns the largest groups, the largest first; ties in order of their keys.
 
     Args:
-        rows: Records, flows or flowsets. Traffic that several routers saw counts once per router in records, and once in flows.
+        rows: Records, flows or flowsets. All rows count; of records, `once.counted_once` keeps those of one router per flow.
         by: Names of `dimensions.DIMENSIONS`.
         order: One of `dimensions.ORDERS`.
         limit: Number of groups; None: all.

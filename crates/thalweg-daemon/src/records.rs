@@ -55,7 +55,8 @@ pub(super) fn write(file: Option<impl Write>, mut handoff: Option<Handoff>, reco
             Ok(records) => {
                 if let Some(handoff) = &mut handoff {
                     // A full queue makes collectors wait, or lose and count records.
-                    handoff.send(&records.records, &Meter::default(), true, wall_clock());
+                    let now = wall_clock();
+                    handoff.send(&records.records, &Meter::default(), true, now, now);
                 }
                 match &mut writer {
                     Some(writer) => writer.add(records),

@@ -133,9 +133,19 @@ impl Handoff {
     }
 
     /// Sends flows. If `blocking` is set, the call blocks for room and no flow is dropped.
-    pub fn send(&mut self, flows: &[FlowRecord], meter: &Meter, blocking: bool, now: Timestamp) {
+    ///
+    /// The rows are stored as `received` then: for packets of an interface `now`, for those of a capture file a time of the
+    /// capture.
+    pub fn send(
+        &mut self,
+        flows: &[FlowRecord],
+        meter: &Meter,
+        blocking: bool,
+        received: Timestamp,
+        now: Timestamp,
+    ) {
         self.rows.clear();
-        flows.iter().for_each(|flow| metered::rows(flow, meter, now, &mut self.rows));
+        flows.iter().for_each(|flow| metered::rows(flow, meter, received, &mut self.rows));
         if let Some((store, queue_rows)) = &mut self.store {
             // A page being filled blocking for more rows, not for the disk.
             let room = (*queue_rows / 2).max(PAGE_ROWS) + self.rows.len();
@@ -218,7 +228,7 @@ mod tests {
         };
         let mut handoff = Handoff::start(options, || NOW).unwrap();
         for _ in 0..100 {
-            handoff.send(&flows(1_000), &Meter::default(), true, NOW);
+            handoff.send(&flows(1_000), &Meter::default(), true, NOW, NOW);
         }
         let status = handoff.finish(NOW);
         let (_, counters) = status.export().unwrap();
@@ -231,7 +241,7 @@ mod tests {
     #[test]
     fn without_destinations_the_status_is_empty() {
         let mut handoff = Handoff::start(HandoffOptions::default(), || NOW).unwrap();
-        handoff.send(&flows(10), &Meter::default(), false, NOW);
+        handoff.send(&flows(10), &Meter::default(), false, NOW, NOW);
         let status = handoff.finish(NOW);
         assert!(status.export().is_none() && status.store().is_none());
     }

@@ -27,7 +27,7 @@ pub struct Meter {
 
 /// Appends the one or two rows of a flow.
 ///
-/// `received` is the time of this call. Ports are zero for protocols without ports; the meter keeps the ICMP echo
+/// `received` is the time at which the rows count as received. Ports are zero for protocols without ports; the meter keeps the ICMP echo
 /// identifier there.
 pub fn rows(flow: &FlowRecord, meter: &Meter, received: Timestamp, into: &mut RecordBatch) {
     let is_bidirectional = flow.forward.packets > 0 && flow.reverse.packets > 0;

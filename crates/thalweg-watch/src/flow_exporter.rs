@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use thalweg_measure::meter::intake::IntakeCounters;
+use thalweg_measure::meter::record::FlowRecord;
 use thalweg_records::handoff::{Handoff, HandoffOptions, HandoffStatus};
 use thalweg_records::metered::Meter;
 use thalweg_records::store::StoreOptions;
+use thalweg_wire::{Nanos, Timestamp};
 
 use crate::clock::Clock;
 use crate::error::WatchError;
@@ -21,8 +23,13 @@ pub(crate) struct FlowExporter {
     handoff: Handoff,
     /// Whether packets come from interfaces: export must not delay capture.
     live: bool,
+    /// Of capture files: the latest end of a flow so far.
+    capture_time: Timestamp,
     clock: Clock,
 }
+
+/// Records that end this much before the latest belong to another capture: within one, a flow ends at most a timeout earlier.
+const OTHER_CAPTURE: Nanos = Nanos::from_secs(3600);
 
 impl FlowExporter {
     /// Starts the export if the options name a destination.
@@ -41,7 +48,12 @@ impl FlowExporter {
         let store =
             records.map(|folder| StoreOptions { name: FILE_PREFIX.to_owned(), ..StoreOptions::new(folder) });
         let handoff = Handoff::start(HandoffOptions { export, store }, clock.wall);
-        Ok(Some(FlowExporter { handoff: handoff.map_err(WatchError::Handoff)?, live, clock }))
+        Ok(Some(FlowExporter {
+            handoff: handoff.map_err(WatchError::Handoff)?,
+            live,
+            capture_time: Timestamp::default(),
+            clock,
+        }))
     }
 
     /// Exports the records of an update and sends those that are due.
@@ -50,9 +62,19 @@ impl FlowExporter {
         if let WatchUpdate::Message(Message::Output(output)) = update {
             // Every packet that passes the filter is counted.
             let meter = Meter { sampling_interval: 1, ..Meter::default() };
-            self.handoff.send(&output.records, &meter, !self.live, now);
+            let received = if self.live { now } else { self.capture_time_of(&output.records) };
+            self.handoff.send(&output.records, &meter, !self.live, received, now);
         }
         self.handoff.tick(now);
+    }
+
+    /// Returns the time at which a collector would have received these records during the capture, to within the timeouts.
+    fn capture_time_of(&mut self, records: &[FlowRecord]) -> Timestamp {
+        if let Some(latest) = records.iter().map(|record| record.last).max() {
+            let is_other = latest + OTHER_CAPTURE < self.capture_time;
+            self.capture_time = if is_other { latest } else { latest.max(self.capture_time) };
+        }
+        self.capture_time
     }
 
     /// Waits until all records are sent and stored. `intake` counts the packets that belong to no flow.

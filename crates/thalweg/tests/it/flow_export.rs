@@ -69,6 +69,9 @@ fn every_packet_of_a_file_is_exported_and_stored() {
     assert!(sent["lost_records"].as_object().unwrap().values().all(|lost| lost == 0), "{sent}");
     assert_eq!((number(kept, "written"), number(kept, "lost")), (rows.len() as u64, 0));
     assert_eq!(number(kept, "files"), parquet_files(folder.path()) as u64);
+    // Rows are stored under the date of the capture.
+    let hour = folder.path().join("flows/date=2026-11-21/hour=22");
+    assert_eq!(parquet_files(&hour), parquet_files(folder.path()), "{}", hour.display());
 }
 
 #[test]
