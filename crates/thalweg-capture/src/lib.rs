@@ -36,7 +36,7 @@ pub use choice::{Choice, choose};
 pub use error::CaptureError;
 pub use open::{Opened, open};
 pub use source::{AnySource, wait_any};
-pub use spec::{InterfaceSpec, Readers, Spec};
+pub use spec::{FileAccess, InterfaceSpec, Readers, Spec};
 pub use thalweg_linux::Namespace;
 
 #[cfg(test)]

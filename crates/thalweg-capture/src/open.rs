@@ -11,7 +11,7 @@ use crate::file::FileSource;
 use crate::filter::{Filter, Filtered};
 use crate::live::{LiveError, LiveSource, PromptSource};
 use crate::source::AnySource;
-use crate::spec::{InterfaceSpec, Readers, Spec};
+use crate::spec::{FileAccess, InterfaceSpec, Readers, Spec};
 use crate::xdp::XdpSource;
 
 /// An opened packet source.
@@ -33,8 +33,8 @@ pub struct Opened {
 /// is known only with its first frame.
 pub fn open(spec: &Spec) -> Result<Opened, CaptureError> {
     match spec {
-        Spec::File { path, filter } => {
-            Ok(Opened { sources: vec![open_file(path, filter.as_deref())?], choice: None })
+        Spec::File { path, filter, access } => {
+            Ok(Opened { sources: vec![open_file(path, filter.as_deref(), *access)?], choice: None })
         }
         Spec::Interface(spec) => {
             let (sources, choice) = spec.within(|| open_interface(spec))??;
@@ -43,11 +43,11 @@ pub fn open(spec: &Spec) -> Result<Opened, CaptureError> {
     }
 }
 
-fn open_file(path: &Path, filter: Option<&str>) -> Result<AnySource, CaptureError> {
-    let Some(expression) = filter else { return Ok(AnySource::File(FileSource::open(path)?)) };
+fn open_file(path: &Path, filter: Option<&str>, access: FileAccess) -> Result<AnySource, CaptureError> {
+    let Some(expression) = filter else { return Ok(AnySource::File(FileSource::open_with(path, access)?)) };
     // A filter that is invalid for Ethernet is invalid for every link type, and should be reported before reading.
     Filter::compile(expression, LinkType::Ethernet, 0)?;
-    Ok(AnySource::FilteredFile(Filtered::new(FileSource::open(path)?, expression)?))
+    Ok(AnySource::FilteredFile(Filtered::new(FileSource::open_with(path, access)?, expression)?))
 }
 
 /// Opens an interface of the calling thread's network namespace.

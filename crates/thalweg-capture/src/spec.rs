@@ -19,9 +19,21 @@ pub enum Spec {
         path: PathBuf,
         /// A capture filter in tcpdump's language ([`crate::filter`]).
         filter: Option<String>,
+        /// How a plain regular file is read.
+        access: FileAccess,
     },
     /// A network interface.
     Interface(InterfaceSpec),
+}
+
+/// How a plain regular file is read. Compressed files and streams are always read into a buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileAccess {
+    /// Mapped into memory, without a copy. If another process shortens the file meanwhile, the kernel ends this process.
+    #[default]
+    Mapped,
+    /// Read into a buffer, for reading that takes hours. A file that another process shortens meanwhile ends with an error.
+    Buffered,
 }
 
 /// How to capture from a network interface.
@@ -57,7 +69,7 @@ pub enum Readers {
 impl Spec {
     /// Specifies a capture file without a filter.
     pub fn file(path: impl Into<PathBuf>) -> Spec {
-        Spec::File { path: path.into(), filter: None }
+        Spec::File { path: path.into(), filter: None, access: FileAccess::Mapped }
     }
 
     /// Specifies an interface, with the defaults of [`InterfaceSpec`].

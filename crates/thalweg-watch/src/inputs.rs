@@ -5,7 +5,7 @@ use std::path::Path;
 
 use thalweg_capture::backend::Backend;
 use thalweg_capture::live::LiveOptions;
-use thalweg_capture::{AnySource, CaptureError, InterfaceSpec, Opened, Readers, Spec, open};
+use thalweg_capture::{AnySource, CaptureError, FileAccess, InterfaceSpec, Opened, Readers, Spec, open};
 use thalweg_linux::netdevice::interface_names;
 use thalweg_wire::{Batch, Progress, Source, SourceCounters};
 use thiserror::Error;
@@ -108,7 +108,12 @@ impl Inputs {
             });
         }
         if interfaces.is_empty() {
-            return open_files(&files, options.capture_filter.as_deref());
+            let access = match options.replay {
+                // A replay may take hours, in which the file may change.
+                Some(_) => FileAccess::Buffered,
+                None => FileAccess::Mapped,
+            };
+            return open_files(&files, options.capture_filter.as_deref(), access);
         }
         if let (Some(_), [interface, ..]) = (options.replay, interfaces.as_slice()) {
             return Err(InputError::Replay { interface: interface.to_string() });
@@ -136,10 +141,10 @@ impl Inputs {
 }
 
 /// Opens files. Skips those that cannot be read, unless it is all.
-fn open_files(names: &[&String], filter: Option<&str>) -> Result<OpenInputs, InputError> {
+fn open_files(names: &[&String], filter: Option<&str>, access: FileAccess) -> Result<OpenInputs, InputError> {
     let (mut inputs, mut skipped, mut first_error) = (Vec::new(), Vec::new(), None);
     for name in names {
-        match Input::open_file(name, filter) {
+        match Input::open_file(name, filter, access) {
             Ok(input) => inputs.push(input),
             // No file can be read with this filter.
             Err(error @ InputError::Capture(CaptureError::Filter(_))) => return Err(error),
@@ -173,8 +178,9 @@ fn is_file_name(name: &str) -> bool {
 }
 
 impl Input {
-    fn open_file(name: &str, filter: Option<&str>) -> Result<Input, InputError> {
-        let mut opened = open(&Spec::File { path: name.into(), filter: filter.map(str::to_owned) })?;
+    fn open_file(name: &str, filter: Option<&str>, access: FileAccess) -> Result<Input, InputError> {
+        let spec = Spec::File { path: name.into(), filter: filter.map(str::to_owned), access };
+        let mut opened = open(&spec)?;
         let source = opened.sources.pop().expect("a file has one source");
         Ok(Input { name: source.name().to_owned(), source })
     }

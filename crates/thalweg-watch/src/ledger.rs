@@ -136,6 +136,13 @@ impl History {
         }
     }
 
+    /// Adds empty slices up to `now`, so that silence is part of the history. Before the first packet, nothing.
+    pub(crate) fn advance(&mut self, now: Timestamp) {
+        if !self.slices.is_empty() {
+            self.add(now, 0, Bytes(0));
+        }
+    }
+
     /// Adds another history, slice by slice.
     pub(crate) fn merge(&mut self, other: &History) {
         for (place, (packets, bytes)) in other.slices.iter().enumerate() {
@@ -190,6 +197,22 @@ mod tests {
         assert_eq!(log.entries().count(), CHEETAHS);
         assert!(log.entries().next_back().unwrap().1.is_some());
         assert_eq!(log.entries().filter(|(_, end)| end.is_some()).count(), 1);
+    }
+
+    #[test]
+    fn silence_is_part_of_the_history() {
+        let mut history = History::default();
+        let at = |slice: u64| Timestamp(slice * History::SLICE.0);
+        history.advance(at(5));
+        assert_eq!(history.slices().len(), 0);
+        history.add(at(6), 3, Bytes(10));
+        history.advance(at(8));
+        assert_eq!(history.slices().map(|slice| slice.0).collect::<Vec<_>>(), [3, 0, 0]);
+        // No time, or an earlier one.
+        history.advance(Timestamp::default());
+        assert_eq!(history.slices().len(), 3);
+        history.advance(at(8 + 10 * SLICES as u64));
+        assert_eq!(history.slices().map(|slice| slice.0).sum::<u64>(), 0);
     }
 
     #[test]

@@ -50,6 +50,13 @@ impl Pace {
         Pace { speed, started: None }
     }
 
+    /// Returns the packet time at `now`; `None` before the first packet.
+    fn time(&self, now: Instant) -> Option<Timestamp> {
+        let (first, started) = self.started?;
+        let passed = now.saturating_duration_since(started).as_secs_f64() * self.speed;
+        Some(Timestamp(first.0.saturating_add((passed * 1e9) as u64)))
+    }
+
     /// Returns the time from `now` until a packet with this timestamp is due.
     pub fn wait(&mut self, time: Timestamp, now: Instant) -> Duration {
         let (first, started) = *self.started.get_or_insert((time, now));
@@ -132,13 +139,16 @@ fn replay(
         }
         let wait = pace.wait(first.time, clock.now());
         if wait > Duration::ZERO {
+            // Packet time passes while the next packet is not due.
+            let paced = pace.time(clock.now()).unwrap_or_default().min(first.time);
+            now = now.max(paced);
             consumer.tick(intake, now);
             std::thread::sleep(wait.min(STOP_CHECK_INTERVAL));
             continue;
         }
         let due = frames.iter().position(|frame| pace.wait(frame.time, clock.now()) > Duration::ZERO);
         let (due_now, later) = frames.split_at(due.unwrap_or(frames.len()));
-        now = consume(&Batch { frames: due_now, ..*batch }, intake, packets, consumer);
+        now = now.max(consume(&Batch { frames: due_now, ..*batch }, intake, packets, consumer));
         frames = later;
     }
     now
@@ -150,5 +160,49 @@ fn before(batch: Batch<'_>, end: Option<Timestamp>) -> (Batch<'_>, bool) {
     match count {
         None => (batch, false),
         Some(count) => (Batch { frames: &batch.frames[..count], ..batch }, true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_wire::parse::Parser;
+    use thalweg_wire::{FrameRef, HashSeed, Interface, LinkType};
+
+    use super::*;
+
+    /// Records the packet times of ticks.
+    #[derive(Default)]
+    struct Ticks(Vec<Timestamp>);
+
+    impl Consumer for Ticks {
+        fn packets(&mut self, _: &[Packet], _: Tally) {}
+
+        fn pause(&mut self, _: &mut Input, _: &Intake, _: Timestamp) {}
+
+        fn tick(&mut self, _: &Intake, now: Timestamp) {
+            self.0.push(now);
+        }
+    }
+
+    #[test]
+    fn packet_time_passes_in_a_pause_of_a_replay() {
+        let frame = |time| FrameRef {
+            time: Timestamp(time),
+            offset: 0,
+            captured_length: 14,
+            original_length: 14,
+            interface: 0,
+        };
+        let frames = [frame(1_000_000_000), frame(2_000_000_000)];
+        let interfaces = [Interface { name: None, link_type: LinkType::Ethernet, snap_length: 0 }];
+        let batch = Batch { bytes: &[0; 14], frames: &frames, interfaces: &interfaces };
+        let clock = Clock { wall: Timestamp::default, steady: Instant::now };
+        let (mut intake, mut ticks) = (Intake::new(Parser::default(), HashSeed::new(1)), Ticks::default());
+        let stop = AtomicBool::new(false);
+        let mut pace = Pace::new(10.0);
+        let last = replay(&batch, &mut pace, clock, &mut intake, &mut Vec::new(), &stop, &mut ticks);
+        assert_eq!(last, frames[1].time);
+        assert!(ticks.0.iter().any(|now| *now > frames[0].time), "{:?}", ticks.0);
+        assert!(ticks.0.is_sorted() && ticks.0.iter().all(|now| *now <= frames[1].time));
     }
 }

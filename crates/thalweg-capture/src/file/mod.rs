@@ -12,8 +12,8 @@
 //! # A file that shrinks while it is read
 //! If another process truncates a mapped file below what has been read so far, the kernel has no page to provide and
 //! ends this process with SIGBUS. That is accepted: the alternative costs a copy of every byte, and captures are
-//! written once. To read a file that may shrink, pass it as standard input (`< FILE`), which is read, not mapped. A
-//! file that grows is read up to its length when it was opened.
+//! written once. To read a file that may shrink, open it with [`FileAccess::Buffered`], which reads it, as a replay does,
+//! or pass it as standard input (`< FILE`). A mapped file that grows is read up to its length when it was opened.
 
 mod compression;
 mod error;
@@ -29,6 +29,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use crate::spec::FileAccess;
 use thalweg_wire::capture_file::{Decoder, Format, FormatError};
 use thalweg_wire::{Batch, FrameRef, Progress, Source, SourceCounters};
 
@@ -84,6 +85,14 @@ impl FileSource {
     /// unsupported link type. For a stream, all but the first are reported by the first
     /// [`next_batch`](Source::next_batch).
     pub fn open(path: &Path) -> Result<FileSource, FileError> {
+        FileSource::open_with(path, FileAccess::Mapped)
+    }
+
+    /// Opens a capture file; a plain regular one is mapped or read.
+    ///
+    /// # Errors
+    /// As [`FileSource::open`].
+    pub fn open_with(path: &Path, access: FileAccess) -> Result<FileSource, FileError> {
         if path == Path::new("-") {
             return FileSource::standard_input();
         }
@@ -103,10 +112,16 @@ impl FileSource {
         if metadata.len() == 0 {
             return Err(FileError::Empty { file: name });
         }
-        let mapped = Mapped::new(&file).map_err(cannot_open)?;
-        let input = match Compression::detect(mapped.window()) {
-            None => Input::Mapped(mapped),
-            Some(_) => Input::Stream(Stream::new(file, Some(metadata.len()))),
+        let read = |file| Input::Stream(Stream::new(file, Some(metadata.len())));
+        let input = match access {
+            FileAccess::Buffered => read(file),
+            FileAccess::Mapped => {
+                let mapped = Mapped::new(&file).map_err(cannot_open)?;
+                match Compression::detect(mapped.window()) {
+                    None => Input::Mapped(mapped),
+                    Some(_) => read(file),
+                }
+            }
         };
         let mut source = FileSource::new(name, input);
         source.advance(0)?;
@@ -200,10 +215,23 @@ impl FileSource {
     fn end(&self, needed: usize) -> Result<Found, FileError> {
         let (file, present) = (self.file.clone(), self.input.window().len());
         match (self.decoder.format(), present) {
-            (Some(_), 0) => Ok(Found::End),
+            (Some(_), 0) => match self.missing() {
+                0 => Ok(Found::End),
+                missing => {
+                    Err(FileError::Truncated { file, offset: self.input.offset(), needed: missing, present })
+                }
+            },
             (Some(_), _) => Err(FileError::Truncated { file, offset: self.input.offset(), needed, present }),
             (None, 0) => Err(FileError::Empty { file }),
             (None, _) => Err(FileError::TooShort { file, present }),
+        }
+    }
+
+    /// Returns the bytes by which a file that is read was shortened since it was opened.
+    fn missing(&self) -> usize {
+        match self.compression() {
+            None => self.progress().map_or(0, |progress| (progress.total - progress.done) as usize),
+            Some(_) => 0,
         }
     }
 

@@ -3,7 +3,7 @@
 use thalweg_capture::filter::FilterError;
 use thalweg_capture::live::LiveOptions;
 use thalweg_capture::xdp::BusyPoll;
-use thalweg_capture::{AnySource, CaptureError, InterfaceSpec, Spec, choose, open};
+use thalweg_capture::{AnySource, CaptureError, FileAccess, InterfaceSpec, Spec, choose, open};
 use thalweg_experiment::{Experiment, ExperimentError, Plan};
 use thalweg_linux::NamespaceError;
 use thiserror::Error;
@@ -82,7 +82,9 @@ impl OpenedSource {
         }
         match &config.source {
             SourceConfig::File { path, .. } => {
-                open_input(&Spec::File { path: path.clone(), filter: config.capture_filter.clone() })
+                let (path, filter) = (path.clone(), config.capture_filter.clone());
+                // The file must not be able to end the daemon.
+                open_input(&Spec::File { path, filter, access: FileAccess::Buffered })
             }
             SourceConfig::Emulation { experiment, .. } => {
                 let plan = Plan::new(&Experiment::load(experiment)?)?;

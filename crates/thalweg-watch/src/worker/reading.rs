@@ -88,6 +88,7 @@ impl<T: PacketSink> Consumer for ViewRecorder<T> {
     fn tick(&mut self, intake: &Intake, now: Timestamp) {
         self.view.intake = intake.counters();
         self.view.span = intake.span();
+        self.view.history.advance(now);
         self.sink.advance(now, &self.view);
     }
 }

@@ -206,6 +206,8 @@ fn show_live(watch: Watch, options: &WatchOptions, stop: &AtomicBool) -> anyhow:
         });
         let result = terminal::run(&mut view, &receiver, &query_sender, stop);
         stop.store(true, Ordering::Relaxed);
+        // The view is closed: the thread must not wait for room for the last snapshot.
+        drop(receiver);
         let totals = match running.join() {
             Ok(totals) => totals,
             Err(panic) => std::panic::resume_unwind(panic),

@@ -105,3 +105,34 @@ fn a_silent_pipe_yields_empty_batches() {
     drop(writer);
     assert!(source.next_batch().unwrap().is_none());
 }
+
+#[test]
+fn a_buffered_file_that_becomes_shorter_is_truncated() {
+    let frames = some_frames(20_000);
+    let at_a_record = pcap_file(&frames[..5_000]).len() as u64;
+    for length in [at_a_record, at_a_record + 20] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("shrinks.pcap");
+        std::fs::write(&path, pcap_file(&frames)).unwrap();
+        let mut source = FileSource::open_with(&path, FileAccess::Buffered).unwrap();
+        assert!(source.next_batch().unwrap().is_some());
+        File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
+        let error = loop {
+            match source.next_batch() {
+                Ok(batch) => assert!(batch.is_some(), "the end is not reported"),
+                Err(error) => break error,
+            }
+        };
+        assert!(error.is_truncation(), "{error}");
+        assert_eq!(source.counters().frames, 5_000);
+    }
+}
+
+#[test]
+fn a_buffered_file_yields_the_same_frames_as_a_mapped_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file.pcap");
+    std::fs::write(&path, pcap_file(&some_frames(5_000))).unwrap();
+    let read = |access| drain(&mut FileSource::open_with(&path, access).unwrap()).0;
+    assert_eq!(read(FileAccess::Buffered), read(FileAccess::Mapped));
+}

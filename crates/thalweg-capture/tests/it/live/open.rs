@@ -10,7 +10,8 @@ use thalweg_capture::filter::Filter;
 use thalweg_capture::live::{LinkState, LiveError, LiveOptions};
 use thalweg_capture::xdp::XdpMode;
 use thalweg_capture::{
-    AnySource, CaptureError, InterfaceSpec, Namespace, Opened, Readers, Spec, choose, open, wait_any,
+    AnySource, CaptureError, FileAccess, InterfaceSpec, Namespace, Opened, Readers, Spec, choose, open,
+    wait_any,
 };
 use thalweg_wire::{LinkType, Nanos, Source};
 
@@ -138,7 +139,10 @@ fn an_invalid_filter_is_rejected_at_open() {
     let mut errors: Vec<CaptureError> =
         BACKENDS.into_iter().map(|backend| network.open_one(filtered(wrong), backend).unwrap_err()).collect();
     errors.push(open(&network.spec(filtered(wrong), None).into()).unwrap_err());
-    errors.push(open(&Spec::File { path: example(), filter: Some(wrong.into()) }).unwrap_err());
+    errors.push(
+        open(&Spec::File { path: example(), filter: Some(wrong.into()), access: FileAccess::Mapped })
+            .unwrap_err(),
+    );
     for error in errors {
         assert!(
             matches!(error, CaptureError::Filter(_) | CaptureError::Live(LiveError::Filter(_))),
@@ -178,7 +182,11 @@ fn a_file_opens_with_and_without_a_filter() {
     };
     let count = |opened: Opened| opened.sources.into_iter().map(frames).sum::<usize>();
     let total = count(all);
-    let none = match open(&Spec::File { path: example(), filter: Some("less 1".into()) }) {
+    let none = match open(&Spec::File {
+        path: example(),
+        filter: Some("less 1".into()),
+        access: FileAccess::Mapped,
+    }) {
         Err(CaptureError::Filter(error)) => return crate::skip::skip(error),
         opened => count(opened.unwrap()),
     };
