@@ -111,7 +111,7 @@ fn counted(records: &[Record], once: Option<Once>) -> Vec<Record> {
                 (std::cmp::Reverse(end - start), interval, at.clone())
             };
             let best = points.iter().min_by_key(|at| order(at)).unwrap();
-            kept.extend(flow.iter().filter(|record| point(record) == *best).map(|&record| record.clone()));
+            kept.extend(flow.iter().filter(|record| point(record) == *best).copied().copied());
         }
     }
     kept
