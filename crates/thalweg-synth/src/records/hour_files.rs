@@ -110,6 +110,16 @@ impl HourFiles {
     }
 }
 
+impl Drop for HourFiles {
+    /// Removes a file that is not complete.
+    fn drop(&mut self) {
+        if let Some(open) = self.open.take() {
+            // The error that led here is the one to report.
+            let _ = fs::remove_file(open.part);
+        }
+    }
+}
+
 /// Adds the path to an error.
 fn with_path(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))

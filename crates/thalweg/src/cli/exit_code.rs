@@ -174,6 +174,7 @@ pub fn reference() -> String {
          position. Everything before it is measured and reported.\n\n\
          If the reader closes the output early (`thalweg watch --json trace.pcap | head`), the program ends with code 0.\n\
          An interrupt (Ctrl-C, SIGTERM) stops the measurement and writes the report as at the end of input, with code 0.\n\
+         `synth` ends with code 128 plus the signal number and removes the file that is not complete.\n\
          A second interrupt ends the program at once, with code 128 plus the signal number.\n\n\
          `thalweg lab exec` ends with the exit code of the command that it ran, or 128 plus the number of the signal that\n\
          ended it. With code 3, only `thalweg watch` and `thalweg collect` end.\n",

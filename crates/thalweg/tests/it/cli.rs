@@ -296,6 +296,35 @@ fn a_synthetic_trace_matches_its_summary() {
 }
 
 #[test]
+fn an_interrupted_synth_writes_no_file_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, unfinished) = (folder.path().join("trace.pcap"), folder.path().join("trace.pcap.unfinished"));
+    let planted = ["--flowsets", "1", "--single-flows", "0", "--ordinary", "0"];
+    let records = [&["--netflow", "--records", "500M"][..], &planted].concat();
+    for kind in [&["-n", "900M"][..], &records] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_thalweg"))
+            .arg("synth")
+            .args(kind)
+            .arg("-o")
+            .arg(&trace)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        while !unfinished.exists() {
+            assert!(child.try_wait().unwrap().is_none(), "it ended");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let kill = format!("kill -INT {}", child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        let ended = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(128 + 2), "{stderr}");
+        assert!(stderr.contains("interrupted") && stderr.contains("trace.pcap was not written"), "{stderr}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{kind:?}");
+    }
+}
+
+#[test]
 fn synth_keeps_files_when_its_options_are_invalid() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("trace.pcap");

@@ -1,8 +1,8 @@
 //! `thalweg synth`. Flow records are in [`records`].
 
+mod output;
 mod records;
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use thalweg_wire::capture_file::pcap::Precision;
 use thalweg_wire::{BitRate, Bytes, LinkType, Nanos, Timestamp};
 
+use self::output::{Output, Unfinished};
 use self::records::{RecordArgs, Shared};
 use crate::config::value::parse;
 use crate::console;
@@ -187,20 +188,17 @@ impl SynthArgs {
         options.validate()?;
         let output = self.output.as_deref().unwrap_or(Path::new(STANDARD_OUTPUT));
         let goes_to_stdout = output == Path::new(STANDARD_OUTPUT);
-        let mut trace: Box<dyn Write> = match goes_to_stdout {
-            true => Box::new(io::stdout()),
-            false => Box::new(create(output)?),
-        };
-        let mut truth: Box<dyn Write> = match &self.truth {
-            Some(path) => Box::new(BufWriter::new(create(path)?)),
-            None => Box::new(io::sink()),
-        };
+        let unfinished = Unfinished::on_signals()?;
+        let mut trace = Output::create(output, &unfinished)?;
+        let truth = self.truth.as_deref().map(|path| Output::create(path, &unfinished)).transpose()?;
+        let mut truth = BufWriter::new(OptionalOutput(truth));
         let bar = progress_bar(options.packets, "packets");
         let summary = generate(&options, &mut trace, &mut truth, &mut |packets| bar.set_position(packets));
         bar.finish_and_clear();
         let summary = summary.map_err(classify_error)?;
-        trace.flush().context("cannot write the trace")?;
-        truth.flush().context("cannot write the truth file")?;
+        trace.finish().context("cannot write the trace")?;
+        let truth = truth.into_inner().map_err(io::IntoInnerError::into_error);
+        truth.and_then(OptionalOutput::finish).context("cannot write the truth file")?;
         let text = if self.json { to_json(&summary)? } else { to_text(&summary) };
         match goes_to_stdout {
             true => io::stderr().write_all(text.as_bytes()).context("cannot write the summary"),
@@ -251,8 +249,23 @@ impl PrecisionName {
     }
 }
 
-fn create(path: &Path) -> anyhow::Result<File> {
-    File::create(path).with_context(|| format!("cannot create {}", path.display()))
+/// An output, or nothing.
+struct OptionalOutput(Option<Output>);
+
+impl OptionalOutput {
+    fn finish(self) -> io::Result<()> {
+        self.0.map_or(Ok(()), Output::finish)
+    }
+}
+
+impl Write for OptionalOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.as_mut().map_or(Ok(bytes.len()), |output| output.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.as_mut().map_or(Ok(()), Output::flush)
+    }
 }
 
 /// Converts an error so that [`super::exit_code::ExitCode::of`] distinguishes invalid options from write failures.

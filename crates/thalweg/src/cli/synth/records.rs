@@ -1,6 +1,6 @@
 //! `thalweg synth --netflow`.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -17,7 +17,8 @@ use thalweg_synth::records::{Generator, Kind, Options, Truth};
 use thalweg_wire::flow_export::RecordBatch;
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::{STANDARD_OUTPUT, count, create, progress_bar, size};
+use super::output::{Output, Unfinished, write_file};
+use super::{STANDARD_OUTPUT, count, progress_bar, size};
 use crate::config::value::parse;
 
 /// Rows per batch: a page of Parquet.
@@ -169,10 +170,11 @@ impl RecordArgs {
     /// If options contradict each other, or records cannot be written or sent.
     pub(super) fn run(&self, shared: &Shared<'_>) -> anyhow::Result<()> {
         let started = Instant::now();
+        let unfinished = Unfinished::on_signals()?;
         let mut generator = Generator::new(self.options(shared), shared.seed)?;
-        self.write_truth(shared.truth, generator.truth())?;
+        self.write_truth(shared.truth, generator.truth(), &unfinished)?;
         let mut summary = Summary::of(generator.truth());
-        let mut outputs = self.outputs(shared.output, generator.start())?;
+        let mut outputs = self.outputs(shared.output, generator.start(), &unfinished)?;
         let bar = progress_bar(generator.rows_left(), "records");
         let mut batch = RecordBatch::with_capacity(ROWS);
         while generator.fill(&mut batch, self.batch_rows()) > 0 {
@@ -235,28 +237,43 @@ impl RecordArgs {
         }
     }
 
-    fn write_truth(&self, flows: Option<&Path>, truth: &Truth) -> anyhow::Result<()> {
+    fn write_truth(
+        &self,
+        flows: Option<&Path>,
+        truth: &Truth,
+        unfinished: &Unfinished,
+    ) -> anyhow::Result<()> {
         if let Some(path) = flows {
-            let to = BufWriter::new(create(path)?);
             let is_json = path.extension().is_some_and(|extension| extension == "json");
-            let written = if is_json { truth.write_json(to) } else { truth.write_flows(to) };
-            written.with_context(|| format!("cannot write {}", path.display()))?;
+            write_file(
+                path,
+                unfinished,
+                |to| if is_json { truth.write_json(to) } else { truth.write_flows(to) },
+            )?;
         }
         if let Some(path) = &self.truth_transfers {
-            let written = truth.write_transfers(BufWriter::new(create(path)?));
-            written.with_context(|| format!("cannot write {}", path.display()))?;
+            write_file(path, unfinished, |to| truth.write_transfers(to))?;
         }
         Ok(())
     }
 
-    fn outputs(&self, output: Option<&Path>, start: Timestamp) -> anyhow::Result<Outputs> {
-        let capture = match output {
-            Some(path) if path == Path::new(STANDARD_OUTPUT) => {
-                Some(Capture::new(Box::new(std::io::stdout()) as Box<dyn Write>))
-            }
-            Some(path) => Some(Capture::new(Box::new(create(path)?) as Box<dyn Write>)),
-            None => None,
-        };
+    fn outputs(
+        &self,
+        output: Option<&Path>,
+        start: Timestamp,
+        unfinished: &Unfinished,
+    ) -> anyhow::Result<Outputs> {
+        let capture = output.map(|path| Output::create(path, unfinished).map(Capture::new)).transpose()?;
+        if let Some(folder) = &self.parquet {
+            let remark = format!(
+                "{} has the complete hours, and the last one as a hidden .part file",
+                folder.display()
+            );
+            unfinished.remark(remark);
+        }
+        if self.send.is_some() {
+            unfinished.remark("the rest of the records was not sent".to_owned());
+        }
         let sender = match &self.send {
             Some(collector) => Some(Sender::new(resolve(collector)?).context("cannot open a UDP socket")?),
             None => None,
@@ -272,7 +289,7 @@ impl RecordArgs {
 
 /// Destinations of records.
 struct Outputs {
-    capture: Option<(Datagrams, Capture<Box<dyn Write>>)>,
+    capture: Option<(Datagrams, Capture<Output>)>,
     sender: Option<(Datagrams, Sender)>,
     /// Datagrams prepared with --pregenerate.
     pregenerated: Option<Prepared>,
@@ -300,6 +317,7 @@ impl Outputs {
     fn finish(self, summary: &mut Summary, rate: Option<u64>) -> anyhow::Result<()> {
         if let Some((mut datagrams, mut capture)) = self.capture {
             let written = datagrams.finish(&mut capture).and_then(|()| capture.finish());
+            let written = written.and_then(Output::finish);
             written.context("cannot write the capture")?;
             summary.datagrams += datagrams.sent();
         }
