@@ -7,6 +7,7 @@ pub mod columns;
 mod csv;
 mod parquet;
 mod reference;
+mod sweep;
 
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use super::results::Results;
 
 pub use columns::{Column, Row, Values};
 pub use reference::reference;
+pub use sweep::write_sweep;
 
 /// The file format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

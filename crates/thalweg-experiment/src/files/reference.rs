@@ -3,13 +3,15 @@
 use std::fmt::Write as _;
 
 use super::columns::Row;
+use super::sweep::{CLASS_COLUMNS, COLUMNS, CSV_FILE, JSON_FILE};
 use crate::results::{DropRow, FlowRow, LinkRow, QueueRow};
 
 const BEGINNING: &str = "\
 # Files of an emulation
 
 `thalweg emulate EXPERIMENT.toml --output DIR` writes one file for each table below to `DIR`: Parquet, or CSV with
-`--format csv`. A sweep writes them to one folder per run. The same experiment and seed give identical files.
+`--format csv`. A sweep writes them to one folder per run, and a
+table of all runs to `DIR`. The same experiment and seed give identical files.
 
 Times are whole nanoseconds of emulated time, which starts at 0. No column has missing values. Counts are signed 64-bit
 integers, so differences may be negative. Parquet files use dictionaries for names, and zstd. CSV files start with a
@@ -64,8 +66,29 @@ pub fn reference() -> String {
     describe::<QueueRow>(&mut page);
     describe::<LinkRow>(&mut page);
     describe::<DropRow>(&mut page);
+    describe_sweep(&mut page);
     page.push_str(END);
     page
+}
+
+/// Describes the table of a sweep.
+fn describe_sweep(page: &mut String) {
+    let heading = format!(
+        "\n## The table of a sweep\n\nA sweep also writes a line per run to `DIR/{CSV_FILE}`, and the JSON objects of `--json` to \
+         `DIR/{JSON_FILE}`.\nThe first columns of the CSV file are the swept keys. `CLASS` is `small`, `medium` or `large`. Cells \
+         without a value are\nempty.\n\n| column | unit | meaning |\n|---|---|---|\n"
+    );
+    page.push_str(&heading);
+    for column in &COLUMNS {
+        row(page, column.name, column.unit, column.meaning);
+    }
+    for column in &CLASS_COLUMNS {
+        row(page, &format!("CLASS_{}", column.name), column.unit, column.meaning);
+    }
+}
+
+fn row(page: &mut String, name: &str, unit: &str, meaning: &str) {
+    writeln!(page, "| `{name}` | {unit} | {meaning} |").expect("writing to a String cannot fail");
 }
 
 fn describe<R: Row>(page: &mut String) {

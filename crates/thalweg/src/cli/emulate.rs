@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use thalweg_experiment::results::Results;
+use thalweg_experiment::results::{Results, SweepResults};
 use thalweg_experiment::sweep::{Axis, Sweep};
 use thalweg_experiment::{Experiment, Plan, Progress, files, json, plots};
 use thalweg_wire::Nanos;
@@ -49,7 +49,7 @@ pub(super) struct EmulateArgs {
 
     /// Directory for results: flows, queues, links and drops as tables, and plots.
     ///
-    /// Created if missing. A sweep creates a subdirectory for each run.
+    /// Created if missing. A sweep creates a subdirectory for each run, and a table of all runs (runs.csv, runs.jsonl).
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     output: Option<PathBuf>,
 
@@ -130,6 +130,7 @@ impl EmulateArgs {
 
     fn single(&self, experiment: &Experiment, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
         let plan = Plan::new(experiment)?;
+        let duration = plan.duration;
         plan.warnings.iter().for_each(console::warn);
         self.create_output()?;
         let bars = Bars::new(vec![String::new()]);
@@ -141,6 +142,9 @@ impl EmulateArgs {
         let results = results?;
         if let Some(folder) = &self.output {
             self.write(folder, &results)?;
+        }
+        if results.interrupted {
+            console::warn(format_args!("{}", self.interruption(&results, duration)));
         }
         match self.json {
             true => super::print(json::line(&results)),
@@ -176,8 +180,10 @@ impl EmulateArgs {
         bars.clear();
         let results = results?;
         if let Some(folder) = &self.output {
+            files::write_sweep(folder, &results)?;
             plots::draw_sweep(folder, &results)?;
         }
+        self.warn_interrupted_sweep(&sweep, &results);
         for run in &results.runs {
             let values = results.keys.iter().zip(&run.values).map(|(key, value)| format!("{key}={value}"));
             let values: Vec<String> = values.collect();
@@ -186,6 +192,36 @@ impl EmulateArgs {
             }
         }
         super::print(if self.json { json::lines(&results) } else { report::comparison(&results) })
+    }
+
+    /// Says what the results of an interrupted run cover.
+    fn interruption(&self, results: &Results, duration: Nanos) -> String {
+        let emulated = Nanos(results.duration_ns);
+        let what = match &self.output {
+            Some(folder) => format!("the results, and the files in {}, are incomplete", folder.display()),
+            None => "the results are incomplete".to_owned(),
+        };
+        match emulated < duration {
+            true => format!("interrupted after {emulated} of {duration}: {what}"),
+            false => format!("interrupted while the network drained: {what}"),
+        }
+    }
+
+    /// Names the runs of an interrupted sweep that are incomplete or missing.
+    fn warn_interrupted_sweep(&self, sweep: &Sweep, results: &SweepResults) {
+        for run in results.runs.iter().filter(|run| run.results.interrupted) {
+            let folder = self.output.as_ref().map(|folder| folder.join(&run.folder));
+            let files = folder
+                .map_or_else(String::new, |folder| format!(", and so are the files in {}", folder.display()));
+            let (values, emulated) = (run.values.join(" "), Nanos(run.results.duration_ns));
+            console::warn(format_args!(
+                "{values}: interrupted after {emulated}: the results are incomplete{files}"
+            ));
+        }
+        let missing = sweep.runs() - results.runs.len();
+        if missing > 0 {
+            console::warn(format_args!("interrupted: {missing} of {} runs did not start", sweep.runs()));
+        }
     }
 
     /// Creates the output directory before a long run, not after.

@@ -117,11 +117,58 @@ fn sweep_runs_equal_single_runs() {
     let names: Vec<&Value> = lines.iter().map(|line| &line["sweep"]).collect();
     assert_eq!(names.len(), 4);
     assert_eq!(*names[1], serde_json::json!({"scheme": "hull", "seed": "2"}));
+    check_sweep_table(Path::new(&path("sweep")), &lines);
     let single = emulate(&["--json", "--seed", "2", "--output", &path("single"), "rack.toml"]).ended_with(0);
     let mut of_sweep = without_time(lines[3].clone());
     of_sweep.as_object_mut().unwrap().remove("sweep");
     assert_eq!(of_sweep, without_time(single.lines().remove(0)));
     assert!(files(Path::new(&path("sweep/scheme=dctcp,seed=2"))) == files(Path::new(&path("single"))));
+}
+
+/// Splits a line of CSV whose quoted cells contain no quotes.
+fn cells(line: &str) -> Vec<String> {
+    let (mut cells, mut is_quoted) = (vec![String::new()], false);
+    for character in line.chars() {
+        match character {
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => cells.push(String::new()),
+            _ => cells.last_mut().unwrap().push(character),
+        }
+    }
+    cells
+}
+
+/// Compares a cell with a number, whose last digit serde_json may read differently.
+#[track_caller]
+fn assert_near(cell: &str, expected: &Value) {
+    let (found, expected) = (cell.parse::<f64>().unwrap(), expected.as_f64().unwrap());
+    assert!((found - expected).abs() <= 1e-12 * expected.abs(), "{found} {expected}");
+}
+
+/// Checks the tables of all runs against the output of `--json`.
+fn check_sweep_table(folder: &Path, lines: &[Value]) {
+    let table = fs::read_to_string(folder.join("runs.csv")).unwrap();
+    let mut rows = table.lines().map(cells);
+    let header = rows.next().unwrap();
+    assert_eq!(header[..3], ["scheme", "seed", "folder"]);
+    let rows: Vec<Vec<String>> = rows.collect();
+    assert_eq!(rows.len(), lines.len());
+    let json = fs::read_to_string(folder.join("runs.jsonl")).unwrap();
+    for ((row, line), json) in rows.iter().zip(lines).zip(json.lines()) {
+        assert_eq!(row.len(), header.len());
+        let cell = |name: &str| row[header.iter().position(|column| *column == name).unwrap()].as_str();
+        for key in ["scheme", "seed"] {
+            assert_eq!(cell(key), line["sweep"][key].as_str().unwrap());
+        }
+        assert_eq!(cell("folder"), format!("scheme={},seed={}", cell("scheme"), cell("seed")));
+        assert_eq!(cell("interrupted"), "false");
+        assert_eq!(cell("packets_sent"), line["packets"]["sent"].to_string());
+        assert_near(cell("throughput_bps"), &line["throughput_bps"]);
+        let small = line["sizes"].as_array().unwrap().iter().find(|class| class["class"] == "small").unwrap();
+        assert_eq!(cell("small_completed"), small["completed"].to_string());
+        assert_near(cell("small_slowdown_p99"), &small["slowdown"]["p99"]);
+        assert_eq!(serde_json::from_str::<Value>(json).unwrap(), *line);
+    }
 }
 
 #[test]
