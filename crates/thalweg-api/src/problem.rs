@@ -49,6 +49,8 @@ pub enum Code {
     BadParameter,
     /// The request body is invalid.
     BadBody,
+    /// A request header is missing, or occurs more than once.
+    BadHeader,
     /// The requested item does not exist.
     NotFound,
     /// The path does not support this method.
@@ -81,9 +83,10 @@ pub enum Code {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 16] = [
+    pub const ALL: [Code; 17] = [
         Code::BadParameter,
         Code::BadBody,
+        Code::BadHeader,
         Code::NotFound,
         Code::MethodNotAllowed,
         Code::Unauthorised,
@@ -103,7 +106,7 @@ impl Code {
     /// Returns the HTTP status code and its reason phrase (RFC 9110, section 15; RFC 6585).
     pub const fn status(self) -> (u16, &'static str) {
         match self {
-            Code::BadParameter | Code::BadBody => (400, "Bad Request"),
+            Code::BadParameter | Code::BadBody | Code::BadHeader => (400, "Bad Request"),
             Code::Unauthorised => (401, "Unauthorized"),
             Code::Forbidden => (403, "Forbidden"),
             Code::NotFound => (404, "Not Found"),
@@ -126,6 +129,7 @@ impl Code {
         match self {
             Code::BadParameter => "bad_parameter",
             Code::BadBody => "bad_body",
+            Code::BadHeader => "bad_header",
             Code::NotFound => "not_found",
             Code::MethodNotAllowed => "method_not_allowed",
             Code::Unauthorised => "unauthorised",

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::connection_limits::Answering;
 use crate::access::{Access, Handshake, Policy, Scope};
 
 /// The credentials with which a client was admitted to a stream.
@@ -15,6 +16,8 @@ pub struct Admission {
     /// The TLS handshake, if the connection is encrypted.
     pub(super) handshake: Option<Arc<Handshake>>,
     pub(super) scope: Option<Scope>,
+    /// Keeps the connection while the stream lasts.
+    pub(super) _answering: Answering,
 }
 
 impl Admission {

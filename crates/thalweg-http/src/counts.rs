@@ -11,6 +11,7 @@ pub struct Counters {
     pub(super) problems: [AtomicU64; Code::ALL.len()],
     pub(super) connections: AtomicU64,
     pub(super) connections_refused: AtomicU64,
+    pub(super) connections_evicted: AtomicU64,
     pub(super) handshakes_failed: AtomicU64,
     pub(super) connections_broken: AtomicU64,
 }
@@ -24,8 +25,10 @@ pub struct Counts {
     pub problems: [u64; Code::ALL.len()],
     /// Open connections.
     pub connections: u64,
-    /// Connections closed because the limit in total or per peer was reached.
+    /// New connections closed because the limit in total or per peer was reached, and all others were being answered.
     pub connections_refused: u64,
+    /// Connections closed while they waited for their clients, because a new one needed their place.
+    pub connections_evicted: u64,
     /// TLS handshakes that failed or timed out.
     pub handshakes_failed: u64,
     /// Connections that ended in an error: header timeout, write timeout, or invalid HTTP.
@@ -48,6 +51,7 @@ impl Counters {
             problems: std::array::from_fn(|code| read(&self.problems[code])),
             connections: read(&self.connections),
             connections_refused: read(&self.connections_refused),
+            connections_evicted: read(&self.connections_evicted),
             handshakes_failed: read(&self.handshakes_failed),
             connections_broken: read(&self.connections_broken),
         }

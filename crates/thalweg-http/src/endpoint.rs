@@ -22,9 +22,10 @@ pub struct Operation {
 }
 
 /// Problems of every route.
-pub const COMMON_ERRORS: [Code; 9] = [
+pub const COMMON_ERRORS: [Code; 10] = [
     Code::BadParameter,
     Code::BadBody,
+    Code::BadHeader,
     Code::Unauthorised,
     Code::Forbidden,
     Code::TooLarge,

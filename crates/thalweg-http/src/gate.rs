@@ -1,6 +1,6 @@
 //! Checks a request, cheapest check first, then answers it.
 //!
-//! [`admit`] runs before the router: rate limit, policy, host. [`answer`] runs after it, when the route is known: scope, parameters,
+//! [`admit`] runs before the router: rate limit, policy, headers, host. [`answer`] runs after it, when the route is known: scope, parameters,
 //! body, handler.
 
 use std::net::IpAddr;
@@ -12,14 +12,15 @@ use axum::extract::{Request as HttpRequest, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use http_body_util::channel::Channel;
-use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{StatusCode, Version};
 use thalweg_api::problem::{Code, MEDIA_TYPE, Problem};
 use tokio::sync::Semaphore;
 
 use super::Counters;
 use super::admission::Admission;
+use super::connection_limits::ConnectionPermit;
 use super::endpoint::{Endpoint, Operation};
 use super::handler::Prepared;
 use super::reply::Reply;
@@ -28,6 +29,10 @@ use crate::access::{Access, Denied, Handshake, Limits, Policy, RateLimiter, Scop
 
 /// Maximum number of chunks of a stream that wait to be sent.
 const CHUNK_QUEUE_CAPACITY: usize = 4;
+
+/// Headers that must not occur more than once: `Host` by RFC 9112, section 3.2, the others by RFC 9110, section 5.3.
+const SINGLE_HEADERS: [HeaderName; 4] =
+    [header::HOST, header::AUTHORIZATION, header::ORIGIN, header::CONTENT_TYPE];
 
 /// The state that all requests of a server share.
 #[derive(Debug)]
@@ -49,6 +54,7 @@ pub struct Gate<S> {
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     pub(super) peer: IpAddr,
+    pub(super) permit: Arc<ConnectionPermit>,
     /// The policy when the connection was accepted.
     pub(super) admitted: Arc<Policy>,
     /// The TLS handshake, if the connection is encrypted.
@@ -63,6 +69,7 @@ struct Admitted {
     /// The requested host.
     host: String,
     handshake: Option<Arc<Handshake>>,
+    permit: Arc<ConnectionPermit>,
 }
 
 impl<S> Gate<S> {
@@ -121,11 +128,13 @@ pub(super) async fn admit<S: Send + Sync + 'static>(
     let checked = gate
         .check_rate(caller.peer)
         .and_then(|()| Ok(admission?))
+        .and_then(|()| check_headers(&request))
         .and_then(|()| check_host(&policy, &request));
     let mut response = match checked {
         Ok(host) => {
             let (policy, handshake) = (Arc::clone(&policy), caller.handshake.clone());
-            request.extensions_mut().insert(Admitted { policy, host, handshake });
+            let permit = Arc::clone(&caller.permit);
+            request.extensions_mut().insert(Admitted { policy, host, handshake, permit });
             next.run(request).await
         }
         Err(problem) => problem_response(&problem),
@@ -139,6 +148,19 @@ pub(super) async fn admit<S: Send + Sync + 'static>(
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
+}
+
+/// Checks that headers with one value occur once. Otherwise a proxy could check one of them, and this server use another.
+fn check_headers(request: &HttpRequest) -> Result<(), Problem> {
+    let headers = request.headers();
+    let is_repeated = |name: &&HeaderName| headers.get_all(*name).iter().count() > 1;
+    if let Some(name) = SINGLE_HEADERS.iter().find(is_repeated) {
+        return Err(Problem::new(Code::BadHeader, format!("more than one {name} header")));
+    }
+    match request.version() == Version::HTTP_11 && !headers.contains_key(header::HOST) {
+        true => Err(Problem::new(Code::BadHeader, "no host header")),
+        false => Ok(()),
+    }
 }
 
 /// Checks and returns the requested host.
@@ -175,6 +197,7 @@ pub(super) async fn answer<S: Clone + Send + Sync + 'static>(
                     authorization,
                     handshake: admitted.handshake,
                     scope: endpoint.operation.scope,
+                    _answering: admitted.permit.answering(),
                 },
                 sender,
             ));
@@ -199,6 +222,8 @@ async fn reply<S: Clone + Send + Sync + 'static>(
     check_access(admitted, &endpoint.operation, request.headers())?;
     let (parts, body) = request.into_parts();
     let request = Request::read(parts, body, endpoint.reads_body, &gate.limits, &gate.hint).await?;
+    // The client waits for the server from here on.
+    let _answering = admitted.permit.answering();
     if !endpoint.reads_query {
         request.query.check_empty()?;
     }

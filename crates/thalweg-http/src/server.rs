@@ -1,7 +1,7 @@
 //! The server: accepts connections, encrypts them, and limits their number and duration.
 
 use std::fmt;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -15,13 +15,13 @@ use hyper_util::service::TowerToHyperService;
 use thalweg_linux::privileges::drop_thread_capabilities;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use super::Counters;
-use super::connection_limits::ConnectionLimits;
+use super::connection_limits::{ConnectionLimits, ConnectionPermit};
 use super::gate::{Caller, Gate};
 use super::route::Routes;
 use super::write_timeout::WriteTimeout;
@@ -34,7 +34,10 @@ const BLOCKING_THREADS: usize = 8;
 /// 64 MB.
 const MAX_BUFFER: usize = 64 << 10;
 
-/// Pause after a failed accept, for example when file descriptors run out.
+/// Connections that the kernel completes before they are accepted. If more clients connect at once, theirs take a second.
+const BACKLOG: u32 = 1_024;
+
+/// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Maximum wait for running requests when the server stops.
@@ -78,8 +81,16 @@ impl Server {
         begin: impl FnOnce() -> std::io::Result<()> + Send + 'static,
     ) -> Result<Server, ServerError> {
         let listen_error = |source| ServerError::Listen { address: listen, source };
-        let listener = TcpListener::bind(listen).map_err(listen_error)?;
-        listener.set_nonblocking(true).map_err(listen_error)?;
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(BLOCKING_THREADS)
+            .thread_name("api-worker")
+            .build()
+            .map_err(ServerError::Thread)?;
+        let listener = {
+            let _context = runtime.enter();
+            bind(listen).map_err(listen_error)?
+        };
         let address = listener.local_addr().map_err(listen_error)?;
         let gate = Gate::new(
             state,
@@ -91,12 +102,6 @@ impl Server {
         );
         let router = TowerToHyperService::new(routes.into_router(Arc::new(gate)));
         let shared = Arc::new(Shared { router, access, limits, counters });
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .max_blocking_threads(BLOCKING_THREADS)
-            .thread_name("api-worker")
-            .build()
-            .map_err(ServerError::Thread)?;
         let (stop, stopped) = watch::channel(());
         let thread = std::thread::Builder::new().name("api".into()).spawn(move || {
             // This thread and its children parse untrusted input, and do not capture.
@@ -105,7 +110,8 @@ impl Server {
             }
             let serving = async {
                 begin()?;
-                serve(&shared, listener, stopped).await
+                serve(&shared, listener, stopped).await;
+                Ok::<(), std::io::Error>(())
             };
             if let Err(error) = runtime.block_on(serving) {
                 tracing::error!(%error, "API stopped");
@@ -143,24 +149,26 @@ struct Shared {
     counters: Arc<Counters>,
 }
 
+/// Binds the listen address. The context must be that of a runtime.
+fn bind(listen: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if listen.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(listen)?;
+    socket.listen(BACKLOG)
+}
+
 /// Accepts connections until the sender of `stopped` is dropped.
-async fn serve(
-    shared: &Arc<Shared>,
-    listener: TcpListener,
-    mut stopped: watch::Receiver<()>,
-) -> std::io::Result<()> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
+async fn serve(shared: &Arc<Shared>, listener: TcpListener, mut stopped: watch::Receiver<()>) {
     let connection_limits = ConnectionLimits::new(shared.limits.connections);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = stopped.changed() => return Ok(()),
+            _ = stopped.changed() => return,
         };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                recover(shared, &connection_limits, &error).await;
                 continue;
             }
         };
@@ -168,31 +176,52 @@ async fn serve(
             shared.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
             continue;
         };
+        if permit.has_evicted() {
+            shared.counters.connections_evicted.fetch_add(1, Ordering::Relaxed);
+        }
         let shared = Arc::clone(shared);
         tokio::spawn(async move {
             shared.counters.connections.fetch_add(1, Ordering::Relaxed);
-            serve_connection(&shared, stream, peer).await;
+            tokio::select! {
+                () = serve_connection(&shared, stream, peer, &permit) => {}
+                () = permit.evicted() => tracing::debug!(%peer, "waiting connection closed for a new one"),
+            }
             shared.counters.connections.fetch_sub(1, Ordering::Relaxed);
-            drop(permit);
         });
     }
 }
 
+/// Prepares for the next accept after a failed one. If file descriptors ran out, a waiting connection is closed.
+async fn recover(shared: &Shared, connection_limits: &ConnectionLimits, error: &std::io::Error) {
+    if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) && connection_limits.evict() {
+        shared.counters.connections_evicted.fetch_add(1, Ordering::Relaxed);
+        // Its task closes it.
+        return tokio::task::yield_now().await;
+    }
+    tracing::warn!(%error, "cannot accept a connection");
+    tokio::time::sleep(ACCEPT_PAUSE).await;
+}
+
 /// Serves one connection until it ends.
-async fn serve_connection(shared: &Shared, stream: TcpStream, peer: SocketAddr) {
+async fn serve_connection(
+    shared: &Shared,
+    stream: TcpStream,
+    peer: SocketAddr,
+    permit: &Arc<ConnectionPermit>,
+) {
     // Events are small and urgent.
     let _ = stream.set_nodelay(true);
     let stream = WriteTimeout::new(stream, shared.limits.request_timeout);
     let policy = shared.access.policy();
     let Some(tls) = &policy.tls else {
-        return serve_http(shared, stream, peer, policy, None).await;
+        return serve_http(shared, stream, peer, permit, policy, None).await;
     };
     let handshake = TlsAcceptor::from(Arc::clone(&tls.config)).accept(stream);
     match tokio::time::timeout(shared.limits.header_timeout, handshake).await {
         Ok(Ok(stream)) => {
             let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default().to_vec();
             let handshake = Some(Arc::new(Handshake { certificates }));
-            serve_http(shared, stream, peer, policy, handshake).await;
+            serve_http(shared, stream, peer, permit, policy, handshake).await;
         }
         Ok(Err(error)) => {
             shared.counters.handshakes_failed.fetch_add(1, Ordering::Relaxed);
@@ -209,10 +238,11 @@ async fn serve_http(
     shared: &Shared,
     stream: impl AsyncRead + AsyncWrite + Unpin,
     peer: SocketAddr,
+    permit: &Arc<ConnectionPermit>,
     admitted: Arc<Policy>,
     handshake: Option<Arc<Handshake>>,
 ) {
-    let caller = Caller { peer: peer.ip(), admitted, handshake };
+    let caller = Caller { peer: peer.ip(), permit: Arc::clone(permit), admitted, handshake };
     let answer = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(caller.clone());
         shared.router.call(request)

@@ -676,10 +676,12 @@ pub const METRICS: &[Metric] = &[
     counter(
         "thalweg_api_connections_failed_total",
         &["reason"],
-        "Failed connections: `too_many`, the limit was reached; `handshake`, the TLS handshake failed; `broken`, the request \
+        "Failed connections: `too_many`, the limit was reached, and all others were being answered; `evicted`, it waited for its \
+         client, and a new connection took its place at the limit; `handshake`, the TLS handshake failed; `broken`, the request \
          header was truncated, slow or not HTTP.",
         |s, out| {
             out.put(&["too_many"], s.api.http.connections_refused);
+            out.put(&["evicted"], s.api.http.connections_evicted);
             out.put(&["handshake"], s.api.http.handshakes_failed);
             out.put(&["broken"], s.api.http.connections_broken);
         },

@@ -121,6 +121,13 @@ impl Client {
         stream
     }
 
+    /// Returns the status of a request on a connection of its own.
+    pub(crate) fn get_anew(&self, path: &str) -> u16 {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        let answer = self.raw_answer(&request);
+        answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default()
+    }
+
     /// Sends this text and returns the response until the server closes the connection.
     pub(crate) fn raw_answer(&self, text: &str) -> String {
         let mut stream = self.raw();

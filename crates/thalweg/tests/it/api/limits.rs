@@ -60,21 +60,103 @@ fn a_rate_limited_peer_learns_when_to_retry() {
     assert_eq!(refused.headers["retry-after"], "1");
 }
 
-#[test]
-fn connections_above_the_limit_are_closed_and_counted() {
-    let fixture = Fixture::with(|options| options.limits.connections = 2);
-    let held: Vec<_> = (0..2).map(|_| fixture.client.raw()).collect();
+/// Waits until this many connections are open.
+fn wait_for_connections(fixture: &Fixture, count: u64) {
     let until = Instant::now() + TIMEOUT;
-    while fixture.server.api().counts().http.connections < 2 {
+    while fixture.server.api().counts().http.connections < count {
         assert!(Instant::now() < until);
         std::thread::sleep(Duration::from_millis(5));
     }
-    let mut third = fixture.client.raw();
+}
+
+#[test]
+fn a_connection_above_the_limit_replaces_the_longest_wait() {
+    let fixture = Fixture::with(|options| options.limits.connections = 2);
+    let mut held: Vec<_> = (0..2).map(|_| fixture.client.raw()).collect();
+    wait_for_connections(&fixture, 2);
+    assert_eq!(fixture.client.get("/healthz").status, 200);
     let mut rest = Vec::new();
-    let _ = third.read_to_end(&mut rest);
+    let _ = held[0].read_to_end(&mut rest);
+    assert!(rest.is_empty(), "the first is closed without an answer");
+    let counts = fixture.server.api().counts().http;
+    assert_eq!((counts.connections_evicted, counts.connections_refused), (1, 0));
+}
+
+#[test]
+fn connections_above_the_limit_are_refused_if_all_are_answered() {
+    let fixture = Fixture::with(|options| options.limits.connections = 1);
+    let mut stream = fixture.client.raw();
+    stream.write_all(b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    stream.read_exact(&mut [0; 12]).unwrap();
+    let mut second = fixture.client.raw();
+    let mut rest = Vec::new();
+    let _ = second.read_to_end(&mut rest);
     assert!(rest.is_empty());
-    assert!(fixture.server.api().counts().http.connections_refused >= 1);
+    let counts = fixture.server.api().counts().http;
+    assert_eq!((counts.connections_evicted, counts.connections_refused), (0, 1));
+}
+
+/// Allows this process to open so many files.
+fn allow_files(count: u32) -> bool {
+    let pid = std::process::id().to_string();
+    let limit = format!("--nofile={count}:");
+    let set = std::process::Command::new("prlimit").args(["--pid", &pid, &limit]).status();
+    set.is_ok_and(|status| status.success())
+}
+
+#[test]
+fn slow_clients_do_not_keep_health_checks_out() {
+    const SLOW: usize = 1_400;
+    if !allow_files(8_192) {
+        let _ = writeln!(std::io::stderr(), "skipped: slow clients: too few files may be open");
+        return;
+    }
+    // They would have to wait for this long.
+    let fixture = Fixture::with(|options| {
+        options.limits.header_timeout = Duration::from_secs(3_600);
+        options.limits.request_timeout = Duration::from_secs(3_600);
+        // All clients have the same address here.
+        options.limits.request_burst = 1_000_000;
+    });
+    let slow = |head: &str| {
+        let mut stream = fixture.client.raw();
+        let _ = stream.write_all(head.as_bytes());
+        stream
+    };
+    let body = "PUT /v1/topology HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/toml\r\ncontent-length: 9\r\n\r\n1";
+    let heads = ["", "GET /healthz HTTP/1.1\r\nhost: loc", body];
+    let held: Vec<_> = (0..SLOW).map(|number| slow(heads[number % 3])).collect();
+    wait_for_connections(&fixture, fixture.options.limits.connections);
+    // As many as before, and each connects while all others are taken.
+    for _ in 0..100 {
+        assert_eq!(fixture.client.get_anew("/healthz"), 200);
+    }
+    let counts = fixture.server.api().counts().http;
+    assert!(counts.connections_evicted >= 100 && counts.connections_refused == 0, "{counts:?}");
     drop(held);
+}
+
+#[test]
+fn repeated_and_missing_headers_are_refused() {
+    let fixture = Fixture::new();
+    let status = |headers: &str| {
+        let answer = fixture
+            .client
+            .raw_answer(&format!("GET /healthz HTTP/1.1\r\n{headers}connection: close\r\n\r\n"));
+        answer.split(' ').nth(1).unwrap_or_default().to_owned()
+    };
+    assert_eq!(status("host: localhost\r\n"), "200");
+    let host = "host: localhost\r\n";
+    for wrong in [
+        "",
+        "host: localhost\r\nhost: localhost\r\n",
+        "host: localhost\r\nHost: evil.example\r\n",
+        "host: evil.example\r\nhost: localhost\r\n",
+        &format!("{host}authorization: Bearer a\r\nauthorization: Bearer b\r\n"),
+        &format!("{host}origin: http://localhost\r\norigin: http://evil.example\r\n"),
+    ] {
+        assert_eq!(status(wrong), "400", "{wrong:?}");
+    }
 }
 
 #[test]
