@@ -86,8 +86,10 @@ impl Record {
         let path = path(&self.prefix);
         let write = || -> io::Result<()> {
             let unfinished = unfinished(&path);
-            fs::write(&unfinished, serde_json::to_vec_pretty(self)?)?;
-            fs::rename(unfinished, &path)
+            let text = serde_json::to_vec_pretty(self)?;
+            fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, &path)).inspect_err(|_| {
+                let _ = fs::remove_file(&unfinished);
+            })
         };
         write().map_err(|source| LabError::Record { path: path.clone(), source })
     }

@@ -20,7 +20,7 @@ use crate::collectors::sinks::DumpSignal;
 use crate::collectors::{CollectorHandle, CollectorList};
 use crate::config::{CaptureFormat, SampleOptions, Trigger};
 
-/// Minimum time between two requested dumps, because each copies and writes a whole ring.
+/// Minimum time from the end of a requested dump to the next one, because each copies and writes a whole ring.
 const MIN_REQUEST_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Maximum time before the thread notices a stop.
@@ -108,7 +108,7 @@ pub struct Dumps {
     /// The network, whose ports label packets.
     network: Network,
     options: Mutex<SampleOptions>,
-    /// Time of the last requested dump. Locked during a dump.
+    /// End of the last requested dump. Locked during a dump.
     last: Mutex<Option<Instant>>,
     written: AtomicU64,
     overwritten: AtomicU64,
@@ -182,14 +182,8 @@ impl Dumps {
     /// If no directory is configured, the collector is unknown, or a file cannot be written.
     pub fn dump(&self, request: &DumpRequest) -> Result<Vec<DumpedFile>, DumpError> {
         let result = self.dump_uncounted(request);
-        match &result {
-            Ok(files) => {
-                self.written.fetch_add(files.len() as u64, Ordering::Relaxed);
-            }
-            Err(DumpError::WriteFailed { .. }) => {
-                self.failed.fetch_add(1, Ordering::Relaxed);
-            }
-            Err(_) => {}
+        if let Err(DumpError::WriteFailed { .. }) = result {
+            self.failed.fetch_add(1, Ordering::Relaxed);
         }
         result
     }
@@ -203,7 +197,6 @@ impl Dumps {
             if since < MIN_REQUEST_INTERVAL {
                 return Err(DumpError::TooSoon { wait: MIN_REQUEST_INTERVAL - since });
             }
-            *last = Some(Instant::now());
         }
         fs::create_dir_all(folder)
             .map_err(|source| DumpError::WriteFailed { path: folder.to_owned(), source })?;
@@ -217,6 +210,9 @@ impl Dumps {
         let mut files = Vec::new();
         for collector in &collectors {
             files.extend(self.dump_one(collector, folder, format, request.cause)?);
+        }
+        if request.cause == Cause::Request {
+            *last = Some(Instant::now());
         }
         Ok(files)
     }
@@ -267,6 +263,8 @@ impl Dumps {
             let path = folder.join(name);
             write_whole(&path, bytes)
                 .map_err(|source| DumpError::WriteFailed { path: path.clone(), source })?;
+            // A later file may fail.
+            self.written.fetch_add(1, Ordering::Relaxed);
             let collector = collector.name().to_owned();
             Ok(DumpedFile { collector, path, packets, overwritten: samples.overwritten })
         };
@@ -297,10 +295,13 @@ pub(crate) fn can_write(folder: &Path) -> Result<(), DumpError> {
         .map_err(|source| DumpError::WriteFailed { path: folder.to_owned(), source })
 }
 
-/// Writes a file atomically.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes a file atomically. On an error nothing of it remains.
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let unfinished = path.with_extension("unfinished");
-    fs::write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, path))
+    fs::write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, path)).inspect_err(|_| {
+        // On a full disk the first part has been written. The error that is reported is the first.
+        let _ = fs::remove_file(&unfinished);
+    })
 }
 
 /// Writes requested dumps until all senders are gone or `is_over` returns true.

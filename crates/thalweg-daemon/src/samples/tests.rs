@@ -135,3 +135,14 @@ fn dump_errors_are_reported_and_requests_are_limited() {
     daemon.dumps().set_options(SampleOptions::default());
     assert!(matches!(daemon.dumps().dump(&of("a", Cause::Signal)), Err(DumpError::NoFolder)));
 }
+
+#[test]
+fn a_failed_write_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    // A directory of this name: the bytes can be written, but the file cannot get its name.
+    let path = folder.path().join("tor0-signal.pcapng");
+    fs::create_dir(&path).unwrap();
+    super::dump::write_whole(&path, b"samples").unwrap_err();
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(left, ["tor0-signal.pcapng"]);
+}

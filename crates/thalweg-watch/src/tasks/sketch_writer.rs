@@ -68,6 +68,10 @@ impl SketchWriter {
         let unfinished = self.folder.join(format!("{name}.unfinished"));
         fs::write(&unfinished, bytes)
             .and_then(|()| fs::rename(&unfinished, &file))
+            .inspect_err(|_| {
+                // On a full disk the first part has been written. The error that is reported is the first.
+                let _ = fs::remove_file(&unfinished);
+            })
             .map_err(|error| WatchError::State { file, error })
     }
 }
@@ -114,6 +118,17 @@ fn file_name_part(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failed_write_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        // A directory of this name: the bytes can be written, but the file cannot get its name.
+        fs::create_dir(folder.path().join("a.tsk")).unwrap();
+        SketchWriter::new(folder.path()).unwrap().write("a", b"sketch").unwrap_err();
+        let left: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+        assert_eq!(left, ["a.tsk"]);
+    }
 
     #[test]
     fn names_sort_by_time_and_need_no_shell_quoting() {
