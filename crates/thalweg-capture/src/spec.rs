@@ -51,6 +51,8 @@ pub struct InterfaceSpec {
     pub readers: Readers,
     /// Where AF_XDP takes frames from the interface. Default `None`: native, otherwise generic.
     pub xdp_mode: Option<XdpMode>,
+    /// The memory for frames with AF_XDP, which replaces the ring. Default `None`: the size of the ring.
+    pub frame_memory: Option<Bytes>,
     /// The space for one frame with AF_XDP: 2048 or 4096 bytes. Default 2048.
     pub chunk_size: Bytes,
     /// Whether reads through AF_XDP process the receive queue themselves. Default `None`: the kernel does.
@@ -88,6 +90,7 @@ impl InterfaceSpec {
             backend: None,
             readers: Readers::One,
             xdp_mode: xdp.mode,
+            frame_memory: None,
             chunk_size: xdp.chunk_size,
             busy_poll: xdp.busy_poll,
         }
@@ -109,7 +112,7 @@ impl InterfaceSpec {
     /// Returns the options for AF_XDP.
     pub(crate) fn xdp_options(&self) -> XdpOptions {
         XdpOptions {
-            memory_size: self.options.ring_size,
+            memory_size: self.frame_memory.unwrap_or(self.options.ring_size),
             chunk_size: self.chunk_size,
             mode: self.xdp_mode,
             busy_poll: self.busy_poll,

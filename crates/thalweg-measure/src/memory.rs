@@ -3,6 +3,9 @@
 //! Accesses to a table with a million entries are random, so most of their time is memory latency; huge pages remove
 //! the page-table walk from it. Pages become resident when they are first touched; [`LargeArray::bytes`] is the upper
 //! limit, reached when every entry has been used.
+//!
+//! The first [`SMALL_PAGES`] bytes have small pages: a collector has a dozen arrays, and with few flows it would occupy a
+//! huge page in each. They are few enough for the processor's address cache.
 
 use std::ops::{Deref, DerefMut};
 
@@ -11,6 +14,9 @@ use memmap2::{MmapMut, MmapOptions};
 use thiserror::Error;
 
 use thalweg_wire::Bytes;
+
+/// The first bytes of an array, which have small pages: the size of a huge page on x86-64.
+const SMALL_PAGES: usize = 2 << 20;
 
 /// A table did not fit into the machine's memory.
 #[derive(Debug, Error)]
@@ -45,7 +51,13 @@ impl<T: AnyBitPattern + NoUninit> LargeArray<T> {
         assert!(map.as_ptr().cast::<T>().is_aligned() && isize::try_from(size).is_ok());
         // A system without huge pages rejects the advice, which does no harm.
         #[cfg(target_os = "linux")]
-        let _ = map.advise(memmap2::Advice::HugePage);
+        {
+            let small = size.max(1).min(SMALL_PAGES);
+            let _ = map.advise_range(memmap2::Advice::NoHugePage, 0, small);
+            if size > small {
+                let _ = map.advise_range(memmap2::Advice::HugePage, small, size - small);
+            }
+        }
         Ok(LargeArray { map, len, element: std::marker::PhantomData })
     }
 

@@ -2,14 +2,22 @@
 
 use thalweg_capture::filter::FilterError;
 use thalweg_capture::live::LiveOptions;
-use thalweg_capture::xdp::BusyPoll;
+use thalweg_capture::xdp::{BusyPoll, XdpOptions};
 use thalweg_capture::{AnySource, CaptureError, FileAccess, InterfaceSpec, Spec, choose, open};
 use thalweg_experiment::{Experiment, ExperimentError, Plan};
 use thalweg_linux::NamespaceError;
+use thalweg_wire::Bytes;
 use thiserror::Error;
 
 use crate::config::{CollectorConfig, SourceConfig};
 use crate::emulation::{EmulatedPort, Emulation};
+
+/// Default size of the ring of AF_PACKET. A daemon may have dozens of rings, and the kernel allocates each at its start.
+const DEFAULT_RING_SIZE: Bytes = Bytes(8 << 20);
+
+/// Size of a block of the ring. The ring lasts for at least one block timeout per block, so many small blocks outlast a longer
+/// absence of the collector's thread at low packet rates: 128 ms with the defaults.
+const BLOCK_SIZE: Bytes = Bytes(64 << 10);
 
 /// An open source and its description.
 pub(crate) struct OpenedSource {
@@ -133,14 +141,16 @@ fn interface_spec(config: &SourceConfig, filter: Option<&str>) -> Option<Interfa
         return None;
     };
     let options = LiveOptions {
-        ring_size: *ring_size,
+        ring_size: ring_size.unwrap_or(DEFAULT_RING_SIZE),
+        block_size: BLOCK_SIZE,
         block_timeout: *block_timeout,
         filter: filter.map(str::to_owned),
         ..LiveOptions::new(name)
     };
     let busy_poll = busy_poll.then(BusyPoll::default);
-    let namespace = namespace.clone();
-    Some(InterfaceSpec { backend: *backend, namespace, busy_poll, ..InterfaceSpec::new(options) })
+    let (backend, namespace) = (*backend, namespace.clone());
+    let frame_memory = Some(ring_size.unwrap_or_else(|| XdpOptions::new(name).memory_size));
+    Some(InterfaceSpec { backend, namespace, busy_poll, frame_memory, ..InterfaceSpec::new(options) })
 }
 
 /// Returns the capture backend that an interface would use, and the reason. Empty for other sources.

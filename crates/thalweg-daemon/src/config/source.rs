@@ -23,8 +23,8 @@ pub enum SourceConfig {
         backend: Option<Backend>,
         /// Whether to poll the network card.
         busy_poll: bool,
-        /// Size of the capture ring.
-        ring_size: Bytes,
+        /// Size of the capture ring; `None` for that of the backend.
+        ring_size: Option<Bytes>,
         /// Maximum time that the kernel may batch packets.
         block_timeout: Nanos,
     },

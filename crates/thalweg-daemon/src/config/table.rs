@@ -132,8 +132,9 @@ section! {
         /// With interface and AF_XDP: poll the network card instead of waiting for interrupts. Uses a whole
         /// core and saves tens of microseconds.
         busy_poll: bool [Boolean] default "false",
-        /// With interface: size of the capture ring. The default buffers 20 ms at 10 million packets/s.
-        ring_size: Bytes [Amount] default "64MiB",
+        /// With interface: size of the capture ring, which is allocated at the start. With AF_PACKET the default
+        /// buffers 25 ms at a million packets/s, with AF_XDP, where each frame takes 2 KiB, 33 ms.
+        ring_size: Bytes [Amount] or "8MiB, with AF_XDP 64MiB",
         /// With interface and AF_PACKET: maximum time that the kernel may batch packets, 1 ms to 1 s. It adds
         /// to the delay of events at low packet rates.
         block_timeout: Nanos [Time] default "1ms",

@@ -10,13 +10,14 @@
 //! has started to overwrite that page, the copy is void. That is a sequence lock (Boehm, "Can seqlocks get along with
 //! programming language memory models?", MSPC 2012) whose one sequence number serves all pages.
 //!
-//! **Memory** is `bytes`, rounded down to whole pages: per frame 16 bytes of header, and the captured bytes up to the
+//! **Memory** is `bytes`, rounded down to whole pages, and becomes resident as it is written: per frame 16 bytes of header, and the captured bytes up to the
 //! snap length. **Cost** per frame: a store for each 8 bytes kept, to memory in sequential order.
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
+use bytemuck::allocation::try_zeroed_slice_box;
 use thalweg_wire::{Batch, Bytes, Frame, LinkType, Timestamp};
 use thiserror::Error;
 
@@ -155,12 +156,8 @@ impl SampleRing {
         if count < 2 {
             return Err(too_many_or_few());
         }
-        let zeroed = |words: usize| {
-            let mut zeroed = Vec::new();
-            zeroed.try_reserve_exact(words).map_err(|_| too_many_or_few())?;
-            zeroed.resize_with(words, AtomicU64::default);
-            Ok(zeroed.into_boxed_slice())
-        };
+        // The system provides zeroed pages when they are first written.
+        let zeroed = |words: usize| try_zeroed_slice_box(words).map_err(|()| too_many_or_few());
         let (words, firsts) = (zeroed(count.checked_mul(size).ok_or_else(too_many_or_few)?)?, zeroed(count)?);
         let [page, begun, written] = [const { AtomicU64::new(0) }; 3];
         let pages = Arc::new(Pages { words, size, longest, firsts, page, begun, written });
