@@ -24,6 +24,7 @@
 //! | `run` | the process, with `signals` and `watchdog` |
 //! | `reload` | reload of the configuration |
 //! | `plan` | a summary for `thalweg check` |
+//! | `file_access` | access to files after the change of user |
 //! | `supervisor` | notifications to systemd |
 
 pub mod api;
@@ -34,6 +35,7 @@ pub mod control;
 pub mod daemon;
 pub mod emulation;
 pub mod event;
+mod file_access;
 mod from_json;
 pub mod hub;
 pub mod lifecycle;

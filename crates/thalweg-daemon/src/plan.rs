@@ -5,12 +5,13 @@ use std::path::Path;
 
 use super::collectors::describe_source;
 use super::config::{CollectorConfig, Config, SourceConfig, interfaces_in};
+use super::file_access;
 use thalweg_http::access::Access;
 
 /// Returns a summary of a configuration: one line per part.
 ///
 /// # Errors
-/// If tokens or certificates are invalid.
+/// If tokens or certificates are invalid, or the user to switch to does not exist.
 pub fn describe(config: &Config) -> anyhow::Result<String> {
     let access = Access::new(&config.access)?;
     let mut text = format!("{}: OK\n", config.file);
@@ -45,6 +46,10 @@ pub fn describe(config: &Config) -> anyhow::Result<String> {
     }
     if let Some(export) = &config.flow_export.export {
         let _ = writeln!(text, "flows: sent as IPFIX to {}", export.destination);
+    }
+    let user = config.process.user.as_deref().unwrap_or("an unprivileged user");
+    for problem in file_access::problems(config)? {
+        let _ = writeln!(text, "warning: as {user}, the daemon {problem}");
     }
     Ok(text)
 }

@@ -18,6 +18,7 @@ use thalweg_linux::privileges::{Keep, drop_privileges_except};
 
 use super::config::{ActuatorConfig, Config};
 use super::control::Injected;
+use super::file_access;
 use super::lifecycle::Readiness;
 use super::log::{Log, LogLevel};
 use super::reload::Reloader;
@@ -42,7 +43,10 @@ pub fn run(path: &Path, verbose: bool) -> anyhow::Result<()> {
     check_namespace(&config)?;
     let opened = PreparedService::open(config.clone(), Injected::default())?;
     drop_privileges(&config)?;
-    // With the privileges of the user that will write there.
+    // With the privileges of the user that will read and write them.
+    for problem in file_access::unreadable_at_reload(&config) {
+        tracing::warn!("{problem}");
+    }
     if let Some(folder) = &config.samples.folder
         && let Err(error) = samples::can_write(folder)
     {

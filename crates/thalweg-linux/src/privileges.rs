@@ -11,6 +11,8 @@
 
 use std::fmt;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use caps::errors::CapsError;
 use caps::{CapSet, Capability};
@@ -90,6 +92,15 @@ pub enum PrivilegeError {
         /// The set.
         set: CapSet,
     },
+}
+
+impl PrivilegeError {
+    /// Whether the container has no other user or forbids the change.
+    fn is_impossible_here(&self) -> bool {
+        // EPERM: the capability to change is missing. EINVAL: this user does not exist in the namespace.
+        matches!(self, PrivilegeError::System { source, .. }
+            if matches!(source.raw_os_error(), Some(libc::EPERM | libc::EINVAL)))
+    }
 }
 
 /// Drops all privileges of the process permanently. Call it when sockets and files are open and **before any thread
@@ -211,17 +222,78 @@ fn empty_bounding_set(kept: &caps::CapsHashSet) -> bool {
     })
 }
 
-/// Changes the user if the real or effective user is root.
-fn leave_root(user: Option<&str>) -> Result<UserChange, PrivilegeError> {
+/// Runs `work` on a thread of its own as the user that [`drop_privileges_except`] would change to, without capabilities. For checks of
+/// what that user may do. If the process is not root, or cannot change the user, the thread has its user.
+///
+/// # Errors
+/// If the user does not exist, or the thread cannot change to it.
+pub fn run_as_unprivileged_user<T: Send>(
+    user: Option<&str>,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, PrivilegeError> {
+    let Some((uid, gid)) = next_user(user)? else { return Ok(work()) };
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| change_user_of_thread(uid, gid).map(|()| work()));
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Changes the user of the calling thread alone, with the system calls themselves: the functions of the C library change all threads.
+fn change_user_of_thread(uid: uid_t, gid: gid_t) -> Result<(), PrivilegeError> {
+    // SAFETY: no groups are passed; the others take numbers only.
+    let result = unsafe {
+        checked_long(
+            "drop supplementary groups",
+            libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<gid_t>()),
+        )
+        .and_then(|()| checked_long("change the group", libc::syscall(libc::SYS_setresgid, gid, gid, gid)))
+        .and_then(|()| checked_long("change the user", libc::syscall(libc::SYS_setresuid, uid, uid, uid)))
+    };
+    match result {
+        Err(error) if error.is_impossible_here() => Ok(()),
+        other => other,
+    }
+}
+
+/// Checks whether the process may read a file.
+///
+/// # Errors
+/// The reason why it may not.
+pub fn check_readable(path: &Path) -> io::Result<()> {
+    check_access(path, libc::R_OK)
+}
+
+/// Checks whether the process may create files in a directory.
+///
+/// # Errors
+/// The reason why it may not.
+pub fn check_writable(folder: &Path) -> io::Result<()> {
+    check_access(folder, libc::W_OK | libc::X_OK)
+}
+
+fn check_access(path: &Path, mode: libc::c_int) -> io::Result<()> {
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: the path ends in a zero byte.
+    match unsafe { libc::access(path.as_ptr(), mode) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Returns the user and group that root changes to; `None` if the process is not root.
+fn next_user(user: Option<&str>) -> Result<Option<(uid_t, gid_t)>, PrivilegeError> {
     // SAFETY: these take nothing and cannot fail.
     let (real, effective) = unsafe { (libc::getuid(), libc::geteuid()) };
-    if real != 0 && effective != 0 {
-        return Ok(UserChange::None);
+    match user {
+        _ if real != 0 && effective != 0 => Ok(None),
+        Some(name) => user_named(name).map(Some),
+        None => Ok(Some(unprivileged_user(real))),
     }
-    let (uid, gid) = match user {
-        Some(name) => user_named(name)?,
-        None => unprivileged_user(real),
-    };
+}
+
+/// Changes the user if the real or effective user is root.
+fn leave_root(user: Option<&str>) -> Result<UserChange, PrivilegeError> {
+    let Some((uid, gid)) = next_user(user)? else { return Ok(UserChange::None) };
     // SAFETY: no groups are passed; the others take numbers only.
     let result = unsafe {
         // The user changes last, because only root may do the rest.
@@ -231,12 +303,7 @@ fn leave_root(user: Option<&str>) -> Result<UserChange, PrivilegeError> {
     };
     match result {
         Ok(()) => Ok(UserChange::To { uid, gid }),
-        // EPERM: the capability to change is missing. EINVAL: this user does not exist in the namespace.
-        Err(PrivilegeError::System { source, .. })
-            if matches!(source.raw_os_error(), Some(libc::EPERM | libc::EINVAL)) =>
-        {
-            Ok(UserChange::Refused)
-        }
+        Err(error) if error.is_impossible_here() => Ok(UserChange::Refused),
         Err(error) => Err(error),
     }
 }
@@ -280,6 +347,10 @@ fn checked(step: &'static str, status: libc::c_int) -> Result<(), PrivilegeError
     } else {
         Err(PrivilegeError::System { step, source: io::Error::last_os_error() })
     }
+}
+
+fn checked_long(step: &'static str, status: libc::c_long) -> Result<(), PrivilegeError> {
+    checked(step, if status == 0 { 0 } else { -1 })
 }
 
 /// `runs as user 1000, group 1000, without capabilities (40 dropped)`.

@@ -234,6 +234,71 @@ fn samples_are_dumped_on_signals_and_events() {
     assert!(bytes.len() > 14_123 * 86, "{}", bytes.len());
 }
 
+/// Whether the tests run as root, whose daemon changes its user.
+fn is_root() -> bool {
+    let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
+    if !is_root {
+        let _ = writeln!(std::io::stderr(), "skipped: change of user: not root");
+    }
+    is_root
+}
+
+#[test]
+fn files_that_only_root_can_use_are_reported_at_the_start_and_by_check() {
+    if !is_root() {
+        return;
+    }
+    let mut serve = Serve::new("");
+    let mode = |path: PathBuf, mode| {
+        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    };
+    fs::write(serve.path("tokens"), "operator write 0123456789abcdef\n").unwrap();
+    mode(serve.path("tokens"), 0o600);
+    fs::create_dir(serve.path("samples")).unwrap();
+    mode(serve.path("samples"), 0o755);
+    let address = serve.address;
+    let text = format!(
+        "[api]\nlisten = \"{address}\"\ntoken_file = \"tokens\"\n[samples]\nfolder = \"samples\"\n[network]\ntopology = \"topology.toml\"\n{CAPTURE}"
+    );
+    fs::write(serve.path("thalweg.toml"), text).unwrap();
+    let check = thalweg_in(serve.folder.path(), &["check", "thalweg.toml"]).ended_with(0);
+    for expected in [
+        "warning: as an unprivileged user, the daemon cannot read tokens (api.token_file): Permission denied",
+        "warning: as an unprivileged user, the daemon cannot write to samples (samples.folder): Permission denied",
+    ] {
+        assert!(check.stdout.contains(expected), "{}", check.stdout);
+    }
+    assert!(!check.stdout.contains("topology.toml (network.topology): "), "{}", check.stdout);
+    serve.start();
+    let log = serve.log();
+    assert!(log.contains("cannot read tokens (api.token_file): Permission denied"), "{log}");
+    assert!(log.contains("samples will not be written"), "{log}");
+    // As the user that owns the files, nothing is reported.
+    let owned = fs::read_to_string(serve.path("thalweg.toml")).unwrap() + "[process]\nuser = \"nobody\"\n";
+    fs::write(serve.path("thalweg.toml"), owned).unwrap();
+    for file in ["tokens", "samples"] {
+        assert!(Command::new("chown").arg("nobody").arg(serve.path(file)).status().unwrap().success());
+    }
+    let check = thalweg_in(serve.folder.path(), &["check", "thalweg.toml"]).ended_with(0);
+    assert!(!check.stdout.contains("warning"), "{}", check.stdout);
+}
+
+#[test]
+fn idle_collectors_take_little_memory() {
+    let collector =
+        |number: u32| format!("[[collector]]\nname = \"c{number}\"\nswitch = \"leaf0\"\nfile = \"pipe\"\n");
+    let mut serve = Serve::new(&(0..20).map(collector).collect::<String>());
+    assert!(Command::new("mkfifo").args(["-m", "666"]).arg(serve.path("pipe")).status().unwrap().success());
+    serve.start();
+    serve.wait("all run", |serve| {
+        serve.collectors().iter().filter(|(_, state)| state == "running").count() == 20
+    });
+    let status = fs::read_to_string(format!("/proc/{}/status", serve.child.as_ref().unwrap().id())).unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap().trim();
+    let kib: u64 = resident.trim_end_matches(" kB").parse().unwrap();
+    assert!(kib < 20 * 10_000, "{resident}");
+}
+
 #[test]
 fn dumps_of_earlier_runs_are_kept_within_the_limit() {
     let samples = "[samples]\nfolder = \"samples\"\non_event = \"congestion\"\nkeep = 2\n";
