@@ -29,6 +29,8 @@ pub struct Link {
     pub switch: String,
     /// Port of the switch.
     pub port: u16,
+    /// The name that the switch gives to the port; null if the topology does not have it.
+    pub port_name: Option<String>,
     /// Whether packets enter or leave the switch.
     pub direction: DirectionName,
     /// Name of the node at the other end; null if unknown.

@@ -1,6 +1,6 @@
 //! Versions of the topology.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::UtcTime;
@@ -13,7 +13,13 @@ pub struct Topology {
     /// Packet time from which this version is valid.
     pub valid_from: UtcTime,
     /// The network in the format of a topology file. `PUT /v1/topology` accepts it unchanged.
+    #[schemars(schema_with = "topology_file")]
     pub network: serde_json::Value,
+}
+
+/// Returns the reference to the schema of topology files, which the daemon adds to its OpenAPI document.
+fn topology_file(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "$ref": "#/components/schemas/TopologyFile" })
 }
 
 /// A new version of the topology.

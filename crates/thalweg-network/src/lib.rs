@@ -11,6 +11,7 @@
 //! | [`routing`] | shortest paths, ECMP with a known hash, forwarding tables, the path of a packet |
 //! | [`state`] | a network at one time: topology, link state and forwarding tables; the topology files that include them |
 //! | [`versions`] | past states of a network, and the one that forwarded a packet |
+//! | [`import`] | builds topologies from LLDP neighbours and from Open vSwitch |
 //! | [`inference`] | infers input port, output port and path of a packet from its headers |
 //!
 //! The path of a flow in a fat tree, with one link down:
@@ -35,6 +36,7 @@
 
 pub mod address;
 pub mod identity;
+pub mod import;
 pub mod inference;
 pub mod link_state;
 pub mod routing;

@@ -22,7 +22,7 @@ mod tests;
 pub use builder::TopologyBuilder;
 pub use error::TopologyError;
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
 use thalweg_wire::{BitRate, Nanos};
@@ -121,6 +121,8 @@ pub struct Endpoint {
     pub mac: MacAddress,
     /// The IPv4 address, unique among endpoints.
     pub ip: Ipv4Addr,
+    /// The IPv6 address, unique among endpoints; `None` if unknown.
+    pub ipv6: Option<Ipv6Addr>,
 }
 
 /// The name of a router.
@@ -147,8 +149,10 @@ pub struct Topology {
     rack_sizes: Box<[u16]>,
     /// Base MAC addresses that are not the default ones.
     custom_macs: Owners<MacAddress>,
-    /// All IPv4 addresses.
-    ips: Owners<Ipv4Addr>,
+    /// All IPv4 and IPv6 addresses.
+    ips: Owners<IpAddr>,
+    /// The names that routers give to their ports, where known, by router and port.
+    port_names: Box<[((RouterId, PortIndex), String)]>,
 }
 
 impl Topology {
@@ -283,9 +287,23 @@ impl Topology {
         }
     }
 
-    /// Returns the endpoint with this IPv4 address, by binary search.
-    pub fn endpoint_with_ip(&self, ip: Ipv4Addr) -> Option<EndpointId> {
-        find(&self.ips, ip)
+    /// Returns the endpoint with this IPv4 or IPv6 address, by binary search.
+    pub fn endpoint_with_ip(&self, ip: impl Into<IpAddr>) -> Option<EndpointId> {
+        find(&self.ips, ip.into())
+    }
+
+    /// Returns the name that a router gives to a port, such as `Ethernet1`, by binary search; `None` if the topology does
+    /// not have it.
+    pub fn port_name(&self, router: RouterId, port: PortIndex) -> Option<&str> {
+        let index = self.port_names.binary_search_by_key(&(router, port), |(key, _)| *key).ok()?;
+        Some(&self.port_names[index].1)
+    }
+
+    /// Returns the port to which a router gives this name, by linear search among its ports.
+    pub fn port_named(&self, router: RouterId, name: &str) -> Option<PortIndex> {
+        let first = self.port_names.partition_point(|((of, _), _)| *of < router);
+        let own = self.port_names[first..].iter().take_while(|((of, _), _)| *of == router);
+        own.clone().find(|(_, known)| known == name).map(|((_, port), _)| *port)
     }
 
     /// Returns the node of this name, by linear search.
@@ -330,15 +348,19 @@ impl Topology {
                 }
             }
         }
+        for ((router, port), name) in &self.port_names {
+            assert_eq!(self.port_named(*router, name), Some(*port));
+        }
         let ports =
             self.router_ids().map(|router| self.ports(router)).inspect(|&ports| assert!(ports <= MAX_PORTS));
         assert_eq!(ports.sum::<usize>() + self.endpoints.len(), 2 * self.links.len(), "a link has two ends");
         for endpoint in self.endpoint_ids() {
-            let Endpoint { name, mac, ip } = &self.endpoints[endpoint.index()];
+            let Endpoint { name, mac, ip, ipv6 } = &self.endpoints[endpoint.index()];
             assert_eq!(self.links[endpoint.index()].ends[0].node, Node::Endpoint(endpoint));
             assert!(mac.is_unicast());
             assert_eq!(self.endpoint_with_mac(*mac), Some((endpoint, 0)), "{name}");
             assert_eq!(self.endpoint_with_ip(*ip), Some(endpoint), "{name}");
+            assert!(ipv6.is_none_or(|ip| self.endpoint_with_ip(ip) == Some(endpoint)), "{name}");
         }
     }
 

@@ -126,7 +126,7 @@ impl Resolver<'_, '_> {
         links
     }
 
-    /// Parses a port written as `ROUTER:pN`.
+    /// Parses a port written as `ROUTER:pN`, or as `ROUTER:NAME`.
     fn port(
         &mut self,
         section: &Typed<'_, LinkStates>,
@@ -134,6 +134,9 @@ impl Resolver<'_, '_> {
         text: &str,
     ) -> Option<(RouterId, PortIndex)> {
         let parsed = text.rsplit_once(":p").and_then(|(router, port)| Some((router, parse_port(port)?)));
+        if let (None, Some(named)) = (parsed, self.named_port(text)) {
+            return Some(named);
+        }
         let Some((name, port)) = parsed else {
             self.problems.push(section.entry.unexpected(LinkStates::down, Some(element), EXPECTED_PORTS));
             return None;
@@ -146,6 +149,14 @@ impl Resolver<'_, '_> {
             return None;
         }
         Some((router, PortIndex(port)))
+    }
+
+    /// Finds a port written as `ROUTER:NAME`. Names of routers and ports may contain colons.
+    fn named_port(&self, text: &str) -> Option<(RouterId, PortIndex)> {
+        text.match_indices(':').find_map(|(at, _)| {
+            let router = *self.routers.get(&text[..at])?;
+            Some((router, self.topology.port_named(router, &text[at + 1..])?))
+        })
     }
 
     fn forwarding(&mut self, section: &Typed<'_, Rules>) -> Option<Forwarding> {
@@ -184,7 +195,29 @@ impl Resolver<'_, '_> {
 
     fn entry(&mut self, entry: &Typed<'_, sections::TableEntry>) -> Option<TableEntry> {
         let router = self.router(entry, sections::TableEntry::router, 0, &entry.router)?;
-        Some(TableEntry { router, mac: entry.mac, port: PortIndex(entry.port) })
+        let port = self.entry_port(entry, router)?;
+        Some(TableEntry { router, mac: entry.mac, port })
+    }
+
+    /// Returns the output port of an entry, which has its number or its name.
+    fn entry_port(&mut self, entry: &Typed<'_, sections::TableEntry>, router: RouterId) -> Option<PortIndex> {
+        let problem = match (entry.port, entry.port_name.as_deref()) {
+            (Some(port), None) => return Some(PortIndex(port)),
+            (None, None) => entry.entry.missing(sections::TableEntry::port),
+            (Some(_), Some(_)) => {
+                let reason = "not allowed with port, which is the number of the same port";
+                entry.entry.refuse_value(sections::TableEntry::port_name, 0, reason.to_owned())
+            }
+            (None, Some(name)) => match self.topology.port_named(router, name) {
+                Some(port) => return Some(port),
+                None => {
+                    let reason = format!("router {} has no port of this name", entry.router);
+                    entry.entry.refuse_value(sections::TableEntry::port_name, 0, reason)
+                }
+            },
+        };
+        self.problems.push(problem);
+        None
     }
 
     fn router<T>(

@@ -366,3 +366,80 @@ proptest! {
         assert_parses_or_reports(NetworkState::from_json(&text, "net.json"), &text);
     }
 }
+
+#[test]
+fn examples_are_read_and_printed_unchanged() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/topologies");
+    let mut count = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let state = NetworkState::from_toml(&text, "example").unwrap_or_else(|error| panic!("{error}"));
+        state.topology().check_invariants();
+        for printed in [
+            NetworkState::from_toml(&state.to_toml(), "toml"),
+            NetworkState::from_json(&state.to_json(), "json"),
+        ] {
+            assert_eq!(printed.unwrap(), state, "{}", path.display());
+        }
+        count += 1;
+    }
+    assert_eq!(count, 3);
+}
+
+/// A switch that forwards by its MAC address table, and hosts of both versions of IP.
+#[test]
+fn ports_are_inferred_from_a_table_by_the_names_of_its_ports() {
+    let text = include_str!("../../../../examples/topologies/mac-table-switch.toml");
+    let state = NetworkState::from_toml(text, "example").unwrap();
+    let topology = state.topology();
+    let router = crate::RouterId(0);
+    let mac = |name: &str| match topology.node_named(name) {
+        Some(crate::Node::Endpoint(endpoint)) => topology.mac(endpoint, 0),
+        other => panic!("{name}: {other:?}"),
+    };
+    let address = |text: &str| text.parse::<std::net::IpAddr>().unwrap();
+    for (source, destination) in [("198.51.100.11", "203.0.113.9"), ("2001:db8:51::13", "2001:db8:9::9")] {
+        let from = topology.endpoint_with_ip(address(source)).unwrap();
+        let ethernet =
+            thalweg_wire::EthernetAddresses { source: topology.mac(from, 0), destination: mac("gateway") };
+        let key = thalweg_wire::FlowKey::new(
+            address(source),
+            address(destination),
+            40_000,
+            443,
+            thalweg_wire::Protocol::TCP,
+        )
+        .unwrap();
+        let (ports, case) = state.ports(router, &ethernet, &key);
+        assert_eq!(case, crate::Case::Known);
+        assert_eq!(ports.input, Some(topology.port_of(from)));
+        assert_eq!(topology.port_name(router, ports.output.unwrap()), Some("Te1/1/1"));
+    }
+}
+
+#[test]
+fn wrong_port_names_are_reported_with_their_lines() {
+    let text = "[[router]]\nname = 'a'\n[[endpoint]]\nname = 'h'\nrouter = 'a'\nport = 'e1'\n\
+        [[endpoint]]\nname = 'i'\nrouter = 'a'\nport = 'e1'\n[[endpoint]]\nname = 'j'\nrouter = 'a'\nport = 'p7'\nipv6 = 'ff02::1'\n\
+        [forwarding]\nkind = 'tables'\n";
+    let error = NetworkState::from_toml(text, "t").unwrap_err().to_string();
+    for expected in [
+        "t:10: router \"a\" has two ports named \"e1\"",
+        "t:14: port name \"p7\" is reserved",
+        "t:15: invalid IPv6 address ff02::1",
+    ] {
+        assert!(error.contains(expected), "{error}");
+    }
+    let text = "[[router]]\nname = 'a'\n[[endpoint]]\nname = 'h'\nrouter = 'a'\nport = 'e:1'\n[link_state]\ndown = ['a:e:1']\n\
+        [forwarding]\nkind = 'tables'\nentries = [\n{ router = 'a', mac = '02:54:57:00:00:00', port_name = 'e2' },\n\
+        { router = 'a', mac = '02:54:57:00:00:00', port = 0, port_name = 'e:1' },\n{ router = 'a', mac = '02:54:57:00:00:00' }]\n";
+    let error = NetworkState::from_toml(text, "t").unwrap_err().to_string();
+    for expected in [
+        "t:12: router a has no port of this name",
+        "t:13: not allowed with port",
+        "t:14: missing key \"port\"",
+    ] {
+        assert!(error.contains(expected), "{error}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Builds a topology part by part.
 
-use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::{
     Attachment, Endpoint, Link, LinkSpec, MAX_NAME, MAX_NODES, MAX_PORTS, Node, Owners, Router, Topology,
@@ -15,10 +15,12 @@ use crate::identity::{EndpointId, LinkId, PortIndex, RouterId};
 pub struct TopologyBuilder {
     endpoints: Vec<Endpoint>,
     routers: Vec<Router>,
-    /// By endpoint, its router and link.
-    accesses: Vec<(RouterId, LinkSpec)>,
-    /// Links between routers, in the order in which they were connected.
-    trunks: Vec<([RouterId; 2], LinkSpec)>,
+    /// By endpoint, its router, link, and the name of the router's port.
+    accesses: Vec<(RouterId, LinkSpec, Option<String>)>,
+    /// Links between routers, in the order in which they were connected, and the names of their ports.
+    trunks: Vec<([RouterId; 2], LinkSpec, [Option<String>; 2])>,
+    /// The names of ports.
+    port_names: BTreeSet<(RouterId, String)>,
     /// By router, the number of used ports.
     ports: Vec<usize>,
     names: BTreeMap<String, Node>,
@@ -62,8 +64,8 @@ impl TopologyBuilder {
         link.check()?;
         self.names.insert(name.clone(), Node::Endpoint(endpoint));
         let (mac, ip) = (address::default_mac(endpoint), address::default_ip(endpoint));
-        self.endpoints.push(Endpoint { name, mac, ip });
-        self.accesses.push((router, link));
+        self.endpoints.push(Endpoint { name, mac, ip, ipv6: None });
+        self.accesses.push((router, link, None));
         self.ports[router.index()] += 1;
         Ok(endpoint)
     }
@@ -79,10 +81,55 @@ impl TopologyBuilder {
         if a == b {
             return Err(TopologyError::SelfLink { router: self.routers[a.index()].name.clone() });
         }
-        self.trunks.push(([a, b], link));
+        self.trunks.push(([a, b], link, [None, None]));
         self.ports[a.index()] += 1;
         self.ports[b.index()] += 1;
         Ok(())
+    }
+
+    /// Sets the name that the router of an endpoint gives to the port of the endpoint.
+    ///
+    /// # Errors
+    /// If the endpoint does not exist, or the name is invalid or in use at this router.
+    pub fn set_port_name(&mut self, endpoint: EndpointId, name: &str) -> Result<(), TopologyError> {
+        let access = self.accesses.get(endpoint.index());
+        let router = access.ok_or(TopologyError::UnknownEndpoint { endpoint })?.0;
+        self.add_port_name(router, name)?;
+        self.accesses[endpoint.index()].2 = Some(name.to_owned());
+        Ok(())
+    }
+
+    /// Sets the names that the two routers of the link connected last give to its ports.
+    ///
+    /// # Errors
+    /// If no routers are connected, or a name is invalid or in use at its router.
+    pub fn set_last_link_port_names(&mut self, names: [&str; 2]) -> Result<(), TopologyError> {
+        let Some(&([a, b], ..)) = self.trunks.last() else { return Err(TopologyError::NoLink) };
+        self.add_port_name(a, names[0])?;
+        self.add_port_name(b, names[1]).inspect_err(|_| {
+            self.port_names.remove(&(a, names[0].to_owned()));
+        })?;
+        if let Some((.., known)) = self.trunks.last_mut() {
+            *known = names.map(|name| Some(name.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn add_port_name(&mut self, router: RouterId, name: &str) -> Result<(), TopologyError> {
+        if !is_valid_name(name) {
+            return Err(TopologyError::Name { name: name.chars().take(MAX_NAME).collect() });
+        }
+        // `tor0:p3` is port number 3.
+        if name.strip_prefix('p').is_some_and(|rest| rest.parse::<u16>().is_ok()) {
+            return Err(TopologyError::NumericPortName { name: name.to_owned() });
+        }
+        match self.port_names.insert((router, name.to_owned())) {
+            true => Ok(()),
+            false => Err(TopologyError::DuplicatePortName {
+                name: name.to_owned(),
+                router: self.routers[router.index()].name.clone(),
+            }),
+        }
     }
 
     /// Sets the base MAC address of an endpoint. Its shadow addresses do not change.
@@ -113,6 +160,20 @@ impl TopologyBuilder {
         Ok(())
     }
 
+    /// Sets the IPv6 address of an endpoint.
+    ///
+    /// # Errors
+    /// If the endpoint does not exist, or the address is not one of a single host.
+    pub fn set_ipv6(&mut self, endpoint: EndpointId, ip: Ipv6Addr) -> Result<(), TopologyError> {
+        let known =
+            self.endpoints.get_mut(endpoint.index()).ok_or(TopologyError::UnknownEndpoint { endpoint })?;
+        if ip.is_unspecified() || ip.is_multicast() || ip.to_ipv4_mapped().is_some() {
+            return Err(TopologyError::Ipv6 { ip });
+        }
+        known.ipv6 = Some(ip);
+        Ok(())
+    }
+
     /// Returns the node of this name.
     pub fn node_named(&self, name: &str) -> Option<Node> {
         self.names.get(name).copied()
@@ -127,7 +188,7 @@ impl TopologyBuilder {
     ///
     /// # Errors
     /// If there are no endpoints, or two endpoints have the same address.
-    pub fn build(self) -> Result<Topology, TopologyError> {
+    pub fn build(mut self) -> Result<Topology, TopologyError> {
         if self.endpoints.is_empty() {
             return Err(TopologyError::NoEndpoints);
         }
@@ -137,14 +198,23 @@ impl TopologyBuilder {
         let mut ports = PortTable::new(&self.ports);
         let mut links = Vec::with_capacity(self.accesses.len() + self.trunks.len());
         let mut rack_sizes = vec![0; self.routers.len()];
-        for (&(router, spec), endpoint) in self.accesses.iter().zip((0..).map(EndpointId)) {
+        let mut names = Vec::new();
+        let accesses = std::mem::take(&mut self.accesses);
+        for ((router, spec, name), endpoint) in accesses.into_iter().zip((0..).map(EndpointId)) {
             let end = Attachment { node: Node::Endpoint(endpoint), port: PortIndex(0) };
-            links.push(Link { ends: [end, ports.next(router)], rate: spec.rate, delay: spec.delay });
+            let port = ports.next(router);
+            links.push(Link { ends: [end, port], rate: spec.rate, delay: spec.delay });
             rack_sizes[router.index()] += 1;
+            names.extend(name.map(|name| ((router, port.port), name)));
         }
-        for &([a, b], spec) in &self.trunks {
-            links.push(Link { ends: [ports.next(a), ports.next(b)], rate: spec.rate, delay: spec.delay });
+        for (routers, spec, port_names) in std::mem::take(&mut self.trunks) {
+            let ends = routers.map(|router| ports.next(router));
+            links.push(Link { ends, rate: spec.rate, delay: spec.delay });
+            for ((router, end), name) in routers.into_iter().zip(ends).zip(port_names) {
+                names.extend(name.map(|name| ((router, end.port), name)));
+            }
         }
+        names.sort();
         let (port_links, port_peers) = ports.sides(&links);
         Ok(Topology {
             endpoints: self.endpoints.into(),
@@ -156,11 +226,12 @@ impl TopologyBuilder {
             rack_sizes: rack_sizes.into(),
             custom_macs,
             ips,
+            port_names: names.into(),
         })
     }
 
     fn check_name(&self, name: &str) -> Result<(), TopologyError> {
-        if name.is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) {
+        if !is_valid_name(name) {
             return Err(TopologyError::Name { name: name.chars().take(MAX_NAME).collect() });
         }
         match self.names.contains_key(name) {
@@ -188,9 +259,15 @@ impl TopologyBuilder {
         })
     }
 
-    fn ips(&self) -> Result<Owners<Ipv4Addr>, TopologyError> {
-        sorted(self.numbered().map(|(endpoint, id)| (endpoint.ip, id))).map_err(|(ip, [first, second])| {
-            TopologyError::DuplicateIp { ip, first: self.name_of(first), second: self.name_of(second) }
+    fn ips(&self) -> Result<Owners<IpAddr>, TopologyError> {
+        let addresses = self.numbered().flat_map(|(endpoint, id)| {
+            let ipv6 = endpoint.ipv6.map(IpAddr::from);
+            [Some(endpoint.ip.into()), ipv6].into_iter().flatten().map(move |ip| (ip, id))
+        });
+        sorted(addresses).map_err(|(ip, [first, second])| TopologyError::DuplicateIp {
+            ip,
+            first: self.name_of(first),
+            second: self.name_of(second),
         })
     }
 
@@ -201,6 +278,10 @@ impl TopologyBuilder {
     fn name_of(&self, endpoint: EndpointId) -> String {
         self.endpoints[endpoint.index()].name.clone()
     }
+}
+
+fn is_valid_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= MAX_NAME && !name.chars().any(char::is_control)
 }
 
 /// Allocates the ports of all routers, and inverts the mapping from links to ports.

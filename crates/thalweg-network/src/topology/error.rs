@@ -1,6 +1,6 @@
 //! Errors of building a topology.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use thalweg_wire::{BitRate, Nanos};
 use thiserror::Error;
@@ -92,11 +92,34 @@ pub enum TopologyError {
         /// The name of the second endpoint.
         second: String,
     },
-    /// Two endpoints have the same IPv4 address.
-    #[error("{first:?} and {second:?} have the same IPv4 address, {ip}")]
+    /// An IPv6 address is not one of a single host.
+    #[error("invalid IPv6 address {ip}: expected a unicast address, and an IPv4 address as ip")]
+    Ipv6 {
+        /// The address.
+        ip: Ipv6Addr,
+    },
+    /// Two ports of a router have the same name.
+    #[error("router {router:?} has two ports named {name:?}")]
+    DuplicatePortName {
+        /// The name.
+        name: String,
+        /// The name of the router.
+        router: String,
+    },
+    /// A port's name has the form of a port number.
+    #[error("port name {name:?} is reserved: p and a number mean the port of this number in the topology")]
+    NumericPortName {
+        /// The name.
+        name: String,
+    },
+    /// Port names without a link.
+    #[error("no link whose ports could be named")]
+    NoLink,
+    /// Two endpoints have the same IP address.
+    #[error("{first:?} and {second:?} have the same IP address, {ip}")]
     DuplicateIp {
         /// The address.
-        ip: Ipv4Addr,
+        ip: IpAddr,
         /// The name of the first endpoint.
         first: String,
         /// The name of the second endpoint.

@@ -18,9 +18,12 @@
 //! delay = "500ns"
 //! mac = "00:25:90:00:00:01"
 //! ip = "192.168.0.1"
+//! ipv6 = "2001:db8::1"
+//! port = "Ethernet1"       # the router's name of its port
 //!
 //! [[link]]                 # between routers
 //! between = ["tor0", "agg0"]
+//! ports = ["Ethernet49", "Ethernet1"]
 //! rate = "40gbit/s"
 //! ```
 //!
@@ -162,6 +165,13 @@ impl TopologyReader<'_> {
         if let Some(Err(error)) = entry.ip.map(|ip| self.builder.set_ip(endpoint, ip)) {
             self.refuse(entry, Endpoint::ip, error);
         }
+        if let Some(Err(error)) = entry.ipv6.map(|ip| self.builder.set_ipv6(endpoint, ip)) {
+            self.refuse(entry, Endpoint::ipv6, error);
+        }
+        let port = entry.port.as_deref();
+        if let Some(Err(error)) = port.map(|port| self.builder.set_port_name(endpoint, port)) {
+            self.refuse(entry, Endpoint::port, error);
+        }
     }
 
     fn read_link(&mut self, entry: &Typed<'_, Link>) {
@@ -171,7 +181,11 @@ impl TopologyReader<'_> {
             .collect();
         let &[Some(a), Some(b)] = ends.as_slice() else { return };
         if let Err(error) = self.builder.connect(a, b, link) {
-            self.refuse(entry, Link::between, error);
+            return self.refuse(entry, Link::between, error);
+        }
+        let Some([a, b]) = entry.ports.as_deref() else { return };
+        if let Err(error) = self.builder.set_last_link_port_names([a, b]) {
+            self.refuse(entry, Link::ports, error);
         }
     }
 

@@ -236,6 +236,6 @@ fn addresses_are_unique_and_resolve_to_their_endpoint() {
     let message = r#""h1" and "h2" have the same MAC address, 00:25:90:00:00:01"#;
     assert_eq!(same_mac.build().unwrap_err().to_string(), message);
     builder.set_ip(ids[3], address::default_ip(ids[0])).unwrap();
-    let message = r#""h0" and "h3" have the same IPv4 address, 10.0.0.1"#;
+    let message = r#""h0" and "h3" have the same IP address, 10.0.0.1"#;
     assert_eq!(builder.build().unwrap_err().to_string(), message);
 }

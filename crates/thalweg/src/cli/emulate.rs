@@ -43,7 +43,7 @@ pub(super) struct EmulateArgs {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Number of runs of a sweep in parallel [default: number of cores].
+    /// Number of runs of a sweep in parallel, each on one thread [default: number of cores].
     #[arg(long, value_name = "N", requires = "sweep")]
     threads: Option<usize>,
 

@@ -211,6 +211,20 @@ const SCHEMA: [Example; 2] = [
     },
 ];
 
+const TOPOLOGY: [Example; 2] = [
+    Example {
+        about: "Import from switches that run lldpd",
+        command: "for switch in leaf0 leaf1; do ssh $switch lldpcli -f json show neighbors > $switch.json; done\n\
+                  thalweg topology import --lldp leaf0=leaf0.json --lldp leaf1=leaf1.json -o topology.toml",
+    },
+    Example {
+        about: "Import a bridge of Open vSwitch and its flows",
+        command: "ovs-ofctl show br0 > br0.show; ovs-ofctl dump-flows br0 > br0.flows\n\
+                  ovs-vsctl --format=json list Interface > interfaces.json\n\
+                  thalweg topology import --ovs-show br0=br0.show --ovs-flows br0=br0.flows --ovs-interfaces interfaces.json",
+    },
+];
+
 const CONFIG: [Example; 2] = [
     Example {
         about: "Create a configuration file of the daemon",
@@ -228,6 +242,7 @@ pub(super) fn examples(command: Option<&str>) -> &'static [Example] {
         Some("serve") => &SERVE,
         Some("check") => &CHECK,
         Some("schema") => &SCHEMA,
+        Some("topology") => &TOPOLOGY,
         Some("top") => &TOP,
         Some("emulate") => &EMULATE,
         Some("sketch") => &SKETCH,

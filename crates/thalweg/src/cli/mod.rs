@@ -2,7 +2,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `watch`, `collect`, `serve`, `check`, `schema`, `top`, `emulate`, `flows`, `sketch`, `synth`, `lab`, `settings_file` | one command each |
+//! | `watch`, `collect`, `serve`, `check`, `schema`, `top`, `emulate`, `flows`, `sketch`, `synth`, `lab`, `topology`, `settings_file` | one command each |
 //! | `generated` | `completions` and `man` |
 //! | `file_kind` | detection of file kinds |
 //! | `examples` | examples and exit codes in `--help`, man pages and the reference |
@@ -27,6 +27,7 @@ mod settings_file;
 mod sketch;
 mod synth;
 mod top;
+mod topology;
 mod version;
 mod watch;
 
@@ -82,6 +83,7 @@ enum Command {
     Serve(serve::ServeArgs),
     Check(check::CheckArgs),
     Schema(schema::SchemaArgs),
+    Topology(topology::TopologyArgs),
     Top(top::TopArgs),
     Emulate(Box<emulate::EmulateArgs>),
     Sketch(sketch::SketchArgs),
@@ -146,6 +148,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Serve(args) => args.run(false).map(|()| ExitCode::Complete),
         Command::Check(args) => args.run().map(|()| ExitCode::Complete),
         Command::Schema(args) => args.run().map(|()| ExitCode::Complete),
+        Command::Topology(args) => args.run().map(|()| ExitCode::Complete),
         Command::Top(args) => args.run().map(|()| ExitCode::Complete),
         Command::Emulate(args) => args.run().map(|()| ExitCode::Complete),
         Command::Sketch(args) => args.run().map(|()| ExitCode::Complete),

@@ -54,7 +54,15 @@ mod tests {
                 "experiments/flexplane-trade-off/experiment.toml",
             ],
         ),
-        (FileKind::State, &["examples/collector/topology.toml"]),
+        (
+            FileKind::State,
+            &[
+                "examples/collector/topology.toml",
+                "examples/topologies/leaf-spine.toml",
+                "examples/topologies/mac-table-switch.toml",
+                "examples/topologies/open-vswitch.toml",
+            ],
+        ),
         (FileKind::Watch, &[]),
     ];
 

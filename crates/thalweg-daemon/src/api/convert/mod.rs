@@ -17,7 +17,7 @@ pub use collector_response::{collector_response, collector_response_at};
 pub use control::{action, control, decision, paths};
 pub use event::event;
 pub use flow::{flow, flow_rate};
-pub use link::{link, link_name};
+pub use link::{KnownLink, link, link_name};
 pub use rate::rate;
 pub use samples::sample_file;
 pub use task::tasks;

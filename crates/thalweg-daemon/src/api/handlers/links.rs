@@ -9,6 +9,7 @@ use thalweg_network::{Attachment, NetworkState, Node};
 
 use super::flows::Fastest;
 use super::{CollectorParam, LimitParams, RequestDeadline, check_responses, selected};
+use crate::api::convert::KnownLink;
 use crate::api::{Api, convert};
 use crate::from_json;
 use thalweg_http::input::{Path, Query};
@@ -37,8 +38,8 @@ pub(in crate::api) fn all(
         let answer = collector.links(deadline.left());
         responses.push(convert::collector_response(&collector, &answer));
         links.extend(answer.into_iter().flat_map(|asked| asked.value).map(|report| {
-            let peer = network.and_then(|network| peer(network, switch, report.side));
-            convert::link(&report, collector.name(), switch, peer)
+            let known = network.and_then(|network| known_link(network, switch, report.side));
+            convert::link(&report, collector.name(), switch, known.unwrap_or_default())
         }));
     }
     check_responses(&responses)?;
@@ -87,10 +88,10 @@ fn check_port(network: &NetworkState, link: &LinkName) -> Result<(), Problem> {
     }
 }
 
-/// Returns the name of the node at the other end of a link.
-fn peer<'a>(network: &'a NetworkState, switch: &str, side: LinkDirection) -> Option<&'a str> {
+/// Returns what the topology says about a link; `None` if it has no such port.
+fn known_link<'a>(network: &'a NetworkState, switch: &str, side: LinkDirection) -> Option<KnownLink<'a>> {
     let topology = network.topology();
     let Some(Node::Router(router)) = topology.node_named(switch) else { return None };
     let Attachment { node, .. } = *topology.peers(router).get(usize::from(side.port.0))?;
-    Some(topology.name(node))
+    Some(KnownLink { peer: Some(topology.name(node)), port_name: topology.port_name(router, side.port) })
 }

@@ -1,11 +1,14 @@
 //! The topology and new versions of it.
 
+use std::borrow::Cow;
+
 use hyper::body::Bytes;
-use schemars::SchemaGenerator;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use thalweg_api::problem::{BodyError, Code, Problem};
 use thalweg_api::{NewTopology, Topology};
 use thalweg_network::NetworkState;
 use thalweg_network::topology::file::TopologyFileError;
+use thalweg_network::topology::file::sections::STATE;
 use thalweg_wire::Nanos;
 
 use crate::api::{Api, convert};
@@ -36,11 +39,30 @@ impl Output for TomlNetwork {
     }
 }
 
+/// The schema of topology files in JSON. It is that of the files' own declaration.
+struct TopologyFile;
+
+impl JsonSchema for TopologyFile {
+    fn schema_name() -> Cow<'static, str> {
+        "TopologyFile".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let mut schema = thalweg_config::json_schema(&STATE, "A topology file");
+        if let Some(schema) = schema.as_object_mut() {
+            schema.remove("$schema");
+            schema.insert("description".to_owned(), "A topology file with its forwarding.".into());
+        }
+        // An object is a schema.
+        Schema::try_from(schema).unwrap_or_default()
+    }
+}
+
 impl Input for GivenNetwork {
     const READS_BODY: bool = true;
 
     fn bodies(generator: &mut SchemaGenerator) -> Vec<Content> {
-        vec![Content::any_json(), Content::text(TOML, generator)]
+        vec![Content::json::<TopologyFile>(generator), Content::text(TOML, generator)]
     }
 
     fn read(request: &Request) -> Result<Self, Problem> {

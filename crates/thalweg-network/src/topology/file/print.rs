@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Write};
 use thalweg_wire::{BitRate, Nanos};
 
 use crate::address;
-use crate::topology::{LinkSpec, Node, Topology};
+use crate::topology::{Attachment, LinkSpec, Node, Topology};
 
 /// A section of a file, or a list of sections.
 pub(crate) struct Part {
@@ -51,11 +51,20 @@ impl Topology {
             row.extend(spec_cells(self.links()[id.index()].spec()));
             row.extend((endpoint.mac != address::default_mac(id)).then(|| ("mac", text_cell(endpoint.mac))));
             row.extend((endpoint.ip != address::default_ip(id)).then(|| ("ip", text_cell(endpoint.ip))));
+            row.extend(endpoint.ipv6.map(|ip| ("ipv6", text_cell(ip))));
+            let port = self.port_name(self.router_of(id), self.port_of(id));
+            row.extend(port.map(|port| ("port", text(port))));
             Row(row)
         });
         let links = self.links()[self.endpoints().len()..].iter().map(|link| {
             let ends = link.ends.map(|end| self.name(end.node).to_owned());
             let mut row = vec![("between", Cell::Texts(ends.into()))];
+            let port = |end: Attachment| match end.node {
+                Node::Router(router) => self.port_name(router, end.port).map(str::to_owned),
+                Node::Endpoint(_) => None,
+            };
+            let ports: Option<Vec<String>> = link.ends.into_iter().map(port).collect();
+            row.extend(ports.map(|ports| ("ports", Cell::Texts(ports))));
             row.extend(spec_cells(link.spec()));
             Row(row)
         });

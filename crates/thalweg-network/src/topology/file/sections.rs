@@ -1,6 +1,6 @@
 //! The sections of topology files.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use serde_json::{Value, json};
@@ -54,6 +54,10 @@ section! {
         mac: MacAddress [MAC] or "derived from its number",
         /// IPv4 address.
         ip: Ipv4Addr [IP] or "derived from its number",
+        /// IPv6 address. Ports of packets are inferred from MAC addresses, so flows of both versions are measured without it.
+        ipv6: Ipv6Addr [IPV6] or "none",
+        /// Name that the router gives to the port of this endpoint, unique at the router. Not p and a number.
+        port: String [PORT_NAME] or "none",
     }
 }
 
@@ -62,6 +66,8 @@ section! {
     pub struct Link in LINK = ["link"] max 1000000 {
         /// The two routers.
         between: Vec<String> [BETWEEN] needed,
+        /// Names that the two routers give to their ports of the link, each unique at its router. Not p and a number.
+        ports: Vec<String> [PORT_NAMES] or "none",
         /// Rate of the link.
         rate: BitRate [RATE] or "that of [defaults]",
         /// Delay of the link.
@@ -70,9 +76,10 @@ section! {
 }
 
 section! {
-    /// Link state.
+    /// Link state. Shortest paths avoid links that are down, table entries do not.
     pub struct LinkStates in LINK_STATE = "link_state" {
-        /// Links that are down, each named by a port at either end.
+        /// Links that are down, each named by a port at either end: its number, as in "tor0:p3", or its name, as in
+        /// "tor0:Ethernet4".
         down: Vec<String> [PORTS] or "none: all links are up",
     }
 }
@@ -96,8 +103,10 @@ section! {
         router: String [NAME] needed,
         /// Destination address: a base address or a shadow address of an endpoint.
         mac: MacAddress [SHADOW_MAC] needed,
-        /// Output port.
-        port: u16 [PORT] needed,
+        /// Number of the output port, from 0 in the order of the router's links: those to endpoints, then those to routers.
+        port: u16 [PORT] or "port_name is set",
+        /// Name of the output port, as in the keys port and ports of endpoints and links, instead of its number.
+        port_name: String [PORT_NAME] or "port is set",
     }
 }
 
@@ -130,10 +139,14 @@ const DELAY: Parsed<Nanos> = parsed("a time such as \"1us\"");
 const MAC: Parsed<MacAddress> = parsed("an address such as \"02:00:00:00:00:01\"");
 const SHADOW_MAC: Parsed<MacAddress> = parsed("an address such as \"02:54:57:01:00:00\"");
 const IP: Parsed<Ipv4Addr> = parsed("an IPv4 address such as \"192.168.0.1\"");
+const IPV6: Parsed<Ipv6Addr> = parsed("an IPv6 address such as \"2001:db8::1\"");
 const KIND: Parsed<RulesKind> = parsed("\"ecmp\" or \"tables\"");
 const NAME: AnyText = AnyText("a name in quotes");
 const BETWEEN: AnyTexts =
     AnyTexts { expected: "the names of two routers, as in [\"tor0\", \"agg0\"]", count: Some(2) };
+const PORT_NAME: AnyText = AnyText("a port name in quotes, as in \"Ethernet4\"");
+const PORT_NAMES: AnyTexts =
+    AnyTexts { expected: "the names of two ports, as in [\"Ethernet49\", \"Ethernet1\"]", count: Some(2) };
 const PORTS: AnyTexts = AnyTexts { expected: EXPECTED_PORTS, count: None };
 const SEED: Integer = Integer("an integer of at least 0");
 const PORT: Integer = Integer("a port number, from 0");
@@ -227,6 +240,29 @@ const INTRODUCTION: &str = "\
 A topology file describes endpoints, routers and links, in [TOML](https://toml.io) or JSON. For `thalweg serve`
 (`topology` in `[network]`, and `PUT /v1/topology`) it also needs the section `[forwarding]`, and `[link_state]` if links
 are down. Files for experiments and for the lab have neither.
+
+Examples to start from:
+
+| file | network |
+|---|---|
+| [leaf-spine.toml](../../examples/topologies/leaf-spine.toml) | leaves and spines with equal-cost paths, port names, IPv6, a link that is down |
+| [mac-table-switch.toml](../../examples/topologies/mac-table-switch.toml) | one switch that forwards by its MAC address table |
+| [open-vswitch.toml](../../examples/topologies/open-vswitch.toml) | three bridges of Open vSwitch, imported |
+
+`thalweg topology import` creates a file from LLDP neighbours and from Open vSwitch
+([command line](command-line.md#thalweg-topology-import)).
+
+**Addresses.** The ports that a packet used are inferred from its MAC addresses, for IPv4 and IPv6 alike. So give every host, and every
+gateway behind which others are, the MAC address that its frames have at the monitored switch. A host without `mac` has a derived address of the form
+`02:54:57:00:EE:EE`, where `EEEE` is its number, and `10.0.0.1` plus this number as `ip`. `02:54:57:AA:EE:EE` are its shadow addresses, by which a controller
+reroutes. Other addresses with the prefix `02:54:57` are refused.
+
+**Ports.** The ports of a router are numbered from 0 in file order: first those to endpoints, then those to routers. `tor0:p3` is port 3 of `tor0`.
+Where the file has the switch's own names of ports (`port`, `ports`), the API returns them as `port_name`, and `down` and `entries` accept
+them. With `actuator = \"openflow\"`, port number N is OpenFlow port N + 1.
+
+**Forwarding.** With `kind = \"tables\"` packets follow the entries alone, and the output port of a packet without an entry is unknown. With `kind = \"ecmp\"` packets without an entry follow
+one of the shortest paths over links that are up, chosen by the hash of thalweg's emulator and lab with `seed`. Switches of other makes have other hashes. Describe those by tables.
 
 In JSON the same sections are members of an object, `{\"router\": [{\"name\": \"tor0\"}, ...], ...}`.
 `thalweg check FILE` reports every problem of a file.

@@ -140,7 +140,7 @@ fn errors_of_the_topology_give_the_line() {
     );
     assert_eq!(
         wrong("192.168.0.1", "10.0.0.2"),
-        "net.toml:20: \"h0\" and \"h1\" have the same IPv4 address, 10.0.0.2"
+        "net.toml:20: \"h0\" and \"h1\" have the same IP address, 10.0.0.2"
     );
 }
 
