@@ -38,6 +38,7 @@ pub fn collide(results: &collide::Results) -> String {
     let resolved = results.latencies().count();
     let _ =
         writeln!(text, "collide: {one} and {other} collide on {}, link rate {}", results.link, results.rate);
+    let _ = writeln!(text, "network: {}", results.network);
     let early = results.trials.iter().filter(|trial| trial.is_early).count();
     let early = if early > 0 { format!(", {early} rerouted before the collision") } else { String::new() };
     let _ = writeln!(text, "{resolved} of {} trials resolved{early}\n", results.trials.len());
@@ -66,6 +67,7 @@ pub fn collide_json(results: &collide::Results) -> String {
     struct Line<'a> {
         r#type: &'static str,
         rate_bps: u64,
+        network: &'a str,
         flows: &'a [HostPair; 2],
         link: &'a str,
         event_to_path: Quantiles,
@@ -77,6 +79,7 @@ pub fn collide_json(results: &collide::Results) -> String {
     line(&Line {
         r#type: "collide",
         rate_bps: results.rate.0,
+        network: &results.network,
         flows: &results.flows,
         link: &results.link,
         event_to_path: results.quantiles(LatencyBreakdown::event_to_path),
@@ -90,6 +93,7 @@ pub fn collide_json(results: &collide::Results) -> String {
 /// Returns the results of `udp` as text.
 pub fn udp(results: &udp::Results) -> String {
     let mut text = format!("udp: {}, link rate {}\n", results.flow, results.rate);
+    let _ = writeln!(text, "network: {}", results.network);
     let _ = match results.request_to_path {
         None => writeln!(text, "no packet on the new path"),
         Some(time) => writeln!(text, "on the new path {} after the ARP request", milliseconds(time.0)),
@@ -105,7 +109,7 @@ pub fn udp(results: &udp::Results) -> String {
 /// Returns the results of `udp` as a line of JSON.
 pub fn udp_json(results: &udp::Results) -> String {
     line(&json!({
-        "type": "udp", "rate_bps": results.rate.0, "src": results.flow.src, "dst": results.flow.dst,
+        "type": "udp", "rate_bps": results.rate.0, "network": results.network, "src": results.flow.src, "dst": results.flow.dst,
         "duration_ns": nanoseconds(results.duration),
         "request_to_path_ns": results.request_to_path.map(|time| time.0),
         "new_path_packets": results.new_path_packets, "old_path_packets": results.old_path_packets,

@@ -26,6 +26,7 @@ pub fn reroute_latency(results: &Results) -> String {
         let collisions = &case.collisions;
         let (resolved, all) = (collisions.latencies().count(), collisions.trials.len());
         let _ = writeln!(text, "\n{}: {resolved} of {all} trials resolved", case.name());
+        let _ = writeln!(text, "network: {}", collisions.network);
         let _ = writeln!(text, "{:24}{:>10}{:>10}{:>10}", "", "p50", "p99", "max");
         for (name, time) in ROWS {
             let Quantiles { p50_ns, p99_ns, max_ns, .. } = collisions.quantiles(time);
@@ -48,6 +49,7 @@ pub fn reroute_latency_json(results: &Results) -> String {
     #[derive(Serialize)]
     struct CaseJson<'a> {
         switch_type: Plane,
+        network: &'a str,
         actuator: &'static str,
         decision_to_path: Quantiles,
         event_to_path: Quantiles,
@@ -59,6 +61,7 @@ pub fn reroute_latency_json(results: &Results) -> String {
         let collisions = &case.collisions;
         CaseJson {
             switch_type: case.plane,
+            network: &collisions.network,
             actuator: case.actuator.key(),
             decision_to_path: collisions.quantiles(LatencyBreakdown::decision_to_path),
             event_to_path: collisions.quantiles(LatencyBreakdown::event_to_path),

@@ -24,7 +24,7 @@ use thalweg_network::topology::Node;
 use thalweg_network::{EndpointId, Forwarding, LinkState, NetworkState, Topology};
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
-use super::{HostPair, Setting};
+use super::{HostPair, Setting, network_of};
 use crate::closed_loop::ClosedLoop;
 use crate::configuration::{ActuatorKind, Decider, Files, RerouteOptions};
 use crate::error::ScenarioError;
@@ -121,6 +121,8 @@ pub struct Trial {
 pub struct Results {
     /// Rate of the links.
     pub rate: BitRate,
+    /// The network that ran.
+    pub network: String,
     /// The hosts of both flows.
     pub flows: [HostPair; 2],
     /// The link direction on which they collide: `spine0:p1:out`.
@@ -177,6 +179,7 @@ pub(super) fn run_on(
     let topology = session.lab.topology();
     Ok(Results {
         rate: setting.rate,
+        network: network_of(topology),
         flows: collision.pairs.map(|pair| HostPair::new(topology, pair)),
         link: collision.link,
         trials: results,
@@ -408,6 +411,12 @@ mod tests {
             LatencyBreakdown { event_ns: 400, decision_ns: 50, request_ns: 20, path_ns: 530 }
         );
         assert_eq!((latency.event_to_path(), latency.total()), (Nanos(600), Nanos(1_000)));
+    }
+
+    #[test]
+    fn the_report_describes_the_network_that_ran() {
+        let topology = Plan::leaf_spine(thalweg_lab::DEFAULT_RATE).unwrap().topology;
+        assert_eq!(network_of(&topology), "3 switches with 2 hosts each, 2 without hosts, 12 links");
     }
 
     #[test]

@@ -53,6 +53,21 @@ impl HostPair {
     }
 }
 
+/// Describes the network that ran: `3 switches with 2 hosts each, 2 without hosts, 12 links`.
+pub(crate) fn network_of(topology: &Topology) -> String {
+    let sizes: Vec<usize> = topology.router_ids().map(|router| topology.rack_size(router)).collect();
+    let with_hosts: Vec<usize> = sizes.iter().copied().filter(|hosts| *hosts > 0).collect();
+    let (leaves, links) = (with_hosts.len(), topology.links().len());
+    let hosts = match with_hosts.iter().all(|hosts| *hosts == with_hosts[0]) {
+        true => format!("{} hosts each", with_hosts[0]),
+        false => format!("{} hosts", topology.endpoints().len()),
+    };
+    match sizes.len() - leaves {
+        0 => format!("{leaves} switches with {hosts}, {links} links"),
+        others => format!("{leaves} switches with {hosts}, {others} without hosts, {links} links"),
+    }
+}
+
 /// `h0 > h2`.
 impl fmt::Display for HostPair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -11,7 +11,7 @@ use thalweg_lab::{Headroom, Plan};
 use thalweg_network::routing::TreeOptions;
 use thalweg_wire::{BitRate, Nanos};
 
-use super::{HostPair, Setting, collide};
+use super::{HostPair, Setting, collide, network_of};
 use crate::closed_loop::ClosedLoop;
 use crate::configuration::{ActuatorKind, Decider, Files, RerouteOptions};
 use crate::error::ScenarioError;
@@ -29,6 +29,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub struct Results {
     /// Rate of the links.
     pub rate: BitRate,
+    /// The network that ran.
+    pub network: String,
     /// The hosts of the flow.
     pub flow: HostPair,
     /// Observation time after the reroute.
@@ -100,6 +102,7 @@ pub fn run(time: Duration, setting: &mut Setting<'_>) -> Result<Results, Scenari
     let sent = |address| trace.sent.get(&(pair, address)).copied().unwrap_or(0);
     Ok(Results {
         rate: setting.rate,
+        network: network_of(session.lab.topology()),
         flow,
         duration: time,
         request_to_path: request.zip(change).map(|(request, change)| change.time.since(request.sent)),

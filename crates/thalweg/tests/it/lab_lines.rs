@@ -76,6 +76,7 @@ fn collisions() -> collide::Results {
     };
     collide::Results {
         rate: RATE,
+        network: "3 switches with 2 hosts each, 2 without hosts, 12 links".to_owned(),
         flows: [pair("h0", "h2"), pair("h4", "h3")],
         link: "spine0:p1:out".to_owned(),
         trials: vec![trial],
@@ -98,6 +99,7 @@ fn reroute_latency() -> String {
 fn udp() -> String {
     report::udp_json(&udp::Results {
         rate: RATE,
+        network: "3 switches with 2 hosts each, 2 without hosts, 12 links".to_owned(),
         flow: pair("h0", "h2"),
         duration: Duration::from_secs(60),
         request_to_path: Some(Nanos(1)),
