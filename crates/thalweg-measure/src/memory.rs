@@ -52,7 +52,7 @@ impl<T: AnyBitPattern + NoUninit> LargeArray<T> {
         // A system without huge pages rejects the advice, which does no harm.
         #[cfg(target_os = "linux")]
         {
-            let small = size.max(1).min(SMALL_PAGES);
+            let small = size.clamp(1, SMALL_PAGES);
             let _ = map.advise_range(memmap2::Advice::NoHugePage, 0, small);
             if size > small {
                 let _ = map.advise_range(memmap2::Advice::HugePage, small, size - small);

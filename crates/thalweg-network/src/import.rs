@@ -157,7 +157,7 @@ impl Discovery {
         let endpoints = self.add_endpoints(&mut builder, &routers, default)?;
         self.add_links(&mut builder, &routers, default)?;
         let topology = builder.build()?;
-        let toml = self.to_toml(topology, &routers, &endpoints)?;
+        let toml = self.print(topology, &routers, &endpoints)?;
         Ok(Imported { toml, notes: self.notes })
     }
 
@@ -237,7 +237,7 @@ impl Discovery {
         known.copied().unwrap_or(default)
     }
 
-    fn to_toml(
+    fn print(
         &mut self,
         topology: Topology,
         routers: &BTreeMap<String, RouterId>,
