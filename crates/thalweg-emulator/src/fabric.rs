@@ -67,6 +67,23 @@ pub trait Network: Fabric {
     /// Moves the packets that monitor ports have sent since the last call to `into`.
     fn take_mirrored(&mut self, into: &mut Vec<Mirrored>);
 
+    /// Runs slots up to `until` with packets that do not depend on outcomes. `next` appends the packets of a slot, for one slot after the
+    /// other. The outcomes of all slots are appended in any order.
+    fn advance_open_loop(
+        &mut self,
+        until: Slot,
+        next: &mut dyn FnMut(Slot, &mut Vec<Request>),
+        outcomes: &mut Vec<Outcome>,
+    ) {
+        let mut requests = Vec::new();
+        while self.now() < until {
+            requests.clear();
+            next(self.now(), &mut requests);
+            self.inject(&requests);
+            self.advance(outcomes);
+        }
+    }
+
     /// The number of packets that were injected and neither arrived nor were dropped.
     fn in_flight(&self) -> u64;
 }

@@ -2,6 +2,7 @@
 
 use crate::core::blueprint::{Blueprint, BlueprintError};
 use crate::core::emulation::Emulation;
+use crate::core::sharded::ShardedEmulation;
 use crate::fabric::Network;
 use crate::router::{Router, RouterPorts, Routing};
 use crate::schemes::dctcp::dctcp;
@@ -41,12 +42,25 @@ impl Scheme {
     }
 }
 
-/// Builds a network whose routers all run `scheme`.
+/// Builds a network whose routers all run `scheme`, on one core.
 ///
 /// # Errors
 /// See [`BlueprintError`].
 pub fn build(scheme: &Scheme, blueprint: &Blueprint<'_>) -> Result<Box<dyn Network>, BlueprintError> {
-    struct Build<'a>(&'a Blueprint<'a>);
+    build_on(1, scheme, blueprint)
+}
+
+/// Builds a network whose routers all run `scheme`, on up to this many cores. Several cores make
+/// [`advance_open_loop`](Network::advance_open_loop) faster, and each [`advance`](crate::Fabric::advance) slower.
+///
+/// # Errors
+/// See [`BlueprintError`].
+pub fn build_on(
+    cores: usize,
+    scheme: &Scheme,
+    blueprint: &Blueprint<'_>,
+) -> Result<Box<dyn Network>, BlueprintError> {
+    struct Build<'a>(&'a Blueprint<'a>, usize);
 
     impl ForScheme for Build<'_> {
         type Output = Result<Box<dyn Network>, BlueprintError>;
@@ -55,12 +69,15 @@ pub fn build(scheme: &Scheme, blueprint: &Blueprint<'_>) -> Result<Box<dyn Netwo
             self,
             make: impl Fn(Routing, RouterPorts<'_>) -> R + Sync,
         ) -> Self::Output {
-            Ok(Box::new(Emulation::new(self.0, make)?))
+            match self.1 {
+                0 | 1 => Ok(Box::new(Emulation::new(self.0, make)?)),
+                cores => Ok(Box::new(ShardedEmulation::new(self.0, cores, make)?)),
+            }
         }
     }
 
     check_queues(scheme, blueprint)?;
-    scheme.apply(Build(blueprint))
+    scheme.apply(Build(blueprint, cores))
 }
 
 /// Checks that a network with this scheme can be built, without building it.

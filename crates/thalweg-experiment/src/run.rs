@@ -108,7 +108,9 @@ pub(super) struct Ended {
 
 impl Run {
     pub(super) fn new(mut plan: Plan) -> Result<Run, RunError> {
-        let network = network::build(&plan.scheme, &plan.blueprint())?;
+        // The flows are taken below.
+        plan.threads = if plan.can_use_threads() { plan.threads } else { 1 };
+        let network = network::build_on(plan.threads, &plan.scheme, &plan.blueprint())?;
         let clock = network.clock();
         let (flows, packets) = (std::mem::take(&mut plan.flows), std::mem::take(&mut plan.packets));
         let is_shared = !flows.is_empty() && !packets.is_empty();
@@ -158,6 +160,19 @@ impl Run {
             self.handle_due();
         }
         Ok(())
+    }
+
+    /// Runs slots up to `until`, the next event or sample, or the end, if no packet depends on outcomes. Returns whether it did.
+    pub(super) fn open_loop_slots(&mut self, until: Slot) -> bool {
+        if self.plan.threads < 2 {
+            return false;
+        }
+        let until = until.min(self.due).min(self.last).max(self.watched.now() + 1);
+        self.traffic.open_loop_slots(until, &mut self.watched);
+        if self.watched.now() >= self.due {
+            self.handle_due();
+        }
+        true
     }
 
     /// Whether all slots of the duration have run.
@@ -233,6 +248,15 @@ impl Run {
 }
 
 impl Traffic {
+    fn open_loop_slots(&mut self, until: Slot, watched: &mut Watched) {
+        let Traffic { packets, outcomes, .. } = self;
+        outcomes.clear();
+        let mut next = |slot, requests: &mut Vec<Request>| {
+            packets.iter_mut().for_each(|senders| senders.slot(slot, requests));
+        };
+        watched.advance_open_loop(until, &mut next, outcomes);
+    }
+
     /// Runs one slot.
     #[inline]
     fn slot(&mut self, watched: &mut Watched) {

@@ -1,4 +1,4 @@
-//! Sweeps: one experiment with all combinations of some values, one run per core.
+//! Sweeps: one experiment with all combinations of some values, several at a time.
 //!
 //! Every run equals that of a single experiment with these values, to the byte. Runs share nothing.
 
@@ -216,7 +216,8 @@ impl Sweep {
         Ok(experiment)
     }
 
-    /// Runs all combinations, `threads` at a time. Calls `report` with the progress of each run, and `take` with its
+    /// Runs all combinations on this many threads: as many runs at a time, each on one thread. If there are fewer runs, each uses an equal
+    /// part of the threads where it can ([`Plan::can_use_threads`]). Calls `report` with the progress of each run, and `take` with its
     /// results. `take` returns what to keep. With a `folder`, results have rows, and each run may write to its own
     /// directory below it.
     ///
@@ -224,12 +225,13 @@ impl Sweep {
     /// The first error of a run or of `take`. Then the other runs stop.
     pub fn run<E: From<RunError> + From<ExperimentError> + Send>(
         &self,
-        cores: usize,
+        threads: usize,
         folder: Option<&Path>,
         stop: &AtomicBool,
         report: &(dyn Fn(usize, Progress) + Sync),
         take: &(dyn Fn(usize, Results) -> Result<Results, E> + Sync),
     ) -> Result<SweepResults, E> {
+        let at_once = threads.clamp(1, self.runs().max(1));
         let next = AtomicUsize::new(0);
         let failed = AtomicBool::new(false);
         let done: Mutex<Vec<Option<Result<Results, E>>>> =
@@ -241,7 +243,8 @@ impl Sweep {
                     break;
                 }
                 let one = || -> Result<Results, E> {
-                    let plan = self.plan(number)?;
+                    let mut plan = self.plan(number)?;
+                    plan.threads = (threads / at_once).max(1);
                     let folder = folder.map(|folder| folder.join(self.folder(number)));
                     let results =
                         run(plan, folder.as_deref(), stop, &mut |progress| report(number, progress))?;
@@ -253,7 +256,7 @@ impl Sweep {
             }
         };
         std::thread::scope(|scope| {
-            for _ in 0..cores.clamp(1, self.runs().max(1)) {
+            for _ in 0..at_once {
                 scope.spawn(work);
             }
         });

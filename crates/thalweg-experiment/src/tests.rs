@@ -240,3 +240,51 @@ fn an_invalid_network_is_refused_before_the_first_slot() {
         ]
     );
 }
+
+/// Packets without transport, and a link that fails and is repaired.
+const OPEN_LOOP: &str = "
+    duration = '800us'
+    warm_up = '100us'
+    [topology]
+    shape = 'leaf_spine'
+    leaves = 4
+    endpoints = 3
+    [[packets]]
+    sender = 'poisson'
+    load = 0.8
+    [[failure]]
+    link = ['leaf0', 'spine0']
+    at = '300us'
+    repair = '500us'
+    reroute_after = '50us'
+";
+
+/// The contents of all result files, by name.
+fn result_files(text: &str, threads: usize) -> std::collections::BTreeMap<String, Vec<u8>> {
+    let folder = tempfile::tempdir().unwrap();
+    let experiment = Experiment::parse(text, "test.toml").unwrap_or_else(|error| panic!("{error}"));
+    let mut plan = Plan::new(&experiment).unwrap_or_else(|error| panic!("{error}"));
+    plan.threads = threads;
+    let results = run(plan, Some(folder.path()), &AtomicBool::new(false), &mut |_| {}).unwrap();
+    assert!(results.summary.packets.delivered > 1_000);
+    files::write(folder.path(), files::Format::Csv, &of_seed(results)).unwrap();
+    let read = |file: std::io::Result<std::fs::DirEntry>| {
+        let path = file.unwrap().path();
+        (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&path).unwrap())
+    };
+    std::fs::read_dir(folder.path()).unwrap().map(read).collect()
+}
+
+#[test]
+fn result_files_do_not_depend_on_the_number_of_threads() {
+    for scheme in thalweg_emulator::schemes::SCHEMES {
+        let text = format!("{OPEN_LOOP}\n[scheme]\nname = '{}'", scheme.name);
+        let one = result_files(&text, 1);
+        assert!(one.len() > 3, "{:?}", one.keys());
+        for threads in [2, 4] {
+            assert!(result_files(&text, threads) == one, "{} on {threads} threads", scheme.name);
+        }
+    }
+    let with_hosts = |threads| result_files(BUSY, threads);
+    assert!(with_hosts(4) == with_hosts(1), "hosts run on one thread");
+}

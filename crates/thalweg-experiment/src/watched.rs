@@ -41,6 +41,31 @@ impl Watched {
         self.inject(requests);
     }
 
+    /// Runs slots up to `until` with packets without transport, in a network without hosts.
+    pub(super) fn advance_open_loop(
+        &mut self,
+        until: Slot,
+        next: &mut dyn FnMut(Slot, &mut Vec<Request>),
+        outcomes: &mut Vec<Outcome>,
+    ) {
+        let before = outcomes.len();
+        let sent = &mut self.sent;
+        let mut counted = |slot, requests: &mut Vec<Request>| {
+            next(slot, requests);
+            *sent += requests.len() as u64;
+        };
+        self.network.advance_open_loop(until, &mut counted, outcomes);
+        for outcome in &outcomes[before..] {
+            match outcome.fate {
+                Fate::Delivered => self.delivered += 1,
+                Fate::Dropped(place, reason) => {
+                    *self.drops.entry((place, reason)).or_default() += 1;
+                    self.dropped += 1;
+                }
+            }
+        }
+    }
+
     pub(super) fn sent(&self) -> u64 {
         self.sent
     }

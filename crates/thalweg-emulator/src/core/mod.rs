@@ -5,12 +5,14 @@
 //! | `shard` | routers and their endpoints on one core |
 //! | `blueprint` | from a topology to shards |
 //! | `emulation` | a whole network on one core, behind the `Fabric` interface |
+//! | `sharded` | a whole network on several cores, behind the same interface |
 //! | `parallel` | shards on several cores, in virtual or in real time |
 
 pub mod blueprint;
 pub mod emulation;
 pub mod parallel;
 pub mod shard;
+pub mod sharded;
 
 #[cfg(test)]
 mod tests;

@@ -357,6 +357,23 @@ impl<C: Copy + Default + Send + Sync + 'static> Worker<'_, C> {
     }
 }
 
+/// Drops the packets of a crossing whose link goes down between two runs. The runs before have left them in the receiver's lane.
+pub(crate) fn lose_arrived<R: Router>(shards: &mut [Shard<R>], crossing: &Crossing) {
+    let Shard { lanes, dropped, now, .. } = &mut shards[crossing.to];
+    let mut lost = 0;
+    lanes[crossing.into as usize].lose(
+        *now,
+        |_| true,
+        |packet| {
+            lost += 1;
+            dropped.push(lost_on(crossing, packet));
+        },
+    );
+    let (router, port) = crossing.sender;
+    let verdicts: &mut Verdicts = &mut shards[crossing.from].router_mut(router).verdicts[port.index()];
+    verdicts.dropped[Reason::LinkDown as usize] += lost;
+}
+
 fn lost_on<C>(crossing: &Crossing, packet: Packet<C>) -> Dropped {
     let place = Place::Port(crossing.sender.0, crossing.sender.1);
     Dropped { packet: packet.with_custom(()), place, reason: Reason::LinkDown }

@@ -73,9 +73,16 @@ pub struct Plan {
     pub events: Vec<Event>,
     /// Settings that are valid and probably not meant.
     pub warnings: Vec<String>,
+    /// Threads of the run, 1 by default. Results do not depend on it.
+    pub threads: usize,
 }
 
 impl Plan {
+    /// Whether the run can use several threads: without hosts, whose transport reacts to outcomes, and without monitor ports.
+    pub fn can_use_threads(&self) -> bool {
+        self.flows.is_empty() && self.monitors.is_empty()
+    }
+
     /// Builds the plan of `experiment`.
     ///
     /// # Errors
@@ -155,6 +162,7 @@ impl Plan {
             monitors,
             events,
             warnings: Vec::new(),
+            threads: 1,
             topology,
         };
         plan.warnings = warnings::of(&plan, experiment);

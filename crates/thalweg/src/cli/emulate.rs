@@ -43,8 +43,12 @@ pub(super) struct EmulateArgs {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Number of runs of a sweep in parallel, each on one thread [default: number of cores].
-    #[arg(long, value_name = "N", requires = "sweep")]
+    /// Number of threads [default: one for each run, at most the number of cores].
+    ///
+    /// A sweep runs as many experiments at a time. If it has fewer, each uses an equal part of the threads. An experiment with hosts
+    /// (`[[workload]]`) or monitor ports (`[[mirror]]`) runs on one thread, one with `[[packets]]` alone on several, which pays off in large
+    /// networks. Results do not depend on the number of threads.
+    #[arg(long, value_name = "N")]
     threads: Option<usize>,
 
     /// Directory for results: flows, queues, links and drops as tables, and plots.
@@ -129,9 +133,13 @@ impl EmulateArgs {
     }
 
     fn single(&self, experiment: &Experiment, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
-        let plan = Plan::new(experiment)?;
+        let mut plan = Plan::new(experiment)?;
         let duration = plan.duration;
         plan.warnings.iter().for_each(console::warn);
+        plan.threads = self.threads(1);
+        if self.threads.is_some_and(|threads| threads > 1) && !plan.can_use_threads() {
+            console::note("an experiment with hosts or monitor ports runs on one thread");
+        }
         self.create_output()?;
         let bars = Bars::new(vec![String::new()]);
         stop_on_signals(stop)?;
@@ -159,11 +167,10 @@ impl EmulateArgs {
     fn matrix(&self, experiment: &Experiment, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
         let sweep = Sweep::new(experiment, self.sweep.clone())?;
         self.create_output()?;
-        let threads = self.threads.unwrap_or_else(|| available_parallelism().map_or(1, Into::into));
         let bars = Bars::new((0..sweep.runs()).map(|run| sweep.describe(run).join(" ")).collect());
         stop_on_signals(stop)?;
         let results = sweep.run(
-            threads,
+            self.threads(sweep.runs()),
             self.output.as_deref(),
             stop,
             &|run, progress| bars.update(run, progress),
@@ -222,6 +229,11 @@ impl EmulateArgs {
         if missing > 0 {
             console::warn(format_args!("interrupted: {missing} of {} runs did not start", sweep.runs()));
         }
+    }
+
+    /// Returns the number of threads for this many runs.
+    fn threads(&self, runs: usize) -> usize {
+        self.threads.unwrap_or_else(|| available_parallelism().map_or(1, Into::into).min(runs))
     }
 
     /// Creates the output directory before a long run, not after.
