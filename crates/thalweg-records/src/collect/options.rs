@@ -60,21 +60,29 @@ impl CollectOptions {
 /// Limits of TCP and TLS connections. The length field limits a message to 65,535 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLimits {
-    /// Maximum number of connections per listener; further ones are closed at once. Default 256.
+    /// Maximum number of connections per listener. Default 256.
     pub connections: usize,
+    /// Maximum number of connections per listener and source: an IPv4 address or an IPv6 subnet of 64 bits. Default 64, a
+    /// quarter of all, so that one source cannot exclude the others.
+    pub connections_per_source: usize,
     /// A connection that sends no complete message for this long is closed. Default 30 minutes, the longest active timeout
     /// that routers have by default.
     pub idle_timeout: Nanos,
-    /// Maximum duration of a TLS handshake. Default 10 s.
+    /// Maximum duration of a TLS handshake. Connections that have sent no message for this long after their start make room
+    /// for others when a limit is reached. Default 10 s.
     pub handshake_timeout: Nanos,
+    /// A connection whose message is not complete this long after its first byte is closed. Default 10 s.
+    pub message_timeout: Nanos,
 }
 
 impl Default for StreamLimits {
     fn default() -> StreamLimits {
         StreamLimits {
             connections: 256,
+            connections_per_source: 64,
             idle_timeout: Nanos::from_secs(30 * 60),
             handshake_timeout: Nanos::from_secs(10),
+            message_timeout: Nanos::from_secs(10),
         }
     }
 }

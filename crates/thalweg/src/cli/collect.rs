@@ -84,8 +84,15 @@ struct InputArgs {
     receive_buffer: Bytes,
 
     /// Maximum connections per TCP or TLS listen address.
+    ///
+    /// At this limit, and at that per source, a new connection replaces the oldest that has sent no message within ten seconds,
+    /// or is refused.
     #[arg(long, value_name = "N", default_value = "256")]
     connections: NonZeroUsize,
+
+    /// Maximum connections per listen address and source: an IPv4 address or an IPv6 subnet of 64 bits.
+    #[arg(long, value_name = "N", default_value = "64")]
+    connections_per_source: NonZeroUsize,
 
     /// Close TCP and TLS connections that sent no message for this long.
     #[arg(long, value_name = "TIME", default_value = "30min", value_parser = parse::<Nanos>)]
@@ -210,6 +217,7 @@ impl CollectArgs {
             receive_buffer: usize::try_from(input.receive_buffer.0).unwrap_or(usize::MAX),
             streams: StreamLimits {
                 connections: input.connections.get(),
+                connections_per_source: input.connections_per_source.get(),
                 idle_timeout: input.connection_timeout,
                 ..StreamLimits::default()
             },

@@ -30,6 +30,10 @@ pub enum End {
     Malformed,
     /// No complete message arrived within the timeout.
     Idle,
+    /// A message was not complete in time.
+    Unfinished,
+    /// It had sent no message, and made room for another connection.
+    Evicted,
     /// The TLS handshake failed or timed out.
     Handshake,
     /// The collector was stopped.
@@ -38,8 +42,17 @@ pub enum End {
 
 impl End {
     /// All reasons, in order.
-    pub const ALL: [End; 7] =
-        [End::Closed, End::CutShort, End::Broken, End::Malformed, End::Idle, End::Handshake, End::Stopped];
+    pub const ALL: [End; 9] = [
+        End::Closed,
+        End::CutShort,
+        End::Broken,
+        End::Malformed,
+        End::Idle,
+        End::Unfinished,
+        End::Evicted,
+        End::Handshake,
+        End::Stopped,
+    ];
 
     /// Returns the name in reports.
     pub const fn name(self) -> &'static str {
@@ -49,16 +62,28 @@ impl End {
             End::Broken => "broken",
             End::Malformed => "malformed",
             End::Idle => "idle",
+            End::Unfinished => "unfinished",
+            End::Evicted => "evicted",
             End::Handshake => "handshake",
             End::Stopped => "stopped",
         }
     }
 }
 
+/// What a connection and its listener tell each other.
+#[derive(Debug, Default)]
+pub(super) struct ConnectionState {
+    /// The connection has sent a complete message.
+    pub(super) has_sent: AtomicBool,
+    /// The listener needs its place.
+    pub(super) is_evicted: AtomicBool,
+}
+
 /// The context of a connection.
 pub(super) struct Connection<'a> {
     pub(super) from: SocketAddr,
     pub(super) limits: StreamLimits,
+    pub(super) state: &'a ConnectionState,
     pub(super) clock: fn() -> Timestamp,
     pub(super) stop: &'a AtomicBool,
 }
@@ -74,6 +99,7 @@ impl Connection<'_> {
             None => self.read(stream, intake),
             Some(config) => match self.handshake(stream, config) {
                 Some(stream) => self.read(stream, intake),
+                None if self.is_evicted() => End::Evicted,
                 None => End::Handshake,
             },
         }
@@ -93,6 +119,7 @@ impl Connection<'_> {
                 Err(_) => return None,
             }
             if self.stop.load(Ordering::Relaxed)
+                || self.is_evicted()
                 || has_elapsed(started, self.limits.handshake_timeout, (self.clock)())
             {
                 return None;
@@ -101,9 +128,14 @@ impl Connection<'_> {
         Some(StreamOwned::new(session, stream))
     }
 
+    fn is_evicted(&self) -> bool {
+        self.state.is_evicted.load(Ordering::Relaxed)
+    }
+
     fn read(&self, mut stream: impl Read, intake: &mut Intake) -> End {
         let mut framing = Framing::default();
         let mut last_message = (self.clock)();
+        let mut message_began = None;
         let mut last_bytes = 0;
         loop {
             let stopping = self.stop.load(Ordering::Relaxed);
@@ -126,6 +158,8 @@ impl Connection<'_> {
                 match framing.next() {
                     Ok(Some(message)) => {
                         last_message = now;
+                        message_began = None;
+                        self.state.has_sent.store(true, Ordering::Relaxed);
                         if intake.message(self.from, now, message).is_err() {
                             return End::Malformed;
                         }
@@ -141,6 +175,14 @@ impl Connection<'_> {
             }
             if has_elapsed(last_message, self.limits.idle_timeout, now) {
                 return End::Idle;
+            }
+            if framing.is_inside_message()
+                && has_elapsed(*message_began.get_or_insert(now), self.limits.message_timeout, now)
+            {
+                return End::Unfinished;
+            }
+            if self.is_evicted() {
+                return End::Evicted;
             }
         }
     }

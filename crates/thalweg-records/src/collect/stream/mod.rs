@@ -1,16 +1,19 @@
 //! IPFIX over TCP and TLS (RFC 7011 section 10.4): one accepting thread per listener, and one thread per connection.
 //!
 //! A connection is a transport session: its templates are its own and are discarded at its end. Messages have at most
-//! 65,535 bytes. [`StreamLimits`] limits the number of connections and closes idle ones. A connection uses 128 KiB, and
-//! the memory of its decoder.
+//! 65,535 bytes. [`StreamLimits`] limits the number of connections, in total and per source, and closes idle ones and those
+//! that do not finish a message. At a limit, a new connection replaces the oldest that has not sent a message for some time
+//! since its start. A connection uses 128 KiB, and the memory of its decoder.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `framing` | splits a byte stream into messages |
+//! | `open` | open connections within the limits |
 //! | `connection` | one connection, and why it ended ([`End`]) |
 
 mod connection;
 mod framing;
+mod open;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -30,7 +33,8 @@ use super::intake::{Intake, Snapshot};
 use super::outlet::{Shared, lock};
 use super::receiver::{READ_TIMEOUT, is_timeout};
 use super::{CollectOptions, Listen};
-use connection::Connection;
+use connection::{Connection, ConnectionState};
+use open::OpenConnections;
 
 /// Maximum number of exporters with closed connections that are still listed individually.
 const ENDED_EXPORTERS: usize = 4096;
@@ -46,7 +50,7 @@ pub struct StreamReport {
     pub open: u64,
     /// Connections accepted so far.
     pub accepted: u64,
-    /// Connections refused because too many were open.
+    /// Connections refused because too many were open, in total or from their source.
     pub refused: u64,
     /// Closed connections by reason.
     pub ended: BTreeMap<End, u64>,
@@ -65,7 +69,7 @@ pub(super) struct Listener {
 /// State shared by the listener's threads.
 #[derive(Default)]
 struct Connections {
-    open: Mutex<BTreeMap<SocketAddr, Arc<Mutex<Snapshot>>>>,
+    open: Mutex<OpenConnections>,
     ended: Mutex<Ended>,
     accepted: AtomicU64,
     refused: AtomicU64,
@@ -133,7 +137,7 @@ impl Listener {
         // Both locks are held, always in this order, so that no connection is counted twice or missed.
         let open = lock(&self.connections.open);
         exporters.add_all(&lock(&self.connections.ended).exporters);
-        open.values().for_each(|snapshot| exporters.add(&lock(snapshot), usize::MAX));
+        open.snapshots().for_each(|snapshot| exporters.add(&lock(snapshot), usize::MAX));
     }
 }
 
@@ -166,7 +170,7 @@ impl Acceptor {
         }
     }
 
-    /// Starts a thread for the connection; closes the connection if too many are open or the thread cannot be started.
+    /// Starts a thread for the connection; closes the connection at a limit or if the thread cannot be started.
     fn accept<'scope, 'env>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
@@ -174,33 +178,34 @@ impl Acceptor {
         from: SocketAddr,
         stop: &'env AtomicBool,
     ) {
-        let snapshot = Arc::<Mutex<Snapshot>>::default();
-        let has_room = {
-            let mut open = lock(&self.connections.open);
-            let has_room = open.len() < self.options.streams.connections;
-            if has_room {
-                open.insert(from, snapshot.clone());
-            }
-            has_room
-        };
-        let started = has_room && {
+        let now = (self.options.clock)();
+        let admitted = lock(&self.connections.open).admit(from, &self.options.streams, now);
+        let is_started = admitted.is_some_and(|(snapshot, state)| {
             let thread = std::thread::Builder::new().name(format!("session-{from}"));
-            let started = thread.spawn_scoped(scope, move || self.serve(stream, from, snapshot, stop));
-            started.inspect_err(|_| drop(lock(&self.connections.open).remove(&from))).is_ok()
-        };
-        let counter = if started { &self.connections.accepted } else { &self.connections.refused };
+            let started =
+                thread.spawn_scoped(scope, move || self.serve(stream, from, snapshot, &state, stop));
+            started.inspect_err(|_| lock(&self.connections.open).remove(from)).is_ok()
+        });
+        let counter = if is_started { &self.connections.accepted } else { &self.connections.refused };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn serve(&self, stream: TcpStream, from: SocketAddr, snapshot: Arc<Mutex<Snapshot>>, stop: &AtomicBool) {
+    fn serve(
+        &self,
+        stream: TcpStream,
+        from: SocketAddr,
+        snapshot: Arc<Mutex<Snapshot>>,
+        state: &ConnectionState,
+        stop: &AtomicBool,
+    ) {
         let clock = self.options.clock;
         let mut intake = Intake::new(&self.options, self.outlet.clone(), snapshot);
-        let connection = Connection { from, limits: self.options.streams, clock, stop };
+        let connection = Connection { from, limits: self.options.streams, state, clock, stop };
         let end = connection.run(stream, self.tls.clone(), &mut intake);
         let counted = intake.end_session(from, clock());
         let mut open = lock(&self.connections.open);
         let mut ended = lock(&self.connections.ended);
-        open.remove(&from);
+        open.remove(from);
         ended.exporters.add(&counted, ENDED_EXPORTERS);
         *ended.reasons.entry(end).or_default() += 1;
     }

@@ -94,6 +94,59 @@ fn excess_and_idle_connections_are_closed() {
     assert_eq!(ended(&report, End::Stopped), 1);
 }
 
+#[test]
+fn a_message_that_is_not_finished_in_time_closes_the_connection() {
+    let folder = TempDir::new().unwrap();
+    let streams = StreamLimits { message_timeout: Nanos::from_millis(300), ..StreamLimits::default() };
+    let (mut process, address) = start(CollectOptions { streams, ..options("tcp:0", &folder) });
+    let mut silent = TcpStream::connect(address).unwrap();
+    let mut unfinished = TcpStream::connect(address).unwrap();
+    let stream = messages(3);
+    let (most, last) = stream.bytes().split_at(stream.bytes().len() - 1);
+    unfinished.write_all(most).unwrap();
+    wait_for(&mut process, |report| ended(report, End::Unfinished) == 1);
+    let report = process.report();
+    assert_eq!(
+        (report.streams[0].open, report.records()),
+        (1, 0),
+        "a connection between messages stays open"
+    );
+    // In two pieces, but in time.
+    silent.write_all(most).unwrap();
+    silent.write_all(last).unwrap();
+    wait_for(&mut process, |report| report.records() == 3);
+}
+
+#[test]
+fn silent_connections_do_not_block_an_exporter() {
+    let folder = TempDir::new().unwrap();
+    let streams = StreamLimits {
+        connections: 3,
+        connections_per_source: 3,
+        handshake_timeout: Nanos::from_millis(300),
+        ..StreamLimits::default()
+    };
+    let (mut process, address) = start(CollectOptions { streams, ..options("tcp:0", &folder) });
+    let mut first = TcpStream::connect(address).unwrap();
+    first.write_all(messages(1).bytes()).unwrap();
+    wait_for(&mut process, |report| report.records() == 1);
+    let _silent: Vec<_> = (0..2).map(|_| TcpStream::connect(address).unwrap()).collect();
+    wait_for(&mut process, |report| report.streams[0].open == 3);
+    let (began, mut exporters) = (Instant::now(), Vec::new());
+    while process.report().records() < 3 {
+        // Refused until a silent connection has had its time.
+        let mut exporter = TcpStream::connect(address).unwrap();
+        let _ = exporter.write_all(messages(1).bytes());
+        exporters.push(exporter);
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(began.elapsed() < TIMEOUT, "{:?}", process.report().streams);
+    }
+    let report = wait_for(&mut process, |report| ended(report, End::Evicted) == 2);
+    first.write_all(messages(1).bytes()).unwrap();
+    assert!(report.streams[0].open <= 3);
+    wait_for(&mut process, |report| report.records() > 3);
+}
+
 /// Returns a server configuration with a self-signed certificate, and a client configuration that trusts it.
 fn certified() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
     let rcgen::CertifiedKey { cert, signing_key } =
