@@ -38,6 +38,15 @@ RECORD_SCHEMA = pa.schema(
             ("flow_direction", INT32),
             ("flow_end_reason", INT32),
             ("biflow_direction", INT32),
+            ("inner_src", TEXT),
+            ("inner_dst", TEXT),
+            ("inner_src_port", INT32),
+            ("inner_dst_port", INT32),
+            ("inner_protocol", INT32),
+            ("inner_tcp_flags", INT32),
+            ("inner_tos", INT32),
+            ("inner_src_prefix_length", INT32),
+            ("inner_dst_prefix_length", INT32),
         )
     ]
 )

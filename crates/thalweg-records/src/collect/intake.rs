@@ -38,6 +38,7 @@ impl Intake {
         for (&exporter, &interval) in &options.sampling {
             decoder.set_sampling(exporter, interval);
         }
+        decoder.set_decapsulate(options.decapsulate);
         Intake {
             decoder,
             decoded: Decoded::default(),

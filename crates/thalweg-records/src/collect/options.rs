@@ -27,6 +27,8 @@ pub struct CollectOptions {
     pub limits: Limits,
     /// Sampling intervals by exporter. They replace those that the exporters report.
     pub sampling: BTreeMap<IpAddr, u32>,
+    /// Whether rows describe the packet in a tunnel instead of the tunnel's, where exporters send both headers.
+    pub decapsulate: bool,
     /// Limits of TCP and TLS connections.
     pub streams: StreamLimits,
     /// TLS certificate, key and client authentication.
@@ -48,6 +50,7 @@ impl CollectOptions {
             receive_buffer: 64 << 20,
             limits: Limits::default(),
             sampling: BTreeMap::new(),
+            decapsulate: false,
             streams: StreamLimits::default(),
             tls: None,
             store,

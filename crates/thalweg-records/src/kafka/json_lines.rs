@@ -261,7 +261,8 @@ mod tests {
         let begin = r#"{"received":"2026-11-22T13:05:00.123456000Z","exporter":"192.0.2.1","observation_domain_id":0,"format":"ipfix","sampling_interval":0,"flow_start":"1970-01-01T00:00:00.000000000Z","flow_end":"1970-01-01T00:00:00.000000000Z","src":"2001:db8::1","dst":"","#;
         assert!(line.starts_with(begin), "{line}");
         assert!(line.contains(r#""bytes":9223372036854775807,"#), "{line}");
-        assert!(line.ends_with(r#""flow_end_reason":0,"biflow_direction":0}"#), "{line}");
+        let end = r#""biflow_direction":0,"inner_src":"","inner_dst":"","inner_src_port":0,"inner_dst_port":0,"inner_protocol":0,"inner_tcp_flags":0,"inner_tos":0,"inner_src_prefix_length":0,"inner_dst_prefix_length":0}"#;
+        assert!(line.ends_with(end), "{line}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub struct KafkaOptions {
     pub records_per_message: NonZeroUsize,
     /// librdkafka settings, in order; later ones override earlier ones.
     pub settings: Vec<Setting>,
-    /// Queue length in rows (146 bytes each); when it is full, rows are lost and counted.
+    /// Queue length in rows (188 bytes each); when it is full, rows are lost and counted.
     pub queue_rows: usize,
     /// How long shutdown waits for brokers.
     pub close_timeout: Duration,

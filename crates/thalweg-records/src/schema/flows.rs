@@ -5,7 +5,7 @@ use thalweg_wire::flow_export::RecordBatch;
 use super::dataset::dataset;
 
 dataset! {
-    RecordBatch, "flows", version 1;
+    RecordBatch, "flows", version 2;
     received_us "received" Timestamp [collectionTimeMilliseconds 258] ""
         "Time at which the collector received the message. Files are partitioned by its hour." ("");
     exporter "exporter" Address [exporterIPv4Address 130, exporterIPv6Address 131] ""
@@ -64,4 +64,22 @@ dataset! {
         "Why the record ended: 1 idle timeout, 2 active timeout, 3 end of the flow, 4 forced, 5 lack of resources." ("0");
     biflow_direction "biflow_direction" U8 [biflowDirection 239] ""
         "Direction of a row of a bidirectional flow (RFC 5103, two rows): 1 from the initiator, 2 reverse." ("0");
+    inner_source_address "inner_src" Address [] ""
+        "Source address of the packet in a tunnel, if the exporter sends both headers: as the second occurrence of an element, or in a sampled packet. `src` and the columns after it are of the tunnel." ("empty");
+    inner_destination_address "inner_dst" Address [] ""
+        "Destination address of the packet in a tunnel." ("empty");
+    inner_source_port "inner_src_port" U16 [] ""
+        "Source port of the packet in a tunnel." ("0");
+    inner_destination_port "inner_dst_port" U16 [] ""
+        "Destination port of the packet in a tunnel." ("0");
+    inner_protocol "inner_protocol" U8 [] ""
+        "IP protocol number of the packet in a tunnel." ("0");
+    inner_tcp_flags "inner_tcp_flags" U16 [] ""
+        "TCP flags of the packet in a tunnel." ("0");
+    inner_class_of_service "inner_tos" U8 [] ""
+        "Type of service or traffic class of the packet in a tunnel; not read from sampled packets." ("0");
+    inner_source_prefix_length "inner_src_prefix_length" U8 [] "bits"
+        "Prefix length of the route to the source of the packet in a tunnel." ("0");
+    inner_destination_prefix_length "inner_dst_prefix_length" U8 [] "bits"
+        "Prefix length of the route to the destination of the packet in a tunnel." ("0");
 }

@@ -9,7 +9,7 @@
 //! - A record appended more than `sync_interval` before a crash is in exactly one file after the next start, if the disk kept
 //!   up.
 //! - Every `*.parquet` file is complete, even after a power failure.
-//! - Memory is bounded: [`queue_rows`](StoreOptions::queue_rows) rows of 146 bytes, two encoded row groups, and their
+//! - Memory is bounded: [`queue_rows`](StoreOptions::queue_rows) rows of 188 bytes, two encoded row groups, and their
 //!   dictionaries. Records that find no room are lost, and counted by reason.
 //! - A full disk is not fatal: segments wait in the spool until there is room.
 //!

@@ -108,6 +108,60 @@ columns! {
     flow_end_reason: u8 = 0,
     /// `biflowDirection` (239): 1 initiator, 2 reverse; 0: unknown, or not part of a biflow.
     biflow_direction: u8 = 0,
+    /// The source of the packet in a tunnel, if the record describes both headers: the second occurrence of an element, or
+    /// the inner header of a sampled packet. [`RecordBatch::source_address`] and the others are of the outer header.
+    inner_source_address: Address = Address::NONE,
+    /// The destination of the packet in a tunnel.
+    inner_destination_address: Address = Address::NONE,
+    /// The source port of the packet in a tunnel.
+    inner_source_port: u16 = 0,
+    /// The destination port of the packet in a tunnel.
+    inner_destination_port: u16 = 0,
+    /// The protocol of the packet in a tunnel.
+    inner_protocol: u8 = 0,
+    /// The TCP flags of the packet in a tunnel.
+    inner_tcp_flags: u16 = 0,
+    /// The class of service of the packet in a tunnel; 0 for sampled packets.
+    inner_class_of_service: u8 = 0,
+    /// The length of the inner source's prefix.
+    inner_source_prefix_length: u8 = 0,
+    /// The length of the inner destination's prefix.
+    inner_destination_prefix_length: u8 = 0,
+}
+
+impl RecordBatch {
+    /// Resizes the columns of the packet in a tunnel to `rows` rows; new rows have none.
+    pub(super) fn resize_inner(&mut self, rows: usize) {
+        self.inner_source_address.resize(rows, Address::NONE);
+        self.inner_destination_address.resize(rows, Address::NONE);
+        self.inner_source_port.resize(rows, 0);
+        self.inner_destination_port.resize(rows, 0);
+        self.inner_protocol.resize(rows, 0);
+        self.inner_tcp_flags.resize(rows, 0);
+        self.inner_class_of_service.resize(rows, 0);
+        self.inner_source_prefix_length.resize(rows, 0);
+        self.inner_destination_prefix_length.resize(rows, 0);
+    }
+
+    /// Replaces the outer headers of rows from `first` by the inner ones, where there are any.
+    pub(super) fn decapsulate(&mut self, first: usize) {
+        for row in first..self.len() {
+            if !self.inner_source_address[row].is_some() && !self.inner_destination_address[row].is_some() {
+                continue;
+            }
+            self.source_address[row] = std::mem::take(&mut self.inner_source_address[row]);
+            self.destination_address[row] = std::mem::take(&mut self.inner_destination_address[row]);
+            self.source_port[row] = std::mem::take(&mut self.inner_source_port[row]);
+            self.destination_port[row] = std::mem::take(&mut self.inner_destination_port[row]);
+            self.protocol[row] = std::mem::take(&mut self.inner_protocol[row]);
+            self.tcp_flags[row] = std::mem::take(&mut self.inner_tcp_flags[row]);
+            self.class_of_service[row] = std::mem::take(&mut self.inner_class_of_service[row]);
+            self.source_prefix_length[row] = std::mem::take(&mut self.inner_source_prefix_length[row]);
+            self.destination_prefix_length[row] =
+                std::mem::take(&mut self.inner_destination_prefix_length[row]);
+            self.icmp_type_code[row] = 0;
+        }
+    }
 }
 
 #[cfg(test)]

@@ -96,6 +96,9 @@ impl Domain {
         counts.option_records += summary.option_records;
         counts.untimed_records += summary.untimed;
         counts.dropped_no_flow += summary.no_flow;
+        counts.dropped_nat_event += summary.nat_events;
+        counts.dropped_not_ip += summary.not_ip;
+        counts.dropped_bad_frame += summary.bad_frame;
         counts.dropped_short_set += u64::from(summary.data_records == 0);
         Ok(Some(summary.data_records))
     }

@@ -38,6 +38,8 @@ pub(super) enum Column {
     SystemInitTime,
     /// `selectorId`, v9's sampler id: the sampler that selected the packets.
     Selector,
+    /// `selectionSequenceId`: the sequence of selectors that the packets passed (RFC 5476).
+    SelectionSequence,
     IcmpType,
     IcmpCode,
 }
@@ -150,6 +152,7 @@ fn role(id: u16) -> Option<Role> {
         50 => plain(SamplingInterval, 1),
         48 => plain(Selector, 1),
         302 => plain(Selector, 0),
+        301 => plain(SelectionSequence, 0),
         156 => time(FlowStart, Unit::Ntp, 0),
         157 => time(FlowEnd, Unit::Ntp, 0),
         154 => time(FlowStart, Unit::Ntp, 1),
@@ -192,8 +195,8 @@ impl Column {
             IngressInterface => Some(EgressInterface),
             EgressInterface => Some(IngressInterface),
             Exporter | Protocol | IcmpTypeCode | IcmpType | IcmpCode | VlanId | FlowEndReason
-            | SamplingInterval | Selector | FlowStart | FlowEnd | Duration | SystemInitTime
-            | BiflowDirection => Some(self),
+            | SamplingInterval | Selector | SelectionSequence | FlowStart | FlowEnd | Duration
+            | SystemInitTime | BiflowDirection => Some(self),
             NextHop | Octets | Packets | TcpFlags | ClassOfService | FlowDirection => None,
         }
     }

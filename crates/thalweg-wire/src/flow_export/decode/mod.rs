@@ -13,7 +13,9 @@
 //! | module | contents |
 //! |---|---|
 //! | `sets`, `netflow5`, `sflow` | message headers and structure |
-//! | `template`, `element`, `plan`, `matrix` | templates, each compiled once to a plan: the bytes of a record for each column. A set is a matrix of bytes that is read column by column; variable-length records are first copied to rows of equal length |
+//! | `template`, `element`, `plan`, `place`, `matrix` | templates, each compiled once to a plan: the bytes of a record for each column. A set is a matrix of bytes that is read column by column; variable-length records are first copied to rows of equal length |
+//! | `layers` | records with the headers of a tunnel and of the packet in it |
+//! | `packet_header`, `packet_section` | sampled packets: of sFlow, and in IPFIX elements |
 //! | `session`, `domain`, `held` | state within [`Limits`], and data that arrived before their template |
 //! | `clock` | absolute times |
 //! | `sequence` | losses |
@@ -43,9 +45,13 @@ mod element;
 mod error;
 mod field;
 mod held;
+mod layers;
 mod limits;
 mod matrix;
 mod netflow5;
+mod packet_header;
+mod packet_section;
+mod place;
 mod plan;
 mod reader;
 mod sample_sequences;
@@ -101,6 +107,7 @@ impl Decoded {
 pub struct Decoder {
     limits: Limits,
     sampling: BTreeMap<IpAddr, u32>,
+    decapsulate: bool,
     sessions: HashMap<(SocketAddr, Transport), Session>,
     budget: Budget,
     scratch: Scratch,
@@ -123,6 +130,7 @@ impl Decoder {
         Decoder {
             limits,
             sampling: BTreeMap::new(),
+            decapsulate: false,
             sessions: HashMap::new(),
             budget: Budget { used: 0, limit: limits.total_held_bytes },
             scratch: Scratch::default(),
@@ -143,6 +151,11 @@ impl Decoder {
             0 => self.sampling.remove(&exporter.to_canonical()),
             _ => self.sampling.insert(exporter.to_canonical(), interval),
         };
+    }
+
+    /// Sets whether rows describe the packet in a tunnel instead of the tunnel's, where exporters send both headers.
+    pub fn set_decapsulate(&mut self, decapsulate: bool) {
+        self.decapsulate = decapsulate;
     }
 
     /// Decodes a UDP payload of any format. Appends its rows to `into`, and the rows of held data whose template it
@@ -207,6 +220,7 @@ impl Decoder {
             received,
             number: self.number,
             sampling_interval: self.limits.default_sampling,
+            decapsulate: self.decapsulate,
         };
         let (rows, first_flow) = (into.rows(), into.flows.len());
         let decoded = match message {
@@ -215,6 +229,9 @@ impl Decoder {
             Message::Sflow(datagram) => session.sflow(datagram, &mut context, into),
         };
         session.has_given_rows |= rows < into.rows();
+        if self.decapsulate {
+            into.flows.decapsulate(first_flow);
+        }
         if let Some(interval) = configured {
             into.flows.sampling_interval[first_flow..].fill(interval);
         }

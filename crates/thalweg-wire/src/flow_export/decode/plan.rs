@@ -5,8 +5,10 @@
 
 use super::clock::{ExportTime, from_ntp};
 use super::element::{COLUMNS, Column, Role, Unit};
+use super::layers::Layers;
 use super::matrix::{Matrix, big_endian};
-use super::sampling::Sampling;
+use super::place::{Place, address, is_unspecified};
+use super::sampling::{Sampling, SelectedBy};
 use crate::flow_export::batch::UNKNOWN_DIRECTION;
 use crate::flow_export::{Address, Format, RecordBatch};
 
@@ -20,14 +22,8 @@ pub(super) struct Header {
     pub(super) export: ExportTime,
     /// The sampling interval of the header (NetFlow v5) or the configuration; 0: unknown.
     pub(super) sampling_interval: u32,
-}
-
-/// The position of a value in a record; length 0 means no value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) offset: u16,
-    pub(super) length: u8,
-    pub(super) unit: Unit,
+    /// Whether rows of sampled packets describe the packets in tunnels.
+    pub(super) decapsulate: bool,
 }
 
 /// The direction of a plan's rows in a biflow.
@@ -44,6 +40,8 @@ pub(super) struct Plan {
     places: [Place; COLUMNS],
     /// Alternative positions for unspecified values, in order of preference.
     others: Vec<(Column, Place)>,
+    /// The headers of a tunnel and of the packet in it.
+    layers: Option<Layers>,
     part: FlowPart,
 }
 
@@ -116,6 +114,7 @@ fn slot(column: Column, batch: &mut RecordBatch) -> Option<Slot<'_>> {
         | Column::Duration
         | Column::SystemInitTime
         | Column::Selector
+        | Column::SelectionSequence
         | Column::IcmpType
         | Column::IcmpCode => return None,
     })
@@ -142,7 +141,8 @@ impl Plan {
 
     fn of(mut sources: Vec<(Column, u8, Place)>, part: FlowPart) -> Plan {
         sources.sort_by_key(|&(column, rank, _)| (column, rank));
-        let mut plan = Plan { places: [Place::default(); COLUMNS], others: Vec::new(), part };
+        let layers = Layers::of(&sources);
+        let mut plan = Plan { places: [Place::default(); COLUMNS], others: Vec::new(), layers, part };
         for (column, _, place) in sources {
             match &mut plan.places[column as usize] {
                 free if free.length == 0 => *free = place,
@@ -167,15 +167,19 @@ impl Plan {
         self.places[column as usize]
     }
 
-    fn has(&self, column: Column) -> bool {
+    /// Whether records have a value for a column.
+    pub(super) fn has(&self, column: Column) -> bool {
         self.place(column).length > 0
     }
 
     /// Whether records describe flows: they have addresses or counters.
     pub(super) fn describes_flows(&self) -> bool {
-        [Column::SourceAddress, Column::DestinationAddress, Column::Octets, Column::Packets]
-            .iter()
-            .any(|&column| self.has(column))
+        self.has_addresses() || self.has(Column::Octets) || self.has(Column::Packets)
+    }
+
+    /// Whether records have source or destination addresses.
+    pub(super) fn has_addresses(&self) -> bool {
+        self.has(Column::SourceAddress) || self.has(Column::DestinationAddress)
     }
 
     /// Appends a row for each record. Returns the number of rows without their own time.
@@ -196,6 +200,7 @@ impl Plan {
         for column in COPIED {
             self.extend(column, records, header, into);
         }
+        into.resize_inner(rows);
         self.extend_biflow_direction(records, &mut into.biflow_direction);
         self.override_constants(first, records, into);
         for &(column, place) in &self.others {
@@ -204,6 +209,9 @@ impl Plan {
         self.apply_sampling(first, records, sampling, into);
         self.clear_zero_next_hops(&mut into.next_hop[first..]);
         self.fill_icmp(first, records, header.format, into);
+        if let Some(layers) = &self.layers {
+            layers.apply(first, records, into);
+        }
         self.fill_missing_times(first, records, header, into)
     }
 
@@ -286,12 +294,13 @@ impl Plan {
         if !sampling.is_per_source() || self.has(Column::SamplingInterval) {
             return;
         }
-        let selector = self.place(Column::Selector);
+        let [selector, sequence] = [self.place(Column::Selector), self.place(Column::SelectionSequence)];
         for (index, record) in records.records().enumerate() {
             let row = first + index;
-            let selector_id = (selector.length > 0).then(|| big_endian(selector.of(record)));
+            let number = |place: Place| (place.length > 0).then(|| big_endian(place.of(record)));
+            let selectors = SelectedBy { selector: number(selector), sequence: number(sequence) };
             let interfaces = [into.ingress_interface[row], into.egress_interface[row]];
-            if let Some(interval) = sampling.interval_of(selector_id, interfaces) {
+            if let Some(interval) = sampling.interval_of(selectors, interfaces) {
                 into.sampling_interval[row] = interval;
             }
         }
@@ -374,14 +383,6 @@ impl Plan {
     }
 }
 
-impl Place {
-    /// Returns the bytes in a record.
-    #[inline]
-    fn of(self, record: &[u8]) -> &[u8] {
-        &record[usize::from(self.offset)..][..usize::from(self.length)]
-    }
-}
-
 /// Appends one value per record, with a separate loop for each usual length.
 #[inline]
 fn append<T>(values: &mut Vec<T>, place: Place, records: Matrix<'_>, value: impl Fn(u64) -> T) {
@@ -402,20 +403,6 @@ fn append_addresses(values: &mut Vec<Address>, place: Place, records: Matrix<'_>
         16 => values.extend(records.fields(offset).map(|bytes| Address(u128::from_be_bytes(bytes)))),
         _ => values.resize(values.len() + records.rows(), Address::NONE),
     }
-}
-
-/// Decodes an address of 4 or 16 bytes.
-fn address(bytes: &[u8]) -> Address {
-    match (<[u8; 4]>::try_from(bytes), <[u8; 16]>::try_from(bytes)) {
-        (Ok(bytes), _) => Address::v4(u32::from_be_bytes(bytes)),
-        (_, Ok(bytes)) => Address(u128::from_be_bytes(bytes)),
-        _ => Address::NONE,
-    }
-}
-
-/// Whether an address is none or all zeros, which exporters write for an unknown address.
-pub(super) fn is_unspecified(address: Address) -> bool {
-    !address.is_some() || address.0 == 0 || address.as_v4() == Some(0)
 }
 
 /// Converts to microseconds since 1970; 0 for an unknown time. Saturates (in the year 294,000).

@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
         Ok(Reader { left: self.take(length)?, offset, structure })
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeErrorKind> {
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeErrorKind> {
         Ok(*self.take(N)?.first_chunk().expect("N bytes were taken"))
     }
 

@@ -2,19 +2,42 @@
 
 use std::collections::BTreeMap;
 
+use super::error::DecodeErrorKind;
 use super::field::Field;
 use super::matrix::big_endian;
+use super::reader::Reader;
 
 /// The maximum number of selectors, and of interfaces, per domain; further ones are ignored. Routers have fewer.
 const MAX_ENTRIES: usize = 4096;
 
+/// The maximum number of selectors in a sequence; further ones are ignored. Devices have one or two.
+const MAX_SELECTORS: usize = 4;
+
 /// The sampling intervals of an observation domain.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sampling {
     /// The interval of the whole domain.
     domain: Option<u32>,
     by_selector: BTreeMap<u64, u32>,
     by_interface: BTreeMap<u32, u32>,
+    /// The selectors of a selection sequence (RFC 5476 section 6.5.1), in order.
+    sequences: BTreeMap<u64, Selectors>,
+}
+
+/// The selectors that a record names for its packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct SelectedBy {
+    /// `selectorId`.
+    pub(super) selector: Option<u64>,
+    /// `selectionSequenceId`.
+    pub(super) sequence: Option<u64>,
+}
+
+/// The selectors of a sequence, up to [`MAX_SELECTORS`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Selectors {
+    ids: [u64; MAX_SELECTORS],
+    count: usize,
 }
 
 /// The sampling and clock values of an options record.
@@ -40,8 +63,12 @@ pub(super) struct Options {
     hash_output: [Option<u64>; 2],
     /// `hashSelectedRangeMin` (331), `hashSelectedRangeMax` (332).
     hash_selected: [Option<u64>; 2],
-    /// `selectorId` (302), `samplerId` (48).
+    /// `selectorId` (302), `samplerId` (48); the last of several.
     selector: Option<u64>,
+    /// All selectors of the record.
+    selectors: Selectors,
+    /// `selectionSequenceId` (301).
+    sequence: Option<u64>,
     /// The interface that the record describes.
     interface: Option<u32>,
     /// `systemInitTimeMilliseconds` (160).
@@ -125,7 +152,11 @@ impl Options {
             }
             329 | 330 => self.hash_output[usize::from(field.id == 330)] = Some(number),
             331 | 332 => self.hash_selected[usize::from(field.id == 332)] = Some(number),
-            48 | 302 => self.selector = Some(number),
+            48 | 302 => {
+                self.selector = Some(number);
+                self.selectors.push(number);
+            }
+            301 => self.sequence = Some(number),
             10 | 14 => self.interface = u32::try_from(number).ok().or(self.interface),
             160 => self.system_init_ms = i64::try_from(number).ok().filter(|&ms| ms > 0),
             _ => {}
@@ -146,13 +177,18 @@ impl Options {
 }
 
 impl Sampling {
-    /// Stores the interval of an options record.
-    pub(super) fn learn(&mut self, options: &Options) {
-        let Some(interval) = options.sampling_interval() else { return };
+    /// Stores the interval of an options record, or the selectors of a selection sequence. Returns whether it is new.
+    pub(super) fn learn(&mut self, options: &Options) -> bool {
+        let Some(interval) = options.sampling_interval() else {
+            let Some(sequence) = options.sequence.filter(|_| options.selectors.count > 0) else {
+                return false;
+            };
+            return insert_bounded(&mut self.sequences, sequence, options.selectors);
+        };
         match (options.selector, options.interface) {
             (_, Some(interface)) => insert_bounded(&mut self.by_interface, interface, interval),
             (Some(selector), None) => insert_bounded(&mut self.by_selector, selector, interval),
-            (None, None) => self.domain = Some(interval),
+            (None, None) => self.domain.replace(interval) != Some(interval),
         }
     }
 
@@ -167,17 +203,81 @@ impl Sampling {
         !self.by_selector.is_empty() || !self.by_interface.is_empty()
     }
 
-    /// Returns the interval of a record's selector, else of its first interface with a known interval.
-    pub(super) fn interval_of(&self, selector: Option<u64>, interfaces: [u32; 2]) -> Option<u32> {
-        let by_interface = || interfaces.iter().find_map(|interface| self.by_interface.get(interface));
-        selector.and_then(|selector| self.by_selector.get(&selector)).or_else(by_interface).copied()
+    /// Returns the interval of a record's selector, else of its selection sequence, else of its first interface with a
+    /// known interval.
+    pub(super) fn interval_of(&self, selected_by: SelectedBy, interfaces: [u32; 2]) -> Option<u32> {
+        let by_selector = selected_by.selector.and_then(|selector| self.by_selector.get(&selector).copied());
+        let by_sequence = || self.interval_of_sequence(selected_by.sequence?);
+        let by_interface =
+            || interfaces.iter().find_map(|interface| self.by_interface.get(interface).copied());
+        by_selector.or_else(by_sequence).or_else(by_interface)
+    }
+
+    /// Returns the product of the intervals of a sequence's selectors; filters have none.
+    fn interval_of_sequence(&self, sequence: u64) -> Option<u32> {
+        let selectors = self.sequences.get(&sequence)?;
+        let known =
+            selectors.ids[..selectors.count].iter().filter_map(|id| self.by_selector.get(id).copied());
+        known.reduce(u32::saturating_mul)
+    }
+
+    /// Appends the intervals for [`SavedSession`](super::SavedSession): u32 of the domain or 0, u32 selectors with u64
+    /// and u32 each, u32 interfaces with u32 and u32 each, u32 sequences with u64, u8 selectors and a u64 for each.
+    pub(super) fn encode(&self, into: &mut Vec<u8>) {
+        into.extend(self.domain.unwrap_or(0).to_be_bytes());
+        into.extend((self.by_selector.len() as u32).to_be_bytes());
+        for (selector, interval) in &self.by_selector {
+            into.extend(selector.to_be_bytes());
+            into.extend(interval.to_be_bytes());
+        }
+        into.extend((self.by_interface.len() as u32).to_be_bytes());
+        for (interface, interval) in &self.by_interface {
+            into.extend(interface.to_be_bytes());
+            into.extend(interval.to_be_bytes());
+        }
+        into.extend((self.sequences.len() as u32).to_be_bytes());
+        for (sequence, selectors) in &self.sequences {
+            into.extend(sequence.to_be_bytes());
+            into.push(selectors.count as u8);
+            selectors.ids[..selectors.count].iter().for_each(|id| into.extend(id.to_be_bytes()));
+        }
+    }
+
+    /// Decodes what [`Sampling::encode`] appended.
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Sampling, DecodeErrorKind> {
+        let mut sampling = Sampling { domain: Some(reader.u32()?).filter(|&n| n > 0), ..Sampling::default() };
+        for _ in 0..reader.u32()? {
+            let (selector, interval) = (reader.u64()?, reader.u32()?);
+            insert_bounded(&mut sampling.by_selector, selector, interval);
+        }
+        for _ in 0..reader.u32()? {
+            let (interface, interval) = (reader.u32()?, reader.u32()?);
+            insert_bounded(&mut sampling.by_interface, interface, interval);
+        }
+        for _ in 0..reader.u32()? {
+            let (sequence, mut selectors) = (reader.u64()?, Selectors::default());
+            for _ in 0..reader.u8()? {
+                selectors.push(reader.u64()?);
+            }
+            insert_bounded(&mut sampling.sequences, sequence, selectors);
+        }
+        Ok(sampling)
     }
 }
 
-fn insert_bounded<K: Ord>(known: &mut BTreeMap<K, u32>, key: K, interval: u32) {
-    if known.len() < MAX_ENTRIES || known.contains_key(&key) {
-        known.insert(key, interval);
+impl Selectors {
+    fn push(&mut self, id: u64) {
+        if self.count < MAX_SELECTORS {
+            self.ids[self.count] = id;
+            self.count += 1;
+        }
     }
+}
+
+/// Returns whether the value is new.
+fn insert_bounded<K: Ord, V: Copy + PartialEq>(known: &mut BTreeMap<K, V>, key: K, value: V) -> bool {
+    let has_room = known.len() < MAX_ENTRIES || known.contains_key(&key);
+    has_room && known.insert(key, value) != Some(value)
 }
 
 #[cfg(test)]
@@ -233,10 +333,30 @@ mod tests {
         sampling.learn(&options(&[(10, &[3]), (34, &[30])]));
         sampling.learn(&options(&[(34, &[20])]));
         assert_eq!(sampling.interval(7), 20);
-        assert_eq!(sampling.interval_of(Some(5), [3, 0]), Some(50));
-        assert_eq!(sampling.interval_of(Some(9), [3, 0]), Some(30));
-        assert_eq!(sampling.interval_of(None, [1, 3]), Some(30));
-        assert_eq!(sampling.interval_of(None, [1, 2]), None);
+        let by = |selector| SelectedBy { selector, sequence: None };
+        assert_eq!(sampling.interval_of(by(Some(5)), [3, 0]), Some(50));
+        assert_eq!(sampling.interval_of(by(Some(9)), [3, 0]), Some(30));
+        assert_eq!(sampling.interval_of(by(None), [1, 3]), Some(30));
+        assert_eq!(sampling.interval_of(by(None), [1, 2]), None);
+    }
+
+    #[test]
+    fn a_selection_sequence_has_the_product_of_its_selectors_intervals() {
+        let mut sampling = Sampling::default();
+        // A filter, and two samplers.
+        assert!(sampling.learn(&options(&[(301, &[9]), (138, &[1]), (302, &[4]), (302, &[5]), (302, &[6])])));
+        assert!(!sampling.learn(&options(&[(302, &[4]), (304, &[5])])), "a filter has no interval");
+        assert!(sampling.learn(&options(&[(302, &[5]), (304, &[1]), (305, &[1]), (306, &[99])])));
+        assert!(sampling.learn(&options(&[(302, &[6]), (34, &[2])])));
+        assert!(!sampling.learn(&options(&[(302, &[6]), (34, &[2])])), "not new");
+        let by = |sequence| SelectedBy { selector: None, sequence: Some(sequence) };
+        assert_eq!(sampling.interval_of(by(9), [0, 0]), Some(200));
+        assert_eq!(sampling.interval_of(by(8), [0, 0]), None);
+        // Statistics of a sequence name no selectors.
+        assert!(!sampling.learn(&options(&[(301, &[9]), (318, &[100])])));
+        let mut bytes = Vec::new();
+        sampling.encode(&mut bytes);
+        assert_eq!(Sampling::decode(&mut Reader::new("", &bytes)), Ok(sampling));
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub(super) struct Context<'a> {
     pub(super) number: u64,
     /// The configured sampling interval; 0: unknown.
     pub(super) sampling_interval: u32,
+    /// Whether rows describe the packets in tunnels.
+    pub(super) decapsulate: bool,
 }
 
 impl Session {
@@ -110,7 +112,7 @@ impl Session {
         domain.note_message(export, context.received, domain.sampling_interval);
         domain.note_sequence(datagram.sequence, Some(1));
         let (flows, counters) = (into.flows.len(), into.counters.len());
-        let decoded = datagram.decode(received_us, domain, into);
+        let decoded = datagram.decode(received_us, context.decapsulate, domain, into);
         if decoded.is_err() {
             into.flows.truncate(flows);
             into.counters.truncate(counters);
@@ -344,5 +346,6 @@ fn header(key: DomainKey, context: &Context<'_>, export: ExportTime) -> Header {
         format: key.format,
         export,
         sampling_interval: context.sampling_interval,
+        decapsulate: context.decapsulate,
     }
 }

@@ -114,15 +114,17 @@ counts! {
     dropped_malformed,
     /// Dropped records whose template has neither addresses nor counters, so they describe no flow.
     dropped_no_flow,
+    /// Dropped records of NAT and firewall events without octets and packets: they describe no traffic.
+    dropped_nat_event,
     /// Dropped data sets that are shorter than one record.
     dropped_short_set,
     /// Dropped sets with a number that RFC 7011 does not assign.
     dropped_unknown_set,
     /// Dropped sFlow samples and counter blocks of unsupported kinds.
     dropped_unknown_sample,
-    /// Dropped sFlow samples of non-IP frames.
+    /// Dropped sFlow samples and IPFIX packet sections that are not IP.
     dropped_not_ip,
-    /// Dropped sFlow samples with a malformed frame.
+    /// Dropped sFlow samples and IPFIX packet sections with a malformed frame.
     dropped_bad_frame,
 }
 

@@ -4,7 +4,10 @@ use super::element::{Column, REVERSE, Role, Unit, roles};
 use super::error::DecodeErrorKind;
 use super::field::Field;
 use super::matrix::Matrix;
-use super::plan::{Header, Place, Plan};
+use super::packet_header::NoPacket;
+use super::packet_section::{PacketSection, join};
+use super::place::Place;
+use super::plan::{Header, Plan};
 use super::reader::Reader;
 use super::sampling::{Options, Sampling};
 use crate::flow_export::{Format, RecordBatch};
@@ -58,6 +61,13 @@ enum Purpose {
     Flows {
         plan: Box<Plan>,
         reverse: Option<Box<Plan>>,
+        /// Whether records are of NAT or firewall events, which describe flows only if they have counters.
+        events: bool,
+    },
+    /// Sampled packets.
+    Packets {
+        plan: Box<Plan>,
+        section: Box<PacketSection>,
     },
     Options,
     /// Records that describe neither flows nor options.
@@ -72,6 +82,12 @@ pub(super) struct SetSummary {
     pub(super) option_records: u64,
     pub(super) untimed: u64,
     pub(super) no_flow: u64,
+    /// Records of NAT and firewall events without counters.
+    pub(super) nat_events: u64,
+    /// Sampled packets that are not IP.
+    pub(super) not_ip: u64,
+    /// Malformed sampled packets.
+    pub(super) bad_frame: u64,
 }
 
 /// Reused buffers.
@@ -200,9 +216,15 @@ impl Template {
             true => Purpose::Options,
             false => {
                 let (plan, reverse) = Plan::compile(&sources(fields));
-                match plan.describes_flows() {
-                    true => Purpose::Flows { plan: plan.into(), reverse: reverse.map(Box::new) },
-                    false => Purpose::Other,
+                let plan = Box::new(plan);
+                let section = PacketSection::of(fields, is_variable).filter(|_| !plan.has_addresses());
+                match section.map(Box::new) {
+                    Some(section) => Purpose::Packets { plan, section },
+                    None if plan.describes_flows() => {
+                        let events = fields.iter().any(is_event);
+                        Purpose::Flows { plan, reverse: reverse.map(Box::new), events }
+                    }
+                    None => Purpose::Other,
                 }
             }
         };
@@ -232,25 +254,77 @@ impl Template {
         into: &mut RecordBatch,
         scratch: &mut Scratch,
     ) -> Result<SetSummary, DecodeErrorKind> {
-        let Purpose::Flows { plan, reverse } = &self.purpose else { return self.skip_records(set) };
+        let (plan, reverse, events) = match &self.purpose {
+            Purpose::Flows { plan, reverse, events } => (plan, reverse, *events),
+            Purpose::Packets { plan, section } => {
+                return self.decode_packets(set, (plan, section), header, sampling, into, scratch);
+            }
+            Purpose::Options | Purpose::Other => return self.skip_records(set),
+        };
         let Scratch { rows, forward: first, reverse: second } = scratch;
-        let records = match &self.layout {
+        let records = self.matrix(&mut set, rows, |_| {})?;
+        let data_records = records.rows() as u64;
+        if reverse.is_none() && !events {
+            let untimed = plan.rows(records, header, sampling, into);
+            return Ok(SetSummary { data_records, untimed, ..SetSummary::default() });
+        }
+        first.clear();
+        second.clear();
+        let mut untimed = plan.rows(records, header, sampling, first);
+        let untimed_reverse = match reverse {
+            Some(reverse) => reverse.rows(records, header, sampling, second),
+            None => 0,
+        };
+        let appended = interleave(first, second, events, into);
+        untimed = untimed.min(appended.forward) + untimed_reverse.min(appended.reverse);
+        let nat_events = data_records - appended.forward;
+        Ok(SetSummary { data_records, untimed, nat_events, ..SetSummary::default() })
+    }
+
+    /// Decodes the sampled packets of a set to rows.
+    fn decode_packets(
+        &self,
+        mut set: Reader<'_>,
+        (plan, section): (&Plan, &PacketSection),
+        header: &Header,
+        sampling: &Sampling,
+        into: &mut RecordBatch,
+        scratch: &mut Scratch,
+    ) -> Result<SetSummary, DecodeErrorKind> {
+        let Scratch { rows, forward: others, .. } = scratch;
+        let mut variable = Vec::new();
+        let records = self.matrix(&mut set, rows, |bytes| variable.push(bytes))?;
+        others.clear();
+        let untimed = plan.rows(records, header, sampling, others);
+        let mut found = SetSummary { data_records: records.rows() as u64, ..SetSummary::default() };
+        let fields = variable.len().checked_div(records.rows()).unwrap_or(0);
+        let before = into.len();
+        for (row, record) in records.records().enumerate() {
+            let variable = &variable[row * fields..][..fields];
+            match section.packet(record, variable, header.decapsulate) {
+                Ok(packet) => into.push(&join(others.record(row), &packet, plan)),
+                Err(NoPacket::NotIp) => found.not_ip += 1,
+                Err(NoPacket::Malformed) => found.bad_frame += 1,
+            }
+        }
+        found.untimed = untimed.min((into.len() - before) as u64);
+        Ok(found)
+    }
+
+    /// Returns the records of a set without their variable-length fields, which are passed to `variable` in order.
+    fn matrix<'a, 's: 'a>(
+        &self,
+        set: &mut Reader<'s>,
+        rows: &'a mut Vec<u8>,
+        variable: impl FnMut(&'s [u8]),
+    ) -> Result<Matrix<'a>, DecodeErrorKind> {
+        Ok(match &self.layout {
             Layout::Fixed { length } => Matrix::new(set.bytes(), *length),
             Layout::Variable { minimum, runs } => {
-                let row_length = Template::copy_rows(&mut set, *minimum, runs, rows)?;
+                let row_length = Template::copy_rows(set, *minimum, runs, rows, variable)?;
                 Matrix::new(rows, row_length)
             }
-        };
-        let untimed = match reverse {
-            None => plan.rows(records, header, sampling, into),
-            Some(reverse) => {
-                first.clear();
-                second.clear();
-                let untimed = plan.rows(records, header, sampling, first);
-                untimed + reverse.rows(records, header, sampling, second).min(interleave(first, second, into))
-            }
-        };
-        Ok(SetSummary { data_records: records.rows() as u64, untimed, ..SetSummary::default() })
+        })
     }
 
     /// Counts records that describe no flow.
@@ -284,11 +358,12 @@ impl Template {
 
     /// Copies variable-length records, without their variable-length fields, to rows of equal length. Returns that
     /// length.
-    fn copy_rows(
-        set: &mut Reader<'_>,
+    fn copy_rows<'s>(
+        set: &mut Reader<'s>,
         minimum: usize,
         runs: &[u16],
         rows: &mut Vec<u8>,
+        mut variable: impl FnMut(&'s [u8]),
     ) -> Result<usize, DecodeErrorKind> {
         let row_length: usize = runs.iter().map(|&run| usize::from(run)).sum();
         rows.clear();
@@ -296,7 +371,8 @@ impl Template {
         while set.bytes().len() >= minimum {
             for (index, &run) in runs.iter().enumerate() {
                 if index > 0 {
-                    skip_variable(set)?;
+                    let length = variable_length(set)?;
+                    variable(set.take(length)?);
                 }
                 rows.extend_from_slice(set.take(run.into())?);
             }
@@ -341,9 +417,8 @@ impl Template {
 impl Layout {
     /// Returns the layout; `None` if records have length zero or are longer than a message.
     fn of(fields: &[Field]) -> Option<Layout> {
-        let is_variable = |field: &&Field| field.length == VARIABLE;
         let fixed: usize = fields.iter().filter(|f| !is_variable(f)).map(|f| usize::from(f.length)).sum();
-        let minimum = fixed + fields.iter().filter(is_variable).count();
+        let minimum = fixed + fields.iter().filter(|f| is_variable(f)).count();
         if minimum == 0 || minimum > usize::from(u16::MAX) {
             return None;
         }
@@ -351,7 +426,7 @@ impl Layout {
             return Some(Layout::Fixed { length: fixed });
         }
         let run = |run: &[Field]| run.iter().map(|field| field.length).sum();
-        let runs = fields.split(|field| field.length == VARIABLE).map(run).collect();
+        let runs = fields.split(is_variable).map(run).collect();
         Some(Layout::Variable { minimum, runs })
     }
 }
@@ -360,7 +435,7 @@ impl Layout {
 fn sources(fields: &[Field]) -> Vec<(Role, Place)> {
     let mut sources = Vec::new();
     let mut offset = 0;
-    for field in fields.iter().filter(|field| field.length != VARIABLE) {
+    for field in fields.iter().filter(|field| !is_variable(field)) {
         let place = |unit| Place { offset, length: field.length as u8, unit };
         sources.extend(roles_of(*field).map(|role| (role, place(role.unit))));
         offset += field.length;
@@ -376,9 +451,15 @@ fn variable_length(set: &mut Reader<'_>) -> Result<usize, DecodeErrorKind> {
     })
 }
 
-fn skip_variable(set: &mut Reader<'_>) -> Result<(), DecodeErrorKind> {
-    let length = variable_length(set)?;
-    set.take(length).map(drop)
+/// Whether the length of a field is in each record.
+fn is_variable(field: &Field) -> bool {
+    field.length == VARIABLE
+}
+
+/// Whether a field states the kind of a NAT or firewall event: `natEvent` (230, RFC 8158), `firewallEvent` (233), and
+/// `NF_F_FW_EVENT` (40005) of older Cisco ASA.
+fn is_event(field: &Field) -> bool {
+    field.enterprise == 0 && matches!(field.id, 230 | 233 | 40005)
 }
 
 /// Returns the roles of a field, if its length is valid for them.
@@ -396,16 +477,34 @@ fn roles_of(field: Field) -> impl Iterator<Item = Role> {
     roles(id).filter(fits).map(move |role| Role { reverse: reverse || role.reverse, ..role })
 }
 
-/// Appends the forward rows, each followed by its reverse row if that has packets or octets. Returns the number of
-/// reverse rows.
-fn interleave(forward: &RecordBatch, reverse: &RecordBatch, into: &mut RecordBatch) -> u64 {
-    let mut reverse_rows = 0;
+/// The numbers of rows that [`interleave`] appended.
+struct Interleaved {
+    forward: u64,
+    reverse: u64,
+}
+
+/// Appends the forward rows, each followed by its reverse row if that has packets or octets. Leaves out events without
+/// any.
+fn interleave(
+    forward: &RecordBatch,
+    reverse: &RecordBatch,
+    events: bool,
+    into: &mut RecordBatch,
+) -> Interleaved {
+    let has_counts =
+        |rows: &RecordBatch, row: usize| row < rows.len() && (rows.packets[row] > 0 || rows.octets[row] > 0);
+    let mut appended = Interleaved { forward: 0, reverse: 0 };
     for row in 0..forward.len() {
+        let has_reverse = has_counts(reverse, row);
+        if events && !has_reverse && !has_counts(forward, row) {
+            continue;
+        }
         into.push(&forward.record(row));
-        if reverse.packets[row] > 0 || reverse.octets[row] > 0 {
+        appended.forward += 1;
+        if has_reverse {
             into.push(&reverse.record(row));
-            reverse_rows += 1;
+            appended.reverse += 1;
         }
     }
-    reverse_rows
+    appended
 }

@@ -1,12 +1,15 @@
 //! Flow samples (sections 5.2 and 5.3): one packet with its routing information.
 
-use super::{address, data_source, frame, structure};
+use super::{address, data_source, structure};
 use crate::flow_export::decode::domain::{Domain, DomainKey};
 use crate::flow_export::decode::error::DecodeErrorKind;
-use crate::flow_export::decode::plan::is_unspecified;
+use crate::flow_export::decode::packet_header::{self, NoPacket};
+use crate::flow_export::decode::place::is_unspecified;
 use crate::flow_export::decode::reader::Reader;
 use crate::flow_export::decode::statistics::Counts;
 use crate::flow_export::{Address, Record, RecordBatch};
+use crate::time::Timestamp;
+use crate::{Frame, LinkType};
 
 /// The interface number of packets from or to the device itself.
 const INTERNAL: u32 = 0x3FFF_FFFF;
@@ -17,6 +20,7 @@ pub(super) fn sample(
     expanded: bool,
     key: DomainKey,
     received_us: i64,
+    decapsulate: bool,
     domain: &mut Domain,
     into: &mut RecordBatch,
 ) -> Result<(), DecodeErrorKind> {
@@ -49,7 +53,7 @@ pub(super) fn sample(
         }
     }
     let records = sample.u32()?;
-    if flow_records(records, &mut sample, &mut row, &mut domain.counts)? {
+    if flow_records(records, &mut sample, decapsulate, &mut row, &mut domain.counts)? {
         into.push(&row);
     }
     Ok(())
@@ -66,6 +70,7 @@ fn interface(sample: &mut Reader<'_>, expanded: bool) -> Result<u32, DecodeError
 fn flow_records(
     records: u32,
     sample: &mut Reader<'_>,
+    decapsulate: bool,
     row: &mut Record,
     counts: &mut Counts,
 ) -> Result<bool, DecodeErrorKind> {
@@ -75,7 +80,7 @@ fn flow_records(
     for _ in 0..records {
         let (format, mut record) = structure(sample, "sFlow flow record")?;
         match format {
-            1 => header = Some(frame::sampled_header(&mut record)?),
+            1 => header = Some(packet_header::row(&sampled_header(&mut record)?, decapsulate)),
             3 => fields = Some(sampled_ip(&mut record, false)?),
             4 => fields = Some(sampled_ip(&mut record, true)?),
             1001 => row.vlan_id = vlan(record.u32()?),
@@ -86,11 +91,11 @@ fn flow_records(
     }
     let packet = match (header, fields) {
         (Some(Ok(packet)), _) | (_, Some(packet)) => packet,
-        (Some(Err(frame::NoPacket::NotIp)), None) => {
+        (Some(Err(NoPacket::NotIp)), None) => {
             counts.dropped_not_ip += 1;
             return Ok(false);
         }
-        (Some(Err(frame::NoPacket::Malformed)), None) => {
+        (Some(Err(NoPacket::Malformed)), None) => {
             counts.dropped_bad_frame += 1;
             return Ok(false);
         }
@@ -110,9 +115,28 @@ fn flow_records(
         icmp_type_code: packet.icmp_type_code,
         octets: packet.octets,
         vlan_id: if row.vlan_id == 0 { packet.vlan_id } else { row.vlan_id },
+        inner_source_address: packet.inner_source_address,
+        inner_destination_address: packet.inner_destination_address,
+        inner_source_port: packet.inner_source_port,
+        inner_destination_port: packet.inner_destination_port,
+        inner_protocol: packet.inner_protocol,
+        inner_tcp_flags: packet.inner_tcp_flags,
         ..*row
     };
     Ok(true)
+}
+
+/// `sampled_header`.
+fn sampled_header<'a>(record: &mut Reader<'a>) -> Result<Frame<'a>, DecodeErrorKind> {
+    let link_type = match record.u32()? {
+        1 => LinkType::Ethernet,
+        11 => LinkType::Ipv4,
+        12 => LinkType::Ipv6,
+        other => LinkType::Other(other.min(u16::MAX.into()) as u16),
+    };
+    let (original_length, _stripped) = (record.u32()?, record.u32()?);
+    let length = record.u32()? as usize;
+    Ok(Frame { time: Timestamp(0), bytes: record.take(length)?, original_length, link_type })
 }
 
 /// `sampled_ipv4` and `sampled_ipv6`.

@@ -5,7 +5,6 @@
 
 mod counters;
 mod flow;
-mod frame;
 
 use super::domain::{Domain, DomainKey};
 use super::error::DecodeErrorKind;
@@ -38,13 +37,17 @@ impl<'a> Datagram<'a> {
     pub(super) fn decode(
         mut self,
         received_us: i64,
+        decapsulate: bool,
         domain: &mut Domain,
         into: &mut Decoded,
     ) -> Result<(), DecodeErrorKind> {
         for _ in 0..self.samples {
             let (format, sample) = structure(&mut self.left, "sFlow sample")?;
             match format {
-                1 | 3 => flow::sample(sample, format == 3, self.key, received_us, domain, &mut into.flows)?,
+                1 | 3 => {
+                    let (is_expanded, flows) = (format == 3, &mut into.flows);
+                    flow::sample(sample, is_expanded, self.key, received_us, decapsulate, domain, flows)?;
+                }
                 2 | 4 => {
                     counters::sample(sample, format == 4, self.key, received_us, domain, &mut into.counters)?;
                 }

@@ -1,8 +1,11 @@
 //! Tests of the decoder with complete messages.
 
 mod bounds;
+mod events;
+mod layers;
 mod losses;
 mod oracle;
+mod packet_sections;
 mod sflow;
 mod templates;
 mod times;

@@ -89,6 +89,23 @@ fn a_flow_sample_is_a_row_in_either_form() {
 }
 
 #[test]
+fn the_packet_in_a_tunnel_has_its_columns_or_replaces_the_tunnel() {
+    let frame = super::packet_sections::vxlan_frame();
+    let message = datagram(1, &[flow_sample(1, 4, &[sampled_header(1, 1564, &frame)])]);
+    let row = Run::new().take(&message)[0];
+    assert_eq!(
+        (row.source_address, row.destination_port, row.octets),
+        (Address::v4(0xC000_0201), 4789, 1550)
+    );
+    assert_eq!((row.inner_source_address, row.inner_source_port), (Address::v4(0x0A00_0001), 443));
+    assert_eq!((row.inner_protocol, row.inner_tcp_flags), (6, 0x18));
+    let mut run = Run::new();
+    run.decoder.set_decapsulate(true);
+    let expected = Record { vlan_id: 0, class_of_service: 0, ..expected() };
+    assert_eq!(run.take(&message), [expected]);
+}
+
+#[test]
 fn routing_information_is_decoded() {
     let mut run = Run::new();
     let switch = structure(1001, &bytes(&[99, 0, 100, 0]));
