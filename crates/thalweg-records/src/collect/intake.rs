@@ -9,6 +9,7 @@ use thalweg_wire::{Nanos, Timestamp};
 
 use super::CollectOptions;
 use super::outlet::{Shared, lock};
+use super::templates::TemplateKeeper;
 
 /// Interval at which the snapshot is updated and expired state is removed.
 const SNAPSHOT_INTERVAL: Nanos = Nanos::from_millis(250);
@@ -30,6 +31,8 @@ pub(super) struct Intake {
     snapshot: Arc<Mutex<Snapshot>>,
     last_fault: Option<DecodeError>,
     next_snapshot: Timestamp,
+    /// Keeps the templates of sessions over UDP.
+    templates: Option<TemplateKeeper>,
 }
 
 impl Intake {
@@ -46,12 +49,21 @@ impl Intake {
             snapshot,
             last_fault: None,
             next_snapshot: Timestamp::default(),
+            templates: None,
         }
+    }
+
+    /// Restores the templates of an earlier run, and saves them for the next one.
+    pub(super) fn keep_templates(self, keeper: TemplateKeeper) -> Intake {
+        Intake { templates: Some(keeper), ..self }
     }
 
     /// Decodes a datagram. The decoder counts errors.
     pub(super) fn datagram(&mut self, from: SocketAddr, received: Timestamp, bytes: &[u8]) {
         let from = canonical(from);
+        if let Some(templates) = &self.templates {
+            templates.restore(from, &mut self.decoder, received);
+        }
         if let Err(fault) = self.decoder.datagram(from, received, bytes, &mut self.decoded) {
             self.last_fault = Some(fault);
         }
@@ -89,19 +101,28 @@ impl Intake {
         if is_due {
             self.next_snapshot = now + SNAPSHOT_INTERVAL;
             self.decoder.expire(now);
+            if let Some(templates) = &mut self.templates {
+                templates.tick(&self.decoder, now);
+            }
             self.update_snapshot();
         }
     }
 
-    /// Flushes all rows and updates the snapshot.
+    /// Flushes all rows, drops data that still wait for their template, and updates the snapshot.
     pub(super) fn finish(&mut self, now: Timestamp) {
         self.flush(now);
+        self.decoder.finish();
+        if let Some(templates) = &mut self.templates {
+            templates.publish(&self.decoder, now);
+        }
         self.update_snapshot();
     }
 
     /// Ends the session of a connection and returns its counters.
     pub(super) fn end_session(&mut self, from: SocketAddr, now: Timestamp) -> Snapshot {
         self.flush(now);
+        // Before the snapshot, so that data without a template count as dropped.
+        self.decoder.finish();
         let ended = self.snapshot();
         self.decoder.end_session(canonical(from));
         ended

@@ -28,6 +28,7 @@
 //! | `socket`, `kernel_drops` | UDP sockets with a checked buffer size; the kernel's drop counters |
 //! | `receiver` | receives datagrams with `recvmmsg` |
 //! | [`stream`] | IPFIX over TCP and TLS |
+//! | `templates` | templates that outlive the process |
 //! | `intake`, `outlet` | from messages to rows; from rows to the stores and Kafka |
 
 mod exporters;
@@ -42,6 +43,7 @@ pub mod replay;
 pub mod report;
 mod socket;
 pub mod stream;
+mod templates;
 #[cfg(test)]
 mod tests;
 
@@ -60,6 +62,7 @@ pub use process::CollectingProcess;
 pub use replay::{Replay, ReplayCounts};
 pub use report::{Losses, Report, SocketReport};
 pub use stream::StreamReport;
+pub use templates::TemplateFileReport;
 
 /// Why a collecting process cannot start.
 #[derive(Debug, Error)]

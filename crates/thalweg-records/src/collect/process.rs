@@ -16,6 +16,7 @@ use super::outlet::{Outlet, Shared, lock};
 use super::receiver::{READ_TIMEOUT, Receiver, ReceiverCounts};
 use super::socket::{self, BoundSocket};
 use super::stream::Listener;
+use super::templates::TemplateFile;
 use super::{CollectError, CollectOptions, Listen, Report, SocketReport, Tap, kernel_drops};
 use crate::kafka::Kafka;
 use crate::store::{Recovered, Store, StoreOptions};
@@ -30,6 +31,7 @@ pub struct CollectingProcess {
     listeners: Vec<Listener>,
     outlets: Vec<Shared>,
     stores: Stores,
+    templates: TemplateFile,
 }
 
 /// A socket and its receiving thread.
@@ -108,12 +110,15 @@ impl CollectingProcess {
             }
         }
         let stores = Stores::open(&options, tap, now)?;
+        // The store's lock protects it from other processes.
+        let templates = TemplateFile::open(options.store.spool().join("templates"), options.limits, now);
         let mut process = CollectingProcess {
             stop: Arc::default(),
             receivers: Vec::new(),
             listeners: Vec::new(),
             outlets: Vec::new(),
             stores,
+            templates,
         };
         // From here on, dropping the process stops the threads already started.
         for (listen, bound) in sockets {
@@ -132,6 +137,7 @@ impl CollectingProcess {
     pub fn tick(&mut self, now: Timestamp) {
         self.outlets.iter().for_each(|outlet| lock(outlet).tick(now));
         self.stores.tick(now);
+        self.templates.tick(now);
     }
 
     /// Returns what was recovered from the spool of flow records at the start.
@@ -169,6 +175,7 @@ impl CollectingProcess {
             flows: self.stores.flows.statistics(),
             counters: self.stores.counters.statistics(),
             kafka: self.stores.kafka.as_ref().map(Kafka::statistics),
+            templates: self.templates.report(),
         }
     }
 
@@ -176,6 +183,7 @@ impl CollectingProcess {
     /// calls only return the report.
     pub fn finish(&mut self, now: Timestamp) -> Report {
         self.stop_threads();
+        self.templates.write(now);
         self.stores.flows.finish(now);
         self.stores.counters.finish(now);
         // Last, because it may wait for brokers.
@@ -186,7 +194,8 @@ impl CollectingProcess {
     fn receive(&mut self, listen: Listen, bound: BoundSocket, options: &CollectOptions) -> io::Result<()> {
         let (counts, snapshot) = (Arc::<ReceiverCounts>::default(), Arc::<Mutex<Snapshot>>::default());
         let outlet = self.stores.outlet();
-        let mut intake = Intake::new(options, outlet.clone(), snapshot.clone());
+        let intake = Intake::new(options, outlet.clone(), snapshot.clone());
+        let mut intake = intake.keep_templates(self.templates.keeper());
         let receiver = Receiver::new(bound.socket.try_clone()?, counts.clone());
         let (clock, stop) = (options.clock, self.stop.clone());
         let thread = std::thread::Builder::new()

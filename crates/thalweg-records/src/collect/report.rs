@@ -8,6 +8,7 @@ use thalweg_wire::flow_export::decode::{Counts, Totals};
 use super::exporters::ExporterReport;
 use super::listen::Listen;
 use super::stream::StreamReport;
+use super::templates::TemplateFileReport;
 use crate::{kafka, store};
 
 /// Counters of a collecting process.
@@ -29,6 +30,8 @@ pub struct Report {
     pub kafka: Option<kafka::Statistics>,
     /// The last decoding error.
     pub last_fault: Option<DecodeError>,
+    /// The file of templates.
+    pub templates: TemplateFileReport,
 }
 
 /// A UDP socket.
@@ -62,7 +65,7 @@ pub struct Losses {
     pub sequence_gaps: u64,
     /// Malformed datagrams and messages.
     pub unreadable_messages: u64,
-    /// Data sets dropped because their template was late or the buffer for such sets was full.
+    /// Data sets dropped because their template was late or never arrived, or the buffer for such sets was full.
     pub sets_without_template: u64,
     /// Records dropped by the store.
     pub stored_records: u64,

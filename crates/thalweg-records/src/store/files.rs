@@ -26,7 +26,7 @@ impl Paths {
     pub(super) fn new<D: Dataset>(options: &StoreOptions) -> Paths {
         Paths {
             dataset: options.directory.join(D::NAME),
-            spool: options.directory.join("spool").join(&options.name).join(D::NAME),
+            spool: options.spool().join(D::NAME),
             row_group_rows: options.row_group_rows,
             compression_level: options.compression_level,
         }

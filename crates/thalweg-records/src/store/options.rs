@@ -58,6 +58,11 @@ impl StoreOptions {
         }
     }
 
+    /// Returns the path of the store's folder in the spool: `DIR/spool/NAME`.
+    pub(crate) fn spool(&self) -> PathBuf {
+        self.directory.join("spool").join(&self.name)
+    }
+
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let invalid = |name, value, expected| Err(StoreError::Options { name, value, expected });
         if self.name.is_empty() || !self.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

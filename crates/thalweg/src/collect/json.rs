@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use thalweg_api::UtcTime;
-use thalweg_records::collect::{ExporterReport, Losses, ReplayCounts, Report};
+use thalweg_records::collect::{ExporterReport, Losses, ReplayCounts, Report, TemplateFileReport};
 use thalweg_records::{kafka, store};
 use thalweg_wire::flow_export::decode::{Counts, Transport};
 
@@ -16,9 +16,9 @@ use super::status::Status;
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Line {
-    Status(Figures),
+    Status(Box<Figures>),
     Exporters { time: UtcTime, exporters: Vec<Exporter> },
-    Summary(Summary),
+    Summary(Box<Summary>),
 }
 
 #[derive(Serialize)]
@@ -46,6 +46,7 @@ struct Summary {
     capture: Option<Capture>,
     by_exporter: Vec<Exporter>,
     last_message_error: Option<String>,
+    templates: Templates,
 }
 
 #[derive(Serialize)]
@@ -86,6 +87,15 @@ struct Kafka {
     lost_timed_out: u64,
     lost_refused: u64,
     lost_unanswered: u64,
+    errors: u64,
+    last_error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Templates {
+    sessions_read: u64,
+    templates_read: u64,
+    sessions_left_out: u64,
     errors: u64,
     last_error: Option<String>,
 }
@@ -138,7 +148,7 @@ struct Capture {
 
 /// Writes a `status` line.
 pub(super) fn status(out: &mut impl Write, status: &Status) -> io::Result<()> {
-    line(out, &Line::Status(figures(status)))
+    line(out, &Line::Status(Box::new(figures(status))))
 }
 
 /// Writes an `exporters` line.
@@ -156,7 +166,7 @@ pub(super) fn summary(
     let report = &status.report;
     line(
         out,
-        &Line::Summary(Summary {
+        &Line::Summary(Box::new(Summary {
             figures: figures(status),
             counts: counts(&report.counts()),
             sockets: sockets(report),
@@ -171,7 +181,8 @@ pub(super) fn summary(
             }),
             by_exporter: report.exporters.iter().map(exporter).collect(),
             last_message_error: report.last_fault.as_ref().map(ToString::to_string),
-        }),
+            templates: templates(&report.templates),
+        })),
     )
 }
 
@@ -246,6 +257,16 @@ fn kafka(kafka: &kafka::Statistics) -> Kafka {
         lost_unanswered: kafka.lost.unanswered,
         errors: kafka.errors,
         last_error: kafka.last_error.clone(),
+    }
+}
+
+fn templates(templates: &TemplateFileReport) -> Templates {
+    Templates {
+        sessions_read: templates.sessions,
+        templates_read: templates.templates,
+        sessions_left_out: templates.sessions_left_out,
+        errors: templates.errors,
+        last_error: templates.last_error.clone(),
     }
 }
 

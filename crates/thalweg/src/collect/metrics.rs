@@ -117,6 +117,20 @@ const METRICS: &[Metric<Report>] = &[
         read: |report, out| by_stream(report, out, |stream| stream.refused),
     },
     Metric {
+        name: "thalweg_collect_template_sessions_left_out",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Exporters whose templates are not saved for the next run, because there are too many.",
+        read: |report, out| out.put(&[], report.templates.sessions_left_out),
+    },
+    Metric {
+        name: "thalweg_collect_template_file_errors_total",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Failures to read or write the file of templates. Writes are retried.",
+        read: |report, out| out.put(&[], report.templates.errors),
+    },
+    Metric {
         name: "thalweg_collect_store_rows_total",
         kind: Kind::Counter,
         labels: DATASET,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use crossbeam_channel::{Sender, bounded, unbounded};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
-use thalweg_records::collect::{CollectingProcess, ReplayCounts, Report};
+use thalweg_records::collect::{CollectingProcess, ReplayCounts, Report, TemplateFileReport};
 use thalweg_records::store::Recovered;
 
 use super::live_view::CollectView;
@@ -130,6 +130,19 @@ fn print_status(status: &Status, exporters_requested: bool, show: Show) -> anyho
     .context("cannot write to standard output")
 }
 
+fn print_templates(templates: &TemplateFileReport) {
+    if templates.templates > 0 {
+        console::note(format_args!(
+            "thalweg: restored {} of {}",
+            text::counted(templates.templates as usize, "template"),
+            text::counted(templates.sessions as usize, "exporter"),
+        ));
+    }
+    if let Some(error) = &templates.last_error {
+        console::warn(format_args!("{error}; data wait until exporters resend their templates"));
+    }
+}
+
 struct CollectRun {
     process: CollectingProcess,
     request: CollectRequest,
@@ -139,7 +152,8 @@ struct CollectRun {
 }
 
 impl CollectRun {
-    /// Prints automatically assigned ports, and a warning if the receive buffers are smaller than requested.
+    /// Prints automatically assigned ports, the templates of an earlier run, and a warning if the receive buffers are smaller
+    /// than requested.
     fn print_listeners(&mut self) {
         for (listen, address) in self.process.addresses() {
             // The system assigned this port.
@@ -148,6 +162,7 @@ impl CollectRun {
             }
         }
         let report = self.process.report();
+        print_templates(&report.templates);
         let granted =
             report.sockets.iter().map(|socket| (socket.receive_buffer, socket.receive_buffer_requested));
         if let Some((granted, requested)) = granted.filter(|(granted, requested)| granted < requested).min() {

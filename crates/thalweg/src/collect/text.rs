@@ -83,6 +83,7 @@ fn losses(report: &Report) -> String {
             "messages of observation domains above the limit".to_owned(),
         ),
         (losses.connections_refused, "connections refused".to_owned()),
+        (report.templates.sessions_left_out, "exporters whose templates were not saved: too many".to_owned()),
     ];
     let dropped = counts.each().filter_map(|(name, count)| Some((count, name.strip_prefix("dropped_")?)));
     lines.extend(dropped.map(|(count, reason)| (count, format!("dropped: {}", reason.replace('_', " ")))));
@@ -114,6 +115,9 @@ fn losses(report: &Report) -> String {
     }
     for error in [&report.flows, &report.counters].into_iter().filter_map(|store| store.last_error.as_ref()) {
         let _ = writeln!(text, "last error of the store: {error}");
+    }
+    if let Some(error) = &report.templates.last_error {
+        let _ = writeln!(text, "last error of saved templates: {error}");
     }
     if let Some(error) = report.kafka.as_ref().and_then(|kafka| kafka.last_error.as_ref()) {
         let _ = writeln!(text, "Kafka: last error: {error}");
@@ -174,6 +178,7 @@ pub(super) fn name(exporter: &ExporterReport) -> String {
     if exporter.is_empty() || exporter == from { from } else { format!("{exporter} by {from}") }
 }
 
-fn counted(count: usize, noun: &str) -> String {
+/// Formats a number with its noun.
+pub(super) fn counted(count: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
 }

@@ -145,7 +145,10 @@ fn encoder() -> netflow9::Encoder {
 }
 
 fn send(messages: &Messages, port: u16) {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    send_from(&UdpSocket::bind("127.0.0.1:0").unwrap(), messages, port);
+}
+
+fn send_from(socket: &UdpSocket, messages: &Messages, port: u16) {
     for (number, message) in messages.iter().enumerate() {
         socket.send_to(message, ("127.0.0.1", port)).unwrap();
         if number % 32 == 31 {
@@ -214,6 +217,7 @@ fn exactly_the_written_keys_are_documented() {
         ("Counts", &summary["counts"]),
         ("A socket", &summary["sockets"][0]),
         ("A listener", &summary["listeners"][0]),
+        ("templates", &summary["templates"]),
         ("capture", &replay["capture"]),
     ];
     for (heading, written) in written {
@@ -239,6 +243,33 @@ fn a_crash_loses_at_most_the_bound_and_duplicates_nothing() {
     assert_eq!(stored(folder.path()), [20_000, 20_000, 2_000_000], "from the spool");
     assert_eq!(collector.summary()["records"], 0);
     assert_eq!(stored(folder.path())[0], 20_000);
+}
+
+#[test]
+fn templates_outlive_a_killed_process() {
+    let folder = TempDir::new().unwrap();
+    let (mut encoder, exporter) = (encoder(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    let mut collector = Collector::start(folder.path(), &[]);
+    // The template is in the first message only.
+    send_from(&exporter, &messages(&mut encoder, 10), collector.port);
+    collector.line(|line| line["records"] == 10);
+    let file = folder.path().join("spool/collect/templates");
+    let deadline = Instant::now() + TIMEOUT;
+    while !file.exists() {
+        assert!(Instant::now() < deadline, "{}", file.display());
+        sleep(Duration::from_millis(20));
+    }
+    collector.signal("KILL");
+    collector.child.wait().unwrap();
+    let mut collector = Collector::start(folder.path(), &[]);
+    send_from(&exporter, &messages(&mut encoder, 2_000), collector.port);
+    collector.line(|line| line["records"] == 2_000);
+    let summary = collector.summary();
+    assert_eq!(summary["lost"]["sets_without_template"], 0);
+    assert_eq!(
+        (&summary["templates"]["sessions_read"], &summary["templates"]["errors"]),
+        (&1.into(), &0.into())
+    );
 }
 
 #[cfg(not(feature = "kafka"))]

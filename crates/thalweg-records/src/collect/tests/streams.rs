@@ -202,3 +202,16 @@ fn tls_without_a_certificate_is_refused() {
     let refused = CollectingProcess::start(options("tls:0", &folder), None);
     assert!(matches!(refused.err(), Some(CollectError::NoCertificate { .. })));
 }
+
+#[test]
+fn data_of_a_closed_connection_without_a_template_count_as_lost() {
+    let folder = TempDir::new().unwrap();
+    let (mut process, address) = start(options("tcp:0", &folder));
+    let mut encoder = ipfix::Encoder::new(ipfix::Options::default().over_stream()).unwrap();
+    let [mut first, mut second] = [Messages::new(), Messages::new()];
+    encoder.encode(&rows(10), clock(), &mut first);
+    encoder.encode(&rows(10), clock(), &mut second);
+    TcpStream::connect(address).unwrap().write_all(second.bytes()).unwrap();
+    let report = wait_for(&mut process, |report| ended(report, End::Closed) == 1);
+    assert_eq!(report.losses().sets_without_template, 1);
+}

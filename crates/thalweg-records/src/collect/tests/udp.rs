@@ -180,3 +180,64 @@ fn the_actual_buffer_size_is_reported() {
         "{socket:?}"
     );
 }
+
+/// Returns messages with a template, and later ones with data only.
+fn template_and_data(count: u32) -> [Messages; 2] {
+    let mut encoder = netflow9_encoder();
+    let [mut first, mut second] = [Messages::new(), Messages::new()];
+    encoder.encode(&rows(1), clock(), &mut first);
+    encoder.encode(&rows(count), clock(), &mut second);
+    [first, second]
+}
+
+#[test]
+fn templates_outlive_a_restart_of_the_collector() {
+    let folder = TempDir::new().unwrap();
+    let exporter = sender();
+    let mut encoder = netflow9_encoder();
+    let (mut process, address) = start(options("udp:0", &folder));
+    // The template, and one record.
+    send(&netflow9_messages(&mut encoder, 1), &exporter, address);
+    wait_for(&mut process, |report| report.records() == 1);
+    process.finish(clock());
+    for life in 1..=3 {
+        // Any of the receivers may get the datagrams.
+        let receivers = NonZeroUsize::new(life).unwrap();
+        let (mut process, address) = start(CollectOptions { receivers, ..options("udp:0", &folder) });
+        assert_eq!(process.report().templates.sessions, 1);
+        send(&netflow9_messages(&mut encoder, 2_000), &exporter, address);
+        wait_for(&mut process, |report| report.records() == 2_000);
+        let report = process.finish(clock());
+        assert_eq!((report.losses().sets_without_template, report.counts().held_sets), (0, 0));
+    }
+    assert_eq!(stored(folder.path(), "flows"), 6_001);
+}
+
+#[test]
+fn templates_outlive_a_crash_of_the_collector() {
+    let folder = TempDir::new().unwrap();
+    let [template, data] = template_and_data(100);
+    let exporter = sender();
+    let (mut process, address) = start(options("udp:0", &folder));
+    send(&template, &exporter, address);
+    let file = folder.path().join("spool/collect/templates");
+    wait_for(&mut process, |_| file.exists());
+    // Without `finish`.
+    drop(process);
+    let (mut process, address) = start(options("udp:0", &folder));
+    send(&data, &exporter, address);
+    wait_for(&mut process, |report| report.records() == 100);
+}
+
+#[test]
+fn data_without_a_template_count_as_lost_at_the_end() {
+    let folder = TempDir::new().unwrap();
+    let [_, data] = template_and_data(2_000);
+    let (mut process, address) = start(options("udp:0", &folder));
+    send(&data, &sender(), address);
+    let held = data.len() as u64;
+    let report = wait_for(&mut process, |report| report.counts().held_sets == held);
+    assert_eq!(report.losses().sets_without_template, 0, "they may still be decoded");
+    let report = process.finish(clock());
+    assert_eq!((report.records(), report.losses().sets_without_template), (0, held));
+}

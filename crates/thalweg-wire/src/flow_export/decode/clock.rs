@@ -14,6 +14,10 @@ const CLOCK_JUMP_US: i64 = 10_000_000;
 /// The maximum time by which the uptime of a reordered message may go back, in milliseconds.
 const MAX_REORDERING_MS: u32 = 10_000;
 
+/// The difference by which an exporter's uptime and the collector's clock may drift apart between two messages: queues, and
+/// exporters that send uptime and time of different processors. A restart takes longer.
+const MAX_CLOCK_DIFFERENCE_US: u64 = 20_000_000;
+
 /// Seconds from 1900, the start of NTP time, to 1970.
 const NTP_TO_UNIX: u32 = 2_208_988_800;
 
@@ -104,6 +108,30 @@ impl Clock {
             _ => false,
         };
         ClockChange { restarted, jumped: moved_us.abs() > CLOCK_JUMP_US }
+    }
+}
+
+/// A domain's last message, to detect a restart of the exporter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct LastMessage {
+    pub(super) received: Timestamp,
+    /// The exporter's uptime, which only NetFlow v9 has.
+    pub(super) uptime_ms: Option<u32>,
+    pub(super) sequence: u32,
+}
+
+impl LastMessage {
+    /// Whether the exporter has not restarted between this message and a later one.
+    pub(super) fn is_continued_by(&self, next: &LastMessage) -> bool {
+        let has_run_on = match (self.uptime_ms, next.uptime_ms) {
+            (Some(then), Some(now)) => {
+                let by_uptime_us = i64::from(now.wrapping_sub(then)) * 1000;
+                let by_clock_us = micros(next.received).saturating_sub(micros(self.received));
+                by_uptime_us.abs_diff(by_clock_us) <= MAX_CLOCK_DIFFERENCE_US
+            }
+            _ => true,
+        };
+        has_run_on && next.sequence.wrapping_sub(self.sequence) < 1 << 31
     }
 }
 

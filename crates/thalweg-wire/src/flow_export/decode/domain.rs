@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::clock::{Clock, ExportTime, micros};
+use super::clock::{Clock, ExportTime, LastMessage, micros};
 use super::error::DecodeErrorKind;
 use super::plan::Header;
 use super::reader::Reader;
@@ -34,6 +34,12 @@ pub(super) struct Domain {
     pub(super) last_received: Timestamp,
     /// The sampling interval of the last message, or the configured one.
     pub(super) sampling_interval: u32,
+    /// The last message of NetFlow v9 or IPFIX.
+    pub(super) last_message: LastMessage,
+    /// The last message before the collector restarted, until the first one after it.
+    pub(super) restored_after: Option<LastMessage>,
+    /// Changes of what a restart of the collector needs: templates and sampling intervals.
+    pub(super) changes: u64,
 }
 
 impl Domain {
@@ -65,6 +71,22 @@ impl Domain {
         }
     }
 
+    /// Discards restored templates and sampling intervals if the exporter has restarted too. Returns the number of
+    /// templates. Call it with each message of NetFlow v9 or IPFIX.
+    pub(super) fn check_restored(&mut self, message: LastMessage) -> usize {
+        self.last_message = message;
+        let before = self.restored_after.take();
+        if before.is_none_or(|before| before.is_continued_by(&message)) {
+            return 0;
+        }
+        let discarded = std::mem::take(&mut self.templates).len();
+        self.sampling = Sampling::default();
+        self.clock.system_init_ms = None;
+        self.counts.templates_discarded += discarded as u64;
+        self.changes += 1;
+        discarded
+    }
+
     /// Decodes a data set if its template is known. Returns the number of records.
     ///
     /// # Errors
@@ -78,12 +100,12 @@ impl Domain {
         into: &mut RecordBatch,
         scratch: &mut Scratch,
     ) -> Result<Option<u64>, DecodeErrorKind> {
-        let Domain { templates, sampling, clock, counts, .. } = self;
+        let Domain { templates, sampling, clock, counts, changes, .. } = self;
         let Some(template) = templates.get_mut(&template_id) else { return Ok(None) };
         template.last_used = used;
         let summary = if template.is_options() {
             template.decode_options(set, |options| {
-                sampling.learn(options);
+                *changes += u64::from(sampling.learn(options));
                 clock.system_init_ms = options.system_init_ms.or(clock.system_init_ms);
             })?
         } else {
@@ -109,6 +131,7 @@ impl Domain {
         self.templates.retain(|_, template| now.since(template.defined) <= lifetime);
         let expired = before - self.templates.len();
         self.counts.templates_expired += expired as u64;
+        self.changes += expired as u64;
         expired
     }
 }

@@ -20,6 +20,7 @@
 //! | `clock` | absolute times |
 //! | `sequence` | losses |
 //! | `sampling` | sampling intervals from options records |
+//! | `saved` | templates and sampling intervals that outlive the collector |
 //!
 //! **Times.** NetFlow v5 and v9 use the uptime of the exporter: the header contains its clock and its uptime at the
 //! time of sending. The uptime of a flow is at most a minute ahead of the header's; otherwise it is in the past,
@@ -56,6 +57,7 @@ mod plan;
 mod reader;
 mod sample_sequences;
 mod sampling;
+mod saved;
 mod sequence;
 mod session;
 mod sets;
@@ -71,6 +73,7 @@ use std::net::{IpAddr, SocketAddr};
 
 pub use error::{DecodeError, DecodeErrorKind};
 pub use limits::Limits;
+pub use saved::SavedSession;
 pub use statistics::{Counts, SourceStatistics, Totals, Transport};
 
 use held::Budget;
@@ -115,6 +118,8 @@ pub struct Decoder {
     /// The number of messages so far.
     number: u64,
     totals: Totals,
+    /// Changes of saved state in sessions that have ended.
+    ended_changes: u64,
 }
 
 /// A message with a decoded header.
@@ -137,6 +142,7 @@ impl Decoder {
             netflow5: netflow5::template(),
             number: 0,
             totals: Totals::default(),
+            ended_changes: 0,
         }
     }
 
@@ -253,6 +259,7 @@ impl Decoder {
 
     fn drop_session(&mut self, key: (SocketAddr, Transport)) {
         if let Some(session) = self.sessions.remove(&key) {
+            self.ended_changes += session.changes() + 1;
             self.totals.gone += session.end(&mut self.budget);
         }
     }
@@ -274,6 +281,52 @@ impl Decoder {
         gone.sort_unstable();
         self.totals.sessions_expired += gone.len() as u64;
         gone.into_iter().for_each(|key| self.drop_session(key));
+    }
+
+    /// Drops all held data, counted, because the collector ends before their templates arrive.
+    pub fn finish(&mut self) {
+        self.sessions.values_mut().for_each(|session| session.drop_held(&mut self.budget));
+    }
+
+    /// Whether messages of a sender over UDP have arrived, or its session was restored.
+    pub fn has_session(&self, from: SocketAddr) -> bool {
+        self.sessions.contains_key(&(from, Transport::Datagram))
+    }
+
+    /// Returns a number that changes whenever templates or sampling intervals of sessions over UDP change, except by a
+    /// refresh.
+    pub fn saved_version(&self) -> u64 {
+        let datagrams = self.sessions.iter().filter(|((_, transport), _)| *transport == Transport::Datagram);
+        self.ended_changes + datagrams.map(|(_, session)| session.changes()).sum::<u64>()
+    }
+
+    /// Returns the sessions over UDP that have templates or sampling intervals, the last heard first.
+    pub fn saved(&self) -> Vec<SavedSession> {
+        let datagrams = self.sessions.iter().filter(|((_, transport), _)| *transport == Transport::Datagram);
+        let saved = datagrams.map(|(&(from, _), session)| SavedSession {
+            from,
+            received: session.last_received,
+            domains: session.saved(),
+        });
+        let mut saved: Vec<_> = saved.filter(|session| !session.domains.is_empty()).collect();
+        saved.sort_by_key(|session| (std::cmp::Reverse(session.received), session.from));
+        saved
+    }
+
+    /// Restores a session that an earlier decoder [saved](Decoder::saved), unless the sender has a session already. Expired
+    /// templates, and those beyond the limits, are left out.
+    pub fn restore(&mut self, saved: SavedSession, now: Timestamp) {
+        if self.has_session(saved.from) {
+            return;
+        }
+        if self.sessions.len() >= self.limits.sessions {
+            self.evict_session();
+        }
+        let mut session = Session::new(Transport::Datagram);
+        session.last_received = saved.received;
+        session.last_used = self.number;
+        saved.domains.into_iter().for_each(|domain| session.restore(domain, &self.limits, now));
+        self.sessions.insert((saved.from, Transport::Datagram), session);
     }
 
     /// Returns the statistics of all observation domains, by address, transport, format and domain.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::clock::{ExportTime, micros};
+use super::clock::{ExportTime, LastMessage, micros};
 use super::domain::{Domain, DomainKey};
 use super::error::DecodeErrorKind;
 use super::held::{Budget, HeldSet, HeldSets};
@@ -10,10 +10,12 @@ use super::limits::Limits;
 use super::netflow5;
 use super::plan::Header;
 use super::reader::Reader;
+use super::sampling::Sampling;
+use super::saved::SavedDomain;
 use super::sets::{Content, Message, Set};
 use super::sflow;
 use super::statistics::{Counts, Transport};
-use super::template::{Definition, FIRST_TEMPLATE, Scratch, Template, definitions};
+use super::template::{Definition, FIRST_TEMPLATE, SavedTemplate, Scratch, Template, definitions};
 use crate::flow_export::{Decoded, Format, RecordBatch};
 use crate::time::Timestamp;
 
@@ -133,6 +135,10 @@ impl Session {
         let key = message.key;
         let domain = self.domain(key, context.limits)?;
         domain.note_message(message.export, context.received, context.sampling_interval);
+        let (uptime_ms, sequence) = (message.export.uptime_ms, message.sequence);
+        let discarded =
+            domain.check_restored(LastMessage { received: context.received, uptime_ms, sequence });
+        self.templates -= discarded;
         let first = into.flows.len();
         let records = message.check().and_then(|()| self.decode_sets(message, context, &mut into.flows));
         let domain = self.domain(key, context.limits)?;
@@ -217,6 +223,7 @@ impl Session {
         if self.transport == Transport::Datagram && age > context.limits.template_lifetime {
             domain.templates.remove(&template_id);
             domain.counts.templates_expired += 1;
+            domain.changes += 1;
             self.templates -= 1;
         }
     }
@@ -239,6 +246,7 @@ impl Session {
             return;
         }
         let replaced = domain.templates.remove(&definition.id).is_some();
+        domain.changes += 1;
         self.templates -= usize::from(replaced);
         let Some(mut template) = Template::new(&definition, context.limits.template_fields, context.received)
         else {
@@ -308,6 +316,7 @@ impl Session {
         let domain = self.domains.get_mut(&key).expect("the domain of the template exists");
         domain.templates.remove(&id);
         domain.counts.templates_evicted += 1;
+        domain.changes += 1;
         self.templates -= 1;
     }
 
@@ -323,11 +332,59 @@ impl Session {
         }
     }
 
-    /// Ends the session, drops its held sets, and returns the sum of its counts.
-    pub(super) fn end(mut self, budget: &mut Budget) -> Counts {
+    /// Drops all held sets: their templates will not arrive.
+    pub(super) fn drop_held(&mut self, budget: &mut Budget) {
         for held in self.held.clear(budget) {
             self.counts(held.domain).dropped_template_late += 1;
         }
+    }
+
+    /// Changes of what a restart of the collector needs.
+    pub(super) fn changes(&self) -> u64 {
+        self.domains.values().map(|domain| domain.changes).sum()
+    }
+
+    /// Returns the domains that have templates or sampling intervals, for a restart of the collector.
+    pub(super) fn saved(&self) -> Vec<SavedDomain> {
+        let saved = |(&key, domain): (&DomainKey, &Domain)| SavedDomain {
+            key,
+            // If no message has arrived since the last restart, the exporter may have restarted all the same.
+            last: domain.restored_after.unwrap_or(domain.last_message),
+            system_init_ms: domain.clock.system_init_ms,
+            sampling: domain.sampling.clone(),
+            templates: domain.templates.values().map(Template::saved).collect(),
+        };
+        let has_state = |(_, domain): &(&DomainKey, &Domain)| {
+            !domain.templates.is_empty() || domain.sampling != Sampling::default()
+        };
+        self.domains.iter().filter(has_state).map(saved).collect()
+    }
+
+    /// Adds a saved domain: its templates that have not expired, and its sampling intervals.
+    pub(super) fn restore(&mut self, saved: SavedDomain, limits: &Limits, now: Timestamp) {
+        let room = limits.templates.saturating_sub(self.templates);
+        let Ok(domain) = self.domain(saved.key, limits) else { return };
+        domain.restored_after = Some(saved.last);
+        domain.last_received = saved.last.received;
+        domain.sampling = saved.sampling;
+        domain.clock.system_init_ms = saved.system_init_ms;
+        let is_valid = |template: &&SavedTemplate| now.since(template.defined) <= limits.template_lifetime;
+        let compiled = saved
+            .templates
+            .iter()
+            .filter(is_valid)
+            .filter_map(|it| it.compile(saved.key.format, limits.template_fields));
+        let before = domain.templates.len();
+        domain.templates.extend(compiled.take(room));
+        let restored = domain.templates.len() - before;
+        domain.counts.templates_restored += restored as u64;
+        domain.changes += 1;
+        self.templates += restored;
+    }
+
+    /// Ends the session, drops its held sets, and returns the sum of its counts.
+    pub(super) fn end(mut self, budget: &mut Budget) -> Counts {
+        self.drop_held(budget);
         let mut sum = Counts::default();
         self.domains.values().for_each(|domain| sum += domain.counts);
         sum

@@ -102,11 +102,16 @@ counts! {
     templates_evicted,
     /// Rejected templates: too many fields, or records of length zero.
     templates_refused,
+    /// Templates known from before the collector restarted ([`Decoder::restore`](super::Decoder::restore)).
+    templates_restored,
+    /// Restored templates discarded because the exporter has restarted too.
+    templates_discarded,
     /// Data sets held for their template.
     held_sets,
     /// Held sets that were decoded later.
     released_sets,
-    /// Held sets dropped because their template did not arrive within [`Limits::held_for`](super::Limits::held_for).
+    /// Held sets dropped because their template did not arrive within [`Limits::held_for`](super::Limits::held_for), or
+    /// before the session or the collector ended.
     dropped_template_late,
     /// Held sets dropped because of the memory limits.
     dropped_held_full,

@@ -45,6 +45,16 @@ pub(super) struct Template {
     pub(super) last_used: u64,
 }
 
+/// A template as needed after a restart of the collector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SavedTemplate {
+    pub(super) options: bool,
+    /// The time when it was last received.
+    pub(super) defined: Timestamp,
+    /// Its record.
+    pub(super) record: Box<[u8]>,
+}
+
 /// The layout of records in a set.
 #[derive(Debug)]
 enum Layout {
@@ -237,6 +247,12 @@ impl Template {
         *self.definition == *definition.bytes && self.is_options() == definition.options
     }
 
+    /// Returns it as needed after a restart of the collector.
+    pub(super) fn saved(&self) -> SavedTemplate {
+        let (options, defined) = (self.is_options(), self.defined);
+        SavedTemplate { options, defined, record: self.definition.clone() }
+    }
+
     /// Whether it is an options template.
     pub(super) fn is_options(&self) -> bool {
         matches!(self.purpose, Purpose::Options)
@@ -411,6 +427,16 @@ impl Template {
             Layout::Fixed { length } => length,
             Layout::Variable { minimum, .. } => minimum,
         }
+    }
+}
+
+impl SavedTemplate {
+    /// Compiles it, with its number; `None` if it has too many fields or is no template record.
+    pub(super) fn compile(&self, format: Format, max_fields: usize) -> Option<(u16, Template)> {
+        let record = Reader::new("saved template", &self.record);
+        let definition = definitions(format, self.options, record).next()?.ok()?;
+        let template = Template::new(&definition, max_fields, self.defined)?;
+        (!definition.fields.is_empty()).then_some((definition.id, template))
     }
 }
 

@@ -6,6 +6,7 @@ mod layers;
 mod losses;
 mod oracle;
 mod packet_sections;
+mod saved;
 mod sflow;
 mod templates;
 mod times;
