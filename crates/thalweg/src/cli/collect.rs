@@ -19,6 +19,9 @@ use super::exit_code::ExitCode;
 use crate::collect::{self, CollectRequest, RequestError, Sampling, Show};
 use crate::config::value::parse;
 
+/// The number of exporters whose buffers of data without a template may be full at the same time.
+const FULL_TEMPLATE_BUFFERS: usize = 64;
+
 /// Receive flow records from routers and write them to Parquet files.
 ///
 /// Accepts NetFlow v5 and v9, IPFIX and sFlow on any UDP port, and IPFIX over TCP and TLS. Writes
@@ -72,6 +75,13 @@ struct InputArgs {
     #[arg(long, value_name = "FILE")]
     sampling_file: Option<PathBuf>,
 
+    /// Store the packet in a tunnel instead of the tunnel, where exporters send both headers.
+    ///
+    /// Applies to sampled packets (sFlow, IPFIX packet sections; GRE, VXLAN, Geneve, IP in IP) and to templates with outer
+    /// and inner addresses (SRv6, ...). By default, the columns inner_src, inner_dst, ... have the packet in the tunnel.
+    #[arg(long)]
+    decapsulate: bool,
+
     /// Receiving threads per UDP address. The kernel distributes exporters over them.
     #[arg(long, value_name = "N", default_value = "1")]
     threads: NonZeroUsize,
@@ -97,6 +107,20 @@ struct InputArgs {
     /// Close TCP and TLS connections that sent no message for this long.
     #[arg(long, value_name = "TIME", default_value = "30min", value_parser = parse::<Nanos>)]
     connection_timeout: Nanos,
+
+    /// Maximum observation domains per exporter and source port. Messages of others are dropped and counted.
+    #[arg(long, value_name = "N", default_value = "256")]
+    domains: NonZeroUsize,
+
+    /// Memory for data that wait for their template, per exporter and source port.
+    ///
+    /// The oldest data are dropped and counted when it is full. All exporters of a thread together have 64 times as much.
+    #[arg(long, value_name = "SIZE", default_value = "256KiB", value_parser = parse::<Bytes>)]
+    template_buffer: Bytes,
+
+    /// Drop data whose template has not arrived after this long, counted.
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = parse::<Nanos>)]
+    template_wait: Nanos,
 
     /// Stop after this long.
     #[arg(long, value_name = "TIME", value_parser = parse::<Nanos>)]
@@ -214,7 +238,15 @@ impl CollectArgs {
         });
         let mut process = CollectOptions {
             receivers: input.threads,
-            receive_buffer: usize::try_from(input.receive_buffer.0).unwrap_or(usize::MAX),
+            receive_buffer: in_memory(input.receive_buffer),
+            limits: Limits {
+                domains: input.domains.get(),
+                held_bytes: in_memory(input.template_buffer),
+                total_held_bytes: in_memory(input.template_buffer).saturating_mul(FULL_TEMPLATE_BUFFERS),
+                held_for: input.template_wait,
+                ..default.limits
+            },
+            decapsulate: input.decapsulate,
             streams: StreamLimits {
                 connections: input.connections.get(),
                 connections_per_source: input.connections_per_source.get(),
@@ -265,6 +297,12 @@ impl CollectArgs {
         })
     }
 }
+
+/// Returns a size in memory.
+fn in_memory(size: Bytes) -> usize {
+    usize::try_from(size.0).unwrap_or(usize::MAX)
+}
+
 /// Parses a socket address.
 fn socket_address(text: &str) -> Result<SocketAddr, &'static str> {
     text.parse().map_err(|_| "expected an IP address and a port, such as 127.0.0.1:9478")

@@ -80,9 +80,9 @@ fn losses(report: &Report) -> String {
         (report.totals.dropped_unreadable, "datagrams of unknown format".to_owned()),
         (
             report.totals.dropped_too_many_domains,
-            "messages of observation domains above the limit".to_owned(),
+            "messages of observation domains above the limit (see --domains)".to_owned(),
         ),
-        (losses.connections_refused, "connections refused".to_owned()),
+        (losses.connections_refused, "connections refused (see --connections-per-source)".to_owned()),
         (report.templates.sessions_left_out, "exporters whose templates were not saved: too many".to_owned()),
     ];
     let dropped = counts.each().filter_map(|(name, count)| Some((count, name.strip_prefix("dropped_")?)));
