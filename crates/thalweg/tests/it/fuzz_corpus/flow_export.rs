@@ -115,6 +115,19 @@ pub(crate) fn ipfix_messages() -> Vec<(&'static str, Vec<u8>)> {
     let own = [words(&[259, 2, 0x8001, 3]), longs(&[6871]), words(&[1, 5])].concat();
     let options = set(3, &words(&[400, 3, 1, 302, 4, 305, 4, 306, 4]));
     let ntp = template(2, 260, &[154, 8, 157, 8, 158, 4, 1, 1]);
+    let layers = template(2, 261, &[27, 16, 28, 16, 4, 1, 8, 4, 12, 4, 7, 2, 1, 4]);
+    let tunnel = [&[0x20; 32][..], &[4], &[10; 8], &[1, 187, 0, 0, 0, 99]].concat();
+    let sections = template(2, 262, &[410, 2, 312, 2, 315, 0xFFFF]);
+    // Ethernet, IPv4, GRE, IPv4, UDP.
+    let gre = [
+        &[2; 12][..],
+        &[8, 0, 0x45, 0, 0, 56, 0, 0, 0, 0, 64, 47, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 0, 0, 8, 0],
+        &[0x45, 0, 0, 32, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 53, 0, 53, 0, 12, 0, 0],
+    ]
+    .concat();
+    let sampled = [&[0, 66, 0, 70, gre.len() as u8][..], &gre].concat();
+    let events = template(2, 263, &[230, 1, 8, 4, 225, 4, 12, 4, 1, 4]);
+    let event = [&[1][..], &[10; 12], &[0; 4], &[2], &[10; 12], &[0, 0, 0, 9]].concat();
     let withdrawn = |set_id: u16, id: u16| set(set_id, &words(&[id, 0]));
     let mut lying = ipfix(0, 1, &[defined(), data(1)]);
     lying[3] += 4;
@@ -135,6 +148,9 @@ pub(crate) fn ipfix_messages() -> Vec<(&'static str, Vec<u8>)> {
         ("ipfix_times", stream(&[ipfix(0, 1, &[ntp, set(260, &[0xE8; 21])])])),
         ("ipfix_withdrawn", stream(&[ipfix(0, 1, &[defined(), withdrawn(2, 256)]), ipfix(0, 1, &[data(1)])])),
         ("ipfix_all_withdrawn", stream(&[ipfix(0, 1, &[defined(), withdrawn(2, 2), withdrawn(3, 3)])])),
+        ("ipfix_layers", stream(&[ipfix(0, 1, &[layers, set(261, &tunnel)])])),
+        ("ipfix_packet_section", stream(&[ipfix(0, 1, &[sections, set(262, &sampled)])])),
+        ("ipfix_nat_events", stream(&[ipfix(0, 1, &[events, set(263, &event)])])),
         ("ipfix_lying_length", stream(&[lying])),
         ("ipfix_no_scope", stream(&[ipfix(0, 1, &[set(3, &words(&[400, 1, 0, 34, 4]))])])),
     ]
