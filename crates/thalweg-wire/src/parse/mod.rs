@@ -26,6 +26,7 @@ mod unparsed;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use tunnel::is_udp_tunnel;
 pub use udp::UdpDatagram;
 pub use unparsed::{Malformed, Unparsed};
 

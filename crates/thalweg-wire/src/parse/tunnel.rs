@@ -55,7 +55,7 @@ const ERSPAN_III: u16 = 0x22EB;
 
 /// Whether UDP to this port may be a tunnel.
 #[inline]
-pub(super) fn is_udp_tunnel(dst_port: u16) -> bool {
+pub(crate) fn is_udp_tunnel(dst_port: u16) -> bool {
     matches!(dst_port, VXLAN_PORT | LINUX_VXLAN_PORT | GENEVE_PORT)
 }
 

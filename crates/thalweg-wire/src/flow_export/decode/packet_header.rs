@@ -2,15 +2,15 @@
 
 use crate::flow_export::Record;
 use crate::packet::PacketNotes;
-use crate::parse::{Parser, Unparsed};
+use crate::parse::{Parser, Unparsed, is_udp_tunnel};
 use crate::protocol::Protocol;
 use crate::{Frame, LinkType, Packet};
 
 /// ICMP and ICMPv6.
 const ICMP: [u8; 2] = [1, 58];
 
-/// The protocols that may carry a tunnel: IPv4 and IPv6 in IP, GRE, and overlays over UDP.
-const TUNNELS: [Protocol; 4] = [Protocol(4), Protocol(41), Protocol::GRE, Protocol::UDP];
+/// The protocols of tunnels except overlays over UDP: IPv4 and IPv6 in IP, GRE.
+const TUNNELS: [Protocol; 3] = [Protocol(4), Protocol(41), Protocol::GRE];
 
 /// The reason why a packet gives no row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,13 +21,14 @@ pub(super) enum NoPacket {
 
 /// Returns the header fields of a packet, and its octets. The row describes the packet that the router forwarded. The
 /// innermost packet of a tunnel is in the inner columns, or, with `decapsulate`, replaces the tunnel's.
+#[inline]
 pub(super) fn row(frame: &Frame<'_>, decapsulate: bool) -> Result<Record, NoPacket> {
     let packet = Parser::default().parse(frame).map_err(|unparsed| match unparsed {
         Unparsed::Malformed { .. } => NoPacket::Malformed,
         _ => NoPacket::NotIp,
     })?;
     let outer = forwarded(&packet, frame);
-    let inner = match TUNNELS.contains(&packet.key.protocol) {
+    let inner = match may_be_tunnel(&packet) {
         true => Parser { decapsulate: true }.parse(frame).ok().filter(is_decapsulated),
         false => None,
     };
@@ -38,11 +39,22 @@ pub(super) fn row(frame: &Frame<'_>, decapsulate: bool) -> Result<Record, NoPack
     })
 }
 
+#[inline]
+fn may_be_tunnel(packet: &Packet) -> bool {
+    match packet.key.protocol {
+        Protocol::TCP => false,
+        Protocol::UDP => is_udp_tunnel(packet.key.dst_port),
+        other => TUNNELS.contains(&other),
+    }
+}
+
+#[inline]
 fn is_decapsulated(packet: &Packet) -> bool {
     packet.notes.contains(PacketNotes::DECAPSULATED)
 }
 
 /// Returns the fields of a packet directly after the link layer.
+#[inline]
 fn forwarded(packet: &Packet, frame: &Frame<'_>) -> Record {
     let outer = Outer::of(frame);
     let is_icmp = ICMP.contains(&packet.key.protocol.0);
@@ -55,6 +67,7 @@ fn forwarded(packet: &Packet, frame: &Frame<'_>) -> Record {
 }
 
 /// Returns the fields that every [`Packet`] contains.
+#[inline]
 fn flow(packet: &Packet) -> Record {
     let key = &packet.key;
     // Flow keys use the ICMP identifier as ports; records do not.
@@ -71,6 +84,7 @@ fn flow(packet: &Packet) -> Record {
     }
 }
 
+#[inline]
 fn with_inner(outer: Record, inner: &Record) -> Record {
     Record {
         inner_source_address: inner.source_address,
