@@ -22,6 +22,7 @@ use thiserror::Error;
 use openflow::SwitchesReport;
 use thalweg_control::Pair;
 pub use thalweg_control::action::{Action, ActionId};
+use thalweg_control::control_loop::Input;
 
 /// Why an action could not be started.
 #[derive(Debug, Error)]
@@ -97,6 +98,11 @@ pub trait Actuator: Send {
     fn maintain(&mut self, now: Timestamp) -> Result<(), String> {
         let _ = now;
         Ok(())
+    }
+
+    /// Returns what the switches have reported since the last call, for the control loop.
+    fn take_inputs(&mut self) -> Vec<Input> {
+        Vec::new()
     }
 
     /// Returns the number of refreshes sent to hosts.

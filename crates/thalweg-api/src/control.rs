@@ -28,6 +28,8 @@ pub struct Control {
     pub unresponsive_hosts: Vec<UnresponsiveHost>,
     /// Paths that lost packets, the latest last; at most 64.
     pub broken_paths: Vec<PairTree>,
+    /// Links that are down, as the ports at their ends: `leaf0:p2 - spine0:p0`.
+    pub failed_links: Vec<String>,
     /// Counters since the daemon started.
     pub counts: ControlCounts,
 }
@@ -117,6 +119,8 @@ pub struct ControlCounts {
     pub repeated_arp_requests: u64,
     /// Switch rules that were missing, wrong or unexpected, and were repaired.
     pub repaired_rules: u64,
+    /// Times that the routes were recomputed because links went down or came up.
+    pub recomputed_routes: u64,
 }
 
 /// The latest decisions.

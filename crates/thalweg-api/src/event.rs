@@ -145,6 +145,22 @@ pub enum EventBody {
         /// Why the action was refused; null otherwise.
         error: Option<String>,
     },
+    /// Others changed the OpenFlow entries of a switch. The controller repairs them.
+    RuleFaults {
+        /// Entries that are missing.
+        missing: u64,
+        /// Entries that were changed.
+        changed: u64,
+        /// Entries under Thalweg's cookies that Thalweg did not write.
+        foreign: u64,
+    },
+    /// A link went down or came up, and the controller recomputed its routes.
+    Link {
+        /// The ports or hosts at its ends: `leaf0:p2 - spine0:p0`.
+        link: String,
+        /// Whether it is up.
+        up: bool,
+    },
 }
 
 /// A change of a link's congestion.
@@ -175,8 +191,17 @@ pub struct Lost {
 
 impl EventBody {
     /// All values of `type`, in the order of the variants.
-    pub const TYPES: [&'static str; 7] =
-        ["congestion", "address_change", "cheetah", "cheetah_end", "collector", "decision", "action"];
+    pub const TYPES: [&'static str; 9] = [
+        "congestion",
+        "address_change",
+        "cheetah",
+        "cheetah_end",
+        "collector",
+        "decision",
+        "action",
+        "rule_faults",
+        "link",
+    ];
 }
 
 impl From<Decision> for EventBody {

@@ -2,15 +2,15 @@
 //!
 //! One thread runs the experiment at a configured pace, and queues the frames of each monitor port. Frames that find the queue full
 //! are counted as lost, as by a network card. Collectors read these queues like any source. [`EmulationCommand`]s change the network
-//! between two timeslots.
+//! between two timeslots. The controller learns of links that fail or are repaired after a step of the thread.
 //!
 //! **Time** is emulated and starts at 0. Each batch contains the time up to which it is complete, so that time advances at a
 //! collector without frames. A thread that cannot keep the pace lags by at most `MAX_LAG`. Time lost beyond that is counted.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ use thalweg_experiment::mirror::run::MirroredRun;
 use thalweg_experiment::{Experiment, ExperimentError, Plan};
 use thalweg_measure::collector::MonitorPort;
 use thalweg_network::routing::ForwardingTable;
-use thalweg_network::{EndpointId, Node, RouterId};
+use thalweg_network::{EndpointId, LinkState, Node, RouterId};
 use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Nanos, Source, SourceCounters, Timestamp};
 
 /// Interval of the thread's steps: 20 us of emulated time at a pace of 0.01.
@@ -87,6 +87,8 @@ struct Shared {
     commands: Sender<EmulationCommand>,
     /// Received by the thread.
     pending: Receiver<EmulationCommand>,
+    /// The latest state of links that was not taken yet.
+    links: Mutex<Option<LinkState>>,
     now: AtomicU64,
     lag: AtomicU64,
     is_stopping: AtomicBool,
@@ -123,6 +125,7 @@ impl Emulation {
             queues: config.ports.iter().map(|(switch, _)| (Arc::clone(switch), queue())).collect(),
             commands,
             pending,
+            links: Mutex::default(),
             now: AtomicU64::new(0),
             lag: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),
@@ -166,6 +169,11 @@ impl Emulation {
         self.0.commands.try_send(command).map_err(TrySendError::into_inner)
     }
 
+    /// Returns the state of links if it has changed since the last call, as switches would report it.
+    pub fn take_links(&self) -> Option<LinkState> {
+        self.0.links.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     /// Starts the emulation.
     ///
     /// # Errors
@@ -195,6 +203,7 @@ impl Emulation {
                 Some((router, self.0.queues.get(topology.name(Node::Router(router)))?.clone()))
             })
             .collect();
+        let mut links = network.links().clone();
         let mut start = Instant::now();
         while !network.is_over() && !self.0.is_stopping.load(Ordering::Relaxed) {
             for command in self.0.pending.try_iter() {
@@ -202,6 +211,10 @@ impl Emulation {
             }
             let due = Timestamp((start.elapsed().as_secs_f64() * self.0.pace * 1e9) as u64);
             network.run_until(due);
+            if *network.links() != links {
+                links.clone_from(network.links());
+                *self.0.links.lock().unwrap_or_else(PoisonError::into_inner) = Some(links.clone());
+            }
             let until = network.now();
             self.0.now.store(until.0, Ordering::Release);
             network.deliver(|router, batch| queues[&router].put(batch, until));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use thalweg_control::control_loop::ActionReport;
 use thalweg_control::decide::Decision;
+use thalweg_control::routes::RuleFaults;
 use thalweg_measure::collector::{AddressChange, CongestionChange, CongestionEvent};
 use thalweg_measure::detect::Finding;
 use thalweg_wire::Timestamp;
@@ -16,7 +17,7 @@ use super::names::Names;
 pub struct Event {
     /// Name of the collector; `control` for the controller.
     pub collector: Arc<str>,
-    /// Name of the collector's switch; for the controller, that of the source host.
+    /// Name of the collector's switch; for the controller, that of the source host or the switch concerned.
     pub switch: Arc<str>,
     /// Packet time of the event.
     pub time: Timestamp,
@@ -43,6 +44,15 @@ pub enum EventKind {
     Decision(Decision, Arc<Names>),
     /// The outcome of a reroute.
     Action(ActionReport, Arc<Names>),
+    /// Others changed the rules of a switch.
+    RuleFaults(RuleFaults),
+    /// A link went down or came up.
+    Link {
+        /// The ports at its ends.
+        name: String,
+        /// Whether it is up.
+        is_up: bool,
+    },
 }
 
 /// The state of a collector.

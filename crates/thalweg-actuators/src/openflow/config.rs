@@ -12,6 +12,14 @@ pub struct Config {
     pub read_back: ReadBack,
     /// Maximum time for a TCP connection to be established, and from there to [`Up`](super::Event::Up). Default 5 s.
     pub handshake_timeout: Nanos,
+    /// Interval at which the entries of a connected switch are compared with those that were sent. Default 500 ms.
+    pub audit_interval: Nanos,
+    /// Priority of this daemon among those that control the same switches: the highest becomes master first. Default 255.
+    pub priority: u8,
+    /// Distinguishes daemons of the same priority: a random number. Default 0.
+    pub instance: u16,
+    /// Time without a heartbeat of the master after which a standby takes over. Default 2 s.
+    pub master_timeout: Nanos,
     /// Silence after which an echo request is sent. Default 2 s.
     pub echo_interval: Nanos,
     /// Further silence after which the connection is closed. Default 4 s.
@@ -36,6 +44,10 @@ impl Default for Config {
             miss_send_length: 128,
             read_back: ReadBack::default(),
             handshake_timeout: Nanos::from_secs(5),
+            audit_interval: Nanos::from_millis(500),
+            priority: u8::MAX,
+            instance: 0,
+            master_timeout: Nanos::from_secs(2),
             echo_interval: Nanos::from_secs(2),
             echo_timeout: Nanos::from_secs(4),
             write_timeout: Nanos::from_secs(1),

@@ -206,6 +206,7 @@ impl Connection {
             Body::PacketIn(packet) => self.offer_packet(datapath, packet),
             Body::PortStatus(status) => self.deliver(datapath, SwitchMessage::PortStatus(status)),
             Body::FlowRemoved(flow) => self.deliver(datapath, SwitchMessage::FlowRemoved(flow)),
+            Body::RoleReply(role) => self.deliver(datapath, SwitchMessage::Role(role)),
             Body::BarrierReply => self.complete(xid),
             Body::MultipartReply(part) => self.gather(xid, part),
             Body::Error(error) => self.refuse(datapath, xid, error),

@@ -3,7 +3,9 @@
 use std::convert::Infallible;
 
 use crossbeam_channel::{Receiver, TryRecvError};
-use thalweg_wire::openflow::{DatapathId, DecodeError, ErrorMessage, FlowRemoved, PacketIn, PortStatus, Xid};
+use thalweg_wire::openflow::{
+    DatapathId, DecodeError, ErrorMessage, FlowRemoved, PacketIn, PortStatus, RoleRequest, Xid,
+};
 
 use super::clock::Clock;
 use super::config::Config;
@@ -23,6 +25,7 @@ pub(super) struct Context {
 pub(super) enum SwitchMessage {
     PortStatus(PortStatus),
     FlowRemoved(FlowRemoved),
+    Role(RoleRequest),
     Error { xid: Xid, error: ErrorMessage },
     Unreadable(DecodeError),
 }

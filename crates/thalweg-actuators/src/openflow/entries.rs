@@ -13,11 +13,15 @@
 //!
 //! All entries are in table 0, with cookies that begin with `0x7477`. Entries with other cookies belong to other
 //! controllers and are neither read nor changed. With a higher priority they take precedence.
+//!
+//! The switch reports the removal of each entry (`SEND_FLOW_REMOVED`). Changes and replacements are not reported; only
+//! a read-back shows them.
 
 use thalweg_network::{MacAddress, PortIndex};
 use thalweg_wire::openflow::multipart::{FlowFilter, FlowStats};
 use thalweg_wire::openflow::{
-    Action, Body, FlowMod, FlowModCommand, Instruction, Masked, Match, MatchField, PortNumber, TableId,
+    Action, Body, FlowFlags, FlowMod, FlowModCommand, FlowRemoved, Instruction, Masked, Match, MatchField,
+    PortNumber, TableId,
 };
 
 use super::config::ReadBack;
@@ -70,6 +74,9 @@ pub(super) struct Entry {
 pub(super) enum ReadEntry {
     /// An entry that Thalweg would write.
     Ours(EntryKey, Rule),
+    /// An entry with the match and the priority of one of Thalweg's, but other contents. Writing the entry again
+    /// replaces it without a gap.
+    Changed(EntryKey),
     /// An entry with Thalweg's cookie but other contents; this flow-mod deletes it.
     Stray(Box<FlowMod>),
 }
@@ -128,6 +135,7 @@ impl Entry {
             cookie: key.cookie(),
             priority: key.priority(),
             matching: key.matching(),
+            flags: FlowFlags::SEND_FLOW_REMOVED,
             ..FlowMod::default()
         };
         Body::FlowMod(match rule {
@@ -150,8 +158,9 @@ fn instructions(key: EntryKey, rule: Rule, monitor: Option<PortNumber>) -> Vec<I
 
 /// Classifies an entry of a switch whose monitor port is `monitor`.
 pub(super) fn read(flow: &FlowStats, monitor: Option<PortNumber>) -> ReadEntry {
-    let ours = || {
-        let key = EntryKey::of(&flow.matching)?;
+    let key = EntryKey::of(&flow.matching)
+        .filter(|key| (flow.table_id, flow.priority) == (TableId(0), key.priority()));
+    let rule = |key| {
         let [Instruction::ApplyActions(actions)] = flow.instructions.as_slice() else { return None };
         let Some(Action::Output(output)) = actions.last() else { return None };
         let written = actions.iter().find_map(|action| match action {
@@ -161,21 +170,34 @@ pub(super) fn read(flow: &FlowStats, monitor: Option<PortNumber>) -> ReadEntry {
         let rule = Rule { port: port_index(output.port)?, write_back: written };
         // Only entries exactly as written count.
         let is_as_written = instructions(key, rule, monitor) == flow.instructions
-            && (flow.cookie, flow.priority) == (key.cookie(), key.priority())
-            && (flow.table_id, flow.idle_timeout, flow.hard_timeout) == (TableId(0), 0, 0);
-        is_as_written.then_some(ReadEntry::Ours(key, rule))
+            && flow.cookie == key.cookie()
+            && (flow.idle_timeout, flow.hard_timeout) == (0, 0)
+            && flow.flags.contains(FlowFlags::SEND_FLOW_REMOVED);
+        is_as_written.then_some(rule)
     };
-    ours().unwrap_or_else(|| {
-        ReadEntry::Stray(Box::new(FlowMod {
-            cookie: COOKIES.cookie,
-            cookie_mask: COOKIES.mask,
-            table_id: flow.table_id,
-            command: FlowModCommand::DELETE_STRICT,
-            priority: flow.priority,
-            matching: flow.matching.clone(),
-            ..FlowMod::default()
-        }))
-    })
+    match key {
+        Some(key) => rule(key).map_or(ReadEntry::Changed(key), |rule| ReadEntry::Ours(key, rule)),
+        None => ReadEntry::Stray(Box::new(deletion(flow))),
+    }
+}
+
+/// Returns the flow-mod that deletes exactly this entry, if it still has a cookie of Thalweg.
+fn deletion(flow: &FlowStats) -> FlowMod {
+    FlowMod {
+        cookie: COOKIES.cookie,
+        cookie_mask: COOKIES.mask,
+        table_id: flow.table_id,
+        command: FlowModCommand::DELETE_STRICT,
+        priority: flow.priority,
+        matching: flow.matching.clone(),
+        ..FlowMod::default()
+    }
+}
+
+/// Returns the key of a removed entry, if it was one of Thalweg's.
+pub(super) fn removed(flow: &FlowRemoved) -> Option<EntryKey> {
+    let is_ours = flow.cookie & COOKIES.mask == COOKIES.cookie && flow.table_id == TableId(0);
+    EntryKey::of(&flow.matching).filter(|key| is_ours && flow.priority == key.priority())
 }
 
 /// Selects all entries with Thalweg's cookies.
@@ -185,10 +207,8 @@ pub(super) fn all() -> FlowFilter {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-    use thalweg_wire::openflow::FlowFlags;
-
     use super::*;
+    use proptest::prelude::*;
 
     fn stats(body: Body) -> FlowStats {
         let Body::FlowMod(flow) = body else { panic!("{body:?}") };
@@ -199,7 +219,7 @@ mod tests {
             priority: flow.priority,
             idle_timeout: 0,
             hard_timeout: 0,
-            flags: FlowFlags::default(),
+            flags: flow.flags,
             cookie: flow.cookie,
             packet_count: 5,
             byte_count: 0,
@@ -242,22 +262,31 @@ mod tests {
             let flow = stats(Entry { key, rule: Some(rule) }.flow_mod(monitor));
             prop_assert_eq!(read(&flow, monitor), ReadEntry::Ours(key, rule));
             let elsewhere = Some(PortNumber(99));
-            prop_assert!(matches!(read(&flow, elsewhere), ReadEntry::Stray(_)), "copies go to another port");
+            prop_assert_eq!(read(&flow, elsewhere), ReadEntry::Changed(key), "copies go to another port");
         }
     }
 
     #[test]
-    fn modified_entries_are_deleted_strictly() {
+    fn foreign_entries_are_deleted_and_changed_ones_are_replaced() {
         let key = EntryKey::Route(MacAddress([2, 0, 0, 0, 0, 1]));
         let rule = Rule { port: PortIndex(0), write_back: None };
         let good = stats(Entry { key, rule: Some(rule) }.flow_mod(None));
         type Corrupt = fn(&mut FlowStats);
-        let cases: [Corrupt; 5] = [
-            |flow| flow.priority = 7,
+        let changes: [Corrupt; 4] = [
             |flow| flow.cookie = REROUTE,
             |flow| flow.hard_timeout = 60,
-            |flow| flow.matching = Match::any(),
+            |flow| flow.flags = FlowFlags::default(),
             |flow| flow.instructions.push(Instruction::GotoTable(TableId(1))),
+        ];
+        for change in changes {
+            let mut flow = good.clone();
+            change(&mut flow);
+            assert_eq!(read(&flow, None), ReadEntry::Changed(key), "{flow:?}");
+        }
+        let cases: [Corrupt; 3] = [
+            |flow| flow.priority = 7,
+            |flow| flow.table_id = TableId(3),
+            |flow| flow.matching = Match::any(),
         ];
         for corrupt in cases {
             let mut flow = good.clone();

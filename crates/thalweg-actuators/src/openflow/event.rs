@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use thalweg_wire::openflow::multipart::{FlowStats, GroupDescription};
 use thalweg_wire::openflow::{
-    DatapathId, DecodeError, ErrorMessage, FlowRemoved, PacketIn, Port, PortStatus, SwitchFeatures, Xid,
+    DatapathId, DecodeError, ErrorMessage, FlowRemoved, PacketIn, Port, PortStatus, RoleRequest,
+    SwitchFeatures, Xid,
 };
 
 use super::handshake::HandshakeError;
@@ -51,6 +52,13 @@ pub enum Event {
         datapath: DatapathId,
         /// The removed entry.
         flow: FlowRemoved,
+    },
+    /// A switch reported the role of this controller.
+    Role {
+        /// The switch.
+        datapath: DatapathId,
+        /// The role, and the latest generation id that any controller sent.
+        role: RoleRequest,
     },
     /// A switch refused a message without a pending request: one sent without a barrier, or a further message of a
     /// batch that has already failed.

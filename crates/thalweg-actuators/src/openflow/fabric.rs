@@ -5,6 +5,13 @@
 //! between, they are the entries that were sent. So installing is incremental and idempotent, a restarted controller
 //! reuses existing entries, and a restarted switch gets all entries again.
 //!
+//! **Audits** find entries that others removed, changed or added under Thalweg's cookies: each switch's entries are
+//! read at [`Config::audit_interval`], and at once when it reports a removal. Differences are counted, reported as
+//! [`FabricEvent::Repaired`] and repaired.
+//!
+//! **Links.** The port status of both ends of a link says whether it is up ([`FabricEvent::LinkChanged`]). A disconnected
+//! switch leaves the state of its links as it was.
+//!
 //! **A pair is rerouted at its first switch** (Planck, section 6.2). One entry of higher priority than routes writes
 //! the shadow address and sends to the port of that address's tree. All further switches use their routes; the pair
 //! is not moved until they have them. Deleting the entry moves the pair back to its base address. Hosts are not
@@ -22,20 +29,21 @@ use std::sync::Arc;
 use crossbeam_channel::Receiver;
 use thalweg_network::routing::path::follow;
 use thalweg_network::{NetworkState, RouterId, Topology};
-use thalweg_wire::openflow::multipart::FlowStats;
-use thalweg_wire::openflow::{Body, DatapathId, PortNumber};
+use thalweg_wire::openflow::{Body, DatapathId, FlowRemoved, PortNumber, PortReason, PortStatus};
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::config::Config;
-use super::entries::{self, COOKIES, Entry, EntryKey, ReadEntry};
+use super::entries::{self, COOKIES, Entry, EntryKey};
 use super::event::Event;
 use super::fabric_event::FabricEvent;
+use super::links::LinkObserver;
 use super::report::{FabricCounters, SwitchesReport};
 use super::session::{BatchResult, Move, ReadBackStep, SwitchSession};
 use super::switches::Switches;
+use super::table::TableContents;
 use crate::{Action, Actuator, ActuatorError};
 use thalweg_control::Pair;
-use thalweg_control::routes::{Rule, Rules};
+use thalweg_control::routes::{Change, Rule, Rules};
 
 /// Timeout of a batch of routes and of a read-back.
 const BATCH_TIMEOUT: Nanos = Nanos::from_secs(5);
@@ -72,7 +80,9 @@ pub struct Fabric {
     installed: Rules,
     rerouted: BTreeMap<Pair, u8>,
     news: VecDeque<FabricEvent>,
+    links: LinkObserver,
     counters: FabricCounters,
+    audit_interval: Nanos,
 }
 
 /// The known state of a switch.
@@ -90,9 +100,11 @@ impl Fabric {
     /// Creates a fabric of the member switches, with settings from `config` except `read_back`. No connections exist
     /// yet: see [`Fabric::switches`].
     pub fn new(topology: Arc<Topology>, members: &[Member], config: Config) -> Fabric {
+        let audit_interval = config.audit_interval;
         let (switches, events) = Switches::new(Config { read_back: COOKIES, ..config });
         let state = |member: &Member| State { monitor: member.monitor, ..State::default() };
         Fabric {
+            links: LinkObserver::new(Arc::clone(&topology)),
             topology,
             switches,
             events,
@@ -103,6 +115,7 @@ impl Fabric {
             rerouted: BTreeMap::new(),
             news: VecDeque::new(),
             counters: FabricCounters::default(),
+            audit_interval,
         }
     }
 
@@ -128,6 +141,7 @@ impl Fabric {
         for router in self.members.keys().copied().collect::<Vec<_>>() {
             self.handle_results(router, now);
             self.read_back(router, now);
+            self.audit(router, now);
         }
     }
 
@@ -180,7 +194,8 @@ impl Fabric {
                     let state = self.members.get_mut(&router).expect("every datapath has a member");
                     state.session = Some(SwitchSession::new(up.switch));
                     let entries = up.flows.len();
-                    self.adopt_flows(router, &up.flows);
+                    up.ports.iter().for_each(|port| self.port_changed(router, port.port_no, port.is_up()));
+                    self.adopt(router, TableContents::of(&up.flows, self.members[&router].monitor));
                     self.publish(FabricEvent::Up { router, entries });
                 }
             },
@@ -190,6 +205,13 @@ impl Fabric {
                     self.publish(FabricEvent::Down { router, reason });
                 }
             }
+            Event::PortStatus { datapath, status: PortStatus { reason, port } } => {
+                if let Some(&router) = self.routers.get(&datapath) {
+                    let is_up = reason != PortReason::DELETE && port.is_up();
+                    self.port_changed(router, port.port_no, is_up);
+                }
+            }
+            Event::FlowRemoved { datapath, flow } => self.entry_removed(datapath, &flow),
             Event::Refused { peer, error } => self.publish(FabricEvent::Refused { peer, error }),
             // A further message of a batch that has already failed.
             Event::Error { .. } => {}
@@ -198,22 +220,65 @@ impl Fabric {
         }
     }
 
-    /// Takes the entries that were read back from a switch.
-    fn adopt_flows(&mut self, router: RouterId, flows: &[FlowStats]) {
+    /// A switch reported the state of a port.
+    fn port_changed(&mut self, router: RouterId, port: PortNumber, is_up: bool) {
+        let port = entries::port_index(port);
+        if let Some(link) = port.and_then(|port| self.links.set_port(router, port, is_up)) {
+            self.publish(FabricEvent::LinkChanged { link, is_up: self.links.is_up(link) });
+        }
+    }
+
+    /// An entry was removed. If it is not one that this fabric has deleted, audits the switch.
+    fn entry_removed(&mut self, datapath: DatapathId, flow: &FlowRemoved) {
+        let Some(&router) = self.routers.get(&datapath) else { return };
+        let is_sent = match entries::removed(flow) {
+            Some(EntryKey::Route(address)) => self.installed.get(router, address).is_some(),
+            Some(key) => self.members[&router].reroutes.contains_key(&key),
+            None => false,
+        };
+        let state = self.members.get_mut(&router).expect("every datapath has a member");
+        if let Some(session) = state.session.as_mut().filter(|_| is_sent) {
+            session.request_audit();
+        }
+    }
+
+    /// Returns the entries that were sent to a switch.
+    fn sent(&self, router: RouterId) -> BTreeMap<EntryKey, Rule> {
+        let routes = self.installed.at(router);
+        let routes = routes.iter().map(|(_, address, rule)| (EntryKey::Route(address), rule));
+        let reroutes = self.members[&router].reroutes.iter().map(|(&key, &rule)| (key, rule));
+        routes.chain(reroutes).collect()
+    }
+
+    /// Compares the entries of a switch with those that were sent, if due, and repairs them.
+    fn audit(&mut self, router: RouterId, now: Timestamp) {
+        let interval = self.audit_interval;
         let state = self.members.get_mut(&router).expect("a member");
-        let (mut routes, mut strays) = (Rules::new(), Vec::new());
-        state.reroutes.clear();
-        for flow in flows {
-            match entries::read(flow, state.monitor) {
-                ReadEntry::Ours(EntryKey::Route(address), rule) => {
-                    routes.apply(&thalweg_control::routes::Change { router, address, rule: Some(rule) });
-                }
-                ReadEntry::Ours(key, rule) => {
-                    state.reroutes.insert(key, rule);
-                }
-                ReadEntry::Stray(delete) => strays.push(Body::FlowMod(*delete)),
+        let monitor = state.monitor;
+        let Some(session) = state.session.as_mut().filter(|_| self.wanted.is_some()) else { return };
+        let Some((flows, touched)) = session.audit(now, interval, BATCH_TIMEOUT) else { return };
+        self.counters.audits += 1;
+        let (mut contents, sent) = (TableContents::of(&flows, monitor), self.sent(router));
+        contents.overlay(&touched, &sent);
+        let faults = contents.faults(&sent);
+        if faults.total() > 0 {
+            self.counters.faults += faults;
+            self.publish(FabricEvent::Repaired { router, faults });
+            self.adopt(router, contents);
+        }
+    }
+
+    /// Takes the entries that were read back from a switch as present, and repairs them.
+    fn adopt(&mut self, router: RouterId, contents: TableContents) {
+        let (mut routes, mut reroutes) = (Rules::new(), BTreeMap::new());
+        for (&key, &rule) in &contents.entries {
+            match key {
+                EntryKey::Route(address) => routes.apply(&Change { router, address, rule: Some(rule) }),
+                EntryKey::Reroute { .. } => drop(reroutes.insert(key, rule)),
             }
         }
+        let state = self.members.get_mut(&router).expect("a member");
+        state.reroutes = reroutes;
         if !std::mem::replace(&mut state.is_known, true) {
             let found = state.reroutes.iter().filter_map(|(key, rule)| rerouted(&self.topology, key, rule));
             self.rerouted.extend(found.collect::<Vec<_>>());
@@ -221,10 +286,15 @@ impl Fabric {
         for change in self.installed.at(router).changes_to(&routes) {
             self.installed.apply(&change);
         }
-        if self.wanted.is_some() {
+        if let Some(wanted) = &self.wanted {
+            let (wanted, reroutes) = (wanted.at(router), self.wanted_reroutes(router));
+            let deletions = contents.deletions(|key| match key {
+                EntryKey::Route(address) => wanted.get(router, *address).is_some(),
+                EntryKey::Reroute { .. } => reroutes.contains_key(key),
+            });
             // Deletions come first, in a batch of their own: later entries may have the same match.
-            self.counters.removed += strays.len() as u64;
-            self.send(router, &strays);
+            self.counters.removed += deletions.len() as u64;
+            self.send(router, &deletions);
             self.send_difference(router);
         }
     }
@@ -272,9 +342,12 @@ impl Fabric {
         let counter =
             if entry.rule.is_some() { &mut self.counters.written } else { &mut self.counters.removed };
         *counter += 1;
+        if let Some(session) = self.members.get_mut(&router).and_then(|state| state.session.as_mut()) {
+            session.touch(entry.key);
+        }
         match (entry.key, entry.rule) {
             (EntryKey::Route(address), rule) => {
-                self.installed.apply(&thalweg_control::routes::Change { router, address, rule });
+                self.installed.apply(&Change { router, address, rule });
             }
             (key, rule) => {
                 let reroutes = &mut self.members.get_mut(&router).expect("a member").reroutes;
@@ -351,7 +424,9 @@ impl Fabric {
         };
         match session.read_back(now, BATCH_TIMEOUT) {
             ReadBackStep::Requested => self.counters.read_backs += 1,
-            ReadBackStep::Read(Ok(flows)) => self.adopt_flows(router, &flows),
+            ReadBackStep::Read(Ok(flows)) => {
+                self.adopt(router, TableContents::of(&flows, self.members[&router].monitor));
+            }
             ReadBackStep::Read(Err(_)) => session.mark_uncertain(Some(now + RETRY_DELAY)),
             ReadBackStep::Pending => {}
         }

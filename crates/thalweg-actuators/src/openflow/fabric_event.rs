@@ -3,7 +3,8 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use thalweg_network::{Node, RouterId, Topology};
+use thalweg_control::routes::RuleFaults;
+use thalweg_network::{LinkId, Node, RouterId, Topology};
 use thalweg_wire::Nanos;
 use thalweg_wire::openflow::DatapathId;
 
@@ -48,6 +49,20 @@ pub enum FabricEvent {
         /// Time from just before the write of the flow-mod until the answer to its barrier.
         took: Nanos,
     },
+    /// A link went down or came up, according to the port status at its ends.
+    LinkChanged {
+        /// The link.
+        link: LinkId,
+        /// Whether it is up.
+        is_up: bool,
+    },
+    /// Others have changed the entries of a connected switch. They are being repaired.
+    Repaired {
+        /// The switch.
+        router: RouterId,
+        /// What was wrong.
+        faults: RuleFaults,
+    },
     /// A switch has not carried out a batch. Its entries are read back and repaired.
     Failed {
         /// The switch.
@@ -75,6 +90,13 @@ impl FabricEvent {
             }
             FabricEvent::Refused { peer, error } => write!(f, "connection with {peer} failed: {error}"),
             FabricEvent::Rerouted { action, took } => write!(f, "action {} installed after {took}", action.0),
+            FabricEvent::LinkChanged { link, is_up } => {
+                let ends = topology.links()[link.index()].ends.map(|end| topology.name(end.node));
+                write!(f, "link {} - {} is {}", ends[0], ends[1], if *is_up { "up" } else { "down" })
+            }
+            FabricEvent::Repaired { router, faults } => {
+                write!(f, "{}: entries changed by others, repairing: {faults}", name(*router))
+            }
             FabricEvent::Failed { router, action: Some(action), failure } => {
                 write!(f, "{} did not carry out action {}: {failure}", name(*router), action.0)
             }

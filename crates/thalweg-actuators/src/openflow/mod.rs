@@ -27,6 +27,7 @@
 //! [`Fabric`] builds on this: all switches of a network, with the routes and rerouted pairs that they should have
 //! ([`entries`]).
 
+mod audit;
 mod clock;
 mod config;
 mod connection;
@@ -38,6 +39,7 @@ mod fabric;
 mod fabric_event;
 mod handshake;
 mod keep_alive;
+mod links;
 mod outcome;
 mod pending;
 mod report;
@@ -46,6 +48,7 @@ mod session;
 mod socket;
 mod switch;
 mod switches;
+mod table;
 #[cfg(test)]
 mod tests;
 mod tls;

@@ -1,5 +1,7 @@
 //! Counters and state of the OpenFlow switches.
 
+use thalweg_control::routes::RuleFaults;
+
 /// Counters of a fabric.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FabricCounters {
@@ -11,8 +13,12 @@ pub struct FabricCounters {
     pub done: u64,
     /// Batches refused, timed out or not sent.
     pub failed: u64,
-    /// Read-backs of a connected switch's entries.
+    /// Read-backs of a connected switch's entries after a refusal or a timeout.
     pub read_backs: u64,
+    /// Comparisons of a connected switch's entries with those that were sent.
+    pub audits: u64,
+    /// Entries that others removed, changed or added, and that were repaired.
+    pub faults: RuleFaults,
     /// Events dropped because they were taken too slowly.
     pub events_dropped: u64,
 }

@@ -1,13 +1,14 @@
 //! The session with one switch of a fabric: batches in flight, and whether its table is known.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use thalweg_wire::openflow::multipart::FlowStats;
 use thalweg_wire::openflow::{Body, Xid};
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::entries;
+use super::audit::{Audit, AuditStep};
+use super::entries::{self, EntryKey};
 use super::outcome::{Failure, Outcome, SendError};
 use super::switch::{PendingFlows, Switch};
 use crate::ActionId;
@@ -21,6 +22,7 @@ pub(super) struct SwitchSession {
     /// Batches in flight, with the move that each carries out, if any.
     sent: BTreeMap<Xid, Option<Move>>,
     table: TableState,
+    audit: Audit,
 }
 
 /// Whether the entries of the switch are known.
@@ -60,7 +62,13 @@ pub(super) enum ReadBackStep {
 
 impl SwitchSession {
     pub(super) fn new(switch: Switch) -> SwitchSession {
-        SwitchSession { switch, outcomes: unbounded(), sent: BTreeMap::new(), table: TableState::Known }
+        SwitchSession {
+            switch,
+            outcomes: unbounded(),
+            sent: BTreeMap::new(),
+            table: TableState::Known,
+            audit: Audit::default(),
+        }
     }
 
     /// Sends a batch, to be carried out within this time.
@@ -86,6 +94,41 @@ impl SwitchSession {
     /// Marks the entries unknown; they are read back from this time on, or at once.
     pub(super) fn mark_uncertain(&mut self, from: Option<Timestamp>) {
         self.table = TableState::Uncertain(from);
+        self.audit.abandon();
+    }
+
+    /// Records that an entry was sent.
+    pub(super) fn touch(&mut self, key: EntryKey) {
+        self.audit.touch(key);
+    }
+
+    /// Requests an audit as soon as possible.
+    pub(super) fn request_audit(&mut self) {
+        self.audit.request();
+    }
+
+    /// Reads the entries if an audit is due, and returns the answer with the entries that are not to be compared.
+    /// Waits until all batches are done, and while the entries are unknown anyway.
+    pub(super) fn audit(
+        &mut self,
+        now: Timestamp,
+        interval: Nanos,
+        within: Nanos,
+    ) -> Option<(Vec<FlowStats>, BTreeSet<EntryKey>)> {
+        if !self.is_known() {
+            return None;
+        }
+        match self.audit.step(now, interval) {
+            AuditStep::Read if self.sent.is_empty() => {
+                // Disconnected or overloaded: retried later.
+                if let Ok(reading) = self.switch.request_flows(entries::all(), within) {
+                    self.audit.begin(reading, now, interval);
+                }
+                None
+            }
+            AuditStep::Answer(Some(flows), touched) => Some((flows, touched)),
+            _ => None,
+        }
     }
 
     /// Returns whether its entries are known, once batches in flight are done.

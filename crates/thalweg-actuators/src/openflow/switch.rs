@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use thalweg_wire::openflow::multipart::{
     FlowFilter, FlowStats, GroupDescription, PortFilter, PortStats, Reply, Request,
 };
-use thalweg_wire::openflow::{Body, DatapathId, PortNumber, Xid};
+use thalweg_wire::openflow::{Body, DatapathId, PortNumber, RoleRequest, Xid};
 use thalweg_wire::{Nanos, Timestamp};
 use thiserror::Error;
 
@@ -91,6 +91,15 @@ impl Switch {
     /// If nothing was sent.
     pub fn send(&self, messages: &[Body]) -> Result<(), SendError> {
         self.connection.send(messages, None).map(drop)
+    }
+
+    /// Requests a role, or only the present one. Returns the xid of the request: a refusal arrives as
+    /// [`Event::Error`](super::Event::Error) with it, an answer as [`Event::Role`](super::Event::Role).
+    ///
+    /// # Errors
+    /// If nothing was sent.
+    pub fn request_role(&self, role: RoleRequest) -> Result<Xid, SendError> {
+        self.connection.send(&[Body::RoleRequest(role)], None)
     }
 
     /// Sends a request and waits for all parts of the answer.

@@ -181,6 +181,7 @@ impl Listener for EventQueue {
         self.push(match said {
             SwitchMessage::PortStatus(status) => Event::PortStatus { datapath, status },
             SwitchMessage::FlowRemoved(flow) => Event::FlowRemoved { datapath, flow },
+            SwitchMessage::Role(role) => Event::Role { datapath, role },
             SwitchMessage::Error { xid, error } => Event::Error { datapath, xid, error },
             SwitchMessage::Unreadable(error) => Event::Unreadable { datapath, error },
         });

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use thalweg_actuators::openflow::{Config, Fabric, FabricEvent, Member, entries};
 use thalweg_actuators::{Action, ActionId, Actuator};
 use thalweg_control::Pair;
+use thalweg_control::routes::RuleFaults;
 use thalweg_network::routing::{TreeOptions, spanning_trees};
 use thalweg_network::topology::shapes::{Tiers, leaf_spine};
 use thalweg_network::{EndpointId, Forwarding, LinkState, NetworkState, PortIndex, RouterId};
@@ -30,13 +31,17 @@ fn state() -> NetworkState {
 }
 
 fn fabric(state: &NetworkState) -> (Fabric, SocketAddr) {
+    fabric_with(state, Config::default())
+}
+
+fn fabric_with(state: &NetworkState, config: Config) -> (Fabric, SocketAddr) {
     let member = |router: RouterId| Member {
         router,
         datapath: DatapathId(0x100 + u64::from(router.0)),
         monitor: Some(PortNumber(MONITOR)),
     };
     let members: Vec<Member> = state.topology().router_ids().map(member).collect();
-    let fabric = Fabric::new(Arc::clone(state.topology()), &members, Config::default());
+    let fabric = Fabric::new(Arc::clone(state.topology()), &members, config);
     let address = fabric.switches().listen(local(0), None).unwrap();
     (fabric, address)
 }
@@ -177,5 +182,121 @@ fn a_restarted_controller_sends_only_missing_entries() {
     settle(&mut second);
     assert_eq!((second.counters().written, second.counters().removed), (1, 0));
     assert_eq!(ovs.flows("sw2").len(), 8);
+    check_log(&ovs);
+}
+
+/// Maintains the fabric until a repair was reported and carried out. Returns what was repaired.
+fn repaired(fabric: &mut Fabric) -> (RouterId, RuleFaults) {
+    let start = Instant::now();
+    loop {
+        fabric.maintain(Timestamp(start.elapsed().as_nanos() as u64));
+        for event in fabric.take_events() {
+            if let FabricEvent::Repaired { router, faults } = event {
+                settle(fabric);
+                return (router, faults);
+            }
+        }
+        assert!(start.elapsed() < TEST_TIMEOUT, "not repaired");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Returns the entries without counters and ages, in order.
+fn entries_of(ovs: &Ovs, bridge: &str) -> Vec<String> {
+    let of = |line: &String| {
+        let (head, tail) = line.split_once("duration=").unwrap();
+        let (_, tail) = tail.split_once("n_bytes=").unwrap();
+        format!("{head}{}", tail.split_once(", ").unwrap().1)
+    };
+    let mut entries: Vec<String> = ovs.flows(bridge).iter().map(of).collect();
+    entries.sort();
+    entries
+}
+
+fn ofctl(ovs: &Ovs, command: &str, bridge: &str, flow: &str) {
+    let socket = format!("unix:{}", ovs.path(&format!("{bridge}.mgmt")).display());
+    ovs.run("ovs-ofctl", &["-O", "OpenFlow13", command, &socket, flow]);
+}
+
+#[test]
+fn deleted_entries_are_repaired_because_the_switch_reports_them() {
+    let Some(ovs) = ovs("deleted_entries_are_repaired", "OpenFlow13") else { return };
+    let state = state();
+    // Only the report of the switch can cause an audit in time.
+    let config = Config { audit_interval: Nanos::from_secs(3_600), ..Config::default() };
+    let (mut fabric, address) = fabric_with(&state, config);
+    add_bridges(&ovs, &state, address);
+    fabric.install(&state);
+    settle(&mut fabric);
+    reroute(&mut fabric, 1);
+    let wanted = entries_of(&ovs, "sw0");
+    assert_eq!(wanted.len(), 9);
+    ofctl(&ovs, "del-flows", "sw0", "dl_dst=02:54:57:01:00:03");
+    assert_eq!(repaired(&mut fabric), (RouterId(0), RuleFaults { missing: 1, ..RuleFaults::default() }));
+    assert_eq!(entries_of(&ovs, "sw0"), wanted);
+    let socket = format!("unix:{}", ovs.path("sw0.mgmt").display());
+    ovs.run("ovs-ofctl", &["-O", "OpenFlow13", "del-flows", &socket]);
+    while fabric.counters().faults.missing < 10 {
+        repaired(&mut fabric);
+    }
+    assert_eq!(entries_of(&ovs, "sw0"), wanted, "routes and the reroute entry");
+    let (faults, audits) = (fabric.counters().faults, fabric.counters().audits);
+    // Its own deletions cause no audit.
+    reroute(&mut fabric, 0);
+    for _ in 0..50 {
+        fabric.maintain(Timestamp(0));
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!((fabric.counters().faults, fabric.counters().audits), (faults, audits));
+    check_log(&ovs);
+}
+
+#[test]
+fn changed_and_foreign_entries_are_found_by_periodic_reads() {
+    let Some(ovs) = ovs("changed_and_foreign_entries_are_found", "OpenFlow13") else { return };
+    let state = state();
+    let config = Config { audit_interval: Nanos::from_millis(50), ..Config::default() };
+    let (mut fabric, address) = fabric_with(&state, config);
+    add_bridges(&ovs, &state, address);
+    fabric.install(&state);
+    settle(&mut fabric);
+    let wanted = entries_of(&ovs, "sw1");
+    let cases = [
+        (
+            "mod-flows",
+            "dl_dst=02:54:57:00:00:03,actions=drop",
+            RuleFaults { changed: 1, ..RuleFaults::default() },
+        ),
+        (
+            "add-flow",
+            "cookie=0x7477000000000009,priority=7,dl_dst=02:54:57:00:00:09,actions=drop",
+            RuleFaults { foreign: 1, ..RuleFaults::default() },
+        ),
+        (
+            "add-flow",
+            "cookie=0x7477000000000001,priority=16384,dl_dst=02:54:57:00:00:63,actions=drop",
+            RuleFaults { foreign: 1, ..RuleFaults::default() },
+        ),
+        // Replaced by an entry with another cookie.
+        (
+            "add-flow",
+            "cookie=0x5,priority=16384,dl_dst=02:54:57:00:00:03,actions=drop",
+            RuleFaults { missing: 1, ..RuleFaults::default() },
+        ),
+    ];
+    for (command, flow, faults) in cases {
+        ofctl(&ovs, command, "sw1", flow);
+        assert_eq!(repaired(&mut fabric), (RouterId(1), faults), "{flow}");
+        assert_eq!(entries_of(&ovs, "sw1"), wanted, "{flow}");
+    }
+    ofctl(&ovs, "add-flow", "sw1", "cookie=0x5,priority=60000,dl_dst=02:54:57:00:00:09,actions=drop");
+    let audits = fabric.counters().audits;
+    let start = Instant::now();
+    while fabric.counters().audits < audits + 8 {
+        fabric.maintain(Timestamp(start.elapsed().as_nanos() as u64));
+        assert!(start.elapsed() < TEST_TIMEOUT);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(ovs.flows("sw1").len(), 9, "entries of other controllers stay");
     check_log(&ovs);
 }

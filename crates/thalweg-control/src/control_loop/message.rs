@@ -9,7 +9,7 @@ use thalweg_wire::{Nanos, Timestamp};
 use crate::action::{Action, ActionId};
 use crate::decide::PairRate;
 use crate::pair::Pair;
-use crate::routes::{Change, Rules};
+use crate::routes::{Change, RuleFaults, Rules};
 
 /// An input of the control loop.
 #[derive(Clone, Debug)]
@@ -68,6 +68,14 @@ pub enum Input {
     ReadBackFailed(String),
     /// The rules of [`Command::RepairRules`] were repaired.
     RulesRepaired,
+    /// A switch had other rules than the driver had installed. The driver repairs them itself
+    /// ([`Installation::Tables`](super::Installation::Tables)).
+    RuleFaults {
+        /// The switch.
+        router: RouterId,
+        /// What was wrong.
+        faults: RuleFaults,
+    },
     /// The repair failed, at least in part.
     RuleRepairFailed(String),
     /// The network was replaced.

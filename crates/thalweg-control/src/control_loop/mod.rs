@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 use thalweg_measure::collector::{ArrivalReport, CongestionEvent, Observation};
 use thalweg_network::state::StateError;
-use thalweg_network::{LinkId, NetworkState, RouterId};
+use thalweg_network::{LinkId, LinkState, NetworkState, RouterId};
 use thalweg_wire::{EthernetAddresses, Nanos, Timestamp};
 
 use crate::action::{Action, ActionId};
@@ -159,13 +159,13 @@ impl ControlLoop {
             | Input::RuleRepairFailed(error) => self.routes.failed(error, now),
             Input::SwitchConnected(router) => self.routes.connected(router, now, &mut self.commands),
             Input::Links(links) => {
-                if self.routes.set_links(links, self.controller.is_frozen(), &mut self.commands) {
-                    self.apply_new_routes();
-                }
+                self.routes.report_links(&links);
+                self.set_links(links);
             }
             Input::LinkChanged { link, is_up } => self.link_changed(link, is_up),
             Input::Tables { router, rules } => self.tables(router, &rules, now),
             Input::RulesRepaired => self.routes.repaired(now),
+            Input::RuleFaults { faults, .. } => self.routes.found_faults(faults),
             Input::Network(state) => {
                 if self.routes.set_network(&state, &mut self.commands) {
                     self.apply_new_routes();
@@ -204,6 +204,7 @@ impl ControlLoop {
             decisions,
             actions: self.actions.update(&mut self.controller),
             broken_paths: std::mem::take(&mut self.broken_paths).into(),
+            links: self.routes.take_link_changes().into(),
             errors: self.routes.take_errors().into(),
         }
     }
@@ -338,7 +339,14 @@ impl ControlLoop {
         let mut links = self.routes.links().clone();
         // Links that the network does not have are ignored.
         let changed = if is_up { links.repair(link) } else { links.fail(link) };
-        if changed.is_ok() && self.routes.set_links(links, self.controller.is_frozen(), &mut self.commands) {
+        if changed.is_ok() {
+            self.routes.report_link(link, is_up);
+            self.set_links(links);
+        }
+    }
+
+    fn set_links(&mut self, links: LinkState) {
+        if self.routes.set_links(links, self.controller.is_frozen(), &mut self.commands) {
             self.apply_new_routes();
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use thalweg_network::LinkId;
 use thalweg_wire::{Nanos, Timestamp};
 
 use crate::action::{Action, ActionId};
@@ -18,6 +19,8 @@ pub struct Records {
     pub actions: Vec<ActionReport>,
     /// Paths on which packets were sent and did not arrive, by pair and address.
     pub broken_paths: Vec<(Pair, u8)>,
+    /// Links that went down (`false`) or came up (`true`), and whose routes were recomputed.
+    pub links: Vec<(LinkId, bool)>,
     /// Errors in route handling.
     pub errors: Vec<String>,
 }

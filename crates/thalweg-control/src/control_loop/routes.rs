@@ -11,19 +11,22 @@
 //! Collectors learn of new routes before their first use (Planck, section 4.1). Nothing is rerouted until the routes
 //! are installed: decisions would use paths that do not exist yet.
 //!
+//! **A failed link** is urgent: packets are lost until the trees avoid it. The new ones are installed at once, before
+//! collectors know them. Until then collectors attribute packets to the wrong links, and nothing is rerouted. A link that comes up is not urgent. What switches report about links outlives a network that a user sets.
+//!
 //! **Reconciliation** compares installed rules with wanted rules. It finds lost rules and foreign rules, however far
 //! an earlier installation came. Switches without rules are repaired first.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use thalweg_network::routing::{TreeOptions, spanning_trees};
 use thalweg_network::state::StateError;
-use thalweg_network::{Forwarding, LinkState, NetworkState, RouterId};
+use thalweg_network::{Forwarding, LinkId, LinkState, NetworkState, RouterId};
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::message::Command;
-use crate::routes::{Change, Rules};
+use crate::routes::{Change, RuleFaults, Rules};
 
 /// A read-back or a repair without an answer is repeated after this time.
 const ANSWER_TIMEOUT: Nanos = Nanos::from_secs(5);
@@ -47,7 +50,8 @@ pub struct RouteOptions {
 pub enum Installation {
     /// Not by this loop.
     Never,
-    /// As whole tables. The driver compares them with the rules of the switches.
+    /// As whole tables. The driver compares them with the rules of the switches, at installation and periodically, and
+    /// reports differences that it repairs.
     Tables,
     /// Rule by rule, after a read-back of the installed rules. Repeated at this interval, if any.
     Reconcile {
@@ -102,18 +106,26 @@ pub struct RouteReconciler {
     state: Arc<NetworkState>,
     phase: Phase,
     are_installed: bool,
+    /// Whether collectors know the routes.
+    are_announced: bool,
     /// When to read the installed rules next.
     next_read: Option<Timestamp>,
     /// Wrong rules were found while the loop was frozen.
     has_deferred_repair: bool,
     /// The link state, if it changed while the loop was frozen.
     deferred_links: Option<LinkState>,
+    /// Links that were last reported down.
+    reported_down: BTreeSet<LinkId>,
+    link_changes: VecDeque<(LinkId, bool)>,
     counters: RouteCounters,
     errors: VecDeque<String>,
 }
 
 /// Maximum number of errors kept until taken.
 const MAX_ERRORS: usize = 64;
+
+/// Maximum number of link changes kept until taken.
+const MAX_LINK_CHANGES: usize = 1_024;
 
 impl RouteReconciler {
     /// Computes the routes of a network. Commands nothing before the first [`advance`](Self::advance).
@@ -131,9 +143,12 @@ impl RouteReconciler {
             state: Arc::clone(network),
             phase: Phase::Idle,
             are_installed: options.installation != Installation::Tables,
+            are_announced: true,
             next_read: reads.then_some(now),
             has_deferred_repair: false,
             deferred_links: None,
+            reported_down: BTreeSet::new(),
+            link_changes: VecDeque::new(),
             counters: RouteCounters::default(),
             errors: VecDeque::new(),
         };
@@ -146,9 +161,9 @@ impl RouteReconciler {
         &self.state
     }
 
-    /// Returns whether the routes are installed, so that pairs can be rerouted.
+    /// Returns whether the routes are installed and collectors know them, so that pairs can be rerouted.
     pub fn are_installed(&self) -> bool {
-        self.are_installed
+        self.are_installed && self.are_announced
     }
 
     /// Returns the counters.
@@ -161,6 +176,24 @@ impl RouteReconciler {
         std::mem::take(&mut self.errors)
     }
 
+    /// Returns the latest changes of links since the last call: down (`false`) or up (`true`).
+    pub fn take_link_changes(&mut self) -> VecDeque<(LinkId, bool)> {
+        std::mem::take(&mut self.link_changes)
+    }
+
+    /// Records the reported state of a link.
+    pub fn report_link(&mut self, link: LinkId, is_up: bool) {
+        match is_up {
+            true => self.reported_down.remove(&link),
+            false => self.reported_down.insert(link),
+        };
+    }
+
+    /// Records the reported state of all links.
+    pub fn report_links(&mut self, links: &LinkState) {
+        self.reported_down = links.failed().collect();
+    }
+
     /// Starts the first installation, if routes are installed as whole tables.
     pub fn begin(&mut self, commands: &mut VecDeque<Command>) {
         if self.options.installation == Installation::Tables {
@@ -170,7 +203,10 @@ impl RouteReconciler {
 
     /// Replaces the network. Returns whether the new network is in use.
     pub fn set_network(&mut self, network: &Arc<NetworkState>, commands: &mut VecDeque<Command>) -> bool {
-        match self.with_planned_routes(network) {
+        self.deferred_links = None;
+        let planned =
+            self.with_reported_links(network).and_then(|network| self.with_planned_routes(&network));
+        match planned {
             Ok(state) => {
                 self.state = state;
                 match self.options.installation {
@@ -200,14 +236,21 @@ impl RouteReconciler {
             self.deferred_links = Some(links);
             return false;
         }
+        let changes = link_changes(self.state.links(), &links);
         let tables = spanning_trees(self.state.topology(), &links, trees);
         let forwarding = Forwarding::tables(tables).with_write_back(self.options.writes_back);
         let state = self.state.with_links(links).and_then(|state| state.with_forwarding(forwarding));
         match state {
             Ok(state) => {
-                self.state = Arc::new(state);
+                let state = Arc::new(state);
+                let is_urgent = changes.iter().any(|&(_, is_up)| !is_up);
+                self.state = state;
+                self.record_links(changes);
                 self.counters.rerouted += 1;
-                self.announce(commands);
+                match is_urgent {
+                    true => self.install_urgently(commands),
+                    false => self.announce(commands),
+                }
                 true
             }
             Err(error) => {
@@ -221,6 +264,7 @@ impl RouteReconciler {
 
     /// Collectors know the routes, which are valid from this time on.
     pub fn announced(&mut self, from: Timestamp) {
+        self.are_announced = true;
         if self.phase == Phase::Announcing {
             self.phase = Phase::Due(from);
         }
@@ -288,6 +332,11 @@ impl RouteReconciler {
         commands.push_back(Command::RepairRules(changes));
     }
 
+    /// Counts rules that the driver found to be wrong and repairs itself.
+    pub fn found_faults(&mut self, faults: RuleFaults) {
+        self.counters.corrected += faults.total();
+    }
+
     /// The rules were repaired.
     pub fn repaired(&mut self, now: Timestamp) {
         if matches!(self.phase, Phase::Repairing(_)) {
@@ -334,8 +383,24 @@ impl RouteReconciler {
         commands.push_back(Command::ReadBack { router: None });
     }
 
+    /// Installs routes without waiting for collectors.
+    fn install_urgently(&mut self, commands: &mut VecDeque<Command>) {
+        let phase = self.phase;
+        if self.options.installation == Installation::Tables {
+            commands.push_back(Command::Install(Arc::clone(&self.state)));
+        }
+        self.announce(commands);
+        if let Installation::Reconcile { .. } = self.options.installation {
+            // Rules that are being read are compared with the new routes. Otherwise they are read now.
+            match phase {
+                Phase::Reading(_) => self.phase = phase,
+                _ => (self.phase, self.next_read) = (Phase::Idle, Some(Timestamp(0))),
+            }
+        }
+    }
+
     fn announce(&mut self, commands: &mut VecDeque<Command>) {
-        (self.phase, self.are_installed) = (Phase::Announcing, false);
+        (self.phase, self.are_installed, self.are_announced) = (Phase::Announcing, false, false);
         let (state, ahead) = (Arc::clone(&self.state), self.options.lead_time);
         commands.push_back(Command::Announce { state, ahead });
     }
@@ -359,6 +424,25 @@ impl RouteReconciler {
         Ok(Arc::new(network.with_forwarding(forwarding)?))
     }
 
+    /// Returns the network with the links down that were last reported down.
+    fn with_reported_links(&self, network: &Arc<NetworkState>) -> Result<Arc<NetworkState>, StateError> {
+        let mut links = network.links().clone();
+        for &link in &self.reported_down {
+            // Links that the network no longer has are ignored.
+            let _ = links.fail(link);
+        }
+        match links == *network.links() {
+            true => Ok(Arc::clone(network)),
+            false => network.with_links(links).map(Arc::new),
+        }
+    }
+
+    fn record_links(&mut self, changes: Vec<(LinkId, bool)>) {
+        self.link_changes.extend(changes);
+        let surplus = self.link_changes.len().saturating_sub(MAX_LINK_CHANGES);
+        self.link_changes.drain(..surplus);
+    }
+
     fn fail(&mut self, error: String) {
         self.counters.failed += 1;
         if self.errors.len() == MAX_ERRORS {
@@ -366,6 +450,13 @@ impl RouteReconciler {
         }
         self.errors.push_back(error);
     }
+}
+
+/// Returns the links whose state differs: down (`false`) or up (`true`) now.
+fn link_changes(before: &LinkState, now: &LinkState) -> Vec<(LinkId, bool)> {
+    let down = now.failed().filter(|&link| before.is_up(link)).map(|link| (link, false));
+    let up = before.failed().filter(|&link| now.is_up(link)).map(|link| (link, true));
+    down.chain(up).collect()
 }
 
 /// Sorts changes so that those of switches without rules come first.

@@ -127,7 +127,8 @@ impl EventFilter {
 }
 
 fn type_of(kind: &EventKind) -> &'static str {
-    let [congestion, address_change, cheetah, cheetah_end, collector, decision, action] = EventBody::TYPES;
+    let [congestion, address_change, cheetah, cheetah_end, collector, decision, action, rule_faults, link] =
+        EventBody::TYPES;
     match kind {
         EventKind::Congestion(_) => congestion,
         EventKind::AddressChange(_) => address_change,
@@ -136,6 +137,8 @@ fn type_of(kind: &EventKind) -> &'static str {
         EventKind::State(_) => collector,
         EventKind::Decision(..) => decision,
         EventKind::Action(..) => action,
+        EventKind::RuleFaults(_) => rule_faults,
+        EventKind::Link { .. } => link,
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use thalweg_actuators::openflow::Member;
 use thalweg_network::{NetworkState, Node};
+use thalweg_wire::Nanos;
 use thalweg_wire::openflow::{DatapathId, PortNumber};
 
 use thalweg_config::{Document, Problem, Typed};
@@ -12,14 +13,18 @@ use thalweg_config::{Document, Problem, Typed};
 use super::table::Control;
 
 /// Keys that require this actuator.
-pub(super) const KEYS: [&str; 6] = [
+pub(super) const KEYS: [&str; 7] = [
     Control::switches,
     Control::openflow_listen,
     Control::openflow_connect,
+    Control::openflow_audit_interval,
     Control::openflow_certificate,
     Control::openflow_key,
     Control::openflow_ca_file,
 ];
+
+/// Keys that must be set together.
+const TLS_KEYS: [&str; 3] = [Control::openflow_certificate, Control::openflow_key, Control::openflow_ca_file];
 
 /// OpenFlow connections to switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +35,8 @@ pub struct OpenFlowConfig {
     pub listen: Option<SocketAddr>,
     /// Switches to connect to, and the names that their certificates must have.
     pub connect: Vec<(SocketAddr, String)>,
+    /// Interval at which the rules of every switch are compared.
+    pub audit_interval: Nanos,
     /// TLS files; `None` for no TLS.
     pub tls: Option<TlsFiles>,
 }
@@ -90,12 +97,13 @@ pub(super) fn read(
         [None, None, None] => None,
         _ => {
             let reason = "openflow_certificate, openflow_key and openflow_ca_file must be set together";
-            let key = KEYS[3..].iter().find(|key| entry.is_set(key)).expect("one of them is set");
+            let key = TLS_KEYS.iter().find(|key| entry.is_set(key)).expect("one of them is set");
             problems.push(entry.refuse(key, reason));
             None
         }
     };
-    (problems.len() == before).then_some(OpenFlowConfig { members, listen, connect, tls })
+    let audit_interval = entry.openflow_audit_interval;
+    (problems.len() == before).then_some(OpenFlowConfig { members, listen, connect, audit_interval, tls })
 }
 
 /// Reads one entry per switch: `leaf0 1`, `leaf0 0000005457000001 5`.

@@ -272,6 +272,8 @@ section! {
         /// With openflow: switches to connect to. With TLS, their certificates must match the name, or else the
         /// address.
         openflow_connect: Vec<String> [Texts("an address and a port, and with TLS perhaps a name: \"192.0.2.1:6653 leaf0.example.net\"")] or "none",
+        /// With openflow: interval at which the rules of every switch are read and repaired.
+        openflow_audit_interval: Nanos [Time] default "500ms",
         /// With openflow: certificate of the controller (PEM).
         openflow_certificate: String [FILE] or "no TLS",
         /// With openflow: private key of the controller (PEM).

@@ -8,6 +8,7 @@ use thalweg_actuators::arp::{Arp, HostFrameSender};
 use thalweg_actuators::log::Log;
 use thalweg_actuators::{Action, Actuator, ActuatorError};
 use thalweg_capture::live::FrameSender;
+use thalweg_control::control_loop::Input;
 use thalweg_linux::NamespaceError;
 use thalweg_network::{EndpointId, NetworkState, Topology};
 
@@ -65,6 +66,10 @@ impl Actuator for EmulatedHosts {
         self.0
             .send(command)
             .map_err(|_| ActuatorError::Busy("the command queue of the emulation is full".to_owned()))
+    }
+
+    fn take_inputs(&mut self) -> Vec<Input> {
+        self.0.take_links().map(Input::Links).into_iter().collect()
     }
 
     fn install(&mut self, state: &NetworkState) -> Result<(), String> {

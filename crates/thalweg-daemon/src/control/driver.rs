@@ -254,9 +254,26 @@ impl Driver {
                 self.publish(time, switch, EventKind::Action(report, Arc::clone(names)));
             }
         }
+        for (link, is_up) in records.links {
+            let (switch, name) = names.cable(link);
+            tracing::warn!(link = name, up = is_up, "link changed");
+            let now = self.control.state().lock().clock.now();
+            self.publish(now, switch, EventKind::Link { name: name.to_owned(), is_up });
+        }
         for (pair, address) in records.broken_paths {
             let (src, dst) = (names.host(pair.source), names.host(pair.destination));
             tracing::warn!(src, dst, tree = address, "path broken");
+        }
+    }
+
+    /// Publishes what a switch has reported.
+    fn publish_input(&self, input: &Input) {
+        let (now, names) = {
+            let work = self.control.state().lock();
+            (work.clock.now(), Arc::clone(&work.names))
+        };
+        if let Input::RuleFaults { router, faults } = input {
+            self.publish(now, names.router(*router), EventKind::RuleFaults(*faults));
         }
     }
 
@@ -304,12 +321,16 @@ impl EventLoop for Driver {
         for input in late.into_iter().chain(answers).flatten() {
             self.apply(input);
         }
-        self.apply(Input::Tick);
         let now = self.control.state().lock().clock.now();
-        let actuator = &mut self.effects.actuator;
-        if let Err(error) = actuator.maintain(now) {
+        if let Err(error) = self.effects.actuator.maintain(now) {
             tracing::warn!("{error}");
         }
+        for input in self.effects.actuator.take_inputs() {
+            self.publish_input(&input);
+            self.apply(input);
+        }
+        self.apply(Input::Tick);
+        let actuator = &self.effects.actuator;
         let (switches, refreshed) = (actuator.switches_report(), actuator.refresh_count());
         let (records, names) = {
             let mut work = self.control.state().lock();

@@ -7,6 +7,7 @@ use thalweg_actuators::openflow::{
 };
 use thalweg_actuators::{Action, Actuator, ActuatorError};
 use thalweg_control::Pair;
+use thalweg_control::control_loop::Input;
 use thalweg_linux::Namespace;
 use thalweg_network::{NetworkState, Topology};
 use thalweg_wire::Timestamp;
@@ -22,6 +23,8 @@ pub(super) struct Switches {
     namespace: Option<Namespace>,
     tls: Option<Tls>,
     topology: Arc<Topology>,
+    /// Not yet passed to the control loop.
+    inputs: Vec<Input>,
 }
 
 impl Switches {
@@ -37,8 +40,13 @@ impl Switches {
         let tls = config.tls.as_ref();
         let tls =
             tls.map(|files| Tls::from_files(&files.certificate, &files.key, &files.authority)).transpose()?;
-        let fabric = Fabric::new(Arc::clone(topology), &config.members, Config::default());
-        Ok(Switches { fabric, config: config.clone(), namespace, tls, topology: Arc::clone(topology) })
+        let fabric = Fabric::new(
+            Arc::clone(topology),
+            &config.members,
+            Config { audit_interval: config.audit_interval, ..Config::default() },
+        );
+        let (config, topology, inputs) = (config.clone(), Arc::clone(topology), Vec::new());
+        Ok(Switches { fabric, config, namespace, tls, topology, inputs })
     }
 
     fn connect(&self) -> Result<(), OpenFlowError> {
@@ -89,17 +97,31 @@ impl Actuator for Switches {
         // Timeouts of switches need the clock of this machine, not packet time.
         self.fabric.maintain(wall_clock());
         for event in self.fabric.take_events() {
-            let text = event.describe(&self.topology);
-            match event {
+            let text = event.describe(&self.topology).to_string();
+            match &event {
                 FabricEvent::Up { .. } => tracing::info!("{text}"),
                 FabricEvent::Rerouted { .. } => tracing::debug!("{text}"),
                 _ => tracing::warn!("{text}"),
             }
+            self.inputs.extend(input(event));
         }
         Ok(())
     }
 
+    fn take_inputs(&mut self) -> Vec<Input> {
+        std::mem::take(&mut self.inputs)
+    }
+
     fn switches_report(&self) -> Option<SwitchesReport> {
         self.fabric.switches_report()
+    }
+}
+
+/// Returns the input of the control loop for an event, if it has one.
+fn input(event: FabricEvent) -> Option<Input> {
+    match event {
+        FabricEvent::Repaired { router, faults } => Some(Input::RuleFaults { router, faults }),
+        FabricEvent::LinkChanged { link, is_up } => Some(Input::LinkChanged { link, is_up }),
+        _ => None,
     }
 }

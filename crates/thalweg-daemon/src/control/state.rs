@@ -16,7 +16,7 @@ use thalweg_control::controller::ControllerCounters;
 use thalweg_control::decide::Decision;
 use thalweg_control::routes::LinkNumber;
 use thalweg_network::state::StateError;
-use thalweg_network::{EndpointId, NetworkState, Node};
+use thalweg_network::{EndpointId, LinkId, NetworkState, Node};
 use thalweg_wire::{BitRate, MacAddress, Nanos, Timestamp};
 use thiserror::Error;
 
@@ -74,6 +74,8 @@ pub struct ControlReport {
     pub refreshed: u64,
     /// Broken paths, the latest last: a pair, and the address whose packets do not arrive.
     pub broken_paths: Vec<(Pair, u8)>,
+    /// Links that are down.
+    pub failed_links: Vec<LinkId>,
     /// Pinned pairs and their addresses.
     pub pins: Vec<(Pair, u8)>,
     /// Unresponsive hosts, and how many actions in a row they ignored.
@@ -216,6 +218,7 @@ impl ControlState {
             routes: work.control.route_counters(),
             refreshed: work.refreshed,
             broken_paths: work.broken_paths.iter().copied().collect(),
+            failed_links: work.control.state().links().failed().collect(),
             pins: controller.pins().collect(),
             unresponsive: controller.unresponsive().collect(),
             switches: work.switches,

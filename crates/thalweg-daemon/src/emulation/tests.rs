@@ -9,9 +9,13 @@ const EXPERIMENT: &str = "duration = \"20ms\"\n[topology]\nshape = \"rack\"\nend
     pattern = \"stride\"\nstride = 1\nsizes = \"forever\"\n[[mirror]]\nrouter = \"tor0\"\n";
 
 fn emulation(pace: f64) -> Emulation {
+    emulation_of(EXPERIMENT, pace)
+}
+
+fn emulation_of(experiment: &str, pace: f64) -> Emulation {
     Emulation::new(&EmulationConfig {
         path: "e.toml".into(),
-        experiment: Experiment::parse(EXPERIMENT, "e.toml").unwrap(),
+        experiment: Experiment::parse(experiment, "e.toml").unwrap(),
         pace,
         ports: vec![("tor0".into(), MonitorPort { rate: Default::default(), buffer: Default::default() })],
     })
@@ -69,6 +73,22 @@ fn a_command_changes_the_address_that_a_host_uses() {
     let first = addresses.iter().position(|&address| address == 5).expect("the command was carried out");
     assert!(first > 100, "not before the command");
     assert!(addresses.len() - first > 100, "for the rest of the run");
+}
+
+#[test]
+fn failed_and_repaired_links_are_reported_once() {
+    let failure = "[[failure]]\nlink = [\"tor0\", \"h1\"]\nat = \"5ms\"\nrepair = \"15ms\"\n";
+    let emulation = emulation_of(&format!("{EXPERIMENT}{failure}"), 0.05);
+    let thread = emulation.start().unwrap();
+    let mut reported = Vec::new();
+    while !thread.is_finished() {
+        reported.extend(emulation.take_links());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    thread.join().unwrap();
+    reported.extend(emulation.take_links());
+    let down: Vec<usize> = reported.iter().map(|links| links.failed().count()).collect();
+    assert_eq!(down, [1, 0]);
 }
 
 #[test]

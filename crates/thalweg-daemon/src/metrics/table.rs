@@ -572,6 +572,48 @@ pub const METRICS: &[Metric] = &[
         },
     ),
     counter(
+        "thalweg_control_rule_faults_total",
+        &["fault"],
+        "OpenFlow rules that others removed (`missing`), changed (`changed`) or added under Thalweg's cookies (`foreign`), and that \
+         were repaired.",
+        |s, out| {
+            if let Some(switches) =
+                s.parts.control.as_ref().and_then(|control| control.state().report().switches)
+            {
+                out.put(&["missing"], switches.counters.faults.missing);
+                out.put(&["changed"], switches.counters.faults.changed);
+                out.put(&["foreign"], switches.counters.faults.foreign);
+            }
+        },
+    ),
+    gauge("thalweg_control_failed_links", &[], "Links of the network that are down.", |s, out| {
+        if let Some(control) = &s.parts.control {
+            out.put(&[], control.state().report().failed_links.len());
+        }
+    }),
+    counter(
+        "thalweg_control_route_changes_total",
+        &[],
+        "Times that the controller recomputed the routes because links went down or came up.",
+        |s, out| {
+            if let Some(control) = &s.parts.control {
+                out.put(&[], control.state().report().routes.rerouted);
+            }
+        },
+    ),
+    counter(
+        "thalweg_control_audits_total",
+        &[],
+        "Comparisons of the OpenFlow rules of a connected switch with those that were sent.",
+        |s, out| {
+            if let Some(switches) =
+                s.parts.control.as_ref().and_then(|control| control.state().report().switches)
+            {
+                out.put(&[], switches.counters.audits);
+            }
+        },
+    ),
+    counter(
         "thalweg_control_batches_total",
         &["outcome"],
         "Batches of OpenFlow flow-mods. `failed`: refused, timed out or not sent; the rules of the switch are then read back.",

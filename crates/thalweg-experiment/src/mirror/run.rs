@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use thalweg_emulator::Fabric;
 use thalweg_emulator::mirror::MirrorFeed;
 use thalweg_network::routing::ForwardingTable;
-use thalweg_network::{EndpointId, RouterId, Topology};
+use thalweg_network::{EndpointId, LinkState, RouterId, Topology};
 use thalweg_wire::{Batch, Timestamp};
 
 use crate::plan::Plan;
@@ -72,6 +72,11 @@ impl<'a> MirroredRun<'a> {
     /// Gives `consumer` what each monitor port has sent since the last delivery, possibly nothing.
     pub fn deliver(&mut self, consumer: impl FnMut(RouterId, Batch<'_>)) {
         self.feed.deliver(consumer);
+    }
+
+    /// Returns which links are up.
+    pub fn links(&self) -> &LinkState {
+        self.run.watched.network.links()
     }
 
     /// Sets the forwarding table of a router. It has precedence over shortest paths.

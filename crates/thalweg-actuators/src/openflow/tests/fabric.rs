@@ -286,7 +286,7 @@ fn a_restarted_controller_reuses_installed_entries() {
 }
 
 #[test]
-fn modified_entries_are_removed_and_foreign_ones_kept() {
+fn modified_entries_are_replaced_and_foreign_ones_kept() {
     let mut network = Network::up();
     network.install();
     network.disconnect(LEAF);
@@ -303,7 +303,7 @@ fn modified_entries_are_removed_and_foreign_ones_kept() {
     network.mods();
     network.connect(LEAF);
     network.settle();
-    assert_eq!(network.mods(), [3, 0, 0, 0], "two removed, one written");
+    assert_eq!(network.mods(), [2, 0, 0, 0], "one removed, one replaced");
     assert_eq!(network.tables[LEAF].flows().len(), 9, "eight own entries, one foreign");
     network.check_forwarding();
 }

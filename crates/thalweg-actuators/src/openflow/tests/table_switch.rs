@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use thalweg_wire::openflow::multipart::{FlowStats, MultipartReply, MultipartRequest, Reply, Request};
-use thalweg_wire::openflow::{
-    Body, DatapathId, ErrorMessage, ErrorType, FlowFlags, FlowMod, FlowModCommand, Message,
-};
+use thalweg_wire::openflow::{Body, DatapathId, ErrorMessage, ErrorType, FlowMod, FlowModCommand, Message};
 
 use super::scripted_switch::{ScriptedSwitch, features};
 
@@ -118,7 +116,7 @@ fn stats(flow: FlowMod) -> FlowStats {
         priority: flow.priority,
         idle_timeout: flow.idle_timeout,
         hard_timeout: flow.hard_timeout,
-        flags: FlowFlags::default(),
+        flags: flow.flags,
         cookie: flow.cookie,
         packet_count: 0,
         byte_count: 0,

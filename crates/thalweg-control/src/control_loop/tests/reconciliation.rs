@@ -1,6 +1,7 @@
 //! Installation and reconciliation of routes.
 
 use super::*;
+use crate::routes::RuleFaults;
 
 #[test]
 fn nothing_is_rerouted_before_the_routes_are_installed() {
@@ -30,6 +31,60 @@ fn routes_that_cannot_be_announced_are_not_used() {
     control.handle(at(1_000), Input::Tick);
     assert!(commands(&mut control).is_empty() && !control.has_routes());
     assert_eq!(control.take_records().errors, ["no such switch"]);
+}
+
+/// A loop whose whole tables are installed.
+fn installed() -> ControlLoop {
+    let mut control = new_loop(installing(Installation::Tables));
+    control.handle(at(1), Input::Announced(at(3)));
+    control.handle(at(3), Input::Tick);
+    control.handle(at(3), Input::Installed);
+    commands(&mut control);
+    assert!(control.has_routes());
+    control
+}
+
+#[test]
+fn trees_avoid_a_failed_link_before_collectors_know_them() {
+    let mut control = installed();
+    let link = control.state().topology().link_at(RouterId(8), PortIndex(2));
+    control.handle(at(10), Input::LinkChanged { link, is_up: false });
+    let [Command::Install(urgent), Command::Announce { state, .. }] = &commands(&mut control)[..] else {
+        panic!("expected an installation and an announcement")
+    };
+    assert!(Arc::ptr_eq(urgent, state) && !urgent.links().is_up(link));
+    control.handle(at(10), Input::Installed);
+    assert!(!control.has_routes(), "collectors do not know the routes");
+    control.handle(at(11), Input::Announced(at(13)));
+    control.handle(at(13), Input::Tick);
+    assert!(matches!(commands(&mut control)[..], [Command::Install(_)]));
+    control.handle(at(13), Input::Installed);
+    assert!(control.has_routes());
+    control.handle(at(20), Input::LinkChanged { link, is_up: true });
+    assert!(matches!(commands(&mut control)[..], [Command::Announce { .. }]), "not urgent");
+    assert_eq!(control.take_records().links, [(link, false), (link, true)]);
+}
+
+#[test]
+fn a_network_that_a_user_sets_does_not_bring_a_failed_link_up() {
+    let mut control = installed();
+    let link = control.state().topology().link_at(RouterId(8), PortIndex(2));
+    control.handle(at(10), Input::LinkChanged { link, is_up: false });
+    control.handle(at(20), Input::Network(network()));
+    assert_eq!(control.state().links().failed().collect::<Vec<_>>(), [link]);
+    control.handle(at(30), Input::LinkChanged { link, is_up: true });
+    assert!(control.state().links().all_up());
+    control.handle(at(40), Input::Network(network()));
+    assert!(control.state().links().all_up());
+}
+
+#[test]
+fn faults_that_the_driver_repairs_are_counted() {
+    let mut control = installed();
+    let faults = RuleFaults { missing: 3, changed: 2, foreign: 1 };
+    control.handle(at(10), Input::RuleFaults { router: RouterId(0), faults });
+    assert_eq!(control.route_counters().corrected, 6);
+    assert!(control.has_routes() && commands(&mut control).is_empty());
 }
 
 fn repairing() -> (ControlLoop, Rules) {
@@ -74,13 +129,12 @@ fn an_empty_switch_is_repaired_first() {
 }
 
 #[test]
-fn a_failed_link_is_avoided_once_collectors_know() {
+fn rules_avoid_a_failed_link_before_collectors_know_them() {
     let (mut control, mut rules) = repairing();
     let link = control.state().topology().link_at(RouterId(8), PortIndex(2));
     control.handle(at(10), Input::LinkChanged { link, is_up: false });
     assert!(matches!(commands(&mut control)[..], [Command::Announce { .. }]));
     assert!(!control.has_routes() && !control.state().links().is_up(link));
-    control.handle(at(10), Input::Announced(at(12)));
     control.handle(at(12), Input::Tick);
     assert!(matches!(commands(&mut control)[..], [Command::ReadBack { .. }]));
     control.handle(at(12), Input::Links(control.state().links().clone()));
@@ -88,6 +142,8 @@ fn a_failed_link_is_avoided_once_collectors_know() {
     let [Command::RepairRules(changes)] = &commands(&mut control)[..] else { panic!("expected one repair") };
     changes.iter().for_each(|change| rules.apply(change));
     control.handle(at(13), Input::RulesRepaired);
+    assert!(!control.has_routes(), "collectors do not know the routes");
+    control.handle(at(14), Input::Announced(at(16)));
     assert!(control.has_routes());
     let links = control.state().links().clone();
     assert_eq!(crate::routes::reachability::broken_paths(control.state().topology(), &links, &rules, 4), []);
@@ -97,7 +153,7 @@ fn a_failed_link_is_avoided_once_collectors_know() {
 }
 
 #[test]
-fn rules_read_before_new_routes_were_announced_repair_nothing() {
+fn rules_read_with_a_failed_link_are_compared_with_the_new_routes() {
     let (mut control, rules) = repairing();
     control.handle(at(21), Input::Tick);
     assert!(matches!(commands(&mut control)[..], [Command::ReadBack { .. }]));
@@ -105,7 +161,21 @@ fn rules_read_before_new_routes_were_announced_repair_nothing() {
     let mut links = control.state().links().clone();
     links.fail(link).unwrap();
     control.handle(at(22), Input::Links(links));
-    control.handle(at(22), Input::Tables { router: None, rules });
+    control.handle(at(22), Input::Tables { router: None, rules: rules.clone() });
+    let [Command::Announce { .. }, Command::RepairRules(changes)] = &commands(&mut control)[..] else {
+        panic!("expected an announcement and a repair")
+    };
+    let mut repaired = rules.clone();
+    changes.iter().for_each(|change| repaired.apply(change));
+    assert_eq!(repaired, wanted(&control));
+    control.handle(at(23), Input::RulesRepaired);
+    control.handle(at(23), Input::Announced(at(25)));
+    assert!(control.has_routes());
+    // A link that comes up is not urgent: rules that were read before the announcement repair nothing.
+    control.handle(at(43), Input::Tick);
+    assert!(matches!(commands(&mut control)[..], [Command::ReadBack { .. }]));
+    control.handle(at(44), Input::LinkChanged { link, is_up: true });
+    control.handle(at(44), Input::Tables { router: None, rules: repaired });
     assert!(matches!(commands(&mut control)[..], [Command::Announce { .. }]));
 }
 

@@ -35,6 +35,7 @@ pub fn control(control: &control::Control) -> Control {
                 failed_actions,
             })
             .collect(),
+        failed_links: report.failed_links.iter().map(|&link| names.cable(link).1.to_owned()).collect(),
         broken_paths: report.broken_paths.iter().map(pair_tree).collect(),
         counts: ControlCounts {
             events: control.events(),
@@ -55,6 +56,7 @@ pub fn control(control: &control::Control) -> Control {
             reverted: counters.broken_paths,
             repeated_arp_requests: report.refreshed,
             repaired_rules: report.routes.corrected,
+            recomputed_routes: report.routes.rerouted,
         },
     }
 }

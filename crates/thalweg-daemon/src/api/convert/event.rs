@@ -1,6 +1,7 @@
 //! Events.
 
 use thalweg_api::{CongestionChangeName, Event, EventBody, FlowName};
+use thalweg_control::routes::RuleFaults;
 use thalweg_measure::collector::{AddressChange, CongestionChange, CongestionEvent};
 use thalweg_measure::detect::{Cheetah, CheetahEnd, Finding};
 
@@ -38,6 +39,10 @@ fn body(kind: &EventKind, switch: &str) -> EventBody {
         EventKind::State(state) => EventBody::Collector { state: super::state(state) },
         EventKind::Decision(decision, names) => super::decision(decision, names).into(),
         EventKind::Action(report, names) => super::action(report, names).into(),
+        EventKind::Link { name, is_up } => EventBody::Link { link: name.clone(), up: *is_up },
+        EventKind::RuleFaults(RuleFaults { missing, changed, foreign }) => {
+            EventBody::RuleFaults { missing: *missing, changed: *changed, foreign: *foreign }
+        }
     }
 }
 

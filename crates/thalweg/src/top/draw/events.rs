@@ -86,6 +86,9 @@ fn event_line(theme: Theme, event: &Event) -> Line<'static> {
         EventBody::Action { outcome: Outcome::Confirmed, .. } => theme.good(),
         EventBody::Action { outcome: Outcome::TimedOut | Outcome::Refused, .. } => theme.loss(),
         EventBody::Action { .. } => Style::new(),
+        EventBody::RuleFaults { .. } => theme.warning(),
+        EventBody::Link { up: true, .. } => theme.good(),
+        EventBody::Link { up: false, .. } => theme.loss(),
         EventBody::CheetahEnd { .. } | EventBody::Collector { .. } => Style::new(),
     };
     let (what, more) = event_text(event);
@@ -147,6 +150,13 @@ fn event_text(event: &Event) -> (String, String) {
                 }
             }
         }
+        EventBody::Link { link, up } => {
+            (format!("{link} {}", if *up { "△ up" } else { "▽ down" }), ": recomputing routes".to_owned())
+        }
+        EventBody::RuleFaults { missing, changed, foreign } => (
+            format!("⚒ {}: repairing rules", event.switch),
+            format!(": {missing} missing, {changed} changed, {foreign} foreign"),
+        ),
         EventBody::Collector { state } => match failure(state) {
             Some(why) => (format!("collector {} failed", event.collector), format!(": {why}")),
             None => (format!("collector {} {}", event.collector, state_name(state.name)), String::new()),

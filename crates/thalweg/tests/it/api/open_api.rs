@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use thalweg_control::Pair;
 use thalweg_control::action::{Action, ActionId};
 use thalweg_control::decide::{Alternative, Cause, Decision, Verdict};
-use thalweg_control::routes::LinkNumber;
+use thalweg_control::routes::{LinkNumber, RuleFaults};
 use thalweg_daemon::api::routes;
 use thalweg_daemon::control::{ActionOutcome, ActionReport, ActionTimes};
 use thalweg_network::EndpointId;
@@ -176,6 +176,8 @@ fn every_event_matches_the_document() {
             ActionReport { action: action(), times: None, outcome: ActionOutcome::Refused("no way".into()) },
             Arc::default(),
         ),
+        EventKind::RuleFaults(RuleFaults { missing: 1, changed: 2, foreign: 3 }),
+        EventKind::Link { name: "leaf0:p2 - spine0:p0".into(), is_up: false },
     ];
     let mut events = fixture.client.events("", &[]);
     fixture.publish(1);
@@ -185,7 +187,7 @@ fn every_event_matches_the_document() {
             .hub()
             .publish(thalweg_daemon::event::Event { kind, ..crate::api::fixture::event("tor0", 3) });
     }
-    let types: Vec<_> = (0..9)
+    let types: Vec<_> = (0..11)
         .map(|_| {
             let sent = events.next();
             let found = faults(&document, &json!({"$ref": "#/components/schemas/Event"}), &sent.data);
@@ -195,7 +197,7 @@ fn every_event_matches_the_document() {
         })
         .collect();
     let collector = ["collector", "collector"];
-    let control = ["decision", "action", "action"];
+    let control = ["decision", "action", "action", "rule_faults", "link"];
     assert_eq!(
         types,
         [&["congestion", "address_change", "cheetah", "cheetah_end"], &collector[..], &control].concat()

@@ -11,9 +11,15 @@ use crate::serve::Serve;
 
 /// Creates the daemon of `examples/rerouting`, ten times faster, with these lines in `[control]`.
 fn rerouting(control: &str) -> Serve {
+    emulating("", control)
+}
+
+/// Like [`rerouting`], with these lines in the experiment file too.
+fn emulating(experiment: &str, control: &str) -> Serve {
     let mut serve = Serve::new("");
     let examples = root().join("examples/rerouting");
-    fs::copy(examples.join("experiment.toml"), serve.path("experiment.toml")).unwrap();
+    let emulated = fs::read_to_string(examples.join("experiment.toml")).unwrap();
+    fs::write(serve.path("experiment.toml"), emulated + experiment).unwrap();
     let example = fs::read_to_string(examples.join("thalweg.toml")).unwrap();
     let faster = example.replace("pace = 0.01", "pace = 0.1");
     assert_ne!(faster, example);
@@ -92,6 +98,26 @@ fn collectors_and_control_loop_can_share_a_thread() {
     serve.signal("-TERM");
     assert_eq!(serve.ended(), Some(0), "{}", serve.log());
     assert!(serve.log().contains("controller stopped"), "{}", serve.log());
+}
+
+#[test]
+fn trees_avoid_a_failed_link_of_the_emulation_until_it_is_repaired() {
+    let failure = "[[failure]]\nlink = [\"edge0\", \"agg0\"]\nat = \"200ms\"\nrepair = \"600ms\"\n";
+    let serve = emulating(failure, "");
+    serve.wait("the link fails", |serve| count(serve, "recomputed_routes") == 1);
+    let failed = serve.get("/v1/control").unwrap()["failed_links"].clone();
+    let [link] = &failed.as_array().unwrap()[..] else { panic!("{failed}") };
+    assert!(["edge0:p", " - ", "agg0:p"].iter().all(|part| link.as_str().unwrap().contains(part)), "{link}");
+    assert_eq!(serve.metric("thalweg_control_failed_links"), Some(1));
+    serve.wait("routes are installed", |serve| serve.get("/v1/control").unwrap()["has_routes"] == true);
+    let on_failed = |path: &Value| path["links"].to_string().contains("\"edge0:p2:out\"");
+    let paths = serve.get("/v1/control/paths/h0/h8").unwrap()["paths"].clone();
+    let paths = paths.as_array().unwrap();
+    assert!(paths.len() == 4 && !paths.iter().any(on_failed), "{paths:?}");
+    serve.wait("the link is repaired", |serve| count(serve, "recomputed_routes") == 2);
+    assert_eq!(serve.get("/v1/control").unwrap()["failed_links"], json!([]));
+    let paths = serve.get("/v1/control/paths/h0/h8").unwrap()["paths"].clone();
+    assert!(paths.as_array().unwrap().iter().any(on_failed), "{paths}");
 }
 
 #[test]

@@ -77,6 +77,21 @@ fn routes_and_pins_are_installed_and_repaired() {
         assert!(rerouted.contains(part), "{part} is not in {rerouted}");
     }
 
+    // Somebody deletes all rules of a switch.
+    let faults = |serve: &Serve| serve.metric("thalweg_control_rule_faults_total{fault=\"missing\"}");
+    assert_eq!(faults(&serve), Some(0));
+    ovs.run(
+        "ovs-ofctl",
+        &["-O", "OpenFlow13", "del-flows", &format!("unix:{}", ovs.path("leaf0.mgmt").display())],
+    );
+    serve.wait("the rules are repaired", |serve| {
+        faults(serve) == Some(ROUTES as u64 + 1)
+            && all_have_their_routes(&ovs)
+            && entries(&ovs, "leaf0", 20_480).len() == 1
+    });
+    assert_eq!(serve.get("/v1/control").unwrap()["counts"]["repaired_rules"], 13);
+    assert!(serve.log().contains("leaf0: entries changed by others, repairing: "), "{}", serve.log());
+
     // All switches fail and return with empty tables.
     ovs.kill_switch();
     serve.wait("the log message", |serve| serve.log().contains("spine1 disconnected"));
