@@ -14,7 +14,9 @@ pub struct Control {
     pub actuator: String,
     /// The controller's clock, in packet time.
     pub time: UtcTime,
-    /// Whether routes are installed and confirmed by the collectors.
+    /// Whether this daemon may change the switches: `false` if another daemon is their master.
+    pub master: bool,
+    /// Whether routes are installed and confirmed by the collectors. Always `false` for a standby.
     pub has_routes: bool,
     /// Whether the controller only logs its decisions.
     pub dry_run: bool,

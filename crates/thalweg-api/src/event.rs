@@ -161,6 +161,11 @@ pub enum EventBody {
         /// Whether it is up.
         up: bool,
     },
+    /// The daemon became the master of the OpenFlow switches, or a standby.
+    Mastership {
+        /// Whether it is the master.
+        master: bool,
+    },
 }
 
 /// A change of a link's congestion.
@@ -191,7 +196,7 @@ pub struct Lost {
 
 impl EventBody {
     /// All values of `type`, in the order of the variants.
-    pub const TYPES: [&'static str; 9] = [
+    pub const TYPES: [&'static str; 10] = [
         "congestion",
         "address_change",
         "cheetah",
@@ -201,6 +206,7 @@ impl EventBody {
         "action",
         "rule_faults",
         "link",
+        "mastership",
     ];
 }
 

@@ -46,6 +46,8 @@ pub enum EventKind {
     Action(ActionReport, Arc<Names>),
     /// Others changed the rules of a switch.
     RuleFaults(RuleFaults),
+    /// This daemon became the master of the switches (`true`) or a standby.
+    Mastership(bool),
     /// A link went down or came up.
     Link {
         /// The ports at its ends.

@@ -9,6 +9,9 @@
 //! read at [`Config::audit_interval`], and at once when it reports a removal. Differences are counted, reported as
 //! [`FabricEvent::Repaired`] and repaired.
 //!
+//! **Mastership.** Several daemons may control the same switches. One of them is the master; the others write nothing
+//! ([`FabricEvent::Mastership`]). A new master reads all entries first. See the module `election`.
+//!
 //! **Links.** The port status of both ends of a link says whether it is up ([`FabricEvent::LinkChanged`]). A disconnected
 //! switch leaves the state of its links as it was.
 //!
@@ -22,6 +25,8 @@
 //! go to all switches at once. When trees change under addresses in use, packets may be lost or loop until the last
 //! switch is done. New trees under unused addresses, as in section 4.1, avoid this.
 
+mod mastership;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -33,15 +38,18 @@ use thalweg_wire::openflow::{Body, DatapathId, FlowRemoved, PortNumber, PortReas
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::config::Config;
+use super::election::{Election, ElectionOptions};
 use super::entries::{self, COOKIES, Entry, EntryKey};
 use super::event::Event;
 use super::fabric_event::FabricEvent;
+use super::generation::Identity;
 use super::links::LinkObserver;
 use super::report::{FabricCounters, SwitchesReport};
 use super::session::{BatchResult, Move, ReadBackStep, SwitchSession};
 use super::switches::Switches;
 use super::table::TableContents;
 use crate::{Action, Actuator, ActuatorError};
+use mastership::send_beat;
 use thalweg_control::Pair;
 use thalweg_control::routes::{Change, Rule, Rules};
 
@@ -83,6 +91,9 @@ pub struct Fabric {
     links: LinkObserver,
     counters: FabricCounters,
     audit_interval: Nanos,
+    election: Election,
+    /// The time of the last [`maintain`](Fabric::maintain).
+    now: Timestamp,
 }
 
 /// The known state of a switch.
@@ -92,15 +103,20 @@ struct State {
     session: Option<SwitchSession>,
     /// Reroute entries, as far as known.
     reroutes: BTreeMap<EntryKey, Rule>,
-    /// Whether it has ever been connected. Reroute entries found at its first connection are kept.
+    /// Whether its entries have been read since this daemon became the master after another, or started. Reroute entries
+    /// that are found then are kept.
     is_known: bool,
+    /// Whether it had entries that Thalweg would not write when this daemon was not allowed to delete them.
+    has_strays: bool,
 }
 
 impl Fabric {
     /// Creates a fabric of the member switches, with settings from `config` except `read_back`. No connections exist
     /// yet: see [`Fabric::switches`].
     pub fn new(topology: Arc<Topology>, members: &[Member], config: Config) -> Fabric {
-        let audit_interval = config.audit_interval;
+        let Config { audit_interval, priority, instance, master_timeout, .. } = config;
+        let identity = Identity { priority, instance };
+        let election = Election::new(ElectionOptions { identity, timeout: master_timeout });
         let (switches, events) = Switches::new(Config { read_back: COOKIES, ..config });
         let state = |member: &Member| State { monitor: member.monitor, ..State::default() };
         Fabric {
@@ -116,6 +132,8 @@ impl Fabric {
             news: VecDeque::new(),
             counters: FabricCounters::default(),
             audit_interval,
+            election,
+            now: Timestamp(0),
         }
     }
 
@@ -129,15 +147,17 @@ impl Fabric {
     pub fn install(&mut self, state: &NetworkState) {
         self.wanted = Some(Rules::of_tables(state.topology(), state.forwarding().all_tables()));
         for router in self.members.keys().copied().collect::<Vec<_>>() {
-            self.send_difference(router);
+            self.repair(router);
         }
     }
 
     /// Handles events and due work.
     pub fn maintain(&mut self, now: Timestamp) {
+        self.now = now;
         while let Ok(event) = self.events.try_recv() {
             self.handle(event);
         }
+        self.elect(now);
         for router in self.members.keys().copied().collect::<Vec<_>>() {
             self.handle_results(router, now);
             self.read_back(router, now);
@@ -176,13 +196,13 @@ impl Fabric {
     }
 
     /// Returns the switches without confirmed wanted entries: disconnected, or still in progress. All switches before
-    /// the first installation.
+    /// the first installation, and while this daemon is not the master.
     pub fn out_of_sync(&self) -> impl Iterator<Item = RouterId> + '_ {
         let is_in_sync = |state: &State| state.session.as_ref().is_some_and(SwitchSession::is_in_sync);
         let is_started = self.wanted.is_some();
         self.members
             .iter()
-            .filter(move |(_, state)| !(is_started && is_in_sync(state)))
+            .filter(move |(router, state)| !(is_started && self.may_write(**router) && is_in_sync(state)))
             .map(|(&router, _)| router)
     }
 
@@ -192,7 +212,9 @@ impl Fabric {
                 None => self.publish(FabricEvent::UnknownSwitch { datapath: up.switch.datapath() }),
                 Some(&router) => {
                     let state = self.members.get_mut(&router).expect("every datapath has a member");
-                    state.session = Some(SwitchSession::new(up.switch));
+                    let mut session = SwitchSession::new(up.switch);
+                    send_beat(&mut session, self.election.greeting());
+                    state.session = Some(session);
                     let entries = up.flows.len();
                     up.ports.iter().for_each(|port| self.port_changed(router, port.port_no, port.is_up()));
                     self.adopt(router, TableContents::of(&up.flows, self.members[&router].monitor));
@@ -213,8 +235,17 @@ impl Fabric {
             }
             Event::FlowRemoved { datapath, flow } => self.entry_removed(datapath, &flow),
             Event::Refused { peer, error } => self.publish(FabricEvent::Refused { peer, error }),
-            // A further message of a batch that has already failed.
-            Event::Error { .. } => {}
+            Event::Role { datapath, role } => {
+                if let Some(&router) = self.routers.get(&datapath) {
+                    self.role_reported(router, role);
+                }
+            }
+            // Either about a role, or a further message of a batch that has already failed.
+            Event::Error { datapath, xid, error } => {
+                if let Some(&router) = self.routers.get(&datapath) {
+                    self.role_refused(router, xid, &error);
+                }
+            }
             // These do not affect forwarding.
             _ => {}
         }
@@ -252,10 +283,11 @@ impl Fabric {
 
     /// Compares the entries of a switch with those that were sent, if due, and repairs them.
     fn audit(&mut self, router: RouterId, now: Timestamp) {
-        let interval = self.audit_interval;
+        let (interval, may_write) = (self.audit_interval, self.may_write(router));
         let state = self.members.get_mut(&router).expect("a member");
         let monitor = state.monitor;
-        let Some(session) = state.session.as_mut().filter(|_| self.wanted.is_some()) else { return };
+        let is_due = may_write && self.wanted.is_some();
+        let Some(session) = state.session.as_mut().filter(|_| is_due) else { return };
         let Some((flows, touched)) = session.audit(now, interval, BATCH_TIMEOUT) else { return };
         self.counters.audits += 1;
         let (mut contents, sent) = (TableContents::of(&flows, monitor), self.sent(router));
@@ -286,7 +318,10 @@ impl Fabric {
         for change in self.installed.at(router).changes_to(&routes) {
             self.installed.apply(&change);
         }
-        if let Some(wanted) = &self.wanted {
+        let wanted = self.wanted.as_ref().filter(|_| self.may_write(router));
+        self.members.get_mut(&router).expect("a member").has_strays =
+            wanted.is_none() && contents.has_strays();
+        if let Some(wanted) = wanted {
             let (wanted, reroutes) = (wanted.at(router), self.wanted_reroutes(router));
             let deletions = contents.deletions(|key| match key {
                 EntryKey::Route(address) => wanted.get(router, *address).is_some(),
@@ -299,9 +334,19 @@ impl Fabric {
         }
     }
 
+    /// Sends the difference, or reads the entries first if some must be deleted that are not known.
+    fn repair(&mut self, router: RouterId) {
+        let may_write = self.may_write(router);
+        let state = self.members.get_mut(&router).expect("a member");
+        match &mut state.session {
+            Some(session) if may_write && state.has_strays => session.mark_uncertain(None),
+            _ => self.send_difference(router),
+        }
+    }
+
     /// Sends the difference between wanted and present entries.
     fn send_difference(&mut self, router: RouterId) {
-        let Some(wanted) = &self.wanted else { return };
+        let Some(wanted) = self.wanted.as_ref().filter(|_| self.may_write(router)) else { return };
         let state = &self.members[&router];
         if !state.session.as_ref().is_some_and(SwitchSession::is_known) {
             // A read-back is pending.
@@ -403,6 +448,9 @@ impl Fabric {
                 }
                 Err(failure) => {
                     self.counters.failed += 1;
+                    if failure.is_by_slave() {
+                        self.refused();
+                    }
                     if let Some(moved) = moved {
                         self.revert(moved);
                     }
@@ -457,6 +505,9 @@ impl Fabric {
         if self.members.get(&router).is_none_or(|state| state.session.is_none()) {
             let cause = io::Error::new(io::ErrorKind::NotConnected, "its switch is not connected");
             return Err(unreachable(cause));
+        }
+        if !self.may_write(router) {
+            return Err(ActuatorError::Busy("this daemon is not the master of the switches".to_owned()));
         }
         if !self.has_route(pair, to) {
             return Err(ActuatorError::Busy("a switch on the path does not have its routes yet".to_owned()));
@@ -539,8 +590,9 @@ impl Actuator for Fabric {
     }
 
     fn switches_report(&self) -> Option<SwitchesReport> {
-        let out_of_sync = self.out_of_sync().count();
-        Some(SwitchesReport { in_sync: self.len() - out_of_sync, out_of_sync, counters: self.counters() })
+        let (out_of_sync, is_master) = (self.out_of_sync().count(), self.election.is_master());
+        let counters = self.counters();
+        Some(SwitchesReport { in_sync: self.len() - out_of_sync, out_of_sync, is_master, counters })
     }
 }
 

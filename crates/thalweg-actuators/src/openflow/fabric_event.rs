@@ -8,6 +8,8 @@ use thalweg_network::{LinkId, Node, RouterId, Topology};
 use thalweg_wire::Nanos;
 use thalweg_wire::openflow::DatapathId;
 
+use thiserror::Error;
+
 use super::handshake::HandshakeError;
 use super::outcome::{DownReason, Failure};
 use crate::ActionId;
@@ -49,6 +51,8 @@ pub enum FabricEvent {
         /// Time from just before the write of the flow-mod until the answer to its barrier.
         took: Nanos,
     },
+    /// This daemon became the master of the switches, or lost that role.
+    Mastership(MastershipChange),
     /// A link went down or came up, according to the port status at its ends.
     LinkChanged {
         /// The link.
@@ -74,6 +78,27 @@ pub enum FabricEvent {
     },
 }
 
+/// A change of the mastership.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum MastershipChange {
+    /// This daemon is the master now.
+    #[error("this daemon is now the master of the switches")]
+    Claimed,
+    /// Another daemon is the master.
+    #[error("another daemon is now the master of the switches: this one is a standby")]
+    LostToOther,
+    /// No switch has confirmed the role in time.
+    #[error("no switch confirmed the role of master in time: this daemon is a standby")]
+    LostTouch,
+}
+
+impl MastershipChange {
+    /// Returns whether this daemon is the master now.
+    pub fn is_master(self) -> bool {
+        self == MastershipChange::Claimed
+    }
+}
+
 impl FabricEvent {
     /// Returns a description of the event.
     pub fn describe<'a>(&'a self, topology: &'a Topology) -> impl fmt::Display + 'a {
@@ -90,6 +115,7 @@ impl FabricEvent {
             }
             FabricEvent::Refused { peer, error } => write!(f, "connection with {peer} failed: {error}"),
             FabricEvent::Rerouted { action, took } => write!(f, "action {} installed after {took}", action.0),
+            FabricEvent::Mastership(change) => write!(f, "{change}"),
             FabricEvent::LinkChanged { link, is_up } => {
                 let ends = topology.links()[link.index()].ends.map(|end| topology.name(end.node));
                 write!(f, "link {} - {} is {}", ends[0], ends[1], if *is_up { "up" } else { "down" })

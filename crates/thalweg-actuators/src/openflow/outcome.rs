@@ -3,7 +3,7 @@
 use std::fmt;
 
 use thalweg_wire::Nanos;
-use thalweg_wire::openflow::{DecodeError, EncodeError, ErrorMessage, Xid};
+use thalweg_wire::openflow::{DecodeError, EncodeError, ErrorMessage, ErrorType, Xid};
 use thiserror::Error;
 
 /// Why a batch or request was not sent.
@@ -79,6 +79,16 @@ pub enum Failure {
     /// The connection ended. The batch may have been carried out.
     #[error("the connection ended")]
     Down,
+}
+
+/// OFPBRC_IS_SLAVE: only the master may write.
+const IS_SLAVE: u16 = 10;
+
+impl Failure {
+    /// Returns whether the switch refused a write because this controller is not the master.
+    pub(super) fn is_by_slave(&self) -> bool {
+        matches!(self, Failure::Refused { error, .. } if (error.error_type, error.code) == (ErrorType::BAD_REQUEST, IS_SLAVE))
+    }
 }
 
 impl fmt::Display for Outcome {

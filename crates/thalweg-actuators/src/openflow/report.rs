@@ -19,6 +19,8 @@ pub struct FabricCounters {
     pub audits: u64,
     /// Entries that others removed, changed or added, and that were repaired.
     pub faults: RuleFaults,
+    /// Times that this daemon became the master.
+    pub claims: u64,
     /// Events dropped because they were taken too slowly.
     pub events_dropped: u64,
 }
@@ -30,6 +32,8 @@ pub struct SwitchesReport {
     pub in_sync: usize,
     /// Switches without confirmed entries: disconnected, or still in progress.
     pub out_of_sync: usize,
+    /// Whether this daemon is the master of the switches. A standby writes nothing, and none of its switches is in sync.
+    pub is_master: bool,
     /// Counters of the fabric.
     pub counters: FabricCounters,
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use thalweg_wire::openflow::multipart::FlowStats;
-use thalweg_wire::openflow::{Body, Xid};
+use thalweg_wire::openflow::{Body, ErrorMessage, ErrorType, Role, RoleRequest, Xid};
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::audit::{Audit, AuditStep};
@@ -13,6 +13,9 @@ use super::outcome::{Failure, Outcome, SendError};
 use super::switch::{PendingFlows, Switch};
 use crate::ActionId;
 use thalweg_control::Pair;
+
+/// OFPRRFC_STALE: the generation id is older than another's.
+const STALE: u16 = 0;
 
 /// An established connection.
 pub(super) struct SwitchSession {
@@ -23,6 +26,31 @@ pub(super) struct SwitchSession {
     sent: BTreeMap<Xid, Option<Move>>,
     table: TableState,
     audit: Audit,
+    mastership: Grant,
+    /// The latest role request.
+    role_request: Option<(Xid, Role)>,
+}
+
+/// What the switch has said about the role of this daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Grant {
+    /// Nothing yet.
+    Unknown,
+    /// It is not the master; whether any controller ever was.
+    Denied { had_master: bool },
+    /// It is the master.
+    Granted,
+    /// The switch does not support roles.
+    Unsupported,
+}
+
+/// The meaning of a switch's error for the role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RoleError {
+    /// Another daemon is the master.
+    Stale,
+    /// The switch does not support roles.
+    Unsupported,
 }
 
 /// Whether the entries of the switch are known.
@@ -68,6 +96,8 @@ impl SwitchSession {
             sent: BTreeMap::new(),
             table: TableState::Known,
             audit: Audit::default(),
+            mastership: Grant::Unknown,
+            role_request: None,
         }
     }
 
@@ -81,6 +111,32 @@ impl SwitchSession {
         let xid = self.switch.send_batch_to(messages, within, self.outcomes.0.clone())?;
         self.sent.insert(xid, moved);
         Ok(())
+    }
+
+    /// Requests a role, or only the present one. A switch that cannot be reached is reported as disconnected.
+    pub(super) fn request_role(&mut self, role: Role, generation_id: u64) {
+        if let Ok(xid) = self.switch.request_role(RoleRequest { role, generation_id }) {
+            self.role_request = Some((xid, role));
+        }
+    }
+
+    /// Returns what an error says about the latest role request, if it refers to that.
+    pub(super) fn role_error(&self, xid: Xid, error: &ErrorMessage) -> Option<RoleError> {
+        let (_, role) = self.role_request.filter(|(request, _)| *request == xid)?;
+        match (error.error_type, error.code) {
+            (ErrorType::ROLE_REQUEST_FAILED, STALE) => (role == Role::MASTER).then_some(RoleError::Stale),
+            _ => Some(RoleError::Unsupported),
+        }
+    }
+
+    /// Returns what the switch has said about the role.
+    pub(super) fn grant(&self) -> Grant {
+        self.mastership
+    }
+
+    /// Records what the switch has said about the role.
+    pub(super) fn set_grant(&mut self, grant: Grant) {
+        self.mastership = grant;
     }
 
     /// Returns the outcomes received since the last call.

@@ -59,6 +59,11 @@ impl TableContents {
         faults
     }
 
+    /// Returns whether there are entries that Thalweg would not write.
+    pub(super) fn has_strays(&self) -> bool {
+        !(self.strays.is_empty() && self.changed.is_empty())
+    }
+
     /// Returns flow-mods that delete what writing the wanted entries does not replace.
     pub(super) fn deletions(&self, is_wanted: impl Fn(&EntryKey) -> bool) -> Vec<Body> {
         let unwanted = self.changed.iter().filter(|key| !is_wanted(key));

@@ -78,6 +78,11 @@ pub enum Input {
     },
     /// The repair failed, at least in part.
     RuleRepairFailed(String),
+    /// This daemon became the master of the switches, or lost that role. Only a master may change them.
+    Mastership {
+        /// Whether it is the master.
+        is_master: bool,
+    },
     /// The network was replaced.
     Network(Arc<NetworkState>),
     /// A user pins a pair to an address.

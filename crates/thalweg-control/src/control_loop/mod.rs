@@ -165,6 +165,7 @@ impl ControlLoop {
             Input::LinkChanged { link, is_up } => self.link_changed(link, is_up),
             Input::Tables { router, rules } => self.tables(router, &rules, now),
             Input::RulesRepaired => self.routes.repaired(now),
+            Input::Mastership { is_master } => self.set_master(is_master),
             Input::RuleFaults { faults, .. } => self.routes.found_faults(faults),
             Input::Network(state) => {
                 if self.routes.set_network(&state, &mut self.commands) {
@@ -223,6 +224,11 @@ impl ControlLoop {
     /// Returns the network with its present or planned routes.
     pub fn state(&self) -> &Arc<NetworkState> {
         self.routes.state()
+    }
+
+    /// Returns whether this loop may change the switches: always, unless it shares them with other controllers.
+    pub fn is_master(&self) -> bool {
+        self.routes.is_master()
     }
 
     /// Returns whether the routes are installed, so that pairs can be rerouted.
@@ -343,6 +349,13 @@ impl ControlLoop {
             self.routes.report_link(link, is_up);
             self.set_links(links);
         }
+    }
+
+    /// A new master finds out where pairs are now, and installs its routes. A standby reroutes nothing.
+    fn set_master(&mut self, is_master: bool) {
+        self.has_learnt = self.options.learn_after.is_none();
+        self.learn_at = None;
+        self.routes.set_master(is_master, &mut self.commands);
     }
 
     fn set_links(&mut self, links: LinkState) {

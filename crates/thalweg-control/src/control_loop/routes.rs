@@ -43,6 +43,8 @@ pub struct RouteOptions {
     pub lead_time: Nanos,
     /// How to install routes.
     pub installation: Installation,
+    /// Whether nothing is installed before the driver reports that this daemon is the master.
+    pub starts_as_standby: bool,
 }
 
 /// How to install routes.
@@ -67,6 +69,7 @@ impl Default for RouteOptions {
             writes_back: true,
             lead_time: Nanos::ZERO,
             installation: Installation::Never,
+            starts_as_standby: false,
         }
     }
 }
@@ -105,6 +108,7 @@ pub struct RouteReconciler {
     options: RouteOptions,
     state: Arc<NetworkState>,
     phase: Phase,
+    is_master: bool,
     are_installed: bool,
     /// Whether collectors know the routes.
     are_announced: bool,
@@ -142,6 +146,7 @@ impl RouteReconciler {
             options,
             state: Arc::clone(network),
             phase: Phase::Idle,
+            is_master: !options.starts_as_standby,
             are_installed: options.installation != Installation::Tables,
             are_announced: true,
             next_read: reads.then_some(now),
@@ -201,6 +206,21 @@ impl RouteReconciler {
         }
     }
 
+    /// Returns whether this loop may change the switches.
+    pub fn is_master(&self) -> bool {
+        self.is_master
+    }
+
+    /// Becomes the master, and installs the routes as whole tables; or becomes a standby, which follows the state of
+    /// links but installs nothing.
+    pub fn set_master(&mut self, is_master: bool, commands: &mut VecDeque<Command>) {
+        self.is_master = is_master;
+        match is_master {
+            true => self.begin(commands),
+            false => (self.phase, self.are_installed) = (Phase::Idle, false),
+        }
+    }
+
     /// Replaces the network. Returns whether the new network is in use.
     pub fn set_network(&mut self, network: &Arc<NetworkState>, commands: &mut VecDeque<Command>) -> bool {
         self.deferred_links = None;
@@ -247,7 +267,7 @@ impl RouteReconciler {
                 self.state = state;
                 self.record_links(changes);
                 self.counters.rerouted += 1;
-                match is_urgent {
+                match is_urgent && self.is_master {
                     true => self.install_urgently(commands),
                     false => self.announce(commands),
                 }
@@ -400,6 +420,10 @@ impl RouteReconciler {
     }
 
     fn announce(&mut self, commands: &mut VecDeque<Command>) {
+        if !self.is_master {
+            self.are_installed = false;
+            return;
+        }
         (self.phase, self.are_installed, self.are_announced) = (Phase::Announcing, false, false);
         let (state, ahead) = (Arc::clone(&self.state), self.options.lead_time);
         commands.push_back(Command::Announce { state, ahead });

@@ -127,8 +127,18 @@ impl EventFilter {
 }
 
 fn type_of(kind: &EventKind) -> &'static str {
-    let [congestion, address_change, cheetah, cheetah_end, collector, decision, action, rule_faults, link] =
-        EventBody::TYPES;
+    let [
+        congestion,
+        address_change,
+        cheetah,
+        cheetah_end,
+        collector,
+        decision,
+        action,
+        rule_faults,
+        link,
+        mastership,
+    ] = EventBody::TYPES;
     match kind {
         EventKind::Congestion(_) => congestion,
         EventKind::AddressChange(_) => address_change,
@@ -139,6 +149,7 @@ fn type_of(kind: &EventKind) -> &'static str {
         EventKind::Action(..) => action,
         EventKind::RuleFaults(_) => rule_faults,
         EventKind::Link { .. } => link,
+        EventKind::Mastership(_) => mastership,
     }
 }
 

@@ -240,8 +240,8 @@ fn of_control(routes: Routes<Api>) -> Routes<Api> {
                 scope: WRITE,
                 summary: "Pin a pair of hosts to a tree",
                 description: "Reroutes all flows from one host to the other, now and in future, also while the controller is \
-                              frozen.",
-                errors: &[Code::NotFound],
+                              frozen. 409 if another daemon is the master of the switches.",
+                errors: &[Code::NotFound, Code::Conflict],
                 waits: true,
             },
             control::pin,

@@ -13,11 +13,13 @@ use thalweg_config::{Document, Problem, Typed};
 use super::table::Control;
 
 /// Keys that require this actuator.
-pub(super) const KEYS: [&str; 7] = [
+pub(super) const KEYS: [&str; 9] = [
     Control::switches,
     Control::openflow_listen,
     Control::openflow_connect,
     Control::openflow_audit_interval,
+    Control::openflow_priority,
+    Control::openflow_master_timeout,
     Control::openflow_certificate,
     Control::openflow_key,
     Control::openflow_ca_file,
@@ -37,6 +39,10 @@ pub struct OpenFlowConfig {
     pub connect: Vec<(SocketAddr, String)>,
     /// Interval at which the rules of every switch are compared.
     pub audit_interval: Nanos,
+    /// Priority of this daemon among those that control the same switches.
+    pub priority: u8,
+    /// Time without a heartbeat of the master after which a standby takes over.
+    pub master_timeout: Nanos,
     /// TLS files; `None` for no TLS.
     pub tls: Option<TlsFiles>,
 }
@@ -102,8 +108,15 @@ pub(super) fn read(
             None
         }
     };
-    let audit_interval = entry.openflow_audit_interval;
-    (problems.len() == before).then_some(OpenFlowConfig { members, listen, connect, audit_interval, tls })
+    (problems.len() == before).then_some(OpenFlowConfig {
+        members,
+        listen,
+        connect,
+        audit_interval: entry.openflow_audit_interval,
+        priority: entry.openflow_priority,
+        master_timeout: entry.openflow_master_timeout,
+        tls,
+    })
 }
 
 /// Reads one entry per switch: `leaf0 1`, `leaf0 0000005457000001 5`.

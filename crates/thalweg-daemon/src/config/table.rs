@@ -274,6 +274,11 @@ section! {
         openflow_connect: Vec<String> [Texts("an address and a port, and with TLS perhaps a name: \"192.0.2.1:6653 leaf0.example.net\"")] or "none",
         /// With openflow: interval at which the rules of every switch are read and repaired.
         openflow_audit_interval: Nanos [Time] default "500ms",
+        /// With openflow: priority of this daemon among those that control the same switches. The highest becomes master
+        /// first; the others are standbys.
+        openflow_priority: u8 [Whole(1, 255)] default "255",
+        /// With openflow: time without a heartbeat of the master after which a standby takes over.
+        openflow_master_timeout: Nanos [Time] default "2s",
         /// With openflow: certificate of the controller (PEM).
         openflow_certificate: String [FILE] or "no TLS",
         /// With openflow: private key of the controller (PEM).

@@ -272,8 +272,12 @@ impl Driver {
             let work = self.control.state().lock();
             (work.clock.now(), Arc::clone(&work.names))
         };
-        if let Input::RuleFaults { router, faults } = input {
-            self.publish(now, names.router(*router), EventKind::RuleFaults(*faults));
+        match input {
+            Input::RuleFaults { router, faults } => {
+                self.publish(now, names.router(*router), EventKind::RuleFaults(*faults));
+            }
+            Input::Mastership { is_master } => self.publish(now, "", EventKind::Mastership(*is_master)),
+            _ => {}
         }
     }
 

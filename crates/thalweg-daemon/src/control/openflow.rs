@@ -1,9 +1,10 @@
 //! The OpenFlow actuator.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use thalweg_actuators::openflow::{
-    Config, Fabric, FabricEvent, OpenFlowError, SwitchesReport, Tls, TlsError,
+    Config, Fabric, FabricEvent, MastershipChange, OpenFlowError, SwitchesReport, Tls, TlsError,
 };
 use thalweg_actuators::{Action, Actuator, ActuatorError};
 use thalweg_control::Pair;
@@ -43,7 +44,13 @@ impl Switches {
         let fabric = Fabric::new(
             Arc::clone(topology),
             &config.members,
-            Config { audit_interval: config.audit_interval, ..Config::default() },
+            Config {
+                audit_interval: config.audit_interval,
+                priority: config.priority,
+                instance: instance(),
+                master_timeout: config.master_timeout,
+                ..Config::default()
+            },
         );
         let (config, topology, inputs) = (config.clone(), Arc::clone(topology), Vec::new());
         Ok(Switches { fabric, config, namespace, tls, topology, inputs })
@@ -99,7 +106,9 @@ impl Actuator for Switches {
         for event in self.fabric.take_events() {
             let text = event.describe(&self.topology).to_string();
             match &event {
-                FabricEvent::Up { .. } => tracing::info!("{text}"),
+                FabricEvent::Up { .. } | FabricEvent::Mastership(MastershipChange::Claimed) => {
+                    tracing::info!("{text}")
+                }
                 FabricEvent::Rerouted { .. } => tracing::debug!("{text}"),
                 _ => tracing::warn!("{text}"),
             }
@@ -117,10 +126,17 @@ impl Actuator for Switches {
     }
 }
 
+/// Returns a number that differs between daemons with high probability: the standard library seeds its hashes from the
+/// operating system.
+fn instance() -> u16 {
+    RandomState::new().hash_one(std::process::id()) as u16
+}
+
 /// Returns the input of the control loop for an event, if it has one.
 fn input(event: FabricEvent) -> Option<Input> {
     match event {
         FabricEvent::Repaired { router, faults } => Some(Input::RuleFaults { router, faults }),
+        FabricEvent::Mastership(change) => Some(Input::Mastership { is_master: change.is_master() }),
         FabricEvent::LinkChanged { link, is_up } => Some(Input::LinkChanged { link, is_up }),
         _ => None,
     }

@@ -60,6 +60,8 @@ pub(super) struct Work {
 pub struct ControlReport {
     /// The controller's clock.
     pub now: Timestamp,
+    /// Whether this daemon may change the switches.
+    pub is_master: bool,
     /// Whether routes are installed.
     pub has_routes: bool,
     /// Whether it is frozen.
@@ -134,6 +136,9 @@ pub enum ControlError {
         /// The highest address.
         highest: u8,
     },
+    /// Another daemon is the master of the switches.
+    #[error("this daemon is a standby: pin pairs at the master of the switches")]
+    Standby,
     /// The pair is not pinned.
     #[error("{source_name} > {destination} is not pinned")]
     NotPinned {
@@ -211,6 +216,7 @@ impl ControlState {
         let controller = work.control.controller();
         ControlReport {
             now: work.clock.now(),
+            is_master: work.control.is_master(),
             has_routes: work.control.has_routes(),
             is_frozen: controller.is_frozen(),
             addresses: controller.paths().addresses(),
@@ -265,10 +271,14 @@ impl ControlState {
     /// Pins all flows of a pair of hosts to an address.
     ///
     /// # Errors
-    /// If a host is unknown, both are the same, or the address has no path.
+    /// If a host is unknown, both are the same, or the address has no path; or if another daemon is the master of the
+    /// switches.
     pub fn pin(&self, source: &str, destination: &str, address: u8) -> Result<(), ControlError> {
         let work = self.lock();
         let pair = work.pair(source, destination)?;
+        if !work.control.is_master() {
+            return Err(ControlError::Standby);
+        }
         let mut paths = work.control.controller().paths().clone();
         if paths.of(pair, address).is_none() {
             return Err(ControlError::NoPath {
@@ -352,6 +362,7 @@ fn options(config: &ControlConfig, read_back_interval: Option<Nanos>) -> Control
         writes_back: config.actuator != ActuatorConfig::Emulated,
         lead_time: config.route_lead_time,
         installation,
+        starts_as_standby: matches!(config.actuator, ActuatorConfig::OpenFlow(_)),
     };
     ControlOptions {
         controller: config.options,

@@ -586,6 +586,30 @@ pub const METRICS: &[Metric] = &[
             }
         },
     ),
+    gauge(
+        "thalweg_control_master",
+        &[],
+        "1 if this daemon is the master of the OpenFlow switches, 0 if it is a standby.",
+        |s, out| {
+            if let Some(switches) =
+                s.parts.control.as_ref().and_then(|control| control.state().report().switches)
+            {
+                out.put(&[], u64::from(switches.is_master));
+            }
+        },
+    ),
+    counter(
+        "thalweg_control_master_claims_total",
+        &[],
+        "Times that this daemon became the master of the OpenFlow switches.",
+        |s, out| {
+            if let Some(switches) =
+                s.parts.control.as_ref().and_then(|control| control.state().report().switches)
+            {
+                out.put(&[], switches.counters.claims);
+            }
+        },
+    ),
     gauge("thalweg_control_failed_links", &[], "Links of the network that are down.", |s, out| {
         if let Some(control) = &s.parts.control {
             out.put(&[], control.state().report().failed_links.len());

@@ -49,7 +49,16 @@ fn members(state: &NetworkState) -> Vec<Member> {
 }
 
 fn fabric(state: &NetworkState) -> (Fabric, SocketAddr) {
-    let fabric = Fabric::new(Arc::clone(state.topology()), &members(state), Config::default());
+    fabric_of(state, test_config())
+}
+
+/// Time passes faster in these tests than messages.
+fn test_config() -> Config {
+    Config { master_timeout: Nanos::from_secs(36_000), ..Config::default() }
+}
+
+fn fabric_of(state: &NetworkState, config: Config) -> (Fabric, SocketAddr) {
+    let fabric = Fabric::new(Arc::clone(state.topology()), &members(state), config);
     let address = fabric.switches().listen(local(), None).unwrap();
     (fabric, address)
 }
@@ -66,6 +75,7 @@ impl Network {
             network.up.push(None);
             network.connect(router);
         }
+        network.until(|network| is_master(&network.fabric));
         network
     }
 
@@ -89,6 +99,7 @@ impl Network {
         let (fabric, address) = fabric(&self.state);
         (self.fabric, self.address) = (fabric, address);
         (0..4).for_each(|router| self.connect(router));
+        self.until(|network| is_master(&network.fabric));
     }
 
     fn install(&mut self) {
@@ -227,6 +238,7 @@ fn the_controller_refuses_impossible_moves_without_changes() {
     let error = network.reroute(FAR, 1).unwrap_err().to_string();
     assert_eq!(error, "cannot reach h0: its switch is not connected");
     network.connect(LEAF);
+    network.settle();
     network.reroute(near, 1).unwrap();
     network.settle();
     assert_eq!(network.reroutes(), [], "within one switch only one path exists");
@@ -373,4 +385,85 @@ fn an_unknown_switch_is_left_alone() {
     assert_eq!(unknown.take_mods(), 0);
     let events = network.fabric.take_events();
     assert!(events.contains(&FabricEvent::UnknownSwitch { datapath: DatapathId(0xbad) }), "{events:?}");
+}
+
+/// A second daemon for the switches of a network, with its own connections to their tables.
+struct Rival {
+    fabric: Fabric,
+    _up: Vec<TableSwitch>,
+}
+
+impl Rival {
+    fn new(network: &Network) -> Rival {
+        let (fabric, address) = fabric_of(&network.state, Config { instance: 1, ..test_config() });
+        let connect = |(table, number): (&Table, u64)| table.connect(address, DatapathId(number));
+        let up = network.tables.iter().zip(1..).map(connect).collect();
+        Rival { fabric, _up: up }
+    }
+}
+
+fn is_master(fabric: &Fabric) -> bool {
+    fabric.switches_report().unwrap().is_master
+}
+
+#[test]
+fn only_one_of_two_daemons_writes_and_claims_to_be_in_sync() {
+    let mut network = Network::up();
+    network.install();
+    network.reroute(FAR, 1).unwrap();
+    network.settle();
+    assert!(is_master(&network.fabric));
+    network.mods();
+    let mut rival = Rival::new(&network);
+    // The rival wants other routes.
+    rival.fabric.install(&state(2));
+    for _ in 0..200 {
+        network.now = network.now + Nanos::from_millis(100);
+        network.fabric.maintain(network.now);
+        rival.fabric.maintain(network.now);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(network.mods(), NOTHING);
+    assert!(!is_master(&rival.fabric) && rival.fabric.out_of_sync().count() == 4);
+    let (id, issued) = (ActionId(1), Timestamp(0));
+    let action = act::Action { id, pair: FAR, address: 0, issued, deadline: issued + SECOND };
+    assert!(matches!(rival.fabric.reroute(&action), Err(act::ActuatorError::Busy(_))));
+
+    // The master ends, and releases its role.
+    let (ended, _) = fabric(&network.state);
+    drop(std::mem::replace(&mut network.fabric, ended));
+    let start = Instant::now();
+    while rival.fabric.out_of_sync().next().is_some() {
+        // One heartbeat per round.
+        network.now = network.now + Nanos::from_secs(4_500);
+        rival.fabric.maintain(network.now);
+        assert!(start.elapsed() < TEST_TIMEOUT, "{:?}", rival.fabric.take_events());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(is_master(&rival.fabric));
+    assert_eq!(rival.fabric.rerouted().collect::<Vec<_>>(), [(FAR, 1)], "its predecessor's reroute stays");
+}
+
+#[test]
+fn a_master_that_another_replaced_writes_nothing_more() {
+    let mut network = Network::up();
+    network.install();
+    let mut rival = Rival::new(&network);
+    rival.fabric.install(&network.state);
+    let (start, mut now) = (Instant::now(), network.now);
+    while rival.fabric.out_of_sync().next().is_some() {
+        // The master is stopped: only the rival's time passes, by one heartbeat per round.
+        now = now + Nanos::from_secs(4_500);
+        rival.fabric.maintain(now);
+        assert!(start.elapsed() < TEST_TIMEOUT, "{:?}", rival.fabric.take_events());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    network.mods();
+    // The old master returns, and wants to move a pair: the switch refuses.
+    network.reroute(FAR, 1).unwrap();
+    network.until(|network| !is_master(&network.fabric));
+    assert_eq!((network.mods(), network.reroutes()), (NOTHING.to_vec(), vec![]));
+    assert!(is_master(&rival.fabric) && network.fabric.out_of_sync().count() == 4);
+    let events = network.fabric.take_events();
+    assert!(events.contains(&FabricEvent::Mastership(MastershipChange::LostToOther)), "{events:?}");
 }

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use thalweg_wire::openflow::multipart::{FlowStats, MultipartReply, MultipartRequest, Reply, Request};
-use thalweg_wire::openflow::{Body, DatapathId, ErrorMessage, ErrorType, FlowMod, FlowModCommand, Message};
+use thalweg_wire::openflow::{
+    Body, DatapathId, ErrorMessage, ErrorType, FlowMod, FlowModCommand, Message, Role, RoleRequest,
+};
 
 use super::scripted_switch::{ScriptedSwitch, features};
 
@@ -22,6 +24,12 @@ struct Contents {
     mods: usize,
     /// Number of upcoming flow-mods to refuse.
     refused: usize,
+    /// Connections so far.
+    connections: usize,
+    /// The connection of the master.
+    master: Option<usize>,
+    /// The latest generation id.
+    generation: Option<u64>,
 }
 
 /// A connected switch; disconnects on drop.
@@ -55,14 +63,56 @@ impl Table {
         let (table, mut peer) = (self.clone(), ScriptedSwitch::new(Box::new(stream.try_clone().unwrap())));
         let thread = std::thread::spawn(move || {
             peer.hello();
+            let connection = table.next_connection();
             while let Some(message) = peer.try_receive() {
-                table.answer(&mut peer, message, datapath);
+                table.answer(&mut peer, message, datapath, connection);
             }
         });
         TableSwitch { stream, thread: Some(thread) }
     }
 
-    fn answer(&self, peer: &mut ScriptedSwitch, Message { xid, body }: Message, datapath: DatapathId) {
+    fn next_connection(&self) -> usize {
+        let mut contents = self.contents.lock().unwrap();
+        contents.connections += 1;
+        contents.connections
+    }
+
+    /// Answers a role request as the specification demands (section 7.3.9).
+    fn role(&self, request: RoleRequest, connection: usize) -> Body {
+        let mut contents = self.contents.lock().unwrap();
+        if request.role != Role::NO_CHANGE {
+            let is_older = |latest: u64| (request.generation_id.wrapping_sub(latest) as i64) < 0;
+            if contents.generation.is_some_and(is_older) {
+                let error_type = ErrorType::ROLE_REQUEST_FAILED;
+                return Body::Error(ErrorMessage { error_type, code: 0, data: vec![] });
+            }
+            contents.generation = Some(request.generation_id);
+            match request.role {
+                Role::MASTER => contents.master = Some(connection),
+                _ if contents.master == Some(connection) => contents.master = None,
+                _ => {}
+            }
+        }
+        let role = match contents.master {
+            Some(master) if master == connection => Role::MASTER,
+            Some(_) => Role::SLAVE,
+            None => Role::EQUAL,
+        };
+        Body::RoleReply(RoleRequest { role, generation_id: contents.generation.unwrap_or(u64::MAX) })
+    }
+
+    /// Returns whether another connection is that of the master. Then a switch refuses writes.
+    fn is_slave(&self, connection: usize) -> bool {
+        self.contents.lock().unwrap().master.is_some_and(|master| master != connection)
+    }
+
+    fn answer(
+        &self,
+        peer: &mut ScriptedSwitch,
+        Message { xid, body }: Message,
+        datapath: DatapathId,
+        connection: usize,
+    ) {
         let reply = |reply| Body::MultipartReply(MultipartReply { more: false, reply });
         let answer = match body {
             Body::FeaturesRequest => Body::FeaturesReply(features(datapath)),
@@ -77,6 +127,10 @@ impl Table {
                 }
                 other => panic!("{other:?}"),
             },
+            Body::RoleRequest(request) => self.role(request, connection),
+            Body::FlowMod(_) if self.is_slave(connection) => {
+                Body::Error(ErrorMessage { error_type: ErrorType::BAD_REQUEST, code: 10, data: vec![] })
+            }
             Body::FlowMod(flow) => match self.carry_out(flow) {
                 Ok(()) => return,
                 Err(error) => Body::Error(error),

@@ -66,6 +66,35 @@ fn trees_avoid_a_failed_link_before_collectors_know_them() {
 }
 
 #[test]
+fn a_standby_follows_links_but_installs_and_reroutes_nothing() {
+    let mut options = installing(Installation::Tables);
+    options.routes.starts_as_standby = true;
+    let mut control = new_loop(options);
+    let link = control.state().topology().link_at(RouterId(8), PortIndex(2));
+    control.handle(at(1), Input::LinkChanged { link, is_up: false });
+    control.handle(at(2), Input::Tick);
+    control.handle(at(3), collision(3));
+    assert!(commands(&mut control).is_empty() && !control.has_routes() && !control.is_master());
+    control.handle(at(4), Input::Mastership { is_master: true });
+    let [Command::Announce { state, .. }] = &commands(&mut control)[..] else { panic!("one announcement") };
+    assert!(!state.links().is_up(link), "it knows the failed link");
+    control.handle(at(5), Input::Announced(at(7)));
+    control.handle(at(7), Input::Tick);
+    control.handle(at(7), Input::Installed);
+    assert!(control.has_routes() && matches!(commands(&mut control)[..], [Command::Install(_)]));
+
+    // It loses the role, even while it installs other routes.
+    control.handle(at(10), Input::Network(network()));
+    control.handle(at(11), Input::Mastership { is_master: false });
+    commands(&mut control);
+    control.handle(at(12), Input::Announced(at(13)));
+    control.handle(at(14), Input::Tick);
+    control.handle(at(15), collision(15));
+    assert!(commands(&mut control).is_empty() && !control.has_routes());
+    assert_eq!(control.controller().counters().congestions, 0);
+}
+
+#[test]
 fn a_network_that_a_user_sets_does_not_bring_a_failed_link_up() {
     let mut control = installed();
     let link = control.state().topology().link_at(RouterId(8), PortIndex(2));

@@ -23,6 +23,7 @@ pub fn control(control: &control::Control) -> Control {
         decider: control.config().decider.name().to_owned(),
         actuator: control.config().actuator.name().to_owned(),
         time: now.into(),
+        master: report.is_master,
         has_routes,
         dry_run: control.config().options.dry_run,
         frozen: is_frozen,

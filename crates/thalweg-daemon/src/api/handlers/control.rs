@@ -106,6 +106,7 @@ fn controller(api: &Api) -> Result<&control::Control, Problem> {
 fn wrong(error: &ControlError) -> Problem {
     let code = match error {
         ControlError::NoHost(_) | ControlError::NotPinned { .. } => Code::NotFound,
+        ControlError::Standby => Code::Conflict,
         _ => Code::BadBody,
     };
     Problem::new(code, error)

@@ -87,7 +87,8 @@ fn event_line(theme: Theme, event: &Event) -> Line<'static> {
         EventBody::Action { outcome: Outcome::TimedOut | Outcome::Refused, .. } => theme.loss(),
         EventBody::Action { .. } => Style::new(),
         EventBody::RuleFaults { .. } => theme.warning(),
-        EventBody::Link { up: true, .. } => theme.good(),
+        EventBody::Mastership { master: true } | EventBody::Link { up: true, .. } => theme.good(),
+        EventBody::Mastership { master: false } => theme.warning(),
         EventBody::Link { up: false, .. } => theme.loss(),
         EventBody::CheetahEnd { .. } | EventBody::Collector { .. } => Style::new(),
     };
@@ -149,6 +150,9 @@ fn event_text(event: &Event) -> (String, String) {
                     (format!("✗ {what}"), format!(": refused: {}", error.as_deref().unwrap_or_default()))
                 }
             }
+        }
+        EventBody::Mastership { master } => {
+            (format!("controller is {}", if *master { "master" } else { "standby" }), String::new())
         }
         EventBody::Link { link, up } => {
             (format!("{link} {}", if *up { "△ up" } else { "▽ down" }), ": recomputing routes".to_owned())

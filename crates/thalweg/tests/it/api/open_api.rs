@@ -177,6 +177,7 @@ fn every_event_matches_the_document() {
             Arc::default(),
         ),
         EventKind::RuleFaults(RuleFaults { missing: 1, changed: 2, foreign: 3 }),
+        EventKind::Mastership(true),
         EventKind::Link { name: "leaf0:p2 - spine0:p0".into(), is_up: false },
     ];
     let mut events = fixture.client.events("", &[]);
@@ -187,7 +188,7 @@ fn every_event_matches_the_document() {
             .hub()
             .publish(thalweg_daemon::event::Event { kind, ..crate::api::fixture::event("tor0", 3) });
     }
-    let types: Vec<_> = (0..11)
+    let types: Vec<_> = (0..12)
         .map(|_| {
             let sent = events.next();
             let found = faults(&document, &json!({"$ref": "#/components/schemas/Event"}), &sent.data);
@@ -197,7 +198,7 @@ fn every_event_matches_the_document() {
         })
         .collect();
     let collector = ["collector", "collector"];
-    let control = ["decision", "action", "action", "rule_faults", "link"];
+    let control = ["decision", "action", "action", "rule_faults", "mastership", "link"];
     assert_eq!(
         types,
         [&["congestion", "address_change", "cheetah", "cheetah_end"], &collector[..], &control].concat()
