@@ -1,14 +1,17 @@
 //! The eBPF switches of a lab for the control loop: a thread that reads back rules and link states and repairs rules.
-//! It has its own thread because reading all tables takes milliseconds, during which packets would wait. When it ends,
-//! the switches keep their rules.
+//! It has its own thread because reading all tables takes milliseconds, during which packets would wait. In between, the
+//! thread watches the carrier of all links, so that a failed one is known sooner. When it ends, the switches keep their
+//! rules.
 
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use thalweg_control::control_loop::Input;
 use thalweg_control::routes::Change;
 use thalweg_daemon::control::SwitchTables;
 use thalweg_lab::{Lab, Prefix};
+use thalweg_network::LinkState;
 use thalweg_wire::Nanos;
 
 use super::error::ScenarioError;
@@ -16,6 +19,9 @@ use super::installed::{apply_changes, installed};
 
 /// Interval at which links and rules are read back.
 const READ_INTERVAL: Nanos = Nanos::from_millis(20);
+
+/// Interval at which the carrier of links is read while the thread has no task.
+const CARRIER_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A task of the thread. Few are queued: the loop sends the next one after the answer.
 enum Task {
@@ -40,8 +46,14 @@ impl Switches {
         let (task, tasks) = unbounded();
         let (answer, answers) = unbounded();
         let run = move || {
-            for task in tasks {
-                if answer.send(run_task(&lab, task)).is_err() {
+            let mut carrier = CarrierWatch::default();
+            loop {
+                let inputs = match tasks.recv_timeout(CARRIER_INTERVAL) {
+                    Ok(task) => run_task(&lab, task),
+                    Err(RecvTimeoutError::Timeout) => carrier.changes(&lab),
+                    Err(RecvTimeoutError::Disconnected) => return,
+                };
+                if !inputs.is_empty() && answer.send(inputs).is_err() {
                     return;
                 }
             }
@@ -84,6 +96,22 @@ impl Drop for Switches {
             // A panicked thread has printed its message.
             let _ = thread.join();
         }
+    }
+}
+
+/// The last known state of links.
+#[derive(Default)]
+struct CarrierWatch(Option<LinkState>);
+
+impl CarrierWatch {
+    /// Returns the state of links if it has changed. An error is reported by the next read-back.
+    fn changes(&mut self, lab: &Lab) -> Vec<Input> {
+        let Ok(links) = lab.links() else { return Vec::new() };
+        if self.0.as_ref() == Some(&links) {
+            return Vec::new();
+        }
+        self.0 = Some(links.clone());
+        vec![Input::Links(links)]
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) fn reconciled_routes(trees: TreeOptions, lead_time: Nanos) -> RouteOp
     // In the emulator packets keep their address to the end.
     let writes_back = false;
     let installation = Installation::Reconcile { interval: None };
-    RouteOptions { trees: Some(trees), writes_back, lead_time, installation }
+    RouteOptions { trees: Some(trees), writes_back, lead_time, installation, ..RouteOptions::default() }
 }
 
 /// A running control loop.

@@ -151,12 +151,14 @@ impl ControlLoop {
             Input::Flows(flows) => self.flows(&flows, now),
             Input::Started(id) => self.started(id, now),
             Input::Refused(id, error) => self.controller.refused(id, error),
-            Input::Announced(from) => self.routes.announced(from),
+            Input::Announced(from) => self.routes.announced(from, &mut self.commands),
+            Input::AnnounceFailed(error) => {
+                self.routes.announcement_failed(error, now, &mut self.commands);
+            }
             Input::Installed => self.routes.installed(),
-            Input::AnnounceFailed(error)
-            | Input::InstallFailed(error)
-            | Input::ReadBackFailed(error)
-            | Input::RuleRepairFailed(error) => self.routes.failed(error, now),
+            Input::InstallFailed(error) | Input::ReadBackFailed(error) | Input::RuleRepairFailed(error) => {
+                self.routes.failed(error, now)
+            }
             Input::SwitchConnected(router) => self.routes.connected(router, now, &mut self.commands),
             Input::Links(links) => {
                 self.routes.report_links(&links);

@@ -12,7 +12,7 @@
 //! are installed: decisions would use paths that do not exist yet.
 //!
 //! **A failed link** is urgent: packets are lost until the trees avoid it. The new ones are installed at once, before
-//! collectors know them. Until then collectors attribute packets to the wrong links, and nothing is rerouted. A link that comes up is not urgent. What switches report about links outlives a network that a user sets.
+//! collectors know them. Until then collectors attribute packets to the wrong links, and nothing is rerouted. A link that comes up is urgent only if an address had no route without it. What switches report about links outlives a network that a user sets.
 //!
 //! **Reconciliation** compares installed rules with wanted rules. It finds lost rules and foreign rules, however far
 //! an earlier installation came. Switches without rules are repaired first.
@@ -20,7 +20,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use thalweg_network::routing::{TreeOptions, spanning_trees};
+use thalweg_network::routing::{ForwardingTable, TreeOptions, spanning_trees};
 use thalweg_network::state::StateError;
 use thalweg_network::{Forwarding, LinkId, LinkState, NetworkState, RouterId};
 use thalweg_wire::{Nanos, Timestamp};
@@ -102,6 +102,17 @@ enum Phase {
     Repairing(Timestamp),
 }
 
+/// The announcement in progress. There is at most one: links may change faster than collectors answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Announcement {
+    /// None.
+    None,
+    /// That of the present routes.
+    Present,
+    /// That of earlier routes. The present ones are announced after it.
+    Outdated,
+}
+
 /// Keeps the installed routes of one network equal to the computed ones.
 #[derive(Debug)]
 pub struct RouteReconciler {
@@ -112,6 +123,7 @@ pub struct RouteReconciler {
     are_installed: bool,
     /// Whether collectors know the routes.
     are_announced: bool,
+    announcement: Announcement,
     /// When to read the installed rules next.
     next_read: Option<Timestamp>,
     /// Wrong rules were found while the loop was frozen.
@@ -149,6 +161,7 @@ impl RouteReconciler {
             is_master: !options.starts_as_standby,
             are_installed: options.installation != Installation::Tables,
             are_announced: true,
+            announcement: Announcement::None,
             next_read: reads.then_some(now),
             has_deferred_repair: false,
             deferred_links: None,
@@ -263,7 +276,7 @@ impl RouteReconciler {
         match state {
             Ok(state) => {
                 let state = Arc::new(state);
-                let is_urgent = changes.iter().any(|&(_, is_up)| !is_up);
+                let is_urgent = changes.iter().any(|&(_, is_up)| !is_up) || lacks_routes(&self.state);
                 self.state = state;
                 self.record_links(changes);
                 self.counters.rerouted += 1;
@@ -283,11 +296,43 @@ impl RouteReconciler {
     }
 
     /// Collectors know the routes, which are valid from this time on.
-    pub fn announced(&mut self, from: Timestamp) {
+    pub fn announced(&mut self, from: Timestamp, commands: &mut VecDeque<Command>) {
+        if self.announce_again(commands) {
+            return;
+        }
         self.are_announced = true;
         if self.phase == Phase::Announcing {
             self.phase = Phase::Due(from);
         }
+    }
+
+    /// Collectors could not be informed of the routes.
+    pub fn announcement_failed(&mut self, error: String, now: Timestamp, commands: &mut VecDeque<Command>) {
+        match self.announce_again(commands) {
+            true => self.fail(error),
+            false => self.failed(error, now),
+        }
+    }
+
+    /// The announcement in progress has ended. Announces the present routes if it was that of earlier ones.
+    fn announce_again(&mut self, commands: &mut VecDeque<Command>) -> bool {
+        let is_outdated = self.announcement == Announcement::Outdated && self.is_master;
+        self.announcement = Announcement::None;
+        if is_outdated {
+            self.send_announcement(commands);
+        }
+        is_outdated
+    }
+
+    fn send_announcement(&mut self, commands: &mut VecDeque<Command>) {
+        self.announcement = match self.announcement {
+            Announcement::None => {
+                let (state, ahead) = (Arc::clone(&self.state), self.options.lead_time);
+                commands.push_back(Command::Announce { state, ahead });
+                Announcement::Present
+            }
+            Announcement::Present | Announcement::Outdated => Announcement::Outdated,
+        };
     }
 
     /// The whole tables are installed.
@@ -297,7 +342,7 @@ impl RouteReconciler {
         }
     }
 
-    /// An announcement, installation, read-back or repair failed.
+    /// An installation, read-back or repair failed.
     pub fn failed(&mut self, error: String, now: Timestamp) {
         self.fail(error);
         match self.phase {
@@ -425,8 +470,7 @@ impl RouteReconciler {
             return;
         }
         (self.phase, self.are_installed, self.are_announced) = (Phase::Announcing, false, false);
-        let (state, ahead) = (Arc::clone(&self.state), self.options.lead_time);
-        commands.push_back(Command::Announce { state, ahead });
+        self.send_announcement(commands);
     }
 
     /// Returns when to read the installed rules again.
@@ -481,6 +525,13 @@ fn link_changes(before: &LinkState, now: &LinkState) -> Vec<(LinkId, bool)> {
     let down = now.failed().filter(|&link| before.is_up(link)).map(|link| (link, false));
     let up = before.failed().filter(|&link| now.is_up(link)).map(|link| (link, true));
     down.chain(up).collect()
+}
+
+/// Returns whether a switch has no route to a host.
+fn lacks_routes(state: &NetworkState) -> bool {
+    let lacks = |table: &ForwardingTable, host| table.port(host, 0).is_none();
+    let topology = state.topology();
+    state.forwarding().all_tables().iter().any(|table| topology.endpoint_ids().any(|host| lacks(table, host)))
 }
 
 /// Sorts changes so that those of switches without rules come first.

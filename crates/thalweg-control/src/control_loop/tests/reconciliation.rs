@@ -66,6 +66,50 @@ fn trees_avoid_a_failed_link_before_collectors_know_them() {
 }
 
 #[test]
+fn links_that_reconnect_hosts_are_urgent() {
+    let mut control = installed();
+    let topology = Arc::clone(control.state().topology());
+    let router = topology.router_of(EndpointId(0));
+    let uplinks: Vec<_> = (topology.rack_size(router)..topology.ports(router))
+        .map(|port| topology.link_at(router, PortIndex(port as u16)))
+        .collect();
+    for &link in &uplinks {
+        control.handle(at(10), Input::LinkChanged { link, is_up: false });
+    }
+    commands(&mut control);
+    control.handle(at(20), Input::LinkChanged { link: uplinks[0], is_up: true });
+    assert!(matches!(commands(&mut control)[..], [Command::Install(_)]), "an announcement is in progress");
+    control.handle(at(30), Input::LinkChanged { link: uplinks[1], is_up: true });
+    assert!(commands(&mut control).is_empty(), "all hosts were reachable");
+}
+
+#[test]
+fn only_the_latest_routes_are_announced_after_an_announcement_in_progress() {
+    let mut control = installed();
+    let links = [2, 3].map(|port| control.state().topology().link_at(RouterId(8), PortIndex(port)));
+    for link in links {
+        control.handle(at(10), Input::LinkChanged { link, is_up: false });
+    }
+    control.handle(at(11), Input::LinkChanged { link: links[0], is_up: true });
+    let first = commands(&mut control);
+    assert_eq!(first.iter().filter(|command| matches!(command, Command::Announce { .. })).count(), 1);
+    control.handle(at(12), Input::Announced(at(14)));
+    let [Command::Announce { state, .. }] = &commands(&mut control)[..] else { panic!("one announcement") };
+    assert!(Arc::ptr_eq(state, control.state()) && !control.has_routes());
+    control.handle(at(13), Input::Announced(at(15)));
+    control.handle(at(15), Input::Tick);
+    control.handle(at(15), Input::Installed);
+    assert!(control.has_routes() && matches!(commands(&mut control)[..], [Command::Install(_)]));
+    // A failed announcement of earlier routes is followed by that of the present ones, too.
+    control.handle(at(20), Input::LinkChanged { link: links[0], is_up: false });
+    control.handle(at(20), Input::LinkChanged { link: links[1], is_up: true });
+    commands(&mut control);
+    control.handle(at(21), Input::AnnounceFailed("no answer".to_owned()));
+    assert!(matches!(commands(&mut control)[..], [Command::Announce { .. }]));
+    assert_eq!(control.route_counters().failed, 1);
+}
+
+#[test]
 fn a_standby_follows_links_but_installs_and_reroutes_nothing() {
     let mut options = installing(Installation::Tables);
     options.routes.starts_as_standby = true;
