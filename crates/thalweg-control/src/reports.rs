@@ -42,10 +42,11 @@ pub fn pair_rates<'a>(topology: &Topology, flows: impl IntoIterator<Item = &'a F
     for flow in flows {
         let Some((pair, address)) = Pair::of(topology, &flow.ethernet) else { continue };
         let value = flow.rate.value;
-        let (sum, fastest) = pairs.entry(pair).or_insert((PairRate { pair, address, rate: BitRate(0) }, 0.0));
+        let new = PairRate { pair, address, rate: BitRate(0), measured: flow.span.1 };
+        let (sum, fastest) = pairs.entry(pair).or_insert((new, 0.0));
         sum.rate = BitRate(sum.rate.0.saturating_add(value as u64));
         if value > *fastest {
-            (sum.address, *fastest) = (address, value);
+            (sum.address, sum.measured, *fastest) = (address, flow.span.1, value);
         }
     }
     let mut observed: Vec<PairRate> = pairs.into_values().map(|(observed, _)| observed).collect();
@@ -96,8 +97,8 @@ mod tests {
             unknown,
         ];
         let expected = [
-            PairRate { pair: pair(4, 3), address: 1, rate: BitRate(60) },
-            PairRate { pair: pair(0, 2), address: 1, rate: BitRate(50) },
+            PairRate { pair: pair(4, 3), address: 1, rate: BitRate(60), measured: Timestamp(1) },
+            PairRate { pair: pair(0, 2), address: 1, rate: BitRate(50), measured: Timestamp(1) },
         ];
         assert_eq!(pair_rates(&topology, &flows), expected);
     }

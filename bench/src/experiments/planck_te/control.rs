@@ -32,6 +32,8 @@ pub(super) struct ControlResults {
     pub(super) lost: u64,
     /// Times from decision to the first packet with the new address, in milliseconds.
     pub(super) responses_ms: Vec<f64>,
+    /// Number of reroutes of each pair that was rerouted.
+    pub(super) moves: BTreeMap<Pair, u64>,
 }
 
 /// Faults between collectors, controller and hosts.
@@ -160,6 +162,7 @@ impl EmulatedControl {
         while let Some(command) = self.control.next_command() {
             match command {
                 Command::Reroute(action) => {
+                    *self.control_results.moves.entry(action.pair).or_default() += 1;
                     self.pending_actions.push_back(action);
                     self.control.handle(now, Input::Started(action.id));
                 }
@@ -219,5 +222,10 @@ fn new_loop(
 /// Returns a flow as a polled switch would report it; polling methods do not use its rate.
 fn polled_flow(hosts: &Hosts, flow: &thalweg_emulator::hosts::FlowStatus) -> PairRate {
     let pair = Pair { source: flow.source, destination: flow.destination };
-    PairRate { pair, address: hosts.address(pair.source, pair.destination), rate: BitRate(0) }
+    PairRate {
+        pair,
+        address: hosts.address(pair.source, pair.destination),
+        rate: BitRate(0),
+        measured: Timestamp(0),
+    }
 }

@@ -5,34 +5,38 @@
 //! paper says flows; all flows of a pair follow one path.)
 //!
 //! **Additions to the algorithm.** A pair moves only if the expected gain is large enough ([`GreedyOptions::gain`]),
-//! and not before its last move has taken effect ([`GreedyOptions::hold_down`]). Otherwise two pairs that both see the
-//! same free path would swap forever. [Light](super::loads::LIGHT_SHARE) pairs, mostly acknowledgements, do not count
-//! as contenders. If no path is better, the decider may [make room](GreedyOptions::makes_room) on one. Except for
-//! light pairs, it is the published algorithm if gain and hold-down time are zero and it makes no room.
+//! and not before its last move has taken effect ([`GreedyOptions::hold_down`]), at most [`MAX_MOVES`] times in a row.
+//! Otherwise two pairs that both see the same free path would swap forever. [Light](super::loads::LIGHT_SHARE) pairs do
+//! not count as contenders, and the acknowledgements of a known pair stay where they are. A pair on an uncongested link
+//! is remembered ([`MEMORY`]). No path offers more than the source's own link. Rates that were measured before the
+//! report timeout are ignored. If no path is better, the decider may [make room](GreedyOptions::makes_room) on one.
+//!
+//! [`MAX_MOVES`]: super::loads::MAX_MOVES
+//! [`MEMORY`]: super::loads::MEMORY
 
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::loads::Loads;
-use super::{Alternative, Cause, Congestion, Decider, Decision, Pins, Verdict};
+use super::loads::{Loads, is_light};
+use super::{Alternative, Cause, Congestion, Decider, Decision, PairRate, Pins, Verdict};
 use crate::pair::Pair;
-use crate::routes::Paths;
+use crate::routes::{LinkNumber, Paths};
 
 mod room;
 
 /// Options of the greedy traffic-engineering algorithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GreedyOptions {
-    /// Pairs not seen for this long are not counted on links. Default 3 ms, about the time that a reroute takes
-    /// (section 7.1).
+    /// Rates measured longer ago are ignored. Default 3 ms, about the time that a reroute takes (section 7.1). Pairs
+    /// count on their links for this time, and at least for [five hold-down times](super::loads::MEMORY).
     pub report_timeout: Nanos,
     /// Minimum gain of another path, as a share of the present path's expected rate. Default 0.1: rates are measured
     /// to within 3 %.
     pub gain: f64,
     /// Time after a move in which a pair is not moved again. Default 5 ms: a move takes 2.5 to 3.5 ms to take effect
-    /// (figure 16), and as long again before measured rates show it. If moves of a pair follow each other closely, the
-    /// hold-down time doubles with each from the third on.
+    /// (figure 16), and as long again before measured rates show it. After a second move the time is four times as
+    /// long. After a third, the pair stays for 2,048 hold-down times, or until no event has reported it for 200.
     pub hold_down: Nanos,
-    /// Whether a pair without a better path may displace another pair that loses nothing by moving. Default yes.
+    /// Whether a pair without a better path may displace up to three others that lose nothing by moving. Default yes.
     pub makes_room: bool,
 }
 
@@ -55,9 +59,15 @@ impl Default for GreedyOptions {
 /// The inputs common to all pairs of one congestion event.
 #[derive(Clone, Copy, Debug)]
 struct Round<'a> {
-    cause: Cause,
+    link: LinkNumber,
     now: Timestamp,
     pins: &'a Pins,
+}
+
+impl Round<'_> {
+    fn cause(&self) -> Cause {
+        Cause::Congestion(self.link)
+    }
 }
 
 /// The greedy decider.
@@ -81,7 +91,7 @@ impl Greedy {
     /// Chooses a path for one pair (algorithm 1, lines 9 to 17).
     fn route(&mut self, pair: Pair, round: Round<'_>, paths: &mut Paths, decisions: &mut Vec<Decision>) {
         let Some(known) = self.loads.get(pair) else { return };
-        let Round { cause, now, pins } = round;
+        let Round { link, now, pins } = round;
         let is_pinned = pins.contains_key(&pair);
         let alternatives = self.loads.alternatives(pair, paths);
         let present = alternatives.iter().find(|path| path.address == known.address);
@@ -92,10 +102,14 @@ impl Greedy {
             _ if is_pinned => (known.address, Verdict::Pinned),
             _ if self.loads.is_held_down(pair, now) => (known.address, Verdict::HoldDown),
             Some(best) => (best.address, Verdict::Reroute),
-            None => match self.make_room(pair, &alternatives, required, round, paths) {
+            // It has the rate that it needs, or has just started. Nobody moves for it.
+            None if is_light(known.rate, paths.capacity(link)) => (known.address, Verdict::Keep),
+            None => match self.make_room(pair, required, round, paths) {
                 Some((to, displaced)) => {
-                    self.loads.record_move(displaced.pair, displaced.to, now, paths);
-                    decisions.push(displaced);
+                    for displaced in displaced {
+                        self.loads.record_move(displaced.pair, displaced.to, now, paths);
+                        decisions.push(displaced);
+                    }
                     (to, Verdict::Reroute)
                 }
                 None => (known.address, Verdict::Keep),
@@ -104,7 +118,7 @@ impl Greedy {
         if verdict == Verdict::Reroute {
             self.loads.record_move(pair, to, now, paths);
         }
-        let (from, rate) = (known.address, known.rate);
+        let (from, rate, cause) = (known.address, known.rate, round.cause());
         decisions.push(Decision { pair, time: now, cause, rate, from, to, verdict, alternatives });
     }
 }
@@ -122,18 +136,26 @@ impl Decider for Greedy {
         decisions: &mut Vec<Decision>,
     ) {
         let now = congestion.time;
-        for flow in &congestion.flows {
+        // On a path that a flow has left, a collector reports its last rate until the idle timeout.
+        let is_fresh = |flow: &&PairRate| now.since(flow.measured) <= self.options.report_timeout;
+        let flows: Vec<PairRate> = congestion.flows.iter().filter(is_fresh).copied().collect();
+        for flow in &flows {
             self.loads.observe(flow, now, paths);
         }
         self.loads.expire(now, paths);
-        let round = Round { cause: Cause::Congestion(congestion.link), now, pins };
-        for flow in &congestion.flows {
-            self.route(flow.pair, round, paths, decisions);
+        let round = Round { link: congestion.link, now, pins };
+        for flow in &flows {
+            // A pair that is leaving the link needs no second decision. Switches of a path report one collision within
+            // microseconds of each other.
+            if self.loads.uses(flow.pair, congestion.link, paths) && !self.loads.only_acknowledges(flow.pair)
+            {
+                self.route(flow.pair, round, paths, decisions);
+            }
         }
     }
 
     fn on_placed(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {
-        self.loads.record_move(pair, address, now, paths);
+        self.loads.record_placement(pair, address, now, paths);
     }
 
     fn on_new_paths(&mut self) {

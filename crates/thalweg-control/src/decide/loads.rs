@@ -1,15 +1,16 @@
 //! Recent traffic by pair and link, and the rate that a pair can expect on a path.
 //!
 //! Events report only the traffic on congested links, so silence does not tell whether a pair has stopped: its last
-//! report counts for a *timeout* (Planck, section 6.2). Until a move has taken effect and the queues on the old path have
+//! report counts for a while ([`MEMORY`]; the paper's *timeout*, section 6.2, is shorter). Until a move has taken effect and the queues on the old path have
 //! [drained](DRAIN_TIME), the pair counts on its new path, even if a report names the old one.
 //!
 //! **The expected rate** of a path (DevoFlow's bottleneck, Curtis et al., SIGCOMM 2011, section 5) is the minimum
-//! over its links. Each link gives what other pairs leave over, or a fair share if that is more, which is what TCP
+//! over its links, that of the source included. Each link gives what other pairs leave over, or a fair share if that is more, which is what TCP
 //! takes on a full link. The pair itself is not counted on any link.
 
 use std::collections::BTreeMap;
 
+use thalweg_network::EndpointId;
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
 use super::{Alternative, PairRate};
@@ -26,6 +27,8 @@ pub struct PairState {
     pub rate: BitRate,
     /// Time of that report.
     pub seen: Timestamp,
+    /// Time at which the measurement of that rate ended.
+    pub measured: Timestamp,
 }
 
 /// The last move of a pair.
@@ -33,22 +36,28 @@ pub struct PairState {
 struct LastMove {
     address: u8,
     at: Timestamp,
+    /// Time of the latest report of the pair, or of the move.
+    seen: Timestamp,
     /// Number of moves in the current streak, this one included.
     moves: u32,
 }
 
 impl LastMove {
     /// Returns the hold-down time, which grows with the length of the streak, as in route flap damping (RFC 2439). A
-    /// pair that finds every other path better than its own would otherwise cycle forever. Traffic on uncongested
-    /// links is not reported, so a path that the pair left looks free again after a while.
+    /// pair that finds every other path better than its own would otherwise cycle forever.
     fn hold_down_time(&self, hold_down: Nanos) -> Nanos {
-        let doublings = self.moves.saturating_sub(MOVES_BEFORE_BACKOFF).min(MAX_DOUBLINGS);
-        Nanos(hold_down.0.saturating_mul(1 << doublings))
+        let factor = match self.moves {
+            0 | 1 => 1,
+            2 => SECOND_HOLD_DOWN,
+            _ => LAST_HOLD_DOWN,
+        };
+        Nanos(hold_down.0.saturating_mul(factor))
     }
 
     /// Returns whether a move at `now` continues this streak.
     fn continues_streak(&self, hold_down: Nanos, now: Timestamp) -> bool {
-        now.since(self.at).0 < STREAK_WINDOW.saturating_mul(self.hold_down_time(hold_down).0)
+        now.since(self.at).0 < LAST_HOLD_DOWN.saturating_mul(hold_down.0)
+            && now.since(self.seen).0 < QUIET.saturating_mul(hold_down.0)
     }
 
     /// Returns whether reports may still show the pair as before this move.
@@ -73,11 +82,21 @@ struct Load {
 /// segment.
 pub const LIGHT_SHARE: f64 = 0.1;
 
+impl Load {
+    /// Returns the rate that one more pair can expect of a link, in bits per second.
+    fn expected(self, capacity: BitRate) -> u64 {
+        let residual = capacity.0.saturating_sub(self.rate);
+        residual.max(capacity.0.saturating_sub(self.light) / (u64::from(self.pairs) + 1))
+    }
+}
+
 /// Known loads of all pairs and links.
 #[derive(Clone, Debug)]
 pub struct Loads {
     known: BTreeMap<Pair, PairState>,
     loads: Vec<Load>,
+    /// Loads of the links from hosts to their switches.
+    sources: BTreeMap<EndpointId, Load>,
     report_timeout: Nanos,
     hold_down: Nanos,
     /// The last move of each pair, while it still matters.
@@ -89,22 +108,34 @@ pub struct Loads {
 /// buffers of 3.5 ms (Planck, section 5.1), plus the time that the move takes.
 pub const DRAIN_TIME: Nanos = Nanos::from_millis(15);
 
-/// Moves of a streak before the hold-down time doubles with each move.
-const MOVES_BEFORE_BACKOFF: u32 = 2;
+/// Moves of a streak, at most: a pair that has moved so often stays where it is until the streak ends.
+pub const MAX_MOVES: u32 = 3;
 
-/// Maximum number of doublings of the hold-down time. With the default of 5 ms, it grows to 1.28 s.
-const MAX_DOUBLINGS: u32 = 8;
+/// Hold-down times between the second move of a streak and the third. By then rates show whether the flows of the new
+/// path have recovered.
+const SECOND_HOLD_DOWN: u64 = 4;
 
-/// A move continues a streak if it comes within this many hold-down times of the move before.
-const STREAK_WINDOW: u64 = 8;
+/// Hold-down times after which a streak ends: 10 s with the default of 5 ms.
+const LAST_HOLD_DOWN: u64 = 2_048;
+
+/// A streak also ends if the pair is not reported for so many hold-down times, 1 s by default: its flow has ended, or
+/// collides with none.
+const QUIET: u64 = 200;
+
+/// A pair that no event reports counts on its links for so many hold-down times, 25 ms by default. Events report only
+/// congested links. When one of two colliding pairs has moved, the other needs a while to fill the link alone, and no
+/// event reports it meanwhile. If it were forgotten, its link would look free to the next pair.
+pub const MEMORY: u64 = 5;
 
 impl Loads {
-    /// Creates an empty state. Pairs not reported for `report_timeout` are removed. A moved pair is held down for `hold_down`,
+    /// Creates an empty state. A rate not reported for `report_timeout` may be replaced by a lower one from another path;
+    /// pairs not reported for [`MEMORY`] hold-down times are removed. A moved pair is held down for `hold_down`,
     /// or longer in a streak; reports within the longer of `hold_down` and [`DRAIN_TIME`] may predate the move.
     pub fn new(report_timeout: Nanos, hold_down: Nanos) -> Loads {
         Loads {
             known: BTreeMap::new(),
             loads: Vec::new(),
+            sources: BTreeMap::new(),
             report_timeout,
             hold_down,
             last_moves: BTreeMap::new(),
@@ -134,30 +165,54 @@ impl Loads {
             .is_some_and(|last| now.since(last.at) < last.hold_down_time(self.hold_down))
     }
 
-    /// Records a reported rate. A report with another address and a lower rate than the known ones is ignored until the known
-    /// rate has timed out: on a path that the pair left, a collector may still report a silent flow. Of any other report only
-    /// the rate counts for a while after a move (see [`DRAIN_TIME`]).
+    /// Returns whether a pair uses a link.
+    pub fn uses(&self, pair: Pair, link: LinkNumber, paths: &mut Paths) -> bool {
+        let links = self.get(pair).and_then(|known| paths.of(pair, known.address));
+        links.is_some_and(|links| links.contains(&link))
+    }
+
+    /// Returns whether a pair's packets seem to be only the acknowledgements of the opposite pair.
+    pub fn only_acknowledges(&self, pair: Pair) -> bool {
+        let opposite = Pair { source: pair.destination, destination: pair.source };
+        let rate = |pair| self.get(pair).map(|known| known.rate.0 as f64);
+        matches!((rate(pair), rate(opposite)), (Some(own), Some(data)) if own < LIGHT_SHARE * data)
+    }
+
+    /// Records a reported rate. A report with another address is ignored if it was measured before the known rate, and,
+    /// until the known rate has timed out, if its rate is lower: on a path that the pair left, a collector may still
+    /// report a silent flow. Of any other report only the rate counts for a while after a move (see [`DRAIN_TIME`]).
     pub fn observe(&mut self, observed: &PairRate, now: Timestamp, paths: &mut Paths) {
         let stays = |known: &PairState| {
             known.address != observed.address
-                && known.rate > observed.rate
-                && now.since(known.seen) <= self.report_timeout
+                && (known.measured > observed.measured
+                    || known.rate > observed.rate && now.since(known.seen) <= self.report_timeout)
         };
         if self.known.get(&observed.pair).is_some_and(stays) {
             return;
         }
         self.take(observed.pair, paths);
-        let last =
-            self.last_moves.get(&observed.pair).filter(|last| last.may_be_reported_late(self.hold_down, now));
+        let PairRate { pair, rate, measured, .. } = *observed;
+        if let Some(last) = self.last_moves.get_mut(&pair) {
+            last.seen = now;
+        }
+        let last = self.last_moves.get(&pair).filter(|last| last.may_be_reported_late(self.hold_down, now));
         let address = last.map_or(observed.address, |last| last.address);
-        self.put(observed.pair, PairState { address, rate: observed.rate, seen: now }, paths);
+        self.put(pair, PairState { address, rate, seen: now, measured }, paths);
     }
 
     /// Records that a pair was moved.
     pub fn record_move(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {
         let before = self.last_moves.get(&pair).filter(|last| last.continues_streak(self.hold_down, now));
         let moves = before.map_or(0, |last| last.moves).saturating_add(1);
-        self.last_moves.insert(pair, LastMove { address, at: now, moves });
+        self.last_moves.insert(pair, LastMove { address, at: now, seen: now, moves });
+        self.place(pair, address, paths);
+    }
+
+    /// Records that a pair is where the decider did not move it: a user pinned it, or a move failed. It is held down
+    /// as after a move, but this one does not count.
+    pub fn record_placement(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {
+        let moves = self.last_moves.get(&pair).map_or(0, |last| last.moves);
+        self.last_moves.insert(pair, LastMove { address, at: now, seen: now, moves });
         self.place(pair, address, paths);
     }
 
@@ -182,9 +237,9 @@ impl Loads {
     pub fn expire(&mut self, now: Timestamp, paths: &mut Paths) {
         let moved_recently =
             |pair: &Pair| self.last_moves.get(pair).is_some_and(|last| now.since(last.at) < self.hold_down);
-        let is_old = |(pair, known): &(&Pair, &PairState)| {
-            now.since(known.seen) > self.report_timeout && !moved_recently(pair)
-        };
+        let memory = self.report_timeout.max(Nanos(self.hold_down.0.saturating_mul(MEMORY)));
+        let is_old =
+            |(pair, known): &(&Pair, &PairState)| now.since(known.seen) > memory && !moved_recently(pair);
         let old: Vec<Pair> = self.known.iter().filter(is_old).map(|(&pair, _)| pair).collect();
         for pair in old {
             self.take(pair, paths);
@@ -199,17 +254,21 @@ impl Loads {
     pub fn clear(&mut self) {
         self.known.clear();
         self.loads.clear();
+        self.sources.clear();
         self.last_moves.clear();
     }
 
-    /// Returns the expected rate by each address that leads to the destination, without counting the pair itself.
+    /// Returns the expected rate by each address that leads to the destination, without counting the pair itself. No path
+    /// offers more than what other pairs leave of the source's own link.
     pub fn alternatives(&mut self, pair: Pair, paths: &mut Paths) -> Vec<Alternative> {
         let known = self.take(pair, paths);
+        let source = self.sources.get(&pair.source).copied().unwrap_or_default();
+        let limit = source.expected(paths.access_capacity(pair.source));
         let alternatives = (0..paths.addresses()).filter_map(|address| {
             let links: Vec<LinkNumber> = paths.of(pair, address)?.to_vec();
             let expected = links.into_iter().map(|link| (self.expected(link, paths), link));
             let (expected, tightest) = expected.min()?;
-            Some(Alternative { address, expected: BitRate(expected), tightest })
+            Some(Alternative { address, expected: BitRate(expected.min(limit)), tightest })
         });
         let alternatives = alternatives.collect();
         if let Some(known) = known {
@@ -220,9 +279,7 @@ impl Loads {
 
     /// Returns the rate that one more pair can expect of a link, in bits per second.
     fn expected(&self, link: LinkNumber, paths: &Paths) -> u64 {
-        let capacity = paths.capacity(link).0;
-        let Load { rate, light, pairs } = self.loads.get(link.0 as usize).copied().unwrap_or_default();
-        capacity.saturating_sub(rate).max(capacity.saturating_sub(light) / (u64::from(pairs) + 1))
+        self.loads.get(link.0 as usize).copied().unwrap_or_default().expected(paths.capacity(link))
     }
 
     fn take(&mut self, pair: Pair, paths: &mut Paths) -> Option<PairState> {
@@ -251,6 +308,8 @@ impl Loads {
             let contends = !is_light(known.rate, paths.capacity(link));
             change(&mut self.loads[link.0 as usize], contends);
         }
+        let contends = !is_light(known.rate, paths.access_capacity(pair.source));
+        change(self.sources.entry(pair.source).or_default(), contends);
     }
 }
 

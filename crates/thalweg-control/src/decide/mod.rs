@@ -30,6 +30,9 @@ pub struct PairRate {
     pub address: u8,
     /// The measured rate.
     pub rate: BitRate,
+    /// Packet time at which the measurement of its fastest flow ended. On a path that a flow has left, a collector
+    /// reports the last rate until the flow's idle timeout.
+    pub measured: Timestamp,
 }
 
 /// A link whose utilisation is above a threshold.

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use thalweg_network::routing::{Path, path};
-use thalweg_network::{NetworkState, PortIndex, RouterId, Topology};
+use thalweg_network::{EndpointId, NetworkState, PortIndex, RouterId, Topology};
 use thalweg_wire::BitRate;
 
 use crate::pair::Pair;
@@ -60,6 +60,15 @@ impl Paths {
     /// Returns the capacity of a link.
     pub fn capacity(&self, link: LinkNumber) -> BitRate {
         self.capacities[link.0 as usize]
+    }
+
+    /// Returns the capacity of the link between a host and its switch; zero if there is no such host.
+    pub fn access_capacity(&self, host: EndpointId) -> BitRate {
+        let topology = self.topology();
+        if host.index() >= topology.endpoints().len() {
+            return BitRate(0);
+        }
+        topology.links()[topology.link_at(topology.router_of(host), topology.port_of(host)).index()].rate
     }
 
     /// Returns the link out of a port.

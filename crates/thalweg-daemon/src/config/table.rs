@@ -219,17 +219,17 @@ section! {
         decider: DeciderName [one_of::<DeciderName>()] or "no rerouting",
         /// How pairs are rerouted.
         actuator: ActuatorName [one_of::<ActuatorName>()] default "log",
-        /// With greedy: a pair that no event has reported for this long no longer counts on its links (Planck,
-        /// section 7.1). Set repeat of the rules well below it.
+        /// With greedy: rates measured longer ago are ignored. Pairs that no event reports count on their links for this
+        /// time, and for five hold-down times. Set repeat of the rules well below it.
         report_timeout: Nanos [Time] default "3ms",
         /// With greedy: minimum improvement of the expected rate, as a share of the present one. Rates are
         /// accurate to 3 %.
         gain: f64 [Share] default "0.1",
-        /// With greedy: time after a reroute in which the pair is not moved again, until rates show its effect. It
-        /// doubles with each move of a pair that moves again and again.
+        /// With greedy: time after a reroute in which the pair is not moved again, until rates show its effect. After
+        /// the third move in a row the pair stays for 2,048 times as long.
         hold_down: Nanos [Delay] default "5ms",
         /// With greedy: a pair without a better path may take one that another pair leaves at the same time, if
-        /// that pair loses nothing.
+        /// that pair loses nothing. Up to three others move for one.
         makes_room: bool [Boolean] default "true",
         /// With first_fit: interval of the placement.
         interval: Nanos [Time] default "100ms",

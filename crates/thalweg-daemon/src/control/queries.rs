@@ -111,8 +111,10 @@ fn all_flows(collectors: &CollectorList, topology: &Topology) -> Vec<PairRate> {
         let answered = collector.flows(POLL_TIMEOUT, |report| {
             let Some(known) = report.rate.filter(|known| known.rate.value > 0.0) else { return };
             let Some((pair, address)) = Pair::of(topology, &known.ethernet) else { return };
-            let seen = here.entry(pair).or_insert(PairRate { pair, address, rate: BitRate(0) });
+            let measured = known.span.1;
+            let seen = here.entry(pair).or_insert(PairRate { pair, address, rate: BitRate(0), measured });
             seen.rate.0 += known.rate.value as u64;
+            seen.measured = measured.max(seen.measured);
         });
         if let Err(error) = answered {
             tracing::warn!(collector = collector.name(), %error, "poll failed");

@@ -190,7 +190,7 @@ fn a_new_loop_looks_up_pairs_once_and_holds_them() {
     assert!(commands(&mut control).is_empty());
     control.handle(at(6_000), Input::Tick);
     assert!(matches!(commands(&mut control)[..], [Command::PollFlows]));
-    let found = PairRate { pair: pair(0, 8), address: 2, rate: BitRate(1) };
+    let found = PairRate { pair: pair(0, 8), address: 2, rate: BitRate(1), measured: at(6_001) };
     control.handle(at(6_001), Input::Flows(vec![found, PairRate { address: 0, pair: pair(1, 9), ..found }]));
     let held = commands(&mut control);
     assert!(matches!(held[..], [Command::Hold { address: 2, .. }]), "{held:?}");
@@ -208,7 +208,12 @@ fn a_polling_decider_gets_all_flows_at_its_interval() {
     control.handle(at(100), Input::Tick);
     control.handle(at(101), Input::Tick);
     assert!(matches!(commands(&mut control)[..], [Command::PollFlows]), "requested once");
-    let flow = |host: u16| PairRate { pair: pair(host, host + 8), address: 0, rate: BitRate(LINE) };
+    let flow = |host: u16| PairRate {
+        pair: pair(host, host + 8),
+        address: 0,
+        rate: BitRate(LINE),
+        measured: at(102),
+    };
     control.handle(at(102), Input::Flows(vec![flow(0), flow(1)]));
     assert_eq!(control.controller().counters().polls, 1);
     assert_eq!(control.take_records().decisions.len(), 2);

@@ -107,8 +107,12 @@ impl Driven {
             Step::Freeze(is_frozen) => Input::Freeze(*is_frozen),
             Step::Flows(all) => {
                 let observed = flows(all).into_iter();
-                let observed =
-                    observed.map(|(pair, address, rate)| PairRate { pair, address, rate: BitRate(rate) });
+                let observed = observed.map(|(pair, address, rate)| PairRate {
+                    pair,
+                    address,
+                    rate: BitRate(rate),
+                    measured: at(self.now),
+                });
                 Input::Flows(observed.collect())
             }
             Step::Link(link, is_up) => Input::LinkChanged { link: LinkId(u32::from(*link)), is_up: *is_up },

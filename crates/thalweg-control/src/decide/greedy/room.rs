@@ -1,77 +1,128 @@
-//! Makes room for a pair that has no better path, by displacing one other pair.
+//! Makes room for a pair that has no better path, by displacing other pairs.
 //!
 //! Algorithm 1 moves one flow at a time, and only if that flow gains. So two flows that share a link stay if every
 //! other path carries a flow, even if that flow could move and lose nothing. With one flow from and to each host a
 //! free path exists for all, but moves of single flows do not find it.
 //!
-//! Here a pair may take a path whose tightest link another pair leaves at the same time. It displaces one pair, never
-//! a chain: it scans the known pairs for each path and searches no further.
+//! Here a pair may take a path whose tightest link another pair leaves at the same time. That pair takes a free path, or
+//! one that a third pair leaves: at most [`MAX_DISPLACED`] pairs move for one, and as few as possible.
 
-use super::{Greedy, Round, best};
-use crate::decide::{Alternative, Decision, Verdict};
+use super::{Greedy, Round};
+use crate::decide::{Decision, Verdict};
 use crate::pair::Pair;
 use crate::routes::Paths;
 
+/// Pairs that are displaced for one other, at most.
+const MAX_DISPLACED: usize = 3;
+
+/// A pair that is displaced, and its old address.
+type Displaced = (Pair, u8);
+
 impl Greedy {
-    /// Returns an address by which `pair` can expect more than `required` once another pair moves, and the decision
-    /// for that other pair.
+    /// Returns an address by which `pair` can expect more than `required` once other pairs move, and the decisions
+    /// for these. Prefers few moves.
     pub(super) fn make_room(
         &mut self,
         pair: Pair,
-        alternatives: &[Alternative],
         required: f64,
         round: Round<'_>,
         paths: &mut Paths,
-    ) -> Option<(u8, Decision)> {
+    ) -> Option<(u8, Vec<Decision>)> {
         let present = self.loads.get(pair).filter(|_| self.options.makes_room)?.address;
-        for path in alternatives {
-            let is_large_enough = paths.capacity(path.tightest).0 as f64 > required;
-            if path.address == present || !is_large_enough || paths.is_broken(pair, path.address) {
-                continue;
-            }
-            self.loads.place(pair, path.address, paths);
-            let contenders = self.loads.contenders(path.tightest, paths);
-            let mut others = contenders.into_iter().filter(|&contender| contender != pair);
-            let displaced =
-                others.find_map(|contender| self.displaced(contender, pair, required, round, paths));
+        for depth in 1..=MAX_DISPLACED {
+            let mut moved = Vec::new();
+            let found = self.place_with_room(pair, required, depth, &mut moved, round, paths);
+            // Nothing moves before all are decided.
+            let to = self.loads.get(pair)?.address;
             self.loads.place(pair, present, paths);
-            if let Some(displaced) = displaced {
-                return Some((path.address, displaced));
+            let decisions =
+                moved.iter().rev().map(|&(pair, from)| self.displacement(pair, from, round, paths));
+            let decisions: Vec<Decision> = decisions.collect();
+            if found {
+                return Some((to, decisions));
             }
         }
         None
     }
 
-    /// Returns the move of `contender` that lets `pair` expect more than `required`. Returns `None` if no move helps,
-    /// or if `contender` would lose more than a move is worth.
-    fn displaced(
+    /// Places a pair on a path by which it can expect more than `required`, once up to `depth` others have moved.
+    /// Those have been placed, and appended to `moved` with their old addresses, when it returns `true`. Otherwise
+    /// nothing has changed.
+    fn place_with_room(
         &mut self,
-        contender: Pair,
         pair: Pair,
         required: f64,
+        depth: usize,
+        moved: &mut Vec<Displaced>,
         round: Round<'_>,
         paths: &mut Paths,
-    ) -> Option<Decision> {
-        let Round { cause, now, pins } = round;
-        if pins.contains_key(&contender) || self.loads.is_held_down(contender, now) {
-            return None;
+    ) -> bool {
+        let Some(from) = self.loads.get(pair).map(|known| known.address) else { return false };
+        let alternatives = self.loads.alternatives(pair, paths);
+        for path in &alternatives {
+            let is_large_enough = paths.capacity(path.tightest).0 as f64 > required;
+            if path.address == from || !is_large_enough || paths.is_broken(pair, path.address) {
+                continue;
+            }
+            self.loads.place(pair, path.address, paths);
+            if path.expected.0 as f64 > required {
+                return true;
+            }
+            let contenders = match depth {
+                0 => Vec::new(),
+                _ => self.loads.contenders(path.tightest, paths),
+            };
+            for contender in contenders.into_iter().filter(|&contender| contender != pair) {
+                let before = moved.len();
+                if self.displace(contender, depth - 1, moved, round, paths)
+                    && self.expects(pair, paths) > required
+                {
+                    return true;
+                }
+                for (other, address) in moved.drain(before..).rev() {
+                    self.loads.place(other, address, paths);
+                }
+            }
+            self.loads.place(pair, from, paths);
         }
-        let (from, rate) = self.loads.get(contender).map(|known| (known.address, known.rate))?;
-        let alternatives = self.loads.alternatives(contender, paths);
-        let is_other =
-            |path: &&Alternative| path.address != from && !paths.is_broken(contender, path.address);
-        let Alternative { address: to, expected, .. } = *best(alternatives.iter().filter(is_other))?;
-        if expected.0 as f64 * (1.0 + self.options.gain) < rate.0 as f64 {
-            return None;
-        }
-        let address = self.loads.get(pair)?.address;
-        self.loads.place(contender, to, paths);
-        let after = self.loads.alternatives(pair, paths);
-        self.loads.place(contender, from, paths);
-        let expected = after.iter().find(|path| path.address == address)?.expected;
-        let verdict = Verdict::Reroute;
-        let decision = Decision { pair: contender, time: now, cause, rate, from, to, verdict, alternatives };
-        (expected.0 as f64 > required).then_some(decision)
+        false
+    }
+
+    /// Places `contender` on a path by which it keeps its rate, once up to `depth` others have moved. Returns `false` if
+    /// it may not or need not move; `moved` then may contain pairs to put back.
+    fn displace(
+        &mut self,
+        contender: Pair,
+        depth: usize,
+        moved: &mut Vec<Displaced>,
+        round: Round<'_>,
+        paths: &mut Paths,
+    ) -> bool {
+        let may_move = !round.pins.contains_key(&contender)
+            && !moved.iter().any(|&(other, _)| other == contender)
+            && !self.loads.is_held_down(contender, round.now);
+        let Some(known) = self.loads.get(contender).filter(|_| may_move) else { return false };
+        moved.push((contender, known.address));
+        // All that it has, except for a part that is not worth a move.
+        let least = known.rate.0 as f64 / (1.0 + self.options.gain);
+        self.place_with_room(contender, least, depth, moved, round, paths)
+    }
+
+    /// Returns the rate that a pair can expect where it is.
+    fn expects(&mut self, pair: Pair, paths: &mut Paths) -> f64 {
+        let address = self.loads.get(pair).map(|known| known.address);
+        let alternatives = self.loads.alternatives(pair, paths);
+        let present = alternatives.iter().find(|path| Some(path.address) == address);
+        present.map_or(0.0, |path| path.expected.0 as f64)
+    }
+
+    /// Returns the decision for a pair that has been placed.
+    fn displacement(&mut self, pair: Pair, from: u8, round: Round<'_>, paths: &mut Paths) -> Decision {
+        let known = self.loads.get(pair).expect("a displaced pair is known");
+        let alternatives = self.loads.alternatives(pair, paths);
+        let (now, cause) = (round.now, round.cause());
+        let (rate, to, verdict) = (known.rate, known.address, Verdict::Reroute);
+        Decision { pair, time: now, cause, rate, from, to, verdict, alternatives }
     }
 }
 
@@ -121,7 +172,7 @@ mod tests {
                 .iter()
                 .map(|&(pair, spine, rate)| {
                     let address = over(spine, pair, &mut paths);
-                    PairRate { pair, address, rate: BitRate(rate * GBPS) }
+                    PairRate { pair, address, rate: BitRate(rate * GBPS), measured: Timestamp(1) }
                 })
                 .collect();
             let link = paths.of(observed[0].pair, observed[0].address).unwrap()[hop];
