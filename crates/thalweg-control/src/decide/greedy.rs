@@ -14,6 +14,8 @@
 //! [`MAX_MOVES`]: super::loads::MAX_MOVES
 //! [`MEMORY`]: super::loads::MEMORY
 
+use std::collections::BTreeMap;
+
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::loads::{Loads, is_light};
@@ -75,17 +77,37 @@ impl Round<'_> {
 pub struct Greedy {
     options: GreedyOptions,
     loads: Loads,
+    /// When room was last searched for a pair, during the last [`search_interval`](Greedy::search_interval).
+    searches: BTreeMap<Pair, Timestamp>,
 }
 
 impl Greedy {
     /// Creates a decider with no known traffic.
     pub fn new(options: GreedyOptions) -> Greedy {
-        Greedy { options, loads: Loads::new(options.report_timeout, options.hold_down) }
+        let loads = Loads::new(options.report_timeout, options.hold_down);
+        Greedy { options, loads, searches: BTreeMap::new() }
     }
 
     /// Returns the known traffic.
     pub fn loads(&self) -> &Loads {
         &self.loads
+    }
+
+    /// Returns the interval at which room is searched for a pair: a fifth of the hold-down time. Every link of a path
+    /// reports, and a search looks at some hundred paths.
+    fn search_interval(&self) -> Nanos {
+        Nanos(self.options.hold_down.0 / 5)
+    }
+
+    fn search_room(
+        &mut self,
+        pair: Pair,
+        required: f64,
+        round: Round<'_>,
+        paths: &mut Paths,
+    ) -> Option<(u8, Vec<Decision>)> {
+        self.searches.insert(pair, round.now);
+        self.make_room(pair, required, round, paths)
     }
 
     /// Chooses a path for one pair (algorithm 1, lines 9 to 17).
@@ -104,7 +126,8 @@ impl Greedy {
             Some(best) => (best.address, Verdict::Reroute),
             // It has the rate that it needs, or has just started. Nobody moves for it.
             None if is_light(known.rate, paths.capacity(link)) => (known.address, Verdict::Keep),
-            None => match self.make_room(pair, required, round, paths) {
+            None if self.searches.contains_key(&pair) => (known.address, Verdict::Keep),
+            None => match self.search_room(pair, required, round, paths) {
                 Some((to, displaced)) => {
                     for displaced in displaced {
                         self.loads.record_move(displaced.pair, displaced.to, now, paths);
@@ -143,6 +166,8 @@ impl Decider for Greedy {
             self.loads.observe(flow, now, paths);
         }
         self.loads.expire(now, paths);
+        let interval = self.search_interval();
+        self.searches.retain(|_, searched| now.since(*searched) < interval);
         let round = Round { link: congestion.link, now, pins };
         for flow in &flows {
             // A pair that is leaving the link needs no second decision. Switches of a path report one collision within
@@ -160,6 +185,7 @@ impl Decider for Greedy {
 
     fn on_new_paths(&mut self) {
         self.loads.clear();
+        self.searches.clear();
     }
 }
 
