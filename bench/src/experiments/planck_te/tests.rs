@@ -52,12 +52,10 @@ fn no_flow_moves_more_than_three_times() {
     // A pair has one flow here, so its moves are those of the flow.
     for (pattern, bytes) in [(Pattern::RandomBijection, Bytes(16 << 20)), (Pattern::Shuffle, Bytes(1 << 20))]
     {
-        for seed in 1..=2 {
-            let method = Method::Planck(GreedyOptions::default());
-            let results = Trial { method, pattern, bytes, seed, ..Trial::default() }.run().unwrap();
-            let moves = &results.control_results.moves;
-            assert!(moves.values().all(|&moves| moves <= 3), "{} {seed}: {moves:?}", pattern.name());
-        }
+        let method = Method::Planck(GreedyOptions::default());
+        let results = Trial { method, pattern, bytes, seed: 1, ..Trial::default() }.run().unwrap();
+        let moves = &results.control_results.moves;
+        assert!(moves.values().all(|&moves| moves <= 3), "{}: {moves:?}", pattern.name());
     }
 }
 
