@@ -129,6 +129,14 @@ columns! {
     inner_destination_prefix_length: u8 = 0,
 }
 
+impl Record {
+    /// Whether a tunnel carried the packets, so that the `inner_` columns have a value.
+    #[inline]
+    pub fn has_inner_packet(&self) -> bool {
+        self.inner_source_address.is_some() || self.inner_destination_address.is_some()
+    }
+}
+
 impl RecordBatch {
     /// Resizes the columns of the packet in a tunnel to `rows` rows; new rows have none.
     pub(super) fn resize_inner(&mut self, rows: usize) {

@@ -18,6 +18,7 @@
 //! - `sampling_interval` is sent whenever it changes. Zero (unknown) cannot be sent: rows with zero get the last
 //!   interval.
 //! - An IPv4 flow without next hop gets 0.0.0.0, as routers send it.
+//! - The packet in a tunnel (the `inner_` columns) is not sent, and counted ([`Misfits`]).
 //! - v5 has no IPv6, VLANs, directions and end reasons, and narrower counters, interfaces, AS numbers and intervals.
 //!   Losses are counted ([`Misfits`]); a 32-bit AS number becomes AS_TRANS.
 //!
@@ -158,7 +159,7 @@ pub struct Misfits {
     /// Rows that were not sent.
     pub rows: u64,
     /// Values that were replaced by the nearest valid one: counters and times out of range, interfaces (sent as 0),
-    /// sampling intervals.
+    /// sampling intervals. Also packets in tunnels, which are not sent.
     pub values: u64,
 }
 

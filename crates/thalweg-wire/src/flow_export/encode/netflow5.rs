@@ -105,6 +105,7 @@ impl Encoder {
                 into.bytes.resize(start + HEADER_LENGTH, 0);
                 sampling = row_sampling;
             }
+            self.misfits.values += u64::from(record.has_inner_packet());
             let bytes = self.record(&record, source, destination, now_ms);
             into.bytes.extend_from_slice(&bytes);
             contents.count(&record);

@@ -63,6 +63,16 @@ proptest! {
     }
 }
 
+#[test]
+fn packets_in_tunnels_are_not_sent_and_counted() {
+    let inner = Address::v4(0x7f00_0001);
+    let row = Record { source_address: inner, destination_address: inner, ..Record::default() };
+    let rows = batch(&[row, Record { inner_source_address: inner, ..row }]);
+    let mut encoder = ipfix::Encoder::new(ipfix::Options::default()).unwrap();
+    encoder.encode(&rows, NOW, &mut Messages::new());
+    assert_eq!(encoder.misfits(), Misfits { rows: 0, values: 1 });
+}
+
 /// Returns the rows of our decoder without the columns that it adds.
 fn decoded(messages: &Messages) -> Vec<Record> {
     let (mut decoder, mut found) = (Decoder::new(Limits::default()), Decoded::default());
