@@ -118,9 +118,9 @@ const SECOND_HOLD_DOWN: u64 = 4;
 /// Hold-down times after which a streak ends: 10 s with the default of 5 ms.
 const LAST_HOLD_DOWN: u64 = 2_048;
 
-/// A streak also ends if the pair is not reported for so many hold-down times, 1 s by default: its flow has ended, or
-/// collides with none.
-const QUIET: u64 = 200;
+/// A streak also ends if the pair is not reported for so many hold-down times, 100 ms by default: its flow has ended,
+/// or collides with none.
+const QUIET: u64 = 20;
 
 /// A pair that no event reports counts on its links for so many hold-down times, 25 ms by default. Events report only
 /// congested links. When one of two colliding pairs has moved, the other needs a while to fill the link alone, and no
