@@ -11,7 +11,8 @@ use crate::rates::sampling::{Ratio, SampledSpan, Z_95};
 pub(super) const TCP_OVERHEAD: f64 = 90.0;
 
 /// The factor by which the sampling ratio of a flow may be less than that of the TCP flows. A full buffer accepts the
-/// next frame that fits. So it prefers short frames, and flows whose packets arrive in step with its own.
+/// next frame that fits. So it prefers short frames, and flows whose packets arrive in step with those that it sends. In
+/// the simulation of `tests/it/star.rs` ratios differ by up to this factor.
 const UNEQUAL: f64 = 2.0;
 
 /// The rate of a span with its bounds.
