@@ -4,7 +4,7 @@
 //! average over the flight duration `T` (the heavy-hitter dissertation, University of Virginia 2018, section
 //! 3.2.1, equation 3.1). Rates are per direction of a flow, in bytes of the IP layer.
 //!
-//! - [`sliding_window`]: our own detector and the default. Checks *every* window of length `T`; misses none.
+//! - [`sliding_window`]: our own detector and the default. Checks *every* window of length `T`; misses none, and names no other.
 //! - [`cfinf`]: Algorithms 1 to 4 of the dissertation as published; checks consecutive flights.
 
 pub mod cfinf;
@@ -72,15 +72,14 @@ pub struct Cheetah {
     pub key: FlowKey,
     /// The time of the flow's first packet (of its flight's, for [`cfinf`], which forgets the flow in between).
     pub first: Timestamp,
-    /// The time of the packet with which it was found. [`sliding_window`]: the one that exceeded the threshold, or an earlier
-    /// one. [`cfinf`]: the first at least `T` after the start of the flight.
+    /// The time of the packet with which it was found. [`sliding_window`]: the one that exceeded the threshold; a later one if
+    /// its window was undecided. [`cfinf`]: the first at least `T` after the start of the flight.
     pub detected: Timestamp,
     /// The flight rate. With [`sliding_window`], the larger of `bytes` over `T` and the rate since the oldest milestone in the
     /// window. With [`cfinf`], `bytes` over the time from the first to the last packet of the flight, which is at least `T`.
     pub rate: BitRate,
-    /// The bytes of the flight that exceeded the threshold: more than `R * T`. [`sliding_window`] counts them from
-    /// the milestone before the window, at most 1/64 of `R * T` and 64 bytes more than were sent within `T`; [`cfinf`] over the
-    /// flight.
+    /// The bytes of the flight that exceeded the threshold: more than `R * T`. [`sliding_window`]: what certainly was sent
+    /// within `T`. [`cfinf`]: those of the flight.
     pub bytes: Bytes,
 }
 

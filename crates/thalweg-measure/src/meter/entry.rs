@@ -136,6 +136,11 @@ impl State {
     pub(super) const AGED: State = State(64);
     pub(super) const LINGERING: State = State(128);
 
+    /// The detector verifies each packet of a direction of this flow.
+    pub(super) const WATCHED: State = State(256);
+    /// One of those that need a look before or after a packet is counted.
+    pub(super) const EXCEPTIONAL: State = State(State::CLOSING.0 | State::WATCHED.0);
+
     /// The flag that a direction is a cheetah.
     #[inline(always)]
     pub(super) const fn cheetah(direction: Direction) -> State {

@@ -1,7 +1,7 @@
 //! The life cycle of an entry: how flows begin, are split, restart and end.
 
 use super::{FlowTable, Lookup, NONE, Output};
-use crate::detect::sliding_window::{Flight, NO_TRACK};
+use crate::detect::sliding_window::{Counted, Flight, NO_TRACK};
 use crate::detect::{Cheetah, CheetahEnd, Finding};
 use crate::memory::prefetch;
 use crate::meter::entry::{Entry, Exported, State, V6Addresses};
@@ -128,9 +128,72 @@ impl FlowTable {
         unreachable!("every flow of the table is in the order of ages");
     }
 
-    /// Called before `packet` is counted: the packets so far may be a complete flow or part.
+    /// Counts a packet of a flow that may be complete, or a part, or is watched by the detector.
     #[cold]
-    pub(super) fn end_or_split(
+    #[inline(never)]
+    pub(super) fn count_exceptional(
+        &mut self,
+        slot: u32,
+        packet: &Packet,
+        direction: Direction,
+        output: &mut Output,
+        observer: &mut impl Observer,
+    ) {
+        self.end_or_split(slot, packet, direction, output, observer);
+        let before = self.entries[slot as usize].bytes[direction as usize];
+        self.add(slot, packet, direction, output);
+        let entry = &self.entries[slot as usize];
+        if entry.is(State::WATCHED) && !entry.is(State::cheetah(direction)) {
+            let counted = self.counted(slot, direction, (before, entry.bytes[direction as usize]));
+            let track = entry.track;
+            let flight = self.detector.as_mut().and_then(|detector| detector.verify(track, &counted));
+            self.conclude(slot, packet.key, direction, flight, output);
+        }
+    }
+
+    /// Passes a packet that completed a quantum to the detector.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn pass_milestone(
+        &mut self,
+        slot: u32,
+        key: FlowKey,
+        direction: Direction,
+        counts: (u64, u64),
+        output: &mut Output,
+    ) {
+        let counted = self.counted(slot, direction, counts);
+        let track = &mut self.entries[slot as usize].track;
+        let flight = self.detector.as_mut().and_then(|detector| detector.observe(track, &counted));
+        self.conclude(slot, key, direction, flight, output);
+    }
+
+    fn counted(&self, slot: u32, direction: Direction, (before, after): (u64, u64)) -> Counted {
+        let time = Timestamp(self.entries[slot as usize].last);
+        Counted { owner: slot, direction, before, after, time, start: self.start_time(slot) }
+    }
+
+    /// Reports what the detector found, and notes whether it watches the flow.
+    fn conclude(
+        &mut self,
+        slot: u32,
+        key: FlowKey,
+        direction: Direction,
+        flight: Option<Flight>,
+        output: &mut Output,
+    ) {
+        if let Some(flight) = flight {
+            self.report_cheetah(slot, key, direction, flight, output);
+        }
+        let entry = &mut self.entries[slot as usize];
+        entry.clear(State::WATCHED);
+        if self.detector.as_mut().is_some_and(|detector| detector.watches(slot, entry.track)) {
+            entry.set(State::WATCHED);
+        }
+    }
+
+    /// Called before `packet` is counted: the packets so far may be a complete flow or part.
+    fn end_or_split(
         &mut self,
         slot: u32,
         packet: &Packet,
@@ -167,7 +230,7 @@ impl FlowTable {
         (entry.bytes, entry.packets) = ([0; 2], [0; 2]);
         entry.set_initiator(packet, direction);
         entry.clear(State::SPLIT);
-        entry.clear(State::CLOSING);
+        entry.clear(State::EXCEPTIONAL);
         for direction in [Direction::Forward, Direction::Reverse] {
             entry.clear(State::cheetah(direction));
         }
@@ -220,8 +283,7 @@ impl FlowTable {
         output.records.push(record);
     }
 
-    #[cold]
-    pub(super) fn report_cheetah(
+    fn report_cheetah(
         &mut self,
         slot: u32,
         key: FlowKey,

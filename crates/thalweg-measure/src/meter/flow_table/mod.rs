@@ -388,10 +388,10 @@ impl FlowTable {
         let entry = &self.entries[slot as usize];
         let idle = now.saturating_sub(entry.last) > self.options.idle_timeout.0;
         let active = now.saturating_sub(entry.first) >= self.options.active_timeout.0;
-        if idle | active | entry.is(State::CLOSING) {
-            self.end_or_split(slot, packet, lookup.direction, output, observer);
+        match idle | active | entry.is(State::EXCEPTIONAL) {
+            true => self.count_exceptional(slot, packet, lookup.direction, output, observer),
+            false => self.add(slot, packet, lookup.direction, output),
         }
-        self.add(slot, packet, lookup.direction, output);
         slot
     }
 
@@ -408,15 +408,11 @@ impl FlowTable {
         entry.tcp_flags[side] |= packet.tcp_flags.0;
         // A part of a flow never has 2^32 packets in one direction, so its 32-bit counts are exact.
         let is_long = entry.packets[side] & 0x7FFF_FFFF == 0;
-        if let Some(detector) = &mut self.detector
+        if let Some(detector) = &self.detector
             && detector.passes_milestone(before, after)
             && !entry.is(State::cheetah(direction))
         {
-            let time = Timestamp(entry.last);
-            let flight = detector.observe(slot, &mut entry.track, direction, (before, after), time);
-            if let Some(flight) = flight {
-                self.report_cheetah(slot, packet.key, direction, flight, output);
-            }
+            self.pass_milestone(slot, packet.key, direction, (before, after), output);
         }
         if packet.tcp_flags.intersects(TcpFlags::FIN | TcpFlags::RST) {
             self.note_end(slot);
