@@ -149,7 +149,7 @@ pub fn run(options: &DetectorsOptions) -> anyhow::Result<()> {
     page.paragraph(format_args!(
                 "{} packets, {} cheetahs and {} near-misses; T = 100 ms, R = 50 Mbit/s. Delays in milliseconds, median / 99th \
                  percentile / maximum. \"After crossing\" is the time from the packet with which a window of length T first \
-                 exceeded R*T; negative values are early reports, because ours reports from 63/64 of R*T on.",
+                 exceeded R*T; negative values are early reports.",
         grouped(contents.packets),
         grouped(contents.cheetahs),
         grouped(truth.rows.len() as u64 - contents.cheetahs)

@@ -105,7 +105,7 @@ pub fn workload(results: &workload::Results) -> Result<String, DrawError> {
         x_title: "time (s)".to_owned(),
         lines: lines(|outcome| outcome.host_times.iter().map(Duration::as_secs_f64).collect()),
     };
-    let workload::Results { pattern, rate, seed, time, outcomes } = results;
+    let workload::Results { pattern, rate, host_share, seed, time, outcomes } = results;
     let title = format!("{} on a fat tree of 16 hosts, links of {rate}", pattern.name());
     let busy =
         outcomes.iter().filter(|outcome| !outcome.row().conclusive).map(|outcome| outcome.method.name());
@@ -115,6 +115,6 @@ pub fn workload(results: &workload::Results) -> Result<String, DrawError> {
         names => format!("; INCONCLUSIVE, the machine was too busy: {}", names.join(", ")),
     };
     let subtitle =
-        format!("each host sends what its link carries in {} s; seed {seed}{verdict}", time.as_secs());
+        format!("each host sends at {host_share} of its link for {} s; seed {seed}{verdict}", time.as_secs());
     side_by_side(&title, &subtitle, &[throughput, completion])
 }

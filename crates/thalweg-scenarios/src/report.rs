@@ -120,9 +120,12 @@ pub fn udp_json(results: &udp::Results) -> String {
 
 /// Returns the results of `stride`, `bijection`, `random` or `shuffle` as text.
 pub fn workload(results: &workload::Results) -> String {
-    let workload::Results { pattern, rate, seed, time, outcomes } = results;
-    let mut text =
-        format!("{}: link rate {rate}, {} s to send, seed {seed}\n\n", pattern.name(), time.as_secs());
+    let workload::Results { pattern, rate, host_share, seed, time, outcomes } = results;
+    let mut text = format!(
+        "{}: link rate {rate}, hosts send at {host_share} of it, {} s to send, seed {seed}\n\n",
+        pattern.name(),
+        time.as_secs()
+    );
     let best = outcomes.iter().find(|outcome| outcome.method == workload::Method::Optimal);
     let best = best.map(|outcome| outcome.row().mean_bps);
     let _ = writeln!(
@@ -162,7 +165,7 @@ pub fn workload_json(results: &workload::Results) -> String {
         })
         .collect();
     line(&json!({
-        "type": results.pattern.name(), "rate_bps": results.rate.0, "seed": results.seed,
+        "type": results.pattern.name(), "rate_bps": results.rate.0, "host_share": results.host_share, "seed": results.seed,
         "duration_ns": nanoseconds(results.time), "methods": methods,
     }))
 }

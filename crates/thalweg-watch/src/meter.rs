@@ -28,6 +28,9 @@ pub struct MeterCounters {
     pub cheetahs: u64,
     /// Milestones that found no free track. The detector's guarantee holds while this is zero.
     pub untracked: u64,
+    /// Directions of ended flows that came within 1/64 of the threshold, and may have exceeded it. The detector's guarantee holds
+    /// while this is zero.
+    pub undecided: u64,
     /// Maximum memory of flow tables and detectors.
     pub memory: Bytes,
     /// Capacity of the flow tables.
@@ -86,6 +89,7 @@ impl Meter {
             cfinf: cfinf.map(Cfinf::counters),
             cheetahs: table.cheetahs + cfinf.map_or(0, |cfinf| cfinf.counters().cheetahs),
             untracked: self.table.detector().map_or(0, SlidingWindow::untracked),
+            undecided: self.table.detector().map_or(0, SlidingWindow::undecided),
             memory: self.table.bytes() + cfinf.map_or(Bytes(0), Cfinf::bytes),
             capacity: u64::from(self.table.options().capacity),
             live: u64::from(self.table.live()),
@@ -105,6 +109,7 @@ impl std::ops::AddAssign for MeterCounters {
         };
         self.cheetahs += other.cheetahs;
         self.untracked += other.untracked;
+        self.undecided += other.undecided;
         self.memory += other.memory;
         self.capacity += other.capacity;
         self.live += other.live;

@@ -153,17 +153,19 @@ fn counters(
     let table_counters = meter.map(|meter| {
         [
             counter("untracked", meter.untracked, Loss),
+            counter("undecided", meter.undecided, Note),
             counter("evicted", meter.table.ended(EndReason::Evicted), Warning),
         ]
     });
     let task_counters = tasks.map(|tasks| {
         [counter("late", tasks.tally.late, Warning), counter("saturated", tasks.saturations, Warning)]
     });
-    let [untracked, evicted] = table_counters.map_or([None; 2], |counters| counters.map(Some));
+    let [untracked, undecided, evicted] = table_counters.map_or([None; 3], |counters| counters.map(Some));
     let [late, saturated] = task_counters.map_or([None; 2], |counters| counters.map(Some));
     let all = [
         Some(counter("kernel drops", source.kernel_drops, Loss)),
         untracked,
+        undecided,
         Some(counter("malformed", intake.malformed_total().packets, Warning)),
         evicted,
         late,

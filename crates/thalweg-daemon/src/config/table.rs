@@ -170,7 +170,7 @@ section! {
         flight_duration: Nanos [Time] default "100ms",
         /// R, the flight rate threshold, applied to samples.
         rate_threshold: BitRate [Rate] default "50mbps",
-        /// Maximum number of flows that the detector tracks at once, 1 KiB each.
+        /// Maximum number of flows that the detector tracks at once, 1.1 KiB each.
         tracks: usize [Whole(1, 1 << 24)] default "8192",
         /// Measurement tasks on samples, as --tasks of thalweg watch.
         tasks: Vec<String> [Texts("measurement tasks, such as [\"heavy:0.1%\", \"entropy:src\", \"distinct\"]")] or "none",

@@ -341,6 +341,12 @@ pub const METRICS: &[Metric] = &[
         "Milestones that the cheetah detector had no room to track. Cheetah flows may have been missed.",
         |s, out| each(s, out, |counters| counters.collector.untracked),
     ),
+    counter(
+        "thalweg_undecided_flows_total",
+        COLLECTOR,
+        "Flow directions that came within 1/64 of the cheetah threshold, may have exceeded it, and were not reported.",
+        |s, out| each(s, out, |counters| counters.collector.undecided),
+    ),
     // Rates.
     gauge(
         "thalweg_sampling_ratio",

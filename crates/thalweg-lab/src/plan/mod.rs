@@ -13,6 +13,9 @@ use thalweg_network::{Forwarding, LinkSpec, RouterId, Topology};
 use thalweg_wire::{BitRate, Nanos};
 use thiserror::Error;
 
+/// Default of [`Plan::host_share`].
+pub const DEFAULT_HOST_SHARE: f64 = 0.96;
+
 /// Default rate of links: two processors forward it and stay idle more than half of the time.
 pub const DEFAULT_RATE: BitRate = BitRate(100_000_000);
 
@@ -145,7 +148,7 @@ impl Plan {
             prefix: Prefix::default(),
             plane: Plane::default(),
             rate: None,
-            host_share: 0.96,
+            host_share: DEFAULT_HOST_SHARE,
             mtu: 1_500,
             port_buffer: Nanos::from_millis(5),
             monitor_rate: None,

@@ -77,6 +77,8 @@ pub struct Counters {
     pub flow_table: FlowTableCounters,
     /// Milestones of flows for which the cheetah detector had no track left.
     pub untracked: u64,
+    /// Directions of ended flows that came within 1/64 of the cheetah threshold, and may have exceeded it.
+    pub undecided: u64,
     /// Counters of samples and rates.
     pub rates: RateCounters,
     /// Events emitted.
@@ -88,9 +90,10 @@ pub struct Counters {
 /// For a collector that continues counting after another one.
 impl std::ops::AddAssign for Counters {
     fn add_assign(&mut self, other: Counters) {
-        let Counters { flow_table, untracked, rates, events, events_delayed } = other;
+        let Counters { flow_table, untracked, undecided, rates, events, events_delayed } = other;
         self.flow_table += flow_table;
         self.untracked += untracked;
+        self.undecided += undecided;
         self.rates += rates;
         self.events += events;
         self.events_delayed += events_delayed;
@@ -252,6 +255,7 @@ impl Collector {
         Counters {
             flow_table: self.table.counters(),
             untracked: self.table.detector().map_or(0, SlidingWindow::untracked),
+            undecided: self.table.detector().map_or(0, SlidingWindow::undecided),
             rates: self.rates.counters(),
             events: self.events,
             events_delayed: self.rates.delayed(),

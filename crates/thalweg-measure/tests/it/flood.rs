@@ -20,10 +20,10 @@ const TRACKS: usize = 256;
 /// Ten times the table's capacity.
 const FLOOD: u64 = 327_680;
 
-/// The maximum memory of the table per flow, and of the detector per track, as documented; the index rounds its size
+/// The maximum memory of the table per flow, and of the detector per track with a chunk of its log, as documented; the index rounds its size
 /// up to a power of two.
 const BYTES_A_FLOW: u64 = 200;
-const BYTES_A_TRACK: u64 = 1_040;
+const BYTES_A_TRACK: u64 = 1_152 + 1_600;
 /// The fixed part: the heads of the orders of age.
 const FIXED_BYTES: u64 = 64 << 10;
 
@@ -32,7 +32,7 @@ const LENGTH: u32 = 1_500;
 /// 60 Mbit/s: more than R.
 const CHEETAH_INTERVAL: u64 = 200 * MICROSECOND;
 const CHEETAHS: u32 = 4;
-/// 40 Mbit/s: less than 63/64 of R.
+/// 40 Mbit/s: less than R.
 const NEAR_MISS_INTERVAL: u64 = 300 * MICROSECOND;
 
 fn packet(time: u64, key: FlowKey, ip_length: u32) -> Packet {

@@ -28,6 +28,8 @@ use thalweg_wire::BitRate;
 pub struct Setting<'a> {
     /// Rate of the links.
     pub rate: BitRate,
+    /// Sending rate of the hosts of a workload, as a share of their links' rate, above 0 and up to 1.
+    pub host_share: f64,
     /// Prefix of the lab.
     pub prefix: Prefix,
     /// Set to stop the scenario and remove its lab.

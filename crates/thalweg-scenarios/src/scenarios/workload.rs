@@ -176,6 +176,8 @@ pub struct Results {
     pub pattern: Pattern,
     /// Rate of the links.
     pub rate: BitRate,
+    /// Sending rate of a host as a share of that.
+    pub host_share: f64,
     /// Seed of flows and trees.
     pub seed: u64,
     /// Time that each host would need alone.
@@ -221,7 +223,7 @@ pub fn run(
         (setting.on_progress)(&format!("{}: mean flow rate {}", method.name(), BitRate(mean as u64)));
         outcomes.push(outcome);
     }
-    Ok(Results { pattern, rate: setting.rate, seed, time, outcomes })
+    Ok(Results { pattern, rate: setting.rate, host_share: setting.host_share, seed, time, outcomes })
 }
 
 /// Returns the plan of a method's lab.
@@ -232,7 +234,7 @@ fn plan(method: Method, setting: &Setting<'_>) -> Result<Plan, ScenarioError> {
         let link = LinkSpec { rate: setting.rate, ..LinkSpec::default() };
         plan = Plan::new(rack(hosts, link).expect("a small topology with valid links"));
     }
-    Ok(Plan { prefix: setting.prefix.clone(), ..plan })
+    Ok(Plan { prefix: setting.prefix.clone(), host_share: setting.host_share, ..plan })
 }
 
 /// Returns the configuration files for a method.

@@ -179,7 +179,7 @@ section! {
         detector: DetectorName [one_of::<DetectorName>()] default "sliding-window" with flag("NAME"),
         /// sliding-window: maximum number of flows tracked at once.
         ///
-        /// Flows that send more than R*T/64 bytes within T are tracked and take 1 KiB each. A link carries at most about
+        /// Flows that send more than R*T/64 bytes within T are tracked and take 1.1 KiB each. A link carries at most about
         /// 64 * capacity / R of them on average. The default takes 32 MiB. If the memory is full, further flows are not tracked, and counted.
         tracks: NonZeroUsize [of::<NonZeroUsize>()] default "32768" with flag("N"),
         /// cfinf: L, the packet length threshold. Shorter packets do not start a flow.

@@ -104,6 +104,7 @@ struct TableEnds {
     records: serde_json::Map<String, serde_json::Value>,
     evicted: u64,
     untracked: u64,
+    undecided: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     cfinf: Option<CfinfSummary>,
 }
@@ -182,6 +183,7 @@ impl From<&MeterCounters> for TableEnds {
             records: EndReason::ALL.iter().map(|end| count(end.name(), meter.table.ended(*end))).collect(),
             evicted: meter.table.ended(EndReason::Evicted),
             untracked: meter.untracked,
+            undecided: meter.undecided,
             cfinf: meter.cfinf.map(|cfinf| CfinfSummary {
                 protocol_drops: cfinf.protocol_drops,
                 length_drops: cfinf.length_drops,

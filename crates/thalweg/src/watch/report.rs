@@ -227,6 +227,11 @@ fn notes(out: &mut impl Write, totals: &Totals) -> io::Result<()> {
             "times that no detector track was free: cheetah flows may be missing (raise --tracks)".into(),
         ),
         (
+            meter.undecided,
+            "flow directions that came within 1/64 of the threshold and may have exceeded it: not reported"
+                .into(),
+        ),
+        (
             meter.table.ended(EndReason::Evicted),
             "flows evicted from the full table: later packets start new flows (raise --flow-capacity)".into(),
         ),

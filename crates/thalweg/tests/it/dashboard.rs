@@ -71,6 +71,7 @@ fn every_loss_metric_is_on_the_dashboard() {
             "suppressed",
             "unparsed",
             "untracked",
+            "undecided",
             "ambiguous",
             "unattributed",
         ];

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use thalweg_lab::{Headroom, Lab, LabError, Prefix, Verdict};
+use thalweg_lab::{DEFAULT_HOST_SHARE, Headroom, Lab, LabError, Prefix, Verdict};
 use thalweg_scenarios::scenarios::faults::Fault;
 use thalweg_scenarios::scenarios::workload::{Method, Pattern};
 use thalweg_scenarios::scenarios::{Setting, collide, faults, reroute_latency, udp, workload};
@@ -35,6 +35,7 @@ fn run<T>(mbps: u64, scenario: impl FnOnce(&mut Setting<'_>) -> Result<T, Scenar
     let _alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
     let mut setting = Setting {
         rate: BitRate(mbps * 1_000_000),
+        host_share: DEFAULT_HOST_SHARE,
         prefix: prefix(),
         stop: Arc::default(),
         on_progress: &mut |_| (),
@@ -255,6 +256,7 @@ fn a_lab_in_use_is_not_replaced() {
     }
     let mut setting = Setting {
         rate: BitRate(50_000_000),
+        host_share: DEFAULT_HOST_SHARE,
         prefix: prefix(),
         stop: Arc::default(),
         on_progress: &mut |_| (),

@@ -102,7 +102,7 @@ fn without_a_flow_table_tasks_give_the_same_results() {
     let (beside, alone) = (whole(&["--tasks", tasks]), whole(&["--no-table", "--tasks", tasks]));
     assert_eq!(window(&alone), window(&beside));
     let summary = alone.summary();
-    for field in ["flows", "cheetahs", "records", "evicted", "untracked"] {
+    for field in ["flows", "cheetahs", "records", "evicted", "untracked", "undecided"] {
         assert_eq!(summary[field], Value::Null, "{field}");
     }
     assert_eq!(number(&summary, "memory_bytes"), number(&summary["tasks"], "memory_bytes"));

@@ -258,8 +258,7 @@ impl SlidingWindow {
             true if track.slow[side] < SLOW_QUANTA => return false,
             true => self.unwatch(number, direction),
             false if is_fast => {
-                track.watched[side] =
-                    u8::from(self.logs.add(&mut track.logs[side], (before, after), time.0));
+                track.watched[side] = u8::from(self.logs.add(&mut track.logs[side], (before, after), time.0));
             }
             false => {}
         }

@@ -72,24 +72,23 @@ impl LogPool {
 
     /// Adds a packet that raised the count from `before` to `after` at `time`. Returns `false`, and adds nothing, if the pool
     /// is empty.
-    pub(super) fn add(
-        &mut self,
-        log: &mut PacketLog,
-        (before, after): (u64, u64),
-        time: u64,
-    ) -> bool {
+    pub(super) fn add(&mut self, log: &mut PacketLog, (before, after): (u64, u64), time: u64) -> bool {
         if log.newest_chunk != NONE && self.merge(log, after, time) {
             return true;
         }
         if log.newest_chunk == NONE || log.newest as usize == SPANS {
             let Some(chunk) = self.take_chunk() else { return false };
             match log.newest_chunk {
-                NONE => *log = PacketLog { since: time, base: before, oldest_chunk: chunk, ..PacketLog::default() },
+                NONE => {
+                    *log =
+                        PacketLog { since: time, base: before, oldest_chunk: chunk, ..PacketLog::default() }
+                }
                 newest => self.chunks[newest as usize].next = chunk,
             }
             (log.newest_chunk, log.newest) = (chunk, 0);
         }
-        self.chunks[log.newest_chunk as usize].spans[log.newest as usize] = Span { first: time, last: time, after };
+        self.chunks[log.newest_chunk as usize].spans[log.newest as usize] =
+            Span { first: time, last: time, after };
         log.newest += 1;
         true
     }

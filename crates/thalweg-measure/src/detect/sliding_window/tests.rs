@@ -207,13 +207,13 @@ fn near_misses_are_told_from_cheetahs() {
     let threshold = CheetahThreshold::default();
     let (volume, span) = (threshold.volume().0, threshold.flight_duration);
     let (mut cheetahs, mut others, mut undecided, mut missed) = (0, 0, 0, 0);
-    for case in 0..400u64 {
+    for case in 0..160u64 {
         let share = uniform(0.98, 1.02);
-        let length = [1500, 1500, 576, 90][case as usize % 4];
+        let length = [1500, 1500, 576, 200][case as usize % 4];
         let pace = 1e9 * length as f64 / (volume as f64 * share * 10.0);
         let mut now = 1_000_000_000.0;
         let mut flow = Vec::new();
-        while flow.iter().map(|(_, bytes)| bytes).sum::<u64>() < 4 * volume {
+        while flow.iter().map(|(_, bytes)| bytes).sum::<u64>() < 3 * volume {
             let step = match case % 5 {
                 0 => 1.0,
                 1 => uniform(0.5, 1.5),
@@ -223,7 +223,8 @@ fn near_misses_are_told_from_cheetahs() {
                 _ => (400.0 / (1.0 + flow.len() as f64)).max(1.0),
             };
             now += pace * step;
-            let bytes = if case % 7 == 0 { uniform(0.5 * length as f64, 1.5 * length as f64) as u64 } else { length };
+            let bytes =
+                if case % 7 == 0 { uniform(0.5 * length as f64, 1.5 * length as f64) as u64 } else { length };
             flow.push((now as u64, bytes));
         }
         let truth = windows(&flow, span).iter().position(|sum| *sum > volume);
@@ -237,9 +238,9 @@ fn near_misses_are_told_from_cheetahs() {
             None => others += 1,
         }
     }
-    println!("{cheetahs} cheetahs, {others} others, {undecided} undecided, {missed} missed");
-    assert!(cheetahs > 100 && others > 100);
+    assert!(cheetahs > 50 && others > 50, "{cheetahs} {others}");
     assert_eq!(missed, 0);
+    assert!(undecided < others / 2, "{undecided}");
 }
 
 #[test]
