@@ -122,6 +122,7 @@ fn workload() -> String {
     report::workload_json(&workload::Results {
         pattern: Pattern::Stride,
         rate: RATE,
+        host_share: 0.96,
         seed: 1,
         time: Duration::from_secs(5),
         outcomes: vec![outcome],
