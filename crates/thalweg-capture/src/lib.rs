@@ -27,6 +27,7 @@ mod error;
 pub mod file;
 pub mod filter;
 pub mod live;
+pub mod memory;
 mod open;
 mod source;
 mod spec;

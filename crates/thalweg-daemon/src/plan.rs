@@ -56,8 +56,7 @@ pub fn describe(config: &Config) -> anyhow::Result<String> {
 
 /// Returns the line of a collector: `tor0: interface eth1 (AF_PACKET, since ...), switch tor0 with 5 ports; ...`.
 fn line(collector: &CollectorConfig, config: &Config) -> String {
-    let mut text =
-        format!("{}: {} ({})", collector.name, collector.source.description(), how(&collector.source));
+    let mut text = format!("{}: {} ({})", collector.name, collector.source.description(), how(collector));
     let state = config.network.state.as_ref().map(|(_, state)| &**state);
     // The configuration has been checked against the network.
     if let (Some(state), Ok(options)) = (state, collector.options(state)) {
@@ -87,19 +86,19 @@ fn percent(share: f64) -> String {
 }
 
 /// Describes how a source would be read, and whether it exists.
-fn how(source: &SourceConfig) -> String {
+fn how(config: &CollectorConfig) -> String {
     let missing = |path: &Path| if path.exists() { "" } else { "; the file does not exist now" };
     let pace = |speed: &Option<f64>| match speed {
         Some(speed) => format!("at {speed} times real time"),
         None => "as fast as possible".to_owned(),
     };
-    match source {
+    match &config.source {
         SourceConfig::Interface { name, namespace, .. } => {
             // If the namespace cannot be entered, the backend description contains the error.
             let known = interfaces_in(namespace.as_ref());
             let is_there = known.map_or(true, |known| known.contains(name));
             match is_there {
-                true => describe_source(source),
+                true => describe_source(config),
                 false => "the interface does not exist now".to_owned(),
             }
         }

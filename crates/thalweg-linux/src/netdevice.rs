@@ -6,6 +6,8 @@ use std::ffi::{CStr, c_int};
 use std::io;
 use std::mem::zeroed;
 
+use thalweg_wire::BitRate;
+
 use crate::socket::Socket;
 
 /// ETHTOOL_GCHANNELS of ethtool.h: the number of queues in use.
@@ -24,6 +26,34 @@ struct Channels {
     tx: u32,
     other: u32,
     combined: u32,
+}
+
+/// ETHTOOL_GSET of ethtool.h: the settings of the link.
+const ETHTOOL_GET_SETTINGS: u32 = 0x01;
+
+/// `struct ethtool_cmd` of ethtool.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct LinkSettings {
+    command: u32,
+    supported: u32,
+    advertised: u32,
+    /// The lower 16 bits of the speed in Mbit/s.
+    speed: u16,
+    duplex: u8,
+    port: u8,
+    phy_address: u8,
+    transceiver: u8,
+    negotiates: u8,
+    mdio_support: u8,
+    max_tx_packets: u32,
+    max_rx_packets: u32,
+    /// The upper 16 bits.
+    speed_high: u16,
+    crossover: u8,
+    crossover_control: u8,
+    partner_advertised: u32,
+    reserved: [u32; 2],
 }
 
 impl Socket {
@@ -71,6 +101,24 @@ impl Socket {
         match unsafe { self.interface_ioctl(libc::SIOCETHTOOL as _, request) } {
             Ok(_) => Ok((channels.rx + channels.combined).max(1)),
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(1),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the speed that the interface `name` reports; `None` if it has none, or is down. Virtual interfaces report
+    /// a nominal speed.
+    pub fn link_speed(&self, name: &str) -> io::Result<Option<BitRate>> {
+        let mut settings = LinkSettings { command: ETHTOOL_GET_SETTINGS, ..LinkSettings::default() };
+        let mut request = request_for(name)?;
+        request.ifr_ifru.ifru_data = (&raw mut settings).cast();
+        // SAFETY: the request points to the structure that this ethtool command fills.
+        match unsafe { self.interface_ioctl(libc::SIOCETHTOOL as _, request) } {
+            Ok(_) => match u32::from(settings.speed_high) << 16 | u32::from(settings.speed) {
+                // SPEED_UNKNOWN is -1; some drivers report 0.
+                0 | u32::MAX => Ok(None),
+                megabits => Ok(Some(BitRate(u64::from(megabits) * 1_000_000))),
+            },
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -2,21 +2,19 @@
 
 use thalweg_capture::filter::FilterError;
 use thalweg_capture::live::LiveOptions;
-use thalweg_capture::xdp::{BusyPoll, XdpOptions};
+use thalweg_capture::memory::{FrameMemory, port_rate};
+use thalweg_capture::xdp::BusyPoll;
 use thalweg_capture::{AnySource, CaptureError, FileAccess, InterfaceSpec, Spec, choose, open};
 use thalweg_experiment::{Experiment, ExperimentError, Plan};
 use thalweg_linux::NamespaceError;
-use thalweg_wire::Bytes;
+use thalweg_wire::{BitRate, Bytes};
 use thiserror::Error;
 
 use crate::config::{CollectorConfig, SourceConfig};
 use crate::emulation::{EmulatedPort, Emulation};
 
-/// Default size of the ring of AF_PACKET. A daemon may have dozens of rings, and the kernel allocates each at its start.
-const DEFAULT_RING_SIZE: Bytes = Bytes(8 << 20);
-
 /// Size of a block of the ring. The ring lasts for at least one block timeout per block, so many small blocks outlast a longer
-/// absence of the collector's thread at low packet rates: 128 ms with the defaults.
+/// absence of the collector's thread at low packet rates: 64 ms with the defaults.
 const BLOCK_SIZE: Bytes = Bytes(64 << 10);
 
 /// An open source and its description.
@@ -110,8 +108,11 @@ impl OpenedSource {
                 })
             }
             SourceConfig::Interface { .. } => {
-                let spec = interface_spec(&config.source, config.capture_filter.as_deref());
-                open_input(&spec.expect("an interface").into()).map_err(|error| match error {
+                let rate = config.monitor.map(|monitor| monitor.rate);
+                let opened = interface_spec(&config.source, config.capture_filter.as_deref(), rate)
+                    .map_err(SourceError::from)
+                    .and_then(|spec| open_input(&spec.expect("an interface").into()));
+                opened.map_err(|error| match error {
                     SourceError::Capture(CaptureError::Namespace(NamespaceError::Operation {
                         name,
                         source,
@@ -134,14 +135,23 @@ fn open_input(spec: &Spec) -> Result<OpenedSource, SourceError> {
     Ok(OpenedSource { source: OpenSource::Input(Box::new(source)), backend })
 }
 
-/// Returns how to open an interface; `None` for other sources.
-fn interface_spec(config: &SourceConfig, filter: Option<&str>) -> Option<InterfaceSpec> {
+/// Returns how to open an interface; `None` for other sources. `monitor_rate` is that of its monitor port, if configured.
+///
+/// A daemon may have dozens of collectors, and the kernel allocates and locks the memory for frames of each at its start. So the
+/// default follows the rate of the port.
+///
+/// # Errors
+/// If the namespace of the interface cannot be entered.
+fn interface_spec(
+    config: &SourceConfig,
+    filter: Option<&str>,
+    monitor_rate: Option<BitRate>,
+) -> Result<Option<InterfaceSpec>, CaptureError> {
     let SourceConfig::Interface { name, namespace, backend, busy_poll, ring_size, block_timeout } = config
     else {
-        return None;
+        return Ok(None);
     };
     let options = LiveOptions {
-        ring_size: ring_size.unwrap_or(DEFAULT_RING_SIZE),
         block_size: BLOCK_SIZE,
         block_timeout: *block_timeout,
         filter: filter.map(str::to_owned),
@@ -149,16 +159,26 @@ fn interface_spec(config: &SourceConfig, filter: Option<&str>) -> Option<Interfa
     };
     let busy_poll = busy_poll.then(BusyPoll::default);
     let (backend, namespace) = (*backend, namespace.clone());
-    let frame_memory = Some(ring_size.unwrap_or_else(|| XdpOptions::new(name).memory_size));
-    Some(InterfaceSpec { backend, namespace, busy_poll, frame_memory, ..InterfaceSpec::new(options) })
+    let mut spec = InterfaceSpec { backend, namespace, busy_poll, ..InterfaceSpec::new(options) };
+    let FrameMemory { ring_size, chunks } = match ring_size {
+        Some(size) => FrameMemory { ring_size: *size, chunks: *size },
+        None => {
+            let rate = monitor_rate.map_or_else(|| port_rate(&spec), |rate| Ok(Some(rate)))?;
+            FrameMemory::for_rate(rate, spec.chunk_size)
+        }
+    };
+    spec.options.ring_size = ring_size;
+    spec.frame_memory = Some(chunks);
+    Ok(Some(spec))
 }
 
-/// Returns the capture backend that an interface would use, and the reason. Empty for other sources.
-pub(crate) fn describe_source(source: &SourceConfig) -> String {
-    let choice = interface_spec(source, None).map(|spec| choose(&spec));
+/// Returns the capture backend that a collector's interface would use, and the reason. Empty for other sources.
+pub(crate) fn describe_source(config: &CollectorConfig) -> String {
+    let rate = config.monitor.map(|monitor| monitor.rate);
+    let choice = interface_spec(&config.source, None, rate)
+        .and_then(|spec| spec.map(|spec| choose(&spec)).transpose());
     match choice {
-        None => String::new(),
-        Some(Ok(choice)) => choice.reason,
-        Some(Err(error)) => error.to_string(),
+        Ok(choice) => choice.map_or_else(String::new, |choice| choice.reason),
+        Err(error) => error.to_string(),
     }
 }

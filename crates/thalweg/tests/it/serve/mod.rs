@@ -80,6 +80,14 @@ impl Serve {
         self.child = Some(child);
     }
 
+    /// Returns the resident memory of the daemon, with rings and memory that the kernel has locked.
+    fn resident_kib(&self) -> u64 {
+        let status = format!("/proc/{}/status", self.child.as_ref().unwrap().id());
+        let status = fs::read_to_string(status).unwrap();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        resident.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
     fn log(&self) -> String {
         fs::read_to_string(self.path("log")).unwrap_or_default()
     }
@@ -293,10 +301,8 @@ fn idle_collectors_take_little_memory() {
     serve.wait("all run", |serve| {
         serve.collectors().iter().filter(|(_, state)| state == "running").count() == 20
     });
-    let status = fs::read_to_string(format!("/proc/{}/status", serve.child.as_ref().unwrap().id())).unwrap();
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap().trim();
-    let kib: u64 = resident.trim_end_matches(" kB").parse().unwrap();
-    assert!(kib < 20 * 10_000, "{resident}");
+    let kib = serve.resident_kib();
+    assert!(kib < 20 * 10_000, "{kib} KiB");
 }
 
 #[test]
