@@ -276,6 +276,26 @@ fn result_files(text: &str, threads: usize) -> std::collections::BTreeMap<String
 }
 
 #[test]
+fn a_port_names_the_same_link_as_its_ends() {
+    let tables = |failed: &str, measured: &str| {
+        let text = OPEN_LOOP.replace("['leaf0', 'spine0']", failed);
+        assert!(text.contains(failed));
+        let text = format!("{text}\n[scheme]\nname = 'droptail'\n[measure]\nports = '{measured}'");
+        let mut files = result_files(&text, 1);
+        files.retain(|name, _| name.ends_with(".csv"));
+        files
+    };
+    let by_ends = tables("['leaf0', 'spine0']", "leaf0 > spine0");
+    assert!(!by_ends.is_empty() && tables("'leaf0:p3'", "leaf0:p3") == by_ends);
+    let unknown = OPEN_LOOP.replace("['leaf0', 'spine0']", "'leaf0:eth9'") + "[measure]\nports = 'leaf0:p99'";
+    let experiment = Experiment::parse(&unknown, "x.toml").unwrap();
+    let error = Plan::new(&experiment).map(drop).unwrap_err().to_string();
+    for port in ["link: no port eth9 at \"leaf0\"", "ports: no port p99 at \"leaf0\""] {
+        assert!(error.contains(port), "{error}");
+    }
+}
+
+#[test]
 fn result_files_do_not_depend_on_the_number_of_threads() {
     for scheme in thalweg_emulator::schemes::SCHEMES {
         let text = format!("{OPEN_LOOP}\n[scheme]\nname = '{}'", scheme.name);

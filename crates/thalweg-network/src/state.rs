@@ -144,6 +144,12 @@ impl NetworkState {
         NetworkState::new(self.topology.clone(), links, self.forwarding.clone())
     }
 
+    /// Returns the same network without the names of ports.
+    #[must_use]
+    pub fn without_port_names(&self) -> NetworkState {
+        NetworkState { topology: Arc::new(self.topology.without_port_names()), ..self.clone() }
+    }
+
     /// The topology.
     #[inline]
     pub fn topology(&self) -> &Arc<Topology> {

@@ -15,12 +15,14 @@
 mod builder;
 mod error;
 pub mod file;
+mod port_text;
 pub mod shapes;
 #[cfg(test)]
 mod tests;
 
 pub use builder::TopologyBuilder;
 pub use error::TopologyError;
+pub use port_text::UnknownPort;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -304,6 +306,12 @@ impl Topology {
         let first = self.port_names.partition_point(|((of, _), _)| *of < router);
         let own = self.port_names[first..].iter().take_while(|((of, _), _)| *of == router);
         own.clone().find(|(_, known)| known == name).map(|((_, port), _)| *port)
+    }
+
+    /// Returns the same topology without the names of ports.
+    #[must_use]
+    pub fn without_port_names(&self) -> Topology {
+        Topology { port_names: Box::default(), ..self.clone() }
     }
 
     /// Returns the node of this name, by linear search.

@@ -1,7 +1,7 @@
 //! Switches and links of a lab that can fail, by name.
 
 use thalweg_lab::{DEFAULT_ADDRESSES, Lab, LabError, TableError, shortest_path_tables};
-use thalweg_network::{LinkId, Node, PortIndex, RouterId, Topology};
+use thalweg_network::{LinkId, Node, RouterId, Topology};
 use thiserror::Error;
 
 /// A switch or link of a lab that can fail and be repaired.
@@ -17,7 +17,7 @@ pub enum Component {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
     "unknown component {text:?}: expected a switch (leaf0), a host for its link (h0), a link by its ends (leaf0-spine1) \
-         or by a port (leaf0:p2)"
+         or by a port (leaf0:p2, or leaf0:Ethernet3 by its name)"
 )]
 pub struct UnknownComponent {
     text: String,
@@ -37,7 +37,7 @@ pub enum RepairError {
 
 impl Component {
     /// Finds a component: a switch by name, a link by its host, by both ends (`leaf0-spine1`) or by a port
-    /// (`leaf0:p2`). Of several links between two switches, returns the first.
+    /// (`leaf0:p2`, `leaf0:Ethernet3`). Of several links between two switches, returns the first.
     ///
     /// # Errors
     /// If the topology has no such component.
@@ -47,7 +47,8 @@ impl Component {
             Some(Node::Endpoint(endpoint)) => Some(Component::Link(topology.endpoint_link(endpoint))),
             None => None,
         };
-        let link = || by_port(topology, text).or_else(|| by_ends(topology, text)).map(Component::Link);
+        let link =
+            || topology.find_link_at(text).ok().or_else(|| by_ends(topology, text)).map(Component::Link);
         of_node.or_else(link).ok_or_else(|| UnknownComponent { text: text.to_owned() })
     }
 
@@ -82,14 +83,6 @@ impl Component {
     }
 }
 
-/// Finds the link at a port, `leaf0:p2`.
-fn by_port(topology: &Topology, text: &str) -> Option<LinkId> {
-    let (router, port) = text.rsplit_once(":p")?;
-    let Some(Node::Router(router)) = topology.node_named(router) else { return None };
-    let port: u16 = port.parse().ok()?;
-    (usize::from(port) < topology.ports(router)).then(|| topology.link_at(router, PortIndex(port)))
-}
-
 /// Finds a link by its ends in either order, `leaf0-spine1`. Names may contain hyphens.
 fn by_ends(topology: &Topology, text: &str) -> Option<LinkId> {
     text.match_indices('-').find_map(|(at, hyphen)| {
@@ -107,6 +100,7 @@ fn by_ends(topology: &Topology, text: &str) -> Option<LinkId> {
 #[cfg(test)]
 mod tests {
     use thalweg_lab::{DEFAULT_RATE, Plan, link_name};
+    use thalweg_network::PortIndex;
 
     use super::*;
 

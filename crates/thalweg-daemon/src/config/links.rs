@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use thalweg_measure::collector::{LinkDirection, PortDirection};
+use thalweg_network::topology::UnknownPort;
 use thalweg_network::{Node, PortIndex, RouterId, Topology};
 use thiserror::Error;
 
@@ -18,15 +19,15 @@ pub enum LinkSelection {
     Switches(Option<PortDirection>),
     /// The direction from one node to its neighbour: `tor0 > h3`.
     From(String, String),
-    /// The link at a port, in one direction or both: `tor0:p3`, `tor0:p3:out`.
-    Port(String, PortIndex, Option<PortDirection>),
+    /// The link at a port, in one direction or both: `tor0:p3`, `tor0:p3:out`, `tor0:Ethernet4`.
+    Port(String, Option<PortDirection>),
 }
 
 /// An invalid link selection.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "invalid links {text:?}: expected all, hosts, switches, \"switches:out\", \"tor0 > h3\", \"tor0:p3\" or \
-     \"tor0:p3:out\""
+    "invalid links {text:?}: expected all, hosts, switches, \"switches:out\", \"tor0 > h3\", \"tor0:p3\", \
+     \"tor0:p3:out\" or \"tor0:Ethernet4:out\""
 )]
 pub struct ParseLinkSelectionError {
     /// The text.
@@ -43,12 +44,6 @@ pub enum LinkSelectionError {
         /// Name of the node.
         name: String,
     },
-    /// A port is selected at a node that is a host.
-    #[error("{name:?} is a host: expected a switch before \":p\"")]
-    NoSwitch {
-        /// Name of the host.
-        name: String,
-    },
     /// The two nodes are not neighbours.
     #[error("no link from {from:?} to {to:?}")]
     NoLink {
@@ -57,16 +52,9 @@ pub enum LinkSelectionError {
         /// Second node.
         to: String,
     },
-    /// The switch has no such port.
-    #[error("no port {port} at {switch:?}: it has {ports} ports, counted from p0")]
-    NoPort {
-        /// The switch.
-        switch: String,
-        /// The port.
-        port: PortIndex,
-        /// Number of ports.
-        ports: usize,
-    },
+    /// The port does not exist.
+    #[error(transparent)]
+    Port(#[from] UnknownPort),
 }
 
 impl FromStr for LinkSelection {
@@ -80,19 +68,27 @@ impl FromStr for LinkSelection {
         if let Some((from, to)) = text.split_once(" > ") {
             return Ok(LinkSelection::From(from.trim().to_owned(), to.trim().to_owned()));
         }
-        let (rest, direction) = match text.rsplit_once(':') {
-            Some((rest, "in")) => (rest, Some(PortDirection::Input)),
-            Some((rest, "out")) => (rest, Some(PortDirection::Output)),
-            _ => (text, None),
-        };
+        let (rest, direction) = split_direction(text);
         match rest {
             "hosts" => return Ok(LinkSelection::Hosts(direction)),
             "switches" => return Ok(LinkSelection::Switches(direction)),
             _ => {}
         }
-        let (switch, port) = rest.rsplit_once(":p").ok_or_else(invalid)?;
-        let port = port.parse().map_err(|_| invalid())?;
-        Ok(LinkSelection::Port(switch.to_owned(), PortIndex(port), direction))
+        match rest.rsplit_once(':') {
+            Some((switch, port)) if !switch.is_empty() && !port.is_empty() => {
+                Ok(LinkSelection::Port(rest.to_owned(), direction))
+            }
+            _ => Err(invalid()),
+        }
+    }
+}
+
+/// Splits a direction from the end of the name of a link.
+pub(crate) fn split_direction(text: &str) -> (&str, Option<PortDirection>) {
+    match text.rsplit_once(':') {
+        Some((rest, "in")) => (rest, Some(PortDirection::Input)),
+        Some((rest, "out")) => (rest, Some(PortDirection::Output)),
+        _ => (text, None),
     }
 }
 
@@ -104,9 +100,7 @@ impl fmt::Display for LinkSelection {
             LinkSelection::Hosts(direction) => write!(f, "hosts{}", suffix(*direction)),
             LinkSelection::Switches(direction) => write!(f, "switches{}", suffix(*direction)),
             LinkSelection::From(from, to) => write!(f, "{from} > {to}"),
-            LinkSelection::Port(switch, port, direction) => {
-                write!(f, "{switch}:{port}{}", suffix(*direction))
-            }
+            LinkSelection::Port(port, direction) => write!(f, "{port}{}", suffix(*direction)),
         }
     }
 }
@@ -129,7 +123,7 @@ impl LinkSelection {
         match self {
             LinkSelection::All | LinkSelection::Hosts(_) | LinkSelection::Switches(_) => Ok(()),
             LinkSelection::From(from, to) => neighbours(topology, from, to).map(drop),
-            LinkSelection::Port(switch, port, _) => router_with_port(topology, switch, *port).map(drop),
+            LinkSelection::Port(port, _) => Ok(topology.find_port(port).map(drop)?),
         }
     }
 
@@ -173,9 +167,9 @@ impl LinkSelection {
                 let leads_to_other = |port: &PortIndex| topology.peer(router, *port).node == other;
                 all.filter(leads_to_other).map(|port| LinkDirection { port, direction }).collect()
             }
-            LinkSelection::Port(switch, port, direction) => {
-                let named = router_with_port(topology, switch, *port)?;
-                let directions = both(*port).into_iter().filter(of(*direction));
+            LinkSelection::Port(port, direction) => {
+                let (named, port) = topology.find_port(port)?;
+                let directions = both(port).into_iter().filter(of(*direction));
                 directions.filter(|_| named == router).collect()
             }
         })
@@ -196,26 +190,11 @@ fn neighbours(topology: &Topology, from: &str, to: &str) -> Result<(Node, Node),
     }
 }
 
-/// Returns a switch that has this port.
-fn router_with_port(
-    topology: &Topology,
-    switch: &str,
-    port: PortIndex,
-) -> Result<RouterId, LinkSelectionError> {
-    let Node::Router(router) = node(topology, switch)? else {
-        return Err(LinkSelectionError::NoSwitch { name: switch.to_owned() });
-    };
-    let ports = topology.ports(router);
-    match port.index() < ports {
-        true => Ok(router),
-        false => Err(LinkSelectionError::NoPort { switch: switch.to_owned(), port, ports }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use thalweg_network::topology::shapes::{Tiers, leaf_spine};
+    use thalweg_network::{LinkSpec, TopologyBuilder};
 
     fn selected(text: &str, switch: &str) -> String {
         let topology = leaf_spine(2, 2, 3, Tiers::default()).unwrap();
@@ -261,8 +240,32 @@ mod tests {
     }
 
     #[test]
+    fn ports_are_selected_by_the_names_that_the_switch_gives() {
+        let mut builder = TopologyBuilder::new();
+        let router = builder.add_router("tor0").unwrap();
+        for (host, port) in [("h0", "Ethernet4"), ("h1", "Te1/1:2")] {
+            let host = builder.add_endpoint(host, router, LinkSpec::default()).unwrap();
+            builder.set_port_name(host, port).unwrap();
+        }
+        let topology = builder.build().unwrap();
+        let select = |text: &str| text.parse::<LinkSelection>().unwrap().at(&topology, router);
+        for (name, number) in [("tor0:Ethernet4", "tor0:p0"), ("tor0:Te1/1:2:out", "tor0:p1:out")] {
+            assert_eq!(select(name), select(number));
+            assert!(!select(name).unwrap().is_empty());
+        }
+        assert_eq!(
+            select("tor0:Ethernet5:in").unwrap_err().to_string(),
+            "no port Ethernet5 at \"tor0\": it has 2 ports, counted from p0, named Ethernet4, Te1/1:2"
+        );
+        for text in ["tor0:3", "tor0:px", "tor0:p3:both", "h0:p0"] {
+            let selection: LinkSelection = text.parse().unwrap();
+            assert!(selection.check(&topology).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn invalid_selections_are_refused() {
-        for text in ["", "none", "tor0", "tor0:3", "tor0:px", "tor0:p3:both", "a>b"] {
+        for text in ["", "none", "tor0", ":p3", "tor0:", "in", "tor0:in", "a>b"] {
             assert!(text.parse::<LinkSelection>().is_err(), "{text}");
         }
     }

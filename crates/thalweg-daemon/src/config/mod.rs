@@ -51,6 +51,7 @@ pub use source::SourceConfig;
 
 use super::emulation::EmulationConfig;
 use super::log::LogOptions;
+pub(crate) use links::split_direction;
 use links::{LinkSelection, ParseLinkSelectionError};
 pub use table::Threads;
 use table::{Api, Collector, Control, Emulate, Log, Network, Process, RULE, Records, Rule, SCHEMA};

@@ -549,7 +549,7 @@ section! {
         /// Interval over which link traffic is summed up.
         link_interval: Nanos [Time] or "a hundredth of the duration, or longer if there are many links",
         /// Ports whose queues are sampled.
-        ports: Vec<String> [Texts("\"tor0 > h3\" (the port of tor0 that leads to h3), or \"tor0\" (all its ports)")] or "all ports of all routers",
+        ports: Vec<String> [Texts("\"tor0 > h3\" (the port of tor0 that leads to h3), \"tor0:p3\" or \"tor0:Ethernet4\" (a port), or \"tor0\" (all its ports)")] or "all ports of all routers",
     }
 }
 
@@ -571,8 +571,8 @@ section! {
 section! {
     /// A link failure: packets on the link and in its queues are lost. There may be several.
     pub struct Failure in FAILURE = ["failure"] {
-        /// The two ends of the link.
-        link: Vec<String> [Texts("the names of its two ends, as [\"edge0\", \"agg0\"]")] needed,
+        /// The two ends of the link, or a port at one of them, by its number or by its name in the topology.
+        link: Vec<String> [Texts("the names of its two ends, as [\"edge0\", \"agg0\"], or a port, as \"edge0:p2\"")] needed,
         /// Time of the failure.
         at: Nanos [Delay] needed,
         /// Time of the repair.

@@ -56,8 +56,12 @@ pub(super) fn in_order(mut events: Vec<Event>) -> Vec<Event> {
 }
 
 fn link(entry: &Typed<'_, Failure>, topology: &Topology) -> Result<LinkId, Problem> {
+    if let [port] = entry.link.as_slice() {
+        return topology.find_link_at(port).map_err(|error| entry.refuse(Failure::link, error.to_string()));
+    }
     let [a, b] = entry.link.as_slice() else {
-        return Err(entry.refuse(Failure::link, "expected two names, as in [\"edge0\", \"agg0\"]"));
+        let expected = "expected two names, as in [\"edge0\", \"agg0\"], or a port, as in \"edge0:p2\"";
+        return Err(entry.refuse(Failure::link, expected));
     };
     let refuse = |reason: String| entry.refuse(Failure::link, reason);
     let (a_node, b_node) = (node(topology, a).map_err(refuse)?, node(topology, b).map_err(refuse)?);

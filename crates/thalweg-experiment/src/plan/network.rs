@@ -177,7 +177,7 @@ fn endpoint_names(topology: &Topology) -> impl Iterator<Item = &str> {
     topology.endpoints().iter().map(|endpoint| endpoint.name.as_str())
 }
 
-/// Ports by name: `tor0 > h3`, or all of `tor0`.
+/// Ports by name: `tor0 > h3`, `tor0:p3`, `tor0:Ethernet4`, or all of `tor0`.
 ///
 /// # Errors
 /// Names an unknown port.
@@ -201,6 +201,9 @@ pub(super) fn ports(
                 if ports.len() == before {
                     return Err(format!("no port of {from_name} leads to {to_name}"));
                 }
+            }
+            None if topology.node_named(name).is_none() && name.contains(':') => {
+                ports.push(topology.find_port(name).map_err(|error| error.to_string())?);
             }
             None => {
                 let router = router(topology, name)?;

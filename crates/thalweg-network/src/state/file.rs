@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use thalweg_config::{Document, Format, Hint, Place, Problem, Typed};
 
 use super::forwarding::{Entry as TableEntry, Forwarding};
-use super::{EntryError, NetworkState, StateError};
+use super::{NetworkState, StateError};
 use crate::identity::{PortIndex, RouterId};
 use crate::link_state::LinkState;
 use crate::routing::ForwardingTable;
-use crate::topology::Topology;
 use crate::topology::file::sections::{
     self, EXPECTED_PORTS, FORWARDING, LINK_STATE, LinkStates, Rules, RulesKind, STATE,
 };
 use crate::topology::file::{
     self, Cell, MAX_HINTED, Part, Row, TopologyFileError, no_router, problem_at, read_topology,
 };
+use crate::topology::{Node, Topology, UnknownPort};
 
 // Values of `kind`.
 const ECMP: &str = "ecmp";
@@ -133,30 +133,21 @@ impl Resolver<'_, '_> {
         element: usize,
         text: &str,
     ) -> Option<(RouterId, PortIndex)> {
-        let parsed = text.rsplit_once(":p").and_then(|(router, port)| Some((router, parse_port(port)?)));
-        if let (None, Some(named)) = (parsed, self.named_port(text)) {
-            return Some(named);
+        let node = |name: &str| self.routers.get(name).map(|&router| Node::Router(router));
+        match self.topology.find_port_by(text, node) {
+            Ok(port) => return Some(port),
+            Err(UnknownPort::Node { name }) => {
+                // Reports the nearest name.
+                self.router(section, LinkStates::down, element, &name);
+            }
+            Err(error @ UnknownPort::Port { .. }) => {
+                self.problems.push(section.entry.refuse_value(LinkStates::down, element, error.to_string()));
+            }
+            Err(_) => {
+                self.problems.push(section.entry.unexpected(LinkStates::down, Some(element), EXPECTED_PORTS))
+            }
         }
-        let Some((name, port)) = parsed else {
-            self.problems.push(section.entry.unexpected(LinkStates::down, Some(element), EXPECTED_PORTS));
-            return None;
-        };
-        let router = self.router(section, LinkStates::down, element, name)?;
-        let ports = self.topology.ports(router);
-        if usize::from(port) >= ports {
-            let error = EntryError::Port { router: name.to_owned(), port, ports };
-            self.problems.push(section.entry.refuse_value(LinkStates::down, element, error.to_string()));
-            return None;
-        }
-        Some((router, PortIndex(port)))
-    }
-
-    /// Finds a port written as `ROUTER:NAME`. Names of routers and ports may contain colons.
-    fn named_port(&self, text: &str) -> Option<(RouterId, PortIndex)> {
-        text.match_indices(':').find_map(|(at, _)| {
-            let router = *self.routers.get(&text[..at])?;
-            Some((router, self.topology.port_named(router, &text[at + 1..])?))
-        })
+        None
     }
 
     fn forwarding(&mut self, section: &Typed<'_, Rules>) -> Option<Forwarding> {
@@ -211,7 +202,8 @@ impl Resolver<'_, '_> {
             (None, Some(name)) => match self.topology.port_named(router, name) {
                 Some(port) => return Some(port),
                 None => {
-                    let reason = format!("router {} has no port of this name", entry.router);
+                    let known = self.topology.describe_ports(router);
+                    let reason = format!("router {} has no port of this name: {known}", entry.router);
                     entry.entry.refuse_value(sections::TableEntry::port_name, 0, reason)
                 }
             },
@@ -237,9 +229,4 @@ impl Resolver<'_, '_> {
         self.problems.push(entry.entry.refuse_value(key, element, no_router(name, &hint)));
         None
     }
-}
-
-/// Parses a number without a sign or leading zeros.
-fn parse_port(text: &str) -> Option<u16> {
-    text.parse().ok().filter(|number: &u16| number.to_string() == text)
 }

@@ -174,9 +174,9 @@ fn errors_give_the_line_and_the_expected_value() {
         ("{ router", "1, { router", "32: entries is [\\n  1, { router"),
         ("\"tor0\", mac", "\"tor\", mac", "33: unknown router \"tor\"; did you mean \"tor0\"?"),
         ("01:00:01\"", "01:00:02\"", "33: no endpoint has the address 02:54:57:01:00:02"),
-        ("\"tor1:p2\"", "\"tor1:p3\"", "26: router \"tor1\" has no port 3: it has 3 ports, numbered from 0"),
+        ("\"tor1:p2\"", "\"tor1:p3\"", "26: no port p3 at \"tor1\": it has 3 ports, counted from p0"),
         ("\"tor1:p2\"", "\"tor2:p2\"", "26: unknown router \"tor2\"; did you mean \"tor0\"?"),
-        ("\"tor1:p2\"", "\"tor1:p+2\"", "26: down is \"tor1:p+2\": expected ports of routers in quotes"),
+        ("\"tor1:p2\"", "\"tor1:p+2\"", "26: no port p+2 at \"tor1\": it has 3 ports, counted from p0"),
         ("[\"tor1:p2\"]", "\"tor1:p2\"", "26: down is \"tor1:p2\": expected ports of routers in quotes"),
         (
             "[link_state]",
@@ -436,7 +436,7 @@ fn wrong_port_names_are_reported_with_their_lines() {
         { router = 'a', mac = '02:54:57:00:00:00', port = 0, port_name = 'e:1' },\n{ router = 'a', mac = '02:54:57:00:00:00' }]\n";
     let error = NetworkState::from_toml(text, "t").unwrap_err().to_string();
     for expected in [
-        "t:12: router a has no port of this name",
+        "t:12: router a has no port of this name: it has 1 ports, counted from p0, named e:1",
         "t:13: not allowed with port",
         "t:14: missing key \"port\"",
     ] {

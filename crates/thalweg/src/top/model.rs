@@ -267,7 +267,8 @@ impl LinkFilter {
     /// Whether a link matches.
     pub fn matches(&self, link: &Link) -> bool {
         let peer = link.peer.as_deref().unwrap_or_default();
-        let names = format!("{} {peer} {}", link.link, link.collector).to_lowercase();
+        let port = link.port_name.as_deref().unwrap_or_default();
+        let names = format!("{} {peer} {port} {}", link.link, link.collector).to_lowercase();
         self.0.split(' ').all(|word| names.contains(word))
     }
 }

@@ -1,27 +1,30 @@
 //! Links and the flows on them.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use thalweg_api::problem::{Code, Problem};
-use thalweg_api::{Flows, LinkName, Links};
+use thalweg_api::{DirectionName, Flows, LinkName, Links};
 use thalweg_measure::collector::{FlowReport, LinkDirection, PortDirection};
-use thalweg_network::{Attachment, NetworkState, Node};
+use thalweg_network::topology::UnknownPort;
+use thalweg_network::{Attachment, NetworkState, Node, Topology};
 
 use super::flows::Fastest;
 use super::{CollectorParam, LimitParams, RequestDeadline, check_responses, selected};
 use crate::api::convert::KnownLink;
 use crate::api::{Api, convert};
+use crate::config::split_direction;
 use crate::from_json;
 use thalweg_http::input::{Path, Query};
 use thalweg_http::output::Json;
-use thalweg_http::parameters::Parsed;
 
 /// One direction of a link.
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::api) struct LinkPath {
-    /// Name of the link: SWITCH:pPORT:in or SWITCH:pPORT:out.
+    /// Name of the link: SWITCH:PORT:in or SWITCH:PORT:out. PORT is p and its number, or the name in the topology.
     #[schemars(example = &"tor0:p3:out")]
-    link: Parsed<LinkName>,
+    link: String,
 }
 
 /// `GET /v1/links`
@@ -50,9 +53,11 @@ pub(in crate::api) fn all(
 /// `GET /v1/links/{link}/flows`
 pub(in crate::api) fn flows(
     api: &Api,
-    Path(LinkPath { link: Parsed(link) }): Path<LinkPath>,
+    Path(LinkPath { link }): Path<LinkPath>,
     Query(params): Query<LimitParams>,
 ) -> Result<Json<Flows>, Problem> {
+    let network = api.parts().network.versions();
+    let link = link_name(network.as_ref().map(|versions| versions.newest().state.topology()), &link)?;
     let collectors = selected(api, params.collector.as_deref())?.into_iter();
     let watching: Vec<_> =
         collectors.filter(|collector| *collector.description().switch == *link.switch).collect();
@@ -61,9 +66,6 @@ pub(in crate::api) fn flows(
             Code::NotFound,
             format!("no collector monitors the switch {:?}", link.switch),
         ));
-    }
-    if let Some(network) = api.parts().network.versions() {
-        check_port(&network.newest().state, &link)?;
     }
     let side = from_json::side(&link);
     Ok(Json(Fastest::of(&watching, params.limit, |flow| is_on(flow, side) && params.matches(flow))?))
@@ -77,15 +79,27 @@ fn is_on(flow: &FlowReport, side: LinkDirection) -> bool {
     }
 }
 
-fn check_port(network: &NetworkState, link: &LinkName) -> Result<(), Problem> {
-    let topology = network.topology();
-    match topology.node_named(&link.switch) {
-        Some(Node::Router(router)) if usize::from(link.port) >= topology.ports(router) => Err(Problem::new(
-            Code::NotFound,
-            format!("switch {:?} has ports p0 to p{}", link.switch, topology.ports(router).saturating_sub(1)),
-        )),
-        _ => Ok(()),
-    }
+/// Returns the link that a text names. Without a topology, ports have numbers only.
+fn link_name(topology: Option<&Arc<Topology>>, text: &str) -> Result<LinkName, Problem> {
+    let invalid = || {
+        Problem::new(
+            Code::BadParameter,
+            format!(
+                "invalid link name {text:?}: expected SWITCH:PORT:in or SWITCH:PORT:out, such as tor0:p3:out"
+            ),
+        )
+    };
+    let Some(topology) = topology else { return text.parse().map_err(|_| invalid()) };
+    let (port, Some(direction)) = split_direction(text) else { return Err(invalid()) };
+    let (router, port) = topology.find_port(port).map_err(|error| match error {
+        UnknownPort::Format { .. } => invalid(),
+        error => Problem::new(Code::NotFound, error.to_string()),
+    })?;
+    let direction = match direction {
+        PortDirection::Input => DirectionName::In,
+        PortDirection::Output => DirectionName::Out,
+    };
+    Ok(LinkName::new(topology.name(Node::Router(router)), port.0, direction))
 }
 
 /// Returns what the topology says about a link; `None` if it has no such port.

@@ -32,7 +32,7 @@ pub(super) struct RepairArgs {
 
 #[derive(Args, Debug)]
 struct PartArgs {
-    /// Switch (`leaf0`), host (`h0`, its link), or link by its ends (`leaf0-spine1`) or port (`leaf0:p2`).
+    /// Switch (`leaf0`), host (`h0`, its link), or link by its ends (`leaf0-spine1`) or port (`leaf0:p2`, or by its name in the topology file).
     #[arg(value_name = "PART")]
     name: String,
 
