@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use thalweg_control::decide::greedy::GreedyOptions;
-use thalweg_lab::Plan;
+use thalweg_lab::{Plan, Plane};
 use thalweg_network::routing::TreeOptions;
 use thalweg_network::{Forwarding, LinkState, NetworkState, Node};
 use thalweg_wire::{BitRate, Nanos};
@@ -107,7 +107,12 @@ impl Files {
 
     /// Creates the files for a lab that the controller assumes to be in `state`.
     pub fn of_state(plan: &Plan, state: &NetworkState, reroute_options: &RerouteOptions) -> Files {
-        Files { daemon: configuration(plan, reroute_options), topology: state.to_toml() }
+        let topology = match plan.plane {
+            // The bridges have ports with names of their own, and numbers as for ports without names.
+            Plane::Ovs => state.without_port_names().to_toml(),
+            _ => state.to_toml(),
+        };
+        Files { daemon: configuration(plan, reroute_options), topology }
     }
 
     /// Writes both files to `folder`, creating it if missing, and returns the path of the daemon's.

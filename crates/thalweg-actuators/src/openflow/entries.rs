@@ -9,7 +9,7 @@
 //! address that identifies the path. So the last switch copies before it writes the base address back, and the first
 //! switch copies after it writes the shadow address.
 //!
-//! **Port `p` of the topology is OpenFlow port `p + 1`**, because OpenFlow counts from 1.
+//! The module `ports` has the OpenFlow numbers of ports.
 //!
 //! All entries are in table 0, with cookies that begin with `0x7477`. Entries with other cookies belong to other
 //! controllers and are neither read nor changed. With a higher priority they take precedence.
@@ -21,10 +21,11 @@ use thalweg_network::{MacAddress, PortIndex};
 use thalweg_wire::openflow::multipart::{FlowFilter, FlowStats};
 use thalweg_wire::openflow::{
     Action, Body, FlowFlags, FlowMod, FlowModCommand, FlowRemoved, Instruction, Masked, Match, MatchField,
-    PortNumber, TableId,
+    TableId,
 };
 
 use super::config::ReadBack;
+use super::ports::SwitchPorts;
 use thalweg_control::routes::{Change, Rule};
 
 /// Thalweg's cookies: `tw` in the first two bytes.
@@ -41,16 +42,6 @@ pub const ROUTE_PRIORITY: u16 = 0x4000;
 
 /// Priority of reroute entries: above routes.
 pub const REROUTE_PRIORITY: u16 = 0x5000;
-
-/// Returns the OpenFlow number of a port of the topology.
-pub fn port_number(port: PortIndex) -> PortNumber {
-    PortNumber(u32::from(port.0) + 1)
-}
-
-/// Returns the port of the topology with this OpenFlow number, if possible.
-pub fn port_index(number: PortNumber) -> Option<PortIndex> {
-    u16::try_from(number.0.checked_sub(1)?).ok().map(PortIndex)
-}
 
 /// The packets that an entry is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,24 +93,25 @@ impl EntryKey {
         }
     }
 
-    fn matching(self) -> Match {
-        match self {
+    /// Returns the match; `None` if the port is missing.
+    fn matching(self, ports: &SwitchPorts) -> Option<Match> {
+        Some(match self {
             EntryKey::Route(address) => Match::any().with(MatchField::EthDst(address.into())),
             EntryKey::Reroute { port, source, destination } => Match::any()
-                .with(MatchField::InPort(port_number(port)))
+                .with(MatchField::InPort(ports.number(port)?))
                 .with(MatchField::EthDst(destination.into()))
                 .with(MatchField::EthSrc(source.into())),
-        }
+        })
     }
 
     /// Returns the key of an entry from its match.
-    fn of(matching: &Match) -> Option<EntryKey> {
+    fn of(matching: &Match, ports: &SwitchPorts) -> Option<EntryKey> {
         use MatchField::{EthDst, EthSrc, InPort};
         let whole = |field: Masked<MacAddress>| field.mask.is_none().then_some(field.value);
         match matching.clone().sorted().0.as_slice() {
             [EthDst(address)] => Some(EntryKey::Route(whole(*address)?)),
             [InPort(port), EthDst(to), EthSrc(from)] => {
-                let port = port_index(*port)?;
+                let port = ports.index(*port)?;
                 Some(EntryKey::Reroute { port, source: whole(*from)?, destination: whole(*to)? })
             }
             _ => None,
@@ -128,37 +120,38 @@ impl EntryKey {
 }
 
 impl Entry {
-    /// Returns the flow-mod that writes or deletes the entry, whatever is there.
-    pub(super) fn flow_mod(&self, monitor: Option<PortNumber>) -> Body {
+    /// Returns the flow-mod that writes or deletes the entry, whatever is there; `None` if a port is missing.
+    pub(super) fn flow_mod(&self, ports: &SwitchPorts) -> Option<Body> {
         let Entry { key, rule } = *self;
         let entry = FlowMod {
             cookie: key.cookie(),
             priority: key.priority(),
-            matching: key.matching(),
+            matching: key.matching(ports)?,
             flags: FlowFlags::SEND_FLOW_REMOVED,
             ..FlowMod::default()
         };
-        Body::FlowMod(match rule {
-            Some(rule) => FlowMod { instructions: instructions(key, rule, monitor), ..entry },
+        Some(Body::FlowMod(match rule {
+            Some(rule) => FlowMod { instructions: instructions(key, rule, ports)?, ..entry },
             None => FlowMod { command: FlowModCommand::DELETE_STRICT, cookie_mask: COOKIES.mask, ..entry },
-        })
+        }))
     }
 }
 
-fn instructions(key: EntryKey, rule: Rule, monitor: Option<PortNumber>) -> Vec<Instruction> {
-    let copy = monitor.map(Action::output);
+/// Returns what an entry does; `None` if its port is missing.
+fn instructions(key: EntryKey, rule: Rule, ports: &SwitchPorts) -> Option<Vec<Instruction>> {
+    let copy = ports.monitor().map(Action::output);
     let write = rule.write_back.map(|address| Action::SetField(MatchField::EthDst(address.into())));
-    let send = Some(Action::output(port_number(rule.port)));
+    let send = Some(Action::output(ports.number(rule.port)?));
     let actions = match key {
         EntryKey::Route(_) => [copy, write, send],
         EntryKey::Reroute { .. } => [write, copy, send],
     };
-    vec![Instruction::ApplyActions(actions.into_iter().flatten().collect())]
+    Some(vec![Instruction::ApplyActions(actions.into_iter().flatten().collect())])
 }
 
-/// Classifies an entry of a switch whose monitor port is `monitor`.
-pub(super) fn read(flow: &FlowStats, monitor: Option<PortNumber>) -> ReadEntry {
-    let key = EntryKey::of(&flow.matching)
+/// Classifies an entry of a switch with these ports.
+pub(super) fn read(flow: &FlowStats, ports: &SwitchPorts) -> ReadEntry {
+    let key = EntryKey::of(&flow.matching, ports)
         .filter(|key| (flow.table_id, flow.priority) == (TableId(0), key.priority()));
     let rule = |key| {
         let [Instruction::ApplyActions(actions)] = flow.instructions.as_slice() else { return None };
@@ -167,9 +160,9 @@ pub(super) fn read(flow: &FlowStats, monitor: Option<PortNumber>) -> ReadEntry {
             Action::SetField(MatchField::EthDst(address)) => Some(address.value),
             _ => None,
         });
-        let rule = Rule { port: port_index(output.port)?, write_back: written };
+        let rule = Rule { port: ports.index(output.port)?, write_back: written };
         // Only entries exactly as written count.
-        let is_as_written = instructions(key, rule, monitor) == flow.instructions
+        let is_as_written = instructions(key, rule, ports).as_ref() == Some(&flow.instructions)
             && flow.cookie == key.cookie()
             && (flow.idle_timeout, flow.hard_timeout) == (0, 0)
             && flow.flags.contains(FlowFlags::SEND_FLOW_REMOVED);
@@ -195,9 +188,9 @@ fn deletion(flow: &FlowStats) -> FlowMod {
 }
 
 /// Returns the key of a removed entry, if it was one of Thalweg's.
-pub(super) fn removed(flow: &FlowRemoved) -> Option<EntryKey> {
+pub(super) fn removed(flow: &FlowRemoved, ports: &SwitchPorts) -> Option<EntryKey> {
     let is_ours = flow.cookie & COOKIES.mask == COOKIES.cookie && flow.table_id == TableId(0);
-    EntryKey::of(&flow.matching).filter(|key| is_ours && flow.priority == key.priority())
+    EntryKey::of(&flow.matching, ports).filter(|key| is_ours && flow.priority == key.priority())
 }
 
 /// Selects all entries with Thalweg's cookies.
@@ -207,8 +200,19 @@ pub(super) fn all() -> FlowFilter {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::LazyLock;
+
     use proptest::prelude::*;
+    use thalweg_network::topology::shapes::rack;
+    use thalweg_network::{LinkSpec, RouterId, Topology};
+    use thalweg_wire::openflow::PortNumber;
+
+    use super::*;
+
+    fn ports(monitor: Option<PortNumber>) -> SwitchPorts {
+        static TOPOLOGY: LazyLock<Topology> = LazyLock::new(|| rack(64, LinkSpec::default()).unwrap());
+        SwitchPorts::new(&TOPOLOGY, RouterId(0), monitor.map(Into::into))
+    }
 
     fn stats(body: Body) -> FlowStats {
         let Body::FlowMod(flow) = body else { panic!("{body:?}") };
@@ -259,10 +263,10 @@ mod tests {
             monitor in prop::option::of((70_u32..80).prop_map(PortNumber)),
         ) {
             let rule = Rule { port: PortIndex(port), write_back };
-            let flow = stats(Entry { key, rule: Some(rule) }.flow_mod(monitor));
-            prop_assert_eq!(read(&flow, monitor), ReadEntry::Ours(key, rule));
+            let flow = stats(Entry { key, rule: Some(rule) }.flow_mod(&ports(monitor)).unwrap());
+            prop_assert_eq!(read(&flow, &ports(monitor)), ReadEntry::Ours(key, rule));
             let elsewhere = Some(PortNumber(99));
-            prop_assert_eq!(read(&flow, elsewhere), ReadEntry::Changed(key), "copies go to another port");
+            prop_assert_eq!(read(&flow, &ports(elsewhere)), ReadEntry::Changed(key), "copies go to another port");
         }
     }
 
@@ -270,7 +274,7 @@ mod tests {
     fn foreign_entries_are_deleted_and_changed_ones_are_replaced() {
         let key = EntryKey::Route(MacAddress([2, 0, 0, 0, 0, 1]));
         let rule = Rule { port: PortIndex(0), write_back: None };
-        let good = stats(Entry { key, rule: Some(rule) }.flow_mod(None));
+        let good = stats(Entry { key, rule: Some(rule) }.flow_mod(&ports(None)).unwrap());
         type Corrupt = fn(&mut FlowStats);
         let changes: [Corrupt; 4] = [
             |flow| flow.cookie = REROUTE,
@@ -281,7 +285,7 @@ mod tests {
         for change in changes {
             let mut flow = good.clone();
             change(&mut flow);
-            assert_eq!(read(&flow, None), ReadEntry::Changed(key), "{flow:?}");
+            assert_eq!(read(&flow, &ports(None)), ReadEntry::Changed(key), "{flow:?}");
         }
         let cases: [Corrupt; 3] = [
             |flow| flow.priority = 7,
@@ -291,7 +295,7 @@ mod tests {
         for corrupt in cases {
             let mut flow = good.clone();
             corrupt(&mut flow);
-            let ReadEntry::Stray(delete) = read(&flow, None) else { panic!("{flow:?}") };
+            let ReadEntry::Stray(delete) = read(&flow, &ports(None)) else { panic!("{flow:?}") };
             assert_eq!((delete.command, delete.priority), (FlowModCommand::DELETE_STRICT, flow.priority));
             assert_eq!(delete.matching, flow.matching);
         }
@@ -301,10 +305,11 @@ mod tests {
     fn mirrored_packets_carry_the_shadow_address() {
         let (base, shadow) = (MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 1, 0, 1]));
         let rule = |write_back| Rule { port: PortIndex(4), write_back: Some(write_back) };
-        let actions = |key, rule| match instructions(key, rule, Some(PortNumber(9))).as_slice() {
-            [Instruction::ApplyActions(actions)] => actions.clone(),
-            other => panic!("{other:?}"),
-        };
+        let actions =
+            |key, rule| match instructions(key, rule, &ports(Some(PortNumber(9)))).unwrap().as_slice() {
+                [Instruction::ApplyActions(actions)] => actions.clone(),
+                other => panic!("{other:?}"),
+            };
         let (copy, send) = (Action::output(PortNumber(9)), Action::output(PortNumber(5)));
         let write = |address: MacAddress| Action::SetField(MatchField::EthDst(address.into()));
         assert_eq!(

@@ -33,8 +33,8 @@ use std::sync::Arc;
 
 use crossbeam_channel::Receiver;
 use thalweg_network::routing::path::follow;
-use thalweg_network::{NetworkState, RouterId, Topology};
-use thalweg_wire::openflow::{Body, DatapathId, FlowRemoved, PortNumber, PortReason, PortStatus};
+use thalweg_network::{NetworkState, PortIndex, RouterId, Topology};
+use thalweg_wire::openflow::{Body, DatapathId, FlowRemoved, Port, PortNumber, PortReason, PortStatus};
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::config::Config;
@@ -44,6 +44,7 @@ use super::event::Event;
 use super::fabric_event::FabricEvent;
 use super::generation::Identity;
 use super::links::LinkObserver;
+use super::ports::{PortReference, SwitchPorts};
 use super::report::{FabricCounters, SwitchesReport};
 use super::session::{BatchResult, Move, ReadBackStep, SwitchSession};
 use super::switches::Switches;
@@ -66,14 +67,14 @@ const MAX_BATCH: usize = 1_000;
 const MAX_EVENTS: usize = 1_024;
 
 /// Maps a switch of the topology to its datapath.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// The switch of the topology.
     pub router: RouterId,
     /// The OpenFlow datapath id.
     pub datapath: DatapathId,
     /// The monitor port, to which all packets are copied; `None` if the controller does not manage mirroring.
-    pub monitor: Option<PortNumber>,
+    pub monitor: Option<PortReference>,
 }
 
 /// The switches of a network. Dropping it closes the connections; installed entries stay.
@@ -99,7 +100,7 @@ pub struct Fabric {
 /// The known state of a switch.
 #[derive(Default)]
 struct State {
-    monitor: Option<PortNumber>,
+    ports: SwitchPorts,
     session: Option<SwitchSession>,
     /// Reroute entries, as far as known.
     reroutes: BTreeMap<EntryKey, Rule>,
@@ -118,13 +119,17 @@ impl Fabric {
         let identity = Identity { priority, instance };
         let election = Election::new(ElectionOptions { identity, timeout: master_timeout });
         let (switches, events) = Switches::new(Config { read_back: COOKIES, ..config });
-        let state = |member: &Member| State { monitor: member.monitor, ..State::default() };
+        let state = |member: &Member| {
+            let ports = SwitchPorts::new(&topology, member.router, member.monitor.clone());
+            State { ports, ..State::default() }
+        };
+        let states = members.iter().map(|member| (member.router, state(member))).collect();
         Fabric {
             links: LinkObserver::new(Arc::clone(&topology)),
             topology,
             switches,
             events,
-            members: members.iter().map(|member| (member.router, state(member))).collect(),
+            members: states,
             routers: members.iter().map(|member| (member.datapath, member.router)).collect(),
             wanted: None,
             installed: Rules::new(),
@@ -198,7 +203,10 @@ impl Fabric {
     /// Returns the switches without confirmed wanted entries: disconnected, or still in progress. All switches before
     /// the first installation, and while this daemon is not the master.
     pub fn out_of_sync(&self) -> impl Iterator<Item = RouterId> + '_ {
-        let is_in_sync = |state: &State| state.session.as_ref().is_some_and(SwitchSession::is_in_sync);
+        let is_in_sync = |state: &State| {
+            let has_all_ports = state.ports.missing().next().is_none();
+            has_all_ports && state.session.as_ref().is_some_and(SwitchSession::is_in_sync)
+        };
         let is_started = self.wanted.is_some();
         self.members
             .iter()
@@ -216,8 +224,10 @@ impl Fabric {
                     send_beat(&mut session, self.election.greeting());
                     state.session = Some(session);
                     let entries = up.flows.len();
+                    state.ports.report_all(&up.ports);
                     up.ports.iter().for_each(|port| self.port_changed(router, port.port_no, port.is_up()));
-                    self.adopt(router, TableContents::of(&up.flows, self.members[&router].monitor));
+                    self.check_ports(router);
+                    self.adopt(router, TableContents::of(&up.flows, &self.members[&router].ports));
                     self.publish(FabricEvent::Up { router, entries });
                 }
             },
@@ -229,8 +239,7 @@ impl Fabric {
             }
             Event::PortStatus { datapath, status: PortStatus { reason, port } } => {
                 if let Some(&router) = self.routers.get(&datapath) {
-                    let is_up = reason != PortReason::DELETE && port.is_up();
-                    self.port_changed(router, port.port_no, is_up);
+                    self.port_reported(router, reason, &port);
                 }
             }
             Event::FlowRemoved { datapath, flow } => self.entry_removed(datapath, &flow),
@@ -251,10 +260,46 @@ impl Fabric {
         }
     }
 
+    /// A port came, went or changed. If ports have other numbers now, the entries are read and written again.
+    fn port_reported(&mut self, router: RouterId, reason: PortReason, port: &Port) {
+        let exists = reason != PortReason::DELETE;
+        // The port that had this number until now.
+        if !exists {
+            self.port_changed(router, port.port_no, false);
+        }
+        let state = self.members.get_mut(&router).expect("every datapath has a member");
+        let name = port.name.to_string();
+        if state.ports.report(port.port_no, exists.then_some(&name)) {
+            if let Some(session) = &mut state.session {
+                session.mark_uncertain(None);
+            }
+            self.check_ports(router);
+        }
+        if exists {
+            self.port_changed(router, port.port_no, port.is_up());
+        }
+    }
+
+    /// Links at missing ports are down.
+    fn check_ports(&mut self, router: RouterId) {
+        let ports = &self.members[&router].ports;
+        let missing: Vec<PortIndex> = ports.missing().collect();
+        if let Some(missing) = ports.describe_missing() {
+            let known = ports.reported_names().map(str::to_owned).collect();
+            self.publish(FabricEvent::MissingPorts { router, missing, known });
+        }
+        missing.into_iter().for_each(|port| self.set_port(router, port, false));
+    }
+
     /// A switch reported the state of a port.
     fn port_changed(&mut self, router: RouterId, port: PortNumber, is_up: bool) {
-        let port = entries::port_index(port);
-        if let Some(link) = port.and_then(|port| self.links.set_port(router, port, is_up)) {
+        if let Some(port) = self.members[&router].ports.index(port) {
+            self.set_port(router, port, is_up);
+        }
+    }
+
+    fn set_port(&mut self, router: RouterId, port: PortIndex, is_up: bool) {
+        if let Some(link) = self.links.set_port(router, port, is_up) {
             self.publish(FabricEvent::LinkChanged { link, is_up: self.links.is_up(link) });
         }
     }
@@ -262,7 +307,7 @@ impl Fabric {
     /// An entry was removed. If it is not one that this fabric has deleted, audits the switch.
     fn entry_removed(&mut self, datapath: DatapathId, flow: &FlowRemoved) {
         let Some(&router) = self.routers.get(&datapath) else { return };
-        let is_sent = match entries::removed(flow) {
+        let is_sent = match entries::removed(flow, &self.members[&router].ports) {
             Some(EntryKey::Route(address)) => self.installed.get(router, address).is_some(),
             Some(key) => self.members[&router].reroutes.contains_key(&key),
             None => false,
@@ -285,12 +330,11 @@ impl Fabric {
     fn audit(&mut self, router: RouterId, now: Timestamp) {
         let (interval, may_write) = (self.audit_interval, self.may_write(router));
         let state = self.members.get_mut(&router).expect("a member");
-        let monitor = state.monitor;
         let is_due = may_write && self.wanted.is_some();
         let Some(session) = state.session.as_mut().filter(|_| is_due) else { return };
         let Some((flows, touched)) = session.audit(now, interval, BATCH_TIMEOUT) else { return };
         self.counters.audits += 1;
-        let (mut contents, sent) = (TableContents::of(&flows, monitor), self.sent(router));
+        let (mut contents, sent) = (TableContents::of(&flows, &state.ports), self.sent(router));
         contents.overlay(&touched, &sent);
         let faults = contents.faults(&sent);
         if faults.total() > 0 {
@@ -323,7 +367,8 @@ impl Fabric {
             wanted.is_none() && contents.has_strays();
         if let Some(wanted) = wanted {
             let (wanted, reroutes) = (wanted.at(router), self.wanted_reroutes(router));
-            let deletions = contents.deletions(|key| match key {
+            let ports = &self.members[&router].ports;
+            let deletions = contents.deletions(ports, |key| match key {
                 EntryKey::Route(address) => wanted.get(router, *address).is_some(),
                 EntryKey::Reroute { .. } => reroutes.contains_key(key),
             });
@@ -358,9 +403,12 @@ impl Fabric {
         let removed = state.reroutes.keys().filter(|key| !reroutes.contains_key(key));
         let added = added.map(|(&key, &rule)| Entry { key, rule: Some(rule) });
         let removed = removed.map(|&key| Entry { key, rule: None });
-        let entries: Vec<Entry> =
-            added.chain(removed).chain(routes.iter().copied().map(Entry::from)).collect();
-        let messages: Vec<Body> = entries.iter().map(|entry| entry.flow_mod(state.monitor)).collect();
+        // Entries at missing ports stay unsent.
+        let (entries, messages): (Vec<Entry>, Vec<Body>) = added
+            .chain(removed)
+            .chain(routes.iter().copied().map(Entry::from))
+            .filter_map(|entry| Some((entry, entry.flow_mod(&state.ports)?)))
+            .unzip();
         if self.send(router, &messages) {
             entries.iter().for_each(|entry| self.record(router, entry));
         }
@@ -473,7 +521,7 @@ impl Fabric {
         match session.read_back(now, BATCH_TIMEOUT) {
             ReadBackStep::Requested => self.counters.read_backs += 1,
             ReadBackStep::Read(Ok(flows)) => {
-                self.adopt(router, TableContents::of(&flows, self.members[&router].monitor));
+                self.adopt(router, TableContents::of(&flows, &self.members[&router].ports));
             }
             ReadBackStep::Read(Err(_)) => session.mark_uncertain(Some(now + RETRY_DELAY)),
             ReadBackStep::Pending => {}
@@ -513,7 +561,10 @@ impl Fabric {
             return Err(ActuatorError::Busy("a switch on the path does not have its routes yet".to_owned()));
         }
         let state = self.members.get_mut(&router).expect("checked above");
-        let message = entry.flow_mod(state.monitor);
+        let Some(message) = entry.flow_mod(&state.ports) else {
+            let cause = io::Error::new(io::ErrorKind::NotFound, "its switch does not have the port");
+            return Err(unreachable(cause));
+        };
         let session = state.session.as_mut().expect("checked above");
         if let Err(error) = session.send(&[message], Some(of), within) {
             return Err(unreachable(io::Error::other(error)));

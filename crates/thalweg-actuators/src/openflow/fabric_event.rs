@@ -60,6 +60,15 @@ pub enum FabricEvent {
         /// Whether it is up.
         is_up: bool,
     },
+    /// A switch does not have all ports of the topology. Their links are down, and no entry uses them.
+    MissingPorts {
+        /// The switch.
+        router: RouterId,
+        /// The missing ports.
+        missing: String,
+        /// The names that the switch reports.
+        known: Vec<String>,
+    },
     /// Others have changed the entries of a connected switch. They are being repaired.
     Repaired {
         /// The switch.
@@ -119,6 +128,13 @@ impl FabricEvent {
             FabricEvent::LinkChanged { link, is_up } => {
                 let ends = topology.links()[link.index()].ends.map(|end| topology.name(end.node));
                 write!(f, "link {} - {} is {}", ends[0], ends[1], if *is_up { "up" } else { "down" })
+            }
+            FabricEvent::MissingPorts { router, missing, known } => {
+                let known = match known.as_slice() {
+                    [] => "no ports".to_owned(),
+                    known => format!("the ports {}", known.join(", ")),
+                };
+                write!(f, "{} lacks {missing}: it has {known}", name(*router))
             }
             FabricEvent::Repaired { router, faults } => {
                 write!(f, "{}: entries changed by others, repairing: {faults}", name(*router))

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use thalweg_control::routes::{Rule, RuleFaults};
+use thalweg_wire::openflow::Body;
 use thalweg_wire::openflow::multipart::FlowStats;
-use thalweg_wire::openflow::{Body, PortNumber};
 
 use super::entries::{self, Entry, EntryKey, ReadEntry};
+use super::ports::SwitchPorts;
 
 /// Thalweg's entries in a switch.
 #[derive(Debug, Default)]
@@ -20,11 +21,11 @@ pub(super) struct TableContents {
 }
 
 impl TableContents {
-    /// Classifies the entries of a switch with this monitor port.
-    pub(super) fn of(flows: &[FlowStats], monitor: Option<PortNumber>) -> TableContents {
+    /// Classifies the entries of a switch with these ports.
+    pub(super) fn of(flows: &[FlowStats], ports: &SwitchPorts) -> TableContents {
         let mut contents = TableContents::default();
         for flow in flows {
-            match entries::read(flow, monitor) {
+            match entries::read(flow, ports) {
                 ReadEntry::Ours(key, rule) => drop(contents.entries.insert(key, rule)),
                 ReadEntry::Changed(key) => drop(contents.changed.insert(key)),
                 ReadEntry::Stray(delete) => contents.strays.push(Body::FlowMod(*delete)),
@@ -65,10 +66,9 @@ impl TableContents {
     }
 
     /// Returns flow-mods that delete what writing the wanted entries does not replace.
-    pub(super) fn deletions(&self, is_wanted: impl Fn(&EntryKey) -> bool) -> Vec<Body> {
+    pub(super) fn deletions(&self, ports: &SwitchPorts, is_wanted: impl Fn(&EntryKey) -> bool) -> Vec<Body> {
         let unwanted = self.changed.iter().filter(|key| !is_wanted(key));
-        // The monitor port does not matter for a deletion.
-        let deletions = unwanted.map(|&key| Entry { key, rule: None }.flow_mod(None));
+        let deletions = unwanted.filter_map(|&key| Entry { key, rule: None }.flow_mod(ports));
         self.strays.iter().cloned().chain(deletions).collect()
     }
 }

@@ -4,13 +4,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use thalweg_actuators::openflow::{Config, Fabric, FabricEvent, Member, entries};
+use thalweg_actuators::openflow::{Config, Fabric, FabricEvent, Member, PortReference};
 use thalweg_actuators::{Action, ActionId, Actuator};
 use thalweg_control::Pair;
 use thalweg_control::routes::RuleFaults;
 use thalweg_network::routing::{TreeOptions, spanning_trees};
 use thalweg_network::topology::shapes::{Tiers, leaf_spine};
-use thalweg_network::{EndpointId, Forwarding, LinkState, NetworkState, PortIndex, RouterId};
+use thalweg_network::{
+    EndpointId, Forwarding, LinkSpec, LinkState, NetworkState, PortIndex, RouterId, Topology, TopologyBuilder,
+};
 use thalweg_wire::openflow::{DatapathId, PortNumber};
 use thalweg_wire::{Nanos, Timestamp};
 
@@ -38,7 +40,7 @@ fn fabric_with(state: &NetworkState, config: Config) -> (Fabric, SocketAddr) {
     let member = |router: RouterId| Member {
         router,
         datapath: DatapathId(0x100 + u64::from(router.0)),
-        monitor: Some(PortNumber(MONITOR)),
+        monitor: Some(PortNumber(MONITOR).into()),
     };
     let members: Vec<Member> = state.topology().router_ids().map(member).collect();
     let fabric = Fabric::new(Arc::clone(state.topology()), &members, config);
@@ -57,10 +59,14 @@ fn add_bridges(ovs: &Ovs, state: &NetworkState, controller: SocketAddr) {
 }
 
 fn settle(fabric: &mut Fabric) {
+    settle_until(fabric, |fabric| fabric.out_of_sync().next().is_none());
+}
+
+fn settle_until(fabric: &mut Fabric, mut is_done: impl FnMut(&mut Fabric) -> bool) {
     let (start, mut now) = (Instant::now(), Timestamp(0));
     while {
         fabric.maintain(now);
-        fabric.out_of_sync().next().is_some()
+        !is_done(fabric)
     } {
         assert!(start.elapsed() < TEST_TIMEOUT, "{:?}", fabric.take_events());
         std::thread::sleep(Duration::from_millis(2));
@@ -80,6 +86,14 @@ fn reroute(fabric: &mut Fabric, address: u8) {
     settle(fabric);
 }
 
+/// Returns the OpenFlow number of a port: that in its name, as in `sw0p3`, or that of a port without a name.
+fn number_of(topology: &Topology, router: RouterId, port: PortIndex) -> u32 {
+    match topology.port_name(router, port) {
+        Some(name) => name.rsplit_once('p').unwrap().1.parse().unwrap(),
+        None => u32::from(port.0) + 1,
+    }
+}
+
 /// Traces a packet of the pair with this destination address through the network, by the actions that each switch
 /// reports. Returns the path, the host and the final address; ignores copies.
 fn walk(ovs: &Ovs, state: &NetworkState, address: u8) -> (Vec<RouterId>, EndpointId, String) {
@@ -90,7 +104,7 @@ fn walk(ovs: &Ovs, state: &NetworkState, address: u8) -> (Vec<RouterId>, Endpoin
     let mut path = Vec::new();
     loop {
         path.push(router);
-        let in_port = entries::port_number(port).0;
+        let in_port = number_of(topology, router, port);
         let packet = format!("in_port={in_port},dl_src={source},dl_dst={destination},dl_type=0x88b5");
         let actions = ovs.trace(&bridge(router), &packet);
         if let Some((_, written)) = actions.split_once("dst=") {
@@ -104,7 +118,9 @@ fn walk(ovs: &Ovs, state: &NetworkState, address: u8) -> (Vec<RouterId>, Endpoin
             .iter()
             .find(|&&output| output != MONITOR)
             .expect("an output other than the monitor port");
-        let peer = topology.peer(router, PortIndex(output as u16 - 1));
+        let ports = (0..topology.ports(router) as u16).map(PortIndex);
+        let output = ports.clone().find(|&port| number_of(topology, router, port) == output).unwrap();
+        let peer = topology.peer(router, output);
         match peer.node {
             thalweg_network::Node::Router(next) => (router, port) = (next, peer.port),
             thalweg_network::Node::Endpoint(host) => return (path, host, destination),
@@ -298,5 +314,87 @@ fn changed_and_foreign_entries_are_found_by_periodic_reads() {
         std::thread::sleep(Duration::from_millis(2));
     }
     assert_eq!(ovs.flows("sw1").len(), 9, "entries of other controllers stay");
+    check_log(&ovs);
+}
+
+/// Returns two switches of two hosts, connected by two links. Their ports have other numbers than in the topology.
+fn named_state() -> NetworkState {
+    let (mut builder, link) = (TopologyBuilder::new(), LinkSpec::default());
+    let routers = [0, 1].map(|number| builder.add_router(format!("tor{number}")).unwrap());
+    for (host, router) in [(0, 0), (1, 0), (2, 1), (3, 1)] {
+        let endpoint = builder.add_endpoint(format!("h{host}"), routers[router], link).unwrap();
+        let number = [4, 1][host % 2];
+        builder.set_port_name(endpoint, &format!("sw{router}p{number}")).unwrap();
+    }
+    for numbers in [[2, 3], [3, 2]] {
+        builder.connect(routers[0], routers[1], link).unwrap();
+        let names = [0, 1].map(|router| format!("sw{router}p{}", numbers[router]));
+        builder.set_last_link_port_names([&names[0], &names[1]]).unwrap();
+    }
+    let topology = Arc::new(builder.build().unwrap());
+    let links = LinkState::new(&topology);
+    let trees = spanning_trees(&topology, &links, TreeOptions { addresses: ADDRESSES, seed: 1 });
+    NetworkState::new(topology, links, Forwarding::tables(trees)).unwrap()
+}
+
+#[test]
+fn ports_are_found_by_the_names_that_the_switches_report() {
+    let Some(ovs) = ovs("ports_are_found_by_name", "OpenFlow13") else { return };
+    let state = named_state();
+    let member = |router: RouterId| Member {
+        router,
+        datapath: DatapathId(0x100 + u64::from(router.0)),
+        monitor: Some(PortReference::Name(format!("sw{}p{MONITOR}", router.0))),
+    };
+    let members: Vec<Member> = state.topology().router_ids().map(member).collect();
+    let mut fabric = Fabric::new(Arc::clone(state.topology()), &members, Config::default());
+    let address = fabric.switches().listen(local(0), None).unwrap();
+    add_bridges(&ovs, &state, address);
+    fabric.install(&state);
+    settle(&mut fabric);
+    let base = state.topology().mac(PAIR.destination, 0).to_string();
+    for tree in [0, 1] {
+        let (path, host, arrives_as) = walk(&ovs, &state, tree);
+        assert_eq!((path.len(), host, &arrives_as), (2, PAIR.destination, &base));
+    }
+    reroute(&mut fabric, 1);
+    assert!(
+        ovs.flows("sw0").iter().any(|line| line.contains("priority=20480") && line.contains("in_port=4"))
+    );
+    assert_eq!(walk(&ovs, &state, 0).1, PAIR.destination);
+    let news = fabric.take_events();
+    assert!(!news.iter().any(|event| matches!(event, FabricEvent::MissingPorts { .. })), "{news:?}");
+
+    // A port that is added again under another number is used under that one.
+    ovs.renumber_port("sw0", "sw0p4", 7);
+    let rerouted = |ovs: &Ovs| {
+        let flows = ovs.flows("sw0");
+        flows.iter().any(|line| line.contains("priority=20480") && line.contains("in_port=7"))
+            && !flows.iter().any(|line| line.contains("in_port=4") || line.contains("output:4"))
+    };
+    settle_until(&mut fabric, |_| rerouted(&ovs));
+    check_log(&ovs);
+}
+
+#[test]
+fn a_port_that_the_switch_does_not_have_is_reported_and_its_link_is_down() {
+    let Some(ovs) = ovs("a_missing_port", "OpenFlow13") else { return };
+    let state = named_state();
+    let (mut fabric, address) = fabric(&state);
+    add_bridges(&ovs, &state, address);
+    fabric.install(&state);
+    settle(&mut fabric);
+    ovs.delete_port("sw1", "sw1p3");
+    let mut news = Vec::new();
+    settle_until(&mut fabric, |fabric| {
+        news.extend(fabric.take_events());
+        news.iter().any(|event| matches!(event, FabricEvent::LinkChanged { is_up: false, .. }))
+    });
+    let texts: Vec<String> = news.iter().map(|event| event.describe(state.topology()).to_string()).collect();
+    assert!(
+        texts.iter().any(|text| text.starts_with("tor1 lacks p2 (\"sw1p3\"): it has the ports")),
+        "{texts:?}"
+    );
+    assert_eq!(fabric.out_of_sync().collect::<Vec<_>>(), [RouterId(1)]);
     check_log(&ovs);
 }

@@ -88,6 +88,20 @@ impl Ovs {
         self.set_controller_of(name, &format!("tcp:{controller}"));
     }
 
+    /// Removes a port from a bridge.
+    #[allow(dead_code, reason = "not all users of this file need it")]
+    pub(crate) fn delete_port(&self, bridge: &str, port: &str) {
+        self.vsctl(&["del-port", bridge, port]);
+    }
+
+    /// Removes a port and adds it again under another number.
+    #[allow(dead_code, reason = "not all users of this file need it")]
+    pub(crate) fn renumber_port(&self, bridge: &str, port: &str, number: u32) {
+        self.delete_port(bridge, port);
+        let request = format!("ofport_request={number}");
+        self.vsctl(&["add-port", bridge, port, "--", "set", "interface", port, "type=dummy", &request]);
+    }
+
     /// Returns the entries that `ovs-ofctl dump-flows` shows, one per line.
     #[allow(dead_code, reason = "not all users of this file need it")]
     pub(crate) fn flows(&self, bridge: &str) -> Vec<String> {

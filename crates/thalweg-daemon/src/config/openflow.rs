@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use thalweg_actuators::openflow::Member;
+use thalweg_actuators::openflow::{Member, PortReference};
 use thalweg_network::{NetworkState, Node};
 use thalweg_wire::Nanos;
 use thalweg_wire::openflow::{DatapathId, PortNumber};
@@ -143,14 +143,10 @@ fn members(entry: &Typed<'_, Control>, network: &NetworkState, problems: &mut Ve
             refuse(format!("invalid datapath ID {datapath:?}: expected up to 16 hexadecimal digits"));
             continue;
         };
-        let monitor = match monitor.map(|port| port.parse()) {
-            None => None,
-            Some(Ok(port)) => Some(PortNumber(port)),
-            Some(Err(_)) => {
-                refuse(format!("invalid monitor port in {text:?}: expected a number"));
-                continue;
-            }
-        };
+        let monitor = monitor.map(|port| match port.parse() {
+            Ok(number) => PortReference::Number(PortNumber(number)),
+            Err(_) => PortReference::Name((*port).to_owned()),
+        });
         if members.iter().any(|other| other.router == router || other.datapath == datapath) {
             refuse(format!("duplicate switch or datapath ID in {text:?}"));
         }

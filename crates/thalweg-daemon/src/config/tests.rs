@@ -1,7 +1,6 @@
 use super::links::LinkSelection;
 use super::*;
 use thalweg_measure::collector::PortDirection;
-use thalweg_network::PortIndex;
 use thalweg_wire::{BitRate, Bytes};
 
 const MINIMAL: &str = "[[collector]]\nname = \"tor0\"\ninterface = \"eth1\"\n";
@@ -98,8 +97,8 @@ fn conflicting_keys_are_reported_with_their_lines() {
             "t.toml:2: on_event: requires folder",
             "t.toml:7: collectors: unknown collector b",
             "t.toml:8: lower: 0.95 is above upper, 0.9: expected at most that",
-            "t.toml:11: links: invalid links \"tor0\": expected all, hosts, switches, \"switches:out\", \"tor0 > h3\", \"tor0:p3\" or \
-             \"tor0:p3:out\"",
+            "t.toml:11: links: invalid links \"tor0\": expected all, hosts, switches, \"switches:out\", \"tor0 > h3\", \"tor0:p3\", \
+             \"tor0:p3:out\" or \"tor0:Ethernet4:out\"",
         ],
     );
 }
@@ -160,7 +159,7 @@ fn values_become_collector_options() {
     );
     assert_eq!(
         collector.rules[0].links[1],
-        LinkSelection::Port("leaf0".into(), PortIndex(1), Some(PortDirection::Output))
+        LinkSelection::Port("leaf0:p1".into(), Some(PortDirection::Output))
     );
     assert_eq!(collector.samples, None);
     let options = collector.options(None).unwrap();
@@ -218,15 +217,18 @@ fn openflow_requires_a_datapath_id_for_every_switch() {
         );
         Config::parse(&text, "t.toml", folder.path()).map(|config| config.control.unwrap().actuator)
     };
-    let both = "switches = [\"tor0 0000:0054:5700:0001 5\", \"tor1 0x2\"]\n";
+    let both = "switches = [\"tor0 0000:0054:5700:0001 5\", \"tor1 0x2 eth9\"]\n";
     let listen = "openflow_listen = \"127.0.0.1:6653\"\n";
     let files = "openflow_certificate = \"c\"\nopenflow_key = \"k\"\nopenflow_ca_file = \"a\"\n";
     let connect = "openflow_connect = [\"192.0.2.1:6653\", \"192.0.2.2:6653 tor1.example.net\"]\n";
     let ActuatorConfig::OpenFlow(config) = parse(&[both, listen, files, connect].concat()).unwrap() else {
         panic!("expected openflow");
     };
-    let members: Vec<_> = config.members.iter().map(|member| (member.datapath.0, member.monitor)).collect();
-    assert_eq!(members, [(0x0054_5700_0001, Some(thalweg_wire::openflow::PortNumber(5))), (2, None)]);
+    let members: Vec<_> =
+        config.members.iter().map(|member| (member.datapath.0, member.monitor.clone())).collect();
+    let number = thalweg_wire::openflow::PortNumber(5);
+    let by_name = thalweg_actuators::openflow::PortReference::Name("eth9".into());
+    assert_eq!(members, [(0x0054_5700_0001, Some(number.into())), (2, Some(by_name))]);
     assert_eq!(config.listen, Some("127.0.0.1:6653".parse().unwrap()));
     let names: Vec<_> = config.connect.iter().map(|(_, name)| name.as_str()).collect();
     assert_eq!(names, ["192.0.2.1", "tor1.example.net"]);
@@ -241,7 +243,7 @@ fn openflow_requires_a_datapath_id_for_every_switch() {
         ("switches = [\"tor0 1\", \"tor2 2\"]\n", "no switch \"tor2\" in the topology"),
         ("switches = [\"tor0 1\", \"tor1 1\"]\n", "duplicate switch or datapath ID"),
         ("switches = [\"tor0 xyz\", \"tor1 1\"]\n", "invalid datapath ID \"xyz\""),
-        ("switches = [\"tor0 1 p5\", \"tor1 2\"]\n", "invalid monitor port"),
+        ("switches = [\"tor0 1 5 6\", \"tor1 2\"]\n", "invalid switch \"tor0 1 5 6\""),
         (both, "actuator: openflow requires openflow_listen or openflow_connect"),
         ("openflow_listen = \"6653\"\n", "invalid address \"6653\""),
         (

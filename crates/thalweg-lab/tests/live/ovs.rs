@@ -46,7 +46,7 @@ fn with_routes(lab: &Lab) -> Fabric {
     let member = |switch: &thalweg_lab::OpenFlowSwitch| Member {
         router: switch.router,
         datapath: DatapathId(switch.datapath_id),
-        monitor: Some(PortNumber(switch.monitor_port)),
+        monitor: Some(PortNumber(switch.monitor_port).into()),
     };
     let members: Vec<Member> = switches.iter().map(member).collect();
     let tables = shortest_path_tables(&topology, 2).unwrap();

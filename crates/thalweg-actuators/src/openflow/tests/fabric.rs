@@ -43,7 +43,7 @@ fn members(state: &NetworkState) -> Vec<Member> {
     let member = |router: RouterId| Member {
         router,
         datapath: DatapathId(u64::from(router.0) + 1),
-        monitor: Some(PortNumber(9)),
+        monitor: Some(PortNumber(9).into()),
     };
     state.topology().router_ids().map(member).collect()
 }
@@ -144,9 +144,11 @@ impl Network {
     fn check_forwarding(&self) {
         let mut rules = Rules::new();
         for (router, table) in self.state.topology().router_ids().zip(&self.tables) {
+            let monitor = Some(PortNumber(9).into());
+            let ports = ports::SwitchPorts::new(self.state.topology(), router, monitor);
             for flow in table.flows() {
                 if let entries::ReadEntry::Ours(entries::EntryKey::Route(address), rule) =
-                    entries::read(&flow, Some(PortNumber(9)))
+                    entries::read(&flow, &ports)
                 {
                     rules.apply(&thalweg_control::routes::Change { router, address, rule: Some(rule) });
                 }
@@ -210,7 +212,7 @@ fn one_entry_at_the_first_switch_reroutes_a_pair() {
     let actions = vec![
         Action::SetField(MatchField::EthDst(shadow.into())),
         Action::output(PortNumber(9)),
-        Action::output(entries::port_number(route.port)),
+        Action::output(PortNumber(u32::from(route.port.0) + 1)),
     ];
     assert_eq!(flow.instructions, [Instruction::ApplyActions(actions)]);
     let events = network.fabric.take_events();
