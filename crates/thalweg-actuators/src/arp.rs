@@ -11,6 +11,8 @@
 //! request with a known address is no confirmation, so it would still query. A reply confirms the known address and
 //! prevents queries for another 15 s (half of `base_reachable_time` of arp(7)).
 //!
+//! **IPv6** is rerouted in the same way, by [`ndp`](crate::ndp), if the topology has the IPv6 addresses of both hosts.
+//!
 //! The reverse direction of a connection is a separate pair.
 
 use std::collections::BTreeMap;
@@ -20,7 +22,7 @@ use std::sync::Arc;
 use thalweg_network::{EndpointId, MacAddress, Topology};
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::{Action, Actuator, ActuatorError};
+use super::{Action, Actuator, ActuatorError, ndp};
 use thalweg_control::Pair;
 
 /// Length of an Ethernet frame with an ARP packet for IPv4; the network interface pads it.
@@ -76,7 +78,11 @@ impl<F: HostFrameSender> Arp<F> {
         for (pair, address) in due {
             self.refreshed += 1;
             let requested = self.send_request(pair, address, now);
-            let sent = requested.and_then(|()| self.send(pair, &reply(&self.topology, pair, address)));
+            let mut confirmed = || {
+                self.send(pair, &reply(&self.topology, pair, address))?;
+                self.send_ipv6(pair, ndp::advertisement(&self.topology, pair, address))
+            };
+            let sent = requested.and_then(|()| confirmed());
             result = sent.and(result);
         }
         result
@@ -84,7 +90,13 @@ impl<F: HostFrameSender> Arp<F> {
 
     fn send_request(&mut self, pair: Pair, address: u8, now: Timestamp) -> Result<(), ActuatorError> {
         self.addresses.insert(pair, (address, now));
-        self.send(pair, &request(&self.topology, pair, address))
+        self.send(pair, &request(&self.topology, pair, address))?;
+        self.send_ipv6(pair, ndp::solicitation(&self.topology, pair, address))
+    }
+
+    /// Sends a frame to a pair's source, if the pair has IPv6 addresses.
+    fn send_ipv6(&mut self, pair: Pair, frame: Option<[u8; ndp::FRAME_BYTES]>) -> Result<(), ActuatorError> {
+        frame.map_or(Ok(()), |frame| self.send(pair, &frame))
     }
 
     fn send(&mut self, pair: Pair, frame: &[u8]) -> Result<(), ActuatorError> {

@@ -3,6 +3,7 @@
 //! | module | how a pair is rerouted |
 //! |---|---|
 //! | [`arp`] | its source learns another MAC address for the destination's IP address; no switch changes |
+//! | [`ndp`] | the same for IPv6 addresses, as a part of `arp` |
 //! | [`openflow`] | its first switch rewrites the destination address |
 //! | [`log`] | not at all: records the actions for inspection |
 //!
@@ -13,6 +14,7 @@
 
 pub mod arp;
 pub mod log;
+pub mod ndp;
 pub mod openflow;
 
 use thalweg_network::NetworkState;
