@@ -32,8 +32,19 @@ pub struct Control {
     pub broken_paths: Vec<PairTree>,
     /// Links that are down, as the ports at their ends: `leaf0:p2 - spine0:p0`.
     pub failed_links: Vec<String>,
+    /// Links that are held down because they flapped.
+    pub damped_links: Vec<DampedLink>,
     /// Counters since the daemon started.
     pub counts: ControlCounts,
+}
+
+/// A link that is held down because it flapped.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub struct DampedLink {
+    /// The ports at its ends: `leaf0:p2 - spine0:p0`.
+    pub link: String,
+    /// When it comes up if it does not fail again, by the controller's clock.
+    pub until: UtcTime,
 }
 
 /// A host that did not follow several reroutes in a row.
@@ -123,6 +134,14 @@ pub struct ControlCounts {
     pub repaired_rules: u64,
     /// Times that the routes were recomputed because links went down or came up.
     pub recomputed_routes: u64,
+    /// Actions that moved a pair of hosts off a path over a failed link.
+    pub left_failed_links: u64,
+    /// Failures of links, according to switches, carriers and reports.
+    pub link_failures: u64,
+    /// Those of links that were held down, which changed nothing.
+    pub damped_link_failures: u64,
+    /// Times that a link was held down because it flapped.
+    pub link_holds: u64,
 }
 
 /// The latest decisions.
@@ -239,6 +258,14 @@ pub enum Outcome {
 pub struct PinRequest {
     /// Number of the tree that the pair is to use.
     pub tree: u8,
+}
+
+/// A report of the state of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkStateRequest {
+    /// Whether the link is up.
+    pub up: bool,
 }
 
 /// A request to freeze the controller or to resume it.

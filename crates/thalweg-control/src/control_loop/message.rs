@@ -6,6 +6,7 @@ use thalweg_measure::collector::{AddressChange, ArrivalReport, CongestionEvent, 
 use thalweg_network::{LinkId, LinkState, NetworkState, RouterId};
 use thalweg_wire::{Nanos, Timestamp};
 
+use super::link_signals::LinkSource;
 use crate::action::{Action, ActionId};
 use crate::decide::PairRate;
 use crate::pair::Pair;
@@ -48,12 +49,21 @@ pub enum Input {
     InstallFailed(String),
     /// A switch connected; its rules are unknown.
     SwitchConnected(RouterId),
-    /// The state of all links.
+    /// The state of all links, according to their switches.
     Links(LinkState),
-    /// One link went down or came up.
+    /// One link went down or came up, according to its switches.
     LinkChanged {
         /// The link.
         link: LinkId,
+        /// Whether it is up.
+        is_up: bool,
+    },
+    /// Another source reported the state of a link.
+    LinkReported {
+        /// The link.
+        link: LinkId,
+        /// The source.
+        source: LinkSource,
         /// Whether it is up.
         is_up: bool,
     },

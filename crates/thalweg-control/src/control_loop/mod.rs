@@ -15,6 +15,7 @@
 //! |---|---|
 //! | [`message`] | inputs and commands |
 //! | [`crate::controller`] | issues actions and follows each to its outcome |
+//! | [`link_signals`] | which links are down; holds flapping links down |
 //! | [`arrivals`] | checks that the packets of a rerouted pair arrive |
 //! | [`routes`] | computes, announces, installs and reconciles routes |
 //! | [`records`] | decisions, actions and errors, for users, logs and subscribers |
@@ -27,6 +28,7 @@
 //! changes forwarding, except pins and the routes of a network that a user sets.
 
 pub mod arrivals;
+pub mod link_signals;
 pub mod message;
 pub mod records;
 pub mod routes;
@@ -46,6 +48,8 @@ use crate::pair::Pair;
 use crate::reports::congestion;
 use crate::routes::{Paths, Rules};
 use arrivals::{ArrivalCheck, ArrivalStatus, MIN_PACKETS};
+pub use link_signals::{DampingOptions, LinkSource};
+use link_signals::{LinkCounters, LinkSignals};
 pub use message::{Command, Input};
 use records::RecentActions;
 pub use records::{ActionOutcome, ActionReport, ActionTimes, Records};
@@ -54,6 +58,9 @@ pub use routes::{Installation, RouteCounters, RouteOptions};
 
 /// Queued commands above which observations are skipped.
 const MAX_OBSERVATIONS: usize = 4_096;
+
+/// Interval at which pairs are looked for that use failed links.
+const LEAVE_INTERVAL: Nanos = Nanos::from_secs(1);
 
 /// Options of a control loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,6 +76,8 @@ pub struct ControlOptions {
     pub checks_arrival: bool,
     /// Which routes to compute, and how to install them. Default: none.
     pub routes: RouteOptions,
+    /// When links that flap are held down.
+    pub damping: DampingOptions,
 }
 
 impl Default for ControlOptions {
@@ -79,6 +88,7 @@ impl Default for ControlOptions {
             learn_after: Some(Nanos::from_secs(1)),
             checks_arrival: true,
             routes: RouteOptions::default(),
+            damping: DampingOptions::default(),
         }
     }
 }
@@ -89,6 +99,11 @@ pub struct ControlLoop {
     controller: Controller,
     arrivals: ArrivalCheck,
     routes: RouteReconciler,
+    signals: LinkSignals,
+    /// A link has failed that routes do not avoid. The flows have been requested, to move pairs off it.
+    leave_pending: bool,
+    /// When to look for such pairs again.
+    next_leave: Option<Timestamp>,
     commands: VecDeque<Command>,
     /// When to look up the addresses of pairs; known once the time is.
     learn_at: Option<Timestamp>,
@@ -124,6 +139,9 @@ impl ControlLoop {
             controller: Controller::new(options.controller, paths, decider, now),
             arrivals: ArrivalCheck::new(arrival_timeout, pending),
             routes,
+            signals: LinkSignals::new(options.damping),
+            leave_pending: false,
+            next_leave: None,
             commands,
             learn_at: None,
             has_learnt: options.learn_after.is_none(),
@@ -161,10 +179,12 @@ impl ControlLoop {
             }
             Input::SwitchConnected(router) => self.routes.connected(router, now, &mut self.commands),
             Input::Links(links) => {
+                let links = self.signals.report_all(&links, now);
                 self.routes.report_links(&links);
                 self.set_links(links);
             }
-            Input::LinkChanged { link, is_up } => self.link_changed(link, is_up),
+            Input::LinkChanged { link, is_up } => self.link_reported(link, LinkSource::Switches, is_up, now),
+            Input::LinkReported { link, source, is_up } => self.link_reported(link, source, is_up, now),
             Input::Tables { router, rules } => self.tables(router, &rules, now),
             Input::RulesRepaired => self.routes.repaired(now),
             Input::Mastership { is_master } => self.set_master(is_master),
@@ -243,10 +263,24 @@ impl ControlLoop {
         self.routes.counters()
     }
 
+    /// Returns the links that are held down because they flapped, and until when if they do not fail again.
+    pub fn held_links(&self) -> impl Iterator<Item = (LinkId, Timestamp)> + '_ {
+        self.signals.held()
+    }
+
+    /// Returns the counters of link signals.
+    pub fn link_counters(&self) -> LinkCounters {
+        self.signals.counters()
+    }
+
     fn tick(&mut self, now: Timestamp) {
+        for link in self.signals.advance(now) {
+            self.link_changed(link, true);
+        }
         self.routes.advance(now, &mut self.commands);
         self.controller.advance(now);
         self.check_arrivals(now);
+        self.leave_failed_paths(now);
         let learn_at = match (self.has_learnt, self.options.learn_after) {
             // A loop driven by packet time does not know the time before the first packet.
             (false, Some(after)) if now > Timestamp(0) => Some(*self.learn_at.get_or_insert(now + after)),
@@ -262,6 +296,9 @@ impl ControlLoop {
     }
 
     fn flows(&mut self, flows: &[PairRate], now: Timestamp) {
+        if std::mem::take(&mut self.leave_pending) {
+            self.controller.leave_failed_paths(flows, now);
+        }
         match std::mem::take(&mut self.poll_pending) {
             true => self.controller.on_poll(flows, now),
             false => self.controller.adopt(flows, now),
@@ -343,6 +380,14 @@ impl ControlLoop {
         self.arrivals.advance(now);
     }
 
+    fn link_reported(&mut self, link: LinkId, source: LinkSource, is_up: bool, now: Timestamp) {
+        // Links that the network does not have are ignored.
+        if link.index() < self.routes.links().links() {
+            let is_up = self.signals.report(link, source, is_up, now);
+            self.link_changed(link, is_up);
+        }
+    }
+
     fn link_changed(&mut self, link: LinkId, is_up: bool) {
         let mut links = self.routes.links().clone();
         // Links that the network does not have are ignored.
@@ -366,6 +411,18 @@ impl ControlLoop {
         }
     }
 
+    /// Requests the flows to move pairs off failed links, if due: at once after a change of links, and then periodically,
+    /// because other pairs may start to send. New trees avoid failed links, so this is for routes that the loop does not
+    /// compute.
+    fn leave_failed_paths(&mut self, now: Timestamp) {
+        let is_due = self.next_leave.is_none_or(|at| at <= now) && !self.leave_pending;
+        if is_due && !self.routes.computes_routes() && self.routes.state().links().failed().next().is_some() {
+            self.leave_pending = true;
+            self.next_leave = Some(now + LEAVE_INTERVAL);
+            self.commands.push_back(Command::PollFlows);
+        }
+    }
+
     fn tables(&mut self, router: Option<RouterId>, rules: &Rules, now: Timestamp) {
         self.routes.read(router, rules, self.controller.is_frozen(), now, &mut self.commands);
     }
@@ -374,6 +431,7 @@ impl ControlLoop {
     fn apply_new_routes(&mut self) {
         self.controller.set_paths(Paths::new(Arc::clone(self.routes.state())));
         self.arrivals.clear();
+        self.next_leave = None;
     }
 }
 

@@ -255,12 +255,14 @@ impl RouteReconciler {
         }
     }
 
-    /// Updates the link state. Returns whether the routes changed. Changes nothing while the loop is frozen.
+    /// Returns whether routes are computed again when links change.
+    pub fn computes_routes(&self) -> bool {
+        self.options.trees.is_some() && self.options.installation != Installation::Never
+    }
+
+    /// Updates the link state. Returns whether the paths changed. Changes nothing while the loop is frozen. If this loop
+    /// does not compute routes, the paths over failed links are no longer usable.
     pub fn set_links(&mut self, links: LinkState, is_frozen: bool, commands: &mut VecDeque<Command>) -> bool {
-        let Some(trees) = self.options.trees.filter(|_| self.options.installation != Installation::Never)
-        else {
-            return false;
-        };
         self.deferred_links = None;
         if links == *self.state.links() {
             return false;
@@ -270,6 +272,9 @@ impl RouteReconciler {
             return false;
         }
         let changes = link_changes(self.state.links(), &links);
+        let Some(trees) = self.options.trees.filter(|_| self.computes_routes()) else {
+            return self.use_links(links, changes);
+        };
         let tables = spanning_trees(self.state.topology(), &links, trees);
         let forwarding = Forwarding::tables(tables).with_write_back(self.options.writes_back);
         let state = self.state.with_links(links).and_then(|state| state.with_forwarding(forwarding));
@@ -290,6 +295,21 @@ impl RouteReconciler {
                 self.fail(format!(
                     "cannot compute routes for the links that are up, keeping the old routes: {error}"
                 ));
+                false
+            }
+        }
+    }
+
+    /// Replaces the link state, and keeps the routes.
+    fn use_links(&mut self, links: LinkState, changes: Vec<(LinkId, bool)>) -> bool {
+        match self.state.with_links(links) {
+            Ok(state) => {
+                self.state = Arc::new(state);
+                self.record_links(changes);
+                true
+            }
+            Err(error) => {
+                self.fail(format!("cannot use the state of links: {error}"));
                 false
             }
         }

@@ -19,7 +19,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use thalweg_network::EndpointId;
-use thalweg_wire::{Nanos, Timestamp};
+use thalweg_wire::{BitRate, Nanos, Timestamp};
 
 use crate::action::{Action, ActionId};
 use crate::decide::{Congestion, Decider, Decision, PairRate, Pins, Verdict};
@@ -80,6 +80,8 @@ pub struct ControllerCounters {
     pub superseded: u64,
     /// Actions whose packets did not arrive on the new path.
     pub broken_paths: u64,
+    /// Actions that moved a pair off a path over a failed link.
+    pub left_failed: u64,
 }
 
 /// A finished action and its outcome.
@@ -388,6 +390,37 @@ impl Controller {
                 self.commands.push_back(PairCommand::Hold { pair, address, time: now });
             }
         }
+    }
+
+    /// Moves pairs whose path has failed to another path: the one with the largest capacity, of several each pair takes
+    /// another. Pinned pairs, and those without a working path, stay.
+    pub fn leave_failed_paths(&mut self, flows: &[PairRate], now: Timestamp) {
+        for &PairRate { pair, address, .. } in flows {
+            if self.pins.contains_key(&pair) || self.paths.of(pair, address).is_some() {
+                continue;
+            }
+            let Some(to) = self.path_beside(pair, address) else { continue };
+            if self.reroute(pair, address, to, now) {
+                self.counters.left_failed += 1;
+                self.decider.on_placed(pair, to, now, &mut self.paths);
+            }
+        }
+    }
+
+    /// Returns a working path of a pair that is not marked broken.
+    fn path_beside(&mut self, pair: Pair, address: u8) -> Option<u8> {
+        let mut usable: Vec<(BitRate, u8)> = Vec::new();
+        for other in (0..self.paths.addresses()).filter(|&other| other != address) {
+            let Some(links) = self.paths.of(pair, other).map(<[_]>::to_vec) else { continue };
+            let capacity = links.iter().map(|&link| self.paths.capacity(link)).min();
+            let capacity = capacity.filter(|_| !self.paths.is_broken(pair, other));
+            usable.extend(capacity.map(|capacity| (capacity, other)));
+        }
+        let largest = usable.iter().map(|&(capacity, _)| capacity).max()?;
+        let best: Vec<u8> =
+            usable.into_iter().filter(|&(capacity, _)| capacity == largest).map(|(_, other)| other).collect();
+        let turn = usize::from(pair.source.0) + usize::from(pair.destination.0);
+        Some(best[turn % best.len()])
     }
 
     /// Returns the time of the next poll, or `None` if never.

@@ -13,7 +13,7 @@ use crate::pair::Pair;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkNumber(pub u32);
 
-/// The output links of each path, by address; `None` if it does not reach the destination.
+/// The output links of each path, by address; `None` if it does not reach the destination over links that are up.
 type PathLinks = Box<[Option<Box<[LinkNumber]>>]>;
 
 /// Paths by pair and address, computed on first use.
@@ -88,7 +88,7 @@ impl Paths {
     }
 
     /// Returns the output links of a pair's path by this address. Returns `None` if the path does not reach the
-    /// destination, or the endpoints do not exist.
+    /// destination, a link of it is down, or the endpoints do not exist.
     pub fn of(&mut self, pair: Pair, address: u8) -> Option<&[LinkNumber]> {
         let addresses = self.addresses();
         if !self.cache.contains_key(&pair) {
@@ -116,7 +116,11 @@ impl Paths {
 
     fn find(&self, pair: Pair, address: u8) -> Option<Path> {
         let tables = self.state.forwarding().all_tables();
-        path::by_tables(self.topology(), tables, pair.source, pair.destination, address).ok()
+        let path = path::by_tables(self.topology(), tables, pair.source, pair.destination, address).ok()?;
+        let (topology, links) = (self.topology(), self.state.links());
+        let is_up = links.is_up(topology.endpoint_link(pair.source))
+            && path.hops().iter().all(|hop| links.is_up(topology.link_at(hop.router, hop.port)));
+        is_up.then_some(path)
     }
 
     fn links_of(&self, path: &Path) -> Box<[LinkNumber]> {

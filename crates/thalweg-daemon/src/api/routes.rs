@@ -260,6 +260,20 @@ fn of_control(routes: Routes<Api>) -> Routes<Api> {
         )
         .add(
             Put,
+            "/v1/links/{link}/state",
+            Operation {
+                scope: WRITE,
+                summary: "Report that a link is down or up",
+                description: "For monitoring systems that know about a failed link, such as a handler of SNMP traps. The \
+                              controller reroutes around a link while this report, its switches or a carrier say that it \
+                              is down. A link that flaps is held down. Report to every daemon with a controller.",
+                errors: &[Code::NotFound],
+                waits: true,
+            },
+            control::report_link,
+        )
+        .add(
+            Put,
             "/v1/control/frozen",
             Operation {
                 scope: WRITE,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use thalweg_api::client::ClientOptions;
 use thalweg_capture::Namespace;
+use thalweg_control::control_loop::DampingOptions;
 use thalweg_control::controller::ControllerOptions;
 use thalweg_control::decide::Decider;
 use thalweg_control::decide::first_fit::FirstFit;
@@ -38,6 +39,10 @@ pub struct ControlConfig {
     pub namespace: Option<Namespace>,
     /// Other daemons whose events the controller receives.
     pub remotes: Vec<ClientOptions>,
+    /// Local interfaces whose carrier is monitored: a port of the topology, and the interface.
+    pub link_interfaces: Vec<(String, String)>,
+    /// When flapping links are held down.
+    pub damping: DampingOptions,
 }
 
 /// A rerouting algorithm and its options.
@@ -146,6 +151,51 @@ pub(super) fn read(
         learn_after: entry.learn_after,
         namespace: entry.namespace.as_deref().map(Namespace::named),
         remotes,
+        link_interfaces: link_interfaces(&entry, network, problems)?,
+        damping: damping(&entry, problems)?,
+    })
+}
+
+/// Reads the interfaces whose carrier is monitored. Returns `None` on a problem.
+fn link_interfaces(
+    entry: &Typed<'_, Control>,
+    network: &NetworkState,
+    problems: &mut Vec<Problem>,
+) -> Option<Vec<(String, String)>> {
+    let mut interfaces = Vec::new();
+    for text in entry.link_interfaces.iter().flatten() {
+        let mut refuse = |reason| problems.push(entry.refuse(Control::link_interfaces, reason));
+        let words = text.rsplit_once(' ').map(|(port, interface)| (port.trim(), interface));
+        match words.filter(|(port, interface)| !port.is_empty() && !interface.is_empty()) {
+            None => refuse(format!("invalid interface {text:?}: expected SWITCH:PORT INTERFACE")),
+            Some((port, interface)) => match network.topology().find_port(port) {
+                Ok(_) => interfaces.push((port.to_owned(), interface.to_owned())),
+                Err(error) => refuse(error.to_string()),
+            },
+        }
+    }
+    (interfaces.len() == entry.link_interfaces.iter().flatten().count()).then_some(interfaces)
+}
+
+/// Reads when flapping links are held down. Returns `None` on a problem.
+fn damping(entry: &Typed<'_, Control>, problems: &mut Vec<Problem>) -> Option<DampingOptions> {
+    if entry.link_max_hold < entry.link_hold {
+        let key = match entry.is_set(Control::link_max_hold) {
+            true => Control::link_max_hold,
+            false => Control::link_hold,
+        };
+        let reason = format!(
+            "link_hold is {}, link_max_hold {}: expected a link_max_hold of at least link_hold",
+            entry.link_hold, entry.link_max_hold
+        );
+        problems.push(entry.refuse(key, reason));
+        return None;
+    }
+    Some(DampingOptions {
+        failures: entry.link_failures,
+        window: entry.link_failure_window,
+        hold: entry.link_hold,
+        max_hold: entry.link_max_hold,
     })
 }
 
@@ -202,8 +252,9 @@ fn actuator(
     let is_emulated = document.one::<Emulate>().file.is_some();
     let first_set = |keys: &[&'static str]| keys.iter().copied().find(|key| entry.is_set(key));
     let needs_namespace = matches!(actuator, ActuatorName::Arp | ActuatorName::OpenFlow);
+    let needs_namespace = needs_namespace || entry.is_set(Control::link_interfaces);
     if let Some(key) = first_set(&[Control::namespace]).filter(|_| !needs_namespace) {
-        return refuse(key, &format!("requires actuator arp or openflow, not {name}"));
+        return refuse(key, &format!("requires actuator arp or openflow, not {name}, or link_interfaces"));
     }
     let arp_key =
         first_set(&[Control::interfaces, Control::refresh]).filter(|_| actuator != ActuatorName::Arp);

@@ -132,9 +132,11 @@ section! {
         /// With interface and AF_XDP: poll the network card instead of waiting for interrupts. Uses a whole
         /// core and saves tens of microseconds.
         busy_poll: bool [Boolean] default "false",
-        /// With interface: size of the capture ring, which is allocated at the start. With AF_PACKET the default
-        /// buffers 25 ms at a million packets/s, with AF_XDP, where each frame takes 2 KiB, 33 ms.
-        ring_size: Bytes [Amount] or "8MiB, with AF_XDP 64MiB",
+        /// With interface: memory for frames that wait to be read, allocated and locked at the start. With AF_PACKET
+        /// a frame takes about 288 bytes, with AF_XDP 2 KiB. The default holds 12.5 ms of frames of 800 bytes at
+        /// monitor_rate, or else at the rate that the network card reports. Frames that find it full are counted
+        /// as kernel_drops. Increase it for virtual interfaces with more than 150,000 packets/s.
+        ring_size: Bytes [Amount] or "by the rate of the port: 4MiB up to 1 Gbit/s and if unknown, 8MiB at 10 Gbit/s, up to 64MiB; with AF_XDP 64MiB from 10 Gbit/s on",
         /// With interface and AF_PACKET: maximum time that the kernel may batch packets, 1 ms to 1 s. It adds
         /// to the delay of events at low packet rates.
         block_timeout: Nanos [Time] default "1ms",
@@ -191,9 +193,10 @@ section! {
     /// A congestion rule: when to publish events about link utilisation. At most 64 for each collector. Without any
     /// rule, one with all defaults applies.
     pub struct Rule in RULE = ["rule"] {
-        /// Links: all, those to hosts, those between switches, one between two nodes, or one port. The suffix
-        /// :in or :out selects one direction, as seen from the switch.
-        links: Vec<String> [Texts("all, hosts, switches, \"switches:out\", \"tor0 > h3\", \"tor0:p3\", or \"tor0:p3:out\"")] default "all",
+        /// Links: all, those to hosts, those between switches, one between two nodes, or one port, by its number
+        /// or by the name that the topology gives it. The suffix :in or :out selects one direction, as seen from
+        /// the switch.
+        links: Vec<String> [Texts("all, hosts, switches, \"switches:out\", \"tor0 > h3\", \"tor0:p3\", \"tor0:p3:out\", or \"tor0:Ethernet4:out\"")] default "all",
         /// Collectors that the rule applies to.
         collectors: Vec<String> [Texts("names of collectors")] or "all",
         /// Utilisation from which a link is congested, as a share of its capacity: 0.9 is 90 %.
@@ -250,22 +253,35 @@ section! {
         seed: u64 [Whole(0, u64::MAX)] default "1",
         /// Time from the announcement of new routes to collectors to their first use (Planck, section 4.1).
         route_lead_time: Nanos [Delay] default "10ms",
+        /// Local interfaces whose carrier says whether a link is up, each after a port of the link. Read in the namespace
+        /// of namespace. The API reports links too (PUT /v1/links/LINK/state), and switches with openflow.
+        link_interfaces: Vec<String> [Texts("a port and an interface: \"leaf0:p2 eth3\" or \"leaf0:Ethernet2 eth3\"")] or "none",
+        /// Number of failures within link_failure_window from which a flapping link is held down. 0 for never.
+        link_failures: usize [Whole(0, 1_000)] default "3",
+        /// Time within which failures of a link count together.
+        link_failure_window: Nanos [Time] default "10s",
+        /// How long a flapping link is held down after its last failure. Doubles with each further hold.
+        link_hold: Nanos [Time] default "5s",
+        /// The longest time that a flapping link is held down. Without a hold for this time, the next one takes
+        /// link_hold again.
+        link_max_hold: Nanos [Time] default "5min",
         /// Other daemons whose collectors report congestion too. They must use the same switch names.
         remotes: Vec<String> [Texts("the address of another daemon's API, such as \"http://192.0.2.1:9477\"")] or "none",
         /// API token for these daemons. The scope read suffices unless the controller installs routes.
         remote_token_file: String [FILE] or "no token",
         /// CA certificates (PEM) that verify these daemons.
         remote_ca_file: String [FILE] or "public CAs",
-        /// With arp: interfaces for ARP requests to hosts.
+        /// With arp: interfaces for ARP requests and Neighbor Solicitations to hosts.
         interfaces: Vec<String> [Texts("\"eth1\", or \"h3 eth1\" for a host that is reached by one of its own")] or "none",
-        /// With arp and openflow: network namespace of hosts or switches, as in `ip netns`. With openflow the
-        /// daemon must be started inside it (`ip netns exec`).
+        /// With arp, openflow and link_interfaces: network namespace of hosts, switches or interfaces, as in
+        /// `ip netns`. With openflow the daemon must be started inside it (`ip netns exec`).
         namespace: String [Text("the name of a network namespace")] or "that of the daemon",
-        /// With arp: interval at which ARP entries of hosts are refreshed.
+        /// With arp: interval at which ARP and neighbor entries of hosts are refreshed.
         refresh: Nanos [Time] default "1s",
-        /// With openflow: datapath ID of every switch of the topology. Port p of the topology is OpenFlow port
-        /// p + 1. With a monitor port, every flow entry also mirrors to it (Planck, section 4.1).
-        switches: Vec<String> [Texts( "a switch of the topology, its datapath ID, and perhaps its monitor port: \"leaf0 0000005457000001 5\"", )] or "none",
+        /// With openflow: datapath ID of every switch of the topology. A port that the topology names has the number
+        /// that the switch reports for this name. Port p without a name is OpenFlow port p + 1. With a monitor
+        /// port, a number or name, every flow entry also mirrors to it (Planck, section 4.1).
+        switches: Vec<String> [Texts( "a switch of the topology, its datapath ID, and perhaps its monitor port: \"leaf0 0000005457000001 5\" or \"leaf0 0000005457000001 eth5\"", )] or "none",
         /// With openflow: listen address for switches, OpenFlow 1.3. Without TLS any host that reaches it can
         /// pose as a switch.
         openflow_listen: String [Text("an address and a port, such as 0.0.0.0:6653")] or "none",
@@ -377,7 +393,8 @@ choices! {
         Log = "log",
         /// changes the network of [emulate]
         Emulated = "emulated",
-        /// sends the source an ARP request with another address of the destination (needs CAP_NET_RAW)
+        /// sends the source an ARP request with another address of the destination, and a Neighbor Solicitation if the
+        /// topology has the IPv6 addresses of both (needs CAP_NET_RAW)
         Arp = "arp",
         /// installs a rule in the first switch that rewrites the destination address, and the routes of all switches
         OpenFlow = "openflow",

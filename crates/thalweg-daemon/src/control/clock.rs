@@ -3,9 +3,9 @@
 use thalweg_wire::Timestamp;
 
 use super::ControlParts;
-use crate::clock::wall_clock;
 use crate::collectors::CollectorList;
 use crate::emulation::Emulation;
+use thalweg_linux::clock::realtime;
 
 /// The source of time.
 #[derive(Clone, Debug)]
@@ -53,13 +53,13 @@ impl Clock {
 
     /// Returns the publication time of an event of this time: by the clock of this machine if packets have that.
     pub(super) fn emitted(&self, time: Timestamp) -> Timestamp {
-        if matches!(self, Clock::Wall) { wall_clock() } else { time }
+        if matches!(self, Clock::Wall) { realtime() } else { time }
     }
 
     pub(super) fn now(&self) -> Timestamp {
         match self {
             Clock::Emulation(emulation) => emulation.now(),
-            Clock::Wall => wall_clock(),
+            Clock::Wall => realtime(),
             Clock::Packets(latest) => *latest,
         }
     }

@@ -4,7 +4,7 @@
 
 use std::fmt::Display;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
 use thalweg_actuators::Actuator;
@@ -15,6 +15,7 @@ use thalweg_measure::collector::Observation;
 use thalweg_network::{EndpointId, Node, RouterId};
 use thalweg_wire::{Nanos, Timestamp};
 
+use super::carriers::Carriers;
 use super::injected::Injected;
 use super::names::Names;
 use super::queries::{Answer, CollectorQueries, CollectorQuery};
@@ -37,6 +38,8 @@ const NAME: &str = "control";
 /// The actuator, and parts that a lab injects.
 pub(super) struct Effects {
     pub(super) actuator: Box<dyn Actuator>,
+    /// Interfaces whose carrier is monitored, if any.
+    pub(super) carriers: Option<Carriers>,
     pub(super) injected: Injected,
 }
 
@@ -129,6 +132,16 @@ impl Driver {
         };
         for input in input {
             self.apply(input);
+        }
+    }
+
+    /// Passes changes of carriers to the loop.
+    fn poll_carriers(&mut self) {
+        let Some(carriers) = &mut self.effects.carriers else { return };
+        let state = Arc::clone(self.control.state().lock().control.state());
+        match carriers.poll(state.topology(), Instant::now()) {
+            Ok(inputs) => inputs.into_iter().for_each(|input| self.apply(input)),
+            Err(error) => tracing::warn!("{error}"),
         }
     }
 
@@ -333,6 +346,7 @@ impl EventLoop for Driver {
             self.publish_input(&input);
             self.apply(input);
         }
+        self.poll_carriers();
         self.apply(Input::Tick);
         let actuator = &self.effects.actuator;
         let (switches, refreshed) = (actuator.switches_report(), actuator.refresh_count());

@@ -21,6 +21,7 @@
 //! | `state` | state of the controller; pins and freezing |
 
 mod actuators;
+mod carriers;
 mod clock;
 mod driver;
 mod injected;
@@ -91,6 +92,9 @@ pub enum StartError {
     /// The client of another daemon cannot be created.
     #[error(transparent)]
     Remote(#[from] thalweg_api::client::ClientError),
+    /// The carriers of interfaces cannot be monitored.
+    #[error("link_interfaces: cannot read interfaces: {0}")]
+    Carriers(std::io::Error),
     /// The actuator cannot be created.
     #[error("actuator {name}: {cause}")]
     Actuator {
@@ -136,7 +140,14 @@ impl Control {
             events: event_sender.sent(),
             lost: event_sender.lost(),
         }));
-        let effects = Effects { actuator, injected };
+        let carriers = match config.link_interfaces.clone() {
+            interfaces if interfaces.is_empty() => None,
+            interfaces => Some(
+                carriers::Carriers::open(interfaces, config.namespace.as_ref())
+                    .map_err(StartError::Carriers)?,
+            ),
+        };
+        let effects = Effects { actuator, carriers, injected };
         let driver = Driver::new(control.clone(), parts.clone(), effects, remotes.clone(), events, wakeups);
         let remote_sender = remotes.are_configured().then(|| event_sender.clone());
         Ok((PreparedControl { control, driver, remotes, parts: parts.clone(), remote_sender }, event_sender))

@@ -13,8 +13,8 @@ use thalweg_linux::Namespace;
 use thalweg_network::{NetworkState, Topology};
 use thalweg_wire::Timestamp;
 
-use crate::clock::wall_clock;
 use crate::config::OpenFlowConfig;
+use thalweg_linux::clock::realtime;
 
 /// All switches of the network.
 pub(super) struct Switches {
@@ -102,7 +102,7 @@ impl Actuator for Switches {
 
     fn maintain(&mut self, _now: Timestamp) -> Result<(), String> {
         // Timeouts of switches need the clock of this machine, not packet time.
-        self.fabric.maintain(wall_clock());
+        self.fabric.maintain(realtime());
         for event in self.fabric.take_events() {
             let text = event.describe(&self.topology).to_string();
             match &event {

@@ -9,13 +9,16 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use thalweg_control::Pair;
+use thalweg_control::control_loop::link_signals::LinkCounters;
 use thalweg_control::control_loop::{
-    ActionReport, Command, ControlLoop, ControlOptions, Input, Installation, RouteCounters, RouteOptions,
+    ActionReport, Command, ControlLoop, ControlOptions, Input, Installation, LinkSource, RouteCounters,
+    RouteOptions,
 };
 use thalweg_control::controller::ControllerCounters;
 use thalweg_control::decide::Decision;
 use thalweg_control::routes::LinkNumber;
 use thalweg_network::state::StateError;
+use thalweg_network::topology::UnknownPort;
 use thalweg_network::{EndpointId, LinkId, NetworkState, Node};
 use thalweg_wire::{BitRate, MacAddress, Nanos, Timestamp};
 use thiserror::Error;
@@ -23,7 +26,7 @@ use thiserror::Error;
 use super::SwitchesReport;
 use super::clock::Clock;
 use super::names::Names;
-use crate::config::{ActuatorConfig, ControlConfig};
+use crate::config::{ActuatorConfig, ControlConfig, split_direction};
 
 /// Maximum number of broken paths to keep.
 const MAX_BROKEN_PATHS: usize = 64;
@@ -78,6 +81,10 @@ pub struct ControlReport {
     pub broken_paths: Vec<(Pair, u8)>,
     /// Links that are down.
     pub failed_links: Vec<LinkId>,
+    /// Links that are held down because they flapped, and until when if they do not fail again.
+    pub held_links: Vec<(LinkId, Timestamp)>,
+    /// Counters of link signals.
+    pub links: LinkCounters,
     /// Pinned pairs and their addresses.
     pub pins: Vec<(Pair, u8)>,
     /// Unresponsive hosts, and how many actions in a row they ignored.
@@ -136,6 +143,9 @@ pub enum ControlError {
         /// The highest address.
         highest: u8,
     },
+    /// The network has no such port.
+    #[error(transparent)]
+    NoPort(#[from] UnknownPort),
     /// Another daemon is the master of the switches.
     #[error("this daemon is a standby: pin pairs at the master of the switches")]
     Standby,
@@ -225,6 +235,8 @@ impl ControlState {
             refreshed: work.refreshed,
             broken_paths: work.broken_paths.iter().copied().collect(),
             failed_links: work.control.state().links().failed().collect(),
+            held_links: work.control.held_links().collect(),
+            links: work.control.link_counters(),
             pins: controller.pins().collect(),
             unresponsive: controller.unresponsive().collect(),
             switches: work.switches,
@@ -307,6 +319,23 @@ impl ControlState {
         Ok(())
     }
 
+    /// Reports that a link went down or came up. The link is named by a port, with or without a direction. Returns its
+    /// name.
+    ///
+    /// # Errors
+    /// If there is no such port.
+    pub fn report_link(&self, text: &str, is_up: bool) -> Result<String, ControlError> {
+        let work = self.lock();
+        let topology = work.control.state().topology();
+        let link = topology.find_link_at(text).or_else(|error| {
+            let (port, direction) = split_direction(text);
+            direction.and_then(|_| topology.find_link_at(port).ok()).ok_or(error)
+        })?;
+        let name = work.names.cable(link).1.to_owned();
+        self.request(work, Input::LinkReported { link, source: LinkSource::User, is_up });
+        Ok(name)
+    }
+
     /// Freezes or resumes the controller. A frozen controller decides but does not reroute.
     pub fn freeze(&self, is_frozen: bool) {
         self.lock().apply(Input::Freeze(is_frozen));
@@ -369,6 +398,7 @@ fn options(config: &ControlConfig, read_back_interval: Option<Nanos>) -> Control
         min_share: config.min_share,
         learn_after: Some(config.learn_after),
         routes,
+        damping: config.damping,
         ..ControlOptions::default()
     }
 }

@@ -621,6 +621,41 @@ pub const METRICS: &[Metric] = &[
             out.put(&[], control.state().report().failed_links.len());
         }
     }),
+    gauge("thalweg_control_damped_links", &[], "Links that are held down because they flapped.", |s, out| {
+        if let Some(control) = &s.parts.control {
+            out.put(&[], control.state().report().held_links.len());
+        }
+    }),
+    counter(
+        "thalweg_control_link_failures_total",
+        &[],
+        "Failures of links, according to switches, carriers and reports.",
+        |s, out| {
+            if let Some(control) = &s.parts.control {
+                out.put(&[], control.state().report().links.failures);
+            }
+        },
+    ),
+    counter(
+        "thalweg_control_link_failures_damped_total",
+        &[],
+        "Failures of links that were held down because they flapped. They changed nothing.",
+        |s, out| {
+            if let Some(control) = &s.parts.control {
+                out.put(&[], control.state().report().links.damped);
+            }
+        },
+    ),
+    counter(
+        "thalweg_control_link_holds_total",
+        &[],
+        "Times that a link was held down because it flapped.",
+        |s, out| {
+            if let Some(control) = &s.parts.control {
+                out.put(&[], control.state().report().links.holds);
+            }
+        },
+    ),
     counter(
         "thalweg_control_route_changes_total",
         &[],

@@ -1,3 +1,4 @@
+mod links;
 mod properties;
 mod reconciliation;
 

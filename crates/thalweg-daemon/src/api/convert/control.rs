@@ -1,7 +1,7 @@
 //! The controller: its state, decisions and actions.
 
 use thalweg_api::{
-    Action, Alternative, Control, ControlCounts, Decision, Outcome, PairTree, Paths, TreePath,
+    Action, Alternative, Control, ControlCounts, DampedLink, Decision, Outcome, PairTree, Paths, TreePath,
     UnresponsiveHost, Verdict,
 };
 use thalweg_control::decide::{self, Cause};
@@ -37,6 +37,11 @@ pub fn control(control: &control::Control) -> Control {
             })
             .collect(),
         failed_links: report.failed_links.iter().map(|&link| names.cable(link).1.to_owned()).collect(),
+        damped_links: report
+            .held_links
+            .iter()
+            .map(|&(link, until)| DampedLink { link: names.cable(link).1.to_owned(), until: until.into() })
+            .collect(),
         broken_paths: report.broken_paths.iter().map(pair_tree).collect(),
         counts: ControlCounts {
             events: control.events(),
@@ -58,6 +63,10 @@ pub fn control(control: &control::Control) -> Control {
             repeated_arp_requests: report.refreshed,
             repaired_rules: report.routes.corrected,
             recomputed_routes: report.routes.rerouted,
+            left_failed_links: counters.left_failed,
+            link_failures: report.links.failures,
+            damped_link_failures: report.links.damped,
+            link_holds: report.links.holds,
         },
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use thalweg_api::problem::{Code, Problem};
-use thalweg_api::{Actions, Control, Decisions, FreezeRequest, Paths, PinRequest};
+use thalweg_api::{Actions, Control, Decisions, FreezeRequest, LinkStateRequest, Paths, PinRequest};
 
 use crate::api::{Api, convert};
 use crate::control::{self, ControlError};
@@ -96,6 +96,26 @@ pub(in crate::api) fn freeze(
     Ok(Json(convert::control(control)))
 }
 
+/// A link.
+#[derive(Deserialize, JsonSchema)]
+pub(in crate::api) struct LinkPath {
+    /// A port at one end of the link: SWITCH:PORT. PORT is p and its number, or the name in the topology.
+    #[schemars(example = &"tor0:p3")]
+    link: String,
+}
+
+/// `PUT /v1/links/{link}/state`
+pub(in crate::api) fn report_link(
+    api: &Api,
+    Path(LinkPath { link }): Path<LinkPath>,
+    JsonBody(LinkStateRequest { up }): JsonBody<LinkStateRequest>,
+) -> Result<Json<Control>, Problem> {
+    let control = controller(api)?;
+    let link = control.state().report_link(&link, up).map_err(|error| wrong(&error))?;
+    tracing::info!(%link, up, "link reported");
+    Ok(Json(convert::control(control)))
+}
+
 fn controller(api: &Api) -> Result<&control::Control, Problem> {
     let missing = || {
         Problem::new(Code::NotFound, "the controller is not configured: add [control] to the configuration")
@@ -105,7 +125,7 @@ fn controller(api: &Api) -> Result<&control::Control, Problem> {
 
 fn wrong(error: &ControlError) -> Problem {
     let code = match error {
-        ControlError::NoHost(_) | ControlError::NotPinned { .. } => Code::NotFound,
+        ControlError::NoHost(_) | ControlError::NotPinned { .. } | ControlError::NoPort(_) => Code::NotFound,
         ControlError::Standby => Code::Conflict,
         _ => Code::BadBody,
     };

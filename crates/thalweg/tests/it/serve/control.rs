@@ -120,6 +120,82 @@ fn trees_avoid_a_failed_link_of_the_emulation_until_it_is_repaired() {
     assert!(paths.as_array().unwrap().iter().any(on_failed), "{paths}");
 }
 
+/// The link state that a monitoring system reports.
+fn report(serve: &Serve, link: &str, up: bool) -> (u16, Value) {
+    send(serve, "PUT", &format!("/v1/links/{link}/state"), &json!({"up": up}))
+}
+
+#[test]
+fn trees_avoid_a_link_that_a_user_reports_down() {
+    let serve = rerouting("");
+    serve.wait("routes are installed", |serve| serve.get("/v1/control").unwrap()["has_routes"] == true);
+    let (status, control) = report(&serve, "edge0:p2", false);
+    assert_eq!(status, 200, "{control}");
+    let failed = control["failed_links"].as_array().unwrap();
+    assert!(failed.len() == 1 && failed[0].as_str().unwrap().contains("edge0:p2"), "{control}");
+    assert_eq!((count(&serve, "recomputed_routes"), count(&serve, "link_failures")), (1, 1));
+    let on_failed = |path: &Value| path["links"].to_string().contains("\"edge0:p2:out\"");
+    let paths = serve.get("/v1/control/paths/h0/h8").unwrap()["paths"].clone();
+    assert!(!paths.as_array().unwrap().iter().any(on_failed), "{paths}");
+    // By the other end's port, or one direction.
+    let other = failed[0].as_str().unwrap().split(" - ").find(|end| !end.starts_with("edge0")).unwrap();
+    let (status, control) = report(&serve, &format!("{other}:in"), true);
+    assert_eq!((status, &control["failed_links"]), (200, &json!([])), "{control}");
+    for (link, body, expected) in [
+        ("edge0:p99", json!({"up": true}), 404),
+        ("edge99:p0", json!({"up": true}), 404),
+        ("edge0", json!({"up": true}), 404),
+        ("edge0:p2", json!({"up": "no"}), 400),
+        ("edge0:p2", json!({}), 400),
+    ] {
+        let (status, answer) = send(&serve, "PUT", &format!("/v1/links/{link}/state"), &body);
+        assert_eq!(status, expected, "{link} {body}: {answer}");
+    }
+}
+
+#[test]
+fn a_flapping_link_is_held_down_and_shown() {
+    let serve = rerouting("link_hold = \"1h\"\nlink_max_hold = \"2h\"\nlink_failure_window = \"1h\"\n");
+    for _ in 0..5 {
+        assert_eq!(report(&serve, "edge0:p2", false).0, 200);
+        assert_eq!(report(&serve, "edge0:p2", true).0, 200);
+    }
+    let control = serve.get("/v1/control").unwrap();
+    assert_eq!(control["failed_links"].as_array().unwrap().len(), 1, "{control}");
+    let damped = control["damped_links"].as_array().unwrap();
+    assert!(damped.len() == 1 && damped[0]["link"] == control["failed_links"][0], "{control}");
+    let counts = &control["counts"];
+    assert_eq!((&counts["link_failures"], &counts["damped_link_failures"]), (&json!(5), &json!(2)));
+    assert_eq!(counts["recomputed_routes"], 5, "two failures and repairs, and the third failure");
+    for (metric, value) in [
+        ("thalweg_control_damped_links", 1),
+        ("thalweg_control_link_failures_total", 5),
+        ("thalweg_control_link_failures_damped_total", 2),
+        ("thalweg_control_link_holds_total", 1),
+    ] {
+        assert_eq!(serve.metric(metric), Some(value), "{metric}");
+    }
+}
+
+#[test]
+fn pairs_leave_a_reported_link_if_the_daemon_installs_no_routes() {
+    let mut serve = Serve::new("");
+    let examples = root().join("examples/rerouting");
+    fs::copy(examples.join("experiment.toml"), serve.path("experiment.toml")).unwrap();
+    let example = fs::read_to_string(examples.join("thalweg.toml")).unwrap();
+    let text = example.replace("pace = 0.01", "pace = 0.1").replace("\"emulated\"", "\"log\"");
+    let text = format!("[api]\nlisten = \"{}\"\n{text}", serve.address);
+    fs::write(serve.path("thalweg.toml"), text).unwrap();
+    serve.start();
+    serve.wait("it sees flows", |serve| count(serve, "congestion_events") > 0);
+    for port in ["edge0:p2", "edge1:p2", "edge2:p2", "edge3:p2"] {
+        assert_eq!(report(&serve, port, false).0, 200);
+    }
+    serve.wait("pairs leave them", |serve| count(serve, "left_failed_links") > 0);
+    assert_eq!(count(&serve, "recomputed_routes"), 0);
+    assert!(serve.log().contains("link changed"), "{}", serve.log());
+}
+
 #[test]
 fn a_frozen_controller_carries_out_only_pins() {
     let serve = rerouting("dry_run = false\n");

@@ -180,3 +180,63 @@ fn a_deleted_interface_in_a_namespace_is_reported_with_the_remedy() {
     serve.signal("-TERM");
     assert_eq!(serve.ended(), Some(0), "{}", serve.log());
 }
+
+#[test]
+fn idle_collectors_of_interfaces_take_little_memory() {
+    const NAME: &str = "idle_collectors_of_interfaces_take_little_memory";
+    const COUNT: u64 = 20;
+    for backend in ["af_packet", "af_xdp"] {
+        let Some(link) = Link::set_up(NAME, &[]) else { return };
+        let collector = |number: u64| {
+            let interface = match backend {
+                "af_xdp" => {
+                    link.ip_link(&format!("add idle{number} type veth peer name other{number}"));
+                    link.ip_link(&format!("set idle{number} up"));
+                    format!("idle{number}")
+                }
+                _ => "lo".to_owned(),
+            };
+            format!(
+                "[[collector]]\nname = \"c{number}\"\nswitch = \"leaf0\"\ninterface = {interface:?}\nbackend = {backend:?}\n"
+            )
+        };
+        let mut serve = Serve::new(&(0..COUNT).map(collector).collect::<String>());
+        start_at(&mut serve, &link);
+        serve.wait("one reads", |serve| serve.log().contains("source=\"interface"));
+        // Interfaces are opened, and their memory is locked, before the daemon reports its start.
+        if backend == "af_xdp" && !serve.log().contains("AF_XDP, as requested") {
+            return crate::program::skip(NAME, &format!("no AF_XDP here: {}", serve.log()));
+        }
+        let kib = serve.resident_kib();
+        assert!((COUNT * (4 << 10)..COUNT * 10_000).contains(&kib), "{backend}: {kib} KiB");
+        let _ = writeln!(std::io::stderr(), "{COUNT} idle collectors, {backend}: {kib} KiB");
+        serve.signal("-TERM");
+        assert_eq!(serve.ended(), Some(0), "{}", serve.log());
+    }
+}
+
+#[test]
+fn a_lost_carrier_of_a_local_interface_fails_its_link() {
+    const NAME: &str = "a_lost_carrier_of_a_local_interface_fails_its_link";
+    let Some(link) = Link::set_up(NAME, &[]) else { return };
+    link.ip_link("add port0 type veth peer name port1");
+    link.ip_link("set port0 up");
+    link.ip_link("set port1 up");
+    let control = "[control]\ndecider = \"static\"\nlink_interfaces = [\"leaf0:p2 port0\"]\n";
+    let collector = on("a", &link.interface);
+    let mut serve = Serve::new(&[&*collector, control].concat());
+    start_at(&mut serve, &link);
+    let failed = |serve: &Serve| serve.log().matches("link changed").count();
+    // The other end goes down, so this one has no carrier.
+    link.ip_link("set port1 down");
+    serve.wait("it fails", |serve| failed(serve) == 1 && serve.log().contains("up=false"));
+    link.ip_link("set port1 up");
+    serve.wait("it is up", |serve| failed(serve) == 2 && serve.log().contains("up=true"));
+    link.ip_link("delete port0");
+    serve.wait("it fails again", |serve| failed(serve) == 3);
+    let wrong = control.replace("leaf0:p2", "leaf0:eth9");
+    serve.configure(&[&*collector, &*wrong].concat());
+    let check =
+        thalweg_in(serve.folder.path(), &["check", "--skip-interfaces", "thalweg.toml"]).ended_with(2);
+    assert!(check.stderr.contains("no port eth9 at \"leaf0\""), "{}", check.stderr);
+}
