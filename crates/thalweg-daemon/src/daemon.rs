@@ -8,7 +8,6 @@ use thalweg_network::versions::DEFAULT_TRANSITION_TIME;
 use thalweg_network::{NetworkState, Versions};
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::clock::wall_clock;
 use super::collectors::network::Network;
 pub use super::collectors::network::{NetworkChange, NetworkError};
 use super::collectors::{CollectorHandle, CollectorList, FleetParts};
@@ -20,6 +19,7 @@ use super::lifecycle::Lifecycle;
 pub use super::lifecycle::Readiness;
 use super::parts::Parts;
 use super::samples::Dumps;
+use thalweg_linux::clock::realtime;
 
 /// The daemon. Clones share it.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ impl Daemon {
         let collectors = CollectorList::default();
         let network = Network::new(network, transition_time, collectors.clone());
         Daemon {
-            started: wall_clock(),
+            started: realtime(),
             hub: Arc::new(hub),
             dumps: Arc::new(Dumps::new(SampleOptions::default(), collectors.clone(), network.clone())),
             lifecycle: Lifecycle::new(collectors.clone()),

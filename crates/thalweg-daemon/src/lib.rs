@@ -28,7 +28,6 @@
 //! | `supervisor` | notifications to systemd |
 
 pub mod api;
-pub mod clock;
 pub mod collectors;
 pub mod config;
 pub mod control;

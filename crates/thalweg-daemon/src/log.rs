@@ -21,7 +21,7 @@ use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::layer::{Context, Filter, SubscriberExt};
 use tracing_subscriber::{Layer, Registry};
 
-use super::clock::wall_clock;
+use thalweg_linux::clock::realtime;
 
 /// Target of reports about suppressed lines, which have no rate limit.
 const SUPPRESSION_TARGET: &str = "thalweg::log";
@@ -306,7 +306,7 @@ struct WallClock;
 
 impl FormatTime for WallClock {
     fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
-        write!(writer, "{}", wall_clock())
+        write!(writer, "{}", realtime())
     }
 }
 

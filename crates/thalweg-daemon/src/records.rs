@@ -15,9 +15,9 @@ use serde::Serialize;
 use thalweg_records::handoff::{Handoff, HandoffStatus};
 use thalweg_records::metered::Meter;
 
-use super::clock::wall_clock;
 use super::collectors::CollectorStats;
 use super::collectors::sinks::Records;
+use thalweg_linux::clock::realtime;
 use thalweg_watch::json::FlowLine;
 
 /// Maximum delay of a line in the buffer.
@@ -55,7 +55,7 @@ pub(super) fn write(file: Option<impl Write>, mut handoff: Option<Handoff>, reco
             Ok(records) => {
                 if let Some(handoff) = &mut handoff {
                     // A full queue makes collectors wait, or lose and count records.
-                    let now = wall_clock();
+                    let now = realtime();
                     handoff.send(&records.records, &Meter::default(), true, now, now);
                 }
                 match &mut writer {
@@ -67,7 +67,7 @@ pub(super) fn write(file: Option<impl Write>, mut handoff: Option<Handoff>, reco
             Err(RecvTimeoutError::Disconnected) => break,
         }
         if let Some(handoff) = &mut handoff {
-            handoff.tick(wall_clock());
+            handoff.tick(realtime());
         }
         let is_due = due <= Instant::now();
         if let Some(writer) = &mut writer
@@ -83,7 +83,7 @@ pub(super) fn write(file: Option<impl Write>, mut handoff: Option<Handoff>, reco
         writer.write();
     }
     if let Some(handoff) = handoff {
-        log_summary(&handoff.finish(wall_clock()));
+        log_summary(&handoff.finish(realtime()));
     }
 }
 

@@ -15,7 +15,6 @@ use crossbeam_channel::bounded;
 use thalweg_records::handoff::Handoff;
 
 use super::api::Server;
-use super::clock::wall_clock;
 use super::collectors::control_events::ControlEventSender;
 use super::collectors::sinks::{DumpQueue, DumpSignal, Sinks};
 use super::collectors::{Fleet, PreparedCollector, SharedThread};
@@ -29,6 +28,7 @@ use super::parts::Parts;
 use super::records;
 use super::samples::run_dump_thread;
 use thalweg_http::access::Access;
+use thalweg_linux::clock::realtime;
 
 /// Maximum duration of a stop: less than systemd's timeout in `packaging/thalweg.service`.
 pub const STOP_LIMIT: Duration = Duration::from_secs(8);
@@ -102,7 +102,7 @@ impl PreparedService {
     pub fn start(self, log: Option<Log>) -> anyhow::Result<Service> {
         let PreparedService { config, access, records, collectors, daemon, control } = self;
         let handoff =
-            config.flow_export.is_set().then(|| Handoff::start(config.flow_export.options(), wall_clock));
+            config.flow_export.is_set().then(|| Handoff::start(config.flow_export.options(), realtime));
         let handoff = handoff.transpose().context("cannot export flows")?;
         let export_ledger = handoff.as_ref().map(Handoff::status);
         daemon.dumps().set_options(config.samples.clone());

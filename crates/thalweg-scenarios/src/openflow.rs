@@ -9,7 +9,7 @@ use thalweg_network::{LinkState, NetworkState};
 use thalweg_wire::openflow::{DatapathId, PortNumber};
 
 use super::error::ScenarioError;
-use thalweg_daemon::clock::wall_clock;
+use thalweg_linux::clock::realtime;
 
 /// Timeout for all switches to connect and to install their routes.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -27,17 +27,19 @@ pub(super) fn forward(lab: &Lab, state: &NetworkState) -> Result<(), ScenarioErr
     let member = |switch: &OpenFlowSwitch| Member {
         router: switch.router,
         datapath: DatapathId(switch.datapath_id),
-        monitor: Some(PortNumber(switch.monitor_port)),
+        monitor: Some(PortNumber(switch.monitor_port).into()),
     };
     let members: Vec<Member> = switches.iter().map(member).collect();
-    let mut fabric = Fabric::new(Arc::clone(state.topology()), &members, Config::default());
+    // A lab's bridges have ports with names and numbers of its own.
+    let topology = Arc::new(state.topology().without_port_names());
+    let mut fabric = Fabric::new(topology, &members, Config::default());
     // Threads stay in the namespace in which they start, and reconnect there.
     let connect = || switches.iter().try_for_each(|switch| fabric.switches().connect(switch.address, None));
     lab.fabric().within(connect)?.map_err(|error| ScenarioError::Switches(error.to_string()))?;
     fabric.install(state);
     let start = Instant::now();
     loop {
-        fabric.maintain(wall_clock());
+        fabric.maintain(realtime());
         if fabric.out_of_sync().next().is_none() {
             return Ok(());
         }

@@ -19,10 +19,10 @@ use super::fleet::FleetParts;
 use super::handle::Description;
 use super::sinks::{DumpSignal, Records, Sinks};
 use super::stats::{CollectorStats, Totals};
-use crate::clock::wall_clock;
 use crate::config::Trigger;
 use crate::event::{Event, EventKind};
 use crate::hub::Hub;
+use thalweg_linux::clock::realtime;
 
 /// Maximum time that a stopping collector waits to queue its last records.
 const LAST_RECORDS: Duration = Duration::from_secs(3);
@@ -111,7 +111,7 @@ impl EventPublisher {
 
     /// Publishes one event.
     pub(super) fn publish(&self, time: Timestamp, kind: EventKind) {
-        let emitted = if self.is_live { wall_clock() } else { time };
+        let emitted = if self.is_live { realtime() } else { time };
         let (collector, switch) = (Arc::clone(&self.name), Arc::clone(&self.switch));
         self.hub.publish(Event { collector, switch, time, emitted, kind });
     }
@@ -144,7 +144,7 @@ impl EventPublisher {
             if let Some(arrived) = arrived {
                 self.stats.decision.record(arrived.elapsed());
                 if self.is_live {
-                    self.stats.arrival.record((wall_clock() - time).into());
+                    self.stats.arrival.record((realtime() - time).into());
                 }
             }
         }

@@ -10,8 +10,8 @@ use thalweg_wire::{Nanos, Timestamp};
 use thiserror::Error;
 
 use super::{CollectorHandle, CollectorList, CollectorReply};
-use crate::clock::wall_clock;
 use crate::emulation::Emulation;
+use thalweg_linux::clock::realtime;
 
 /// Timeout of a collector for confirming a new network version.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -152,14 +152,14 @@ impl Network {
     fn now(&self) -> Timestamp {
         let collectors = self.0.collectors.all();
         if collectors.iter().any(|collector| collector.description().is_live) {
-            return wall_clock();
+            return realtime();
         }
         if let Some(emulation) = self.emulation() {
             return emulation.now();
         }
         // Without local collectors, the controller uses remote events, whose times are those of other machines' clocks.
         if collectors.is_empty() && self.0.is_controlled.load(Ordering::Relaxed) {
-            return wall_clock();
+            return realtime();
         }
         let clocks = collectors.iter().filter_map(|collector| collector.counters(REPLY_TIMEOUT).ok());
         clocks.map(|asked| asked.time).max().unwrap_or_default()

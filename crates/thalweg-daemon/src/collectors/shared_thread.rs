@@ -19,9 +19,9 @@ use thalweg_wire::{Nanos, Source, Timestamp};
 use super::backoff::Backoff;
 use super::source::{OpenSource, OpenedSource, SourceError};
 use super::worker::{SILENCE_MARGIN, Worker, clock_in_silence, panic_message};
-use crate::clock::wall_clock;
 use crate::emulation::EmulatedPort;
 use crate::event::CollectorState;
+use thalweg_linux::clock::realtime;
 
 /// Sleep after a busy round: the maximum wait of a packet, wake-up excluded.
 const BUSY_SLEEP: Duration = Duration::from_micros(50);
@@ -336,7 +336,7 @@ impl Member {
                 let is_over = *until <= Instant::now();
                 // Time advances meanwhile: flows time out, and links become idle.
                 if self.worker.pipeline.config().source.is_live() {
-                    self.worker.pipeline.advance(wall_clock().saturating_sub(SILENCE_MARGIN));
+                    self.worker.pipeline.advance(realtime().saturating_sub(SILENCE_MARGIN));
                 }
                 self.worker.pipeline.update_network();
                 if is_over {
@@ -426,7 +426,7 @@ impl Member {
             error = failure,
             "source failed, retrying"
         );
-        let retry_at = Some(wall_clock() + Nanos(wait.as_nanos() as u64));
+        let retry_at = Some(realtime() + Nanos(wait.as_nanos() as u64));
         self.worker.pipeline.set_state(CollectorState::Failed { error: failure, retry_at });
         self.stage = Stage::Waiting(Instant::now() + wait);
     }

@@ -17,9 +17,9 @@ use thalweg_wire::{Batch, FrameRef, Nanos, Source, Timestamp};
 use super::backoff::Backoff;
 use super::pipeline::{CHUNK, Pipeline};
 use super::source::{OpenSource, OpenedSource, SourceError};
-use crate::clock::wall_clock;
 use crate::config::SourceConfig;
 use crate::event::CollectorState;
+use thalweg_linux::clock::realtime;
 use thalweg_watch::Pace;
 
 /// Safety margin for delays of kernel timers. The packet time of an idle interface is the wall clock minus this margin and
@@ -94,7 +94,7 @@ impl Worker {
                 error = failure,
                 "source failed, retrying"
             );
-            let retry_at = Some(wall_clock() + Nanos(wait.as_nanos() as u64));
+            let retry_at = Some(realtime() + Nanos(wait.as_nanos() as u64));
             self.pipeline.set_state(CollectorState::Failed { error: failure, retry_at });
             self.wait_for(wait);
             self.pipeline.mailbox.note_restart();
@@ -117,7 +117,7 @@ impl Worker {
             self.pipeline.serve_requests_for(left.min(COUNTING_INTERVAL), || stop.load(Ordering::Relaxed));
             self.pipeline.update_network();
             if is_live {
-                self.pipeline.advance(wall_clock().saturating_sub(SILENCE_MARGIN));
+                self.pipeline.advance(realtime().saturating_sub(SILENCE_MARGIN));
             }
         }
     }
@@ -289,7 +289,7 @@ pub(super) fn clock_in_silence(source: &SourceConfig) -> impl Fn() -> Option<Tim
         }
         _ => None,
     };
-    move || margin.map(|margin| wall_clock().saturating_sub(margin))
+    move || margin.map(|margin| realtime().saturating_sub(margin))
 }
 
 /// Returns the message of a panic.

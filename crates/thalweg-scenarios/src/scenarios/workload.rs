@@ -34,7 +34,7 @@ use crate::configuration::{ActuatorKind, Decider, Files, RerouteOptions};
 use crate::error::ScenarioError;
 use crate::session::{HeadroomSum, Session, trees};
 use crate::streams::transfer;
-use thalweg_daemon::clock::wall_clock;
+use thalweg_linux::clock::realtime;
 
 /// Addresses of a host: one per core switch.
 const ADDRESSES: u8 = 4;
@@ -259,7 +259,7 @@ fn one(
     let session = Session::up(plan, tables, setting.rate, &setting.stop)?;
     let reroute_options = method.reroute_options(seed, setting.rate);
     let mut closed_loop = ClosedLoop::start(&session.lab, &session.state, &reroute_options)?;
-    let (probe, mut headroom, origin) = (HeadroomProbe::start()?, HeadroomSum::default(), wall_clock());
+    let (probe, mut headroom, origin) = (HeadroomProbe::start()?, HeadroomSum::default(), realtime());
     let (flows, hosts) = send_all(&session, &pattern.destinations(hosts, seed), bytes)?;
     headroom.add(&probe)?;
     let requests = closed_loop.take_trace().requests;

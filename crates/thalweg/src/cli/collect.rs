@@ -232,7 +232,7 @@ impl CollectArgs {
     fn request(self, is_terminal: bool) -> Result<CollectRequest, RequestError> {
         let CollectArgs { listen, output_dir, input, store, kafka, output, tls } = self;
         let files = input.sampling_file.as_deref().map(Sampling::load).transpose()?.unwrap_or_default();
-        let default = CollectOptions::new(StoreOptions::new(output_dir), collect::clock);
+        let default = CollectOptions::new(StoreOptions::new(output_dir), thalweg_linux::clock::realtime);
         let tls = tls.tls_certificate.zip(tls.tls_key).map(|(certificate, key)| {
             collect::load_tls(&certificate, &key, tls.tls_client_ca_file.as_deref())
         });

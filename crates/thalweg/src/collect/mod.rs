@@ -20,16 +20,6 @@ mod run;
 mod status;
 mod text;
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use thalweg_wire::Timestamp;
-
 pub use crate::watch::Outcome;
 pub use options::{CollectRequest, RequestError, Sampling, Show, load_tls};
 pub use run::run;
-
-/// The wall clock of the flow receiver.
-pub fn clock() -> Timestamp {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::new(since_1970.as_secs(), since_1970.subsec_nanos())
-}

@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use crossbeam_channel::{Sender, bounded, unbounded};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use thalweg_linux::clock::realtime;
 use thalweg_records::collect::{CollectingProcess, ReplayCounts, Report, TemplateFileReport};
 use thalweg_records::store::Recovered;
 
 use super::live_view::CollectView;
 use super::metrics::MetricsServer;
 use super::status::Status;
-use super::{CollectRequest, Outcome, Show, clock, json, text};
+use super::{CollectRequest, Outcome, Show, json, text};
 use crate::console;
 use crate::figures::grouped;
 use crate::terminal::{self, Theme};
@@ -102,7 +103,7 @@ pub(super) fn finish(
     elapsed: Duration,
     capture: Option<&ReplayCounts>,
 ) -> anyhow::Result<()> {
-    let status = Status::last(report, elapsed, clock());
+    let status = Status::last(report, elapsed, realtime());
     let directory: &Path = &request.process.store.directory;
     let mut out = BufWriter::new(io::stdout().lock());
     match request.show {
@@ -186,7 +187,7 @@ impl CollectRun {
         let mut next = interval;
         loop {
             std::thread::sleep(tick);
-            let (elapsed, now) = (self.started.elapsed(), clock());
+            let (elapsed, now) = (self.started.elapsed(), realtime());
             self.process.tick(now);
             let exporters_requested = self.signals.take_exporters_request();
             let is_due = elapsed >= next;
@@ -217,7 +218,7 @@ impl CollectRun {
                 break;
             }
         }
-        Ok(self.process.finish(clock()))
+        Ok(self.process.finish(realtime()))
     }
 
     /// Runs the live view. Quitting it stops the collection.

@@ -10,7 +10,7 @@ use anyhow::Context;
 use crossbeam_channel::{bounded, unbounded};
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use thalweg_daemon::clock::wall_clock;
+use thalweg_linux::clock::realtime;
 use thalweg_linux::privileges::drop_privileges;
 use thalweg_measure::detect::Finding;
 use thalweg_measure::filter::FlowFilter;
@@ -49,7 +49,7 @@ pub enum Outcome {
 /// a source are in the report, and the outcome is [`Outcome::CutShort`].
 pub fn run(options: &WatchOptions) -> anyhow::Result<Outcome> {
     let seed = options.seed.unwrap_or_else(random_seed);
-    let mut watch = Watch::open(options, seed, Clock { wall: wall_clock, steady: Instant::now })?;
+    let mut watch = Watch::open(options, seed, Clock { wall: realtime, steady: Instant::now })?;
     for skipped in watch.skipped() {
         console::warn(format_args!("{}; skipped", skipped.reason));
     }

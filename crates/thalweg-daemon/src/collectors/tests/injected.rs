@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Source, SourceCounters, Timestamp};
 
-use crate::clock::wall_clock;
 use crate::collectors::SourceError;
 use crate::config::{CollectorConfig, SourceConfig};
+use thalweg_linux::clock::realtime;
 
 /// Panics twice after some frames, then works.
 pub(in crate::collectors) const PANICS_TWICE_INTERFACE: &str = "panics twice";
@@ -67,7 +67,7 @@ impl Source for Injected {
         self.counters.frames += 1;
         self.counters.kernel_drops += u64::from(self.drops);
         assert!(!self.panics || self.counters.frames < 60, "provoked by a test");
-        self.frame[0].time = wall_clock();
+        self.frame[0].time = realtime();
         Ok(Some(Batch { bytes: &FRAME, frames: &self.frame, interfaces: &self.interfaces }))
     }
 
