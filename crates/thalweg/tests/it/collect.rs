@@ -9,7 +9,7 @@ use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
@@ -136,8 +136,7 @@ fn messages(encoder: &mut netflow9::Encoder, count: u32) -> Messages {
 }
 
 fn now() -> Timestamp {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    Timestamp::new(now.as_secs(), now.subsec_nanos())
+    thalweg_linux::clock::realtime()
 }
 
 fn encoder() -> netflow9::Encoder {
@@ -171,6 +170,40 @@ fn a_run_writes_status_exporters_and_summary() {
     assert_eq!((&summary["records"], &summary["store"]["written"]), (&5_000.into(), &5_000.into()));
     assert_eq!(summary["by_exporter"][0]["format"], "netflow9");
     assert_eq!(stored(folder.path()), [5_000, 5_000, 500_000]);
+}
+
+/// Encodes `count` records of an observation domain of one exporter.
+fn of_domain(source_id: u32, count: u32) -> Messages {
+    let boot = Timestamp::new(now().seconds() - 60, 0);
+    let options = netflow9::Options { source_id, ..netflow9::Options::new(boot) };
+    messages(&mut netflow9::Encoder::new(options).unwrap(), count)
+}
+
+#[test]
+fn domains_above_the_limit_are_counted_and_named_and_the_known_ones_go_on() {
+    let folder = TempDir::new().unwrap();
+    let mut collector = Collector::start(folder.path(), &["--domains", "3"]);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for domain in 1..=5 {
+        send_from(&socket, &of_domain(domain, 10), collector.port);
+    }
+    collector.line(|line| line["lost"]["unreadable_messages"] == 2);
+    // The known domains go on, and another source port has a limit of its own.
+    for domain in 1..=3 {
+        send_from(&socket, &of_domain(domain, 10), collector.port);
+    }
+    send(&of_domain(7, 10), collector.port);
+    collector.line(|line| line["records"] == 70);
+    let summary = collector.summary();
+    assert_eq!(summary["lost"]["unreadable_messages"], 2);
+    let error = summary["last_message_error"].as_str().unwrap();
+    assert!(error.contains("too many observation domains: 5 would exceed the limit of 3"), "{error}");
+    let exporters = summary["by_exporter"].as_array().unwrap();
+    let records = |row: &Value| {
+        (row["observation_domain_id"].as_u64().unwrap(), row["counts"]["records"].as_u64().unwrap())
+    };
+    assert_eq!(exporters.iter().map(records).collect::<Vec<_>>(), [(1, 20), (2, 20), (3, 20), (7, 10)]);
+    assert_eq!(stored(folder.path())[0], 70);
 }
 
 /// Returns the keys in the tables of docs/reference/collect-json.md by heading.
