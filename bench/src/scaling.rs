@@ -58,6 +58,7 @@ impl FlowStream {
             key: FlowKey::v4(address, 0x0A00_0001, 50_000, 443, Protocol::TCP),
             ip_length: 640,
             payload_length: 600,
+            identification: 0,
             tcp_sequence: 0,
             ethernet: Default::default(),
             tcp_flags: TcpFlags::ACK,

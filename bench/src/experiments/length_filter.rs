@@ -126,6 +126,7 @@ mod tests {
             key: FlowKey::v4(1, 2, port, 443, Protocol::TCP),
             ip_length,
             payload_length: 0,
+            identification: 0,
             tcp_sequence: 0,
             ethernet: Default::default(),
             tcp_flags: TcpFlags::ACK,

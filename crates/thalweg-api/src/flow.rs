@@ -109,6 +109,8 @@ pub enum Basis {
     Nothing,
     /// TCP sequence numbers.
     SequenceNumbers,
+    /// Identifications of IPv4 headers, by which the sender counts the packets of the flow.
+    Identification,
     /// Samples of the flow, scaled by the sampling ratio that concurrent TCP flows reveal.
     SamplingRatio,
     /// Samples of the flow only: the rate is a lower bound.

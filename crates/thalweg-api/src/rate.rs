@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 /// A rate estimate in bits per second and its bounds. It is flattened into the object that has the rate.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Rate {
-    /// Rate on the wire in bits per second, framing included; null before the first estimate, 0 while there are no
-    /// samples. A flow without samples may still send: see the upper bound.
+    /// Rate on the wire in bits per second, framing included; null before the first estimate, and if only the
+    /// bounds are known. 0 while there are no samples. A flow without samples may still send: see the upper bound.
     pub rate_bps: Option<f64>,
     /// Lower bound of the rate; null if there is none.
     pub rate_lower_bps: Option<f64>,

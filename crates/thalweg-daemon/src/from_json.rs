@@ -19,6 +19,7 @@ pub(crate) fn basis(basis: Basis) -> rates::Basis {
     match basis {
         Basis::Nothing => rates::Basis::Nothing,
         Basis::SequenceNumbers => rates::Basis::SequenceNumbers,
+        Basis::Identification => rates::Basis::Identification,
         Basis::SamplingRatio => rates::Basis::SamplingRatio,
         Basis::SamplesAlone => rates::Basis::SamplesAlone,
     }

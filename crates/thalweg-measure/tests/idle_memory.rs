@@ -21,6 +21,7 @@ fn packets() -> Vec<Packet> {
         ethernet: Default::default(),
         ip_length: 1_500,
         payload_length: 1_460,
+        identification: 0,
         tcp_sequence: 1_460 * (number / 16),
         tcp_flags: TcpFlags::ACK,
         fragment: Fragment::Whole,

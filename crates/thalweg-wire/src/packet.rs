@@ -21,6 +21,8 @@ pub struct Packet {
     pub ip_length: u32,
     /// The bytes after the transport header, derived from `ip_length`; for a fragment, its own payload.
     pub payload_length: u32,
+    /// The identification of the IPv4 header (RFC 6864), which many senders count up; 0 for IPv6.
+    pub identification: u16,
     /// The TCP sequence number; 0 for other protocols or if not captured.
     pub tcp_sequence: u32,
     /// The TCP flags; empty for other protocols or if not captured.

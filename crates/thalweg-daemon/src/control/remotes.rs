@@ -179,7 +179,14 @@ fn estimate(rate: &json::Rate) -> Result<Estimate, InvalidEvent> {
         (BoundKind::NotConverged, ..) => Bound::NotConverged,
         _ => Bound::Unknown,
     };
-    Ok(Estimate { value: rate.rate_bps.ok_or(InvalidEvent)?, bound })
+    let value = match (rate.rate_bps, bound) {
+        (Some(value), _) => value,
+        // Only the bounds are known.
+        (None, Bound::Interval { lower, upper, .. }) if upper.is_finite() => (lower * upper).sqrt(),
+        (None, Bound::Interval { lower, .. }) => lower,
+        (None, _) => return Err(InvalidEvent),
+    };
+    Ok(Estimate { value, bound })
 }
 
 fn mac(text: &str) -> Result<MacAddress, InvalidEvent> {
@@ -195,7 +202,7 @@ mod tests {
     use thalweg_measure::collector::{CongestionChange, LinkDirection, PortDirection};
     use thalweg_measure::rates::Basis;
     use thalweg_network::PortIndex;
-    use thalweg_wire::Timestamp;
+    use thalweg_wire::{Protocol, Timestamp};
 
     use super::*;
     use crate::api::convert;
@@ -254,6 +261,14 @@ mod tests {
                 }
                 other => panic!("{other:?}"),
             }
+        }
+        for (upper, value) in [(3e10, 9.486_8e9), (f64::INFINITY, 3e9)] {
+            let mut event = congestion_event(CongestionChange::Began, upper);
+            event.flows[0].key.protocol = Protocol::UDP;
+            let Ok(Some(ControlEvent::Congestion(_, item))) = round_trip(EventKind::Congestion(event)) else {
+                panic!("a rate of which only the bounds are known")
+            };
+            assert!((item.flows[0].rate.value / value - 1.0).abs() < 1e-4, "{item:?}");
         }
         let recovered = EventKind::Congestion(congestion_event(CongestionChange::Cleared, 5e9));
         assert!(round_trip(recovered).unwrap().is_none(), "not relevant for the controller");

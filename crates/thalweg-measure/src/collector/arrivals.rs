@@ -329,6 +329,7 @@ mod tests {
                 ethernet,
                 ip_length: 1_500,
                 payload_length: 1_460,
+                identification: 0,
                 tcp_sequence: 0,
                 tcp_flags: TcpFlags::default(),
                 fragment: Fragment::Whole,

@@ -1,8 +1,8 @@
 //! Reports and events of a collector on links and flows.
 
 use thalweg_network::PortIndex;
-use thalweg_sketch::Estimate;
-use thalweg_wire::{BitRate, Bytes, EthernetAddresses, FlowKey, Timestamp};
+use thalweg_sketch::{Bound, Estimate};
+use thalweg_wire::{BitRate, Bytes, EthernetAddresses, FlowKey, Protocol, Timestamp};
 
 use crate::rates::Basis;
 
@@ -60,6 +60,24 @@ pub struct FlowRate {
     /// The span that the rate covers: from the first sample of one burst to the first sample of the next; if the flow is
     /// silent, from its last sample to now. Times are those of samples, after the queue of the monitor port.
     pub span: (Timestamp, Timestamp),
+}
+
+impl FlowRate {
+    /// The largest ratio of upper to lower bound at which a rate from samples is a value, and not only an interval.
+    pub const WIDEST: f64 = 8.0;
+
+    /// Returns the rate in bits per second; `None` if only its bounds are known.
+    ///
+    /// That is so for a protocol without sequence numbers whose packets cannot be counted, at a monitor port that drops
+    /// most of them, because the sampling ratio of other flows may be twice its own, or half of it.
+    pub fn known_value(&self) -> Option<f64> {
+        let is_wide = match self.rate.bound {
+            Bound::Interval { lower, upper, .. } => upper > Self::WIDEST * lower,
+            _ => false,
+        };
+        let is_unknown = self.basis == Basis::SamplingRatio && self.key.protocol != Protocol::TCP && is_wide;
+        (!is_unknown).then_some(self.rate.value)
+    }
 }
 
 /// One direction of a flow as the collector sees it.

@@ -34,6 +34,7 @@ fn packet(time: u64, from: u16, to: u16, protocol: Protocol, sequence: u32, payl
         ethernet: EthernetAddresses { destination: mac(to), source: mac(from) },
         ip_length: payload + 52,
         payload_length: payload,
+        identification: 0,
         tcp_sequence: sequence,
         tcp_flags: TcpFlags::ACK,
         fragment: Fragment::Whole,
@@ -217,6 +218,64 @@ fn udp_rates_use_the_tcp_sampling_ratio() {
     let rate = collector.flow(&udp[0].key).unwrap().rate.unwrap();
     assert_eq!(rate.basis, Basis::SamplingRatio);
     assert!((rate.rate.value / 1e9 - 1.0).abs() < 0.2 && rate.rate.contains(1e9).unwrap(), "{rate:?}");
+}
+
+/// A UDP flow of 1 Gbit/s of which the monitor port passes every tenth packet, beside TCP flows of which it passes every
+/// fourth.
+fn unequally_sampled(identification: impl Fn(u16) -> u16) -> (Vec<Packet>, FlowKey) {
+    let every = |packets: Vec<Packet>, nth| packets.into_iter().step_by(nth).collect::<Vec<_>>();
+    let tcp = [0, 1].map(|from| every(flow(from, 2, 4e9, SECOND, 50_000_000), 4));
+    let key = FlowKey::v4(4, 3, 9, 9, Protocol::UDP);
+    let udp = (0..).zip(flow(3, 2, 1e9, SECOND, 50_000_000));
+    let udp = udp.map(|(n, packet)| Packet { key, identification: identification(n), ..packet }).collect();
+    let [first, second] = tcp;
+    (merged([first, second, every(udp, 10)]), key)
+}
+
+#[test]
+fn counted_identifications_give_the_rate_of_a_flow_that_is_sampled_less_than_others() {
+    let (packets, key) = unequally_sampled(|n| n.wrapping_add(65_000));
+    let (collector, _) = fed(options(Vec::new()), &packets, 64);
+    let rate = collector.flow(&key).unwrap().rate.unwrap();
+    assert_eq!(rate.basis, Basis::Identification);
+    assert!((rate.rate.value / 1e9 - 1.0).abs() < 0.01, "{rate:?}");
+    assert_eq!(rate.known_value(), Some(rate.rate.value));
+}
+
+#[test]
+fn without_identifications_the_rate_of_a_flow_beside_tcp_is_unknown() {
+    let (packets, key) = unequally_sampled(|_| 0);
+    let monitor = Some(MonitorPort { rate: BitRate(4_000_000_000), buffer: Bytes(100_000) });
+    let (collector, _) = fed(CollectorOptions { monitor, ..options(Vec::new()) }, &packets, 64);
+    let rate = collector.flow(&key).unwrap().rate.unwrap();
+    assert_eq!((rate.basis, rate.known_value()), (Basis::SamplingRatio, None), "{rate:?}");
+    assert!(rate.rate.contains(1e9).unwrap(), "{rate:?}");
+}
+
+/// Acknowledgements in bursts of ten, 50 ms apart.
+#[test]
+fn a_direction_that_resumes_has_a_rate_over_the_burst_before_and_the_silence() {
+    let burst = |begin: u64| (0..10).map(move |n| packet(begin + n * 10_000, 0, 1, Protocol::UDP, 0, 100));
+    let packets: Vec<Packet> =
+        (0..200).map(|n| packet(SECOND + n * 100_000, 0, 1, Protocol::UDP, 0, 100)).collect();
+    let begin = packets.last().unwrap().time.0 + 50_000_000;
+    let monitor = Some(MonitorPort { rate: BitRate(1_000_000_000), buffer: Bytes(10_000) });
+    let options = CollectorOptions { monitor, ..options(Vec::new()) };
+    let packets: Vec<Packet> =
+        packets.into_iter().chain(burst(begin)).chain(burst(begin + 50_000_000)).collect();
+    // Up to the first packet of each burst, read at its time.
+    for (end, count) in [(201, 0.0), (211, 10.0)] {
+        let (collector, _) = fed(options.clone(), &packets[..end], 1);
+        let rate = collector.flow(&packets[0].key).unwrap().rate.unwrap();
+        let (from, to) = rate.span;
+        assert_eq!(to, packets[end - 1].time);
+        if count > 0.0 {
+            assert_eq!(from, Timestamp(begin));
+            let bits = count * 190.0 * 8.0;
+            assert!((rate.rate.value - bits / 0.05).abs() < 1.0, "{rate:?}");
+        }
+        assert!(from < to && rate.rate.lower().unwrap() > 0.0, "{rate:?}");
+    }
 }
 
 #[test]

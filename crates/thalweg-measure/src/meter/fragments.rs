@@ -93,6 +93,7 @@ mod tests {
             key: FlowKey::v4(0x0A00_0001, 0x0A00_0002, ports.0, ports.1, Protocol::UDP),
             ip_length: 1500,
             payload_length: 1480,
+            identification: 0,
             tcp_sequence: 0,
             ethernet: Default::default(),
             tcp_flags: TcpFlags::default(),

@@ -82,6 +82,12 @@ impl Framing {
     /// Every packet is one frame.
     pub(crate) const PLAIN: Framing = Framing { mtu: u32::MAX };
 
+    /// Whether an IP packet of this length is one frame on the wire.
+    #[inline(always)]
+    pub(crate) fn is_one_frame(self, ip_length: u32) -> bool {
+        ip_length <= self.mtu
+    }
+
     /// Returns the bytes that an IP packet takes on an Ethernet link; `payload` are those after the transport header.
     #[inline(always)]
     pub(crate) fn wire_bytes(self, ip_length: u32, payload: u32) -> u32 {

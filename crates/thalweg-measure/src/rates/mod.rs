@@ -3,8 +3,8 @@
 //! An oversubscribed monitor port sends as many of the mirrored packets as it can, and drops the rest (Rasley et al.,
 //! "Planck", SIGCOMM 2014, section 3.1). The share that it drops is unknown, so the rate of a flow is not a multiple
 //! of its samples. For TCP the rate is in the sequence numbers, which count bytes whether they were sampled or not
-//! ([`burst`]). Flows without sequence numbers are measured with the sampling ratio of the TCP flows beside them
-//! ([`sampling`]).
+//! ([`burst`]). Many senders number the IPv4 packets of UDP flows, which counts packets in the same way. Flows without either
+//! are measured with the sampling ratio of the TCP flows beside them ([`sampling`]).
 //!
 //! **The limit of any estimator** is the queue of the monitor port. A sample is seen after it has waited there, so
 //! rates are delayed: by a fraction of a millisecond if the buffer is small, by 3.5 ms with the 4 MB of the paper's
@@ -16,6 +16,7 @@ pub(crate) mod bounds;
 pub mod burst;
 pub(crate) mod frame_sizes;
 pub mod sampling;
+pub(crate) mod shared_counters;
 pub(crate) mod unseen;
 
 use thalweg_wire::{BitRate, Nanos};
@@ -28,6 +29,8 @@ pub enum Basis {
     Nothing,
     /// Its TCP sequence numbers.
     SequenceNumbers,
+    /// The identifications of its IPv4 headers, which count its packets ([`burst`]).
+    Identification,
     /// Its samples, divided by the sampling ratio of the TCP flows beside it.
     SamplingRatio,
     /// Its samples alone: a lower bound.

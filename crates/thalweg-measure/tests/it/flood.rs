@@ -41,6 +41,7 @@ fn packet(time: u64, key: FlowKey, ip_length: u32) -> Packet {
         key,
         ip_length,
         payload_length: 0,
+        identification: 0,
         tcp_sequence: 0,
         ethernet: Default::default(),
         tcp_flags: TcpFlags::default(),

@@ -23,6 +23,7 @@ fn packet(seconds: u64, source: u32) -> Packet {
         key: FlowKey::v4(source, 1, 2, 3, Protocol::TCP),
         ip_length: 100,
         payload_length: 60,
+        identification: 0,
         tcp_sequence: 0,
         ethernet: Default::default(),
         tcp_flags: TcpFlags::default(),

@@ -150,6 +150,7 @@ mod tests {
                 key: FlowKey::v4(1, 2, 3, 4, Protocol::UDP),
                 ip_length: 100,
                 payload_length: 72,
+                identification: 0,
                 tcp_sequence: 0,
                 ethernet: Default::default(),
                 tcp_flags: TcpFlags::default(),

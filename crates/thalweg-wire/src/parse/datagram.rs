@@ -11,6 +11,8 @@ pub(super) struct Datagram<'a> {
     pub(super) key: FlowKey,
     /// The length from the IP header in bytes.
     pub(super) ip_length: u32,
+    /// The identification of the IPv4 header; 0 for IPv6.
+    pub(super) identification: u16,
     /// The position in a fragmented datagram.
     pub(super) fragment: Fragment,
     /// Anomalies so far.

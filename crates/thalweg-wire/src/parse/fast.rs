@@ -38,6 +38,8 @@ const FRAGMENTED: u16 = 0x3FFF;
 struct Below {
     time: Timestamp,
     ethernet: EthernetAddresses,
+    /// 0 for IPv6.
+    identification: u16,
 }
 
 /// Returns the packet if it is a common one without anomalies.
@@ -54,7 +56,7 @@ pub(super) fn parse(frame: &Frame<'_>, decapsulate: bool) -> Option<Packet> {
                 ethertype = u16::from_be_bytes([tag[2], tag[3]]);
                 (bytes, wire_length) = (tagged, wire_length.checked_sub(TAG_LENGTH as u32)?);
             }
-            let below = Below { time, ethernet: link::addresses(header.first_chunk()?) };
+            let below = Below { time, ethernet: link::addresses(header.first_chunk()?), identification: 0 };
             match ethertype {
                 link::IPV4 => ipv4(below, bytes, wire_length, decapsulate),
                 link::IPV6 => ipv6(below, bytes, wire_length, decapsulate),
@@ -62,7 +64,7 @@ pub(super) fn parse(frame: &Frame<'_>, decapsulate: bool) -> Option<Packet> {
             }
         }
         LinkType::RawIp | LinkType::Ipv4 => {
-            let below = Below { time, ethernet: EthernetAddresses::default() };
+            let below = Below { time, ethernet: EthernetAddresses::default(), identification: 0 };
             ipv4(below, bytes, original_length, decapsulate)
         }
         _ => None,
@@ -82,6 +84,7 @@ fn ipv4(below: Below, bytes: &[u8], wire_length: u32, decapsulate: bool) -> Opti
     let src = u32::from_be_bytes([header[12], header[13], header[14], header[15]]);
     let dst = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);
     let key = FlowKey::v4(src, dst, 0, 0, Protocol(header[9]));
+    let below = Below { identification: u16::from_be_bytes([header[4], header[5]]), ..below };
     let above_ip = ip_length.checked_sub(IPV4_LENGTH as u32)?;
     transport(below, key, ip_length, above_ip, transport_header.first_chunk()?, decapsulate)
 }
@@ -130,6 +133,7 @@ fn transport(
         ethernet: below.ethernet,
         ip_length,
         payload_length: above_ip.checked_sub(header_length)?,
+        identification: below.identification,
         tcp_sequence,
         tcp_flags: TcpFlags(tcp_flags),
         fragment: Fragment::Whole,

@@ -48,7 +48,7 @@ pub(super) fn parse(rest: FrameCursor<'_>) -> Result<Datagram<'_>, Unparsed> {
     let dst = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);
     let key = FlowKey::v4(src, dst, 0, 0, Protocol(header[9]));
     let payload = rest.with_wire_length(ip_length).skip(header_length);
-    let mut datagram = Datagram { key, ip_length, fragment, notes, payload };
+    let mut datagram = Datagram { key, ip_length, identification, fragment, notes, payload };
     if header[9] == ipv6::AUTHENTICATION && !matches!(fragment, Fragment::Later { .. }) {
         ipv6::skip_extension_headers(&mut datagram, 1);
     }

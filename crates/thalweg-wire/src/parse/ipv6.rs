@@ -64,7 +64,8 @@ pub(super) fn parse(rest: FrameCursor<'_>) -> Result<Datagram<'_>, Unparsed> {
     let dst = u128::from_be_bytes(*rest.skip(24).header()?);
     let key = FlowKey::v6(src, dst, 0, 0, Protocol(next_header));
     let payload = rest.with_wire_length(ip_length).skip(HEADER_LENGTH);
-    let mut datagram = Datagram { key, ip_length, fragment: Fragment::Whole, notes, payload };
+    let mut datagram =
+        Datagram { key, ip_length, identification: 0, fragment: Fragment::Whole, notes, payload };
     if is_extension_header(next_header) {
         skip_extension_headers(&mut datagram, MAX_EXTENSION_HEADERS);
     }

@@ -34,13 +34,14 @@ const ECHO_REPLY_V6: u8 = 129;
 /// assumed.
 #[inline]
 pub(super) fn packet(time: Timestamp, ethernet: EthernetAddresses, datagram: &Datagram<'_>) -> Packet {
-    let &Datagram { key, ip_length, fragment, notes, payload } = datagram;
+    let &Datagram { key, ip_length, identification, fragment, notes, payload } = datagram;
     let mut packet = Packet {
         time,
         key,
         ethernet,
         ip_length,
         payload_length: payload.wire_length(),
+        identification,
         tcp_sequence: 0,
         tcp_flags: TcpFlags::default(),
         fragment,

@@ -128,9 +128,11 @@ impl FlowRow {
         flows.flows.into_iter().map(row).collect()
     }
 
-    /// Returns the rate in bits per second; below zero before the first estimate.
+    /// Returns the rate in bits per second, or its lower bound if only the bounds are known; below zero before the first
+    /// estimate.
     pub fn rate(&self) -> f64 {
-        self.flow.rate.rate_bps.unwrap_or(-1.0)
+        let rate = &self.flow.rate;
+        rate.rate_bps.or(rate.rate_lower_bps).unwrap_or(-1.0)
     }
 
     /// Returns the share of sampled bytes that were seen before; 0 without samples.

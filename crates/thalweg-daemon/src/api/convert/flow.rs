@@ -16,7 +16,7 @@ pub fn flow(report: &FlowReport, collector: &str, switch: &str) -> Flow {
         flow: FlowName::from(&report.key),
         key: report.key.to_string(),
         collector: collector.to_owned(),
-        rate: report.rate.map_or(Rate::UNKNOWN, |known| rate(known.rate)),
+        rate: report.rate.as_ref().map_or(Rate::UNKNOWN, known_rate),
         basis: report.rate.map_or(Basis::Nothing, |known| basis_name(known.basis)),
         span: report.rate.map(|known| known.span.into()),
         input: link(report.input, PortDirection::Input),
@@ -38,16 +38,22 @@ pub fn flow_rate(known: &collector::FlowRate) -> FlowRate {
         key: known.key.to_string(),
         dst_mac: known.ethernet.destination.to_string(),
         src_mac: known.ethernet.source.to_string(),
-        rate: rate(known.rate),
+        rate: known_rate(known),
         basis: basis_name(known.basis),
         span: known.span.into(),
     }
+}
+
+/// Converts a rate, without the value if only its bounds are known.
+fn known_rate(known: &collector::FlowRate) -> Rate {
+    Rate { rate_bps: known.known_value(), ..rate(known.rate) }
 }
 
 fn basis_name(basis: rates::Basis) -> Basis {
     match basis {
         rates::Basis::Nothing => Basis::Nothing,
         rates::Basis::SequenceNumbers => Basis::SequenceNumbers,
+        rates::Basis::Identification => Basis::Identification,
         rates::Basis::SamplingRatio => Basis::SamplingRatio,
         rates::Basis::SamplesAlone => Basis::SamplesAlone,
     }

@@ -1,8 +1,8 @@
 //! Estimates a rate with bounds from a span of samples.
 
-use thalweg_wire::Timestamp;
+use thalweg_wire::{Nanos, Timestamp};
 
-use super::{FlowRates, PLAUSIBLE, links_of};
+use super::{FlowRates, PLAUSIBLE, flag, links_of};
 use crate::rates::Basis;
 use crate::rates::burst::Span;
 use crate::rates::sampling::{Ratio, SampledSpan, Z_95};
@@ -14,6 +14,9 @@ pub(super) const TCP_OVERHEAD: f64 = 90.0;
 /// next frame that fits. So it prefers short frames, and flows whose packets arrive in step with those that it sends. In
 /// the simulation of `tests/it/star.rs` ratios differ by up to this factor.
 const UNEQUAL: f64 = 2.0;
+
+/// How long identifications count as in use after a rate from them.
+const IN_USE: Nanos = Nanos::from_secs(1);
 
 /// The rate of a span with its bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,8 +47,49 @@ impl FlowRates {
         };
         match by_sequence {
             Some(measured) => measured,
-            None => self.by_samples(number, span, time),
+            None => self.by_count(number, span, time),
         }
+    }
+
+    /// Estimates the rate from the number of packets, by their identifications if those count them, and otherwise by the
+    /// samples.
+    #[inline(always)]
+    fn by_count(&mut self, number: u32, span: &Span, time: Timestamp) -> Measured {
+        let by_samples = self.by_samples(number, span, time);
+        match span.passed >= span.samples && span.passed > 0 {
+            true => self.by_identification(number, span, time, by_samples),
+            false => by_samples,
+        }
+    }
+
+    /// Estimates the rate from the number of packets that passed, with the mean size of the samples.
+    ///
+    /// The lower bound is what was sampled, which is certain: the sender may count other packets too, and packets may be
+    /// lost before the switch. The upper bound assumes the largest sample's size for all packets without a sample. If the
+    /// number contradicts the samples, these count instead: beyond [`UNEQUAL`] times their upper bound, which trains of
+    /// packets can exceed.
+    #[cold]
+    fn by_identification(
+        &mut self,
+        number: u32,
+        span: &Span,
+        time: Timestamp,
+        by_samples: Measured,
+    ) -> Measured {
+        let flags = &mut self.tracks[number as usize].ports.flags;
+        let is_shared = *flags & flag::SHARED != 0;
+        *flags &= !flag::SHARED;
+        let is_all = self.context.is_all;
+        let (wire, passed, samples) = (f64::from(span.wire), f64::from(span.passed), f64::from(span.samples));
+        let bits = 8e9 * wire * passed / samples;
+        let rate = bits / span.length as f64;
+        if is_shared || is_all || rate > UNEQUAL * by_samples.upper || self.is_implausible(rate, span) {
+            return by_samples;
+        }
+        self.identified_until = time + IN_USE;
+        let most = 8e9 * (wire + (passed - samples) * f64::from(span.largest));
+        let (lower, upper) = self.within_jitter(8e9 * wire, most.max(bits), span);
+        Measured { rate, lower, upper, basis: Basis::Identification }
     }
 
     /// Estimates the rate from the advance of sequence numbers, unless they are misleading. Headers and framing are

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use thalweg_network::versions::Versions;
 use thalweg_network::{PortIndex, RouterId};
 use thalweg_sketch::Estimate;
-use thalweg_wire::{Direction, EthernetAddresses, FlowKey, MacAddress, Nanos, Packet, Timestamp};
+use thalweg_wire::{Direction, EthernetAddresses, FlowKey, MacAddress, Nanos, Packet, Protocol, Timestamp};
 
 use super::links::{self, Links, index_of};
 use super::members::Members;
@@ -32,6 +32,7 @@ use crate::rates::bounds::Bounds;
 use crate::rates::burst::{Sampled, Span, TURNED_BACK, Track, TrackContext};
 use crate::rates::frame_sizes::{self, FrameSizes, Framing};
 use crate::rates::sampling::SamplingRatio;
+use crate::rates::shared_counters::SharedCounters;
 use crate::rates::unseen::UnseenBytes;
 use crate::rates::{Basis, BurstOptions};
 pub use counters::RateCounters;
@@ -71,6 +72,9 @@ pub(super) struct FlowRates {
     links: Links,
     ratio: SamplingRatio,
     unseen: UnseenBytes,
+    shared: SharedCounters,
+    /// Until then rates from identifications are in use.
+    identified_until: Timestamp,
     frames: FrameSizes,
     /// The configured bursts, for full-sized frames.
     configured_bursts: BurstOptions,
@@ -120,6 +124,8 @@ impl FlowRates {
             links: Links::new(&[], &options.rules, options.smoothing),
             ratio: SamplingRatio::new(options.bursts.longest),
             unseen: UnseenBytes::default(),
+            shared: SharedCounters::default(),
+            identified_until: Timestamp(0),
             frames: FrameSizes::default(),
             configured_bursts: options.bursts,
             bursts: options.bursts,
@@ -253,7 +259,7 @@ impl FlowRates {
         }
         let last = Timestamp(track.last_time());
         let (rate, span) = match track.rate {
-            0 => (self.silent_rate(links_of(track), last, self.now), (last, self.now.max(last))),
+            0 => self.silent(links_of(track), last),
             rate => {
                 let (from, to) = track.span();
                 (track.bounds.of(rate), (Timestamp(from), Timestamp(to)))
@@ -377,12 +383,21 @@ impl FlowRates {
         };
         let track = &mut self.tracks[number as usize];
         let flags = track.ports.flags;
-        track.ports.flags = flags & !(3 << flag::BASIS) | flag::HAS_RATE | (basis as u32) << flag::BASIS;
-        track.bounds = Bounds::new(lower, upper, basis != Basis::SamplingRatio);
+        track.ports.flags = flags & !(7 << flag::BASIS) | flag::HAS_RATE | (basis as u32) << flag::BASIS;
+        track.bounds =
+            Bounds::new(lower, upper, !matches!(basis, Basis::SamplingRatio | Basis::Identification));
         if flags & flag::WAITS == 0 {
             self.schedule_check(number, self.idle_at(number));
         }
         self.set_rate(number, rate as u64, time);
+    }
+
+    /// Marks flows that appear to share a counter of identifications, until they complete a span.
+    fn note_identification(&mut self, number: u32, packet: &Packet) {
+        if let Some(other) = self.shared.note(number, packet) {
+            self.tracks[number as usize].ports.flags |= flag::SHARED;
+            self.tracks[other as usize].ports.flags |= flag::SHARED;
+        }
     }
 
     /// Changes a rate, and the sums of the flow's links.
@@ -470,6 +485,9 @@ impl Observer for FlowRates {
         }
         self.counters.samples += 1;
         self.frames.note(packet.ip_length);
+        if packet.key.protocol != Protocol::TCP || time < self.identified_until {
+            self.note_identification(number, packet);
+        }
         let track = &mut self.tracks[number as usize];
         let flags = track.ports.flags;
         let sampled = track.sample(packet, &self.bursts, &self.context, &mut self.unseen);
@@ -525,10 +543,11 @@ fn addresses(ethernet: [u8; 12]) -> EthernetAddresses {
 }
 
 fn basis(track: &Track) -> Basis {
-    match track.ports.flags >> flag::BASIS & 3 {
+    match track.ports.flags >> flag::BASIS & 7 {
         0 => Basis::Nothing,
         1 => Basis::SequenceNumbers,
-        2 => Basis::SamplingRatio,
+        2 => Basis::Identification,
+        3 => Basis::SamplingRatio,
         _ => Basis::SamplesAlone,
     }
 }

@@ -31,6 +31,25 @@ impl FlowRates {
         Estimate::within(0.0, 0.0, upper.min(capacity), CONFIDENCE)
     }
 
+    /// Returns the rate of a silent flow on these links, and the span that it covers: from its last sample to now. If
+    /// that was only just now, the span covers the gap between two bursts, and the upper bound is the capacity: an empty
+    /// span would have no rate.
+    pub(super) fn silent(
+        &self,
+        links: [Option<usize>; 2],
+        last: Timestamp,
+    ) -> (Estimate, (Timestamp, Timestamp)) {
+        let now = self.now.max(last);
+        if (now - last) >= self.bursts.gap {
+            return (self.silent_rate(links, last, now), (last, now));
+        }
+        let bound = match self.jitter {
+            Some(_) => Estimate::within(0.0, 0.0, self.capacity(links), CONFIDENCE),
+            None => Estimate { value: 0.0, bound: Bound::Unknown },
+        };
+        (bound, (Timestamp(now.0.saturating_sub(self.bursts.gap.0)), now))
+    }
+
     /// Returns the sum of the rates of all flows on a link, those included that have become silent.
     pub(super) fn link_rate(&self, link: usize, active: Estimate, now: Timestamp) -> Estimate {
         match self.links.silent_since(link) {

@@ -11,6 +11,7 @@ fn packet(time: u64, flow: u32, ip_length: u32) -> Packet {
         key: FlowKey::v4(flow, 1, 2, 3, if flow == 9 { Protocol::ICMP } else { Protocol::UDP }),
         ip_length,
         payload_length: 0,
+        identification: 0,
         tcp_sequence: 0,
         ethernet: Default::default(),
         tcp_flags: TcpFlags::default(),

@@ -17,6 +17,7 @@ fn packet(time: u64, key: FlowKey, ip_length: u32, tcp_flags: TcpFlags) -> Packe
         ethernet: Default::default(),
         ip_length,
         payload_length: 0,
+        identification: 0,
         tcp_sequence: 0,
         tcp_flags,
         fragment,

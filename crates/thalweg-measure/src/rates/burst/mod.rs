@@ -31,7 +31,11 @@
 //! a shorter queue, its sequence numbers jump; it is measured again once the link can have sent that much.
 //!
 //! Without an advance of sequence numbers, the direction only acknowledges, or its protocol has none. Then its
-//! samples are counted, over spans of at least [`MIN_SAMPLES`] if there are that many.
+//! samples are counted, over spans of at least [`MIN_SAMPLES`] if there are that many. The first sample after a
+//! silence ends a span in any case, which contains the samples before the silence, and the silence. If the protocol
+//! has none, the identifications of IPv4 headers may count all packets (`identification`).
+
+mod identification;
 
 use bytemuck::{Pod, Zeroable};
 
@@ -41,6 +45,7 @@ use super::BurstOptions;
 use super::bounds::Bounds;
 use super::frame_sizes::Framing;
 use super::unseen::UnseenBytes;
+use identification::Identifications;
 
 /// Bytes that begin at the same multiple of this are one range in the memory of ranges seen.
 const RANGE: u32 = 1 << 10;
@@ -91,7 +96,8 @@ pub(crate) struct Track {
     span: u32,
     /// The pauses at the end of that span and of the previous one, in units of [`PAUSE`], saturating.
     pauses: [u16; 2],
-    /// The ranges of sequence numbers that have been seen, by number modulo [`RANGES`].
+    /// The ranges of sequence numbers that have been seen, by number modulo [`RANGES`]. Of a protocol without sequence
+    /// numbers: its [`Identifications`].
     seen: [u64; RANGES as usize / 64],
     /// Payload bytes seen twice, saturating.
     repeated: u32,
@@ -147,6 +153,10 @@ pub(crate) struct Span {
     pub(crate) samples: u32,
     /// The number of additional late samples: of data that had been sent before.
     pub(crate) late: u32,
+    /// The number of packets, sampled or not, by their identifications; 0 if it is not known.
+    pub(crate) passed: u32,
+    /// The largest sample in bytes on the wire, if that number is known.
+    pub(crate) largest: u32,
 }
 
 /// The result of a sample.
@@ -243,7 +253,9 @@ impl Track {
         }
         // One unpredictable branch, not four.
         let is_over = (gap >= options.gap.0) | (length >= self.longest(options));
-        let tells = (advance > 0) | self.has_enough_samples(length, options, context.is_all);
+        let tells = (advance > 0)
+            | self.has_enough_samples(length, options, context.is_all)
+            | self.resumes(gap, options);
         let sampled = if is_over & (length > 0) & tells {
             let span = self.close(length, advance, gap);
             (self.burst_time, self.burst_sequence) = (time, begin);
@@ -289,23 +301,45 @@ impl Track {
         options: &BurstOptions,
         context: &TrackContext,
     ) -> Sampled {
+        let wire = context.framing.wire_bytes(packet.ip_length, packet.payload_length);
         if self.samples == 0 {
             self.begin(time, packet, [0, 0], context.framing);
+            *self.identifications() = Identifications::begin(packet, wire);
             return Sampled::First;
         }
         let gap = time.saturating_sub(self.last_time);
         let length = time.saturating_sub(self.burst_time);
+        self.identifications().follow(packet, wire, gap, context);
         self.update_mean_gap(gap);
         self.last_time = self.last_time.max(time);
         let is_over = gap >= options.gap.0 || length >= options.longest.0;
-        if is_over && self.has_enough_samples(length, options, context.is_all) {
+        let sampled = if is_over
+            && (self.has_enough_samples(length, options, context.is_all)
+                || (self.resumes(gap, options) && length > 0))
+        {
+            let (passed, largest) = self.identifications().close();
             let span = self.close(length, 0, gap);
             self.burst_time = time;
-            self.count(packet, context.framing);
-            return Sampled::Began(span);
-        }
+            Sampled::Began(Span { passed, largest, ..span })
+        } else {
+            Sampled::Within
+        };
+        self.identifications().note_size(wire);
         self.count(packet, context.framing);
-        Sampled::Within
+        sampled
+    }
+
+    /// Whether the direction was silent, so that a sample after this gap ends the span of the samples before the silence.
+    #[inline(always)]
+    fn resumes(&self, gap: u64, options: &BurstOptions) -> bool {
+        (self.rate == 0) & (self.span > 0) & (gap >= options.gap.0)
+    }
+
+    /// Returns the identifications of a direction without sequence numbers.
+    #[inline(always)]
+    fn identifications(&mut self) -> &mut Identifications {
+        let [identifications, _]: &mut [Identifications; 2] = bytemuck::must_cast_mut(&mut self.seen);
+        identifications
     }
 
     /// The first span may be shorter than others.
@@ -358,7 +392,7 @@ impl Track {
         // Samples come in trains: the running mean is that of the last train, and may be less than that of the burst.
         let mean = length.saturating_sub(pause) / u64::from(samples.max(1));
         self.mean_gap = self.mean_gap.max(mean.min(u64::from(u32::MAX)) as u32);
-        Span { length, advance, payload, wire, samples, late: u32::from(late) }
+        Span { length, advance, payload, wire, samples, late: u32::from(late), passed: 0, largest: 0 }
     }
 
     /// Handles a sample that begins below the highest sequence number seen.

@@ -18,6 +18,7 @@ fn tcp(time: u64, sequence: u32, payload: u32, flags: TcpFlags) -> Packet {
         ethernet: Default::default(),
         ip_length: payload + 52,
         payload_length: payload,
+        identification: 0,
         tcp_sequence: sequence,
         tcp_flags: flags,
         fragment: Fragment::Whole,
@@ -43,6 +44,8 @@ fn spans(packets: impl IntoIterator<Item = Packet>) -> (Track, Vec<Span>) {
     for packet in packets {
         if let Sampled::Began(span) = sample(&mut track, &packet, &BurstOptions::default(), &CONTEXT) {
             spans.push(span);
+            // The owner sets the rate.
+            track.rate = 1;
         }
     }
     (track, spans)

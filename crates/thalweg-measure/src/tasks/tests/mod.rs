@@ -40,6 +40,7 @@ fn packet(key: FlowKey, time: u64, ip_length: u32) -> Packet {
         key,
         ip_length,
         payload_length: 0,
+        identification: 0,
         tcp_sequence: 0,
         ethernet: Default::default(),
         tcp_flags: TcpFlags::default(),

@@ -223,6 +223,11 @@ proptest! {
         };
         prop_assert_eq!(carried.fragmented, packet.fragment != Fragment::Whole);
         prop_assert_eq!(packet.notes, PacketNotes::default());
+        let identification = match net {
+            NetSlice::Ipv4(ip) => ip.header().identification(),
+            _ => 0,
+        };
+        prop_assert_eq!(packet.identification, identification);
         if let Some(transport) = &sliced.transport {
             let (src_port, dst_port, sequence, payload_length) = oracle_transport(transport);
             prop_assert_eq!(packet.key, oracle_key(net, src_port, dst_port));

@@ -5,6 +5,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
+use thalweg_api::Basis;
 use thalweg_wire::{BitRate, Bytes};
 
 use super::super::daemon_state::PinnedFlow;
@@ -70,7 +71,12 @@ fn lines(theme: Theme, row: &FlowRow) -> Vec<Line<'static>> {
             lines.push(line("rate", format!("{}{mark}", BitRate(bits(rate))), rate_style));
             lines.push(plain("", bound_in_words(&flow.rate)));
         }
-        None => lines.push(plain("rate", "unknown".to_owned())),
+        None => {
+            lines.push(plain("rate", "unknown".to_owned()));
+            if flow.basis != Basis::Nothing {
+                lines.push(plain("", bound_in_words(&flow.rate)));
+            }
+        }
     }
     let over =
         flow.span.as_ref().map_or_else(String::new, |span| format!(", over {}", span.end.0 - span.start.0));

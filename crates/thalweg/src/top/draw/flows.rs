@@ -4,6 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
+use thalweg_api::Basis;
 
 use super::super::model::{FlowRow, ObservedLink};
 use super::super::view::{Pane, TopView};
@@ -158,12 +159,17 @@ fn row(theme: Theme, row: &FlowRow, widths: Widths) -> Row<'static> {
         Cell::from(endpoint::source(key, widths.endpoint)),
         Cell::from(endpoint::destination(key, widths.endpoint)),
         Cell::from(
-            right(rate.map_or_else(|| "-".to_owned(), |_| rate_text(&flow.rate, widths.rate)))
-                .style(rate_style),
+            right(
+                rate.map_or_else(|| unknown(flow.basis).to_owned(), |_| rate_text(&flow.rate, widths.rate)),
+            )
+            .style(rate_style),
         ),
     ];
     if widths.bound > 0 {
-        let text = rate.map_or_else(String::new, |_| bound_text(&flow.rate));
+        let text = match flow.basis {
+            Basis::Nothing if rate.is_none() => String::new(),
+            _ => bound_text(&flow.rate),
+        };
         cells.push(Cell::from(right(text).style(theme.muted())));
     }
     cells.push(Cell::from(Line::styled(basis_text(flow.basis), theme.muted())));
@@ -171,6 +177,14 @@ fn row(theme: Theme, row: &FlowRow, widths: Widths) -> Row<'static> {
         cells.push(Cell::from(right(share(repeated)).style(repeated_style)));
     }
     Row::new(cells)
+}
+
+/// Returns the text of a rate that is not known: before the first estimate, or of which only the bounds are known.
+fn unknown(basis: Basis) -> &'static str {
+    match basis {
+        Basis::Nothing => "-",
+        _ => "?",
+    }
 }
 
 /// Formats a share: `0.3 %`, `12 %`; empty for 0.

@@ -80,6 +80,7 @@ pub(super) fn basis_text(basis: Basis) -> &'static str {
     match basis {
         Basis::Nothing => "-",
         Basis::SequenceNumbers => "sequence",
+        Basis::Identification => "ip id",
         Basis::SamplingRatio => "ratio",
         Basis::SamplesAlone => "samples",
     }

@@ -156,6 +156,7 @@ fn packet(second: u64, number: u32) -> Packet {
         ethernet: EthernetAddresses::default(),
         ip_length: 1_500,
         payload_length: 1_448,
+        identification: 0,
         tcp_sequence: 0,
         tcp_flags: TcpFlags::default(),
         fragment: Fragment::Whole,
