@@ -25,7 +25,7 @@ const HELP: [(&str, &str); 16] = [
     ("▲", "cheetah flow: above the rate threshold"),
     ("▸", "link whose flows are shown"),
     ("≥ above", "lower bound; the upper bound is unknown"),
-    ("basis", "TCP sequence numbers, IP identifications, sampling ratio, or samples"),
+    ("basis", "TCP sequence, IP ids, sampling ratio, or samples"),
     ("repeated", "share of the sampled bytes that were seen before"),
 ];
 
