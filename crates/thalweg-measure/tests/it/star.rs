@@ -79,12 +79,16 @@ struct Outcome {
     inside: u32,
     unknown: u32,
     widths: Vec<f64>,
+    /// Widths of UDP flows.
+    udp_widths: Vec<f64>,
     /// The same of directions that only acknowledge.
     acknowledging_widths: Vec<f64>,
     /// Of values that are known, as shares of the truth; positive if too high.
     errors: Vec<f64>,
     /// The same of UDP flows.
     udp_errors: Vec<f64>,
+    /// The same of all estimates of UDP flows, reported as a value or not.
+    udp_estimates: Vec<f64>,
     /// Polls of UDP flows, those inside their bounds, and those where only bounds are known.
     udp: [u32; 3],
     /// Rates of links above their capacity.
@@ -116,10 +120,12 @@ impl Sent {
     }
 }
 
-fn median(values: &[f64]) -> f64 {
+/// Returns NaN without values.
+fn quantile(values: &[f64], share: f64) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    let at = (values.len().saturating_sub(1) as f64 * share).round() as usize;
+    values.get(at).copied().unwrap_or(f64::NAN)
 }
 
 /// SplitMix64, from 0 to 1.
@@ -326,11 +332,16 @@ impl Outcome {
             let is_acknowledging = key.src_port == 80;
             let widths = if is_acknowledging { &mut self.acknowledging_widths } else { &mut self.widths };
             widths.push((upper - lower) / truth);
+            if is_udp {
+                self.udp_widths.push((upper - lower) / truth);
+            }
         }
         if is_udp {
             let counts = [1, u32::from(is_inside), u32::from(rate.known_value().is_none())];
             self.udp.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
             self.udp_errors.extend(error);
+            let estimate = (truth > 0.0 && rate.rate.value > 0.0).then(|| rate.rate.value / truth - 1.0);
+            self.udp_estimates.extend(estimate);
         }
     }
 
@@ -344,10 +355,7 @@ impl Outcome {
 
     /// A quantile of the errors of UDP flows; NaN if there are none.
     fn udp_error(&self, share: f64) -> f64 {
-        match self.udp_errors.len() {
-            0 => f64::NAN,
-            count => self.udp_errors[((count - 1) as f64 * share).round() as usize],
-        }
+        quantile(&self.udp_errors, share)
     }
 }
 
@@ -358,15 +366,21 @@ fn report(name: &str, outcome: &Outcome) {
         100.0 * outcome.share_inside(),
         outcome.unknown,
         100.0 * outcome.mean_error(),
-        median(&outcome.widths),
+        quantile(&outcome.widths, 0.5),
         outcome.overloaded
     );
     if !outcome.acknowledging_widths.is_empty() {
-        println!("  acknowledgements: median width {:.3}", median(&outcome.acknowledging_widths));
+        println!("  acknowledgements: median width {:.3}", quantile(&outcome.acknowledging_widths, 0.5));
     }
     if outcome.udp[0] > 0 {
         let quantiles = [0.05, 0.5, 0.95].map(|share| outcome.udp_error(share));
-        println!("  UDP: {:?} polls, inside, without a value; error quantiles {quantiles:.3?}", outcome.udp);
+        let estimates = [0.05, 0.5, 0.95].map(|share| quantile(&outcome.udp_estimates, share));
+        println!(
+            "  UDP: {:?} polls, inside, without a value; median width {:.3}",
+            outcome.udp,
+            quantile(&outcome.udp_widths, 0.5)
+        );
+        println!("  quantiles of errors of values {quantiles:.3?}, of estimates {estimates:.3?}");
     }
 }
 
@@ -386,9 +400,10 @@ fn check(name: &str, buffer: u64, senders: &[Sender]) -> Outcome {
         all.acknowledging_widths.extend(outcome.acknowledging_widths);
         all.errors.extend(outcome.errors);
         all.udp_errors.extend(outcome.udp_errors);
+        all.udp_widths.extend(outcome.udp_widths);
+        all.udp_estimates.extend(outcome.udp_estimates);
         all.udp.iter_mut().zip(outcome.udp).for_each(|(sum, count)| *sum += count);
     }
-    all.udp_errors.sort_by(f64::total_cmp);
     report(name, &all);
     assert!(all.share_inside() >= 0.99, "{name}: {:.4} inside", all.share_inside());
     assert_eq!(all.overloaded, 0, "{name}: links above their capacity");
