@@ -102,6 +102,17 @@ pub(crate) struct Flight {
     pub(crate) rate: BitRate,
 }
 
+/// The result of checking one packet of a watched flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verified {
+    /// Nothing to report.
+    Unremarkable,
+    /// The flow is not watched any more.
+    Unwatched,
+    /// The flow is a cheetah.
+    Flight(Flight),
+}
+
 /// Why a detector could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -204,10 +215,13 @@ impl SlidingWindow {
         if !self.record(*track, packet) {
             return None;
         }
-        // Nothing checks the packets until the next milestone.
-        let next = (self.quanta_in(packet.after - 1) + 1) * self.quantum;
-        let sum = self.sum_by_milestones(*track, packet, next);
+        let sum = self.sum_by_milestones(*track, packet, self.next_milestone(packet));
         self.decide(*track, packet, sum)
+    }
+
+    /// Returns the count at the next milestone: nothing checks the packets of an unwatched direction until then.
+    fn next_milestone(&self, packet: &Counted) -> u64 {
+        (self.quanta_in(packet.after - 1) + 1) * self.quantum
     }
 
     /// Whether packets of a flow are to be [verified](SlidingWindow::verify).
@@ -216,30 +230,41 @@ impl SlidingWindow {
     }
 
     /// Checks the window that ends with a packet, if its direction is watched.
-    pub(crate) fn verify(&mut self, number: u32, packet: &Counted) -> Option<Flight> {
+    pub(crate) fn verify(&mut self, number: u32, packet: &Counted) -> Verified {
         let side = packet.direction as usize;
-        let track = self.tracks.get(packet.owner, number).filter(|track| track.watched[side] != 0)?;
+        let Some(track) = self.tracks.get(packet.owner, number) else { return Verified::Unwatched };
+        match track.watched {
+            [0, 0] => return Verified::Unwatched,
+            watched if watched[side] == 0 => return Verified::Unremarkable,
+            _ => {}
+        }
         let log = &mut track.logs[side];
         if !self.logs.add(log, (packet.before, packet.after), packet.time.0) {
             self.unwatch(number, packet.direction);
-            let next = (self.quanta_in(packet.after - 1) + 1) * self.quantum;
-            let sum = self.sum_by_milestones(number, packet, next);
-            return self.decide(number, packet, sum);
+            let sum = self.sum_by_milestones(number, packet, self.next_milestone(packet));
+            let flight = self.decide(number, packet, sum);
+            return flight.map_or(Verified::Unwatched, Verified::Flight);
         }
         let flight_duration = self.threshold.flight_duration;
+        let is_older = packet.time - Timestamp(log.since()) >= flight_duration;
+        // All that was logged, also before the window. Mostly this is enough, and nothing needs to expire yet.
+        if packet.after - log.base() <= self.volume && (is_older || packet.after <= self.volume) {
+            return Verified::Unremarkable;
+        }
         let oldest = self.logs.expire(log, packet.time.0, flight_duration.0);
-        let (base, since) = (log.base(), Timestamp(log.since()));
+        let base = log.base();
         let logged = match packet.time - Timestamp(oldest.first) < flight_duration {
             true => packet.after - base,
             false => packet.after - oldest.after,
         };
-        let is_older = packet.time - since >= flight_duration;
-        let sum = self.sum_by_milestones(number, packet, packet.after);
-        let sum = Sum {
-            at_least: sum.at_least.max(logged),
-            may_exceed: sum.may_exceed && !(is_older && packet.after - base <= self.volume),
+        let sum = match is_older {
+            true => Sum { at_least: logged, may_exceed: packet.after - base > self.volume },
+            false => {
+                let sum = self.sum_by_milestones(number, packet, packet.after);
+                Sum { at_least: sum.at_least.max(logged), ..sum }
+            }
         };
-        self.decide(number, packet, sum)
+        self.decide(number, packet, sum).map_or(Verified::Unremarkable, Verified::Flight)
     }
 
     /// Records the milestones that a packet passed, and whether its direction is to be watched. Returns `false` if it was watched

@@ -47,7 +47,10 @@ impl Flow {
         let passes = detector.passes_milestone(before, after);
         let flight = passes.then(|| detector.observe(&mut self.track, &packet)).flatten();
         match flight {
-            None if was_watched => detector.verify(self.track, &packet),
+            None if was_watched => match detector.verify(self.track, &packet) {
+                Verified::Flight(flight) => Some(flight),
+                Verified::Unremarkable | Verified::Unwatched => None,
+            },
             flight => flight,
         }
     }
@@ -218,7 +221,7 @@ fn near_misses_are_told_from_cheetahs() {
                 0 => 1.0,
                 1 => uniform(0.5, 1.5),
                 2 => -f64::ln(uniform(1e-9, 1.0)),
-                3 if flow.len() as u64 % (volume / length) == 0 => 700.0,
+                3 if (flow.len() as u64).is_multiple_of(volume / length) => 700.0,
                 3 => 0.99,
                 _ => (400.0 / (1.0 + flow.len() as f64)).max(1.0),
             };

@@ -1,7 +1,7 @@
 //! The life cycle of an entry: how flows begin, are split, restart and end.
 
 use super::{FlowTable, Lookup, NONE, Output};
-use crate::detect::sliding_window::{Counted, Flight, NO_TRACK};
+use crate::detect::sliding_window::{Counted, Flight, NO_TRACK, Verified};
 use crate::detect::{Cheetah, CheetahEnd, Finding};
 use crate::memory::prefetch;
 use crate::meter::entry::{Entry, Exported, State, V6Addresses};
@@ -146,8 +146,13 @@ impl FlowTable {
         if entry.is(State::WATCHED) && !entry.is(State::cheetah(direction)) {
             let counted = self.counted(slot, direction, (before, entry.bytes[direction as usize]));
             let track = entry.track;
-            let flight = self.detector.as_mut().and_then(|detector| detector.verify(track, &counted));
-            self.conclude(slot, packet.key, direction, flight, output);
+            match self.detector.as_mut().map(|detector| detector.verify(track, &counted)) {
+                Some(Verified::Unremarkable) | None => {}
+                Some(Verified::Unwatched) => self.conclude(slot, packet.key, direction, None, output),
+                Some(Verified::Flight(flight)) => {
+                    self.conclude(slot, packet.key, direction, Some(flight), output);
+                }
+            }
         }
     }
 
