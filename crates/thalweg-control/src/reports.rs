@@ -7,7 +7,7 @@ use thalweg_measure::collector::{CongestionChange, CongestionEvent, FlowRate, Po
 use thalweg_network::{RouterId, Topology};
 use thalweg_wire::BitRate;
 
-use crate::decide::{Congestion, PairRate};
+use crate::decide::{Congestion, FlowShare, PairRate};
 use crate::pair::Pair;
 use crate::routes::Paths;
 
@@ -36,20 +36,24 @@ pub fn congestion(
 }
 
 /// Aggregates flows by pair and sorts the pairs by rate, the fastest first. A pair has the address of its fastest
-/// flow.
+/// flow. Silent flows are not listed.
 pub fn pair_rates<'a>(topology: &Topology, flows: impl IntoIterator<Item = &'a FlowRate>) -> Vec<PairRate> {
     let mut pairs: BTreeMap<Pair, (PairRate, f64)> = BTreeMap::new();
     for flow in flows {
         let Some((pair, address)) = Pair::of(topology, &flow.ethernet) else { continue };
         let value = flow.rate.value;
-        let new = PairRate { pair, address, rate: BitRate(0), measured: flow.span.1 };
-        let (sum, fastest) = pairs.entry(pair).or_insert((new, 0.0));
+        let new = || PairRate { pair, address, rate: BitRate(0), measured: flow.span.1, flows: Vec::new() };
+        let (sum, fastest) = pairs.entry(pair).or_insert_with(|| (new(), 0.0));
         sum.rate = BitRate(sum.rate.0.saturating_add(value as u64));
+        if value > 0.0 {
+            sum.flows.push(FlowShare { flow: flow.key, rate: BitRate(value as u64) });
+        }
         if value > *fastest {
             (sum.address, sum.measured, *fastest) = (address, flow.span.1, value);
         }
     }
     let mut observed: Vec<PairRate> = pairs.into_values().map(|(observed, _)| observed).collect();
+    observed.iter_mut().for_each(|pair| pair.flows.sort_by_key(|share| Reverse(share.rate)));
     observed.sort_by_key(|observed| Reverse(observed.rate));
     observed
 }
@@ -68,9 +72,11 @@ mod tests {
 
     use super::*;
 
+    const KEY: &str = "tcp 10.0.0.1:1 > 10.0.0.2:2";
+
     fn flow(topology: &Topology, source: u16, destination: u16, address: u8, rate: f64) -> FlowRate {
         FlowRate {
-            key: "tcp 10.0.0.1:1 > 10.0.0.2:2".parse().unwrap(),
+            key: KEY.parse().unwrap(),
             ethernet: EthernetAddresses {
                 source: topology.mac(EndpointId(source), 0),
                 destination: topology.mac(EndpointId(destination), address),
@@ -94,12 +100,20 @@ mod tests {
             flow(&topology, 0, 2, 0, 10.0),
             flow(&topology, 4, 3, 1, 60.0),
             flow(&topology, 0, 2, 1, 40.0),
+            flow(&topology, 0, 2, 1, 0.0),
             unknown,
         ];
-        let expected = [
-            PairRate { pair: pair(4, 3), address: 1, rate: BitRate(60), measured: Timestamp(1) },
-            PairRate { pair: pair(0, 2), address: 1, rate: BitRate(50), measured: Timestamp(1) },
-        ];
+        let expected = |pair, rates: &[u64]| PairRate {
+            pair,
+            address: 1,
+            rate: BitRate(rates.iter().sum()),
+            measured: Timestamp(1),
+            flows: rates
+                .iter()
+                .map(|&rate| FlowShare { flow: KEY.parse().unwrap(), rate: BitRate(rate) })
+                .collect(),
+        };
+        let expected = [expected(pair(4, 3), &[60]), expected(pair(0, 2), &[40, 10])];
         assert_eq!(pair_rates(&topology, &flows), expected);
     }
 

@@ -22,6 +22,7 @@ use thalweg_network::EndpointId;
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
 use crate::action::{Action, ActionId};
+use crate::decide::moves::{FlowMoves, MAX_MOVES};
 use crate::decide::{Congestion, Decider, Decision, PairRate, Pins, Verdict};
 use crate::pair::Pair;
 use crate::routes::Paths;
@@ -63,7 +64,10 @@ pub struct ControllerCounters {
     /// Polls of all traffic.
     pub polls: u64,
     /// Decisions, by [`Verdict`].
-    pub decisions: [u64; 5],
+    pub decisions: [u64; 6],
+    /// Moves issued, by their number for the flow that has moved most: its first, second and third. Only by deciders that
+    /// count moves.
+    pub flow_moves: [u64; MAX_MOVES as usize],
     /// Reroutes decided but not issued, because the controller is frozen or in a dry run.
     pub withheld: u64,
     /// Actions not issued because too many waited for their effect.
@@ -173,6 +177,8 @@ pub struct Controller {
     held: BTreeSet<Pair>,
     /// Consecutive actions without effect, by the source that should have followed them.
     ineffective: BTreeMap<EndpointId, u32>,
+    /// Number of moves of each pair that was issued one.
+    moves: BTreeMap<Pair, u64>,
     arrivals: VecDeque<PendingArrival>,
     next_poll: Option<Timestamp>,
     actions: u64,
@@ -205,6 +211,7 @@ impl Controller {
             pending: BTreeMap::new(),
             held: BTreeSet::new(),
             ineffective: BTreeMap::new(),
+            moves: BTreeMap::new(),
             arrivals: VecDeque::new(),
             next_poll,
             actions: 0,
@@ -237,6 +244,17 @@ impl Controller {
     /// Returns the counters.
     pub fn counters(&self) -> ControllerCounters {
         self.counters
+    }
+
+    /// Returns the number of moves of a pair that were decided and issued. Pins and moves back to a working path do not
+    /// count.
+    pub fn moves(&self, pair: Pair) -> u64 {
+        self.moves.get(&pair).copied().unwrap_or(0)
+    }
+
+    /// Returns the known flows of a pair and the moves of each; none if the decider does not count moves.
+    pub fn flow_moves(&self, pair: Pair) -> Vec<FlowMoves> {
+        self.decider.flow_moves(pair)
     }
 
     /// Returns the latest decisions, the oldest first, including those to keep a path.
@@ -328,7 +346,7 @@ impl Controller {
         self.counters.refused += 1;
         push_bounded(&mut self.refused_actions, (action, error), self.options.pending);
         if reason == Reason::Decided {
-            self.decider.on_placed(action.pair, from, action.issued, &mut self.paths);
+            self.decider.on_refused(action.pair, from, action.issued, &mut self.paths);
         }
     }
 
@@ -467,14 +485,25 @@ impl Controller {
     fn carry_out(&mut self, mut decided: Vec<Decision>) {
         for mut decision in decided.drain(..) {
             let &Decision { pair, from, to, time, .. } = &decision;
-            if decision.verdict == Verdict::Reroute && !self.reroute(pair, from, to, time) {
-                self.decider.on_placed(pair, from, time, &mut self.paths);
-                decision.verdict = Verdict::Withheld;
+            if decision.verdict == Verdict::Reroute {
+                if self.reroute(pair, from, to, time) {
+                    self.count_move(&decision);
+                } else {
+                    self.decider.on_refused(pair, from, time, &mut self.paths);
+                    decision.verdict = Verdict::Withheld;
+                }
             }
             self.counters.decisions[decision.verdict as usize] += 1;
             push_bounded(&mut self.decisions, decision, self.options.history);
         }
         self.decided = decided;
+    }
+
+    fn count_move(&mut self, decision: &Decision) {
+        *self.moves.entry(decision.pair).or_default() += 1;
+        if let Some(number) = decision.flow_moves.checked_sub(1) {
+            self.counters.flow_moves[number.min(MAX_MOVES - 1) as usize] += 1;
+        }
     }
 
     /// Reroutes a pair, unless the controller is frozen, in a dry run or at its limit. Returns whether it did.

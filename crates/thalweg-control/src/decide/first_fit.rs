@@ -46,7 +46,7 @@ impl Decider for FirstFit {
         let pairs: Vec<Pair> = flows.iter().map(|flow| flow.pair).collect();
         let mut used = vec![0.0; paths.links()];
         for (flow, share) in flows.iter().zip(demands(&pairs)) {
-            let PairRate { pair, address: from, rate, .. } = *flow;
+            let &PairRate { pair, address: from, rate, .. } = flow;
             let alternatives = alternatives(pair, &used, paths);
             let access = paths.of(pair, from).and_then(|links| links.last().copied());
             let demand = share * access.map_or(0.0, |link| paths.capacity(link).0 as f64);
@@ -74,6 +74,7 @@ impl Decider for FirstFit {
                 from,
                 to,
                 verdict,
+                flow_moves: 0,
                 alternatives,
             });
         }

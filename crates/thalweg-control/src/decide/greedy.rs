@@ -5,13 +5,13 @@
 //! paper says flows; all flows of a pair follow one path.)
 //!
 //! **Additions to the algorithm.** A pair moves only if the expected gain is large enough ([`GreedyOptions::gain`]),
-//! and not before its last move has taken effect ([`GreedyOptions::hold_down`]), at most [`MAX_MOVES`] times in a row.
-//! Otherwise two pairs that both see the same free path would swap forever. [Light](super::loads::LIGHT_SHARE) pairs do
+//! and not before its last move has taken effect ([`GreedyOptions::hold_down`]). Each flow [moves](super::moves) at most
+//! [`MAX_MOVES`] times. Otherwise two pairs that both see the same free path would swap forever. [Light](super::loads::LIGHT_SHARE) pairs do
 //! not count as contenders, and the acknowledgements of a known pair stay where they are. A pair on an uncongested link
 //! is remembered ([`MEMORY`]). No path offers more than the source's own link. Rates that were measured before the
 //! report timeout are ignored. If no path is better, the decider may [make room](GreedyOptions::makes_room) on one.
 //!
-//! [`MAX_MOVES`]: super::loads::MAX_MOVES
+//! [`MAX_MOVES`]: super::moves::MAX_MOVES
 //! [`MEMORY`]: super::loads::MEMORY
 
 use std::collections::BTreeMap;
@@ -19,7 +19,8 @@ use std::collections::BTreeMap;
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::loads::{Loads, is_light};
-use super::{Alternative, Cause, Congestion, Decider, Decision, PairRate, Pins, Verdict};
+use super::moves::Hold;
+use super::{Alternative, Cause, Congestion, Decider, Decision, FlowMoves, PairRate, Pins, Verdict};
 use crate::pair::Pair;
 use crate::routes::{LinkNumber, Paths};
 
@@ -35,8 +36,9 @@ pub struct GreedyOptions {
     /// to within 3 %.
     pub gain: f64,
     /// Time after a move in which a pair is not moved again. Default 5 ms: a move takes 2.5 to 3.5 ms to take effect
-    /// (figure 16), and as long again before measured rates show it. After a second move the time is four times as
-    /// long. After a third, the pair stays for 2,048 hold-down times, or until no event has reported it for 200.
+    /// (figure 16), and as long again before measured rates show it. After the second move of a flow the time is four
+    /// times as long. After the third, the pair stays while the flow sends: the [limit](super::moves) ends when no event
+    /// has reported the flow for 2,048 hold-down times. Zero turns hold-down and limit off.
     pub hold_down: Nanos,
     /// Whether a pair without a better path may displace up to three others that lose nothing by moving. Default yes.
     pub makes_room: bool,
@@ -120,13 +122,15 @@ impl Greedy {
         let required = present.map_or(0.0, |path| path.expected.0 as f64 * (1.0 + self.options.gain));
         let is_better =
             |path: &&Alternative| path.expected.0 as f64 > required && !paths.is_broken(pair, path.address);
+        let hold = self.loads.moves().hold(pair, now);
         let (to, verdict) = match best(alternatives.iter().filter(is_better)) {
             _ if is_pinned => (known.address, Verdict::Pinned),
-            _ if self.loads.is_held_down(pair, now) => (known.address, Verdict::HoldDown),
+            _ if hold == Some(Hold::Time) => (known.address, Verdict::HoldDown),
+            Some(_) if hold.is_some() => (known.address, Verdict::MoveLimit),
             Some(best) => (best.address, Verdict::Reroute),
             // It has the rate that it needs, or has just started. Nobody moves for it.
             None if is_light(known.rate, paths.capacity(link)) => (known.address, Verdict::Keep),
-            None if self.searches.contains_key(&pair) => (known.address, Verdict::Keep),
+            None if hold.is_some() || self.searches.contains_key(&pair) => (known.address, Verdict::Keep),
             None => match self.search_room(pair, required, round, paths) {
                 Some((to, displaced)) => {
                     for displaced in displaced {
@@ -142,7 +146,18 @@ impl Greedy {
             self.loads.record_move(pair, to, now, paths);
         }
         let (from, rate, cause) = (known.address, known.rate, round.cause());
-        decisions.push(Decision { pair, time: now, cause, rate, from, to, verdict, alternatives });
+        let flow_moves = self.loads.moves().most_moves(pair, now);
+        decisions.push(Decision {
+            pair,
+            time: now,
+            cause,
+            rate,
+            from,
+            to,
+            verdict,
+            flow_moves,
+            alternatives,
+        });
     }
 }
 
@@ -161,8 +176,8 @@ impl Decider for Greedy {
         let now = congestion.time;
         // On a path that a flow has left, a collector reports its last rate until the idle timeout.
         let is_fresh = |flow: &&PairRate| now.since(flow.measured) <= self.options.report_timeout;
-        let flows: Vec<PairRate> = congestion.flows.iter().filter(is_fresh).copied().collect();
-        for flow in &flows {
+        let flows: Vec<&PairRate> = congestion.flows.iter().filter(is_fresh).collect();
+        for &flow in &flows {
             self.loads.observe(flow, now, paths);
         }
         self.loads.expire(now, paths);
@@ -181,6 +196,14 @@ impl Decider for Greedy {
 
     fn on_placed(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {
         self.loads.record_placement(pair, address, now, paths);
+    }
+
+    fn on_refused(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {
+        self.loads.record_refusal(pair, address, now, paths);
+    }
+
+    fn flow_moves(&self, pair: Pair) -> Vec<FlowMoves> {
+        self.loads.moves().flows(pair).to_vec()
     }
 
     fn on_new_paths(&mut self) {

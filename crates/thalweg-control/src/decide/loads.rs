@@ -2,7 +2,7 @@
 //!
 //! Events report only the traffic on congested links, so silence does not tell whether a pair has stopped: its last
 //! report counts for a while ([`MEMORY`]; the paper's *timeout*, section 6.2, is shorter). Until a move has taken effect and the queues on the old path have
-//! [drained](DRAIN_TIME), the pair counts on its new path, even if a report names the old one.
+//! [drained](super::moves::DRAIN_TIME), the pair counts on its new path, even if a report names the old one.
 //!
 //! **The expected rate** of a path (DevoFlow's bottleneck, Curtis et al., SIGCOMM 2011, section 5) is the minimum
 //! over its links, that of the source included. Each link gives what other pairs leave over, or a fair share if that is more, which is what TCP
@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use thalweg_network::EndpointId;
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
+use super::moves::Moves;
 use super::{Alternative, PairRate};
 use crate::pair::Pair;
 use crate::routes::{LinkNumber, Paths};
@@ -29,41 +30,6 @@ pub struct PairState {
     pub seen: Timestamp,
     /// Time at which the measurement of that rate ended.
     pub measured: Timestamp,
-}
-
-/// The last move of a pair.
-#[derive(Clone, Copy, Debug)]
-struct LastMove {
-    address: u8,
-    at: Timestamp,
-    /// Time of the latest report of the pair, or of the move.
-    seen: Timestamp,
-    /// Number of moves in the current streak, this one included.
-    moves: u32,
-}
-
-impl LastMove {
-    /// Returns the hold-down time, which grows with the length of the streak, as in route flap damping (RFC 2439). A
-    /// pair that finds every other path better than its own would otherwise cycle forever.
-    fn hold_down_time(&self, hold_down: Nanos) -> Nanos {
-        let factor = match self.moves {
-            0 | 1 => 1,
-            2 => SECOND_HOLD_DOWN,
-            _ => LAST_HOLD_DOWN,
-        };
-        Nanos(hold_down.0.saturating_mul(factor))
-    }
-
-    /// Returns whether a move at `now` continues this streak.
-    fn continues_streak(&self, hold_down: Nanos, now: Timestamp) -> bool {
-        now.since(self.at).0 < LAST_HOLD_DOWN.saturating_mul(hold_down.0)
-            && now.since(self.seen).0 < QUIET.saturating_mul(hold_down.0)
-    }
-
-    /// Returns whether reports may still show the pair as before this move.
-    fn may_be_reported_late(&self, hold_down: Nanos, now: Timestamp) -> bool {
-        now.since(self.at) < hold_down.max(DRAIN_TIME)
-    }
 }
 
 /// The known load of one direction of a link.
@@ -98,29 +64,10 @@ pub struct Loads {
     /// Loads of the links from hosts to their switches.
     sources: BTreeMap<EndpointId, Load>,
     report_timeout: Nanos,
-    hold_down: Nanos,
-    /// The last move of each pair, while it still matters.
-    last_moves: BTreeMap<Pair, LastMove>,
+    /// Pairs not reported for this time are removed.
+    memory: Nanos,
+    moves: Moves,
 }
-
-/// Minimum time after a move in which the address in a report is ignored, and its rate counts on the new path. Queues on
-/// the old path still hold packets with the old address when packets with the new one have long arrived. Three full
-/// buffers of 3.5 ms (Planck, section 5.1), plus the time that the move takes.
-pub const DRAIN_TIME: Nanos = Nanos::from_millis(15);
-
-/// Moves of a streak, at most: a pair that has moved so often stays where it is until the streak ends.
-pub const MAX_MOVES: u32 = 3;
-
-/// Hold-down times between the second move of a streak and the third. By then rates show whether the flows of the new
-/// path have recovered.
-const SECOND_HOLD_DOWN: u64 = 4;
-
-/// Hold-down times after which a streak ends: 10 s with the default of 5 ms.
-const LAST_HOLD_DOWN: u64 = 2_048;
-
-/// A streak also ends if the pair is not reported for so many hold-down times, 100 ms by default: its flow has ended,
-/// or collides with none.
-const QUIET: u64 = 20;
 
 /// A pair that no event reports counts on its links for so many hold-down times, 25 ms by default. Events report only
 /// congested links. When one of two colliding pairs has moved, the other needs a while to fill the link alone, and no
@@ -129,16 +76,17 @@ pub const MEMORY: u64 = 5;
 
 impl Loads {
     /// Creates an empty state. A rate not reported for `report_timeout` may be replaced by a lower one from another path;
-    /// pairs not reported for [`MEMORY`] hold-down times are removed. A moved pair is held down for `hold_down`,
-    /// or longer in a streak; reports within the longer of `hold_down` and [`DRAIN_TIME`] may predate the move.
+    /// pairs not reported for [`MEMORY`] hold-down times are removed. A moved pair is held down for `hold_down` or
+    /// [longer](super::moves); reports within the longer of `hold_down` and [`DRAIN_TIME`](super::moves::DRAIN_TIME) may predate the move.
     pub fn new(report_timeout: Nanos, hold_down: Nanos) -> Loads {
+        let memory = report_timeout.max(Nanos(hold_down.0.saturating_mul(MEMORY)));
         Loads {
             known: BTreeMap::new(),
             loads: Vec::new(),
             sources: BTreeMap::new(),
             report_timeout,
-            hold_down,
-            last_moves: BTreeMap::new(),
+            memory,
+            moves: Moves::new(hold_down, memory),
         }
     }
 
@@ -157,12 +105,9 @@ impl Loads {
         self.known.is_empty()
     }
 
-    /// Returns whether a pair is held down: its last move may not have taken effect yet, or it moved many times
-    /// in a row.
-    pub fn is_held_down(&self, pair: Pair, now: Timestamp) -> bool {
-        self.last_moves
-            .get(&pair)
-            .is_some_and(|last| now.since(last.at) < last.hold_down_time(self.hold_down))
+    /// Returns the moves of all pairs and flows.
+    pub fn moves(&self) -> &Moves {
+        &self.moves
     }
 
     /// Returns whether a pair uses a link.
@@ -180,7 +125,7 @@ impl Loads {
 
     /// Records a reported rate. A report with another address is ignored if it was measured before the known rate, and,
     /// until the known rate has timed out, if its rate is lower: on a path that the pair left, a collector may still
-    /// report a silent flow. Of any other report only the rate counts for a while after a move (see [`DRAIN_TIME`]).
+    /// report a silent flow. Of any other report only the rate counts for a while after a move (see [`DRAIN_TIME`](super::moves::DRAIN_TIME)).
     pub fn observe(&mut self, observed: &PairRate, now: Timestamp, paths: &mut Paths) {
         let stays = |known: &PairState| {
             known.address != observed.address
@@ -191,28 +136,28 @@ impl Loads {
             return;
         }
         self.take(observed.pair, paths);
-        let PairRate { pair, rate, measured, .. } = *observed;
-        if let Some(last) = self.last_moves.get_mut(&pair) {
-            last.seen = now;
-        }
-        let last = self.last_moves.get(&pair).filter(|last| last.may_be_reported_late(self.hold_down, now));
-        let address = last.map_or(observed.address, |last| last.address);
+        self.moves.observe(observed, now);
+        let &PairRate { pair, rate, measured, .. } = observed;
+        let address = self.moves.expected_address(pair, now).unwrap_or(observed.address);
         self.put(pair, PairState { address, rate, seen: now, measured }, paths);
     }
 
     /// Records that a pair was moved.
     pub fn record_move(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {
-        let before = self.last_moves.get(&pair).filter(|last| last.continues_streak(self.hold_down, now));
-        let moves = before.map_or(0, |last| last.moves).saturating_add(1);
-        self.last_moves.insert(pair, LastMove { address, at: now, seen: now, moves });
+        self.moves.record_move(pair, address, now);
         self.place(pair, address, paths);
     }
 
-    /// Records that a pair is where the decider did not move it: a user pinned it, or a move failed. It is held down
-    /// as after a move, but this one does not count.
+    /// Records that the last move of a pair was refused or withheld: the pair is still at `address`.
+    pub fn record_refusal(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {
+        self.moves.record_refusal(pair, address, now);
+        self.place(pair, address, paths);
+    }
+
+    /// Records that a pair is where the decider did not move it: a user pinned it, it was moved back to a working path, or
+    /// a move had no effect. It is held down as after a move, but this one does not count.
     pub fn record_placement(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {
-        let moves = self.last_moves.get(&pair).map_or(0, |last| last.moves);
-        self.last_moves.insert(pair, LastMove { address, at: now, seen: now, moves });
+        self.moves.record_placement(pair, address, now);
         self.place(pair, address, paths);
     }
 
@@ -235,19 +180,14 @@ impl Loads {
 
     /// Removes pairs that were not reported within the timeout, except those moved within the base hold-down time.
     pub fn expire(&mut self, now: Timestamp, paths: &mut Paths) {
-        let moved_recently =
-            |pair: &Pair| self.last_moves.get(pair).is_some_and(|last| now.since(last.at) < self.hold_down);
-        let memory = self.report_timeout.max(Nanos(self.hold_down.0.saturating_mul(MEMORY)));
-        let is_old =
-            |(pair, known): &(&Pair, &PairState)| now.since(known.seen) > memory && !moved_recently(pair);
+        let is_old = |(pair, known): &(&Pair, &PairState)| {
+            now.since(known.seen) > self.memory && !self.moves.moved_recently(**pair, now)
+        };
         let old: Vec<Pair> = self.known.iter().filter(is_old).map(|(&pair, _)| pair).collect();
         for pair in old {
             self.take(pair, paths);
         }
-        let hold_down = self.hold_down;
-        self.last_moves.retain(|_, last| {
-            last.may_be_reported_late(hold_down, now) || last.continues_streak(hold_down, now)
-        });
+        self.moves.expire(now);
     }
 
     /// Removes everything, for example after a change of the network.
@@ -255,7 +195,7 @@ impl Loads {
         self.known.clear();
         self.loads.clear();
         self.sources.clear();
-        self.last_moves.clear();
+        self.moves.clear();
     }
 
     /// Returns the expected rate by each address that leads to the destination, without counting the pair itself. No path

@@ -191,8 +191,12 @@ fn a_new_loop_looks_up_pairs_once_and_holds_them() {
     assert!(commands(&mut control).is_empty());
     control.handle(at(6_000), Input::Tick);
     assert!(matches!(commands(&mut control)[..], [Command::PollFlows]));
-    let found = PairRate { pair: pair(0, 8), address: 2, rate: BitRate(1), measured: at(6_001) };
-    control.handle(at(6_001), Input::Flows(vec![found, PairRate { address: 0, pair: pair(1, 9), ..found }]));
+    let flows = Vec::new();
+    let found = PairRate { pair: pair(0, 8), address: 2, rate: BitRate(1), measured: at(6_001), flows };
+    control.handle(
+        at(6_001),
+        Input::Flows(vec![found.clone(), PairRate { address: 0, pair: pair(1, 9), ..found }]),
+    );
     let held = commands(&mut control);
     assert!(matches!(held[..], [Command::Hold { address: 2, .. }]), "{held:?}");
     control.handle(at(9_000), Input::Tick);
@@ -214,6 +218,7 @@ fn a_polling_decider_gets_all_flows_at_its_interval() {
         address: 0,
         rate: BitRate(LINE),
         measured: at(102),
+        flows: Vec::new(),
     };
     control.handle(at(102), Input::Flows(vec![flow(0), flow(1)]));
     assert_eq!(control.controller().counters().polls, 1);

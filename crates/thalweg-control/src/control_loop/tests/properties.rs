@@ -107,11 +107,13 @@ impl Driven {
             Step::Freeze(is_frozen) => Input::Freeze(*is_frozen),
             Step::Flows(all) => {
                 let observed = flows(all).into_iter();
+                let measured = at(self.now);
                 let observed = observed.map(|(pair, address, rate)| PairRate {
                     pair,
                     address,
                     rate: BitRate(rate),
-                    measured: at(self.now),
+                    measured,
+                    flows: Vec::new(),
                 });
                 Input::Flows(observed.collect())
             }

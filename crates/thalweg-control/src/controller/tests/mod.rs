@@ -1,4 +1,5 @@
 mod arrivals;
+mod moves;
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use thalweg_wire::BitRate;
 use super::*;
 use crate::decide::first_fit::FirstFit;
 use crate::decide::greedy::{Greedy, GreedyOptions};
-use crate::decide::loads::{Loads, MAX_MOVES};
+use crate::decide::loads::Loads;
+use crate::decide::{FlowShare, tcp_flow};
 use crate::routes::LinkNumber;
 
 const MS: u64 = 1_000_000;
@@ -143,16 +145,20 @@ fn colliding(one: Pair, other: Pair) -> (u8, u8, LinkNumber) {
     unreachable!("trees through one core share a link")
 }
 
+/// Returns the report of a pair with one flow.
+fn observed(pair: Pair, address: u8, rate: u64, at: u64) -> PairRate {
+    observed_flows(pair, address, &[(1, rate)], at)
+}
+
+/// Returns the report of a pair with these flows: source ports and rates, the fastest first.
+fn observed_flows(pair: Pair, address: u8, flows: &[(u16, u64)], at: u64) -> PairRate {
+    let share = |&(port, rate)| FlowShare { flow: tcp_flow(pair, port), rate: BitRate(rate) };
+    let rate = BitRate(flows.iter().map(|flow| flow.1).sum());
+    PairRate { pair, address, rate, measured: Timestamp(at), flows: flows.iter().map(share).collect() }
+}
+
 fn congestion(link: LinkNumber, at: u64, flows: &[(Pair, u8, u64)]) -> Congestion {
-    let flows = flows
-        .iter()
-        .map(|&(pair, address, rate)| PairRate {
-            pair,
-            address,
-            rate: BitRate(rate),
-            measured: Timestamp(at),
-        })
-        .collect();
+    let flows = flows.iter().map(|&(pair, address, rate)| observed(pair, address, rate, at)).collect();
     Congestion { link, time: Timestamp(at), flows }
 }
 
@@ -224,8 +230,7 @@ fn a_slower_flow_on_another_path_does_not_hide_the_fastest() {
     let (pair, mut paths) = (pair(0, 8), paths());
     let mut loads = Loads::new(Nanos::from_millis(3), Nanos::from_millis(5));
     let mut reported = |at, address, rate| {
-        let (rate, measured) = (BitRate(rate), Timestamp(at));
-        loads.observe(&PairRate { pair, address, rate, measured }, measured, &mut paths);
+        loads.observe(&observed(pair, address, rate, at), Timestamp(at), &mut paths);
         loads.get(pair).unwrap().address
     };
     assert_eq!(reported(MS, 0, LINE.0 / 2), 0);
@@ -302,21 +307,6 @@ fn no_path_offers_more_than_the_source_s_own_link() {
     let decision = case.controller.decisions().find(|decision| decision.pair == case.one).unwrap();
     assert_eq!(decision.verdict, Verdict::Keep, "it has its half of the host's link");
     assert!(decision.alternatives.iter().all(|path| path.expected.0 <= LINE.0 / 2), "{decision:?}");
-}
-
-#[test]
-fn a_pair_moves_three_times_in_a_row() {
-    let mut case = Collision::new();
-    // The pair is always seen on the same congested link.
-    (0..200).for_each(|round| case.report_halves(MS + round * 20 * MS));
-    let times: Vec<u64> =
-        case.actions().iter().filter(|act| act.pair == case.one).map(|act| act.issued.0 / MS).collect();
-    assert_eq!(times, [1, 21, 41]);
-    // After a long pause it moves freely again.
-    case.report_halves(60_000 * MS);
-    case.report_halves(60_020 * MS);
-    let latest: Vec<Timestamp> = case.actions().iter().rev().take(2).map(|action| action.issued).collect();
-    assert_eq!(latest, [Timestamp(60_020 * MS), Timestamp(60_000 * MS)]);
 }
 
 #[test]
@@ -399,14 +389,8 @@ fn first_fit_places_a_stride_with_few_collisions() {
         controller(FirstFit::new(Nanos::from_millis(100)), ControllerOptions::default());
     assert_eq!(controller.next_poll(), Some(Timestamp(100 * MS)));
     // All to address 0, with collisions.
-    let flows: Vec<PairRate> = (0..16)
-        .map(|host| PairRate {
-            pair: pair(host, (host + 8) % 16),
-            address: 0,
-            rate: BitRate(LINE.0 / 4),
-            measured: Timestamp(0),
-        })
-        .collect();
+    let flows: Vec<PairRate> =
+        (0..16).map(|host| observed(pair(host, (host + 8) % 16), 0, LINE.0 / 4, 0)).collect();
     controller.on_poll(&flows, Timestamp(100 * MS));
     executed.carry_out(&mut controller, 100 * MS);
     let mut addresses = vec![0; 16];
@@ -463,7 +447,7 @@ proptest! {
         }
         for pair in pairs {
             let moves = executed.actions.iter().filter(|action| action.pair == pair).count();
-            prop_assert!(moves <= MAX_MOVES as usize, "{pair:?} moved {moves} times");
+            prop_assert!(moves <= crate::decide::moves::MAX_MOVES as usize, "{pair:?} moved {moves} times");
         }
     }
 }

@@ -100,7 +100,7 @@ impl Greedy {
     ) -> bool {
         let may_move = !round.pins.contains_key(&contender)
             && !moved.iter().any(|&(other, _)| other == contender)
-            && !self.loads.is_held_down(contender, round.now);
+            && self.loads.moves().hold(contender, round.now).is_none();
         let Some(known) = self.loads.get(contender).filter(|_| may_move) else { return false };
         moved.push((contender, known.address));
         // All that it has, except for a part that is not worth a move.
@@ -122,7 +122,9 @@ impl Greedy {
         let alternatives = self.loads.alternatives(pair, paths);
         let (now, cause) = (round.now, round.cause());
         let (rate, to, verdict) = (known.rate, known.address, Verdict::Reroute);
-        Decision { pair, time: now, cause, rate, from, to, verdict, alternatives }
+        // The caller records the move.
+        let flow_moves = self.loads.moves().most_moves(pair, now) + 1;
+        Decision { pair, time: now, cause, rate, from, to, verdict, flow_moves, alternatives }
     }
 }
 
@@ -137,7 +139,7 @@ mod tests {
 
     use super::*;
     use crate::decide::greedy::GreedyOptions;
-    use crate::decide::{Congestion, Decider, PairRate, Pins};
+    use crate::decide::{Congestion, Decider, FlowShare, PairRate, Pins, tcp_flow};
 
     const GBPS: u64 = 1_000_000_000;
 
@@ -172,7 +174,9 @@ mod tests {
                 .iter()
                 .map(|&(pair, spine, rate)| {
                     let address = over(spine, pair, &mut paths);
-                    PairRate { pair, address, rate: BitRate(rate * GBPS), measured: Timestamp(1) }
+                    let rate = BitRate(rate * GBPS);
+                    let flows = vec![FlowShare { flow: tcp_flow(pair, 1), rate }];
+                    PairRate { pair, address, rate, measured: Timestamp(1), flows }
                 })
                 .collect();
             let link = paths.of(observed[0].pair, observed[0].address).unwrap()[hop];
