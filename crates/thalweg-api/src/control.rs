@@ -76,8 +76,22 @@ pub struct Paths {
     pub dst: String,
     /// The tree to which the pair is pinned; null if it is not pinned.
     pub pinned_tree: Option<u8>,
+    /// Number of times that the controller decided to reroute the pair and did, since it started. Pins do not count.
+    pub reroutes: u64,
+    /// Flows of the pair that events reported recently, and how often each was rerouted; at most 16. Empty unless the decider
+    /// is `greedy`.
+    pub flows: Vec<FlowMoves>,
     /// The paths by tree. Trees that do not reach the receiver are omitted.
     pub paths: Vec<TreePath>,
+}
+
+/// How often a flow was rerouted.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub struct FlowMoves {
+    /// The flow: `tcp 10.0.0.1:40000 > 10.0.0.2:5201`.
+    pub key: String,
+    /// Number of its reroutes, at most 3. While it is 3 and the flow sends, the pair stays on its path.
+    pub moves: u32,
 }
 
 /// The path to a host by one tree.
@@ -110,8 +124,12 @@ pub struct ControlCounts {
     pub kept: u64,
     /// Decisions to wait until the previous reroute takes effect.
     pub held_down: u64,
+    /// Decisions to keep a pair on its path, although another is better, because one of its flows was rerouted three times.
+    pub move_limited: u64,
     /// Decisions about pinned pairs, which stay on their path.
     pub pinned: u64,
+    /// Reroutes that were the first, the second and the third of a flow.
+    pub flow_moves: [u64; 3],
     /// Reroutes not carried out because the controller was frozen or on a dry run.
     pub withheld: u64,
     /// Reroutes not carried out because too many others were in progress.
@@ -170,6 +188,8 @@ pub struct Decision {
     pub from_tree: u8,
     /// The tree that the pair is to use; equal to `from_tree` unless it is rerouted.
     pub tree: u8,
+    /// Number of reroutes of the pair's flow that was rerouted most, this one included; 0 unless the decider is `greedy`.
+    pub flow_moves: u32,
     /// All paths that were compared.
     pub alternatives: Vec<Alternative>,
 }
@@ -184,6 +204,8 @@ pub enum Verdict {
     Keep,
     /// Wait: the previous reroute has not taken effect yet.
     HoldDown,
+    /// Keep the pair on its path, although another is better: one of its flows was rerouted three times.
+    MoveLimit,
     /// The pair is pinned.
     Pinned,
     /// Reroute the pair, but the controller is frozen, in a dry run or has too many pending actions.

@@ -117,6 +117,8 @@ pub enum EventBody {
         from_tree: u8,
         /// The tree that the pair is to use.
         tree: u8,
+        /// Number of reroutes of the pair's flow that was rerouted most, this one included; 0 unless the decider is `greedy`.
+        flow_moves: u32,
         /// All paths that were compared.
         alternatives: Vec<Alternative>,
     },
@@ -212,8 +214,9 @@ impl EventBody {
 
 impl From<Decision> for EventBody {
     fn from(decision: Decision) -> EventBody {
-        let Decision { time: _, src, dst, verdict, link, rate_bps, from_tree, tree, alternatives } = decision;
-        EventBody::Decision { src, dst, verdict, link, rate_bps, from_tree, tree, alternatives }
+        let Decision { time: _, src, dst, verdict, link, rate_bps, from_tree, tree, flow_moves, alternatives } =
+            decision;
+        EventBody::Decision { src, dst, verdict, link, rate_bps, from_tree, tree, flow_moves, alternatives }
     }
 }
 

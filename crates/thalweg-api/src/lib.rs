@@ -37,7 +37,7 @@ mod topology;
 pub use collector::{Collector, Collectors, Counts, Health, State, StateName};
 pub use collector_response::CollectorResponse;
 pub use control::{
-    Action, Actions, Alternative, Control, ControlCounts, DampedLink, Decision, Decisions, FreezeRequest,
+    Action, Actions, Alternative, Control, ControlCounts, DampedLink, Decision, Decisions, FlowMoves, FreezeRequest,
     LinkStateRequest, Outcome, PairTree, Paths, PinRequest, TreePath, UnresponsiveHost, Verdict,
 };
 pub use event::{CongestionChangeName, Event, EventBody, Lost};

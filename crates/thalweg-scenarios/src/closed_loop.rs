@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use thalweg_control::Pair;
 use thalweg_control::control_loop::{Input, RouteCounters};
 use thalweg_control::controller::ControllerCounters;
+use thalweg_control::decide::Verdict;
 use thalweg_daemon::collectors::CollectorHandle;
 use thalweg_daemon::config::Config;
 use thalweg_daemon::control::{self, ActionReport, Control, Injected};
@@ -346,6 +347,9 @@ impl Tracer {
                     decided: times.handled,
                     sent: times.started,
                 });
+            }
+            EventKind::Decision(decision, _) if decision.verdict == Verdict::Reroute => {
+                self.trace.most_flow_moves = self.trace.most_flow_moves.max(decision.flow_moves);
             }
             _ => {}
         }

@@ -55,6 +55,12 @@ pub fn collide(results: &collide::Results) -> String {
         rates(0),
         rates(1)
     );
+    let _ = writeln!(
+        text,
+        "{} reroutes, at most {} of one flow",
+        grouped(results.reroutes()),
+        results.most_flow_moves()
+    );
     if results.lost_frames > 0 {
         let _ = writeln!(text, "{} frames lost before the collectors", results.lost_frames);
     }
@@ -72,6 +78,8 @@ pub fn collide_json(results: &collide::Results) -> String {
         link: &'a str,
         event_to_path: Quantiles,
         total: Quantiles,
+        reroutes: u64,
+        most_flow_moves: u32,
         headroom: HeadroomJson,
         lost_frames: u64,
         trials: &'a [Trial],
@@ -84,6 +92,8 @@ pub fn collide_json(results: &collide::Results) -> String {
         link: &results.link,
         event_to_path: results.quantiles(LatencyBreakdown::event_to_path),
         total: results.quantiles(LatencyBreakdown::total),
+        reroutes: results.reroutes(),
+        most_flow_moves: results.most_flow_moves(),
         headroom: HeadroomJson::from(&results.headroom),
         lost_frames: results.lost_frames,
         trials: &results.trials,
@@ -130,20 +140,21 @@ pub fn workload(results: &workload::Results) -> String {
     let best = best.map(|outcome| outcome.row().mean_bps);
     let _ = writeln!(
         text,
-        "{:12}{:>16}{:>12}{:>14}{:>12}{:>10}{:>10}",
-        "method", "mean flow rate", "of optimal", "slowest", "completion", "reroutes", "CPU idle"
+        "{:12}{:>16}{:>12}{:>14}{:>12}{:>10}{:>10}{:>10}",
+        "method", "mean flow rate", "of optimal", "slowest", "completion", "reroutes", "of a flow", "CPU idle"
     );
     for outcome in outcomes {
         let row = outcome.row();
         let of_best = best.map_or(String::new(), |best| format!("{:.1} %", 100.0 * row.mean_bps / best));
         let _ = writeln!(
             text,
-            "{:12}{:>9.2} Mbit/s{of_best:>12}{:>7.2} Mbit/s{:>10.2} s{:>10}{:>8.0} %{}",
+            "{:12}{:>9.2} Mbit/s{of_best:>12}{:>7.2} Mbit/s{:>10.2} s{:>10}{:>10}{:>8.0} %{}",
             row.method,
             row.mean_bps / 1e6,
             row.min_bps / 1e6,
             row.completion_ns as f64 / 1e9,
             row.reroutes,
+            row.most_flow_moves,
             100.0 * row.idle_ratio,
             if row.conclusive { "" } else { "  inconclusive" }
         );

@@ -45,6 +45,8 @@ pub(super) struct Trace {
     pub(super) first_packets: BTreeMap<Pair, Timestamp>,
     /// Requests sent.
     pub(super) requests: Vec<RerouteRequest>,
+    /// Number of reroutes of the flow that was rerouted most, as the controller counts.
+    pub(super) most_flow_moves: u32,
     /// Path changes seen, each at the switch that saw it first.
     pub(super) path_changes: Vec<PathChange>,
     /// Pairs and addresses whose packets did not arrive.

@@ -32,8 +32,15 @@ pub(super) struct ControlResults {
     pub(super) lost: u64,
     /// Times from decision to the first packet with the new address, in milliseconds.
     pub(super) responses_ms: Vec<f64>,
-    /// Number of reroutes of each pair that was rerouted.
-    pub(super) moves: BTreeMap<Pair, u64>,
+    /// Number of reroutes of each flow that was sending when one took effect, by the emulator's flow number.
+    pub(super) flow_moves: BTreeMap<u32, u64>,
+}
+
+impl ControlResults {
+    /// Returns the number of reroutes of the flow that was rerouted most.
+    pub(super) fn most_flow_moves(&self) -> u64 {
+        self.flow_moves.values().copied().max().unwrap_or(0)
+    }
 }
 
 /// Faults between collectors, controller and hosts.
@@ -144,7 +151,11 @@ impl EmulatedControl {
             self.pending_actions.front().filter(|action| action.issued + self.delay <= now)
         {
             if self.control_faults.ignoring != Some(action.pair.source) {
-                hosts.set_address(action.pair.source, action.pair.destination, action.address);
+                let Pair { source, destination } = action.pair;
+                for flow in hosts.flows().filter(|flow| (flow.source, flow.destination) == (source, destination)) {
+                    *self.control_results.flow_moves.entry(flow.flow).or_default() += 1;
+                }
+                hosts.set_address(source, destination, action.address);
             }
             self.pending_actions.pop_front();
         }
@@ -162,7 +173,6 @@ impl EmulatedControl {
         while let Some(command) = self.control.next_command() {
             match command {
                 Command::Reroute(action) => {
-                    *self.control_results.moves.entry(action.pair).or_default() += 1;
                     self.pending_actions.push_back(action);
                     self.control.handle(now, Input::Started(action.id));
                 }
@@ -227,5 +237,6 @@ fn polled_flow(hosts: &Hosts, flow: &thalweg_emulator::hosts::FlowStatus) -> Pai
         address: hosts.address(pair.source, pair.destination),
         rate: BitRate(0),
         measured: Timestamp(0),
+        flows: Vec::new(),
     }
 }

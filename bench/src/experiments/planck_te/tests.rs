@@ -49,13 +49,19 @@ fn rerouting_a_collision_increases_throughput() {
 
 #[test]
 fn no_flow_moves_more_than_three_times() {
-    // A pair has one flow here, so its moves are those of the flow.
-    for (pattern, bytes) in [(Pattern::RandomBijection, Bytes(16 << 20)), (Pattern::Shuffle, Bytes(1 << 20))]
-    {
+    // The emulator counts the moves of each flow that is sending.
+    let cases = [
+        (Pattern::RandomBijection, Bytes(16 << 20)),
+        (Pattern::Shuffle, Bytes(1 << 20)),
+        (Pattern::LongAndShort, Bytes(8 << 20)),
+    ];
+    for (pattern, bytes) in cases {
         let method = Method::Planck(GreedyOptions::default());
         let results = Trial { method, pattern, bytes, seed: 1, ..Trial::default() }.run().unwrap();
-        let moves = &results.control_results.moves;
-        assert!(moves.values().all(|&moves| moves <= 3), "{}: {moves:?}", pattern.name());
+        let control = &results.control_results;
+        assert!(control.most_flow_moves() <= 3, "{}: {:?}", pattern.name(), control.flow_moves);
+        assert!(control.controller.started > 0, "{}: {control:?}", pattern.name());
+        assert_eq!(control.controller.flow_moves.iter().sum::<u64>(), control.controller.started);
     }
 }
 

@@ -24,6 +24,9 @@ pub(super) enum Pattern {
     /// For tests: the first host and its neighbour send to the first two of the last rack.
     #[cfg(test)]
     TwoFlows,
+    /// For tests: stride pairs, each with one flow of `bytes` and a new one of an eighth of that every 3 ms meanwhile.
+    #[cfg(test)]
+    LongAndShort,
 }
 
 impl Pattern {
@@ -39,6 +42,8 @@ impl Pattern {
             Pattern::Shuffle => "shuffle",
             #[cfg(test)]
             Pattern::TwoFlows => "two flows",
+            #[cfg(test)]
+            Pattern::LongAndShort => "long and short flows",
         }
     }
 
@@ -70,6 +75,18 @@ impl Pattern {
                     dscp: 0,
                 };
                 Schedule::new(vec![flow(0), flow(1)])
+            }
+            #[cfg(test)]
+            Pattern::LongAndShort => {
+                let flow = |host: u16, number: u64| FlowStart {
+                    at: begin + Nanos::from_millis(3 * number),
+                    source: EndpointId(host),
+                    destination: EndpointId((host + hosts as u16 / 2) % hosts as u16),
+                    bytes: if number == 0 { bytes.0 } else { bytes.0 / 8 },
+                    dscp: 0,
+                };
+                let of_host = |host| (0..12).map(move |number| flow(host, number));
+                Schedule::new((0..hosts as u16).flat_map(of_host).collect())
             }
             Pattern::Shuffle => {
                 let options = ShuffleOptions { sizes, at_once: 2, from: begin, seed, index: 0 };

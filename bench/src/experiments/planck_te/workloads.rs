@@ -157,6 +157,7 @@ fn control_counters(cells: &[&Cell]) -> Table {
         "notices",
         "reroutes",
         "confirmed",
+        "most of one flow",
         "decision to first packet, ms",
         "packets lost",
         "spurious retransmissions",
@@ -174,12 +175,18 @@ fn control_counters(cells: &[&Cell]) -> Table {
             format!("{:.0}", cell.per_run(|results| results.control_results.events)),
             format!("{:.0}", cell.per_run(|results| results.control_results.controller.started)),
             format!("{:.0}", cell.per_run(|results| results.control_results.controller.confirmed)),
+            most_flow_moves(cell.results.iter()),
             format!("{:.2}", median(&responses)),
             format!("{:.0}", cell.per_run(|results| results.totals.all_dropped())),
             format!("{:.0}", cell.per_run(|results| results.totals.spurious)),
         );
     }
     table
+}
+
+/// Returns the number of reroutes of the flow that was rerouted most in any of these runs.
+fn most_flow_moves<'a>(results: impl Iterator<Item = &'a Results>) -> u64 {
+    results.map(|results| results.control_results.most_flow_moves()).max().unwrap_or(0)
 }
 
 fn raw(trials: &[Trial], results: &[Results]) -> Table {
@@ -193,6 +200,7 @@ fn raw(trials: &[Trial], results: &[Results]) -> Table {
         "median_throughput_gbps",
         "reroutes",
         "confirmed",
+        "most_flow_moves",
         "dropped",
         "timeouts",
     ]);
@@ -208,6 +216,7 @@ fn raw(trials: &[Trial], results: &[Results]) -> Table {
             format!("{:.4}", median(&results.throughputs())),
             results.control_results.controller.started,
             results.control_results.controller.confirmed,
+            results.control_results.most_flow_moves(),
             results.totals.all_dropped(),
             results.totals.timeouts,
         );

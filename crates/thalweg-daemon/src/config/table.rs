@@ -228,8 +228,9 @@ section! {
         /// With greedy: minimum improvement of the expected rate, as a share of the present one. Rates are
         /// accurate to 3 %.
         gain: f64 [Share] default "0.1",
-        /// With greedy: time after a reroute in which the pair is not moved again, until rates show its effect. After
-        /// the third move in a row the pair stays for 2,048 times as long.
+        /// With greedy: time after a reroute in which the pair is not moved again, until rates show its effect; four times
+        /// as long after the second reroute of a flow. After the third of a flow the pair stays while that flow sends.
+        /// Flows not reported for 2,048 times as long are forgotten. 0 turns both off.
         hold_down: Nanos [Delay] default "5ms",
         /// With greedy: a pair without a better path may take one that another pair leaves at the same time, if
         /// that pair loses nothing. Up to three others move for one.

@@ -440,7 +440,7 @@ fn input(work: &mut Work, event: ControlEvent) -> Option<Input> {
 /// Logs a reroute, or one that is withheld, with the rates that the controller expects on the new and on the old path.
 fn log_decision(decision: &Decision, names: &Names) {
     use thalweg_control::decide::Cause;
-    let Decision { pair, from, to, cause, verdict, alternatives, .. } = decision;
+    let &Decision { pair, from, to, ref cause, verdict, flow_moves, ref alternatives, .. } = decision;
     let expected =
         |address| alternatives.iter().find(|path| path.address == address).map(|path| path.expected);
     let rate = |address| expected(address).map_or_else(|| "unknown".to_owned(), joined);
@@ -449,7 +449,7 @@ fn log_decision(decision: &Decision, names: &Names) {
         Cause::Poll => "poll",
     };
     let (src, dst, expected, before) =
-        (names.host(pair.source), names.host(pair.destination), rate(*to), rate(*from));
+        (names.host(pair.source), names.host(pair.destination), rate(to), rate(from));
     match verdict {
         Verdict::Withheld => {
             tracing::info!(
@@ -463,7 +463,17 @@ fn log_decision(decision: &Decision, names: &Names) {
                 "reroute withheld"
             );
         }
-        _ => tracing::info!(src, dst, tree = to, from_tree = from, expected, before, cause, "rerouted"),
+        _ => tracing::info!(
+            src,
+            dst,
+            tree = to,
+            from_tree = from,
+            flow_moves,
+            expected,
+            before,
+            cause,
+            "rerouted"
+        ),
     }
 }
 

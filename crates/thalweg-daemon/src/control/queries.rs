@@ -112,7 +112,10 @@ fn all_flows(collectors: &CollectorList, topology: &Topology) -> Vec<PairRate> {
             let Some(known) = report.rate.filter(|known| known.rate.value > 0.0) else { return };
             let Some((pair, address)) = Pair::of(topology, &known.ethernet) else { return };
             let measured = known.span.1;
-            let seen = here.entry(pair).or_insert(PairRate { pair, address, rate: BitRate(0), measured });
+            let seen = here.entry(pair).or_insert_with(|| {
+                let flows = Vec::new();
+                PairRate { pair, address, rate: BitRate(0), measured, flows }
+            });
             seen.rate.0 += known.rate.value as u64;
             seen.measured = measured.max(seen.measured);
         });

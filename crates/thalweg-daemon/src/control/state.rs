@@ -15,7 +15,7 @@ use thalweg_control::control_loop::{
     RouteOptions,
 };
 use thalweg_control::controller::ControllerCounters;
-use thalweg_control::decide::Decision;
+use thalweg_control::decide::{Decision, FlowMoves};
 use thalweg_control::routes::LinkNumber;
 use thalweg_network::state::StateError;
 use thalweg_network::topology::UnknownPort;
@@ -102,6 +102,10 @@ pub struct PathsReport {
     pub pair: Pair,
     /// The pinned address, if any.
     pub pinned: Option<u8>,
+    /// Number of moves of the pair that were decided and issued since the controller started.
+    pub moves: u64,
+    /// Known flows of the pair, with the moves of each.
+    pub flows: Vec<FlowMoves>,
     /// Working paths, by address.
     pub paths: Vec<PathInfo>,
     /// Names of hosts and links.
@@ -267,9 +271,10 @@ impl ControlState {
     pub fn paths(&self, source: &str, destination: &str) -> Result<PathsReport, ControlError> {
         let work = self.lock();
         let pair = work.pair(source, destination)?;
-        let pinned =
-            work.control.controller().pins().find(|(pinned, _)| *pinned == pair).map(|(_, address)| address);
-        let mut paths = work.control.controller().paths().clone();
+        let controller = work.control.controller();
+        let pinned = controller.pins().find(|(pinned, _)| *pinned == pair).map(|(_, address)| address);
+        let (moves, flows) = (controller.moves(pair), controller.flow_moves(pair));
+        let mut paths = controller.paths().clone();
         let names = Arc::clone(&work.names);
         drop(work);
         let paths = (0..paths.addresses()).filter_map(|address| {
@@ -277,7 +282,7 @@ impl ControlState {
             let capacity = links.iter().map(|&link| paths.capacity(link)).min()?;
             Some(PathInfo { address, mac: paths.topology().mac(pair.destination, address), links, capacity })
         });
-        Ok(PathsReport { pair, pinned, paths: paths.collect(), names })
+        Ok(PathsReport { pair, pinned, moves, flows, paths: paths.collect(), names })
     }
 
     /// Pins all flows of a pair of hosts to an address.

@@ -518,15 +518,28 @@ pub const METRICS: &[Metric] = &[
     counter(
         "thalweg_control_decisions_total",
         &["verdict"],
-        "Decisions by verdict: `reroute`; `keep`, no better path; `hold_down`, rerouted a moment ago; `pinned`; \
+        "Decisions by verdict: `reroute`; `keep`, no better path; `hold_down`, rerouted a moment ago; `move_limit`, another \
+         path is better, but a flow of the pair was rerouted three times; `pinned`; \
          `withheld`, would be rerouted, but the controller is frozen, on a dry run or has too many pending actions.",
         |s, out| {
             if let Some(control) = &s.parts.control {
                 let decided = control.state().report().counters.decisions;
-                for (verdict, count) in
-                    ["reroute", "keep", "hold_down", "pinned", "withheld"].into_iter().zip(decided)
-                {
+                let verdicts = ["reroute", "keep", "hold_down", "move_limit", "pinned", "withheld"];
+                for (verdict, count) in verdicts.into_iter().zip(decided) {
                     out.put(&[verdict], count);
+                }
+            }
+        },
+    ),
+    counter(
+        "thalweg_control_flow_moves_total",
+        &["number"],
+        "Reroutes that the `greedy` decider issued, by their number for that flow of the pair that was rerouted most: `1` to `3`.",
+        |s, out| {
+            if let Some(control) = &s.parts.control {
+                let moves = control.state().report().counters.flow_moves;
+                for (number, count) in ["1", "2", "3"].into_iter().zip(moves) {
+                    out.put(&[number], count);
                 }
             }
         },

@@ -106,6 +106,10 @@ pub struct Trial {
     /// flow.
     #[serde(rename = "early")]
     pub is_early: bool,
+    /// Number of reroutes of the two pairs during the trial.
+    pub reroutes: u64,
+    /// Number of reroutes of the flow that was rerouted most.
+    pub most_flow_moves: u32,
     /// Payload rates of both flows from 0.2 to 0.8 s after the collision, in bits per second.
     #[serde(rename = "rates_bps")]
     pub rates: [f64; 2],
@@ -247,6 +251,8 @@ pub(super) fn trial(
             .filter(|_| !is_early)
             .and_then(|request| latency_breakdown(&trace, request, collided)),
         is_early,
+        reroutes: trace.requests.iter().filter(|request| collision.pairs.contains(&request.pair)).count() as u64,
+        most_flow_moves: trace.most_flow_moves,
         rates: after.map(|steps| steps.first().map_or(0.0, |step| step.1)),
         idle_ratio: headroom.idle,
         curves: rates((collided.saturating_sub(PLOTTED.0), collided + PLOTTED.1), Nanos::from_millis(1)),
@@ -377,6 +383,16 @@ impl Results {
     pub fn typical(&self) -> Option<&Trial> {
         let whole = self.quantiles(LatencyBreakdown::total).p50_ns;
         self.trials.iter().find(|trial| trial.latency.is_some_and(|latency| latency.total().0 == whole))
+    }
+
+    /// Returns the number of reroutes in all trials.
+    pub fn reroutes(&self) -> u64 {
+        self.trials.iter().map(|trial| trial.reroutes).sum()
+    }
+
+    /// Returns the number of reroutes of the flow that was rerouted most.
+    pub fn most_flow_moves(&self) -> u32 {
+        self.trials.iter().map(|trial| trial.most_flow_moves).max().unwrap_or(0)
     }
 
     /// Whether the machine had enough headroom.

@@ -165,6 +165,8 @@ pub struct Outcome {
     pub host_times: Vec<Duration>,
     /// Times of reroutes since the start.
     pub reroutes: Vec<Duration>,
+    /// Number of reroutes of the flow that was rerouted most; 0 without a controller that counts them.
+    pub most_flow_moves: u32,
     /// Headroom of the machine.
     pub headroom: Headroom,
 }
@@ -199,6 +201,8 @@ pub struct Row {
     pub completion_ns: u64,
     /// Number of reroutes.
     pub reroutes: u64,
+    /// Number of reroutes of the flow that was rerouted most; 0 without a controller that counts them.
+    pub most_flow_moves: u32,
     /// Idle share of the CPU time, 0 to 1.
     pub idle_ratio: f64,
     /// Whether the headroom was sufficient.
@@ -262,11 +266,13 @@ fn one(
     let (probe, mut headroom, origin) = (HeadroomProbe::start()?, HeadroomSum::default(), realtime());
     let (flows, hosts) = send_all(&session, &pattern.destinations(hosts, seed), bytes)?;
     headroom.add(&probe)?;
-    let requests = closed_loop.take_trace().requests;
+    let trace = closed_loop.take_trace();
+    let (requests, most_flow_moves) = (trace.requests, trace.most_flow_moves);
     let reroutes =
         requests.iter().map(|request| Duration::from_nanos(request.decided.since(origin).0)).collect();
     closed_loop.finish();
-    Ok(Outcome { method, flow_rates: flows, host_times: hosts, reroutes, headroom: headroom.total() })
+    let headroom = headroom.total();
+    Ok(Outcome { method, flow_rates: flows, host_times: hosts, reroutes, most_flow_moves, headroom })
 }
 
 /// Sends from every host to its destinations, two at a time. Returns the throughput of all flows and the time of each
@@ -321,6 +327,7 @@ impl Outcome {
             min_bps: self.flow_rates.iter().copied().fold(f64::INFINITY, f64::min),
             completion_ns: self.host_times.iter().max().map_or(0, |time| time.as_nanos() as u64),
             reroutes: self.reroutes.len() as u64,
+            most_flow_moves: self.most_flow_moves,
             idle_ratio: self.headroom.idle,
             conclusive: self.headroom.verdict() == thalweg_lab::Verdict::Conclusive,
         }

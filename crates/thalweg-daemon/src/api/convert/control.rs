@@ -1,7 +1,7 @@
 //! The controller: its state, decisions and actions.
 
 use thalweg_api::{
-    Action, Alternative, Control, ControlCounts, DampedLink, Decision, Outcome, PairTree, Paths, TreePath,
+    Action, Alternative, Control, ControlCounts, DampedLink, Decision, FlowMoves, Outcome, PairTree, Paths, TreePath,
     UnresponsiveHost, Verdict,
 };
 use thalweg_control::decide::{self, Cause};
@@ -18,7 +18,7 @@ pub fn control(control: &control::Control) -> Control {
         dst: names.host(pair.destination).to_owned(),
         tree,
     };
-    let [rerouted, kept, held_down, pinned, _] = counters.decisions;
+    let [rerouted, kept, held_down, move_limited, pinned, _] = counters.decisions;
     Control {
         decider: control.config().decider.name().to_owned(),
         actuator: control.config().actuator.name().to_owned(),
@@ -51,7 +51,9 @@ pub fn control(control: &control::Control) -> Control {
             rerouted,
             kept,
             held_down,
+            move_limited,
             pinned,
+            flow_moves: counters.flow_moves,
             withheld: counters.withheld,
             throttled: counters.throttled,
             refused: counters.refused,
@@ -73,7 +75,7 @@ pub fn control(control: &control::Control) -> Control {
 
 /// Converts the paths from one host to another.
 pub fn paths(report: PathsReport) -> Paths {
-    let PathsReport { pair, pinned, paths, names } = report;
+    let PathsReport { pair, pinned, moves, flows, paths, names } = report;
     let path = |path: control::PathInfo| TreePath {
         tree: path.address,
         dst_mac: path.mac.to_string(),
@@ -84,6 +86,11 @@ pub fn paths(report: PathsReport) -> Paths {
         src: names.host(pair.source).to_owned(),
         dst: names.host(pair.destination).to_owned(),
         pinned_tree: pinned,
+        reroutes: moves,
+        flows: flows
+            .into_iter()
+            .map(|known| FlowMoves { key: known.flow.to_string(), moves: known.moves })
+            .collect(),
         paths: paths.into_iter().map(path).collect(),
     }
 }
@@ -107,6 +114,7 @@ pub fn decision(decision: &decide::Decision, names: &Names) -> Decision {
         rate_bps: decision.rate.0,
         from_tree: decision.from,
         tree: decision.to,
+        flow_moves: decision.flow_moves,
         alternatives: decision.alternatives.iter().map(alternative).collect(),
     }
 }
@@ -141,6 +149,7 @@ fn verdict(verdict: decide::Verdict) -> Verdict {
         decide::Verdict::Reroute => Verdict::Reroute,
         decide::Verdict::Keep => Verdict::Keep,
         decide::Verdict::HoldDown => Verdict::HoldDown,
+        decide::Verdict::MoveLimit => Verdict::MoveLimit,
         decide::Verdict::Pinned => Verdict::Pinned,
         decide::Verdict::Withheld => Verdict::Withheld,
     }

@@ -219,6 +219,7 @@ fn decision() -> Decision {
         from: 0,
         to: 1,
         verdict: Verdict::Reroute,
+        flow_moves: 1,
         alternatives: vec![way(0), way(1)],
     }
 }
