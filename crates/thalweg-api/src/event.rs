@@ -214,8 +214,18 @@ impl EventBody {
 
 impl From<Decision> for EventBody {
     fn from(decision: Decision) -> EventBody {
-        let Decision { time: _, src, dst, verdict, link, rate_bps, from_tree, tree, flow_moves, alternatives } =
-            decision;
+        let Decision {
+            time: _,
+            src,
+            dst,
+            verdict,
+            link,
+            rate_bps,
+            from_tree,
+            tree,
+            flow_moves,
+            alternatives,
+        } = decision;
         EventBody::Decision { src, dst, verdict, link, rate_bps, from_tree, tree, flow_moves, alternatives }
     }
 }

@@ -37,8 +37,9 @@ mod topology;
 pub use collector::{Collector, Collectors, Counts, Health, State, StateName};
 pub use collector_response::CollectorResponse;
 pub use control::{
-    Action, Actions, Alternative, Control, ControlCounts, DampedLink, Decision, Decisions, FlowMoves, FreezeRequest,
-    LinkStateRequest, Outcome, PairTree, Paths, PinRequest, TreePath, UnresponsiveHost, Verdict,
+    Action, Actions, Alternative, Control, ControlCounts, DampedLink, Decision, Decisions, FlowMoves,
+    FreezeRequest, LinkStateRequest, Outcome, PairTree, Paths, PinRequest, TreePath, UnresponsiveHost,
+    Verdict,
 };
 pub use event::{CongestionChangeName, Event, EventBody, Lost};
 pub use flow::{Basis, Flow, FlowName, FlowRate, Flows, Span};

@@ -55,16 +55,17 @@ pub fn collide(results: &collide::Results) -> String {
         rates(0),
         rates(1)
     );
-    let _ = writeln!(
-        text,
-        "{} reroutes, at most {} of one flow",
-        grouped(results.reroutes()),
-        results.most_flow_moves()
-    );
+    text += &moves(results);
     if results.lost_frames > 0 {
         let _ = writeln!(text, "{} frames lost before the collectors", results.lost_frames);
     }
     text + &verdict(&results.headroom)
+}
+
+/// Returns the numbers of reroutes as a line.
+fn moves(results: &collide::Results) -> String {
+    let (all, most) = (grouped(results.reroutes()), results.most_flow_moves());
+    format!("{all} reroutes, at most {most} of one flow\n")
 }
 
 /// Returns the results of `collide` as a line of JSON.
@@ -141,7 +142,14 @@ pub fn workload(results: &workload::Results) -> String {
     let _ = writeln!(
         text,
         "{:12}{:>16}{:>12}{:>14}{:>12}{:>10}{:>10}{:>10}",
-        "method", "mean flow rate", "of optimal", "slowest", "completion", "reroutes", "of a flow", "CPU idle"
+        "method",
+        "mean flow rate",
+        "of optimal",
+        "slowest",
+        "completion",
+        "reroutes",
+        "of a flow",
+        "CPU idle"
     );
     for outcome in outcomes {
         let row = outcome.row();

@@ -152,7 +152,9 @@ impl EmulatedControl {
         {
             if self.control_faults.ignoring != Some(action.pair.source) {
                 let Pair { source, destination } = action.pair;
-                for flow in hosts.flows().filter(|flow| (flow.source, flow.destination) == (source, destination)) {
+                for flow in
+                    hosts.flows().filter(|flow| (flow.source, flow.destination) == (source, destination))
+                {
                     *self.control_results.flow_moves.entry(flow.flow).or_default() += 1;
                 }
                 hosts.set_address(source, destination, action.address);

@@ -293,6 +293,9 @@ impl Controller {
     /// Freezes or unfreezes the controller. While frozen it decides and reports, but issues no reroutes except
     /// those of [`pin`](Controller::pin).
     pub fn freeze(&mut self, is_frozen: bool) {
+        if self.is_frozen && !is_frozen {
+            self.decider.on_unfrozen();
+        }
         self.is_frozen = is_frozen;
     }
 

@@ -202,6 +202,10 @@ impl Decider for Greedy {
         self.loads.record_refusal(pair, address, now, paths);
     }
 
+    fn on_unfrozen(&mut self) {
+        self.loads.forget_refusals();
+    }
+
     fn flow_moves(&self, pair: Pair) -> Vec<FlowMoves> {
         self.loads.moves().flows(pair).to_vec()
     }

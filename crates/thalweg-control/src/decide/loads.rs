@@ -154,6 +154,11 @@ impl Loads {
         self.place(pair, address, paths);
     }
 
+    /// Forgets that moves were refused or withheld.
+    pub fn forget_refusals(&mut self) {
+        self.moves.forget_refusals();
+    }
+
     /// Records that a pair is where the decider did not move it: a user pinned it, it was moved back to a working path, or
     /// a move had no effect. It is held down as after a move, but this one does not count.
     pub fn record_placement(&mut self, pair: Pair, address: u8, now: Timestamp, paths: &mut Paths) {

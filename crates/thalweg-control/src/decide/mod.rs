@@ -168,6 +168,9 @@ pub trait Decider: Send {
         self.on_placed(pair, address, now, paths);
     }
 
+    /// Handles the end of a freeze: moves are carried out again.
+    fn on_unfrozen(&mut self) {}
+
     /// Returns the known flows of a pair and the moves of each; none if the decider does not count moves.
     fn flow_moves(&self, pair: Pair) -> Vec<FlowMoves> {
         let _ = pair;

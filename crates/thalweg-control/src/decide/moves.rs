@@ -10,6 +10,8 @@
 //! pauses for less, and whichever flow of the pair is the largest. A new flow of the pair has moves of its own once the
 //! earlier ones have ended. Smaller flows, such as control connections, follow the pair; their moves are not limited.
 //!
+//! New routes of the network start all counts anew.
+//!
 //! Pins and moves back to a working path do not count, nor do moves that were refused or withheld. Moves without a
 //! visible effect do count: a flow that was silent meanwhile takes the new path.
 //!
@@ -149,6 +151,13 @@ impl Moves {
         }
         let refusals = known.last.map_or(0, |last| last.refusals).saturating_add(1);
         known.last = Some(Placement { address, at: now, refusals, is_refused: true });
+    }
+
+    /// Forgets how many moves were refused in a row, so that no pair waits longer than the hold-down time because of them.
+    pub fn forget_refusals(&mut self) {
+        for last in self.pairs.values_mut().filter_map(|known| known.last.as_mut()) {
+            (last.refusals, last.is_refused) = (0, false);
+        }
     }
 
     /// Records that a pair is where it was not moved by a decision: a user pinned it, it was moved back to a working path,

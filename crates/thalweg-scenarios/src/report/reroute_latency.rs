@@ -6,7 +6,7 @@ use serde::Serialize;
 use thalweg_lab::Plane;
 use thalweg_wire::Nanos;
 
-use super::{HeadroomJson, line, milliseconds, verdict};
+use super::{HeadroomJson, line, milliseconds, moves, verdict};
 use crate::quantiles::Quantiles;
 use crate::scenarios::collide::{LatencyBreakdown, Trial};
 use crate::scenarios::reroute_latency::Results;
@@ -33,6 +33,7 @@ pub fn reroute_latency(results: &Results) -> String {
             let [p50, p99, max] = [p50_ns, p99_ns, max_ns].map(milliseconds);
             let _ = writeln!(text, "{name:24}{p50:>10}{p99:>10}{max:>10}");
         }
+        text += &moves(collisions);
         text += &verdict(&collisions.headroom);
     }
     text

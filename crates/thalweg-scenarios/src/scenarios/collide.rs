@@ -251,7 +251,8 @@ pub(super) fn trial(
             .filter(|_| !is_early)
             .and_then(|request| latency_breakdown(&trace, request, collided)),
         is_early,
-        reroutes: trace.requests.iter().filter(|request| collision.pairs.contains(&request.pair)).count() as u64,
+        reroutes: trace.requests.iter().filter(|request| collision.pairs.contains(&request.pair)).count()
+            as u64,
         most_flow_moves: trace.most_flow_moves,
         rates: after.map(|steps| steps.first().map_or(0.0, |step| step.1)),
         idle_ratio: headroom.idle,

@@ -82,6 +82,11 @@ fn colliding_flows_are_rerouted_to_full_rate() {
         // 48 Mbit/s minus headers each; half of it on a shared link.
         assert!(trial.rates.iter().all(|&rate| rate > 30e6), "{:?}", trial.rates);
     }
+    assert!(
+        results.most_flow_moves() <= 3 && results.reroutes() >= turns.len() as u64,
+        "{:?}",
+        results.trials
+    );
     let resolved = format!("{} of 2 trials resolved", turns.len());
     assert!(report::collide(&results).contains(&resolved), "{}", report::collide(&results));
     assert!(plot::collide(&results).unwrap().contains("</svg>"));
@@ -135,6 +140,10 @@ fn a_fat_tree_workload_completes_with_planck() {
     assert_eq!((outcome.flow_rates.len(), outcome.host_times.len()), (16, 16));
     // None is faster than its host, and none shares one link with all others.
     assert!(outcome.flow_rates.iter().all(|&rate| (0.6e6..=9.8e6).contains(&rate)), "{outcome:?}");
+    assert!(
+        outcome.most_flow_moves <= 3 && (outcome.most_flow_moves > 0) == !outcome.reroutes.is_empty(),
+        "{outcome:?}"
+    );
     assert!(report::workload(&results).contains("planck"));
     assert!(plot::workload(&results).unwrap().contains("</svg>"));
 }

@@ -70,6 +70,8 @@ fn collisions() -> collide::Results {
     let trial = Trial {
         latency: Some(latency),
         is_early: false,
+        reroutes: 2,
+        most_flow_moves: 1,
         rates: [9e7; 2],
         idle_ratio: 0.5,
         curves: [Vec::new(), Vec::new()],
@@ -117,6 +119,7 @@ fn workload() -> String {
         flow_rates: vec![9e7],
         host_times: vec![Duration::from_secs(5)],
         reroutes: vec![Duration::from_millis(3)],
+        most_flow_moves: 1,
         headroom: HEADROOM,
     };
     report::workload_json(&workload::Results {

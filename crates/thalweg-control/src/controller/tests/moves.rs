@@ -164,12 +164,12 @@ fn refused_moves_do_not_count_but_are_damped() {
 fn frozen_moves_do_not_count() {
     let mut pair = Persistent::new();
     pair.case.controller.freeze(true);
-    pair.report(&[(1, 1)], 2 * MS, 2);
-    assert_eq!((pair.verdicts(Verdict::Withheld), pair.flow_moves()), (1, vec![(1, 0)]));
+    pair.report(&[(1, 1)], 2 * MS, 100);
+    assert_eq!((pair.verdicts(Verdict::Withheld), pair.flow_moves()), (3, vec![(1, 0)]));
     assert_eq!(pair.case.controller.counters().flow_moves, [0; 3]);
     pair.case.controller.freeze(false);
     pair.report(&[(1, 1)], 20 * MS, 100);
-    assert_eq!(pair.moves().len(), 3);
+    assert_eq!(pair.moves(), [220, 240, 260]);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The controller: its state, decisions and actions.
 
 use thalweg_api::{
-    Action, Alternative, Control, ControlCounts, DampedLink, Decision, FlowMoves, Outcome, PairTree, Paths, TreePath,
-    UnresponsiveHost, Verdict,
+    Action, Alternative, Control, ControlCounts, DampedLink, Decision, FlowMoves, Outcome, PairTree, Paths,
+    TreePath, UnresponsiveHost, Verdict,
 };
 use thalweg_control::decide::{self, Cause};
 

@@ -228,7 +228,7 @@ fn decision() -> Value {
     let path =
         |tree: u8, expected: u64| json!({ "tree": tree, "expected_rate_bps": expected, "bottleneck": "x" });
     json!({
-        "type": "decision", "src": "h0", "dst": "h8", "verdict": "reroute", "link": "tor0:p3:out",
+        "type": "decision", "src": "h0", "dst": "h8", "verdict": "reroute", "link": "tor0:p3:out", "flow_moves": 1,
         "rate_bps": 470_000_000_u64, "from_tree": 0, "tree": 2,
         "alternatives": [path(0, 500_000_000), path(2, 1_000_000_000)],
     })

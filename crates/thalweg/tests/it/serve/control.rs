@@ -76,7 +76,16 @@ fn colliding_flows_are_rerouted_and_confirmed() {
         };
         let (there, here) = (expected(&decision["tree"]), expected(&decision["from_tree"]));
         assert!(10 * there > 11 * here, "it goes where it gains a tenth: {decision}");
+        assert!((1..=3).contains(&decision["flow_moves"].as_u64().unwrap()), "{decision}");
     }
+    let latest = decisions.iter().find(|decision| decision["verdict"] == "reroute").unwrap();
+    let [src, dst] = ["src", "dst"].map(|end| latest[end].as_str().unwrap());
+    let paths = serve.get(&format!("/v1/control/paths/{src}/{dst}")).unwrap();
+    assert!(paths["reroutes"].as_u64().unwrap() >= 1, "{paths}");
+    let flows = paths["flows"].as_array().unwrap();
+    assert!(flows.iter().any(|flow| (1..=3).contains(&flow["moves"].as_u64().unwrap())), "{paths}");
+    assert!(flows.iter().all(|flow| flow["key"].as_str().unwrap().contains(" > ")), "{paths}");
+    assert!(serve.metric("thalweg_control_flow_moves_total{number=\"1\"}").unwrap() >= 1);
     assert!(decisions.iter().any(|decision| decision["verdict"] == "keep"));
     let confirmed = serve.metric("thalweg_control_actions_total{outcome=\"confirmed\"}").unwrap();
     assert!(confirmed >= 5 && serve.metric("thalweg_control_decision_to_path_seconds_count").unwrap() >= 5);
