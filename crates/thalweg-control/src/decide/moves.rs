@@ -25,11 +25,14 @@ use std::collections::BTreeMap;
 use thalweg_wire::{FlowKey, Nanos, Timestamp};
 
 use super::PairRate;
-use super::loads::is_light;
 use crate::pair::Pair;
 
 /// Maximum number of moves of a flow.
 pub const MAX_MOVES: u32 = 3;
+
+/// Share of its pair's rate from which on a flow is known. As for a [link](super::loads::LIGHT_SHARE), smaller flows do not
+/// count: a control connection would limit the pair that it serves.
+pub const MIN_SHARE: f64 = 0.1;
 
 /// Maximum number of flows that are known of a pair.
 pub const MAX_FLOWS: usize = 16;
@@ -110,7 +113,7 @@ impl Moves {
         for share in &observed.flows {
             match known.flows.iter_mut().find(|known| known.flow == share.flow) {
                 Some(flow) => flow.seen = now,
-                None if is_light(share.rate, observed.rate) => {}
+                None if (share.rate.0 as f64) < MIN_SHARE * observed.rate.0 as f64 => {}
                 None => known.add(share.flow, now, self.memory),
             }
         }
