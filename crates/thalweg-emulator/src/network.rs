@@ -15,6 +15,7 @@ use crate::schemes::p_fabric::p_fabric;
 use crate::schemes::pie::pie;
 use crate::schemes::priority::priority;
 use crate::schemes::red::red;
+use crate::schemes::scavenger::scavenger;
 
 /// An action on routers of any scheme. It is compiled separately for each scheme.
 pub trait ForScheme {
@@ -33,6 +34,7 @@ impl Scheme {
             Scheme::Red(config) => action.with(|routing, shape| red(routing, shape, config)),
             Scheme::Dctcp(config) => action.with(|routing, shape| dctcp(routing, shape, config)),
             Scheme::Priority(config) => action.with(|routing, shape| priority(routing, shape, config)),
+            Scheme::Scavenger(config) => action.with(|routing, shape| scavenger(routing, shape, config)),
             Scheme::Drr(config) => action.with(|routing, shape| drr(routing, shape, config)),
             Scheme::Hull(config) => action.with(|routing, shape| hull(routing, shape, config)),
             Scheme::PFabric(config) => action.with(|routing, shape| p_fabric(routing, shape, config)),

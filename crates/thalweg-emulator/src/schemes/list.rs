@@ -12,6 +12,7 @@ use super::p_fabric::PFabricConfig;
 use super::pie::PieConfig;
 use super::priority::PriorityConfig;
 use super::red::RedConfig;
+use super::scavenger::ScavengerConfig;
 
 /// The name of a scheme and its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ const fn listed(name: &'static str, summary: &'static str, source: &'static str)
 }
 
 /// All schemes.
-pub const SCHEMES: [Listed; 10] = [
+pub const SCHEMES: [Listed; 11] = [
     listed(
         "droptail",
         "first in, first out; drops arrivals at a full queue",
@@ -39,6 +40,11 @@ pub const SCHEMES: [Listed; 10] = [
     listed("red_ecn", "as red, but marks ECN-capable packets", "Floyd and Jacobson, ToN 1993; RFC 3168"),
     listed("dctcp", "marks arrivals while the queue exceeds a threshold", "Alizadeh et al., SIGCOMM 2010"),
     listed("priority", "strict priority over 64 queues by DSCP, 0 first", "Flexplane, NSDI 2017, figure 5"),
+    listed(
+        "scavenger",
+        "a primary queue, and one for DSCP 1 that has what is left",
+        "UVa dissertation 2018, sections 3.5.1 and 4.3.1",
+    ),
     listed("drr", "deficit round robin over 64 queues by flow", "Shreedhar and Varghese, SIGCOMM 1995"),
     listed("hull", "marks by phantom queues that drain slower than the link", "Alizadeh et al., NSDI 2012"),
     listed("pfabric", "small buffers; shortest remaining flow first", "Alizadeh et al., SIGCOMM 2013"),
@@ -58,6 +64,8 @@ pub enum Scheme {
     Dctcp(DctcpConfig),
     /// See [`priority`](super::priority).
     Priority(PriorityConfig),
+    /// See [`scavenger`](super::scavenger).
+    Scavenger(ScavengerConfig),
     /// See [`drr`](super::drr).
     Drr(DrrConfig),
     /// See [`hull`](super::hull).
@@ -79,6 +87,7 @@ impl Scheme {
             "red_ecn" => Scheme::Red(RedConfig { ecn: true, ..RedConfig::default() }),
             "dctcp" => Scheme::Dctcp(DctcpConfig::default()),
             "priority" => Scheme::Priority(PriorityConfig::default()),
+            "scavenger" => Scheme::Scavenger(ScavengerConfig::default()),
             "drr" => Scheme::Drr(DrrConfig::default()),
             "hull" => Scheme::Hull(HullConfig::default()),
             "pfabric" => Scheme::PFabric(PFabricConfig::default()),
@@ -96,6 +105,7 @@ impl Scheme {
             Scheme::Red(RedConfig { ecn: true, .. }) => "red_ecn",
             Scheme::Dctcp(_) => "dctcp",
             Scheme::Priority(_) => "priority",
+            Scheme::Scavenger(_) => "scavenger",
             Scheme::Drr(_) => "drr",
             Scheme::Hull(_) => "hull",
             Scheme::PFabric(_) => "pfabric",
@@ -111,6 +121,7 @@ impl Scheme {
             Scheme::Red(config) => (1, config.buffer),
             Scheme::Dctcp(config) => (1, config.buffer),
             Scheme::Priority(config) => (MAX_QUEUES, config.buffer),
+            Scheme::Scavenger(config) => (2, config.packets()),
             Scheme::Drr(config) => (MAX_QUEUES, config.buffer),
             Scheme::Hull(config) => (1, config.buffer),
             Scheme::PFabric(config) => (1, config.buffer),
@@ -130,6 +141,7 @@ impl Scheme {
             Scheme::Red(config) => config.validate(),
             Scheme::Dctcp(config) => config.validate(),
             Scheme::Priority(config) => config.validate(),
+            Scheme::Scavenger(config) => config.validate(),
             Scheme::Drr(config) => config.validate(),
             Scheme::Hull(config) => config.validate(),
             Scheme::PFabric(config) => config.validate(),

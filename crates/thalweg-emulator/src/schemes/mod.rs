@@ -10,6 +10,7 @@
 //! | [`hull`] | phantom queues |
 //! | [`p_fabric`] | shortest remaining flow first |
 //! | [`pie`] | proportional integral controller of the queueing delay |
+//! | [`scavenger`] | a primary and a scavenger queue, strict or weighted |
 //! | [`fq_codel`] | deficit round robin over flow queues, each under CoDel |
 //!
 //! Also: [`list`] names all schemes, [`error`] reports invalid settings, [`flow_hash`] assigns flows to queues,
@@ -28,10 +29,11 @@ pub mod p_fabric;
 pub mod pie;
 pub mod priority;
 pub mod red;
+pub mod scavenger;
 pub mod stamped;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use error::SchemeError;
 pub use list::{SCHEMES, Scheme};

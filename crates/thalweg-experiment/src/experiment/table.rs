@@ -197,6 +197,18 @@ keys! {
 }
 
 keys! {
+    /// A primary and a scavenger queue.
+    pub struct ScavengerQueues {
+        /// Buffer of the primary queue of a port, framing included (UVa dissertation 2018, table 4.1).
+        primary_buffer: Bytes [Amount] default "5MB",
+        /// Buffer of the scavenger queue of a port, for packets with DSCP 1 (RFC 8622).
+        scavenger_buffer: Bytes [Amount] default "5MB",
+        /// Share of the link that the scavenger queue gets while both queues are backlogged; 0 is strict priority.
+        scavenger_share: f64 [Share] default "0",
+    }
+}
+
+keys! {
     /// Deficit round robin.
     pub struct DrrQueues {
         /// Queues per port; flows are assigned by a hash (Flexplane, section 4).
@@ -249,12 +261,13 @@ section! {
     pub enum Scheme in SCHEME = "scheme" {
         /// The scheme of all routers.
         select name [scheme_summary] default "droptail",
-        groups { PortBuffer, QueueBuffer, PFabricBuffer, FqCodelBuffer, Red, Dctcp, Hull, PriorityQueues, DrrQueues, FqCodel, Pie }
+        groups { PortBuffer, QueueBuffer, PFabricBuffer, FqCodelBuffer, Red, Dctcp, Hull, PriorityQueues, ScavengerQueues, DrrQueues, FqCodel, Pie }
         DropTail = "droptail" (PortBuffer),
         Red = "red" (PortBuffer, Red),
         RedEcn = "red_ecn" (PortBuffer, Red),
         Dctcp = "dctcp" (PortBuffer, Dctcp),
         Priority = "priority" (QueueBuffer, PriorityQueues),
+        Scavenger = "scavenger" (ScavengerQueues),
         Drr = "drr" (QueueBuffer, DrrQueues),
         Hull = "hull" (PortBuffer, Hull),
         PFabric = "pfabric" (PFabricBuffer),

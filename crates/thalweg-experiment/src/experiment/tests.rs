@@ -36,8 +36,8 @@ fn every_mistake_is_reported_with_line_and_expectation() {
             "x.toml:2: duration is \"10 parsec\": expected a time above zero with a unit (ns, us, ms, s, min, h), such as 100ms or 1.5s, \
              in quotes",
             "x.toml:3: unknown section \"topolgy\"; did you mean \"topology\"?",
-            "x.toml:6: unknown scheme \"dctp\": expected one of droptail, red, red_ecn, dctcp, priority, drr, hull, pfabric, pie, \
-             fq_codel; did you mean \"dctcp\"?",
+            "x.toml:6: unknown scheme \"dctp\": expected one of droptail, red, red_ecn, dctcp, priority, scavenger, drr, hull, \
+             pfabric, pie, fq_codel; did you mean \"dctcp\"?",
             "x.toml:9: ecn is 1: expected true or false",
             "x.toml:10: min_rto is 5: expected a time above zero with a unit (ns, us, ms, s, min, h), such as 100ms or 1.5s, in quotes",
             "x.toml:12: unknown pattern \"rcp\": expected one of all_to_all, rpc, incast, stride, shuffle, random_bijection, \
@@ -208,7 +208,7 @@ fn an_invalid_override_is_reported_as_typed() {
             "scheme",
             "read",
             "--sweep scheme=read: unknown scheme \"read\": expected one of droptail, red, red_ecn, dctcp, priority, \
-                            drr, hull, pfabric, pie, fq_codel; did you mean \"red\"?",
+                            scavenger, drr, hull, pfabric, pie, fq_codel; did you mean \"red\"?",
         ),
     ] {
         let error = experiment.set(path, value, &format!("--sweep {path}={value}")).unwrap_err();

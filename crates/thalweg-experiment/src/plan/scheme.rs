@@ -10,6 +10,7 @@ use thalweg_emulator::schemes::p_fabric::PFabricConfig;
 use thalweg_emulator::schemes::pie::PieConfig;
 use thalweg_emulator::schemes::priority::PriorityConfig;
 use thalweg_emulator::schemes::red::RedConfig;
+use thalweg_emulator::schemes::scavenger::ScavengerConfig;
 use thalweg_emulator::schemes::{Scheme, SchemeError};
 use thalweg_wire::{BitRate, Bytes};
 
@@ -42,6 +43,11 @@ pub(super) fn scheme(entry: &Typed<'_, table::Scheme>, rate: BitRate) -> Result<
         table::Scheme::Priority(room, priority) => {
             Scheme::Priority(PriorityConfig { queues: priority.queues, buffer: room.buffer })
         }
+        table::Scheme::Scavenger(queues) => Scheme::Scavenger(ScavengerConfig {
+            primary_buffer: queues.primary_buffer.0,
+            scavenger_buffer: queues.scavenger_buffer.0,
+            scavenger_share: queues.scavenger_share,
+        }),
         table::Scheme::Drr(room, drr) => {
             Scheme::Drr(DrrConfig { queues: drr.queues, quantum: whole(drr.quantum), buffer: room.buffer })
         }

@@ -12,7 +12,7 @@ use super::{SCHEMES, Scheme, SchemeError};
 use crate::outcome::Request;
 use crate::packet::{Ecn, Packet};
 use crate::router::Router;
-use crate::schemes::{dctcp, drop_tail, drr, fq_codel, hull, p_fabric, pie, priority, red};
+use crate::schemes::{dctcp, drop_tail, drr, fq_codel, hull, p_fabric, pie, priority, red, scavenger};
 
 const PORTS: u16 = 3;
 
@@ -114,6 +114,11 @@ proptest! {
         }
         check!(dctcp::dctcp, dctcp::DctcpConfig { threshold: 2, buffer: 9 });
         check!(priority::priority, priority::PriorityConfig { queues: 4, buffer: 5 });
+        let (primary_buffer, scavenger_buffer) = (9_000, 4_000);
+        for scavenger_share in [0.0, 0.3] {
+            let config = scavenger::ScavengerConfig { primary_buffer, scavenger_buffer, scavenger_share };
+            check!(scavenger::scavenger, config);
+        }
         check!(drr::drr, drr::DrrConfig { queues: 5, quantum: 1_500, buffer: 5 });
         check!(hull::hull, hull::HullConfig { gamma: 0.9, threshold: 2_000, buffer: 9 });
         check!(p_fabric::p_fabric, p_fabric::PFabricConfig { buffer: 7 });
@@ -147,7 +152,7 @@ fn a_setting_out_of_range_is_named_with_its_range() {
         Err(SchemeError::Setting { field, .. }) => field,
         Ok(()) => "none",
     };
-    use Scheme::{Dctcp, DropTail, Drr, FqCodel, Hull, PFabric, Pie, Priority, Red};
+    use Scheme::{Dctcp, DropTail, Drr, FqCodel, Hull, PFabric, Pie, Priority, Red, Scavenger};
     assert_eq!(field(DropTail(drop_tail::DropTailConfig { buffer: 0 })), "buffer");
     assert_eq!(field(Red(red::RedConfig { min_threshold: 300, ..Default::default() })), "min_threshold");
     assert_eq!(field(Red(red::RedConfig { max_threshold: 1_025, ..Default::default() })), "max_threshold");
@@ -158,6 +163,10 @@ fn a_setting_out_of_range_is_named_with_its_range() {
     assert_eq!(field(Red(red::RedConfig { weight: 17, ..Default::default() })), "weight");
     assert_eq!(field(Dctcp(dctcp::DctcpConfig { threshold: 9, buffer: 9 })), "threshold");
     assert_eq!(field(Priority(priority::PriorityConfig { queues: 65, ..Default::default() })), "queues");
+    let config = scavenger::ScavengerConfig { scavenger_buffer: 9, ..Default::default() };
+    assert_eq!(field(Scavenger(config)), "scavenger_buffer");
+    let config = scavenger::ScavengerConfig { scavenger_share: 1.1, ..Default::default() };
+    assert_eq!(field(Scavenger(config)), "scavenger_share");
     assert_eq!(field(Drr(drr::DrrConfig { quantum: 1_499, ..Default::default() })), "quantum");
     assert_eq!(field(Hull(hull::HullConfig { gamma: 1.01, ..Default::default() })), "gamma");
     assert_eq!(field(PFabric(p_fabric::PFabricConfig { buffer: 4_097 })), "buffer");
