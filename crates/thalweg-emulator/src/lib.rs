@@ -4,6 +4,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod bottleneck;
 pub mod core;
 pub mod fabric;
 pub mod hosts;

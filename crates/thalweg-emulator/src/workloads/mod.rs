@@ -6,6 +6,7 @@
 //! | [`sizes`] | flow sizes: published distributions, a user's, fixed, mixed |
 //! | [`arrivals`] | when flows start: Poisson or evenly spaced |
 //! | [`open_loop`] | packets without feedback: Poisson, constant rate, self-similar bursts |
+//! | [`burst_process`] | self-similar bursts in continuous time, for one port |
 //! | [`compose`] | merged and limited workloads |
 //! | [`random`] | named random number streams; [`alias`] draws from a table of weights |
 //!
@@ -15,6 +16,7 @@
 
 pub mod alias;
 pub mod arrivals;
+pub mod burst_process;
 pub mod compose;
 pub mod open_loop;
 pub mod patterns;
@@ -159,6 +161,17 @@ pub enum WorkloadError {
         slots: f64,
         /// Rate of each.
         rate: f64,
+    },
+    /// An invalid burst process.
+    #[error(
+        "{bursts_per_second} bursts per second of {packets:.3} packets: expected more than 0, at least a packet in \
+         each, and at most a million active bursts"
+    )]
+    BurstProcess {
+        /// Starts per second.
+        bursts_per_second: f64,
+        /// Mean packets of a burst.
+        packets: f64,
     },
 }
 

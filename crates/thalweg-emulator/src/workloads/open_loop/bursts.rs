@@ -48,13 +48,13 @@ impl Bursts {
     }
 
     /// Draws the duration of a burst in slots.
-    fn duration(&self, random: &mut Random) -> f64 {
+    pub(in crate::workloads) fn duration(&self, random: &mut Random) -> f64 {
         random.pareto(self.shape(), self.shortest())
     }
 
     /// Draws the rest of a burst that is active at a random time, with density P(duration > x) / mean: with probability
     /// (alpha - 1) / alpha uniform below the shortest duration, otherwise Pareto with shape alpha minus 1.
-    pub(super) fn residual(&self, random: &mut Random) -> f64 {
+    pub(in crate::workloads) fn residual(&self, random: &mut Random) -> f64 {
         let shape = self.shape();
         if random.unit() < (shape - 1.0) / shape {
             random.unit() * self.shortest()
