@@ -1,4 +1,4 @@
-//! Results as Markdown for people and CSV for programs.
+//! Results as Markdown for people, and CSV and JSON for programs.
 
 use std::fmt::{Display, Write as _};
 use std::fs;
@@ -57,6 +57,23 @@ impl Table {
         };
         let line = |cells: &Vec<String>| cells.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n";
         std::iter::once(&self.header).chain(&self.rows).map(line).collect()
+    }
+
+    /// Formats the table as JSON: an array with an object per row, in which numbers are numbers.
+    ///
+    /// # Errors
+    /// If a cell cannot be encoded.
+    pub fn json(&self) -> serde_json::Result<String> {
+        let value = |cell: &String| match cell.parse::<serde_json::Number>() {
+            Ok(number) => serde_json::Value::Number(number),
+            Err(_) => serde_json::Value::String(cell.clone()),
+        };
+        let object = |row: &Vec<String>| {
+            let cells = self.header.iter().cloned().zip(row.iter().map(value));
+            cells.collect::<serde_json::Map<String, serde_json::Value>>()
+        };
+        let rows: Vec<_> = self.rows.iter().map(object).collect();
+        serde_json::to_string_pretty(&rows).map(|text| text + "\n")
     }
 }
 
@@ -153,11 +170,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markdown_and_csv_have_the_same_cells() {
+    fn markdown_csv_and_json_have_the_same_cells() {
         let mut table = Table::new(["meter", "flows"]);
         row!(table, "a, b", 7);
         assert_eq!(table.markdown(), "| meter | flows |\n| --- | ---: |\n| a, b | 7 |\n");
         assert_eq!(table.csv(), "meter,flows\n\"a, b\",7\n");
+        let json: serde_json::Value = serde_json::from_str(&table.json().unwrap()).unwrap();
+        assert_eq!(json, serde_json::json!([{ "meter": "a, b", "flows": 7 }]));
     }
 
     #[test]

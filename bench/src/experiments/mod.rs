@@ -1,9 +1,10 @@
 //! Reproductions of papers on synthetic traces and in emulated networks: figures of the heavy-hitter dissertation,
-//! claims of NitroSketch, tables and figures of Flexplane and Planck.
+//! its simulation study of thresholds, claims of NitroSketch, tables and figures of Flexplane and Planck.
 //!
 //! Each experiment has a folder under `experiments/`: `README.md` states the claim of the source, and the command
-//! writes `RESULT.md`, `table.csv` and `plot.svg` next to it.
+//! writes `RESULT.md`, `table.csv`, `table.json` and `plot.svg` next to it.
 
+mod cftes;
 mod flexplane;
 mod hash_buckets;
 mod length_filter;
@@ -23,15 +24,18 @@ pub struct ExperimentOptions {
     /// Experiment
     #[arg(value_enum)]
     pub name: Experiment,
-    /// Length of the trace in packets [default: 38,000,000; nitro-*: 10,000,000; not for flexplane-* and planck-*]
+    /// Length of the trace in packets [default: 38,000,000; nitro-*: 10,000,000; not for flexplane-*, planck-* and cftes-*]
     #[arg(long)]
     pub packets: Option<u64>,
-    /// Emulated seconds per run of flexplane-* and planck-* [default: as in the experiment]
+    /// Emulated seconds per run of flexplane-*, planck-* and cftes-* [default: as in the experiment]
     #[arg(long)]
     pub seconds: Option<f64>,
     /// Number of seeds or runs per value [default: as many as take a minute or two]
     #[arg(long)]
     pub seeds: Option<u64>,
+    /// Run a small size of cftes-*, in seconds instead of an hour: 2 seeds of 5 s unless set
+    #[arg(long)]
+    pub quick: bool,
     /// Build folder of the ns-3 programs, for flexplane-cross-check
     #[arg(long, default_value = "target/bench-peers/ns3")]
     pub build: PathBuf,
@@ -91,6 +95,14 @@ pub enum Experiment {
     PlanckTeStress,
     /// Traffic engineering under faults
     PlanckTeFaults,
+    /// Dissertation, figure 4.3: burstiness of background traffic
+    CftesBurstiness,
+    /// Dissertation, figure 4.5: loss of background traffic by the rate of a cheetah flow
+    CftesLossByRate,
+    /// Dissertation, figure 4.6: loss of background traffic by its burstiness
+    CftesLossByLambda,
+    /// Dissertation, figure 4.7: throughput of a cheetah flow in a scavenger queue
+    CftesThroughput,
 }
 
 /// The results of an experiment.
@@ -127,6 +139,10 @@ impl Experiment {
             Experiment::PlanckTeFlows => "planck-te-flows",
             Experiment::PlanckTeStress => "planck-te-stress",
             Experiment::PlanckTeFaults => "planck-te-faults",
+            Experiment::CftesBurstiness => "cftes-burstiness",
+            Experiment::CftesLossByRate => "cftes-loss-by-rate",
+            Experiment::CftesLossByLambda => "cftes-loss-by-lambda",
+            Experiment::CftesThroughput => "cftes-throughput",
         }
     }
 
@@ -147,6 +163,10 @@ impl Experiment {
             Experiment::PlanckBursts | Experiment::PlanckError | Experiment::PlanckTimeline => (0, 5),
             Experiment::PlanckTeWorkloads | Experiment::PlanckTeFlows => (0, 5),
             Experiment::PlanckTeSizes | Experiment::PlanckTeStress | Experiment::PlanckTeFaults => (0, 3),
+            Experiment::CftesBurstiness
+            | Experiment::CftesLossByRate
+            | Experiment::CftesLossByLambda
+            | Experiment::CftesThroughput => (0, 60),
             Experiment::PlanckLatency => (0, 2),
             Experiment::PlanckSlowStart => (0, 1),
             Experiment::FlexplaneLines => (0, 1),
@@ -159,11 +179,13 @@ impl Experiment {
 /// # Errors
 /// If the trace cannot be generated or the results cannot be written.
 pub fn run(options: &ExperimentOptions) -> anyhow::Result<()> {
-    let ExperimentOptions { name, packets, seeds, .. } = *options;
+    let ExperimentOptions { name, packets, quick, .. } = *options;
+    let seeds = options.seeds.or(quick.then_some(2));
+    let seconds = options.seconds.or(quick.then_some(5.0));
     let (packets, seeds) = (packets.unwrap_or(name.defaults().0), seeds.unwrap_or(name.defaults().1).max(1));
     let output = options.output.clone().unwrap_or_else(|| Path::new("experiments").join(name.folder()));
     let plot = output.join("plot.svg");
-    let command = match (packets, options.seconds) {
+    let command = match (packets, seconds) {
         (0, None) => format!("thalweg-bench experiment {} --seeds {seeds}", name.folder()),
         (0, Some(seconds)) => {
             format!("thalweg-bench experiment {} --seconds {seconds} --seeds {seeds}", name.folder())
@@ -173,7 +195,7 @@ pub fn run(options: &ExperimentOptions) -> anyhow::Result<()> {
     let study = Study {
         folder: &Path::new("experiments").join(name.folder()),
         seeds,
-        seconds: options.seconds,
+        seconds,
         build: &options.build,
         command: &command,
         plot: &plot,
@@ -203,9 +225,14 @@ pub fn run(options: &ExperimentOptions) -> anyhow::Result<()> {
         Experiment::PlanckTeFlows => planck_te::flows::run(&study),
         Experiment::PlanckTeStress => planck_te::stress::run(&study),
         Experiment::PlanckTeFaults => planck_te::faults::run(&study),
+        Experiment::CftesBurstiness => cftes::burstiness::run(&study),
+        Experiment::CftesLossByRate => cftes::loss_by_rate::run(&study),
+        Experiment::CftesLossByLambda => cftes::loss_by_lambda::run(&study),
+        Experiment::CftesThroughput => cftes::throughput::run(&study),
     };
     let Outcome { mut page, table } = outcome?;
     page.paragraph("![plot](plot.svg)");
     save(&output.join("RESULT.md"), page.text())?;
+    save(&output.join("table.json"), &table.json()?)?;
     save(&output.join("table.csv"), &table.csv())
 }

@@ -176,3 +176,20 @@ fn every_experiment_of_planck_writes_result_table_and_plot() {
         assert!(svg.contains("<polyline") && svg.trim_end().ends_with("</svg>"), "{name}");
     }
 }
+
+#[test]
+fn every_experiment_of_the_cheetah_study_writes_result_table_and_plot() {
+    for name in ["burstiness", "loss-by-rate", "loss-by-lambda", "throughput"] {
+        let folder = tempfile::tempdir().unwrap();
+        let name = format!("cftes-{name}");
+        let page = bench(folder.path(), &["experiment", &name, "--quick", "--seconds", "1"]);
+        assert!(
+            page.contains("| what the paper says | here |") && page.contains("A small size: 2 runs of 1 s"),
+            "{name}: {page}"
+        );
+        let read = |file: &str| fs::read_to_string(folder.path().join(file)).unwrap();
+        assert!(read("table.csv").lines().count() > 30 && read("table.json").starts_with('['), "{name}");
+        assert!(read("plot.svg").contains("<polyline"), "{name}");
+        assert!(!folder.path().join("progress.jsonl").exists(), "{name} is complete");
+    }
+}

@@ -1,7 +1,7 @@
-//! One port at a time: how much of a port's traffic is lost, if a single fast flow is added to it?
+//! Loss at one port in exact time: recorded packets, and a fast flow that is added to them.
 //!
-//! Maji's dissertation (University of Virginia 2018, chapter 4) answers this by simulation, to choose the rate from
-//! which flows are isolated: recorded packets are replayed through a port with a limited buffer, together with a flow of
+//! Maji's dissertation (University of Virginia 2018, chapter 4) simulates this to choose the rate from which flows are
+//! isolated: recorded packets are replayed through a port with a limited buffer, together with a flow of
 //! each rate ([`setup`]). This module does so in exact time, without timeslots, and without hosts and links around the
 //! port, so that an hour of traffic and tens of flows take minutes.
 //!
@@ -11,7 +11,6 @@
 //! | [`lane`] | recorded packets and one flow through a port, in order of time |
 //! | [`round_flow`] | the flow of the dissertation's published program: H-TCP in rounds |
 //! | [`tcp_flow`] | the flow of an emulated host: our TCP with H-TCP, or another algorithm |
-//! | [`burstiness`] | the variability of traffic, by the dissertation's definition |
 //! | [`setup`] | loss by flow rate for recorded packets, and the threshold that follows |
 //!
 //! **Guarantee.** A port treats each packet as a router of the emulator with the scheme
@@ -21,15 +20,13 @@
 //! **Cost.** A lane keeps 4 bytes per queued packet, and allocates nothing per packet. One pass over the packets serves
 //! all lanes ([`setup`]), so packets need not be kept.
 
-pub mod burstiness;
 pub mod lane;
 pub mod port;
 pub mod round_flow;
 pub mod setup;
 pub mod tcp_flow;
 
+pub use crate::workloads::burst_process::SECOND_PS;
+
 #[cfg(test)]
 mod tests;
-
-/// Picoseconds per second.
-pub const SECOND_PS: u64 = 1_000_000_000_000;

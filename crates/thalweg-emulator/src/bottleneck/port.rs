@@ -173,11 +173,12 @@ impl Port {
     /// # Panics
     /// If not.
     pub fn check_invariants(&self) {
-        let Tally { offered, dropped, sent } = self.tallies.iter().fold(Tally::default(), |sum, tally| Tally {
-            offered: sum.offered + tally.offered,
-            dropped: sum.dropped + tally.dropped,
-            sent: sum.sent + tally.sent,
-        });
+        let Tally { offered, dropped, sent } =
+            self.tallies.iter().fold(Tally::default(), |sum, tally| Tally {
+                offered: sum.offered + tally.offered,
+                dropped: sum.dropped + tally.dropped,
+                sent: sum.sent + tally.sent,
+            });
         assert_eq!(offered, dropped + sent + self.queued(), "offered = dropped + sent + queued");
         for fifo in &self.queues {
             let bytes: u64 = fifo.packets.iter().map(|packet| u64::from(packet.length)).sum();

@@ -78,7 +78,8 @@ impl RoundFlow {
 
     fn start_round(&mut self, now_ps: u64, primary_bytes: u64) {
         let round_ps = self.round_trip_ps + (primary_bytes as f64 * self.byte_ps) as u64;
-        let most = (u128::from(self.packets_per_second) * u128::from(round_ps) / u128::from(SECOND_PS)) as u64;
+        let most =
+            (u128::from(self.packets_per_second) * u128::from(round_ps) / u128::from(SECOND_PS)) as u64;
         self.window = self.window.min(most).max(1);
         self.alpha = RoundFlow::alpha(now_ps - self.last_loss_ps);
         self.round_end_ps = now_ps + round_ps;
@@ -184,7 +185,10 @@ mod tests {
             let alpha = 1.0 + 10.0 * beyond + beyond * beyond / 4.0;
             let growth = 1_500.0 / window as f64 + alpha;
             // The gap of a packet is not a whole number of picoseconds: times differ by up to a nanosecond per round.
-            assert!((growth.fract() - 0.5).abs() < 0.499_999, "a growth that rounding decides: choose other numbers");
+            assert!(
+                (growth.fract() - 0.5).abs() < 0.499_999,
+                "a growth that rounding decides: choose other numbers"
+            );
             expected = window + growth as u64;
         }
         assert_eq!(RoundFlow::alpha(3 * SECOND_PS), 22.0);

@@ -12,12 +12,12 @@ use thalweg_wire::{BitRate, Nanos};
 use thiserror::Error;
 
 use super::SECOND_PS;
-use super::burstiness::Burstiness;
 use super::lane::{Lane, PortFlow};
 use super::port::{Origin, Port, Queue};
 use crate::schemes::SchemeError;
 use crate::schemes::scavenger::ScavengerConfig;
 use crate::workloads::burst_process::Arrival;
+use crate::workloads::burstiness::Burstiness;
 
 /// What recorded traffic is replayed with.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,10 +70,7 @@ impl<F: PortFlow> Setup<F> {
     ///
     /// # Errors
     /// If a setting is out of range.
-    pub fn new(
-        config: &SetupConfig,
-        flow: impl Fn(BitRate, Nanos) -> F,
-    ) -> Result<Setup<F>, SetupError> {
+    pub fn new(config: &SetupConfig, flow: impl Fn(BitRate, Nanos) -> F) -> Result<Setup<F>, SetupError> {
         let SetupConfig { rates, round_trips, .. } = config;
         let ascend = |values: &[u64]| values.first().is_some_and(|&first| first > 0) && values.is_sorted();
         if !ascend(&rates.iter().map(|rate| rate.0).collect::<Vec<_>>()) {

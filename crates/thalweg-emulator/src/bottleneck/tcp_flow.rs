@@ -40,6 +40,8 @@ pub struct TcpFlow {
     /// When the interface can send again, and when the sender may have something to send.
     free_ps: u64,
     ready_ps: u64,
+    /// The earliest of all events.
+    next_ps: u64,
 }
 
 impl TcpFlow {
@@ -65,6 +67,7 @@ impl TcpFlow {
             gap_ps: 8 * u64::from(PACKET_BYTES) * SECOND_PS / rate.0.max(1),
             free_ps: 0,
             ready_ps: 0,
+            next_ps: 0,
         }
     }
 
@@ -80,6 +83,13 @@ impl TcpFlow {
 
     fn wake(&mut self, now_ps: u64) {
         self.ready_ps = now_ps.max(self.free_ps);
+    }
+
+    /// Finds the earliest event, after each that was handled.
+    #[inline]
+    fn schedule(&mut self) {
+        let timers = deadline_ps(self.sender.deadline()).min(deadline_ps(self.receiver.deadline()));
+        self.next_ps = front(&self.segments).min(front(&self.acks)).min(self.ready_ps).min(timers);
     }
 
     fn receive(&mut self, now_ps: u64, data: &Data) {
@@ -106,8 +116,7 @@ fn front<T>(events: &VecDeque<(u64, T)>) -> u64 {
 impl PortFlow for TcpFlow {
     #[inline]
     fn next_ps(&self) -> u64 {
-        let timers = deadline_ps(self.sender.deadline()).min(deadline_ps(self.receiver.deadline()));
-        front(&self.segments).min(front(&self.acks)).min(self.ready_ps).min(timers)
+        self.next_ps
     }
 
     fn reaction_ps(&self) -> u64 {
@@ -116,15 +125,11 @@ impl PortFlow for TcpFlow {
 
     /// Handles one event: of several at the same time, arrivals first, then timers, then the interface.
     fn act(&mut self, now_ps: u64, _primary_bytes: u64) -> bool {
-        if front(&self.segments) <= now_ps {
-            if let Some((_, data)) = self.segments.pop_front() {
-                self.receive(now_ps, &data);
-            }
-        } else if front(&self.acks) <= now_ps {
-            if let Some((_, ack)) = self.acks.pop_front() {
-                self.sender.on_ack(&ack, time(now_ps));
-                self.wake(now_ps);
-            }
+        if let Some((_, data)) = self.segments.pop_front_if(|event| event.0 <= now_ps) {
+            self.receive(now_ps, &data);
+        } else if let Some((_, ack)) = self.acks.pop_front_if(|event| event.0 <= now_ps) {
+            self.sender.on_ack(&ack, time(now_ps));
+            self.wake(now_ps);
         } else if deadline_ps(self.receiver.deadline()) <= now_ps {
             let ack = self.receiver.on_timer(time(now_ps));
             self.acks.extend(ack.map(|ack| (now_ps + self.one_way_ps, ack)));
@@ -133,11 +138,14 @@ impl PortFlow for TcpFlow {
             self.wake(now_ps);
         } else if self.ready_ps <= now_ps {
             self.offered = self.sender.transmit(time(now_ps));
-            self.free_ps = now_ps + self.gap_ps;
-            self.ready_ps = if self.offered.is_some() { self.free_ps } else { NEVER };
-            return self.offered.is_some();
+            let sends = self.offered.is_some();
+            (self.free_ps, self.ready_ps) = match sends {
+                true => (now_ps + self.gap_ps, now_ps + self.gap_ps),
+                false => (self.free_ps, NEVER),
+            };
         }
-        false
+        self.schedule();
+        self.offered.is_some()
     }
 
     #[inline]
@@ -150,6 +158,7 @@ impl PortFlow for TcpFlow {
     fn left(&mut self, at_ps: u64) {
         if let Some(data) = self.in_port.pop_front() {
             self.segments.push_back((at_ps + self.one_way_ps, data));
+            self.next_ps = self.next_ps.min(at_ps + self.one_way_ps);
         }
     }
 }

@@ -12,13 +12,13 @@ use super::setup::{LossRow, LossTable, Setup, SetupConfig, SetupError};
 use super::tcp_flow::TcpFlow;
 use crate::core::blueprint::Blueprint;
 use crate::hosts::{Algorithm, HostConfig, Hosts, TcpConfig, Transport};
+use crate::network::build;
 use crate::outcome::{Fate, Request};
 use crate::packet::Packet;
+use crate::schemes::Scheme;
 use crate::schemes::drop_tail::DropTailConfig;
 use crate::schemes::scavenger::{LOWER_EFFORT, ScavengerConfig, scavenger};
 use crate::schemes::tests::harness::{Bench, CLOCK, request};
-use crate::schemes::Scheme;
-use crate::network::build;
 use crate::workloads::burst_process::{Arrival, BurstPackets, BurstProcess, PACKET_BYTES, Rounding};
 use crate::workloads::patterns::Schedule;
 use crate::workloads::{FlowStart, UNBOUNDED};
@@ -162,7 +162,8 @@ proptest! {
 fn port_agrees_with_a_network_packet_by_packet() {
     let length = 1_538;
     let topology = rack(7, LinkSpec { rate: GIGABIT, delay: Nanos::ZERO }).unwrap();
-    let buffers = ScavengerConfig { primary_buffer: 40 * 1_538, scavenger_buffer: 20 * 1_538, scavenger_share: 0.2 };
+    let buffers =
+        ScavengerConfig { primary_buffer: 40 * 1_538, scavenger_buffer: 20 * 1_538, scavenger_share: 0.2 };
     let blueprint = Blueprint::new(&topology, 1_500, 1);
     let mut network = build(&Scheme::Scavenger(buffers), &blueprint).unwrap();
     let mut port = Port::new(GIGABIT, &buffers).unwrap();
@@ -323,7 +324,8 @@ fn threshold_is_the_largest_rate_with_acceptable_loss_of_long_round_trips() {
         offered: 1_000,
         dropped,
     };
-    let rows = vec![row(1, 10, 0), row(2, 10, 0), row(3, 10, 0), row(1, 100, 1), row(2, 100, 3), row(3, 100, 2)];
+    let rows =
+        vec![row(1, 10, 0), row(2, 10, 0), row(3, 10, 0), row(1, 100, 1), row(2, 100, 3), row(3, 100, 2)];
     let table = LossTable { mean_rate: BitRate(1), burstiness: 1.0, seconds: 1.0, rows };
     assert_eq!(table.threshold(0.003), Some(BitRate(3)));
     assert_eq!(table.threshold(0.002), Some(BitRate(1)), "a rate in between loses more");

@@ -7,6 +7,7 @@
 //! | [`arrivals`] | when flows start: Poisson or evenly spaced |
 //! | [`open_loop`] | packets without feedback: Poisson, constant rate, self-similar bursts |
 //! | [`burst_process`] | self-similar bursts in continuous time, for one port |
+//! | [`burstiness`] | the variability of traffic |
 //! | [`compose`] | merged and limited workloads |
 //! | [`random`] | named random number streams; [`alias`] draws from a table of weights |
 //!
@@ -17,6 +18,7 @@
 pub mod alias;
 pub mod arrivals;
 pub mod burst_process;
+pub mod burstiness;
 pub mod compose;
 pub mod open_loop;
 pub mod patterns;

@@ -28,7 +28,8 @@ use super::open_loop::{Bursts as Durations, PoissonTable};
 use super::random::Random;
 
 /// Picoseconds per second.
-const PS: f64 = 1e12;
+pub const SECOND_PS: u64 = 1_000_000_000_000;
+const PS: f64 = SECOND_PS as f64;
 
 /// Bytes of all packets (dissertation, section 4.3.1).
 pub const PACKET_BYTES: u16 = 1_500;

@@ -1,6 +1,5 @@
 use super::*;
-use crate::bottleneck::SECOND_PS;
-use crate::bottleneck::burstiness::{Burstiness, of_bursts};
+use crate::workloads::burstiness::{Burstiness, of_bursts};
 
 const GIGABIT: BitRate = BitRate(1_000_000_000);
 const MEAN: BitRate = BitRate(200_000_000);
@@ -65,7 +64,8 @@ fn both_emissions_send_the_same_bursts() {
     let own = until(BurstPackets::new(&process, 4, Rounding::Up).unwrap(), 20);
     let fast = BitRate(100_000_000_000);
     let together = until(SegmentPackets::new(&process, 4, fast).unwrap(), 20);
-    let segments = Segments::new(&process, 4).unwrap().take_while(|segment| segment.start_ps < 20 * SECOND_PS);
+    let segments =
+        Segments::new(&process, 4).unwrap().take_while(|segment| segment.start_ps < 20 * SECOND_PS);
     let (own, together, segments) = (own.len() as f64, together.len() as f64, segments.count() as f64);
     assert!((together - own).abs() <= segments, "{own} {together} in {segments} segments");
 }

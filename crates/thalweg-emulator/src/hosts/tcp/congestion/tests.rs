@@ -185,6 +185,33 @@ fn h_tcp_speeds_up_with_the_time_since_congestion() {
     }
 }
 
+/// The part of the window that H-TCP keeps is at least a half and at most 0.8, and alpha is then 2 (1 - 0.8) = 0.4 of the
+/// growth with beta 0.5, but at least one segment per round trip.
+#[test]
+fn h_tcp_keeps_a_half_to_four_fifths_of_the_window() {
+    for (shortest, kept, alpha) in [(20, 50, 11.25), (75, 75, 11.25 * 0.5), (95, 80, 11.25 * 0.4)] {
+        let mut control = Congestion::new(Algorithm::HTcp);
+        let mut window = avoiding(100);
+        let mut cut = 0;
+        for round in 1..=20u64 {
+            let rtt = Nanos::from_millis(if round % 2 == 0 { shortest } else { 100 });
+            let (una, next) = (round * 100 * MSS, (round + 1) * 100 * MSS - 1);
+            let at = Timestamp(round * 100_000_000);
+            let sample = AckSample { rtt: Some(rtt), una, next, may_grow: false, ..ack(at, 100) };
+            control.on_ack(&mut window, &sample);
+            if round % 10 == 0 {
+                cut = control.on_congestion(&window, Signal::Loss, 100 * MSS, at);
+            }
+        }
+        assert_eq!(cut, kept * MSS, "shortest round trip {shortest} ms");
+        // Two seconds after congestion: one beyond low speed.
+        let mut window = avoiding(1000);
+        one_round(&mut control, &mut window, Timestamp(4_000_000_000));
+        let growth = window.segments() - 1000.0;
+        assert!((growth / alpha - 1.0).abs() < 0.03, "{shortest} ms: {growth} {alpha}");
+    }
+}
+
 /// At a steady throughput H-TCP keeps the part of the window that fills the path without its queue.
 #[test]
 fn h_tcp_backs_off_to_the_ratio_of_round_trip_times() {
