@@ -68,7 +68,7 @@ impl<F: PortFlow> Lane<F> {
         }
     }
 
-    /// Runs the flow up to and including `until_ps`.
+    /// Runs the flow up to and including `until_ps`; nothing happens if that has passed.
     ///
     /// The port never advances beyond the earliest time at which the flow can react to what leaves meanwhile.
     #[inline]
@@ -84,7 +84,7 @@ impl<F: PortFlow> Lane<F> {
                     let queued = self.port.arrive(now_ps, self.queue, Origin::Flow, PACKET_BYTES);
                     self.flow.was_queued(queued);
                 }
-            } else if now_ps == until_ps {
+            } else if now_ps >= until_ps {
                 return;
             }
         }

@@ -233,25 +233,25 @@ fn flow_alone_has_its_rate_and_no_loss() {
 #[test]
 fn results_do_not_depend_on_when_a_lane_stops() {
     let packets = background(3, 10.0, 20);
-    let run = |chunk: usize, step_ps: u64| {
+    let run = |chunk: usize, stops: bool| {
         let port = Port::new(GIGABIT, &config(500, 500, 0.0)).unwrap();
         let flow = TcpFlow::new(BitRate(900_000_000), Nanos::from_millis(10));
         let mut lane = Lane::new(port, flow, Queue::Primary);
         for chunk in packets.chunks(chunk) {
-            lane.run(chunk);
-            lane.run_until(chunk.last().unwrap().at_ps);
-            if step_ps > 0 {
-                let at_ps = chunk.last().unwrap().at_ps + 1;
-                lane.run_until(at_ps);
+            if stops {
+                // At times of their own, most of them between two packets, some of them in the past.
+                lane.run_until(chunk[0].at_ps - chunk[0].at_ps % 7_000_001);
             }
+            lane.run(chunk);
         }
         lane.port().check_invariants();
         (lane.tally(Origin::Background), lane.tally(Origin::Flow), lane.flow().delivered())
     };
-    let whole = run(usize::MAX, 0);
+    let whole = run(usize::MAX, false);
     assert!(whole.0.dropped > 0 && whole.1.dropped > 0, "{whole:?}");
-    assert_eq!(run(1, 0), whole);
-    assert_eq!(run(1_000, 0), whole);
+    for (chunk, stops) in [(1, false), (1_000, false), (1, true), (10, true)] {
+        assert_eq!(run(chunk, stops), whole, "{chunk} {stops}");
+    }
 }
 
 /// The whole network with a host's TCP, and the flow at a port alone: one link of half the sender's rate with a buffer

@@ -87,7 +87,7 @@ impl BurstProcess {
         }
         let active = self.bursts_per_second * self.mean_seconds;
         let packets = self.mean_seconds * PS / self.gap_ps();
-        match active > 0.0 && active < 1e6 && packets >= 1.0 && packets < 1e12 {
+        match active > 0.0 && active < 1e6 && (1.0..1e12).contains(&packets) {
             true => Ok(()),
             false => Err(WorkloadError::BurstProcess { bursts_per_second: self.bursts_per_second, packets }),
         }
