@@ -130,7 +130,7 @@ proptest! {
             for &(is_scavenger, quarters) in packets {
                 let length = 375 * quarters;
                 let mut request = request(0, 0, id, length);
-                request.packet = request.packet.with_traffic_class(u8::from(is_scavenger) * LOWER_EFFORT << 2);
+                request.packet = request.packet.with_traffic_class((u8::from(is_scavenger) * LOWER_EFFORT) << 2);
                 bench.arrive([request]);
                 let (queue, origin) = match is_scavenger {
                     true => (Queue::Scavenger, Origin::Flow),
@@ -188,7 +188,7 @@ fn port_agrees_with_a_network_packet_by_packet() {
             let id = sent.len() as u32;
             sent.push((slot, is_scavenger));
             let packet = Packet::new(EndpointId(*source), EndpointId(0), u32::from(*source), id, length)
-                .with_traffic_class(u8::from(is_scavenger) * LOWER_EFFORT << 2);
+                .with_traffic_class((u8::from(is_scavenger) * LOWER_EFFORT) << 2);
             requests.push(Request { packet, remaining: 0 });
             let (queue, origin) = match is_scavenger {
                 true => (Queue::Scavenger, Origin::Flow),
