@@ -23,7 +23,7 @@ fn avoidable_link(pair: Pair, address: u8) -> (LinkId, u8) {
 }
 
 fn sends(pair: Pair, address: u8) -> PairRate {
-    PairRate { pair, address, rate: BitRate(LINE / 10), measured: Timestamp(0) }
+    PairRate { pair, address, rate: BitRate(LINE / 10), measured: Timestamp(0), flows: Vec::new() }
 }
 
 fn options() -> ControlOptions {
