@@ -11,6 +11,12 @@ pub fn realtime() -> Timestamp {
     Timestamp(read(ClockId::CLOCK_REALTIME))
 }
 
+/// Returns the time since the machine started, except sleep (CLOCK_MONOTONIC). Steps of the wall clock do not move it.
+/// eBPF programs read the same clock (`bpf_ktime_get_ns`).
+pub fn monotonic() -> Timestamp {
+    Timestamp(read(ClockId::CLOCK_MONOTONIC))
+}
+
 /// Returns how far International Atomic Time (CLOCK_TAI) is ahead of the wall clock.
 ///
 /// Whole seconds: 37 s since 2017 on a host whose time service tells the kernel, otherwise 0. Steps of the wall clock

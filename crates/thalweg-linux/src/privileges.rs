@@ -121,13 +121,18 @@ pub enum Keep {
     /// The capabilities to open an interface, as far as the process has them: CAP_NET_RAW, and for AF_XDP
     /// CAP_NET_ADMIN, CAP_BPF and CAP_IPC_LOCK. For a daemon that reopens an interface when it returns.
     Capture,
+    /// The capabilities to repair the queues of an interface and to write eBPF maps: CAP_NET_ADMIN and CAP_BPF.
+    Isolation,
+    /// Those of both.
+    CaptureAndIsolation,
 }
 
 impl Keep {
     const fn capabilities(self) -> &'static [Capability] {
         match self {
             Keep::Nothing => &[],
-            Keep::Capture => &[
+            Keep::Isolation => &[Capability::CAP_NET_ADMIN, Capability::CAP_BPF],
+            Keep::Capture | Keep::CaptureAndIsolation => &[
                 Capability::CAP_NET_RAW,
                 Capability::CAP_NET_ADMIN,
                 Capability::CAP_BPF,

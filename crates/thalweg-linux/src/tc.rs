@@ -1,4 +1,14 @@
 //! Traffic control (tc(8)): queueing disciplines and filter programs of interfaces, by [`Netlink`].
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`queue`] | queues and classes of one interface |
+//! | [`htb`] | hierarchical token buckets |
+//! | [`egress`] | programs at the egress |
+
+pub mod egress;
+pub mod htb;
+pub mod queue;
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -173,18 +183,24 @@ impl QueueCounters {
         }
         let mut counters = QueueCounters::default();
         if let Some(statistics) = find(message.get(HEADER_LENGTH..)?, libc::TCA_STATS2) {
-            // `struct gnet_stats_basic`: bytes, packets.
-            if let Some(basic) = find(statistics, TCA_STATS_BASIC) {
-                counters.sent_bytes = u64_at(basic, 0)?;
-                counters.sent_packets = u64::from(u32_at(basic, 8)?);
-            }
-            // `struct gnet_stats_queue`: queued packets, queued bytes, drops.
-            if let Some(queue) = find(statistics, TCA_STATS_QUEUE) {
-                counters.backlog = Bytes(u64::from(u32_at(queue, 4)?));
-                counters.dropped_packets = u64::from(u32_at(queue, 8)?);
-            }
+            counters.read_statistics(statistics)?;
         }
         Some((u32_at(message, 4)?, counters))
+    }
+
+    /// Reads the attributes of TCA_STATS2.
+    fn read_statistics(&mut self, statistics: &[u8]) -> Option<()> {
+        // `struct gnet_stats_basic`: bytes, packets.
+        if let Some(basic) = find(statistics, TCA_STATS_BASIC) {
+            self.sent_bytes = u64_at(basic, 0)?;
+            self.sent_packets = u64::from(u32_at(basic, 8)?);
+        }
+        // `struct gnet_stats_queue`: queued packets, queued bytes, drops.
+        if let Some(queue) = find(statistics, TCA_STATS_QUEUE) {
+            self.backlog = Bytes(u64::from(u32_at(queue, 4)?));
+            self.dropped_packets = u64::from(u32_at(queue, 8)?);
+        }
+        Some(())
     }
 }
 

@@ -78,6 +78,12 @@ impl Request {
         self.bytes
     }
 
+    /// Returns the attributes, for a request without a fixed part.
+    #[cfg(test)]
+    pub(crate) fn attributes(&self) -> &[u8] {
+        &self.bytes[HEADER_LENGTH..]
+    }
+
     fn align(&mut self) {
         self.bytes.resize(aligned(self.bytes.len()), 0);
     }
