@@ -10,6 +10,7 @@
 //! | [`action`] | one reroute of one pair |
 //! | [`controller`] | issues actions and follows each to its outcome |
 //! | [`control_loop`] | the whole control loop: inputs and time in, commands out |
+//! | [`isolate`] | isolation of cheetah flows in a scavenger queue, a loop of its own |
 
 #![forbid(unsafe_code)]
 
@@ -17,6 +18,7 @@ pub mod action;
 pub mod control_loop;
 pub mod controller;
 pub mod decide;
+pub mod isolate;
 pub mod pair;
 pub mod reports;
 pub mod routes;

@@ -1,0 +1,153 @@
+//! Inputs and commands of isolation.
+
+use std::sync::Arc;
+
+use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos};
+
+/// The number of a redirection, unique within a run, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RedirectionId(pub u64);
+
+/// Why a flow is redirected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// A collector found that it is a cheetah flow.
+    Cheetah {
+        /// The collector.
+        collector: Arc<str>,
+        /// The flight rate.
+        rate: BitRate,
+        /// The bytes of the flight that exceeded the threshold.
+        bytes: Bytes,
+    },
+    /// A user pinned it.
+    Pinned,
+    /// An earlier run redirected it, and it still was at the start.
+    Adopted,
+}
+
+/// An input of isolation.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Time has passed. Send one at least every 100 ms.
+    Tick,
+    /// A flow became a cheetah flow, or a user pins it.
+    Began {
+        /// The direction of the flow.
+        key: FlowKey,
+        /// The reason.
+        reason: Reason,
+    },
+    /// A cheetah flow has ended.
+    Ended(FlowKey),
+    /// A user releases a flow.
+    Release(FlowKey),
+    /// The daemon stops: release all flows.
+    ReleaseAll,
+    /// A flow is redirected from now on.
+    Redirected(RedirectionId),
+    /// A flow could not be redirected; nothing has changed.
+    Failed(RedirectionId, String),
+    /// A flow is no longer redirected.
+    Released(RedirectionId),
+    /// The flow has sent since the [reading](Input::Reading) on which its release was based. It is still redirected.
+    StillSending(RedirectionId),
+    /// A flow could not be released. It may still be redirected.
+    ReleaseFailed(RedirectionId, String),
+    /// Counters of the queues and of all redirected flows.
+    Reading(Reading),
+}
+
+/// A command of isolation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Redirect a flow. Answer with [`Input::Redirected`] or [`Input::Failed`].
+    Redirect(RedirectionId, FlowKey),
+    /// Extend the expiry of a redirection. No answer.
+    Refresh(RedirectionId, FlowKey),
+    /// Release a flow. Answer with [`Input::Released`], [`Input::StillSending`] or [`Input::ReleaseFailed`].
+    Release {
+        /// The redirection.
+        id: RedirectionId,
+        /// The flow.
+        key: FlowKey,
+        /// Release only if exactly this many of its packets were redirected: all of them have left the scavenger queue.
+        /// `None` to release in any case.
+        if_packets: Option<u64>,
+    },
+}
+
+/// Counters of the queues, and of all redirected flows. Flows are read before queues.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// The queue of redirected flows.
+    pub scavenger: QueueReading,
+    /// The queue of all others.
+    pub primary: QueueReading,
+    /// The redirected flows, in any order.
+    pub flows: Vec<(FlowKey, FlowCounters)>,
+}
+
+/// Counters of a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueReading {
+    /// Packets that left the queue.
+    pub sent_packets: u64,
+    /// Bytes that left the queue.
+    pub sent_bytes: u64,
+    /// Packets dropped.
+    pub dropped_packets: u64,
+    /// Bytes in the queue.
+    pub backlog: Bytes,
+}
+
+/// Packets of a flow that were redirected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowCounters {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes, link layer included.
+    pub bytes: Bytes,
+}
+
+/// Options of isolation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IsolationOptions {
+    /// Flows redirected at the same time. Default 1,024.
+    pub max_redirections: usize,
+    /// Redirections and releases per second; as many at once after a pause. Default 100.
+    pub changes_per_second: u32,
+    /// A redirected flow without packets for this long is released. Default 2 s.
+    pub quiet: Nanos,
+    /// Interval at which the expiry of a redirection is extended. Default 1 s.
+    pub refresh: Nanos,
+    /// A flow whose packets have not left the scavenger queue for this long is released all the same. Default 30 s.
+    pub release_timeout: Nanos,
+    /// With actuators that count no packets: a redirection ends after this time. Default 1 h.
+    pub max_time: Nanos,
+    /// Whether the actuator reads counters.
+    pub reads_counters: bool,
+    /// Whether to record what would be redirected, and redirect nothing. Default no.
+    pub dry_run: bool,
+    /// Flows that are never redirected.
+    pub exclusions: super::exclusions::Exclusions,
+    /// Ended redirections to remember. Default 1,000.
+    pub history: usize,
+}
+
+impl Default for IsolationOptions {
+    fn default() -> IsolationOptions {
+        IsolationOptions {
+            max_redirections: 1_024,
+            changes_per_second: 100,
+            quiet: Nanos::from_secs(2),
+            refresh: Nanos::from_secs(1),
+            release_timeout: Nanos::from_secs(30),
+            max_time: Nanos::from_secs(3_600),
+            reads_counters: true,
+            dry_run: false,
+            exclusions: super::exclusions::Exclusions::default(),
+            history: 1_000,
+        }
+    }
+}

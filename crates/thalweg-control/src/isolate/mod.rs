@@ -1,0 +1,494 @@
+//! Isolation: cheetah flows are redirected to a scavenger queue, so that they do not delay or drop the packets of others
+//! (the heavy-hitter dissertation, University of Virginia 2018, sections 3.2.2, 3.5.1 and 4.2: the traffic-engineering
+//! module of CFTES).
+//!
+//! Like the [control loop](crate::control_loop), it does no I/O and reads no clock: [`Isolation::handle`] takes the time
+//! and an input, [`Isolation::next_command`] returns commands. It is a loop of its own because it needs no topology: a
+//! router that isolates flows knows its own interface only.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`message`] | inputs, commands and options |
+//! | [`redirection`] | the lifecycle of one redirection |
+//! | [`exclusions`] | flows that are never redirected |
+//!
+//! **Lifecycle**: waiting, requested, redirected, confirmed, draining, releasing, released. A flow is released when it has
+//! ended or is quiet. The dissertation deletes the rule at once, which reorders TCP if packets are still queued. Here a
+//! flow drains first: its packets have left the scavenger queue when the queue was empty, or has sent what it contained.
+//! The release is conditional: if the flow has sent meanwhile, it stays redirected and drains again.
+//!
+//! **Time** is an argument, from a clock that does not step. **Deterministic**: the same inputs give the same commands.
+//! **Bounded**: by `max_redirections` and `history` of [`IsolationOptions`]. Each flow that is not redirected is counted.
+
+pub mod exclusions;
+mod limiter;
+pub mod message;
+pub mod redirection;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use thalweg_wire::{FlowKey, Nanos, Timestamp};
+
+use limiter::ChangeLimiter;
+pub use message::{Command, Input, IsolationOptions, Reading, Reason, RedirectionId};
+use message::{FlowCounters, QueueReading};
+use redirection::Redirection;
+pub use redirection::{EndCause, Phase, RedirectionReport};
+
+/// Attempts to redirect or to release a flow before it counts as failed.
+const MAX_ATTEMPTS: u32 = 5;
+
+/// Time before the second attempt; doubles with each.
+const RETRY_AFTER: Nanos = Nanos::from_secs(1);
+
+/// Time after which a command without an answer counts as failed.
+const ANSWER_TIMEOUT: Nanos = Nanos::from_secs(120);
+
+/// Counters of isolation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IsolationCounters {
+    /// Cheetah flows and pins that arrived.
+    pub requests: u64,
+    /// Of those: of flows that were redirected already.
+    pub repeated: u64,
+    /// Of those: excluded by prefix or port.
+    pub excluded: u64,
+    /// Of those: refused because of the maximum number of redirections.
+    pub refused: u64,
+    /// Of those: not redirected because of a dry run.
+    pub withheld: u64,
+    /// Flows redirected.
+    pub redirected: u64,
+    /// Redirections confirmed by counters.
+    pub confirmed: u64,
+    /// Redirections released.
+    pub released: u64,
+    /// Of those: released although packets may not have left the scavenger queue.
+    pub forced: u64,
+    /// Redirections that ended before the flow was redirected.
+    pub cancelled: u64,
+    /// Redirections that failed.
+    pub failed: u64,
+    /// Attempts of the actuator that failed.
+    pub errors: u64,
+    /// Releases that were put off because the flow sent meanwhile.
+    pub put_off: u64,
+    /// Redirections that someone else removed, and that were restored.
+    pub restored: u64,
+    /// Changes that waited for the limit of changes per second, counted per flow and tick.
+    pub limited: u64,
+    /// Packets of flows that have been released.
+    pub packets: u64,
+    /// Bytes of flows that have been released.
+    pub bytes: u64,
+}
+
+/// Decides which flows are redirected.
+#[derive(Debug)]
+pub struct Isolation {
+    options: IsolationOptions,
+    active: BTreeMap<RedirectionId, Redirection>,
+    by_key: BTreeMap<FlowKey, RedirectionId>,
+    limiter: ChangeLimiter,
+    commands: VecDeque<Command>,
+    /// Ended redirections, the oldest first.
+    ended: VecDeque<RedirectionReport>,
+    /// Changes of phase since the last call of [`take_changes`](Self::take_changes).
+    changes: VecDeque<RedirectionReport>,
+    queues: Option<(QueueReading, QueueReading)>,
+    counters: IsolationCounters,
+    last_id: u64,
+    is_stopping: bool,
+}
+
+impl Isolation {
+    /// Creates an empty state at `now`.
+    pub fn new(options: IsolationOptions, now: Timestamp) -> Isolation {
+        Isolation {
+            limiter: ChangeLimiter::new(options.changes_per_second, now),
+            options,
+            active: BTreeMap::new(),
+            by_key: BTreeMap::new(),
+            commands: VecDeque::new(),
+            ended: VecDeque::new(),
+            changes: VecDeque::new(),
+            queues: None,
+            counters: IsolationCounters::default(),
+            last_id: 0,
+            is_stopping: false,
+        }
+    }
+
+    /// Handles an input at `now`. Fetch the resulting [commands](Self::next_command) afterwards.
+    pub fn handle(&mut self, now: Timestamp, input: Input) {
+        match input {
+            Input::Tick => self.tick(now),
+            Input::Began { key, reason } => self.began(key, reason, now),
+            Input::Ended(key) => self.end(&key, EndCause::FlowEnded, now),
+            Input::Release(key) => self.end(&key, EndCause::User, now),
+            Input::ReleaseAll => self.release_all(now),
+            Input::Redirected(id) => self.redirected(id, now),
+            Input::Failed(id, error) => self.failed(id, error, now),
+            Input::Released(id) => self.released(id, now),
+            Input::StillSending(id) => self.still_sending(id, now),
+            Input::ReleaseFailed(id, error) => self.release_failed(id, error, now),
+            Input::Reading(reading) => self.read(reading, now),
+        }
+    }
+
+    /// Returns the next command.
+    pub fn next_command(&mut self) -> Option<Command> {
+        self.commands.pop_front()
+    }
+
+    /// Returns the changes since the last call, the oldest first; at most as many as `history` and `max_redirections`.
+    pub fn take_changes(&mut self) -> Vec<RedirectionReport> {
+        self.changes.drain(..).collect()
+    }
+
+    /// Returns the active redirections by number.
+    pub fn active(&self) -> impl Iterator<Item = &RedirectionReport> {
+        self.active.values().map(|redirection| &redirection.report)
+    }
+
+    /// Returns the redirection of a flow, if it has an active one.
+    pub fn of(&self, key: &FlowKey) -> Option<&RedirectionReport> {
+        self.by_key.get(key).map(|id| &self.active[id].report)
+    }
+
+    /// Returns ended redirections, the latest first.
+    pub fn ended(&self) -> impl Iterator<Item = &RedirectionReport> {
+        self.ended.iter().rev()
+    }
+
+    /// Returns the counters.
+    pub fn counters(&self) -> IsolationCounters {
+        self.counters
+    }
+
+    /// Returns the options.
+    pub fn options(&self) -> &IsolationOptions {
+        &self.options
+    }
+
+    /// Returns the last readings of the scavenger and the primary queue.
+    pub fn queues(&self) -> Option<(QueueReading, QueueReading)> {
+        self.queues
+    }
+
+    fn began(&mut self, key: FlowKey, reason: Reason, now: Timestamp) {
+        self.counters.requests += 1;
+        if let Some(id) = self.by_key.get(&key).copied() {
+            self.counters.repeated += 1;
+            return self.began_again(id, reason, now);
+        }
+        if self.options.exclusions.contain(&key) {
+            self.counters.excluded += 1;
+        } else if self.active.len() >= self.options.max_redirections || self.is_stopping {
+            self.counters.refused += 1;
+        } else {
+            self.start(key, reason, now);
+        }
+    }
+
+    fn start(&mut self, key: FlowKey, reason: Reason, now: Timestamp) {
+        self.last_id += 1;
+        let id = RedirectionId(self.last_id);
+        let mut report = RedirectionReport::new(id, key, reason, now);
+        if self.options.dry_run {
+            self.counters.withheld += 1;
+            (report.phase, report.ended) = (Phase::Withheld, Some(now));
+            self.record(report.clone());
+            return self.remember(report);
+        }
+        self.active.insert(id, Redirection::new(report, now));
+        self.by_key.insert(key, id);
+        self.request(id, now);
+    }
+
+    /// A redirected flow is a cheetah again, or is pinned.
+    fn began_again(&mut self, id: RedirectionId, reason: Reason, now: Timestamp) {
+        let Some(it) = self.active.get_mut(&id) else { return };
+        // A user's release holds against the detector.
+        if it.report.end_cause == Some(EndCause::User) && reason != Reason::Pinned {
+            return;
+        }
+        match it.report.phase {
+            Phase::Draining if !self.is_stopping => it.resume(now),
+            Phase::Requested if !self.is_stopping => it.report.end_cause = None,
+            Phase::Releasing => it.again = Some(reason.clone()),
+            _ => {}
+        }
+        if reason == Reason::Pinned {
+            it.report.reason = reason;
+        }
+    }
+
+    /// Requests a redirection, if the limit of changes allows it.
+    fn request(&mut self, id: RedirectionId, now: Timestamp) {
+        let Some(it) = self.active.get_mut(&id) else { return };
+        // An adopted flow is redirected already: the request only extends its expiry.
+        if it.report.reason != Reason::Adopted && !self.limiter.take(now) {
+            self.counters.limited += 1;
+            return;
+        }
+        (it.report.phase, it.since) = (Phase::Requested, now);
+        self.commands.push_back(Command::Redirect(id, it.report.key));
+        let report = it.report.clone();
+        self.record(report);
+    }
+
+    fn end(&mut self, key: &FlowKey, cause: EndCause, now: Timestamp) {
+        let Some(id) = self.by_key.get(key).copied() else { return };
+        let Some(it) = self.active.get_mut(&id) else { return };
+        if it.is_pinned() && cause == EndCause::FlowEnded {
+            return;
+        }
+        match it.report.phase {
+            Phase::Waiting => {
+                it.report.end_cause = Some(cause);
+                self.counters.cancelled += 1;
+                self.finish(id, Phase::Released, now);
+            }
+            // Acted on when the answer is here.
+            Phase::Requested => it.report.end_cause = Some(cause),
+            Phase::Redirected | Phase::Confirmed => self.drain(id, cause, now),
+            Phase::Draining => (it.report.end_cause, it.again) = (Some(cause), None),
+            Phase::Releasing => it.again = None,
+            Phase::Released | Phase::Failed | Phase::Withheld => {}
+        }
+    }
+
+    fn drain(&mut self, id: RedirectionId, cause: EndCause, now: Timestamp) {
+        let Some(it) = self.active.get_mut(&id) else { return };
+        it.drain(cause, now);
+        let report = it.report.clone();
+        self.record(report);
+    }
+
+    fn release_all(&mut self, now: Timestamp) {
+        self.is_stopping = true;
+        let keys: Vec<FlowKey> = self.by_key.keys().copied().collect();
+        for key in keys {
+            self.end(&key, EndCause::Stop, now);
+        }
+    }
+
+    fn redirected(&mut self, id: RedirectionId, now: Timestamp) {
+        let queues = self.queues;
+        let Some(it) = self.active.get_mut(&id).filter(|it| it.report.phase == Phase::Requested) else {
+            return;
+        };
+        it.begin(now, queues);
+        self.counters.redirected += 1;
+        let report = it.report.clone();
+        let cause = report.end_cause;
+        self.record(report);
+        if let Some(cause) = cause {
+            self.drain(id, cause, now);
+        }
+    }
+
+    fn failed(&mut self, id: RedirectionId, error: String, now: Timestamp) {
+        let Some(it) = self.active.get_mut(&id).filter(|it| it.report.phase == Phase::Requested) else {
+            return;
+        };
+        self.counters.errors += 1;
+        it.attempts += 1;
+        it.report.error = Some(error);
+        if it.attempts >= MAX_ATTEMPTS || it.report.end_cause.is_some() {
+            return self.finish(id, Phase::Failed, now);
+        }
+        (it.report.phase, it.since) = (Phase::Waiting, now + retry_after(it.attempts));
+    }
+
+    fn released(&mut self, id: RedirectionId, now: Timestamp) {
+        let Some(it) = self.active.get(&id).filter(|it| it.report.phase == Phase::Releasing) else { return };
+        let again = it.again.clone();
+        let key = it.report.key;
+        self.finish(id, Phase::Released, now);
+        if let Some(reason) = again.filter(|_| !self.is_stopping) {
+            self.start(key, reason, now);
+        }
+    }
+
+    fn still_sending(&mut self, id: RedirectionId, now: Timestamp) {
+        let Some(it) = self.active.get_mut(&id).filter(|it| it.report.phase == Phase::Releasing) else {
+            return;
+        };
+        self.counters.put_off += 1;
+        let is_again = it.again.take().is_some();
+        let cause = it.report.end_cause.unwrap_or(EndCause::Quiet);
+        match is_again && !self.is_stopping {
+            true => it.resume(now),
+            false => it.drain(cause, now),
+        }
+    }
+
+    fn release_failed(&mut self, id: RedirectionId, error: String, now: Timestamp) {
+        let Some(it) = self.active.get_mut(&id).filter(|it| it.report.phase == Phase::Releasing) else {
+            return;
+        };
+        self.counters.errors += 1;
+        it.attempts += 1;
+        it.report.error = Some(error);
+        if it.attempts >= MAX_ATTEMPTS {
+            return self.finish(id, Phase::Failed, now);
+        }
+        if it.again.take().is_some() && !self.is_stopping {
+            return it.resume(now);
+        }
+        let cause = it.report.end_cause.unwrap_or(EndCause::Quiet);
+        it.drain(cause, now);
+        // The next attempt.
+        it.since = now + retry_after(it.attempts);
+    }
+
+    /// Ends a redirection.
+    fn finish(&mut self, id: RedirectionId, phase: Phase, now: Timestamp) {
+        let Some(mut it) = self.active.remove(&id) else { return };
+        self.by_key.remove(&it.report.key);
+        (it.report.phase, it.report.ended) = (phase, Some(now));
+        match phase {
+            Phase::Failed => self.counters.failed += 1,
+            _ if it.report.redirected.is_some() => {
+                self.counters.released += 1;
+                self.counters.forced += u64::from(it.report.is_forced);
+            }
+            _ => {}
+        }
+        let FlowCounters { packets, bytes } = it.report.counters.unwrap_or_default();
+        self.counters.packets += packets;
+        self.counters.bytes += bytes.0;
+        self.record(it.report.clone());
+        self.remember(it.report);
+    }
+
+    fn remember(&mut self, report: RedirectionReport) {
+        if self.ended.len() >= self.options.history.max(1) {
+            self.ended.pop_front();
+        }
+        self.ended.push_back(report);
+    }
+
+    /// Records a change of phase. If nobody takes them, the oldest are dropped.
+    fn record(&mut self, report: RedirectionReport) {
+        if self.changes.len() >= self.options.history.max(1) + self.options.max_redirections {
+            self.changes.pop_front();
+        }
+        self.changes.push_back(report);
+    }
+
+    fn read(&mut self, reading: Reading, now: Timestamp) {
+        let Reading { scavenger, primary, flows } = reading;
+        self.queues = Some((scavenger, primary));
+        let flows: BTreeMap<FlowKey, FlowCounters> = flows.into_iter().collect();
+        let ids: Vec<RedirectionId> = self.active.keys().copied().collect();
+        for id in ids {
+            let Some(it) = self.active.get_mut(&id).filter(|it| it.is_in_force()) else { continue };
+            let Some(flow) = flows.get(&it.report.key) else {
+                self.is_missing(id, now);
+                continue;
+            };
+            let before = it.report.phase;
+            let drained = it.read(now, *flow, &scavenger, &primary);
+            if before == Phase::Redirected && it.report.phase == Phase::Confirmed {
+                self.counters.confirmed += 1;
+                let report = it.report.clone();
+                self.record(report);
+            }
+            if drained.is_some() {
+                self.release(id, drained, now);
+            }
+        }
+    }
+
+    /// Someone else has removed the entry of a redirected flow.
+    fn is_missing(&mut self, id: RedirectionId, now: Timestamp) {
+        let Some(it) = self.active.get_mut(&id) else { return };
+        match it.report.phase {
+            Phase::Redirected | Phase::Confirmed => {
+                self.counters.restored += 1;
+                self.commands.push_back(Command::Refresh(id, it.report.key));
+                it.refreshed = now;
+            }
+            Phase::Draining => self.finish(id, Phase::Released, now),
+            _ => {}
+        }
+    }
+
+    /// Requests a release, if the limit of changes allows it and no attempt has failed just now.
+    fn release(&mut self, id: RedirectionId, if_packets: Option<u64>, now: Timestamp) {
+        let is_stopping = self.is_stopping;
+        let Some(it) = self.active.get_mut(&id) else { return };
+        if it.attempts > 0 && now < it.since {
+            return;
+        }
+        if !is_stopping && !self.limiter.take(now) {
+            self.counters.limited += 1;
+            return;
+        }
+        (it.report.phase, it.since) = (Phase::Releasing, now);
+        it.report.is_forced = self.options.reads_counters && if_packets.is_none();
+        self.commands.push_back(Command::Release { id, key: it.report.key, if_packets });
+        let report = it.report.clone();
+        self.record(report);
+    }
+
+    fn tick(&mut self, now: Timestamp) {
+        let ids: Vec<RedirectionId> = self.active.keys().copied().collect();
+        for id in ids {
+            self.advance(id, now);
+        }
+    }
+
+    /// Does what is due at `now`.
+    fn advance(&mut self, id: RedirectionId, now: Timestamp) {
+        let options = &self.options;
+        let Some(it) = self.active.get_mut(&id) else { return };
+        // Not while it is released: the command would redirect the flow again.
+        let is_kept = it.is_in_force() && it.report.phase != Phase::Releasing;
+        if is_kept && now.since(it.refreshed) >= options.refresh {
+            it.refreshed = now;
+            self.commands.push_back(Command::Refresh(id, it.report.key));
+        }
+        match it.report.phase {
+            Phase::Waiting if now >= it.since => self.request(id, now),
+            Phase::Requested if now.since(it.since) >= ANSWER_TIMEOUT => {
+                // It may have taken effect.
+                let key = it.report.key;
+                self.failed(id, "no answer".to_owned(), now);
+                self.commands.push_back(Command::Release { id, key, if_packets: None });
+            }
+            Phase::Redirected | Phase::Confirmed if !it.is_pinned() => {
+                let (idle, age) = (now.since(it.active), now.since(it.report.redirected.unwrap_or(now)));
+                match options.reads_counters {
+                    true if idle >= options.quiet => self.drain(id, EndCause::Quiet, now),
+                    false if age >= options.max_time => self.drain(id, EndCause::MaxTime, now),
+                    _ => {}
+                }
+            }
+            Phase::Draining => {
+                let is_due = match options.reads_counters {
+                    true => it.draining_for(now) >= options.release_timeout,
+                    false => it.draining_for(now) >= options.quiet || self.is_stopping,
+                };
+                if is_due {
+                    self.release(id, None, now);
+                }
+            }
+            Phase::Releasing if now.since(it.since) >= ANSWER_TIMEOUT => {
+                self.release_failed(id, "no answer".to_owned(), now);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the time before the next attempt.
+fn retry_after(attempts: u32) -> Nanos {
+    Nanos(RETRY_AFTER.0 << attempts.saturating_sub(1).min(MAX_ATTEMPTS))
+}
+
+#[cfg(test)]
+mod tests;

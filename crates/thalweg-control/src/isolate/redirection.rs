@@ -1,0 +1,320 @@
+//! One redirection of one flow: its state, its effect, and the rule by which it ends.
+
+use thalweg_wire::{Bytes, FlowKey, Nanos, Timestamp};
+
+use super::message::{FlowCounters, QueueReading, Reason, RedirectionId};
+
+/// The phase of a redirection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// It waits for the limit of changes per second, or for another attempt.
+    Waiting,
+    /// The actuator has been asked to redirect the flow.
+    Requested,
+    /// The actuator has redirected the flow.
+    Redirected,
+    /// Packets of the flow were counted, and the scavenger queue has grown or sent packets since.
+    Confirmed,
+    /// The flow is to be released once its packets have left the scavenger queue.
+    Draining,
+    /// The actuator has been asked to release the flow.
+    Releasing,
+    /// The flow is no longer redirected.
+    Released,
+    /// The flow could not be redirected, or not be released.
+    Failed,
+    /// The flow was not redirected, because of a dry run.
+    Withheld,
+}
+
+/// Why a redirection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EndCause {
+    /// The detector reports that the flow has ended.
+    FlowEnded,
+    /// The flow sent nothing for a while.
+    Quiet,
+    /// A user released it.
+    User,
+    /// It was redirected for the maximum time.
+    MaxTime,
+    /// The daemon stops.
+    Stop,
+}
+
+/// A redirection, for users, logs and subscribers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedirectionReport {
+    /// The number.
+    pub id: RedirectionId,
+    /// The direction of the flow.
+    pub key: FlowKey,
+    /// Why the flow is redirected.
+    pub reason: Reason,
+    /// The phase.
+    pub phase: Phase,
+    /// When it was requested.
+    pub requested: Timestamp,
+    /// When the actuator had redirected the flow.
+    pub redirected: Option<Timestamp>,
+    /// When counters confirmed it.
+    pub confirmed: Option<Timestamp>,
+    /// When it ended.
+    pub ended: Option<Timestamp>,
+    /// Why it ends.
+    pub end_cause: Option<EndCause>,
+    /// Whether it was released although its packets may not have left the scavenger queue.
+    pub is_forced: bool,
+    /// The redirected packets and bytes; `None` if the actuator counts none.
+    pub counters: Option<FlowCounters>,
+    /// Bytes in the primary queue when the flow was redirected.
+    pub primary_backlog_before: Option<Bytes>,
+    /// Bytes in the primary queue at the last reading while the flow was redirected.
+    pub primary_backlog_after: Option<Bytes>,
+    /// The last error of the actuator.
+    pub error: Option<String>,
+}
+
+/// A moment whose packets leave the scavenger queue, which is first in, first out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mark {
+    /// Packets of the flow that were redirected until then.
+    packets: u64,
+    /// Bytes that the queue had sent.
+    sent_bytes: u64,
+    /// Bytes that the queue will have sent when all packets of that moment have left.
+    left_at: u64,
+}
+
+/// An active redirection.
+#[derive(Clone, Debug)]
+pub(super) struct Redirection {
+    pub(super) report: RedirectionReport,
+    /// Waiting: the time of the next attempt. Requested, releasing: the time of the request. Draining: its start.
+    pub(super) since: Timestamp,
+    /// Failed attempts in a row.
+    pub(super) attempts: u32,
+    /// When its expiry was extended.
+    pub(super) refreshed: Timestamp,
+    /// The last reading with new packets; at first when it was redirected.
+    pub(super) active: Timestamp,
+    /// Start of the present attempt to release it.
+    pub(super) drains_since: Option<Timestamp>,
+    /// The flow became a cheetah again while it was being released.
+    pub(super) again: Option<Reason>,
+    /// Packets that the scavenger queue had sent, dropped or queued when the flow was redirected.
+    scavenger_before: QueueReading,
+    mark: Option<Mark>,
+}
+
+impl Phase {
+    /// All phases and their names in JSON, metrics and logs.
+    pub const ALL: [(Phase, &'static str); 9] = [
+        (Phase::Waiting, "waiting"),
+        (Phase::Requested, "requested"),
+        (Phase::Redirected, "redirected"),
+        (Phase::Confirmed, "confirmed"),
+        (Phase::Draining, "draining"),
+        (Phase::Releasing, "releasing"),
+        (Phase::Released, "released"),
+        (Phase::Failed, "failed"),
+        (Phase::Withheld, "withheld"),
+    ];
+
+    /// The name in JSON, metrics and logs.
+    pub fn name(self) -> &'static str {
+        Phase::ALL[self as usize].1
+    }
+}
+
+impl EndCause {
+    /// All causes and their names in JSON, metrics and logs.
+    pub const ALL: [(EndCause, &'static str); 5] = [
+        (EndCause::FlowEnded, "flow_ended"),
+        (EndCause::Quiet, "quiet"),
+        (EndCause::User, "user"),
+        (EndCause::MaxTime, "max_time"),
+        (EndCause::Stop, "stop"),
+    ];
+
+    /// The name in JSON, metrics and logs.
+    pub fn name(self) -> &'static str {
+        EndCause::ALL[self as usize].1
+    }
+}
+
+impl RedirectionReport {
+    /// Creates the report of a new redirection.
+    pub(super) fn new(id: RedirectionId, key: FlowKey, reason: Reason, now: Timestamp) -> RedirectionReport {
+        RedirectionReport {
+            id,
+            key,
+            reason,
+            phase: Phase::Waiting,
+            requested: now,
+            redirected: None,
+            confirmed: None,
+            ended: None,
+            end_cause: None,
+            is_forced: false,
+            counters: None,
+            primary_backlog_before: None,
+            primary_backlog_after: None,
+            error: None,
+        }
+    }
+}
+
+impl Redirection {
+    pub(super) fn new(report: RedirectionReport, now: Timestamp) -> Redirection {
+        Redirection {
+            report,
+            since: now,
+            attempts: 0,
+            refreshed: now,
+            active: now,
+            drains_since: None,
+            again: None,
+            scavenger_before: QueueReading::default(),
+            mark: None,
+        }
+    }
+
+    pub(super) fn is_pinned(&self) -> bool {
+        self.report.reason == Reason::Pinned
+    }
+
+    /// Whether the actuator has redirected the flow, as far as known.
+    pub(super) fn is_in_force(&self) -> bool {
+        matches!(self.report.phase, Phase::Redirected | Phase::Confirmed | Phase::Draining | Phase::Releasing)
+    }
+
+    /// The actuator has redirected the flow. `queues` are the last readings of the scavenger and the primary queue.
+    pub(super) fn begin(&mut self, now: Timestamp, queues: Option<(QueueReading, QueueReading)>) {
+        self.report.phase = Phase::Redirected;
+        self.report.redirected = Some(now);
+        self.report.error = None;
+        (self.refreshed, self.active, self.attempts) = (now, now, 0);
+        if let Some((scavenger, primary)) = queues {
+            self.scavenger_before = scavenger;
+            self.report.primary_backlog_before = Some(primary.backlog);
+        }
+    }
+
+    /// The flow is to be released once its packets have left the scavenger queue.
+    pub(super) fn drain(&mut self, cause: EndCause, now: Timestamp) {
+        self.report.phase = Phase::Draining;
+        self.report.end_cause = Some(cause);
+        (self.since, self.mark) = (now, None);
+        self.drains_since.get_or_insert(now);
+    }
+
+    /// The flow stays redirected after all.
+    pub(super) fn resume(&mut self, now: Timestamp) {
+        self.report.phase = match self.report.confirmed {
+            Some(_) => Phase::Confirmed,
+            None => Phase::Redirected,
+        };
+        (self.report.end_cause, self.drains_since, self.mark) = (None, None, None);
+        (self.active, self.attempts) = (now, 0);
+    }
+
+    /// Takes a reading of the flow and the queues. Returns the number of packets of which all have left the scavenger
+    /// queue, if the flow is to be released and that holds.
+    pub(super) fn read(
+        &mut self,
+        now: Timestamp,
+        flow: FlowCounters,
+        scavenger: &QueueReading,
+        primary: &QueueReading,
+    ) -> Option<u64> {
+        if self.report.counters.is_none_or(|before| before.packets != flow.packets) {
+            self.active = now;
+        }
+        self.report.counters = Some(flow);
+        self.report.primary_backlog_after = Some(primary.backlog);
+        if self.report.phase == Phase::Redirected && flow.packets > 0 && self.has_grown(scavenger) {
+            self.report.phase = Phase::Confirmed;
+            self.report.confirmed = Some(now);
+        }
+        match self.report.phase {
+            Phase::Draining => self.drained(flow.packets, scavenger),
+            _ => None,
+        }
+    }
+
+    /// Whether the scavenger queue has sent, dropped or queued packets since the flow was redirected. A queue that was
+    /// replaced counts from zero.
+    fn has_grown(&self, now: &QueueReading) -> bool {
+        let before = &self.scavenger_before;
+        now.sent_packets != before.sent_packets
+            || now.dropped_packets != before.dropped_packets
+            || now.backlog > before.backlog
+    }
+
+    /// Returns `packets` if all of them have left the queue: it was empty after they were counted, or it has sent since
+    /// what it contained when the same number was counted.
+    fn drained(&mut self, packets: u64, queue: &QueueReading) -> Option<u64> {
+        let is_current = |mark: &Mark| mark.packets == packets && queue.sent_bytes >= mark.sent_bytes;
+        let mark = match self.mark.filter(is_current) {
+            Some(mark) => mark,
+            None => Mark {
+                packets,
+                sent_bytes: queue.sent_bytes,
+                left_at: queue.sent_bytes.saturating_add(queue.backlog.0),
+            },
+        };
+        self.mark = Some(mark);
+        (queue.backlog.0 == 0 || queue.sent_bytes >= mark.left_at).then_some(packets)
+    }
+
+    /// Time since the first attempt to release it.
+    pub(super) fn draining_for(&self, now: Timestamp) -> Nanos {
+        self.drains_since.map_or(Nanos::ZERO, |since| now.since(since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_in_the_order_of_the_phases() {
+        assert!(Phase::ALL.iter().all(|(phase, name)| phase.name() == *name));
+        assert!(EndCause::ALL.iter().all(|(cause, name)| cause.name() == *name));
+    }
+
+    fn queue(sent_bytes: u64, backlog: u64) -> QueueReading {
+        QueueReading { sent_bytes, backlog: Bytes(backlog), ..QueueReading::default() }
+    }
+
+    fn draining() -> Redirection {
+        let key = "tcp 10.0.0.1:1 > 10.0.0.2:2".parse().unwrap();
+        let report = RedirectionReport::new(RedirectionId(1), key, Reason::Pinned, Timestamp(0));
+        let mut redirection = Redirection::new(report, Timestamp(0));
+        redirection.begin(Timestamp(0), None);
+        redirection.drain(EndCause::User, Timestamp(0));
+        redirection
+    }
+
+    #[test]
+    fn a_flow_has_drained_when_the_queue_has_sent_what_it_contained() {
+        let mut it = draining();
+        assert_eq!(it.drained(7, &queue(1_000, 500)), None);
+        assert_eq!(it.drained(7, &queue(1_499, 900)), None, "others queue more");
+        assert_eq!(it.drained(7, &queue(1_500, 900)), Some(7));
+    }
+
+    #[test]
+    fn a_new_packet_or_a_new_queue_starts_anew() {
+        let mut it = draining();
+        assert_eq!(it.drained(7, &queue(1_000, 500)), None);
+        assert_eq!(it.drained(8, &queue(1_500, 500)), None, "the eighth packet is in the queue");
+        assert_eq!(it.drained(8, &queue(2_000, 500)), Some(8));
+        assert_eq!(draining().drained(9, &queue(3, 0)), Some(9), "an empty queue");
+        let mut it = draining();
+        assert_eq!(it.drained(7, &queue(1_000, 500)), None);
+        assert_eq!(it.drained(7, &queue(10, 500)), None, "the queue was replaced");
+        assert_eq!(it.drained(7, &queue(510, 1)), Some(7));
+    }
+}

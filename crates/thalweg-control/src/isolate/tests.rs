@@ -1,0 +1,442 @@
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use thalweg_wire::{BitRate, Bytes};
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn key(number: u16) -> FlowKey {
+    FlowKey::v4(0x0a00_0001, 0x0a00_0002, number, 5_201, thalweg_wire::Protocol::TCP)
+}
+
+fn cheetah() -> Reason {
+    Reason::Cheetah { collector: Arc::from("tor0"), rate: BitRate(100_000_000), bytes: Bytes(700_000) }
+}
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp(10 * SECOND + millis * 1_000_000)
+}
+
+fn began(number: u16) -> Input {
+    Input::Began { key: key(number), reason: cheetah() }
+}
+
+fn isolation(options: IsolationOptions) -> Isolation {
+    Isolation::new(options, at(0))
+}
+
+fn commands(isolation: &mut Isolation) -> Vec<Command> {
+    std::iter::from_fn(|| isolation.next_command()).collect()
+}
+
+fn reading(scavenger: QueueReading, flows: &[(u16, u64)]) -> Input {
+    let flows = flows
+        .iter()
+        .map(|&(number, packets)| (key(number), FlowCounters { packets, bytes: Bytes(packets * 1_000) }));
+    Input::Reading(Reading { scavenger, primary: QueueReading::default(), flows: flows.collect() })
+}
+
+fn queue(sent: u64, backlog: u64) -> QueueReading {
+    QueueReading { sent_packets: sent, sent_bytes: sent * 1_000, backlog: Bytes(backlog), dropped_packets: 0 }
+}
+
+fn phases(isolation: &mut Isolation) -> Vec<&'static str> {
+    isolation.take_changes().iter().map(|report| report.phase.name()).collect()
+}
+
+#[test]
+fn a_cheetah_is_redirected_confirmed_refreshed_and_released() {
+    let mut it = isolation(IsolationOptions::default());
+    it.handle(at(0), began(1));
+    let id = RedirectionId(1);
+    assert_eq!(commands(&mut it), [Command::Redirect(id, key(1))]);
+    it.handle(at(1), Input::Redirected(id));
+    it.handle(at(100), reading(queue(0, 0), &[(1, 0)]));
+    assert_eq!(it.of(&key(1)).unwrap().phase, Phase::Redirected, "no packet yet");
+    it.handle(at(200), reading(queue(3, 0), &[(1, 3)]));
+    assert_eq!(it.of(&key(1)).unwrap().phase, Phase::Confirmed);
+    it.handle(at(1_001), Input::Tick);
+    assert_eq!(commands(&mut it), [Command::Refresh(id, key(1))]);
+    it.handle(at(1_100), Input::Ended(key(1)));
+    assert_eq!(commands(&mut it), [], "it drains first");
+    it.handle(at(1_200), reading(queue(3, 2_000), &[(1, 5)]));
+    it.handle(at(1_300), reading(queue(4, 1_000), &[(1, 5)]));
+    assert_eq!(commands(&mut it), []);
+    it.handle(at(1_400), reading(queue(5, 0), &[(1, 5)]));
+    assert_eq!(commands(&mut it), [Command::Release { id, key: key(1), if_packets: Some(5) }]);
+    it.handle(at(1_401), Input::Released(id));
+    assert_eq!(
+        phases(&mut it),
+        ["requested", "redirected", "confirmed", "draining", "releasing", "released"]
+    );
+    let report = it.ended().next().unwrap();
+    assert_eq!((report.end_cause, report.is_forced), (Some(EndCause::FlowEnded), false));
+    assert_eq!(report.counters, Some(FlowCounters { packets: 5, bytes: Bytes(5_000) }));
+    let counters = it.counters();
+    assert_eq!((counters.redirected, counters.confirmed, counters.released), (1, 1, 1));
+    assert_eq!((counters.packets, it.active().count()), (5, 0));
+}
+
+/// Redirects flow 1, which has sent `packets` by then.
+fn redirected(options: IsolationOptions, packets: u64) -> Isolation {
+    let mut it = isolation(options);
+    it.handle(at(0), began(1));
+    it.handle(at(0), Input::Redirected(RedirectionId(1)));
+    it.handle(at(100), reading(queue(packets, 0), &[(1, packets)]));
+    commands(&mut it);
+    it
+}
+
+#[test]
+fn a_quiet_flow_is_released_although_its_end_was_not_reported() {
+    let mut it = redirected(IsolationOptions::default(), 9);
+    it.handle(at(2_099), Input::Tick);
+    assert_eq!(it.of(&key(1)).unwrap().phase, Phase::Confirmed);
+    it.handle(at(2_100), Input::Tick);
+    assert_eq!(it.of(&key(1)).unwrap().end_cause, Some(EndCause::Quiet));
+    it.handle(at(2_200), reading(queue(9, 0), &[(1, 9)]));
+    assert!(matches!(
+        commands(&mut it)[..],
+        [Command::Refresh(..), Command::Release { if_packets: Some(9), .. }]
+    ));
+}
+
+#[test]
+fn a_flow_that_sends_again_drains_again() {
+    let mut it = redirected(IsolationOptions::default(), 9);
+    it.handle(at(200), Input::Ended(key(1)));
+    it.handle(at(300), reading(queue(9, 0), &[(1, 9)]));
+    it.handle(at(300), Input::StillSending(RedirectionId(1)));
+    commands(&mut it);
+    assert_eq!(it.of(&key(1)).unwrap().phase, Phase::Draining);
+    it.handle(at(400), reading(queue(10, 0), &[(1, 10)]));
+    assert!(matches!(commands(&mut it)[..], [Command::Release { if_packets: Some(10), .. }]));
+    assert_eq!(it.counters().put_off, 1);
+}
+
+#[test]
+fn a_flow_that_never_drains_is_released_after_the_timeout() {
+    let mut it = redirected(IsolationOptions::default(), 9);
+    it.handle(at(200), Input::Release(key(1)));
+    for step in 1..300 {
+        it.handle(at(200 + 100 * step), reading(queue(9 + step, 50_000), &[(1, 9 + step)]));
+        it.handle(at(200 + 100 * step), Input::Tick);
+    }
+    assert!(!commands(&mut it).iter().any(|it| matches!(it, Command::Release { .. })));
+    it.handle(at(30_200), Input::Tick);
+    let id = RedirectionId(1);
+    assert!(commands(&mut it).contains(&Command::Release { id, key: key(1), if_packets: None }));
+    it.handle(at(30_201), Input::Released(id));
+    assert_eq!(it.counters().forced, 1);
+}
+
+#[test]
+fn a_flapping_detector_changes_nothing() {
+    let mut it = redirected(IsolationOptions::default(), 9);
+    for step in 0..1_000 {
+        it.handle(at(200 + step), Input::Ended(key(1)));
+        it.handle(at(200 + step), began(1));
+    }
+    assert!(!commands(&mut it).iter().any(|it| !matches!(it, Command::Refresh(..))));
+    assert_eq!(it.of(&key(1)).unwrap().phase, Phase::Confirmed);
+    assert_eq!(it.counters().repeated, 1_000);
+    // While the release is under way, the flow is redirected again afterwards.
+    it.handle(at(1_300), Input::Ended(key(1)));
+    it.handle(at(1_400), reading(queue(9, 0), &[(1, 9)]));
+    it.handle(at(1_401), began(1));
+    it.handle(at(1_402), Input::Released(RedirectionId(1)));
+    assert!(commands(&mut it).contains(&Command::Redirect(RedirectionId(2), key(1))));
+}
+
+#[test]
+fn without_counters_a_release_waits_for_quiet_and_the_maximum_time() {
+    let options = IsolationOptions { reads_counters: false, ..IsolationOptions::default() };
+    let mut it = isolation(options.clone());
+    it.handle(at(0), began(1));
+    it.handle(at(0), Input::Redirected(RedirectionId(1)));
+    it.handle(at(500), Input::Ended(key(1)));
+    it.handle(at(2_499), Input::Tick);
+    assert!(!commands(&mut it).iter().any(|it| matches!(it, Command::Release { .. })));
+    it.handle(at(2_500), Input::Tick);
+    assert!(commands(&mut it).iter().any(|it| matches!(it, Command::Release { if_packets: None, .. })));
+    let mut it = isolation(options);
+    it.handle(at(0), began(1));
+    it.handle(at(0), Input::Redirected(RedirectionId(1)));
+    it.handle(at(3_600_000), Input::Tick);
+    assert_eq!(it.of(&key(1)).unwrap().end_cause, Some(EndCause::MaxTime));
+}
+
+#[test]
+fn limits_and_exclusions_are_counted() {
+    let exclusions = exclusions::Exclusions { ports: vec![7], ..Default::default() };
+    let options =
+        IsolationOptions { max_redirections: 64, changes_per_second: 10, exclusions, ..Default::default() };
+    let mut it = isolation(options);
+    for number in 0..50_000 {
+        it.handle(at(0), began(number));
+    }
+    assert_eq!(commands(&mut it).len(), 10, "as many as in one second");
+    let counters = it.counters();
+    assert_eq!((counters.requests, counters.excluded, counters.refused), (50_000, 1, 50_000 - 1 - 64));
+    assert_eq!((it.active().count(), counters.limited), (64, 54));
+    it.handle(at(1_000), Input::Tick);
+    assert_eq!(commands(&mut it).len(), 10);
+}
+
+#[test]
+fn a_dry_run_records_and_commands_nothing() {
+    let mut it = isolation(IsolationOptions { dry_run: true, ..IsolationOptions::default() });
+    it.handle(at(0), began(1));
+    it.handle(at(0), Input::Ended(key(1)));
+    assert_eq!((commands(&mut it), phases(&mut it)), (vec![], vec!["withheld"]));
+    assert_eq!((it.counters().withheld, it.ended().count()), (1, 1));
+}
+
+#[test]
+fn a_pin_stays_until_a_user_releases_it_and_holds_against_the_detector() {
+    let mut it = isolation(IsolationOptions::default());
+    it.handle(at(0), Input::Began { key: key(1), reason: Reason::Pinned });
+    it.handle(at(0), Input::Redirected(RedirectionId(1)));
+    it.handle(at(10), reading(queue(0, 0), &[(1, 0)]));
+    it.handle(at(20), Input::Ended(key(1)));
+    it.handle(at(99_000), Input::Tick);
+    assert_eq!(it.of(&key(1)).unwrap().phase, Phase::Redirected);
+    it.handle(at(99_000), Input::Release(key(1)));
+    it.handle(at(99_001), began(1));
+    assert_eq!(it.of(&key(1)).unwrap().phase, Phase::Draining, "the user's release holds");
+}
+
+#[test]
+fn failures_are_retried_and_then_reported() {
+    let mut it = isolation(IsolationOptions::default());
+    it.handle(at(0), began(1));
+    let mut now = 0;
+    for attempt in 1..=5 {
+        assert_eq!(commands(&mut it), [Command::Redirect(RedirectionId(1), key(1))], "attempt {attempt}");
+        it.handle(at(now), Input::Failed(RedirectionId(1), "no interface".to_owned()));
+        now += 1_000 << (attempt - 1);
+        it.handle(at(now - 1), Input::Tick);
+        assert_eq!(commands(&mut it), []);
+        it.handle(at(now), Input::Tick);
+    }
+    let report = it.ended().next().unwrap();
+    assert_eq!((report.phase, report.error.as_deref()), (Phase::Failed, Some("no interface")));
+    assert_eq!((it.counters().errors, it.counters().failed), (5, 1));
+}
+
+#[test]
+fn a_flow_that_is_a_cheetah_again_before_it_is_redirected_stays() {
+    let mut it = isolation(IsolationOptions::default());
+    it.handle(at(0), began(1));
+    it.handle(at(1), Input::Ended(key(1)));
+    it.handle(at(2), began(1));
+    it.handle(at(3), Input::Redirected(RedirectionId(1)));
+    assert_eq!(it.of(&key(1)).unwrap().phase, Phase::Redirected);
+    it.handle(at(4), Input::Ended(key(1)));
+    assert_eq!(it.of(&key(1)).unwrap().phase, Phase::Draining);
+}
+
+#[test]
+fn a_release_that_fails_does_not_undo_the_release_of_a_user() {
+    let mut it = redirected(IsolationOptions::default(), 9);
+    it.handle(at(200), Input::Ended(key(1)));
+    it.handle(at(300), reading(queue(9, 0), &[(1, 9)]));
+    it.handle(at(301), Input::Began { key: key(1), reason: Reason::Pinned });
+    it.handle(at(302), Input::ReleaseFailed(RedirectionId(1), "fails".to_owned()));
+    assert_eq!(it.of(&key(1)).unwrap().phase, Phase::Confirmed, "it is pinned");
+    it.handle(at(303), Input::Release(key(1)));
+    it.handle(at(400), reading(queue(9, 0), &[(1, 9)]));
+    it.handle(at(401), Input::Released(RedirectionId(1)));
+    assert!(it.of(&key(1)).is_none());
+}
+
+#[test]
+fn an_entry_that_others_removed_is_restored() {
+    let mut it = redirected(IsolationOptions::default(), 9);
+    it.handle(at(200), reading(queue(9, 0), &[]));
+    assert_eq!(commands(&mut it), [Command::Refresh(RedirectionId(1), key(1))]);
+    assert_eq!(it.counters().restored, 1);
+}
+
+/// A step of the property test.
+#[derive(Clone, Debug)]
+enum Step {
+    Began(u16, bool),
+    Ended(u16),
+    Release(u16),
+    Send(u16, u64),
+    Serve(usize),
+    Wait(u64),
+    Fail,
+}
+
+/// An actuator with a real queue: flows whose entry exists are in it, all others are sent at once. Checks that no packet of a
+/// flow overtakes an earlier one.
+#[derive(Default)]
+struct Network {
+    entries: BTreeMap<FlowKey, u64>,
+    queue: VecDeque<(FlowKey, u64)>,
+    sent: u64,
+    next: BTreeMap<FlowKey, u64>,
+    arrived: BTreeMap<FlowKey, u64>,
+    fails: bool,
+    /// Flows that were released in any case.
+    forced: Vec<FlowKey>,
+}
+
+impl Network {
+    fn send(&mut self, key: FlowKey, count: u64) {
+        for _ in 0..count {
+            let number = self.next.entry(key).or_default();
+            *number += 1;
+            let number = *number;
+            match self.entries.get_mut(&key) {
+                Some(packets) => {
+                    *packets += 1;
+                    self.queue.push_back((key, number));
+                }
+                None => self.arrive(key, number),
+            }
+        }
+    }
+
+    fn serve(&mut self, count: usize) {
+        for _ in 0..count {
+            let Some((key, number)) = self.queue.pop_front() else { return };
+            self.sent += 1;
+            self.arrive(key, number);
+        }
+    }
+
+    fn arrive(&mut self, key: FlowKey, number: u64) {
+        let last = self.arrived.entry(key).or_default();
+        assert!(number > *last || self.forced.contains(&key), "{key}: {number} after {last}");
+        *last = number.max(*last);
+    }
+
+    fn execute(&mut self, command: Command) -> Option<Input> {
+        match command {
+            Command::Redirect(id, _) if self.fails => Some(Input::Failed(id, "fails".to_owned())),
+            Command::Redirect(id, key) => {
+                // An entry whose release failed may still exist.
+                self.entries.entry(key).or_default();
+                Some(Input::Redirected(id))
+            }
+            Command::Refresh(_, key) => {
+                assert!(self.entries.contains_key(&key), "{key} is not redirected");
+                None
+            }
+            Command::Release { id, .. } if self.fails => Some(Input::ReleaseFailed(id, "fails".to_owned())),
+            Command::Release { id, key, if_packets } => {
+                let packets = self.entries[&key];
+                if if_packets.is_some_and(|wanted| wanted != packets) {
+                    return Some(Input::StillSending(id));
+                }
+                if if_packets.is_none() {
+                    self.forced.push(key);
+                }
+                self.entries.remove(&key);
+                Some(Input::Released(id))
+            }
+        }
+    }
+
+    fn reading(&self) -> Reading {
+        let count = |&packets: &u64| FlowCounters { packets, bytes: Bytes(packets) };
+        Reading {
+            scavenger: QueueReading {
+                sent_packets: self.sent,
+                sent_bytes: self.sent,
+                dropped_packets: 0,
+                backlog: Bytes(self.queue.len() as u64),
+            },
+            primary: QueueReading::default(),
+            flows: self.entries.iter().map(|(key, packets)| (*key, count(packets))).collect(),
+        }
+    }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let flow = 0..6_u16;
+    prop_oneof![
+        3 => (flow.clone(), any::<bool>()).prop_map(|(flow, pinned)| Step::Began(flow, pinned)),
+        2 => flow.clone().prop_map(Step::Ended),
+        1 => flow.clone().prop_map(Step::Release),
+        6 => (flow, 1..9_u64).prop_map(|(flow, count)| Step::Send(flow, count)),
+        4 => (0..12_usize).prop_map(Step::Serve),
+        4 => (1..2_000_u64).prop_map(Step::Wait),
+        1 => Just(Step::Fail),
+    ]
+}
+
+fn options() -> IsolationOptions {
+    IsolationOptions { max_redirections: 4, changes_per_second: 20, ..IsolationOptions::default() }
+}
+
+/// Runs the steps; then no flow sends, and the queue is served. Returns all changes of phase.
+fn run(steps: &[Step]) -> (Vec<RedirectionReport>, IsolationCounters) {
+    let (mut it, mut network, mut now) = (isolation(options()), Network::default(), 0);
+    let mut changes = Vec::new();
+    let mut drive = |it: &mut Isolation, network: &mut Network, now: u64| {
+        while let Some(command) = it.next_command() {
+            if let Some(answer) = network.execute(command) {
+                it.handle(at(now), answer);
+            }
+        }
+        it.handle(at(now), Input::Reading(network.reading()));
+        it.handle(at(now), Input::Tick);
+        assert!(it.active().count() <= 4 && it.by_key.len() == it.active.len());
+        assert!(it.commands.len() <= 3 * 4, "commands are bounded");
+        changes.extend(it.take_changes());
+    };
+    for step in steps {
+        match *step {
+            Step::Began(number, true) => {
+                it.handle(at(now), Input::Began { key: key(number), reason: Reason::Pinned });
+            }
+            Step::Began(number, false) => it.handle(at(now), began(number)),
+            Step::Ended(number) => it.handle(at(now), Input::Ended(key(number))),
+            Step::Release(number) => it.handle(at(now), Input::Release(key(number))),
+            Step::Send(number, count) => network.send(key(number), count),
+            Step::Serve(count) => network.serve(count),
+            Step::Wait(millis) => now += millis,
+            Step::Fail => network.fails = !network.fails,
+        }
+        drive(&mut it, &mut network, now);
+    }
+    network.fails = false;
+    for number in 0..6 {
+        it.handle(at(now), Input::Release(key(number)));
+    }
+    for _ in 0..600 {
+        now += 100;
+        network.serve(100);
+        drive(&mut it, &mut network, now);
+    }
+    assert_eq!(it.active().count(), 0, "nothing stays redirected");
+    for id in it.ended().filter(|report| report.phase == Phase::Released).map(|report| report.key) {
+        assert!(!network.entries.contains_key(&id) || it.counters().failed > 0);
+    }
+    (changes, it.counters())
+}
+
+proptest! {
+    #[test]
+    fn every_flow_is_released_in_order_and_counted(steps in proptest::collection::vec(step(), 1..120)) {
+        let (changes, counters) = run(&steps);
+        let started = changes.iter().filter(|it| it.phase == Phase::Requested).map(|it| it.id);
+        let started: std::collections::BTreeSet<_> = started.collect();
+        prop_assert!(counters.redirected <= started.len() as u64);
+        prop_assert!(counters.confirmed <= counters.redirected);
+        prop_assert!(counters.released <= counters.redirected);
+        // Every redirection in force ended as released or failed.
+        let ended = |phase| changes.iter().filter(|it| it.phase == phase).count() as u64;
+        prop_assert_eq!(counters.released + counters.cancelled, ended(Phase::Released));
+        prop_assert_eq!(counters.failed, ended(Phase::Failed));
+        prop_assert!(counters.requests >= counters.repeated + counters.excluded + counters.refused);
+        prop_assert_eq!((changes, counters), run(&steps), "the same inputs give the same commands");
+    }
+}
