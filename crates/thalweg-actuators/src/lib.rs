@@ -7,12 +7,15 @@
 //! | [`openflow`] | its first switch rewrites the destination address |
 //! | [`log`] | not at all: records the actions for inspection |
 //!
+//! [`isolation`] carries out the redirections of cheetah flows to a scavenger queue.
+//!
 //! An action has a number, a deadline and an outcome. A started action is not yet effective: the control loop waits
 //! until a collector sees a packet with the new address.
 
 #![forbid(unsafe_code)]
 
 pub mod arp;
+pub mod isolation;
 pub mod log;
 pub mod ndp;
 pub mod openflow;

@@ -1,0 +1,102 @@
+//! Isolators: carry out the redirections that [`thalweg_control::isolate`] decides.
+//!
+//! | module | how a flow is redirected |
+//! |---|---|
+//! | [`tc`] | this host is the router: a program before the queue of the interface selects the class |
+//! | [`exec`] | a command that receives the 5-tuple |
+//! | [`webhook`] | an HTTP request with the 5-tuple |
+//! | [`log`] | not at all: records the redirections |
+//!
+//! `calls` has the threads of `exec` and `webhook`. An isolator may answer later. It never blocks for longer than a system call.
+
+mod calls;
+pub mod exec;
+pub mod log;
+pub mod tc;
+pub mod webhook;
+
+use thalweg_control::isolate::{Command, Input, Reading};
+use thalweg_wire::{FlowKey, Timestamp};
+
+/// Carries out redirections.
+pub trait Isolator: Send {
+    /// Returns the name used in configuration files.
+    fn name(&self) -> &'static str;
+
+    /// Whether it reads counters of flows and queues.
+    fn reads_counters(&self) -> bool {
+        false
+    }
+
+    /// Starts its threads, if any. Runs after privileges were dropped.
+    ///
+    /// # Errors
+    /// A message, if it cannot start.
+    fn start(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Returns flows that an earlier run redirected and that still are.
+    fn adopted(&mut self) -> Vec<FlowKey> {
+        Vec::new()
+    }
+
+    /// Carries out a command, and returns its answer if it has one already. `now` is the clock of
+    /// [`thalweg_linux::clock::monotonic`].
+    fn execute(&mut self, command: Command, now: Timestamp) -> Option<Input>;
+
+    /// Returns the answers that have arrived since the last call.
+    fn answers(&mut self) -> Vec<Input> {
+        Vec::new()
+    }
+
+    /// Reads the counters of all flows and queues, if it can.
+    ///
+    /// # Errors
+    /// A message.
+    fn read(&mut self, now: Timestamp) -> Result<Option<Reading>, String> {
+        let _ = now;
+        Ok(None)
+    }
+
+    /// Checks and repairs what it has set up. Returns what was repaired, as messages.
+    ///
+    /// # Errors
+    /// A message, if something is wrong and cannot be repaired now.
+    fn maintain(&mut self, now: Timestamp) -> Result<Vec<String>, String> {
+        let _ = now;
+        Ok(Vec::new())
+    }
+
+    /// Removes what it has set up, unless it is to be kept for the next start.
+    ///
+    /// # Errors
+    /// A message, if something remains.
+    fn stop(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Returns its counters.
+    fn counters(&self) -> IsolatorCounters {
+        IsolatorCounters::default()
+    }
+}
+
+/// Counters of an isolator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IsolatorCounters {
+    /// Packets that the program redirected.
+    pub redirected_packets: u64,
+    /// Packets of redirections that had expired.
+    pub expired_packets: u64,
+    /// Packets of flows that were released when the program saw them.
+    pub released_packets: u64,
+    /// Queues, classes and programs that others had changed or removed, and that were repaired.
+    pub repairs: u64,
+    /// Checks that failed.
+    pub failed_checks: u64,
+    /// Runs of the command, or requests.
+    pub calls: u64,
+    /// Of those, failed.
+    pub failed_calls: u64,
+}

@@ -1,0 +1,202 @@
+//! Isolation by HTTP requests to a controller of the operator (the heavy-hitter dissertation, University of Virginia 2018, section
+//! 3.2.2: the northbound interface of an SDN controller).
+//!
+//! Each redirection and release is a POST with a JSON body: `action` (`redirect` or `release`), `redirection`, `protocol`,
+//! `src`, `src_port`, `dst` and `dst_port`. A status of 200 to 299 is success. Redirects are not followed. At the start, and when
+//! the daemon stops, `{"action":"reset"}` asks to remove what an earlier run left.
+
+use std::time::Duration;
+
+use thalweg_control::isolate::{Command, Input};
+use thalweg_wire::Timestamp;
+use ureq::Agent;
+
+use super::calls::{Call, Caller, Calls, RESET};
+use super::{Isolator, IsolatorCounters};
+
+/// Maximum length of a response in an error.
+const MAX_MESSAGE: usize = 400;
+
+/// Options of isolation by HTTP requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookOptions {
+    /// The URL, `http://` or `https://`. Certificates are verified by the public CAs.
+    pub url: String,
+    /// The token in the header `Authorization: Bearer`, if any.
+    pub token: Option<String>,
+    /// Maximum duration of a request.
+    pub timeout: Duration,
+    /// Maximum number of simultaneous requests.
+    pub concurrency: usize,
+}
+
+/// Isolation by HTTP requests.
+pub struct Webhook(Calls<Endpoint>);
+
+/// The controller of the operator.
+struct Endpoint {
+    agent: Agent,
+    options: WebhookOptions,
+}
+
+impl Webhook {
+    /// Creates the isolator. It sends nothing before [`Isolator::start`].
+    pub fn new(options: WebhookOptions) -> Webhook {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .timeout_global(Some(options.timeout))
+            .build();
+        let concurrency = options.concurrency;
+        Webhook(Calls::new(Endpoint { agent: config.new_agent(), options }, concurrency))
+    }
+}
+
+impl Isolator for Webhook {
+    fn name(&self) -> &'static str {
+        "webhook"
+    }
+
+    fn start(&mut self) -> Result<(), String> {
+        self.0.start()
+    }
+
+    fn execute(&mut self, command: Command, _now: Timestamp) -> Option<Input> {
+        self.0.execute(command)
+    }
+
+    fn answers(&mut self) -> Vec<Input> {
+        self.0.answers()
+    }
+
+    fn stop(&mut self) -> Result<(), String> {
+        self.0.stop()
+    }
+
+    fn counters(&self) -> IsolatorCounters {
+        self.0.counters()
+    }
+}
+
+impl Endpoint {
+    /// Sends a request and waits for its response.
+    ///
+    /// # Errors
+    /// A message, if there is no response in time, or it is no success.
+    fn post(&self, body: &str) -> Result<(), String> {
+        let request = self.agent.post(&self.options.url).header("content-type", "application/json");
+        let request = match &self.options.token {
+            Some(token) => request.header("authorization", format!("Bearer {token}")),
+            None => request,
+        };
+        let mut response = request.send(body).map_err(|error| error.to_string())?;
+        match response.status() {
+            status if status.is_success() => Ok(()),
+            status => {
+                let text = response.body_mut().with_config().limit(1 << 20).read_to_string();
+                let text: String = text.unwrap_or_default().trim().chars().take(MAX_MESSAGE).collect();
+                Err(format!("status {status}{}{text}", if text.is_empty() { "" } else { ": " }))
+            }
+        }
+    }
+}
+
+impl Caller for Endpoint {
+    fn call(&self, call: &Call) -> Result<(), String> {
+        self.post(&call.json())
+    }
+
+    fn reset(&self) -> Result<(), String> {
+        self.post(RESET).map_err(|error| format!("reset at {}: {error}", self.options.url))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::sync::mpsc::{Receiver, channel};
+
+    use thalweg_control::isolate::RedirectionId;
+
+    use super::*;
+
+    /// Starts a server that answers with these statuses, one per connection. Returns its URL and the requests: first line, the
+    /// value of `authorization`, and body.
+    fn server(statuses: &'static [&'static str]) -> (String, Receiver<[String; 3]>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/flows", listener.local_addr().unwrap());
+        let (sender, requests) = channel();
+        std::thread::spawn(move || {
+            for status in statuses {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                let (mut lines, mut line) = (Vec::new(), String::new());
+                while reader.read_line(&mut line).unwrap() > 2 {
+                    lines.push(std::mem::take(&mut line).trim().to_owned());
+                }
+                let field = |name: &str| {
+                    lines.iter().find_map(|line| line.to_lowercase().starts_with(name).then(|| line.clone()))
+                };
+                let length = field("content-length:").unwrap();
+                let mut body = vec![0; length[15..].trim().parse().unwrap()];
+                reader.read_exact(&mut body).unwrap();
+                let token = field("authorization:").unwrap_or_default();
+                sender.send([lines[0].clone(), token, String::from_utf8(body).unwrap()]).unwrap();
+                write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 4\r\nConnection: close\r\n\r\nwhy\n")
+                    .unwrap();
+            }
+        });
+        (url, requests)
+    }
+
+    fn webhook(url: String) -> Webhook {
+        let token = Some("secret".to_owned());
+        Webhook::new(WebhookOptions { url, token, timeout: Duration::from_secs(60), concurrency: 1 })
+    }
+
+    fn answer(webhook: &mut Webhook) -> Input {
+        loop {
+            match webhook.answers().pop() {
+                Some(answer) => return answer,
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    }
+
+    #[test]
+    fn a_redirection_is_a_request_with_the_flow() {
+        let (url, requests) = server(&["200 OK", "204 No Content", "409 Conflict", "302 Found"]);
+        let mut webhook = webhook(url);
+        webhook.start().unwrap();
+        let line = "POST /flows HTTP/1.1".to_owned();
+        let [first, _, body] = requests.recv().unwrap();
+        assert_eq!((first, body.as_str()), (line.clone(), RESET));
+        let key = "tcp 10.0.0.1:5001 > 10.0.0.2:443".parse().unwrap();
+        assert!(webhook.execute(Command::Redirect(RedirectionId(7), key), Timestamp(0)).is_none());
+        assert!(matches!(answer(&mut webhook), Input::Redirected(RedirectionId(7))));
+        let [first, token, body] = requests.recv().unwrap();
+        assert_eq!((first, token.to_lowercase().as_str()), (line, "authorization: bearer secret"));
+        let expected = "{\"action\":\"redirect\",\"redirection\":7,\"protocol\":\"tcp\",\"src\":\"10.0.0.1\",\"src_port\":5001,\
+                        \"dst\":\"10.0.0.2\",\"dst_port\":443}\n";
+        assert_eq!(body, expected);
+        let release = Command::Release { id: RedirectionId(7), key, if_packets: None };
+        for status in ["status 409 Conflict: why", "status 302 Found: why"] {
+            webhook.execute(release, Timestamp(0));
+            let Input::ReleaseFailed(RedirectionId(7), error) = answer(&mut webhook) else {
+                panic!("it failed")
+            };
+            assert_eq!(error, status);
+        }
+        assert_eq!((webhook.counters().calls, webhook.counters().failed_calls), (4, 2));
+    }
+
+    #[test]
+    fn an_unreachable_server_is_an_error_at_the_start() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        drop(listener);
+        let error = webhook(url.clone()).start().unwrap_err();
+        assert!(error.starts_with(&format!("reset at {url}: ")), "{error}");
+    }
+}
