@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Action, Alternative, Decision, FlowName, FlowRate, Outcome, Rate, State, UtcTime, Verdict};
+use super::{
+    Action, Alternative, Decision, FlowName, FlowRate, Outcome, Rate, Redirection, State, UtcTime, Verdict,
+};
 
 /// An event of a collector or of the controller.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -168,6 +170,11 @@ pub enum EventBody {
         /// Whether it is the master.
         master: bool,
     },
+    /// The phase of a redirection changed.
+    Redirection {
+        /// The redirection.
+        redirection: Redirection,
+    },
 }
 
 /// A change of a link's congestion.
@@ -198,7 +205,7 @@ pub struct Lost {
 
 impl EventBody {
     /// All values of `type`, in the order of the variants.
-    pub const TYPES: [&'static str; 10] = [
+    pub const TYPES: [&'static str; 11] = [
         "congestion",
         "address_change",
         "cheetah",
@@ -209,6 +216,7 @@ impl EventBody {
         "rule_faults",
         "link",
         "mastership",
+        "redirection",
     ];
 }
 

@@ -13,6 +13,7 @@
 //! | `collector` | collectors: state and counters |
 //! | `collector_response` | which collectors responded to a query |
 //! | `control` | the controller |
+//! | `isolation` | redirections of cheetah flows |
 //! | `samples` | files of samples |
 //! | `task` | results of measurement tasks |
 //! | `topology` | versions of the topology |
@@ -26,6 +27,7 @@ mod collector_response;
 mod control;
 mod event;
 mod flow;
+mod isolation;
 mod link;
 pub mod problem;
 mod rate;
@@ -43,6 +45,10 @@ pub use control::{
 };
 pub use event::{CongestionChangeName, Event, EventBody, Lost};
 pub use flow::{Basis, Flow, FlowName, FlowRate, Flows, Span};
+pub use isolation::{
+    QueueState, Queues, Redirection, RedirectionCause, RedirectionCounts, RedirectionPhase,
+    RedirectionReason, Redirections,
+};
 pub use link::{DirectionName, Link, LinkName, Links, ParseLinkNameError};
 pub use rate::{BoundKind, Rate};
 pub use samples::{SampleFile, Samples};

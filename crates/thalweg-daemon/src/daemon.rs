@@ -82,6 +82,7 @@ impl Daemon {
             dumps: Arc::clone(&self.dumps),
             lifecycle: self.lifecycle.clone(),
             control: None,
+            isolation: None,
             export_ledger: None,
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use thalweg_control::control_loop::ActionReport;
 use thalweg_control::decide::Decision;
+use thalweg_control::isolate::RedirectionReport;
 use thalweg_control::routes::RuleFaults;
 use thalweg_measure::collector::{AddressChange, CongestionChange, CongestionEvent};
 use thalweg_measure::detect::Finding;
@@ -44,6 +45,8 @@ pub enum EventKind {
     Decision(Decision, Arc<Names>),
     /// The outcome of a reroute.
     Action(ActionReport, Arc<Names>),
+    /// The phase of a redirection changed. Times are of the wall clock.
+    Redirection(RedirectionReport),
     /// Others changed the rules of a switch.
     RuleFaults(RuleFaults),
     /// This daemon became the master of the switches (`true`) or a standby.

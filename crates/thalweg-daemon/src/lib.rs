@@ -17,6 +17,7 @@
 //! | `event`, `names` | events, and the names of hosts and links in them |
 //! | `emulation` | one emulated network for all collectors |
 //! | `control` | the controller, which reroutes flows |
+//! | `isolation` | redirects cheetah flows to a scavenger queue |
 //! | `collectors` | collector threads and requests to them; the network |
 //! | `api` | the HTTP API; `from_json` converts its names |
 //! | `samples`, `records` | capture files of samples, JSON lines of flow records |
@@ -37,6 +38,7 @@ pub mod event;
 mod file_access;
 mod from_json;
 pub mod hub;
+pub mod isolation;
 pub mod lifecycle;
 pub mod log;
 pub mod metrics;

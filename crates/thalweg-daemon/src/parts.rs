@@ -9,6 +9,7 @@ use crate::collectors::CollectorList;
 use crate::collectors::network::Network;
 use crate::control::Control;
 use crate::hub::Hub;
+use crate::isolation::Isolation;
 use crate::lifecycle::Lifecycle;
 use crate::samples::Dumps;
 
@@ -29,6 +30,8 @@ pub struct Parts {
     pub lifecycle: Lifecycle,
     /// The controller, if any.
     pub control: Option<Control>,
+    /// Isolation of cheetah flows, if any.
+    pub isolation: Option<Isolation>,
     /// Statistics of exported flow records; `None` without an export.
     pub export_ledger: Option<Arc<HandoffStatus>>,
 }
@@ -57,6 +60,7 @@ pub(crate) mod tests {
             dumps: Arc::new(Dumps::new(SampleOptions::default(), collectors.clone(), network.clone())),
             lifecycle: Lifecycle::new(collectors.clone()),
             control: None,
+            isolation: None,
             export_ledger: None,
             network,
             collectors,

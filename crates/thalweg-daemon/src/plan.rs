@@ -3,8 +3,10 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use thalweg_actuators::isolation::tc::Queueing;
+
 use super::collectors::describe_source;
-use super::config::{CollectorConfig, Config, SourceConfig, interfaces_in};
+use super::config::{CollectorConfig, Config, IsolationConfig, IsolatorConfig, SourceConfig, interfaces_in};
 use super::file_access;
 use thalweg_http::access::Access;
 
@@ -32,6 +34,9 @@ pub fn describe(config: &Config) -> anyhow::Result<String> {
     };
     for collector in &config.collectors {
         let _ = writeln!(text, "{}", line(collector, config));
+    }
+    if let Some(isolation) = &config.isolation {
+        let _ = writeln!(text, "{}", isolation_line(isolation));
     }
     if let Some(folder) = &config.samples.folder {
         let names: Vec<&str> = config.samples.triggers.iter().map(|trigger| trigger.name()).collect();
@@ -79,6 +84,30 @@ fn line(collector: &CollectorConfig, config: &Config) -> String {
         let _ = write!(text, "; tasks {}", names.join(", "));
     }
     text
+}
+
+/// Returns the line of isolation: `isolation: by tc at eth1, 980 Mbit/s, ...`.
+fn isolation_line(isolation: &IsolationConfig) -> String {
+    let how = match &isolation.isolator {
+        IsolatorConfig::Log => "only logged".to_owned(),
+        IsolatorConfig::Exec(options) => {
+            let exists = if options.program.exists() { "" } else { "; the program does not exist now" };
+            format!("by {}{exists}", options.program.display())
+        }
+        IsolatorConfig::Webhook { options, .. } => format!("by requests to {}", options.url),
+        IsolatorConfig::Tc { options, .. } => {
+            let queues = match options.queues.queueing {
+                Queueing::Borrow { scavenger_share } => {
+                    format!("the scavenger queue has {}", percent(scavenger_share))
+                }
+                Queueing::Strict => "the scavenger queue has what is left".to_owned(),
+            };
+            format!("by tc at {}, {}, {queues}", options.interface, options.queues.rate)
+        }
+    };
+    let dry_run = if isolation.options.dry_run { "; dry run" } else { "" };
+    let most = isolation.options.max_redirections;
+    format!("isolation: cheetah flows {how}; at most {most}{dry_run}")
 }
 
 fn percent(share: f64) -> String {

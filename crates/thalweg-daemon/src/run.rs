@@ -133,9 +133,12 @@ fn check_namespace(config: &Config) -> anyhow::Result<()> {
 /// Drops privileges. Must run before any thread starts, because capabilities belong to threads.
 fn drop_privileges(config: &Config) -> anyhow::Result<()> {
     let has_interface = config.collectors.iter().any(|collector| collector.source.is_live());
-    let keep = match has_interface && config.process.keep_capabilities {
-        true => Keep::Capture,
-        false => Keep::Nothing,
+    let isolates = config.isolation.as_ref().is_some_and(|isolation| isolation.isolator.needs_capabilities());
+    let keep = match (has_interface && config.process.keep_capabilities, isolates) {
+        (true, true) => Keep::CaptureAndIsolation,
+        (true, false) => Keep::Capture,
+        (false, true) => Keep::Isolation,
+        (false, false) => Keep::Nothing,
     };
     let dropped = drop_privileges_except(keep, config.process.user.as_deref())
         .context("cannot drop the privileges that opening interfaces needed")?;

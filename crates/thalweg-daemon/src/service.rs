@@ -16,6 +16,7 @@ use thalweg_records::handoff::Handoff;
 
 use super::api::Server;
 use super::collectors::control_events::ControlEventSender;
+use super::collectors::findings::FindingSender;
 use super::collectors::sinks::{DumpQueue, DumpSignal, Sinks};
 use super::collectors::{Fleet, PreparedCollector, SharedThread};
 use super::config::{Config, Threads};
@@ -23,6 +24,7 @@ use super::control::{Control, Injected, PreparedControl};
 use super::daemon::Daemon;
 use super::emulation::Emulation;
 use super::hub::Hub;
+use super::isolation::{Isolation, PreparedIsolation};
 use super::log::Log;
 use super::parts::Parts;
 use super::records;
@@ -50,6 +52,7 @@ pub struct PreparedService {
     collectors: Vec<PreparedCollector>,
     daemon: Daemon,
     control: Option<(PreparedControl, ControlEventSender)>,
+    isolation: Option<(PreparedIsolation, FindingSender)>,
 }
 
 /// A running daemon. Dropping it stops the daemon.
@@ -92,7 +95,10 @@ impl PreparedService {
         let control = control
             .map(|control| Control::prepare(control, &daemon.control_parts(), injected))
             .transpose()?;
-        Ok(PreparedService { config, access, records, collectors, daemon, control })
+        let prepare =
+            |isolation| Isolation::prepare(isolation, Arc::clone(daemon.hub()), daemon.lifecycle().clone());
+        let isolation = config.isolation.as_ref().map(prepare).transpose().map_err(anyhow::Error::msg)?;
+        Ok(PreparedService { config, access, records, collectors, daemon, control, isolation })
     }
 
     /// Starts collectors, controller and API. The API reads the count of suppressed lines from `log`.
@@ -100,7 +106,7 @@ impl PreparedService {
     /// # Errors
     /// If the API cannot listen, memory does not suffice, or a thread cannot be started.
     pub fn start(self, log: Option<Log>) -> anyhow::Result<Service> {
-        let PreparedService { config, access, records, collectors, daemon, control } = self;
+        let PreparedService { config, access, records, collectors, daemon, control, isolation } = self;
         let handoff =
             config.flow_export.is_set().then(|| Handoff::start(config.flow_export.options(), realtime));
         let handoff = handoff.transpose().context("cannot export flows")?;
@@ -128,7 +134,19 @@ impl PreparedService {
             prepared
         });
         let control = prepared.as_ref().map(|prepared| prepared.control().clone());
-        let parts = Parts { control: control.clone(), export_ledger, ..daemon.api_parts() };
+        let isolation = isolation.map(|(prepared, sender)| {
+            sinks.findings = Some(sender);
+            prepared
+        });
+        let parts = Parts {
+            control: control.clone(),
+            isolation: isolation.as_ref().map(|prepared| prepared.isolation().clone()),
+            export_ledger,
+            ..daemon.api_parts()
+        };
+        if let Some(prepared) = isolation {
+            writers.push(prepared.start().context("cannot start isolation")?);
+        }
         let mut fleet = match config.process.threads {
             Threads::PerCollector => Fleet::new(daemon.fleet_parts(), sinks),
             Threads::One => {

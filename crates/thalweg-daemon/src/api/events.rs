@@ -138,6 +138,7 @@ fn type_of(kind: &EventKind) -> &'static str {
         rule_faults,
         link,
         mastership,
+        redirection,
     ] = EventBody::TYPES;
     match kind {
         EventKind::Congestion(_) => congestion,
@@ -150,6 +151,7 @@ fn type_of(kind: &EventKind) -> &'static str {
         EventKind::RuleFaults(_) => rule_faults,
         EventKind::Link { .. } => link,
         EventKind::Mastership(_) => mastership,
+        EventKind::Redirection(_) => redirection,
     }
 }
 

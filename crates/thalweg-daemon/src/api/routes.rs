@@ -6,7 +6,8 @@ use thalweg_api::problem::Code;
 
 use super::Api;
 use super::handlers::{
-    collectors, control, events, flows, health, links, metrics, open_api, samples, tasks, topology,
+    collectors, control, events, flows, health, links, metrics, open_api, redirections, samples, tasks,
+    topology,
 };
 use thalweg_http::access::Scope;
 use thalweg_http::route::Method::{Delete, Get, Post, Put};
@@ -31,7 +32,7 @@ pub fn table() -> &'static [Route] {
 pub fn routes() -> Routes<Api> {
     let routes = of_network(Routes::new());
     let routes = of_events(routes);
-    of_program(of_control(routes))
+    of_program(of_isolation(of_control(routes)))
 }
 
 /// Links, flows, collectors and the topology.
@@ -283,6 +284,49 @@ fn of_control(routes: Routes<Api>) -> Routes<Api> {
                 waits: true,
             },
             control::freeze,
+        )
+}
+
+/// Isolation of cheetah flows.
+fn of_isolation(routes: Routes<Api>) -> Routes<Api> {
+    routes
+        .add(
+            Get,
+            "/v1/redirections",
+            Operation {
+                scope: READ,
+                summary: "Redirections of cheetah flows",
+                description: "All active redirections, the latest that have ended, the queues, and counters.",
+                errors: &[Code::NotConfigured],
+                waits: true,
+            },
+            redirections::all,
+        )
+        .add(
+            Put,
+            "/v1/redirections/{key}",
+            Operation {
+                scope: WRITE,
+                summary: "Redirect a flow",
+                description: "The flow stays redirected until it is released by the API. 409 if the configuration excludes \
+                              it, or the maximum number of redirections is reached.",
+                errors: &[Code::NotConfigured, Code::Conflict],
+                waits: true,
+            },
+            redirections::pin,
+        )
+        .add(
+            Delete,
+            "/v1/redirections/{key}",
+            Operation {
+                scope: WRITE,
+                summary: "Release a redirected flow",
+                description: "The flow moves back when its packets have left the scavenger queue. 404 if it is not \
+                              redirected.",
+                errors: &[Code::NotConfigured, Code::NotFound],
+                waits: true,
+            },
+            redirections::release,
         )
 }
 

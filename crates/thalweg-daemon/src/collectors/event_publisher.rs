@@ -137,6 +137,9 @@ impl EventPublisher {
             if let Some(event_sender) = &self.sinks.control {
                 event_sender.send_event(&self.switch, &kind);
             }
+            if let (Some(sender), EventKind::Cheetah(finding)) = (&self.sinks.findings, &kind) {
+                sender.send(&self.name, finding);
+            }
             if let Some(trigger) = kind.trigger() {
                 self.request_dump(trigger);
             }

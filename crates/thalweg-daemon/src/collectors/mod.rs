@@ -13,6 +13,7 @@
 //! | `shared_thread` | all collectors and the control loop on one thread |
 //! | `event_publisher` | publishes events; `sinks` lead to the writer threads |
 //! | `control_events` | events for the controller |
+//! | `findings` | cheetah flows for isolation |
 //! | `network` | the network, and announcements of new versions |
 //! | `fleet` | starts, reconfigures and stops collectors |
 
@@ -20,6 +21,7 @@ mod backoff;
 pub(crate) mod control_events;
 mod drop_alarm;
 mod event_publisher;
+pub(crate) mod findings;
 mod fleet;
 pub mod handle;
 pub mod latency;

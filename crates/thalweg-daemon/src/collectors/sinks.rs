@@ -7,6 +7,7 @@ use crossbeam_channel::Sender;
 use thalweg_measure::meter::record::FlowRecord;
 
 use super::control_events::ControlEventSender;
+use super::findings::FindingSender;
 use super::stats::CollectorStats;
 use crate::config::Trigger;
 
@@ -47,6 +48,8 @@ pub(crate) struct Sinks {
     pub(crate) dump_queue: Option<DumpQueue>,
     /// Events for the controller.
     pub(crate) control: Option<ControlEventSender>,
+    /// Cheetah flows for isolation.
+    pub(crate) findings: Option<FindingSender>,
     /// Events that dump samples.
     pub(crate) dump_triggers: Vec<Trigger>,
 }

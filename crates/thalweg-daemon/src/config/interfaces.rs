@@ -4,7 +4,7 @@ use thalweg_config::{Document, Hint, Problem};
 use thalweg_linux::netdevice::interface_names;
 use thalweg_linux::{Namespace, NamespaceError};
 
-use super::table::{Collector, Control};
+use super::table::{Collector, Control, Isolation};
 
 /// Returns a problem for each missing interface and each network namespace that cannot be entered.
 pub(super) fn missing(document: &Document) -> Vec<Problem> {
@@ -27,6 +27,14 @@ pub(super) fn missing(document: &Document) -> Vec<Problem> {
                 problems.extend(reasons.into_iter().map(|why| entry.refuse(Control::interfaces, why)));
             }
             Err(why) => problems.push(entry.refuse(Control::namespace, why)),
+        }
+    }
+    for entry in document.valid::<Isolation>() {
+        match absent(entry.namespace.as_deref(), entry.interface.as_deref()) {
+            Ok(reasons) => {
+                problems.extend(reasons.into_iter().map(|why| entry.refuse(Isolation::interface, why)));
+            }
+            Err(why) => problems.push(entry.refuse(Isolation::namespace, why)),
         }
     }
     problems

@@ -8,6 +8,7 @@
 //! | `emulation` | `[emulate]` |
 //! | `control` | `[control]` |
 //! | `flow_export` | the export of flow records, from `[records]` |
+//! | `isolation` | `[isolation]` |
 //! | `interfaces` | finds interfaces of the file that do not exist |
 //! | `links` | the links of a `[[rule]]` |
 //! | `samples` | `[samples]` |
@@ -23,6 +24,7 @@ mod emulation;
 mod error;
 mod flow_export;
 mod interfaces;
+mod isolation;
 pub mod links;
 mod openflow;
 mod reference;
@@ -44,6 +46,7 @@ pub use control::{ActuatorConfig, ControlConfig, DeciderConfig};
 pub use error::ConfigError;
 pub use flow_export::FlowExportConfig;
 pub(crate) use interfaces::interfaces_in;
+pub use isolation::{IsolationConfig, IsolatorConfig};
 pub use openflow::{OpenFlowConfig, TlsFiles};
 pub use reference::{default_file, reference};
 pub use samples::{CaptureFormat, ParseCaptureFormatError, SampleOptions, Trigger};
@@ -89,6 +92,8 @@ pub struct Config {
     pub emulation: Option<EmulationConfig>,
     /// The controller, if any.
     pub control: Option<ControlConfig>,
+    /// Isolation of cheetah flows, if any.
+    pub isolation: Option<IsolationConfig>,
     /// The collectors.
     pub collectors: Vec<Arc<CollectorConfig>>,
     /// Capture files of samples.
@@ -226,6 +231,7 @@ impl Config {
             true => control::read(document, state.as_deref(), &mut problems),
             false => None,
         };
+        let isolation = isolation::read(document, emulation.as_ref(), &mut problems);
         let access = access(document, &mut problems);
         let (process, records) = (document.one::<Process>(), document.one::<Records>());
         check_threads(&process, &collectors, &mut problems);
@@ -242,6 +248,7 @@ impl Config {
             network,
             emulation,
             control,
+            isolation,
             collectors,
             samples: samples::read(document, &mut problems),
             records: records.file.as_ref().map(|file| document.folder.join(file)),

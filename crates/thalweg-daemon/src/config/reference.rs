@@ -55,17 +55,18 @@ pub fn default_file() -> String {
         let off = if section.repeats && section.name != "collector" { "# " } else { "" };
         let _ = writeln!(text, "{off}{}", section.heading());
         for key in section.keys() {
-            let _ = write!(text, "\n{}{}", wrapped(&key.meaning(), "# ", "# ", WIDTH), line(key));
+            let _ =
+                write!(text, "\n{}{}", wrapped(&key.meaning(), "# ", "# ", WIDTH), line(section.name, key));
         }
     }
     text
 }
 
-fn line(key: &Key) -> String {
+fn line(section: &str, key: &Key) -> String {
     let form = key.form();
     match (key.name, key.default) {
         ("name", _) => "name = \"tor0\"\n".to_owned(),
-        ("interface", _) => "interface = \"eth1\"\n".to_owned(),
+        ("interface", _) if section == "collector" => "interface = \"eth1\"\n".to_owned(),
         (name, Default::Value(value)) => format!("# {name} = {}\n", form.in_toml(value)),
         (name, Default::Description(words)) => format!("# {name} = ...    # default: {words}\n"),
         (name, Default::Required) => format!("{name} = ...\n"),

@@ -14,7 +14,7 @@ use crate::log::{LogFormat, LogLevel};
 /// The schema of the daemon's configuration file.
 pub static SCHEMA: Schema = Schema::new(
     "configuration",
-    &[&API, &LOG, &PROCESS, &NETWORK, &EMULATE, &COLLECTOR, &RULE, &CONTROL, &SAMPLES, &RECORDS],
+    &[&API, &LOG, &PROCESS, &NETWORK, &EMULATE, &COLLECTOR, &RULE, &CONTROL, &ISOLATION, &SAMPLES, &RECORDS],
 );
 
 section! {
@@ -306,6 +306,65 @@ section! {
 }
 
 section! {
+    /// Isolation of cheetah flows: redirects each to a scavenger queue while it lasts, so that it does not delay or drop
+    /// the packets of others. Needs no topology.
+    pub struct Isolation in ISOLATION = "isolation" {
+        /// How flows are redirected.
+        actuator: IsolatorName [one_of::<IsolatorName>()] or "no isolation",
+        /// Collectors whose cheetah flows are redirected.
+        collectors: Vec<String> [Texts("names of collectors")] or "all",
+        /// With tc: interface of this host that leads to the link. Its queue is replaced, and restored at the end.
+        interface: String [Text("the name of an interface")] or "none",
+        /// With tc: network namespace of the interface, as in `ip netns`.
+        namespace: String [Text("the name of a network namespace")] or "that of the daemon",
+        /// With tc: rate of the link. Set it 1 to 2 % below the real rate, so that packets queue in this host and not
+        /// behind it.
+        link_rate: BitRate [Rate] or "none",
+        /// With tc: how both queues share the link.
+        queueing: QueueingName [one_of::<QueueingName>()] default "borrow",
+        /// With tc and borrow: share of the link that the scavenger queue has in any case.
+        scavenger_share: f64 [Share] default "0.05",
+        /// With tc: maximum size of the primary queue.
+        primary_queue: Bytes [Amount] default "5MB",
+        /// With tc: maximum size of the scavenger queue.
+        scavenger_queue: Bytes [Amount] default "5MB",
+        /// With tc: a redirection ends after this time unless the daemon refreshes it, which it does every third of it. At
+        /// least 500 ms. No flow stays redirected for longer if the daemon is killed.
+        expiry: Nanos [Time] default "5s",
+        /// With tc: what happens to queues and redirections when the daemon stops.
+        at_stop: AtStopName [one_of::<AtStopName>()] default "remove",
+        /// With exec: program and arguments. It receives `redirect` or `release` and the flow as further arguments, and as
+        /// JSON on standard input. It runs without a shell and without privileges.
+        command: Vec<String> [Texts("a program and its arguments, such as [\"/usr/local/bin/redirect\", \"r1\"]")] or "none",
+        /// With webhook: URL that receives a POST request with JSON for each redirection and release.
+        url: String [Text("a URL, such as \"https://controller.example.net/flows\"")] or "none",
+        /// With webhook: file with a token for the header `Authorization: Bearer`, read at the start.
+        token_file: String [FILE] or "no token",
+        /// With exec and webhook: maximum duration of a run or request.
+        timeout: Nanos [Time] default "5s",
+        /// With exec and webhook: maximum number of simultaneous runs or requests.
+        concurrency: usize [Whole(1, 64)] default "4",
+        /// With exec, webhook and log: a redirection ends after this time even if the end of the flow was not reported.
+        max_time: Nanos [Time] default "1h",
+        /// Maximum number of simultaneous redirections. Further cheetah flows are counted.
+        max_redirections: usize [Whole(1, 65_536)] default "1024",
+        /// Maximum number of redirections and releases per second. Further ones wait.
+        changes_per_second: u32 [Whole(1, 1_000_000)] default "100",
+        /// A redirected flow without packets for this long is released. With the other actuators: how long after its
+        /// end a flow is released.
+        quiet: Nanos [Time] default "2s",
+        /// A flow whose packets do not leave the scavenger queue is released after this time, which may reorder them.
+        release_timeout: Nanos [Time] default "30s",
+        /// Addresses whose flows are never redirected.
+        never_prefixes: Vec<String> [Texts("prefixes, such as [\"192.0.2.0/24\", \"2001:db8::/32\"]")] or "none",
+        /// Ports whose flows are never redirected.
+        never_ports: Vec<String> [Texts("ports, such as [\"22\", \"179\"]")] or "none",
+        /// Record what would be redirected, and redirect nothing.
+        dry_run: bool [Boolean] default "false",
+    }
+}
+
+section! {
     /// Capture files of the latest samples, written on SIGUSR1, by the API, or on events.
     pub struct Samples in SAMPLES = "samples" {
         /// Directory for capture files. Created if missing.
@@ -399,6 +458,40 @@ choices! {
         Arp = "arp",
         /// installs a rule in the first switch that rewrites the destination address, and the routes of all switches
         OpenFlow = "openflow",
+    }
+}
+
+choices! {
+    /// Ways to redirect a flow.
+    pub enum IsolatorName {
+        /// only records redirections
+        Log = "log",
+        /// by traffic control of this host, which routes (needs CAP_NET_ADMIN and CAP_BPF, and root at the start)
+        Tc = "tc",
+        /// by a command, which changes a router or a controller
+        Exec = "exec",
+        /// by HTTP requests to a controller
+        Webhook = "webhook",
+    }
+}
+
+choices! {
+    /// How the primary and the scavenger queue share a link.
+    pub enum QueueingName {
+        /// each has a share, and borrows what the other leaves
+        Borrow = "borrow",
+        /// the scavenger queue sends only what the primary queue leaves
+        Strict = "strict",
+    }
+}
+
+choices! {
+    /// What happens to queues and redirections when the daemon stops.
+    pub enum AtStopName {
+        /// releases all flows, and restores the previous queue
+        Remove = "remove",
+        /// keeps the queues; redirections expire, unless the next start takes them over
+        Keep = "keep",
     }
 }
 

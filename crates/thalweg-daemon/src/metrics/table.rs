@@ -1,6 +1,7 @@
 //! All metrics.
 
 use thalweg_api::problem::Code;
+use thalweg_control::isolate::Phase;
 use thalweg_measure::collector::{LinkReport, PortDirection};
 use thalweg_measure::meter::record::EndReason;
 use thalweg_network::Case;
@@ -711,6 +712,129 @@ pub const METRICS: &[Metric] = &[
         |s, out| {
             if let Some(control) = &s.parts.control {
                 out.put_latency(&[], &control.decision_to_path());
+            }
+        },
+    ),
+    // Isolation.
+    gauge("thalweg_redirections", &["phase"], "Active redirections of cheetah flows, by phase.", |s, out| {
+        if let Some(isolation) = &s.parts.isolation {
+            let report = isolation.state().report(0);
+            for (phase, name) in Phase::ALL.into_iter().take_while(|(phase, _)| *phase < Phase::Released) {
+                out.put(&[name], report.active.iter().filter(|it| it.phase == phase).count());
+            }
+        }
+    }),
+    counter(
+        "thalweg_redirection_requests_total",
+        &["result"],
+        "Cheetah flows and pins: `started`; `repeated`, the flow was redirected already; `excluded` by prefix or port; `refused`, the \
+         maximum number of redirections was reached; `withheld`, on a dry run; `lost`, the queue from the collectors was full.",
+        |s, out| {
+            if let Some(isolation) = &s.parts.isolation {
+                let it = isolation.state().report(0).counters;
+                let others = it.repeated + it.excluded + it.refused + it.withheld;
+                out.put(&["started"], it.requests.saturating_sub(others));
+                out.put(&["repeated"], it.repeated);
+                out.put(&["excluded"], it.excluded);
+                out.put(&["refused"], it.refused);
+                out.put(&["withheld"], it.withheld);
+                out.put(&["lost"], isolation.findings_lost());
+            }
+        },
+    ),
+    counter(
+        "thalweg_redirection_changes_total",
+        &["change"],
+        "Changes of redirections: `redirected`; `confirmed` by counters; `released`; `forced`, released although packets may have been \
+         queued; `cancelled` before they were redirected; `failed`; `put_off`, not released because the flow had sent meanwhile; \
+         `restored`, others had removed it; `error`, an attempt of the actuator failed.",
+        |s, out| {
+            if let Some(isolation) = &s.parts.isolation {
+                let it = isolation.state().report(0).counters;
+                for (name, count) in [
+                    ("redirected", it.redirected),
+                    ("confirmed", it.confirmed),
+                    ("released", it.released),
+                    ("forced", it.forced),
+                    ("cancelled", it.cancelled),
+                    ("failed", it.failed),
+                    ("put_off", it.put_off),
+                    ("restored", it.restored),
+                    ("error", it.errors),
+                ] {
+                    out.put(&[name], count);
+                }
+            }
+        },
+    ),
+    counter(
+        "thalweg_redirected_packets_total",
+        &["result"],
+        "Packets that matched a redirection: `redirected`; `expired`, its time was over; `released`, the flow was being released.",
+        |s, out| {
+            if let Some(isolation) = &s.parts.isolation {
+                let it = isolation.state().report(0).isolator;
+                out.put(&["redirected"], it.redirected_packets);
+                out.put(&["expired"], it.expired_packets);
+                out.put(&["released"], it.released_packets);
+            }
+        },
+    ),
+    counter(
+        "thalweg_isolation_repairs_total",
+        &[],
+        "Queues, classes and programs that others had changed or removed, and that were set again.",
+        |s, out| {
+            if let Some(isolation) = &s.parts.isolation {
+                out.put(&[], isolation.state().report(0).isolator.repairs);
+            }
+        },
+    ),
+    counter(
+        "thalweg_isolation_checks_failed_total",
+        &[],
+        "Checks of queues and program that found something that could not be repaired.",
+        |s, out| {
+            if let Some(isolation) = &s.parts.isolation {
+                out.put(&[], isolation.state().report(0).isolator.failed_checks);
+            }
+        },
+    ),
+    counter(
+        "thalweg_isolation_commands_total",
+        &["result"],
+        "Runs of the command of actuator exec, and requests of actuator webhook.",
+        |s, out| {
+            if let Some(isolation) = &s.parts.isolation {
+                let it = isolation.state().report(0).isolator;
+                out.put(&["succeeded"], it.calls.saturating_sub(it.failed_calls));
+                out.put(&["failed"], it.failed_calls);
+            }
+        },
+    ),
+    gauge(
+        "thalweg_isolation_queue_bytes",
+        &["queue"],
+        "Bytes in the queues of the isolated link.",
+        |s, out| {
+            let queues = s.parts.isolation.as_ref().and_then(|isolation| isolation.state().report(0).queues);
+            if let Some((scavenger, primary)) = queues {
+                out.put(&["primary"], primary.backlog.0);
+                out.put(&["scavenger"], scavenger.backlog.0);
+            }
+        },
+    ),
+    counter(
+        "thalweg_isolation_queue_packets_total",
+        &["queue", "result"],
+        "Packets that the queues of the isolated link sent or dropped. Starts anew when a queue is replaced.",
+        |s, out| {
+            let queues = s.parts.isolation.as_ref().and_then(|isolation| isolation.state().report(0).queues);
+            if let Some((scavenger, primary)) = queues {
+                for (name, queue) in [("primary", primary), ("scavenger", scavenger)] {
+                    out.put(&[name, "sent"], queue.sent_packets);
+                    out.put(&[name, "dropped"], queue.dropped_packets);
+                }
             }
         },
     ),

@@ -38,7 +38,14 @@ mod tests {
 
     /// Files of each kind in the repository.
     const EXAMPLES: [(FileKind, &[&str]); 4] = [
-        (FileKind::Daemon, &["examples/collector/thalweg.toml", "examples/rerouting/thalweg.toml"]),
+        (
+            FileKind::Daemon,
+            &[
+                "examples/collector/thalweg.toml",
+                "examples/isolation/thalweg.toml",
+                "examples/rerouting/thalweg.toml",
+            ],
+        ),
         (
             FileKind::Experiment,
             &[

@@ -39,6 +39,7 @@ fn body(kind: &EventKind, switch: &str) -> EventBody {
         EventKind::State(state) => EventBody::Collector { state: super::state(state) },
         EventKind::Decision(decision, names) => super::decision(decision, names).into(),
         EventKind::Action(report, names) => super::action(report, names).into(),
+        EventKind::Redirection(report) => EventBody::Redirection { redirection: super::redirection(report) },
         EventKind::Mastership(is_master) => EventBody::Mastership { master: *is_master },
         EventKind::Link { name, is_up } => EventBody::Link { link: name.clone(), up: *is_up },
         EventKind::RuleFaults(RuleFaults { missing, changed, foreign }) => {

@@ -8,6 +8,7 @@ pub(super) mod health;
 pub(super) mod links;
 pub(super) mod metrics;
 pub(super) mod open_api;
+pub(super) mod redirections;
 pub(super) mod samples;
 pub(super) mod tasks;
 pub(super) mod topology;

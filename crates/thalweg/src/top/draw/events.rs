@@ -6,7 +6,10 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use thalweg_api::client::Loss;
-use thalweg_api::{CongestionChangeName, Event, EventBody, Outcome, StateName, Verdict};
+use thalweg_api::{
+    CongestionChangeName, Event, EventBody, Outcome, Redirection, RedirectionCause, RedirectionPhase,
+    StateName, Verdict,
+};
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use super::super::daemon_state::{EventLine, Stream};
@@ -87,6 +90,11 @@ fn event_line(theme: Theme, event: &Event) -> Line<'static> {
         EventBody::Action { outcome: Outcome::TimedOut | Outcome::Refused, .. } => theme.loss(),
         EventBody::Action { .. } => Style::new(),
         EventBody::RuleFaults { .. } => theme.warning(),
+        EventBody::Redirection { redirection } => match redirection.phase {
+            RedirectionPhase::Confirmed => theme.good(),
+            RedirectionPhase::Failed => theme.loss(),
+            _ => Style::new(),
+        },
         EventBody::Mastership { master: true } | EventBody::Link { up: true, .. } => theme.good(),
         EventBody::Mastership { master: false } => theme.warning(),
         EventBody::Link { up: false, .. } => theme.loss(),
@@ -157,6 +165,7 @@ fn event_text(event: &Event) -> (String, String) {
         EventBody::Link { link, up } => {
             (format!("{link} {}", if *up { "△ up" } else { "▽ down" }), ": recomputing routes".to_owned())
         }
+        EventBody::Redirection { redirection } => redirection_text(redirection),
         EventBody::RuleFaults { missing, changed, foreign } => (
             format!("⚒ {}: repairing rules", event.switch),
             format!(": {missing} missing, {changed} changed, {foreign} foreign"),
@@ -165,6 +174,33 @@ fn event_text(event: &Event) -> (String, String) {
             Some(why) => (format!("collector {} failed", event.collector), format!(": {why}")),
             None => (format!("collector {} {}", event.collector, state_name(state.name)), String::new()),
         },
+    }
+}
+
+/// Returns the text of a redirection and its details.
+fn redirection_text(redirection: &Redirection) -> (String, String) {
+    let Redirection { key, phase, cause, bytes, error, .. } = redirection;
+    let cause = match cause {
+        Some(RedirectionCause::FlowEnded) => ": the flow has ended",
+        Some(RedirectionCause::Quiet) => ": the flow is quiet",
+        Some(RedirectionCause::User) => ": by a user",
+        Some(RedirectionCause::MaxTime) => ": maximum time",
+        Some(RedirectionCause::Stop) => ": the daemon stops",
+        None => "",
+    };
+    let after = bytes.map_or_else(String::new, |bytes| format!(" after {}", Bytes(bytes)));
+    match phase {
+        RedirectionPhase::Waiting => (format!("· isolation {key}"), ": waiting".to_owned()),
+        RedirectionPhase::Requested => (format!("· isolation {key}"), ": requested".to_owned()),
+        RedirectionPhase::Redirected => (format!("▽ isolated {key}"), String::new()),
+        RedirectionPhase::Confirmed => (format!("✓ isolated {key}"), ": confirmed".to_owned()),
+        RedirectionPhase::Draining => (format!("· isolation {key}"), format!("{cause}, draining")),
+        RedirectionPhase::Releasing => (format!("· isolation {key}"), format!("{cause}, releasing")),
+        RedirectionPhase::Released => (format!("△ released {key}"), format!("{after}{cause}")),
+        RedirectionPhase::Withheld => (format!("· isolation withheld {key}"), String::new()),
+        RedirectionPhase::Failed => {
+            (format!("✗ isolation {key}"), format!(": failed: {}", error.as_deref().unwrap_or_default()))
+        }
     }
 }
 

@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use thalweg_control::Pair;
 use thalweg_control::action::{Action, ActionId};
 use thalweg_control::decide::{Alternative, Cause, Decision, Verdict};
+use thalweg_control::isolate::message::FlowCounters;
+use thalweg_control::isolate::{EndCause, Phase, Reason, RedirectionId, RedirectionReport};
 use thalweg_control::routes::{LinkNumber, RuleFaults};
 use thalweg_daemon::api::routes;
 use thalweg_daemon::control::{ActionOutcome, ActionReport, ActionTimes};
@@ -178,6 +180,7 @@ fn every_event_matches_the_document() {
         ),
         EventKind::RuleFaults(RuleFaults { missing: 1, changed: 2, foreign: 3 }),
         EventKind::Mastership(true),
+        EventKind::Redirection(redirection(key)),
         EventKind::Link { name: "leaf0:p2 - spine0:p0".into(), is_up: false },
     ];
     let mut events = fixture.client.events("", &[]);
@@ -188,7 +191,7 @@ fn every_event_matches_the_document() {
             .hub()
             .publish(thalweg_daemon::event::Event { kind, ..crate::api::fixture::event("tor0", 3) });
     }
-    let types: Vec<_> = (0..12)
+    let types: Vec<_> = (0..13)
         .map(|_| {
             let sent = events.next();
             let found = faults(&document, &json!({"$ref": "#/components/schemas/Event"}), &sent.data);
@@ -198,11 +201,30 @@ fn every_event_matches_the_document() {
         })
         .collect();
     let collector = ["collector", "collector"];
-    let control = ["decision", "action", "action", "rule_faults", "mastership", "link"];
+    let control = ["decision", "action", "action", "rule_faults", "mastership", "redirection", "link"];
     assert_eq!(
         types,
         [&["congestion", "address_change", "cheetah", "cheetah_end"], &collector[..], &control].concat()
     );
+}
+
+fn redirection(key: thalweg_wire::FlowKey) -> RedirectionReport {
+    RedirectionReport {
+        id: RedirectionId(1),
+        key,
+        reason: Reason::Pinned,
+        phase: Phase::Released,
+        requested: Timestamp(1),
+        redirected: Some(Timestamp(2)),
+        confirmed: None,
+        ended: Some(Timestamp(3)),
+        end_cause: Some(EndCause::FlowEnded),
+        is_forced: true,
+        counters: Some(FlowCounters { packets: 3, bytes: thalweg_wire::Bytes(4_500) }),
+        primary_backlog_before: None,
+        primary_backlog_after: None,
+        error: None,
+    }
 }
 
 fn pair() -> Pair {

@@ -2,6 +2,7 @@
 
 mod control;
 mod interfaces;
+mod isolation;
 mod openflow;
 #[path = "../../../../thalweg-actuators/tests/openflow_ovs/ovs.rs"]
 #[allow(dead_code, reason = "not every user of this file needs all of it")]

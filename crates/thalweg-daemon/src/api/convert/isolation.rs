@@ -1,0 +1,109 @@
+//! Isolation: redirections of cheetah flows.
+
+use thalweg_api::{
+    FlowName, QueueState, Queues, Redirection, RedirectionCause, RedirectionCounts, RedirectionPhase,
+    RedirectionReason, Redirections,
+};
+use thalweg_control::isolate::message::QueueReading;
+use thalweg_control::isolate::{EndCause, Phase, Reason, RedirectionReport};
+
+use crate::isolation::Isolation;
+
+/// Converts the state of isolation, with at most `limit` redirections that have ended.
+pub fn redirections(isolation: &Isolation, limit: usize) -> Redirections {
+    let report = isolation.state().report(limit);
+    let it = report.counters;
+    Redirections {
+        actuator: isolation.config().isolator.name().to_owned(),
+        dry_run: isolation.config().options.dry_run,
+        error: report.error,
+        active: report.active.iter().map(redirection).collect(),
+        ended: report.ended.iter().map(redirection).collect(),
+        queues: report
+            .queues
+            .map(|(scavenger, primary)| Queues { primary: queue(primary), scavenger: queue(scavenger) }),
+        counts: RedirectionCounts {
+            requests: it.requests,
+            repeated: it.repeated,
+            excluded: it.excluded,
+            refused: it.refused,
+            withheld: it.withheld,
+            lost: isolation.findings_lost(),
+            redirected: it.redirected,
+            confirmed: it.confirmed,
+            released: it.released,
+            forced: it.forced,
+            cancelled: it.cancelled,
+            failed: it.failed,
+            errors: it.errors,
+            put_off: it.put_off,
+            restored: it.restored,
+            repairs: report.isolator.repairs,
+            expired_packets: report.isolator.expired_packets,
+        },
+    }
+}
+
+/// Converts a redirection.
+pub fn redirection(report: &RedirectionReport) -> Redirection {
+    let (reason, found_by, rate_bps) = match &report.reason {
+        Reason::Cheetah { collector, rate, .. } => {
+            (RedirectionReason::Cheetah, Some(collector.to_string()), Some(rate.0))
+        }
+        Reason::Pinned => (RedirectionReason::Pinned, None, None),
+        Reason::Adopted => (RedirectionReason::Adopted, None, None),
+    };
+    Redirection {
+        id: report.id.0,
+        flow: FlowName::from(&report.key),
+        key: report.key.to_string(),
+        reason,
+        found_by,
+        rate_bps,
+        phase: phase(report.phase),
+        requested: report.requested.into(),
+        redirected: report.redirected.map(Into::into),
+        confirmed: report.confirmed.map(Into::into),
+        ended: report.ended.map(Into::into),
+        cause: report.end_cause.map(cause),
+        forced: report.is_forced,
+        packets: report.counters.map(|counters| counters.packets),
+        bytes: report.counters.map(|counters| counters.bytes.0),
+        primary_backlog_before: report.primary_backlog_before.map(|bytes| bytes.0),
+        primary_backlog_after: report.primary_backlog_after.map(|bytes| bytes.0),
+        error: report.error.clone(),
+    }
+}
+
+fn phase(phase: Phase) -> RedirectionPhase {
+    match phase {
+        Phase::Waiting => RedirectionPhase::Waiting,
+        Phase::Requested => RedirectionPhase::Requested,
+        Phase::Redirected => RedirectionPhase::Redirected,
+        Phase::Confirmed => RedirectionPhase::Confirmed,
+        Phase::Draining => RedirectionPhase::Draining,
+        Phase::Releasing => RedirectionPhase::Releasing,
+        Phase::Released => RedirectionPhase::Released,
+        Phase::Failed => RedirectionPhase::Failed,
+        Phase::Withheld => RedirectionPhase::Withheld,
+    }
+}
+
+fn cause(cause: EndCause) -> RedirectionCause {
+    match cause {
+        EndCause::FlowEnded => RedirectionCause::FlowEnded,
+        EndCause::Quiet => RedirectionCause::Quiet,
+        EndCause::User => RedirectionCause::User,
+        EndCause::MaxTime => RedirectionCause::MaxTime,
+        EndCause::Stop => RedirectionCause::Stop,
+    }
+}
+
+fn queue(reading: QueueReading) -> QueueState {
+    QueueState {
+        sent_packets: reading.sent_packets,
+        sent_bytes: reading.sent_bytes,
+        dropped_packets: reading.dropped_packets,
+        backlog_bytes: reading.backlog.0,
+    }
+}

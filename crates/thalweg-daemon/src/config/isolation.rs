@@ -1,0 +1,328 @@
+//! `[isolation]`: which cheetah flows are redirected, and how.
+
+use std::path::PathBuf;
+
+use thalweg_actuators::isolation::exec::ExecOptions;
+use thalweg_actuators::isolation::tc::{QueuePlan, Queueing, TcOptions};
+use thalweg_actuators::isolation::webhook::WebhookOptions;
+use thalweg_capture::Namespace;
+use thalweg_config::{Document, Problem, Typed};
+use thalweg_control::isolate::IsolationOptions;
+use thalweg_control::isolate::exclusions::{Exclusions, ParsePrefixError, Prefix};
+use thalweg_wire::Nanos;
+
+use super::table::{AtStopName, Collector, Isolation, IsolatorName, QueueingName};
+use crate::emulation::EmulationConfig;
+
+/// The configuration of isolation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IsolationConfig {
+    /// How flows are redirected.
+    pub isolator: IsolatorConfig,
+    /// Limits and times.
+    pub options: IsolationOptions,
+    /// Names of the collectors whose cheetah flows are redirected; `None` for all.
+    pub collectors: Option<Vec<String>>,
+}
+
+/// How flows are redirected.
+#[derive(Clone, Debug, PartialEq)]
+pub enum IsolatorConfig {
+    /// Not at all.
+    Log,
+    /// By traffic control of this host.
+    Tc {
+        /// The interface and its queues.
+        options: TcOptions,
+        /// Network namespace of the interface; `None` for that of the daemon.
+        namespace: Option<Namespace>,
+    },
+    /// By a command.
+    Exec(ExecOptions),
+    /// By HTTP requests.
+    Webhook {
+        /// The requests, without the token.
+        options: WebhookOptions,
+        /// The file with the token.
+        token_file: Option<PathBuf>,
+    },
+}
+
+/// Keys of one actuator.
+const TC_KEYS: [&str; 9] = [
+    Isolation::interface,
+    Isolation::namespace,
+    Isolation::link_rate,
+    Isolation::queueing,
+    Isolation::scavenger_share,
+    Isolation::primary_queue,
+    Isolation::scavenger_queue,
+    Isolation::expiry,
+    Isolation::at_stop,
+];
+const EXEC_KEYS: [&str; 1] = [Isolation::command];
+const WEBHOOK_KEYS: [&str; 2] = [Isolation::url, Isolation::token_file];
+/// Keys of exec and webhook.
+const CALL_KEYS: [&str; 2] = [Isolation::timeout, Isolation::concurrency];
+
+/// Minimum times with tc.
+const MIN_EXPIRY: Nanos = Nanos::from_millis(500);
+const MIN_QUIET: Nanos = Nanos::from_millis(300);
+
+impl IsolatorConfig {
+    /// Returns the name used in the configuration.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            IsolatorConfig::Log => "log",
+            IsolatorConfig::Tc { .. } => "tc",
+            IsolatorConfig::Exec(_) => "exec",
+            IsolatorConfig::Webhook { .. } => "webhook",
+        }
+    }
+
+    /// Whether it needs CAP_NET_ADMIN and CAP_BPF while the daemon runs.
+    pub const fn needs_capabilities(&self) -> bool {
+        matches!(self, IsolatorConfig::Tc { .. })
+    }
+}
+
+/// Reads the section. Returns `None` if there is no isolation, or on a problem.
+pub(super) fn read(
+    document: &Document,
+    emulation: Option<&EmulationConfig>,
+    problems: &mut Vec<Problem>,
+) -> Option<IsolationConfig> {
+    let entry = document.one::<Isolation>();
+    let before = problems.len();
+    let Some(actuator) = entry.actuator else {
+        // Keys without an actuator have no effect, which nobody wants.
+        let keys = TC_KEYS.iter().chain(&EXEC_KEYS).chain(&WEBHOOK_KEYS);
+        let keys = keys.chain(&[Isolation::collectors, Isolation::dry_run]);
+        if let Some(key) = keys.copied().find(|key| entry.is_set(key)) {
+            problems.push(entry.refuse(key, "requires actuator, one of tc, exec, webhook and log"));
+        }
+        return None;
+    };
+    check_keys(&entry, actuator, problems);
+    let collectors: Vec<String> =
+        document.all::<Collector>().flat_map(|collector| super::names(&collector, emulation)).collect();
+    for name in entry.collectors.iter().flatten().filter(|name| !collectors.contains(name)) {
+        problems.push(entry.refuse(Isolation::collectors, format!("unknown collector {name}")));
+    }
+    let options = IsolationOptions {
+        max_redirections: entry.max_redirections,
+        changes_per_second: entry.changes_per_second,
+        quiet: entry.quiet,
+        refresh: Nanos(entry.expiry.0 / 3),
+        release_timeout: entry.release_timeout,
+        max_time: entry.max_time,
+        reads_counters: actuator == IsolatorName::Tc,
+        dry_run: entry.dry_run,
+        exclusions: exclusions(&entry, problems),
+        ..IsolationOptions::default()
+    };
+    let isolator = match actuator {
+        IsolatorName::Log => Some(IsolatorConfig::Log),
+        IsolatorName::Tc => tc(&entry, problems),
+        IsolatorName::Exec => exec(&entry, document, problems),
+        IsolatorName::Webhook => webhook(&entry, document, problems),
+    };
+    let config = IsolationConfig { isolator: isolator?, options, collectors: entry.collectors.clone() };
+    (problems.len() == before).then_some(config)
+}
+
+/// Reports keys of another actuator.
+fn check_keys(entry: &Typed<'_, Isolation>, actuator: IsolatorName, problems: &mut Vec<Problem>) {
+    for (keys, owner) in [
+        (&TC_KEYS[..], IsolatorName::Tc),
+        (&EXEC_KEYS[..], IsolatorName::Exec),
+        (&WEBHOOK_KEYS[..], IsolatorName::Webhook),
+    ] {
+        if let Some(key) = keys.iter().copied().find(|key| actuator != owner && entry.is_set(key)) {
+            let reason = format!("requires actuator {}, not {}", owner.name(), actuator.name());
+            problems.push(entry.refuse(key, reason));
+        }
+    }
+    let calls = matches!(actuator, IsolatorName::Exec | IsolatorName::Webhook);
+    if let Some(key) = CALL_KEYS.iter().copied().find(|key| !calls && entry.is_set(key)) {
+        problems
+            .push(entry.refuse(key, format!("requires actuator exec or webhook, not {}", actuator.name())));
+    }
+    if actuator == IsolatorName::Tc && entry.is_set(Isolation::max_time) {
+        let reason =
+            "requires actuator exec, webhook or log: with tc, a redirection lasts as long as its flow sends";
+        problems.push(entry.refuse(Isolation::max_time, reason));
+    }
+    if entry.queueing == QueueingName::Strict && entry.is_set(Isolation::scavenger_share) {
+        problems.push(entry.refuse(Isolation::scavenger_share, "requires queueing borrow, not strict"));
+    }
+}
+
+fn exclusions(entry: &Typed<'_, Isolation>, problems: &mut Vec<Problem>) -> Exclusions {
+    let mut exclusions = Exclusions::default();
+    for text in entry.never_prefixes.iter().flatten() {
+        match text.parse::<Prefix>() {
+            Ok(prefix) => exclusions.prefixes.push(prefix),
+            Err(error @ ParsePrefixError { .. }) => {
+                problems.push(entry.refuse(Isolation::never_prefixes, error.to_string()));
+            }
+        }
+    }
+    for text in entry.never_ports.iter().flatten() {
+        match text.parse() {
+            Ok(port) => exclusions.ports.push(port),
+            Err(_) => {
+                let reason = format!("invalid port {text:?}: expected 0 to 65535");
+                problems.push(entry.refuse(Isolation::never_ports, reason));
+            }
+        }
+    }
+    exclusions
+}
+
+fn tc(entry: &Typed<'_, Isolation>, problems: &mut Vec<Problem>) -> Option<IsolatorConfig> {
+    let mut refuse = |key, reason: &str| {
+        problems.push(entry.refuse(key, reason));
+    };
+    if entry.interface.is_none() {
+        refuse(Isolation::interface, "required by actuator tc: the interface that leads to the link");
+    }
+    if entry.link_rate.is_none() {
+        refuse(Isolation::link_rate, "required by actuator tc: the rate of the link, such as \"980mbps\"");
+    }
+    if entry.expiry < MIN_EXPIRY {
+        refuse(
+            Isolation::expiry,
+            "expected at least 500ms, because the daemon extends it between readings of counters",
+        );
+    }
+    if entry.quiet < MIN_QUIET {
+        refuse(Isolation::quiet, "expected at least 300ms, because the daemon reads counters every 100 ms");
+    }
+    let options = TcOptions {
+        interface: entry.interface.clone()?,
+        queues: QueuePlan {
+            rate: entry.link_rate?,
+            queueing: match entry.queueing {
+                QueueingName::Borrow => Queueing::Borrow { scavenger_share: entry.scavenger_share },
+                QueueingName::Strict => Queueing::Strict,
+            },
+            primary_queue: entry.primary_queue,
+            scavenger_queue: entry.scavenger_queue,
+        },
+        expiry: entry.expiry,
+        capacity: u32::try_from(entry.max_redirections).unwrap_or(u32::MAX),
+        keeps_at_stop: entry.at_stop == AtStopName::Keep,
+    };
+    let namespace = entry.namespace.as_deref().map(Namespace::named);
+    Some(IsolatorConfig::Tc { options, namespace })
+}
+
+fn exec(
+    entry: &Typed<'_, Isolation>,
+    document: &Document,
+    problems: &mut Vec<Problem>,
+) -> Option<IsolatorConfig> {
+    let Some((program, arguments)) = entry.command.as_deref().and_then(<[String]>::split_first) else {
+        let reason = "required by actuator exec: a program and its arguments";
+        problems.push(entry.refuse(Isolation::command, reason));
+        return None;
+    };
+    Some(IsolatorConfig::Exec(ExecOptions {
+        program: document.folder.join(program),
+        arguments: arguments.to_vec(),
+        timeout: entry.timeout.into(),
+        concurrency: entry.concurrency,
+    }))
+}
+
+fn webhook(
+    entry: &Typed<'_, Isolation>,
+    document: &Document,
+    problems: &mut Vec<Problem>,
+) -> Option<IsolatorConfig> {
+    let url = entry.url.as_ref().filter(|url| {
+        let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+        host.is_some_and(|host| !host.is_empty() && !host.contains(char::is_whitespace))
+    });
+    let Some(url) = url else {
+        let reason = "required by actuator webhook: a URL that starts with http:// or https://";
+        problems.push(entry.refuse(Isolation::url, reason));
+        return None;
+    };
+    let options = WebhookOptions {
+        url: url.clone(),
+        token: None,
+        timeout: entry.timeout.into(),
+        concurrency: entry.concurrency,
+    };
+    let token_file = entry.token_file.as_ref().map(|file| document.folder.join(file));
+    Some(IsolatorConfig::Webhook { options, token_file })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::Config;
+
+    fn parse(lines: &str) -> Result<Option<IsolationConfig>, String> {
+        let text = format!("[[collector]]\nname = \"a\"\ninterface = \"eth1\"\n[isolation]\n{lines}");
+        let config = Config::parse(&text, "t.toml", Path::new("/etc"));
+        config.map(|config| config.isolation).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_section_is_read() {
+        assert_eq!(parse("").unwrap(), None);
+        let tc = "actuator = \"tc\"\ninterface = \"wan0\"\nlink_rate = \"980mbps\"\nexpiry = \"3s\"\n";
+        let limits = "never_prefixes = [\"10.0.0.0/8\"]\nnever_ports = [\"22\"]\nqueueing = \"strict\"\n";
+        let config = parse(&[tc, limits].concat()).unwrap().unwrap();
+        assert_eq!((config.options.refresh, config.options.reads_counters), (Nanos::from_secs(1), true));
+        assert_eq!(config.options.exclusions.ports, [22]);
+        let IsolatorConfig::Tc { options, .. } = config.isolator else { panic!("tc") };
+        assert_eq!((options.interface.as_str(), options.capacity), ("wan0", 1_024));
+        assert_eq!(options.queues.queueing, Queueing::Strict);
+        let config = parse("actuator = \"exec\"\ncommand = [\"bin/redirect\", \"r1\"]").unwrap().unwrap();
+        let IsolatorConfig::Exec(options) = config.isolator else { panic!("exec") };
+        assert_eq!((options.program.as_path(), options.arguments.len()), (Path::new("/etc/bin/redirect"), 1));
+        assert!(!config.options.reads_counters);
+        let config =
+            parse("actuator = \"webhook\"\nurl = \"http://[::1]:80/x\"\ntoken_file = \"t\"").unwrap();
+        assert_eq!(config.unwrap().isolator.name(), "webhook");
+    }
+
+    #[test]
+    fn problems_name_the_line_and_the_remedy() {
+        let tc = "actuator = \"tc\"\ninterface = \"wan0\"\nlink_rate = \"1gbps\"\n";
+        for (lines, expected) in [
+            (
+                "interface = \"wan0\"",
+                "t.toml:5: interface: requires actuator, one of tc, exec, webhook and log",
+            ),
+            ("actuator = \"tc\"\nlink_rate = \"1gbps\"", "interface: required by actuator tc"),
+            ("actuator = \"tc\"\ninterface = \"wan0\"", "link_rate: required by actuator tc"),
+            ("actuator = \"exec\"", "command: required by actuator exec"),
+            ("actuator = \"webhook\"\nurl = \"ftp://x\"", "url: required by actuator webhook"),
+            ("actuator = \"log\"\nurl = \"http://x\"", "t.toml:6: url: requires actuator webhook, not log"),
+            ("actuator = \"log\"\ntimeout = \"1s\"", "timeout: requires actuator exec or webhook, not log"),
+            (&[tc, "expiry = \"10ms\""].concat(), "expiry: expected at least 500ms"),
+            (&[tc, "quiet = \"10ms\""].concat(), "quiet: expected at least 300ms"),
+            (&[tc, "max_time = \"1h\""].concat(), "max_time: requires actuator exec, webhook or log"),
+            (
+                &[tc, "queueing = \"strict\"\nscavenger_share = 0.1"].concat(),
+                "scavenger_share: requires queueing borrow",
+            ),
+            (&[tc, "collectors = \"b\""].concat(), "collectors: unknown collector b"),
+            (&[tc, "never_prefixes = \"10.0.0.0/33\""].concat(), "never_prefixes: invalid prefix"),
+            (
+                &[tc, "never_ports = \"ssh\""].concat(),
+                "never_ports: invalid port \"ssh\": expected 0 to 65535",
+            ),
+        ] {
+            let error = parse(lines).unwrap_err();
+            assert!(error.contains(expected), "{lines}: {error}");
+        }
+    }
+}

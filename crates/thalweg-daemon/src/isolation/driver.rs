@@ -1,0 +1,264 @@
+//! Drives isolation: passes findings and the time to the decisions, carries out their commands, and publishes changes.
+//!
+//! Nothing is sent to the isolator while the [`State`](super::state::State) is locked.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::Receiver;
+use thalweg_actuators::isolation::Isolator;
+use thalweg_control::isolate::{Command, Input, Phase, Reason, RedirectionReport};
+use thalweg_linux::clock::{monotonic, realtime};
+use thalweg_measure::detect::Finding;
+
+use super::Isolation;
+use super::state::WallClock;
+use crate::collectors::findings::CollectorFinding;
+use crate::config::IsolatorConfig;
+use crate::event::{Event, EventKind};
+use crate::hub::Hub;
+use crate::lifecycle::Lifecycle;
+
+/// Maximum delay of retries and of answers.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Interval at which counters are read.
+const READ_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Interval at which queues and program are checked.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Maximum number of findings to handle before time advances.
+const FINDINGS_PER_TICK: usize = 1_024;
+
+/// Maximum time that a stop waits for flows to be released.
+const STOP_LIMIT: Duration = Duration::from_secs(3);
+
+/// The name of isolation in events, where collectors have theirs.
+const NAME: &str = "isolation";
+
+/// The driver of isolation.
+pub(super) struct Driver {
+    isolation: Isolation,
+    isolator: Box<dyn Isolator>,
+    findings: Receiver<CollectorFinding>,
+    /// Wakes the driver for a request of a user.
+    wakeups: Receiver<()>,
+    hub: Arc<Hub>,
+    lifecycle: Lifecycle,
+    name: Arc<str>,
+}
+
+impl Driver {
+    pub(super) fn new(
+        isolation: Isolation,
+        isolator: Box<dyn Isolator>,
+        findings: Receiver<CollectorFinding>,
+        wakeups: Receiver<()>,
+        hub: Arc<Hub>,
+        lifecycle: Lifecycle,
+    ) -> Driver {
+        Driver { isolation, isolator, findings, wakeups, hub, lifecycle, name: NAME.into() }
+    }
+
+    /// Starts the isolator, and takes over redirections of an earlier run.
+    ///
+    /// # Errors
+    /// A message, if the isolator cannot start.
+    pub(super) fn begin(&mut self) -> Result<(), String> {
+        self.isolator.start()?;
+        let adopted = self.isolator.adopted();
+        if !adopted.is_empty() {
+            tracing::info!(flows = adopted.len(), "redirections of an earlier run taken over");
+        }
+        for key in adopted {
+            self.apply(Input::Began { key, reason: Reason::Adopted });
+        }
+        Ok(())
+    }
+
+    /// Runs until the daemon stops, and releases all flows.
+    pub(super) fn run(mut self) {
+        let (mut read, mut checked) = (Instant::now(), Instant::now());
+        while !self.lifecycle.is_stopping() {
+            self.wait();
+            self.advance(&mut read);
+            if checked.elapsed() >= CHECK_INTERVAL {
+                checked = Instant::now();
+                self.check();
+            }
+        }
+        self.stop();
+    }
+
+    /// Waits for a finding, a request or a tick.
+    fn wait(&mut self) {
+        let first = crossbeam_channel::select! {
+            recv(self.findings) -> finding => match finding {
+                Ok(finding) => Some(finding),
+                Err(_) => {
+                    // All collectors have ended, so the channel waits no longer.
+                    std::thread::sleep(TICK);
+                    None
+                }
+            },
+            recv(self.wakeups) -> _ => None,
+            default(TICK) => None,
+        };
+        let Some(first) = first else { return };
+        self.find(first);
+        for _ in 1..FINDINGS_PER_TICK {
+            match self.findings.try_recv() {
+                Ok(finding) => self.find(finding),
+                Err(_) => break,
+            }
+        }
+    }
+
+    fn find(&mut self, (collector, finding): CollectorFinding) {
+        self.apply(match finding {
+            Finding::Began(cheetah) => Input::Began {
+                key: cheetah.key,
+                reason: Reason::Cheetah { collector, rate: cheetah.rate, bytes: cheetah.bytes },
+            },
+            Finding::Ended(end) => Input::Ended(end.key),
+        });
+    }
+
+    /// Does what is due: answers, counters, retries. Publishes what has changed.
+    fn advance(&mut self, read: &mut Instant) {
+        for answer in self.isolator.answers() {
+            self.apply(answer);
+        }
+        if read.elapsed() >= READ_INTERVAL {
+            *read = Instant::now();
+            self.read();
+        }
+        self.apply(Input::Tick);
+        let isolator = self.isolator.counters();
+        let changes = {
+            let mut work = self.isolation.state().lock();
+            work.isolator = isolator;
+            work.isolation.take_changes()
+        };
+        changes.into_iter().for_each(|report| self.publish(report));
+    }
+
+    fn read(&mut self) {
+        match self.isolator.read(monotonic()) {
+            Ok(Some(reading)) => self.apply(Input::Reading(reading)),
+            Ok(None) => {}
+            Err(error) => self.report_error(Some(error)),
+        }
+    }
+
+    /// Checks and repairs queues and program.
+    fn check(&mut self) {
+        match self.isolator.maintain(monotonic()) {
+            Ok(repaired) => {
+                for what in repaired {
+                    tracing::warn!(what, "isolation repaired");
+                }
+                self.report_error(None);
+            }
+            Err(error) => self.report_error(Some(error)),
+        }
+    }
+
+    /// Stores what is wrong, and logs it when it changes.
+    fn report_error(&self, error: Option<String>) {
+        let mut work = self.isolation.state().lock();
+        if work.error == error {
+            return;
+        }
+        match &error {
+            Some(error) => tracing::error!(error, "isolation does not work"),
+            None => tracing::info!("isolation works again"),
+        }
+        work.error = error;
+    }
+
+    /// Passes an input to the decisions, and carries out their commands.
+    fn apply(&mut self, input: Input) {
+        let mut input = Some(input);
+        loop {
+            let command = {
+                let mut work = self.isolation.state().lock();
+                if let Some(input) = input.take() {
+                    work.isolation.handle(monotonic(), input);
+                }
+                work.isolation.next_command()
+            };
+            let Some(command) = command else { return };
+            input = self.isolator.execute(command, monotonic());
+        }
+    }
+
+    fn publish(&self, report: RedirectionReport) {
+        log(&report);
+        let report = WallClock::now().convert(report);
+        let now = realtime();
+        let (collector, switch) = (Arc::clone(&self.name), "".into());
+        let kind = EventKind::Redirection(report);
+        self.hub.publish(Event { collector, switch, time: now, emitted: now, kind });
+    }
+
+    /// Releases all flows, unless they are to stay for the next start.
+    fn stop(&mut self) {
+        let keeps = match &self.isolation.config().isolator {
+            IsolatorConfig::Tc { options, .. } => options.keeps_at_stop,
+            _ => false,
+        };
+        if !keeps {
+            self.apply(Input::ReleaseAll);
+            let until = Instant::now() + STOP_LIMIT;
+            let mut read = Instant::now();
+            while self.isolation.state().lock().isolation.active().next().is_some() && Instant::now() < until
+            {
+                std::thread::sleep(TICK);
+                self.advance(&mut read);
+            }
+            self.release_rest();
+        }
+        if let Err(error) = self.isolator.stop() {
+            tracing::error!(error, "isolation not removed");
+        }
+        let counters = self.isolation.state().lock().isolation.counters();
+        tracing::info!(
+            redirected = counters.redirected,
+            confirmed = counters.confirmed,
+            released = counters.released,
+            failed = counters.failed,
+            "isolation stopped"
+        );
+    }
+
+    /// Releases flows whose packets are still queued.
+    fn release_rest(&mut self) {
+        let rest: Vec<RedirectionReport> =
+            self.isolation.state().lock().isolation.active().cloned().collect();
+        for report in &rest {
+            let command = Command::Release { id: report.id, key: report.key, if_packets: None };
+            self.isolator.execute(command, monotonic());
+        }
+        if !rest.is_empty() {
+            tracing::warn!(flows = rest.len(), "released flows whose packets were still queued");
+        }
+    }
+}
+
+/// Logs a change of phase.
+fn log(report: &RedirectionReport) {
+    let RedirectionReport { id, key, phase, .. } = report;
+    let (id, phase, flow) = (id.0, phase.name(), key.to_string());
+    let cause = report.end_cause.map_or("", |cause| cause.name());
+    let packets = report.counters.map_or(0, |counters| counters.packets);
+    let error = report.error.as_deref().unwrap_or_default();
+    match report.phase {
+        Phase::Failed => tracing::warn!(id, flow, error, "redirection failed"),
+        Phase::Released => tracing::info!(id, flow, cause, packets, "flow released"),
+        Phase::Redirected => tracing::info!(id, flow, "flow redirected"),
+        Phase::Withheld => tracing::info!(id, flow, "redirection withheld"),
+        _ => tracing::debug!(id, flow, phase, cause, "redirection changed"),
+    }
+}

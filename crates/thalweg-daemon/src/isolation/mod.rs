@@ -1,0 +1,104 @@
+//! Isolation (`[isolation]`): cheetah flows that collectors find are redirected to a scavenger queue while they last.
+//!
+//! ```text
+//!   collectors ──► findings ──► driver ──► decisions (thalweg-control::isolate) ──► driver ──► isolator ──► queues
+//!                                  ▲                                                              │
+//!                                  └──────────────── counters of flows and queues ◄───────────────┘
+//! ```
+//!
+//! Its clock is the monotonic clock of this machine, so steps of the wall clock change nothing.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `driver` | the thread that passes findings to the decisions and carries out their commands |
+//! | `isolators` | creates the configured isolator |
+//! | `state` | the state, and requests of users |
+
+mod driver;
+mod isolators;
+mod state;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use crossbeam_channel::Receiver;
+
+pub use state::{IsolationReport, PinError};
+
+use crate::collectors::findings::{CollectorFinding, FindingSender};
+use crate::config::IsolationConfig;
+use crate::hub::Hub;
+use crate::lifecycle::Lifecycle;
+use driver::Driver;
+use state::State;
+
+/// Isolation. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Isolation(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    config: IsolationConfig,
+    state: State,
+    lost: Arc<AtomicU64>,
+}
+
+/// Isolation that has not started. What needs privileges is open.
+pub(crate) struct PreparedIsolation {
+    isolation: Isolation,
+    driver: Driver,
+}
+
+impl Isolation {
+    /// Opens what needs privileges. Also returns the sender for findings of collectors.
+    ///
+    /// # Errors
+    /// A message, if the actuator cannot be opened.
+    pub(crate) fn prepare(
+        config: &IsolationConfig,
+        hub: Arc<Hub>,
+        lifecycle: Lifecycle,
+    ) -> Result<(PreparedIsolation, FindingSender), String> {
+        let isolator = isolators::open(&config.isolator)
+            .map_err(|error| format!("isolation by {}: {error}", config.isolator.name()))?;
+        let (sender, findings): (_, Receiver<CollectorFinding>) =
+            FindingSender::new(config.collectors.clone());
+        let (state, wakeups) = State::new(config.options.clone());
+        let isolation = Isolation(Arc::new(Shared { config: config.clone(), state, lost: sender.lost() }));
+        let driver = Driver::new(isolation.clone(), isolator, findings, wakeups, hub, lifecycle);
+        Ok((PreparedIsolation { isolation, driver }, sender))
+    }
+
+    /// Returns the configuration.
+    pub fn config(&self) -> &IsolationConfig {
+        &self.0.config
+    }
+
+    /// Returns its state and requests of users.
+    pub fn state(&self) -> &State {
+        &self.0.state
+    }
+
+    /// Returns the number of findings that found the queue full.
+    pub fn findings_lost(&self) -> u64 {
+        self.0.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl PreparedIsolation {
+    /// Returns isolation.
+    pub(crate) fn isolation(&self) -> &Isolation {
+        &self.isolation
+    }
+
+    /// Starts the thread. It ends when the daemon stops, after the flows were released.
+    ///
+    /// # Errors
+    /// If the isolator or the thread cannot be started.
+    pub(crate) fn start(self) -> std::io::Result<JoinHandle<()>> {
+        let mut driver = self.driver;
+        driver.begin().map_err(std::io::Error::other)?;
+        std::thread::Builder::new().name("isolation".to_owned()).spawn(move || driver.run())
+    }
+}

@@ -1,0 +1,252 @@
+//! Isolation of cheetah flows: with an emulated network, by a command, and with real queues.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::control::send;
+use crate::live::{Link, RECEIVER};
+use crate::program::{THALWEG, root};
+use crate::serve::Serve;
+
+/// Creates the daemon of `examples/isolation`, ten times faster, with these lines in `[isolation]`.
+fn isolating(lines: &str) -> Serve {
+    let mut serve = Serve::new("");
+    let examples = root().join("examples");
+    fs::copy(examples.join("rerouting/experiment.toml"), serve.path("emulated.toml")).unwrap();
+    let example = fs::read_to_string(examples.join("isolation/thalweg.toml")).unwrap();
+    let faster = example.replace("pace = 0.01", "pace = 0.1");
+    let faster = faster.replace("../rerouting/experiment.toml", "emulated.toml");
+    let text = format!("[api]\nlisten = \"{}\"\n{faster}{lines}", serve.address);
+    fs::write(serve.path("thalweg.toml"), text).unwrap();
+    serve.start();
+    serve
+}
+
+fn count(serve: &Serve, name: &str) -> u64 {
+    serve.get("/v1/redirections").unwrap()["counts"][name].as_u64().unwrap()
+}
+
+#[test]
+fn cheetah_flows_of_an_emulated_network_are_redirected_and_released() {
+    let mut serve = isolating("quiet = \"100ms\"\nmax_time = \"300ms\"\nnever_ports = [\"7\"]\n");
+    serve.wait("some were released", |serve| count(serve, "released") >= 2);
+    let redirections = serve.get("/v1/redirections?limit=5").unwrap();
+    assert_eq!((&redirections["actuator"], &redirections["queues"]), (&json!("log"), &Value::Null));
+    let ended = redirections["ended"].as_array().unwrap();
+    let first = &ended[0];
+    assert_eq!((&first["phase"], &first["reason"]), (&json!("released"), &json!("cheetah")), "{first}");
+    assert_eq!(first["found_by"], "edge0");
+    assert!(first["rate_bps"].as_u64().unwrap() > 200_000_000, "{first}");
+    assert!(serve.log().contains("flow redirected id="), "{}", serve.log());
+    assert!(serve.metric("thalweg_redirection_changes_total{change=\"redirected\"}").unwrap() >= 2);
+
+    let path = "/v1/redirections/udp%20192.0.2.1:9%20%3E%20192.0.2.2:10";
+    let (status, pinned) = send(&serve, "PUT", path, &json!({}));
+    assert_eq!((status, &pinned["reason"]), (200, &json!("pinned")), "{pinned}");
+    serve.wait("it is redirected", |serve| {
+        let active = serve.get("/v1/redirections").unwrap()["active"].clone();
+        active.as_array().unwrap().iter().any(|it| it["reason"] == "pinned" && it["phase"] == "redirected")
+    });
+    let (status, released) = send(&serve, "DELETE", path, &json!({}));
+    assert_eq!((status, &released["cause"]), (200, &json!("user")), "{released}");
+    serve.wait("it is released", |serve| send(serve, "DELETE", path, &json!({})).0 == 404);
+    let (status, refused) = send(&serve, "PUT", &path.replace(":10", ":7"), &json!({}));
+    assert_eq!(status, 409);
+    assert!(refused["detail"].as_str().unwrap().contains("never_ports"), "{refused}");
+    serve.signal("-TERM");
+    assert_eq!(serve.ended(), Some(0), "{}", serve.log());
+}
+
+#[test]
+fn a_command_redirects_and_releases() {
+    let lines = "quiet = \"100ms\"\nmax_time = \"300ms\"\n";
+    let mut serve = Serve::new("");
+    let examples = root().join("examples");
+    fs::copy(examples.join("rerouting/experiment.toml"), serve.path("emulated.toml")).unwrap();
+    let script = "echo \"$@\" >> \"$(dirname \"$0\")/commands\"; cat > /dev/null\n";
+    fs::write(serve.path("command"), script).unwrap();
+    let example = fs::read_to_string(examples.join("isolation/thalweg.toml")).unwrap();
+    let example = example.replace("pace = 0.01", "pace = 0.1");
+    let example = example.replace("../rerouting/experiment.toml", "emulated.toml");
+    let command = format!("actuator = \"exec\"\ncommand = [\"/bin/sh\", {:?}]", serve.path("command"));
+    let example = example.replace("actuator = \"log\"", &command);
+    let text = format!("[api]\nlisten = \"{}\"\n{example}{lines}", serve.address);
+    fs::write(serve.path("thalweg.toml"), text).unwrap();
+    serve.start();
+    serve.wait("some were released", |serve| count(serve, "released") >= 2);
+    assert_eq!(count(&serve, "errors"), 0, "{}", serve.log());
+    serve.signal("-TERM");
+    assert_eq!(serve.ended(), Some(0), "{}", serve.log());
+    let commands = fs::read_to_string(serve.path("commands")).unwrap();
+    let lines: Vec<&str> = commands.lines().collect();
+    assert_eq!((lines[0], *lines.last().unwrap()), ("reset", "reset"));
+    let redirected = lines.iter().find_map(|line| line.strip_prefix("redirect tcp ")).unwrap();
+    assert!(lines.contains(&&*format!("release tcp {redirected}")), "{commands}");
+}
+
+#[test]
+fn a_dry_run_redirects_nothing() {
+    let serve = isolating("dry_run = true\n");
+    serve.wait("some were withheld", |serve| count(serve, "withheld") >= 2);
+    let redirections = serve.get("/v1/redirections").unwrap();
+    assert_eq!((count(&serve, "redirected"), &redirections["active"]), (0, &json!([])));
+    assert_eq!(redirections["ended"][0]["phase"], "withheld");
+}
+
+/// A running program, killed on drop.
+struct Running(Child);
+
+impl Running {
+    fn start(mut command: Command) -> Running {
+        Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Whether the iperf3 server listens.
+fn listens(link: &Link) -> bool {
+    let mut ss = link.at_receiver("ss");
+    ss.args(["-Hltn", "sport = :5201"]);
+    !output(ss).is_empty()
+}
+
+/// Starts a UDP flow of this rate from the sender to the receiver.
+fn client(link: &Link, rate: &str) -> Running {
+    let mut client = link.at_sender("iperf3");
+    client.args(["-c", RECEIVER, "-u", "-b", rate, "-t", "1000"]);
+    Running::start(client)
+}
+
+fn output(mut command: Command) -> String {
+    String::from_utf8(command.output().unwrap().stdout).unwrap()
+}
+
+/// Packets that the class has sent, by `tc -s class show`.
+fn sent(link: &Link, class: &str) -> u64 {
+    let mut tc = link.at_sender("tc");
+    tc.args(["-s", "class", "show", "dev", &link.interface]);
+    let text = output(tc);
+    let mut lines = text.lines().skip_while(|line| !line.starts_with(&format!("class htb {class} ")));
+    let counters = lines.nth(1).unwrap_or_default().trim().to_owned();
+    counters.split(' ').nth(3).and_then(|packets| packets.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn a_cheetah_flow_goes_to_the_scavenger_class_until_it_ends() {
+    const NAME: &str = "a_cheetah_flow_goes_to_the_scavenger_class_until_it_ends";
+    let programs = [("tc", "-V"), ("ss", "-V"), ("iperf3", "--version")];
+    let Some(link) = Link::set_up(NAME, &programs) else { return };
+    let mut serve = Serve::new("");
+    let (interface, namespace) = (&link.interface, &link.sender);
+    let isolation = "actuator = \"tc\"\nlink_rate = \"100mbps\"\nexpiry = \"3s\"\nnever_ports = [\"22\"]\n";
+    let text = format!(
+        "[api]\nlisten = \"{}\"\n[[collector]]\nname = \"wan\"\ninterface = \"{interface}\"\nnamespace = \"{namespace}\"\n\
+         backend = \"af_packet\"\nring_size = \"4MiB\"\nsample_ring = \"1MiB\"\nflow_capacity = 4096\n\
+         rate_threshold = \"10mbps\"\nflight_duration = \"50ms\"\n\
+         [isolation]\n{isolation}interface = \"{interface}\"\nnamespace = \"{namespace}\"\n",
+        serve.address
+    );
+    fs::write(serve.path("thalweg.toml"), text).unwrap();
+    let check =
+        Command::new(THALWEG).args(["check", "thalweg.toml"]).current_dir(serve.folder.path()).output();
+    let check = String::from_utf8(check.unwrap().stdout).unwrap();
+    assert!(check.contains("isolation: cheetah flows by tc at"), "{check}");
+
+    serve.start();
+    let pid = serve.child.as_ref().unwrap().id();
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    assert!(!status.lines().any(|line| line.starts_with("Uid:\t0")), "{status}");
+    let mut server = link.at_receiver("iperf3");
+    server.arg("-s");
+    let _server = Running::start(server);
+    let active = |serve: &Serve| serve.get("/v1/redirections").unwrap_or_default()["active"][0].clone();
+    serve.wait("the server listens", |_| listens(&link));
+    let cheetah = client(&link, "30M");
+    serve.wait("the flow is redirected", |serve| active(serve)["phase"] == "confirmed");
+    let redirection = active(&serve);
+    assert_eq!((&redirection["reason"], &redirection["found_by"]), (&json!("cheetah"), &json!("wan")));
+    assert!(redirection["key"].as_str().unwrap().ends_with(":5201"), "{redirection}");
+    assert!(sent(&link, "7468:20") > 0);
+    assert!(sent(&link, "7468:10") > 0, "iperf3's control connection is in the primary class");
+
+    serve.signal("-KILL");
+    assert_eq!(serve.ended(), None, "a signal ended it");
+    let before = sent(&link, "7468:20") + sent(&link, "7468:10");
+    serve.wait("packets are still forwarded", |_| {
+        sent(&link, "7468:20") + sent(&link, "7468:10") > before + 100
+    });
+    serve.start();
+    serve.wait("it is redirected again", |serve| active(serve)["phase"] == "confirmed");
+    // Someone else removes the queues.
+    let mut tc = link.at_sender("tc");
+    assert!(tc.args(["qdisc", "del", "dev", interface, "root"]).status().unwrap().success());
+    serve.wait("they are repaired", |serve| count(serve, "repairs") > 0 && sent(&link, "7468:20") > 0);
+
+    drop(cheetah);
+    serve.wait("the flow is released", |serve| {
+        let redirections = serve.get("/v1/redirections").unwrap();
+        redirections["active"] == json!([]) && redirections["ended"][0]["phase"] == "released"
+    });
+    let ended = serve.get("/v1/redirections").unwrap()["ended"][0].clone();
+    assert_eq!((&ended["forced"], &ended["phase"]), (&json!(false), &json!("released")), "{ended}");
+    serve.signal("-TERM");
+    assert_eq!(serve.ended(), Some(0), "{}", serve.log());
+    let mut tc = link.at_sender("tc");
+    tc.args(["qdisc", "show", "dev", interface]);
+    let queues = output(tc);
+    assert!(!queues.contains("htb") && !queues.contains("clsact"), "{queues}");
+}
+
+#[test]
+fn a_daemon_killed_at_any_time_leaves_a_link_that_forwards() {
+    const NAME: &str = "a_daemon_killed_at_any_time_leaves_a_link_that_forwards";
+    let programs = [("tc", "-V"), ("ss", "-V"), ("iperf3", "--version")];
+    let Some(link) = Link::set_up(NAME, &programs) else { return };
+    let mut server = link.at_receiver("iperf3");
+    server.arg("-s");
+    let _server = Running::start(server);
+    let mut serve = Serve::new("");
+    let (interface, namespace) = (&link.interface, &link.sender);
+    let text = format!(
+        "[api]\nlisten = \"{}\"\n[[collector]]\nname = \"wan\"\ninterface = \"{interface}\"\nnamespace = \"{namespace}\"\n\
+         backend = \"af_packet\"\nring_size = \"4MiB\"\nkeep_samples = false\nflow_capacity = 4096\n\
+         [isolation]\nactuator = \"tc\"\nlink_rate = \"100mbps\"\ninterface = \"{interface}\"\nnamespace = \"{namespace}\"\n",
+        serve.address
+    );
+    fs::write(serve.path("thalweg.toml"), text).unwrap();
+    serve.wait("the server listens", |_| listens(&link));
+    let _client = client(&link, "8M");
+    let received = || {
+        let mut cat = link.at_receiver("sh");
+        cat.args(["-c", "cat /sys/class/net/tw*/statistics/rx_packets"]);
+        output(cat).trim().parse::<u64>().unwrap_or(0)
+    };
+    // The start takes tens of milliseconds: the seeded points are before, during and after the setup, and the last ones meet
+    // what the first ones have left.
+    let mut seed = 7_u64;
+    for _ in 0..12 {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        serve.launch(Command::new(THALWEG));
+        std::thread::sleep(std::time::Duration::from_micros((seed >> 33) % 120_000));
+        serve.signal("-KILL");
+        serve.ended();
+        let before = received();
+        serve.wait("packets are forwarded", |_| received() > before + 20);
+    }
+    serve.start();
+    assert_eq!(serve.get("/v1/redirections").unwrap()["error"], Value::Null, "{}", serve.log());
+    serve.wait("the queues are read", |serve| {
+        serve.get("/v1/redirections").unwrap()["queues"]["primary"]["sent_packets"].is_u64()
+    });
+    serve.wait("packets are in our classes", |_| sent(&link, "7468:10") + sent(&link, "7468:20") > 0);
+    serve.signal("-TERM");
+    assert_eq!(serve.ended(), Some(0), "{}", serve.log());
+}
