@@ -59,6 +59,19 @@ impl Lab {
         Ok(Lab { plan, parts })
     }
 
+    /// Checks that this machine has what labs with these switches need. [`up`](Self::up) does so too.
+    ///
+    /// # Errors
+    /// If the process is not root, or a program is missing.
+    pub fn check_machine(plane: Plane) -> Result<(), LabError> {
+        match plane {
+            _ if !geteuid().is_root() => Err(LabError::NotRoot),
+            Plane::Ebpf if !ebpf::is_built() => Err(LabError::NoSwitchProgram),
+            Plane::Ebpf => Ok(()),
+            Plane::Ovs => Ovs::check(),
+        }
+    }
+
     /// Finds a lab that is up.
     ///
     /// # Errors
@@ -279,16 +292,9 @@ impl Lab {
     }
 }
 
-/// Checks that the process is root and the machine has what the lab needs.
+/// Checks that this machine has what the lab needs.
 fn check_prerequisites(plan: &Plan) -> Result<(), LabError> {
-    if !geteuid().is_root() {
-        return Err(LabError::NotRoot);
-    }
-    match plan.plane {
-        Plane::Ebpf if !ebpf::is_built() => return Err(LabError::NoSwitchProgram),
-        Plane::Ebpf => {}
-        Plane::Ovs => Ovs::check()?,
-    }
+    Lab::check_machine(plan.plane)?;
     match &plan.congestion_control {
         Some(name) if !sysctl::congestion_controls()?.contains(name) => {
             Err(PlanError::CongestionControl { name: name.clone() }.into())

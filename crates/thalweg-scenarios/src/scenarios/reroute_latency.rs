@@ -8,7 +8,7 @@
 //! leaves the host behind its queue; with OpenFlow it is the next packet that the first switch forwards. Both include
 //! the monitor port's queue.
 
-use thalweg_lab::Plane;
+use thalweg_lab::{Lab, Plane};
 use thalweg_wire::BitRate;
 
 use super::{Setting, collide};
@@ -44,6 +44,9 @@ pub struct Results {
 /// # Errors
 /// If a lab cannot be created, or iperf3 fails.
 pub fn run(trials: u32, setting: &mut Setting<'_>) -> Result<Results, ScenarioError> {
+    for (plane, _) in CASES {
+        Lab::check_machine(plane)?;
+    }
     let mut cases = Vec::with_capacity(CASES.len());
     for (plane, actuator) in CASES {
         (setting.on_progress)(&TestCase::name_of(plane, actuator));
