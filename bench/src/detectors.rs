@@ -242,9 +242,14 @@ mod tests {
         let score = Score::of(&output.findings, &truth);
         assert!(contents.cheetahs >= 8, "{contents:?}");
         assert_eq!((score.found, score.missed, score.false_reports), (contents.cheetahs, 0, 0));
+        // Windows that begin before a flow is logged are decided up to one quantum later.
+        let latest = score.after_crossing_ms.iter().copied().fold(f64::MIN, f64::max);
+        let at_once = score.after_crossing_ms.iter().filter(|delay| **delay == 0.0).count();
+        assert!(latest <= 100.0 / 64.0, "{latest} ms");
+        assert!(2 * at_once >= score.after_crossing_ms.len(), "{at_once}");
         assert!(
-            score.after_crossing_ms.iter().all(|delay| *delay <= 0.0),
-            "never later than the ground truth"
+            score.after_crossing_ms.iter().all(|delay| *delay >= 0.0),
+            "none is named before it is a cheetah"
         );
     }
 

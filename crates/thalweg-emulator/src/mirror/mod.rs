@@ -123,13 +123,19 @@ fn finish(mut ip: Ipv4Header, mut tcp: TcpHeader, payload: u16, out: &mut Vec<u8
     out.extend_from_slice(&tcp.to_bytes());
 }
 
+/// Ids of TCP packets are unique among those in flight. Those of a rack's open-loop packets count the packets of all its hosts,
+/// which no real host does, so they would mislead whoever takes them for a counter (RFC 6864 lets senders choose).
+fn identification(packet: &Packet, protocol: IpNumber) -> u16 {
+    if protocol == IpNumber::TCP { packet.id() as u16 } else { 0 }
+}
+
 fn ipv4(topology: &Topology, packet: &Packet, protocol: IpNumber) -> Ipv4Header {
     let address = |endpoint: EndpointId| topology.endpoints()[endpoint.index()].ip.octets();
     let mut header = Ipv4Header {
         dscp: IpDscp::try_new(packet.dscp()).expect("six bits"),
         ecn: IpEcn::try_new(packet.ecn() as u8).expect("two bits"),
         total_len: ip_bytes(packet),
-        identification: packet.id() as u16,
+        identification: identification(packet, protocol),
         dont_fragment: true,
         time_to_live: 64,
         protocol,

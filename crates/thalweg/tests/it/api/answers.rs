@@ -258,7 +258,7 @@ fn an_encoded_flow_key_is_read_from_the_path() {
     }
     let path = format!("/v1/links/{}/flows", thalweg_api::client::segment("stör 7/%p:p0:in"));
     let detail = fixture.client.get(&path).json()["detail"].clone();
-    assert_eq!(detail, "no collector monitors the switch \"stör 7/%p\"");
+    assert_eq!(detail, "no node \"stör 7/%p\" in the topology");
 }
 
 #[test]
