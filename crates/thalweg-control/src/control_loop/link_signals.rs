@@ -9,11 +9,13 @@
 //! routes a bounded number of times. RFC 2439 lets a penalty decay exponentially; counted failures are easier to
 //! configure and to explain.
 //!
+//! A hold ends early if nodes cannot reach each other without the link while its signals say that it is up.
+//!
 //! Memory: about 100 bytes for each link that has failed. O(log n) per signal.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use thalweg_network::{LinkId, LinkState};
+use thalweg_network::{LinkId, LinkState, Node, Topology};
 use thalweg_wire::{Nanos, Timestamp};
 
 /// A source of link states.
@@ -88,6 +90,46 @@ impl Signals {
     fn is_up(&self) -> bool {
         self.down == 0 && self.held_until.is_none()
     }
+
+    fn end_hold(&mut self, now: Timestamp) {
+        self.held_until = None;
+        self.failures.clear();
+        let number = self.last_hold.map_or(0, |(_, number)| number);
+        self.last_hold = Some((now, number));
+    }
+}
+
+/// The parts of a network whose nodes reach each other (disjoint sets, Tarjan 1975).
+struct Parts {
+    endpoints: usize,
+    parents: Vec<usize>,
+}
+
+impl Parts {
+    /// Each node on its own.
+    fn new(topology: &Topology) -> Parts {
+        let endpoints = topology.endpoints().len();
+        Parts { endpoints, parents: (0..endpoints + topology.router_ids().count()).collect() }
+    }
+
+    /// Adds a link. Returns whether it connects two parts.
+    fn connect(&mut self, topology: &Topology, link: LinkId) -> bool {
+        let [one, other] = topology.links()[link.index()].ends.map(|end| match end.node {
+            Node::Endpoint(endpoint) => endpoint.index(),
+            Node::Router(router) => self.endpoints + router.index(),
+        });
+        let (one, other) = (self.root(one), self.root(other));
+        self.parents[one] = other;
+        one != other
+    }
+
+    fn root(&mut self, mut node: usize) -> usize {
+        while self.parents[node] != node {
+            self.parents[node] = self.parents[self.parents[node]];
+            node = self.parents[node];
+        }
+        node
+    }
 }
 
 impl LinkSignals {
@@ -137,14 +179,36 @@ impl LinkSignals {
         let mut up = Vec::new();
         for (&link, signals) in &mut self.links {
             if signals.held_until.is_some_and(|until| until <= now) {
-                signals.held_until = None;
-                signals.failures.clear();
-                let number = signals.last_hold.map_or(0, |(_, number)| number);
-                signals.last_hold = Some((now, number));
+                signals.end_hold(now);
                 up.extend((signals.down == 0).then_some(link));
             }
         }
         up
+    }
+
+    /// Ends the holds of links that are up and without which nodes cannot reach each other. `links` is what counts now. Returns
+    /// the links.
+    pub fn end_needed_holds(
+        &mut self,
+        topology: &Topology,
+        links: &LinkState,
+        now: Timestamp,
+    ) -> Vec<LinkId> {
+        let is_up = |signals: &Signals| signals.down == 0 && signals.held_until.is_some();
+        let held: Vec<LinkId> =
+            self.links.iter().filter(|(_, signals)| is_up(signals)).map(|(&link, _)| link).collect();
+        if held.is_empty() {
+            return held;
+        }
+        let mut parts = Parts::new(topology);
+        for link in (0..topology.links().len() as u32).map(LinkId).filter(|link| links.is_up(*link)) {
+            parts.connect(topology, link);
+        }
+        let needed: Vec<LinkId> = held.into_iter().filter(|link| parts.connect(topology, *link)).collect();
+        for link in &needed {
+            self.links.entry(*link).or_default().end_hold(now);
+        }
+        needed
     }
 
     /// Returns the links that count as down.

@@ -182,6 +182,7 @@ impl ControlLoop {
                 let links = self.signals.report_all(&links, now);
                 self.routes.report_links(&links);
                 self.set_links(links);
+                self.end_needed_holds(now);
             }
             Input::LinkChanged { link, is_up } => self.link_reported(link, LinkSource::Switches, is_up, now),
             Input::LinkReported { link, source, is_up } => self.link_reported(link, source, is_up, now),
@@ -385,6 +386,14 @@ impl ControlLoop {
         if link.index() < self.routes.links().links() {
             let is_up = self.signals.report(link, source, is_up, now);
             self.link_changed(link, is_up);
+            self.end_needed_holds(now);
+        }
+    }
+
+    fn end_needed_holds(&mut self, now: Timestamp) {
+        let (topology, links) = (self.routes.state().topology(), self.routes.links());
+        for link in self.signals.end_needed_holds(topology, links, now) {
+            self.link_changed(link, true);
         }
     }
 

@@ -1,5 +1,7 @@
 //! Signals about links: damping, and routes that the loop does not compute.
 
+use thalweg_network::Node;
+
 use super::*;
 
 /// The first link between switches on a path that another path of the pair avoids.
@@ -78,6 +80,37 @@ fn a_frozen_loop_leaves_failed_links_when_it_resumes() {
     control.handle(at(4), Input::Freeze(false));
     control.handle(at(5), Input::Tick);
     assert!(matches!(commands(&mut control)[..], [Command::PollFlows]));
+}
+
+/// The last path of a host or a switch is used although it flapped.
+#[test]
+fn a_hold_ends_if_nodes_cannot_reach_each_other_without_the_link() {
+    let mut control = new_loop(options());
+    let topology = Arc::clone(network().topology());
+    let router = topology.router_ids().find(|router| topology.rack_size(*router) > 0).unwrap();
+    let uplinks: Vec<LinkId> = (0..topology.links().len() as u32)
+        .map(LinkId)
+        .filter(|link| {
+            topology.links()[link.index()].ends.iter().all(|end| matches!(end.node, Node::Router(_)))
+        })
+        .filter(|link| topology.links()[link.index()].ends.iter().any(|end| end.node == Node::Router(router)))
+        .collect();
+    let flap = |control: &mut ControlLoop, link, from: u64| {
+        for step in 0..6 {
+            control.handle(at(from + step), reported(link, LinkSource::Switches, step % 2 == 1));
+        }
+    };
+    flap(&mut control, uplinks[0], 10);
+    assert_eq!(control.held_links().map(|(link, _)| link).collect::<Vec<_>>(), [uplinks[0]]);
+    for other in &uplinks[1..] {
+        control.handle(at(20), reported(*other, LinkSource::Switches, false));
+    }
+    assert_eq!(control.held_links().count(), 0);
+    let failed: Vec<LinkId> = control.controller().paths().state().links().failed().collect();
+    assert_eq!(failed, uplinks[1..]);
+    // The only link of a host is not held while it is up.
+    flap(&mut control, LinkId(0), 30);
+    assert_eq!(control.held_links().count(), 0);
 }
 
 /// A link that fails 20 times per second for 10 s, by each kind of signal.
