@@ -124,7 +124,7 @@ fn finish(mut ip: Ipv4Header, mut tcp: TcpHeader, payload: u16, out: &mut Vec<u8
 }
 
 /// Ids of TCP packets are unique among those in flight. Those of a rack's open-loop packets count the packets of all its hosts,
-/// which no real host does, so they would mislead whoever takes them for a counter (RFC 6864 lets senders choose).
+/// which no real host does, so they would mislead an estimator that takes them for a counter (RFC 6864 lets senders choose).
 fn identification(packet: &Packet, protocol: IpNumber) -> u16 {
     if protocol == IpNumber::TCP { packet.id() as u16 } else { 0 }
 }
