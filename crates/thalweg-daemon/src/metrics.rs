@@ -32,6 +32,7 @@ pub use table::METRICS;
 pub use text::Samples;
 
 use super::collectors::{CollectorCounters, CollectorHandle};
+use super::isolation::IsolationReport;
 use super::parts::Parts;
 
 /// A metric, read from a snapshot `S`.
@@ -66,6 +67,8 @@ pub struct Snapshot {
     parts: Parts,
     api: ApiCounts,
     collectors: Vec<CollectorSnapshot>,
+    /// Without ended redirections.
+    isolation: Option<IsolationReport>,
 }
 
 /// Counters of the API.
@@ -116,7 +119,8 @@ impl Snapshot {
             let links = counters.as_ref().and_then(|_| handle.links(timeout()).ok());
             CollectorSnapshot { handle, counters, links: links.map(|reply| reply.value).unwrap_or_default() }
         });
-        Snapshot { parts: parts.clone(), api: api.clone(), collectors: collectors.collect() }
+        let isolation = parts.isolation.as_ref().map(|isolation| isolation.state().report(0));
+        Snapshot { parts: parts.clone(), api: api.clone(), collectors: collectors.collect(), isolation }
     }
 }
 

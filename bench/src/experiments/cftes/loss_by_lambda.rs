@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use thalweg_emulator::workloads::burst_process::{Segments, published_burstiness};
-use thalweg_plot::axis::Scale;
 use thalweg_plot::figure::{self, Legend, SEVERAL};
 use thalweg_plot::page::Heading;
-use thalweg_plot::panel::Panel;
 
 use super::model::{self, Case, Model, Ran, process};
 use super::runs::{finish, run_all};
-use super::{FLOW, LAMBDAS, ROUND_TRIPS, Size, WINDOW_PS, lambda_name, loss, significant, steps, within};
+use super::{
+    FLOW, LAMBDAS, ROUND_TRIPS, Size, WINDOW_PS, lambda_name, loss, loss_panel, significant, steps, within,
+};
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends};
 use crate::results::{Page, Table, save};
@@ -168,23 +168,10 @@ fn trends(all: &[Measured]) -> Trends {
 fn draw(path: &Path, all: &[Measured]) -> anyhow::Result<()> {
     let places = LAMBDAS.map(|lambda| (lambda, lambda_name(lambda)));
     let panels = [0, 1].map(|time| {
-        let percents = |measured: &Measured| {
-            let losses = (0..LAMBDAS.len()).map(|place| 100.0 * mean(&measured.losses(time, place)));
-            losses.collect::<Vec<f64>>()
+        let of_model = |measured: &Measured| {
+            (0..places.len()).map(|place| measured.losses(time, place)).collect::<Vec<_>>()
         };
-        let lines: Vec<Vec<f64>> = all.iter().map(percents).collect();
-        let bounds = |measured: &Measured| {
-            let interval = |place| {
-                let losses = measured.losses(time, place);
-                let (mean, half) = (100.0 * mean(&losses), 100.0 * half_interval(&losses));
-                (mean - half, mean + half)
-            };
-            (0..LAMBDAS.len()).map(interval).collect::<Vec<_>>()
-        };
-        let intervals: Vec<Vec<(f64, f64)>> = all.iter().map(bounds).collect();
-        let title = format!("loss of background traffic (%), {} ms", ROUND_TRIPS[time].0 / 1_000_000);
-        Panel::over_numbers(title, "bursts per second", &places, Scale::LOGARITHMIC, &lines)
-            .with_intervals(&intervals)
+        loss_panel(time, "bursts per second", &places, &all.iter().map(of_model).collect::<Vec<_>>())
     });
     let names: Vec<&str> = all.iter().map(|measured| measured.model.name()).collect();
     let heading = Heading::new("Loss by bursts per second, with a flow of 700 Mbit/s", "");

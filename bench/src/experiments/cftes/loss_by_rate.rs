@@ -3,15 +3,13 @@
 use std::path::Path;
 
 use thalweg_emulator::bottleneck::setup::{LossRow, LossTable};
-use thalweg_plot::axis::Scale;
 use thalweg_plot::figure::{self, Legend, SEVERAL};
 use thalweg_plot::page::Heading;
-use thalweg_plot::panel::Panel;
 use thalweg_wire::BitRate;
 
 use super::model::{self, Case, Model, Ran};
 use super::runs::{finish, run_all};
-use super::{BACKGROUND, ROUND_TRIPS, Size, loss, significant, steps, within};
+use super::{BACKGROUND, ROUND_TRIPS, Size, loss, loss_panel, significant, steps, within};
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends};
 use crate::results::{Page, Table, save};
@@ -209,23 +207,10 @@ fn trends(all: &[Measured]) -> Trends {
 fn draw(path: &Path, all: &[Measured]) -> anyhow::Result<()> {
     let places = RATES.map(|rate| (rate as f64, rate.to_string()));
     let panels = [0, 1].map(|time| {
-        let percents = |measured: &Measured| {
-            let losses = (0..RATES.len()).map(|rate| 100.0 * mean(&measured.losses(time, rate)));
-            losses.collect::<Vec<f64>>()
+        let of_model = |measured: &Measured| {
+            (0..places.len()).map(|place| measured.losses(time, place)).collect::<Vec<_>>()
         };
-        let lines: Vec<Vec<f64>> = all.iter().map(percents).collect();
-        let bounds = |measured: &Measured| {
-            let interval = |rate| {
-                let losses = measured.losses(time, rate);
-                let (mean, half) = (100.0 * mean(&losses), 100.0 * half_interval(&losses));
-                (mean - half, mean + half)
-            };
-            (0..RATES.len()).map(interval).collect::<Vec<_>>()
-        };
-        let intervals: Vec<Vec<(f64, f64)>> = all.iter().map(bounds).collect();
-        let title = format!("loss of background traffic (%), {} ms", ROUND_TRIPS[time].0 / 1_000_000);
-        Panel::over_numbers(title, "flow (Mbit/s)", &places, Scale::LOGARITHMIC, &lines)
-            .with_intervals(&intervals)
+        loss_panel(time, "flow (Mbit/s)", &places, &all.iter().map(of_model).collect::<Vec<_>>())
     });
     let names: Vec<&str> = all.iter().map(|measured| measured.model.name()).collect();
     let heading = Heading::new("Loss by the rate of a cheetah flow", "");

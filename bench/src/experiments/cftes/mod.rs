@@ -23,6 +23,8 @@ mod tests;
 
 use std::path::PathBuf;
 
+use thalweg_plot::axis::Scale;
+use thalweg_plot::panel::Panel;
 use thalweg_wire::{BitRate, Nanos};
 
 use super::flexplane::Study;
@@ -41,6 +43,7 @@ const LAMBDAS: [f64; 17] =
     [6.1, 6.3, 6.7, 7.4, 8.4, 10.0, 12.0, 13.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0, 80.0, 100.0, 600.0];
 /// The windows of burstiness: T1, in picoseconds.
 const WINDOW_PS: u64 = 100_000_000_000;
+
 /// The settings of all runs of an experiment.
 #[derive(Clone, Debug)]
 struct Size {
@@ -111,4 +114,19 @@ fn within(value: f64, bounds: (f64, f64)) -> bool {
 /// Steps in this direction between consecutive values.
 fn steps(values: &[f64], is_step: impl Fn(f64, f64) -> bool) -> usize {
     values.windows(2).filter(|pair| is_step(pair[0], pair[1])).count()
+}
+
+/// The losses of background traffic at one round-trip time by model, place and run, with 95 % intervals.
+fn loss_panel(time: usize, axis: &str, places: &[(f64, String)], losses: &[Vec<Vec<f64>>]) -> Panel {
+    let percents =
+        |of_model: &Vec<Vec<f64>>| of_model.iter().map(|runs| 100.0 * mean(runs)).collect::<Vec<f64>>();
+    let interval = |runs: &Vec<f64>| {
+        let (mean, half) = (100.0 * mean(runs), 100.0 * half_interval(runs));
+        (mean - half, mean + half)
+    };
+    let lines: Vec<Vec<f64>> = losses.iter().map(percents).collect();
+    let intervals: Vec<Vec<(f64, f64)>> =
+        losses.iter().map(|of_model| of_model.iter().map(interval).collect()).collect();
+    let title = format!("loss of background traffic (%), {} ms", ROUND_TRIPS[time].0 / 1_000_000);
+    Panel::over_numbers(title, axis, places, Scale::LOGARITHMIC, &lines).with_intervals(&intervals)
 }

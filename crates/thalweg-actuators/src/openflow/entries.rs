@@ -120,7 +120,7 @@ impl EntryKey {
 }
 
 impl Entry {
-    /// Returns the flow-mod that writes or deletes the entry, whatever is there; `None` if a port is missing.
+    /// Returns the flow-mod that writes or deletes the entry, whether the switch has one or not; `None` if a port is missing.
     pub(super) fn flow_mod(&self, ports: &SwitchPorts) -> Option<Body> {
         let Entry { key, rule } = *self;
         let entry = FlowMod {

@@ -5,7 +5,7 @@
 //!
 //! **Damping**, after the idea of RFC 2439 for routes: a link that has failed [`DampingOptions::failures`] times within
 //! [`DampingOptions::window`] is held down until it has not failed for a hold time. The hold time doubles with each hold
-//! that follows within [`DampingOptions::max_hold`] of the last one, up to that. So a link that flaps without end changes
+//! that follows within [`DampingOptions::max_hold`] of the last one, up to that. So a link that keeps flapping changes
 //! routes a bounded number of times. RFC 2439 lets a penalty decay exponentially; counted failures are easier to
 //! configure and to explain.
 //!

@@ -717,8 +717,7 @@ pub const METRICS: &[Metric] = &[
     ),
     // Isolation.
     gauge("thalweg_redirections", &["phase"], "Active redirections of cheetah flows, by phase.", |s, out| {
-        if let Some(isolation) = &s.parts.isolation {
-            let report = isolation.state().report(0);
+        if let Some(report) = &s.isolation {
             for (phase, name) in Phase::ALL.into_iter().take_while(|(phase, _)| *phase < Phase::Released) {
                 out.put(&[name], report.active.iter().filter(|it| it.phase == phase).count());
             }
@@ -730,8 +729,8 @@ pub const METRICS: &[Metric] = &[
         "Cheetah flows and pins: `started`; `repeated`, the flow was redirected already; `excluded` by prefix or port; `refused`, the \
          maximum number of redirections was reached; `withheld`, on a dry run; `lost`, the queue from the collectors was full.",
         |s, out| {
-            if let Some(isolation) = &s.parts.isolation {
-                let it = isolation.state().report(0).counters;
+            if let (Some(isolation), Some(report)) = (&s.parts.isolation, &s.isolation) {
+                let it = report.counters;
                 let others = it.repeated + it.excluded + it.refused + it.withheld;
                 out.put(&["started"], it.requests.saturating_sub(others));
                 out.put(&["repeated"], it.repeated);
@@ -749,8 +748,8 @@ pub const METRICS: &[Metric] = &[
          queued; `cancelled` before they were redirected; `failed`; `put_off`, not released because the flow had sent meanwhile; \
          `restored`, others had removed it; `error`, an attempt of the actuator failed.",
         |s, out| {
-            if let Some(isolation) = &s.parts.isolation {
-                let it = isolation.state().report(0).counters;
+            if let Some(report) = &s.isolation {
+                let it = report.counters;
                 for (name, count) in [
                     ("redirected", it.redirected),
                     ("confirmed", it.confirmed),
@@ -772,8 +771,8 @@ pub const METRICS: &[Metric] = &[
         &["result"],
         "Packets that matched a redirection: `redirected`; `expired`, its time was over; `released`, the flow was being released.",
         |s, out| {
-            if let Some(isolation) = &s.parts.isolation {
-                let it = isolation.state().report(0).isolator;
+            if let Some(report) = &s.isolation {
+                let it = report.isolator;
                 out.put(&["redirected"], it.redirected_packets);
                 out.put(&["expired"], it.expired_packets);
                 out.put(&["released"], it.released_packets);
@@ -785,8 +784,8 @@ pub const METRICS: &[Metric] = &[
         &[],
         "Queues, classes and programs that others had changed or removed, and that were set again.",
         |s, out| {
-            if let Some(isolation) = &s.parts.isolation {
-                out.put(&[], isolation.state().report(0).isolator.repairs);
+            if let Some(report) = &s.isolation {
+                out.put(&[], report.isolator.repairs);
             }
         },
     ),
@@ -795,8 +794,8 @@ pub const METRICS: &[Metric] = &[
         &[],
         "Checks of queues and program that found something that could not be repaired.",
         |s, out| {
-            if let Some(isolation) = &s.parts.isolation {
-                out.put(&[], isolation.state().report(0).isolator.failed_checks);
+            if let Some(report) = &s.isolation {
+                out.put(&[], report.isolator.failed_checks);
             }
         },
     ),
@@ -805,8 +804,8 @@ pub const METRICS: &[Metric] = &[
         &["result"],
         "Runs of the command of actuator exec, and requests of actuator webhook.",
         |s, out| {
-            if let Some(isolation) = &s.parts.isolation {
-                let it = isolation.state().report(0).isolator;
+            if let Some(report) = &s.isolation {
+                let it = report.isolator;
                 out.put(&["succeeded"], it.calls.saturating_sub(it.failed_calls));
                 out.put(&["failed"], it.failed_calls);
             }
@@ -817,8 +816,7 @@ pub const METRICS: &[Metric] = &[
         &["queue"],
         "Bytes in the queues of the isolated link.",
         |s, out| {
-            let queues = s.parts.isolation.as_ref().and_then(|isolation| isolation.state().report(0).queues);
-            if let Some((scavenger, primary)) = queues {
+            if let Some((scavenger, primary)) = s.isolation.as_ref().and_then(|report| report.queues) {
                 out.put(&["primary"], primary.backlog.0);
                 out.put(&["scavenger"], scavenger.backlog.0);
             }
@@ -829,8 +827,7 @@ pub const METRICS: &[Metric] = &[
         &["queue", "result"],
         "Packets that the queues of the isolated link sent or dropped. Starts anew when a queue is replaced.",
         |s, out| {
-            let queues = s.parts.isolation.as_ref().and_then(|isolation| isolation.state().report(0).queues);
-            if let Some((scavenger, primary)) = queues {
+            if let Some((scavenger, primary)) = s.isolation.as_ref().and_then(|report| report.queues) {
                 for (name, queue) in [("primary", primary), ("scavenger", scavenger)] {
                     out.put(&[name, "sent"], queue.sent_packets);
                     out.put(&[name, "dropped"], queue.dropped_packets);

@@ -11,7 +11,7 @@ use crate::schemes::scavenger::{PRIMARY, SCAVENGER, ScavengerConfig, Sharing};
 /// A queue of the port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
-    /// For everything that is not isolated.
+    /// For all traffic that is not isolated.
     Primary = PRIMARY as isize,
     /// For isolated flows.
     Scavenger = SCAVENGER as isize,

@@ -157,7 +157,7 @@ proptest! {
 
 /// Six senders of burst processes, three of them in the scavenger queue, to one receiver through a whole network: the
 /// same packets are lost as at the port. Of those that arrive at a queue in the same slot, the network chooses the loser
-/// at random, so packets are told by the slot in which they were sent and by their queue.
+/// at random, so packets are identified by the slot in which they were sent and by their queue.
 #[test]
 fn port_agrees_with_a_network_packet_by_packet() {
     let length = 1_538;

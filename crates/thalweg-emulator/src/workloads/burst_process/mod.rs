@@ -128,7 +128,7 @@ pub struct Burst {
     pub end_ps: u64,
 }
 
-/// Bursts in order of their starts, without end.
+/// An endless iterator of bursts, in order of their starts.
 #[derive(Clone, Debug)]
 pub struct Bursts {
     durations: Durations,

@@ -21,7 +21,7 @@ pub struct Segment {
     pub active: u64,
 }
 
-/// Segments in order of time, without end.
+/// An endless iterator of segments, in order of time.
 #[derive(Clone, Debug)]
 pub struct Segments {
     bursts: Peekable<Bursts>,

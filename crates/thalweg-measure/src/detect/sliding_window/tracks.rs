@@ -116,7 +116,7 @@ impl Tracks {
         (number != NO_TRACK && track.owner == owner).then_some(track)
     }
 
-    /// Returns the number of a free or stale track, and what it was before.
+    /// Returns the number of a free or stale track.
     pub(super) fn find(&mut self, now: Timestamp) -> Option<u32> {
         let looks = if self.fresh < self.tracks.len() { SEARCH } else { LONG_SEARCH };
         let mut looks = 0..looks.min(self.fresh - 1);
