@@ -9,6 +9,7 @@
 //! | [`bpf`] | eBPF programs and maps (bpf(2)), and an object file loader |
 //! | [`clock`] | the kernel's clocks (clock_gettime(2)) |
 //! | [`namespace`] | network namespaces (network_namespaces(7)) |
+//! | [`tcp`] | TCP connections with a source address and a signature (tcp(7)) |
 //! | [`privileges`] | dropping capabilities and root (capabilities(7)) |
 //!
 //! All calls block until the kernel replies. No threads, no event loop, no state except descriptors. Errors are those
@@ -23,6 +24,7 @@ pub mod netlink;
 pub mod privileges;
 pub mod socket;
 pub mod tc;
+pub mod tcp;
 
 pub use kernel_version::KernelVersion;
 pub use namespace::{Namespace, NamespaceError};
