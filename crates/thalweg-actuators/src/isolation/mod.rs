@@ -5,12 +5,14 @@
 //! | [`tc`] | this host is the router: a program before the queue of the interface selects the class |
 //! | [`exec`] | a command that receives the 5-tuple |
 //! | [`webhook`] | an HTTP request with the 5-tuple |
+//! | [`flowspec`] | a router receives rules over BGP |
 //! | [`log`] | not at all: records the redirections |
 //!
 //! `calls` has the threads of `exec` and `webhook`. An isolator may answer later. It never blocks for longer than a system call.
 
 mod calls;
 pub mod exec;
+pub mod flowspec;
 pub mod log;
 pub mod tc;
 pub mod webhook;
@@ -91,11 +93,12 @@ pub struct IsolatorCounters {
     pub expired_packets: u64,
     /// Packets of flows that were released when the program saw them.
     pub released_packets: u64,
-    /// Queues, classes and programs that others had changed or removed, and that were repaired.
+    /// Queues, classes and programs that others had changed or removed, and rules that a router had dropped, all of which were set
+    /// again.
     pub repairs: u64,
     /// Checks that failed.
     pub failed_checks: u64,
-    /// Runs of the command, or requests.
+    /// Runs of the command, requests, or changes of rules.
     pub calls: u64,
     /// Of those, failed.
     pub failed_calls: u64,
