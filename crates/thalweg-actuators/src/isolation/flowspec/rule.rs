@@ -68,7 +68,9 @@ pub enum RedirectTarget {
 
 /// An invalid redirect target.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("invalid redirect target {0:?}: expected a route target such as 64500:100 or 192.0.2.1:100, or the address of a next hop")]
+#[error(
+    "invalid redirect target {0:?}: expected a route target such as 64500:100 or 192.0.2.1:100, or the address of a next hop"
+)]
 pub struct ParseTargetError(String);
 
 /// How the attributes of a session's rules are written.
@@ -189,7 +191,7 @@ impl Rule {
     }
 
     /// Returns its components by number.
-    fn components(&self) -> FlowSpecRule {
+    pub(super) fn components(&self) -> FlowSpecRule {
         let mut components = vec![
             FlowSpecComponent::DestinationPrefix(host(self.destination)),
             FlowSpecComponent::SourcePrefix(host(self.source)),
@@ -244,8 +246,10 @@ pub(super) fn announce(
             labeled_announced: Vec::new(),
             rtc_announced: Vec::new(),
         };
-        let mut attributes =
-            vec![PathAttribute::Origin(Origin::Igp), PathAttribute::AsPath(AsPath { segments: path.clone() })];
+        let mut attributes = vec![
+            PathAttribute::Origin(Origin::Igp),
+            PathAttribute::AsPath(AsPath { segments: path.clone() }),
+        ];
         if encoding.is_internal {
             attributes.push(PathAttribute::LocalPref(LOCAL_PREFERENCE));
         }

@@ -203,8 +203,11 @@ impl BgpSession {
             }
             Incoming::Message(message) => match message {
                 Message::Open(open) => {
-                    self.reason =
-                        format!("OPEN message with AS {}, hold time {} s", open.four_byte_as(), open.hold_time);
+                    self.reason = format!(
+                        "OPEN message with AS {}, hold time {} s",
+                        open.four_byte_as(),
+                        open.hold_time
+                    );
                     Event::OpenReceived(open)
                 }
                 Message::Keepalive => Event::KeepaliveReceived,
