@@ -8,7 +8,7 @@ use super::{FlowName, UtcTime};
 /// Redirections of cheetah flows.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct Redirections {
-    /// How flows are redirected: `tc`, `exec`, `webhook` or `log`.
+    /// How flows are redirected: `tc`, `exec`, `webhook`, `flowspec` or `log`.
     pub actuator: String,
     /// Whether nothing is redirected, only recorded.
     pub dry_run: bool,
@@ -172,7 +172,7 @@ pub struct RedirectionCounts {
     pub put_off: u64,
     /// Redirections that others removed and that were restored.
     pub restored: u64,
-    /// Queues, classes and programs that others changed and that were repaired.
+    /// Queues, classes and programs that others changed, and rules that a router dropped with its BGP session, and that were set again.
     pub repairs: u64,
     /// Packets of redirections that had expired.
     pub expired_packets: u64,

@@ -95,6 +95,12 @@ fn isolation_line(isolation: &IsolationConfig) -> String {
             format!("by {}{exists}", options.program.display())
         }
         IsolatorConfig::Webhook { options, .. } => format!("by requests to {}", options.url),
+        IsolatorConfig::Flowspec { options, password_file } => {
+            let is_missing = password_file.as_ref().is_some_and(|file| !file.exists());
+            let missing = if is_missing { "; the password file does not exist now" } else { "" };
+            let (peer, peer_as) = (options.peer, options.peer_as);
+            format!("by FlowSpec rules for {peer}, AS {peer_as}, {}{missing}", options.action)
+        }
         IsolatorConfig::Tc { options, .. } => {
             let queues = match options.queues.queueing {
                 Queueing::Borrow { scavenger_share } => {

@@ -1,8 +1,12 @@
 //! `[isolation]`: which cheetah flows are redirected, and how.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use thalweg_actuators::isolation::exec::ExecOptions;
+use thalweg_actuators::isolation::flowspec::{
+    Action, FlowspecOptions, MIN_HOLD_TIME, PORT, ParseTargetError,
+};
 use thalweg_actuators::isolation::tc::{QueuePlan, Queueing, TcOptions};
 use thalweg_actuators::isolation::webhook::WebhookOptions;
 use thalweg_capture::Namespace;
@@ -11,7 +15,7 @@ use thalweg_control::isolate::IsolationOptions;
 use thalweg_control::isolate::exclusions::{Exclusions, ParsePrefixError, Prefix};
 use thalweg_wire::Nanos;
 
-use super::table::{AtStopName, Collector, Isolation, IsolatorName, QueueingName};
+use super::table::{AtStopName, Collector, Isolation, IsolatorName, QueueingName, RuleActionName};
 use crate::emulation::EmulationConfig;
 
 /// The configuration of isolation.
@@ -46,6 +50,13 @@ pub enum IsolatorConfig {
         /// The file with the token.
         token_file: Option<PathBuf>,
     },
+    /// By rules that a router receives over BGP.
+    Flowspec {
+        /// Session and action, without the password.
+        options: FlowspecOptions,
+        /// The file with the password.
+        password_file: Option<PathBuf>,
+    },
 }
 
 /// Keys of one actuator.
@@ -62,6 +73,19 @@ const TC_KEYS: [&str; 9] = [
 ];
 const EXEC_KEYS: [&str; 1] = [Isolation::command];
 const WEBHOOK_KEYS: [&str; 2] = [Isolation::url, Isolation::token_file];
+const FLOWSPEC_KEYS: [&str; 11] = [
+    Isolation::peer,
+    Isolation::peer_as,
+    Isolation::local_as,
+    Isolation::local_address,
+    Isolation::router_id,
+    Isolation::hold_time,
+    Isolation::password_file,
+    Isolation::action,
+    Isolation::dscp,
+    Isolation::rate_limit,
+    Isolation::redirect_to,
+];
 /// Keys of exec and webhook.
 const CALL_KEYS: [&str; 2] = [Isolation::timeout, Isolation::concurrency];
 
@@ -77,6 +101,7 @@ impl IsolatorConfig {
             IsolatorConfig::Tc { .. } => "tc",
             IsolatorConfig::Exec(_) => "exec",
             IsolatorConfig::Webhook { .. } => "webhook",
+            IsolatorConfig::Flowspec { .. } => "flowspec",
         }
     }
 
@@ -96,10 +121,10 @@ pub(super) fn read(
     let before = problems.len();
     let Some(actuator) = entry.actuator else {
         // Keys without an actuator have no effect, which nobody wants.
-        let keys = TC_KEYS.iter().chain(&EXEC_KEYS).chain(&WEBHOOK_KEYS);
+        let keys = TC_KEYS.iter().chain(&EXEC_KEYS).chain(&WEBHOOK_KEYS).chain(&FLOWSPEC_KEYS);
         let keys = keys.chain(&[Isolation::collectors, Isolation::dry_run]);
         if let Some(key) = keys.copied().find(|key| entry.is_set(key)) {
-            problems.push(entry.refuse(key, "requires actuator, one of tc, exec, webhook and log"));
+            problems.push(entry.refuse(key, "requires actuator, one of tc, exec, webhook, flowspec and log"));
         }
         return None;
     };
@@ -126,6 +151,7 @@ pub(super) fn read(
         IsolatorName::Tc => tc(&entry, problems),
         IsolatorName::Exec => exec(&entry, document, problems),
         IsolatorName::Webhook => webhook(&entry, document, problems),
+        IsolatorName::Flowspec => flowspec(&entry, document, problems),
     };
     let config = IsolationConfig { isolator: isolator?, options, collectors: entry.collectors.clone() };
     (problems.len() == before).then_some(config)
@@ -137,6 +163,7 @@ fn check_keys(entry: &Typed<'_, Isolation>, actuator: IsolatorName, problems: &m
         (&TC_KEYS[..], IsolatorName::Tc),
         (&EXEC_KEYS[..], IsolatorName::Exec),
         (&WEBHOOK_KEYS[..], IsolatorName::Webhook),
+        (&FLOWSPEC_KEYS[..], IsolatorName::Flowspec),
     ] {
         if let Some(key) = keys.iter().copied().find(|key| actuator != owner && entry.is_set(key)) {
             let reason = format!("requires actuator {}, not {}", owner.name(), actuator.name());
@@ -149,8 +176,7 @@ fn check_keys(entry: &Typed<'_, Isolation>, actuator: IsolatorName, problems: &m
             .push(entry.refuse(key, format!("requires actuator exec or webhook, not {}", actuator.name())));
     }
     if actuator == IsolatorName::Tc && entry.is_set(Isolation::max_time) {
-        let reason =
-            "requires actuator exec, webhook or log: with tc, a redirection lasts as long as its flow sends";
+        let reason = "requires actuator exec, webhook, flowspec or log: with tc, a redirection lasts as long as its flow sends";
         problems.push(entry.refuse(Isolation::max_time, reason));
     }
     if entry.queueing == QueueingName::Strict && entry.is_set(Isolation::scavenger_share) {
@@ -260,6 +286,115 @@ fn webhook(
     Some(IsolatorConfig::Webhook { options, token_file })
 }
 
+fn flowspec(
+    entry: &Typed<'_, Isolation>,
+    document: &Document,
+    problems: &mut Vec<Problem>,
+) -> Option<IsolatorConfig> {
+    let before = problems.len();
+    let peer = peer(entry, problems);
+    let mut refuse = |key, reason: &str| problems.push(entry.refuse(key, reason));
+    for (key, number) in [(Isolation::peer_as, entry.peer_as), (Isolation::local_as, entry.local_as)] {
+        if number.is_none() {
+            refuse(key, "required by actuator flowspec: the number of an autonomous system");
+        }
+    }
+    let local_address = entry.local_address.as_ref().map(|text| text.parse::<IpAddr>());
+    let is_other = |address: &IpAddr| peer.is_some_and(|peer| peer.is_ipv4() != address.is_ipv4());
+    match &local_address {
+        Some(Err(_)) => refuse(Isolation::local_address, "expected an address, such as \"192.0.2.2\""),
+        Some(Ok(address)) if is_other(address) => {
+            refuse(Isolation::local_address, "expected an address of the same IP version as peer");
+        }
+        _ => {}
+    }
+    let router_id = entry.router_id.as_ref().map(|text| text.parse());
+    match &router_id {
+        Some(Err(_)) => refuse(Isolation::router_id, "expected an IPv4 address, such as \"192.0.2.2\""),
+        None if peer.is_some_and(|peer| peer.is_ipv6()) => {
+            refuse(Isolation::router_id, "required if peer is an IPv6 address: an IPv4 address of this host");
+        }
+        _ => {}
+    }
+    let (seconds, rest) = (entry.hold_time.0 / 1_000_000_000, entry.hold_time.0 % 1_000_000_000);
+    let hold_time = u16::try_from(seconds).ok().filter(|seconds| *seconds >= MIN_HOLD_TIME && rest == 0);
+    if hold_time.is_none() {
+        refuse(Isolation::hold_time, "expected whole seconds, 3s to 65535s");
+    }
+    let action = rule_action(entry, problems);
+    let options = FlowspecOptions {
+        peer: peer?,
+        local_address: local_address.transpose().ok()?,
+        local_as: entry.local_as?,
+        peer_as: entry.peer_as?,
+        router_id: router_id.transpose().ok()?,
+        hold_time: hold_time?,
+        password: None,
+        action: action?,
+    };
+    let password_file = entry.password_file.as_ref().map(|file| document.folder.join(file));
+    (problems.len() == before).then_some(IsolatorConfig::Flowspec { options, password_file })
+}
+
+fn peer(entry: &Typed<'_, Isolation>, problems: &mut Vec<Problem>) -> Option<SocketAddr> {
+    let Some(text) = &entry.peer else {
+        let reason = "required by actuator flowspec: the address of the router";
+        problems.push(entry.refuse(Isolation::peer, reason));
+        return None;
+    };
+    let address = || text.parse().map(|address| SocketAddr::new(address, PORT));
+    let peer = text.parse::<SocketAddr>().or_else(|_| address()).ok().filter(|peer| peer.port() != 0);
+    if peer.is_none() {
+        let reason = format!(
+            "invalid address {text:?}: expected an address and perhaps a port, such as 192.0.2.1, 192.0.2.1:1790, 2001:db8::1 or \
+             [2001:db8::1]:1790"
+        );
+        problems.push(entry.refuse(Isolation::peer, reason));
+    }
+    peer
+}
+
+/// Reads what the router does, and reports keys of another action.
+fn rule_action(entry: &Typed<'_, Isolation>, problems: &mut Vec<Problem>) -> Option<Action> {
+    for (key, owner) in [
+        (Isolation::dscp, RuleActionName::Mark),
+        (Isolation::rate_limit, RuleActionName::Rate),
+        (Isolation::redirect_to, RuleActionName::Redirect),
+    ] {
+        if entry.action != owner && entry.is_set(key) {
+            let reason = format!("requires action {}, not {}", owner.name(), entry.action.name());
+            problems.push(entry.refuse(key, reason));
+        }
+    }
+    match entry.action {
+        RuleActionName::Mark => Some(Action::Mark(entry.dscp)),
+        RuleActionName::Rate => {
+            let rate = entry.rate_limit.filter(|rate| rate.0 >= 8);
+            if rate.is_none() {
+                let reason = "required by action rate: at least 8bps, such as \"10mbps\"";
+                problems.push(entry.refuse(Isolation::rate_limit, reason));
+            }
+            rate.map(Action::RateLimit)
+        }
+        RuleActionName::Redirect => {
+            let Some(text) = &entry.redirect_to else {
+                let reason =
+                    "required by action redirect: a route target such as \"64500:100\", or an address";
+                problems.push(entry.refuse(Isolation::redirect_to, reason));
+                return None;
+            };
+            match text.parse() {
+                Ok(target) => Some(Action::Redirect(target)),
+                Err(error) => {
+                    let error: ParseTargetError = error;
+                    problems.push(entry.refuse(Isolation::redirect_to, error.to_string()));
+                    None
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -294,12 +429,93 @@ mod tests {
     }
 
     #[test]
+    fn a_session_for_rules_is_read() {
+        let session = "actuator = \"flowspec\"\npeer_as = 64500\nlocal_as = 64501\n";
+        let config = parse(&[session, "peer = \"192.0.2.1\"\npassword_file = \"bgp\""].concat());
+        let config = config.unwrap().unwrap();
+        assert!(!config.options.reads_counters && !config.isolator.needs_capabilities());
+        let IsolatorConfig::Flowspec { options, password_file } = config.isolator else { panic!("flowspec") };
+        let expected = FlowspecOptions {
+            peer: "192.0.2.1:179".parse().unwrap(),
+            local_address: None,
+            local_as: 64_501,
+            peer_as: 64_500,
+            router_id: None,
+            hold_time: 30,
+            password: None,
+            action: Action::Mark(1),
+        };
+        assert_eq!((options, password_file), (expected, Some("/etc/bgp".into())));
+        let lines = "peer = \"[2001:db8::1]:1790\"\nlocal_address = \"2001:db8::2\"\nrouter_id = \"192.0.2.2\"\n\
+                     hold_time = \"3s\"\naction = \"redirect\"\nredirect_to = \"64500:100\"\nmax_time = \"1m\"\n";
+        let config = parse(&[session, lines].concat()).unwrap().unwrap();
+        let IsolatorConfig::Flowspec { options, .. } = config.isolator else { panic!("flowspec") };
+        assert_eq!((options.peer.port(), options.hold_time), (1_790, 3));
+        assert_eq!(options.action.to_string(), "redirect to 64500:100");
+        let lines =
+            "peer = \"2001:db8::1\"\nrouter_id = \"192.0.2.2\"\naction = \"rate\"\nrate_limit = \"10mbps\"\n";
+        let config = parse(&[session, lines].concat()).unwrap().unwrap();
+        let IsolatorConfig::Flowspec { options, .. } = config.isolator else { panic!("flowspec") };
+        assert_eq!(options.action.to_string(), "limit to 10.0 Mbit/s");
+    }
+
+    #[test]
+    fn problems_of_a_session_name_the_line_and_the_remedy() {
+        let session = "actuator = \"flowspec\"\npeer_as = 64500\nlocal_as = 64501\n";
+        let router = &[session, "peer = \"192.0.2.1\"\n"].concat();
+        for (lines, expected) in [
+            ("actuator = \"flowspec\"", "peer: required by actuator flowspec: the address of the router"),
+            ("actuator = \"flowspec\"", "local_as: required by actuator flowspec: the number of"),
+            (
+                "actuator = \"log\"\npeer = \"192.0.2.1\"",
+                "t.toml:6: peer: requires actuator flowspec, not log",
+            ),
+            ("dscp = 1", "t.toml:5: dscp: requires actuator, one of"),
+            (
+                &[session, "peer = \"router1\""].concat(),
+                "peer: invalid address \"router1\": expected an address",
+            ),
+            (&[session, "peer = \"192.0.2.1:0\""].concat(), "peer: invalid address \"192.0.2.1:0\""),
+            (&[session, "peer = \"2001:db8::1\""].concat(), "router_id: required if peer is an IPv6 address"),
+            (&[router, "router_id = \"2001:db8::2\""].concat(), "router_id: expected an IPv4 address"),
+            (&[router, "local_address = \"wan0\""].concat(), "local_address: expected an address"),
+            (
+                &[router, "local_address = \"2001:db8::2\""].concat(),
+                "local_address: expected an address of the same IP version as peer",
+            ),
+            (&[router, "hold_time = \"2s\""].concat(), "hold_time: expected whole seconds, 3s to 65535s"),
+            (&[router, "hold_time = \"3500ms\""].concat(), "hold_time: expected whole seconds"),
+            (&[router, "hold_time = \"24h\""].concat(), "hold_time: expected whole seconds"),
+            (&[router, "dscp = 64"].concat(), "dscp is 64: "),
+            (&[router, "rate_limit = \"1mbps\""].concat(), "rate_limit: requires action rate, not mark"),
+            (&[router, "action = \"rate\""].concat(), "rate_limit: required by action rate: at least 8bps"),
+            (
+                &[router, "action = \"rate\"\nrate_limit = \"10mbps\"\ndscp = 1"].concat(),
+                "dscp: requires action mark",
+            ),
+            (&[router, "action = \"redirect\""].concat(), "redirect_to: required by action redirect"),
+            (
+                &[router, "action = \"redirect\"\nredirect_to = \"vrf1\""].concat(),
+                "redirect_to: invalid redirect target \"vrf1\": expected a route target",
+            ),
+            (&[router, "peer_as = 4294967296"].concat(), "peer_as"),
+            (
+                &[router, "timeout = \"1s\""].concat(),
+                "timeout: requires actuator exec or webhook, not flowspec",
+            ),
+        ] {
+            let error = parse(lines).unwrap_err();
+            assert!(error.contains(expected), "{lines}: {error}");
+        }
+    }
+
+    #[test]
     fn problems_name_the_line_and_the_remedy() {
         let tc = "actuator = \"tc\"\ninterface = \"wan0\"\nlink_rate = \"1gbps\"\n";
         for (lines, expected) in [
             (
                 "interface = \"wan0\"",
-                "t.toml:5: interface: requires actuator, one of tc, exec, webhook and log",
+                "t.toml:5: interface: requires actuator, one of tc, exec, webhook, flowspec and log",
             ),
             ("actuator = \"tc\"\nlink_rate = \"1gbps\"", "interface: required by actuator tc"),
             ("actuator = \"tc\"\ninterface = \"wan0\"", "link_rate: required by actuator tc"),
@@ -309,7 +525,10 @@ mod tests {
             ("actuator = \"log\"\ntimeout = \"1s\"", "timeout: requires actuator exec or webhook, not log"),
             (&[tc, "expiry = \"10ms\""].concat(), "expiry: expected at least 500ms"),
             (&[tc, "quiet = \"10ms\""].concat(), "quiet: expected at least 300ms"),
-            (&[tc, "max_time = \"1h\""].concat(), "max_time: requires actuator exec, webhook or log"),
+            (
+                &[tc, "max_time = \"1h\""].concat(),
+                "max_time: requires actuator exec, webhook, flowspec or log",
+            ),
             (
                 &[tc, "queueing = \"strict\"\nscavenger_share = 0.1"].concat(),
                 "scavenger_share: requires queueing borrow",

@@ -340,11 +340,35 @@ section! {
         url: String [Text("a URL, such as \"https://controller.example.net/flows\"")] or "none",
         /// With webhook: file with a token for the header `Authorization: Bearer`, read at the start.
         token_file: String [FILE] or "no token",
+        /// With flowspec: the router or route reflector that receives the rules. The port is 179 by default.
+        peer: String [Text("an address, such as \"192.0.2.1\", \"2001:db8::1\" or \"192.0.2.1:1790\"")] or "none",
+        /// With flowspec: number of the router's autonomous system.
+        peer_as: u32 [Whole(1, 4_294_967_295)] or "none",
+        /// With flowspec: number of the autonomous system of this daemon. The same as peer_as for a session within it.
+        local_as: u32 [Whole(1, 4_294_967_295)] or "none",
+        /// With flowspec: source address of the session.
+        local_address: String [Text("an address of this host")] or "by the route to the peer",
+        /// With flowspec: BGP identifier of this daemon. Required if peer is an IPv6 address.
+        router_id: String [Text("an IPv4 address")] or "the source address",
+        /// With flowspec: hold time to propose. The router drops all rules if it hears nothing for this long. Whole seconds, at
+        /// least 3.
+        hold_time: Nanos [Time] default "30s",
+        /// With flowspec: file with the password of the session (TCP MD5, RFC 2385), read at the start.
+        password_file: String [FILE] or "no password",
+        /// With flowspec: what the router does with the packets of redirected flows.
+        action: RuleActionName [one_of::<RuleActionName>()] default "mark",
+        /// With flowspec and mark: code point that the router writes into the packets. Its queues must send 1 (lower effort,
+        /// RFC 8622) to a scavenger queue.
+        dscp: u8 [Whole(0, 63)] default "1",
+        /// With flowspec and rate: rate limit of each flow. The router drops what exceeds it.
+        rate_limit: BitRate [Rate] or "none",
+        /// With flowspec and redirect: route target of a routing instance, or address of a next hop.
+        redirect_to: String [Text("a route target such as \"64500:100\", or an address")] or "none",
         /// With exec and webhook: maximum duration of a run or request.
         timeout: Nanos [Time] default "5s",
         /// With exec and webhook: maximum number of simultaneous runs or requests.
         concurrency: usize [Whole(1, 64)] default "4",
-        /// With exec, webhook and log: a redirection ends after this time even if the end of the flow was not reported.
+        /// With exec, webhook, flowspec and log: a redirection ends after this time even if the end of the flow was not reported.
         max_time: Nanos [Time] default "1h",
         /// Maximum number of simultaneous redirections. Further cheetah flows are counted.
         max_redirections: usize [Whole(1, 65_536)] default "1024",
@@ -472,6 +496,20 @@ choices! {
         Exec = "exec",
         /// by HTTP requests to a controller
         Webhook = "webhook",
+        /// by a router that receives rules over BGP (FlowSpec, RFC 8955 and 8956)
+        Flowspec = "flowspec",
+    }
+}
+
+choices! {
+    /// What a router does with the packets of a flow.
+    pub enum RuleActionName {
+        /// writes the code point dscp into them
+        Mark = "mark",
+        /// drops what exceeds rate_limit
+        Rate = "rate",
+        /// forwards them to redirect_to
+        Redirect = "redirect",
     }
 }
 

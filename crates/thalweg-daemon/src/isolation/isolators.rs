@@ -5,11 +5,13 @@ use std::path::Path;
 
 use thalweg_actuators::isolation::Isolator;
 use thalweg_actuators::isolation::exec::Exec;
+use thalweg_actuators::isolation::flowspec::{Flowspec, FlowspecOptions};
 use thalweg_actuators::isolation::log::Log;
 use thalweg_actuators::isolation::tc::Tc;
 use thalweg_actuators::isolation::webhook::{Webhook, WebhookOptions};
 use thalweg_linux::Netlink;
 use thalweg_linux::clock::monotonic;
+use thalweg_linux::tcp::MAX_PASSWORD;
 
 use crate::config::IsolatorConfig;
 
@@ -25,6 +27,10 @@ pub(super) fn open(config: &IsolatorConfig) -> Result<Box<dyn Isolator>, String>
             let token = token_file.as_deref().map(read_token).transpose()?;
             Ok(Box::new(Webhook::new(WebhookOptions { token, ..options.clone() })))
         }
+        IsolatorConfig::Flowspec { options, password_file } => {
+            let password = password_file.as_deref().map(read_password).transpose()?;
+            Ok(Box::new(Flowspec::new(FlowspecOptions { password, ..options.clone() })))
+        }
         IsolatorConfig::Tc { options, namespace } => {
             let netlink = match namespace {
                 None => Netlink::open().map_err(|error| format!("cannot open a netlink socket: {error}"))?,
@@ -35,13 +41,53 @@ pub(super) fn open(config: &IsolatorConfig) -> Result<Box<dyn Isolator>, String>
     }
 }
 
-/// Reads a token, which root alone may be able to read.
 fn read_token(path: &Path) -> Result<String, String> {
+    read_secret("token", path)
+}
+
+fn read_password(path: &Path) -> Result<String, String> {
+    let password = read_secret("password", path)?;
+    match password.len() <= MAX_PASSWORD {
+        true => Ok(password),
+        false => Err(format!(
+            "the password file {} must contain at most {MAX_PASSWORD} characters",
+            path.display()
+        )),
+    }
+}
+
+/// Reads a secret, which root alone may be able to read.
+fn read_secret(kind: &str, path: &Path) -> Result<String, String> {
     let text = fs::read_to_string(path)
-        .map_err(|error| format!("cannot read the token file {}: {error}", path.display()))?;
+        .map_err(|error| format!("cannot read the {kind} file {}: {error}", path.display()))?;
     match text.trim() {
-        "" => Err(format!("the token file {} is empty", path.display())),
-        token if token.chars().all(|letter| letter.is_ascii_graphic()) => Ok(token.to_owned()),
-        _ => Err(format!("the token file {} must contain one line without spaces", path.display())),
+        "" => Err(format!("the {kind} file {} is empty", path.display())),
+        secret if secret.chars().all(|letter| letter.is_ascii_graphic()) => Ok(secret.to_owned()),
+        _ => Err(format!("the {kind} file {} must contain one line without spaces", path.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_one_line_of_at_most_80_characters() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("password");
+        for (text, expected) in [
+            (&*"x".repeat(80), Ok(())),
+            ("secret\n", Ok(())),
+            ("", Err("is empty")),
+            ("two words", Err("must contain one line without spaces")),
+            (&*"x".repeat(81), Err("must contain at most 80 characters")),
+        ] {
+            fs::write(&path, text).unwrap();
+            match (read_password(&path), expected) {
+                (Ok(password), Ok(())) => assert_eq!(password, text.trim()),
+                (Err(error), Err(expected)) => assert!(error.contains(expected), "{error}"),
+                (read, _) => panic!("{text:?}: {read:?}"),
+            }
+        }
     }
 }

@@ -782,7 +782,8 @@ pub const METRICS: &[Metric] = &[
     counter(
         "thalweg_isolation_repairs_total",
         &[],
-        "Queues, classes and programs that others had changed or removed, and that were set again.",
+        "Queues, classes and programs that others had changed or removed, and rules that a router had dropped with its session, and that were \
+         set again.",
         |s, out| {
             if let Some(report) = &s.isolation {
                 out.put(&[], report.isolator.repairs);
@@ -792,7 +793,7 @@ pub const METRICS: &[Metric] = &[
     counter(
         "thalweg_isolation_checks_failed_total",
         &[],
-        "Checks of queues and program that found something that could not be repaired.",
+        "Checks of queues, program and BGP session that found something that could not be repaired.",
         |s, out| {
             if let Some(report) = &s.isolation {
                 out.put(&[], report.isolator.failed_checks);

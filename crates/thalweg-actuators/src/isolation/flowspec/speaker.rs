@@ -266,6 +266,7 @@ impl Speaker {
         // Without a session, the peer has no rules: nothing is to be withdrawn.
         let at = self.session().map_or(0, BgpSession::queued);
         self.pending.extend(taken.into_iter().map(|request| (at, request)));
+        self.report();
         self.answer(now);
     }
 

@@ -1,6 +1,10 @@
 //! `thalweg serve` as a process: start, reload, kill, stop.
 
 mod control;
+mod flowspec;
+#[path = "../../../../thalweg-actuators/tests/isolation_flowspec/frr.rs"]
+#[allow(dead_code, reason = "not every user of this file needs all of it")]
+mod frr;
 mod interfaces;
 mod isolation;
 mod openflow;
