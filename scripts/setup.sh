@@ -76,6 +76,7 @@ case $goal in
     want ovs-vswitchd openvswitch-switch "tests with Open vSwitch are skipped"
     want softflowd softflowd "tests with softflowd are skipped"
     want pmacctd pmacct "tests with pmacct are skipped"
+    want vtysh frr "tests with a BGP router are skipped"
     want ensurepip.py python3-venv "the Python package is not tested"
     want java openjdk-17-jre-headless "tests on Spark are skipped"
     want os_ken.py python3-os-ken "tests that compare with os-ken are skipped"

@@ -43,6 +43,24 @@ pub(crate) struct Neighbour<'a> {
     pub(crate) lines: &'a [&'a str],
 }
 
+impl Neighbour<'_> {
+    fn configuration(&self) -> String {
+        let Neighbour { address, asn, families, lines } = self;
+        let mut text = format!(
+            "router bgp {ROUTER_AS}\n bgp router-id {ROUTER}\n no bgp ebgp-requires-policy\n no bgp default ipv4-unicast\n \
+             neighbor {address} remote-as {asn}\n neighbor {address} passive\n"
+        );
+        for line in *lines {
+            text += &format!(" neighbor {address} {line}\n");
+        }
+        for family in *families {
+            let activate = format!("  neighbor {address} activate\n exit-address-family\n");
+            text += &format!(" address-family {family} flowspec\n{activate}");
+        }
+        text
+    }
+}
+
 fn skip(reason: &str) {
     let name = std::thread::current().name().unwrap_or("a test").to_owned();
     let _ = std::io::stderr().write_all(format!("skipped: {name}: {reason}\n").as_bytes());
@@ -51,6 +69,11 @@ fn skip(reason: &str) {
 impl Frr {
     /// Creates both namespaces and starts bgpd, or reports why the test is skipped.
     pub(crate) fn start(neighbour: &Neighbour<'_>) -> Option<Frr> {
+        Frr::start_with(&neighbour.configuration())
+    }
+
+    /// The same with this configuration of bgpd.
+    pub(crate) fn start_with(configuration: &str) -> Option<Frr> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = |end: &str| format!("tfs-{}-{number}{end}", std::process::id());
@@ -79,25 +102,9 @@ impl Frr {
             run(namespace, &["addr", "add", &format!("{}/64", addresses[1]), "dev", interface, "nodad"]);
             run(namespace, &["link", "set", interface, "up"]);
         }
-        frr.configure(neighbour);
+        fs::write(frr.folder.path().join("bgpd.conf"), configuration).unwrap();
         frr.start_bgpd();
         Some(frr)
-    }
-
-    fn configure(&self, neighbour: &Neighbour<'_>) {
-        let Neighbour { address, asn, families, lines } = neighbour;
-        let mut text = format!(
-            "router bgp {ROUTER_AS}\n bgp router-id {ROUTER}\n no bgp ebgp-requires-policy\n no bgp default ipv4-unicast\n \
-             neighbor {address} remote-as {asn}\n neighbor {address} passive\n"
-        );
-        for line in *lines {
-            text += &format!(" neighbor {address} {line}\n");
-        }
-        for family in *families {
-            let activate = format!("  neighbor {address} activate\n exit-address-family\n");
-            text += &format!(" address-family {family} flowspec\n{activate}");
-        }
-        fs::write(self.folder.path().join("bgpd.conf"), text).unwrap();
     }
 
     /// Starts bgpd, and waits until it answers.

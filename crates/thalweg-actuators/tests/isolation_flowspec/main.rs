@@ -348,3 +348,20 @@ fn a_router_without_flowspec_is_refused() {
     speaker.wait_for_error("no BGP session with 198.18.0.1:179: ");
     speaker.wait_for_error("Unsupported Capability");
 }
+
+#[test]
+fn the_configuration_of_the_guide_accepts_rules() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/isolation.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let after = guide.split("### FRR\n\n```\n").nth(1).expect("the guide has a section of FRR");
+    let block = after.split("```").next().unwrap();
+    // Without zebra, bgpd does not know the addresses of the router.
+    let router = format!("router bgp {ROUTER_AS}\n");
+    assert!(block.starts_with(&router), "{block}");
+    let block = block.replace(&router, &format!("{router} bgp router-id {ROUTER}\n"));
+    let Some(frr) = Frr::start_with(&block.replace("192.0.2.2", SPEAKER)) else { return };
+    let mut speaker = Speaker::established(&frr, options(Action::Mark(1)));
+    speaker.redirect(flow(4, 1));
+    speaker.redirect(flow(6, 1));
+    frr.wait("both rules are there", |frr| frr.count("ipv4") == 1 && frr.count("ipv6") == 1);
+}
