@@ -85,9 +85,9 @@ impl Peer {
     /// Returns the next NOTIFICATION message, as code and subcode.
     fn notification(&mut self) -> (NotificationCode, u8) {
         loop {
-            match self.next().expect("the connection lasts") {
-                Message::Notification(NotificationMessage { code, subcode, .. }) => return (code, subcode),
-                _ => {}
+            let message = self.next().expect("the connection lasts");
+            if let Message::Notification(NotificationMessage { code, subcode, .. }) = message {
+                return (code, subcode);
             }
         }
     }
@@ -225,7 +225,7 @@ fn bytes_that_are_no_bgp_end_the_session() {
     wait_for_error(&mut flowspec, "the peer sent an invalid message: ");
     // The next session starts with the rules in force, which are none.
     drop(peer);
-    Peer::established(&listener);
+    let _peer = Peer::established(&listener);
     wait_until_established(&mut flowspec);
     assert_eq!(flowspec.counters().repairs, 0);
 }
@@ -321,6 +321,28 @@ fn a_peer_that_reads_nothing_for_long_is_given_up() {
     assert_eq!(session.ended(), None);
     session.advance(last + Duration::from_secs(60));
     assert_eq!(session.ended(), Some("the peer has read nothing for 480 s"));
+}
+
+proptest! {
+    /// A message with any type and body ends the session, or does not. Nothing panics, and a session that has ended says why.
+    #[test]
+    fn any_message_is_handled(kind in 0..8_u8, body in prop::collection::vec(any::<u8>(), 0..60), is_established: bool) {
+        let now = Instant::now();
+        let (mut session, _peer) = session_and_peer(now);
+        if is_established {
+            session.receive(Incoming::Message(Message::Open(open(90))), now);
+            session.receive(Incoming::Message(Message::Keepalive), now);
+        }
+        let length = (19 + body.len()) as u16;
+        let bytes = [&[0xFF; 16][..], &length.to_be_bytes(), &[kind], &body].concat();
+        session.receive(match decode_message(&mut bytes.into(), MAX_MESSAGE_LEN) {
+            Ok(message) => Incoming::Message(message),
+            Err(error) => Incoming::Malformed(error),
+        }, now);
+        session.advance(now);
+        prop_assert!(session.ended() != Some(""));
+        prop_assert!(session.ended().is_none() || !session.is_established());
+    }
 }
 
 /// A redirection or a release of one of a few flows.
