@@ -67,6 +67,8 @@ pub struct Flowspec {
     options: FlowspecOptions,
     /// `None` before the start and after the stop.
     requests: Option<Sender<Request>>,
+    /// The thread runs while this exists.
+    running: Option<Sender<()>>,
     answers: Receiver<Input>,
     answer_sender: Sender<Input>,
     status: Arc<Mutex<Status>>,
@@ -80,7 +82,16 @@ impl Flowspec {
         // At most one answer for each command of the loop, which is bounded.
         let (answer_sender, answers) = unbounded();
         let (status, failed_checks) = Default::default();
-        Flowspec { options, requests: None, answers, answer_sender, status, failed_checks, thread: None }
+        Flowspec {
+            options,
+            requests: None,
+            running: None,
+            answers,
+            answer_sender,
+            status,
+            failed_checks,
+            thread: None,
+        }
     }
 }
 
@@ -92,11 +103,12 @@ impl Isolator for Flowspec {
     /// Starts the thread. It is no error if the router cannot be reached: [`maintain`](Isolator::maintain) reports that.
     fn start(&mut self) -> Result<(), String> {
         let (sender, requests) = bounded(QUEUE_CAPACITY);
+        let (keeps_running, running) = bounded(0);
         let (answers, status) = (self.answer_sender.clone(), Arc::clone(&self.status));
-        let speaker = Speaker::new(self.options.clone(), requests, answers, status, Instant::now());
+        let speaker = Speaker::new(self.options.clone(), requests, running, answers, status, Instant::now());
         let thread = std::thread::Builder::new().name("bgp".to_owned()).spawn(move || speaker.run());
         self.thread = Some(thread.map_err(|error| format!("cannot start a thread: {error}"))?);
-        self.requests = Some(sender);
+        (self.requests, self.running) = (Some(sender), Some(keeps_running));
         Ok(())
     }
 
@@ -140,7 +152,7 @@ impl Isolator for Flowspec {
 
     /// Ends the session, with which the router drops all rules.
     fn stop(&mut self) -> Result<(), String> {
-        self.requests = None;
+        (self.requests, self.running) = (None, None);
         match self.thread.take().map(JoinHandle::join) {
             Some(Err(_)) => Err("the thread panicked; its session has ended".to_owned()),
             _ => Ok(()),

@@ -69,6 +69,8 @@ pub(super) fn locked(status: &Mutex<Status>) -> MutexGuard<'_, Status> {
 pub(super) struct Speaker {
     options: FlowspecOptions,
     requests: Receiver<Request>,
+    /// Disconnected when the speaker is to stop.
+    running: Receiver<()>,
     answers: Sender<Input>,
     status: Arc<Mutex<Status>>,
     /// Rules in force, with their redirections.
@@ -94,6 +96,7 @@ impl Speaker {
     pub(super) fn new(
         options: FlowspecOptions,
         requests: Receiver<Request>,
+        running: Receiver<()>,
         answers: Sender<Input>,
         status: Arc<Mutex<Status>>,
         now: Instant,
@@ -101,6 +104,7 @@ impl Speaker {
         let speaker = Speaker {
             options,
             requests,
+            running,
             answers,
             status,
             rules: BTreeMap::new(),
@@ -114,7 +118,7 @@ impl Speaker {
         speaker
     }
 
-    /// Runs until nobody can send requests any more. Then it ends the session, with which the peer drops all rules.
+    /// Runs until nobody wants it to. Then it ends the session, with which the peer drops all rules.
     pub(super) fn run(mut self) {
         loop {
             let incoming = match &self.link {
@@ -124,6 +128,7 @@ impl Speaker {
             let requests = if self.is_congested() { never() } else { self.requests.clone() };
             let wait = self.wait(Instant::now());
             select! {
+                recv(self.running) -> _ => break,
                 recv(incoming) -> event => match event {
                     Ok(event) => self.receive(event, Instant::now()),
                     Err(_) => self.down("connection lost".to_owned(), Instant::now()),
@@ -380,5 +385,61 @@ impl Speaker {
             }
         };
         locked(&self.status).error = error;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use crossbeam_channel::{bounded, unbounded};
+
+    use super::super::tests::{Peer, listener, options};
+    use super::*;
+
+    /// Creates a speaker, and returns the senders without which it stops.
+    fn speaker(options: FlowspecOptions, now: Instant) -> (Speaker, Sender<()>, Sender<Request>) {
+        let (sender, requests) = bounded(1);
+        let ((answers, _), (keeps_running, running)) = (unbounded(), bounded(0));
+        let speaker = Speaker::new(options, requests, running, answers, Arc::default(), now);
+        (speaker, keeps_running, sender)
+    }
+
+    #[test]
+    fn attempts_to_connect_are_ever_rarer_until_a_session_has_lasted() {
+        let now = Instant::now();
+        let (mut speaker, _running, _requests) = speaker(options("127.0.0.1:179".parse().unwrap()), now);
+        assert_eq!(speaker.wait(now), Duration::ZERO, "the first is at once");
+        let mut pause = |established| {
+            speaker.established = established;
+            speaker.down("connection lost".to_owned(), now);
+            let Link::Waiting(at) = speaker.link else { panic!("it waits") };
+            at.duration_since(now).as_secs()
+        };
+        let pauses: Vec<u64> = (0..7).map(|_| pause(None)).collect();
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
+        assert_eq!(pause(now.checked_sub(STABLE / 2)), 30, "a short session changes nothing");
+        assert_eq!(pause(now.checked_sub(STABLE)), 1);
+    }
+
+    #[test]
+    fn a_peer_that_reads_nothing_does_not_hold_up_a_stop() {
+        let listener = listener();
+        let (mut speaker, running, _requests) =
+            speaker(options(listener.local_addr().unwrap()), Instant::now());
+        // More than the buffers of the kernel hold.
+        for number in 0..300_000_u32 {
+            let (port, other) = (number % 60_000, number / 60_000);
+            let key: FlowKey = format!("tcp [2001:db8::1]:{port} > [2001:db8::2]:{other}").parse().unwrap();
+            speaker.rules.insert(Rule::of(&key), BTreeSet::from([RedirectionId(number.into())]));
+        }
+        let status = Arc::clone(&speaker.status);
+        let thread = std::thread::spawn(move || speaker.run());
+        let _peer = Peer::established(&listener);
+        while locked(&status).repairs == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop(running);
+        thread.join().unwrap();
     }
 }

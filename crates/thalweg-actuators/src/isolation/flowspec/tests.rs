@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 const NOW: Timestamp = Timestamp(0);
 
-fn options(peer: SocketAddr) -> FlowspecOptions {
+pub(super) fn options(peer: SocketAddr) -> FlowspecOptions {
     FlowspecOptions {
         peer,
         local_address: None,
@@ -36,7 +36,7 @@ fn options(peer: SocketAddr) -> FlowspecOptions {
 }
 
 /// The router's end of a connection.
-struct Peer {
+pub(super) struct Peer {
     stream: TcpStream,
     received: BytesMut,
 }
@@ -49,7 +49,7 @@ impl Peer {
     }
 
     /// The same, with an established session.
-    fn established(listener: &TcpListener) -> Peer {
+    pub(super) fn established(listener: &TcpListener) -> Peer {
         let mut peer = Peer::accept(listener);
         assert!(matches!(peer.next(), Some(Message::Open(_))));
         peer.send(&Message::Open(open(90)));
@@ -102,7 +102,7 @@ fn open(hold_time: u16) -> OpenMessage {
     OpenMessage { version: 4, my_as: 64_500, hold_time, bgp_identifier, capabilities }
 }
 
-fn listener() -> TcpListener {
+pub(super) fn listener() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").unwrap()
 }
 
