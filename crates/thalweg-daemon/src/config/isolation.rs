@@ -498,7 +498,7 @@ mod tests {
                 &[router, "action = \"redirect\"\nredirect_to = \"vrf1\""].concat(),
                 "redirect_to: invalid redirect target \"vrf1\": expected a route target",
             ),
-            (&[router, "peer_as = 4294967296"].concat(), "peer_as"),
+            ("actuator = \"flowspec\"\npeer_as = 4294967296", "peer_as is 4294967296: "),
             (
                 &[router, "timeout = \"1s\""].concat(),
                 "timeout: requires actuator exec or webhook, not flowspec",
