@@ -45,6 +45,12 @@ pub struct Traffic {
     pub sent_packets: u64,
     /// Sent bytes.
     pub sent_bytes: u64,
+    /// Received frames with errors.
+    pub received_errors: u64,
+    /// Frames that could not be sent because of errors.
+    pub sent_errors: u64,
+    /// Received frames that were dropped for lack of room.
+    pub received_dropped: u64,
 }
 
 impl Interface {
@@ -96,6 +102,9 @@ impl Traffic {
             sent_packets: u64_at(statistics, 8)?,
             received_bytes: u64_at(statistics, 16)?,
             sent_bytes: u64_at(statistics, 24)?,
+            received_errors: u64_at(statistics, 32)?,
+            sent_errors: u64_at(statistics, 40)?,
+            received_dropped: u64_at(statistics, 48)?,
         })
     }
 }
