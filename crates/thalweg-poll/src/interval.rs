@@ -16,7 +16,7 @@ use crate::{Counter, InterfaceReading, PortCounters, QueueCounters, Scope};
 
 /// `sysUpTime` may differ from the expected time by this many ticks, and by this share of the interval: clocks drift, and answers
 /// take time.
-const UPTIME_TOLERANCE_TICKS: u64 = 1_000;
+const UPTIME_TOLERANCE_TICKS: u64 = 200;
 const UPTIME_TOLERANCE_SHARE: f64 = 0.01;
 
 /// The smallest packet on a link in bytes, with preamble and gap: Ethernet's.
@@ -72,6 +72,8 @@ pub enum Unusable {
     WentBack,
     /// The interface has another index: it was deleted and created again, or the router restarted.
     Reindexed,
+    /// The interface was renamed: the index now belongs to another port, or the agent shows an interface that is gone.
+    Renamed,
     /// The source reads other counters than before.
     ScopeChanged,
     /// The clock did not advance, or a counter of 32 bits could have wrapped twice.
@@ -121,6 +123,7 @@ impl Unusable {
             Unusable::Reset => "reset",
             Unusable::WentBack => "went_back",
             Unusable::Reindexed => "reindexed",
+            Unusable::Renamed => "renamed",
             Unusable::ScopeChanged => "scope_changed",
             Unusable::BadTime => "bad_time",
             Unusable::SumOfQueues => "sum_of_queues",
@@ -223,6 +226,9 @@ fn check_continuity(earlier: &InterfaceReading, later: &InterfaceReading) -> Res
     }
     if earlier.index != later.index {
         return Err(Unusable::Reindexed);
+    }
+    if earlier.name != later.name || earlier.description != later.description {
+        return Err(Unusable::Renamed);
     }
     if earlier.discontinuity_ticks != later.discontinuity_ticks {
         return Err(Unusable::Reset);

@@ -5,16 +5,14 @@
 //!
 //! The kernel counts packets and drops in 32 bits, bytes in 64.
 
+use thalweg_linux::Netlink;
 use thalweg_linux::namespace::Namespace;
 use thalweg_linux::netlink::Interface;
 use thalweg_linux::tc::QueueCounters as KernelCounters;
 use thalweg_linux::tc::queue::{Queue, handle};
-use thalweg_linux::Netlink;
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
-use crate::{
-    Counter, CounterSource, InterfaceReading, PortCounters, QueueCounters, ReadError, Scope,
-};
+use crate::{Counter, CounterSource, InterfaceReading, PortCounters, QueueCounters, ReadError, Scope};
 
 /// The classes of Thalweg's isolator (`thalweg-actuators`, `isolation::tc`).
 pub const ISOLATOR_CLASSES: (u32, u32) = (handle(0x7468, 0x10), handle(0x7468, 0x20));
@@ -112,6 +110,8 @@ impl CounterSource for Qdisc {
             time: clock(),
             time_error: Nanos::ZERO,
             name: interface.name.clone(),
+            description: None,
+            is_up: interface.is_operational,
             index: interface.index,
             speed: self.options.speed,
             uptime_ticks: None,
@@ -184,7 +184,10 @@ mod tests {
     fn a_missing_interface_is_named_with_those_that_exist() {
         let options = QdiscOptions { interface: "no-such-one".to_owned(), ..QdiscOptions::default() };
         let error = Qdisc::open(options, None).unwrap().read(&|| Timestamp(1)).unwrap_err();
-        assert!(error.to_string().starts_with("this host has no interface whose name is \"no-such-one\""), "{error}");
+        assert!(
+            error.to_string().starts_with("this host has no interface whose name is \"no-such-one\""),
+            "{error}"
+        );
         assert!(error.to_string().contains("lo"), "{error}");
     }
 }

@@ -30,6 +30,11 @@ pub struct InterfaceReading {
     pub time_error: Nanos,
     /// Name of the interface.
     pub name: String,
+    /// The vendor's description of the interface (`ifDescr`), if there is one. It tells that an interface was renamed.
+    pub description: Option<String>,
+    /// Whether the interface is operational (`ifOperStatus`); also if that is unknown. net-snmp shows an interface that was
+    /// removed for five minutes, as down and with its last counters.
+    pub is_up: bool,
     /// Index of the interface (`ifIndex`). It may change when the router or the interface restarts.
     pub index: u32,
     /// Rate of the interface, if known.

@@ -35,7 +35,9 @@ pub enum ReadError {
         message: String,
     },
     /// The target refused the credentials.
-    #[error("{target} refuses the credentials of {user}: {message}; check user, passwords and protocols of the credentials file")]
+    #[error(
+        "{target} refuses the credentials of {user}: {message}; check user, passwords and protocols of the credentials file"
+    )]
     Credentials {
         /// The target.
         target: String,
@@ -57,7 +59,9 @@ pub enum ReadError {
         known: String,
     },
     /// Several interfaces have the name.
-    #[error("{target} has {count} interfaces whose {object} is {value:?}: name the interface by a unique object")]
+    #[error(
+        "{target} has {count} interfaces whose {object} is {value:?}: name the interface by a unique object"
+    )]
     Ambiguous {
         /// The target.
         target: String,

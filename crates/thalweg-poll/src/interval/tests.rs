@@ -15,6 +15,8 @@ fn reading(seconds: u64, packets: u64, discards: u32) -> InterfaceReading {
         time: Timestamp(1_000_000_000_000) + Nanos::from_secs(seconds),
         time_error: Nanos::ZERO,
         name: "wan0".to_owned(),
+        description: None,
+        is_up: true,
         index: 3,
         speed: Some(GIGABIT),
         uptime_ticks: Some((seconds * 100) as u32),
@@ -84,6 +86,8 @@ fn an_interface_that_was_created_again_is_detected() {
     let mut later = reading(20, 2_000, 2);
     later.index = 4;
     assert_eq!(between(&reading(10, 1_000, 1), &later).loss, Err(Unusable::Reindexed));
+    let later = InterfaceReading { description: Some("wan9".to_owned()), ..reading(20, 2_000, 2) };
+    assert_eq!(between(&reading(10, 1_000, 1), &later).loss, Err(Unusable::Renamed));
     let mut later = reading(20, 2_000, 2);
     later.discontinuity_ticks = Some(1_500);
     assert_eq!(between(&reading(10, 1_000, 1), &later).loss, Err(Unusable::Reset));
@@ -117,8 +121,10 @@ fn drops_of_the_scavenger_queue_do_not_count() {
     let queues = |seconds, packets, drops, primary, scavenger| {
         with(reading(seconds, packets, drops), Scope::PrimaryQueue, primary, scavenger)
     };
-    let interval =
-        between(&queues(10, 0, 0, queue(0, 0), queue(0, 0)), &queues(20, 900, 105, queue(795, 5), queue(100, 100)));
+    let interval = between(
+        &queues(10, 0, 0, queue(0, 0), queue(0, 0)),
+        &queues(20, 900, 105, queue(795, 5), queue(100, 100)),
+    );
     assert_eq!((loss(&interval), interval.scavenger.unwrap().drops), ((800, 5), 100));
     let less = |seconds, packets, drops, scavenger| {
         with(reading(seconds, packets, drops), Scope::PortLessScavenger, None, scavenger)
@@ -129,7 +135,10 @@ fn drops_of_the_scavenger_queue_do_not_count() {
 
 #[test]
 fn a_sum_of_queues_is_no_loss_of_the_primary_queue() {
-    let sum = |seconds, packets, drops| InterfaceReading { scope: Scope::AllQueues, ..reading(seconds, packets, drops) };
+    let sum = |seconds, packets, drops| InterfaceReading {
+        scope: Scope::AllQueues,
+        ..reading(seconds, packets, drops)
+    };
     let interval = between(&sum(10, 0, 0), &sum(20, 1_000, 100));
     assert_eq!(interval.loss, Err(Unusable::SumOfQueues));
     // The port is still known.

@@ -17,6 +17,8 @@ use async_snmp::{Auth, AuthProtocol, PrivProtocol, UsmConfig};
 /// The shortest password (RFC 3414, section 11.2).
 const MIN_PASSWORD_LENGTH: usize = 8;
 
+const NO_AUTH: &str = "v3 noAuthNoPriv";
+
 /// Credentials of SNMP v2c or v3. `Debug` shows no secret.
 #[derive(Clone)]
 pub struct Credentials {
@@ -57,6 +59,12 @@ impl Credentials {
         self.level
     }
 
+    /// Returns the same user without authentication; `None` for v2c and for users without authentication.
+    pub(super) fn probe(&self) -> Option<Credentials> {
+        let user = self.user.clone().filter(|_| self.level != NO_AUTH)?;
+        Some(Credentials { auth: UsmConfig::new(user.clone()).into(), user: Some(user), level: NO_AUTH })
+    }
+
     pub(super) fn auth(&self) -> Auth {
         self.auth.clone()
     }
@@ -64,7 +72,10 @@ impl Credentials {
 
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials").field("user", &self.user).field("level", &self.level).finish_non_exhaustive()
+        f.debug_struct("Credentials")
+            .field("user", &self.user)
+            .field("level", &self.level)
+            .finish_non_exhaustive()
     }
 }
 
@@ -91,9 +102,11 @@ impl Settings {
             }
             // The rest of the line may be a secret.
             _ => {
-                return Err("expected one of: community SECRET, user NAME, auth PROTOCOL PASSWORD, priv PROTOCOL \
+                return Err(
+                    "expected one of: community SECRET, user NAME, auth PROTOCOL PASSWORD, priv PROTOCOL \
                             PASSWORD, context NAME"
-                    .to_owned());
+                        .to_owned(),
+                );
             }
         };
         match is_new {
@@ -107,7 +120,9 @@ impl Settings {
             return match (self.community, self.auth.is_none() && self.privacy.is_none()) {
                 (Some(community), true) => Ok(Credentials::community(&community)),
                 (_, false) => Err("auth and priv need a line with the user".to_owned()),
-                (None, true) => Err("expected a line with user, for SNMP v3, or community, for v2c".to_owned()),
+                (None, true) => {
+                    Err("expected a line with user, for SNMP v3, or community, for v2c".to_owned())
+                }
             };
         };
         if self.community.is_some() {
@@ -116,8 +131,10 @@ impl Settings {
         let usm = UsmConfig::new(user.clone()).context_name(self.context.unwrap_or_default());
         let unsupported = |error| format!("these protocols are not supported: {error}");
         let (usm, level) = match (self.auth, self.privacy) {
-            (None, None) => (usm, "v3 noAuthNoPriv"),
-            (Some((auth, password)), None) => (usm.auth(auth, password).map_err(unsupported)?, "v3 authNoPriv"),
+            (None, None) => (usm, NO_AUTH),
+            (Some((auth, password)), None) => {
+                (usm.auth(auth, password).map_err(unsupported)?, "v3 authNoPriv")
+            }
             (Some((auth, password)), Some((privacy, key))) => {
                 (usm.auth_priv(auth, password, privacy, key).map_err(unsupported)?, "v3 authPriv")
             }
@@ -164,7 +181,10 @@ mod tests {
         let credentials = Credentials::parse(text, "c").unwrap();
         assert_eq!((credentials.user(), credentials.level()), ("thalweg", "v3 authPriv"));
         let shown = format!("{credentials:?}");
-        assert!(shown.contains("thalweg") && !shown.contains("horse") && !shown.contains("staple"), "{shown}");
+        assert!(
+            shown.contains("thalweg") && !shown.contains("horse") && !shown.contains("staple"),
+            "{shown}"
+        );
         assert_eq!(Credentials::parse("community secret1\n", "c").unwrap().level(), "v2c");
         assert!(!format!("{:?}", Credentials::community("secret1")).contains("secret1"));
     }

@@ -2,7 +2,7 @@
 //!
 //! **Index.** The interface is known by its `ifName`, `ifAlias` or `ifDescr`. Its index is looked up once, and each request
 //! reads the name along with the counters: if it is another one, the index is looked up again. Counters of an interface are
-//! never taken for those of another.
+//! never taken for those of another. If several interfaces have the name, the one that is up is read.
 //!
 //! **Width.** Bytes and packets have 64 bits (`ifHC...`). If the agent has none, the counters of 32 bits are read.
 //! `ifOutDiscards` and `ifOutErrors` have 32 bits in any case.
@@ -33,7 +33,8 @@ pub use queues::{OidTemplate, QueueObjects};
 use crate::{Counter, CounterSource, InterfaceReading, PortCounters, QueueCounters, ReadError, Scope};
 use objects::{
     Column, IF_ALIAS, IF_COUNTER_DISCONTINUITY_TIME, IF_DESCR, IF_HC_IN_OCTETS, IF_HC_OUT_OCTETS,
-    IF_HIGH_SPEED, IF_IN_OCTETS, IF_NAME, IF_OUT_OCTETS, IF_SPEED, INPUT, OUTPUT, PortColumns, SYS_UP_TIME,
+    IF_HIGH_SPEED, IF_IN_OCTETS, IF_NAME, IF_OPER_STATUS, IF_OUT_OCTETS, IF_SPEED, INPUT, OUTPUT,
+    PortColumns, SYS_UP_TIME,
 };
 
 /// Interval of requests while counters are cached.
@@ -150,13 +151,53 @@ impl CounterSource for Snmp {
             };
             Exchange { options, client: agent, index, clock }.read().await
         });
-        if result.is_err() {
-            // A new socket, so that late answers reach nobody.
-            *client = None;
+        let Err(error) = result else { return result };
+        // A new socket, so that late answers reach nobody.
+        *client = None;
+        match error {
+            ReadError::Timeout { .. } => Err(runtime.block_on(explained(options, error))),
+            error => Err(error),
         }
-        result
     }
 }
+
+/// Explains a timeout. An agent answers wrong credentials of SNMP v3 by an unauthenticated report, which the client must ignore
+/// because anybody can send it. If the agent answers a request without authentication, the credentials are wrong.
+async fn explained(with_credentials: &SnmpOptions, timeout: ReadError) -> ReadError {
+    let Some(probe) = with_credentials.credentials.probe() else { return timeout };
+    let options = SnmpOptions { credentials: probe, retries: 0, ..with_credentials.clone() };
+    let Ok(client) = Snmp::connect(&options).await else { return timeout };
+    let refused = |message: &str| ReadError::Credentials {
+        target: options.target.clone(),
+        user: options.credentials.user().to_owned(),
+        message: message.to_owned(),
+    };
+    let answers = match client.get(&Oid::from_slice(SYS_UP_TIME)).await {
+        Ok(_) => true,
+        Err(error) => match options.failed(&error) {
+            ReadError::Timeout { .. } => false,
+            unknown @ ReadError::Credentials { .. } if unknown.to_string().contains(UNKNOWN_USER) => {
+                return unknown;
+            }
+            _ => true,
+        },
+    };
+    match answers && !is_accepted(with_credentials).await {
+        true => refused("it answers, but not to authenticated requests: wrong password or protocol"),
+        false => timeout,
+    }
+}
+
+/// Whether the agent answers an authenticated request now: it may have been starting.
+async fn is_accepted(options: &SnmpOptions) -> bool {
+    match Snmp::connect(options).await {
+        Ok(client) => client.get(&Oid::from_slice(SYS_UP_TIME)).await.is_ok(),
+        Err(_) => false,
+    }
+}
+
+/// What an agent reports of a user that it does not know.
+const UNKNOWN_USER: &str = "unknown user";
 
 /// The requests of one reading.
 struct Exchange<'a> {
@@ -172,8 +213,11 @@ impl Exchange<'_> {
         if let Some(index) = known {
             let error = self.wait_for_new_cache(index).await?;
             match self.counters(index, error).await? {
-                Outcome::Reading(reading) => return Ok(*reading),
-                Outcome::IndexChanged => *self.index = None,
+                // A removed interface may be shown as down, beside a new one of its name.
+                Outcome::Reading(reading) if reading.is_up || self.resolve().await? == index => {
+                    return Ok(*reading);
+                }
+                Outcome::Reading(_) | Outcome::IndexChanged => *self.index = None,
             }
         }
         let index = self.resolve().await?;
@@ -183,7 +227,8 @@ impl Exchange<'_> {
             Outcome::Reading(reading) => Ok(*reading),
             Outcome::IndexChanged => {
                 *self.index = None;
-                let message = format!("the index of interface {} changed during the request", self.options.interface);
+                let message =
+                    format!("the index of interface {} changed during the request", self.options.interface);
                 Err(self.options.protocol(message))
             }
         }
@@ -192,7 +237,8 @@ impl Exchange<'_> {
     /// Waits until the counters change, at most for the cache time. Returns the maximum error of the time.
     async fn wait_for_new_cache(&self, index: u32) -> Result<Nanos, ReadError> {
         let most = self.options.cache_time;
-        let oids = [IF_HC_OUT_OCTETS, IF_HC_IN_OCTETS, IF_OUT_OCTETS, IF_IN_OCTETS].map(|column| column.of(index));
+        let oids =
+            [IF_HC_OUT_OCTETS, IF_HC_IN_OCTETS, IF_OUT_OCTETS, IF_IN_OCTETS].map(|column| column.of(index));
         let mut waited = Duration::ZERO;
         let first = match most.is_zero() {
             true => return Ok(Nanos::ZERO),
@@ -229,6 +275,10 @@ impl Exchange<'_> {
         }
         let (target, object) = (self.options.target.clone(), column.name);
         let value = self.options.interface.clone();
+        if found.len() > 1 {
+            // An agent may show an interface for some time after it was removed, as down.
+            found = self.operational(&found[..found.len().min(NAMES_SHOWN)]).await?;
+        }
         match found[..] {
             [index] => Ok(index),
             [] => {
@@ -239,11 +289,20 @@ impl Exchange<'_> {
         }
     }
 
+    /// Returns those of the interfaces that are up; all if none is.
+    async fn operational(&self, indices: &[u32]) -> Result<Vec<u32>, ReadError> {
+        let oids: Vec<Oid> = indices.iter().map(|&index| IF_OPER_STATUS.of(index)).collect();
+        let values = self.get(&oids).await?;
+        let is_up = |index: &u32| is_up(values.get(&IF_OPER_STATUS.of(*index)));
+        let up: Vec<u32> = indices.iter().copied().filter(is_up).collect();
+        Ok(if up.is_empty() { indices.to_vec() } else { up })
+    }
+
     /// Reads name and counters of an interface.
     async fn counters(&self, index: u32, time_error: Nanos) -> Result<Outcome, ReadError> {
         let name_column = self.options.name_object.column();
         let mut oids = vec![Oid::from_slice(SYS_UP_TIME), name_column.of(index)];
-        let singles = [IF_NAME, IF_HIGH_SPEED, IF_COUNTER_DISCONTINUITY_TIME];
+        let singles = [IF_NAME, IF_DESCR, IF_OPER_STATUS, IF_HIGH_SPEED, IF_COUNTER_DISCONTINUITY_TIME];
         oids.extend(singles.map(|column| column.of(index)));
         for port in [&INPUT, &OUTPUT] {
             oids.push(port.bytes[0].of(index));
@@ -271,7 +330,9 @@ impl Exchange<'_> {
         let after = (self.clock)();
         let round_trip = Nanos(after.since(before).0 / 2);
         let answer = Answer { options: self.options, values, index };
-        answer.reading(before + round_trip, time_error.saturating_add(round_trip)).map(|reading| Outcome::Reading(Box::new(reading)))
+        answer
+            .reading(before + round_trip, time_error.saturating_add(round_trip))
+            .map(|reading| Outcome::Reading(Box::new(reading)))
     }
 
     /// Requests values. Those that do not exist are missing in the result.
@@ -291,7 +352,8 @@ struct Answer<'a> {
 
 impl Answer<'_> {
     fn reading(&self, time: Timestamp, time_error: Nanos) -> Result<InterfaceReading, ReadError> {
-        let queue = |objects: &Option<QueueObjects>| objects.as_ref().map(|queue| self.queue(queue)).transpose();
+        let queue =
+            |objects: &Option<QueueObjects>| objects.as_ref().map(|queue| self.queue(queue)).transpose();
         let (primary, scavenger) = (queue(&self.options.primary)?, queue(&self.options.scavenger)?);
         let scope = match (&primary, &scavenger, self.options.has_one_queue) {
             (Some(_), ..) => Scope::PrimaryQueue,
@@ -303,7 +365,12 @@ impl Answer<'_> {
         Ok(InterfaceReading {
             time,
             time_error,
-            name: self.values.get(&IF_NAME.of(self.index)).map_or_else(|| self.options.interface.clone(), text),
+            name: self
+                .values
+                .get(&IF_NAME.of(self.index))
+                .map_or_else(|| self.options.interface.clone(), text),
+            description: self.values.get(&IF_DESCR.of(self.index)).map(text),
+            is_up: is_up(self.values.get(&IF_OPER_STATUS.of(self.index))),
             index: self.index,
             speed: self.speed(),
             uptime_ticks: ticks(&Oid::from_slice(SYS_UP_TIME)),
@@ -325,9 +392,7 @@ impl Answer<'_> {
 
     fn port(&self, columns: &PortColumns) -> Result<PortCounters, ReadError> {
         let optional = |column: Column| self.values.get(&column.of(self.index)).and_then(counter);
-        let needed = |column: Column| {
-            optional(column).ok_or_else(|| self.missing(column.name.to_owned()))
-        };
+        let needed = |column: Column| optional(column).ok_or_else(|| self.missing(column.name.to_owned()));
         let sum = |columns: &[Column]| -> Result<Counter, ReadError> {
             let first = needed(columns[0])?;
             // Agents leave out what an interface does not count.
@@ -358,6 +423,11 @@ impl Answer<'_> {
         let SnmpOptions { target, interface, .. } = self.options;
         ReadError::NoCounter { target: target.clone(), object, interface: interface.clone() }
     }
+}
+
+/// Whether `ifOperStatus` says up (1), or nothing.
+fn is_up(status: Option<&Value>) -> bool {
+    status.and_then(Value::as_i32).is_none_or(|status| status == 1)
 }
 
 /// Returns a counter or gauge.
@@ -394,9 +464,13 @@ impl SnmpOptions {
             Error::Auth { .. } => refused("the answer is not authenticated".to_owned()),
             Error::Report { status, .. } => match **status {
                 ReportStatus::WrongDigest { .. } => refused("wrong password or auth protocol".to_owned()),
-                ReportStatus::UnknownUserName { .. } => refused("unknown user".to_owned()),
-                ReportStatus::UnsupportedSecurityLevel { .. } => refused("security level not supported".to_owned()),
-                ReportStatus::DecryptionError { .. } => refused("wrong password or protocol of priv".to_owned()),
+                ReportStatus::UnknownUserName { .. } => refused(UNKNOWN_USER.to_owned()),
+                ReportStatus::UnsupportedSecurityLevel { .. } => {
+                    refused("security level not supported".to_owned())
+                }
+                ReportStatus::DecryptionError { .. } => {
+                    refused("wrong password or protocol of priv".to_owned())
+                }
                 _ => self.protocol(error.to_string()),
             },
             Error::Timeout { .. } | Error::Network { .. } | Error::ConstructionTimeout { .. } => {

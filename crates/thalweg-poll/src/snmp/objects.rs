@@ -26,6 +26,7 @@ const fn extended(name: &'static str, number: u32) -> Column {
 }
 
 pub(super) const IF_DESCR: Column = column("ifDescr", 2);
+pub(super) const IF_OPER_STATUS: Column = column("ifOperStatus", 8);
 pub(super) const IF_NAME: Column = extended("ifName", 1);
 pub(super) const IF_ALIAS: Column = extended("ifAlias", 18);
 pub(super) const IF_HIGH_SPEED: Column = extended("ifHighSpeed", 15);

@@ -22,7 +22,8 @@ pub(crate) const TARGET: &str = "127.0.0.1:16161";
 const START_ATTEMPTS: usize = 100;
 
 /// A subtree in which `set_value` sets values.
-const OWN_SUBTREES: [&str; 3] = [".1.3.6.1.2.1.2.2.1.19", ".1.3.6.1.2.1.31.1.1.1.19", ".1.3.6.1.4.1.8072.9999.9999.7"];
+const OWN_SUBTREES: [&str; 3] =
+    [".1.3.6.1.2.1.2.2.1.19", ".1.3.6.1.2.1.31.1.1.1.19", ".1.3.6.1.4.1.8072.9999.9999.7"];
 
 /// Answers requests of pass_persist from a file with lines `OID TYPE VALUE`.
 const VALUES_SCRIPT: &str = r#"#!/bin/sh
@@ -203,4 +204,15 @@ pub(crate) fn first(source: &mut Snmp) -> InterfaceReading {
         std::thread::sleep(Duration::from_millis(100));
     }
     panic!("the agent does not answer: {last:?}");
+}
+
+/// Repeats something until it returns a value.
+pub(crate) fn until<T>(mut work: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..START_ATTEMPTS {
+        match work() {
+            Some(value) => return value,
+            None => std::thread::sleep(Duration::from_millis(200)),
+        }
+    }
+    panic!("nothing changed");
 }
