@@ -22,5 +22,6 @@ pub mod isolate;
 pub mod pair;
 pub mod reports;
 pub mod routes;
+pub mod threshold;
 
 pub use pair::Pair;

@@ -1,0 +1,3 @@
+//! Adaptation of the rate threshold R of cheetah flows.
+
+pub mod regulator;
