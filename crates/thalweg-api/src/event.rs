@@ -165,6 +165,15 @@ pub enum EventBody {
         /// Whether it is up.
         up: bool,
     },
+    /// The interface counters of a poll became unavailable, or available again.
+    Poll {
+        /// Name of the poll.
+        poll: String,
+        /// Whether its counters can be read.
+        available: bool,
+        /// Why they cannot be read; null if they can.
+        error: Option<String>,
+    },
     /// The daemon became the master of the OpenFlow switches, or a standby.
     Mastership {
         /// Whether it is the master.
@@ -205,7 +214,7 @@ pub struct Lost {
 
 impl EventBody {
     /// All values of `type`, in the order of the variants.
-    pub const TYPES: [&'static str; 11] = [
+    pub const TYPES: [&'static str; 12] = [
         "congestion",
         "address_change",
         "cheetah",
@@ -217,6 +226,7 @@ impl EventBody {
         "link",
         "mastership",
         "redirection",
+        "poll",
     ];
 }
 

@@ -18,6 +18,7 @@ use super::hub::Hub;
 use super::lifecycle::Lifecycle;
 pub use super::lifecycle::Readiness;
 use super::parts::Parts;
+use super::polls::Polls;
 use super::samples::Dumps;
 use thalweg_linux::clock::realtime;
 
@@ -83,6 +84,7 @@ impl Daemon {
             lifecycle: self.lifecycle.clone(),
             control: None,
             isolation: None,
+            polls: Polls::default(),
             export_ledger: None,
         }
     }

@@ -51,6 +51,13 @@ pub enum EventKind {
     RuleFaults(RuleFaults),
     /// This daemon became the master of the switches (`true`) or a standby.
     Mastership(bool),
+    /// The interface counters of a poll became unavailable (with the reason), or available again.
+    Poll {
+        /// Name of the poll.
+        name: Arc<str>,
+        /// Why its counters cannot be read; `None` if they can.
+        error: Option<String>,
+    },
     /// A link went down or came up.
     Link {
         /// The ports at its ends.

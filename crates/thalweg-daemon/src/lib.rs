@@ -18,6 +18,7 @@
 //! | `emulation` | one emulated network for all collectors |
 //! | `control` | the controller, which reroutes flows |
 //! | `isolation` | redirects cheetah flows to a scavenger queue |
+//! | `polls` | interface counters of routers and of this host |
 //! | `collectors` | collector threads and requests to them; the network |
 //! | `api` | the HTTP API; `from_json` converts its names |
 //! | `samples`, `records` | capture files of samples, JSON lines of flow records |
@@ -45,6 +46,7 @@ pub mod metrics;
 pub mod names;
 pub mod parts;
 pub mod plan;
+pub mod polls;
 mod records;
 mod reload;
 mod run;

@@ -11,6 +11,7 @@ use crate::control::Control;
 use crate::hub::Hub;
 use crate::isolation::Isolation;
 use crate::lifecycle::Lifecycle;
+use crate::polls::Polls;
 use crate::samples::Dumps;
 
 /// The parts of the daemon that the API and metrics use.
@@ -32,6 +33,8 @@ pub struct Parts {
     pub control: Option<Control>,
     /// Isolation of cheetah flows, if any.
     pub isolation: Option<Isolation>,
+    /// Polls of interface counters.
+    pub polls: Polls,
     /// Statistics of exported flow records; `None` without an export.
     pub export_ledger: Option<Arc<HandoffStatus>>,
 }
@@ -61,6 +64,7 @@ pub(crate) mod tests {
             lifecycle: Lifecycle::new(collectors.clone()),
             control: None,
             isolation: None,
+            polls: Polls::default(),
             export_ledger: None,
             network,
             collectors,

@@ -27,6 +27,7 @@ use super::hub::Hub;
 use super::isolation::{Isolation, PreparedIsolation};
 use super::log::Log;
 use super::parts::Parts;
+use super::polls::PreparedPolls;
 use super::records;
 use super::samples::run_dump_thread;
 use thalweg_http::access::Access;
@@ -53,6 +54,7 @@ pub struct PreparedService {
     daemon: Daemon,
     control: Option<(PreparedControl, ControlEventSender)>,
     isolation: Option<(PreparedIsolation, FindingSender)>,
+    polls: PreparedPolls,
 }
 
 /// A running daemon. Dropping it stops the daemon.
@@ -74,7 +76,7 @@ impl PreparedService {
     /// Opens sources and files of a configuration. A source that cannot be opened is retried later, and does not affect others.
     ///
     /// # Errors
-    /// If tokens, the record file or the actuator cannot be opened.
+    /// If tokens, the record file, the actuator, or credentials of a poll cannot be opened.
     pub fn open(config: Config, injected: Injected) -> anyhow::Result<PreparedService> {
         let access = Arc::new(Access::new(&config.access)?);
         let records = config.records.as_deref().map(|path| {
@@ -98,7 +100,8 @@ impl PreparedService {
         let prepare =
             |isolation| Isolation::prepare(isolation, Arc::clone(daemon.hub()), daemon.lifecycle().clone());
         let isolation = config.isolation.as_ref().map(prepare).transpose().map_err(anyhow::Error::msg)?;
-        Ok(PreparedService { config, access, records, collectors, daemon, control, isolation })
+        let polls = PreparedPolls::open(&config.polls).map_err(anyhow::Error::msg)?;
+        Ok(PreparedService { config, access, records, collectors, daemon, control, isolation, polls })
     }
 
     /// Starts collectors, controller and API. The API reads the count of suppressed lines from `log`.
@@ -106,7 +109,7 @@ impl PreparedService {
     /// # Errors
     /// If the API cannot listen, memory does not suffice, or a thread cannot be started.
     pub fn start(self, log: Option<Log>) -> anyhow::Result<Service> {
-        let PreparedService { config, access, records, collectors, daemon, control, isolation } = self;
+        let PreparedService { config, access, records, collectors, daemon, control, isolation, polls } = self;
         let handoff =
             config.flow_export.is_set().then(|| Handoff::start(config.flow_export.options(), realtime));
         let handoff = handoff.transpose().context("cannot export flows")?;
@@ -141,9 +144,12 @@ impl PreparedService {
         let parts = Parts {
             control: control.clone(),
             isolation: isolation.as_ref().map(|prepared| prepared.isolation().clone()),
+            polls: polls.polls().clone(),
             export_ledger,
             ..daemon.api_parts()
         };
+        let stored = config.flow_export.options().store;
+        writers.extend(polls.start(stored, Arc::clone(daemon.hub()), daemon.lifecycle().clone())?);
         if let Some(prepared) = isolation {
             writers.push(prepared.start().context("cannot start isolation")?);
         }

@@ -139,6 +139,7 @@ fn type_of(kind: &EventKind) -> &'static str {
         link,
         mastership,
         redirection,
+        poll,
     ] = EventBody::TYPES;
     match kind {
         EventKind::Congestion(_) => congestion,
@@ -152,6 +153,7 @@ fn type_of(kind: &EventKind) -> &'static str {
         EventKind::Link { .. } => link,
         EventKind::Mastership(_) => mastership,
         EventKind::Redirection(_) => redirection,
+        EventKind::Poll { .. } => poll,
     }
 }
 

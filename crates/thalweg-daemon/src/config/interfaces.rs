@@ -4,7 +4,7 @@ use thalweg_config::{Document, Hint, Problem};
 use thalweg_linux::netdevice::interface_names;
 use thalweg_linux::{Namespace, NamespaceError};
 
-use super::table::{Collector, Control, Isolation};
+use super::table::{Collector, Control, Isolation, Poll, PollSourceName};
 
 /// Returns a problem for each missing interface and each network namespace that cannot be entered.
 pub(super) fn missing(document: &Document) -> Vec<Problem> {
@@ -35,6 +35,12 @@ pub(super) fn missing(document: &Document) -> Vec<Problem> {
                 problems.extend(reasons.into_iter().map(|why| entry.refuse(Isolation::interface, why)));
             }
             Err(why) => problems.push(entry.refuse(Isolation::namespace, why)),
+        }
+    }
+    for entry in document.valid::<Poll>().filter(|entry| entry.source == PollSourceName::Qdisc) {
+        match absent(entry.namespace.as_deref(), [entry.interface.as_str()]) {
+            Ok(reasons) => problems.extend(reasons.into_iter().map(|why| entry.refuse(Poll::interface, why))),
+            Err(why) => problems.push(entry.refuse(Poll::namespace, why)),
         }
     }
     problems

@@ -9,6 +9,7 @@
 //! | `control` | `[control]` |
 //! | `flow_export` | the export of flow records, from `[records]` |
 //! | `isolation` | `[isolation]` |
+//! | `poll` | `[[poll]]` |
 //! | `interfaces` | finds interfaces of the file that do not exist |
 //! | `links` | the links of a `[[rule]]` |
 //! | `samples` | `[samples]` |
@@ -27,6 +28,7 @@ mod interfaces;
 mod isolation;
 pub mod links;
 mod openflow;
+mod poll;
 mod reference;
 mod samples;
 mod source;
@@ -48,6 +50,7 @@ pub use flow_export::FlowExportConfig;
 pub(crate) use interfaces::interfaces_in;
 pub use isolation::{IsolationConfig, IsolatorConfig};
 pub use openflow::{OpenFlowConfig, TlsFiles};
+pub use poll::{PollConfig, PollSource};
 pub use reference::{default_file, reference};
 pub use samples::{CaptureFormat, ParseCaptureFormatError, SampleOptions, Trigger};
 pub use source::SourceConfig;
@@ -94,6 +97,8 @@ pub struct Config {
     pub control: Option<ControlConfig>,
     /// Isolation of cheetah flows, if any.
     pub isolation: Option<IsolationConfig>,
+    /// Polls of interface counters.
+    pub polls: Vec<PollConfig>,
     /// The collectors.
     pub collectors: Vec<Arc<CollectorConfig>>,
     /// Capture files of samples.
@@ -232,6 +237,7 @@ impl Config {
             false => None,
         };
         let isolation = isolation::read(document, emulation.as_ref(), &mut problems);
+        let polls = poll::read(document, &mut problems);
         let access = access(document, &mut problems);
         let (process, records) = (document.one::<Process>(), document.one::<Records>());
         check_threads(&process, &collectors, &mut problems);
@@ -249,6 +255,7 @@ impl Config {
             emulation,
             control,
             isolation,
+            polls,
             collectors,
             samples: samples::read(document, &mut problems),
             records: records.file.as_ref().map(|file| document.folder.join(file)),

@@ -65,10 +65,11 @@ pub fn default_file() -> String {
 fn line(section: &str, key: &Key) -> String {
     let form = key.form();
     match (key.name, key.default) {
-        ("name", _) => "name = \"tor0\"\n".to_owned(),
+        ("name", _) if section == "collector" => "name = \"tor0\"\n".to_owned(),
         ("interface", _) if section == "collector" => "interface = \"eth1\"\n".to_owned(),
         (name, Default::Value(value)) => format!("# {name} = {}\n", form.in_toml(value)),
         (name, Default::Description(words)) => format!("# {name} = ...    # default: {words}\n"),
+        (name, Default::Required) if section == "poll" => format!("# {name} = ...\n"),
         (name, Default::Required) => format!("{name} = ...\n"),
     }
 }

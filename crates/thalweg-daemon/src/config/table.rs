@@ -14,7 +14,7 @@ use crate::log::{LogFormat, LogLevel};
 /// The schema of the daemon's configuration file.
 pub static SCHEMA: Schema = Schema::new(
     "configuration",
-    &[&API, &LOG, &PROCESS, &NETWORK, &EMULATE, &COLLECTOR, &RULE, &CONTROL, &ISOLATION, &SAMPLES, &RECORDS],
+    &[&API, &LOG, &PROCESS, &NETWORK, &EMULATE, &COLLECTOR, &RULE, &CONTROL, &ISOLATION, &POLL, &SAMPLES, &RECORDS],
 );
 
 section! {
@@ -389,6 +389,50 @@ section! {
 }
 
 section! {
+    /// Interface counters of a router or of this host, polled for losses. At most 256.
+    pub struct Poll in POLL = ["poll"] {
+        /// Name in API, events and metrics.
+        name: String [Text("a name")] needed,
+        /// Where the counters come from.
+        source: PollSourceName [one_of::<PollSourceName>()] default "snmp",
+        /// Interface whose counters are read: the port that leads to the link.
+        interface: String [Text("the name of an interface")] needed,
+        /// Interval of the polls.
+        interval: Nanos [Time] default "10s",
+        /// Number of intervals over which the loss is averaged: dropped packets divided by all packets.
+        average: usize [Whole(1, 10_000)] default "6",
+        /// With snmp: the agent.
+        target: String [Text("an address or name and a port, such as 192.0.2.1:161")] or "none",
+        /// With snmp: file with `user NAME`, `auth sha256 PASSWORD` and `priv aes128 PASSWORD` on a line each, or
+        /// `community SECRET` for SNMP v2c. Only its owner may have access. Read at the start.
+        credentials_file: String [FILE] or "none",
+        /// With snmp: the object that contains the name of the interface. The index is looked up by it again whenever it changes.
+        interface_by: InterfaceByName [one_of::<InterfaceByName>()] default "name",
+        /// With snmp: timeout of a request.
+        timeout: Nanos [Time] default "2s",
+        /// With snmp: how often a request without an answer is repeated.
+        retries: u32 [Whole(0, 10)] default "1",
+        /// With snmp: the longest time for which the agent caches its counters. The daemon asks until they change, so that
+        /// rates have the time of the cache. `"0s"` if the agent has no cache.
+        cache_time: Nanos [Delay] default "3s",
+        /// With snmp: whether the port has a scavenger queue too. Then the discards of the port say nothing about the loss of
+        /// the primary queue, unless a queue is read by the keys below.
+        has_scavenger: bool [Boolean] default "true",
+        /// With snmp: two OIDs, of the packets that left the primary queue and of those that it dropped. `{index}` stands
+        /// for ifIndex.
+        primary_oids: Vec<String> [Texts("two OIDs, such as [\"1.3.6.1.4.1.99999.1.{index}.1\", \"1.3.6.1.4.1.99999.1.{index}.2\"]")] or "none",
+        /// With snmp: the same of the scavenger queue. Without primary_oids it is subtracted from the port.
+        scavenger_oids: Vec<String> [Texts("two OIDs, such as [\"1.3.6.1.4.1.99999.1.{index}.3\", \"1.3.6.1.4.1.99999.1.{index}.4\"]")] or "none",
+        /// With qdisc: network namespace of the interface, as in `ip netns`.
+        namespace: String [Text("the name of a network namespace")] or "that of the daemon",
+        /// With qdisc: class of the primary queue, as tc prints it.
+        primary_class: String [Text("a class, such as \"1:10\"")] or "that of [isolation], or the only queue of the interface",
+        /// With qdisc: class of the scavenger queue.
+        scavenger_class: String [Text("a class, such as \"1:20\"")] or "that of [isolation]",
+    }
+}
+
+section! {
     /// Capture files of the latest samples, written on SIGUSR1, by the API, or on events.
     pub struct Samples in SAMPLES = "samples" {
         /// Directory for capture files. Created if missing.
@@ -413,7 +457,7 @@ section! {
         /// File for JSON lines, one per flow record, as thalweg watch --flows, with the name of the collector.
         /// Lines are appended.
         file: String [FILE] or "none",
-        /// Directory for Parquet files, as written by thalweg collect.
+        /// Directory for Parquet files, as written by thalweg collect: flows, and interface counters of each [[poll]].
         folder: String [Text("a directory name, relative to the directory of this file")] or "none",
         /// IPFIX destination for flow records. Both directions of a flow are one record (RFC 5103). Metrics
         /// count records that could not be sent.
@@ -530,6 +574,28 @@ choices! {
         Remove = "remove",
         /// keeps the queues; redirections expire, unless the next start takes them over
         Keep = "keep",
+    }
+}
+
+choices! {
+    /// Sources of interface counters.
+    pub enum PollSourceName {
+        /// IF-MIB of a router by SNMP v2c or v3
+        Snmp = "snmp",
+        /// the queues of an interface of this host, by netlink
+        Qdisc = "qdisc",
+    }
+}
+
+choices! {
+    /// Objects that contain the name of an interface.
+    pub enum InterfaceByName {
+        /// ifName: the short name, such as Gi0/1 or eth0
+        Name = "name",
+        /// ifAlias: the description that operators set
+        Alias = "alias",
+        /// ifDescr: the description of the vendor. For net-snmp, whose ifName stays when an interface is renamed
+        Description = "description",
     }
 }
 

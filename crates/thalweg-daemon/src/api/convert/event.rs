@@ -41,6 +41,9 @@ fn body(kind: &EventKind, switch: &str) -> EventBody {
         EventKind::Action(report, names) => super::action(report, names).into(),
         EventKind::Redirection(report) => EventBody::Redirection { redirection: super::redirection(report) },
         EventKind::Mastership(is_master) => EventBody::Mastership { master: *is_master },
+        EventKind::Poll { name, error } => {
+            EventBody::Poll { poll: name.to_string(), available: error.is_none(), error: error.clone() }
+        }
         EventKind::Link { name, is_up } => EventBody::Link { link: name.clone(), up: *is_up },
         EventKind::RuleFaults(RuleFaults { missing, changed, foreign }) => {
             EventBody::RuleFaults { missing: *missing, changed: *changed, foreign: *foreign }

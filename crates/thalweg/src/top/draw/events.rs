@@ -95,7 +95,10 @@ fn event_line(theme: Theme, event: &Event) -> Line<'static> {
             RedirectionPhase::Failed => theme.loss(),
             _ => Style::new(),
         },
-        EventBody::Mastership { master: true } | EventBody::Link { up: true, .. } => theme.good(),
+        EventBody::Mastership { master: true }
+        | EventBody::Link { up: true, .. }
+        | EventBody::Poll { available: true, .. } => theme.good(),
+        EventBody::Poll { available: false, .. } => theme.warning(),
         EventBody::Mastership { master: false } => theme.warning(),
         EventBody::Link { up: false, .. } => theme.loss(),
         EventBody::CheetahEnd { .. } | EventBody::Collector { .. } => Style::new(),
@@ -164,6 +167,12 @@ fn event_text(event: &Event) -> (String, String) {
         }
         EventBody::Link { link, up } => {
             (format!("{link} {}", if *up { "△ up" } else { "▽ down" }), ": recomputing routes".to_owned())
+        }
+        EventBody::Poll { poll, error: None, .. } => {
+            (format!("△ interface counters of {poll}"), ": available".to_owned())
+        }
+        EventBody::Poll { poll, error: Some(error), .. } => {
+            (format!("▽ interface counters of {poll}"), format!(": {error}"))
         }
         EventBody::Redirection { redirection } => redirection_text(redirection),
         EventBody::RuleFaults { missing, changed, foreign } => (

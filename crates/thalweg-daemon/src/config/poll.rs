@@ -1,0 +1,262 @@
+//! `[[poll]]`: interface counters that are polled.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use thalweg_config::{Document, Problem, Typed};
+use thalweg_linux::Namespace;
+use thalweg_poll::qdisc::{QdiscOptions, parse_class};
+use thalweg_poll::snmp::{NameObject, OidTemplate, QueueObjects};
+use thalweg_wire::Nanos;
+
+use super::table::{InterfaceByName, Poll, PollSourceName};
+
+/// Maximum number of polls. Each has a thread.
+const MAX_POLLS: usize = 256;
+
+/// The shortest interval: agents cache their counters for longer.
+const MIN_INTERVAL: Nanos = Nanos::from_millis(100);
+
+/// A poll of interface counters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PollConfig {
+    /// Its name.
+    pub name: String,
+    /// Where the counters come from.
+    pub source: PollSource,
+    /// Interval of the polls.
+    pub interval: Nanos,
+    /// Number of intervals of an average.
+    pub average: usize,
+}
+
+/// Where counters come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PollSource {
+    /// A router, by SNMP.
+    Snmp(SnmpConfig),
+    /// The queues of an interface of this host.
+    Qdisc {
+        /// What to read.
+        options: QdiscOptions,
+        /// Network namespace of the interface; `None` for that of the daemon.
+        namespace: Option<Namespace>,
+    },
+}
+
+/// A poll by SNMP.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SnmpConfig {
+    /// The agent.
+    pub target: String,
+    /// Name of the interface.
+    pub interface: String,
+    /// The object that contains it.
+    pub name_object: NameObject,
+    /// The file with the credentials.
+    pub credentials_file: PathBuf,
+    /// Timeout of a request.
+    pub timeout: Duration,
+    /// Number of times that a request is repeated.
+    pub retries: u32,
+    /// The longest time for which the agent caches counters.
+    pub cache_time: Duration,
+    /// Objects of the primary queue.
+    pub primary: Option<QueueObjects>,
+    /// Objects of the scavenger queue.
+    pub scavenger: Option<QueueObjects>,
+    /// Whether the port has a scavenger queue.
+    pub has_scavenger: bool,
+}
+
+/// Keys of one source.
+const SNMP_KEYS: [&str; 9] = [
+    Poll::target,
+    Poll::credentials_file,
+    Poll::interface_by,
+    Poll::timeout,
+    Poll::retries,
+    Poll::cache_time,
+    Poll::has_scavenger,
+    Poll::primary_oids,
+    Poll::scavenger_oids,
+];
+const QDISC_KEYS: [&str; 3] = [Poll::namespace, Poll::primary_class, Poll::scavenger_class];
+
+/// Reads all sections.
+pub(super) fn read(document: &Document, problems: &mut Vec<Problem>) -> Vec<PollConfig> {
+    let mut polls: Vec<PollConfig> = Vec::new();
+    for entry in document.all::<Poll>() {
+        if polls.len() == MAX_POLLS {
+            problems.push(entry.refuse("", format!("more than {MAX_POLLS} polls")));
+            break;
+        }
+        if polls.iter().any(|poll| poll.name == entry.name) {
+            problems.push(entry.refuse(Poll::name, format!("duplicate poll name {}", entry.name)));
+        }
+        check_keys(&entry, problems);
+        let source = match entry.source {
+            PollSourceName::Snmp => snmp(&entry, document, problems),
+            PollSourceName::Qdisc => qdisc(&entry, problems),
+        };
+        let Some(source) = source else { continue };
+        polls.push(PollConfig {
+            name: entry.name.clone(),
+            source,
+            interval: entry.interval,
+            average: entry.average,
+        });
+    }
+    polls
+}
+
+/// Reports keys of the other source, and times that exclude each other.
+fn check_keys(entry: &Typed<'_, Poll>, problems: &mut Vec<Problem>) {
+    for (keys, owner) in [(&SNMP_KEYS[..], PollSourceName::Snmp), (&QDISC_KEYS[..], PollSourceName::Qdisc)] {
+        if let Some(key) = keys.iter().copied().find(|key| entry.source != owner && entry.is_set(key)) {
+            let reason = format!("requires source {}, not {}", owner.name(), entry.source.name());
+            problems.push(entry.refuse(key, reason));
+        }
+    }
+    if entry.interval < MIN_INTERVAL {
+        problems.push(entry.refuse(Poll::interval, "expected at least 100ms"));
+    }
+    if entry.source == PollSourceName::Snmp && entry.cache_time >= entry.interval {
+        let key = if entry.is_set(Poll::interval) { Poll::interval } else { Poll::cache_time };
+        let reason = format!(
+            "the interval, {}, must be longer than cache_time, {}, so that each poll has new counters",
+            entry.interval, entry.cache_time
+        );
+        problems.push(entry.refuse(key, reason));
+    }
+}
+
+fn snmp(entry: &Typed<'_, Poll>, document: &Document, problems: &mut Vec<Problem>) -> Option<PollSource> {
+    let target = entry.target.as_ref().filter(|target| is_target(target));
+    if target.is_none() {
+        let reason = match &entry.target {
+            None => "required by source snmp: the agent, such as 192.0.2.1:161".to_owned(),
+            Some(target) => format!("invalid target {target:?}: expected ADDRESS:PORT, port 1-65535, such as 192.0.2.1:161"),
+        };
+        problems.push(entry.refuse(Poll::target, reason));
+    }
+    if entry.credentials_file.is_none() {
+        let reason = "required by source snmp: a file with user, auth and priv, or community";
+        problems.push(entry.refuse(Poll::credentials_file, reason));
+    }
+    let mut queue = |key, oids: &Option<Vec<String>>| match oids.as_deref() {
+        None => None,
+        Some([sent, dropped]) => match (OidTemplate::parse(sent), OidTemplate::parse(dropped)) {
+            (Ok(sent_packets), Ok(dropped_packets)) => Some(QueueObjects { sent_packets, dropped_packets }),
+            (Err(reason), _) | (_, Err(reason)) => {
+                problems.push(entry.refuse(key, reason));
+                None
+            }
+        },
+        Some(others) => {
+            let reason = format!("expected two OIDs, of packets and of drops, not {}", others.len());
+            problems.push(entry.refuse(key, reason));
+            None
+        }
+    };
+    let primary = queue(Poll::primary_oids, &entry.primary_oids);
+    let scavenger = queue(Poll::scavenger_oids, &entry.scavenger_oids);
+    Some(PollSource::Snmp(SnmpConfig {
+        target: target?.clone(),
+        interface: entry.interface.clone(),
+        name_object: match entry.interface_by {
+            InterfaceByName::Name => NameObject::Name,
+            InterfaceByName::Alias => NameObject::Alias,
+            InterfaceByName::Description => NameObject::Description,
+        },
+        credentials_file: document.folder.join(entry.credentials_file.as_ref()?),
+        timeout: entry.timeout.into(),
+        retries: entry.retries,
+        cache_time: entry.cache_time.into(),
+        primary,
+        scavenger,
+        has_scavenger: entry.has_scavenger,
+    }))
+}
+
+/// Whether a text is a host and a port.
+fn is_target(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else { return false };
+    let is_v6 = host.starts_with('[') && host.ends_with(']');
+    let is_host = is_v6 || !host.is_empty() && !host.contains([':', ' ', '/']);
+    is_host && port.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
+fn qdisc(entry: &Typed<'_, Poll>, problems: &mut Vec<Problem>) -> Option<PollSource> {
+    let before = problems.len();
+    let mut class = |key, text: &Option<String>| match text.as_deref().map(parse_class) {
+        None => None,
+        Some(Ok(class)) => Some(class),
+        Some(Err(reason)) => {
+            problems.push(entry.refuse(key, reason));
+            None
+        }
+    };
+    let primary = class(Poll::primary_class, &entry.primary_class);
+    let scavenger = class(Poll::scavenger_class, &entry.scavenger_class);
+    if entry.scavenger_class.is_some() && entry.primary_class.is_none() {
+        problems.push(entry.refuse(Poll::scavenger_class, "requires primary_class"));
+    }
+    if problems.len() > before {
+        return None;
+    }
+    let options = QdiscOptions {
+        interface: entry.interface.clone(),
+        classes: primary.map(|primary| (primary, scavenger)),
+        speed: None,
+    };
+    Some(PollSource::Qdisc { options, namespace: entry.namespace.as_deref().map(Namespace::named) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::Config;
+
+    fn parse(lines: &str) -> Result<Vec<PollConfig>, String> {
+        let text = format!("[[collector]]\nname = \"a\"\ninterface = \"eth1\"\n[[poll]]\nname = \"r1\"\n{lines}");
+        let config = Config::parse(&text, "t.toml", Path::new("/etc"));
+        config.map(|config| config.polls).map_err(|error| error.to_string())
+    }
+
+    const SNMP: &str = "interface = \"wan0\"\ntarget = \"[2001:db8::1]:161\"\ncredentials_file = \"snmp\"\n";
+
+    #[test]
+    fn both_sources_are_read() {
+        let polls = parse(SNMP).unwrap();
+        assert_eq!((polls[0].interval, polls[0].average), (Nanos::from_secs(10), 6));
+        let PollSource::Snmp(snmp) = &polls[0].source else { panic!("snmp") };
+        assert_eq!(snmp.credentials_file, Path::new("/etc/snmp"));
+        assert_eq!((snmp.cache_time, snmp.has_scavenger), (Duration::from_secs(3), true));
+        let classes = "source = \"qdisc\"\ninterface = \"wan0\"\nprimary_class = \"1:10\"\nscavenger_class = \"1:20\"";
+        let PollSource::Qdisc { options, .. } = &parse(classes).unwrap()[0].source else { panic!("qdisc") };
+        assert_eq!(options.classes, Some((0x1_0010, Some(0x1_0020))));
+    }
+
+    #[test]
+    fn problems_name_the_line_and_the_remedy() {
+        for (lines, expected) in [
+            ("", "t.toml:4: interface"),
+            ("interface = \"wan0\"", "target: required by source snmp"),
+            (&SNMP.replace("[2001:db8::1]:161", "r1"), "t.toml:7: target: invalid target \"r1\": expected ADDRESS:PORT"),
+            (&SNMP.replace("credentials_file", "namespace"), "namespace: requires source qdisc, not snmp"),
+            (&[SNMP, "interval = \"2s\""].concat(), "interval: the interval, 2 s, must be longer than cache_time"),
+            (&[SNMP, "primary_oids = [\"1.3.6.1\"]"].concat(), "primary_oids: expected two OIDs"),
+            (&[SNMP, "primary_oids = [\"1.3.6.1\", \"ifX\"]"].concat(), "primary_oids: invalid OID \"ifX\""),
+            ("source = \"qdisc\"\ninterface = \"wan0\"\nscavenger_class = \"1:20\"", "requires primary_class"),
+            ("source = \"qdisc\"\ninterface = \"wan0\"\nprimary_class = \"10\"", "primary_class: invalid class \"10\""),
+            ("source = \"qdisc\"\ninterface = \"wan0\"\ntarget = \"r1:161\"", "target: requires source snmp, not qdisc"),
+            (&[SNMP, "[[poll]]\nname = \"r1\"\n", SNMP].concat(), "t.toml:10: name: duplicate poll name r1"),
+        ] {
+            let error = parse(lines).unwrap_err();
+            assert!(error.contains(expected), "{lines}: {error}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Polls of interface counters (`[[poll]]`): losses of the primary queue as a router counts them.
+//!
+//! ```text
+//!   source (thalweg-poll) ──► poller, one thread each ──► differences ──► PollState ──► API, metrics, latest()
+//!                                                              └──► counter store (Parquet)
+//! ```
+//!
+//! A target that does not answer delays nobody else. Its poller tries again, less and less often.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `poller` | the thread of a poll |
+//! | `sources` | creates the configured sources |
+//! | `state` | what a poll knows |
+//! | `store` | stores counters as Parquet |
+
+mod poller;
+mod sources;
+mod state;
+mod store;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use anyhow::Context as _;
+use thalweg_poll::CounterSource;
+use thalweg_records::store::{Statistics, StoreOptions};
+
+pub use state::{PollCounts, PollReport, PollState};
+
+use crate::config::PollConfig;
+use crate::hub::Hub;
+use crate::lifecycle::Lifecycle;
+use poller::Poller;
+use store::CounterStore;
+
+/// All polls. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Polls(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    polls: Vec<Poll>,
+    /// Statistics of the counter store; `None` without one.
+    stored: Arc<Mutex<Option<Statistics>>>,
+}
+
+/// A poll. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Poll {
+    name: Arc<str>,
+    description: Arc<str>,
+    interface: Arc<str>,
+    state: Arc<Mutex<PollState>>,
+}
+
+/// Polls that have not started. What needs privileges is open.
+pub(crate) struct PreparedPolls {
+    polls: Polls,
+    pollers: Vec<(PollConfig, Box<dyn CounterSource>)>,
+}
+
+impl Polls {
+    /// Returns all polls, in the order of the configuration.
+    pub fn all(&self) -> &[Poll] {
+        &self.0.polls
+    }
+
+    /// Returns the poll of this name.
+    pub fn named(&self, name: &str) -> Option<&Poll> {
+        self.0.polls.iter().find(|poll| *poll.name == *name)
+    }
+
+    /// Returns the statistics of the counter store, if there is one.
+    pub fn stored(&self) -> Option<Statistics> {
+        self.0.stored.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Poll {
+    /// Returns the name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns what is read: `SNMP v3 authPriv of 192.0.2.1:161, ifName wan0`.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// Returns the configured name of the interface.
+    pub fn interface(&self) -> &str {
+        &self.interface
+    }
+
+    /// Returns the latest interval and the average. [`PollReport::number`] increases with each poll, so a caller that asks
+    /// more often than the interval sees every interval once.
+    pub fn latest(&self) -> PollReport {
+        self.lock().report()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PollState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PreparedPolls {
+    /// Opens sources and reads credentials, with the privileges of the start. Sends nothing.
+    ///
+    /// # Errors
+    /// A message, if credentials cannot be read, or a network namespace not be entered.
+    pub(crate) fn open(configs: &[PollConfig]) -> Result<PreparedPolls, String> {
+        let (mut polls, mut pollers) = (Vec::new(), Vec::new());
+        for config in configs {
+            let source = sources::open(&config.source).map_err(|error| format!("poll {}: {error}", config.name))?;
+            polls.push(Poll {
+                name: config.name.as_str().into(),
+                description: source.description().into(),
+                interface: sources::interface(&config.source).into(),
+                state: Arc::new(Mutex::new(PollState::new(config.average))),
+            });
+            pollers.push((config.clone(), source));
+        }
+        Ok(PreparedPolls { polls: Polls(Arc::new(Shared { polls, stored: Arc::default() })), pollers })
+    }
+
+    /// Returns the polls.
+    pub(crate) fn polls(&self) -> &Polls {
+        &self.polls
+    }
+
+    /// Starts the threads. Returns those that must end before the daemon does; a poller that waits for an answer need not.
+    ///
+    /// # Errors
+    /// If the store cannot be opened, or a thread not be started.
+    pub(crate) fn start(
+        self,
+        store: Option<StoreOptions>,
+        hub: Arc<Hub>,
+        lifecycle: Lifecycle,
+    ) -> anyhow::Result<Vec<JoinHandle<()>>> {
+        let mut threads = Vec::new();
+        if self.pollers.is_empty() {
+            return Ok(threads);
+        }
+        let mut rows = None;
+        if let Some(options) = store {
+            let failed = || format!("cannot store interface counters in {}", options.directory.display());
+            let (store, sender) = CounterStore::open(&options, Arc::clone(&self.polls.0.stored)).with_context(failed)?;
+            rows = Some(sender);
+            let lifecycle = lifecycle.clone();
+            threads.push(crate::service::spawn_thread("counters", move || store.run(&lifecycle))?);
+        }
+        for (poll, (config, source)) in self.polls.all().iter().zip(self.pollers) {
+            let (poll, hub, lifecycle) = (poll.clone(), Arc::clone(&hub), lifecycle.clone());
+            let poller = Poller { poll, config, source, hub, lifecycle, rows: rows.clone() };
+            crate::service::spawn_thread("poll", move || poller.run())?;
+        }
+        Ok(threads)
+    }
+}
