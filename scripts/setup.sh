@@ -68,6 +68,7 @@ case $goal in
     want tcpdump tcpdump "tests that compare with tcpdump are skipped"
     want libpcap.so libpcap0.8 "tests of capture filters are skipped"
     want tshark tshark "tests that compare with tshark and capinfos are skipped"
+    want snmpd snmpd "tests with an SNMP agent are skipped"
     want nfdump nfdump "tests that compare with nfdump are skipped"
     want make build-essential "tests with Kafka are skipped"
     want kcat kcat "tests that compare with kcat are skipped"

@@ -27,6 +27,7 @@ mod collector_response;
 mod control;
 mod event;
 mod flow;
+mod interface;
 mod isolation;
 mod link;
 pub mod problem;
@@ -45,6 +46,10 @@ pub use control::{
 };
 pub use event::{CongestionChangeName, Event, EventBody, Lost};
 pub use flow::{Basis, Flow, FlowName, FlowRate, Flows, Span};
+pub use interface::{
+    AverageLoss, CounterScope, InterfaceCounters, InterfaceCounts, InterfaceInterval, Interfaces,
+    PolledInterface, PolledQueue, PortTraffic,
+};
 pub use isolation::{
     QueueState, Queues, Redirection, RedirectionCause, RedirectionCounts, RedirectionPhase,
     RedirectionReason, Redirections,

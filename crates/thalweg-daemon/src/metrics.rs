@@ -34,6 +34,7 @@ pub use text::Samples;
 use super::collectors::{CollectorCounters, CollectorHandle};
 use super::isolation::IsolationReport;
 use super::parts::Parts;
+use super::polls::PollReport;
 
 /// A metric, read from a snapshot `S`.
 #[derive(Debug)]
@@ -69,6 +70,8 @@ pub struct Snapshot {
     collectors: Vec<CollectorSnapshot>,
     /// Without ended redirections.
     isolation: Option<IsolationReport>,
+    /// Each poll by its name.
+    polls: Vec<(String, PollReport)>,
 }
 
 /// Counters of the API.
@@ -120,7 +123,14 @@ impl Snapshot {
             CollectorSnapshot { handle, counters, links: links.map(|reply| reply.value).unwrap_or_default() }
         });
         let isolation = parts.isolation.as_ref().map(|isolation| isolation.state().report(0));
-        Snapshot { parts: parts.clone(), api: api.clone(), collectors: collectors.collect(), isolation }
+        let polls = parts.polls.all().iter().map(|poll| (poll.name().to_owned(), poll.latest())).collect();
+        Snapshot {
+            parts: parts.clone(),
+            api: api.clone(),
+            collectors: collectors.collect(),
+            isolation,
+            polls,
+        }
     }
 }
 

@@ -6,8 +6,12 @@ use std::path::Path;
 use thalweg_actuators::isolation::tc::Queueing;
 
 use super::collectors::describe_source;
-use super::config::{CollectorConfig, Config, IsolationConfig, IsolatorConfig, SourceConfig, interfaces_in};
+use super::config::{
+    CollectorConfig, Config, IsolationConfig, IsolatorConfig, PollConfig, PollSource, SourceConfig,
+    interfaces_in,
+};
 use super::file_access;
+use super::polls;
 use thalweg_http::access::Access;
 
 /// Returns a summary of a configuration: one line per part.
@@ -38,6 +42,9 @@ pub fn describe(config: &Config) -> anyhow::Result<String> {
     if let Some(isolation) = &config.isolation {
         let _ = writeln!(text, "{}", isolation_line(isolation));
     }
+    for poll in &config.polls {
+        let _ = writeln!(text, "{}", poll_line(poll)?);
+    }
     if let Some(folder) = &config.samples.folder {
         let names: Vec<&str> = config.samples.triggers.iter().map(|trigger| trigger.name()).collect();
         let when = if names.is_empty() { String::new() } else { format!(", and on {}", names.join(", ")) };
@@ -45,6 +52,9 @@ pub fn describe(config: &Config) -> anyhow::Result<String> {
     }
     if let Some(file) = &config.records {
         let _ = writeln!(text, "records: written to {}", file.display());
+    }
+    if let (Some(folder), false) = (&config.flow_export.folder, config.polls.is_empty()) {
+        let _ = writeln!(text, "interface counters: stored in {}", folder.display());
     }
     if let Some(folder) = &config.flow_export.folder {
         let _ = writeln!(text, "flows: stored in {}", folder.display());
@@ -114,6 +124,36 @@ fn isolation_line(isolation: &IsolationConfig) -> String {
     let dry_run = if isolation.options.dry_run { "; dry run" } else { "" };
     let most = isolation.options.max_redirections;
     format!("isolation: cheetah flows {how}; at most {most}{dry_run}")
+}
+
+/// Returns the line of a poll: `poll r1: SNMP v3 authPriv of 192.0.2.1:161, ifName wan0, every 10 s, ...`. Reads the credentials.
+fn poll_line(poll: &PollConfig) -> anyhow::Result<String> {
+    let (what, whose) = match &poll.source {
+        PollSource::Snmp(snmp) => {
+            let credentials = polls::credentials(&snmp.credentials_file)
+                .map_err(|error| anyhow::anyhow!("poll {}: {error}", poll.name))?;
+            let whose = match (&snmp.primary, &snmp.scavenger, snmp.has_scavenger) {
+                (Some(_), ..) => "of the primary queue",
+                (None, Some(_), _) => "of the port without the scavenger queue",
+                (None, None, false) => "of the port, which has one queue",
+                (None, None, true) => {
+                    "of all queues, so the loss of the primary queue is unknown: see primary_oids, scavenger_oids and has_scavenger"
+                }
+            };
+            (format!("SNMP {} of {}, interface {}", credentials.level(), snmp.target, snmp.interface), whose)
+        }
+        PollSource::Qdisc { options, .. } => {
+            let whose = match options.classes {
+                Some(_) => "of the primary class",
+                None => "of the queues of [isolation], or of the only queue",
+            };
+            (format!("queues of interface {}", options.interface), whose)
+        }
+    };
+    Ok(format!(
+        "poll {}: {what}, every {}, average over {}; drops {whose}",
+        poll.name, poll.interval, poll.average
+    ))
 }
 
 fn percent(share: f64) -> String {

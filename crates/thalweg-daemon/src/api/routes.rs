@@ -6,8 +6,8 @@ use thalweg_api::problem::Code;
 
 use super::Api;
 use super::handlers::{
-    collectors, control, events, flows, health, links, metrics, open_api, redirections, samples, tasks,
-    topology,
+    collectors, control, events, flows, health, interfaces, links, metrics, open_api, redirections, samples,
+    tasks, topology,
 };
 use thalweg_http::access::Scope;
 use thalweg_http::route::Method::{Delete, Get, Post, Put};
@@ -287,7 +287,7 @@ fn of_control(routes: Routes<Api>) -> Routes<Api> {
         )
 }
 
-/// Isolation of cheetah flows.
+/// Isolation of cheetah flows, and the interface counters that show its effect.
 fn of_isolation(routes: Routes<Api>) -> Routes<Api> {
     routes
         .add(
@@ -327,6 +327,18 @@ fn of_isolation(routes: Routes<Api>) -> Routes<Api> {
                 waits: true,
             },
             redirections::release,
+        )
+        .add(
+            Get,
+            "/v1/interfaces",
+            Operation {
+                scope: READ,
+                summary: "Interface counters of routers and of this host",
+                description: "The latest counters, the losses of the primary queue, and errors of each `[[poll]]`.",
+                errors: &[Code::NotConfigured],
+                waits: false,
+            },
+            interfaces::all,
         )
 }
 

@@ -136,7 +136,9 @@ fn snmp(entry: &Typed<'_, Poll>, document: &Document, problems: &mut Vec<Problem
     if target.is_none() {
         let reason = match &entry.target {
             None => "required by source snmp: the agent, such as 192.0.2.1:161".to_owned(),
-            Some(target) => format!("invalid target {target:?}: expected ADDRESS:PORT, port 1-65535, such as 192.0.2.1:161"),
+            Some(target) => format!(
+                "invalid target {target:?}: expected ADDRESS:PORT, port 1-65535, such as 192.0.2.1:161"
+            ),
         };
         problems.push(entry.refuse(Poll::target, reason));
     }
@@ -221,7 +223,8 @@ mod tests {
     use crate::config::Config;
 
     fn parse(lines: &str) -> Result<Vec<PollConfig>, String> {
-        let text = format!("[[collector]]\nname = \"a\"\ninterface = \"eth1\"\n[[poll]]\nname = \"r1\"\n{lines}");
+        let text =
+            format!("[[collector]]\nname = \"a\"\ninterface = \"eth1\"\n[[poll]]\nname = \"r1\"\n{lines}");
         let config = Config::parse(&text, "t.toml", Path::new("/etc"));
         config.map(|config| config.polls).map_err(|error| error.to_string())
     }
@@ -235,7 +238,8 @@ mod tests {
         let PollSource::Snmp(snmp) = &polls[0].source else { panic!("snmp") };
         assert_eq!(snmp.credentials_file, Path::new("/etc/snmp"));
         assert_eq!((snmp.cache_time, snmp.has_scavenger), (Duration::from_secs(3), true));
-        let classes = "source = \"qdisc\"\ninterface = \"wan0\"\nprimary_class = \"1:10\"\nscavenger_class = \"1:20\"";
+        let classes =
+            "source = \"qdisc\"\ninterface = \"wan0\"\nprimary_class = \"1:10\"\nscavenger_class = \"1:20\"";
         let PollSource::Qdisc { options, .. } = &parse(classes).unwrap()[0].source else { panic!("qdisc") };
         assert_eq!(options.classes, Some((0x1_0010, Some(0x1_0020))));
     }
@@ -245,14 +249,29 @@ mod tests {
         for (lines, expected) in [
             ("", "t.toml:4: interface"),
             ("interface = \"wan0\"", "target: required by source snmp"),
-            (&SNMP.replace("[2001:db8::1]:161", "r1"), "t.toml:7: target: invalid target \"r1\": expected ADDRESS:PORT"),
+            (
+                &SNMP.replace("[2001:db8::1]:161", "r1"),
+                "t.toml:7: target: invalid target \"r1\": expected ADDRESS:PORT",
+            ),
             (&SNMP.replace("credentials_file", "namespace"), "namespace: requires source qdisc, not snmp"),
-            (&[SNMP, "interval = \"2s\""].concat(), "interval: the interval, 2 s, must be longer than cache_time"),
+            (
+                &[SNMP, "interval = \"2s\""].concat(),
+                "interval: the interval, 2 s, must be longer than cache_time",
+            ),
             (&[SNMP, "primary_oids = [\"1.3.6.1\"]"].concat(), "primary_oids: expected two OIDs"),
             (&[SNMP, "primary_oids = [\"1.3.6.1\", \"ifX\"]"].concat(), "primary_oids: invalid OID \"ifX\""),
-            ("source = \"qdisc\"\ninterface = \"wan0\"\nscavenger_class = \"1:20\"", "requires primary_class"),
-            ("source = \"qdisc\"\ninterface = \"wan0\"\nprimary_class = \"10\"", "primary_class: invalid class \"10\""),
-            ("source = \"qdisc\"\ninterface = \"wan0\"\ntarget = \"r1:161\"", "target: requires source snmp, not qdisc"),
+            (
+                "source = \"qdisc\"\ninterface = \"wan0\"\nscavenger_class = \"1:20\"",
+                "requires primary_class",
+            ),
+            (
+                "source = \"qdisc\"\ninterface = \"wan0\"\nprimary_class = \"10\"",
+                "primary_class: invalid class \"10\"",
+            ),
+            (
+                "source = \"qdisc\"\ninterface = \"wan0\"\ntarget = \"r1:161\"",
+                "target: requires source snmp, not qdisc",
+            ),
             (&[SNMP, "[[poll]]\nname = \"r1\"\n", SNMP].concat(), "t.toml:10: name: duplicate poll name r1"),
         ] {
             let error = parse(lines).unwrap_err();

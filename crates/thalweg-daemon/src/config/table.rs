@@ -14,7 +14,10 @@ use crate::log::{LogFormat, LogLevel};
 /// The schema of the daemon's configuration file.
 pub static SCHEMA: Schema = Schema::new(
     "configuration",
-    &[&API, &LOG, &PROCESS, &NETWORK, &EMULATE, &COLLECTOR, &RULE, &CONTROL, &ISOLATION, &POLL, &SAMPLES, &RECORDS],
+    &[
+        &API, &LOG, &PROCESS, &NETWORK, &EMULATE, &COLLECTOR, &RULE, &CONTROL, &ISOLATION, &POLL, &SAMPLES,
+        &RECORDS,
+    ],
 );
 
 section! {

@@ -45,6 +45,19 @@ const fn histogram(
     Metric { name, kind: Kind::Histogram, help, labels, read }
 }
 
+/// Labels of a poll's metrics.
+const POLL: &[&str] = &["poll"];
+
+/// Puts a number of both queues of each poll.
+fn each_queue(snapshot: &Snapshot, out: &mut Samples<'_>, read: impl Fn((u64, u64)) -> u64) {
+    for (name, report) in &snapshot.polls {
+        out.put(&[name, "primary"], read(report.counts.primary));
+        if let Some(scavenger) = report.counts.scavenger {
+            out.put(&[name, "scavenger"], read(scavenger));
+        }
+    }
+}
+
 /// Puts a number of each collector that answered.
 fn each(snapshot: &Snapshot, out: &mut Samples<'_>, read: impl Fn(&CollectorCounters) -> u64) {
     for CollectorSnapshot { handle, counters, .. } in &snapshot.collectors {
@@ -835,6 +848,72 @@ pub const METRICS: &[Metric] = &[
                 }
             }
         },
+    ),
+    // Polls of interface counters.
+    gauge(
+        "thalweg_poll_up",
+        POLL,
+        "Whether the latest poll read the counters of the interface: 1 or 0.",
+        |s, out| {
+            for (name, report) in &s.polls {
+                out.put(&[name], u8::from(report.error.is_none() && report.number > 0));
+            }
+        },
+    ),
+    counter("thalweg_polls_total", POLL, "Polls that read interface counters.", |s, out| {
+        s.polls.iter().for_each(|(name, report)| out.put(&[name], report.counts.succeeded));
+    }),
+    counter(
+        "thalweg_polls_failed_total",
+        &["poll", "reason"],
+        "Polls that failed: `timeout`; `credentials`; `interface`, it does not exist; `counter`, it does not exist; `protocol`; \
+         `kernel`.",
+        |s, out| {
+            for (name, report) in &s.polls {
+                report.counts.failed.iter().for_each(|(reason, count)| out.put(&[name, reason], count));
+            }
+        },
+    ),
+    counter(
+        "thalweg_poll_intervals_unusable_total",
+        &["poll", "reason"],
+        "Intervals without a loss of the primary queue: the agent `restarted`; counters were `reset` or `went_back`; the interface was \
+         `reindexed` or `renamed`; `scope_changed`; `bad_time`; `sum_of_queues`, drops count all queues.",
+        |s, out| {
+            for (name, report) in &s.polls {
+                report.counts.unusable.iter().for_each(|(reason, count)| out.put(&[name, reason], count));
+            }
+        },
+    ),
+    counter(
+        "thalweg_poll_packets_total",
+        &["poll", "queue"],
+        "Packets that arrived at the `primary` or `scavenger` queue of the polled interface, in usable intervals.",
+        |s, out| each_queue(s, out, |(packets, _)| packets),
+    ),
+    counter(
+        "thalweg_poll_drops_total",
+        &["poll", "queue"],
+        "Packets that the `primary` or `scavenger` queue of the polled interface dropped, in usable intervals.",
+        |s, out| each_queue(s, out, |(_, drops)| drops),
+    ),
+    gauge(
+        "thalweg_poll_loss_ratio",
+        POLL,
+        "Loss of the primary queue over the latest `average` intervals, from 0 to 1.",
+        |s, out| {
+            for (name, report) in &s.polls {
+                if let Some(loss) = report.average.and_then(|average| average.rate()) {
+                    out.put(&[name], loss);
+                }
+            }
+        },
+    ),
+    counter(
+        "thalweg_poll_rows_lost_total",
+        POLL,
+        "Rows of interface counters that were not stored because the disk was too slow.",
+        |s, out| s.polls.iter().for_each(|(name, report)| out.put(&[name], report.counts.rows_lost)),
     ),
     // Sketches.
     counter("thalweg_task_windows_total", COLLECTOR, "Windows of measurement tasks completed.", |s, out| {

@@ -32,6 +32,7 @@ use crate::config::PollConfig;
 use crate::hub::Hub;
 use crate::lifecycle::Lifecycle;
 use poller::Poller;
+pub(crate) use sources::credentials;
 use store::CounterStore;
 
 /// All polls. Clones share them.
@@ -112,7 +113,8 @@ impl PreparedPolls {
     pub(crate) fn open(configs: &[PollConfig]) -> Result<PreparedPolls, String> {
         let (mut polls, mut pollers) = (Vec::new(), Vec::new());
         for config in configs {
-            let source = sources::open(&config.source).map_err(|error| format!("poll {}: {error}", config.name))?;
+            let source =
+                sources::open(&config.source).map_err(|error| format!("poll {}: {error}", config.name))?;
             polls.push(Poll {
                 name: config.name.as_str().into(),
                 description: source.description().into(),
@@ -146,7 +148,8 @@ impl PreparedPolls {
         let mut rows = None;
         if let Some(options) = store {
             let failed = || format!("cannot store interface counters in {}", options.directory.display());
-            let (store, sender) = CounterStore::open(&options, Arc::clone(&self.polls.0.stored)).with_context(failed)?;
+            let (store, sender) =
+                CounterStore::open(&options, Arc::clone(&self.polls.0.stored)).with_context(failed)?;
             rows = Some(sender);
             let lifecycle = lifecycle.clone();
             threads.push(crate::service::spawn_thread("counters", move || store.run(&lifecycle))?);

@@ -84,7 +84,9 @@ impl Poller {
         };
         match unusable {
             Some(Unusable::SumOfQueues | Unusable::First) | None => {}
-            Some(reason) => tracing::info!(poll = name, reason = reason.name(), "interval of interface counters unusable"),
+            Some(reason) => {
+                tracing::info!(poll = name, reason = reason.name(), "interval of interface counters unusable")
+            }
         }
         if let Some(rows) = &self.rows
             && rows.try_send(row).is_err()

@@ -84,6 +84,10 @@ mod tests {
         assert!(error.contains("(mode 0640): run chmod 600"), "{error}");
         set(0o600);
         assert_eq!(credentials(&path).unwrap().level(), "v2c");
-        assert!(credentials(&folder.path().join("none")).unwrap_err().contains("cannot read the credentials file"));
+        assert!(
+            credentials(&folder.path().join("none"))
+                .unwrap_err()
+                .contains("cannot read the credentials file")
+        );
     }
 }

@@ -176,7 +176,10 @@ mod tests {
         let error = ReadError::Timeout { target: "r1:161".to_owned(), message: "2 s".to_owned() };
         state.fail(&error, now);
         let report = state.report();
-        assert_eq!((report.number, report.measurement()), (3, Some(Measurement::Unusable("timeout".to_owned()))));
+        assert_eq!(
+            (report.number, report.measurement()),
+            (3, Some(Measurement::Unusable("timeout".to_owned())))
+        );
         assert_eq!(report.error.as_deref(), Some("no answer from r1:161: 2 s"));
         // The interval over the failed poll is longer, and loses nothing.
         state.add(reading(30, 4_000, 5, Scope::OneQueue), now);

@@ -19,8 +19,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// Capacity of the queue to the store: rows of all polls for some intervals.
 const QUEUE_CAPACITY: usize = 1_024;
 
-/// `ifType` of Ethernet, and the value of sFlow for a counter that is not maintained.
-const ETHERNET: u32 = 6;
+/// The value of sFlow for a counter that is not maintained.
 const NOT_MAINTAINED: u32 = u32::MAX;
 
 /// The store of interface counters.
@@ -80,13 +79,13 @@ impl CounterStore {
 /// Returns the row of a reading of the agent `target`, or of this host. Packets of all kinds are in the columns of unicast packets;
 /// like all packet columns of the dataset they wrap at 2^32.
 pub(super) fn row(reading: &InterfaceReading, target: Option<&str>, now: Timestamp) -> CounterRecord {
-    let address: Option<IpAddr> = target.and_then(|target| target.parse().ok()).map(|address: SocketAddr| address.ip());
+    let address: Option<IpAddr> =
+        target.and_then(|target| target.parse().ok()).map(|address: SocketAddr| address.ip());
     let up = u8::from(reading.is_up);
     CounterRecord {
         received_us: (now.0 / 1_000) as i64,
         exporter: address.map_or(Address::NONE, Address::from),
         interface: reading.index,
-        interface_type: ETHERNET,
         speed_bps: reading.speed.map_or(0, |speed| speed.0),
         administratively_up: up,
         operationally_up: up,

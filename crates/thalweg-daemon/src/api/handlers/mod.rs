@@ -5,6 +5,7 @@ pub(super) mod control;
 pub(super) mod events;
 pub(super) mod flows;
 pub(super) mod health;
+pub(super) mod interfaces;
 pub(super) mod links;
 pub(super) mod metrics;
 pub(super) mod open_api;

@@ -11,6 +11,7 @@ mod openflow;
 #[path = "../../../../thalweg-actuators/tests/openflow_ovs/ovs.rs"]
 #[allow(dead_code, reason = "not every user of this file needs all of it")]
 mod ovs;
+mod polls;
 mod slow;
 
 use std::fs::{self, File};
