@@ -23,7 +23,7 @@ else
 fi
 
 mapfile -t shell_scripts < <(
-  find .ci scripts bench examples experiments -type f \( -name '*.sh' -o -path .ci/run \) 2>/dev/null | sort
+  find .ci scripts bench examples experiments packaging -type f \( -name '*.sh' -o -path .ci/run -o -path 'packaging/snmp/*' \) 2>/dev/null | sort
 )
 if command -v shellcheck >/dev/null; then
   step shellcheck "${shell_scripts[@]}"

@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn problems_name_the_line_and_the_remedy() {
         for (lines, expected) in [
-            ("", "t.toml:4: interface"),
+            ("", "t.toml:4: missing key \"interface\" in [[poll]]"),
             ("interface = \"wan0\"", "target: required by source snmp"),
             (
                 &SNMP.replace("[2001:db8::1]:161", "r1"),

@@ -52,7 +52,7 @@ fn every_problem_is_reported_with_its_line() {
     refused(
         "interface = \"eth1\"\nsilent = true\n[[collector]]\nname = \"a\"\ninterface = \"eth1\"\n",
         &[
-            "t.toml:1: unknown key \"interface\"; it belongs in [[collector]] or [isolation]",
+            "t.toml:1: unknown key \"interface\"; it belongs in [[collector]] or [isolation] or [[poll]]",
             "t.toml:2: unknown key \"silent\"",
         ],
     );

@@ -35,7 +35,8 @@ fn queues_of_this_host_are_read_and_stored() {
     let here = "[[poll]]\nname = \"here\"\nsource = \"qdisc\"\ninterface = \"lo\"\ninterval = \"100ms\"\n";
     let mut serve = Serve::new(&[CAPTURE, here, "[records]\nfolder = \"records\"\n"].concat());
     let check = thalweg_in(serve.folder.path(), &["check", "thalweg.toml"]).ended_with(0);
-    let line = "poll here: queues of interface lo, every 100 ms, average over 6; drops of the queues of [isolation]";
+    let line =
+        "poll here: queues of interface lo, every 100 ms, average over 6; drops of the queues of [isolation]";
     assert!(check.stdout.contains(line), "{}", check.stdout);
     assert!(check.stdout.contains("interface counters: stored in"), "{}", check.stdout);
     serve.start();
