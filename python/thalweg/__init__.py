@@ -18,6 +18,7 @@
 | `flowsets` | parallel flowsets, equations 2.1 to 2.3 |
 | `analysis` | flows and flowsets in one pass |
 | `groups`, `tables`, `statistics` | groups of hosts; Tables 2.2 to 2.4; quantiles and rate variability |
+| `interfaces` | interface counters and their rates |
 | `filter`, `top`, `series` | nfdump's filter language, top talkers, time series |
 | `parameters`, `dimensions`, `schema` | definitions, dimensions to group by, columns of records |
 | `report`, `cli` | the page with tables and plots; `thalweg flows` |

@@ -1,7 +1,7 @@
 """Interface counters: of sFlow agents (`thalweg collect`), and of polled routers and hosts (`[[poll]]` of `thalweg serve`).
 
-    counters = interface_counters(engine, "/var/lib/thalweg")
-    interface_rates(counters).to_pandas()
+counters = interface_counters(engine, "/var/lib/thalweg")
+interface_rates(counters).to_pandas()
 """
 
 from __future__ import annotations
@@ -33,9 +33,7 @@ _NARROW = (
 )
 
 
-def interface_counters(
-    engine: Engine, source: str | Path, *, start: datetime | None = None, end: datetime | None = None
-) -> Dataset:
+def interface_counters(engine: Engine, source: str | Path, *, start: datetime | None = None, end: datetime | None = None) -> Dataset:
     """Opens the interface counters of a collector: one row per interface and reading, see docs/reference/flow-records.md.
 
     Args:
@@ -68,7 +66,11 @@ def interface_rates(counters: Dataset) -> Dataset:
 
     increase = {name: table[name].cast("int64") - before(name) for name in ("received_us", *_COUNTERS, *_NARROW)}
     rows = table.select(
-        "received_us", "exporter", "interface", elapsed_us=increase.pop("received_us"), **{f"more_{name}": value for name, value in increase.items()}
+        "received_us",
+        "exporter",
+        "interface",
+        elapsed_us=increase.pop("received_us"),
+        **{f"more_{name}": value for name, value in increase.items()},
     )
     rows = rows.filter((rows.elapsed_us > 0) & (rows.more_in_bytes >= 0) & (rows.more_out_bytes >= 0))
     seconds = rows.elapsed_us / 1e6
