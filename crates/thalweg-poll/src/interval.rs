@@ -204,7 +204,8 @@ fn differences(earlier: &InterfaceReading, later: &InterfaceReading) -> Result<I
 }
 
 impl Loss {
-    /// Subtracts the scavenger queue. Both are read one after the other, so it may have counted more.
+    /// Subtracts the scavenger queue. Both are read one after the other, so it may have counted more. The packets of the port must
+    /// include dropped ones, as IF-MIB says.
     fn less(&self, scavenger: &Loss) -> Loss {
         let drops = self.drops.saturating_sub(scavenger.drops);
         Loss {
