@@ -26,6 +26,7 @@ use async_snmp::v3::ReportStatus;
 use async_snmp::{Client, Error, Oid, Retry, UdpHandle, Value};
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 use tokio::runtime::Runtime;
+use tracing::subscriber::{NoSubscriber, with_default};
 
 pub use credentials::Credentials;
 pub use queues::{OidTemplate, QueueObjects};
@@ -143,6 +144,13 @@ impl CounterSource for Snmp {
     }
 
     fn read(&mut self, clock: &dyn Fn() -> Timestamp) -> Result<InterfaceReading, ReadError> {
+        // The client logs every failed request; callers log what they make of it.
+        with_default(NoSubscriber::default(), || self.request(clock))
+    }
+}
+
+impl Snmp {
+    fn request(&mut self, clock: &dyn Fn() -> Timestamp) -> Result<InterfaceReading, ReadError> {
         let Snmp { options, runtime, client, index } = self;
         let result = runtime.block_on(async {
             let agent = match client {

@@ -93,7 +93,7 @@ impl Agent {
     /// Starts the process, after [`kill`](Self::kill).
     pub(crate) fn launch(&mut self) {
         let folder = self.folder.path().display().to_string();
-        let file = self.folder.path().join("snmpd.conf");
+        let file = self.folder.path().join("agent.conf");
         fs::write(&file, self.configuration.replace("FOLDER", &folder)).unwrap();
         let mut command = Command::new("snmpd");
         command.env("PATH", std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin");

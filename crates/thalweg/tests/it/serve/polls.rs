@@ -95,7 +95,7 @@ fn an_agent_is_polled_again_after_its_restart() {
     let port = free_port();
     let mut serve = Serve::new(&[CAPTURE, &agent(port)].concat());
     credentials(&serve, "community geheim99\n");
-    fs::write(serve.path("snmpd.conf"), "rocommunity geheim99\n").unwrap();
+    fs::write(serve.path("agent.conf"), "rocommunity geheim99\n").unwrap();
     let first = Agent::start(&serve, port);
     serve.launch(Command::new(THALWEG));
     serve.wait("there are intervals", |serve| {
@@ -108,6 +108,7 @@ fn an_agent_is_polled_again_after_its_restart() {
     let log = serve.log();
     assert!(log.contains("interface counters unavailable poll=\"r1\""), "{log}");
     assert!(log.contains("interface counters available again poll=\"r1\""), "{log}");
+    assert!(!log.contains("async_snmp") && !log.contains("geheim99"), "{log}");
     serve.wait("an interval follows", |serve| poll(serve, 0)["interval"]["unusable"].is_null());
 }
 
@@ -119,7 +120,7 @@ impl Agent {
         let mut command = Command::new("snmpd");
         command.env("PATH", folders()).env("SNMP_PERSISTENT_DIR", serve.folder.path()).env("MIBS", "");
         command.arg("-f").arg("-Lf").arg(serve.path("snmpd.log"));
-        command.args(["-C", "-c"]).arg(serve.path("snmpd.conf")).arg(format!("udp:127.0.0.1:{port}"));
+        command.args(["-C", "-c"]).arg(serve.path("agent.conf")).arg(format!("udp:127.0.0.1:{port}"));
         Agent(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 }
