@@ -152,13 +152,18 @@ impl PreparedPolls {
                 CounterStore::open(&options, Arc::clone(&self.polls.0.stored)).with_context(failed)?;
             rows = Some(sender);
             let lifecycle = lifecycle.clone();
-            threads.push(crate::service::spawn_thread("counters", move || store.run(&lifecycle))?);
+            threads.push(spawn("counters", move || store.run(&lifecycle))?);
         }
         for (poll, (config, source)) in self.polls.all().iter().zip(self.pollers) {
             let (poll, hub, lifecycle) = (poll.clone(), Arc::clone(&hub), lifecycle.clone());
             let poller = Poller { poll, config, source, hub, lifecycle, rows: rows.clone() };
-            crate::service::spawn_thread("poll", move || poller.run())?;
+            spawn("poll", move || poller.run())?;
         }
         Ok(threads)
     }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> anyhow::Result<JoinHandle<()>> {
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+    thread.with_context(|| format!("cannot start thread {name}"))
 }
