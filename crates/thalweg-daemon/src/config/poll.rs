@@ -256,7 +256,7 @@ mod tests {
             (&SNMP.replace("credentials_file", "namespace"), "namespace: requires source qdisc, not snmp"),
             (
                 &[SNMP, "interval = \"2s\""].concat(),
-                "interval: the interval, 2 s, must be longer than cache_time",
+                "interval: the interval, 2.00 s, must be longer than cache_time",
             ),
             (&[SNMP, "primary_oids = [\"1.3.6.1\"]"].concat(), "primary_oids: expected two OIDs"),
             (&[SNMP, "primary_oids = [\"1.3.6.1\", \"ifX\"]"].concat(), "primary_oids: invalid OID \"ifX\""),
