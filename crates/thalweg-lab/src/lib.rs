@@ -62,6 +62,7 @@
 
 mod ebpf;
 mod error;
+pub mod h_tcp;
 pub mod headroom;
 mod lab;
 mod layout;
@@ -75,6 +76,7 @@ mod sysctl;
 
 pub use ebpf::{Drops, Installed, SwitchCounters, TableEntry, TableError, Tables};
 pub use error::LabError;
+pub use h_tcp::HTcp;
 pub use headroom::{Headroom, Verdict};
 pub use lab::{Lab, Removed};
 pub use ovs::OpenFlowSwitch;
