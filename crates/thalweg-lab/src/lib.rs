@@ -69,6 +69,7 @@ mod layout;
 mod ovs;
 mod plan;
 mod record;
+pub mod router;
 mod routes;
 mod shaper;
 mod status;
@@ -84,6 +85,7 @@ pub use plan::{
     DEFAULT_HOST_SHARE, DEFAULT_RATE, MAX_BUFFER, MAX_PORTS, MAX_RATE, MIN_RATE, MTU_RANGE, Plan, PlanError,
     Plane, Prefix,
 };
+pub use router::RouterLab;
 pub use routes::{DEFAULT_ADDRESSES, shortest_path_tables};
 pub use status::{HostStatus, PortStatus, Status, SwitchStatus, link_name};
 pub use thalweg_linux::tc::QueueCounters;

@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 
 use super::btf::Types;
-use super::elf::{text_at, u16_at, u32_at};
+use super::elf::{u16_at, u32_at};
 use super::instruction::Instruction;
 use super::object::{Object, ObjectError};
 
