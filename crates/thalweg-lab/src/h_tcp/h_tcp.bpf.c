@@ -25,6 +25,7 @@ struct inet_connection_sock {
 } KERNEL;
 
 struct tcp_sock {
+    struct inet_connection_sock inet_conn;
     __u32 snd_una;
     __u32 snd_nxt;
     __u32 snd_cwnd;
@@ -155,8 +156,9 @@ SECTION("struct_ops") int h_tcp_cong_avoid(__u64 *arguments) {
         return 0;
     }
     window = tp->snd_cwnd;
-    __u64 per_segment = (__u64)window * ONE / alpha(h, bpf_ktime_get_ns());
-    tcp_cong_avoid_ai(tp, per_segment > 0 ? per_segment : 1, acked);
+    // Both in parts of a segment: with whole segments, a fast increase would be rounded up by a quarter.
+    __u64 per_segment = (__u64)window * ONE * ONE / alpha(h, bpf_ktime_get_ns());
+    tcp_cong_avoid_ai(tp, per_segment > 0 ? per_segment : 1, acked * ONE);
     return 0;
 }
 

@@ -43,6 +43,15 @@ pub struct Loaded {
     pub maps: BTreeMap<String, AnyMap>,
 }
 
+/// A program before relocation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unrelocated<'a> {
+    /// The instructions.
+    pub instructions: Vec<Instruction>,
+    /// Functions and maps, by the position of the instruction that refers to them.
+    pub symbols: BTreeMap<usize, &'a str>,
+}
+
 /// The reason why an object file cannot be parsed or loaded.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -151,6 +160,17 @@ impl<'a> Object<'a> {
         let loaded = Program::load(kind, program, self.licence, &instructions);
         let error = |source| ObjectError::Program { name: program.to_owned(), source };
         Ok(Loaded { program: loaded.map_err(error)?, maps })
+    }
+
+    /// Returns a program before relocation, for analysis: accesses to members of structures have the offsets that these
+    /// have in the object file.
+    ///
+    /// # Errors
+    /// If the program does not exist.
+    pub fn unrelocated(&self, program: &str) -> Result<Unrelocated<'a>, ObjectError> {
+        let (instructions, relocations) = self.instructions(program)?;
+        let symbol = |it: Relocation<'a>| (it.offset / Instruction::LENGTH, it.symbol.name);
+        Ok(Unrelocated { instructions, symbols: relocations.into_iter().map(symbol).collect() })
     }
 
     /// Returns the instructions of a program before relocation, and its relocations.

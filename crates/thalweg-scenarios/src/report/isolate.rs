@@ -9,7 +9,7 @@ use super::{HeadroomJson, line, milliseconds, verdict};
 use crate::quantiles::Quantiles;
 use crate::scenarios::isolate::bounds::{self, Check};
 use crate::scenarios::isolate::ping::Period;
-use crate::scenarios::isolate::run::Latency;
+use crate::scenarios::isolate::run::{Latency, SUFFERS_ABOVE};
 use crate::scenarios::isolate::saturation::Share;
 use crate::scenarios::isolate::{Isolation, Results, Run, Trial};
 
@@ -103,7 +103,7 @@ fn moves(text: &mut String, results: &Results) {
     }
     for isolation in Isolation::ALL {
         let times = results.runs(isolation).map(|run| Nanos(run.first_second_suffering_ns));
-        row(format!("{}: ping suffers, first second", isolation.name()), Quantiles::of(times));
+        row(format!("{}: ping over {SUFFERS_ABOVE}, first second", isolation.name()), Quantiles::of(times));
     }
     let _ = writeln!(
         text,
@@ -153,6 +153,8 @@ pub fn isolate_json(results: &Results) -> String {
         flight_duration_ns: u64,
         rate_threshold_bps: u64,
         queue_bytes: u64,
+        /// A ping suffers if it takes longer than this.
+        suffers_above_ns: u64,
         actuator: crate::scenarios::isolate::Actuator,
         duration_ns: u64,
         congestion_control: &'a str,
@@ -177,6 +179,7 @@ pub fn isolate_json(results: &Results) -> String {
         flight_duration_ns: parameters.flight_duration.0,
         rate_threshold_bps: parameters.rate_threshold.0,
         queue_bytes: parameters.queue.0,
+        suffers_above_ns: SUFFERS_ABOVE.0,
         actuator: parameters.actuator,
         duration_ns: super::nanoseconds(results.duration),
         congestion_control: &results.congestion_control,

@@ -27,8 +27,8 @@ const TAIL: Duration = Duration::from_secs(1);
 /// The period after the start of the flow in which isolation acts.
 const FIRST: Nanos = Nanos::from_secs(1);
 
-/// A ping suffers if it takes longer than this, and longer than twice the 99th percentile before the flow.
-const MIN_LIMIT: Nanos = Nanos::from_millis(1);
+/// A ping suffers if it takes longer than this, a sixteenth of a full queue.
+pub const SUFFERS_ABOVE: Nanos = Nanos::from_millis(1);
 
 /// The interface of hosts.
 const HOST_INTERFACE: &str = "eth0";
@@ -59,8 +59,6 @@ pub struct Run {
     pub settled: Period,
     /// The ping after the flow.
     pub after: Period,
-    /// A ping suffers if it takes longer than this.
-    pub limit_ns: u64,
     /// For how long the ping suffers in the first second of the flow.
     pub first_second_suffering_ns: u64,
     /// For how long it suffers while the flow lasts.
@@ -148,7 +146,6 @@ pub(super) fn run(
     let moved = redirection.and_then(|it| it.counters?.first);
     let delays = ping::delays(&echoes);
     let before = Period::of(&delays, Timestamp(0), flow.start);
-    let limit = MIN_LIMIT.max(Nanos(2 * before.delays.p99_ns));
     let settled = flow.start + FIRST;
     let end = flow.end.max(settled);
     let volume = parameters.rate_threshold.amount_in(parameters.flight_duration);
@@ -160,9 +157,8 @@ pub(super) fn run(
         first_second: Period::of(&delays, flow.start, settled),
         settled: Period::of(&delays, settled, end),
         after: Period::of(&delays, end, Timestamp(u64::MAX)),
-        limit_ns: limit.0,
-        first_second_suffering_ns: ping::suffering(&delays, limit, flow.start, settled).0,
-        suffering_ns: ping::suffering(&delays, limit, flow.start, end).0,
+        first_second_suffering_ns: ping::suffering(&delays, SUFFERS_ABOVE, flow.start, settled).0,
+        suffering_ns: ping::suffering(&delays, SUFFERS_ABOVE, flow.start, end).0,
         latency: redirection.zip(crossing).and_then(|(it, crossing)| Latency::of(it, crossing)),
         moved: moved.map(|at| flow.count(at, at + MOVE_WINDOW)),
         transmissions: flow.count_all(),
