@@ -29,10 +29,8 @@ impl Both {
         let mut program = Connection::start(now);
         program.set_window(segments as u32, segments as u32);
         let window = Window { cwnd: segments * MSS, ssthresh: segments * MSS, mss: MSS };
-        let mut both = Both { program, model: HTcp::default(), window, now, acked: [0; 2] };
-        // The model's time without congestion starts with the first acknowledgement.
-        both.round(Nanos(1));
-        both
+        // The model's time without congestion starts with the first acknowledgement, a few milliseconds later.
+        Both { program, model: HTcp::default(), window, now, acked: [0; 2] }
     }
 
     /// A window of segments is acknowledged within a round trip, two by two, or in at most 40 steps.
