@@ -220,7 +220,7 @@ fn invalid_usage_and_failures_have_different_codes() {
         (
             &["lab", "run", "stride", "--trials", "3"],
             2,
-            "thalweg: --trials cannot be used with stride: it applies to collide and reroute-latency",
+            "thalweg: --trials cannot be used with stride: it applies to collide, isolate and reroute-latency",
         ),
         (&["sketch", "show", "/nonexistent"], 1, "thalweg: cannot read /nonexistent: "),
         (&["watch", "/nonexistent.pcap"], 1, "thalweg: cannot open /nonexistent.pcap: "),
