@@ -207,3 +207,72 @@ impl std::fmt::Display for Access {
         write!(f, " of {} bytes", self.size)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Structures for tests, encoded as BTF: each has a name and members with names, types and offsets in bits.
+    fn types(structures: &[(&str, u32, &[(&str, u32, u32)])]) -> Vec<u8> {
+        let mut texts = vec![0];
+        let mut text = |name: &str| match name {
+            "" => 0,
+            _ => {
+                let at = texts.len() as u32;
+                texts.extend(name.as_bytes());
+                texts.push(0);
+                at
+            }
+        };
+        // Type 1: an integer of four bytes. Type 2: an array of five of these.
+        let mut words = vec![text("int"), 1 << 24, 4, 32];
+        words.extend([0, 3 << 24, 0, 1, 1, 5]);
+        for &(name, size, members) in structures {
+            words.extend([text(name), 4 << 24 | members.len() as u32, size]);
+            for &(name, kind, offset) in members {
+                words.extend([text(name), kind, offset]);
+            }
+        }
+        let length = 4 * words.len() as u32;
+        let header = [24, 0, length, length, texts.len() as u32];
+        let mut bytes = [0xeb9f_u16.to_ne_bytes(), [1, 0]].concat();
+        bytes.extend(header.iter().chain(&words).flat_map(|word| word.to_ne_bytes()));
+        bytes.extend(texts);
+        bytes
+    }
+
+    fn access(steps: &[Step], size: u32) -> Access {
+        Access { at: 0, structure: "socket".to_owned(), path: steps.to_vec(), size }
+    }
+
+    #[test]
+    fn a_member_is_found_by_name_wherever_the_kernel_has_it() {
+        let member = |name: &str| Step::Member(name.to_owned());
+        // The second structure is an anonymous member of the first.
+        let kernel = types(&[
+            ("socket", 48, &[("new", 1, 0), ("", 4, 64), ("window", 1, 320)]),
+            ("", 24, &[("limit", 1, 0), ("private", 2, 32)]),
+        ]);
+        let kernel = Types::read(&kernel).unwrap();
+        let offset = |steps: &[Step], size| access(steps, size).offset_in(&kernel);
+        assert_eq!(offset(&[member("window")], 4), Some(40));
+        assert_eq!(offset(&[member("limit")], 4), Some(8));
+        assert_eq!(offset(&[member("private")], 20), Some(12));
+        assert_eq!(offset(&[member("private"), Step::Element(3)], 4), Some(24));
+        assert_eq!(offset(&[member("window")], 8), None, "it has another size");
+        assert_eq!(offset(&[member("missing")], 4), None);
+        let text = access(&[member("private"), Step::Element(3)], 4).to_string();
+        assert_eq!(text, "structure socket with private[3] of 4 bytes");
+    }
+
+    #[test]
+    fn an_offset_fits_only_into_an_access() {
+        let offset = |code| {
+            let mut instruction = Instruction { code, ..Instruction::default() };
+            let set = instruction.set_member_offset(40_000);
+            set.map(|()| instruction.immediate)
+        };
+        // A 64-bit move; a load, whose offset has 16 bits; a jump.
+        assert_eq!([offset(0xb7), offset(0x61), offset(0x05)], [Some(40_000), None, None]);
+    }
+}
