@@ -212,8 +212,11 @@ impl std::fmt::Display for Access {
 mod tests {
     use super::*;
 
-    /// Structures for tests, encoded as BTF: each has a name and members with names, types and offsets in bits.
-    fn types(structures: &[(&str, u32, &[(&str, u32, u32)])]) -> Vec<u8> {
+    /// A structure for tests: name, size, and members with names, types and offsets in bits.
+    type Structure<'a> = (&'a str, u32, &'a [(&'a str, u32, u32)]);
+
+    /// Encodes structures as BTF.
+    fn types(structures: &[Structure<'_>]) -> Vec<u8> {
         let mut texts = vec![0];
         let mut text = |name: &str| match name {
             "" => 0,

@@ -215,7 +215,7 @@ fn invalid_usage_and_failures_have_different_codes() {
         (
             &["lab", "run", "collide", "--duration", "10s"],
             2,
-            "thalweg: --duration cannot be used with collide: it applies to udp, stride,",
+            "thalweg: --duration cannot be used with collide: it applies to udp, isolate, stride,",
         ),
         (
             &["lab", "run", "stride", "--trials", "3"],

@@ -153,7 +153,6 @@ fn a_cheetah_flow_is_isolated_and_its_move_is_measured() {
         let periods = [run.before, run.first_second, run.settled, run.after];
         assert!(periods.iter().all(|period| period.delays.count > 0), "{text}");
         assert!(run.flow_rate_bps > 1e6 && run.background_rate_bps > 5e6, "{text}");
-        assert_eq!(run.other_redirections, 0, "{text}");
     }
     // Shares are of counted bytes, so a busy machine does not change them, as long as the primary queue is full.
     for share in results.saturation.iter().filter(|share| share.primary_dropped > 0) {
