@@ -45,6 +45,8 @@ pub struct Redirection {
     pub requested: UtcTime,
     /// When the actuator had redirected the flow; null before that.
     pub redirected: Option<UtcTime>,
+    /// When its first packet entered the scavenger queue; null before that, and for actuators that do not know.
+    pub first_packet: Option<UtcTime>,
     /// When counters of the flow and of the queue confirmed it; null before that, and for actuators that read none.
     pub confirmed: Option<UtcTime>,
     /// When it ended; null while it is active.

@@ -61,6 +61,7 @@ pub struct PreparedService {
 pub struct Service {
     daemon: Daemon,
     control: Option<Control>,
+    isolation: Option<Isolation>,
     fleet: Arc<Mutex<Fleet>>,
     /// `None` after the stop.
     server: Option<Server>,
@@ -141,9 +142,10 @@ impl PreparedService {
             sinks.findings = Some(sender);
             prepared
         });
+        let running = isolation.as_ref().map(|prepared| prepared.isolation().clone());
         let parts = Parts {
             control: control.clone(),
-            isolation: isolation.as_ref().map(|prepared| prepared.isolation().clone()),
+            isolation: running.clone(),
             polls: polls.polls().clone(),
             export_ledger,
             ..daemon.api_parts()
@@ -175,7 +177,19 @@ impl PreparedService {
         let server = Server::start(parts, Arc::clone(&access), &config.access, log)?;
         let (address, server) = (server.address(), Some(server));
         let fleet = Arc::new(Mutex::new(fleet));
-        Ok(Service { daemon, control, fleet, server, address, access, dump_queue, writers, has_stopped })
+        let isolation = running;
+        Ok(Service {
+            daemon,
+            control,
+            isolation,
+            fleet,
+            server,
+            address,
+            access,
+            dump_queue,
+            writers,
+            has_stopped,
+        })
     }
 }
 
@@ -188,6 +202,11 @@ impl Service {
     /// Returns the controller, if any.
     pub fn control(&self) -> Option<&Control> {
         self.control.as_ref()
+    }
+
+    /// Returns isolation, if any.
+    pub fn isolation(&self) -> Option<&Isolation> {
+        self.isolation.as_ref()
     }
 
     /// Returns the listen address of the API.

@@ -62,12 +62,14 @@
 
 mod ebpf;
 mod error;
+pub mod h_tcp;
 pub mod headroom;
 mod lab;
 mod layout;
 mod ovs;
 mod plan;
 mod record;
+pub mod router;
 mod routes;
 mod shaper;
 mod status;
@@ -75,6 +77,7 @@ mod sysctl;
 
 pub use ebpf::{Drops, Installed, SwitchCounters, TableEntry, TableError, Tables};
 pub use error::LabError;
+pub use h_tcp::HTcp;
 pub use headroom::{Headroom, Verdict};
 pub use lab::{Lab, Removed};
 pub use ovs::OpenFlowSwitch;
@@ -82,6 +85,7 @@ pub use plan::{
     DEFAULT_HOST_SHARE, DEFAULT_RATE, MAX_BUFFER, MAX_PORTS, MAX_RATE, MIN_RATE, MTU_RANGE, Plan, PlanError,
     Plane, Prefix,
 };
+pub use router::RouterLab;
 pub use routes::{DEFAULT_ADDRESSES, shortest_path_tables};
 pub use status::{HostStatus, PortStatus, Status, SwitchStatus, link_name};
 pub use thalweg_linux::tc::QueueCounters;

@@ -6,6 +6,7 @@
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::mem::zeroed;
+use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use thalweg_wire::Nanos;
@@ -35,6 +36,13 @@ impl Socket {
         check(descriptor)?;
         // SAFETY: the descriptor is open and owned by nobody else.
         Ok(Socket { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) } })
+    }
+
+    /// Opens a socket for ICMP echo requests (icmp(7)), which `net.ipv4.ping_group_range` must allow. Its messages begin with
+    /// the header of ICMP, whose checksum and identifier the kernel fills in; its functions are those of a UDP socket.
+    pub fn echo() -> io::Result<UdpSocket> {
+        let Socket { descriptor } = Socket::open(libc::AF_INET, libc::SOCK_DGRAM, libc::IPPROTO_ICMP)?;
+        Ok(descriptor.into())
     }
 
     /// Binds to an address. `T` must be the address type of the socket's family.

@@ -7,6 +7,7 @@ use thalweg_plot::lines::{LinePlot, side_by_side};
 use thalweg_wire::Nanos;
 
 use super::quantiles::cumulative;
+use super::scenarios::isolate::{self, Isolation};
 use super::scenarios::{HostPair, collide, reroute_latency, workload};
 
 /// Draws both flows over time in the median trial, and the distribution of the times of all trials (Planck, figures 15
@@ -80,6 +81,53 @@ pub fn reroute_latency(results: &reroute_latency::Results) -> Result<String, Dra
     };
     let subtitle: Vec<String> = results.cases.iter().map(idle).collect();
     side_by_side(&title, &format!("share of trials; {}", subtitle.join("; ")), &plots)
+}
+
+/// The period of the second plot of [`isolate()`], from the start of the flow, in nanoseconds.
+const CLOSE_UP: std::ops::Range<f64> = -50e6..250e6;
+
+/// Draws the delay of the ping over time, and the moments of the moves, in the first trial: the whole run, and the start of
+/// the flow (heavy-hitter dissertation, figure 3.8).
+///
+/// # Errors
+/// If the plotting library cannot draw it.
+pub fn isolate(results: &isolate::Results) -> Result<String, DrawError> {
+    let runs = || results.plotted().into_iter().flat_map(|trial| &trial.runs);
+    let plot = |title: &str, unit: f64, x_title: &str, shows: &dyn Fn(f64) -> bool| {
+        let scaled = |points: Vec<(f64, f64)>| points.into_iter().map(|(at, delay)| (at / unit, delay / 1e6));
+        let delays = runs().map(|run| {
+            let points = run.curve.iter().copied().filter(|point| shows(point.0)).collect();
+            (run.isolation.name().to_owned(), scaled(points).collect())
+        });
+        let shown = runs().flat_map(|run| &run.curve).filter(|point| shows(point.0));
+        let highest = shown.map(|point| point.1).fold(0.0, f64::max);
+        let moves = runs().filter_map(|run| {
+            let at = run.moved_at_ns.map(|at| at as f64).filter(|at| shows(*at))?;
+            let name = format!("move, {}", run.isolation.name());
+            Some((name, scaled(vec![(at, 0.0), (at, highest)]).collect()))
+        });
+        let lines = delays.chain(moves).collect();
+        LinePlot { title: title.to_owned(), x_title: x_title.to_owned(), lines }
+    };
+    let plots = [
+        plot("Delay of the ping (ms)", 1e9, "time from the start of the flow (s)", &|_| true),
+        plot("Start of the flow: delay (ms)", 1e6, "time from the start of the flow (ms)", &|at| {
+            CLOSE_UP.contains(&at)
+        }),
+    ];
+    let isolate::Parameters { link_rate, rate_threshold, flight_duration, .. } = results.parameters;
+    let title = format!("A ping beside a large TCP flow, link of {link_rate}");
+    let count = |isolation| results.runs(isolation).filter(|run| run.latency.is_some()).count();
+    let [borrow, strict] = [Isolation::Borrow, Isolation::Strict].map(count);
+    let is_conclusive = results.headroom.verdict() == thalweg_lab::Verdict::Conclusive;
+    let verdict = if is_conclusive { "" } else { "; INCONCLUSIVE: the machine was too busy" };
+    let subtitle = format!(
+        "first trial; threshold {rate_threshold} for {flight_duration}; isolated in {borrow} and {strict} of {} trials; CPU {:.0} % \
+         idle{verdict}",
+        results.trials.len(),
+        100.0 * results.headroom.idle
+    );
+    side_by_side(&title, &subtitle, &plots)
 }
 
 /// Draws the distributions of flow throughput and host completion times for each method (Planck, figure 18).

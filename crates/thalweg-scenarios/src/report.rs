@@ -1,6 +1,7 @@
 //! Results of scenarios and the status of labs: text for people, lines of JSON for programs.
 
 mod faults;
+mod isolate;
 mod reroute_latency;
 
 use std::fmt::Write as _;
@@ -17,6 +18,7 @@ use super::scenarios::collide::{self, LatencyBreakdown, Trial};
 use super::scenarios::{HostPair, udp, workload};
 
 pub use faults::{faults, faults_json};
+pub use isolate::{isolate, isolate_json};
 pub use reroute_latency::{reroute_latency, reroute_latency_json};
 
 /// A row of the table of times: from, to, and the time between them.

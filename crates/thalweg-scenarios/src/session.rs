@@ -67,7 +67,7 @@ impl Session {
 
     /// Whether the scenario was asked to stop.
     pub(super) fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        is_stopped(&self.stop)
     }
 
     /// Sleeps for `time`.
@@ -75,15 +75,7 @@ impl Session {
     /// # Errors
     /// If the scenario is asked to stop.
     pub(super) fn wait(&self, time: Duration) -> Result<(), ScenarioError> {
-        let until = Instant::now() + time;
-        while !self.is_stopped() {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(());
-            }
-            std::thread::sleep(left.min(Duration::from_millis(50)));
-        }
-        Err(ScenarioError::Interrupted)
+        wait(&self.stop, time)
     }
 }
 
@@ -92,6 +84,27 @@ impl Drop for Session {
         // The next lab of the same prefix, or `thalweg lab down`, removes what this leaves.
         let _ = Lab::down(&self.lab.plan().prefix);
     }
+}
+
+/// Whether a scenario was asked to stop.
+pub(super) fn is_stopped(stop: &AtomicBool) -> bool {
+    stop.load(Ordering::Relaxed)
+}
+
+/// Sleeps for `time`.
+///
+/// # Errors
+/// If the scenario is asked to stop.
+pub(super) fn wait(stop: &AtomicBool, time: Duration) -> Result<(), ScenarioError> {
+    let until = Instant::now() + time;
+    while !is_stopped(stop) {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        std::thread::sleep(left.min(Duration::from_millis(50)));
+    }
+    Err(ScenarioError::Interrupted)
 }
 
 /// Returns spanning trees to `addresses` addresses of every host.

@@ -1,18 +1,19 @@
 //! Transfers between hosts by iperf3: one process per transfer, and a server on every receiver.
 
 use std::io::{self, Read as _};
+use std::net::IpAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use thalweg_control::Pair;
-use thalweg_lab::Lab;
+use thalweg_lab::{Lab, Namespace};
 use thalweg_wire::BitRate;
 
 use super::error::ScenarioError;
 
 /// Port of the first server (registered for iperf3).
-const PORT: u16 = 5_201;
+pub(super) const PORT: u16 = 5_201;
 
 /// How much longer than planned a transfer may take.
 const GRACE: Duration = Duration::from_secs(10);
@@ -47,10 +48,18 @@ impl Server {
     /// # Errors
     /// If iperf3 cannot be started.
     pub(super) fn start(lab: &Lab, pair: Pair, number: u16) -> Result<Server, ScenarioError> {
+        Server::start_on(&lab.host(pair.destination), number)
+    }
+
+    /// Starts a server in a namespace, at port 5201 + `number`.
+    ///
+    /// # Errors
+    /// If iperf3 cannot be started.
+    pub(super) fn start_on(namespace: &Namespace, number: u16) -> Result<Server, ScenarioError> {
         let mut command = Command::new("iperf3");
         command.args(["--server", "--port", &(PORT + number).to_string()]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Ok(Server { process: lab.host(pair.destination).spawn(&mut command)? })
+        Ok(Server { process: namespace.spawn(&mut command)? })
     }
 }
 
@@ -58,6 +67,17 @@ impl Drop for Server {
     fn drop(&mut self) {
         end(&mut self.process);
     }
+}
+
+/// The ends of a transfer.
+#[derive(Clone, Debug)]
+pub(super) struct Ends {
+    /// The namespace of the sender.
+    pub(super) from: Namespace,
+    /// The names of sender and receiver, for messages.
+    pub(super) names: [String; 2],
+    /// The address of the receiver.
+    pub(super) address: IpAddr,
 }
 
 /// A running transfer; it stops on drop.
@@ -87,8 +107,29 @@ impl Transfer {
     pub(super) fn start(lab: &Lab, pair: Pair, number: u16, load: Load) -> Result<Transfer, ScenarioError> {
         let topology = lab.topology();
         let host = |endpoint: thalweg_network::EndpointId| &topology.endpoints()[endpoint.index()];
+        let ends = Ends {
+            from: lab.host(pair.source),
+            names: [pair.source, pair.destination].map(|endpoint| host(endpoint).name.clone()),
+            address: host(pair.destination).ip.into(),
+        };
+        Transfer::start_between(&ends, number, load, None)
+    }
+
+    /// Starts a transfer to server `number`, with another congestion control than the default if one is given.
+    ///
+    /// # Errors
+    /// If iperf3 cannot be started.
+    pub(super) fn start_between(
+        ends: &Ends,
+        number: u16,
+        load: Load,
+        congestion_control: Option<&str>,
+    ) -> Result<Transfer, ScenarioError> {
         let mut command = Command::new("iperf3");
-        command.args(["--client", &host(pair.destination).ip.to_string()]);
+        command.args(["--client", &ends.address.to_string()]);
+        if let Some(name) = congestion_control {
+            command.args(["--congestion", name]);
+        }
         command.args([
             "--port",
             &(PORT + number).to_string(),
@@ -110,8 +151,8 @@ impl Transfer {
             }
         };
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let process = lab.host(pair.source).spawn(&mut command)?;
-        let (from, to) = (host(pair.source).name.clone(), host(pair.destination).name.clone());
+        let process = ends.from.spawn(&mut command)?;
+        let [from, to] = ends.names.clone();
         Ok(Transfer { process, from, to, deadline: Instant::now() + time + GRACE })
     }
 

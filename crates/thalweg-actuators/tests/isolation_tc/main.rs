@@ -55,6 +55,22 @@ fn only_redirected_flows_are_in_the_scavenger_class() {
     }
 }
 
+#[test]
+fn the_time_of_the_first_redirected_packet_is_kept() {
+    let Some(router) = Router::start() else { return };
+    let mut tc = router.open(options()).unwrap();
+    let mut flow = router.flow(false, 5_001);
+    redirect(&mut tc, flow.key);
+    assert_eq!(counters(&mut tc, flow.key).unwrap().first, None, "no packet yet");
+    let before = now();
+    flow.send(1);
+    let after = now();
+    flow.send(5);
+    wait("all are redirected", || router.sent(SCAVENGER) == 6);
+    let first = counters(&mut tc, flow.key).unwrap().first.unwrap();
+    assert!((before..=after).contains(&first), "{before} {first} {after}");
+}
+
 /// A cheetah flow queues 60 packets on a slow link, then another flow sends five. Returns how many packets of the cheetah
 /// arrive before the first of the other.
 fn packets_ahead(is_redirected: bool) -> Option<usize> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos};
+use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Timestamp};
 
 /// The number of a redirection, unique within a run, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -108,6 +108,8 @@ pub struct FlowCounters {
     pub packets: u64,
     /// Bytes, link layer included.
     pub bytes: Bytes,
+    /// When the first of them entered the scavenger queue; `None` before, and if the actuator does not know.
+    pub first: Option<Timestamp>,
 }
 
 /// Options of isolation.

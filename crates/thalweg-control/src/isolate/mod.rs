@@ -357,7 +357,7 @@ impl Isolation {
             }
             _ => {}
         }
-        let FlowCounters { packets, bytes } = it.report.counters.unwrap_or_default();
+        let FlowCounters { packets, bytes, .. } = it.report.counters.unwrap_or_default();
         self.counters.packets += packets;
         self.counters.bytes += bytes.0;
         self.record(it.report.clone());

@@ -33,9 +33,9 @@ fn commands(isolation: &mut Isolation) -> Vec<Command> {
 }
 
 fn reading(scavenger: QueueReading, flows: &[(u16, u64)]) -> Input {
-    let flows = flows
-        .iter()
-        .map(|&(number, packets)| (key(number), FlowCounters { packets, bytes: Bytes(packets * 1_000) }));
+    let flows = flows.iter().map(|&(number, packets)| {
+        (key(number), FlowCounters { packets, bytes: Bytes(packets * 1_000), first: None })
+    });
     Input::Reading(Reading { scavenger, primary: QueueReading::default(), flows: flows.collect() })
 }
 
@@ -74,7 +74,7 @@ fn a_cheetah_is_redirected_confirmed_refreshed_and_released() {
     );
     let report = it.ended().next().unwrap();
     assert_eq!((report.end_cause, report.is_forced), (Some(EndCause::FlowEnded), false));
-    assert_eq!(report.counters, Some(FlowCounters { packets: 5, bytes: Bytes(5_000) }));
+    assert_eq!(report.counters, Some(FlowCounters { packets: 5, bytes: Bytes(5_000), first: None }));
     let counters = it.counters();
     assert_eq!((counters.redirected, counters.confirmed, counters.released), (1, 1, 1));
     assert_eq!((counters.packets, it.active().count()), (5, 0));
@@ -345,7 +345,7 @@ impl Network {
     }
 
     fn reading(&self) -> Reading {
-        let count = |&packets: &u64| FlowCounters { packets, bytes: Bytes(packets) };
+        let count = |&packets: &u64| FlowCounters { packets, bytes: Bytes(packets), first: None };
         Reading {
             scavenger: QueueReading {
                 sent_packets: self.sent,

@@ -6,13 +6,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use thalweg_actuators::isolation::IsolatorCounters;
-use thalweg_control::isolate::message::QueueReading;
+use thalweg_control::isolate::message::{FlowCounters, QueueReading};
 use thalweg_control::isolate::{
     Input, Isolation, IsolationCounters, IsolationOptions, Reason, RedirectionReport,
 };
 use thalweg_linux::clock::{monotonic, realtime};
-use thalweg_wire::{FlowKey, Timestamp};
+use thalweg_wire::{FlowKey, Nanos, Timestamp};
 use thiserror::Error;
+
+/// Readings of both clocks, of which the best is taken.
+const CLOCK_ATTEMPTS: u32 = 3;
 
 /// The state of isolation.
 #[derive(Debug)]
@@ -143,8 +146,15 @@ pub(super) struct WallClock {
 }
 
 impl WallClock {
+    /// Reads both clocks, as close to each other as in the best of a few attempts: the thread may be stopped in between.
     pub(super) fn now() -> WallClock {
-        WallClock { wall: realtime(), monotonic: monotonic() }
+        let attempt = || {
+            let (before, wall, after) = (monotonic(), realtime(), monotonic());
+            let gap = after.since(before);
+            (gap, WallClock { wall, monotonic: before + Nanos(gap.0 / 2) })
+        };
+        let attempts = (0..CLOCK_ATTEMPTS).map(|_| attempt());
+        attempts.min_by_key(|(gap, _)| *gap).map_or_else(|| attempt().1, |(_, clock)| clock)
     }
 
     fn time(self, time: Timestamp) -> Timestamp {
@@ -158,6 +168,10 @@ impl WallClock {
             redirected: report.redirected.map(|time| self.time(time)),
             confirmed: report.confirmed.map(|time| self.time(time)),
             ended: report.ended.map(|time| self.time(time)),
+            counters: report.counters.map(|counters| FlowCounters {
+                first: counters.first.map(|time| self.time(time)),
+                ..counters
+            }),
             ..report
         }
     }

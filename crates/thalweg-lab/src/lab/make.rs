@@ -98,7 +98,7 @@ fn make_fabric(plan: &Plan) -> Result<Namespace, LabError> {
 }
 
 /// Disables IPv6, which would announce addresses on its own: links carry only what hosts send.
-fn silence_ipv6(namespace: &Namespace) -> Result<(), LabError> {
+pub(crate) fn silence_ipv6(namespace: &Namespace) -> Result<(), LabError> {
     if !Path::new("/proc/sys/net/ipv6").exists() {
         return Ok(());
     }
@@ -206,7 +206,7 @@ fn one_end_per_link(layout: &Layout) -> impl Iterator<Item = u32> + '_ {
 }
 
 /// Waits until these interfaces of the fabric carry frames; until then they drop.
-pub(super) fn wait_for_links(
+pub(crate) fn wait_for_links(
     interfaces: impl Iterator<Item = u32>,
     fabric: &Netlink,
 ) -> Result<(), LabError> {

@@ -22,6 +22,7 @@ use crate::plan::{Plan, PlanError, Plane, Prefix};
 use crate::record::{self, Record};
 use crate::status::{HostStatus, PortStatus, Status, SwitchStatus, link_name};
 use crate::sysctl::{self, SysctlChange};
+pub(crate) use make::{silence_ipv6, wait_for_links};
 use parts::{Parts, Switching, fabric, host, namespaces};
 
 /// A lab that is up. It belongs to no process: dropping this value leaves it up.

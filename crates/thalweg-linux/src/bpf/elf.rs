@@ -76,6 +76,12 @@ impl<'a> Elf<'a> {
         Some(self.sections.iter().find(|section| section.name == name)?.bytes)
     }
 
+    /// Returns the section of a function, and the function's offset in it.
+    pub(super) fn place_of(&self, name: &str) -> Option<(&'a str, u64)> {
+        let function = self.symbols.iter().find(|symbol| symbol.is_function && symbol.name == name)?;
+        Some((self.sections.get(function.section)?.name, function.offset))
+    }
+
     /// Returns the bytes of a function and its relocations.
     pub(super) fn function(&self, name: &str) -> Option<(&'a [u8], Vec<Relocation<'a>>)> {
         let function = self.symbols.iter().find(|symbol| symbol.is_function && symbol.name == name)?;

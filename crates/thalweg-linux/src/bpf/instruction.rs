@@ -29,6 +29,19 @@ impl Instruction {
         }
     }
 
+    /// Sets the offset of a member of a structure in a memory access, or in an instruction that adds or loads it. Returns
+    /// `None` for any other instruction, and if the offset does not fit.
+    pub(super) fn set_member_offset(&mut self, offset: u32) -> Option<()> {
+        match self.code & 0x07 {
+            // BPF_LDX, BPF_ST, BPF_STX.
+            1..=3 => self.offset = i16::try_from(offset).ok()?,
+            // BPF_ALU, BPF_ALU64.
+            4 | 7 => self.immediate = i32::try_from(offset).ok()?,
+            _ => return None,
+        }
+        Some(())
+    }
+
     /// Sets the source register. In an address load it is the kind of address.
     pub(super) fn set_source(&mut self, source: u8) {
         self.registers = match cfg!(target_endian = "little") {

@@ -5,17 +5,22 @@
 //! | [`map`] | creates, opens, reads and writes maps |
 //! | [`program`] | loads, opens and attaches programs |
 //! | [`object`] | loads programs and maps from a compiled object file |
+//! | [`congestion_control`] | registers a TCP congestion control that an object file contains |
+//! | `kernel_types` | relocates an object file to the structures and functions of the running kernel |
 //!
 //! Requires CAP_BPF, CAP_NET_ADMIN for programs that process packets, and Linux 5.9 for links.
 
 mod btf;
+pub mod congestion_control;
 mod elf;
 mod instruction;
+mod kernel_types;
 pub mod map;
 pub mod object;
 pub mod program;
 mod syscall;
 
+pub use congestion_control::{CongestionControl, CongestionControlError};
 pub use instruction::Instruction;
 pub use map::{AnyMap, Map, MapKind, MapSpec, PerCpuMap};
 pub use object::{Object, ObjectError};

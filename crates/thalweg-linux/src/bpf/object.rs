@@ -1,7 +1,8 @@
 //! Loads programs and maps from an object file that clang compiled for the target `bpf`.
 //!
-//! Supports programs of one function with maps declared in the section `.maps`. Functions that are not inlined, global
-//! variables, and relocations to kernel structures (CO-RE) are rejected with the name of the symbol.
+//! Supports programs of one function with maps declared in the section `.maps`. Functions that are not inlined and global
+//! variables are rejected with the name of the symbol. Accesses to kernel structures (CO-RE) and calls of kernel functions
+//! are relocated for [congestion controls](super::congestion_control) only.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd as _;
@@ -28,9 +29,9 @@ const MAP_BY_DESCRIPTOR: u8 = 1;
 /// A parsed object file.
 #[derive(Debug)]
 pub struct Object<'a> {
-    elf: Elf<'a>,
+    pub(super) elf: Elf<'a>,
     maps: BTreeMap<String, MapSpec>,
-    licence: &'a str,
+    pub(super) licence: &'a str,
 }
 
 /// A loaded object file: the program and its maps.
@@ -40,6 +41,15 @@ pub struct Loaded {
     pub program: Program,
     /// All maps of the object file, by name.
     pub maps: BTreeMap<String, AnyMap>,
+}
+
+/// A program before relocation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unrelocated<'a> {
+    /// The instructions.
+    pub instructions: Vec<Instruction>,
+    /// Functions and maps, by the position of the instruction that refers to them.
+    pub symbols: BTreeMap<usize, &'a str>,
 }
 
 /// The reason why an object file cannot be parsed or loaded.
@@ -72,6 +82,12 @@ pub enum ObjectError {
         symbol: String,
         /// The relocation type.
         kind: u32,
+    },
+    /// The running kernel lacks something that the program needs.
+    #[error("the running kernel has no {what}")]
+    Kernel {
+        /// The missing structure, member or function.
+        what: String,
     },
     /// A map cannot be created.
     #[error("cannot create map {name:?}: {source}")]
@@ -131,26 +147,45 @@ impl<'a> Object<'a> {
     /// # Errors
     /// If the program does not exist or needs an unsupported relocation, or the kernel rejects it or a map.
     pub fn load(&self, program: &str, kind: ProgramKind) -> Result<Loaded, ObjectError> {
-        let function = self.elf.function(program);
-        let (bytes, relocations) =
-            function.ok_or_else(|| ObjectError::NoProgram { name: program.to_owned() })?;
-        if bytes.len() % Instruction::LENGTH != 0 {
-            return Err(ObjectError::Malformed("program length is not a multiple of the instruction length"));
-        }
+        let (mut instructions, relocations) = self.instructions(program)?;
         let mut maps = BTreeMap::new();
         for (name, spec) in &self.maps {
             let map = AnyMap::create(name, *spec);
             let map = map.map_err(|source| ObjectError::Map { name: name.clone(), source })?;
             maps.insert(name.clone(), map);
         }
-        let read = |bytes: &[u8]| Instruction::read(bytes.first_chunk().expect("a whole instruction"));
-        let mut instructions: Vec<Instruction> = bytes.chunks_exact(Instruction::LENGTH).map(read).collect();
         for relocation in &relocations {
             self.patch(program, &mut instructions, relocation, &maps)?;
         }
         let loaded = Program::load(kind, program, self.licence, &instructions);
         let error = |source| ObjectError::Program { name: program.to_owned(), source };
         Ok(Loaded { program: loaded.map_err(error)?, maps })
+    }
+
+    /// Returns a program before relocation, for analysis: accesses to members of structures have the offsets that these
+    /// have in the object file.
+    ///
+    /// # Errors
+    /// If the program does not exist.
+    pub fn unrelocated(&self, program: &str) -> Result<Unrelocated<'a>, ObjectError> {
+        let (instructions, relocations) = self.instructions(program)?;
+        let symbol = |it: Relocation<'a>| (it.offset / Instruction::LENGTH, it.symbol.name);
+        Ok(Unrelocated { instructions, symbols: relocations.into_iter().map(symbol).collect() })
+    }
+
+    /// Returns the instructions of a program before relocation, and its relocations.
+    pub(super) fn instructions(
+        &self,
+        program: &str,
+    ) -> Result<(Vec<Instruction>, Vec<Relocation<'a>>), ObjectError> {
+        let function = self.elf.function(program);
+        let (bytes, relocations) =
+            function.ok_or_else(|| ObjectError::NoProgram { name: program.to_owned() })?;
+        if bytes.len() % Instruction::LENGTH != 0 {
+            return Err(ObjectError::Malformed("program length is not a multiple of the instruction length"));
+        }
+        let read = |bytes: &[u8]| Instruction::read(bytes.first_chunk().expect("a whole instruction"));
+        Ok((bytes.chunks_exact(Instruction::LENGTH).map(read).collect(), relocations))
     }
 
     /// Applies a relocation: writes the descriptor of a map in place of its address.

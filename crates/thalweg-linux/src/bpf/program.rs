@@ -31,6 +31,9 @@ pub enum ProgramKind {
     Xdp,
     /// An XDP program that also accepts frames in several buffers, such as jumbo frames (Linux 5.18).
     XdpMultiBuffer,
+    /// An operation of a structure of the kernel (BPF_PROG_TYPE_STRUCT_OPS), by the number of the structure's type in the
+    /// kernel and the position of the member.
+    Operation(u32, u32),
 }
 
 /// A loaded program. The kernel keeps it while a process has it open or it is attached.
@@ -63,12 +66,13 @@ impl fmt::Display for LoadError {
 }
 
 impl ProgramKind {
-    /// Returns the program type, the expected attach type and the flags.
-    const fn numbers(self) -> (u32, u32, u32) {
+    /// Returns the program type, the expected attach type, the flags, and the number of the structure.
+    const fn numbers(self) -> (u32, u32, u32, u32) {
         match self {
-            ProgramKind::Classifier => (3, 0, 0),
-            ProgramKind::Xdp => (6, ATTACH_TYPE_XDP, 0),
-            ProgramKind::XdpMultiBuffer => (6, ATTACH_TYPE_XDP, FLAG_XDP_HAS_FRAGMENTS),
+            ProgramKind::Classifier => (3, 0, 0, 0),
+            ProgramKind::Xdp => (6, ATTACH_TYPE_XDP, 0, 0),
+            ProgramKind::XdpMultiBuffer => (6, ATTACH_TYPE_XDP, FLAG_XDP_HAS_FRAGMENTS, 0),
+            ProgramKind::Operation(structure, member) => (27, member, 0, structure),
         }
     }
 }
@@ -86,9 +90,17 @@ impl Program {
     ) -> Result<Program, LoadError> {
         let without_log = |source: io::Error| LoadError { source, log: String::new() };
         let licence = CString::new(licence).map_err(|error| without_log(error.into()))?;
-        let (program_type, expected_attach_type, flags) = kind.numbers();
+        let (program_type, expected_attach_type, flags, attach_type_id) = kind.numbers();
         let licence = licence.as_c_str();
-        let request = LoadRequest { program_type, expected_attach_type, flags, name, licence, instructions };
+        let request = LoadRequest {
+            program_type,
+            expected_attach_type,
+            flags,
+            attach_type_id,
+            name,
+            licence,
+            instructions,
+        };
         match syscall::load_program(request, &mut []) {
             Ok(descriptor) => Ok(Program { descriptor }),
             // EPERM means a missing privilege; the verifier rejects programs with other errors.

@@ -19,8 +19,16 @@ const PROGRAM_LOAD: c_int = 5;
 const PROGRAM_GET_FD_BY_ID: c_int = 13;
 const MAP_GET_FD_BY_ID: c_int = 14;
 const OBJECT_GET_INFO_BY_FD: c_int = 15;
+const BTF_LOAD: c_int = 18;
 const LINK_CREATE: c_int = 28;
 const LINK_DETACH: c_int = 34;
+
+/// BPF_MAP_TYPE_STRUCT_OPS, and BPF_F_LINK: the operations are active while a link is open.
+const MAP_TYPE_STRUCT_OPS: u32 = 26;
+const FLAG_LINK: u32 = 1 << 13;
+
+/// BPF_STRUCT_OPS of `enum bpf_attach_type`.
+const ATTACH_TYPE_STRUCT_OPS: u32 = 44;
 
 /// The length of a name in bytes, including the final NUL (`BPF_OBJ_NAME_LEN`).
 const NAME_LENGTH: usize = 16;
@@ -36,6 +44,12 @@ struct MapCreate {
     inner_map: u32,
     numa_node: u32,
     name: [u8; NAME_LENGTH],
+    interface_index: u32,
+    type_information: u32,
+    key_type: u32,
+    value_type: u32,
+    /// The kernel's structure that a map of type BPF_MAP_TYPE_STRUCT_OPS holds.
+    kernel_value_type: u32,
 }
 
 /// Attributes of BPF_MAP_LOOKUP_ELEM, BPF_MAP_UPDATE_ELEM, BPF_MAP_DELETE_ELEM and, with the next key as value,
@@ -64,6 +78,15 @@ struct ProgramLoad {
     name: [u8; NAME_LENGTH],
     interface_index: u32,
     expected_attach_type: u32,
+    type_information: u32,
+    function_record_size: u32,
+    functions: u64,
+    function_count: u32,
+    line_record_size: u32,
+    lines: u64,
+    line_count: u32,
+    /// The kernel's structure of operations to which the program belongs.
+    attach_type_id: u32,
 }
 
 /// Attributes of BPF_PROG_GET_FD_BY_ID and BPF_MAP_GET_FD_BY_ID.
@@ -72,6 +95,16 @@ struct ById {
     id: u32,
     next_id: u32,
     open_flags: u32,
+}
+
+/// Attributes of BPF_BTF_LOAD.
+#[repr(C)]
+struct TypesLoad {
+    types: u64,
+    log: u64,
+    size: u32,
+    log_size: u32,
+    log_level: u32,
 }
 
 /// Attributes of BPF_OBJ_GET_INFO_BY_FD.
@@ -85,6 +118,7 @@ struct InfoByDescriptor {
 /// Attributes of BPF_LINK_CREATE.
 #[repr(C)]
 struct LinkCreate {
+    /// The program, or the map of operations.
     program: u32,
     interface_index: u32,
     attach_type: u32,
@@ -127,6 +161,8 @@ pub(super) struct LoadRequest<'a> {
     pub(super) program_type: u32,
     pub(super) expected_attach_type: u32,
     pub(super) flags: u32,
+    /// The number of the kernel's structure of operations; 0 for other programs.
+    pub(super) attach_type_id: u32,
     pub(super) name: &'a str,
     pub(super) licence: &'a CStr,
     pub(super) instructions: &'a [Instruction],
@@ -148,9 +184,55 @@ pub(super) fn create_map(
         inner_map: 0,
         numa_node: 0,
         name,
+        interface_index: 0,
+        type_information: 0,
+        key_type: 0,
+        value_type: 0,
+        kernel_value_type: 0,
     };
     // SAFETY: the attributes of this command, without pointers.
     unsafe { bpf_for_descriptor(MAP_CREATE, &attributes) }
+}
+
+/// Creates a map of operations (BPF_MAP_TYPE_STRUCT_OPS) that are active while a link is open. `kernel_value_type` is the
+/// number of the kernel's structure that it holds, `value_size` the size of that. The kernel requires type information
+/// of the object file too, although it does not use it.
+pub(super) fn create_operations(
+    name: &str,
+    value_size: u32,
+    kernel_value_type: u32,
+    types: &OwnedFd,
+) -> io::Result<OwnedFd> {
+    let attributes = MapCreate {
+        map_type: MAP_TYPE_STRUCT_OPS,
+        key_size: 4,
+        value_size,
+        max_entries: 1,
+        map_flags: FLAG_LINK,
+        inner_map: 0,
+        numa_node: 0,
+        name: padded(name),
+        interface_index: 0,
+        type_information: types.as_raw_fd() as u32,
+        key_type: 0,
+        value_type: 0,
+        kernel_value_type,
+    };
+    // SAFETY: the attributes of this command, without pointers.
+    unsafe { bpf_for_descriptor(MAP_CREATE, &attributes) }
+}
+
+/// Loads type information (BTF).
+pub(super) fn load_types(types: &[u8]) -> io::Result<OwnedFd> {
+    let attributes = TypesLoad {
+        types: types.as_ptr() as u64,
+        log: 0,
+        size: types.len() as u32,
+        log_size: 0,
+        log_level: 0,
+    };
+    // SAFETY: the attributes of this command; the kernel reads no more than the size.
+    unsafe { bpf_for_descriptor(BTF_LOAD, &attributes) }
 }
 
 /// Reads the value of a key.
@@ -170,6 +252,20 @@ pub(super) unsafe fn look_up(map: &OwnedFd, key: &[u8], value: &mut [u8]) -> io:
 pub(super) unsafe fn update(map: &OwnedFd, key: &[u8], value: &[u8]) -> io::Result<()> {
     // SAFETY: the attributes of this command; key and value are as long as the map's, and the kernel only reads them.
     unsafe { element(MAP_UPDATE_ELEMENT, map, key.as_ptr(), value.as_ptr().cast_mut()) }
+}
+
+/// Writes the value of a map of operations, which has one entry.
+///
+/// # Errors
+/// If the value has another length than the map's, or the kernel rejects the operations.
+pub(super) fn update_operations(map: &OwnedFd, value: &[u8]) -> io::Result<()> {
+    const KEY: [u8; 4] = [0; 4];
+    let MapInfo { key_size, value_size, .. } = map_info(map)?;
+    if key_size as usize != KEY.len() || value_size as usize != value.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: key and value are as long as the map's.
+    unsafe { update(map, &KEY, value) }
 }
 
 /// Removes a key.
@@ -193,7 +289,8 @@ pub(super) unsafe fn next_key(map: &OwnedFd, key: Option<&[u8]>, next: &mut [u8]
 
 /// Loads a program. The verifier log goes into `log`, unless that is empty.
 pub(super) fn load_program(request: LoadRequest<'_>, log: &mut [u8]) -> io::Result<OwnedFd> {
-    let LoadRequest { program_type, expected_attach_type, flags, name, licence, instructions } = request;
+    let LoadRequest { program_type, expected_attach_type, flags, attach_type_id, .. } = request;
+    let LoadRequest { name, licence, instructions, .. } = request;
     let attributes = ProgramLoad {
         program_type,
         instruction_count: instructions.len() as u32,
@@ -207,6 +304,14 @@ pub(super) fn load_program(request: LoadRequest<'_>, log: &mut [u8]) -> io::Resu
         name: padded(name),
         interface_index: 0,
         expected_attach_type,
+        type_information: 0,
+        function_record_size: 0,
+        functions: 0,
+        function_count: 0,
+        line_record_size: 0,
+        lines: 0,
+        line_count: 0,
+        attach_type_id,
     };
     // SAFETY: the attributes of this command; program and log have the given lengths, the licence is a C string.
     unsafe { bpf_for_descriptor(PROGRAM_LOAD, &attributes) }
@@ -260,6 +365,18 @@ pub(super) fn create_link(
         interface_index: interface_index as u32,
         attach_type,
         flags,
+    };
+    // SAFETY: the attributes of this command, without pointers.
+    unsafe { bpf_for_descriptor(LINK_CREATE, &attributes) }
+}
+
+/// Activates a map of operations (BPF_F_LINK) while the returned link is open in any process.
+pub(super) fn create_operations_link(map: &OwnedFd) -> io::Result<OwnedFd> {
+    let attributes = LinkCreate {
+        program: map.as_raw_fd() as u32,
+        interface_index: 0,
+        attach_type: ATTACH_TYPE_STRUCT_OPS,
+        flags: 0,
     };
     // SAFETY: the attributes of this command, without pointers.
     unsafe { bpf_for_descriptor(LINK_CREATE, &attributes) }

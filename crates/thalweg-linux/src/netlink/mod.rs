@@ -23,6 +23,9 @@ use message::{Request, Response};
 /// The loopback interface of every namespace.
 const LOOPBACK: u32 = 1;
 
+/// The address family, in the byte that headers have for it.
+const INET: u8 = libc::AF_INET as u8;
+
 /// The length of `struct ifaddrmsg` in bytes.
 const ADDRESS_LENGTH: usize = 8;
 
@@ -164,22 +167,40 @@ impl Netlink {
     /// # Errors
     /// If the interface has the address already or is down, or this process lacks the privilege.
     pub fn add_address_and_default_route(&self, interface: u32, ip: Ipv4Addr) -> Result<(), NetlinkError> {
-        const INET: u8 = libc::AF_INET as u8;
+        self.add_address(interface, ip)?;
+        self.add_route(interface, None)
+    }
+
+    /// Adds an address with a prefix of 32 bits to an interface.
+    ///
+    /// # Errors
+    /// If the interface has the address already, or this process lacks the privilege.
+    pub fn add_address(&self, interface: u32, ip: Ipv4Addr) -> Result<(), NetlinkError> {
         let [index_0, index_1, index_2, index_3] = interface.to_ne_bytes();
         // `struct ifaddrmsg`: family, length of the prefix, flags, scope, interface.
         let header = [INET, 32, 0, 0, index_0, index_1, index_2, index_3];
         let mut request = Request::new(libc::RTM_NEWADDR, &header);
         request.attribute(libc::IFA_LOCAL, &ip.octets());
         request.attribute(libc::IFA_ADDRESS, &ip.octets());
-        self.create(request, || format!("add {ip} to interface {interface}"))?;
+        self.create(request, || format!("add {ip} to interface {interface}"))
+    }
 
+    /// Adds a route by an interface to a neighbour with this address; `None` for a default route.
+    ///
+    /// # Errors
+    /// If the route exists, the interface is down, or this process lacks the privilege.
+    pub fn add_route(&self, interface: u32, to: Option<Ipv4Addr>) -> Result<(), NetlinkError> {
         // `struct rtmsg`: family, lengths of both prefixes, type of service, table, protocol, scope, type, flags.
         let (table, protocol) = (libc::RT_TABLE_MAIN, libc::RTPROT_STATIC);
         let (scope, kind) = (libc::RT_SCOPE_LINK, libc::RTN_UNICAST);
-        let header = [INET, 0, 0, 0, table, protocol, scope, kind, 0, 0, 0, 0];
+        let length = if to.is_some() { 32 } else { 0 };
+        let header = [INET, length, 0, 0, table, protocol, scope, kind, 0, 0, 0, 0];
         let mut request = Request::new(libc::RTM_NEWROUTE, &header);
+        if let Some(to) = to {
+            request.attribute(libc::RTA_DST, &to.octets());
+        }
         request.number(libc::RTA_OIF, interface);
-        self.create(request, || format!("add a default route by interface {interface}"))
+        self.create(request, || format!("add a route by interface {interface}"))
     }
 
     /// Sends a request to create an object.

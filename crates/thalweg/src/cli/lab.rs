@@ -24,7 +24,7 @@ use crate::console;
 use thalweg_scenarios::configuration::ActuatorKind;
 use thalweg_scenarios::scenarios::faults::Fault;
 use thalweg_scenarios::scenarios::workload::{Method, Pattern};
-use thalweg_scenarios::scenarios::{Setting, collide, faults, reroute_latency, udp, workload};
+use thalweg_scenarios::scenarios::{Setting, collide, faults, isolate, reroute_latency, udp, workload};
 use thalweg_scenarios::{openflow, plot, report, shape};
 
 /// Default link rate of the fat tree. Each packet crosses five switches on the CPUs of one machine.
@@ -146,11 +146,11 @@ struct RunArgs {
     #[arg(value_name = "SCENARIO", value_enum)]
     scenario: Scenario,
 
-    /// Number of trials of `collide`, and of each actuator in `reroute-latency` [default: 10].
+    /// Number of trials of `collide`, of `isolate`, and of each actuator in `reroute-latency` [default: 10].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     trials: Option<u32>,
 
-    /// `udp`: duration of the flow (default 60s). `stride`, `bijection`, `random`, `shuffle`: each host sends as much as its
+    /// `udp`: duration of the flow (default 60s). `isolate`: duration of the flow in each run (default 5s). `stride`, `bijection`, `random`, `shuffle`: each host sends as much as its
     /// link carries in this time (default 5s).
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
@@ -168,11 +168,18 @@ struct RunArgs {
     #[arg(long, value_name = "FAULT", value_delimiter = ',', value_parser = parsed::<Fault>)]
     fault: Vec<Fault>,
 
-    /// Random seed of sender and receiver pairs, trees and faults.
+    /// Flight duration of the detector, for `isolate` [default: 10ms].
+    ///
+    /// A flow is isolated when it has sent more than a tenth of the link's rate on average for this time.
+    #[arg(long, value_name = "TIME", value_parser = flight_duration)]
+    flight_duration: Option<Nanos>,
+
+    /// Random seed of sender and receiver pairs, trees, faults, and background traffic.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Rate of all links [default: 100 Mbit/s, 20 Mbit/s on the fat tree].
+    /// Rate of all links; of `isolate`: of the link behind the router [default: 100 Mbit/s, 20 Mbit/s on the fat tree, 200
+    /// Mbit/s for `isolate`].
     #[arg(long, value_name = "RATE", value_parser = parsed::<BitRate>)]
     rate: Option<BitRate>,
 
@@ -210,6 +217,8 @@ enum Scenario {
     RerouteLatency,
     /// A rerouted UDP flow stays on its new path
     Udp,
+    /// A ping beside a large TCP flow through a router, without and with isolation of the flow
+    Isolate,
     /// Fault injection: forwarding and rerouting recover from every fault
     Faults,
     /// Fat tree: host i sends to host i + 8
@@ -223,6 +232,15 @@ enum Scenario {
 }
 
 impl Scenario {
+    /// The rate of the links unless another one is given.
+    const fn default_rate(self) -> BitRate {
+        match self {
+            Scenario::Isolate => isolate::DEFAULT_RATE,
+            _ if self.is_workload() => TREE_RATE,
+            _ => DEFAULT_RATE,
+        }
+    }
+
     /// Whether all hosts of a fat tree send at once.
     const fn is_workload(self) -> bool {
         matches!(self, Scenario::Stride | Scenario::Bijection | Scenario::Random | Scenario::Shuffle)
@@ -305,7 +323,7 @@ impl RunArgs {
         let mut on_progress = |line: &str| console::note(line);
         let trials = self.trials.unwrap_or(DEFAULT_TRIALS);
         let mut setting = Setting {
-            rate: self.rate.unwrap_or(if self.scenario.is_workload() { TREE_RATE } else { DEFAULT_RATE }),
+            rate: self.rate.unwrap_or(self.scenario.default_rate()),
             host_share: self.host_share.unwrap_or(DEFAULT_HOST_SHARE),
             prefix: self.prefix.prefix.clone(),
             stop,
@@ -333,6 +351,12 @@ impl RunArgs {
                 self.save("udp", &json, None)?;
                 return super::print(if self.json { json } else { report::udp(&results) });
             }
+            Scenario::Isolate => {
+                let results = isolate::run(&self.isolate_options(), &mut setting)?;
+                let json = report::isolate_json(&results);
+                self.save("isolate", &json, Some(plot::isolate(&results)))?;
+                return super::print(if self.json { json } else { report::isolate(&results) });
+            }
             Scenario::Faults => {
                 let faults = if self.fault.is_empty() { &Fault::ALL } else { self.fault.as_slice() };
                 let results = faults::run(faults, self.seed, &mut setting)?;
@@ -352,19 +376,31 @@ impl RunArgs {
         super::print(if self.json { json } else { report::workload(&results) })
     }
 
+    /// Returns the options of `isolate`.
+    fn isolate_options(&self) -> isolate::Options {
+        isolate::Options {
+            trials: self.trials.unwrap_or(DEFAULT_TRIALS),
+            duration: self.time(isolate::DEFAULT_SECONDS),
+            flight_duration: self.flight_duration.unwrap_or(isolate::DEFAULT_FLIGHT),
+            seed: self.seed,
+            actuator: isolate::Actuator::Tc,
+        }
+    }
+
     /// Refuses options that the scenario does not have.
     fn check_options(&self) -> Result<(), UsageError> {
-        use Scenario::{Collide, Faults, RerouteLatency, Udp};
+        use Scenario::{Collide, Faults, Isolate, RerouteLatency, Udp};
         let (scenario, is_workload) = (self.scenario, self.scenario.is_workload());
-        let has_trials = matches!(scenario, Collide | RerouteLatency);
+        let has_trials = matches!(scenario, Collide | Isolate | RerouteLatency);
         let workloads = "stride, bijection, random and shuffle";
         for (flag, is_given, applies, to) in [
-            ("--trials", self.trials.is_some(), has_trials, "collide and reroute-latency"),
+            ("--trials", self.trials.is_some(), has_trials, "collide, isolate and reroute-latency"),
+            ("--flight-duration", self.flight_duration.is_some(), scenario == Isolate, "isolate"),
             (
                 "--duration",
                 self.duration.is_some(),
-                is_workload || scenario == Udp,
-                &format!("udp, {workloads}"),
+                is_workload || matches!(scenario, Isolate | Udp),
+                &format!("udp, isolate, {workloads}"),
             ),
             ("--method", !self.method.is_empty(), is_workload, workloads),
             ("--host-share", self.host_share.is_some(), is_workload, workloads),
@@ -385,6 +421,12 @@ impl RunArgs {
             Scenario::Collide | Scenario::Faults => collide::files(Plane::Ebpf, ActuatorKind::Arp, setting)?,
             Scenario::RerouteLatency => collide::files(Plane::Ovs, ActuatorKind::OpenFlow, setting)?,
             Scenario::Udp => udp::files(setting)?,
+            Scenario::Isolate => {
+                // Without a topology file.
+                let text = isolate::configuration(&self.isolate_options(), setting);
+                self.save_text("thalweg.toml", &text)?;
+                return super::print(text);
+            }
             Scenario::Stride | Scenario::Bijection | Scenario::Random | Scenario::Shuffle => {
                 let method = self.method.first().copied().unwrap_or(Method::Planck);
                 workload::files(method, self.seed, setting)?
@@ -394,6 +436,13 @@ impl RunArgs {
             files.write(folder).with_context(|| format!("cannot write to {}", folder.display()))?;
         }
         super::print(files.daemon)
+    }
+
+    /// Writes a file to the output directory, if any.
+    fn save_text(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let Some(folder) = &self.output else { return Ok(()) };
+        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        write(&folder.join(name), text)
     }
 
     fn time(&self, default: u64) -> Duration {
@@ -407,12 +456,10 @@ impl RunArgs {
         json: &str,
         svg: Option<Result<String, thalweg_plot::DrawError>>,
     ) -> anyhow::Result<()> {
-        let Some(folder) = &self.output else { return Ok(()) };
-        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        write(&folder.join(format!("{name}.json")), json)?;
+        self.save_text(&format!("{name}.json"), json)?;
         let Some(svg) = svg else { return Ok(()) };
         let svg = svg.map_err(|error| anyhow::anyhow!("cannot draw the plot: {error}"))?;
-        write(&folder.join(format!("{name}.svg")), &svg)
+        self.save_text(&format!("{name}.svg"), &svg)
     }
 }
 
@@ -433,6 +480,15 @@ fn duration(text: &str) -> Result<Duration, String> {
     match length % SECOND == 0 && (SECOND..=3_600 * SECOND).contains(&length) {
         true => Ok(Duration::from_nanos(length)),
         false => Err("expected whole seconds from 1s to 3600s".to_owned()),
+    }
+}
+
+/// Parses a flight duration: that of the daemon, up to a second.
+fn flight_duration(text: &str) -> Result<Nanos, String> {
+    let time: Nanos = parse(text)?;
+    match (Nanos::from_millis(1)..=Nanos::from_secs(1)).contains(&time) {
+        true => Ok(time),
+        false => Err("expected 1ms to 1s".to_owned()),
     }
 }
 

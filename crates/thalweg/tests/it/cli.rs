@@ -215,12 +215,12 @@ fn invalid_usage_and_failures_have_different_codes() {
         (
             &["lab", "run", "collide", "--duration", "10s"],
             2,
-            "thalweg: --duration cannot be used with collide: it applies to udp, stride,",
+            "thalweg: --duration cannot be used with collide: it applies to udp, isolate, stride,",
         ),
         (
             &["lab", "run", "stride", "--trials", "3"],
             2,
-            "thalweg: --trials cannot be used with stride: it applies to collide and reroute-latency",
+            "thalweg: --trials cannot be used with stride: it applies to collide, isolate and reroute-latency",
         ),
         (&["sketch", "show", "/nonexistent"], 1, "thalweg: cannot read /nonexistent: "),
         (&["watch", "/nonexistent.pcap"], 1, "thalweg: cannot open /nonexistent.pcap: "),

@@ -59,8 +59,13 @@ fn page() -> String {
 }
 
 /// Tables of nested objects, by the type of the keys that contain them.
-const PARTS: [(&str, &str); 3] =
-    [("distribution", "A distribution"), ("times", "Times"), ("headroom", "Headroom")];
+const PARTS: [(&str, &str); 5] = [
+    ("distribution", "A distribution"),
+    ("times", "Times"),
+    ("headroom", "Headroom"),
+    ("delays", "Delays of a ping"),
+    ("transmissions", "Transmissions"),
+];
 
 /// Returns the keys in the tables of the page by heading. Keys of nested objects are added to the keys that contain them. A key
 /// of type `estimate` has the fields of an estimate: with a prefix before `confidence` and `bounds` if the object has several.

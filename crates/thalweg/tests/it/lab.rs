@@ -12,7 +12,7 @@ use std::time::Duration;
 use thalweg_lab::{DEFAULT_HOST_SHARE, Headroom, Lab, LabError, Prefix, Verdict};
 use thalweg_scenarios::scenarios::faults::Fault;
 use thalweg_scenarios::scenarios::workload::{Method, Pattern};
-use thalweg_scenarios::scenarios::{Setting, collide, faults, reroute_latency, udp, workload};
+use thalweg_scenarios::scenarios::{Setting, collide, faults, isolate, reroute_latency, udp, workload};
 use thalweg_scenarios::{ScenarioError, plot, report, shape};
 use thalweg_wire::BitRate;
 
@@ -127,6 +127,45 @@ fn a_udp_flow_stays_on_its_path_beyond_arp_timeouts() {
     assert!(results.request_to_path.is_some(), "{results:?}");
     assert!(results.new_path_packets > 10_000 && results.refreshes >= 3, "{results:?}");
     assert_eq!(results.old_path_packets, 0, "{results:?}");
+}
+
+#[test]
+fn a_cheetah_flow_is_isolated_and_its_move_is_measured() {
+    use isolate::Isolation::{Borrow, None, Strict};
+    let options = isolate::Options {
+        trials: 1,
+        duration: Duration::from_secs(2),
+        flight_duration: isolate::DEFAULT_FLIGHT,
+        seed: 1,
+        actuator: isolate::Actuator::Tc,
+    };
+    let Some(results) = run(50, |setting| isolate::run(&options, setting)) else { return };
+    let text = report::isolate(&results);
+    let only = |isolation| results.runs(isolation).next().unwrap();
+    assert!(only(None).latency.is_none() && only(None).moved.is_none(), "{text}");
+    for run in [Borrow, Strict].map(only) {
+        // The first packet in the scavenger queue comes after the threshold and after the start of the flow.
+        let latency = run.latency.unwrap_or_else(|| panic!("{:?} was not redirected\n{text}", run.isolation));
+        assert!(latency.total_ns > 0 && run.moved_at_ns.unwrap() >= latency.total_ns, "{latency:?}");
+        assert!(run.transmissions.sent_packets > 100 && run.moved.unwrap().sent_packets > 0, "{text}");
+    }
+    for run in [None, Borrow, Strict].map(only) {
+        let periods = [run.before, run.first_second, run.settled, run.after];
+        assert!(periods.iter().all(|period| period.delays.count > 0), "{text}");
+        assert!(run.flow_rate_bps > 1e6 && run.background_rate_bps > 5e6, "{text}");
+    }
+    // Shares are of counted bytes, so a busy machine does not change them, as long as the primary queue is full.
+    for share in results.saturation.iter().filter(|share| share.primary_dropped > 0) {
+        let most = if share.isolation == Strict { 0.01 } else { 0.1 };
+        assert!(share.scavenger_ratio < most, "{share:?}");
+        assert!(share.isolation == Strict || share.scavenger_ratio > 0.02, "{share:?}");
+    }
+    assert!(plot::isolate(&results).unwrap().contains("move, strict"));
+    let json: serde_json::Value = serde_json::from_str(&report::isolate_json(&results)).unwrap();
+    assert_eq!(json["latencies"][0]["count"], 1);
+    assert!(json["checks"].as_array().unwrap().len() > 10);
+    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
+    assert!(!available.split_whitespace().any(|name| name == results.congestion_control), "{available}");
 }
 
 #[test]

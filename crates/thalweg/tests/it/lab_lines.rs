@@ -8,9 +8,15 @@ use thalweg_lab::{
 };
 use thalweg_network::{EndpointId, PortIndex, RouterId};
 use thalweg_scenarios::configuration::ActuatorKind;
+use thalweg_scenarios::quantiles::Quantiles;
 use thalweg_scenarios::report;
 use thalweg_scenarios::scenarios::collide::{self, LatencyBreakdown, Trial};
 use thalweg_scenarios::scenarios::faults::{self, Fault};
+use thalweg_scenarios::scenarios::isolate::flow::Transmissions;
+use thalweg_scenarios::scenarios::isolate::ping::Period;
+use thalweg_scenarios::scenarios::isolate::run::{Latency, Run};
+use thalweg_scenarios::scenarios::isolate::saturation::Share;
+use thalweg_scenarios::scenarios::isolate::{self, Isolation};
 use thalweg_scenarios::scenarios::workload::{self, Method, Pattern};
 use thalweg_scenarios::scenarios::{HostPair, reroute_latency, udp};
 use thalweg_wire::{BitRate, Nanos};
@@ -20,7 +26,7 @@ const HEADROOM: Headroom = Headroom { idle: 0.5, min_idle: 0.4, stolen: 0.0, bac
 
 /// Returns all lines.
 pub(crate) fn all() -> impl Iterator<Item = Value> {
-    let lines = [lab(), collide(), reroute_latency(), udp(), workload(), faults()];
+    let lines = [lab(), collide(), reroute_latency(), udp(), isolate(), workload(), faults()];
     lines.into_iter().map(|line| serde_json::from_str(&line).unwrap())
 }
 
@@ -109,6 +115,55 @@ fn udp() -> String {
         old_path_packets: 0,
         refreshes: 30,
         loss_ratio: 0.0,
+        headroom: HEADROOM,
+    })
+}
+
+fn isolate() -> String {
+    let period =
+        Period { delays: Quantiles { count: 1, p50_ns: 1, p99_ns: 1, max_ns: 1 }, mean_ns: 1, lost: 0 };
+    let latency = Latency { detection_ns: 1, redirection_ns: 2, packet_ns: 3, total_ns: 6 };
+    let run = Run {
+        isolation: Isolation::Borrow,
+        before: period,
+        first_second: period,
+        settled: period,
+        after: period,
+        first_second_suffering_ns: 2_000_000,
+        suffering_ns: 2_000_000,
+        latency: Some(latency),
+        moved: Some(Transmissions::default()),
+        transmissions: Transmissions { sent_packets: 9, ..Transmissions::default() },
+        flow_rate_bps: 1.2e8,
+        background_rate_bps: 7e7,
+        background_late_ns: 1,
+        other_redirections: 0,
+        lost_frames: 0,
+        idle_ratio: 0.5,
+        curve: Vec::new(),
+        moved_at_ns: Some(3_000_000),
+    };
+    let share = Share {
+        isolation: Isolation::Strict,
+        primary_bytes: 9_999,
+        scavenger_bytes: 1,
+        scavenger_ratio: 0.0001,
+        primary_dropped: 7,
+        scavenger_dropped: 3,
+    };
+    let options = isolate::Options {
+        trials: 1,
+        duration: Duration::from_secs(5),
+        flight_duration: isolate::DEFAULT_FLIGHT,
+        seed: 1,
+        actuator: isolate::Actuator::Tc,
+    };
+    report::isolate_json(&isolate::Results {
+        parameters: isolate::Parameters::new(RATE, &options),
+        duration: options.duration,
+        congestion_control: "thalweg_htcp".to_owned(),
+        trials: vec![isolate::Trial { seed: 1, runs: vec![run] }],
+        saturation: vec![share],
         headroom: HEADROOM,
     })
 }

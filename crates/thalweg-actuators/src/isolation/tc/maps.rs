@@ -12,7 +12,7 @@ use thalweg_wire::{Bytes, FlowKey, IpVersion, Protocol, Timestamp};
 /// Lengths of `struct flow`, `struct redirection`, `struct counters`, `struct totals` and `struct previous`.
 const FLOW: usize = 40;
 const REDIRECTION: usize = 24;
-const COUNTERS: usize = 16;
+const COUNTERS: usize = 24;
 const TOTALS: usize = 24;
 const PREVIOUS: usize = 1_024;
 
@@ -209,7 +209,8 @@ impl Entry {
 }
 
 fn counters(bytes: [u8; COUNTERS]) -> FlowCounters {
-    FlowCounters { packets: u64_at(&bytes, 0), bytes: Bytes(u64_at(&bytes, 8)) }
+    let first = Some(Timestamp(u64_at(&bytes, 16))).filter(|time| time.0 > 0);
+    FlowCounters { packets: u64_at(&bytes, 0), bytes: Bytes(u64_at(&bytes, 8)), first }
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {

@@ -63,6 +63,7 @@ pub fn redirection(report: &RedirectionReport) -> Redirection {
         phase: phase(report.phase),
         requested: report.requested.into(),
         redirected: report.redirected.map(Into::into),
+        first_packet: report.counters.and_then(|counters| counters.first).map(Into::into),
         confirmed: report.confirmed.map(Into::into),
         ended: report.ended.map(Into::into),
         cause: report.end_cause.map(cause),

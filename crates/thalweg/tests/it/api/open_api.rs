@@ -220,7 +220,7 @@ fn redirection(key: thalweg_wire::FlowKey) -> RedirectionReport {
         ended: Some(Timestamp(3)),
         end_cause: Some(EndCause::FlowEnded),
         is_forced: true,
-        counters: Some(FlowCounters { packets: 3, bytes: thalweg_wire::Bytes(4_500) }),
+        counters: Some(FlowCounters { packets: 3, bytes: thalweg_wire::Bytes(4_500), first: None }),
         primary_backlog_before: None,
         primary_backlog_after: None,
         error: None,
