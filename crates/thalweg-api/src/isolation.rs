@@ -8,7 +8,7 @@ use super::{FlowName, UtcTime};
 /// Redirections of cheetah flows.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct Redirections {
-    /// How flows are redirected: `tc`, `exec`, `webhook`, `flowspec` or `log`.
+    /// How flows are redirected: `tc`, `openflow`, `exec`, `webhook`, `flowspec` or `log`.
     pub actuator: String,
     /// Whether nothing is redirected, only recorded.
     pub dry_run: bool,
@@ -137,8 +137,8 @@ pub struct QueueState {
     pub sent_bytes: u64,
     /// Packets dropped because it was full.
     pub dropped_packets: u64,
-    /// Bytes in the queue.
-    pub backlog_bytes: u64,
+    /// Bytes in the queue; null if the actuator cannot read that.
+    pub backlog_bytes: Option<u64>,
 }
 
 /// Counters of isolation.
@@ -168,6 +168,8 @@ pub struct RedirectionCounts {
     pub cancelled: u64,
     /// Redirections that failed.
     pub failed: u64,
+    /// Of those: the scavenger queue did not receive the flow.
+    pub ineffective: u64,
     /// Attempts of the actuator that failed.
     pub errors: u64,
     /// Releases that were put off because the flow had sent meanwhile.

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use thalweg_actuators::isolation::openflow::OpenFlowOptions;
 use thalweg_actuators::isolation::tc::Queueing;
 
 use super::collectors::describe_source;
@@ -119,6 +120,14 @@ fn isolation_line(isolation: &IsolationConfig) -> String {
                 Queueing::Strict => "the scavenger queue has what is left".to_owned(),
             };
             format!("by tc at {}, {}, {queues}", options.interface, options.queues.rate)
+        }
+        IsolatorConfig::OpenFlow(config) => {
+            let OpenFlowOptions { switch, port, queue, rules, .. } = &config.options;
+            let dscp = rules.dscp.map(|dscp| format!("DSCP {dscp}"));
+            let set_queue = rules.queue.map(|_| "set_queue".to_owned());
+            let means: Vec<String> = dscp.into_iter().chain(set_queue).collect();
+            let means = means.join(" and ");
+            format!("by openflow at switch {switch}, queue {} of port {port}, by {means}", queue.0)
         }
     };
     let dry_run = if isolation.options.dry_run { "; dry run" } else { "" };

@@ -16,7 +16,7 @@ use std::time::Instant;
 use anyhow::Context;
 use thalweg_linux::privileges::{Keep, drop_privileges_except};
 
-use super::config::{ActuatorConfig, Config};
+use super::config::{ActuatorConfig, Config, IsolatorConfig};
 use super::control::Injected;
 use super::file_access;
 use super::lifecycle::Readiness;
@@ -117,13 +117,19 @@ fn watch(service: &Service, signals: &Signals, supervisor: &Supervisor) {
 /// Checks the namespace of OpenFlow switches. Connections are opened after privileges are dropped, when another namespace cannot
 /// be entered.
 fn check_namespace(config: &Config) -> anyhow::Result<()> {
-    let Some(control) = &config.control else { return Ok(()) };
-    if let (ActuatorConfig::OpenFlow(_), Some(namespace)) = (&control.actuator, &control.namespace)
-        && !namespace.is_current()
-    {
+    let control = config.control.as_ref().and_then(|control| match control.actuator {
+        ActuatorConfig::OpenFlow(_) => Some(("control", control.namespace.as_ref()?)),
+        _ => None,
+    });
+    let isolation = config.isolation.as_ref().and_then(|isolation| match &isolation.isolator {
+        IsolatorConfig::OpenFlow(config) => Some(("isolation", config.namespace.as_ref()?)),
+        _ => None,
+    });
+    let other = control.into_iter().chain(isolation).find(|(_, namespace)| !namespace.is_current());
+    if let Some((section, namespace)) = other {
         let name = namespace.name();
         anyhow::bail!(
-            "control.namespace: cannot connect to switches in namespace {name:?} from outside after privileges are dropped: start \
+            "{section}.namespace: cannot connect to switches in namespace {name:?} from outside after privileges are dropped: start \
              the daemon with `ip netns exec {name} thalweg serve ...`"
         );
     }

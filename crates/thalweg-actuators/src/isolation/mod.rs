@@ -3,6 +3,7 @@
 //! | module | how a flow is redirected |
 //! |---|---|
 //! | [`tc`] | this host is the router: a program before the queue of the interface selects the class |
+//! | [`openflow`] | an OpenFlow switch: a rule writes the DSCP and selects the queue |
 //! | [`exec`] | a command that receives the 5-tuple |
 //! | [`webhook`] | an HTTP request with the 5-tuple |
 //! | [`flowspec`] | a router receives rules over BGP |
@@ -14,6 +15,7 @@ mod calls;
 pub mod exec;
 pub mod flowspec;
 pub mod log;
+pub mod openflow;
 pub mod tc;
 pub mod webhook;
 
@@ -38,7 +40,8 @@ pub trait Isolator: Send {
         Ok(())
     }
 
-    /// Returns flows that an earlier run redirected and that still are.
+    /// Returns flows that an earlier run redirected and that still are, as far as known at the start. Others arrive as
+    /// [answers](Self::answers).
     fn adopted(&mut self) -> Vec<FlowKey> {
         Vec::new()
     }
@@ -93,8 +96,8 @@ pub struct IsolatorCounters {
     pub expired_packets: u64,
     /// Packets of flows that were released when the program saw them.
     pub released_packets: u64,
-    /// Queues, classes and programs that others had changed or removed, and rules that a router had dropped, all of which were set
-    /// again.
+    /// Queues, classes, programs and rules that others had changed or removed, and rules that a router had dropped, all of which were
+    /// set again.
     pub repairs: u64,
     /// Checks that failed.
     pub failed_checks: u64,

@@ -8,16 +8,21 @@ use std::collections::BTreeSet;
 use thalweg_wire::openflow::multipart::FlowStats;
 use thalweg_wire::{Nanos, Timestamp};
 
-use super::entries::EntryKey;
 use super::switch::PendingFlows;
 
 /// The reads of one connection.
-#[derive(Debug, Default)]
-pub(super) struct Audit {
+#[derive(Debug)]
+pub(super) struct Audit<K> {
     due: Due,
     reading: Option<PendingFlows>,
     /// Entries sent since the request.
-    touched: BTreeSet<EntryKey>,
+    touched: BTreeSet<K>,
+}
+
+impl<K> Default for Audit<K> {
+    fn default() -> Audit<K> {
+        Audit { due: Due::default(), reading: None, touched: BTreeSet::new() }
+    }
 }
 
 /// When to read the table.
@@ -34,23 +39,23 @@ enum Due {
 
 /// The next step of an audit.
 #[derive(Debug)]
-pub(super) enum AuditStep {
+pub(super) enum AuditStep<K> {
     /// Nothing to do.
     Wait,
     /// Request the table, and pass it to [`Audit::begin`].
     Read,
     /// The table, and the entries not to compare. `None` if the switch did not answer.
-    Answer(Option<Vec<FlowStats>>, BTreeSet<EntryKey>),
+    Answer(Option<Vec<FlowStats>>, BTreeSet<K>),
 }
 
-impl Audit {
+impl<K: Ord> Audit<K> {
     /// Requests a read as soon as possible.
     pub(super) fn request(&mut self) {
         self.due = Due::Now;
     }
 
     /// Records that an entry was sent.
-    pub(super) fn touch(&mut self, key: EntryKey) {
+    pub(super) fn touch(&mut self, key: K) {
         if self.reading.is_some() {
             self.touched.insert(key);
         }
@@ -68,7 +73,7 @@ impl Audit {
     }
 
     /// Returns the next step. Call it periodically.
-    pub(super) fn step(&mut self, now: Timestamp, interval: Nanos) -> AuditStep {
+    pub(super) fn step(&mut self, now: Timestamp, interval: Nanos) -> AuditStep<K> {
         match (&self.reading, self.due) {
             (Some(reading), _) => match reading.take() {
                 None => AuditStep::Wait,

@@ -24,15 +24,15 @@ const BEATS_PER_TIMEOUT: u64 = 8;
 
 /// Options of an election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ElectionOptions {
-    pub(super) identity: Identity,
+pub(crate) struct ElectionOptions {
+    pub(crate) identity: Identity,
     /// Time without a heartbeat after which the master counts as dead.
-    pub(super) timeout: Nanos,
+    pub(crate) timeout: Nanos,
 }
 
 /// The state of a daemon in the election.
 #[derive(Debug)]
-pub(super) struct Election {
+pub(crate) struct Election {
     options: ElectionOptions,
     standing: Standing,
     /// The latest generation at any switch.
@@ -58,7 +58,7 @@ enum Standing {
 
 /// What to send to every switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beat {
+pub(crate) enum Beat {
     /// Ask for the latest generation.
     Ask,
     /// Request the role of master.
@@ -67,7 +67,7 @@ pub(super) enum Beat {
 
 /// A change of the standing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(crate) enum Change {
     /// This daemon claims the role.
     Claimed {
         /// Whether another daemon may have been master since this one was.
@@ -80,7 +80,7 @@ pub(super) enum Change {
 }
 
 impl Election {
-    pub(super) fn new(options: ElectionOptions) -> Election {
+    pub(crate) fn new(options: ElectionOptions) -> Election {
         Election {
             options,
             standing: Standing::Standby,
@@ -93,12 +93,12 @@ impl Election {
     }
 
     /// Returns whether this daemon is the master, as far as it knows.
-    pub(super) fn is_master(&self) -> bool {
+    pub(crate) fn is_master(&self) -> bool {
         matches!(self.standing, Standing::Master { .. })
     }
 
     /// Returns what to send to a switch that has just connected.
-    pub(super) fn greeting(&self) -> Beat {
+    pub(crate) fn greeting(&self) -> Beat {
         match self.standing {
             Standing::Standby => Beat::Ask,
             Standing::Master { own, .. } => Beat::Claim(own),
@@ -106,7 +106,7 @@ impl Election {
     }
 
     /// Returns whether a switch that reports this generation, and the role of master, has accepted the present claim.
-    pub(super) fn is_granted_by(&self, reported: Option<Generation>) -> bool {
+    pub(crate) fn is_granted_by(&self, reported: Option<Generation>) -> bool {
         match self.standing {
             Standing::Master { own, .. } => reported.is_some_and(|reported| own.is_same_claim(reported)),
             Standing::Standby => false,
@@ -114,7 +114,7 @@ impl Election {
     }
 
     /// Takes the generation that a switch reports. Returns a change of the standing.
-    pub(super) fn reported(&mut self, reported: Option<Generation>, now: Timestamp) -> Option<Change> {
+    pub(crate) fn reported(&mut self, reported: Option<Generation>, now: Timestamp) -> Option<Change> {
         self.advanced.get_or_insert(now);
         self.heard = now;
         let reported = reported?;
@@ -132,7 +132,7 @@ impl Election {
     }
 
     /// A switch without roles has answered.
-    pub(super) fn confirmed(&mut self, now: Timestamp) {
+    pub(crate) fn confirmed(&mut self, now: Timestamp) {
         self.advanced.get_or_insert(now);
         self.heard = now;
         if let Standing::Master { confirmed, .. } = &mut self.standing {
@@ -141,7 +141,7 @@ impl Election {
     }
 
     /// A switch refused the role or a write, because another daemon is master there. Returns a change of the standing.
-    pub(super) fn refused(&mut self, now: Timestamp) -> Option<Change> {
+    pub(crate) fn refused(&mut self, now: Timestamp) -> Option<Change> {
         match self.standing {
             Standing::Master { .. } => self.lose(now),
             Standing::Standby => None,
@@ -155,7 +155,7 @@ impl Election {
 
     /// Advances time. `all_without_master`: whether all switches are connected, and no one has ever had a master.
     /// Returns what to send to every switch, and a change of the standing.
-    pub(super) fn step(
+    pub(crate) fn step(
         &mut self,
         all_without_master: bool,
         now: Timestamp,
@@ -215,7 +215,7 @@ impl Election {
     }
 
     /// Returns the generation that releases the role, if this daemon has it.
-    pub(super) fn release(&mut self) -> Option<Generation> {
+    pub(crate) fn release(&mut self) -> Option<Generation> {
         match std::mem::replace(&mut self.standing, Standing::Standby) {
             Standing::Master { own, .. } => Some(own.released()),
             Standing::Standby => None,

@@ -46,11 +46,10 @@ use super::generation::Identity;
 use super::links::LinkObserver;
 use super::ports::{PortReference, SwitchPorts};
 use super::report::{FabricCounters, SwitchesReport};
-use super::session::{BatchResult, Move, ReadBackStep, SwitchSession};
+use super::session::{BatchResult, ReadBackStep, SwitchSession};
 use super::switches::Switches;
 use super::table::TableContents;
-use crate::{Action, Actuator, ActuatorError};
-use mastership::send_beat;
+use crate::{Action, ActionId, Actuator, ActuatorError};
 use thalweg_control::Pair;
 use thalweg_control::routes::{Change, Rule, Rules};
 
@@ -97,11 +96,23 @@ pub struct Fabric {
     now: Timestamp,
 }
 
+/// A session whose batches carry out a move, or install routes.
+type Session = SwitchSession<Move, EntryKey>;
+
+/// A move of a pair from one address to another.
+#[derive(Clone, Copy, Debug)]
+struct Move {
+    action: ActionId,
+    pair: Pair,
+    from: u8,
+    to: u8,
+}
+
 /// The known state of a switch.
 #[derive(Default)]
 struct State {
     ports: SwitchPorts,
-    session: Option<SwitchSession>,
+    session: Option<Session>,
     /// Reroute entries, as far as known.
     reroutes: BTreeMap<EntryKey, Rule>,
     /// Whether its entries have been read since this daemon became the master after another, or started. Reroute entries
@@ -205,7 +216,7 @@ impl Fabric {
     pub fn out_of_sync(&self) -> impl Iterator<Item = RouterId> + '_ {
         let is_in_sync = |state: &State| {
             let has_all_ports = state.ports.missing().next().is_none();
-            has_all_ports && state.session.as_ref().is_some_and(SwitchSession::is_in_sync)
+            has_all_ports && state.session.as_ref().is_some_and(Session::is_in_sync)
         };
         let is_started = self.wanted.is_some();
         self.members
@@ -220,8 +231,8 @@ impl Fabric {
                 None => self.publish(FabricEvent::UnknownSwitch { datapath: up.switch.datapath() }),
                 Some(&router) => {
                     let state = self.members.get_mut(&router).expect("every datapath has a member");
-                    let mut session = SwitchSession::new(up.switch);
-                    send_beat(&mut session, self.election.greeting());
+                    let mut session = Session::new(up.switch, entries::all());
+                    session.send_beat(self.election.greeting());
                     state.session = Some(session);
                     let entries = up.flows.len();
                     state.ports.report_all(&up.ports);
@@ -393,7 +404,7 @@ impl Fabric {
     fn send_difference(&mut self, router: RouterId) {
         let Some(wanted) = self.wanted.as_ref().filter(|_| self.may_write(router)) else { return };
         let state = &self.members[&router];
-        if !state.session.as_ref().is_some_and(SwitchSession::is_known) {
+        if !state.session.as_ref().is_some_and(Session::is_known) {
             // A read-back is pending.
             return;
         }
@@ -484,8 +495,8 @@ impl Fabric {
         let Some(session) = self.members.get_mut(&router).and_then(|state| state.session.as_mut()) else {
             return;
         };
-        let results: Vec<BatchResult> = session.results().collect();
-        for BatchResult { moved, outcome } in results {
+        let results: Vec<BatchResult<Move>> = session.results().collect();
+        for BatchResult { tag: moved, outcome } in results {
             let action = moved.map(|moved| moved.action);
             match outcome.result {
                 Ok(()) => {
@@ -583,7 +594,7 @@ impl Fabric {
             let wanted = wanted.get(router, to)?;
             let session = self.members.get(&router)?.session.as_ref();
             let is_there = self.installed.get(router, to) == Some(wanted)
-                && session.is_none_or(SwitchSession::has_routes);
+                && session.is_none_or(Session::is_known_but_for_tagged);
             is_there.then_some(wanted.port)
         };
         follow(&self.topology, pair.source, pair.destination, route).is_ok()

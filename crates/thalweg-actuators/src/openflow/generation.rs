@@ -21,24 +21,24 @@ const NONE: u64 = u64::MAX;
 
 /// A generation id of Thalweg.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Generation(u64);
+pub(crate) struct Generation(u64);
 
 /// The identity of a daemon among those that control the same switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
-    pub(super) priority: u8,
+pub(crate) struct Identity {
+    pub(crate) priority: u8,
     /// Only its low 12 bits count.
-    pub(super) instance: u16,
+    pub(crate) instance: u16,
 }
 
 impl Generation {
     /// Returns the generation id that a switch reports; `None` if no controller has sent one yet.
-    pub(super) fn reported(number: u64) -> Option<Generation> {
+    pub(crate) fn reported(number: u64) -> Option<Generation> {
         (number != NONE).then_some(Generation(number))
     }
 
     /// Returns the first generation of a term after `latest`.
-    pub(super) fn claim(latest: Option<Generation>, identity: Identity) -> Generation {
+    pub(crate) fn claim(latest: Option<Generation>, identity: Identity) -> Generation {
         let term = latest.map_or(0, Generation::term).wrapping_add(1);
         let instance = u64::from(identity.instance) & ((1 << INSTANCE_BITS) - 1);
         let master = u64::from(identity.priority) << INSTANCE_BITS | instance;
@@ -46,12 +46,12 @@ impl Generation {
     }
 
     /// Returns the number to send.
-    pub(super) fn number(self) -> u64 {
+    pub(crate) fn number(self) -> u64 {
         self.0
     }
 
     /// Returns the generation of the next heartbeat. Before beats run out, the term advances.
-    pub(super) fn next(self) -> Generation {
+    pub(crate) fn next(self) -> Generation {
         match (self.0 & BEATS) + 1 < BEATS {
             true => Generation(self.0 + 1),
             false => Generation((self.0 & !BEATS).wrapping_add(1 << 40)),
@@ -59,22 +59,22 @@ impl Generation {
     }
 
     /// Returns the generation that releases the role.
-    pub(super) fn released(self) -> Generation {
+    pub(crate) fn released(self) -> Generation {
         Generation(self.0 | BEATS)
     }
 
     /// Returns whether its master has released the role.
-    pub(super) fn is_released(self) -> bool {
+    pub(crate) fn is_released(self) -> bool {
         self.0 & BEATS == BEATS
     }
 
     /// Returns whether this is newer than `other`, as a switch decides: numbers wrap around.
-    pub(super) fn is_newer_than(self, other: Generation) -> bool {
+    pub(crate) fn is_newer_than(self, other: Generation) -> bool {
         (self.0.wrapping_sub(other.0) as i64) > 0
     }
 
     /// Returns whether both are of the same term and the same master.
-    pub(super) fn is_same_claim(self, other: Generation) -> bool {
+    pub(crate) fn is_same_claim(self, other: Generation) -> bool {
         self.0 >> BEAT_BITS == other.0 >> BEAT_BITS
     }
 

@@ -25,7 +25,7 @@
 //! closed.
 //!
 //! [`Fabric`] builds on this: all switches of a network, with the routes and rerouted pairs that they should have
-//! ([`entries`]).
+//! ([`entries`]). So does isolation, with one switch. Both share the election and the sessions.
 
 mod audit;
 mod clock;
@@ -33,12 +33,12 @@ mod config;
 mod connection;
 mod context;
 mod counters;
-mod election;
+pub(crate) mod election;
 pub mod entries;
 mod event;
 mod fabric;
 mod fabric_event;
-mod generation;
+pub(crate) mod generation;
 mod handshake;
 mod keep_alive;
 mod links;
@@ -47,13 +47,13 @@ mod pending;
 mod ports;
 mod report;
 mod retry;
-mod session;
+pub(crate) mod session;
 mod socket;
 mod switch;
 mod switches;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tls;
 
 pub use config::{BackOff, Config, ReadBack};
@@ -65,6 +65,6 @@ pub use handshake::HandshakeError;
 pub use outcome::{DownReason, Failure, Outcome, SendError};
 pub use ports::PortReference;
 pub use report::{FabricCounters, SwitchesReport};
-pub use switch::{PendingBatch, PendingFlows, Switch, SwitchRequestError};
+pub use switch::{PendingAnswer, PendingBatch, PendingFlows, PendingQueues, Switch, SwitchRequestError};
 pub use switches::{OpenFlowError, Switches};
 pub use tls::{Tls, TlsError};

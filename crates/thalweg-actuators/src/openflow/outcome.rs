@@ -86,7 +86,7 @@ const IS_SLAVE: u16 = 10;
 
 impl Failure {
     /// Returns whether the switch refused a write because this controller is not the master.
-    pub(super) fn is_by_slave(&self) -> bool {
+    pub(crate) fn is_by_slave(&self) -> bool {
         matches!(self, Failure::Refused { error, .. } if (error.error_type, error.code) == (ErrorType::BAD_REQUEST, IS_SLAVE))
     }
 }

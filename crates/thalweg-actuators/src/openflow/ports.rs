@@ -7,6 +7,7 @@
 //! A port without a number is missing: no entry uses it, and its link is down.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use thalweg_network::{PortIndex, RouterId, Topology};
 use thalweg_wire::openflow::{Port, PortNumber};
@@ -18,6 +19,16 @@ pub enum PortReference {
     Number(PortNumber),
     /// The name that the switch reports.
     Name(String),
+}
+
+/// The name, or the number.
+impl fmt::Display for PortReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PortReference::Number(number) => write!(f, "{}", number.0),
+            PortReference::Name(name) => f.write_str(name),
+        }
+    }
 }
 
 impl From<PortNumber> for PortReference {

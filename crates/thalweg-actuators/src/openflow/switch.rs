@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use thalweg_wire::openflow::multipart::{
-    FlowFilter, FlowStats, GroupDescription, PortFilter, PortStats, Reply, Request,
+    FlowFilter, FlowStats, GroupDescription, PortFilter, PortStats, QueueFilter, QueueStats, Reply, Request,
 };
 use thalweg_wire::openflow::{Body, DatapathId, PortNumber, RoleRequest, Xid};
 use thalweg_wire::{Nanos, Timestamp};
@@ -130,10 +130,27 @@ impl Switch {
     /// # Errors
     /// If it was not sent.
     pub fn request_flows(&self, filter: FlowFilter, within: Nanos) -> Result<PendingFlows, SendError> {
+        self.begin(Request::Flow(filter), within, flows_of)
+    }
+
+    /// Requests the counters of queues without waiting for the answer.
+    ///
+    /// # Errors
+    /// If it was not sent.
+    pub fn request_queues(&self, filter: QueueFilter, within: Nanos) -> Result<PendingQueues, SendError> {
+        self.begin(Request::Queue(filter), within, queues_of)
+    }
+
+    fn begin<T>(
+        &self,
+        request: Request,
+        within: Nanos,
+        contents: fn(Vec<Reply>) -> Vec<T>,
+    ) -> Result<PendingAnswer<T>, SendError> {
         let (answers, answer) = crossbeam_channel::bounded(1);
-        let message = [Body::MultipartRequest(Request::Flow(filter).into())];
+        let message = [Body::MultipartRequest(request.into())];
         self.connection.send(&message, Some((Waiter::Request(answers, Vec::new()), within)))?;
-        Ok(PendingFlows { answer })
+        Ok(PendingAnswer { answer, contents })
     }
 
     /// Requests the present groups.
@@ -169,6 +186,10 @@ fn flows_of(parts: Vec<Reply>) -> Vec<FlowStats> {
     parts.into_iter().flat_map(|part| if let Reply::Flow(flows) = part { flows } else { vec![] }).collect()
 }
 
+fn queues_of(parts: Vec<Reply>) -> Vec<QueueStats> {
+    parts.into_iter().flat_map(|part| if let Reply::Queue(queues) = part { queues } else { vec![] }).collect()
+}
+
 impl fmt::Debug for Switch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Switch({} at {})", self.datapath, self.peer())
@@ -176,16 +197,23 @@ impl fmt::Debug for Switch {
 }
 
 /// Requested flow entries.
+pub type PendingFlows = PendingAnswer<FlowStats>;
+
+/// Requested counters of queues.
+pub type PendingQueues = PendingAnswer<QueueStats>;
+
+/// The answer to a request, once it has arrived.
 #[derive(Debug)]
-pub struct PendingFlows {
+pub struct PendingAnswer<T> {
     answer: Receiver<Result<Vec<Reply>, Failure>>,
+    contents: fn(Vec<Reply>) -> Vec<T>,
 }
 
-impl PendingFlows {
-    /// Returns the entries or the error once known. Do not call it again after that.
-    pub fn take(&self) -> Option<Result<Vec<FlowStats>, Failure>> {
+impl<T> PendingAnswer<T> {
+    /// Returns the contents or the error once known. Do not call it again after that.
+    pub fn take(&self) -> Option<Result<Vec<T>, Failure>> {
         match self.answer.try_recv() {
-            Ok(answer) => Some(answer.map(flows_of)),
+            Ok(answer) => Some(answer.map(self.contents)),
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => Some(Err(Failure::Down)),
         }

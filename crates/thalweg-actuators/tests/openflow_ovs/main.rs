@@ -144,6 +144,12 @@ fn all_matches_and_actions_are_shown_as_sent() {
         MatchField::TcpDst(51_000),
     ]);
     let udp = ipv4(vec![MatchField::IpProto(Protocol::UDP), MatchField::UdpDst(53), MatchField::IpDscp(46)]);
+    let sctp = ipv4(vec![
+        MatchField::IpProto(Protocol::SCTP),
+        MatchField::SctpSrc(9_899),
+        MatchField::SctpDst(9_900),
+    ]);
+    let mark = vec![Action::SetField(MatchField::IpDscp(1)), Action::output(PortNumber::NORMAL)];
     let arp = Match::any()
         .with(MatchField::EthType(0x0806))
         .with(MatchField::ArpOp(1))
@@ -176,6 +182,7 @@ fn all_matches_and_actions_are_shown_as_sent() {
             "set_field:02:54:57:00:00:09->eth_dst,push_vlan:0x8100,set_field:4103->vlan_vid,set_queue:2,output:3",
         ),
         (0, udp, apply(vec![Action::Group(GroupId(2))]), "udp,nw_tos=184,tp_dst=53", "group:2"),
+        (0, sctp, apply(mark), "sctp,tp_src=9899,tp_dst=9900", "set_field:1->ip_dscp,NORMAL"),
         (0, arp, apply(vec![Action::to_controller()]), "arp,arp_tpa=10.0.0.1,arp_op=1", "CONTROLLER:65535"),
         (0, ipv6, next_table, "ipv6,ipv6_dst=2001:db8::1", "write_metadata:0x5/0xff,goto_table:1"),
         (

@@ -56,6 +56,8 @@ pub enum Input {
     ReleaseFailed(RedirectionId, String),
     /// Counters of the queues and of all redirected flows.
     Reading(Reading),
+    /// A flow is no longer redirected, and the actuator cannot redirect it again.
+    Lost(RedirectionId, String),
 }
 
 /// A command of isolation.
@@ -97,8 +99,8 @@ pub struct QueueReading {
     pub sent_bytes: u64,
     /// Packets dropped.
     pub dropped_packets: u64,
-    /// Bytes in the queue.
-    pub backlog: Bytes,
+    /// Bytes in the queue; `None` if the actuator cannot read that.
+    pub backlog: Option<Bytes>,
 }
 
 /// Packets of a flow that were redirected.
@@ -112,6 +114,21 @@ pub struct FlowCounters {
     pub first: Option<Timestamp>,
 }
 
+/// The scavenger queue in errors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScavengerName {
+    /// Such as `scavenger queue 1 of port eth2`.
+    pub name: String,
+    /// What to check if it receives nothing: a sentence or a question.
+    pub advice: String,
+}
+
+impl Default for ScavengerName {
+    fn default() -> ScavengerName {
+        ScavengerName { name: "scavenger queue".to_owned(), advice: String::new() }
+    }
+}
+
 /// Options of isolation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IsolationOptions {
@@ -123,6 +140,13 @@ pub struct IsolationOptions {
     pub quiet: Nanos,
     /// Interval at which the expiry of a redirection is extended. Default 1 s.
     pub refresh: Nanos,
+    /// A redirection has failed if its flow sends for this long and the scavenger queue does not receive it. Default 5 s.
+    pub confirm_timeout: Nanos,
+    /// With actuators that cannot read the backlog: a flow that has sent nothing for this long has no packets in the scavenger
+    /// queue. Default 2 s.
+    pub drain_time: Nanos,
+    /// The scavenger queue, in errors.
+    pub scavenger: ScavengerName,
     /// A flow whose packets have not left the scavenger queue for this long is released all the same. Default 30 s.
     pub release_timeout: Nanos,
     /// With actuators that count no packets: a redirection ends after this time. Default 1 h.
@@ -144,6 +168,9 @@ impl Default for IsolationOptions {
             changes_per_second: 100,
             quiet: Nanos::from_secs(2),
             refresh: Nanos::from_secs(1),
+            confirm_timeout: Nanos::from_secs(5),
+            drain_time: Nanos::from_secs(2),
+            scavenger: ScavengerName::default(),
             release_timeout: Nanos::from_secs(30),
             max_time: Nanos::from_secs(3_600),
             reads_counters: true,

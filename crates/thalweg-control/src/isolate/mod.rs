@@ -15,7 +15,12 @@
 //! **Lifecycle**: waiting, requested, redirected, confirmed, draining, releasing, released. A flow is released when it has
 //! ended or is quiet. The dissertation deletes the rule at once, which reorders TCP if packets are still queued. Here a
 //! flow drains first: its packets have left the scavenger queue when the queue was empty, or has sent what it contained.
-//! The release is conditional: if the flow has sent meanwhile, it stays redirected and drains again.
+//! The release is conditional: if the flow has sent meanwhile, it stays redirected and drains again. An actuator that cannot read
+//! the backlog of the queue reports none; then a flow has drained when it has sent nothing for `drain_time`.
+//!
+//! **No effect**: if packets of the flow are counted for `confirm_timeout`, and the scavenger queue receives fewer than an eighth as
+//! many, the redirection has failed, confirmed or not, and is undone. So other packets in the same queue hide that only if they are
+//! more.
 //!
 //! **Time** is an argument, from a clock that does not step. **Deterministic**: the same inputs give the same commands.
 //! **Bounded**: by `max_redirections` and `history` of [`IsolationOptions`]. Each flow that is not redirected is counted.
@@ -31,9 +36,9 @@ use thalweg_wire::{FlowKey, Nanos, Timestamp};
 
 use limiter::ChangeLimiter;
 pub use message::{Command, Input, IsolationOptions, Reading, Reason, RedirectionId};
-use message::{FlowCounters, QueueReading};
-use redirection::Redirection;
+use message::{FlowCounters, QueueReading, ScavengerName};
 pub use redirection::{EndCause, Phase, RedirectionReport};
+use redirection::{Missing, ReadResult, Redirection};
 
 /// Attempts to redirect or to release a flow before it counts as failed.
 const MAX_ATTEMPTS: u32 = 5;
@@ -69,6 +74,8 @@ pub struct IsolationCounters {
     pub cancelled: u64,
     /// Redirections that failed.
     pub failed: u64,
+    /// Of those: the scavenger queue did not receive the flow.
+    pub ineffective: u64,
     /// Attempts of the actuator that failed.
     pub errors: u64,
     /// Releases that were put off because the flow sent meanwhile.
@@ -96,6 +103,8 @@ pub struct Isolation {
     /// Changes of phase since the last call of [`take_changes`](Self::take_changes).
     changes: VecDeque<RedirectionReport>,
     queues: Option<(QueueReading, QueueReading)>,
+    /// The time of the last reading.
+    read: Timestamp,
     counters: IsolationCounters,
     last_id: u64,
     is_stopping: bool,
@@ -113,6 +122,7 @@ impl Isolation {
             ended: VecDeque::new(),
             changes: VecDeque::new(),
             queues: None,
+            read: now,
             counters: IsolationCounters::default(),
             last_id: 0,
             is_stopping: false,
@@ -133,6 +143,7 @@ impl Isolation {
             Input::StillSending(id) => self.still_sending(id, now),
             Input::ReleaseFailed(id, error) => self.release_failed(id, error, now),
             Input::Reading(reading) => self.read(reading, now),
+            Input::Lost(id, error) => self.lost(id, error, now),
         }
     }
 
@@ -381,7 +392,7 @@ impl Isolation {
 
     fn read(&mut self, reading: Reading, now: Timestamp) {
         let Reading { scavenger, primary, flows } = reading;
-        self.queues = Some((scavenger, primary));
+        (self.queues, self.read) = (Some((scavenger, primary)), now);
         let flows: BTreeMap<FlowKey, FlowCounters> = flows.into_iter().collect();
         let ids: Vec<RedirectionId> = self.active.keys().copied().collect();
         for id in ids {
@@ -391,16 +402,44 @@ impl Isolation {
                 continue;
             };
             let before = it.report.phase;
-            let drained = it.read(now, *flow, &scavenger, &primary);
+            let result = it.read(now, *flow, &scavenger, &primary, &self.options);
             if before == Phase::Redirected && it.report.phase == Phase::Confirmed {
                 self.counters.confirmed += 1;
                 let report = it.report.clone();
                 self.record(report);
             }
-            if drained.is_some() {
-                self.release(id, drained, now);
+            match result {
+                ReadResult::Nothing => {}
+                ReadResult::Drained(packets) => self.release(id, Some(packets), now),
+                ReadResult::NoEffect(missing) => self.has_no_effect(id, missing, now),
             }
         }
+    }
+
+    /// The flow sends, and the scavenger queue does not receive it: the redirection has failed, and is undone.
+    fn has_no_effect(&mut self, id: RedirectionId, missing: Missing, now: Timestamp) {
+        let ScavengerName { name, advice } = &self.options.scavenger;
+        let Missing { packets, received, time } = missing;
+        let Some(it) = self.active.get_mut(&id) else { return };
+        let what = format!("{packets} packets of the flow were redirected in {time}");
+        let error = match received {
+            0 => format!("the {name} receives nothing: {what}, and its counters did not change. {advice}"),
+            _ => format!(
+                "the {name} does not receive the flow: {what}, and it received {received} of all flows. {advice}"
+            ),
+        };
+        it.report.error = Some(error.trim_end().to_owned());
+        self.counters.ineffective += 1;
+        self.commands.push_back(Command::Release { id, key: it.report.key, if_packets: None });
+        self.finish(id, Phase::Failed, now);
+    }
+
+    /// The actuator has lost a redirection for good.
+    fn lost(&mut self, id: RedirectionId, error: String, now: Timestamp) {
+        let Some(it) = self.active.get_mut(&id) else { return };
+        it.report.error = Some(error);
+        self.counters.errors += 1;
+        self.finish(id, Phase::Failed, now);
     }
 
     /// Someone else has removed the entry of a redirected flow.
@@ -461,7 +500,9 @@ impl Isolation {
                 self.commands.push_back(Command::Release { id, key, if_packets: None });
             }
             Phase::Redirected | Phase::Confirmed if !it.is_pinned() => {
-                let (idle, age) = (now.since(it.active), now.since(it.report.redirected.unwrap_or(now)));
+                // Without a reading, nobody knows whether the flow sends.
+                let (idle, age) =
+                    (self.read.since(it.active), now.since(it.report.redirected.unwrap_or(now)));
                 match options.reads_counters {
                     true if idle >= options.quiet => self.drain(id, EndCause::Quiet, now),
                     false if age >= options.max_time => self.drain(id, EndCause::MaxTime, now),

@@ -2,7 +2,7 @@
 
 use thalweg_wire::{Bytes, FlowKey, Nanos, Timestamp};
 
-use super::message::{FlowCounters, QueueReading, Reason, RedirectionId};
+use super::message::{FlowCounters, IsolationOptions, QueueReading, Reason, RedirectionId};
 
 /// The phase of a redirection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,9 +102,50 @@ pub(super) struct Redirection {
     pub(super) drains_since: Option<Timestamp>,
     /// The flow became a cheetah again while it was being released.
     pub(super) again: Option<Reason>,
-    /// Packets that the scavenger queue had sent, dropped or queued when the flow was redirected.
-    scavenger_before: QueueReading,
+    /// The scavenger queue when the flow was redirected, or at the first reading after that.
+    scavenger_before: Option<QueueReading>,
+    /// The scavenger queue at the last reading.
+    scavenger: Option<QueueReading>,
+    window: Option<Window>,
     mark: Option<Mark>,
+}
+
+/// The last reading at which the scavenger queue had received the packets of the flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Window {
+    since: Timestamp,
+    /// Packets of the flow that had been redirected.
+    packets: u64,
+    /// Packets that the queue had sent or dropped.
+    received: u64,
+}
+
+/// Packets of the flow that the scavenger queue did not receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Missing {
+    /// Packets of the flow that were redirected.
+    pub(super) packets: u64,
+    /// Packets that the queue received in the same time, of all flows.
+    pub(super) received: u64,
+    pub(super) time: Nanos,
+}
+
+/// A queue that receives fewer than one in this many packets of a flow does not receive the flow. Not one in one: packets may wait
+/// in a queue whose backlog is unknown.
+const MAX_PACKETS_PER_RECEIVED: u64 = 8;
+
+/// Time after which counters of a silent flow and of the queue agree. Switches may update those of flows a second late.
+const SETTLE_TIME: Nanos = Nanos::from_secs(2);
+
+/// The result of a reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReadResult {
+    /// The redirection goes on.
+    Nothing,
+    /// The flow is to be released, and this many packets were redirected, all of which have left the scavenger queue.
+    Drained(u64),
+    /// For the timeout or longer, the scavenger queue has not received the flow.
+    NoEffect(Missing),
 }
 
 impl Phase {
@@ -175,7 +216,9 @@ impl Redirection {
             active: now,
             drains_since: None,
             again: None,
-            scavenger_before: QueueReading::default(),
+            scavenger_before: None,
+            scavenger: None,
+            window: None,
             mark: None,
         }
     }
@@ -196,8 +239,8 @@ impl Redirection {
         self.report.error = None;
         (self.refreshed, self.active, self.attempts) = (now, now, 0);
         if let Some((scavenger, primary)) = queues {
-            self.scavenger_before = scavenger;
-            self.report.primary_backlog_before = Some(primary.backlog);
+            (self.scavenger_before, self.scavenger) = (Some(scavenger), Some(scavenger));
+            self.report.primary_backlog_before = primary.backlog;
         }
     }
 
@@ -219,59 +262,123 @@ impl Redirection {
         (self.active, self.attempts) = (now, 0);
     }
 
-    /// Takes a reading of the flow and the queues. Returns the number of packets of which all have left the scavenger
-    /// queue, if the flow is to be released and that holds.
+    /// Takes a reading of the flow and the queues.
     pub(super) fn read(
         &mut self,
         now: Timestamp,
         flow: FlowCounters,
         scavenger: &QueueReading,
         primary: &QueueReading,
-    ) -> Option<u64> {
-        if self.report.counters.is_none_or(|before| before.packets != flow.packets) {
+        options: &IsolationOptions,
+    ) -> ReadResult {
+        let (before, was_active) = (self.report.counters, self.active);
+        if before.is_none_or(|before| before.packets != flow.packets) {
             self.active = now;
         }
         self.report.counters = Some(flow);
-        self.report.primary_backlog_after = Some(primary.backlog);
-        if self.report.phase == Phase::Redirected && flow.packets > 0 && self.has_grown(scavenger) {
+        self.report.primary_backlog_after = primary.backlog;
+        // An adopted flow has been counted before.
+        let uncounted = if self.report.reason == Reason::Adopted { flow.packets } else { 0 };
+        let packets_before = before.map_or(uncounted, |before| before.packets);
+        let missing = self.missing(now, packets_before, flow.packets, now.since(was_active), scavenger);
+        let scavenger_before = self.scavenger_before.get_or_insert(*scavenger);
+        let is_shown = flow.packets > 0 && missing.is_none() && has_grown(scavenger_before, scavenger);
+        if self.report.phase == Phase::Redirected && is_shown {
             self.report.phase = Phase::Confirmed;
             self.report.confirmed = Some(now);
         }
-        match self.report.phase {
-            Phase::Draining => self.drained(flow.packets, scavenger),
-            _ => None,
+        match (self.report.phase, missing) {
+            (Phase::Draining, _) => {
+                let drained = self.drained(now, flow.packets, scavenger, options.drain_time);
+                drained.map_or(ReadResult::Nothing, ReadResult::Drained)
+            }
+            // Packets that are followed by silence say nothing: counters of flow and queue may be read at different times.
+            (_, Some(missing))
+                if flow.packets > packets_before && missing.time >= options.confirm_timeout =>
+            {
+                ReadResult::NoEffect(missing)
+            }
+            _ => ReadResult::Nothing,
         }
     }
 
-    /// Whether the scavenger queue has sent, dropped or queued packets since the flow was redirected. A queue that was
-    /// replaced counts from zero.
-    fn has_grown(&self, now: &QueueReading) -> bool {
-        let before = &self.scavenger_before;
-        now.sent_packets != before.sent_packets
-            || now.dropped_packets != before.dropped_packets
-            || now.backlog > before.backlog
+    /// Returns the packets of the flow that the scavenger queue has not received, if those are too many. `idle` is the time without
+    /// packets before this reading.
+    fn missing(
+        &mut self,
+        now: Timestamp,
+        packets_before: u64,
+        packets: u64,
+        idle: Nanos,
+        queue: &QueueReading,
+    ) -> Option<Missing> {
+        let received = received(queue);
+        let last = match self.scavenger.replace(*queue) {
+            Some(before) => Window { since: now, packets: packets_before, received: self::received(&before) },
+            // Nobody knows what the queue had received when the flow was redirected.
+            None => Window { since: now, packets, received },
+        };
+        let window = *self.window.get_or_insert(last);
+        let window = if idle >= SETTLE_TIME { last } else { window };
+        let missing = Missing {
+            packets: packets.saturating_sub(window.packets),
+            received: received.saturating_sub(window.received),
+            time: now.since(window.since),
+        };
+        let is_queued = queue.backlog.is_some_and(|backlog| backlog.0 > 0);
+        // A queue that was replaced counts from zero.
+        let is_replaced = received < window.received;
+        let is_received = missing.received.saturating_mul(MAX_PACKETS_PER_RECEIVED) >= missing.packets;
+        if is_queued || is_replaced || is_received {
+            self.window = Some(Window { since: now, packets, received });
+            return None;
+        }
+        self.window = Some(window);
+        Some(missing)
     }
 
     /// Returns `packets` if all of them have left the queue: it was empty after they were counted, or it has sent since
-    /// what it contained when the same number was counted.
-    fn drained(&mut self, packets: u64, queue: &QueueReading) -> Option<u64> {
+    /// what it contained when the same number was counted. If its backlog is unknown, the last of them was counted at least
+    /// `drain_time` ago.
+    fn drained(
+        &mut self,
+        now: Timestamp,
+        packets: u64,
+        queue: &QueueReading,
+        drain_time: Nanos,
+    ) -> Option<u64> {
+        let Some(backlog) = queue.backlog else {
+            return (now.since(self.active) >= drain_time).then_some(packets);
+        };
         let is_current = |mark: &Mark| mark.packets == packets && queue.sent_bytes >= mark.sent_bytes;
         let mark = match self.mark.filter(is_current) {
             Some(mark) => mark,
             None => Mark {
                 packets,
                 sent_bytes: queue.sent_bytes,
-                left_at: queue.sent_bytes.saturating_add(queue.backlog.0),
+                left_at: queue.sent_bytes.saturating_add(backlog.0),
             },
         };
         self.mark = Some(mark);
-        (queue.backlog.0 == 0 || queue.sent_bytes >= mark.left_at).then_some(packets)
+        (backlog.0 == 0 || queue.sent_bytes >= mark.left_at).then_some(packets)
     }
 
     /// Time since the first attempt to release it.
     pub(super) fn draining_for(&self, now: Timestamp) -> Nanos {
         self.drains_since.map_or(Nanos::ZERO, |since| now.since(since))
     }
+}
+
+/// Returns the packets that a queue has sent or dropped.
+fn received(queue: &QueueReading) -> u64 {
+    queue.sent_packets.saturating_add(queue.dropped_packets)
+}
+
+/// Whether the scavenger queue has sent, dropped or queued packets since `before`. A queue that was replaced counts from zero.
+fn has_grown(before: &QueueReading, now: &QueueReading) -> bool {
+    now.sent_packets != before.sent_packets
+        || now.dropped_packets != before.dropped_packets
+        || now.backlog > before.backlog
 }
 
 #[cfg(test)]
@@ -285,7 +392,7 @@ mod tests {
     }
 
     fn queue(sent_bytes: u64, backlog: u64) -> QueueReading {
-        QueueReading { sent_bytes, backlog: Bytes(backlog), ..QueueReading::default() }
+        QueueReading { sent_bytes, backlog: Some(Bytes(backlog)), ..QueueReading::default() }
     }
 
     fn draining() -> Redirection {
@@ -300,21 +407,40 @@ mod tests {
     #[test]
     fn a_flow_has_drained_when_the_queue_has_sent_what_it_contained() {
         let mut it = draining();
-        assert_eq!(it.drained(7, &queue(1_000, 500)), None);
-        assert_eq!(it.drained(7, &queue(1_499, 900)), None, "others queue more");
-        assert_eq!(it.drained(7, &queue(1_500, 900)), Some(7));
+        assert_eq!(it.drained(Timestamp(0), 7, &queue(1_000, 500), Nanos::ZERO), None);
+        assert_eq!(it.drained(Timestamp(0), 7, &queue(1_499, 900), Nanos::ZERO), None, "others queue more");
+        assert_eq!(it.drained(Timestamp(0), 7, &queue(1_500, 900), Nanos::ZERO), Some(7));
     }
 
     #[test]
     fn a_new_packet_or_a_new_queue_starts_anew() {
         let mut it = draining();
-        assert_eq!(it.drained(7, &queue(1_000, 500)), None);
-        assert_eq!(it.drained(8, &queue(1_500, 500)), None, "the eighth packet is in the queue");
-        assert_eq!(it.drained(8, &queue(2_000, 500)), Some(8));
-        assert_eq!(draining().drained(9, &queue(3, 0)), Some(9), "an empty queue");
+        assert_eq!(it.drained(Timestamp(0), 7, &queue(1_000, 500), Nanos::ZERO), None);
+        assert_eq!(
+            it.drained(Timestamp(0), 8, &queue(1_500, 500), Nanos::ZERO),
+            None,
+            "the eighth packet is in the queue"
+        );
+        assert_eq!(it.drained(Timestamp(0), 8, &queue(2_000, 500), Nanos::ZERO), Some(8));
+        assert_eq!(draining().drained(Timestamp(0), 9, &queue(3, 0), Nanos::ZERO), Some(9), "an empty queue");
         let mut it = draining();
-        assert_eq!(it.drained(7, &queue(1_000, 500)), None);
-        assert_eq!(it.drained(7, &queue(10, 500)), None, "the queue was replaced");
-        assert_eq!(it.drained(7, &queue(510, 1)), Some(7));
+        assert_eq!(it.drained(Timestamp(0), 7, &queue(1_000, 500), Nanos::ZERO), None);
+        assert_eq!(it.drained(Timestamp(0), 7, &queue(10, 500), Nanos::ZERO), None, "the queue was replaced");
+        assert_eq!(it.drained(Timestamp(0), 7, &queue(510, 1), Nanos::ZERO), Some(7));
+    }
+
+    #[test]
+    fn with_an_unknown_backlog_a_flow_has_drained_when_it_was_silent_for_long_enough() {
+        let unknown = QueueReading { sent_packets: 5, ..QueueReading::default() };
+        let options = IsolationOptions { drain_time: Nanos(30), ..IsolationOptions::default() };
+        let mut it = draining();
+        let mut read = |now, packets| {
+            let flow = FlowCounters { packets, bytes: Bytes(packets) };
+            it.read(Timestamp(now), flow, &unknown, &unknown, &options)
+        };
+        assert_eq!(read(100, 7), ReadResult::Nothing);
+        assert_eq!(read(120, 8), ReadResult::Nothing);
+        assert_eq!(read(149, 8), ReadResult::Nothing, "the eighth packet may be queued");
+        assert_eq!(read(150, 8), ReadResult::Drained(8));
     }
 }

@@ -40,7 +40,12 @@ fn reading(scavenger: QueueReading, flows: &[(u16, u64)]) -> Input {
 }
 
 fn queue(sent: u64, backlog: u64) -> QueueReading {
-    QueueReading { sent_packets: sent, sent_bytes: sent * 1_000, backlog: Bytes(backlog), dropped_packets: 0 }
+    QueueReading {
+        sent_packets: sent,
+        sent_bytes: sent * 1_000,
+        backlog: Some(Bytes(backlog)),
+        dropped_packets: 0,
+    }
 }
 
 fn phases(isolation: &mut Isolation) -> Vec<&'static str> {
@@ -84,6 +89,7 @@ fn a_cheetah_is_redirected_confirmed_refreshed_and_released() {
 fn redirected(options: IsolationOptions, packets: u64) -> Isolation {
     let mut it = isolation(options);
     it.handle(at(0), began(1));
+    it.handle(at(0), reading(queue(0, 0), &[]));
     it.handle(at(0), Input::Redirected(RedirectionId(1)));
     it.handle(at(100), reading(queue(packets, 0), &[(1, packets)]));
     commands(&mut it);
@@ -93,15 +99,14 @@ fn redirected(options: IsolationOptions, packets: u64) -> Isolation {
 #[test]
 fn a_quiet_flow_is_released_although_its_end_was_not_reported() {
     let mut it = redirected(IsolationOptions::default(), 9);
-    it.handle(at(2_099), Input::Tick);
-    assert_eq!(it.of(&key(1)).unwrap().phase, Phase::Confirmed);
-    it.handle(at(2_100), Input::Tick);
+    it.handle(at(9_000), Input::Tick);
+    assert_eq!(it.of(&key(1)).unwrap().phase, Phase::Confirmed, "no reading says that it is quiet");
+    commands(&mut it);
+    it.handle(at(9_050), reading(queue(9, 0), &[(1, 9)]));
+    it.handle(at(9_050), Input::Tick);
     assert_eq!(it.of(&key(1)).unwrap().end_cause, Some(EndCause::Quiet));
-    it.handle(at(2_200), reading(queue(9, 0), &[(1, 9)]));
-    assert!(matches!(
-        commands(&mut it)[..],
-        [Command::Refresh(..), Command::Release { if_packets: Some(9), .. }]
-    ));
+    it.handle(at(9_100), reading(queue(9, 0), &[(1, 9)]));
+    assert!(matches!(commands(&mut it)[..], [Command::Release { if_packets: Some(9), .. }]));
 }
 
 #[test]
@@ -261,6 +266,109 @@ fn an_entry_that_others_removed_is_restored() {
     assert_eq!(it.counters().restored, 1);
 }
 
+/// Lets the flow send 10 packets every 500 ms until a time, and the queue receive as many as `received` says.
+fn send(it: &mut Isolation, until: u64, received: impl Fn(u64) -> u64) {
+    for millis in (500..=until).step_by(500) {
+        let sent = millis / 50;
+        it.handle(at(millis), reading(queue(received(sent), 0), &[(1, sent)]));
+        it.handle(at(millis), Input::Tick);
+    }
+}
+
+#[test]
+fn an_actuator_without_effect_is_noticed_and_undone() {
+    let scavenger =
+        message::ScavengerName { name: "queue 1 of port eth2".into(), advice: "Check it.".into() };
+    let mut it = redirected(IsolationOptions { scavenger, ..IsolationOptions::default() }, 0);
+    send(&mut it, 5_000, |_| 0);
+    assert_eq!(it.of(&key(1)).unwrap().phase, Phase::Redirected, "not yet");
+    commands(&mut it);
+    send(&mut it, 6_000, |_| 0);
+    let report = it.ended().next().unwrap();
+    assert_eq!((report.phase, it.counters().ineffective, it.counters().failed), (Phase::Failed, 1, 1));
+    let error = report.error.as_deref().unwrap();
+    assert!(
+        error.starts_with("the queue 1 of port eth2 receives nothing: 110 packets of the flow"),
+        "{error}"
+    );
+    assert!(error.ends_with("did not change. Check it."), "{error}");
+    let id = RedirectionId(1);
+    assert!(commands(&mut it).contains(&Command::Release { id, key: key(1), if_packets: None }));
+    it.handle(at(6_001), Input::Released(id));
+    assert_eq!(it.counters().released, 0, "it has failed");
+}
+
+#[test]
+fn a_little_traffic_of_others_does_not_hide_that() {
+    let mut it = redirected(IsolationOptions::default(), 0);
+    // One packet of others for ten of the flow.
+    send(&mut it, 6_000, |sent| sent / 10);
+    let report = it.ended().next().unwrap();
+    assert_eq!((report.phase, report.confirmed, it.counters().ineffective), (Phase::Failed, None, 1));
+    let error = report.error.as_deref().unwrap();
+    assert!(
+        error.contains("does not receive the flow: 110 packets of the flow were redirected in 5.40 s"),
+        "{error}"
+    );
+    assert!(error.ends_with("and it received 11 of all flows."), "{error}");
+}
+
+#[test]
+fn a_slow_queue_is_an_effect() {
+    let mut it = redirected(IsolationOptions::default(), 0);
+    // It sends a fifth of the packets; the others wait.
+    send(&mut it, 20_000, |sent| sent / 5);
+    assert_eq!((it.of(&key(1)).unwrap().phase, it.counters().failed), (Phase::Confirmed, 0));
+}
+
+#[test]
+fn packets_before_the_adoption_do_not_count_against_it() {
+    let mut it = isolation(IsolationOptions::default());
+    it.handle(at(0), reading(queue(7, 0), &[]));
+    it.handle(at(0), Input::Began { key: key(1), reason: Reason::Adopted });
+    it.handle(at(0), Input::Redirected(RedirectionId(1)));
+    for millis in (100..8_000).step_by(100) {
+        it.handle(at(millis), reading(queue(7 + millis, 0), &[(1, 1_000_000 + millis)]));
+    }
+    assert_eq!((it.counters().confirmed, it.counters().failed), (1, 0));
+}
+
+#[test]
+fn an_actuator_that_loses_its_effect_is_noticed() {
+    let mut it = redirected(IsolationOptions::default(), 0);
+    // A filter is removed after 50 packets.
+    send(&mut it, 9_000, |sent| sent.min(50));
+    assert_eq!(it.counters().confirmed, 1);
+    assert_eq!(it.ended().next().unwrap().phase, Phase::Failed);
+}
+
+#[test]
+fn a_flow_that_falls_silent_proves_nothing() {
+    let mut it = redirected(IsolationOptions::default(), 0);
+    it.handle(at(100), Input::Began { key: key(1), reason: Reason::Pinned });
+    // The counter of the flow is read 500 ms late, after that of the queue.
+    for start in [10_000, 90_000, 170_000] {
+        it.handle(at(start), reading(queue(start, 0), &[(1, start - 1)]));
+        it.handle(at(start + 500), reading(queue(start, 0), &[(1, start)]));
+        it.handle(at(start + 60_000), reading(queue(start, 0), &[(1, start)]));
+    }
+    assert_eq!(it.of(&key(1)).unwrap().phase, Phase::Confirmed);
+    // Packets that wait are in the queue.
+    for millis in (200_000..220_000).step_by(500) {
+        it.handle(at(millis), reading(queue(170_000, 9_000), &[(1, millis)]));
+    }
+    assert_eq!((it.active().count(), it.counters().ineffective), (1, 0));
+}
+
+#[test]
+fn a_redirection_that_the_actuator_lost_has_failed_with_its_reason() {
+    let mut it = redirected(IsolationOptions::default(), 9);
+    it.handle(at(200), Input::Lost(RedirectionId(1), "another controller".to_owned()));
+    let report = it.ended().next().unwrap();
+    assert_eq!((report.phase, report.error.as_deref()), (Phase::Failed, Some("another controller")));
+    assert_eq!((commands(&mut it), it.counters().failed), (vec![], 1));
+}
+
 /// A step of the property test.
 #[derive(Clone, Debug)]
 enum Step {
@@ -351,7 +459,7 @@ impl Network {
                 sent_packets: self.sent,
                 sent_bytes: self.sent,
                 dropped_packets: 0,
-                backlog: Bytes(self.queue.len() as u64),
+                backlog: Some(Bytes(self.queue.len() as u64)),
             },
             primary: QueueReading::default(),
             flows: self.entries.iter().map(|(key, packets)| (*key, count(packets))).collect(),

@@ -1,5 +1,7 @@
 //! `[isolation]`: which cheetah flows are redirected, and how.
 
+mod openflow;
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -13,10 +15,13 @@ use thalweg_capture::Namespace;
 use thalweg_config::{Document, Problem, Typed};
 use thalweg_control::isolate::IsolationOptions;
 use thalweg_control::isolate::exclusions::{Exclusions, ParsePrefixError, Prefix};
+use thalweg_control::isolate::message::ScavengerName;
 use thalweg_wire::Nanos;
 
+use super::ControlConfig;
 use super::table::{AtStopName, Collector, Isolation, IsolatorName, QueueingName, RuleActionName};
 use crate::emulation::EmulationConfig;
+pub use openflow::OpenFlowIsolation;
 
 /// The configuration of isolation.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,23 +62,25 @@ pub enum IsolatorConfig {
         /// The file with the password.
         password_file: Option<PathBuf>,
     },
+    /// By rules of a switch.
+    OpenFlow(Box<OpenFlowIsolation>),
 }
 
 /// Keys of one actuator.
-const TC_KEYS: [&str; 9] = [
+const TC_KEYS: [&str; 7] = [
     Isolation::interface,
-    Isolation::namespace,
     Isolation::link_rate,
     Isolation::queueing,
     Isolation::scavenger_share,
     Isolation::primary_queue,
     Isolation::scavenger_queue,
     Isolation::expiry,
-    Isolation::at_stop,
 ];
+/// Keys of tc and openflow.
+const QUEUE_KEYS: [&str; 3] = [Isolation::namespace, Isolation::at_stop, Isolation::confirm_timeout];
 const EXEC_KEYS: [&str; 1] = [Isolation::command];
 const WEBHOOK_KEYS: [&str; 2] = [Isolation::url, Isolation::token_file];
-const FLOWSPEC_KEYS: [&str; 11] = [
+const FLOWSPEC_KEYS: [&str; 10] = [
     Isolation::peer,
     Isolation::peer_as,
     Isolation::local_as,
@@ -82,10 +89,11 @@ const FLOWSPEC_KEYS: [&str; 11] = [
     Isolation::hold_time,
     Isolation::password_file,
     Isolation::action,
-    Isolation::dscp,
     Isolation::rate_limit,
     Isolation::redirect_to,
 ];
+/// Keys of openflow and flowspec.
+const MARK_KEYS: [&str; 1] = [Isolation::dscp];
 /// Keys of exec and webhook.
 const CALL_KEYS: [&str; 2] = [Isolation::timeout, Isolation::concurrency];
 
@@ -102,6 +110,31 @@ impl IsolatorConfig {
             IsolatorConfig::Exec(_) => "exec",
             IsolatorConfig::Webhook { .. } => "webhook",
             IsolatorConfig::Flowspec { .. } => "flowspec",
+            IsolatorConfig::OpenFlow(_) => "openflow",
+        }
+    }
+
+    /// Whether redirections stay when the daemon stops, for the next start.
+    pub const fn keeps_at_stop(&self) -> bool {
+        match self {
+            IsolatorConfig::Tc { options, .. } => options.keeps_at_stop,
+            IsolatorConfig::OpenFlow(config) => config.options.keeps_at_stop,
+            IsolatorConfig::Log
+            | IsolatorConfig::Exec(_)
+            | IsolatorConfig::Webhook { .. }
+            | IsolatorConfig::Flowspec { .. } => false,
+        }
+    }
+
+    /// Names the scavenger queue in errors.
+    fn scavenger(&self) -> ScavengerName {
+        match self {
+            IsolatorConfig::Tc { options, .. } => ScavengerName {
+                name: format!("scavenger queue of {}", options.interface),
+                advice: "Check the queues and classes of the interface.".to_owned(),
+            },
+            IsolatorConfig::OpenFlow(config) => config.scavenger(),
+            _ => ScavengerName::default(),
         }
     }
 
@@ -115,16 +148,20 @@ impl IsolatorConfig {
 pub(super) fn read(
     document: &Document,
     emulation: Option<&EmulationConfig>,
+    control: Option<&ControlConfig>,
     problems: &mut Vec<Problem>,
 ) -> Option<IsolationConfig> {
     let entry = document.one::<Isolation>();
     let before = problems.len();
     let Some(actuator) = entry.actuator else {
         // Keys without an actuator have no effect, which nobody wants.
-        let keys = TC_KEYS.iter().chain(&EXEC_KEYS).chain(&WEBHOOK_KEYS).chain(&FLOWSPEC_KEYS);
+        let keys =
+            TC_KEYS.iter().chain(&QUEUE_KEYS).chain(&EXEC_KEYS).chain(&WEBHOOK_KEYS).chain(&FLOWSPEC_KEYS);
+        let keys = keys.chain(&openflow::KEYS).chain(&MARK_KEYS);
         let keys = keys.chain(&[Isolation::collectors, Isolation::dry_run]);
         if let Some(key) = keys.copied().find(|key| entry.is_set(key)) {
-            problems.push(entry.refuse(key, "requires actuator, one of tc, exec, webhook, flowspec and log"));
+            let reason = "requires actuator, one of tc, openflow, exec, webhook, flowspec and log";
+            problems.push(entry.refuse(key, reason));
         }
         return None;
     };
@@ -134,24 +171,28 @@ pub(super) fn read(
     for name in entry.collectors.iter().flatten().filter(|name| !collectors.contains(name)) {
         problems.push(entry.refuse(Isolation::collectors, format!("unknown collector {name}")));
     }
-    let options = IsolationOptions {
-        max_redirections: entry.max_redirections,
-        changes_per_second: entry.changes_per_second,
-        quiet: entry.quiet,
-        refresh: Nanos(entry.expiry.0 / 3),
-        release_timeout: entry.release_timeout,
-        max_time: entry.max_time,
-        reads_counters: actuator == IsolatorName::Tc,
-        dry_run: entry.dry_run,
-        exclusions: exclusions(&entry, problems),
-        ..IsolationOptions::default()
-    };
     let isolator = match actuator {
         IsolatorName::Log => Some(IsolatorConfig::Log),
         IsolatorName::Tc => tc(&entry, problems),
         IsolatorName::Exec => exec(&entry, document, problems),
         IsolatorName::Webhook => webhook(&entry, document, problems),
         IsolatorName::Flowspec => flowspec(&entry, document, problems),
+        IsolatorName::OpenFlow => openflow::read(&entry, document, control, problems),
+    };
+    let options = IsolationOptions {
+        max_redirections: entry.max_redirections,
+        changes_per_second: entry.changes_per_second,
+        quiet: entry.quiet,
+        refresh: Nanos(entry.expiry.0 / 3),
+        confirm_timeout: entry.confirm_timeout,
+        drain_time: entry.drain_time,
+        scavenger: isolator.as_ref().map(IsolatorConfig::scavenger).unwrap_or_default(),
+        release_timeout: entry.release_timeout,
+        max_time: entry.max_time,
+        reads_counters: matches!(actuator, IsolatorName::Tc | IsolatorName::OpenFlow),
+        dry_run: entry.dry_run,
+        exclusions: exclusions(&entry, problems),
+        ..IsolationOptions::default()
     };
     let config = IsolationConfig { isolator: isolator?, options, collectors: entry.collectors.clone() };
     (problems.len() == before).then_some(config)
@@ -164,19 +205,33 @@ fn check_keys(entry: &Typed<'_, Isolation>, actuator: IsolatorName, problems: &m
         (&EXEC_KEYS[..], IsolatorName::Exec),
         (&WEBHOOK_KEYS[..], IsolatorName::Webhook),
         (&FLOWSPEC_KEYS[..], IsolatorName::Flowspec),
+        (&openflow::KEYS[..], IsolatorName::OpenFlow),
     ] {
         if let Some(key) = keys.iter().copied().find(|key| actuator != owner && entry.is_set(key)) {
             let reason = format!("requires actuator {}, not {}", owner.name(), actuator.name());
             problems.push(entry.refuse(key, reason));
         }
     }
+    let has_queues = matches!(actuator, IsolatorName::Tc | IsolatorName::OpenFlow);
+    if let Some(key) = QUEUE_KEYS.iter().copied().find(|key| !has_queues && entry.is_set(key)) {
+        let reason = format!("requires actuator tc or openflow, not {}", actuator.name());
+        problems.push(entry.refuse(key, reason));
+    }
+    let marks = matches!(actuator, IsolatorName::OpenFlow | IsolatorName::Flowspec);
+    if let Some(key) = MARK_KEYS.iter().copied().find(|key| !marks && entry.is_set(key)) {
+        let reason = format!("requires actuator openflow or flowspec, not {}", actuator.name());
+        problems.push(entry.refuse(key, reason));
+    }
     let calls = matches!(actuator, IsolatorName::Exec | IsolatorName::Webhook);
     if let Some(key) = CALL_KEYS.iter().copied().find(|key| !calls && entry.is_set(key)) {
         problems
             .push(entry.refuse(key, format!("requires actuator exec or webhook, not {}", actuator.name())));
     }
-    if actuator == IsolatorName::Tc && entry.is_set(Isolation::max_time) {
-        let reason = "requires actuator exec, webhook, flowspec or log: with tc, a redirection lasts as long as its flow sends";
+    if has_queues && entry.is_set(Isolation::max_time) {
+        let reason = format!(
+            "requires actuator exec, webhook, flowspec or log: with {}, a redirection lasts as long as its flow sends",
+            actuator.name()
+        );
         problems.push(entry.refuse(Isolation::max_time, reason));
     }
     if entry.queueing == QueueingName::Strict && entry.is_set(Isolation::scavenger_share) {
@@ -428,6 +483,50 @@ mod tests {
         assert_eq!(config.unwrap().isolator.name(), "webhook");
     }
 
+    const OPENFLOW: &str = "actuator = \"openflow\"\nswitch = \"0xd1\"\nport = \"eth2\"\nqueue = 1\n";
+
+    #[test]
+    fn a_section_for_a_switch_is_read() {
+        let listen = "openflow_listen = \"127.0.0.1:6654\"\nconfirm_timeout = \"3s\"\nat_stop = \"keep\"\n";
+        let config = parse(&[OPENFLOW, listen].concat()).unwrap().unwrap();
+        let options = &config.options;
+        assert_eq!((options.reads_counters, options.confirm_timeout), (true, Nanos::from_secs(3)));
+        assert_eq!(options.scavenger.name, "scavenger queue 1 of port eth2");
+        assert!(options.scavenger.advice.contains("DSCP 1"), "{}", options.scavenger.advice);
+        assert!(config.isolator.keeps_at_stop());
+        let IsolatorConfig::OpenFlow(config) = config.isolator else { panic!("openflow") };
+        let (options, rules) = (&config.options, &config.options.rules);
+        assert_eq!((options.switch.0, rules.idle_timeout, rules.priority), (0xd1, 10, 24_576));
+        assert_eq!((rules.dscp, rules.queue.map(|queue| queue.0)), (Some(1), Some(1)), "both by default");
+        let only = "method = \"set_queue\"\nforward = \"table 1\"\nopenflow_connect = \"127.0.0.1:6653\"\n";
+        let config = parse(&[OPENFLOW, only].concat()).unwrap().unwrap();
+        assert!(config.options.scavenger.advice.contains("may ignore it"));
+        let IsolatorConfig::OpenFlow(config) = config.isolator else { panic!("openflow") };
+        assert_eq!(config.options.rules.dscp, None);
+    }
+
+    #[test]
+    fn a_switch_of_the_controller_is_refused() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/collector");
+        let parse = |switch: &str, port: u16| {
+            let text = format!(
+                "[network]\ntopology = \"topology.toml\"\n[[collector]]\nname = \"a\"\nswitch = \"leaf0\"\ninterface = \"eth1\"\n\
+                 [control]\ndecider = \"static\"\nactuator = \"openflow\"\nswitches = [\"leaf0 d1\", \"leaf1 d3\", \"spine0 d4\", \"spine1 d5\"]\n\
+                 openflow_listen = \"127.0.0.1:6653\"\n[isolation]\nactuator = \"openflow\"\nport = \"2\"\nqueue = 1\n\
+                 switch = \"{switch}\"\nopenflow_listen = \"127.0.0.1:{port}\"\n"
+            );
+            Config::parse(&text, "t.toml", &folder).map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(parse("d2", 6_654), Ok(()));
+        let error = parse("d1", 6_654).unwrap_err();
+        assert!(error.contains("switch: a switch of [control]: a switch has one master"), "{error}");
+        let error = parse("d2", 6_653).unwrap_err();
+        assert!(
+            error.contains("openflow_listen: the same address as openflow_listen of [control]"),
+            "{error}"
+        );
+    }
+
     #[test]
     fn a_session_for_rules_is_read() {
         let session = "actuator = \"flowspec\"\npeer_as = 64500\nlocal_as = 64501\n";
@@ -511,15 +610,46 @@ mod tests {
 
     #[test]
     fn problems_name_the_line_and_the_remedy() {
+        let openflow = |lines: &str| {
+            let listen = "openflow_listen = \"127.0.0.1:6654\"\n";
+            parse(&[OPENFLOW, listen, lines].concat()).unwrap_err()
+        };
+        for (lines, expected) in [
+            ("forward = \"table 0\"", "forward: expected a table after 0, that of the rules"),
+            ("forward = \"flood\"", "forward: invalid value \"flood\": expected normal, output or a table"),
+            ("idle_timeout = \"2500ms\"", "idle_timeout: expected whole seconds from 3.00 s"),
+            ("drain_time = \"30s\"", "drain_time: expected less than release_timeout"),
+            ("quiet = \"1s\"", "quiet: expected at least 2s with openflow"),
+            (
+                "openflow_key = \"k\"",
+                "openflow_key: openflow_certificate, openflow_key and openflow_ca_file must be",
+            ),
+            (
+                "openflow_connect = \"127.0.0.1:1\"",
+                "openflow requires either openflow_listen or openflow_connect",
+            ),
+            ("method = \"set_queue\"\ndscp = 1", "dscp: requires method dscp or both, not set_queue"),
+            ("link_rate = \"1gbps\"", "link_rate: requires actuator tc, not openflow"),
+            ("dscp = 64", "dscp is 64: expected an integer from 0 to 63"),
+        ] {
+            let error = openflow(lines);
+            assert!(error.contains(expected), "{lines}: {error}");
+        }
         let tc = "actuator = \"tc\"\ninterface = \"wan0\"\nlink_rate = \"1gbps\"\n";
         for (lines, expected) in [
             (
                 "interface = \"wan0\"",
-                "t.toml:5: interface: requires actuator, one of tc, exec, webhook, flowspec and log",
+                "t.toml:5: interface: requires actuator, one of tc, openflow, exec, webhook, flowspec and log",
             ),
             ("actuator = \"tc\"\nlink_rate = \"1gbps\"", "interface: required by actuator tc"),
             ("actuator = \"tc\"\ninterface = \"wan0\"", "link_rate: required by actuator tc"),
             ("actuator = \"exec\"", "command: required by actuator exec"),
+            ("actuator = \"openflow\"\nport = \"2\"\nqueue = 1", "switch: required by actuator openflow"),
+            ("actuator = \"log\"\nqueue = 1", "queue: requires actuator openflow, not log"),
+            (
+                "actuator = \"exec\"\nat_stop = \"keep\"",
+                "at_stop: requires actuator tc or openflow, not exec",
+            ),
             ("actuator = \"webhook\"\nurl = \"ftp://x\"", "url: required by actuator webhook"),
             ("actuator = \"log\"\nurl = \"http://x\"", "t.toml:6: url: requires actuator webhook, not log"),
             ("actuator = \"log\"\ntimeout = \"1s\"", "timeout: requires actuator exec or webhook, not log"),

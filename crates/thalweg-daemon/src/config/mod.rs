@@ -48,7 +48,7 @@ pub use control::{ActuatorConfig, ControlConfig, DeciderConfig};
 pub use error::ConfigError;
 pub use flow_export::FlowExportConfig;
 pub(crate) use interfaces::interfaces_in;
-pub use isolation::{IsolationConfig, IsolatorConfig};
+pub use isolation::{IsolationConfig, IsolatorConfig, OpenFlowIsolation};
 pub use openflow::{OpenFlowConfig, TlsFiles};
 pub use poll::{PollConfig, PollSource};
 pub use reference::{default_file, reference};
@@ -236,7 +236,7 @@ impl Config {
             true => control::read(document, state.as_deref(), &mut problems),
             false => None,
         };
-        let isolation = isolation::read(document, emulation.as_ref(), &mut problems);
+        let isolation = isolation::read(document, emulation.as_ref(), control.as_ref(), &mut problems);
         let polls = poll::read(document, &mut problems);
         let access = access(document, &mut problems);
         let (process, records) = (document.one::<Process>(), document.one::<Records>());

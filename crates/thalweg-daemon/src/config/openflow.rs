@@ -1,9 +1,9 @@
 //! The OpenFlow keys of `[control]`: datapath IDs, connections and certificates.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use thalweg_actuators::openflow::{Member, PortReference};
+use thalweg_actuators::openflow::{Member, PortReference, Tls, TlsError};
 use thalweg_network::{NetworkState, Node};
 use thalweg_wire::Nanos;
 use thalweg_wire::openflow::{DatapathId, PortNumber};
@@ -58,6 +58,16 @@ pub struct TlsFiles {
     pub authority: PathBuf,
 }
 
+impl TlsFiles {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// If they cannot be read or used.
+    pub(crate) fn read(&self) -> Result<Tls, TlsError> {
+        Tls::from_files(&self.certificate, &self.key, &self.authority)
+    }
+}
+
 /// Reads the keys. Returns `None` on a problem.
 pub(super) fn read(
     document: &Document,
@@ -78,36 +88,20 @@ pub(super) fn read(
         .iter()
         .flatten()
         .filter_map(|text| {
-            let (address, name) =
-                text.split_once(' ').map_or((text.as_str(), None), |(a, name)| (a, Some(name.trim())));
-            match address.parse::<SocketAddr>() {
-                Ok(address) => Some((address, name.map_or(address.ip().to_string(), str::to_owned))),
-                Err(_) => {
-                    problems.push(entry.refuse(
-                        Control::openflow_connect,
-                        format!("invalid address {address:?}: expected ADDRESS:PORT"),
-                    ));
-                    None
-                }
-            }
+            let peer = parse_peer(text);
+            peer.map_err(|reason| problems.push(entry.refuse(Control::openflow_connect, reason))).ok()
         })
         .collect();
     if listen.is_none() && connect.is_empty() && problems.len() == before {
         problems
             .push(entry.refuse(Control::actuator, "openflow requires openflow_listen or openflow_connect"));
     }
-    let file = |file: &Option<String>| file.as_ref().map(|file| document.folder.join(file));
-    let files = [&entry.openflow_certificate, &entry.openflow_key, &entry.openflow_ca_file].map(file);
-    let tls = match files {
-        [Some(certificate), Some(key), Some(authority)] => Some(TlsFiles { certificate, key, authority }),
-        [None, None, None] => None,
-        _ => {
-            let reason = "openflow_certificate, openflow_key and openflow_ca_file must be set together";
-            let key = TLS_KEYS.iter().find(|key| entry.is_set(key)).expect("one of them is set");
-            problems.push(entry.refuse(key, reason));
-            None
-        }
-    };
+    let files = [&entry.openflow_certificate, &entry.openflow_key, &entry.openflow_ca_file];
+    let tls = tls_files(&document.folder, files).unwrap_or_else(|reason| {
+        let key = TLS_KEYS.iter().find(|key| entry.is_set(key)).expect("one of them is set");
+        problems.push(entry.refuse(key, reason));
+        None
+    });
     (problems.len() == before).then_some(OpenFlowConfig {
         members,
         listen,
@@ -117,6 +111,45 @@ pub(super) fn read(
         master_timeout: entry.openflow_master_timeout,
         tls,
     })
+}
+
+/// Reads a datapath ID: up to 16 hexadecimal digits, perhaps with colons or `0x`.
+///
+/// # Errors
+/// A message.
+pub(super) fn parse_datapath(text: &str) -> Result<DatapathId, String> {
+    let digits: String = text.trim_start_matches("0x").chars().filter(|&c| c != ':').collect();
+    let number = u64::from_str_radix(&digits, 16);
+    number
+        .map(DatapathId)
+        .map_err(|_| format!("invalid datapath ID {text:?}: expected up to 16 hexadecimal digits"))
+}
+
+/// Reads an address and the name that the certificate there must have, by default the address.
+///
+/// # Errors
+/// A message.
+pub(super) fn parse_peer(text: &str) -> Result<(SocketAddr, String), String> {
+    let (address, name) = text.split_once(' ').map_or((text, None), |(a, name)| (a, Some(name.trim())));
+    match address.parse::<SocketAddr>() {
+        Ok(address) => Ok((address, name.map_or(address.ip().to_string(), str::to_owned))),
+        Err(_) => Err(format!("invalid address {address:?}: expected ADDRESS:PORT")),
+    }
+}
+
+/// Reads certificate, key and authority. `None` if none of them is set.
+///
+/// # Errors
+/// A message, if only some of them are set.
+pub(super) fn tls_files(
+    folder: &Path,
+    files: [&Option<String>; 3],
+) -> Result<Option<TlsFiles>, &'static str> {
+    match files.map(|file| file.as_ref().map(|file| folder.join(file))) {
+        [Some(certificate), Some(key), Some(authority)] => Ok(Some(TlsFiles { certificate, key, authority })),
+        [None, None, None] => Ok(None),
+        _ => Err("openflow_certificate, openflow_key and openflow_ca_file must be set together"),
+    }
 }
 
 /// Reads one entry per switch: `leaf0 1`, `leaf0 0000005457000001 5`.
@@ -138,10 +171,12 @@ fn members(entry: &Typed<'_, Control>, network: &NetworkState, problems: &mut Ve
             refuse(format!("no switch {name:?} in the topology"));
             continue;
         };
-        let digits: String = datapath.trim_start_matches("0x").chars().filter(|&c| c != ':').collect();
-        let Ok(datapath) = u64::from_str_radix(&digits, 16).map(DatapathId) else {
-            refuse(format!("invalid datapath ID {datapath:?}: expected up to 16 hexadecimal digits"));
-            continue;
+        let datapath = match parse_datapath(datapath) {
+            Ok(datapath) => datapath,
+            Err(reason) => {
+                refuse(reason);
+                continue;
+            }
         };
         let monitor = monitor.map(|port| match port.parse() {
             Ok(number) => PortReference::Number(PortNumber(number)),

@@ -318,7 +318,8 @@ section! {
         collectors: Vec<String> [Texts("names of collectors")] or "all",
         /// With tc: interface of this host that leads to the link. Its queue is replaced, and restored at the end.
         interface: String [Text("the name of an interface")] or "none",
-        /// With tc: network namespace of the interface, as in `ip netns`.
+        /// With tc: network namespace of the interface, as in `ip netns`. With openflow: that of the connections; must be that of
+        /// the daemon if it drops privileges.
         namespace: String [Text("the name of a network namespace")] or "that of the daemon",
         /// With tc: rate of the link. Set it 1 to 2 % below the real rate, so that packets queue in this host and not
         /// behind it.
@@ -334,8 +335,48 @@ section! {
         /// With tc: a redirection ends after this time unless the daemon refreshes it, which it does every third of it. At
         /// least 500 ms. No flow stays redirected for longer if the daemon is killed.
         expiry: Nanos [Time] default "5s",
-        /// With tc: what happens to queues and redirections when the daemon stops.
+        /// With tc and openflow: what happens to queues and redirections when the daemon stops.
         at_stop: AtStopName [one_of::<AtStopName>()] default "remove",
+        /// With openflow: datapath ID of the switch, up to 16 hexadecimal digits. It must not be one of `[control] switches`.
+        switch: String [Text("a datapath ID, such as 0000005457000001")] or "none",
+        /// With openflow: port of the switch that leads to the link: its name, or its number.
+        port: String [Text("a port of the switch, such as eth2 or 2")] or "none",
+        /// With openflow: scavenger queue of the port. Its counters confirm redirections.
+        queue: u32 [Whole(0, 4_294_967_294)] or "none",
+        /// With openflow: how rules direct packets to the scavenger queue.
+        method: MethodName [one_of::<MethodName>()] default "both",
+        /// With openflow: how rules forward packets: `normal`, as the switch does without OpenFlow; `output`, to the port; or `table N`,
+        /// by the rules of a later table.
+        forward: String [Text("normal, output, or a table such as \"table 1\"")] default "normal",
+        /// With openflow: table of the rules.
+        rule_table: u8 [Whole(0, 254)] default "0",
+        /// With openflow: priority of the rules. Higher than that of all rules that forward, and used by nobody else in the table.
+        rule_priority: u16 [Whole(1, 65_535)] default "24576",
+        /// With openflow: the switch deletes a rule without packets for this long, in whole seconds. At least `quiet` and 3 s.
+        idle_timeout: Nanos [Time] default "10s",
+        /// With openflow: a flow without packets for this long has none in the scavenger queue, and can be released. At least the size of
+        /// the queue divided by its guaranteed rate.
+        drain_time: Nanos [Time] default "2s",
+        /// With openflow: listen address for the switch, OpenFlow 1.3. Without TLS any host that reaches it can pose as the switch.
+        openflow_listen: String [Text("an address and a port, such as 0.0.0.0:6654")] or "none",
+        /// With openflow: address of the switch to connect to. With TLS, its certificate must match the name, or else the address.
+        openflow_connect: String [Text("an address and a port, and with TLS perhaps a name: \"192.0.2.1:6653 wan.example.net\"")] or "none",
+        /// With openflow: interval at which rules and counters are read, and rules repaired.
+        openflow_audit_interval: Nanos [Time] default "500ms",
+        /// With openflow: priority of this daemon among those that isolate flows at the same switch. The highest becomes master
+        /// first; the others are standbys.
+        openflow_priority: u8 [Whole(1, 255)] default "255",
+        /// With openflow: time without a heartbeat of the master after which a standby takes over.
+        openflow_master_timeout: Nanos [Time] default "2s",
+        /// With openflow: certificate of the controller (PEM).
+        openflow_certificate: String [FILE] or "no TLS",
+        /// With openflow: private key of the controller (PEM).
+        openflow_key: String [FILE] or "no TLS",
+        /// With openflow: CA certificates (PEM) that must have issued that of the switch.
+        openflow_ca_file: String [FILE] or "no TLS",
+        /// With tc and openflow: a redirection has failed if its flow sends for this long and the scavenger queue receives
+        /// fewer than an eighth as many packets.
+        confirm_timeout: Nanos [Time] default "5s",
         /// With exec: program and arguments. It receives `redirect` or `release` and the flow as further arguments, and as
         /// JSON on standard input. It runs without a shell and without privileges.
         command: Vec<String> [Texts("a program and its arguments, such as [\"/usr/local/bin/redirect\", \"r1\"]")] or "none",
@@ -360,8 +401,8 @@ section! {
         password_file: String [FILE] or "no password",
         /// With flowspec: what the router does with the packets of redirected flows.
         action: RuleActionName [one_of::<RuleActionName>()] default "mark",
-        /// With flowspec and mark: code point that the router writes into the packets. Its queues must send 1 (lower effort,
-        /// RFC 8622) to a scavenger queue.
+        /// With flowspec and mark, and with openflow: DSCP that the router or switch writes into the packets. Its queues must send 1
+        /// (lower effort, RFC 8622) to a scavenger queue.
         dscp: u8 [Whole(0, 63)] default "1",
         /// With flowspec and rate: rate limit of each flow. The router drops what exceeds it.
         rate_limit: BitRate [Rate] or "none",
@@ -545,6 +586,8 @@ choices! {
         Webhook = "webhook",
         /// by a router that receives rules over BGP (FlowSpec, RFC 8955 and 8956)
         Flowspec = "flowspec",
+        /// by rules of an OpenFlow switch at the link
+        OpenFlow = "openflow",
     }
 }
 
@@ -557,6 +600,18 @@ choices! {
         Rate = "rate",
         /// forwards them to redirect_to
         Redirect = "redirect",
+    }
+}
+
+choices! {
+    /// How rules of a switch direct packets to the scavenger queue.
+    pub enum MethodName {
+        /// by both of the following
+        Both = "both",
+        /// write the DSCP; a filter at the port selects the queue
+        Dscp = "dscp",
+        /// select the queue (set_queue), which Open vSwitch in user space accepts and ignores
+        SetQueue = "set_queue",
     }
 }
 

@@ -40,6 +40,7 @@ use super::names;
 pub use super::names::Names;
 pub(crate) use driver::Driver;
 pub use injected::{Delivery, Injected, SwitchTables};
+pub(crate) use openflow::instance;
 pub use state::{ControlError, ControlReport, ControlState, PathInfo, PathsReport};
 pub use thalweg_actuators::openflow::SwitchesReport;
 pub use thalweg_control::control_loop::{ActionOutcome, ActionReport, ActionTimes};

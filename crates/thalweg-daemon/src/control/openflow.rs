@@ -13,7 +13,7 @@ use thalweg_linux::Namespace;
 use thalweg_network::{NetworkState, Topology};
 use thalweg_wire::Timestamp;
 
-use crate::config::OpenFlowConfig;
+use crate::config::{OpenFlowConfig, TlsFiles};
 use thalweg_linux::clock::realtime;
 
 /// All switches of the network.
@@ -38,9 +38,7 @@ impl Switches {
         namespace: Option<Namespace>,
         topology: &Arc<Topology>,
     ) -> Result<Switches, TlsError> {
-        let tls = config.tls.as_ref();
-        let tls =
-            tls.map(|files| Tls::from_files(&files.certificate, &files.key, &files.authority)).transpose()?;
+        let tls = config.tls.as_ref().map(TlsFiles::read).transpose()?;
         let fabric = Fabric::new(
             Arc::clone(topology),
             &config.members,
@@ -128,7 +126,7 @@ impl Actuator for Switches {
 
 /// Returns a number that differs between daemons with high probability: the standard library seeds its hashes from the
 /// operating system.
-fn instance() -> u16 {
+pub(crate) fn instance() -> u16 {
     RandomState::new().hash_one(std::process::id()) as u16
 }
 

@@ -14,7 +14,6 @@ use thalweg_measure::detect::Finding;
 use super::Isolation;
 use super::state::WallClock;
 use crate::collectors::findings::CollectorFinding;
-use crate::config::IsolatorConfig;
 use crate::event::{Event, EventKind};
 use crate::hub::Hub;
 use crate::lifecycle::Lifecycle;
@@ -25,7 +24,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// Interval at which counters are read.
 const READ_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Interval at which queues and program are checked.
+/// Interval at which queues, program and rules are checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum number of findings to handle before time advances.
@@ -205,11 +204,7 @@ impl Driver {
 
     /// Releases all flows, unless they are to stay for the next start.
     fn stop(&mut self) {
-        let keeps = match &self.isolation.config().isolator {
-            IsolatorConfig::Tc { options, .. } => options.keeps_at_stop,
-            _ => false,
-        };
-        if !keeps {
+        if !self.isolation.config().isolator.keeps_at_stop() {
             self.apply(Input::ReleaseAll);
             let until = Instant::now() + STOP_LIMIT;
             let mut read = Instant::now();

@@ -7,13 +7,16 @@ use thalweg_actuators::isolation::Isolator;
 use thalweg_actuators::isolation::exec::Exec;
 use thalweg_actuators::isolation::flowspec::{Flowspec, FlowspecOptions};
 use thalweg_actuators::isolation::log::Log;
+use thalweg_actuators::isolation::openflow::{OpenFlow, OpenFlowOptions};
 use thalweg_actuators::isolation::tc::Tc;
 use thalweg_actuators::isolation::webhook::{Webhook, WebhookOptions};
+use thalweg_actuators::openflow::Config;
 use thalweg_linux::Netlink;
 use thalweg_linux::clock::monotonic;
 use thalweg_linux::tcp::MAX_PASSWORD;
 
-use crate::config::IsolatorConfig;
+use crate::config::{IsolatorConfig, OpenFlowIsolation, TlsFiles};
+use crate::control::instance;
 
 /// Opens the configured isolator, with the privileges of the start.
 ///
@@ -37,6 +40,13 @@ pub(super) fn open(config: &IsolatorConfig) -> Result<Box<dyn Isolator>, String>
                 Some(namespace) => Netlink::open_within(namespace).map_err(|error| error.to_string())?,
             };
             Ok(Box::new(Tc::open(options.clone(), netlink, monotonic())?))
+        }
+        IsolatorConfig::OpenFlow(config) => {
+            let OpenFlowIsolation { options, tls, namespace } = &**config;
+            let tls = tls.as_ref().map(TlsFiles::read).transpose().map_err(|error| error.to_string())?;
+            let connection = Config { instance: instance(), ..options.connection.clone() };
+            let options = OpenFlowOptions { connection, ..options.clone() };
+            Ok(Box::new(OpenFlow::new(options, tls, namespace.clone())))
         }
     }
 }

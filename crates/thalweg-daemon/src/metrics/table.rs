@@ -758,7 +758,8 @@ pub const METRICS: &[Metric] = &[
         "thalweg_redirection_changes_total",
         &["change"],
         "Changes of redirections: `redirected`; `confirmed` by counters; `released`; `forced`, released although packets may have been \
-         queued; `cancelled` before they were redirected; `failed`; `put_off`, not released because the flow had sent meanwhile; \
+         queued; `cancelled` before they were redirected; `failed`; `ineffective`, of those: the \
+         scavenger queue did not receive the flow; `put_off`, not released because the flow had sent meanwhile; \
          `restored`, others had removed it; `error`, an attempt of the actuator failed.",
         |s, out| {
             if let Some(report) = &s.isolation {
@@ -770,6 +771,7 @@ pub const METRICS: &[Metric] = &[
                     ("forced", it.forced),
                     ("cancelled", it.cancelled),
                     ("failed", it.failed),
+                    ("ineffective", it.ineffective),
                     ("put_off", it.put_off),
                     ("restored", it.restored),
                     ("error", it.errors),
@@ -795,8 +797,8 @@ pub const METRICS: &[Metric] = &[
     counter(
         "thalweg_isolation_repairs_total",
         &[],
-        "Queues, classes and programs that others had changed or removed, and rules that a router had dropped with its session, and that were \
-         set again.",
+        "Queues, classes, programs and rules that others had changed or removed, and rules that a router had dropped with its session, and \
+         that were set again.",
         |s, out| {
             if let Some(report) = &s.isolation {
                 out.put(&[], report.isolator.repairs);
@@ -806,7 +808,7 @@ pub const METRICS: &[Metric] = &[
     counter(
         "thalweg_isolation_checks_failed_total",
         &[],
-        "Checks of queues, program and BGP session that found something that could not be repaired.",
+        "Checks of queues, program, switch and BGP session that found something that could not be repaired.",
         |s, out| {
             if let Some(report) = &s.isolation {
                 out.put(&[], report.isolator.failed_checks);
@@ -816,7 +818,7 @@ pub const METRICS: &[Metric] = &[
     counter(
         "thalweg_isolation_commands_total",
         &["result"],
-        "Runs of the command of actuator exec, and requests of actuator webhook.",
+        "Runs of the command of actuator exec, requests of actuator webhook, and rules that actuator openflow added or deleted.",
         |s, out| {
             if let Some(report) = &s.isolation {
                 let it = report.isolator;
@@ -828,11 +830,14 @@ pub const METRICS: &[Metric] = &[
     gauge(
         "thalweg_isolation_queue_bytes",
         &["queue"],
-        "Bytes in the queues of the isolated link.",
+        "Bytes in the queues of the isolated link, if the actuator can read that.",
         |s, out| {
             if let Some((scavenger, primary)) = s.isolation.as_ref().and_then(|report| report.queues) {
-                out.put(&["primary"], primary.backlog.0);
-                out.put(&["scavenger"], scavenger.backlog.0);
+                for (name, queue) in [("primary", primary), ("scavenger", scavenger)] {
+                    if let Some(backlog) = queue.backlog {
+                        out.put(&[name], backlog.0);
+                    }
+                }
             }
         },
     ),

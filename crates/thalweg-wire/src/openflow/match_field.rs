@@ -270,6 +270,10 @@ match_fields! {
     15 UdpSrc(u16),
     /// UDP destination port.
     16 UdpDst(u16),
+    /// SCTP source port.
+    17 SctpSrc(u16),
+    /// SCTP destination port.
+    18 SctpDst(u16),
     /// ARP operation.
     21 ArpOp(u16),
     /// The sender IPv4 address of an ARP packet.

@@ -363,7 +363,7 @@ impl Isolator for Tc {
                 sent_packets: counters.sent_packets,
                 sent_bytes: counters.sent_bytes,
                 dropped_packets: counters.dropped_packets,
-                backlog: counters.backlog,
+                backlog: Some(counters.backlog),
             }
         };
         Ok(Some(Reading { scavenger: queue(SCAVENGER), primary: queue(PRIMARY), flows }))

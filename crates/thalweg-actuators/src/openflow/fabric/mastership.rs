@@ -4,23 +4,22 @@ use thalweg_network::RouterId;
 use thalweg_wire::Timestamp;
 use thalweg_wire::openflow::{ErrorMessage, Role, RoleRequest, Xid};
 
-use super::{Fabric, State};
-use crate::openflow::election::{Beat, Change};
+use super::{Fabric, Session, State};
+use crate::openflow::election::Change;
 use crate::openflow::fabric_event::{FabricEvent, MastershipChange};
-use crate::openflow::generation::Generation;
-use crate::openflow::session::{Grant, RoleError, SwitchSession};
+use crate::openflow::session::{Grant, RoleError};
 
 impl Fabric {
     /// Returns whether this daemon may write to a switch: it is the master, and the switch has confirmed that.
     pub(super) fn may_write(&self, router: RouterId) -> bool {
-        let grant = self.members[&router].session.as_ref().map(SwitchSession::grant);
+        let grant = self.members[&router].session.as_ref().map(Session::grant);
         self.election.is_master() && matches!(grant, Some(Grant::Granted | Grant::Unsupported))
     }
 
     /// Takes part in the election.
     pub(super) fn elect(&mut self, now: Timestamp) {
         let never_had_master = |state: &State| {
-            let grant = state.session.as_ref().map(SwitchSession::grant);
+            let grant = state.session.as_ref().map(Session::grant);
             matches!(grant, Some(Grant::Denied { had_master: false } | Grant::Unsupported))
         };
         let all_without_master = self.members.values().all(never_had_master);
@@ -30,30 +29,15 @@ impl Fabric {
         }
         if let Some(beat) = beat {
             let sessions = self.members.values_mut().filter_map(|state| state.session.as_mut());
-            sessions.for_each(|session| send_beat(session, beat));
+            sessions.for_each(|session| session.send_beat(beat));
         }
     }
 
     /// A switch reported the role of this daemon and the latest generation.
     pub(super) fn role_reported(&mut self, router: RouterId, reply: RoleRequest) {
-        let generation = Generation::reported(reply.generation_id);
-        let change = self.election.reported(generation, self.now);
-        let is_granted = reply.role == Role::MASTER && self.election.is_granted_by(generation);
-        let is_master = self.election.is_master();
         let state = self.members.get_mut(&router).expect("a member");
         let Some(session) = &mut state.session else { return };
-        let is_new = is_granted && session.grant() != Grant::Granted;
-        session.set_grant(match is_granted {
-            true => Grant::Granted,
-            false => Grant::Denied { had_master: generation.is_some() },
-        });
-        match generation {
-            // An equal of the master could write.
-            Some(latest) if reply.role == Role::EQUAL && !is_master => {
-                session.request_role(Role::SLAVE, latest.number());
-            }
-            _ => {}
-        }
+        let (is_new, change) = session.role_reported(&mut self.election, reply, self.now);
         if is_new && !state.is_known {
             // Its entries may be those of another master since they were read.
             session.mark_uncertain(None);
@@ -135,13 +119,5 @@ impl Fabric {
 impl Drop for Fabric {
     fn drop(&mut self) {
         self.release();
-    }
-}
-
-/// Sends a heartbeat of the election.
-pub(super) fn send_beat(session: &mut SwitchSession, beat: Beat) {
-    match beat {
-        Beat::Ask => session.request_role(Role::NO_CHANGE, 0),
-        Beat::Claim(generation) => session.request_role(Role::MASTER, generation.number()),
     }
 }

@@ -1,8 +1,8 @@
 //! Connections to scripted switches.
 
 mod fabric;
-mod scripted_switch;
-mod table_switch;
+pub(crate) mod scripted_switch;
+pub(crate) mod table_switch;
 mod tls;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};

@@ -16,22 +16,22 @@ use thalweg_wire::openflow::{
 use super::TEST_TIMEOUT;
 
 /// A connection, encrypted or not.
-pub(super) trait Stream: Read + Write + Send {}
+pub(crate) trait Stream: Read + Write + Send {}
 
 impl<T: Read + Write + Send> Stream for T {}
 
 /// A switch's end of a connection.
-pub(super) struct ScriptedSwitch {
+pub(crate) struct ScriptedSwitch {
     stream: Box<dyn Stream>,
     inbox: Vec<u8>,
 }
 
 impl ScriptedSwitch {
-    pub(super) fn connect(address: SocketAddr) -> ScriptedSwitch {
+    pub(crate) fn connect(address: SocketAddr) -> ScriptedSwitch {
         ScriptedSwitch::over(TcpStream::connect(address).unwrap())
     }
 
-    pub(super) fn accept(listener: &TcpListener) -> ScriptedSwitch {
+    pub(crate) fn accept(listener: &TcpListener) -> ScriptedSwitch {
         ScriptedSwitch::over(listener.accept().unwrap().0)
     }
 
@@ -40,27 +40,27 @@ impl ScriptedSwitch {
         ScriptedSwitch::new(Box::new(stream))
     }
 
-    pub(super) fn new(stream: Box<dyn Stream>) -> ScriptedSwitch {
+    pub(crate) fn new(stream: Box<dyn Stream>) -> ScriptedSwitch {
         ScriptedSwitch { stream, inbox: Vec::new() }
     }
 
-    pub(super) fn write(&mut self, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
         self.stream.flush().unwrap();
     }
 
-    pub(super) fn send(&mut self, xid: Xid, body: Body) {
+    pub(crate) fn send(&mut self, xid: Xid, body: Body) {
         let mut bytes = Vec::new();
         Message { xid, body }.encode(&mut bytes).unwrap();
         self.write(&bytes);
     }
 
-    pub(super) fn receive(&mut self) -> Message {
+    pub(crate) fn receive(&mut self) -> Message {
         self.try_receive().expect("an open connection")
     }
 
     /// The next message; `None` if the connection ended.
-    pub(super) fn try_receive(&mut self) -> Option<Message> {
+    pub(crate) fn try_receive(&mut self) -> Option<Message> {
         loop {
             if let Some(bytes) = first_message(&self.inbox).unwrap() {
                 let (message, length) = (Message::decode(bytes).unwrap(), bytes.len());
@@ -74,7 +74,7 @@ impl ScriptedSwitch {
     }
 
     /// Receives a batch and returns the xid of its barrier.
-    pub(super) fn receive_until_barrier(&mut self) -> Xid {
+    pub(crate) fn receive_until_barrier(&mut self) -> Xid {
         loop {
             let message = self.receive();
             if message.body == Body::BarrierRequest {
@@ -83,23 +83,23 @@ impl ScriptedSwitch {
         }
     }
 
-    pub(super) fn hello(&mut self) {
+    pub(crate) fn hello(&mut self) {
         self.send(Xid(0), Body::Hello(Hello::supported()));
         assert_eq!(self.receive().body, Body::Hello(Hello::supported()));
     }
 
     /// Completes the handshake and returns the requests.
-    pub(super) fn complete_handshake(&mut self, datapath: DatapathId) -> Vec<Body> {
+    pub(crate) fn complete_handshake(&mut self, datapath: DatapathId) -> Vec<Body> {
         self.hello();
         self.answer_requests(datapath)
     }
 
-    pub(super) fn answer_requests(&mut self, datapath: DatapathId) -> Vec<Body> {
+    pub(crate) fn answer_requests(&mut self, datapath: DatapathId) -> Vec<Body> {
         self.answer(datapath, None)
     }
 
     /// Answers all requests except the named one.
-    pub(super) fn refuse_request(&mut self, name: &str, datapath: DatapathId) {
+    pub(crate) fn refuse_request(&mut self, name: &str, datapath: DatapathId) {
         self.answer(datapath, Some(name));
     }
 
@@ -137,12 +137,12 @@ impl ScriptedSwitch {
     }
 }
 
-pub(super) fn features(datapath_id: DatapathId) -> SwitchFeatures {
+pub(crate) fn features(datapath_id: DatapathId) -> SwitchFeatures {
     let capabilities = Capabilities::FLOW_STATS;
     SwitchFeatures { datapath_id, n_buffers: 0, n_tables: 1, auxiliary_id: 0, capabilities }
 }
 
-pub(super) fn port(number: u32) -> Port {
+pub(crate) fn port(number: u32) -> Port {
     Port {
         port_no: PortNumber(number),
         hw_addr: MacAddress([2, 0, 0, 0, 0, number as u8]),
@@ -158,7 +158,7 @@ pub(super) fn port(number: u32) -> Port {
     }
 }
 
-pub(super) fn flow() -> FlowStats {
+pub(crate) fn flow() -> FlowStats {
     FlowStats {
         table_id: TableId(0),
         duration_sec: 1,

@@ -4,22 +4,26 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use thalweg_wire::openflow::multipart::{FlowStats, MultipartReply, MultipartRequest, Reply, Request};
+use thalweg_wire::openflow::multipart::{
+    FlowStats, MultipartReply, MultipartRequest, QueueStats, Reply, Request,
+};
 use thalweg_wire::openflow::{
-    Body, DatapathId, ErrorMessage, ErrorType, FlowMod, FlowModCommand, Message, Role, RoleRequest,
+    Body, DatapathId, ErrorMessage, ErrorType, FlowMod, FlowModCommand, Message, Port, Role, RoleRequest, Xid,
 };
 
 use super::scripted_switch::{ScriptedSwitch, features};
 
 /// The flow table, which outlives connections.
 #[derive(Clone, Default)]
-pub(super) struct Table {
+pub(crate) struct Table {
     contents: Arc<Mutex<Contents>>,
 }
 
 #[derive(Default)]
 struct Contents {
     flows: Vec<FlowStats>,
+    ports: Vec<Port>,
+    queues: Vec<QueueStats>,
     /// Flow-mods received, refused ones included.
     mods: usize,
     /// Number of upcoming flow-mods to refuse.
@@ -33,32 +37,44 @@ struct Contents {
 }
 
 /// A connected switch; disconnects on drop.
-pub(super) struct TableSwitch {
+pub(crate) struct TableSwitch {
     stream: TcpStream,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Table {
-    pub(super) fn flows(&self) -> Vec<FlowStats> {
+    pub(crate) fn flows(&self) -> Vec<FlowStats> {
         self.contents.lock().unwrap().flows.clone()
     }
 
     /// Changes the table from outside.
-    pub(super) fn change(&self, change: impl FnOnce(&mut Vec<FlowStats>)) {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Vec<FlowStats>)) {
         change(&mut self.contents.lock().unwrap().flows);
     }
 
+    /// Sets ports and queues from outside.
+    pub(crate) fn set_ports(&self, ports: Vec<Port>, queues: Vec<QueueStats>) {
+        let mut contents = self.contents.lock().unwrap();
+        (contents.ports, contents.queues) = (ports, queues);
+    }
+
+    /// Lets a controller elsewhere claim the role of master by this generation id.
+    pub(crate) fn claim(&self, generation: u64) {
+        let mut contents = self.contents.lock().unwrap();
+        (contents.master, contents.generation) = (Some(usize::MAX), Some(generation));
+    }
+
     /// Returns the number of flow-mods since the last call.
-    pub(super) fn take_mods(&self) -> usize {
+    pub(crate) fn take_mods(&self) -> usize {
         std::mem::take(&mut self.contents.lock().unwrap().mods)
     }
 
-    pub(super) fn refuse(&self, count: usize) {
+    pub(crate) fn refuse(&self, count: usize) {
         self.contents.lock().unwrap().refused = count;
     }
 
     /// Connects a switch with this table.
-    pub(super) fn connect(&self, address: SocketAddr, datapath: DatapathId) -> TableSwitch {
+    pub(crate) fn connect(&self, address: SocketAddr, datapath: DatapathId) -> TableSwitch {
         let stream = TcpStream::connect(address).unwrap();
         let (table, mut peer) = (self.clone(), ScriptedSwitch::new(Box::new(stream.try_clone().unwrap())));
         let thread = std::thread::spawn(move || {
@@ -119,7 +135,8 @@ impl Table {
             Body::BarrierRequest => Body::BarrierReply,
             Body::EchoRequest(data) => Body::EchoReply(data),
             Body::MultipartRequest(MultipartRequest { request, .. }) => match request {
-                Request::PortDesc => reply(Reply::PortDesc(Vec::new())),
+                Request::PortDesc => reply(Reply::PortDesc(self.contents.lock().unwrap().ports.clone())),
+                Request::Queue(_) => reply(Reply::Queue(self.contents.lock().unwrap().queues.clone())),
                 Request::GroupDesc => reply(Reply::GroupDesc(Vec::new())),
                 Request::Flow(filter) => {
                     let agrees = |flow: &FlowStats| (flow.cookie ^ filter.cookie) & filter.cookie_mask == 0;
@@ -149,13 +166,18 @@ impl Table {
             return Err(ErrorMessage { error_type: ErrorType::FLOW_MOD_FAILED, code: 1, data: vec![] });
         }
         let sorted = flow.matching.clone().sorted();
-        let is_other = |contents: &FlowStats| {
-            contents.priority != flow.priority || contents.matching.clone().sorted() != sorted
-        };
-        contents.flows.retain(is_other);
+        let has_cookie = |found: &FlowStats| (found.cookie ^ flow.cookie) & flow.cookie_mask == 0;
+        let is_same =
+            |found: &FlowStats| found.priority == flow.priority && found.matching.clone().sorted() == sorted;
         match flow.command {
-            FlowModCommand::ADD => contents.flows.push(stats(flow)),
-            FlowModCommand::DELETE_STRICT => {}
+            FlowModCommand::ADD => {
+                contents.flows.retain(|found| !is_same(found));
+                contents.flows.push(stats(flow));
+            }
+            FlowModCommand::DELETE_STRICT => {
+                contents.flows.retain(|found| !(is_same(found) && has_cookie(found)));
+            }
+            FlowModCommand::DELETE => contents.flows.retain(|found| !has_cookie(found)),
             other => panic!("{other:?}"),
         }
         Ok(())
@@ -176,6 +198,13 @@ fn stats(flow: FlowMod) -> FlowStats {
         byte_count: 0,
         matching: flow.matching.sorted(),
         instructions: flow.instructions,
+    }
+}
+
+impl TableSwitch {
+    /// Sends a message that answers nothing.
+    pub(crate) fn send(&self, body: Body) {
+        ScriptedSwitch::new(Box::new(self.stream.try_clone().unwrap())).send(Xid(0), body);
     }
 }
 

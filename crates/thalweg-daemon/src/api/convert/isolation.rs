@@ -35,6 +35,7 @@ pub fn redirections(isolation: &Isolation, limit: usize) -> Redirections {
             forced: it.forced,
             cancelled: it.cancelled,
             failed: it.failed,
+            ineffective: it.ineffective,
             errors: it.errors,
             put_off: it.put_off,
             restored: it.restored,
@@ -105,6 +106,6 @@ fn queue(reading: QueueReading) -> QueueState {
         sent_packets: reading.sent_packets,
         sent_bytes: reading.sent_bytes,
         dropped_packets: reading.dropped_packets,
-        backlog_bytes: reading.backlog.0,
+        backlog_bytes: reading.backlog.map(|bytes| bytes.0),
     }
 }

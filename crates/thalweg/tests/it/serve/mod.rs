@@ -7,6 +7,7 @@ mod flowspec;
 mod frr;
 mod interfaces;
 mod isolation;
+mod isolation_openflow;
 mod openflow;
 #[path = "../../../../thalweg-actuators/tests/openflow_ovs/ovs.rs"]
 #[allow(dead_code, reason = "not every user of this file needs all of it")]
