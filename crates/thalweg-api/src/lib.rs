@@ -14,6 +14,7 @@
 //! | `collector_response` | which collectors responded to a query |
 //! | `control` | the controller |
 //! | `isolation` | redirections of cheetah flows |
+//! | `threshold` | adaptation of the rate threshold |
 //! | `samples` | files of samples |
 //! | `task` | results of measurement tasks |
 //! | `topology` | versions of the topology |
@@ -33,6 +34,7 @@ pub mod problem;
 mod rate;
 mod samples;
 mod task;
+mod threshold;
 mod time;
 mod topology;
 
@@ -53,6 +55,9 @@ pub use link::{DirectionName, Link, LinkName, Links, ParseLinkNameError};
 pub use rate::{BoundKind, Rate};
 pub use samples::{SampleFile, Samples};
 pub use task::{CollectorTasks, Period, Task, Tasks, Window, WindowResult};
+pub use threshold::{
+    LossCurve, LossPoint, Recording, Simulation, Threshold, ThresholdCounts, ThresholdPeriod, ThresholdReason,
+};
 pub use time::{ParseUtcTimeError, UtcTime};
 pub use topology::{NewTopology, Topology, UnconfirmedCollector};
 

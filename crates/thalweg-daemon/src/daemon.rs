@@ -83,6 +83,7 @@ impl Daemon {
             lifecycle: self.lifecycle.clone(),
             control: None,
             isolation: None,
+            threshold: None,
             export_ledger: None,
         }
     }

@@ -18,6 +18,7 @@
 //! | `emulation` | one emulated network for all collectors |
 //! | `control` | the controller, which reroutes flows |
 //! | `isolation` | redirects cheetah flows to a scavenger queue |
+//! | `threshold` | adapts the rate threshold of cheetah flows to the traffic |
 //! | `collectors` | collector threads and requests to them; the network |
 //! | `api` | the HTTP API; `from_json` converts its names |
 //! | `samples`, `records` | capture files of samples, JSON lines of flow records |
@@ -52,6 +53,7 @@ pub mod samples;
 pub mod service;
 mod signals;
 mod supervisor;
+pub mod threshold;
 mod watchdog;
 
 pub use run::run;

@@ -34,6 +34,7 @@ pub use text::Samples;
 use super::collectors::{CollectorCounters, CollectorHandle};
 use super::isolation::IsolationReport;
 use super::parts::Parts;
+use super::threshold::ThresholdReport;
 
 /// A metric, read from a snapshot `S`.
 #[derive(Debug)]
@@ -69,6 +70,7 @@ pub struct Snapshot {
     collectors: Vec<CollectorSnapshot>,
     /// Without ended redirections.
     isolation: Option<IsolationReport>,
+    threshold: Option<ThresholdReport>,
 }
 
 /// Counters of the API.
@@ -120,7 +122,14 @@ impl Snapshot {
             CollectorSnapshot { handle, counters, links: links.map(|reply| reply.value).unwrap_or_default() }
         });
         let isolation = parts.isolation.as_ref().map(|isolation| isolation.state().report(0));
-        Snapshot { parts: parts.clone(), api: api.clone(), collectors: collectors.collect(), isolation }
+        let threshold = parts.threshold.as_ref().and_then(|threshold| threshold.report());
+        Snapshot {
+            parts: parts.clone(),
+            api: api.clone(),
+            collectors: collectors.collect(),
+            isolation,
+            threshold,
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use crate::hub::Hub;
 use crate::isolation::Isolation;
 use crate::lifecycle::Lifecycle;
 use crate::samples::Dumps;
+use crate::threshold::Threshold;
 
 /// The parts of the daemon that the API and metrics use.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub struct Parts {
     pub control: Option<Control>,
     /// Isolation of cheetah flows, if any.
     pub isolation: Option<Isolation>,
+    /// Adaptation of the rate threshold, if any.
+    pub threshold: Option<Threshold>,
     /// Statistics of exported flow records; `None` without an export.
     pub export_ledger: Option<Arc<HandoffStatus>>,
 }
@@ -61,6 +64,7 @@ pub(crate) mod tests {
             lifecycle: Lifecycle::new(collectors.clone()),
             control: None,
             isolation: None,
+            threshold: None,
             export_ledger: None,
             network,
             collectors,

@@ -6,7 +6,9 @@ use std::path::Path;
 use thalweg_actuators::isolation::tc::Queueing;
 
 use super::collectors::describe_source;
-use super::config::{CollectorConfig, Config, IsolationConfig, IsolatorConfig, SourceConfig, interfaces_in};
+use super::config::{
+    CollectorConfig, Config, IsolationConfig, IsolatorConfig, SourceConfig, ThresholdConfig, interfaces_in,
+};
 use super::file_access;
 use thalweg_http::access::Access;
 
@@ -37,6 +39,13 @@ pub fn describe(config: &Config) -> anyhow::Result<String> {
     }
     if let Some(isolation) = &config.isolation {
         let _ = writeln!(text, "{}", isolation_line(isolation));
+    }
+    if let Some(ThresholdConfig { collector, options, simulation, .. }) = &config.threshold {
+        let (loss, rates) = (options.acceptable_loss, simulation.setup.rates.len());
+        let _ = writeln!(
+            text,
+            "threshold: follows the traffic of collector {collector}; loss of at most {loss:e}; simulation of {rates} rates: {simulation}"
+        );
     }
     if let Some(folder) = &config.samples.folder {
         let names: Vec<&str> = config.samples.triggers.iter().map(|trigger| trigger.name()).collect();

@@ -129,6 +129,7 @@ impl Reloader {
             ("network.transition_time", old.network.transition_time != new.network.transition_time),
             ("control", old.control != new.control),
             ("isolation", old.isolation != new.isolation),
+            ("threshold", old.threshold != new.threshold),
             ("samples.on_event", old.samples.triggers != new.samples.triggers),
             ("records.file", old.records != new.records),
             ("records.folder and records.ipfix", old.flow_export != new.flow_export),

@@ -15,6 +15,7 @@ use crossbeam_channel::bounded;
 use thalweg_records::handoff::Handoff;
 
 use super::api::Server;
+use super::collectors::background::TapSender;
 use super::collectors::control_events::ControlEventSender;
 use super::collectors::findings::FindingSender;
 use super::collectors::sinks::{DumpQueue, DumpSignal, Sinks};
@@ -29,6 +30,7 @@ use super::log::Log;
 use super::parts::Parts;
 use super::records;
 use super::samples::run_dump_thread;
+use super::threshold::{PreparedThreshold, Threshold};
 use thalweg_http::access::Access;
 use thalweg_linux::clock::realtime;
 
@@ -53,6 +55,7 @@ pub struct PreparedService {
     daemon: Daemon,
     control: Option<(PreparedControl, ControlEventSender)>,
     isolation: Option<(PreparedIsolation, FindingSender)>,
+    threshold: Option<(PreparedThreshold, TapSender)>,
 }
 
 /// A running daemon. Dropping it stops the daemon.
@@ -98,7 +101,10 @@ impl PreparedService {
         let prepare =
             |isolation| Isolation::prepare(isolation, Arc::clone(daemon.hub()), daemon.lifecycle().clone());
         let isolation = config.isolation.as_ref().map(prepare).transpose().map_err(anyhow::Error::msg)?;
-        Ok(PreparedService { config, access, records, collectors, daemon, control, isolation })
+        let threshold = config.threshold.as_ref().map(|threshold| {
+            Threshold::prepare(threshold, daemon.collector_list().clone(), daemon.lifecycle().clone())
+        });
+        Ok(PreparedService { config, access, records, collectors, daemon, control, isolation, threshold })
     }
 
     /// Starts collectors, controller and API. The API reads the count of suppressed lines from `log`.
@@ -106,7 +112,8 @@ impl PreparedService {
     /// # Errors
     /// If the API cannot listen, memory does not suffice, or a thread cannot be started.
     pub fn start(self, log: Option<Log>) -> anyhow::Result<Service> {
-        let PreparedService { config, access, records, collectors, daemon, control, isolation } = self;
+        let PreparedService { config, access, records, collectors, daemon, control, isolation, threshold } =
+            self;
         let handoff =
             config.flow_export.is_set().then(|| Handoff::start(config.flow_export.options(), realtime));
         let handoff = handoff.transpose().context("cannot export flows")?;
@@ -138,14 +145,22 @@ impl PreparedService {
             sinks.findings = Some(sender);
             prepared
         });
+        let threshold = threshold.map(|(prepared, sender)| {
+            sinks.background = Some(sender);
+            prepared
+        });
         let parts = Parts {
             control: control.clone(),
+            threshold: threshold.as_ref().map(|prepared| prepared.threshold().clone()),
             isolation: isolation.as_ref().map(|prepared| prepared.isolation().clone()),
             export_ledger,
             ..daemon.api_parts()
         };
         if let Some(prepared) = isolation {
             writers.push(prepared.start().context("cannot start isolation")?);
+        }
+        if let Some(prepared) = threshold {
+            writers.push(prepared.start().context("cannot start the adaptation of the threshold")?);
         }
         let mut fleet = match config.process.threads {
             Threads::PerCollector => Fleet::new(daemon.fleet_parts(), sinks),

@@ -9,6 +9,7 @@
 //! | `control` | `[control]` |
 //! | `flow_export` | the export of flow records, from `[records]` |
 //! | `isolation` | `[isolation]` |
+//! | `threshold` | `[threshold]` |
 //! | `interfaces` | finds interfaces of the file that do not exist |
 //! | `links` | the links of a `[[rule]]` |
 //! | `samples` | `[samples]` |
@@ -33,6 +34,7 @@ mod source;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod threshold;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -51,6 +53,7 @@ pub use openflow::{OpenFlowConfig, TlsFiles};
 pub use reference::{default_file, reference};
 pub use samples::{CaptureFormat, ParseCaptureFormatError, SampleOptions, Trigger};
 pub use source::SourceConfig;
+pub use threshold::{FlowModel, RecorderOptions, SimulationOptions, ThresholdConfig};
 
 use super::emulation::EmulationConfig;
 use super::log::LogOptions;
@@ -94,6 +97,8 @@ pub struct Config {
     pub control: Option<ControlConfig>,
     /// Isolation of cheetah flows, if any.
     pub isolation: Option<IsolationConfig>,
+    /// Adaptation of the rate threshold, if any.
+    pub threshold: Option<ThresholdConfig>,
     /// The collectors.
     pub collectors: Vec<Arc<CollectorConfig>>,
     /// Capture files of samples.
@@ -232,6 +237,7 @@ impl Config {
             false => None,
         };
         let isolation = isolation::read(document, emulation.as_ref(), &mut problems);
+        let threshold = threshold::read(document, &collectors, &mut problems);
         let access = access(document, &mut problems);
         let (process, records) = (document.one::<Process>(), document.one::<Records>());
         check_threads(&process, &collectors, &mut problems);
@@ -249,6 +255,7 @@ impl Config {
             emulation,
             control,
             isolation,
+            threshold,
             collectors,
             samples: samples::read(document, &mut problems),
             records: records.file.as_ref().map(|file| document.folder.join(file)),

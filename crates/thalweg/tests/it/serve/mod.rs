@@ -8,6 +8,7 @@ mod openflow;
 #[allow(dead_code, reason = "not every user of this file needs all of it")]
 mod ovs;
 mod slow;
+mod threshold;
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
