@@ -149,6 +149,13 @@ impl<F: PortFlow> Setup<F> {
         Ok(())
     }
 
+    /// Packets of all lanes so far: recorded ones and those of flows.
+    pub fn packets(&self) -> u64 {
+        let offered =
+            |lane: &Lane<F>| [Origin::Background, Origin::Flow].map(|origin| lane.tally(origin).offered);
+        self.lanes.iter().flat_map(|(_, _, lane)| offered(lane)).sum()
+    }
+
     /// Ends a stretch of a sample.
     pub fn end_stretch(&mut self) {
         for ((_, _, lane), stretches) in self.lanes.iter().zip(&mut self.stretches) {
