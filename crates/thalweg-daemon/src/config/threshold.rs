@@ -303,7 +303,7 @@ mod tests {
             ([NEEDED, rate, "applies_to = \"d\""].concat(), "applies_to: unknown collector d"),
             (
                 [NEEDED, rate, "burst_window = \"10min\""].concat(),
-                "burst_window: must be at most a tenth of period, 1h",
+                "burst_window: must be at most a tenth of period, 3600 s",
             ),
             ([NEEDED, rate, "round_trips = \"10\""].concat(), "round_trips: invalid time \"10\""),
         ] {

