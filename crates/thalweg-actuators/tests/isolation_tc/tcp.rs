@@ -5,7 +5,6 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Command as Process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use thalweg_actuators::isolation::Isolator;
 use thalweg_actuators::isolation::tc::{QueuePlan, Queueing, TcOptions};
@@ -13,10 +12,13 @@ use thalweg_control::isolate::{Command, Input, Isolation, IsolationOptions, Reas
 use thalweg_linux::Namespace;
 use thalweg_wire::{BitRate, FlowKey, Nanos};
 
-use super::router::{Router, now, options, wait};
+use super::router::{Router, SCAVENGER, now, options, wait};
 
 /// Two parts of a transfer: the first fills the scavenger queue, the second follows the release.
 const PART: usize = 3_000_000;
+
+/// Bytes in the scavenger queue when the flow moves back at once: more than a segment that a network card would cut.
+const QUEUED: u64 = 100_000;
 
 /// Creates a sender behind the router. The sender's own host would hold packets back while its queue is long.
 fn sender(router: &Router) -> Namespace {
@@ -94,26 +96,24 @@ fn transfer(conditionally: bool) -> Option<u64> {
         isolation.handle(now(), Input::Tick);
     };
     step(&mut isolation, &mut tc);
-    stream.write_all(&vec![1; PART]).unwrap();
     match conditionally {
         true => {
+            stream.write_all(&vec![1; PART]).unwrap();
             isolation.handle(now(), Input::Release(key));
             wait("it is released", || {
                 step(&mut isolation, &mut tc);
                 isolation.of(&key).is_none()
             });
+            stream.write_all(&vec![2; PART]).unwrap();
         }
         false => {
-            // While the queue holds what the socket has sent.
-            let until = Instant::now() + Duration::from_secs(20);
-            while tc.read(now()).unwrap().unwrap().scavenger.backlog.0 < 300_000 && Instant::now() < until {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            let mut writer = stream.try_clone().unwrap();
+            std::thread::spawn(move || writer.write_all(&vec![1; 2 * PART]));
+            wait("packets are queued", || router.classes()[&SCAVENGER].counters.backlog.0 > QUEUED);
             let id = isolation.of(&key).unwrap().id;
             tc.execute(Command::Release { id, key, if_packets: None }, now());
         }
     }
-    stream.write_all(&vec![2; PART]).unwrap();
     wait("all of it arrives", || received.load(Ordering::Relaxed) == 2 * PART);
     let retransmitted = retransmitted(&sender);
     sender.delete().unwrap();
