@@ -27,6 +27,7 @@ bench detectors --packets "$limit"
 bench tasks --packets "$limit"
 bench flood --packets "$(at_most 10000000)"
 bench sketches --packets "$(at_most 10000000)" --build "$target/bench-peers" --keys "$target/bench-keys"
+bench threshold --seconds "$(at_most 38000000 | awk '{ print $1 < 38000000 ? 60 : 3600 }')"
 bench_on_all emulator --packets "$(at_most 30000000)" --build "$target/bench-peers/ns3"
 for experiment in cheetah-hash-buckets cheetah-length-filter cheetah-reported; do
   bench experiment "$experiment" --packets "$limit"

@@ -6,6 +6,7 @@
 //! | [`stages`] | how much time does each stage take per packet? |
 //! | [`scaling`] | does cost grow linearly with packets, and how does it grow with live flows? |
 //! | [`detectors`] | what do the published detector and ours find, miss and report falsely, and with which delay? |
+//! | [`threshold`] | how fast is the simulation that finds a rate threshold? |
 //! | [`flood`] | what does a flood of random 5-tuples cost? |
 //! | [`sketches`] | how fast are sketches, ours and others', and how accurate at that speed? |
 //! | [`emulator`] | how many packets per second does the emulator process, compared with ns-3? |
@@ -31,6 +32,7 @@ pub mod sketches;
 pub mod stages;
 pub mod statistics;
 pub mod tasks;
+pub mod threshold;
 pub mod timed;
 pub mod traces;
 pub mod truth;

@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 use thalweg::watch::options::{Detector, Show, WatchOptions};
 use thalweg_bench::{
     collector, detectors, emulator, experiments, flood, hash_map_meter, meters, scaling, sketches, stages,
-    tasks,
+    tasks, threshold,
 };
 use thalweg_capture::backend::Backend;
 use thalweg_capture::live::LiveOptions;
@@ -42,6 +42,8 @@ enum Command {
     Emulator(emulator::EmulatorOptions),
     /// Measure a collector's packets per second by stage, and the latency from packet to event
     Collector(collector::CollectorBenchOptions),
+    /// Measure the simulation that finds a rate threshold, and compare with a plain Python model
+    Threshold(threshold::ThresholdOptions),
     /// Reproduce a figure of a paper
     Experiment(experiments::ExperimentOptions),
     /// Meter a capture file with a plain `HashMap`, for comparison
@@ -71,6 +73,7 @@ fn main() -> anyhow::Result<()> {
         Command::Sketches(options) => sketches::run(&options),
         Command::Emulator(options) => emulator::run(&options),
         Command::Collector(options) => collector::run(&options),
+        Command::Threshold(options) => threshold::run(&options),
         Command::Experiment(options) => experiments::run(&options),
         Command::HashMapMeter { file } => {
             let totals = hash_map_meter::meter_file(&file)?;

@@ -103,6 +103,10 @@ pub enum Experiment {
     CftesLossByLambda,
     /// Dissertation, figure 4.7: throughput of a cheetah flow in a scavenger queue
     CftesThroughput,
+    /// Dissertation, table 3.3 and figures 3.9 to 3.12: loss by TCP buffer, rate and round trip
+    CftesSwitchBuffer,
+    /// Beyond the dissertation: 14 days with a threshold that follows the traffic
+    CftesClosedLoop,
 }
 
 /// The results of an experiment.
@@ -143,6 +147,8 @@ impl Experiment {
             Experiment::CftesLossByRate => "cftes-loss-by-rate",
             Experiment::CftesLossByLambda => "cftes-loss-by-lambda",
             Experiment::CftesThroughput => "cftes-throughput",
+            Experiment::CftesSwitchBuffer => "cftes-switch-buffer",
+            Experiment::CftesClosedLoop => "cftes-closed-loop",
         }
     }
 
@@ -167,6 +173,8 @@ impl Experiment {
             | Experiment::CftesLossByRate
             | Experiment::CftesLossByLambda
             | Experiment::CftesThroughput => (0, 60),
+            Experiment::CftesClosedLoop => (0, 30),
+            Experiment::CftesSwitchBuffer => (0, 20),
             Experiment::PlanckLatency => (0, 2),
             Experiment::PlanckSlowStart => (0, 1),
             Experiment::FlexplaneLines => (0, 1),
@@ -229,6 +237,8 @@ pub fn run(options: &ExperimentOptions) -> anyhow::Result<()> {
         Experiment::CftesLossByRate => cftes::loss_by_rate::run(&study),
         Experiment::CftesLossByLambda => cftes::loss_by_lambda::run(&study),
         Experiment::CftesThroughput => cftes::throughput::run(&study),
+        Experiment::CftesSwitchBuffer => cftes::switch_buffer::run(&study),
+        Experiment::CftesClosedLoop => cftes::closed_loop::run(&study),
     };
     let Outcome { mut page, table } = outcome?;
     page.paragraph("![plot](plot.svg)");

@@ -109,6 +109,15 @@ fn planted_cheetahs_are_found_in_a_flood() {
 }
 
 #[test]
+fn simulations_of_thresholds_are_compared_with_python() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = bench(folder.path(), &["threshold", "--seconds", "2"]);
+    let rows: Vec<_> =
+        page.lines().filter(|line| line.contains("| all |") || line.contains("fifteenth")).collect();
+    assert_eq!(rows.len(), 4, "{page}");
+}
+
+#[test]
 fn sketches_are_measured_with_their_errors() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["sketches", "--packets", "20000", "--flows", "2000", "--runs", "2", "--no-peers"];

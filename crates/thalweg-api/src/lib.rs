@@ -14,6 +14,7 @@
 //! | `collector_response` | which collectors responded to a query |
 //! | `control` | the controller |
 //! | `isolation` | redirections of cheetah flows |
+//! | `threshold` | adaptation of the rate threshold |
 //! | `samples` | files of samples |
 //! | `task` | results of measurement tasks |
 //! | `topology` | versions of the topology |
@@ -34,6 +35,7 @@ pub mod problem;
 mod rate;
 mod samples;
 mod task;
+mod threshold;
 mod time;
 mod topology;
 
@@ -58,6 +60,10 @@ pub use link::{DirectionName, Link, LinkName, Links, ParseLinkNameError};
 pub use rate::{BoundKind, Rate};
 pub use samples::{SampleFile, Samples};
 pub use task::{CollectorTasks, Period, Task, Tasks, Window, WindowResult};
+pub use threshold::{
+    LossCurve, LossPoint, Recording, Simulation, Threshold, ThresholdCounts, ThresholdPeriod,
+    ThresholdReason, ThresholdRegulator,
+};
 pub use time::{ParseUtcTimeError, UtcTime};
 pub use topology::{NewTopology, Topology, UnconfirmedCollector};
 

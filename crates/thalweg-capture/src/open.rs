@@ -9,7 +9,7 @@ use crate::choice::{self, Choice};
 use crate::error::CaptureError;
 use crate::file::FileSource;
 use crate::filter::{Filter, Filtered};
-use crate::live::{LiveError, LiveSource, PromptSource};
+use crate::live::{LiveError, LiveSource, PromptSource, Way};
 use crate::source::AnySource;
 use crate::spec::{FileAccess, InterfaceSpec, Readers, Spec};
 use crate::xdp::XdpSource;
@@ -78,6 +78,10 @@ fn open_rings(spec: &InterfaceSpec) -> Result<Vec<AnySource>, LiveError> {
 }
 
 fn open_xdp(spec: &InterfaceSpec) -> Result<Vec<AnySource>, LiveError> {
+    if spec.options.way == Way::Out {
+        let (value, expected) = ("out".to_owned(), "frames that this host receives, with AF_XDP".to_owned());
+        return Err(LiveError::BadOption { option: "way", value, expected });
+    }
     let group = XdpSource::open_group(&spec.xdp_options())?;
     if spec.readers == Readers::One && group.len() > 1 {
         // There were fewer when the backend was chosen.

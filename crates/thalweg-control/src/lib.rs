@@ -11,6 +11,7 @@
 //! | [`controller`] | issues actions and follows each to its outcome |
 //! | [`control_loop`] | the whole control loop: inputs and time in, commands out |
 //! | [`isolate`] | isolation of cheetah flows in a scavenger queue, a loop of its own |
+//! | [`threshold`] | adaptation of the rate threshold to the traffic |
 
 #![forbid(unsafe_code)]
 

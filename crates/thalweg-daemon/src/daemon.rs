@@ -85,6 +85,7 @@ impl Daemon {
             control: None,
             isolation: None,
             polls: Polls::default(),
+            threshold: None,
             export_ledger: None,
         }
     }

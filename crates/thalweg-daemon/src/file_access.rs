@@ -34,6 +34,7 @@ fn unwritable(config: &Config) -> Vec<String> {
     let folders = [
         ("samples.folder", config.samples.folder.as_deref()),
         ("records.folder", config.flow_export.folder.as_deref()),
+        ("threshold.folder", config.threshold.as_ref().map(|it| it.recorder.folder.as_path())),
     ];
     let message = |(name, folder): (&str, Option<&Path>)| {
         let folder = folder?;

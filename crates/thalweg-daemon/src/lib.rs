@@ -19,6 +19,7 @@
 //! | `control` | the controller, which reroutes flows |
 //! | `isolation` | redirects cheetah flows to a scavenger queue |
 //! | `polls` | interface counters of routers and of this host |
+//! | `threshold` | adapts the rate threshold of cheetah flows to the traffic |
 //! | `collectors` | collector threads and requests to them; the network |
 //! | `api` | the HTTP API; `from_json` converts its names |
 //! | `samples`, `records` | capture files of samples, JSON lines of flow records |
@@ -54,6 +55,7 @@ pub mod samples;
 pub mod service;
 mod signals;
 mod supervisor;
+pub mod threshold;
 mod watchdog;
 
 pub use run::run;

@@ -35,6 +35,7 @@ use super::collectors::{CollectorCounters, CollectorHandle};
 use super::isolation::IsolationReport;
 use super::parts::Parts;
 use super::polls::PollReport;
+use super::threshold::ThresholdReport;
 
 /// A metric, read from a snapshot `S`.
 #[derive(Debug)]
@@ -72,6 +73,7 @@ pub struct Snapshot {
     isolation: Option<IsolationReport>,
     /// Each poll by its name.
     polls: Vec<(String, PollReport)>,
+    threshold: Option<ThresholdReport>,
 }
 
 /// Counters of the API.
@@ -124,12 +126,14 @@ impl Snapshot {
         });
         let isolation = parts.isolation.as_ref().map(|isolation| isolation.state().report(0));
         let polls = parts.polls.all().iter().map(|poll| (poll.name().to_owned(), poll.latest())).collect();
+        let threshold = parts.threshold.as_ref().and_then(|threshold| threshold.report());
         Snapshot {
             parts: parts.clone(),
             api: api.clone(),
             collectors: collectors.collect(),
             isolation,
             polls,
+            threshold,
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::isolation::Isolation;
 use crate::lifecycle::Lifecycle;
 use crate::polls::Polls;
 use crate::samples::Dumps;
+use crate::threshold::Threshold;
 
 /// The parts of the daemon that the API and metrics use.
 #[derive(Clone, Debug)]
@@ -35,6 +36,8 @@ pub struct Parts {
     pub isolation: Option<Isolation>,
     /// Polls of interface counters.
     pub polls: Polls,
+    /// Adaptation of the rate threshold, if any.
+    pub threshold: Option<Threshold>,
     /// Statistics of exported flow records; `None` without an export.
     pub export_ledger: Option<Arc<HandoffStatus>>,
 }
@@ -65,6 +68,7 @@ pub(crate) mod tests {
             control: None,
             isolation: None,
             polls: Polls::default(),
+            threshold: None,
             export_ledger: None,
             network,
             collectors,

@@ -9,7 +9,7 @@ use thalweg_actuators::isolation::tc::Queueing;
 use super::collectors::describe_source;
 use super::config::{
     CollectorConfig, Config, IsolationConfig, IsolatorConfig, PollConfig, PollSource, SourceConfig,
-    interfaces_in,
+    ThresholdConfig, interfaces_in,
 };
 use super::file_access;
 use super::polls;
@@ -42,6 +42,13 @@ pub fn describe(config: &Config) -> anyhow::Result<String> {
     }
     if let Some(isolation) = &config.isolation {
         let _ = writeln!(text, "{}", isolation_line(isolation));
+    }
+    if let Some(ThresholdConfig { collector, options, simulation, .. }) = &config.threshold {
+        let (loss, rates) = (options.acceptable_loss, simulation.setup.rates.len());
+        let _ = writeln!(
+            text,
+            "threshold: follows the traffic of collector {collector}; loss of at most {loss:e}; simulation of {rates} rates: {simulation}"
+        );
     }
     for poll in &config.polls {
         let _ = writeln!(text, "{}", poll_line(poll)?);

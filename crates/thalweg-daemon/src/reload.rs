@@ -130,6 +130,7 @@ impl Reloader {
             ("control", old.control != new.control),
             ("isolation", old.isolation != new.isolation),
             ("poll", old.polls != new.polls),
+            ("threshold", old.threshold != new.threshold),
             ("samples.on_event", old.samples.triggers != new.samples.triggers),
             ("records.file", old.records != new.records),
             ("records.folder and records.ipfix", old.flow_export != new.flow_export),

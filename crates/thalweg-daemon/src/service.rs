@@ -15,6 +15,7 @@ use crossbeam_channel::bounded;
 use thalweg_records::handoff::Handoff;
 
 use super::api::Server;
+use super::collectors::background::TapSender;
 use super::collectors::control_events::ControlEventSender;
 use super::collectors::findings::FindingSender;
 use super::collectors::sinks::{DumpQueue, DumpSignal, Sinks};
@@ -30,6 +31,7 @@ use super::parts::Parts;
 use super::polls::PreparedPolls;
 use super::records;
 use super::samples::run_dump_thread;
+use super::threshold::{PreparedThreshold, Threshold};
 use thalweg_http::access::Access;
 use thalweg_linux::clock::realtime;
 
@@ -55,6 +57,7 @@ pub struct PreparedService {
     control: Option<(PreparedControl, ControlEventSender)>,
     isolation: Option<(PreparedIsolation, FindingSender)>,
     polls: PreparedPolls,
+    threshold: Option<(PreparedThreshold, TapSender)>,
 }
 
 /// A running daemon. Dropping it stops the daemon.
@@ -102,7 +105,21 @@ impl PreparedService {
             |isolation| Isolation::prepare(isolation, Arc::clone(daemon.hub()), daemon.lifecycle().clone());
         let isolation = config.isolation.as_ref().map(prepare).transpose().map_err(anyhow::Error::msg)?;
         let polls = PreparedPolls::open(&config.polls).map_err(anyhow::Error::msg)?;
-        Ok(PreparedService { config, access, records, collectors, daemon, control, isolation, polls })
+        let threshold = config.threshold.as_ref().map(|threshold| {
+            let (collectors, lifecycle) = (daemon.collector_list().clone(), daemon.lifecycle().clone());
+            Threshold::prepare(threshold, collectors, lifecycle, polls.polls().clone())
+        });
+        Ok(PreparedService {
+            config,
+            access,
+            records,
+            collectors,
+            daemon,
+            control,
+            isolation,
+            polls,
+            threshold,
+        })
     }
 
     /// Starts collectors, controller and API. The API reads the count of suppressed lines from `log`.
@@ -110,7 +127,17 @@ impl PreparedService {
     /// # Errors
     /// If the API cannot listen, memory does not suffice, or a thread cannot be started.
     pub fn start(self, log: Option<Log>) -> anyhow::Result<Service> {
-        let PreparedService { config, access, records, collectors, daemon, control, isolation, polls } = self;
+        let PreparedService {
+            config,
+            access,
+            records,
+            collectors,
+            daemon,
+            control,
+            isolation,
+            polls,
+            threshold,
+        } = self;
         let handoff =
             config.flow_export.is_set().then(|| Handoff::start(config.flow_export.options(), realtime));
         let handoff = handoff.transpose().context("cannot export flows")?;
@@ -142,9 +169,14 @@ impl PreparedService {
             sinks.findings = Some(sender);
             prepared
         });
+        let threshold = threshold.map(|(prepared, sender)| {
+            sinks.background = Some(sender);
+            prepared
+        });
         let running = isolation.as_ref().map(|prepared| prepared.isolation().clone());
         let parts = Parts {
             control: control.clone(),
+            threshold: threshold.as_ref().map(|prepared| prepared.threshold().clone()),
             isolation: running.clone(),
             polls: polls.polls().clone(),
             export_ledger,
@@ -154,6 +186,9 @@ impl PreparedService {
         writers.extend(polls.start(stored, Arc::clone(daemon.hub()), daemon.lifecycle().clone())?);
         if let Some(prepared) = isolation {
             writers.push(prepared.start().context("cannot start isolation")?);
+        }
+        if let Some(prepared) = threshold {
+            writers.push(prepared.start().context("cannot start the adaptation of the threshold")?);
         }
         let mut fleet = match config.process.threads {
             Threads::PerCollector => Fleet::new(daemon.fleet_parts(), sinks),

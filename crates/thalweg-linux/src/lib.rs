@@ -10,10 +10,12 @@
 //! | [`clock`] | the kernel's clocks (clock_gettime(2)) |
 //! | [`namespace`] | network namespaces (network_namespaces(7)) |
 //! | [`tcp`] | TCP connections with a source address and a signature (tcp(7)) |
+//! | [`priority`] | scheduling of threads (sched(7)) |
 //! | [`privileges`] | dropping capabilities and root (capabilities(7)) |
 //!
 //! All calls block until the kernel replies. No threads, no event loop, no state except descriptors. Errors are those
-//! of the kernel plus the failed operation. Only `socket`, `netdevice`, `bpf` and `privileges` contain `unsafe`.
+//! of the kernel plus the failed operation. Only `socket`, `netdevice`, `bpf`, `priority` and
+//! `privileges` contain `unsafe`.
 
 pub mod bpf;
 pub mod clock;
@@ -21,6 +23,7 @@ mod kernel_version;
 pub mod namespace;
 pub mod netdevice;
 pub mod netlink;
+pub mod priority;
 pub mod privileges;
 pub mod socket;
 pub mod tc;

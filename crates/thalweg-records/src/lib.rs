@@ -11,6 +11,7 @@
 //! | [`kafka`] | sends flow records to Kafka |
 //! | [`handoff`] | sends locally metered flows to a collector, the store, or both |
 //! | [`metered`] | converts locally metered flows to rows |
+//! | [`recording`] | time and length of each packet of a link, for simulations |
 //! | [`export`] | an IPFIX exporting process over UDP, TCP and TLS |
 
 pub mod analyse;
@@ -21,6 +22,7 @@ pub mod handoff;
 pub mod kafka;
 pub mod metered;
 pub mod read;
+pub mod recording;
 pub mod schema;
 pub mod store;
 pub mod top;

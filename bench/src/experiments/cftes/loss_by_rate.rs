@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use thalweg_emulator::bottleneck::setup::{LossRow, LossTable};
+use thalweg_control::threshold::loss_curve::{LossCurve, LossPoint};
+use thalweg_control::threshold::tag::Tag;
 use thalweg_plot::figure::{self, Legend, SEVERAL};
 use thalweg_plot::page::Heading;
 use thalweg_wire::BitRate;
@@ -54,22 +55,18 @@ impl Measured {
         self.loss_at(1, mbps) / self.loss_at(0, mbps)
     }
 
-    /// The rate threshold, as a setup of all runs together gives it.
+    /// The rate threshold, as a setup of all runs together gives it: by the longest round trip.
     fn threshold(&self, acceptable: f64) -> Option<BitRate> {
-        let row = |(time, rate): (usize, usize)| LossRow {
-            rate: BitRate(RATES[rate] * 1_000_000),
-            round_trip: ROUND_TRIPS[time],
-            offered: self.runs[time][rate].iter().map(|run| run.offered).sum(),
-            dropped: self.runs[time][rate].iter().map(|run| run.dropped).sum(),
+        let longest = self.runs.last().map_or(&[][..], Vec::as_slice);
+        let point = |(mbps, runs): (&u64, &Vec<Ran>)| {
+            let sum = |of: fn(&Ran) -> u64| runs.iter().map(of).sum::<u64>();
+            let loss = sum(|run| run.dropped) as f64 / sum(|run| run.offered).max(1) as f64;
+            LossPoint { rate: BitRate(mbps * 1_000_000), loss, error: 0.0 }
         };
-        let pairs = (0..ROUND_TRIPS.len()).flat_map(|time| (0..RATES.len()).map(move |rate| (time, rate)));
-        let table = LossTable {
-            mean_rate: BACKGROUND,
-            burstiness: f64::NAN,
-            seconds: f64::NAN,
-            rows: pairs.map(row).collect(),
-        };
-        table.threshold(acceptable)
+        let points = RATES.iter().zip(longest).map(point).collect();
+        let tag = Tag { mean_rate: BACKGROUND, burstiness: f64::NAN };
+        let threshold = LossCurve { tag, points, seconds: f64::NAN }.threshold(acceptable);
+        threshold.is_acceptable.then_some(threshold.rate)
     }
 }
 

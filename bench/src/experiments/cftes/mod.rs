@@ -1,5 +1,5 @@
-//! The simulation study of the heavy-hitter dissertation (Maji, University of Virginia 2018, chapter 4): one module per
-//! figure.
+//! The studies of isolation of the heavy-hitter dissertation (Maji, University of Virginia 2018, section 3.5.2 and chapter 4):
+//! one module per figure.
 //!
 //! | module | figure |
 //! |---|---|
@@ -7,15 +7,19 @@
 //! | [`loss_by_rate`] | 4.5: loss by the rate of a cheetah flow, and the threshold that follows |
 //! | [`loss_by_lambda`] | 4.6: loss by the number of bursts per second |
 //! | [`throughput`] | 4.7: throughput in a scavenger queue |
+//! | [`switch_buffer`] | table 3.3, figures 3.9 to 3.12: TCP buffer and switch buffer (section 3.5.2) |
+//! | [`closed_loop`] | none: 14 days with a threshold that follows the traffic |
 //!
 //! [`model`] has the three models that are compared, [`runs`] their runs on all cores, with results that outlive an
 //! interruption.
 
 pub(super) mod burstiness;
+pub(super) mod closed_loop;
 pub(super) mod loss_by_lambda;
 pub(super) mod loss_by_rate;
 mod model;
 mod runs;
+pub(super) mod switch_buffer;
 pub(super) mod throughput;
 
 #[cfg(test)]

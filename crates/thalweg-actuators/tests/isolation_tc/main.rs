@@ -1,6 +1,8 @@
 //! Isolation by traffic control, with real queues and packets in network namespaces. Needs root.
 
+mod kills;
 mod router;
+mod tcp;
 
 use thalweg_actuators::isolation::Isolator;
 use thalweg_actuators::isolation::tc::{QueuePlan, Queueing, TcOptions};

@@ -28,7 +28,7 @@ const PORT: u16 = 9_000;
 /// Both namespaces, which are deleted on drop.
 pub(crate) struct Router {
     pub(crate) router: Namespace,
-    receiver: Namespace,
+    pub(crate) receiver: Namespace,
 }
 
 /// A sender in the router's namespace, and its receiver.

@@ -12,7 +12,7 @@ use thalweg_wire::Bytes;
 
 use crate::backend::Backend;
 use crate::error::CaptureError;
-use crate::live::LiveError;
+use crate::live::{LiveError, Way};
 use crate::spec::{InterfaceSpec, Readers};
 use crate::xdp::{XdpSocket, old_kernel};
 use link::Link;
@@ -71,6 +71,9 @@ pub(crate) fn choose_here(spec: &InterfaceSpec) -> Result<Choice, LiveError> {
 /// Returns the first obstacle to AF_XDP, worded to follow "since".
 fn obstacle(spec: &InterfaceSpec) -> Option<String> {
     let name = spec.name();
+    if spec.options.way == Way::Out {
+        return Some("AF_XDP captures no frames that this host sends".to_owned());
+    }
     let link = match link::look_up(name) {
         Ok(Some(link)) => link,
         Ok(None) => return Some(format!("interface `{name}` does not exist")),

@@ -6,7 +6,7 @@
 //! returns to the kernel with the next call: no copy and no system call per frame, and at most one poll per block.
 //!
 //! **Frames.** Frames in both directions, each as it is on the wire: an 802.1Q or 802.1ad tag that the kernel removed
-//! is restored. On the loopback interface, where each frame appears as outgoing and incoming, the outgoing copy is
+//! is restored. [`LiveOptions::way`] selects one direction. On the loopback interface, where each frame appears as outgoing and incoming, the outgoing copy is
 //! omitted. Network cards and stacks that join or split segments (GRO, TSO) do so on the other side of the tap: a
 //! captured frame may be longer than the interface's MTU.
 //!
@@ -52,7 +52,7 @@ use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Nanos, Source, SourceCo
 
 pub use error::LiveError;
 pub use interface::LinkState;
-pub use options::LiveOptions;
+pub use options::{LiveOptions, Way};
 pub use prompt::PromptSource;
 pub use sender::FrameSender;
 
@@ -73,6 +73,7 @@ pub struct LiveSource {
     link_state: LinkState,
     /// Applied to tagged frames, which the kernel lets pass.
     filter: Option<Filter>,
+    way: Way,
     frames: Vec<FrameRef>,
     counters: SourceCounters,
     /// The maximum wait: the read timeout, and enough for the kernel to pass on an open block.
@@ -128,7 +129,8 @@ impl LiveSource {
         socket.use_tpacket_v3().map_err(at("choose TPACKET_V3"))?;
         socket.reserve(VLAN_TAG_LENGTH as u32).map_err(at("reserve room for a VLAN tag"))?;
         let ring = Ring::map(&socket, options.geometry()).map_err(at("allocate the ring"))?;
-        if interface::is_loopback(&socket, name).map_err(at("read the interface's flags"))? {
+        let is_loopback = interface::is_loopback(&socket, name).map_err(at("read the interface's flags"))?;
+        if is_loopback && options.way != Way::Out {
             socket.ignore_outgoing().map_err(at("ignore outgoing copies"))?;
         }
         socket.bind(index).map_err(at("bind to the interface"))?;
@@ -142,6 +144,7 @@ impl LiveSource {
             interface: Interface { name: Some(name.clone()), link_type, snap_length },
             link_state: LinkState::Up,
             filter,
+            way: options.way,
             frames: Vec::new(),
             counters: SourceCounters::default(),
             wait: READ_TIMEOUT.saturating_add(Nanos(2 * options.block_timeout.0)),
@@ -152,7 +155,7 @@ impl LiveSource {
 
     /// Starts to accept frames.
     fn start(&self) -> Result<(), LiveError> {
-        let program = kernel_program(self.filter.as_ref(), self.interface.snap_length);
+        let program = kernel_program(self.filter.as_ref(), self.interface.snap_length, self.way);
         self.socket.attach_filter(&program).map_err(|source| self.failed("attach the capture filter", source))
     }
 

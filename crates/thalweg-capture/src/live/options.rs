@@ -35,6 +35,20 @@ pub struct LiveOptions {
     /// A capture filter in tcpdump's language ([`crate::filter`]), no filter by default. The few expressions that
     /// need loops (`protochain`) work on files only: the kernel rejects them.
     pub filter: Option<String>,
+    /// Which frames to capture, by whether this host receives or sends them. Default [`Way::Both`].
+    pub way: Way,
+}
+
+/// Whether this host receives or sends a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Way {
+    /// Either.
+    #[default]
+    Both,
+    /// It receives the frame, or sees that others do.
+    In,
+    /// It sends the frame. Not possible with AF_XDP.
+    Out,
 }
 
 impl LiveOptions {
@@ -48,6 +62,7 @@ impl LiveOptions {
             snap_length: 192,
             promiscuous: true,
             filter: None,
+            way: Way::Both,
         }
     }
 

@@ -26,7 +26,7 @@ use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Source, SourceCounters,
 use super::error::LiveError;
 use super::interface::{self, LinkState};
 use super::kernel_filter::{REJECT_ALL, kernel_program};
-use super::options::{LiveOptions, READ_TIMEOUT};
+use super::options::{LiveOptions, READ_TIMEOUT, Way};
 use super::slots::Slots;
 use super::socket::PacketSocket;
 use super::vlan_tag::{Tag, VLAN_TAG_LENGTH};
@@ -78,7 +78,7 @@ impl PromptSource {
         }
         // As there, none accepts frames until all have joined.
         for source in &group {
-            let program = kernel_program(source.filter.as_ref(), source.interface.snap_length);
+            let program = kernel_program(source.filter.as_ref(), source.interface.snap_length, options.way);
             let attached = source.socket.attach_filter(&program);
             attached.map_err(|error| source.failed("attach the capture filter", error))?;
         }
@@ -99,7 +99,8 @@ impl PromptSource {
         socket.use_tpacket_v2().map_err(at("choose TPACKET_V2"))?;
         socket.reserve(VLAN_TAG_LENGTH as u32).map_err(at("reserve room for a VLAN tag"))?;
         let slots = Slots::map(&socket, options.ring_size.0, snap_length).map_err(at("allocate the ring"))?;
-        if interface::is_loopback(&socket, name).map_err(at("read the interface's flags"))? {
+        let is_loopback = interface::is_loopback(&socket, name).map_err(at("read the interface's flags"))?;
+        if is_loopback && options.way != Way::Out {
             socket.ignore_outgoing().map_err(at("ignore outgoing copies"))?;
         }
         socket.bind(index).map_err(at("bind to the interface"))?;

@@ -30,24 +30,21 @@ mod limiter;
 pub mod message;
 pub mod redirection;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use thalweg_wire::{FlowKey, Nanos, Timestamp};
 
 use limiter::ChangeLimiter;
 pub use message::{Command, Input, IsolationOptions, Reading, Reason, RedirectionId};
 use message::{FlowCounters, QueueReading, ScavengerName};
+use redirection::{Due, Missing, ReadResult, Redirection};
 pub use redirection::{EndCause, Phase, RedirectionReport};
-use redirection::{Missing, ReadResult, Redirection};
 
 /// Attempts to redirect or to release a flow before it counts as failed.
 const MAX_ATTEMPTS: u32 = 5;
 
 /// Time before the second attempt; doubles with each.
 const RETRY_AFTER: Nanos = Nanos::from_secs(1);
-
-/// Time after which a command without an answer counts as failed.
-const ANSWER_TIMEOUT: Nanos = Nanos::from_secs(120);
 
 /// Counters of isolation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -393,19 +390,26 @@ impl Isolation {
     fn read(&mut self, reading: Reading, now: Timestamp) {
         let Reading { scavenger, primary, flows } = reading;
         (self.queues, self.read) = (Some((scavenger, primary)), now);
-        let flows: BTreeMap<FlowKey, FlowCounters> = flows.into_iter().collect();
-        let ids: Vec<RedirectionId> = self.active.keys().copied().collect();
-        for id in ids {
-            let Some(it) = self.active.get_mut(&id).filter(|it| it.is_in_force()) else { continue };
+        let flows: HashMap<FlowKey, FlowCounters> = flows.into_iter().collect();
+        // Most redirections only take their counters.
+        let mut missing = Vec::new();
+        let mut results = Vec::new();
+        for (id, it) in self.active.iter_mut().filter(|(_, it)| it.is_in_force()) {
             let Some(flow) = flows.get(&it.report.key) else {
-                self.is_missing(id, now);
+                missing.push(*id);
                 continue;
             };
             let before = it.report.phase;
             let result = it.read(now, *flow, &scavenger, &primary, &self.options);
-            if before == Phase::Redirected && it.report.phase == Phase::Confirmed {
+            let is_confirmed = before == Phase::Redirected && it.report.phase == Phase::Confirmed;
+            if is_confirmed || result != ReadResult::Nothing {
+                results.push((*id, is_confirmed.then(|| it.report.clone()), result));
+            }
+        }
+        missing.into_iter().for_each(|id| self.is_missing(id, now));
+        for (id, confirmed, result) in results {
+            if let Some(report) = confirmed {
                 self.counters.confirmed += 1;
-                let report = it.report.clone();
                 self.record(report);
             }
             match result {
@@ -474,54 +478,32 @@ impl Isolation {
         self.record(report);
     }
 
+    /// Does what is due at `now`. Redirections with nothing to do cost one comparison or two.
     fn tick(&mut self, now: Timestamp) {
-        let ids: Vec<RedirectionId> = self.active.keys().copied().collect();
-        for id in ids {
-            self.advance(id, now);
+        for (id, it) in &mut self.active {
+            if it.refresh_is_due(now, &self.options) {
+                it.refreshed = now;
+                self.commands.push_back(Command::Refresh(*id, it.report.key));
+            }
         }
-    }
-
-    /// Does what is due at `now`.
-    fn advance(&mut self, id: RedirectionId, now: Timestamp) {
-        let options = &self.options;
-        let Some(it) = self.active.get_mut(&id) else { return };
-        // Not while it is released: the command would redirect the flow again.
-        let is_kept = it.is_in_force() && it.report.phase != Phase::Releasing;
-        if is_kept && now.since(it.refreshed) >= options.refresh {
-            it.refreshed = now;
-            self.commands.push_back(Command::Refresh(id, it.report.key));
-        }
-        match it.report.phase {
-            Phase::Waiting if now >= it.since => self.request(id, now),
-            Phase::Requested if now.since(it.since) >= ANSWER_TIMEOUT => {
-                // It may have taken effect.
-                let key = it.report.key;
-                self.failed(id, "no answer".to_owned(), now);
-                self.commands.push_back(Command::Release { id, key, if_packets: None });
-            }
-            Phase::Redirected | Phase::Confirmed if !it.is_pinned() => {
-                // Without a reading, nobody knows whether the flow sends.
-                let (idle, age) =
-                    (self.read.since(it.active), now.since(it.report.redirected.unwrap_or(now)));
-                match options.reads_counters {
-                    true if idle >= options.quiet => self.drain(id, EndCause::Quiet, now),
-                    false if age >= options.max_time => self.drain(id, EndCause::MaxTime, now),
-                    _ => {}
+        let (read, is_stopping) = (self.read, self.is_stopping);
+        let due = self
+            .active
+            .iter()
+            .filter_map(|(id, it)| Some((*id, it.due(now, read, is_stopping, &self.options)?)));
+        let due: Vec<(RedirectionId, Due)> = due.collect();
+        for (id, due) in due {
+            match due {
+                Due::Request => self.request(id, now),
+                Due::NoAnswer(key) => {
+                    self.failed(id, "no answer".to_owned(), now);
+                    // It may have taken effect.
+                    self.commands.push_back(Command::Release { id, key, if_packets: None });
                 }
+                Due::Drain(cause) => self.drain(id, cause, now),
+                Due::Release => self.release(id, None, now),
+                Due::NoReleaseAnswer => self.release_failed(id, "no answer".to_owned(), now),
             }
-            Phase::Draining => {
-                let is_due = match options.reads_counters {
-                    true => it.draining_for(now) >= options.release_timeout,
-                    false => it.draining_for(now) >= options.quiet || self.is_stopping,
-                };
-                if is_due {
-                    self.release(id, None, now);
-                }
-            }
-            Phase::Releasing if now.since(it.since) >= ANSWER_TIMEOUT => {
-                self.release_failed(id, "no answer".to_owned(), now);
-            }
-            _ => {}
         }
     }
 }

@@ -4,6 +4,9 @@ use thalweg_wire::{Bytes, FlowKey, Nanos, Timestamp};
 
 use super::message::{FlowCounters, IsolationOptions, QueueReading, Reason, RedirectionId};
 
+/// Time after which a command without an answer counts as failed.
+const ANSWER_TIMEOUT: Nanos = Nanos::from_secs(120);
+
 /// The phase of a redirection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
@@ -148,6 +151,21 @@ pub(super) enum ReadResult {
     NoEffect(Missing),
 }
 
+/// What is due for a redirection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// Another attempt to redirect the flow.
+    Request,
+    /// The actuator has not answered the request to redirect this flow.
+    NoAnswer(FlowKey),
+    /// The flow is to be released.
+    Drain(EndCause),
+    /// The flow is to be released in any case.
+    Release,
+    /// The actuator has not answered the request to release the flow.
+    NoReleaseAnswer,
+}
+
 impl Phase {
     /// All phases and their names in JSON, metrics and logs.
     pub const ALL: [(Phase, &'static str); 9] = [
@@ -230,6 +248,47 @@ impl Redirection {
     /// Whether the actuator has redirected the flow, as far as known.
     pub(super) fn is_in_force(&self) -> bool {
         matches!(self.report.phase, Phase::Redirected | Phase::Confirmed | Phase::Draining | Phase::Releasing)
+    }
+
+    /// Whether the expiry is to be extended. Not while the flow is released: the command would redirect it again.
+    pub(super) fn refresh_is_due(&self, now: Timestamp, options: &IsolationOptions) -> bool {
+        self.is_in_force()
+            && self.report.phase != Phase::Releasing
+            && now.since(self.refreshed) >= options.refresh
+    }
+
+    /// Returns what is due at `now`, if anything. Counters were last read at `read`.
+    pub(super) fn due(
+        &self,
+        now: Timestamp,
+        read: Timestamp,
+        is_stopping: bool,
+        options: &IsolationOptions,
+    ) -> Option<Due> {
+        let has_no_answer = now.since(self.since) >= ANSWER_TIMEOUT;
+        match self.report.phase {
+            Phase::Waiting => (now >= self.since).then_some(Due::Request),
+            Phase::Requested => has_no_answer.then_some(Due::NoAnswer(self.report.key)),
+            Phase::Redirected | Phase::Confirmed if self.is_pinned() => None,
+            // Without a reading, nobody knows whether the flow sends.
+            Phase::Redirected | Phase::Confirmed if options.reads_counters => {
+                (read.since(self.active) >= options.quiet).then_some(Due::Drain(EndCause::Quiet))
+            }
+            Phase::Redirected | Phase::Confirmed => {
+                let age = now.since(self.report.redirected.unwrap_or(now));
+                (age >= options.max_time).then_some(Due::Drain(EndCause::MaxTime))
+            }
+            Phase::Draining => {
+                let time = self.draining_for(now);
+                let is_due = match options.reads_counters {
+                    true => time >= options.release_timeout,
+                    false => time >= options.quiet || is_stopping,
+                };
+                is_due.then_some(Due::Release)
+            }
+            Phase::Releasing => has_no_answer.then_some(Due::NoReleaseAnswer),
+            Phase::Released | Phase::Failed | Phase::Withheld => None,
+        }
     }
 
     /// The actuator has redirected the flow. `queues` are the last readings of the scavenger and the primary queue.
@@ -435,7 +494,7 @@ mod tests {
         let options = IsolationOptions { drain_time: Nanos(30), ..IsolationOptions::default() };
         let mut it = draining();
         let mut read = |now, packets| {
-            let flow = FlowCounters { packets, bytes: Bytes(packets) };
+            let flow = FlowCounters { packets, bytes: Bytes(packets), first: None };
             it.read(Timestamp(now), flow, &unknown, &unknown, &options)
         };
         assert_eq!(read(100, 7), ReadResult::Nothing);

@@ -7,7 +7,7 @@ use thalweg_api::problem::Code;
 use super::Api;
 use super::handlers::{
     collectors, control, events, flows, health, interfaces, links, metrics, open_api, redirections, samples,
-    tasks, topology,
+    tasks, threshold, topology,
 };
 use thalweg_http::access::Scope;
 use thalweg_http::route::Method::{Delete, Get, Post, Put};
@@ -339,6 +339,19 @@ fn of_isolation(routes: Routes<Api>) -> Routes<Api> {
                 waits: false,
             },
             interfaces::all,
+        )
+        .add(
+            Get,
+            "/v1/threshold",
+            Operation {
+                scope: READ,
+                summary: "The rate threshold of cheetah flows",
+                description: "How it follows the traffic: the current threshold and its reason, past periods, and loss by \
+                              flow rate.",
+                errors: &[Code::NotConfigured],
+                waits: false,
+            },
+            threshold::get,
         )
 }
 

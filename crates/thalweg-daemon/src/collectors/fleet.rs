@@ -223,8 +223,10 @@ impl Fleet {
         let event_publisher =
             EventPublisher::new(&description, &self.parts, sinks, Arc::clone(&stats), Arc::clone(&stop));
         let (handle, mailbox) = CollectorHandle::with_stats(description, samples, stats);
-        let pipeline =
-            Pipeline::new(replace, self.parts.network.clone(), mailbox, event_publisher.clone(), writer);
+        let is_live = config.source.is_live();
+        let tap = self.sinks.background.as_ref().and_then(|sender| sender.tap(&config.name, is_live));
+        let network = self.parts.network.clone();
+        let pipeline = Pipeline::new(replace, network, mailbox, event_publisher.clone(), writer, tap);
         let worker = Worker { pipeline, stop: Arc::clone(&stop) };
         let thread = match &self.shared {
             Some(shared) => Thread::Shared(shared.join(worker, opened)),

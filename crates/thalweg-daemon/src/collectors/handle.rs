@@ -18,7 +18,7 @@ use thalweg_measure::samples::SampleRing;
 use thalweg_measure::tasks::{TaskResult, TaskSpec, WindowReport};
 use thalweg_network::Versions;
 use thalweg_sketch::Estimate;
-use thalweg_wire::{Bytes, FlowKey, SourceCounters, Timestamp};
+use thalweg_wire::{BitRate, Bytes, FlowKey, SourceCounters, Timestamp};
 use thiserror::Error;
 
 use super::latency::Latency;
@@ -51,6 +51,8 @@ pub enum CollectorRequest {
     Replace(Box<Replacement>, Sender<CollectorReply<Collector>>),
     /// Observes packets of a pair. Arrivals are reported by events.
     Observe(Observation),
+    /// Changes the rate threshold of cheetah flows. Has no effect if the collector does not detect them.
+    RateThreshold(BitRate),
 }
 
 /// A reply, and the packet time of the collector when it replied: zero before the first packet.
@@ -350,6 +352,19 @@ impl CollectorHandle {
     /// If the mailbox is full or the collector has stopped.
     pub fn observe(&self, observation: Observation) -> Result<(), CollectorRequestError> {
         self.send(CollectorRequest::Observe(observation))
+    }
+
+    /// Changes the rate threshold of cheetah flows. Flows that were found stay cheetah flows.
+    ///
+    /// # Errors
+    /// If the mailbox is full or the collector has stopped.
+    pub fn set_rate_threshold(&self, rate: BitRate) -> Result<(), CollectorRequestError> {
+        self.send(CollectorRequest::RateThreshold(rate))
+    }
+
+    /// Returns the rate threshold of cheetah flows that applies; `None` if the collector does not detect them.
+    pub fn rate_threshold(&self) -> Option<BitRate> {
+        self.shared.stats.rate_threshold()
     }
 
     /// Replaces the collector, and keeps source, samples and tasks. The channel returns the old collector, whose flows the caller

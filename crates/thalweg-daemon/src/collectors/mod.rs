@@ -14,9 +14,11 @@
 //! | `event_publisher` | publishes events; `sinks` lead to the writer threads |
 //! | `control_events` | events for the controller |
 //! | `findings` | cheetah flows for isolation |
+//! | `background` | background packets for the adaptation of the rate threshold |
 //! | `network` | the network, and announcements of new versions |
 //! | `fleet` | starts, reconfigures and stops collectors |
 
+pub(crate) mod background;
 mod backoff;
 pub(crate) mod control_events;
 mod drop_alarm;

@@ -7,15 +7,18 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use thalweg_measure::collector::{Collector, Output};
+use thalweg_measure::collector::{Collector, CollectorError, Output};
+use thalweg_measure::detect::CheetahThreshold;
+use thalweg_measure::detect::sliding_window::SlidingWindow;
 use thalweg_measure::meter::flow_table::FlowTableCounters;
 use thalweg_measure::meter::intake::Intake;
 use thalweg_measure::meter::record::EndReason;
 use thalweg_measure::samples::SampleWriter;
 use thalweg_network::Versions;
 use thalweg_wire::parse::Parser;
-use thalweg_wire::{Batch, HashSeed, Packet, SourceCounters, Timestamp};
+use thalweg_wire::{Batch, BitRate, HashSeed, Packet, SourceCounters, Timestamp};
 
+use super::background::BackgroundTap;
 use super::drop_alarm::{DropAlarm, DropChange};
 use super::event_publisher::EventPublisher;
 use super::handle::{CollectorCounters, CollectorReply, CollectorRequest, FlowChunk, Mailbox, reply_to};
@@ -47,6 +50,8 @@ pub(super) struct Pipeline {
     next_reply: Instant,
     samples: Option<SampleWriter>,
     tasks: Option<TaskMonitor>,
+    /// Where background packets go, if this collector is recorded.
+    tap: Option<BackgroundTap>,
     /// Counters of the open source, updated at intervals.
     source: SourceCounters,
     drop_alarm: DropAlarm,
@@ -60,11 +65,13 @@ impl Pipeline {
         mailbox: Mailbox,
         publisher: EventPublisher,
         samples: Option<SampleWriter>,
+        tap: Option<BackgroundTap>,
     ) -> Pipeline {
         let Replacement { config, network, collector } = replacement;
         let tasks = config.tasks.as_ref().map(|options| {
             TaskMonitor::start(options, mailbox.task_report_writer(), config.source.is_live())
         });
+        publisher.stats().set_threshold(config.threshold);
         Pipeline {
             intake: intake(&config),
             config,
@@ -78,6 +85,7 @@ impl Pipeline {
             next_reply: Instant::now(),
             samples,
             tasks,
+            tap,
             source: SourceCounters::default(),
             drop_alarm: DropAlarm::default(),
         }
@@ -99,6 +107,9 @@ impl Pipeline {
         self.packets.clear();
         self.intake.take(frames, &mut self.packets);
         self.collector.update(&self.packets, &mut self.output);
+        if let Some(tap) = &mut self.tap {
+            tap.packets(&self.packets, &self.output.flows.findings);
+        }
         self.publisher.publish_output(&mut self.output, Some(start));
         if let Some(samples) = &mut self.samples {
             samples.write_batch(frames);
@@ -111,6 +122,10 @@ impl Pipeline {
     /// Advances time without packets.
     pub(super) fn advance(&mut self, now: Timestamp) {
         self.collector.advance(now, &mut self.output);
+        if let Some(tap) = &mut self.tap {
+            tap.packets(&[], &self.output.flows.findings);
+            tap.advance(now);
+        }
         self.publisher.publish_output(&mut self.output, None);
         if let Some(tasks) = &mut self.tasks {
             tasks.advance(now);
@@ -129,6 +144,9 @@ impl Pipeline {
     pub(super) fn end_source(&mut self) {
         let source = std::mem::take(&mut self.source);
         self.drop_alarm = DropAlarm::default();
+        if let Some(tap) = &mut self.tap {
+            tap.reopen();
+        }
         self.publisher.stats().end(Totals { source, ..Totals::default() });
     }
 
@@ -144,12 +162,19 @@ impl Pipeline {
         self.collector.observe_as(&old);
         self.output = Output::default();
         self.intake = intake(&self.config);
+        if let Some(tap) = &mut self.tap {
+            tap.reopen();
+            tap.forget_cheetahs();
+        }
         Ok(())
     }
 
     /// Updates the counters of the open source. While it drops frames, the state says so.
     pub(super) fn count_source(&mut self, counters: SourceCounters) {
         self.source = counters;
+        if let Some(tap) = &mut self.tap {
+            tap.count_drops(counters.kernel_drops);
+        }
         let Some(change) = self.drop_alarm.update(counters.kernel_drops, Instant::now()) else { return };
         let collector = &*self.mailbox.description().name;
         match change {
@@ -240,6 +265,7 @@ impl Pipeline {
                 // The network may have changed since the replacement was created.
                 self.update_network();
             }
+            CollectorRequest::RateThreshold(rate) => self.set_rate_threshold(rate),
             CollectorRequest::Observe(observation) => {
                 // If the collector cannot observe the pair, its reroute is not confirmed here.
                 self.collector.observe(observation);
@@ -290,6 +316,26 @@ impl Pipeline {
         }
     }
 
+    /// Changes the rate threshold of cheetah flows. The flow table stays.
+    fn set_rate_threshold(&mut self, rate_threshold: BitRate) {
+        let Some(before) = self.config.threshold else { return };
+        let threshold = CheetahThreshold { rate_threshold, ..before };
+        let replaced = SlidingWindow::new(threshold, self.config.tracks)
+            .map_err(CollectorError::from)
+            .and_then(|detector| Ok(self.collector.replace_detector(detector)?));
+        match replaced {
+            Ok(_) => {
+                self.config =
+                    Arc::new(CollectorConfig { threshold: Some(threshold), ..(*self.config).clone() });
+                self.publisher.stats().set_threshold(Some(threshold));
+            }
+            Err(error) => {
+                let collector = &*self.config.name;
+                tracing::error!(collector, %error, rate = %rate_threshold, "rate threshold not applied");
+            }
+        }
+    }
+
     /// Applies the network of the daemon if it is newer. An earlier announcement may have found the mailbox full.
     pub(super) fn update_network(&mut self) {
         let number = |network: &Arc<Versions>| network.newest().number;
@@ -308,6 +354,10 @@ impl Pipeline {
         let old = std::mem::replace(&mut self.collector, collector);
         self.collector.observe_as(&old);
         self.publisher.stats().end(Totals { collector: old.counters(), ..Totals::default() });
+        self.publisher.stats().set_threshold(config.threshold);
+        if let Some(tap) = &mut self.tap {
+            tap.forget_cheetahs();
+        }
         (self.config, self.network) = (config, network);
         self.collector.advance(old.clock(), &mut self.output);
         self.publisher.publish_output(&mut self.output, None);

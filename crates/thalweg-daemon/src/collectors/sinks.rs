@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_channel::Sender;
 use thalweg_measure::meter::record::FlowRecord;
 
+use super::background::TapSender;
 use super::control_events::ControlEventSender;
 use super::findings::FindingSender;
 use super::stats::CollectorStats;
@@ -50,6 +51,8 @@ pub(crate) struct Sinks {
     pub(crate) control: Option<ControlEventSender>,
     /// Cheetah flows for isolation.
     pub(crate) findings: Option<FindingSender>,
+    /// Background packets for the adaptation of the rate threshold.
+    pub(crate) background: Option<TapSender>,
     /// Events that dump samples.
     pub(crate) dump_triggers: Vec<Trigger>,
 }

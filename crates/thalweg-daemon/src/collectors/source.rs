@@ -147,7 +147,8 @@ fn interface_spec(
     filter: Option<&str>,
     monitor_rate: Option<BitRate>,
 ) -> Result<Option<InterfaceSpec>, CaptureError> {
-    let SourceConfig::Interface { name, namespace, backend, busy_poll, ring_size, block_timeout } = config
+    let SourceConfig::Interface { name, namespace, backend, way, busy_poll, ring_size, block_timeout } =
+        config
     else {
         return Ok(None);
     };
@@ -155,6 +156,7 @@ fn interface_spec(
         block_size: BLOCK_SIZE,
         block_timeout: *block_timeout,
         filter: filter.map(str::to_owned),
+        way: *way,
         ..LiveOptions::new(name)
     };
     let busy_poll = busy_poll.then(BusyPoll::default);

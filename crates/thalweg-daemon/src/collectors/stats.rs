@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use thalweg_measure::collector::Counters;
+use thalweg_measure::detect::CheetahThreshold;
 use thalweg_measure::meter::intake::IntakeCounters;
-use thalweg_wire::SourceCounters;
+use thalweg_wire::{BitRate, SourceCounters};
 
 use super::latency::LatencyHistogram;
 
@@ -19,6 +20,8 @@ pub struct CollectorStats {
     heartbeat: AtomicU64,
     pub(super) decision: LatencyHistogram,
     pub(super) arrival: LatencyHistogram,
+    /// The rate threshold of cheetah flows in bit/s; 0 for none.
+    rate_threshold: AtomicU64,
     /// Restarts after a failure.
     pub(super) restarts: AtomicU64,
     /// Requests that found the mailbox full.
@@ -68,6 +71,16 @@ impl CollectorStats {
     /// Returns the heartbeat.
     pub(super) fn heartbeat(&self) -> u64 {
         self.heartbeat.load(Ordering::Relaxed)
+    }
+
+    /// Notes the threshold that applies.
+    pub(super) fn set_threshold(&self, threshold: Option<CheetahThreshold>) {
+        self.rate_threshold.store(threshold.map_or(0, |it| it.rate_threshold.0), Ordering::Relaxed);
+    }
+
+    /// Returns the rate threshold that applies, if any.
+    pub(super) fn rate_threshold(&self) -> Option<BitRate> {
+        Some(BitRate(self.rate_threshold.load(Ordering::Relaxed))).filter(|rate| rate.0 > 0)
     }
 
     /// Adds the counters of a part that ends.

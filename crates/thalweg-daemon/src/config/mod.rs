@@ -10,6 +10,7 @@
 //! | `flow_export` | the export of flow records, from `[records]` |
 //! | `isolation` | `[isolation]` |
 //! | `poll` | `[[poll]]` |
+//! | `threshold` | `[threshold]` |
 //! | `interfaces` | finds interfaces of the file that do not exist |
 //! | `links` | the links of a `[[rule]]` |
 //! | `samples` | `[samples]` |
@@ -35,6 +36,7 @@ mod source;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod threshold;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -54,6 +56,7 @@ pub use poll::{PollConfig, PollSource};
 pub use reference::{default_file, reference};
 pub use samples::{CaptureFormat, ParseCaptureFormatError, SampleOptions, Trigger};
 pub use source::SourceConfig;
+pub use threshold::{FlowModel, RecorderOptions, SimulationOptions, ThresholdConfig};
 
 use super::emulation::EmulationConfig;
 use super::log::LogOptions;
@@ -99,6 +102,8 @@ pub struct Config {
     pub isolation: Option<IsolationConfig>,
     /// Polls of interface counters.
     pub polls: Vec<PollConfig>,
+    /// Adaptation of the rate threshold, if any.
+    pub threshold: Option<ThresholdConfig>,
     /// The collectors.
     pub collectors: Vec<Arc<CollectorConfig>>,
     /// Capture files of samples.
@@ -238,6 +243,7 @@ impl Config {
         };
         let isolation = isolation::read(document, emulation.as_ref(), control.as_ref(), &mut problems);
         let polls = poll::read(document, &mut problems);
+        let threshold = threshold::read(document, &collectors, &polls, &mut problems);
         let access = access(document, &mut problems);
         let (process, records) = (document.one::<Process>(), document.one::<Records>());
         check_threads(&process, &collectors, &mut problems);
@@ -256,6 +262,7 @@ impl Config {
             control,
             isolation,
             polls,
+            threshold,
             collectors,
             samples: samples::read(document, &mut problems),
             records: records.file.as_ref().map(|file| document.folder.join(file)),

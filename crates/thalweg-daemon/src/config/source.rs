@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use thalweg_capture::Namespace;
 use thalweg_capture::backend::Backend;
+use thalweg_capture::live::Way;
 use thalweg_config::{Problem, Typed};
 use thalweg_wire::{Bytes, Nanos};
 
-use super::table::Collector;
+use super::table::{BackendName, Collector, WayName};
 use crate::emulation::EmulationConfig;
 
 /// A packet source.
@@ -21,6 +22,8 @@ pub enum SourceConfig {
         namespace: Option<Namespace>,
         /// Capture backend; `None` to choose automatically.
         backend: Option<Backend>,
+        /// Which frames to measure.
+        way: Way,
         /// Whether to poll the network card.
         busy_poll: bool,
         /// Size of the capture ring; `None` for that of the backend.
@@ -113,9 +116,13 @@ pub(super) fn read(
         problems.push(entry.refuse(set.get(1).copied().unwrap_or(Collector::name), reason));
         return None;
     };
-    let others: [(&'static str, &[&str]); 7] = [
+    if entry.way == WayName::Out && entry.backend == BackendName::AfXdp {
+        problems.push(entry.refuse(Collector::way, "out requires backend af_packet or prompt, not af_xdp"));
+    }
+    let others: [(&'static str, &[&str]); 8] = [
         (Collector::namespace, &[Collector::interface]),
         (Collector::backend, &[Collector::interface]),
+        (Collector::way, &[Collector::interface]),
         (Collector::busy_poll, &[Collector::interface]),
         (Collector::ring_size, &[Collector::interface]),
         (Collector::block_timeout, &[Collector::interface]),
@@ -131,6 +138,7 @@ pub(super) fn read(
             name: value.to_owned(),
             namespace: entry.namespace.as_deref().map(Namespace::named),
             backend: entry.backend.backend(),
+            way: entry.way.way(),
             busy_poll: entry.busy_poll,
             ring_size: entry.ring_size,
             block_timeout: entry.block_timeout,
@@ -146,9 +154,10 @@ pub(super) fn read(
 }
 
 /// Keys of `[[collector]]` that configure a source of its own.
-const SOURCE_KEYS: [&str; 7] = [
+const SOURCE_KEYS: [&str; 8] = [
     Collector::namespace,
     Collector::backend,
+    Collector::way,
     Collector::busy_poll,
     Collector::ring_size,
     Collector::block_timeout,

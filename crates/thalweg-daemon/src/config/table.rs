@@ -2,6 +2,7 @@
 //! reference and the JSON Schema are derived from this table.
 
 use thalweg_capture::backend::Backend;
+use thalweg_capture::live::Way;
 use thalweg_config::kind::{
     Amount, Boolean, Choices, Delay, Number, Rate, Share, Text, Texts, Time, Whole, one_of,
 };
@@ -15,8 +16,8 @@ use crate::log::{LogFormat, LogLevel};
 pub static SCHEMA: Schema = Schema::new(
     "configuration",
     &[
-        &API, &LOG, &PROCESS, &NETWORK, &EMULATE, &COLLECTOR, &RULE, &CONTROL, &ISOLATION, &POLL, &SAMPLES,
-        &RECORDS,
+        &API, &LOG, &PROCESS, &NETWORK, &EMULATE, &COLLECTOR, &RULE, &CONTROL, &ISOLATION, &THRESHOLD, &POLL,
+        &SAMPLES, &RECORDS,
     ],
 );
 
@@ -132,6 +133,9 @@ section! {
         mirror: String [Text("the name of a router")] or "the switch",
         /// With interface: capture backend.
         backend: BackendName [one_of::<BackendName>()] default "auto",
+        /// With interface: frames to measure, by whether this host sends or receives them. Frames that it sends need
+        /// AF_PACKET.
+        way: WayName [one_of::<WayName>()] default "both",
         /// With interface and AF_XDP: poll the network card instead of waiting for interrupts. Uses a whole
         /// core and saves tens of microseconds.
         busy_poll: bool [Boolean] default "false",
@@ -415,7 +419,7 @@ section! {
         /// With exec, webhook, flowspec and log: a redirection ends after this time even if the end of the flow was not reported.
         max_time: Nanos [Time] default "1h",
         /// Maximum number of simultaneous redirections. Further cheetah flows are counted.
-        max_redirections: usize [Whole(1, 65_536)] default "1024",
+        max_redirections: usize [Whole(1, 262_144)] default "1024",
         /// Maximum number of redirections and releases per second. Further ones wait.
         changes_per_second: u32 [Whole(1, 1_000_000)] default "100",
         /// A redirected flow without packets for this long is released. With the other actuators: how long after its
@@ -429,6 +433,49 @@ section! {
         never_ports: Vec<String> [Texts("ports, such as [\"22\", \"179\"]")] or "none",
         /// Record what would be redirected, and redirect nothing.
         dry_run: bool [Boolean] default "false",
+    }
+}
+
+section! {
+    /// Adaptation of the rate threshold R of cheetah flows to the traffic: the largest R at which the loss of all other
+    /// packets stays acceptable. Recorded hours are replayed in a simulation of the link, together with fast flows.
+    pub struct Threshold in THRESHOLD = "threshold" {
+        /// Collector that receives all packets of the link in one direction, none of them sampled or dropped.
+        collector: String [Text("the name of a collector")] or "no adaptation",
+        /// Collectors whose rate_threshold becomes R.
+        applies_to: Vec<String> [Texts("names of collectors")] or "that collector",
+        /// Directory for the state and for recordings, which are deleted once they are simulated. Needed.
+        folder: String [Text("a directory name, relative to the directory of this file")] or "none",
+        /// Maximum share of packets of other flows that may be lost, such as 1e-5. Needed.
+        acceptable_loss: f64 [Share] or "none",
+        /// Rate of the link.
+        link_rate: BitRate [Rate] or "that of [isolation]",
+        /// Buffer of the link's queue.
+        buffer: Bytes [Amount] default "5MB",
+        /// Time for which traffic is summarised and R holds (T2). 24 of them are a day.
+        period: Nanos [Time] default "1h",
+        /// Windows whose bytes give the burstiness (T1).
+        burst_window: Nanos [Time] default "100ms",
+        /// Mean rates of similar traffic differ by less than this.
+        rate_tolerance: BitRate [Rate] or "2 % of link_rate",
+        /// Burstiness of similar traffic differs by less than this.
+        burstiness_tolerance: f64 [Number(0.0, 100.0)] default "0.05",
+        /// Number of rates that are simulated, evenly spaced from 5 to 90 % of link_rate.
+        rates: usize [Whole(2, 64)] default "18",
+        /// Round-trip times of the simulated flows. The longest decides.
+        round_trips: Vec<String> [Texts("times, such as [\"10ms\", \"100ms\"]")] default "10ms,100ms",
+        /// Simulated flow.
+        flow: FlowModelName [one_of::<FlowModelName>()] default "tcp",
+        /// How much of a recording is simulated.
+        simulate: SimulateName [one_of::<SimulateName>()] default "all",
+        /// Maximum size of a recording. It takes about 3 bytes per packet. A recording that is full holds the first part.
+        max_recording: Bytes [Amount] default "2GB",
+        /// Poll of the link's interface. If the primary queue loses more than acceptable_loss there, R decreases.
+        poll: String [Text("the name of a [[poll]]")] or "R follows the simulations alone",
+        /// With poll: by how much R decreases and increases at a time.
+        step: BitRate [Rate] or "0.5 % of link_rate",
+        /// Alpha of R = alpha (C - r) for a burstiness of 1. This equation applies until a simulation has finished.
+        alpha: f64 [Number(0.0, 100.0)] default "0.1",
     }
 }
 
@@ -616,6 +663,26 @@ choices! {
 }
 
 choices! {
+    /// Flows of simulations.
+    pub enum FlowModelName {
+        /// H-TCP of emulated hosts, packet by packet
+        Tcp = "tcp",
+        /// H-TCP in rounds, as in the published simulation; five times faster
+        Rounds = "rounds",
+    }
+}
+
+choices! {
+    /// How much of a recording is simulated.
+    pub enum SimulateName {
+        /// all packets
+        All = "all",
+        /// a fifteenth of them; the error is estimated
+        Quick = "quick",
+    }
+}
+
+choices! {
     /// How the primary and the scavenger queue share a link.
     pub enum QueueingName {
         /// each has a share, and borrows what the other leaves
@@ -688,6 +755,29 @@ choices! {
         AfXdp = "af_xdp",
         /// as af_packet, but delivers each packet at once: lowest delay, for low packet rates
         Prompt = "prompt",
+    }
+}
+
+choices! {
+    /// Frames by their way.
+    pub enum WayName {
+        /// all frames
+        Both = "both",
+        /// frames that this host receives
+        In = "in",
+        /// frames that this host sends, after they have left the queue of the interface
+        Out = "out",
+    }
+}
+
+impl WayName {
+    /// Returns the option of the capture.
+    pub const fn way(self) -> Way {
+        match self {
+            WayName::Both => Way::Both,
+            WayName::In => Way::In,
+            WayName::Out => Way::Out,
+        }
     }
 }
 

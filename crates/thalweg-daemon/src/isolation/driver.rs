@@ -36,6 +36,30 @@ const STOP_LIMIT: Duration = Duration::from_secs(3);
 /// The name of isolation in events, where collectors have theirs.
 const NAME: &str = "isolation";
 
+/// Minimum time between two ticks: they go through all redirections.
+const MIN_TICK: Duration = Duration::from_millis(10);
+
+/// Readings and ticks each take at most this part of the time, however many redirections there are.
+const MAX_PART: u32 = 5;
+
+/// When counters are read and redirections are gone through next.
+struct Pace {
+    read: Instant,
+    tick: Instant,
+}
+
+impl Pace {
+    fn start() -> Pace {
+        let now = Instant::now();
+        Pace { read: now, tick: now }
+    }
+}
+
+/// Returns the next time of work that started at `start` and is done now.
+fn next(start: Instant, interval: Duration) -> Instant {
+    (start + interval).max(start + MAX_PART * start.elapsed())
+}
+
 /// The driver of isolation.
 pub(super) struct Driver {
     isolation: Isolation,
@@ -78,10 +102,10 @@ impl Driver {
 
     /// Runs until the daemon stops, and releases all flows.
     pub(super) fn run(mut self) {
-        let (mut read, mut checked) = (Instant::now(), Instant::now());
+        let (mut pace, mut checked) = (Pace::start(), Instant::now());
         while !self.lifecycle.is_stopping() {
             self.wait();
-            self.advance(&mut read);
+            self.advance(&mut pace);
             if checked.elapsed() >= CHECK_INTERVAL {
                 checked = Instant::now();
                 self.check();
@@ -125,15 +149,20 @@ impl Driver {
     }
 
     /// Does what is due: answers, counters, retries. Publishes what has changed.
-    fn advance(&mut self, read: &mut Instant) {
+    fn advance(&mut self, pace: &mut Pace) {
         for answer in self.isolator.answers() {
             self.apply(answer);
         }
-        if read.elapsed() >= READ_INTERVAL {
-            *read = Instant::now();
+        let now = Instant::now();
+        if now >= pace.read {
             self.read();
+            pace.read = next(now, READ_INTERVAL);
         }
-        self.apply(Input::Tick);
+        let now = Instant::now();
+        if now >= pace.tick {
+            self.apply(Input::Tick);
+            pace.tick = next(now, MIN_TICK);
+        }
         let isolator = self.isolator.counters();
         let changes = {
             let mut work = self.isolation.state().lock();
@@ -207,11 +236,11 @@ impl Driver {
         if !self.isolation.config().isolator.keeps_at_stop() {
             self.apply(Input::ReleaseAll);
             let until = Instant::now() + STOP_LIMIT;
-            let mut read = Instant::now();
+            let mut pace = Pace::start();
             while self.isolation.state().lock().isolation.active().next().is_some() && Instant::now() < until
             {
                 std::thread::sleep(TICK);
-                self.advance(&mut read);
+                self.advance(&mut pace);
             }
             self.release_rest();
         }

@@ -2,6 +2,7 @@
 
 use thalweg_api::problem::Code;
 use thalweg_control::isolate::Phase;
+use thalweg_control::threshold::Unusable;
 use thalweg_measure::collector::{LinkReport, PortDirection};
 use thalweg_measure::meter::record::EndReason;
 use thalweg_network::Case;
@@ -850,6 +851,90 @@ pub const METRICS: &[Metric] = &[
                 for (name, queue) in [("primary", primary), ("scavenger", scavenger)] {
                     out.put(&[name, "sent"], queue.sent_packets);
                     out.put(&[name, "dropped"], queue.dropped_packets);
+                }
+            }
+        },
+    ),
+    // Adaptation of the rate threshold.
+    gauge("thalweg_rate_threshold_bps", COLLECTOR, "Rate threshold of cheetah flows.", |s, out| {
+        for CollectorSnapshot { handle, .. } in &s.collectors {
+            if let Some(rate) = handle.rate_threshold() {
+                out.put(&[handle.name()], rate.0);
+            }
+        }
+    }),
+    gauge(
+        "thalweg_threshold_suggested_bps",
+        &["method"],
+        "Rate threshold that the traffic suggests: by `simulation` and forecast, and by the `equation` R = alpha (C - r).",
+        |s, out| {
+            if let Some(report) = &s.threshold {
+                out.put(&["simulation"], report.decision.rate.0);
+                if let Some(rate) = report.decision.equation {
+                    out.put(&["equation"], rate.0);
+                }
+            }
+        },
+    ),
+    gauge(
+        "thalweg_threshold_forecast_error",
+        &["method"],
+        "Mean of |forecast / threshold - 1| over past periods: of the `forecast`, and of the threshold of the `previous` period.",
+        |s, out| {
+            if let Some(errors) = s.threshold.as_ref().and_then(|report| report.errors) {
+                out.put(&["forecast"], errors.forecast);
+                out.put(&["previous"], errors.previous);
+            }
+        },
+    ),
+    gauge(
+        "thalweg_threshold_reduction_bps",
+        &[],
+        "By how much the rate threshold is lowered because of losses that the router counts.",
+        |s, out| {
+            if let Some(regulator) = s.threshold.as_ref().and_then(|report| report.regulator.as_ref()) {
+                out.put(&[], regulator.reduction.0);
+            }
+        },
+    ),
+    counter(
+        "thalweg_threshold_regulations_total",
+        &["change"],
+        "How often the rate threshold was `lowered` because of losses that the router counts, and `raised` again.",
+        |s, out| {
+            if let Some(regulator) = s.threshold.as_ref().and_then(|report| report.regulator.as_ref()) {
+                out.put(&["lowered"], regulator.lowered);
+                out.put(&["raised"], regulator.raised);
+            }
+        },
+    ),
+    counter(
+        "thalweg_threshold_periods_total",
+        &["result"],
+        "Periods of traffic: `recorded` completely, or of no use: `incomplete`, `dropped`, `lost`, `clock_stepped`, `idle`, `not_written`.",
+        |s, out| {
+            if let Some(report) = &s.threshold {
+                out.put(&["recorded"], report.counters.recorded);
+                for (reason, count) in Unusable::ALL.into_iter().zip(report.counters.unusable) {
+                    out.put(&[reason.name()], count);
+                }
+            }
+        },
+    ),
+    counter(
+        "thalweg_threshold_simulations_total",
+        &["result"],
+        "Recorded periods: `finished`; `failed`; `skipped`, too many waited; `matched`, similar traffic had been simulated before.",
+        |s, out| {
+            if let Some(report) = &s.threshold {
+                let it = report.counters;
+                for (name, count) in [
+                    ("finished", it.simulated),
+                    ("failed", it.failed),
+                    ("skipped", it.skipped),
+                    ("matched", it.matched),
+                ] {
+                    out.put(&[name], count);
                 }
             }
         },

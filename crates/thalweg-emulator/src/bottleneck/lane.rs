@@ -15,6 +15,12 @@ pub trait PortFlow {
     /// whether a packet is sent now; if so, [`was_queued`](Self::was_queued) follows.
     fn act(&mut self, now_ps: u64, primary_bytes: u64) -> bool;
 
+    /// The queue of the packet that was just sent; `queue` is that of the lane.
+    #[inline]
+    fn queue(&self, queue: Queue) -> Queue {
+        queue
+    }
+
     /// Reports whether the port has queued the packet that was just sent.
     fn was_queued(&mut self, queued: bool);
 
@@ -81,7 +87,8 @@ impl<F: PortFlow> Lane<F> {
             self.now_ps = now_ps;
             if self.flow.next_ps() <= now_ps {
                 if self.flow.act(now_ps, self.port.bytes(Queue::Primary)) {
-                    let queued = self.port.arrive(now_ps, self.queue, Origin::Flow, PACKET_BYTES);
+                    let queue = self.flow.queue(self.queue);
+                    let queued = self.port.arrive(now_ps, queue, Origin::Flow, PACKET_BYTES);
                     self.flow.was_queued(queued);
                 }
             } else if now_ps >= until_ps {

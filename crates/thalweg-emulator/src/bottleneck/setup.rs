@@ -7,6 +7,10 @@
 //! trips of flows, and long ones cause more loss.
 //!
 //! One pass serves all rates. Packets are handed over in groups, which stay in the cache while all lanes process them.
+//!
+//! **Samples.** A part of the traffic can stand for all of it: stretches of it, one after the other. Call
+//! [`Setup::end_stretch`] after each. Loss is then a ratio estimated from a sample of clusters, whose standard error follows from
+//! the differences between stretches (Cochran 1977, section 6.3).
 
 use thalweg_wire::{BitRate, Nanos};
 use thiserror::Error;
@@ -61,8 +65,43 @@ pub enum SetupError {
 #[derive(Clone, Debug)]
 pub struct Setup<F> {
     lanes: Vec<(BitRate, Nanos, Lane<F>)>,
+    /// By lane.
+    stretches: Vec<Stretches>,
     burstiness: Burstiness,
     last_ps: u64,
+}
+
+/// Sums over stretches of background packets: d dropped of n offered.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stretches {
+    count: u64,
+    /// What ended with the last stretch.
+    offered: u64,
+    dropped: u64,
+    /// Sums of d^2, d n and n^2.
+    squares: [f64; 3],
+}
+
+impl Stretches {
+    fn end(&mut self, offered: u64, dropped: u64) {
+        let (n, d) = ((offered - self.offered) as f64, (dropped - self.dropped) as f64);
+        (self.offered, self.dropped) = (offered, dropped);
+        self.count += 1;
+        self.squares = [self.squares[0] + d * d, self.squares[1] + d * n, self.squares[2] + n * n];
+    }
+
+    /// The standard error of the loss; 0 with fewer than two stretches. `share` is the share of the traffic in them.
+    fn error(&self, share: f64) -> f64 {
+        if self.count < 2 || self.offered == 0 {
+            return 0.0;
+        }
+        let loss = self.dropped as f64 / self.offered as f64;
+        let [dd, dn, nn] = self.squares;
+        let residuals = (dd - 2.0 * loss * dn + loss * loss * nn).max(0.0);
+        let count = self.count as f64;
+        let variance = (1.0 - share).max(0.0) * residuals * count / (count - 1.0);
+        variance.sqrt() / self.offered as f64
+    }
 }
 
 impl<F: PortFlow> Setup<F> {
@@ -83,8 +122,10 @@ impl<F: PortFlow> Setup<F> {
         let port = Port::new(config.port_rate, &queues)?;
         let pairs = round_trips.iter().flat_map(|&time| rates.iter().map(move |&rate| (rate, time)));
         let lane = |(rate, time)| (rate, time, Lane::new(port.clone(), flow(rate, time), Queue::Primary));
+        let lanes: Vec<_> = pairs.map(lane).collect();
         Ok(Setup {
-            lanes: pairs.map(lane).collect(),
+            stretches: vec![Stretches::default(); lanes.len()],
+            lanes,
             burstiness: Burstiness::new(config.window.0 * 1_000),
             last_ps: 0,
         })
@@ -108,25 +149,41 @@ impl<F: PortFlow> Setup<F> {
         Ok(())
     }
 
-    /// The results so far.
-    pub fn table(&self) -> LossTable {
-        let row = |(rate, round_trip, lane): &(BitRate, Nanos, Lane<F>)| LossRow {
+    /// Packets of all lanes so far: recorded ones and those of flows.
+    pub fn packets(&self) -> u64 {
+        let offered =
+            |lane: &Lane<F>| [Origin::Background, Origin::Flow].map(|origin| lane.tally(origin).offered);
+        self.lanes.iter().flat_map(|(_, _, lane)| offered(lane)).sum()
+    }
+
+    /// Ends a stretch of a sample.
+    pub fn end_stretch(&mut self) {
+        for ((_, _, lane), stretches) in self.lanes.iter().zip(&mut self.stretches) {
+            let tally = lane.tally(Origin::Background);
+            stretches.end(tally.offered, tally.dropped);
+        }
+    }
+
+    /// The results so far, of which `share` is the share of the traffic that was replayed: 1 for all.
+    pub fn table(&self, share: f64) -> LossTable {
+        let row = |((rate, round_trip, lane), stretches): (&(BitRate, Nanos, Lane<F>), &Stretches)| LossRow {
             rate: *rate,
             round_trip: *round_trip,
             offered: lane.tally(Origin::Background).offered,
             dropped: lane.tally(Origin::Background).dropped,
+            error: stretches.error(share),
         };
         LossTable {
             mean_rate: BitRate(self.burstiness.mean_bps().max(0.0) as u64),
             burstiness: self.burstiness.value(),
             seconds: self.last_ps as f64 / SECOND_PS as f64,
-            rows: self.lanes.iter().map(row).collect(),
+            rows: self.lanes.iter().zip(&self.stretches).map(row).collect(),
         }
     }
 }
 
 /// Loss of the recorded packets with one flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossRow {
     /// The rate of the flow.
     pub rate: BitRate,
@@ -136,6 +193,8 @@ pub struct LossRow {
     pub offered: u64,
     /// Those that were dropped.
     pub dropped: u64,
+    /// The standard error of the loss if a sample was replayed; otherwise 0.
+    pub error: f64,
 }
 
 impl LossRow {
@@ -159,11 +218,9 @@ pub struct LossTable {
 }
 
 impl LossTable {
-    /// The largest rate up to which no rate exceeds the acceptable loss, by the results of the longest round trip;
-    /// `None` if the lowest rate already does.
-    pub fn threshold(&self, acceptable: f64) -> Option<BitRate> {
-        let longest = self.rows.iter().map(|row| row.round_trip).max()?;
-        let rows = self.rows.iter().filter(|row| row.round_trip == longest);
-        rows.take_while(|row| row.loss() <= acceptable).last().map(|row| row.rate)
+    /// The rows of the longest round trip, which a threshold is chosen by.
+    pub fn of_longest_round_trip(&self) -> impl Iterator<Item = &LossRow> {
+        let longest = self.rows.iter().map(|row| row.round_trip).max();
+        self.rows.iter().filter(move |row| Some(row.round_trip) == longest)
     }
 }

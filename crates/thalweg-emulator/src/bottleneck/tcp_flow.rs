@@ -52,12 +52,17 @@ impl TcpFlow {
 
     /// The same with other settings of TCP.
     pub fn with(config: TcpConfig, rate: BitRate, round_trip: Nanos) -> TcpFlow {
+        TcpFlow::with_window(config, rate, round_trip, RECEIVE_WINDOW)
+    }
+
+    /// The same with a receive window of `receive_window` bytes, which limits the window as a TCP buffer does.
+    pub fn with_window(config: TcpConfig, rate: BitRate, round_trip: Nanos, receive_window: u64) -> TcpFlow {
         let mss = u64::from(HostConfig::default().mss());
         // The initial timeout is that of a handshake's measurement R: R + 4 R/2 (RFC 6298, rule 2.2).
         let mut config = config;
         config.rto.initial = Nanos(3 * round_trip.0).max(config.rto.min);
         TcpFlow {
-            sender: Sender::new(&config, UNBOUNDED, mss, RECEIVE_WINDOW),
+            sender: Sender::new(&config, UNBOUNDED, mss, receive_window),
             receiver: Receiver::new(UNBOUNDED, config.ack, config.echo()),
             offered: None,
             in_port: VecDeque::new(),

@@ -20,6 +20,7 @@ const PROGRAM_GET_FD_BY_ID: c_int = 13;
 const MAP_GET_FD_BY_ID: c_int = 14;
 const OBJECT_GET_INFO_BY_FD: c_int = 15;
 const BTF_LOAD: c_int = 18;
+const MAP_LOOKUP_BATCH: c_int = 24;
 const LINK_CREATE: c_int = 28;
 const LINK_DETACH: c_int = 34;
 
@@ -62,6 +63,24 @@ struct MapElement {
     value: u64,
     flags: u64,
 }
+
+/// Attributes of BPF_MAP_LOOKUP_BATCH.
+#[repr(C)]
+struct MapBatch {
+    before: u64,
+    after: u64,
+    keys: u64,
+    values: u64,
+    count: u32,
+    map: u32,
+    element_flags: u64,
+    flags: u64,
+}
+
+/// Where a batch ends: a bucket of a hash table, or a key of an array.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(8))]
+pub(super) struct Cursor([u8; 8]);
 
 /// Attributes of BPF_PROG_LOAD, as far as used.
 #[repr(C)]
@@ -287,6 +306,39 @@ pub(super) unsafe fn next_key(map: &OwnedFd, key: Option<&[u8]>, next: &mut [u8]
     unsafe { element(MAP_GET_NEXT_KEY, map, key, next.as_mut_ptr()) }
 }
 
+/// Reads up to `count` entries that follow `cursor`, or the first ones. Advances the cursor. Returns how many were read, and
+/// whether there are more.
+///
+/// # Safety
+/// `keys` and `values` must have room for `count` of the map's keys and values, whose keys have at most eight bytes unless it
+/// is a hash table.
+pub(super) unsafe fn look_up_batch(
+    map: &OwnedFd,
+    cursor: &mut Option<Cursor>,
+    (keys, values): (&mut [u8], &mut [u8]),
+    count: usize,
+) -> io::Result<(usize, bool)> {
+    let (before, mut after) = (cursor.unwrap_or_default(), Cursor::default());
+    let mut attributes = MapBatch {
+        before: cursor.map_or(0, |_| std::ptr::from_ref(&before) as u64),
+        after: std::ptr::from_mut(&mut after) as u64,
+        keys: keys.as_mut_ptr() as u64,
+        values: values.as_mut_ptr() as u64,
+        count: count as u32,
+        map: map.as_raw_fd() as u32,
+        element_flags: 0,
+        flags: 0,
+    };
+    // SAFETY: the attributes of this command, of which the kernel writes the count; the rest is as the caller promises.
+    let read = unsafe { bpf_mut(MAP_LOOKUP_BATCH, &mut attributes) };
+    *cursor = Some(after);
+    match read {
+        Ok(_) => Ok((attributes.count as usize, true)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((attributes.count as usize, false)),
+        Err(error) => Err(error),
+    }
+}
+
 /// Loads a program. The verifier log goes into `log`, unless that is empty.
 pub(super) fn load_program(request: LoadRequest<'_>, log: &mut [u8]) -> io::Result<OwnedFd> {
     let LoadRequest { program_type, expected_attach_type, flags, attach_type_id, .. } = request;
@@ -430,6 +482,17 @@ unsafe fn bpf<T>(command: c_int, attributes: &T) -> io::Result<RawFd> {
     let length = size_of::<T>();
     // SAFETY: the kernel reads `length` bytes, and the rest is as the caller promises.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), length) };
+    let result = result as c_int;
+    check(result)?;
+    Ok(result)
+}
+
+/// # Safety
+/// As [`bpf`], for a command that writes its attributes.
+unsafe fn bpf_mut<T>(command: c_int, attributes: &mut T) -> io::Result<RawFd> {
+    let length = size_of::<T>();
+    // SAFETY: the kernel reads and writes `length` bytes, and the rest is as the caller promises.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), length) };
     let result = result as c_int;
     check(result)?;
     Ok(result)

@@ -196,6 +196,21 @@ impl Collector {
         self.emit_events(output);
     }
 
+    /// Replaces the cheetah detector, whose threshold then applies; returns the one before. As
+    /// [`FlowTable::replace_detector`].
+    ///
+    /// # Errors
+    /// If the flow table cannot use it.
+    pub fn replace_detector(
+        &mut self,
+        detector: SlidingWindow,
+    ) -> Result<Option<SlidingWindow>, FlowTableError> {
+        let threshold = detector.threshold();
+        let before = self.table.replace_detector(detector)?;
+        self.options.threshold = Some(threshold);
+        Ok(before)
+    }
+
     /// Starts to observe a pair of addresses: reports whether its packets depart or arrive at this switch. Returns
     /// `false` if the pair is not attached to this switch, or the maximum number of observations is reached.
     pub fn observe(&mut self, observation: Observation) -> bool {

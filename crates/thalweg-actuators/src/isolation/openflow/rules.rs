@@ -104,6 +104,7 @@ impl Rule {
         FlowCounters {
             packets: before.packets.saturating_add(present.packets),
             bytes: Bytes(before.bytes.0.saturating_add(present.bytes.0)),
+            first: None,
         }
     }
 
@@ -112,7 +113,7 @@ impl Rule {
         if packets < self.present.packets {
             self.before = self.total();
         }
-        self.present = FlowCounters { packets, bytes: Bytes(bytes) };
+        self.present = FlowCounters { packets, bytes: Bytes(bytes), first: None };
     }
 }
 

@@ -172,7 +172,7 @@ fn a_flow_is_redirected_counted_and_released() {
     assert_eq!(entry.instructions, [Instruction::ApplyActions(actions)]);
     table.change(|flows| flows.last_mut().unwrap().packet_count = 5);
     let reading = reading(&mut it, |reading| reading.flows[0].1.packets == 5);
-    assert_eq!(reading.flows, [(key(1), FlowCounters { packets: 5, bytes: Bytes(0) })]);
+    assert_eq!(reading.flows, [(key(1), FlowCounters { packets: 5, bytes: Bytes(0), first: None })]);
     assert_eq!((reading.scavenger.sent_packets, reading.primary.sent_packets), (30, 70));
     assert_eq!(reading.scavenger.backlog, None);
     let release = |packets| Command::Release { id: id(1), key: key(1), if_packets: Some(packets) };

@@ -1,6 +1,6 @@
 //! The maps of the redirecting program, with the structures of `redirect.bpf.c`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -115,12 +115,12 @@ impl Maps {
 
     /// Returns all entries, with their counters.
     pub(super) fn all(&self) -> io::Result<Vec<(FlowKey, Entry, FlowCounters)>> {
-        let mut all = Vec::new();
-        for (flow, entry) in self.redirections.entries()? {
-            let counted = self.counters.get(&flow)?.map(counters).unwrap_or_default();
-            all.extend(key_of(&flow).map(|key| (key, Entry::read(&entry), counted)));
-        }
-        Ok(all)
+        let counted: HashMap<[u8; FLOW], [u8; COUNTERS]> = self.counters.entries()?.into_iter().collect();
+        let all = self.redirections.entries()?.into_iter().filter_map(|(flow, entry)| {
+            let counters = counted.get(&flow).copied().map(counters).unwrap_or_default();
+            Some((key_of(&flow)?, Entry::read(&entry), counters))
+        });
+        Ok(all.collect())
     }
 
     /// Copies all entries and the previous queue from the maps of another program.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use thalweg_capture::backend::Backend;
 use thalweg_capture::filter::Filter;
-use thalweg_capture::live::{LinkState, LiveError, LiveOptions};
+use thalweg_capture::live::{LinkState, LiveError, LiveOptions, Way};
 use thalweg_capture::xdp::XdpMode;
 use thalweg_capture::{
     AnySource, CaptureError, FileAccess, InterfaceSpec, Namespace, Opened, Readers, Spec, choose, open,
@@ -41,6 +41,38 @@ fn example() -> PathBuf {
 
 fn filtered(expression: &str) -> LiveOptions {
     LiveOptions { filter: Some(expression.into()), ..options("twl0") }
+}
+
+/// Three datagrams arrive and two are sent. A filter still applies, and AF_XDP refuses.
+#[test]
+fn frames_are_selected_by_their_way() {
+    let Some(network) = Network::new() else { return };
+    let (udp, none) = (Some("udp"), Some("tcp"));
+    for backend in TAPS {
+        let cases = [
+            (Way::Both, None, 5),
+            (Way::In, None, 3),
+            (Way::Out, None, 2),
+            (Way::Out, udp, 2),
+            (Way::Out, none, 0),
+        ];
+        for (way, filter, expected) in cases {
+            let options = LiveOptions { way, filter: filter.map(str::to_owned), ..options("twl0") };
+            let mut source = network.open_one(options, backend).unwrap();
+            for _ in 0..3 {
+                network.send_udp(SENDER, 5000, READER, 6000, 100);
+            }
+            for _ in 0..2 {
+                network.send_udp(READER, 6000, SENDER, 5000, 100);
+            }
+            let seen = read_until_idle(&mut source, 2);
+            assert_eq!(seen.len(), expected, "{backend} {way:?} {filter:?}");
+        }
+    }
+    let out = LiveOptions { way: Way::Out, ..options("twl0") };
+    assert_eq!(choose(&network.spec(out.clone(), None)).unwrap().backend, Backend::AfPacket);
+    let error = network.open_one(out, Backend::AfXdp).err().unwrap().to_string();
+    assert!(error.contains("way"), "{error}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod rate;
 mod samples;
 mod task;
 mod task_view;
+mod threshold;
 mod topology;
 
 pub use collector::{collector, state};
@@ -26,4 +27,5 @@ pub use rate::rate;
 pub use samples::sample_file;
 pub use task::tasks;
 pub use task_view::TaskView;
+pub use threshold::threshold;
 pub use topology::{new_topology, topology};

@@ -12,6 +12,7 @@ pub(super) mod open_api;
 pub(super) mod redirections;
 pub(super) mod samples;
 pub(super) mod tasks;
+pub(super) mod threshold;
 pub(super) mod topology;
 
 use std::str::FromStr;

@@ -157,6 +157,13 @@ impl SlidingWindow {
         })
     }
 
+    /// Continues counting after another detector, whose flows this one takes over without what was known of them: a window that
+    /// begins before is not checked.
+    pub(crate) fn continue_from(&mut self, other: &SlidingWindow) {
+        self.untracked += other.untracked;
+        self.undecided += other.undecided;
+    }
+
     /// Returns the number of milestones without a track: up to as many flows were checked with a gap. Zero means that
     /// the guarantee holds.
     pub fn untracked(&self) -> u64 {

@@ -110,10 +110,11 @@ impl Tracks {
         self.tracks.bytes()
     }
 
-    /// Returns the track with this number, if it still belongs to `owner`.
+    /// Returns the track with this number, if it still belongs to `owner`. The number may be one of an earlier detector.
     pub(super) fn get(&mut self, owner: u32, number: u32) -> Option<&mut Track> {
-        let track = &mut self.tracks[number as usize];
-        (number != NO_TRACK && track.owner == owner).then_some(track)
+        let is_used = number != NO_TRACK && (number as usize) < self.fresh;
+        let track = is_used.then(|| &mut self.tracks[number as usize])?;
+        (track.owner == owner).then_some(track)
     }
 
     /// Returns the number of a free or stale track.

@@ -190,6 +190,21 @@ impl FlowTable {
         self.clock
     }
 
+    /// Replaces the detector, and returns the one before. Flows that were found stay cheetahs; the others are checked from now on.
+    ///
+    /// # Errors
+    /// If its windows are longer than flows are kept.
+    pub fn replace_detector(
+        &mut self,
+        mut detector: SlidingWindow,
+    ) -> Result<Option<SlidingWindow>, FlowTableError> {
+        self.options.validate(Some(&detector))?;
+        if let Some(before) = &self.detector {
+            detector.continue_from(before);
+        }
+        Ok(self.detector.replace(detector))
+    }
+
     /// Returns the maximum memory of the table, its index and its detector.
     pub fn bytes(&self) -> Bytes {
         let arrays = [self.index.bytes(), self.entries.bytes(), self.v6.bytes(), self.exported.bytes()];

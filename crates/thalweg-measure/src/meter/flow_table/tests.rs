@@ -274,6 +274,55 @@ fn interleaved_flows_are_detected_independently() {
     }
 }
 
+/// A new detector knows nothing of the windows before it, not even of the flow in slot 0 whose track number it never gave.
+#[test]
+fn a_replaced_detector_checks_flows_from_then_on() {
+    let flight_duration = Nanos::from_millis(10);
+    let detector = |mbps: u64| {
+        let rate_threshold = BitRate(1_000_000 * mbps);
+        SlidingWindow::new(CheetahThreshold { flight_duration, rate_threshold }, 64).unwrap()
+    };
+    let mut table = FlowTable::new(options(), Some(detector(100)), HashSeed::new(3)).unwrap();
+    let mut output = Output::default();
+    // Three flows of 20, 40 and 60 Mbit/s: 25, 50 and 75 kB in 10 ms, as packets of 1,250 bytes.
+    let send = |table: &mut FlowTable, output: &mut Output, from_ms: u64, to_ms: u64| {
+        let mut packets = Vec::new();
+        for flow in 1..=3u32 {
+            let gap = 500_000 / u64::from(flow);
+            let times = (1_000_000 * from_ms..1_000_000 * to_ms).step_by(gap as usize);
+            packets.extend(times.map(|time| packet(SECOND + time, key(flow), 1_250, TcpFlags::ACK)));
+        }
+        packets.sort_by_key(|packet| packet.time);
+        table.update(&packets, output);
+    };
+    let found = |output: &mut Output| -> Vec<FlowKey> {
+        let began = std::mem::take(&mut output.findings).into_iter().filter_map(|finding| match finding {
+            Finding::Began(cheetah) => Some(cheetah.key),
+            Finding::Ended(_) => None,
+        });
+        let mut keys: Vec<FlowKey> = began.collect();
+        keys.sort();
+        keys
+    };
+    send(&mut table, &mut output, 0, 100);
+    assert_eq!(found(&mut output), []);
+    let before = table.replace_detector(detector(50)).unwrap().unwrap();
+    assert_eq!(before.threshold().rate_threshold, BitRate(100_000_000));
+    send(&mut table, &mut output, 100, 108);
+    assert_eq!(found(&mut output), [], "the window that ends here began before");
+    send(&mut table, &mut output, 108, 200);
+    assert_eq!(found(&mut output), [key(3)]);
+    // Flow 3 stays a cheetah, and is not reported again.
+    table.replace_detector(detector(30)).unwrap();
+    send(&mut table, &mut output, 200, 300);
+    assert_eq!(found(&mut output), [key(2)]);
+    table.replace_detector(detector(200)).unwrap();
+    send(&mut table, &mut output, 300, 400);
+    assert_eq!(found(&mut output), []);
+    table.finish(&mut output);
+    assert_eq!(output.findings.len(), 2, "both cheetahs end");
+}
+
 #[test]
 fn a_new_connection_inherits_no_state_from_the_previous_one() {
     let detector = SlidingWindow::new(CheetahThreshold::default(), 4).unwrap();

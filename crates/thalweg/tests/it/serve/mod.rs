@@ -14,6 +14,7 @@ mod openflow;
 mod ovs;
 mod polls;
 mod slow;
+mod threshold;
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
