@@ -104,7 +104,7 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Results> 
     let mut page = Page::new("Fourteen days with a threshold that follows the traffic", study.command);
     page.paragraph(format!(
         "An hour stands for {} s of emulated time. A port of 1 Gbit/s with 5 MB for each queue, strict priority; background traffic of \
-         100 to 350 Mbit/s on usual days; cheetah flows of 50 to 900 Mbit/s, one after the other. Loss is that of the background \
+         80 to 280 Mbit/s on usual days; cheetah flows of 50 to 900 Mbit/s, one after the other. Loss is that of the background \
          traffic over all {HOURS} hours. The oracle knows {} other hours of each kind.",
         size.seconds, size.seeds
     ));

@@ -1,7 +1,8 @@
 //! Fourteen days of background traffic and cheetah flows.
 //!
 //! The mean rate follows the day, with the least traffic at three in the morning. So does the number of bursts per second: the
-//! more users, the smoother. Each hour deviates at random. On one day a flash crowd doubles three hours. From the eleventh day
+//! more users, the smoother. Each hour deviates at random. On one day a flash crowd has half as much
+//! again for three hours. From the eleventh day
 //! on, the pattern is six hours later and the traffic a fifth more.
 
 use std::f64::consts::TAU;
@@ -18,7 +19,7 @@ const CHANGED: u64 = 10 * 24;
 const CROWD: std::ops::Range<u64> = 6 * 24 + 14..6 * 24 + 17;
 
 /// The least and the greatest mean rate of the usual day, in Mbit/s.
-const MEAN: (f64, f64) = (100.0, 350.0);
+const MEAN: (f64, f64) = (80.0, 280.0);
 /// Bursts per second at these.
 const BURSTS: (f64, f64) = (12.0, 40.0);
 /// Standard deviations of the logarithms of rate and bursts from hour to hour.
@@ -61,7 +62,7 @@ impl Kind {
         let later = if self.is_changed { 6.0 } else { 0.0 };
         let day = 0.5 - 0.5 * (TAU * (self.hour_of_day as f64 - 3.0 - later) / 24.0).cos();
         let factor = match (self.is_changed, self.is_crowd) {
-            (_, true) => 2.0,
+            (_, true) => 1.5,
             (true, _) => 1.2,
             _ => 1.0,
         };

@@ -1,6 +1,5 @@
 //! Isolation by a router that receives FlowSpec rules: FRR's bgpd.
 
-use std::fs;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -8,25 +7,10 @@ use serde_json::{Value, json};
 use super::Serve;
 use super::control::send;
 use super::frr::{Frr, Neighbour, ROUTER, ROUTER_AS, SPEAKER};
-use crate::program::{THALWEG, root};
+use super::isolation::configured;
+use crate::program::THALWEG;
 
 const LOCAL_AS: u32 = 64_501;
-
-/// Writes the configuration of `examples/isolation`, ten times faster, with these rules for the router.
-fn configured() -> Serve {
-    let serve = Serve::new("");
-    let examples = root().join("examples");
-    fs::copy(examples.join("rerouting/experiment.toml"), serve.path("emulated.toml")).unwrap();
-    let example = fs::read_to_string(examples.join("isolation/thalweg.toml")).unwrap();
-    let flowspec =
-        format!("actuator = \"flowspec\"\npeer = \"{ROUTER}\"\npeer_as = {ROUTER_AS}\nlocal_as = {LOCAL_AS}");
-    let example = example.replace("pace = 0.01", "pace = 0.1").replace("actuator = \"log\"", &flowspec);
-    let example = example.replace("../rerouting/experiment.toml", "emulated.toml");
-    let limits = "quiet = \"100ms\"\nmax_time = \"300ms\"\n";
-    let text = format!("[api]\nlisten = \"{}\"\n{example}{limits}", serve.address);
-    fs::write(serve.path("thalweg.toml"), text).unwrap();
-    serve
-}
 
 fn redirections(serve: &Serve) -> Value {
     serve.get("/v1/redirections").unwrap_or_default()
@@ -46,7 +30,10 @@ fn a_router_has_the_rules_of_redirected_flows() {
 }
 
 fn run(frr: &mut Frr) {
-    let mut serve = configured();
+    let mut serve = configured(&format!(
+        "actuator = \"flowspec\"\npeer = \"{ROUTER}\"\npeer_as = {ROUTER_AS}\nlocal_as = {LOCAL_AS}\nquiet = \"100ms\"\n\
+         max_time = \"300ms\"\n"
+    ));
     let check =
         Command::new(THALWEG).args(["check", "thalweg.toml"]).current_dir(serve.folder.path()).output();
     let check = String::from_utf8(check.unwrap().stdout).unwrap();

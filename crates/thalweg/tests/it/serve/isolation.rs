@@ -10,9 +10,16 @@ use crate::live::{Link, RECEIVER};
 use crate::program::{THALWEG, root};
 use crate::serve::Serve;
 
-/// Creates the daemon of `examples/isolation`, with these lines in `[isolation]` instead of the actuator `log`.
+/// Starts the daemon of [`configured`].
 fn isolating(lines: &str) -> Serve {
-    let mut serve = Serve::new("");
+    let mut serve = configured(lines);
+    serve.start();
+    serve
+}
+
+/// Creates the daemon of `examples/isolation`, with these lines in `[isolation]` instead of the actuator `log`.
+pub(super) fn configured(lines: &str) -> Serve {
+    let serve = Serve::new("");
     let examples = root().join("examples/isolation");
     fs::copy(examples.join("link.toml"), serve.path("link.toml")).unwrap();
     let example = fs::read_to_string(examples.join("thalweg.toml")).unwrap();
@@ -20,7 +27,6 @@ fn isolating(lines: &str) -> Serve {
     let example = example.replace("actuator = \"log\"\n", lines);
     let text = format!("[api]\nlisten = \"{}\"\n{example}", serve.address);
     fs::write(serve.path("thalweg.toml"), text).unwrap();
-    serve.start();
     serve
 }
 
