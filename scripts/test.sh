@@ -18,7 +18,6 @@ step scripts/check-links.sh
 step scripts/experiments.sh check
 step scripts/check-features.sh
 step scripts/bpf.sh check
-step cargo clippy "${workspace[@]}" --all-targets --quiet -- -D warnings
 if [ -x .venv/bin/pytest ]; then
   step .venv/bin/ruff check --quiet python
   (cd python && step ../.venv/bin/mypy --no-error-summary)
@@ -27,10 +26,18 @@ fi
 # The tests, and the Python module beside them; no examples, which clippy has checked.
 step cargo build "${workspace[@]}" --lib --bins --tests
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+lints=$(mktemp)
+trap 'rm -f "$log" "$lints"; kill "$clippy" 2>/dev/null || true' EXIT
 status=0
+# Many tests wait, for timers of the kernel or for other programs. Clippy computes meanwhile, at the lowest priority. It
+# starts when the tests run, because both need the lock of the build folder before.
+(sleep 10 && nice -n 19 cargo clippy "${workspace[@]}" --all-targets --quiet -- -D warnings >"$lints" 2>&1) &
+clippy=$!
 [ ${#workspace[@]} -gt 1 ] || echo "skipped: kafka: there is no make to build librdkafka with" | tee -a "$log"
 step cargo test "${workspace[@]}" --tests --no-fail-fast 2>&1 | tee -a "$log" || status=$?
+echo "==> cargo clippy ${workspace[*]} --all-targets --quiet -- -D warnings (beside the tests)"
+wait "$clippy" || status=$?
+cat "$lints"
 step cargo test "${workspace[@]}" --doc --no-fail-fast 2>&1 | tee -a "$log" || status=$?
 if [ -x .venv/bin/pytest ]; then
   scripts/python.sh module debug
