@@ -27,8 +27,19 @@ fi
 step cargo build "${workspace[@]}" --lib --bins --tests
 log=$(mktemp)
 lints=$(mktemp)
-trap 'rm -f "$log" "$lints"; kill "$clippy" 2>/dev/null || true' EXIT
+python_log=$(mktemp)
+clippy=
+python=
+trap 'rm -f "$log" "$lints" "$python_log"; kill $clippy $python 2>/dev/null || true' EXIT
 status=0
+# The tests of the Python package run beside the others, most of which wait.
+if [ -x .venv/bin/pytest ]; then
+  scripts/python.sh module debug
+  (cd python && exec nice -n 10 ../.venv/bin/python -m pytest --quiet) >"$python_log" 2>&1 &
+  python=$!
+else
+  echo "skipped: python: there is no .venv with its tests' packages" | tee -a "$log"
+fi
 # Many tests wait, for timers of the kernel or for other programs. Clippy computes meanwhile, at the lowest priority. It
 # starts when the tests run, because both need the lock of the build folder before.
 (sleep 10 && nice -n 19 cargo clippy "${workspace[@]}" --all-targets --quiet -- -D warnings >"$lints" 2>&1) &
@@ -39,11 +50,10 @@ echo "==> cargo clippy ${workspace[*]} --all-targets --quiet -- -D warnings (bes
 wait "$clippy" || status=$?
 cat "$lints"
 step cargo test "${workspace[@]}" --doc --no-fail-fast 2>&1 | tee -a "$log" || status=$?
-if [ -x .venv/bin/pytest ]; then
-  scripts/python.sh module debug
-  (cd python && step ../.venv/bin/python -m pytest --quiet) 2>&1 | tee -a "$log" || status=$?
-else
-  echo "skipped: python: there is no .venv with its tests' packages" | tee -a "$log"
+if [ -n "$python" ]; then
+  echo "==> python -m pytest --quiet (beside the tests)"
+  wait "$python" || status=$?
+  tee -a "$log" <"$python_log"
 fi
 
 echo
