@@ -141,6 +141,34 @@ pub enum Outcome {
     Known(Tag, Threshold),
 }
 
+impl Outcome {
+    /// Returns the name used in the API and in the stored state.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Outcome::Unusable(reason) => reason.name(),
+            Outcome::Waiting(_) => "waiting",
+            Outcome::Unknown(_) => "unknown",
+            Outcome::Known(..) => "known",
+        }
+    }
+
+    /// Returns the tag; `None` if the recording is of no use.
+    pub const fn tag(&self) -> Option<Tag> {
+        match self {
+            Outcome::Unusable(_) => None,
+            Outcome::Waiting(tag) | Outcome::Unknown(tag) | Outcome::Known(tag, _) => Some(*tag),
+        }
+    }
+
+    /// Returns the threshold, if it is known.
+    pub const fn threshold(&self) -> Option<Threshold> {
+        match self {
+            Outcome::Known(_, threshold) => Some(*threshold),
+            _ => None,
+        }
+    }
+}
+
 /// A period that has ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observation {
@@ -264,12 +292,8 @@ impl Adaptation {
             .map(|(period, observation)| (*period, observation.outcome))
             .collect();
         for (period, outcome) in periods {
-            match outcome {
-                Outcome::Waiting(tag) | Outcome::Known(tag, _) | Outcome::Unknown(tag) => {
-                    let is_waiting = matches!(outcome, Outcome::Waiting(_));
-                    adaptation.look_up(period, tag, is_waiting);
-                }
-                Outcome::Unusable(_) => {}
+            if let Some(tag) = outcome.tag() {
+                adaptation.look_up(period, tag, matches!(outcome, Outcome::Waiting(_)));
             }
         }
         adaptation.forget(now);
@@ -374,10 +398,7 @@ impl Adaptation {
 
     /// Returns the threshold of a period that has ended.
     fn threshold(&self, period: Period) -> Option<BitRate> {
-        match self.observations.get(&period)?.outcome {
-            Outcome::Known(_, threshold) => Some(threshold.rate),
-            _ => None,
-        }
+        Some(self.observations.get(&period)?.outcome.threshold()?.rate)
     }
 
     fn observe(&mut self, period: Period, outcome: Outcome) {
@@ -502,12 +523,8 @@ impl Adaptation {
     fn equation(&self, now: Period) -> Option<(Period, BitRate)> {
         let earliest = Period(now.0.saturating_sub(PERIODS_PER_DAY));
         self.observations.range(earliest..now).rev().find_map(|(period, observation)| {
-            match observation.outcome {
-                Outcome::Waiting(tag) | Outcome::Unknown(tag) | Outcome::Known(tag, _) => {
-                    Some((*period, equation::threshold(&tag, self.options.link_rate, self.options.alpha)))
-                }
-                Outcome::Unusable(_) => None,
-            }
+            let tag = observation.outcome.tag()?;
+            Some((*period, equation::threshold(&tag, self.options.link_rate, self.options.alpha)))
         })
     }
 }

@@ -31,7 +31,7 @@ pub struct RegulatorReport {
     pub reason: Option<&'static str>,
     /// The same as a sentence.
     pub explanation: Option<String>,
-    /// How often R was lowered and raised.
+    /// How often R was lowered.
     pub lowered: u64,
     /// How often R was raised again.
     pub raised: u64,

@@ -174,15 +174,11 @@ impl StateFile {
 }
 
 fn period_state((period, observation): (Period, Observation)) -> PeriodState {
-    let (outcome, tag, threshold) = match observation.outcome {
-        Outcome::Unusable(reason) => (reason.name(), None, None),
-        Outcome::Waiting(tag) => ("waiting", Some(tag), None),
-        Outcome::Unknown(tag) => ("unknown", Some(tag), None),
-        Outcome::Known(tag, threshold) => ("known", Some(tag), Some(threshold)),
-    };
+    let Observation { outcome, .. } = observation;
+    let (tag, threshold) = (outcome.tag(), outcome.threshold());
     PeriodState {
         period: period.0,
-        outcome: outcome.to_owned(),
+        outcome: outcome.name().to_owned(),
         mean_rate_bps: tag.map(|tag| tag.mean_rate.0),
         burstiness: tag.map(|tag| tag.burstiness),
         threshold_bps: threshold.map(|threshold| threshold.rate.0),

@@ -5,7 +5,7 @@ use thalweg_api::{
     ThresholdReason, ThresholdRegulator, UtcTime,
 };
 use thalweg_control::threshold::period::Period;
-use thalweg_control::threshold::{Observation, Outcome, Reason, loss_curve};
+use thalweg_control::threshold::{Observation, Reason, loss_curve};
 use thalweg_wire::Nanos;
 
 use crate::config::ThresholdConfig;
@@ -69,15 +69,11 @@ pub fn threshold(config: &ThresholdConfig, report: &ThresholdReport) -> Threshol
 }
 
 fn ended(period: UtcTime, observation: &Observation) -> ThresholdPeriod {
-    let (state, tag, threshold) = match observation.outcome {
-        Outcome::Unusable(reason) => (reason.name(), None, None),
-        Outcome::Waiting(tag) => ("waiting", Some(tag), None),
-        Outcome::Unknown(tag) => ("unknown", Some(tag), None),
-        Outcome::Known(tag, threshold) => ("known", Some(tag), Some(threshold)),
-    };
+    let Observation { outcome, .. } = observation;
+    let (tag, threshold) = (outcome.tag(), outcome.threshold());
     ThresholdPeriod {
         period,
-        state: state.to_owned(),
+        state: outcome.name().to_owned(),
         mean_rate_bps: tag.map(|tag| tag.mean_rate.0),
         burstiness: tag.map(|tag| tag.burstiness),
         threshold_bps: threshold.map(|threshold| threshold.rate.0),
