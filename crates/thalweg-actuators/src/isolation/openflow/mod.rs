@@ -31,7 +31,7 @@ mod tests;
 
 use std::net::SocketAddr;
 
-use thalweg_control::isolate::{Command, Input, Reading};
+use thalweg_control::isolate::{Command, Input, Reading, RedirectionId};
 use thalweg_linux::Namespace;
 use thalweg_wire::openflow::{DatapathId, QueueId};
 use thalweg_wire::{FlowKey, Nanos, Timestamp};
@@ -101,7 +101,7 @@ impl OpenFlow {
         self.address
     }
 
-    fn refresh(&self, id: RedirectionId, key: FlowKey) {
+    fn refresh(&mut self, id: RedirectionId, key: FlowKey) {
         if self.control.write_problem().is_none() {
             self.control.rules.refresh(id, key);
         }
