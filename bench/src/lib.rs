@@ -7,6 +7,7 @@
 //! | [`scaling`] | does cost grow linearly with packets, and how does it grow with live flows? |
 //! | [`detectors`] | what do the published detector and ours find, miss and report falsely, and with which delay? |
 //! | [`threshold`] | how fast is the simulation that finds a rate threshold? |
+//! | [`isolation`] | what do 100,000 redirections by tc cost, and how fast are 10,000 changes per second? |
 //! | [`flood`] | what does a flood of random 5-tuples cost? |
 //! | [`sketches`] | how fast are sketches, ours and others', and how accurate at that speed? |
 //! | [`emulator`] | how many packets per second does the emulator process, compared with ns-3? |
@@ -24,6 +25,7 @@ pub mod emulator;
 pub mod experiments;
 pub mod flood;
 pub mod hash_map_meter;
+pub mod isolation;
 pub mod machine;
 pub mod meters;
 pub mod results;

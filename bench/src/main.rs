@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use thalweg::watch::options::{Detector, Show, WatchOptions};
 use thalweg_bench::{
-    collector, detectors, emulator, experiments, flood, hash_map_meter, meters, scaling, sketches, stages,
-    tasks, threshold,
+    collector, detectors, emulator, experiments, flood, hash_map_meter, isolation, meters, scaling, sketches,
+    stages, tasks, threshold,
 };
 use thalweg_capture::backend::Backend;
 use thalweg_capture::live::LiveOptions;
@@ -44,6 +44,8 @@ enum Command {
     Collector(collector::CollectorBenchOptions),
     /// Measure the simulation that finds a rate threshold, and compare with a plain Python model
     Threshold(threshold::ThresholdOptions),
+    /// Measure isolation by tc with 100,000 redirections
+    Isolation(isolation::IsolationOptions),
     /// Reproduce a figure of a paper
     Experiment(experiments::ExperimentOptions),
     /// Meter a capture file with a plain `HashMap`, for comparison
@@ -73,6 +75,7 @@ fn main() -> anyhow::Result<()> {
         Command::Sketches(options) => sketches::run(&options),
         Command::Emulator(options) => emulator::run(&options),
         Command::Collector(options) => collector::run(&options),
+        Command::Isolation(options) => isolation::run(&options),
         Command::Threshold(options) => threshold::run(&options),
         Command::Experiment(options) => experiments::run(&options),
         Command::HashMapMeter { file } => {

@@ -7,9 +7,11 @@ use thalweg_plot::figure::{self, Legend, SEVERAL};
 use thalweg_plot::page::Heading;
 
 use super::model::{self, Case, Model, Ran, process};
+use super::neighbours::{self, Line, Seeds};
 use super::runs::{finish, run_all};
 use super::{
-    FLOW, LAMBDAS, ROUND_TRIPS, Size, WINDOW_PS, lambda_name, loss, loss_panel, significant, steps, within,
+    FLOW, LAMBDAS, ROUND_TRIPS, Size, WINDOW_PS, lambda_name, line_name, loss, loss_panel, significant,
+    steps, within,
 };
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends};
@@ -18,7 +20,7 @@ use crate::row;
 use crate::statistics::{half_interval, mean};
 
 /// Emulated seconds per run by default.
-const SECONDS: f64 = 300.0;
+const SECONDS: f64 = 100.0;
 
 /// The runs of a model: by lambda and seed, the cases by round-trip time.
 struct Measured {
@@ -63,6 +65,7 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     ));
     page.section("Loss of the background traffic, percent").table(&summary(&all, &burstiness));
     page.section("Ratio of 100 ms to 10 ms").table(&ratios(&all));
+    page.section("Neighbouring values of lambda").table(&told_apart(&all));
     page.section("Trends").table(&trends(&all).0);
     draw(study.plot, &all)?;
     finish(&size)?;
@@ -82,9 +85,7 @@ fn published(size: &Size) -> anyhow::Result<Vec<f64>> {
 }
 
 fn summary(all: &[Measured], burstiness: &[f64]) -> Table {
-    let columns = all.iter().flat_map(|measured| {
-        ROUND_TRIPS.map(|time| format!("{}, {} ms", measured.model.name(), time.0 / 1_000_000))
-    });
+    let columns = all.iter().flat_map(|measured| [0, 1].map(|time| line_name(measured.model, time)));
     let first = ["lambda, bursts/s", "b by definition", "b by the published routine"].map(str::to_owned);
     let mut table = Table::with_header(first.into_iter().chain(columns).collect());
     for (place, lambda) in LAMBDAS.into_iter().enumerate() {
@@ -104,6 +105,15 @@ fn ratios(all: &[Measured]) -> Table {
         table.push(std::iter::once(lambda_name(lambda)).chain(cells).collect());
     }
     table
+}
+
+fn told_apart(all: &[Measured]) -> Table {
+    let line = |measured: &Measured, time| Line {
+        name: line_name(measured.model, time),
+        losses: (0..LAMBDAS.len()).map(|place| measured.losses(time, place)).collect(),
+    };
+    let lines: Vec<Line> = all.iter().flat_map(|measured| [0, 1].map(|time| line(measured, time))).collect();
+    neighbours::table(Seeds::Independent, &LAMBDAS.map(lambda_name), &lines)
 }
 
 fn raw(all: &[Measured]) -> Table {

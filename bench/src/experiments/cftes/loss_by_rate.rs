@@ -9,8 +9,9 @@ use thalweg_plot::page::Heading;
 use thalweg_wire::BitRate;
 
 use super::model::{self, Case, Model, Ran};
+use super::neighbours::{self, Line, Seeds};
 use super::runs::{finish, run_all};
-use super::{BACKGROUND, ROUND_TRIPS, Size, loss, loss_panel, significant, steps, within};
+use super::{BACKGROUND, ROUND_TRIPS, Size, line_name, loss, loss_panel, significant, steps, within};
 use crate::experiments::Outcome;
 use crate::experiments::flexplane::{Study, Trends};
 use crate::results::{Page, Table, save};
@@ -18,7 +19,7 @@ use crate::row;
 use crate::statistics::{half_interval, mean};
 
 /// Emulated seconds per run by default.
-const SECONDS: f64 = 300.0;
+const SECONDS: f64 = 100.0;
 
 /// Bursts per second: the published case file of the figure.
 const LAMBDA: f64 = 15.0;
@@ -92,6 +93,7 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
     ));
     page.section("Loss of the background traffic, percent").table(&summary(&all));
     page.section("Ratio of 100 ms to 10 ms").table(&ratios(&all));
+    page.section("Neighbouring rates").table(&told_apart(&all));
     page.section("Rate threshold by acceptable loss").table(&thresholds(&all));
     page.section("Trends").table(&trends(&all).0);
     draw(study.plot, &all)?;
@@ -100,9 +102,7 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Outcome> 
 }
 
 fn summary(all: &[Measured]) -> Table {
-    let columns = all.iter().flat_map(|measured| {
-        ROUND_TRIPS.map(|time| format!("{}, {} ms", measured.model.name(), time.0 / 1_000_000))
-    });
+    let columns = all.iter().flat_map(|measured| [0, 1].map(|time| line_name(measured.model, time)));
     let mut table = Table::with_header(std::iter::once("flow, Mbit/s".to_owned()).chain(columns).collect());
     for (place, rate) in RATES.iter().enumerate() {
         let cells = all.iter().flat_map(|measured| [0, 1].map(|time| loss(&measured.losses(time, place))));
@@ -119,6 +119,15 @@ fn ratios(all: &[Measured]) -> Table {
         table.push(std::iter::once(rate.to_string()).chain(cells).collect());
     }
     table
+}
+
+fn told_apart(all: &[Measured]) -> Table {
+    let line = |measured: &Measured, time| Line {
+        name: line_name(measured.model, time),
+        losses: (0..RATES.len()).map(|rate| measured.losses(time, rate)).collect(),
+    };
+    let lines: Vec<Line> = all.iter().flat_map(|measured| [0, 1].map(|time| line(measured, time))).collect();
+    neighbours::table(Seeds::Same, &RATES.map(|rate| rate.to_string()), &lines)
 }
 
 fn thresholds(all: &[Measured]) -> Table {

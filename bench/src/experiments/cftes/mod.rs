@@ -11,13 +11,14 @@
 //! | [`closed_loop`] | none: 14 days with a threshold that follows the traffic |
 //!
 //! [`model`] has the three models that are compared, [`runs`] their runs on all cores, with results that outlive an
-//! interruption.
+//! interruption, [`neighbours`] whether the runs are long enough.
 
 pub(super) mod burstiness;
 pub(super) mod closed_loop;
 pub(super) mod loss_by_lambda;
 pub(super) mod loss_by_rate;
 mod model;
+mod neighbours;
 mod runs;
 pub(super) mod switch_buffer;
 pub(super) mod throughput;
@@ -33,6 +34,7 @@ use thalweg_wire::{BitRate, Nanos};
 
 use super::flexplane::Study;
 use crate::statistics::{half_interval, mean};
+use model::Model;
 
 /// The rate of the port: C.
 const PORT: BitRate = BitRate(1_000_000_000);
@@ -118,6 +120,11 @@ fn within(value: f64, bounds: (f64, f64)) -> bool {
 /// Steps in this direction between consecutive values.
 fn steps(values: &[f64], is_step: impl Fn(f64, f64) -> bool) -> usize {
     values.windows(2).filter(|pair| is_step(pair[0], pair[1])).count()
+}
+
+/// The name of a line in tables: model and round trip.
+fn line_name(model: Model, time: usize) -> String {
+    format!("{}, {} ms", model.name(), ROUND_TRIPS[time].0 / 1_000_000)
 }
 
 /// The losses of background traffic at one round-trip time by model, place and run, with 95 % intervals.

@@ -113,7 +113,7 @@ impl<C: Caller> Calls<C> {
             Command::Redirect(id, key) => Call { action: Action::Redirect, id, key },
             Command::Release { id, key, .. } => Call { action: Action::Release, id, key },
             // Calls have no expiry.
-            Command::Refresh(..) => return None,
+            Command::Refresh(_) | Command::Restore(..) => return None,
         };
         let failed = |reason: &str| Some(call.failed(reason.to_owned()));
         match &self.queue {

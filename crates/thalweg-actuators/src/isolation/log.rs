@@ -17,7 +17,7 @@ impl Isolator for Log {
     fn execute(&mut self, command: Command, _now: Timestamp) -> Option<Input> {
         match command {
             Command::Redirect(id, _) => Some(Input::Redirected(id)),
-            Command::Refresh(..) => None,
+            Command::Refresh(_) | Command::Restore(..) => None,
             Command::Release { id, .. } => Some(Input::Released(id)),
         }
     }

@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(body, expected);
         let release = Command::Release { id: RedirectionId(7), key, if_packets: None };
         for status in ["status 409 Conflict: why", "status 302 Found: why"] {
-            webhook.execute(release, Timestamp(0));
+            webhook.execute(release.clone(), Timestamp(0));
             let Input::ReleaseFailed(RedirectionId(7), error) = answer(&mut webhook) else {
                 panic!("it failed")
             };

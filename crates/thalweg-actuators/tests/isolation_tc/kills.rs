@@ -36,7 +36,7 @@ fn child() {
     for number in 0.. {
         let id = RedirectionId(number);
         tc.execute(Command::Redirect(id, key), now());
-        tc.execute(Command::Refresh(id, key), now());
+        tc.execute(Command::Refresh(vec![(id, key)]), now());
         let _ = tc.read(now());
         let _ = tc.maintain(now());
         tc.execute(Command::Release { id, key, if_packets: Some(number % 3) }, now());

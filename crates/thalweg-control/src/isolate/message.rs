@@ -61,12 +61,14 @@ pub enum Input {
 }
 
 /// A command of isolation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Redirect a flow. Answer with [`Input::Redirected`] or [`Input::Failed`].
     Redirect(RedirectionId, FlowKey),
-    /// Extend the expiry of a redirection. No answer.
-    Refresh(RedirectionId, FlowKey),
+    /// Extend the expiry of these redirections. No answer.
+    Refresh(Vec<(RedirectionId, FlowKey)>),
+    /// Redirect a flow again, which someone else has released. No answer.
+    Restore(RedirectionId, FlowKey),
     /// Release a flow. Answer with [`Input::Released`], [`Input::StillSending`] or [`Input::ReleaseFailed`].
     Release {
         /// The redirection.

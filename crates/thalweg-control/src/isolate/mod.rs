@@ -46,6 +46,12 @@ const MAX_ATTEMPTS: u32 = 5;
 /// Time before the second attempt; doubles with each.
 const RETRY_AFTER: Nanos = Nanos::from_secs(1);
 
+/// Redirections whose expiry is extended at once: at least so many, and at least one in [`REFRESH_PART`]. Findings wait meanwhile.
+const MIN_REFRESHES: usize = 4_096;
+
+/// The part of all redirections that is refreshed at once.
+const REFRESH_PART: usize = 8;
+
 /// Counters of isolation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IsolationCounters {
@@ -452,7 +458,7 @@ impl Isolation {
         match it.report.phase {
             Phase::Redirected | Phase::Confirmed => {
                 self.counters.restored += 1;
-                self.commands.push_back(Command::Refresh(id, it.report.key));
+                self.commands.push_back(Command::Restore(id, it.report.key));
                 it.refreshed = now;
             }
             Phase::Draining => self.finish(id, Phase::Released, now),
@@ -480,11 +486,15 @@ impl Isolation {
 
     /// Does what is due at `now`. Redirections with nothing to do cost one comparison or two.
     fn tick(&mut self, now: Timestamp) {
-        for (id, it) in &mut self.active {
-            if it.refresh_is_due(now, &self.options) {
-                it.refreshed = now;
-                self.commands.push_back(Command::Refresh(*id, it.report.key));
-            }
+        let at_once = MIN_REFRESHES.max(self.active.len() / REFRESH_PART);
+        let due = self.active.iter_mut().filter(|(_, it)| it.refresh_is_due(now, &self.options));
+        let refreshed = due.take(at_once).map(|(id, it)| {
+            it.refreshed = now;
+            (*id, it.report.key)
+        });
+        let refreshed: Vec<(RedirectionId, FlowKey)> = refreshed.collect();
+        if !refreshed.is_empty() {
+            self.commands.push_back(Command::Refresh(refreshed));
         }
         let (read, is_stopping) = (self.read, self.is_stopping);
         let due = self

@@ -64,7 +64,7 @@ fn a_cheetah_is_redirected_confirmed_refreshed_and_released() {
     it.handle(at(200), reading(queue(3, 0), &[(1, 3)]));
     assert_eq!(it.of(&key(1)).unwrap().phase, Phase::Confirmed);
     it.handle(at(1_001), Input::Tick);
-    assert_eq!(commands(&mut it), [Command::Refresh(id, key(1))]);
+    assert_eq!(commands(&mut it), [Command::Refresh(vec![(id, key(1))])]);
     it.handle(at(1_100), Input::Ended(key(1)));
     assert_eq!(commands(&mut it), [], "it drains first");
     it.handle(at(1_200), reading(queue(3, 2_000), &[(1, 5)]));
@@ -258,11 +258,46 @@ fn a_release_that_fails_does_not_undo_the_release_of_a_user() {
     assert!(it.of(&key(1)).is_none());
 }
 
+/// 20,000 flows at once, of which 16,000 may be redirected, 4,000 per second.
+#[test]
+fn a_crowd_of_cheetahs_is_redirected_in_turn_and_refreshed_in_parts() {
+    let mut it = isolation(IsolationOptions {
+        max_redirections: 16_000,
+        changes_per_second: 4_000,
+        ..IsolationOptions::default()
+    });
+    (0..20_000).for_each(|flow| it.handle(at(0), began(flow)));
+    assert_eq!((it.counters().refused, it.active().count()), (4_000, 16_000));
+    let mut refreshed = 0;
+    for millis in (0..5_000).step_by(20) {
+        it.handle(at(millis), Input::Tick);
+        let (mut redirected, mut extended) = (0, 0);
+        for command in commands(&mut it) {
+            match command {
+                Command::Redirect(id, _) => {
+                    redirected += 1;
+                    it.handle(at(millis), Input::Redirected(id));
+                }
+                Command::Refresh(flows) => extended += flows.len(),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(redirected <= if millis == 0 { 4_000 } else { 80 }, "{redirected} at {millis} ms");
+        assert!(extended <= MIN_REFRESHES, "{extended} at {millis} ms");
+        refreshed += extended;
+    }
+    assert_eq!(it.counters().redirected, 16_000);
+    let late = |report: &&RedirectionReport| report.redirected.unwrap() > at(3_100);
+    assert_eq!(it.active().filter(late).count(), 0, "all within the three seconds that the limit takes");
+    // Each once per second since it was redirected.
+    assert!((40_000..=56_000).contains(&refreshed), "{refreshed}");
+}
+
 #[test]
 fn an_entry_that_others_removed_is_restored() {
     let mut it = redirected(IsolationOptions::default(), 9);
     it.handle(at(200), reading(queue(9, 0), &[]));
-    assert_eq!(commands(&mut it), [Command::Refresh(RedirectionId(1), key(1))]);
+    assert_eq!(commands(&mut it), [Command::Restore(RedirectionId(1), key(1))]);
     assert_eq!(it.counters().restored, 1);
 }
 
@@ -433,8 +468,13 @@ impl Network {
                 self.entries.entry(key).or_default();
                 Some(Input::Redirected(id))
             }
-            Command::Refresh(_, key) => {
-                assert!(self.entries.contains_key(&key), "{key} is not redirected");
+            Command::Refresh(redirections) => {
+                let is_redirected = |(_, key): &(RedirectionId, FlowKey)| self.entries.contains_key(key);
+                assert!(redirections.iter().all(is_redirected), "{redirections:?}");
+                None
+            }
+            Command::Restore(_, key) => {
+                self.entries.entry(key).or_default();
                 None
             }
             Command::Release { id, .. } if self.fails => Some(Input::ReleaseFailed(id, "fails".to_owned())),

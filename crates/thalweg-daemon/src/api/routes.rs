@@ -303,6 +303,19 @@ fn of_isolation(routes: Routes<Api>) -> Routes<Api> {
             redirections::all,
         )
         .add(
+            Get,
+            "/v1/redirections/{key}",
+            Operation {
+                scope: READ,
+                summary: "One redirection",
+                description: "The active redirection of a flow, otherwise its latest that has ended. 404 if the daemon has \
+                              none.",
+                errors: &[Code::NotConfigured, Code::NotFound],
+                waits: true,
+            },
+            redirections::one,
+        )
+        .add(
             Put,
             "/v1/redirections/{key}",
             Operation {

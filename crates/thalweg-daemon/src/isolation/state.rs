@@ -96,6 +96,14 @@ impl State {
         }
     }
 
+    /// Returns the active redirection of a flow, otherwise its latest that has ended.
+    pub fn of(&self, key: &FlowKey) -> Option<RedirectionReport> {
+        let work = self.lock();
+        let isolation = &work.isolation;
+        let report = isolation.of(key).or_else(|| isolation.ended().find(|ended| ended.key == *key));
+        report.cloned().map(|report| WallClock::now().convert(report))
+    }
+
     /// Redirects a flow until [`release`](Self::release). Returns its redirection.
     ///
     /// # Errors

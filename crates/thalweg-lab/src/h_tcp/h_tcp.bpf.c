@@ -207,4 +207,4 @@ SECTION("struct_ops") int h_tcp_undo_cwnd(__u64 *arguments) {
     return window > prior ? window : prior;
 }
 
-char licence[] SECTION("license") = "Dual MIT/GPL";
+char licence[] SECTION("license") = "GPL v2";

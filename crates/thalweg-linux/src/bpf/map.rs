@@ -216,6 +216,32 @@ impl<const KEY: usize, const VALUE: usize> Map<KEY, VALUE> {
         unsafe { syscall::update(&self.map.descriptor, key, value) }
     }
 
+    /// Sets the values of many keys. A system call writes thousands, from Linux 5.6 on.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set). Earlier keys are set then.
+    ///
+    /// # Panics
+    /// If there are not as many keys as values.
+    pub fn set_many(&mut self, keys: &[[u8; KEY]], values: &[[u8; VALUE]]) -> io::Result<()> {
+        assert_eq!(keys.len(), values.len(), "one value per key");
+        for (keys, values) in keys.chunks(BATCH).zip(values.chunks(BATCH)) {
+            // SAFETY: both have as many elements, whose lengths are the map's.
+            let set = unsafe {
+                let (keys_bytes, values_bytes) = (keys.as_flattened(), values.as_flattened());
+                syscall::update_batch(&self.map.descriptor, keys_bytes, values_bytes, keys.len())
+            };
+            match set {
+                // The kernel, or this kind of map, has no batches.
+                Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | ENOTSUPP)) => {
+                    keys.iter().zip(values).try_for_each(|(key, value)| self.set(key, value))?;
+                }
+                set => set?,
+            }
+        }
+        Ok(())
+    }
+
     /// Removes a key. Returns whether it was present.
     ///
     /// # Errors
@@ -397,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn all_entries_of_a_large_map_are_read_in_batches_and_by_key() {
+    fn a_large_map_is_written_in_batches_and_read_in_batches_and_by_key() {
         let spec =
             MapSpec { kind: MapKind::Hash, key_size: 16, value_size: 5, max_entries: 20_000, flags: 0 };
         let map = match AnyMap::create("large", spec) {
@@ -410,7 +436,12 @@ mod tests {
         assert_eq!(map.entries_in_batches().unwrap(), []);
         let entry = |n: u128| (n.to_ne_bytes(), *n.to_ne_bytes().first_chunk::<5>().unwrap());
         let mut expected: Vec<_> = (0..20_000).map(entry).collect();
-        expected.iter().for_each(|(key, value)| map.set(key, value).unwrap());
+        let (half, rest) = expected.split_at(10_000);
+        half.iter().for_each(|(key, value)| map.set(key, value).unwrap());
+        let (keys, values): (Vec<_>, Vec<_>) = rest.iter().copied().unzip();
+        map.set_many(&keys, &values).unwrap();
+        let full = map.set_many(&[(20_000_u128).to_ne_bytes()], &[[0; 5]]).unwrap_err();
+        assert_eq!(full.kind(), io::ErrorKind::ArgumentListTooLong);
         expected.sort_unstable();
         for mut entries in [map.entries_in_batches().unwrap(), map.entries_by_key().unwrap()] {
             entries.sort_unstable();

@@ -21,6 +21,7 @@ const MAP_GET_FD_BY_ID: c_int = 14;
 const OBJECT_GET_INFO_BY_FD: c_int = 15;
 const BTF_LOAD: c_int = 18;
 const MAP_LOOKUP_BATCH: c_int = 24;
+const MAP_UPDATE_BATCH: c_int = 26;
 const LINK_CREATE: c_int = 28;
 const LINK_DETACH: c_int = 34;
 
@@ -64,7 +65,7 @@ struct MapElement {
     flags: u64,
 }
 
-/// Attributes of BPF_MAP_LOOKUP_BATCH.
+/// Attributes of BPF_MAP_LOOKUP_BATCH and BPF_MAP_UPDATE_BATCH.
 #[repr(C)]
 struct MapBatch {
     before: u64,
@@ -337,6 +338,29 @@ pub(super) unsafe fn look_up_batch(
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((attributes.count as usize, false)),
         Err(error) => Err(error),
     }
+}
+
+/// Writes the values of `count` keys.
+///
+/// # Errors
+/// If the kernel returns an error: earlier keys of the batch are written then.
+///
+/// # Safety
+/// `keys` and `values` must hold `count` keys and values of the map's lengths.
+pub(super) unsafe fn update_batch(map: &OwnedFd, keys: &[u8], values: &[u8], count: usize) -> io::Result<()> {
+    let mut attributes = MapBatch {
+        before: 0,
+        after: 0,
+        keys: keys.as_ptr() as u64,
+        values: values.as_ptr() as u64,
+        count: count as u32,
+        map: map.as_raw_fd() as u32,
+        element_flags: 0,
+        flags: 0,
+    };
+    // SAFETY: the attributes of this command, of which the kernel writes the count; keys and values, which the kernel only reads,
+    // are as the caller promises.
+    unsafe { bpf_mut(MAP_UPDATE_BATCH, &mut attributes) }.map(drop)
 }
 
 /// Loads a program. The verifier log goes into `log`, unless that is empty.

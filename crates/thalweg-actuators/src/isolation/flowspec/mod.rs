@@ -117,7 +117,7 @@ impl Isolator for Flowspec {
             Command::Redirect(id, key) => Request::Redirect(id, key),
             Command::Release { id, key, .. } => Request::Release(id, key),
             // A rule lasts as long as the session.
-            Command::Refresh(..) => return None,
+            Command::Refresh(_) | Command::Restore(..) => return None,
         };
         let error = match self.requests.as_ref().map(|requests| requests.try_send(request)) {
             Some(Ok(())) => return None,

@@ -31,7 +31,7 @@ mod tests;
 
 use std::net::SocketAddr;
 
-use thalweg_control::isolate::{Command, Input, Reading};
+use thalweg_control::isolate::{Command, Input, Reading, RedirectionId};
 use thalweg_linux::Namespace;
 use thalweg_wire::openflow::{DatapathId, QueueId};
 use thalweg_wire::{FlowKey, Nanos, Timestamp};
@@ -101,6 +101,12 @@ impl OpenFlow {
         self.address
     }
 
+    fn refresh(&mut self, id: RedirectionId, key: FlowKey) {
+        if self.control.write_problem().is_none() {
+            self.control.rules.refresh(id, key);
+        }
+    }
+
     /// Listens, and connects.
     fn connect(&self) -> Result<Option<SocketAddr>, OpenFlowError> {
         let Some(switches) = &self.switches else { return Ok(None) };
@@ -142,10 +148,12 @@ impl Isolator for OpenFlow {
                 Some(problem) => Some(Input::Failed(id, problem)),
                 None => self.control.rules.redirect(id, key),
             },
-            Command::Refresh(id, key) => {
-                if self.control.write_problem().is_none() {
-                    self.control.rules.refresh(id, key);
-                }
+            Command::Refresh(redirections) => {
+                redirections.into_iter().for_each(|(id, key)| self.refresh(id, key));
+                None
+            }
+            Command::Restore(id, key) => {
+                self.refresh(id, key);
                 None
             }
             Command::Release { id, key, if_packets } => match self.control.write_problem() {

@@ -96,6 +96,12 @@ impl Maps {
         self.redirections.set(&flow, &entry.bytes())
     }
 
+    /// Gives many flows the same entry. Their counters are kept.
+    pub(super) fn set_many(&mut self, keys: impl Iterator<Item = FlowKey>, entry: Entry) -> io::Result<()> {
+        let flows: Vec<[u8; FLOW]> = keys.map(|key| bytes_of(&key)).collect();
+        self.redirections.set_many(&flows, &vec![entry.bytes(); flows.len()])
+    }
+
     /// Returns the entry of a flow.
     pub(super) fn get(&self, key: &FlowKey) -> io::Result<Option<Entry>> {
         Ok(self.redirections.get(&bytes_of(key))?.map(|bytes| Entry::read(&bytes)))
@@ -113,12 +119,11 @@ impl Maps {
         self.counters.remove(&flow).map(drop)
     }
 
-    /// Returns all entries, with their counters.
-    pub(super) fn all(&self) -> io::Result<Vec<(FlowKey, Entry, FlowCounters)>> {
+    /// Returns all entries, with their counters; `None` if someone else has removed them.
+    pub(super) fn all(&self) -> io::Result<Vec<(FlowKey, Entry, Option<FlowCounters>)>> {
         let counted: HashMap<[u8; FLOW], [u8; COUNTERS]> = self.counters.entries()?.into_iter().collect();
         let all = self.redirections.entries()?.into_iter().filter_map(|(flow, entry)| {
-            let counters = counted.get(&flow).copied().map(counters).unwrap_or_default();
-            Some((key_of(&flow)?, Entry::read(&entry), counters))
+            Some((key_of(&flow)?, Entry::read(&entry), counted.get(&flow).copied().map(counters)))
         });
         Ok(all.collect())
     }

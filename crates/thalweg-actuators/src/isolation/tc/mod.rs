@@ -269,8 +269,9 @@ impl Tc {
         }
     }
 
-    fn refresh(&mut self, key: &FlowKey, now: Timestamp) -> std::io::Result<()> {
-        self.maps.set(key, self.entry(now))
+    /// Counts a failed extension: the redirection expires, and a reading shows that it is missing.
+    fn count_failed(&mut self, extended: std::io::Result<()>) {
+        self.failed_checks += u64::from(extended.is_err());
     }
 
     /// Releases a flow. With `if_packets`, the program itself compares: after the write, either it redirects no more
@@ -330,11 +331,15 @@ impl Isolator for Tc {
     fn execute(&mut self, command: Command, now: Timestamp) -> Option<Input> {
         match command {
             Command::Redirect(id, key) => Some(self.redirect(id, &key, now)),
-            // If it fails, the redirection expires, and a reading shows that it is missing.
-            Command::Refresh(_, key) => {
-                if self.refresh(&key, now).is_err() {
-                    self.failed_checks += 1;
-                }
+            Command::Refresh(redirections) => {
+                let keys = redirections.into_iter().map(|(_, key)| key);
+                let extended = self.maps.set_many(keys, self.entry(now));
+                self.count_failed(extended);
+                None
+            }
+            Command::Restore(_, key) => {
+                let restored = self.maps.set(&key, self.entry(now));
+                self.count_failed(restored);
                 None
             }
             Command::Release { id, key, if_packets } => {
@@ -352,7 +357,8 @@ impl Isolator for Tc {
         let mut flows = Vec::new();
         for (key, entry, counters) in self.maps.all().map_err(|error| error.to_string())? {
             match entry.expires > now {
-                true => flows.push((key, counters)),
+                // Without counters the program redirects nothing: the flow is missing.
+                true => flows.extend(counters.map(|counters| (key, counters))),
                 false => self.maps.remove(&key).map_err(|error| error.to_string())?,
             }
         }

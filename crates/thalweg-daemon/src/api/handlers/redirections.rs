@@ -1,4 +1,4 @@
-//! Redirections of cheetah flows: state, pins, releases.
+//! Redirections of cheetah flows: all, one, pins, releases.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -35,6 +35,21 @@ pub(in crate::api) fn all(
     Query(EndedLimit { limit: Count(limit) }): Query<EndedLimit>,
 ) -> Result<Json<Redirections>, Problem> {
     Ok(Json(convert::redirections(isolation(api)?, limit)))
+}
+
+/// `GET /v1/redirections/{key}`
+pub(in crate::api) fn one(
+    api: &Api,
+    Path(RedirectionPath { key: Parsed(key) }): Path<RedirectionPath>,
+) -> Result<Json<Redirection>, Problem> {
+    let report = isolation(api)?.state().of(&key);
+    let missing = || {
+        Problem::new(
+            Code::NotFound,
+            format_args!("{key} is not redirected, and is not among the latest that were"),
+        )
+    };
+    Ok(Json(convert::redirection(&report.ok_or_else(missing)?)))
 }
 
 /// `PUT /v1/redirections/{key}`

@@ -56,9 +56,12 @@ fn cheetah_flows_of_an_emulated_network_are_redirected_and_released() {
         let active = serve.get("/v1/redirections").unwrap()["active"].clone();
         active.as_array().unwrap().iter().any(|it| it["reason"] == "pinned" && it["phase"] == "redirected")
     });
+    assert_eq!(serve.get(path).unwrap()["id"], pinned["id"]);
     let (status, released) = send(&serve, "DELETE", path, &json!({}));
     assert_eq!((status, &released["cause"]), (200, &json!("user")), "{released}");
     serve.wait("it is released", |serve| send(serve, "DELETE", path, &json!({})).0 == 404);
+    assert_eq!(serve.get(path).unwrap()["phase"], "released");
+    assert_eq!(send(&serve, "GET", &path.replace(":10", ":11"), &json!({})).0, 404);
     let (status, refused) = send(&serve, "PUT", &path.replace(":10", ":7"), &json!({}));
     assert_eq!(status, 409);
     assert!(refused["detail"].as_str().unwrap().contains("never_ports"), "{refused}");
