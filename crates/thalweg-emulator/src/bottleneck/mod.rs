@@ -20,6 +20,7 @@
 //! **Cost.** A lane keeps 4 bytes per queued packet, and allocates nothing per packet. One pass over the packets serves
 //! all lanes ([`setup`]), so packets need not be kept.
 
+mod fifo;
 pub mod lane;
 pub mod port;
 pub mod round_flow;
