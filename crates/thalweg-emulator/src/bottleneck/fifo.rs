@@ -14,7 +14,7 @@
 //! **Cost.** O(1) amortised per packet; 4 bytes per packet of a busy period, at most twice what the buffer can hold,
 //! in packets of full size; shorter ones make it grow.
 
-use super::port::{Origin, Spans, Tally};
+use super::port::{Origin, Port, Spans, Tally};
 
 /// The port.
 #[derive(Clone, Debug)]
@@ -68,8 +68,10 @@ struct Started {
 }
 
 impl FifoPort {
-    /// An idle port. `None` if a byte takes less than a picosecond, so that time does not bound bytes.
-    pub(super) fn new(spans: Spans, buffer: u64) -> Option<FifoPort> {
+    /// `port` with its primary queue alone. `None` if packets have arrived there, or if a byte takes less than a
+    /// picosecond, so that time does not bound bytes.
+    pub(super) fn of(port: &Port) -> Option<FifoPort> {
+        let (spans, buffer) = port.as_new()?;
         let packets = vec![Packet::default(); 2 * (buffer / 1_500 + 2) as usize];
         (spans.byte_ps() > 0).then(|| FifoPort {
             spans,

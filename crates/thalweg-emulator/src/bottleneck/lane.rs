@@ -91,7 +91,7 @@ impl<F: PortFlow> Lane<F> {
     /// A lane whose `flow` uses `queue`.
     pub fn new(port: Port, flow: F, queue: Queue) -> Lane<F> {
         let is_shared = queue == Queue::Primary && flow.keeps_queue();
-        match port.primary_alone().filter(|_| is_shared) {
+        match FifoPort::of(&port).filter(|_| is_shared) {
             Some(fifo) => Lane { port: LanePort::Fifo(fifo), flow, queue, now_ps: 0 },
             None => Lane::with_both_queues(port, flow, queue),
         }

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use thalweg_wire::BitRate;
 
 use super::SECOND_PS;
-use super::fifo::FifoPort;
 use crate::schemes::SchemeError;
 use crate::schemes::scavenger::{PRIMARY, SCAVENGER, ScavengerConfig, Sharing};
 
@@ -130,11 +129,10 @@ impl Port {
         })
     }
 
-    /// The same port with its primary queue alone; `None` if packets have arrived, or if it is faster than a byte per
-    /// picosecond.
-    pub(super) fn primary_alone(&self) -> Option<FifoPort> {
+    /// The time of packets, and the buffer of the primary queue, if nothing has arrived yet.
+    pub(super) fn as_new(&self) -> Option<(Spans, u64)> {
         let is_new = self.free_ps == 0 && self.tallies.iter().all(|tally| tally.offered == 0);
-        is_new.then(|| FifoPort::new(self.spans, self.queues[PRIMARY].buffer)).flatten()
+        is_new.then(|| (self.spans, self.queues[PRIMARY].buffer))
     }
 
     /// Starts to send what is due before `until_ps`, and reports when packets of the flow have left. A packet that

@@ -38,8 +38,10 @@ pub struct TcpFlow {
     /// Segments in the port, and those behind it with the time of their arrival.
     in_port: VecDeque<Data>,
     segments: VecDeque<(u64, Data)>,
-    /// The receiver's next acknowledgement with the time of its arrival. The receiver has not acted since it was sent.
-    ack: Option<(u64, Ack)>,
+    /// The receiver's next acknowledgement, after which the receiver has not acted, and the time of its arrival. Without
+    /// one, the earliest time at which one can arrive.
+    ack: Option<Ack>,
+    ack_ps: u64,
     one_way_ps: u64,
     gap_ps: u64,
     /// When the interface can send again, and when the sender may have something to send.
@@ -74,6 +76,7 @@ impl TcpFlow {
             in_port: VecDeque::new(),
             segments: VecDeque::new(),
             ack: None,
+            ack_ps: NEVER,
             one_way_ps: round_trip.0 * NANO_PS / 2,
             gap_ps: 8 * u64::from(PACKET_BYTES) * SECOND_PS / rate.0.max(1),
             free_ps: 0,
@@ -100,58 +103,46 @@ impl TcpFlow {
         self.ready_ps = now_ps.max(self.free_ps);
     }
 
-    /// When the receiver acts next: on a segment, or when its timer expires.
-    #[inline]
-    fn receiver_ps(&self) -> u64 {
-        front(&self.segments).min(deadline_ps(self.receiver.deadline()))
-    }
-
-    /// Finds the earliest event at the sender.
+    /// The earliest event at the sender.
     #[inline]
     fn schedule(&mut self) {
-        let ack_ps = match &self.ack {
-            Some((at_ps, _)) => *at_ps,
-            None => self.receiver_ps().saturating_add(self.one_way_ps),
-        };
-        self.next_ps = ack_ps.min(self.ready_ps).min(deadline_ps(self.sender.deadline()));
+        self.next_ps = self.ack_ps.min(self.ready_ps).min(deadline_ps(self.sender.deadline()));
     }
 
     /// The receiver acts up to and including `until_ps`, or until it acknowledges. Segments come before the timer.
     #[inline]
     fn receive(&mut self, until_ps: u64) {
-        while self.ack.is_none() {
-            let timer_ps = deadline_ps(self.receiver.deadline());
-            let (ack, one_way_ps) = (&mut self.ack, self.one_way_ps);
-            match self.segments.front() {
-                Some((at_ps, data)) if *at_ps <= timer_ps => {
-                    let at_ps = *at_ps;
-                    if at_ps > until_ps {
-                        return;
-                    }
+        loop {
+            let (segment_ps, timer_ps) = (front(&self.segments), deadline_ps(self.receiver.deadline()));
+            let at_ps = segment_ps.min(timer_ps);
+            self.ack_ps = at_ps.saturating_add(self.one_way_ps);
+            if at_ps > until_ps {
+                return;
+            }
+            let now = time(at_ps);
+            match self.segments.pop_front_if(|_| segment_ps <= timer_ps) {
+                Some((_, data)) => {
                     // Without marks, a segment causes one acknowledgement at most.
-                    let send = |sent| *ack = Some((at_ps + one_way_ps, sent));
-                    self.receiver.on_data(data, false, time(at_ps), send);
-                    self.segments.pop_front();
+                    let ack = &mut self.ack;
+                    self.receiver.on_data(&data, false, now, |sent| *ack = Some(sent));
                 }
-                _ if timer_ps <= until_ps => {
-                    let sent = self.receiver.on_timer(time(timer_ps));
-                    *ack = sent.map(|sent| (timer_ps + one_way_ps, sent));
-                }
-                _ => return,
+                None => self.ack = self.receiver.on_timer(now),
+            }
+            if self.ack.is_some() {
+                return;
             }
         }
     }
 
     /// Acknowledgements arrive at the sender up to `now_ps`.
-    #[inline]
     fn acknowledge(&mut self, now_ps: u64) {
-        self.receive(now_ps);
-        while let Some((at_ps, ack)) = &self.ack
-            && *at_ps <= now_ps
-        {
-            self.sender.on_ack(ack, time(now_ps));
-            self.ack = None;
-            self.wake(now_ps);
+        let now = time(now_ps);
+        while self.ack_ps <= now_ps {
+            if let Some(ack) = &self.ack {
+                self.sender.on_ack(ack, now);
+                self.ack = None;
+                self.wake(now_ps);
+            }
             self.receive(now_ps);
         }
     }
@@ -160,7 +151,10 @@ impl TcpFlow {
     fn is_under_way(&mut self, left_ps: u64, data: Data) {
         let at_ps = left_ps + self.one_way_ps;
         self.segments.push_back((at_ps, data));
-        self.next_ps = self.next_ps.min(at_ps + self.one_way_ps);
+        if self.ack.is_none() {
+            self.ack_ps = self.ack_ps.min(at_ps + self.one_way_ps);
+            self.next_ps = self.next_ps.min(self.ack_ps);
+        }
     }
 }
 
@@ -191,17 +185,22 @@ impl PortFlow for TcpFlow {
     /// Handles what is due: acknowledgements first, then the timer, then the interface.
     #[inline]
     fn act(&mut self, now_ps: u64, _primary_bytes: impl FnOnce() -> u64) -> bool {
-        self.acknowledge(now_ps);
+        if self.ack_ps <= now_ps {
+            self.acknowledge(now_ps);
+        }
         if deadline_ps(self.sender.deadline()) <= now_ps {
             self.sender.on_timer(time(now_ps));
             self.wake(now_ps);
         }
         if self.ready_ps <= now_ps {
             self.offered = self.sender.transmit(time(now_ps));
-            let sends = self.offered.is_some();
-            (self.free_ps, self.ready_ps) = match sends {
-                true => (now_ps + self.gap_ps, now_ps + self.gap_ps),
-                false => (self.free_ps, NEVER),
+            if self.offered.is_some() {
+                self.free_ps = now_ps + self.gap_ps;
+            }
+            // Acknowledgements and timers wake the sender before its window grows.
+            self.ready_ps = match self.offered.is_some() && self.sender.has_window() {
+                true => self.free_ps,
+                false => NEVER,
             };
         }
         self.schedule();

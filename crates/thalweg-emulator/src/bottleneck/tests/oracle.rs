@@ -286,10 +286,19 @@ impl Case {
             prop_assert_eq!(sent.len(), expected.0.len());
             for (place, (packet, expected)) in sent.iter_mut().zip(&expected.0).enumerate() {
                 // With both queues, a departure is known when the packet starts.
-                if has_both_queues && packet.1.is_none() && expected.1 > self.packets.last().map(|last| last.at_ps) {
+                if has_both_queues
+                    && packet.1.is_none()
+                    && expected.1 > self.packets.last().map(|last| last.at_ps)
+                {
                     packet.1 = expected.1;
                 }
-                prop_assert_eq!(&*packet, expected, "packet {} of the flow, both queues: {}", place, has_both_queues);
+                prop_assert_eq!(
+                    &*packet,
+                    expected,
+                    "packet {} of the flow, both queues: {}",
+                    place,
+                    has_both_queues
+                );
             }
             for (place, (seen, expected)) in seen.iter().zip(&expected.1).enumerate() {
                 prop_assert_eq!(seen, expected, "after packet {}, both queues: {}", place, has_both_queues);
