@@ -81,9 +81,10 @@ pub fn run(options: &ThresholdOptions) -> anyhow::Result<()> {
         grouped(python as u64)
     ));
     page.paragraph(format!(
-        "The target for {HOUR} s of traffic on one core is {:.0} minutes for all packets and {:.0} minutes for a quick simulation, which replays a \
+        "The target for {} s of traffic on one core is {:.0} minutes for all packets and {:.0} minutes for a quick simulation, which replays a \
          fifteenth of them.{} A quick simulation states the standard error of each loss: the largest, in percentage points of loss, and by how many \
          standard errors it differs from the simulation of all packets at most.",
+        grouped(HOUR),
         TARGETS.0 / 60.0,
         TARGETS.1 / 60.0,
         match options.seconds == HOUR {
