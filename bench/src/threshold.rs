@@ -1,7 +1,7 @@
 //! The speed of the simulation that finds a rate threshold, compared with a plain Python model of the same.
 //!
 //! Traffic of the dissertation (Table 4.1: 200 Mbit/s at 1 Gbit/s, 15 bursts per second) is replayed with 18 rates and two
-//! round-trip times in one pass. The sample of a quick simulation is one stretch of 1/360 in fifteen.
+//! round-trip times in one pass, all of it and as a quick simulation does ([`Sample`]).
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,9 +10,10 @@ use anyhow::{Context, ensure};
 use thalweg_emulator::bottleneck::SECOND_PS;
 use thalweg_emulator::bottleneck::lane::PortFlow;
 use thalweg_emulator::bottleneck::round_flow::RoundFlow;
+use thalweg_emulator::bottleneck::sample::Sample;
 use thalweg_emulator::bottleneck::setup::{LossTable, Setup, SetupConfig};
 use thalweg_emulator::bottleneck::tcp_flow::TcpFlow;
-use thalweg_emulator::workloads::burst_process::{Arrival, BurstPackets, BurstProcess, Rounding};
+use thalweg_emulator::workloads::burst_process::{BurstPackets, BurstProcess, Rounding};
 use thalweg_wire::{BitRate, Nanos};
 
 use crate::clock::Stopwatch;
@@ -24,12 +25,11 @@ const PORT: BitRate = BitRate(1_000_000_000);
 const MEAN: BitRate = BitRate(200_000_000);
 const LAMBDA: f64 = 15.0;
 
-/// Packets that all lanes process before the next ones are made.
-const GROUP: usize = 1_024;
+/// The traffic that targets are for, in seconds.
+const HOUR: u64 = 3_600;
 
-/// Stretches of the traffic, and the part of them that a quick simulation replays.
-const STRETCHES: u64 = 360;
-const QUICK_PART: u64 = 15;
+/// How long simulations of an hour may take on one core, in seconds: of all its packets, and of a sample.
+const TARGETS: (f64, f64) = (1_800.0, 120.0);
 
 /// The flow of the comparison with Python, which runs it for [`PYTHON_SECONDS`].
 const PYTHON_FLOW: (u64, u64) = (700, 100);
@@ -39,7 +39,7 @@ const PYTHON_SECONDS: f64 = 20.0;
 #[derive(Clone, Debug, clap::Args)]
 pub struct ThresholdOptions {
     /// Seconds of traffic
-    #[arg(long, default_value_t = 3_600)]
+    #[arg(long, default_value_t = HOUR)]
     pub seconds: u64,
     /// Python interpreter of the comparison
     #[arg(long, default_value = "python3")]
@@ -80,13 +80,28 @@ pub fn run(options: &ThresholdOptions) -> anyhow::Result<()> {
         options.seconds,
         grouped(python as u64)
     ));
+    page.paragraph(format!(
+        "The target for {} s of traffic on one core is {:.0} minutes for all packets and {:.0} minutes for a quick simulation, which replays a \
+         fifteenth of them.{} A quick simulation states the standard error of each loss: the largest, in percentage points of loss, and by how many \
+         standard errors it differs from the simulation of all packets at most.",
+        grouped(HOUR),
+        TARGETS.0 / 60.0,
+        TARGETS.1 / 60.0,
+        match options.seconds == HOUR {
+            true => "",
+            false => " Seconds for it are scaled from this run.",
+        },
+    ));
     let mut table = Table::new([
         "flow",
         "replayed",
         "packets of all lanes",
         "seconds",
+        "seconds for 3,600 s of traffic",
+        "target, seconds",
         "million packets/s",
         "over Python",
+        "largest standard error of loss, points",
         "largest deviation, standard errors",
     ]);
     for it in &ran {
@@ -99,8 +114,11 @@ pub fn run(options: &ThresholdOptions) -> anyhow::Result<()> {
             if it.is_quick { "a fifteenth" } else { "all" },
             grouped(it.packets),
             format!("{:.1}", it.nanos / 1e9),
+            format!("{:.1}", it.nanos / 1e9 * HOUR as f64 / options.seconds as f64),
+            grouped(if it.is_quick { TARGETS.1 } else { TARGETS.0 } as u64),
             format!("{:.1}", speed / 1e6),
             format!("{:.0}", speed / python),
+            if it.is_quick { format!("{:.3}", largest_error(&it.table)) } else { "-".to_owned() },
             deviation.map_or("-".to_owned(), |deviation| format!("{deviation:.1}")),
         );
     }
@@ -124,41 +142,24 @@ fn simulate<F: PortFlow>(
         window: Nanos::from_millis(100),
     };
     let until_ps = seconds * SECOND_PS;
-    let length_ps = (until_ps / STRETCHES).max(1);
     let process = BurstProcess::of_dissertation(LAMBDA, MEAN);
     let packets = BurstPackets::new(&process, 1, Rounding::Up)?.take_while(|packet| packet.at_ps < until_ps);
     let mut setup = Setup::new(&config, flow)?;
-    let (mut group, mut stretch) = (Vec::with_capacity(GROUP), 0);
+    let mut sample = match is_quick {
+        true => Sample::quick(Nanos::from_secs(seconds)),
+        false => Sample::all(),
+    };
     let watch = Stopwatch::start();
     for packet in packets {
-        let number = packet.at_ps / length_ps;
-        if number != stretch {
-            setup.replay(&group)?;
-            group.clear();
-            if is_quick && stretch % QUICK_PART == QUICK_PART / 2 {
-                setup.end_stretch();
-            }
-            stretch = number;
-        }
-        if is_quick && stretch % QUICK_PART != QUICK_PART / 2 {
-            continue;
-        }
-        let at_ps = match is_quick {
-            true => stretch / QUICK_PART * length_ps + packet.at_ps % length_ps,
-            false => packet.at_ps,
-        };
-        group.push(Arrival { at_ps, ..packet });
-        if group.len() == GROUP {
-            setup.replay(&group)?;
-            group.clear();
-        }
+        sample.add(packet, &mut setup)?;
     }
-    setup.replay(&group)?;
-    let nanos = watch.nanos();
-    let share = if is_quick { 1.0 / QUICK_PART as f64 } else { 1.0 };
-    let table = setup.table(share);
-    let packets = setup.packets();
-    Ok(Ran { flow: name, is_quick, packets, nanos, table })
+    let table = sample.finish(&mut setup)?;
+    Ok(Ran { flow: name, is_quick, packets: setup.packets(), nanos: watch.nanos(), table })
+}
+
+/// The largest standard error that a quick simulation states, in percentage points of loss.
+fn largest_error(table: &LossTable) -> f64 {
+    100.0 * table.rows.iter().map(|row| row.error).fold(0.0, f64::max)
 }
 
 /// By how many standard errors a quick simulation is off at most, where it found a loss.

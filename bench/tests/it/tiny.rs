@@ -109,12 +109,22 @@ fn planted_cheetahs_are_found_in_a_flood() {
 }
 
 #[test]
-fn simulations_of_thresholds_are_compared_with_python() {
+fn simulations_of_a_threshold_state_their_target_and_the_error_of_a_sample() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        return skip(
+            "skipped: simulations_of_a_threshold_state_their_target_and_the_error_of_a_sample: no python3",
+        );
+    }
     let folder = tempfile::tempdir().unwrap();
-    let page = bench(folder.path(), &["threshold", "--seconds", "2"]);
-    let rows: Vec<_> =
-        page.lines().filter(|line| line.contains("| all |") || line.contains("fifteenth")).collect();
-    assert_eq!(rows.len(), 4, "{page}");
+    let page = bench(folder.path(), &["threshold", "--seconds", "1"]);
+    for (flow, packets) in [("rounds", "1,236,043"), ("TCP", "1,343,649")] {
+        let all = cells(&page, &format!("{flow} | all"));
+        assert_eq!((all[2], all[5], all[8]), (packets, "1,800", "-"));
+        let quick = cells(&page, &format!("{flow} | a fifteenth"));
+        assert_eq!(quick[5], "120");
+        assert!(quick[8].parse::<f64>().is_ok(), "{quick:?}");
+    }
+    assert!(page.contains("30 minutes for all packets and 2 minutes for a quick simulation"), "{page}");
 }
 
 #[test]

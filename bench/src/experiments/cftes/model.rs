@@ -151,7 +151,7 @@ fn replay<F: PortFlow>(
         .iter_mut()
         .map(|lane| {
             lane.run_until(until_ps);
-            lane.port().check_invariants();
+            lane.check_invariants();
             Ran::of(lane, bytes(lane))
         })
         .collect())

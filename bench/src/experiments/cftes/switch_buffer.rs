@@ -135,7 +135,7 @@ fn run_once(testbed: &Testbed, case: &Case, seed: u64, seconds: u64) -> anyhow::
         });
         before = (delivered, lost.0, lost.1);
     }
-    lane.port().check_invariants();
+    lane.check_invariants();
     Ok(all)
 }
 

@@ -1,7 +1,7 @@
 //! Simulations of recorded periods, one after the other, on a thread of the lowest priority.
 //!
-//! All rates and round-trip times are replayed in one pass. In quick mode, a fifteenth of the period stands for it: stretches of
-//! 1/360 of the period (10 s of an hour), evenly distributed. The error follows from the differences between them.
+//! All rates and round-trip times are replayed in one pass. In quick mode, a fifteenth of the period stands for it
+//! ([`Sample`]), with an error that the curve states.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use thalweg_control::threshold::period::Period;
 use thalweg_control::threshold::tag::Tag;
 use thalweg_emulator::bottleneck::lane::PortFlow;
 use thalweg_emulator::bottleneck::round_flow::RoundFlow;
+use thalweg_emulator::bottleneck::sample::Sample;
 use thalweg_emulator::bottleneck::setup::{LossTable, Setup, SetupError};
 use thalweg_emulator::bottleneck::tcp_flow::TcpFlow;
 use thalweg_emulator::workloads::burst_process::Arrival;
@@ -26,14 +27,8 @@ use thiserror::Error;
 use super::recorder::Recorder;
 use crate::config::{FlowModel, SimulationOptions};
 
-/// Packets per group: they and the state of a lane fit the first-level cache.
+/// Packets between two looks at whether the daemon stops.
 const GROUP: usize = 1_024;
-
-/// Stretches per period, of which quick mode replays one in [`QUICK_PART`].
-const STRETCHES: u64 = 360;
-
-/// In quick mode, one stretch in so many is replayed.
-const QUICK_PART: u64 = 15;
 
 /// Picoseconds per nanosecond.
 const NANO_PS: u64 = 1_000;
@@ -182,72 +177,22 @@ fn replay<F: PortFlow>(
     let mut reader = RecordingReader::open(path)?;
     progress.packets.store(reader.packets(), Ordering::Relaxed);
     let mut setup = Setup::new(&options.setup, flow)?;
-    let mut sample = Sample::new(start, options);
+    let mut sample = match options.is_quick {
+        true => Sample::quick(options.period),
+        false => Sample::all(),
+    };
     let mut packets: Vec<RecordedPacket> = Vec::new();
-    let mut group: Vec<Arrival> = Vec::with_capacity(GROUP);
     while reader.next(&mut packets)? {
         for some in packets.chunks(GROUP) {
             progress.check()?;
             for packet in some {
-                let (stretch, arrival) = sample.place(packet);
-                if stretch != sample.stretch {
-                    setup.replay(&group)?;
-                    group.clear();
-                    sample.end(stretch, &mut setup);
-                }
-                group.extend(arrival);
+                let at_ps = (packet.time - start).0 * NANO_PS;
+                sample.add(Arrival { at_ps, length: packet.length }, &mut setup)?;
             }
-            setup.replay(&group)?;
-            group.clear();
             progress.read.fetch_add(some.len() as u64, Ordering::Relaxed);
         }
     }
-    if options.is_quick {
-        sample.end(u64::MAX, &mut setup);
-        return Ok(setup.table(1.0 / QUICK_PART as f64));
-    }
-    Ok(setup.table(1.0))
-}
-
-/// Which packets are replayed, and when.
-struct Sample {
-    start: Timestamp,
-    /// The length of a stretch in nanoseconds; that of all time if everything is replayed.
-    length: u64,
-    /// The current stretch.
-    stretch: u64,
-    is_quick: bool,
-}
-
-impl Sample {
-    fn new(start: Timestamp, options: &SimulationOptions) -> Sample {
-        let length = match options.is_quick {
-            true => (options.period.0 / STRETCHES).max(1),
-            false => u64::MAX,
-        };
-        Sample { start, length, stretch: 0, is_quick: options.is_quick }
-    }
-
-    /// Returns the stretch of a packet, and its arrival if it is replayed: stretches follow each other without gaps.
-    fn place(&self, packet: &RecordedPacket) -> (u64, Option<Arrival>) {
-        let time = (packet.time - self.start).0;
-        let stretch = time / self.length;
-        let at = match self.is_quick {
-            // The one in the middle of each part.
-            true if stretch % QUICK_PART != QUICK_PART / 2 => return (stretch, None),
-            true => stretch / QUICK_PART * self.length + time % self.length,
-            false => time,
-        };
-        (stretch, Some(Arrival { at_ps: at * NANO_PS, length: packet.length }))
-    }
-
-    /// Ends the current stretch, and begins another.
-    fn end<F: PortFlow>(&mut self, next: u64, setup: &mut Setup<F>) {
-        if self.is_quick && self.stretch % QUICK_PART == QUICK_PART / 2 {
-            setup.end_stretch();
-        }
-        self.stretch = next;
-    }
+    Ok(sample.finish(&mut setup)?)
 }
 
 /// Returns the file of a period that exists.

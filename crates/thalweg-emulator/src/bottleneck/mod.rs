@@ -12,17 +12,21 @@
 //! | [`round_flow`] | the flow of the dissertation's published program: H-TCP in rounds |
 //! | [`tcp_flow`] | the flow of an emulated host: our TCP with H-TCP, or another algorithm |
 //! | [`setup`] | loss by flow rate for recorded packets, and the threshold that follows |
+//! | [`sample`] | which packets are replayed: all, or a sample of stretches |
 //!
 //! **Guarantee.** A port treats each packet as a router of the emulator with the scheme
 //! [`scavenger`](crate::schemes::scavenger): a test compares them packet by packet. Everything that was offered was sent,
 //! dropped, or is queued. Nothing is random.
 //!
-//! **Cost.** A lane keeps 4 bytes per queued packet, and allocates nothing per packet. One pass over the packets serves
-//! all lanes ([`setup`]), so packets need not be kept.
+//! **Cost.** A lane keeps 4 bytes per packet of a full buffer, twice if the flow shares the primary queue, and
+//! allocates nothing per packet. One pass over the packets serves all lanes ([`setup`]), so packets need not be kept.
+//! A flow in the primary queue needs no event when a packet leaves: all departures are known at arrival.
 
+mod fifo;
 pub mod lane;
 pub mod port;
 pub mod round_flow;
+pub mod sample;
 pub mod setup;
 pub mod tcp_flow;
 

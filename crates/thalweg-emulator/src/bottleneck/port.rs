@@ -44,6 +44,37 @@ impl Tally {
     }
 }
 
+/// The time that packets take at a rate, in picoseconds, rounded down.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spans {
+    rate: u64,
+    /// Whole picoseconds of a byte, and what remains of it in picoseconds times `rate`.
+    byte_ps: u64,
+    rest: u64,
+}
+
+impl Spans {
+    fn new(rate: BitRate) -> Spans {
+        let rate = rate.0.max(1);
+        Spans { rate, byte_ps: 8 * SECOND_PS / rate, rest: 8 * SECOND_PS % rate }
+    }
+
+    /// Whole picoseconds of a byte.
+    pub(super) fn byte_ps(&self) -> u64 {
+        self.byte_ps
+    }
+
+    /// The time of a packet. The usual rates divide 8 s in picoseconds.
+    #[inline]
+    pub(super) fn of(&self, length: u16) -> u64 {
+        let length = u64::from(length);
+        match self.rest {
+            0 => self.byte_ps * length,
+            rest => self.byte_ps * length + rest * length / self.rate,
+        }
+    }
+}
+
 /// A queued packet.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
@@ -76,9 +107,7 @@ impl Fifo {
 pub struct Port {
     queues: [Fifo; 2],
     sharing: Sharing,
-    rate: u64,
-    /// The last computed time of a packet, and its length.
-    span: (u16, u64),
+    spans: Spans,
     /// When the packet being sent will have left.
     free_ps: u64,
     tallies: [Tally; 2],
@@ -94,11 +123,16 @@ impl Port {
         Ok(Port {
             queues: [config.primary_buffer, config.scavenger_buffer].map(Fifo::new),
             sharing: Sharing::new(config.scavenger_share),
-            rate: rate.0.max(1),
-            span: (0, 0),
+            spans: Spans::new(rate),
             free_ps: 0,
             tallies: [Tally::default(); 2],
         })
+    }
+
+    /// The time of packets, and the buffer of the primary queue, if nothing has arrived yet.
+    pub(super) fn as_new(&self) -> Option<(Spans, u64)> {
+        let is_new = self.free_ps == 0 && self.tallies.iter().all(|tally| tally.offered == 0);
+        is_new.then(|| (self.spans, self.queues[PRIMARY].buffer))
     }
 
     /// Starts to send what is due before `until_ps`, and reports when packets of the flow have left. A packet that
@@ -115,7 +149,7 @@ impl Port {
             fifo.bytes -= u64::from(packet.length);
             let is_backlogged = !self.queues[SCAVENGER].packets.is_empty();
             self.sharing.sent(queue, packet.length, is_backlogged);
-            self.free_ps += self.span_ps(packet.length);
+            self.free_ps += self.spans.of(packet.length);
             self.tallies[packet.origin as usize].sent += 1;
             if packet.origin == Origin::Flow {
                 left(self.free_ps);
@@ -142,15 +176,6 @@ impl Port {
             tally.dropped += 1;
         }
         has_room
-    }
-
-    #[inline]
-    fn span_ps(&mut self, length: u16) -> u64 {
-        if self.span.0 != length {
-            let bits_times_second = u128::from(length) * 8 * u128::from(SECOND_PS);
-            self.span = (length, (bits_times_second / u128::from(self.rate)) as u64);
-        }
-        self.span.1
     }
 
     /// The packets of an origin.

@@ -116,9 +116,9 @@ impl PortFlow for RoundFlow {
     }
 
     #[inline]
-    fn act(&mut self, now_ps: u64, primary_bytes: u64) -> bool {
+    fn act(&mut self, now_ps: u64, primary_bytes: impl FnOnce() -> u64) -> bool {
         if self.is_between_rounds {
-            self.start_round(now_ps, primary_bytes);
+            self.start_round(now_ps, primary_bytes());
             self.is_between_rounds = false;
         }
         if self.left == 0 {
@@ -149,7 +149,7 @@ mod tests {
         while flow.next_ps() < seconds * SECOND_PS {
             let now_ps = flow.next_ps();
             let starts = flow.is_between_rounds;
-            if flow.act(now_ps, 0) {
+            if flow.act(now_ps, || 0) {
                 flow.was_queued(!drops.contains(&number));
                 number += 1;
             }

@@ -8,8 +8,8 @@
 //!
 //! One pass serves all rates. Packets are handed over in groups, which stay in the cache while all lanes process them.
 //!
-//! **Samples.** A part of the traffic can stand for all of it: stretches of it, one after the other. Call
-//! [`Setup::end_stretch`] after each. Loss is then a ratio estimated from a sample of clusters, whose standard error follows from
+//! **Samples.** A part of the traffic can stand for all of it: stretches of it, one after the other
+//! ([`sample`](super::sample)). [`Setup::end_stretch`] follows each. Loss is then a ratio estimated from a sample of clusters, whose standard error follows from
 //! the differences between stretches (Cochran 1977, section 6.3).
 
 use thalweg_wire::{BitRate, Nanos};

@@ -3,6 +3,10 @@
 //! The sender is next to the port and paced at the flow's rate, like a host behind `tc` whose interface queue is kept
 //! short. Half of the round-trip time follows the port, the other half is the way of acknowledgements, which are never
 //! lost. The flow does not end, and nothing but its congestion control limits its window.
+//!
+//! What the receiver does shows at the sender half a round-trip time later. So the receiver acts when its next
+//! acknowledgement may be due at the sender, and in the order of its own times. Only segments are kept, not
+//! acknowledgements: 32 bytes for each that is under way.
 
 use std::collections::VecDeque;
 
@@ -31,17 +35,21 @@ pub struct TcpFlow {
     receiver: Receiver,
     /// The full-size segment that the port is deciding on.
     offered: Option<Data>,
-    /// Segments in the port, and segments and acknowledgements behind it with the time of their arrival.
+    /// Segments in the port, and those behind it with the time of their arrival.
     in_port: VecDeque<Data>,
     segments: VecDeque<(u64, Data)>,
-    acks: VecDeque<(u64, Ack)>,
+    /// The receiver's next acknowledgement, after which the receiver has not acted, and the time of its arrival. Without
+    /// one, the earliest time at which one can arrive.
+    ack: Option<Ack>,
+    ack_ps: u64,
     one_way_ps: u64,
     gap_ps: u64,
     /// When the interface can send again, and when the sender may have something to send.
     free_ps: u64,
     ready_ps: u64,
-    /// The earliest of all events.
+    /// The earliest event at the sender.
     next_ps: u64,
+    now_ps: u64,
 }
 
 impl TcpFlow {
@@ -67,18 +75,23 @@ impl TcpFlow {
             offered: None,
             in_port: VecDeque::new(),
             segments: VecDeque::new(),
-            acks: VecDeque::new(),
+            ack: None,
+            ack_ps: NEVER,
             one_way_ps: round_trip.0 * NANO_PS / 2,
             gap_ps: 8 * u64::from(PACKET_BYTES) * SECOND_PS / rate.0.max(1),
             free_ps: 0,
             ready_ps: 0,
             next_ps: 0,
+            now_ps: 0,
         }
     }
 
     /// Bytes of payload that the receiving application has.
     pub fn delivered(&self) -> u64 {
-        self.receiver.delivered()
+        let mut receiver = self.receiver.clone();
+        let arrived = self.segments.iter().take_while(|segment| segment.0 <= self.now_ps);
+        arrived.for_each(|(at_ps, data)| _ = receiver.on_data(data, false, time(*at_ps), |_| ()));
+        receiver.delivered()
     }
 
     /// The sender.
@@ -90,17 +103,58 @@ impl TcpFlow {
         self.ready_ps = now_ps.max(self.free_ps);
     }
 
-    /// Finds the earliest event, after each that was handled.
+    /// The earliest event at the sender.
     #[inline]
     fn schedule(&mut self) {
-        let timers = deadline_ps(self.sender.deadline()).min(deadline_ps(self.receiver.deadline()));
-        self.next_ps = front(&self.segments).min(front(&self.acks)).min(self.ready_ps).min(timers);
+        self.next_ps = self.ack_ps.min(self.ready_ps).min(deadline_ps(self.sender.deadline()));
     }
 
-    fn receive(&mut self, now_ps: u64, data: &Data) {
-        let at_ps = now_ps + self.one_way_ps;
-        let acks = &mut self.acks;
-        self.receiver.on_data(data, false, time(now_ps), |ack| acks.push_back((at_ps, ack)));
+    /// The receiver acts up to and including `until_ps`, or until it acknowledges. Segments come before the timer.
+    #[inline]
+    fn receive(&mut self, until_ps: u64) {
+        loop {
+            let (segment_ps, timer_ps) = (front(&self.segments), deadline_ps(self.receiver.deadline()));
+            let at_ps = segment_ps.min(timer_ps);
+            self.ack_ps = at_ps.saturating_add(self.one_way_ps);
+            if at_ps > until_ps {
+                return;
+            }
+            let now = time(at_ps);
+            match self.segments.pop_front_if(|_| segment_ps <= timer_ps) {
+                Some((_, data)) => {
+                    // Without marks, a segment causes one acknowledgement at most.
+                    let ack = &mut self.ack;
+                    self.receiver.on_data(&data, false, now, |sent| *ack = Some(sent));
+                }
+                None => self.ack = self.receiver.on_timer(now),
+            }
+            if self.ack.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Acknowledgements arrive at the sender up to `now_ps`.
+    fn acknowledge(&mut self, now_ps: u64) {
+        let now = time(now_ps);
+        while self.ack_ps <= now_ps {
+            if let Some(ack) = &self.ack {
+                self.sender.on_ack(ack, now);
+                self.ack = None;
+                self.wake(now_ps);
+            }
+            self.receive(now_ps);
+        }
+    }
+
+    #[inline]
+    fn is_under_way(&mut self, left_ps: u64, data: Data) {
+        let at_ps = left_ps + self.one_way_ps;
+        self.segments.push_back((at_ps, data));
+        if self.ack.is_none() {
+            self.ack_ps = self.ack_ps.min(at_ps + self.one_way_ps);
+            self.next_ps = self.next_ps.min(self.ack_ps);
+        }
     }
 }
 
@@ -128,25 +182,25 @@ impl PortFlow for TcpFlow {
         self.one_way_ps.max(1)
     }
 
-    /// Handles one event: of several at the same time, arrivals first, then timers, then the interface.
-    fn act(&mut self, now_ps: u64, _primary_bytes: u64) -> bool {
-        if let Some((_, data)) = self.segments.pop_front_if(|event| event.0 <= now_ps) {
-            self.receive(now_ps, &data);
-        } else if let Some((_, ack)) = self.acks.pop_front_if(|event| event.0 <= now_ps) {
-            self.sender.on_ack(&ack, time(now_ps));
-            self.wake(now_ps);
-        } else if deadline_ps(self.receiver.deadline()) <= now_ps {
-            let ack = self.receiver.on_timer(time(now_ps));
-            self.acks.extend(ack.map(|ack| (now_ps + self.one_way_ps, ack)));
-        } else if deadline_ps(self.sender.deadline()) <= now_ps {
+    /// Handles what is due: acknowledgements first, then the timer, then the interface.
+    #[inline]
+    fn act(&mut self, now_ps: u64, _primary_bytes: impl FnOnce() -> u64) -> bool {
+        if self.ack_ps <= now_ps {
+            self.acknowledge(now_ps);
+        }
+        if deadline_ps(self.sender.deadline()) <= now_ps {
             self.sender.on_timer(time(now_ps));
             self.wake(now_ps);
-        } else if self.ready_ps <= now_ps {
+        }
+        if self.ready_ps <= now_ps {
             self.offered = self.sender.transmit(time(now_ps));
-            let sends = self.offered.is_some();
-            (self.free_ps, self.ready_ps) = match sends {
-                true => (now_ps + self.gap_ps, now_ps + self.gap_ps),
-                false => (self.free_ps, NEVER),
+            if self.offered.is_some() {
+                self.free_ps = now_ps + self.gap_ps;
+            }
+            // Acknowledgements and timers wake the sender before its window grows.
+            self.ready_ps = match self.offered.is_some() && self.sender.has_window() {
+                true => self.free_ps,
+                false => NEVER,
             };
         }
         self.schedule();
@@ -162,8 +216,19 @@ impl PortFlow for TcpFlow {
     #[inline]
     fn left(&mut self, at_ps: u64) {
         if let Some(data) = self.in_port.pop_front() {
-            self.segments.push_back((at_ps + self.one_way_ps, data));
-            self.next_ps = self.next_ps.min(at_ps + self.one_way_ps);
+            self.is_under_way(at_ps, data);
         }
+    }
+
+    #[inline]
+    fn leaves(&mut self, at_ps: Option<u64>) {
+        if let (Some(data), Some(at_ps)) = (self.offered.take(), at_ps) {
+            self.is_under_way(at_ps, data);
+        }
+    }
+
+    #[inline]
+    fn reached(&mut self, now_ps: u64) {
+        self.now_ps = now_ps;
     }
 }

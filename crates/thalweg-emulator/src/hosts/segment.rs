@@ -39,11 +39,20 @@ impl SackBlock {
 }
 
 /// Up to [`MAX_SACK_BLOCKS`] blocks, most recent first (RFC 2018, section 4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SackBlocks {
     count: u8,
     blocks: [SackBlock; MAX_SACK_BLOCKS],
 }
+
+impl PartialEq for SackBlocks {
+    #[inline]
+    fn eq(&self, other: &SackBlocks) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for SackBlocks {}
 
 impl SackBlocks {
     /// The blocks, most recent first.

@@ -77,7 +77,7 @@ impl PortFlow for Cheetahs {
         u64::MAX
     }
 
-    fn act(&mut self, now_ps: u64, primary_bytes: u64) -> bool {
+    fn act(&mut self, now_ps: u64, primary_bytes: impl FnOnce() -> u64) -> bool {
         let Some((flow, inner)) = &mut self.current else { return false };
         if now_ps >= flow.end_ps {
             self.begin();
@@ -103,6 +103,10 @@ impl PortFlow for Cheetahs {
             true => Queue::Scavenger,
             false => queue,
         }
+    }
+
+    fn keeps_queue(&self) -> bool {
+        false
     }
 
     fn was_queued(&mut self, queued: bool) {

@@ -115,7 +115,7 @@ pub(super) fn run(kind: Kind, seed: u64, hour: u64, until_ps: u64, has_setup: bo
         }
     }
     for (lane, outcome) in lanes.iter().zip(&mut outcomes) {
-        lane.port().check_invariants();
+        lane.check_invariants();
         let moved = lane.flow().moved;
         (outcome.flows, outcome.moved, outcome.packets) = (moved.flows, moved.moved, moved.packets);
         outcome.lasted = moved.lasted_ps as f64 / 1e12;

@@ -19,6 +19,7 @@ const SACKED: u64 = 1;
 const LOST: u64 = 2;
 const RETRANSMITTED: u64 = 4;
 const FLAG_BITS: u32 = 3;
+const FLAGS: u64 = (1 << FLAG_BITS) - 1;
 
 /// The segments from the first one that is not acknowledged to the last one sent.
 #[derive(Clone, Debug, Default)]
@@ -108,17 +109,23 @@ impl Scoreboard {
     #[inline]
     fn advance(&mut self, una: u64) -> Progress {
         let mut progress = Progress::default();
-        while self.una < una {
-            let word = self.words[self.place(self.una)];
+        let mut latest = self.latest;
+        for segment in self.una..una {
+            let word = self.words[self.place(segment)];
+            progress.acked += 1;
             if word & SACKED != 0 {
                 self.sacked -= 1;
-            } else {
-                progress.delivered += 1;
-                self.leave(word);
+                continue;
             }
-            progress.acked += 1;
-            self.una += 1;
+            progress.delivered += 1;
+            keep_highest(&mut latest, word >> FLAG_BITS);
+            if word & FLAGS != 0 {
+                self.lost -= u64::from(word & LOST != 0);
+                self.retransmitted -= u64::from(word & RETRANSMITTED != 0);
+            }
         }
+        self.latest = latest;
+        self.una = self.una.max(una);
         self.lost_below = self.lost_below.max(self.una);
         self.retransmit_from = self.retransmit_from.max(self.una);
         progress

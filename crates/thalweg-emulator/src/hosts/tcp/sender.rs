@@ -310,11 +310,17 @@ impl Sender {
         self.deadline = now + self.rtt.rto();
     }
 
+    /// Whether the congestion window allows another segment. It does not change before the next acknowledgement or timer.
+    #[inline]
+    pub fn has_window(&self) -> bool {
+        (self.board.pipe() + 1) * self.window.mss <= self.window.cwnd
+    }
+
     /// The next segment, if one may be sent now (RFC 6675, section 4, NextSeg, without rule 4).
     #[inline]
     pub fn transmit(&mut self, now: Timestamp) -> Option<Data> {
         let mss = self.window.mss;
-        if (self.board.pipe() + 1) * mss > self.window.cwnd {
+        if !self.has_window() {
             return None;
         }
         let (segment, is_retransmission) = if let Some(segment) = self.board.next_lost() {
