@@ -143,13 +143,13 @@ mod tests {
         // Three days that alternate between 100 and 400, and twelve periods of a fourth.
         let forecast = |fourth: fn(u64) -> f64| {
             let value = |period: Period| match period.0 {
-                0..72 => Some(if period.0 % 2 == 0 { 100.0 } else { 400.0 }),
+                0..72 => Some(if period.0.is_multiple_of(2) { 100.0 } else { 400.0 }),
                 72..84 => Some(fourth(period.0)),
                 _ => None,
             };
             forecast(Period(84), 14, value).unwrap().value
         };
-        let usual = forecast(|period| if period % 2 == 0 { 100.0 } else { 400.0 });
+        let usual = forecast(|period| if period.is_multiple_of(2) { 100.0 } else { 400.0 });
         assert!((100.0..101.0).contains(&usual), "{usual}");
         let changed = forecast(|_| 800.0);
         assert!((750.0..800.0).contains(&changed), "{changed}");
