@@ -42,6 +42,18 @@ impl LossCurve {
         let lowest = self.points.first().map_or(BitRate(0), |point| point.rate);
         Threshold { rate: accepted.map_or(lowest, |point| point.rate), is_acceptable: accepted.is_some() }
     }
+
+    /// Returns its rates.
+    pub fn rates(&self) -> impl ExactSizeIterator<Item = BitRate> {
+        self.points.iter().map(|point| point.rate)
+    }
+
+    /// Returns the curve with so many standard errors more loss.
+    pub fn shifted(&self, errors: f64) -> LossCurve {
+        let points = self.points.iter();
+        let points = points.map(|point| LossPoint { loss: point.loss + errors * point.error, ..*point });
+        LossCurve { points: points.collect(), ..self.clone() }
+    }
 }
 
 #[cfg(test)]

@@ -1,23 +1,27 @@
 //! Adaptation of the rate threshold R to the traffic (Maji, dissertation, University of Virginia 2018, sections 3.2 and 4.2:
 //! the traffic analysis module of CFTES).
 //!
-//! The background traffic of each [period](period) is recorded and summarised as a [tag](tag). If the [library](library) has a
-//! [loss curve](loss_curve) for similar traffic, the period's threshold is the largest rate with an acceptable loss. Otherwise
-//! a simulation of the recorded packets finds a curve. The threshold of the coming period is [forecast](forecast) from those
-//! of earlier periods.
+//! The background traffic of each [period](period) is recorded and summarised as a [tag](tag). If the [library](library) has
+//! [loss curves](loss_curve) of similar traffic, the period's threshold is the largest rate with an acceptable loss. Otherwise
+//! a simulation of the recorded packets finds a curve. The tag of the coming period is [forecast](forecast) from those of
+//! earlier periods, and its threshold is that of this tag.
+//!
+//! **Noise.** Loss is rare: that of one hour is mostly chance. So curves of similar traffic are pooled, and as long as the pooled
+//! loss does not [settle](library::Pool::is_settled) the threshold, more recordings of such traffic are simulated, one at a
+//! time and only if no new traffic waits. Thresholds of earlier periods are derived again after each simulation.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`period`] | T2, an hour by default |
 //! | [`tag`] | mean rate and burstiness |
 //! | [`loss_curve`] | loss by rate, and the threshold that follows |
-//! | [`library`] | loss curves by tag |
-//! | [`forecast`] | the threshold of the coming period |
+//! | [`library`] | loss curves by tag, pooled |
+//! | [`forecast`] | the tag of the coming period |
 //! | [`equation`] | equation 3.2, which needs no simulation |
 //! | [`regulator`] | lowers R if the router counts more loss than is acceptable |
 //!
-//! **Order of preference** ([`Reason`]): the same period of earlier days; the latest period of the last day; equation 3.2,
-//! if traffic is known but its simulation is not finished; the configured threshold.
+//! **Order of preference** ([`Reason`]): the tag of the same period of earlier days; that of the latest period of the last day;
+//! equation 3.2, if traffic is known but no curve is near; the configured threshold.
 //!
 //! **Pure.** Inputs and time go in, commands and R come out. **Bounded.** Curves, periods and waiting simulations have
 //! limits; what exceeds them is the oldest, and is counted.
@@ -34,7 +38,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use thalweg_wire::BitRate;
 
-use forecast::{Basis, forecast};
+use forecast::{Basis, Forecast, forecast};
 use library::Library;
 use loss_curve::{LossCurve, Threshold};
 use period::{PERIODS_PER_DAY, Period};
@@ -176,6 +180,8 @@ pub struct Observation {
     pub outcome: Outcome,
     /// What was first forecast for it.
     pub forecast: Option<BitRate>,
+    /// The threshold of the latest period, as known when that forecast was made.
+    pub previous: Option<BitRate>,
 }
 
 /// Why R is what it is.
@@ -183,7 +189,7 @@ pub struct Observation {
 pub enum Reason {
     /// The same period on so many earlier days.
     Days(usize),
-    /// The latest period whose threshold is known.
+    /// The latest period that was recorded.
     Latest(Period),
     /// Equation 3.2 with the tag of this period.
     Equation(Period),
@@ -216,12 +222,13 @@ pub struct Decision {
     pub equation: Option<BitRate>,
 }
 
-/// How far forecasts were off: means of |forecast / threshold - 1| over the periods where both are known.
+/// How far forecasts were off: means of |forecast / threshold - 1| over the periods where both are known. The threshold is that
+/// of the period's own traffic by all curves that are known by now, so that the noise of a single simulation is no error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ForecastErrors {
     /// Of the forecasts.
     pub forecast: f64,
-    /// Of the threshold of the previous period, taken as forecast.
+    /// Of the threshold of the previous period, taken as forecast at the same time.
     pub previous: f64,
     /// The number of periods.
     pub periods: usize,
@@ -236,12 +243,25 @@ pub struct ThresholdCounters {
     pub unusable: [u64; Unusable::ALL.len()],
     /// Periods for which the library had a curve.
     pub matched: u64,
+    /// Of those, the ones whose simulation has begun, because the curves did not settle the threshold.
+    pub refined: u64,
     /// Simulations that finished.
     pub simulated: u64,
     /// Simulations that failed.
     pub failed: u64,
     /// Periods that were not simulated, because too many waited.
     pub skipped: u64,
+}
+
+/// What the library has for a tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// No curve.
+    Nothing,
+    /// Curves of which more could change the threshold.
+    Unsettled,
+    /// Enough curves.
+    Settled,
 }
 
 /// The adaptation.
@@ -253,10 +273,12 @@ pub struct Adaptation {
     /// Recorded periods without a threshold, the oldest first. The first is being simulated.
     waiting: VecDeque<Period>,
     is_simulating: bool,
+    /// The latest recorded period whose threshold is known, but not settled. It is simulated if nothing waits.
+    unsettled: Option<Period>,
     commands: VecDeque<Command>,
     decision: Decision,
-    /// The first forecast for the current period.
-    forecast: Option<BitRate>,
+    /// The first forecast for the current period, and the threshold of the latest one at that time.
+    forecast: Option<(BitRate, Option<BitRate>)>,
     counters: ThresholdCounters,
 }
 
@@ -280,6 +302,7 @@ impl Adaptation {
             observations: observations.into_iter().collect(),
             waiting: VecDeque::new(),
             is_simulating: false,
+            unsettled: None,
             commands: VecDeque::new(),
             decision: Decision { period: now, rate, reason: Reason::Configured, equation: None },
             forecast: None,
@@ -308,10 +331,12 @@ impl Adaptation {
             Input::Recorded(period, tag) => {
                 self.counters.recorded += 1;
                 self.observe(period, Outcome::Waiting(tag));
-                let is_known = self.look_up(period, tag, true);
-                self.counters.matched += u64::from(is_known);
-                if is_known {
-                    self.commands.push_back(Command::Discard(period));
+                let found = self.look_up(period, tag, true);
+                self.counters.matched += u64::from(found != Found::Nothing);
+                match found {
+                    Found::Nothing => {}
+                    Found::Settled => self.commands.push_back(Command::Discard(period)),
+                    Found::Unsettled => self.keep(period),
                 }
             }
             Input::Unusable(period, reason) => {
@@ -324,9 +349,10 @@ impl Adaptation {
                 self.counters.simulated += 1;
                 self.library.add(curve, period);
                 self.finish(period);
-                // It may hold for others that wait.
-                for (period, tag) in self.waiting_tags() {
-                    if self.look_up(period, tag, false) {
+                // It may hold for others that wait, and it changes what similar curves say.
+                for (period, tag) in self.tags() {
+                    let is_found = self.look_up(period, tag, false) != Found::Nothing;
+                    if is_found && self.waiting.contains(&period) {
                         self.waiting.retain(|other| *other != period);
                         self.commands.push_back(Command::Discard(period));
                     }
@@ -373,7 +399,7 @@ impl Adaptation {
 
     /// Returns how many recorded periods wait for a simulation, including the one that runs.
     pub fn waiting(&self) -> usize {
-        self.waiting.len()
+        self.waiting.len() + usize::from(self.unsettled.is_some())
     }
 
     /// Returns the counters.
@@ -386,7 +412,7 @@ impl Adaptation {
         let error = |forecast: BitRate, rate: BitRate| (forecast.0 as f64 / rate.0.max(1) as f64 - 1.0).abs();
         let errors = self.observations.iter().filter_map(|(period, observation)| {
             let rate = self.threshold(*period)?;
-            Some((error(observation.forecast?, rate), error(self.threshold(period.previous())?, rate)))
+            Some((error(observation.forecast?, rate), error(observation.previous?, rate)))
         });
         let (mut sums, mut periods) = ((0.0, 0.0), 0);
         for (forecast, previous) in errors {
@@ -401,33 +427,56 @@ impl Adaptation {
         Some(self.observations.get(&period)?.outcome.threshold()?.rate)
     }
 
+    /// Returns the latest threshold of the last day that is known.
+    fn latest_threshold(&self, now: Period) -> Option<BitRate> {
+        let earliest = Period(now.0.saturating_sub(PERIODS_PER_DAY));
+        let latest = self.observations.range(earliest..now).rev();
+        latest.filter_map(|(_, observation)| observation.outcome.threshold()).map(|it| it.rate).next()
+    }
+
     fn observe(&mut self, period: Period, outcome: Outcome) {
-        let forecast = match period == self.decision.period {
-            true => self.forecast,
-            false => self.observations.get(&period).and_then(|observation| observation.forecast),
+        let earlier = self.observations.get(&period);
+        let (forecast, previous) = match (period == self.decision.period, earlier) {
+            (true, _) => (self.forecast.map(|(rate, _)| rate), self.forecast.and_then(|(_, latest)| latest)),
+            (false, Some(earlier)) => (earlier.forecast, earlier.previous),
+            (false, None) => (None, None),
         };
-        self.observations.insert(period, Observation { outcome, forecast });
+        self.observations.insert(period, Observation { outcome, forecast, previous });
     }
 
     /// Derives the threshold of a period from the library. Otherwise the period waits for its simulation if `waits`. Returns
-    /// whether the threshold is known.
-    fn look_up(&mut self, period: Period, tag: Tag, waits: bool) -> bool {
-        let curve = self.library.find(&tag, &self.options.tolerance, period);
-        let outcome = match curve.map(|curve| curve.threshold(self.options.acceptable_loss)) {
-            Some(threshold) => Outcome::Known(tag, threshold),
+    /// what was found.
+    fn look_up(&mut self, period: Period, tag: Tag, waits: bool) -> Found {
+        let acceptable_loss = self.options.acceptable_loss;
+        let pool = self.library.find(&tag, &self.options.tolerance, period);
+        let (outcome, found) = match pool {
+            Some(pool) => (
+                Outcome::Known(tag, pool.curve.threshold(acceptable_loss)),
+                match pool.is_settled(acceptable_loss) {
+                    true => Found::Settled,
+                    false => Found::Unsettled,
+                },
+            ),
             None if waits => {
                 self.wait(period);
-                Outcome::Waiting(tag)
+                (Outcome::Waiting(tag), Found::Nothing)
             }
             None => match self.waiting.contains(&period) {
-                true => Outcome::Waiting(tag),
-                false => Outcome::Unknown(tag),
+                true => (Outcome::Waiting(tag), Found::Nothing),
+                false => (Outcome::Unknown(tag), Found::Nothing),
             },
         };
         if let Some(observation) = self.observations.get_mut(&period) {
             observation.outcome = outcome;
         }
-        matches!(outcome, Outcome::Known(..))
+        found
+    }
+
+    /// Keeps a recording for a simulation when nothing waits, instead of that of an earlier period.
+    fn keep(&mut self, period: Period) {
+        if let Some(earlier) = self.unsettled.replace(period) {
+            self.commands.push_back(Command::Discard(earlier));
+        }
     }
 
     fn wait(&mut self, period: Period) {
@@ -459,18 +508,23 @@ impl Adaptation {
         self.commands.push_back(Command::Discard(period));
     }
 
-    fn waiting_tags(&self) -> Vec<(Period, Tag)> {
-        let tag = |period: &Period| match self.observations.get(period)?.outcome {
-            Outcome::Waiting(tag) => Some((*period, tag)),
-            _ => None,
-        };
-        self.waiting.iter().skip(usize::from(self.is_simulating)).filter_map(tag).collect()
+    /// Returns the tags of all periods, the oldest first.
+    fn tags(&self) -> Vec<(Period, Tag)> {
+        let tags = self.observations.iter();
+        tags.filter_map(|(period, observation)| Some((*period, observation.outcome.tag()?))).collect()
     }
 
     fn simulate_next(&mut self) {
-        if !self.is_simulating
-            && let Some(period) = self.waiting.front()
+        if self.is_simulating {
+            return;
+        }
+        if self.waiting.is_empty()
+            && let Some(period) = self.unsettled.take()
         {
+            self.counters.refined += 1;
+            self.waiting.push_back(period);
+        }
+        if let Some(period) = self.waiting.front() {
             self.commands.push_back(Command::Simulate(*period));
             self.is_simulating = true;
         }
@@ -487,6 +541,9 @@ impl Adaptation {
                 false => self.commands.push_back(Command::Discard(period)),
             }
         }
+        if let Some(period) = self.unsettled.take_if(|period| !is_kept(*period)) {
+            self.commands.push_back(Command::Discard(period));
+        }
         let waiting = &self.waiting;
         self.observations.retain(|period, _| is_kept(*period) || waiting.contains(period));
     }
@@ -500,23 +557,32 @@ impl Adaptation {
     /// Decides on R for the period `now`.
     fn decide(&mut self, now: Period) {
         let equation = self.equation(now);
-        let forecast = forecast(now, self.options.days, |period| self.threshold(period));
-        let (rate, reason) = match (forecast, equation) {
-            (Some(forecast), _) => (
-                forecast.rate,
-                match forecast.basis {
-                    Basis::Days(days) => Reason::Days(days),
-                    Basis::Latest(period) => Reason::Latest(period),
-                },
-            ),
+        let (rate, reason) = match (self.forecast_threshold(now), equation) {
+            (Some((rate, Basis::Days(days))), _) => (rate, Reason::Days(days)),
+            (Some((rate, Basis::Latest(period))), _) => (rate, Reason::Latest(period)),
             (None, Some((period, rate))) => (rate, Reason::Equation(period)),
             (None, None) => (self.options.fallback, Reason::Configured),
         };
         let rate = rate.clamp(self.options.lowest, self.options.link_rate.max(self.options.lowest));
         self.decision = Decision { period: now, rate, reason, equation: equation.map(|(_, rate)| rate) };
         if matches!(reason, Reason::Days(_) | Reason::Latest(_)) {
-            self.forecast.get_or_insert(rate);
+            let latest = self.latest_threshold(now);
+            self.forecast.get_or_insert((rate, latest));
         }
+    }
+
+    /// Forecasts the tag of the period `now`, and returns the threshold of such traffic.
+    fn forecast_threshold(&self, now: Period) -> Option<(BitRate, Basis)> {
+        let part = |of: fn(Tag) -> f64| -> Option<Forecast> {
+            forecast(now, self.options.days, |period| {
+                Some(of(self.observations.get(&period)?.outcome.tag()?))
+            })
+        };
+        let mean_rate = part(|tag| tag.mean_rate.0 as f64)?;
+        let burstiness = part(|tag| tag.burstiness)?.value;
+        let tag = Tag { mean_rate: BitRate(mean_rate.value.round() as u64), burstiness };
+        let pool = self.library.nearest(&tag, &self.options.tolerance)?;
+        Some((pool.curve.threshold(self.options.acceptable_loss).rate, mean_rate.basis))
     }
 
     /// Returns what equation 3.2 gives for the latest tag of the last day, and the period of that tag.

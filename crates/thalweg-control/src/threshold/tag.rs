@@ -21,11 +21,25 @@ pub struct Tolerance {
 }
 
 impl Tag {
-    /// Returns the squared distance to another tag, in tolerances; `None` unless both parts are less than one tolerance apart.
-    pub fn distance(&self, other: &Tag, tolerance: &Tolerance) -> Option<f64> {
+    /// Returns how similar another tag is: 1 if equal, falling to 0 where either part is a tolerance apart (the product of
+    /// two Epanechnikov kernels).
+    pub fn similarity(&self, other: &Tag, tolerance: &Tolerance) -> f64 {
         let rate = self.mean_rate.0.abs_diff(other.mean_rate.0) as f64 / tolerance.rate.0.max(1) as f64;
         let burstiness = (self.burstiness - other.burstiness).abs() / tolerance.burstiness;
-        (rate < 1.0 && burstiness < 1.0).then_some(rate * rate + burstiness * burstiness)
+        match rate < 1.0 && burstiness < 1.0 {
+            true => (1.0 - rate * rate) * (1.0 - burstiness * burstiness),
+            false => 0.0,
+        }
+    }
+}
+
+impl Tolerance {
+    /// Returns a tolerance that is `factor` times as wide.
+    pub fn times(&self, factor: u32) -> Tolerance {
+        Tolerance {
+            rate: BitRate(self.rate.0.saturating_mul(u64::from(factor))),
+            burstiness: self.burstiness * f64::from(factor),
+        }
     }
 }
 
@@ -38,10 +52,11 @@ mod tests {
         let tag = |rate, burstiness| Tag { mean_rate: BitRate(rate), burstiness };
         let tolerance = Tolerance { rate: BitRate(20), burstiness: 0.1 };
         let here = tag(200, 0.5);
-        assert_eq!(here.distance(&tag(210, 0.5), &tolerance), Some(0.25));
-        assert!((here.distance(&tag(190, 0.55), &tolerance).unwrap() - 0.5).abs() < 1e-9);
-        assert_eq!(here.distance(&tag(220, 0.5), &tolerance), None);
-        assert_eq!(here.distance(&tag(200, 0.61), &tolerance), None);
-        assert_eq!(here.distance(&tag(200, f64::NAN), &tolerance), None);
+        let similarity = |rate, burstiness| here.similarity(&tag(rate, burstiness), &tolerance);
+        assert_eq!((similarity(200, 0.5), similarity(210, 0.5)), (1.0, 0.75));
+        assert!((similarity(190, 0.55) - 0.75 * 0.75).abs() < 1e-9);
+        assert_eq!((similarity(220, 0.5), similarity(200, 0.61), similarity(200, f64::NAN)), (0.0, 0.0, 0.0));
+        let wide = tolerance.times(2);
+        assert!((here.similarity(&tag(220, 0.5), &wide) - 0.75).abs() < 1e-9);
     }
 }

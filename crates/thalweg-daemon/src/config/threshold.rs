@@ -18,7 +18,7 @@ use super::{CollectorConfig, PollConfig};
 const DAYS: u64 = 14;
 
 /// Loss curves that are kept.
-const CURVES: usize = 64;
+const CURVES: usize = 256;
 
 /// Recordings that wait for their simulation.
 const WAITING: usize = 6;

@@ -166,8 +166,8 @@ impl Driver {
             }
             Command::Simulate(period) => {
                 let observation = self.adaptation.observations().find(|(other, _)| *other == period);
-                match observation.map(|(_, observation)| observation.outcome) {
-                    Some(Outcome::Waiting(tag)) if recorded(folder, period).is_some() => {
+                match observation.and_then(|(_, observation)| observation.outcome.tag()) {
+                    Some(tag) if recorded(folder, period).is_some() => {
                         tracing::info!(period = period.0, "simulation of recorded traffic begins");
                         self.simulator.simulate(period, tag);
                         None

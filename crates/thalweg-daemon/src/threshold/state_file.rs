@@ -81,6 +81,9 @@ struct PeriodState {
     is_acceptable: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     forecast_bps: Option<u64>,
+    /// Files of earlier versions lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    previous_bps: Option<u64>,
 }
 
 /// The file, and what its contents depend on.
@@ -184,6 +187,7 @@ fn period_state((period, observation): (Period, Observation)) -> PeriodState {
         threshold_bps: threshold.map(|threshold| threshold.rate.0),
         is_acceptable: threshold.map(|threshold| threshold.is_acceptable),
         forecast_bps: observation.forecast.map(|rate| rate.0),
+        previous_bps: observation.previous.map(|rate| rate.0),
     }
 }
 
@@ -200,7 +204,8 @@ fn observation(state: PeriodState) -> Option<(Period, Observation)> {
         }
         name => Outcome::Unusable(Unusable::ALL.into_iter().find(|reason| reason.name() == name)?),
     };
-    Some((Period(state.period), Observation { outcome, forecast: state.forecast_bps.map(BitRate) }))
+    let (forecast, previous) = (state.forecast_bps.map(BitRate), state.previous_bps.map(BitRate));
+    Some((Period(state.period), Observation { outcome, forecast, previous }))
 }
 
 #[cfg(test)]
@@ -257,6 +262,19 @@ mod tests {
         assert_eq!(after.curves().collect::<Vec<_>>(), before.curves().collect::<Vec<_>>());
         assert_eq!(after.decision(), before.decision());
         assert_eq!(after.waiting(), 1);
+    }
+
+    #[test]
+    fn a_file_of_an_earlier_version_is_loaded() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = file(folder.path(), HOUR, "tcp");
+        file.save(&adaptation()).unwrap();
+        let text = std::fs::read_to_string(&file.path).unwrap();
+        assert!(text.contains(r#","previous_bps":300"#), "{text}");
+        std::fs::write(&file.path, text.replace(r#","previous_bps":300"#, "")).unwrap();
+        let (after, error) = file.load(options(), Period(103));
+        assert!(error.is_none() && after.observations().all(|(_, it)| it.previous.is_none()), "{error:?}");
+        assert_eq!(after.curves().len(), 1);
     }
 
     #[test]

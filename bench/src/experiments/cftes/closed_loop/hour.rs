@@ -39,12 +39,12 @@ pub(super) struct Outcome {
     /// Background packets, and those that were dropped, in each part of the hour.
     pub(super) offered: [u64; PARTS],
     pub(super) dropped: [u64; PARTS],
-    /// Cheetah flows, and those that were moved.
-    pub(super) flows: u64,
-    pub(super) moved: u64,
-    /// Packets of cheetah flows that were queued, and how long the flows lasted, in seconds.
-    pub(super) packets: u64,
-    pub(super) lasted: f64,
+    /// Cheetah flows that began, and those that were moved, in each part.
+    pub(super) flows: [u64; PARTS],
+    pub(super) moved: [u64; PARTS],
+    /// Packets of cheetah flows that were queued in each part, and how long the flows that began in it lasted, in milliseconds.
+    pub(super) packets: [u64; PARTS],
+    pub(super) lasted_ms: [u64; PARTS],
 }
 
 /// An hour.
@@ -108,17 +108,18 @@ pub(super) fn run(kind: Kind, seed: u64, hour: u64, until_ps: u64, has_setup: bo
         }
         for (lane, outcome) in lanes.iter_mut().zip(&mut outcomes) {
             lane.run_until(end_ps);
-            let tally = lane.tally(Origin::Background);
-            let before = |parts: &[u64; PARTS]| parts[..part].iter().sum::<u64>();
-            outcome.offered[part] = tally.offered - before(&outcome.offered);
-            outcome.dropped[part] = tally.dropped - before(&outcome.dropped);
+            lane.check_invariants();
+            let (tally, moved) = (lane.tally(Origin::Background), lane.flow().moved);
+            let add = |parts: &mut [u64; PARTS], total: u64| {
+                parts[part] = total - parts[..part].iter().sum::<u64>();
+            };
+            add(&mut outcome.offered, tally.offered);
+            add(&mut outcome.dropped, tally.dropped);
+            add(&mut outcome.flows, moved.flows);
+            add(&mut outcome.moved, moved.moved);
+            add(&mut outcome.packets, moved.packets);
+            add(&mut outcome.lasted_ms, moved.lasted_ps / 1_000_000_000);
         }
-    }
-    for (lane, outcome) in lanes.iter().zip(&mut outcomes) {
-        lane.check_invariants();
-        let moved = lane.flow().moved;
-        (outcome.flows, outcome.moved, outcome.packets) = (moved.flows, moved.moved, moved.packets);
-        outcome.lasted = moved.lasted_ps as f64 / 1e12;
     }
     let table = setup.table(1.0);
     let losses = if has_setup { table.rows.iter().map(|row| row.loss()).collect() } else { Vec::new() };

@@ -19,6 +19,7 @@ mod traffic;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use thalweg_control::threshold::ForecastErrors;
 use thalweg_plot::axis::Scale;
 use thalweg_plot::figure::{self, Legend, SEVERAL};
 use thalweg_plot::page::Heading;
@@ -30,8 +31,10 @@ use crate::experiments::Outcome as Results;
 use crate::experiments::flexplane::{Study, Trends};
 use crate::results::{Page, Table, save};
 use crate::row;
-use hour::{Hour, Outcome, RATES, rate};
-use policies::{Total, by_equation, by_forecast, by_oracle, fixed, moved_at};
+use hour::{Hour, Outcome, PARTS, RATES, rate};
+use policies::{
+    Forecasts, Total, by_equation, by_forecast, by_oracle, by_regulator, fixed, forecasts, moved_at,
+};
 use traffic::{HOURS, Kind};
 
 /// Emulated seconds per hour by default.
@@ -48,6 +51,9 @@ const SCALES: [f64; 10] = [0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6
 
 /// Total losses at which policies are compared.
 const COMPARED: [f64; 3] = [1e-4, 3e-4, 1e-3];
+
+/// Fixed thresholds that are shown on their own, as places: 300, 600 and 800 Mbit/s.
+const THREE: [usize; 3] = [5, 11, 15];
 
 /// A policy with all its settings.
 struct Policy {
@@ -98,8 +104,9 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Results> 
         .zip(runs)
         .map(|(kind, hours)| (kind, hours.into_iter().map(|hour| hour.outcomes).collect()))
         .collect();
-    let (_, errors, simulated) = by_forecast(&hours, COMPARED[0], size.seconds);
-    let policies = policies_of(&hours, &kinds, &others, size.seconds);
+    let forecasts: Vec<(f64, Forecasts)> =
+        LOSSES.map(|loss| (loss, forecasts(&hours, loss, size.seconds))).into();
+    let policies = policies_of(&hours, &kinds, &others, &forecasts)?;
 
     let mut page = Page::new("Fourteen days with a threshold that follows the traffic", study.command);
     page.paragraph(format!(
@@ -109,35 +116,37 @@ pub(in crate::experiments) fn run(study: &Study<'_>) -> anyhow::Result<Results> 
         size.seconds, size.seeds
     ));
     page.section("Share of cheetah flows that are moved, at equal loss").table(&compared(&policies));
-    let errors = errors.map_or("Forecasts were not compared.".to_owned(), |errors| {
-        format!(
-            "Mean error of {} forecasts: {:.0} %; of the threshold of the hour before: {:.0} %. {simulated} of {HOURS} hours were \
-             simulated; the others had the tag of an earlier one (acceptable loss {}).",
-            errors.periods,
-            100.0 * errors.forecast,
-            100.0 * errors.previous,
-            COMPARED[0]
-        )
-    });
-    page.paragraph(errors);
+    page.section("Three fixed thresholds").table(&three(&policies));
+    page.section("Forecasts").table(&errors(&forecasts));
+    page.paragraph(format!(
+        "Errors are means of |forecast / R - 1|; R is what the curves of similar traffic say of the hour's own traffic. Simulated \
+         are hours of new traffic, and of such that its curves did not settle R; of {HOURS}."
+    ));
     page.section("All settings").table(&settings(&policies));
-    page.section("Trends").table(&trends(&policies).0);
+    page.section("Trends").table(&trends(&policies, &forecasts).0);
     draw(study.plot, &policies)?;
     finish(&size)?;
     Ok(Results { page, table: raw(&policies) })
 }
 
+/// `forecasts` has one for each acceptable loss.
 fn policies_of(
     hours: &[Hour],
     kinds: &[Kind],
     others: &BTreeMap<Kind, Vec<Vec<Outcome>>>,
-    seconds: f64,
-) -> Vec<Policy> {
+    forecasts: &[(f64, Forecasts)],
+) -> anyhow::Result<Vec<Policy>> {
     let total = |choices| Total::of(hours, &choices);
     let by_loss = |choose: &dyn Fn(f64) -> policies::Choices| {
         LOSSES.map(|loss| (format!("{loss:e}"), total(choose(loss)))).to_vec()
     };
-    vec![
+    let regulated = |polls: usize| {
+        let of = |(loss, forecasts): &(f64, Forecasts)| -> anyhow::Result<(String, Total)> {
+            Ok((format!("{loss:e}"), total(by_regulator(hours, forecasts, *loss, polls)?)))
+        };
+        forecasts.iter().map(of).collect::<anyhow::Result<Vec<_>>>()
+    };
+    Ok(vec![
         Policy {
             name: "fixed",
             settings: (0..RATES)
@@ -148,9 +157,17 @@ fn policies_of(
             name: "equation 3.2",
             settings: SCALES.map(|scale| (format!("{scale}"), total(by_equation(hours, scale)))).to_vec(),
         },
-        Policy { name: "forecast", settings: by_loss(&|loss| by_forecast(hours, loss, seconds).0) },
+        Policy {
+            name: "forecast",
+            settings: forecasts
+                .iter()
+                .map(|(loss, forecasts)| (format!("{loss:e}"), total(by_forecast(forecasts))))
+                .collect(),
+        },
+        Policy { name: "forecast with RQA", settings: regulated(PARTS)? },
+        Policy { name: "forecast with RQA of single polls", settings: regulated(1)? },
         Policy { name: "oracle", settings: by_loss(&|loss| by_oracle(kinds, others, loss)) },
-    ]
+    ])
 }
 
 fn compared(policies: &[Policy]) -> Table {
@@ -161,6 +178,56 @@ fn compared(policies: &[Policy]) -> Table {
             moved_at(&policy.totals(), loss).map_or("-".to_owned(), |share| format!("{:.1} %", 100.0 * share))
         });
         table.push(std::iter::once(policy.name.to_owned()).chain(cells).collect());
+    }
+    table
+}
+
+/// What three fixed thresholds lead to, and what the oracle moves at the same loss.
+fn three(policies: &[Policy]) -> Table {
+    let mut table = Table::new([
+        "threshold",
+        "loss, percent",
+        "moved, percent",
+        "oracle moves, percent",
+        "flows, Mbit/s",
+    ]);
+    let named = |name: &str| policies.iter().find(|policy| policy.name == name);
+    let (Some(fixed), Some(oracle)) = (named("fixed"), named("oracle")) else { return table };
+    for place in THREE {
+        let (setting, total) = &fixed.settings[place];
+        let best = moved_at(&oracle.totals(), total.loss);
+        row!(
+            table,
+            setting,
+            significant(100.0 * total.loss),
+            format!("{:.1}", 100.0 * total.moved),
+            best.map_or("-".to_owned(), |share| format!("{:.1}", 100.0 * share)),
+            format!("{:.0}", total.mbps),
+        );
+    }
+    table
+}
+
+/// How far forecasts were off, by acceptable loss.
+fn errors(forecasts: &[(f64, Forecasts)]) -> Table {
+    let mut table = Table::new([
+        "acceptable loss",
+        "error of the forecast, percent",
+        "of the hour before, percent",
+        "hours",
+        "simulated",
+    ]);
+    for (loss, forecasts) in forecasts {
+        if let Some(errors) = forecasts.errors {
+            row!(
+                table,
+                format!("{loss:e}"),
+                format!("{:.1}", 100.0 * errors.forecast),
+                format!("{:.1}", 100.0 * errors.previous),
+                errors.periods,
+                forecasts.counters.simulated,
+            );
+        }
     }
     table
 }
@@ -193,7 +260,7 @@ fn raw(policies: &[Policy]) -> Table {
     table
 }
 
-fn trends(policies: &[Policy]) -> Trends {
+fn trends(policies: &[Policy], forecasts: &[(f64, Forecasts)]) -> Trends {
     let mut trends = Trends::with_header("claim");
     let moved = |name: &str, loss: f64| {
         let policy = policies.iter().find(|policy| policy.name == name)?;
@@ -208,8 +275,18 @@ fn trends(policies: &[Policy]) -> Trends {
             trends.check(&says, value.is_some_and(|value| within(value, bounds)), &found);
         };
         check("forecast moves as many flows as the oracle", ratio("forecast"), (0.8, 1.1));
+        check("forecast with RQA moves as many flows as the oracle", ratio("forecast with RQA"), (0.8, 1.1));
         check("a fixed threshold moves more flows than the oracle", ratio("fixed"), (1.0, 3.0));
     }
+    // Where R varies: neither the lowest nor the highest of the grid all the time.
+    let errors: Vec<_> =
+        forecasts.iter().filter_map(|(_, it)| it.errors).filter(|it| it.previous > 0.0).collect();
+    let mean =
+        |of: fn(&ForecastErrors) -> f64| errors.iter().map(of).sum::<f64>() / errors.len().max(1) as f64;
+    let (forecast, previous) = (mean(|it| it.forecast), mean(|it| it.previous));
+    let found = format!("{:.1} %, {:.1} %", 100.0 * forecast, 100.0 * previous);
+    let says = "forecasts are less off than the hour before, on average over all acceptable losses";
+    trends.check(says, forecast < previous, &found);
     trends
 }
 
@@ -240,7 +317,7 @@ mod tests {
         let first = hour::run(kind, 1, 15, until_ps, true).unwrap();
         assert_eq!(hour::run(kind, 1, 15, until_ps, true).unwrap(), first);
         assert_ne!(hour::run(kind, 2, 15, until_ps, false).unwrap().outcomes, first.outcomes);
-        let moved: Vec<u64> = first.outcomes.iter().map(|outcome| outcome.moved).collect();
+        let moved: Vec<u64> = first.outcomes.iter().map(|outcome| outcome.moved.iter().sum()).collect();
         assert!(moved.is_sorted_by(|one, other| one >= other) && moved[0] > moved[RATES - 1], "{moved:?}");
         let dropped = |place: usize| first.outcomes[place].dropped.iter().sum::<u64>();
         assert!(dropped(0) <= dropped(RATES - 1), "{} {}", dropped(0), dropped(RATES - 1));

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 
 use thalweg_control::threshold::equation;
 use thalweg_control::threshold::period::Period;
+use thalweg_control::threshold::regulator::{Measurement, Regulator, RegulatorOptions};
 use thalweg_control::threshold::tag::Tolerance;
-use thalweg_control::threshold::{Adaptation, Command, ForecastErrors, Input, ThresholdOptions};
+use thalweg_control::threshold::{
+    Adaptation, Command, ForecastErrors, Input, ThresholdCounters, ThresholdOptions,
+};
 use thalweg_wire::BitRate;
 
 use super::super::PORT;
@@ -31,22 +34,25 @@ pub(super) struct Total {
 
 impl Total {
     pub(super) fn of(hours: &[Hour], choices: &Choices) -> Total {
-        let (mut offered, mut dropped, mut flows, mut moved, mut bits, mut lasted) =
-            (0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
+        let (mut offered, mut dropped, mut flows, mut moved, mut packets, mut lasted_ms) = (0, 0, 0, 0, 0, 0);
         for (hour, places) in hours.iter().zip(choices) {
             for (part, &place) in places.iter().enumerate() {
                 let outcome = &hour.outcomes[place];
-                offered += outcome.offered[part] as f64;
-                dropped += outcome.dropped[part] as f64;
-                // Counted by hour, so each part has its share.
-                let share = 1.0 / PARTS as f64;
-                flows += share * outcome.flows as f64;
-                moved += share * outcome.moved as f64;
-                bits += share * outcome.packets as f64 * 12_000.0;
-                lasted += share * outcome.lasted;
+                offered += outcome.offered[part];
+                dropped += outcome.dropped[part];
+                flows += outcome.flows[part];
+                moved += outcome.moved[part];
+                packets += outcome.packets[part];
+                lasted_ms += outcome.lasted_ms[part];
             }
         }
-        Total { loss: dropped / offered, moved: moved / flows, mbps: bits / lasted / 1e6 }
+        let share = |part: u64, all: u64| part as f64 / all.max(1) as f64;
+        // Packets of 12,000 bits per millisecond are 12 Mbit/s.
+        Total {
+            loss: share(dropped, offered),
+            moved: share(moved, flows),
+            mbps: 12.0 * share(packets, lasted_ms),
+        }
     }
 }
 
@@ -62,13 +68,19 @@ pub(super) fn by_equation(hours: &[Hour], scale: f64) -> Choices {
     first.chain(hours).take(hours.len()).map(of).collect()
 }
 
-/// The daemon's adaptation: each hour is recorded, simulated unless a tag matches, and the next is forecast. Also returns how far
-/// forecasts were off, and how many hours were simulated.
-pub(super) fn by_forecast(
-    hours: &[Hour],
-    acceptable_loss: f64,
-    seconds: f64,
-) -> (Choices, Option<ForecastErrors>, u64) {
+/// What the daemon's adaptation chose.
+pub(super) struct Forecasts {
+    /// R for each hour.
+    pub(super) rates: Vec<BitRate>,
+    /// How far forecasts were off.
+    pub(super) errors: Option<ForecastErrors>,
+    /// Hours that were simulated, and others.
+    pub(super) counters: ThresholdCounters,
+}
+
+/// The daemon's adaptation: each hour is recorded, and simulated unless it has a known tag whose curves settle R; the next is
+/// forecast.
+pub(super) fn forecasts(hours: &[Hour], acceptable_loss: f64, seconds: f64) -> Forecasts {
     let options = ThresholdOptions {
         link_rate: PORT,
         acceptable_loss,
@@ -77,15 +89,15 @@ pub(super) fn by_forecast(
         lowest: rate(0),
         alpha: 0.1,
         days: 14,
-        curves: 64,
+        curves: 256,
         waiting: 6,
     };
     let mut adaptation = Adaptation::new(options, Period(FIRST));
-    let mut choices = Choices::new();
+    let mut rates = Vec::new();
     for (number, hour) in (0..).zip(hours) {
         let period = Period(FIRST + number);
         adaptation.handle(period, Input::Tick);
-        choices.push([place_of(adaptation.decision().rate); PARTS]);
+        rates.push(adaptation.decision().rate);
         adaptation.handle(period.next(), Input::Recorded(period, hour.tag()));
         while let Some(command) = adaptation.next_command() {
             if command == Command::Simulate(period) {
@@ -93,7 +105,43 @@ pub(super) fn by_forecast(
             }
         }
     }
-    (choices, adaptation.forecast_errors(), adaptation.counters().simulated)
+    Forecasts { rates, errors: adaptation.forecast_errors(), counters: adaptation.counters() }
+}
+
+/// The forecast R for each hour as a whole.
+pub(super) fn by_forecast(forecasts: &Forecasts) -> Choices {
+    forecasts.rates.iter().map(|rate| [place_of(*rate); PARTS]).collect()
+}
+
+/// The forecast R, lowered by the daemon's regulator while the losses of the primary queue are above the acceptable one. The
+/// queue is polled after each part of an hour; a window of the regulator has so many `polls`.
+pub(super) fn by_regulator(
+    hours: &[Hour],
+    forecasts: &Forecasts,
+    acceptable_loss: f64,
+    polls: usize,
+) -> anyhow::Result<Choices> {
+    let options = RegulatorOptions {
+        acceptable_loss,
+        step: rate(0),
+        floor: rate(0),
+        ceiling: PORT,
+        intervals: polls,
+        ..RegulatorOptions::default()
+    };
+    let mut regulator = Regulator::new(options, rate(0))?;
+    let mut choices = Choices::new();
+    for (hour, base) in hours.iter().zip(&forecasts.rates) {
+        regulator.set_base(*base);
+        choices.push(std::array::from_fn(|part| {
+            let place = place_of(regulator.rate_threshold());
+            let outcome = &hour.outcomes[place];
+            regulator
+                .observe(Measurement::Loss { packets: outcome.offered[part], drops: outcome.dropped[part] });
+            place
+        }));
+    }
+    Ok(choices)
 }
 
 /// For each kind of hour, the greatest threshold whose mean loss over other hours of that kind is acceptable.
@@ -136,6 +184,24 @@ mod tests {
         let totals = [total(1e-3, 0.2), total(1e-5, 0.6), total(0.0, 1.0)];
         assert!((moved_at(&totals, 1e-4).unwrap() - 0.4).abs() < 1e-9);
         assert_eq!((moved_at(&totals, 1e-6), moved_at(&totals, 1e-2)), (None, None));
+    }
+
+    /// 40 hours in which every R above 400 Mbit/s loses three times the acceptable loss.
+    #[test]
+    fn the_regulator_lowers_r_to_where_losses_are_acceptable_and_hardly_tries_more() {
+        let outcome = |place| Outcome {
+            offered: [1_000_000; PARTS],
+            dropped: [if place > 7 { 3_000 } else { 0 }; PARTS],
+            ..Outcome::default()
+        };
+        let outcomes: Vec<Outcome> = (0..RATES).map(outcome).collect();
+        let hour = Hour { mean_rate: 200_000_000, burstiness: 0.4, losses: Vec::new(), outcomes };
+        let forecasts =
+            Forecasts { rates: vec![rate(11); 40], errors: None, counters: ThresholdCounters::default() };
+        let choices = by_regulator(&vec![hour; 40], &forecasts, 1e-3, 1).unwrap().concat();
+        assert_eq!(choices[..5], [11, 10, 9, 8, 7]);
+        let tries = choices[5..].iter().filter(|place| **place > 7).count();
+        assert!((1..=4).contains(&tries) && choices.iter().all(|place| *place >= 7), "{choices:?}");
     }
 
     #[test]
