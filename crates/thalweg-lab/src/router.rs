@@ -1,4 +1,5 @@
-//! A router in a namespace of its own, between sending hosts and one receiver: real forwarding by the kernel.
+//! A router in a namespace of its own, between sending hosts and one receiver: real forwarding by the kernel, or by Open
+//! vSwitch in user space ([`switch`]).
 //!
 //! ```text
 //!    tw-h1 ── eth0 ─── lan1 ┐
@@ -8,6 +9,9 @@
 //!
 //! Links are veth pairs without a rate. A sender may have a shaper; the queue of `wan` is that of the experiment. Each
 //! packet is one segment on all links. Removed by [`Lab::down`](crate::Lab::down) of its prefix, also after a crash.
+
+pub mod marks;
+pub mod switch;
 
 use std::fs::File;
 use std::net::Ipv4Addr;
@@ -21,6 +25,7 @@ use thalweg_wire::{BitRate, Nanos};
 use crate::error::LabError;
 use crate::lab::{Lab, silence_ipv6, wait_for_links};
 use crate::layout::HOST_INTERFACE;
+use crate::ovs::{self, Ovs};
 use crate::plan::Prefix;
 use crate::record;
 use crate::shaper;
@@ -45,6 +50,16 @@ const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 /// Maximum number of senders.
 const MAX_SENDERS: usize = 200;
 
+/// What forwards in a router.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Forwarding {
+    /// The kernel, by IP address.
+    #[default]
+    Kernel,
+    /// An Open vSwitch bridge in user space, by MAC address and OpenFlow rules.
+    OpenVSwitch,
+}
+
 /// A router with its hosts. It belongs to no process: dropping this value leaves it up.
 #[derive(Clone, Debug)]
 pub struct RouterLab {
@@ -58,17 +73,25 @@ impl RouterLab {
     /// again.
     ///
     /// # Errors
-    /// If the process is not root, a lab with this prefix is up, or the kernel refuses an operation.
-    pub fn up(prefix: &Prefix, senders: &[Option<BitRate>]) -> Result<RouterLab, LabError> {
+    /// If the process is not root, a lab with this prefix is up, a program is missing, or the kernel refuses an operation.
+    pub fn up(
+        prefix: &Prefix,
+        senders: &[Option<BitRate>],
+        forwarding: Forwarding,
+    ) -> Result<RouterLab, LabError> {
         assert!((1..=MAX_SENDERS).contains(&senders.len()), "the callers have a few senders");
         if !geteuid().is_root() {
             return Err(LabError::NotRoot);
+        }
+        if forwarding == Forwarding::OpenVSwitch {
+            Ovs::check()?;
+            ovs::check_programs(&[("tc", "iproute2")])?;
         }
         Lab::down(prefix)?;
         let lab = RouterLab { prefix: prefix.clone(), senders: senders.len() };
         let made = {
             let _lock = record::lock()?;
-            lab.make(senders)
+            lab.make(senders, forwarding)
         };
         made.inspect_err(|_| {
             // Report the first error; the next attempt removes what is left.
@@ -118,27 +141,51 @@ impl RouterLab {
         }
     }
 
-    fn make(&self, senders: &[Option<BitRate>]) -> Result<(), LabError> {
+    fn make(&self, senders: &[Option<BitRate>], forwarding: Forwarding) -> Result<(), LabError> {
         let router = Namespace::create(self.router().name().to_owned())?;
         silence_ipv6(&router)?;
-        sysctl::set_within(&router, &[("net/ipv4/ip_forward", "1")])?;
+        if forwarding == Forwarding::Kernel {
+            sysctl::set_within(&router, &[("net/ipv4/ip_forward", "1")])?;
+        }
         let netlink = Netlink::open_within(&router)?;
         netlink.set_loopback_up()?;
         for (number, rate) in (1..).zip(senders.iter().copied().chain([None])) {
-            self.make_host(number, rate, &router, &netlink)?;
+            self.make_host(number, rate, &netlink)?;
+            let port = self.interface_to(number);
+            match forwarding {
+                Forwarding::Kernel => self.make_route(number, &port, &router, &netlink)?,
+                Forwarding::OpenVSwitch => ovs::complete_checksums(&self.host(number))?,
+            }
         }
-        let ports = (1..=self.receiver()).map(|number| netlink.interface(&self.interface_to(number)));
-        wait_for_links(ports.collect::<Result<Vec<_>, _>>()?.into_iter(), &netlink)
+        let names: Vec<String> = (1..=self.receiver()).map(|number| self.interface_to(number)).collect();
+        let ports = names.iter().map(|name| netlink.interface(name)).collect::<Result<Vec<_>, _>>()?;
+        wait_for_links(ports.into_iter(), &netlink)?;
+        match forwarding {
+            Forwarding::Kernel => Ok(()),
+            Forwarding::OpenVSwitch => switch::start(self, &names),
+        }
     }
 
-    /// Creates a host and its link.
-    fn make_host(
+    /// Lets the kernel of the router forward to a host.
+    fn make_route(
         &self,
         number: usize,
-        rate: Option<BitRate>,
+        port: &str,
         router: &Namespace,
         netlink: &Netlink,
     ) -> Result<(), LabError> {
+        // Every host believes that all others are its neighbours, and the router answers for them at once.
+        let [proxy, delay] = [format!("conf/{port}/proxy_arp"), format!("neigh/{port}/proxy_delay")];
+        let parameters = [(format!("net/ipv4/{proxy}"), "1"), (format!("net/ipv4/{delay}"), "0")];
+        let parameters: Vec<_> = parameters.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        sysctl::set_within(router, &parameters)?;
+        let interface = netlink.interface(port)?;
+        netlink.add_address(interface, ROUTER_ADDRESS)?;
+        Ok(netlink.add_route(interface, Some(self.address(number)))?)
+    }
+
+    /// Creates a host and its link.
+    fn make_host(&self, number: usize, rate: Option<BitRate>, netlink: &Netlink) -> Result<(), LabError> {
         let host = Namespace::create(self.host(number).name().to_owned())?;
         silence_ipv6(&host)?;
         let file = File::open(host.path()).map_err(|source| LabError::Namespace {
@@ -156,15 +203,7 @@ impl RouterLab {
             ..VethEnd::default()
         };
         netlink.add_veth(&end, &peer)?;
-        // Every host believes that all others are its neighbours, and the router answers for them at once.
-        let [proxy, delay] = [format!("conf/{port}/proxy_arp"), format!("neigh/{port}/proxy_delay")];
-        let parameters = [(format!("net/ipv4/{proxy}"), "1"), (format!("net/ipv4/{delay}"), "0")];
-        let parameters: Vec<_> = parameters.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-        sysctl::set_within(router, &parameters)?;
-        let interface = netlink.interface(&port)?;
-        netlink.set_up(interface, true)?;
-        netlink.add_address(interface, ROUTER_ADDRESS)?;
-        netlink.add_route(interface, Some(self.address(number)))?;
+        netlink.set_up(netlink.interface(&port)?, true)?;
 
         let within = Netlink::open_within(&host)?;
         within.set_loopback_up()?;

@@ -174,6 +174,11 @@ struct RunArgs {
     #[arg(long, value_name = "TIME", value_parser = flight_duration)]
     flight_duration: Option<Nanos>,
 
+    /// Actuator that isolates the flow, for `isolate`: `tc` (traffic control of the router), or `openflow` (rules of an Open
+    /// vSwitch instead of the router; needs the packages openvswitch-switch, ethtool and iproute2) [default: tc].
+    #[arg(long, value_name = "ACTUATOR", value_parser = parsed::<isolate::Actuator>)]
+    actuator: Option<isolate::Actuator>,
+
     /// Random seed of sender and receiver pairs, trees, faults, and background traffic.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -383,7 +388,7 @@ impl RunArgs {
             duration: self.time(isolate::DEFAULT_SECONDS),
             flight_duration: self.flight_duration.unwrap_or(isolate::DEFAULT_FLIGHT),
             seed: self.seed,
-            actuator: isolate::Actuator::Tc,
+            actuator: self.actuator.unwrap_or_default(),
         }
     }
 
@@ -396,6 +401,7 @@ impl RunArgs {
         for (flag, is_given, applies, to) in [
             ("--trials", self.trials.is_some(), has_trials, "collide, isolate and reroute-latency"),
             ("--flight-duration", self.flight_duration.is_some(), scenario == Isolate, "isolate"),
+            ("--actuator", self.actuator.is_some(), scenario == Isolate, "isolate"),
             (
                 "--duration",
                 self.duration.is_some(),

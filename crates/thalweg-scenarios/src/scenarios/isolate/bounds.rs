@@ -4,14 +4,14 @@
 //! |---|---|
 //! | without isolation, the ping reaches the delay of a full queue | figure 3.8: 13.8 ms; the queue here holds 16 ms |
 //! | with isolation, the ping's mean after the first second is low | figure 3.8: 2 ms |
-//! | the redirection takes milliseconds | our aim: 1 ms in half of the runs, 5 ms in 99 % |
+//! | the redirection takes milliseconds | our aim: with tc 1 ms in half of the runs, 5 ms in 99 %; with openflow 3 and 10 ms |
 //! | the ping suffers briefly | our aim: less than 30 ms with T = 10 ms |
 //! | a move causes no retransmission beyond the packets that overtake | our aim |
 //! | the scavenger queue gets its share with `borrow`, nothing with `strict` | what HTB guarantees |
 
 use serde::Serialize;
 
-use super::{Isolation, Results, Run};
+use super::{Actuator, Isolation, Results, Run};
 use crate::quantiles::Quantiles;
 use thalweg_wire::Nanos;
 
@@ -70,8 +70,12 @@ pub fn check(results: &Results) -> Vec<Check> {
         add("runs in which the flow was redirected", redirected, [runs, runs], "");
         // Without any, the times would hold.
         let ms = |ns: u64| if latencies.count > 0 { ns as f64 / 1e6 } else { f64::INFINITY };
-        add("threshold to scavenger queue, p50", ms(latencies.p50_ns), [0.0, 1.0], "ms");
-        add("threshold to scavenger queue, p99", ms(latencies.p99_ns), [0.0, 5.0], "ms");
+        let [p50, p99] = match results.parameters.actuator {
+            Actuator::Tc => [1.0, 5.0],
+            Actuator::OpenFlow => [3.0, 10.0],
+        };
+        add("threshold to scavenger queue, p50", ms(latencies.p50_ns), [0.0, p50], "ms");
+        add("threshold to scavenger queue, p99", ms(latencies.p99_ns), [0.0, p99], "ms");
         add(
             "longest time the ping suffers in the first second",
             most(isolation, |run| run.first_second_suffering_ns as f64 / 1e6),
