@@ -10,6 +10,7 @@
 //! Links are veth pairs without a rate. A sender may have a shaper; the queue of `wan` is that of the experiment. Each
 //! packet is one segment on all links. Removed by [`Lab::down`](crate::Lab::down) of its prefix, also after a crash.
 
+pub mod delay;
 pub mod marks;
 pub mod switch;
 
@@ -20,7 +21,8 @@ use std::os::fd::AsFd as _;
 use nix::unistd::geteuid;
 use thalweg_linux::netlink::{Netlink, VethEnd};
 use thalweg_linux::{Namespace, namespace};
-use thalweg_wire::{BitRate, Nanos};
+use thalweg_linux::tc::{QueueCounters, TokenBucket};
+use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use crate::error::LabError;
 use crate::lab::{Lab, silence_ipv6, wait_for_links};
@@ -46,6 +48,9 @@ const SENDER_BUFFER: Nanos = Nanos::from_millis(20);
 /// The address of the router on all links, and of host 1; that of host n is n - 1 higher.
 const ROUTER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 254);
 const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+
+/// The first of the three sizes of a TCP buffer, as kernels have it.
+const MIN_TCP_BUFFER: u64 = 4_096;
 
 /// Maximum number of senders.
 const MAX_SENDERS: usize = 200;
@@ -141,6 +146,54 @@ impl RouterLab {
         }
     }
 
+    /// Sets the rate of the link to the receiver and the size of the queue in front of it, in a lab whose router is the
+    /// kernel. Packets beyond it are dropped.
+    ///
+    /// # Errors
+    /// If the lab does not exist.
+    pub fn set_link(&self, rate: BitRate, buffer: Bytes) -> Result<(), LabError> {
+        let netlink = Netlink::open_within(&self.router())?;
+        let bucket = TokenBucket { limit: buffer, ..shaper::shaper(rate, SENDER_BUFFER, MTU) };
+        Ok(netlink.set_token_bucket(netlink.interface(LINK_INTERFACE)?, &bucket)?)
+    }
+
+    /// Returns the counters of the queue in front of the link to the receiver.
+    ///
+    /// # Errors
+    /// If the lab does not exist.
+    pub fn link_queue(&self) -> Result<QueueCounters, LabError> {
+        queue_counters(&self.router(), LINK_INTERFACE)
+    }
+
+    /// Sets the rate at which a host sends, from 1.
+    ///
+    /// # Errors
+    /// If the lab does not exist.
+    pub fn set_host_rate(&self, number: usize, rate: BitRate) -> Result<(), LabError> {
+        let netlink = Netlink::open_within(&self.host(number))?;
+        let bucket = shaper::shaper(rate, SENDER_BUFFER, MTU);
+        Ok(netlink.set_token_bucket(netlink.interface(HOST_INTERFACE)?, &bucket)?)
+    }
+
+    /// Returns the counters of the queue of a host, from 1.
+    ///
+    /// # Errors
+    /// If the lab does not exist.
+    pub fn host_queue(&self, number: usize) -> Result<QueueCounters, LabError> {
+        queue_counters(&self.host(number), HOST_INTERFACE)
+    }
+
+    /// Sets the buffers of TCP connections that a host opens or accepts from now on, from 1: what it sends without an
+    /// acknowledgement, and what it receives without being read. The kernel counts its overhead for packets as well.
+    ///
+    /// # Errors
+    /// If the lab does not exist.
+    pub fn set_tcp_buffers(&self, number: usize, size: Bytes) -> Result<(), LabError> {
+        let sizes = format!("{0} {1} {1}", size.0.min(MIN_TCP_BUFFER), size.0);
+        let parameters = [("net/ipv4/tcp_rmem", sizes.as_str()), ("net/ipv4/tcp_wmem", sizes.as_str())];
+        sysctl::set_within(&self.host(number), &parameters)
+    }
+
     fn make(&self, senders: &[Option<BitRate>], forwarding: Forwarding) -> Result<(), LabError> {
         let router = Namespace::create(self.router().name().to_owned())?;
         silence_ipv6(&router)?;
@@ -223,6 +276,12 @@ impl RouterLab {
         within.set_up(interface, true)?;
         Ok(within.add_address_and_default_route(interface, self.address(number))?)
     }
+}
+
+fn queue_counters(namespace: &Namespace, interface: &str) -> Result<QueueCounters, LabError> {
+    let netlink = Netlink::open_within(namespace)?;
+    let interface = netlink.interface(interface)?;
+    Ok(netlink.queue_counters()?.get(&interface).copied().unwrap_or_default())
 }
 
 /// Returns the interface of the router that leads to a sender, from 1.
