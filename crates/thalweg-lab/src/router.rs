@@ -20,8 +20,8 @@ use std::os::fd::AsFd as _;
 
 use nix::unistd::geteuid;
 use thalweg_linux::netlink::{Netlink, VethEnd};
-use thalweg_linux::{Namespace, namespace};
 use thalweg_linux::tc::{QueueCounters, TokenBucket};
+use thalweg_linux::{Namespace, namespace};
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use crate::error::LabError;

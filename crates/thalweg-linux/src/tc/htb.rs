@@ -34,8 +34,11 @@ pub struct HtbClass {
     pub rate: BitRate,
     /// The rate up to which it borrows.
     pub ceil: BitRate,
-    /// Data that it may send at once after a pause.
+    /// Data that it may send at once at the guaranteed rate after a pause, before others that only borrow. With zero, a packet
+    /// passes when the guaranteed rate has paid for the previous one.
     pub burst: Bytes,
+    /// Data that it may send at once in all after a pause.
+    pub ceil_burst: Bytes,
     /// Data that it sends in its turn, when several classes borrow.
     pub quantum: Bytes,
     /// Classes with a lower number borrow first.
@@ -91,17 +94,12 @@ impl HtbClass {
             bytes[at + 8..at + 12].copy_from_slice(&rate.to_ne_bytes());
         }
         let quantum = u32::try_from(self.quantum.0).unwrap_or(u32::MAX);
-        let words = [self.ticks(self.rate), self.ticks(self.ceil), quantum, 0, self.priority];
+        let words =
+            [ticks(self.burst, self.rate), ticks(self.ceil_burst, self.ceil), quantum, 0, self.priority];
         for (place, word) in bytes[24..].chunks_exact_mut(4).zip(words) {
             place.copy_from_slice(&word.to_ne_bytes());
         }
         bytes
-    }
-
-    /// Returns the time of the burst at a rate, in the kernel's unit.
-    fn ticks(&self, rate: BitRate) -> u32 {
-        let Nanos(time) = Nanos((self.burst.0 * 8).saturating_mul(1_000_000_000) / rate.0.max(1));
-        u32::try_from(time / TICK_NS).unwrap_or(u32::MAX)
     }
 
     /// Returns whether `options`, those of a class, have the rates, the quantum and the priority of this class.
@@ -124,6 +122,12 @@ impl HtbClass {
     }
 }
 
+/// Returns the time of a burst at a rate, in the kernel's unit.
+fn ticks(burst: Bytes, rate: BitRate) -> u32 {
+    let Nanos(time) = Nanos((burst.0 * 8).saturating_mul(1_000_000_000) / rate.0.max(1));
+    u32::try_from(time / TICK_NS).unwrap_or(u32::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +138,7 @@ mod tests {
         rate: BitRate(8_000_000),
         ceil: BitRate(80_000_000_000),
         burst: Bytes(10_000),
+        ceil_burst: Bytes(10_000),
         quantum: Bytes(1_514),
         priority: 7,
     };

@@ -9,6 +9,8 @@
 //! | a move causes no retransmission beyond the packets that overtake | our aim |
 //! | the scavenger queue gets its share with `borrow`, nothing with `strict` | what HTB guarantees |
 
+use std::fmt;
+
 use serde::Serialize;
 
 use super::{Actuator, Isolation, Results, Run};
@@ -24,7 +26,7 @@ pub struct Check {
     pub value: f64,
     /// The least value by which the claim holds.
     pub low: f64,
-    /// The greatest value by which it holds.
+    /// The greatest value by which it holds; infinite if there is none.
     pub high: f64,
     /// The unit of all three.
     pub unit: &'static str,
@@ -37,8 +39,21 @@ const SUFFERING_MS: f64 = 30.0;
 const SUFFERING_AT_MS: f64 = 10.0;
 
 impl Check {
-    fn new(claim: String, value: f64, [low, high]: [f64; 2], unit: &'static str) -> Check {
+    pub(crate) fn new(claim: String, value: f64, [low, high]: [f64; 2], unit: &'static str) -> Check {
         Check { claim, value, low, high, unit, holds: (low..=high).contains(&value) }
+    }
+}
+
+/// `holds strict: threshold to scavenger queue, p50: 0.16 ms (bounds 0 to 1)`
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Check { claim, value, low, high, unit, holds } = self;
+        let holds = if *holds { "holds" } else { "FAILS" };
+        let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
+        match high.is_finite() {
+            true => write!(f, "{holds} {claim}: {value:.2}{unit} (bounds {low} to {high})"),
+            false => write!(f, "{holds} {claim}: {value:.2}{unit} (at least {low})"),
+        }
     }
 }
 
@@ -106,6 +121,11 @@ pub fn check(results: &Results) -> Vec<Check> {
 impl Results {
     /// Returns the quantiles of the time from the threshold to the scavenger queue.
     pub fn latencies(&self, isolation: Isolation) -> Quantiles {
-        Quantiles::of(self.runs(isolation).filter_map(|run| run.latency).map(|it| Nanos(it.total_ns)))
+        Quantiles::of(self.total_latencies(isolation))
+    }
+
+    /// Returns the time from the threshold to the scavenger queue in each run in which the flow was redirected.
+    pub fn total_latencies(&self, isolation: Isolation) -> Vec<Nanos> {
+        self.runs(isolation).filter_map(|run| run.latency).map(|it| Nanos(it.total_ns)).collect()
     }
 }

@@ -57,6 +57,8 @@ struct Transmission {
     has_arrived: bool,
     /// Whether it arrived before a transmission that had entered the router earlier.
     has_overtaken: bool,
+    /// The time at which the latest of those transmissions entered the router that arrived earlier.
+    latest_before: Option<Timestamp>,
 }
 
 /// The data connection of a run.
@@ -203,6 +205,14 @@ impl Flow {
         }
     }
 
+    /// Counts the transmissions that entered the router before `moved` and arrived after one that entered it later than that:
+    /// those that packets in the other queue have overtaken.
+    pub fn overtaken_before(&self, moved: Timestamp) -> u64 {
+        let is_overtaken =
+            |it: &&Transmission| it.time < moved && it.latest_before.is_some_and(|latest| latest >= moved);
+        self.transmissions.iter().filter(is_overtaken).count() as u64
+    }
+
     /// Counts all transmissions.
     pub fn count_all(&self) -> Transmissions {
         self.count(Timestamp(0), Timestamp(u64::MAX))
@@ -227,6 +237,7 @@ fn transmissions(data: &[Segment], arrived: &[Segment]) -> Vec<Transmission> {
             is_spurious: false,
             has_arrived: false,
             has_overtaken: false,
+            latest_before: None,
         });
     }
     let order: Vec<usize> = arrived
@@ -237,6 +248,11 @@ fn transmissions(data: &[Segment], arrived: &[Segment]) -> Vec<Transmission> {
     for &place in order.iter().rev() {
         (all[place].has_arrived, all[place].has_overtaken) = (true, earliest_later < place);
         earliest_later = earliest_later.min(place);
+    }
+    let mut latest: Option<usize> = None;
+    for &place in &order {
+        all[place].latest_before = latest.map(|latest| data[latest].time);
+        latest = latest.max(Some(place));
     }
     let mut has_arrived: HashMap<u32, bool> = HashMap::with_capacity(data.len());
     for (segment, transmission) in data.iter().zip(&mut all) {
@@ -285,6 +301,8 @@ mod tests {
         assert_eq!(flow.count_all(), expected);
         assert_eq!((flow.start, flow.end, flow.arrived_bytes), (Timestamp(10), Timestamp(17), 7_000));
         assert_eq!(flow.count(Timestamp(16), Timestamp(17)).retransmitted, 1);
+        // 3 entered at 13. Packets that entered from 14 on arrived before it.
+        assert_eq!([13, 14, 15, 16].map(|moved| flow.overtaken_before(Timestamp(moved))), [0, 1, 1, 0]);
     }
 
     #[test]

@@ -265,15 +265,27 @@ pub(crate) const FLOW: usize = 3;
 
 impl Router {
     fn up(parameters: &Parameters, setting: &Setting<'_>) -> Result<Router, ScenarioError> {
-        if thalweg_lab::Lab::find(&setting.prefix).is_ok() {
-            return Err(ScenarioError::PrefixInUse { prefix: setting.prefix.to_string() });
-        }
         let forwarding = match parameters.actuator {
             Actuator::Tc => Forwarding::Kernel,
             Actuator::OpenFlow => Forwarding::OpenVSwitch,
         };
         let senders = [None, None, Some(parameters.share(FLOW_SHARE))];
-        let lab = RouterLab::up(&setting.prefix, &senders, forwarding)?;
+        Router::with(&senders, forwarding, setting)
+    }
+
+    /// Creates a router with these senders.
+    ///
+    /// # Errors
+    /// If the lab cannot be created.
+    pub(crate) fn with(
+        senders: &[Option<BitRate>],
+        forwarding: Forwarding,
+        setting: &Setting<'_>,
+    ) -> Result<Router, ScenarioError> {
+        if thalweg_lab::Lab::find(&setting.prefix).is_ok() {
+            return Err(ScenarioError::PrefixInUse { prefix: setting.prefix.to_string() });
+        }
+        let lab = RouterLab::up(&setting.prefix, senders, forwarding)?;
         Ok(Router { lab, prefix: setting.prefix.clone(), stop: std::sync::Arc::clone(&setting.stop) })
     }
 

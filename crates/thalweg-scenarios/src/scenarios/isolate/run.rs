@@ -69,6 +69,8 @@ pub struct Run {
     /// Transmissions of the flow in the 50 ms after its first packet in the scavenger queue; null without isolation.
     #[serde(rename = "move")]
     pub moved: Option<Transmissions>,
+    /// Packets before the first one in the scavenger queue that arrived after a packet from there.
+    pub overtaken_by_move: u64,
     /// Transmissions of the flow.
     pub transmissions: Transmissions,
     /// Payload of the flow that arrived, in bits per second while it lasted.
@@ -173,6 +175,7 @@ pub(super) fn run(
             .zip(moved)
             .and_then(|((it, crossing), first)| Latency::of(it, crossing, first)),
         moved: moved.map(|at| flow.count(at, at + MOVE_WINDOW)),
+        overtaken_by_move: moved.map_or(0, |at| flow.overtaken_before(at)),
         transmissions: flow.count_all(),
         flow_rate_bps: flow.arrived_bytes as f64 * 8.0 / flow.end.since(flow.start).as_secs_f64().max(1e-9),
         background_rate_bps: background_bytes as f64 * 8.0 / seconds,
