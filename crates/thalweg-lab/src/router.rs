@@ -165,13 +165,14 @@ impl RouterLab {
         queue_counters(&self.router(), LINK_INTERFACE)
     }
 
-    /// Sets the rate at which a host sends, from 1.
+    /// Sets the rate at which a host sends, from 1. Its queue holds 20 ms at that rate, and at least `buffer`.
     ///
     /// # Errors
     /// If the lab does not exist.
-    pub fn set_host_rate(&self, number: usize, rate: BitRate) -> Result<(), LabError> {
+    pub fn set_host_rate(&self, number: usize, rate: BitRate, buffer: Bytes) -> Result<(), LabError> {
         let netlink = Netlink::open_within(&self.host(number))?;
         let bucket = shaper::shaper(rate, SENDER_BUFFER, MTU);
+        let bucket = TokenBucket { limit: bucket.limit.max(buffer), ..bucket };
         Ok(netlink.set_token_bucket(netlink.interface(HOST_INTERFACE)?, &bucket)?)
     }
 

@@ -112,7 +112,7 @@ fn moves(text: &mut String, results: &Results) {
     }
     let _ = writeln!(
         text,
-        "\n{:14}{:>14}{:>8}{:>10}{:>10}  50 ms after the move:{:>8}{:>10}{:>6}{:>12}{:>10}{:>8}",
+        "\n{:14}{:>14}{:>8}{:>10}{:>10}  50 ms after the move:{:>9}{:>10}{:>8}{:>6}{:>12}{:>11}{:>8}",
         "isolation",
         "flow",
         "lost",
@@ -120,6 +120,7 @@ fn moves(text: &mut String, results: &Results) {
         "spurious",
         "retrans.",
         "spurious",
+        "probes",
         "lost",
         "overtaking",
         "overtaken",
@@ -136,10 +137,11 @@ fn moves(text: &mut String, results: &Results) {
         let spurious = sum(|it| it.transmissions.spurious);
         let _ = writeln!(
             text,
-            "{:14}{rate:>7.1} Mbit/s{lost:>8}{repeated:>10}{spurious:>10}{:>31}{:>10}{:>6}{:>12}{:>10}{:>8}",
+            "{:14}{rate:>7.1} Mbit/s{lost:>8}{repeated:>10}{spurious:>10}{:>32}{:>10}{:>8}{:>6}{:>12}{:>11}{:>8}",
             isolation.name(),
             moved(|it| it.retransmitted),
             moved(|it| it.spurious),
+            moved(|it| it.spurious_probes),
             moved(|it| it.lost),
             moved(|it| it.overtaking),
             runs().map(|run| run.overtaken_by_move).sum::<u64>(),

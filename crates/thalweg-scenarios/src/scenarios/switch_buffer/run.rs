@@ -94,7 +94,8 @@ pub(super) fn run(
 ) -> Result<Run, ScenarioError> {
     let lab = &router.lab;
     let (receiver, address) = (lab.host(lab.receiver()), lab.address(lab.receiver()));
-    lab.set_host_rate(FLOW, case.flow_limit)?;
+    // The host holds what TCP sends: only the switch drops.
+    lab.set_host_rate(FLOW, case.flow_limit, case.tcp_buffer)?;
     for host in [FLOW, lab.receiver()] {
         lab.set_tcp_buffers(host, case.tcp_buffer)?;
     }
