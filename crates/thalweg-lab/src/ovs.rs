@@ -288,6 +288,16 @@ mod tests {
     use crate::plan::DEFAULT_RATE;
 
     #[test]
+    fn a_missing_program_is_named_with_its_package() {
+        assert!(check_programs(&[("ls", "coreutils")]).is_ok());
+        let error =
+            check_programs(&[("ls", "coreutils"), ("no-such-switchd", "no-such-switch")]).unwrap_err();
+        let expected =
+            "a lab with these switches needs no-such-switchd: install the package no-such-switch".to_owned();
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
     fn bridges_have_the_plan_ports_in_order_then_the_monitor_port() {
         let plan = Plan::leaf_spine(DEFAULT_RATE).unwrap();
         let all = bridges(&Layout::new(&plan), &plan.topology).join(" ");

@@ -93,6 +93,12 @@ pub(super) fn cumulative(times: impl IntoIterator<Item = Nanos>) -> Vec<(f64, f6
     std::iter::once((0.0, 0.0)).chain(steps).collect()
 }
 
+/// Returns the mean; 0 of nothing.
+pub(crate) fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
+    if count == 0 { 0.0 } else { sum / f64::from(count) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

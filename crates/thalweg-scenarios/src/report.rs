@@ -14,7 +14,7 @@ use thalweg_lab::{Headroom, HostStatus, Plane, PortStatus, Removed, Status, head
 use thalweg_wire::Nanos;
 use thalweg_wire::units::grouped;
 
-use super::quantiles::Quantiles;
+use super::quantiles::{Quantiles, mean};
 use super::scenarios::collide::{self, LatencyBreakdown, Trial};
 use super::scenarios::{HostPair, udp, workload};
 
@@ -342,11 +342,6 @@ fn nanoseconds(time: Duration) -> u64 {
 
 fn milliseconds(ns: u64) -> String {
     format!("{:.2} ms", ns as f64 / 1e6)
-}
-
-pub(crate) fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (sum, count) = values.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
-    if count == 0 { 0.0 } else { sum / f64::from(count) }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 
 use super::Results;
 use super::run::Run;
-use crate::report::mean;
+use crate::quantiles::mean;
 use crate::scenarios::isolate::bounds::Check;
 
 /// Windows are compared from this second on, after slow start.
