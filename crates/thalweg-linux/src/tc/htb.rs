@@ -102,16 +102,19 @@ impl HtbClass {
         bytes
     }
 
-    /// Returns whether `options`, those of a class, have the rates, the quantum and the priority of this class.
+    /// Returns whether `options`, those of a class, have the rates, bursts, quantum and priority of this class.
     pub fn has_options(&self, options: &[u8]) -> bool {
         let rate = |attribute: u16, at: usize| {
             let wide = find(options, attribute).and_then(|value| u64_at(value, 0));
             let narrow = || find(options, TCA_HTB_PARMS).and_then(|value| u32_at(value, at)).map(u64::from);
             wide.or_else(narrow)
         };
-        let quantum = find(options, TCA_HTB_PARMS).and_then(|value| u32_at(value, 32));
+        let word = |at: usize| find(options, TCA_HTB_PARMS).and_then(|value| u32_at(value, at));
+        let bursts = [ticks(self.burst, self.rate), ticks(self.ceil_burst, self.ceil)];
+        let quantum = word(32);
         rate(TCA_HTB_RATE64, 8) == Some((self.rate.0 / 8).max(1))
             && rate(TCA_HTB_CEIL64, 20) == Some((self.ceil.0 / 8).max(1))
+            && [word(24), word(28)] == bursts.map(Some)
             && quantum.map(u64::from) == Some(self.quantum.0)
             && self.has_priority(options)
     }
@@ -162,6 +165,8 @@ mod tests {
         assert!(CLASS.has_options(&options));
         assert!(!HtbClass { priority: 6, ..CLASS }.has_options(&options));
         assert!(!HtbClass { rate: BitRate(9_000_000), ..CLASS }.has_options(&options));
+        assert!(!HtbClass { burst: Bytes(0), ..CLASS }.has_options(&options));
+        assert!(!HtbClass { ceil_burst: Bytes(100_000), ..CLASS }.has_options(&options));
         assert!(!HtbClass { ceil: BitRate(8_000_000), ..CLASS }.has_options(&options));
         assert!(!CLASS.has_options(&[]));
     }

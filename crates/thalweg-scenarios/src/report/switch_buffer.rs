@@ -50,7 +50,8 @@ pub fn switch_buffer(results: &Results) -> String {
     for check in bounds::check(results) {
         let _ = writeln!(text, "{check}");
     }
-    let sums: [(&str, fn(&Run) -> u64); 3] = [
+    type Sum = (&'static str, fn(&Run) -> u64);
+    let sums: [Sum; 3] = [
         ("packets lost before the records: counts are too low", |run| run.lost_frames),
         ("packets dropped by the flow's own host", |run| run.host_dropped_packets),
         ("acknowledgements dropped by the delay line", |run| run.delay_dropped_packets),

@@ -123,8 +123,8 @@ pub(super) fn run(
     let background_bytes = background.sent_bytes() - sent_before;
     let idle_ratio = headroom_sum.add(&probe)?.idle;
     router.wait(TAIL)?;
-    let dropped = lab.link_queue()?.dropped_packets.wrapping_sub(queue.dropped_packets);
-    let host_dropped = lab.host_queue(FLOW)?.dropped_packets.wrapping_sub(host_queue.dropped_packets);
+    let dropped = lab.link_queue()?.dropped_packets.saturating_sub(queue.dropped_packets);
+    let host_dropped = lab.host_queue(FLOW)?.dropped_packets.saturating_sub(host_queue.dropped_packets);
     let background_late_ns = background.most_late().as_nanos() as u64;
     drop(background);
     let [ingress, arrived] = [ingress.finish()?, arrived.finish()?];
@@ -134,8 +134,8 @@ pub(super) fn run(
         case: *case,
         seconds: seconds(&flow, &arrived.packets, &intervals),
         transmissions: flow.count_all(),
-        queue_dropped_packets: u64::from(dropped),
-        host_dropped_packets: u64::from(host_dropped),
+        queue_dropped_packets: dropped,
+        host_dropped_packets: host_dropped,
         flow_rate_bps: flow.arrived_bytes as f64 * 8.0 / flow.end.since(flow.start).as_secs_f64().max(1e-9),
         background_rate_bps: background_bytes as f64 * 8.0 / transferred.seconds.max(f64::MIN_POSITIVE),
         background_late_ns,
