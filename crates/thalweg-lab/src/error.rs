@@ -120,6 +120,12 @@ pub enum LabError {
         /// The system's error.
         source: io::Error,
     },
+    /// A delay line could not be set up.
+    #[error("delay line: {source}")]
+    DelayLine {
+        /// The system's error.
+        source: io::Error,
+    },
     /// The idle time of the processors could not be read.
     #[error("{path}: {source}")]
     Headroom {

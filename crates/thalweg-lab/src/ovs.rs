@@ -27,7 +27,7 @@ use crate::plan::{Plan, Plane, Prefix};
 use crate::record;
 
 /// Search path with Debian's folders of daemons, which are not on every user's path.
-const DAEMON_PATH: &str = "/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/sbin:/usr/local/bin";
+pub(crate) const DAEMON_PATH: &str = "/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/sbin:/usr/local/bin";
 
 /// The database's schema.
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
@@ -74,12 +74,7 @@ pub(crate) struct Ovs {
 impl Ovs {
     /// Checks that the required programs are installed.
     pub(crate) fn check() -> Result<(), LabError> {
-        let is_installed =
-            |program: &str| DAEMON_PATH.split(':').any(|folder| Path::new(folder).join(program).exists());
-        match PROGRAMS.iter().find(|(program, _)| !is_installed(program)) {
-            Some(&(program, package)) => Err(LabError::MissingProgram { program, package }),
-            None => Ok(()),
-        }
+        check_programs(&PROGRAMS)
     }
 
     /// Starts Open vSwitch and creates a bridge with the ports of each switch. The links must be up.
@@ -89,7 +84,17 @@ impl Ovs {
         layout: &Layout,
         topology: &Topology,
     ) -> Result<Ovs, LabError> {
-        let ovs = Ovs { folder: folder(prefix), fabric: fabric.clone() };
+        let ovs = Ovs::launch(prefix, fabric)?;
+        ovs.vsctl(&bridges(layout, topology))?;
+        for router in topology.router_ids().filter(|&router| topology.rack_size(router) > 0) {
+            ovs.answer_arp(router, topology)?;
+        }
+        Ok(ovs)
+    }
+
+    /// Starts Open vSwitch without bridges.
+    pub(crate) fn launch(prefix: &Prefix, namespace: &Namespace) -> Result<Ovs, LabError> {
+        let ovs = Ovs { folder: folder(prefix), fabric: namespace.clone() };
         fs::create_dir_all(&ovs.folder)
             .map_err(|source| LabError::Record { path: ovs.folder.clone(), source })?;
         let database = ovs.path("conf.db");
@@ -97,10 +102,6 @@ impl Ovs {
         ovs.daemon("ovsdb-server", &[&database, &format!("--remote=punix:{}", ovs.path("db.sock"))])?;
         ovs.vsctl(&["--no-wait".to_owned(), "init".to_owned()])?;
         ovs.daemon("ovs-vswitchd", &[&ovs.database(), "--disable-system"])?;
-        ovs.vsctl(&bridges(layout, topology))?;
-        for router in topology.router_ids().filter(|&router| topology.rack_size(router) > 0) {
-            ovs.answer_arp(router, topology)?;
-        }
         Ok(ovs)
     }
 
@@ -159,7 +160,7 @@ impl Ovs {
         self.run("ovs-ofctl", &arguments.chain(file.as_deref()).collect::<Vec<_>>())
     }
 
-    fn vsctl(&self, arguments: &[String]) -> Result<String, LabError> {
+    pub(crate) fn vsctl(&self, arguments: &[String]) -> Result<String, LabError> {
         let database = format!("--db={}", self.database());
         let own = [database.as_str(), "--timeout=30"].into_iter();
         self.run("ovs-vsctl", &own.chain(arguments.iter().map(String::as_str)).collect::<Vec<_>>())
@@ -256,8 +257,22 @@ fn folder(prefix: &Prefix) -> PathBuf {
     record::folder().join(format!("{prefix}ovs"))
 }
 
+/// Checks that programs are installed; each has its Debian package beside it.
+pub(crate) fn check_programs(programs: &[(&'static str, &'static str)]) -> Result<(), LabError> {
+    let is_installed =
+        |program: &str| DAEMON_PATH.split(':').any(|folder| Path::new(folder).join(program).exists());
+    match programs.iter().find(|(program, _)| !is_installed(program)) {
+        Some(&(program, package)) => Err(LabError::MissingProgram { program, package }),
+        None => Ok(()),
+    }
+}
+
 /// Runs a command and returns its output.
-fn run(namespace: &Namespace, program: &'static str, command: &mut Command) -> Result<String, LabError> {
+pub(crate) fn run(
+    namespace: &Namespace,
+    program: &'static str,
+    command: &mut Command,
+) -> Result<String, LabError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let failed = |reason: String| LabError::Program { program, reason };
     let output = namespace.spawn(command)?.wait_with_output().map_err(|error| failed(error.to_string()))?;
@@ -271,6 +286,16 @@ fn run(namespace: &Namespace, program: &'static str, command: &mut Command) -> R
 mod tests {
     use super::*;
     use crate::plan::DEFAULT_RATE;
+
+    #[test]
+    fn a_missing_program_is_named_with_its_package() {
+        assert!(check_programs(&[("ls", "coreutils")]).is_ok());
+        let error =
+            check_programs(&[("ls", "coreutils"), ("no-such-switchd", "no-such-switch")]).unwrap_err();
+        let expected =
+            "a lab with these switches needs no-such-switchd: install the package no-such-switch".to_owned();
+        assert_eq!(error.to_string(), expected);
+    }
 
     #[test]
     fn bridges_have_the_plan_ports_in_order_then_the_monitor_port() {

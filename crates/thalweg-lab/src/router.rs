@@ -1,4 +1,5 @@
-//! A router in a namespace of its own, between sending hosts and one receiver: real forwarding by the kernel.
+//! A router in a namespace of its own, between sending hosts and one receiver: real forwarding by the kernel, or by Open
+//! vSwitch in user space ([`switch`]).
 //!
 //! ```text
 //!    tw-h1 ── eth0 ─── lan1 ┐
@@ -9,18 +10,24 @@
 //! Links are veth pairs without a rate. A sender may have a shaper; the queue of `wan` is that of the experiment. Each
 //! packet is one segment on all links. Removed by [`Lab::down`](crate::Lab::down) of its prefix, also after a crash.
 
+pub mod delay;
+pub mod marks;
+pub mod switch;
+
 use std::fs::File;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd as _;
 
 use nix::unistd::geteuid;
 use thalweg_linux::netlink::{Netlink, VethEnd};
+use thalweg_linux::tc::{QueueCounters, TokenBucket};
 use thalweg_linux::{Namespace, namespace};
-use thalweg_wire::{BitRate, Nanos};
+use thalweg_wire::{BitRate, Bytes, Nanos};
 
 use crate::error::LabError;
 use crate::lab::{Lab, silence_ipv6, wait_for_links};
 use crate::layout::HOST_INTERFACE;
+use crate::ovs::{self, Ovs};
 use crate::plan::Prefix;
 use crate::record;
 use crate::shaper;
@@ -42,8 +49,21 @@ const SENDER_BUFFER: Nanos = Nanos::from_millis(20);
 const ROUTER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 254);
 const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 
+/// The first of the three sizes of a TCP buffer, as kernels have it.
+const MIN_TCP_BUFFER: u64 = 4_096;
+
 /// Maximum number of senders.
 const MAX_SENDERS: usize = 200;
+
+/// What forwards in a router.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Forwarding {
+    /// The kernel, by IP address.
+    #[default]
+    Kernel,
+    /// An Open vSwitch bridge in user space, by MAC address and OpenFlow rules.
+    OpenVSwitch,
+}
 
 /// A router with its hosts. It belongs to no process: dropping this value leaves it up.
 #[derive(Clone, Debug)]
@@ -58,17 +78,25 @@ impl RouterLab {
     /// again.
     ///
     /// # Errors
-    /// If the process is not root, a lab with this prefix is up, or the kernel refuses an operation.
-    pub fn up(prefix: &Prefix, senders: &[Option<BitRate>]) -> Result<RouterLab, LabError> {
+    /// If the process is not root, a lab with this prefix is up, a program is missing, or the kernel refuses an operation.
+    pub fn up(
+        prefix: &Prefix,
+        senders: &[Option<BitRate>],
+        forwarding: Forwarding,
+    ) -> Result<RouterLab, LabError> {
         assert!((1..=MAX_SENDERS).contains(&senders.len()), "the callers have a few senders");
         if !geteuid().is_root() {
             return Err(LabError::NotRoot);
+        }
+        if forwarding == Forwarding::OpenVSwitch {
+            Ovs::check()?;
+            ovs::check_programs(&[("tc", "iproute2")])?;
         }
         Lab::down(prefix)?;
         let lab = RouterLab { prefix: prefix.clone(), senders: senders.len() };
         let made = {
             let _lock = record::lock()?;
-            lab.make(senders)
+            lab.make(senders, forwarding)
         };
         made.inspect_err(|_| {
             // Report the first error; the next attempt removes what is left.
@@ -118,27 +146,100 @@ impl RouterLab {
         }
     }
 
-    fn make(&self, senders: &[Option<BitRate>]) -> Result<(), LabError> {
+    /// Sets the rate of the link to the receiver and the size of the queue in front of it, in a lab whose router is the
+    /// kernel. Packets beyond it are dropped.
+    ///
+    /// # Errors
+    /// If the lab does not exist.
+    pub fn set_link(&self, rate: BitRate, buffer: Bytes) -> Result<(), LabError> {
+        let netlink = Netlink::open_within(&self.router())?;
+        let bucket = TokenBucket { limit: buffer, ..shaper::shaper(rate, SENDER_BUFFER, MTU) };
+        Ok(netlink.set_token_bucket(netlink.interface(LINK_INTERFACE)?, &bucket)?)
+    }
+
+    /// Returns the counters of the queue in front of the link to the receiver.
+    ///
+    /// # Errors
+    /// If the lab does not exist.
+    pub fn link_queue(&self) -> Result<QueueCounters, LabError> {
+        queue_counters(&self.router(), LINK_INTERFACE)
+    }
+
+    /// Sets the rate at which a host sends, from 1. Its queue holds 20 ms at that rate, and at least `buffer`.
+    ///
+    /// # Errors
+    /// If the lab does not exist.
+    pub fn set_host_rate(&self, number: usize, rate: BitRate, buffer: Bytes) -> Result<(), LabError> {
+        let netlink = Netlink::open_within(&self.host(number))?;
+        let bucket = shaper::shaper(rate, SENDER_BUFFER, MTU);
+        let bucket = TokenBucket { limit: bucket.limit.max(buffer), ..bucket };
+        Ok(netlink.set_token_bucket(netlink.interface(HOST_INTERFACE)?, &bucket)?)
+    }
+
+    /// Returns the counters of the queue of a host, from 1.
+    ///
+    /// # Errors
+    /// If the lab does not exist.
+    pub fn host_queue(&self, number: usize) -> Result<QueueCounters, LabError> {
+        queue_counters(&self.host(number), HOST_INTERFACE)
+    }
+
+    /// Sets the buffers of TCP connections that a host opens or accepts from now on, from 1: what it sends without an
+    /// acknowledgement, and what it receives without being read. The kernel counts its overhead for packets as well.
+    ///
+    /// # Errors
+    /// If the lab does not exist.
+    pub fn set_tcp_buffers(&self, number: usize, size: Bytes) -> Result<(), LabError> {
+        let sizes = format!("{0} {1} {1}", size.0.min(MIN_TCP_BUFFER), size.0);
+        let parameters = [("net/ipv4/tcp_rmem", sizes.as_str()), ("net/ipv4/tcp_wmem", sizes.as_str())];
+        sysctl::set_within(&self.host(number), &parameters)
+    }
+
+    fn make(&self, senders: &[Option<BitRate>], forwarding: Forwarding) -> Result<(), LabError> {
         let router = Namespace::create(self.router().name().to_owned())?;
         silence_ipv6(&router)?;
-        sysctl::set_within(&router, &[("net/ipv4/ip_forward", "1")])?;
+        if forwarding == Forwarding::Kernel {
+            sysctl::set_within(&router, &[("net/ipv4/ip_forward", "1")])?;
+        }
         let netlink = Netlink::open_within(&router)?;
         netlink.set_loopback_up()?;
         for (number, rate) in (1..).zip(senders.iter().copied().chain([None])) {
-            self.make_host(number, rate, &router, &netlink)?;
+            self.make_host(number, rate, &netlink)?;
+            let port = self.interface_to(number);
+            match forwarding {
+                Forwarding::Kernel => self.make_route(number, &port, &router, &netlink)?,
+                Forwarding::OpenVSwitch => ovs::complete_checksums(&self.host(number))?,
+            }
         }
-        let ports = (1..=self.receiver()).map(|number| netlink.interface(&self.interface_to(number)));
-        wait_for_links(ports.collect::<Result<Vec<_>, _>>()?.into_iter(), &netlink)
+        let names: Vec<String> = (1..=self.receiver()).map(|number| self.interface_to(number)).collect();
+        let ports = names.iter().map(|name| netlink.interface(name)).collect::<Result<Vec<_>, _>>()?;
+        wait_for_links(ports.into_iter(), &netlink)?;
+        match forwarding {
+            Forwarding::Kernel => Ok(()),
+            Forwarding::OpenVSwitch => switch::start(self, &names),
+        }
     }
 
-    /// Creates a host and its link.
-    fn make_host(
+    /// Lets the kernel of the router forward to a host.
+    fn make_route(
         &self,
         number: usize,
-        rate: Option<BitRate>,
+        port: &str,
         router: &Namespace,
         netlink: &Netlink,
     ) -> Result<(), LabError> {
+        // Every host believes that all others are its neighbours, and the router answers for them at once.
+        let [proxy, delay] = [format!("conf/{port}/proxy_arp"), format!("neigh/{port}/proxy_delay")];
+        let parameters = [(format!("net/ipv4/{proxy}"), "1"), (format!("net/ipv4/{delay}"), "0")];
+        let parameters: Vec<_> = parameters.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        sysctl::set_within(router, &parameters)?;
+        let interface = netlink.interface(port)?;
+        netlink.add_address(interface, ROUTER_ADDRESS)?;
+        Ok(netlink.add_route(interface, Some(self.address(number)))?)
+    }
+
+    /// Creates a host and its link.
+    fn make_host(&self, number: usize, rate: Option<BitRate>, netlink: &Netlink) -> Result<(), LabError> {
         let host = Namespace::create(self.host(number).name().to_owned())?;
         silence_ipv6(&host)?;
         let file = File::open(host.path()).map_err(|source| LabError::Namespace {
@@ -156,15 +257,7 @@ impl RouterLab {
             ..VethEnd::default()
         };
         netlink.add_veth(&end, &peer)?;
-        // Every host believes that all others are its neighbours, and the router answers for them at once.
-        let [proxy, delay] = [format!("conf/{port}/proxy_arp"), format!("neigh/{port}/proxy_delay")];
-        let parameters = [(format!("net/ipv4/{proxy}"), "1"), (format!("net/ipv4/{delay}"), "0")];
-        let parameters: Vec<_> = parameters.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-        sysctl::set_within(router, &parameters)?;
-        let interface = netlink.interface(&port)?;
-        netlink.set_up(interface, true)?;
-        netlink.add_address(interface, ROUTER_ADDRESS)?;
-        netlink.add_route(interface, Some(self.address(number)))?;
+        netlink.set_up(netlink.interface(&port)?, true)?;
 
         let within = Netlink::open_within(&host)?;
         within.set_loopback_up()?;
@@ -184,6 +277,12 @@ impl RouterLab {
         within.set_up(interface, true)?;
         Ok(within.add_address_and_default_route(interface, self.address(number))?)
     }
+}
+
+fn queue_counters(namespace: &Namespace, interface: &str) -> Result<QueueCounters, LabError> {
+    let netlink = Netlink::open_within(namespace)?;
+    let interface = netlink.interface(interface)?;
+    Ok(netlink.queue_counters()?.get(&interface).copied().unwrap_or_default())
 }
 
 /// Returns the interface of the router that leads to a sender, from 1.

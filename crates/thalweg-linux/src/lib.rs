@@ -10,11 +10,12 @@
 //! | [`clock`] | the kernel's clocks (clock_gettime(2)) |
 //! | [`namespace`] | network namespaces (network_namespaces(7)) |
 //! | [`tcp`] | TCP connections with a source address and a signature (tcp(7)) |
+//! | [`tun`] | TUN interfaces |
 //! | [`priority`] | scheduling of threads (sched(7)) |
 //! | [`privileges`] | dropping capabilities and root (capabilities(7)) |
 //!
 //! All calls block until the kernel replies. No threads, no event loop, no state except descriptors. Errors are those
-//! of the kernel plus the failed operation. Only `socket`, `netdevice`, `bpf`, `priority` and
+//! of the kernel plus the failed operation. Only `socket`, `netdevice`, `bpf`, `tun`, `priority` and
 //! `privileges` contain `unsafe`.
 
 pub mod bpf;
@@ -28,6 +29,7 @@ pub mod privileges;
 pub mod socket;
 pub mod tc;
 pub mod tcp;
+pub mod tun;
 
 pub use kernel_version::KernelVersion;
 pub use namespace::{Namespace, NamespaceError};

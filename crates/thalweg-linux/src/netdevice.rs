@@ -150,7 +150,7 @@ pub fn interface_names() -> Vec<String> {
 }
 
 /// Creates an ioctl request for the interface `name`; ENODEV if the name is invalid.
-fn request_for(name: &str) -> io::Result<libc::ifreq> {
+pub(crate) fn request_for(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: all-zero bytes are a valid `ifreq`.
     let mut request: libc::ifreq = unsafe { zeroed() };
     if name.len() >= request.ifr_name.len() || name.contains('\0') {

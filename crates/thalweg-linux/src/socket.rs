@@ -45,6 +45,19 @@ impl Socket {
         Ok(descriptor.into())
     }
 
+    /// Opens a socket for IPv4 packets that the process writes from their header on (raw(7)), to be sent by this interface
+    /// whatever other routes say. Its functions are those of a UDP socket.
+    pub fn packets_by(interface: &str) -> io::Result<UdpSocket> {
+        let socket = Socket::open(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_RAW)?;
+        let mut name = [0_u8; libc::IFNAMSIZ];
+        if interface.len() >= name.len() {
+            return Err(io::Error::from_raw_os_error(libc::ENODEV));
+        }
+        name[..interface.len()].copy_from_slice(interface.as_bytes());
+        socket.set(libc::SOL_SOCKET, libc::SO_BINDTODEVICE, &name)?;
+        Ok(socket.descriptor.into())
+    }
+
     /// Binds to an address. `T` must be the address type of the socket's family.
     pub fn bind<T>(&self, address: &T) -> io::Result<()> {
         let length = size_of::<T>() as libc::socklen_t;

@@ -8,7 +8,7 @@ use thalweg_wire::Nanos;
 
 use super::quantiles::cumulative;
 use super::scenarios::isolate::{self, Isolation};
-use super::scenarios::{HostPair, collide, reroute_latency, workload};
+use super::scenarios::{HostPair, collide, reroute_latency, switch_buffer, workload};
 
 /// Draws both flows over time in the median trial, and the distribution of the times of all trials (Planck, figures 15
 /// and 16).
@@ -125,6 +125,40 @@ pub fn isolate(results: &isolate::Results) -> Result<String, DrawError> {
         "first trial; threshold {rate_threshold} for {flight_duration}; isolated in {borrow} and {strict} of {} trials; CPU {:.0} % \
          idle{verdict}",
         results.trials.len(),
+        100.0 * results.headroom.idle
+    );
+    side_by_side(&title, &subtitle, &plots)
+}
+
+/// Draws congestion window, throughput and retransmissions by the second of each case, in the first trial (heavy-hitter
+/// dissertation, figures 3.9 to 3.12).
+///
+/// # Errors
+/// If the plotting library cannot draw it.
+pub fn switch_buffer(results: &switch_buffer::Results) -> Result<String, DrawError> {
+    let runs = || results.plotted().into_iter().flat_map(|trial| &trial.runs);
+    let plot = |title: &str, value: fn(&switch_buffer::Second) -> f64| LinePlot {
+        title: title.to_owned(),
+        x_title: "time from the start of the flow (s)".to_owned(),
+        lines: runs()
+            .map(|run| {
+                let points = (1..).map(f64::from).zip(run.seconds.iter().map(value)).collect();
+                (format!("case {}", run.case.number), points)
+            })
+            .collect(),
+    };
+    let plots = [
+        plot("Congestion window (kB)", |second| second.cwnd_bytes as f64 / 1e3),
+        plot("Payload received (Mbit/s)", |second| second.rate_bps / 1e6),
+        plot("Retransmitted segments per second", |second| second.retransmitted as f64),
+    ];
+    let switch_buffer::Parameters { link_rate, buffer, background, .. } = results.parameters;
+    let title = format!("A TCP flow and background traffic, link of {link_rate}");
+    let is_conclusive = results.headroom.verdict() == thalweg_lab::Verdict::Conclusive;
+    let verdict = if is_conclusive { "" } else { "; INCONCLUSIVE: the machine was too busy" };
+    let subtitle = format!(
+        "first trial; buffer of {} kB, background {background}; CPU {:.0} % idle{verdict}",
+        buffer.0 / 1_000,
         100.0 * results.headroom.idle
     );
     side_by_side(&title, &subtitle, &plots)

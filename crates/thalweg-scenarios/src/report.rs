@@ -3,6 +3,7 @@
 mod faults;
 mod isolate;
 mod reroute_latency;
+mod switch_buffer;
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -13,13 +14,14 @@ use thalweg_lab::{Headroom, HostStatus, Plane, PortStatus, Removed, Status, head
 use thalweg_wire::Nanos;
 use thalweg_wire::units::grouped;
 
-use super::quantiles::Quantiles;
+use super::quantiles::{Quantiles, mean};
 use super::scenarios::collide::{self, LatencyBreakdown, Trial};
 use super::scenarios::{HostPair, udp, workload};
 
 pub use faults::{faults, faults_json};
 pub use isolate::{isolate, isolate_json};
 pub use reroute_latency::{reroute_latency, reroute_latency_json};
+pub use switch_buffer::{switch_buffer, switch_buffer_json};
 
 /// A row of the table of times: from, to, and the time between them.
 type Row = (&'static str, &'static str, fn(&LatencyBreakdown) -> Nanos);
@@ -340,11 +342,6 @@ fn nanoseconds(time: Duration) -> u64 {
 
 fn milliseconds(ns: u64) -> String {
     format!("{:.2} ms", ns as f64 / 1e6)
-}
-
-pub(super) fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (sum, count) = values.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
-    if count == 0 { 0.0 } else { sum / f64::from(count) }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::io::{self, Read as _};
 use std::net::IpAddr;
 use std::process::{Child, Command, Stdio};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
@@ -83,6 +84,7 @@ pub(super) struct Ends {
 /// A running transfer; it stops on drop.
 pub(super) struct Transfer {
     process: Child,
+    output: Option<JoinHandle<io::Result<String>>>,
     from: String,
     to: String,
     deadline: Instant,
@@ -125,6 +127,30 @@ impl Transfer {
         load: Load,
         congestion_control: Option<&str>,
     ) -> Result<Transfer, ScenarioError> {
+        Transfer::spawn(ends, number, load, congestion_control, 0)
+    }
+
+    /// Like [`start_between`](Self::start_between), with a report of every second.
+    ///
+    /// # Errors
+    /// If iperf3 cannot be started.
+    pub(super) fn start_reporting(
+        ends: &Ends,
+        number: u16,
+        load: Load,
+        congestion_control: &str,
+    ) -> Result<Transfer, ScenarioError> {
+        Transfer::spawn(ends, number, load, Some(congestion_control), 1)
+    }
+
+    /// `interval` is in seconds; 0 for none.
+    fn spawn(
+        ends: &Ends,
+        number: u16,
+        load: Load,
+        congestion_control: Option<&str>,
+        interval: u32,
+    ) -> Result<Transfer, ScenarioError> {
         let mut command = Command::new("iperf3");
         command.args(["--client", &ends.address.to_string()]);
         if let Some(name) = congestion_control {
@@ -137,7 +163,7 @@ impl Transfer {
             "--connect-timeout",
             "2000",
             "--interval",
-            "0",
+            &interval.to_string(),
         ]);
         let seconds = |time: Duration| time.as_secs().max(1).to_string();
         let time = match load {
@@ -151,9 +177,16 @@ impl Transfer {
             }
         };
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let process = ends.from.spawn(&mut command)?;
+        let mut process = ends.from.spawn(&mut command)?;
         let [from, to] = ends.names.clone();
-        Ok(Transfer { process, from, to, deadline: Instant::now() + time + GRACE })
+        // A pipe holds less than the report of a long transfer.
+        let output = process.stdout.take().map(|mut out| {
+            thread::spawn(move || {
+                let mut text = String::new();
+                out.read_to_string(&mut text).map(|_| text)
+            })
+        });
+        Ok(Transfer { process, output, from, to, deadline: Instant::now() + time + GRACE })
     }
 
     /// Whether it has ended.
@@ -165,7 +198,18 @@ impl Transfer {
     ///
     /// # Errors
     /// If it failed, took too long, or `is_stopped` returned true.
-    pub(super) fn finish(mut self, is_stopped: impl Fn() -> bool) -> Result<Transferred, ScenarioError> {
+    pub(super) fn finish(self, is_stopped: impl Fn() -> bool) -> Result<Transferred, ScenarioError> {
+        Ok(self.finish_with_intervals(is_stopped)?.0)
+    }
+
+    /// Like [`finish`](Self::finish), and returns the reported intervals.
+    ///
+    /// # Errors
+    /// See [`finish`](Self::finish).
+    pub(super) fn finish_with_intervals(
+        mut self,
+        is_stopped: impl Fn() -> bool,
+    ) -> Result<(Transferred, Vec<Interval>), ScenarioError> {
         while !self.has_ended() {
             if is_stopped() {
                 return Err(ScenarioError::Interrupted);
@@ -175,10 +219,10 @@ impl Transfer {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        // At most a few kilobytes, which fit in the pipe.
-        let mut text = String::new();
-        let said = self.process.stdout.take().map(|mut out| out.read_to_string(&mut text));
-        said.unwrap_or(Ok(0)).map_err(|error: io::Error| self.failed(&error.to_string()))?;
+        let output = self.output.take().map(JoinHandle::join);
+        let text = output.unwrap_or_else(|| Ok(Ok(String::new())));
+        let text = text.map_err(|_| self.failed("reading its output panicked"))?;
+        let text = text.map_err(|error| self.failed(&error.to_string()))?;
         let report: Report =
             serde_json::from_str(&text).map_err(|_| self.failed("its output is not a JSON report"))?;
         if let Some(error) = report.error {
@@ -186,11 +230,13 @@ impl Transfer {
         }
         let sum = report.end.and_then(|end| end.sum_received.or(end.sum));
         let sum = sum.ok_or_else(|| self.failed("its report has no receiver statistics"))?;
-        Ok(Transferred {
+        let streams = report.intervals.into_iter().filter_map(|interval| interval.streams.into_iter().next());
+        let transferred = Transferred {
             rate: sum.bits_per_second,
             seconds: sum.seconds,
             loss_ratio: sum.lost_percent / 100.0,
-        })
+        };
+        Ok((transferred, streams.collect()))
     }
 
     fn failed(&self, reason: &str) -> ScenarioError {
@@ -215,7 +261,29 @@ fn end(process: &mut Child) {
 #[derive(Deserialize)]
 struct Report {
     error: Option<String>,
+    #[serde(default)]
+    intervals: Vec<Intervals>,
     end: Option<End>,
+}
+
+#[derive(Deserialize)]
+struct Intervals {
+    #[serde(default)]
+    streams: Vec<Interval>,
+}
+
+/// The state of a TCP sender at the end of an interval (`TCP_INFO`), and what it sent again within.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(super) struct Interval {
+    /// Segments sent again.
+    #[serde(default)]
+    pub(super) retransmits: u64,
+    /// The congestion window in bytes.
+    #[serde(default)]
+    pub(super) snd_cwnd: u64,
+    /// The smoothed round trip in microseconds.
+    #[serde(default)]
+    pub(super) rtt: u64,
 }
 
 #[derive(Deserialize)]

@@ -324,6 +324,29 @@ fn released(conditionally: bool) -> Option<Vec<u32>> {
     Some(received)
 }
 
+/// HTB sends what a class has guaranteed while the other one waits for its own rate, so the guaranteed burst of the scavenger class
+/// overtakes.
+#[test]
+fn at_most_one_packet_overtakes_when_a_flow_moves_to_a_strict_scavenger_queue() {
+    const PACKETS: u32 = 60;
+    let Some(router) = Router::start() else { return };
+    // The packets in the primary queue take 250 ms, in which 8 kbit/s carry a quarter of a packet.
+    let queues = QueuePlan { rate: BitRate(2_000_000), queueing: Queueing::Strict, ..options().queues };
+    let mut tc = router.open(TcOptions { queues, ..options() }).unwrap();
+    let mut flow = router.flow(false, 5_001);
+    flow.send(PACKETS);
+    redirect(&mut tc, flow.key);
+    flow.send(PACKETS / 2);
+    let mut received = Vec::new();
+    wait("all arrive", || {
+        received.extend(flow.received());
+        received.len() == (PACKETS + PACKETS / 2) as usize
+    });
+    let last = received.iter().position(|&number| number == PACKETS - 1).unwrap();
+    let overtaking = received[..last].iter().filter(|&&number| number >= PACKETS).count();
+    assert!(overtaking <= 1, "{overtaking} packets: {received:?}");
+}
+
 #[test]
 fn moving_back_reorders_nothing() {
     let Some(received) = released(true) else { return };

@@ -34,8 +34,11 @@ pub struct HtbClass {
     pub rate: BitRate,
     /// The rate up to which it borrows.
     pub ceil: BitRate,
-    /// Data that it may send at once after a pause.
+    /// Data that it may send at once at the guaranteed rate after a pause, before others that only borrow. With zero, a packet
+    /// passes when the guaranteed rate has paid for the previous one.
     pub burst: Bytes,
+    /// Data that it may send at once in all after a pause.
+    pub ceil_burst: Bytes,
     /// Data that it sends in its turn, when several classes borrow.
     pub quantum: Bytes,
     /// Classes with a lower number borrow first.
@@ -91,29 +94,27 @@ impl HtbClass {
             bytes[at + 8..at + 12].copy_from_slice(&rate.to_ne_bytes());
         }
         let quantum = u32::try_from(self.quantum.0).unwrap_or(u32::MAX);
-        let words = [self.ticks(self.rate), self.ticks(self.ceil), quantum, 0, self.priority];
+        let words =
+            [ticks(self.burst, self.rate), ticks(self.ceil_burst, self.ceil), quantum, 0, self.priority];
         for (place, word) in bytes[24..].chunks_exact_mut(4).zip(words) {
             place.copy_from_slice(&word.to_ne_bytes());
         }
         bytes
     }
 
-    /// Returns the time of the burst at a rate, in the kernel's unit.
-    fn ticks(&self, rate: BitRate) -> u32 {
-        let Nanos(time) = Nanos((self.burst.0 * 8).saturating_mul(1_000_000_000) / rate.0.max(1));
-        u32::try_from(time / TICK_NS).unwrap_or(u32::MAX)
-    }
-
-    /// Returns whether `options`, those of a class, have the rates, the quantum and the priority of this class.
+    /// Returns whether `options`, those of a class, have the rates, bursts, quantum and priority of this class.
     pub fn has_options(&self, options: &[u8]) -> bool {
         let rate = |attribute: u16, at: usize| {
             let wide = find(options, attribute).and_then(|value| u64_at(value, 0));
             let narrow = || find(options, TCA_HTB_PARMS).and_then(|value| u32_at(value, at)).map(u64::from);
             wide.or_else(narrow)
         };
-        let quantum = find(options, TCA_HTB_PARMS).and_then(|value| u32_at(value, 32));
+        let word = |at: usize| find(options, TCA_HTB_PARMS).and_then(|value| u32_at(value, at));
+        let bursts = [ticks(self.burst, self.rate), ticks(self.ceil_burst, self.ceil)];
+        let quantum = word(32);
         rate(TCA_HTB_RATE64, 8) == Some((self.rate.0 / 8).max(1))
             && rate(TCA_HTB_CEIL64, 20) == Some((self.ceil.0 / 8).max(1))
+            && [word(24), word(28)] == bursts.map(Some)
             && quantum.map(u64::from) == Some(self.quantum.0)
             && self.has_priority(options)
     }
@@ -122,6 +123,12 @@ impl HtbClass {
     pub fn has_priority(&self, options: &[u8]) -> bool {
         find(options, TCA_HTB_PARMS).and_then(|value| u32_at(value, 40)) == Some(self.priority)
     }
+}
+
+/// Returns the time of a burst at a rate, in the kernel's unit.
+fn ticks(burst: Bytes, rate: BitRate) -> u32 {
+    let Nanos(time) = Nanos((burst.0 * 8).saturating_mul(1_000_000_000) / rate.0.max(1));
+    u32::try_from(time / TICK_NS).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -134,6 +141,7 @@ mod tests {
         rate: BitRate(8_000_000),
         ceil: BitRate(80_000_000_000),
         burst: Bytes(10_000),
+        ceil_burst: Bytes(10_000),
         quantum: Bytes(1_514),
         priority: 7,
     };
@@ -157,6 +165,8 @@ mod tests {
         assert!(CLASS.has_options(&options));
         assert!(!HtbClass { priority: 6, ..CLASS }.has_options(&options));
         assert!(!HtbClass { rate: BitRate(9_000_000), ..CLASS }.has_options(&options));
+        assert!(!HtbClass { burst: Bytes(0), ..CLASS }.has_options(&options));
+        assert!(!HtbClass { ceil_burst: Bytes(100_000), ..CLASS }.has_options(&options));
         assert!(!HtbClass { ceil: BitRate(8_000_000), ..CLASS }.has_options(&options));
         assert!(!CLASS.has_options(&[]));
     }

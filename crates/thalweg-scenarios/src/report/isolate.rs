@@ -6,7 +6,7 @@ use serde::Serialize;
 use thalweg_wire::Nanos;
 
 use super::{HeadroomJson, line, milliseconds, verdict};
-use crate::quantiles::Quantiles;
+use crate::quantiles::{Interval, Quantiles};
 use crate::scenarios::isolate::bounds::{self, Check};
 use crate::scenarios::isolate::ping::Period;
 use crate::scenarios::isolate::run::{Latency, SUFFERS_ABOVE};
@@ -34,9 +34,8 @@ pub fn isolate(results: &Results) -> String {
         let _ = writeln!(text, "{name:38}{percent:>10.3} %{:>12}", share.scavenger_bytes);
     }
     let _ = writeln!(text, "\nclaims");
-    for Check { claim, value, low, high, unit, holds } in bounds::check(results) {
-        let holds = if holds { "holds " } else { "FAILS " };
-        let _ = writeln!(text, "{holds}{claim}: {value:.2} {unit} (bounds {low} to {high})");
+    for check in bounds::check(results) {
+        let _ = writeln!(text, "{check}");
     }
     let lost: u64 = all(results).map(|run| run.lost_frames).sum();
     if lost > 0 {
@@ -83,10 +82,16 @@ fn pings(text: &mut String, results: &Results) {
 
 /// Appends latencies, retransmissions and throughput.
 fn moves(text: &mut String, results: &Results) {
-    let _ = writeln!(text, "\n{:42}{:>10}{:>10}{:>10}", "", "p50", "p99", "max");
-    let mut row = |name: String, quantiles: Quantiles| {
+    let _ = writeln!(
+        text,
+        "\n{:42}{:>10}{:>22}{:>10}{:>22}{:>10}",
+        "", "p50", "95 % interval", "p99", "95 % interval", "max"
+    );
+    let mut row = |name: String, times: Vec<Nanos>| {
+        let quantiles = Quantiles::of(times.iter().copied());
         let [p50, p99, max] = [quantiles.p50_ns, quantiles.p99_ns, quantiles.max_ns].map(milliseconds);
-        let _ = writeln!(text, "{name:42}{p50:>10}{p99:>10}{max:>10}");
+        let [around_p50, around_p99] = [0.5, 0.99].map(|share| Interval::of(&times, share).to_string());
+        let _ = writeln!(text, "{name:42}{p50:>10}{around_p50:>22}{p99:>10}{around_p99:>22}{max:>10}");
     };
     type Row = (&'static str, fn(&Latency) -> u64);
     let steps: [Row; 4] = [
@@ -98,16 +103,16 @@ fn moves(text: &mut String, results: &Results) {
     for isolation in [Isolation::Borrow, Isolation::Strict] {
         for (name, step) in steps {
             let times = results.runs(isolation).filter_map(|run| run.latency).map(|it| Nanos(step(&it)));
-            row(format!("{}: {name}", isolation.name()), Quantiles::of(times));
+            row(format!("{}: {name}", isolation.name()), times.collect());
         }
     }
     for isolation in Isolation::ALL {
         let times = results.runs(isolation).map(|run| Nanos(run.first_second_suffering_ns));
-        row(format!("{}: ping over {SUFFERS_ABOVE}, first second", isolation.name()), Quantiles::of(times));
+        row(format!("{}: ping over {SUFFERS_ABOVE}, first second", isolation.name()), times.collect());
     }
     let _ = writeln!(
         text,
-        "\n{:14}{:>14}{:>8}{:>10}{:>10}  50 ms after the move:{:>8}{:>10}{:>6}{:>12}{:>8}",
+        "\n{:14}{:>14}{:>8}{:>10}{:>10}  50 ms after the move:{:>9}{:>10}{:>8}{:>6}{:>12}{:>11}{:>8}",
         "isolation",
         "flow",
         "lost",
@@ -115,8 +120,10 @@ fn moves(text: &mut String, results: &Results) {
         "spurious",
         "retrans.",
         "spurious",
+        "probes",
         "lost",
         "overtaking",
+        "overtaken",
         "DSACKs"
     );
     for isolation in Isolation::ALL {
@@ -130,12 +137,14 @@ fn moves(text: &mut String, results: &Results) {
         let spurious = sum(|it| it.transmissions.spurious);
         let _ = writeln!(
             text,
-            "{:14}{rate:>7.1} Mbit/s{lost:>8}{repeated:>10}{spurious:>10}{:>31}{:>10}{:>6}{:>12}{:>8}",
+            "{:14}{rate:>7.1} Mbit/s{lost:>8}{repeated:>10}{spurious:>10}{:>32}{:>10}{:>8}{:>6}{:>12}{:>11}{:>8}",
             isolation.name(),
             moved(|it| it.retransmitted),
             moved(|it| it.spurious),
+            moved(|it| it.spurious_probes),
             moved(|it| it.lost),
             moved(|it| it.overtaking),
+            runs().map(|run| run.overtaken_by_move).sum::<u64>(),
             moved(|it| it.dsacks)
         );
     }
@@ -169,10 +178,16 @@ pub fn isolate_json(results: &Results) -> String {
         isolation: Isolation,
         #[serde(flatten)]
         quantiles: Quantiles,
+        /// 95 % intervals of both quantiles.
+        p50_interval: Interval,
+        p99_interval: Interval,
     }
     let parameters = &results.parameters;
-    let latencies = [Isolation::Borrow, Isolation::Strict]
-        .map(|isolation| LatencyJson { isolation, quantiles: results.latencies(isolation) });
+    let latencies = [Isolation::Borrow, Isolation::Strict].map(|isolation| {
+        let times = results.total_latencies(isolation);
+        let [p50_interval, p99_interval] = [0.5, 0.99].map(|share| Interval::of(&times, share));
+        LatencyJson { isolation, quantiles: Quantiles::of(times), p50_interval, p99_interval }
+    });
     line(&Line {
         r#type: "isolate",
         rate_bps: parameters.link_rate.0,

@@ -6,6 +6,7 @@
 //! | [`faults`] | after a fault of the network or the controller, forwarding recovers and the control loop resumes |
 //! | [`isolate`] | isolation of a cheetah flow keeps the delay of a ping low (heavy-hitter dissertation, figures 3.7 and 3.8) |
 //! | [`reroute_latency`] | latency of a reroute by ARP and by OpenFlow (figure 16) |
+//! | [`switch_buffer`] | whether a TCP flow causes losses, by TCP buffer, rate and round trip (heavy-hitter dissertation, table 3.3) |
 //! | [`udp`] | a rerouted UDP flow stays on its new path |
 //! | [`workload`] | throughput of hosts that all send at once, by method (figure 14) |
 
@@ -13,6 +14,7 @@ pub mod collide;
 pub mod faults;
 pub mod isolate;
 pub mod reroute_latency;
+pub mod switch_buffer;
 pub mod udp;
 pub mod workload;
 

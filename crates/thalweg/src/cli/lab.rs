@@ -24,7 +24,9 @@ use crate::console;
 use thalweg_scenarios::configuration::ActuatorKind;
 use thalweg_scenarios::scenarios::faults::Fault;
 use thalweg_scenarios::scenarios::workload::{Method, Pattern};
-use thalweg_scenarios::scenarios::{Setting, collide, faults, isolate, reroute_latency, udp, workload};
+use thalweg_scenarios::scenarios::{
+    Setting, collide, faults, isolate, reroute_latency, switch_buffer, udp, workload,
+};
 use thalweg_scenarios::{openflow, plot, report, shape};
 
 /// Default link rate of the fat tree. Each packet crosses five switches on the CPUs of one machine.
@@ -146,11 +148,11 @@ struct RunArgs {
     #[arg(value_name = "SCENARIO", value_enum)]
     scenario: Scenario,
 
-    /// Number of trials of `collide`, of `isolate`, and of each actuator in `reroute-latency` [default: 10].
+    /// Number of trials of `collide`, of `isolate`, of each case in `switch-buffer`, and of each actuator in `reroute-latency` [default: 10].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     trials: Option<u32>,
 
-    /// `udp`: duration of the flow (default 60s). `isolate`: duration of the flow in each run (default 5s). `stride`, `bijection`, `random`, `shuffle`: each host sends as much as its
+    /// `udp`: duration of the flow (default 60s). `isolate`, `switch-buffer`: duration of the flow in each run (default 5s and 60s). `stride`, `bijection`, `random`, `shuffle`: each host sends as much as its
     /// link carries in this time (default 5s).
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
@@ -174,11 +176,16 @@ struct RunArgs {
     #[arg(long, value_name = "TIME", value_parser = flight_duration)]
     flight_duration: Option<Nanos>,
 
+    /// Actuator that isolates the flow, for `isolate`: `tc` (traffic control of the router), or `openflow` (rules of an Open
+    /// vSwitch instead of the router; needs the packages openvswitch-switch, ethtool and iproute2) [default: tc].
+    #[arg(long, value_name = "ACTUATOR", value_parser = parsed::<isolate::Actuator>)]
+    actuator: Option<isolate::Actuator>,
+
     /// Random seed of sender and receiver pairs, trees, faults, and background traffic.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Rate of all links; of `isolate`: of the link behind the router [default: 100 Mbit/s, 20 Mbit/s on the fat tree, 200
+    /// Rate of all links; of `isolate` and `switch-buffer`: of the link behind the router [default: 100 Mbit/s, 20 Mbit/s on the fat tree, 200
     /// Mbit/s for `isolate`].
     #[arg(long, value_name = "RATE", value_parser = parsed::<BitRate>)]
     rate: Option<BitRate>,
@@ -219,6 +226,8 @@ enum Scenario {
     Udp,
     /// A ping beside a large TCP flow through a router, without and with isolation of the flow
     Isolate,
+    /// Losses that a large TCP flow causes, by its TCP buffer, rate and round trip
+    SwitchBuffer,
     /// Fault injection: forwarding and rerouting recover from every fault
     Faults,
     /// Fat tree: host i sends to host i + 8
@@ -236,6 +245,7 @@ impl Scenario {
     const fn default_rate(self) -> BitRate {
         match self {
             Scenario::Isolate => isolate::DEFAULT_RATE,
+            Scenario::SwitchBuffer => switch_buffer::DEFAULT_RATE,
             _ if self.is_workload() => TREE_RATE,
             _ => DEFAULT_RATE,
         }
@@ -357,6 +367,17 @@ impl RunArgs {
                 self.save("isolate", &json, Some(plot::isolate(&results)))?;
                 return super::print(if self.json { json } else { report::isolate(&results) });
             }
+            Scenario::SwitchBuffer => {
+                let options = switch_buffer::Options {
+                    trials,
+                    duration: self.time(switch_buffer::DEFAULT_SECONDS),
+                    seed: self.seed,
+                };
+                let results = switch_buffer::run(&options, &mut setting)?;
+                let json = report::switch_buffer_json(&results);
+                self.save("switch-buffer", &json, Some(plot::switch_buffer(&results)))?;
+                return super::print(if self.json { json } else { report::switch_buffer(&results) });
+            }
             Scenario::Faults => {
                 let faults = if self.fault.is_empty() { &Fault::ALL } else { self.fault.as_slice() };
                 let results = faults::run(faults, self.seed, &mut setting)?;
@@ -383,28 +404,40 @@ impl RunArgs {
             duration: self.time(isolate::DEFAULT_SECONDS),
             flight_duration: self.flight_duration.unwrap_or(isolate::DEFAULT_FLIGHT),
             seed: self.seed,
-            actuator: isolate::Actuator::Tc,
+            actuator: self.actuator.unwrap_or_default(),
         }
     }
 
     /// Refuses options that the scenario does not have.
     fn check_options(&self) -> Result<(), UsageError> {
-        use Scenario::{Collide, Faults, Isolate, RerouteLatency, Udp};
+        use Scenario::{Collide, Faults, Isolate, RerouteLatency, SwitchBuffer, Udp};
         let (scenario, is_workload) = (self.scenario, self.scenario.is_workload());
-        let has_trials = matches!(scenario, Collide | Isolate | RerouteLatency);
+        let has_trials = matches!(scenario, Collide | Isolate | RerouteLatency | SwitchBuffer);
         let workloads = "stride, bijection, random and shuffle";
         for (flag, is_given, applies, to) in [
-            ("--trials", self.trials.is_some(), has_trials, "collide, isolate and reroute-latency"),
+            (
+                "--trials",
+                self.trials.is_some(),
+                has_trials,
+                "collide, isolate, reroute-latency and switch-buffer",
+            ),
             ("--flight-duration", self.flight_duration.is_some(), scenario == Isolate, "isolate"),
+            ("--actuator", self.actuator.is_some(), scenario == Isolate, "isolate"),
             (
                 "--duration",
                 self.duration.is_some(),
-                is_workload || matches!(scenario, Isolate | Udp),
-                &format!("udp, isolate, {workloads}"),
+                is_workload || matches!(scenario, Isolate | SwitchBuffer | Udp),
+                &format!("udp, isolate, switch-buffer, {workloads}"),
             ),
             ("--method", !self.method.is_empty(), is_workload, workloads),
             ("--host-share", self.host_share.is_some(), is_workload, workloads),
             ("--fault", !self.fault.is_empty(), scenario == Faults, "faults"),
+            (
+                "--print-config",
+                self.print_config,
+                scenario != SwitchBuffer,
+                "all other scenarios, in which a daemon runs",
+            ),
         ] {
             if is_given && !applies {
                 let name =
@@ -427,6 +460,7 @@ impl RunArgs {
                 self.save_text("thalweg.toml", &text)?;
                 return super::print(text);
             }
+            Scenario::SwitchBuffer => unreachable!("its options are checked"),
             Scenario::Stride | Scenario::Bijection | Scenario::Random | Scenario::Shuffle => {
                 let method = self.method.first().copied().unwrap_or(Method::Planck);
                 workload::files(method, self.seed, setting)?

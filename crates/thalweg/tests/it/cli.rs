@@ -215,12 +215,27 @@ fn invalid_usage_and_failures_have_different_codes() {
         (
             &["lab", "run", "collide", "--duration", "10s"],
             2,
-            "thalweg: --duration cannot be used with collide: it applies to udp, isolate, stride,",
+            "thalweg: --duration cannot be used with collide: it applies to udp, isolate, switch-buffer, stride,",
         ),
         (
             &["lab", "run", "stride", "--trials", "3"],
             2,
-            "thalweg: --trials cannot be used with stride: it applies to collide, isolate and reroute-latency",
+            "thalweg: --trials cannot be used with stride: it applies to collide, isolate, reroute-latency and switch-buffer",
+        ),
+        (
+            &["lab", "run", "udp", "--actuator", "openflow"],
+            2,
+            "thalweg: --actuator cannot be used with udp: it applies to isolate",
+        ),
+        (
+            &["lab", "run", "isolate", "--actuator", "exec"],
+            2,
+            "thalweg: invalid value 'exec' for '--actuator <ACTUATOR>': unknown actuator \"exec\": expected tc or openflow",
+        ),
+        (
+            &["lab", "run", "switch-buffer", "--print-config"],
+            2,
+            "thalweg: --print-config cannot be used with switch-buffer: it applies to all other scenarios, in which a daemon runs",
         ),
         (&["sketch", "show", "/nonexistent"], 1, "thalweg: cannot read /nonexistent: "),
         (&["watch", "/nonexistent.pcap"], 1, "thalweg: cannot open /nonexistent.pcap: "),

@@ -12,7 +12,9 @@ use std::time::Duration;
 use thalweg_lab::{DEFAULT_HOST_SHARE, Headroom, Lab, LabError, Prefix, Verdict};
 use thalweg_scenarios::scenarios::faults::Fault;
 use thalweg_scenarios::scenarios::workload::{Method, Pattern};
-use thalweg_scenarios::scenarios::{Setting, collide, faults, isolate, reroute_latency, udp, workload};
+use thalweg_scenarios::scenarios::{
+    Setting, collide, faults, isolate, reroute_latency, switch_buffer, udp, workload,
+};
 use thalweg_scenarios::{ScenarioError, plot, report, shape};
 use thalweg_wire::BitRate;
 
@@ -166,6 +168,57 @@ fn a_cheetah_flow_is_isolated_and_its_move_is_measured() {
     assert!(json["checks"].as_array().unwrap().len() > 10);
     let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
     assert!(!available.split_whitespace().any(|name| name == results.congestion_control), "{available}");
+}
+
+#[test]
+fn a_cheetah_flow_is_isolated_by_rules_of_a_switch() {
+    use isolate::Isolation::{Borrow, None, Strict};
+    let options = isolate::Options {
+        trials: 1,
+        duration: Duration::from_secs(1),
+        flight_duration: isolate::DEFAULT_FLIGHT,
+        seed: 1,
+        actuator: isolate::Actuator::OpenFlow,
+    };
+    let Some(results) = run(20, |setting| isolate::run(&options, setting)) else { return };
+    let text = report::isolate(&results);
+    let only = |isolation| results.runs(isolation).next().unwrap();
+    assert!(only(None).latency.is_none() && only(None).moved.is_none(), "{text}");
+    for run in [Borrow, Strict].map(only) {
+        // The first packet with the mark comes after the threshold and after the start of the flow.
+        let latency = run.latency.unwrap_or_else(|| panic!("{:?} was not redirected\n{text}", run.isolation));
+        assert!(latency.total_ns > 0 && run.moved_at_ns.unwrap() >= latency.total_ns, "{latency:?}");
+        assert!(run.moved.unwrap().sent_packets > 0, "{text}");
+    }
+    for share in results.saturation.iter().filter(|share| share.primary_dropped > 0) {
+        let most = if share.isolation == Strict { 0.01 } else { 0.1 };
+        assert!(share.scavenger_bytes > 0 && share.scavenger_ratio < most, "{share:?}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&report::isolate_json(&results)).unwrap();
+    assert_eq!((&json["actuator"], &json["latencies"][0]["count"]), (&"openflow".into(), &1.into()));
+    assert_eq!(json["latencies"][0]["p50_interval"]["low_ns"], serde_json::Value::Null);
+}
+
+#[test]
+fn round_trip_and_buffer_decide_whether_a_flow_loses_packets() {
+    let options = switch_buffer::Options { trials: 1, duration: Duration::from_secs(6), seed: 1 };
+    let Some(results) = run(20, |setting| switch_buffer::run(&options, setting)) else { return };
+    let text = report::switch_buffer(&results);
+    let case = |number| results.runs(number).next().unwrap();
+    for run in (1..=5).map(case) {
+        assert_eq!(run.seconds.len(), 6, "{text}");
+        assert!(run.seconds.iter().all(|second| second.cwnd_bytes > 0), "{run:?}");
+        assert!(run.transmissions.sent_packets > 20, "{text}");
+        // The delay line adds its delay to the smoothed round trip, and only to that of these cases.
+        let is_delayed = run.seconds.last().unwrap().round_trip_ns >= 100_000_000;
+        assert!(is_delayed || run.case.delay == thalweg_wire::Nanos(0), "{run:?}");
+        assert_eq!(run.delay_dropped_packets, 0, "{run:?}");
+    }
+    // The queue counts every packet of the flow that never arrived.
+    assert!(case(4).transmissions.lost <= case(4).queue_dropped_packets, "{text}");
+    assert!(plot::switch_buffer(&results).unwrap().contains("case 5"));
+    let json: serde_json::Value = serde_json::from_str(&report::switch_buffer_json(&results)).unwrap();
+    assert_eq!(json["trials"][0]["runs"][3]["delay_ns"], 100_000_000);
 }
 
 #[test]

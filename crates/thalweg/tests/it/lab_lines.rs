@@ -18,7 +18,7 @@ use thalweg_scenarios::scenarios::isolate::run::{Latency, Run};
 use thalweg_scenarios::scenarios::isolate::saturation::Share;
 use thalweg_scenarios::scenarios::isolate::{self, Isolation};
 use thalweg_scenarios::scenarios::workload::{self, Method, Pattern};
-use thalweg_scenarios::scenarios::{HostPair, reroute_latency, udp};
+use thalweg_scenarios::scenarios::{HostPair, reroute_latency, switch_buffer, udp};
 use thalweg_wire::{BitRate, Nanos};
 
 const RATE: BitRate = BitRate(100_000_000);
@@ -26,7 +26,8 @@ const HEADROOM: Headroom = Headroom { idle: 0.5, min_idle: 0.4, stolen: 0.0, bac
 
 /// Returns all lines.
 pub(crate) fn all() -> impl Iterator<Item = Value> {
-    let lines = [lab(), collide(), reroute_latency(), udp(), isolate(), workload(), faults()];
+    let lines =
+        [lab(), collide(), reroute_latency(), udp(), isolate(), switch_buffer(), workload(), faults()];
     lines.into_iter().map(|line| serde_json::from_str(&line).unwrap())
 }
 
@@ -133,6 +134,7 @@ fn isolate() -> String {
         suffering_ns: 2_000_000,
         latency: Some(latency),
         moved: Some(Transmissions::default()),
+        overtaken_by_move: 0,
         transmissions: Transmissions { sent_packets: 9, ..Transmissions::default() },
         flow_rate_bps: 1.2e8,
         background_rate_bps: 7e7,
@@ -164,6 +166,31 @@ fn isolate() -> String {
         congestion_control: "thalweg_htcp".to_owned(),
         trials: vec![isolate::Trial { seed: 1, runs: vec![run] }],
         saturation: vec![share],
+        headroom: HEADROOM,
+    })
+}
+
+fn switch_buffer() -> String {
+    let parameters = switch_buffer::Parameters::new(RATE);
+    let run = |case| switch_buffer::Run {
+        case,
+        seconds: vec![switch_buffer::Second { cwnd_bytes: 10_000, ..switch_buffer::Second::default() }; 7],
+        transmissions: Transmissions::default(),
+        queue_dropped_packets: 0,
+        host_dropped_packets: 0,
+        flow_rate_bps: 5e7,
+        background_rate_bps: 3.5e7,
+        background_late_ns: 1,
+        delay_late_ns: 1,
+        delay_dropped_packets: 0,
+        lost_frames: 0,
+        idle_ratio: 0.5,
+    };
+    report::switch_buffer_json(&switch_buffer::Results {
+        parameters,
+        duration: Duration::from_secs(7),
+        congestion_control: "thalweg_htcp".to_owned(),
+        trials: vec![switch_buffer::Trial { seed: 1, runs: parameters.cases.map(run).into() }],
         headroom: HEADROOM,
     })
 }

@@ -55,12 +55,19 @@ impl QueuePlan {
         let burst = self.rate.amount_in(BURST).max(MIN_BURST);
         let share = |share: f64| BitRate((self.rate.0 as f64 * share) as u64);
         let quantum = |share: f64| Bytes(((QUANTUM * share) as u64).max(MIN_QUANTUM));
-        let class = |minor, rate, quantum, priority| HtbClass {
+        let class = |minor, rate: BitRate, quantum, priority| HtbClass {
             minor,
             parent: (minor != LINK).then_some(LINK),
             rate,
             ceil: self.rate,
-            burst,
+            // A flow that moves overtakes its packets in the primary queue by the burst of the scavenger class: HTB sends what is
+            // guaranteed whenever the other class waits for its own rate.
+            burst: match (minor, self.queueing) {
+                (SCAVENGER, Queueing::Strict) => Bytes(0),
+                (SCAVENGER, Queueing::Borrow { .. }) => rate.amount_in(BURST).max(MIN_BURST).min(burst),
+                _ => burst,
+            },
+            ceil_burst: burst,
             quantum,
             priority,
         };
@@ -108,6 +115,7 @@ mod tests {
         assert_eq!((primary.rate.0, scavenger.rate.0), (950_000_000, 50_000_000));
         assert!([link, primary, scavenger].iter().all(|class| class.ceil == link.rate));
         assert_eq!(primary.priority, scavenger.priority);
+        assert_eq!((primary.burst, scavenger.burst), (Bytes(125_000), Bytes(6_250)), "1 ms at its own rate");
     }
 
     #[test]
@@ -116,5 +124,6 @@ mod tests {
         assert_eq!((primary.rate, scavenger.rate), (link.rate, STRICT_RATE));
         assert!(primary.priority < scavenger.priority);
         assert_eq!((primary.parent, scavenger.parent, link.parent), (Some(LINK), Some(LINK), None));
+        assert_eq!((scavenger.burst, scavenger.ceil_burst), (Bytes(0), link.burst), "packet by packet");
     }
 }

@@ -68,9 +68,21 @@ impl Departures {
     /// # Errors
     /// If a burst has no packet on average.
     pub fn new(mean_rate: BitRate, seed: u64) -> Result<Departures, ScenarioError> {
+        Departures::with_bursts(mean_rate, BURSTS_PER_SECOND, seed)
+    }
+
+    /// Like [`new`](Self::new), with this number of bursts that start per second on average.
+    ///
+    /// # Errors
+    /// If a burst has no packet on average.
+    pub fn with_bursts(
+        mean_rate: BitRate,
+        bursts_per_second: f64,
+        seed: u64,
+    ) -> Result<Departures, ScenarioError> {
         let process = BurstProcess {
             start: Start::Stationary,
-            ..BurstProcess::of_dissertation(BURSTS_PER_SECOND, mean_rate)
+            ..BurstProcess::of_dissertation(bursts_per_second, mean_rate)
         };
         let bursts = process
             .bursts(seed)

@@ -15,6 +15,7 @@ use thalweg_daemon::control::Injected;
 use thalweg_daemon::event::CollectorState;
 use thalweg_daemon::isolation::{Isolation as Isolating, IsolationReport};
 use thalweg_daemon::service::{PreparedService, Service};
+use thalweg_lab::router::switch::{self, CONTROLLER};
 use thalweg_lab::router::{LINK_INTERFACE, sender_interface};
 use thalweg_lab::{Prefix, RouterLab};
 use thalweg_wire::FlowKey;
@@ -78,10 +79,18 @@ fn write(
             }
         }
     }
-    match parameters.actuator {
-        Actuator::Tc => writeln!(text, "\n[isolation]\nactuator = \"tc\"")?,
+    writeln!(text, "\n[isolation]\nactuator = \"{}\"", parameters.actuator.name())?;
+    writeln!(text, "namespace = \"{}\"", router.name())?;
+    if parameters.actuator == Actuator::OpenFlow {
+        writeln!(text, "switch = \"{:x}\"\nopenflow_connect = \"{CONTROLLER}\"", switch::DATAPATH_ID)?;
+        writeln!(text, "port = \"{LINK_INTERFACE}\"\nqueue = {}", switch::SCAVENGER_QUEUE)?;
+        return match isolation {
+            Isolation::None => writeln!(text, "dry_run = true"),
+            // Open vSwitch has the queues.
+            Isolation::Borrow | Isolation::Strict => Ok(()),
+        };
     }
-    writeln!(text, "interface = \"{LINK_INTERFACE}\"\nnamespace = \"{}\"", router.name())?;
+    writeln!(text, "interface = \"{LINK_INTERFACE}\"")?;
     writeln!(text, "link_rate = \"{}bps\"", parameters.link_rate.0)?;
     match isolation {
         // The same queues, but no flow is redirected.
@@ -127,6 +136,9 @@ impl Daemon {
         let isolation = service.isolation().cloned().expect("the configuration has isolation");
         let daemon = Daemon { service: Some(service), isolation, folder };
         daemon.await_start()?;
+        if parameters.actuator == Actuator::OpenFlow {
+            daemon.await_switch()?;
+        }
         Ok(daemon)
     }
 
@@ -150,6 +162,22 @@ impl Daemon {
                     return Err(ScenarioError::Monitoring("collectors did not start within 20 s".to_owned()));
                 }
                 () => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    }
+
+    /// Waits until the counters of the switch's queues are read, so that rules can be added.
+    fn await_switch(&self) -> Result<(), ScenarioError> {
+        let until = Instant::now() + START_TIMEOUT;
+        loop {
+            let report = self.report();
+            match (report.queues, report.error) {
+                (Some(_), None) => return Ok(()),
+                (_, error) if Instant::now() >= until => {
+                    let error = error.unwrap_or_else(|| "its queues were not read within 20 s".to_owned());
+                    return Err(ScenarioError::Switches(error));
+                }
+                _ => std::thread::sleep(Duration::from_millis(5)),
             }
         }
     }
@@ -205,15 +233,17 @@ mod tests {
     fn the_daemon_accepts_every_configuration() {
         let folder = std::env::temp_dir().join(format!("thalweg-isolate-files-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        let options = Options {
-            trials: 1,
-            duration: Duration::from_secs(1),
-            flight_duration: Nanos::from_millis(10),
-            seed: 1,
-            actuator: Actuator::Tc,
-        };
-        let parameters = Parameters::new(BitRate(200_000_000), &options);
-        for isolation in Isolation::ALL {
+        let actuators =
+            Actuator::ALL.into_iter().flat_map(|actuator| Isolation::ALL.map(|it| (actuator, it)));
+        for (actuator, isolation) in actuators {
+            let options = Options {
+                trials: 1,
+                duration: Duration::from_secs(1),
+                flight_duration: Nanos::from_millis(10),
+                seed: 1,
+                actuator,
+            };
+            let parameters = Parameters::new(BitRate(200_000_000), &options);
             for detects in [Detects::Cheetahs, Detects::Nothing] {
                 let text = configuration(&Prefix::default(), &parameters, isolation, detects);
                 let file = folder.join("thalweg.toml");

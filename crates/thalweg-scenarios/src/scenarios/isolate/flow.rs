@@ -51,12 +51,16 @@ struct Transmission {
     time: Timestamp,
     /// Whether its data was sent before.
     is_repeated: bool,
+    /// Whether its data was sent before, and nothing after it.
+    is_last_repeated: bool,
     /// Whether it is repeated although an earlier transmission of its first byte arrived.
     is_spurious: bool,
     /// Whether it arrived.
     has_arrived: bool,
     /// Whether it arrived before a transmission that had entered the router earlier.
     has_overtaken: bool,
+    /// The time at which the latest of those transmissions entered the router that arrived earlier.
+    latest_before: Option<Timestamp>,
 }
 
 /// The data connection of a run.
@@ -87,6 +91,9 @@ pub struct Transmissions {
     pub retransmitted: u64,
     /// Of those, repeated although the data had arrived or was still to arrive.
     pub spurious: u64,
+    /// Of those, repetitions of the last segment sent: tail loss probes, which TCP sends if no acknowledgement arrives for a
+    /// while (RFC 8985, section 7).
+    pub spurious_probes: u64,
     /// Packets that never arrived.
     pub lost: u64,
     /// Packets that overtook another one of the flow.
@@ -197,10 +204,19 @@ impl Flow {
             sent_packets: count(|_| true),
             retransmitted: count(|it| it.is_repeated),
             spurious: count(|it| it.is_spurious),
+            spurious_probes: count(|it| it.is_spurious && it.is_last_repeated),
             lost: count(|it| !it.has_arrived),
             overtaking: count(|it| it.has_overtaken),
             dsacks: self.dsacks.iter().filter(|time| period.contains(time)).count() as u64,
         }
+    }
+
+    /// Counts the transmissions that entered the router before `moved` and arrived after one that entered it later than that:
+    /// those that packets in the other queue have overtaken.
+    pub fn overtaken_before(&self, moved: Timestamp) -> u64 {
+        let is_overtaken =
+            |it: &&Transmission| it.time < moved && it.latest_before.is_some_and(|latest| latest >= moved);
+        self.transmissions.iter().filter(is_overtaken).count() as u64
     }
 
     /// Counts all transmissions.
@@ -217,6 +233,7 @@ fn transmissions(data: &[Segment], arrived: &[Segment]) -> Vec<Transmission> {
     for (place, segment) in data.iter().enumerate() {
         let end = segment.sequence.wrapping_add(segment.payload);
         let is_repeated = is_after(highest, segment.sequence);
+        let is_last_repeated = is_repeated && end == highest;
         if is_after(end, highest) {
             highest = end;
         }
@@ -224,9 +241,11 @@ fn transmissions(data: &[Segment], arrived: &[Segment]) -> Vec<Transmission> {
         all.push(Transmission {
             time: segment.time,
             is_repeated,
+            is_last_repeated,
             is_spurious: false,
             has_arrived: false,
             has_overtaken: false,
+            latest_before: None,
         });
     }
     let order: Vec<usize> = arrived
@@ -237,6 +256,11 @@ fn transmissions(data: &[Segment], arrived: &[Segment]) -> Vec<Transmission> {
     for &place in order.iter().rev() {
         (all[place].has_arrived, all[place].has_overtaken) = (true, earliest_later < place);
         earliest_later = earliest_later.min(place);
+    }
+    let mut latest: Option<usize> = None;
+    for &place in &order {
+        all[place].latest_before = latest.map(|latest| data[latest].time);
+        latest = latest.max(Some(place));
     }
     let mut has_arrived: HashMap<u32, bool> = HashMap::with_capacity(data.len());
     for (segment, transmission) in data.iter().zip(&mut all) {
@@ -278,6 +302,7 @@ mod tests {
             sent_packets: 8,
             retransmitted: 2,
             spurious: 1,
+            spurious_probes: 0,
             lost: 1,
             overtaking: 2,
             dsacks: 0,
@@ -285,6 +310,14 @@ mod tests {
         assert_eq!(flow.count_all(), expected);
         assert_eq!((flow.start, flow.end, flow.arrived_bytes), (Timestamp(10), Timestamp(17), 7_000));
         assert_eq!(flow.count(Timestamp(16), Timestamp(17)).retransmitted, 1);
+        let probe = Flow::find(&ingress[..6], &receiver[..5]).unwrap();
+        assert_eq!(probe.count_all().spurious_probes, 0);
+        let [again, twice] = [segment(16, 5, 8), segment(17, 4, 9)];
+        let probed =
+            Flow::find(&[&ingress[..6], &[again, twice]].concat(), &receiver[..5]).unwrap().count_all();
+        assert_eq!((probed.spurious, probed.spurious_probes), (2, 1), "5 was the last, 4 was not");
+        // 3 entered at 13. Packets that entered from 14 on arrived before it.
+        assert_eq!([13, 14, 15, 16].map(|moved| flow.overtaken_before(Timestamp(moved))), [0, 1, 1, 0]);
     }
 
     #[test]

@@ -26,7 +26,8 @@
 //! It begins with the packet by which the flow exceeds the threshold, by the exact definition: the first packet whose
 //! preceding `T`, itself included, contains more than `R * T` bytes. It is found afterwards in the record of all packets at
 //! the router's ingress. It ends when the first packet of the flow enters the scavenger queue: the program before the queue
-//! notes that time in the entry of the flow, directly before HTB reads the class. Both times are of the kernel. One is of
+//! notes that time in the entry of the flow, directly before HTB reads the class. With Open vSwitch another program at the same
+//! place notes the first packet of the flow with DSCP 1, which the filter of HTB then classifies. All times are of the kernel. One is of
 //! the wall clock, the other of the monotonic clock, and the difference is read with an error of microseconds.
 
 pub mod background;
@@ -38,9 +39,12 @@ pub mod ping;
 pub mod run;
 pub mod saturation;
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Serialize;
+use thalweg_lab::router::Forwarding;
+use thalweg_lab::router::switch::SwitchQueues;
 use thalweg_lab::{HTcp, Headroom, RouterLab};
 use thalweg_wire::{BitRate, Bytes, Nanos};
 
@@ -107,6 +111,31 @@ pub enum Actuator {
     /// By traffic control of the router itself.
     #[default]
     Tc,
+    /// By OpenFlow rules of an Open vSwitch in user space instead of the router.
+    #[serde(rename = "openflow")]
+    OpenFlow,
+}
+
+impl Actuator {
+    /// All.
+    pub const ALL: [Actuator; 2] = [Actuator::Tc, Actuator::OpenFlow];
+
+    /// Returns the name, as `isolation.actuator` has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Actuator::Tc => "tc",
+            Actuator::OpenFlow => "openflow",
+        }
+    }
+}
+
+impl FromStr for Actuator {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Actuator, String> {
+        let found = Actuator::ALL.into_iter().find(|actuator| actuator.name() == text);
+        found.ok_or_else(|| format!("unknown actuator {text:?}: expected tc or openflow"))
+    }
 }
 
 /// Options of the scenario.
@@ -236,11 +265,44 @@ pub(crate) const FLOW: usize = 3;
 
 impl Router {
     fn up(parameters: &Parameters, setting: &Setting<'_>) -> Result<Router, ScenarioError> {
+        let forwarding = match parameters.actuator {
+            Actuator::Tc => Forwarding::Kernel,
+            Actuator::OpenFlow => Forwarding::OpenVSwitch,
+        };
+        let senders = [None, None, Some(parameters.share(FLOW_SHARE))];
+        Router::with(&senders, forwarding, setting)
+    }
+
+    /// Creates a router with these senders.
+    ///
+    /// # Errors
+    /// If the lab cannot be created.
+    pub(crate) fn with(
+        senders: &[Option<BitRate>],
+        forwarding: Forwarding,
+        setting: &Setting<'_>,
+    ) -> Result<Router, ScenarioError> {
         if thalweg_lab::Lab::find(&setting.prefix).is_ok() {
             return Err(ScenarioError::PrefixInUse { prefix: setting.prefix.to_string() });
         }
-        let lab = RouterLab::up(&setting.prefix, &[None, None, Some(parameters.share(FLOW_SHARE))])?;
+        let lab = RouterLab::up(&setting.prefix, senders, forwarding)?;
         Ok(Router { lab, prefix: setting.prefix.clone(), stop: std::sync::Arc::clone(&setting.stop) })
+    }
+
+    /// Sets up the queues of the link, unless the daemon does.
+    fn set_queues(&self, parameters: &Parameters, isolation: Isolation) -> Result<(), ScenarioError> {
+        if parameters.actuator == Actuator::Tc {
+            return Ok(());
+        }
+        let is_strict = isolation != Isolation::Borrow;
+        let queues = SwitchQueues {
+            rate: parameters.link_rate,
+            // Open vSwitch raises it to its minimum.
+            scavenger_rate: if is_strict { BitRate(0) } else { parameters.share(SCAVENGER_SHARE) },
+            is_strict,
+            limit: parameters.queue,
+        };
+        Ok(self.lab.set_queues(&queues)?)
     }
 
     /// Whether the scenario was asked to stop.

@@ -8,6 +8,7 @@ use serde::Serialize;
 use thalweg_control::isolate::RedirectionReport;
 use thalweg_daemon::isolation::IsolationReport;
 use thalweg_lab::headroom::HeadroomProbe;
+use thalweg_lab::router::marks::MarkedPackets;
 use thalweg_wire::{Nanos, Timestamp};
 
 use super::background::{Background, Departures};
@@ -15,7 +16,7 @@ use super::capture::Recorder;
 use super::daemon::{Daemon, Detects};
 use super::flow::{self, Flow, MOVE_WINDOW, Transmissions};
 use super::ping::{self, Delay, Period, Ping};
-use super::{BACKGROUND, BACKGROUND_SHARE, FLOW, Isolation, Options, PING, Parameters, Router};
+use super::{Actuator, BACKGROUND, BACKGROUND_SHARE, FLOW, Isolation, Options, PING, Parameters, Router};
 use crate::error::ScenarioError;
 use crate::session::HeadroomSum;
 use crate::traffic::{Ends, Load, PORT, Server, Transfer};
@@ -68,6 +69,8 @@ pub struct Run {
     /// Transmissions of the flow in the 50 ms after its first packet in the scavenger queue; null without isolation.
     #[serde(rename = "move")]
     pub moved: Option<Transmissions>,
+    /// Packets before the first one in the scavenger queue that arrived after a packet from there.
+    pub overtaken_by_move: u64,
     /// Transmissions of the flow.
     pub transmissions: Transmissions,
     /// Payload of the flow that arrived, in bits per second while it lasted.
@@ -104,6 +107,11 @@ pub(super) fn run(
 ) -> Result<Run, ScenarioError> {
     let lab = &router.lab;
     let (receiver, address) = (lab.host(lab.receiver()), lab.address(lab.receiver()));
+    router.set_queues(parameters, isolation)?;
+    let marked = match parameters.actuator {
+        Actuator::Tc => None,
+        Actuator::OpenFlow => Some(MarkedPackets::record(lab)?),
+    };
     let daemon = Daemon::start(&router.prefix, parameters, isolation, Detects::Cheetahs)?;
     let echoes = Recorder::start(lab.host(PING), HOST_INTERFACE, |_, frame| ping::echo(frame))?;
     let ingress = Recorder::start(lab.router(), &lab.interface_to(FLOW), flow::segment)?;
@@ -143,7 +151,10 @@ pub(super) fn run(
     let all = || report.active.iter().chain(&report.ended);
     let is_of_host = |it: &&RedirectionReport| it.key.src() == IpAddr::V4(lab.address(FLOW));
     let redirection = all().filter(is_of_host).find(of_flow);
-    let moved = redirection.and_then(|it| it.counters?.first);
+    let moved = match (&marked, redirection) {
+        (Some(marked), Some(redirection)) => marked.first(&redirection.key)?,
+        _ => redirection.and_then(|it| it.counters?.first),
+    };
     let delays = ping::delays(&echoes);
     let before = Period::of(&delays, Timestamp(0), flow.start);
     let settled = flow.start + FIRST;
@@ -159,8 +170,12 @@ pub(super) fn run(
         after: Period::of(&delays, end, Timestamp(u64::MAX)),
         first_second_suffering_ns: ping::suffering(&delays, SUFFERS_ABOVE, flow.start, settled).0,
         suffering_ns: ping::suffering(&delays, SUFFERS_ABOVE, flow.start, end).0,
-        latency: redirection.zip(crossing).and_then(|(it, crossing)| Latency::of(it, crossing)),
+        latency: redirection
+            .zip(crossing)
+            .zip(moved)
+            .and_then(|((it, crossing), first)| Latency::of(it, crossing, first)),
         moved: moved.map(|at| flow.count(at, at + MOVE_WINDOW)),
+        overtaken_by_move: moved.map_or(0, |at| flow.overtaken_before(at)),
         transmissions: flow.count_all(),
         flow_rate_bps: flow.arrived_bytes as f64 * 8.0 / flow.end.since(flow.start).as_secs_f64().max(1e-9),
         background_rate_bps: background_bytes as f64 * 8.0 / seconds,
@@ -188,10 +203,9 @@ fn curve(delays: &[Delay], start: Timestamp) -> Vec<(f64, f64)> {
 }
 
 impl Latency {
-    /// Returns the times of a redirection, whose flow crossed the threshold at `crossing`; `None` if no packet was
-    /// redirected.
-    pub fn of(redirection: &RedirectionReport, crossing: Timestamp) -> Option<Latency> {
-        let first = redirection.counters?.first?;
+    /// Returns the times of a redirection, whose flow crossed the threshold at `crossing` and whose first packet reached the
+    /// scavenger queue at `first`; `None` if the redirection was not carried out.
+    pub fn of(redirection: &RedirectionReport, crossing: Timestamp, first: Timestamp) -> Option<Latency> {
         let redirected = redirection.redirected?;
         Some(Latency {
             detection_ns: redirection.requested.since(crossing).0,

@@ -57,6 +57,7 @@ fn measure_one(
 ) -> Result<Share, ScenarioError> {
     let lab = &router.lab;
     let (receiver, address) = (lab.host(lab.receiver()), lab.address(lab.receiver()));
+    router.set_queues(parameters, isolation)?;
     let daemon = Daemon::start(&router.prefix, parameters, isolation, Detects::Nothing)?;
     daemon.redirect(key(lab.address(FLOW), address)?)?;
     let start = |from, number, share| {
