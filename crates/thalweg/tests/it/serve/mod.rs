@@ -15,6 +15,7 @@ mod ovs;
 mod polls;
 mod slow;
 mod threshold;
+mod threshold_poll;
 
 use std::fs::{self, File};
 use std::io::{Read, Write};

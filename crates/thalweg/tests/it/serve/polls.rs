@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 
 /// Writes a credentials file that only its owner can read.
-fn credentials(serve: &Serve, text: &str) {
+pub(super) fn credentials(serve: &Serve, text: &str) {
     fs::write(serve.path("snmp"), text).unwrap();
     fs::set_permissions(serve.path("snmp"), fs::Permissions::from_mode(0o600)).unwrap();
 }
@@ -22,11 +22,11 @@ fn agent(port: u16) -> String {
 }
 
 /// A UDP port that was free a moment ago.
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-fn poll(serve: &Serve, number: usize) -> Value {
+pub(super) fn poll(serve: &Serve, number: usize) -> Value {
     serve.get("/v1/interfaces").unwrap()["interfaces"][number].clone()
 }
 
@@ -113,10 +113,10 @@ fn an_agent_is_polled_again_after_its_restart() {
 }
 
 /// A running agent, killed on drop.
-struct Agent(Child);
+pub(super) struct Agent(Child);
 
 impl Agent {
-    fn start(serve: &Serve, port: u16) -> Agent {
+    pub(super) fn start(serve: &Serve, port: u16) -> Agent {
         let mut command = Command::new("snmpd");
         command.env("PATH", folders()).env("SNMP_PERSISTENT_DIR", serve.folder.path()).env("MIBS", "");
         command.arg("-f").arg("-Lf").arg(serve.path("snmpd.log"));
@@ -126,7 +126,7 @@ impl Agent {
 }
 
 /// Where programs are; snmpd is not on every user's path.
-fn folders() -> String {
+pub(super) fn folders() -> String {
     std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin"
 }
 
