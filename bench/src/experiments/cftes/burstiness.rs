@@ -22,7 +22,7 @@ use crate::row;
 use crate::statistics::{half_interval, mean, with_interval};
 
 /// Emulated seconds per run by default.
-const SECONDS: f64 = 300.0;
+const SECONDS: f64 = 100.0;
 
 /// Burstiness of one run.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
