@@ -34,6 +34,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const PROBE_PACKETS: u32 = 1_000;
 const PROBE_GAP: Duration = Duration::from_micros(200);
 
+/// Maximum time until the daemon reports the first packet of a probe.
+const PROBE_PATIENCE: Duration = Duration::from_secs(20);
+
 /// Destination of all flows, and the port of the daemon's API.
 const DESTINATION: &str = "192.0.2.2";
 const API_PORT: u16 = 19_477;
@@ -388,7 +391,7 @@ impl Daemon {
 
     /// Sends a flow, and returns the milliseconds from its first packet to its first in the scavenger queue.
     fn probe(&self, network: &Network, port: u16) -> anyhow::Result<f64> {
-        let first = network.hosts.within(|| -> std::io::Result<Timestamp> {
+        let (socket, first) = network.hosts.within(|| -> std::io::Result<(UdpSocket, Timestamp)> {
             let socket = UdpSocket::bind(("10.1.0.2", port))?;
             socket.connect((DESTINATION, 9))?;
             let first = realtime();
@@ -396,11 +399,13 @@ impl Daemon {
                 socket.send(&[0; 36])?;
                 sleep(PROBE_GAP);
             }
-            Ok(first)
+            Ok((socket, first))
         })??;
         let path = format!("/v1/redirections/{}", segment(&format!("udp 10.1.0.2:{port} > {DESTINATION}:9")));
-        let until = Instant::now() + Duration::from_secs(5);
+        let until = Instant::now() + PROBE_PATIENCE;
         loop {
+            // A silent flow would be released, and soon forgotten.
+            socket.send(&[0; 36])?;
             let redirection: Option<Redirection> = self.client.get(&path).ok();
             if let Some(entered) = redirection.and_then(|it| it.first_packet) {
                 return Ok(entered.0.since(first).0 as f64 / 1e6);

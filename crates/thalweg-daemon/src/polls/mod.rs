@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use anyhow::Context as _;
+use thalweg_control::threshold::regulator::Measurement;
 use thalweg_poll::CounterSource;
 use thalweg_records::store::{Statistics, StoreOptions};
 
@@ -94,10 +95,15 @@ impl Poll {
         &self.interface
     }
 
-    /// Returns the latest interval and the average. [`PollReport::number`] increases with each poll, so a caller that asks
-    /// more often than the interval sees every interval once.
+    /// Returns the latest interval and the average. [`PollReport::number`] increases with each poll.
     pub fn latest(&self) -> PollReport {
         self.lock().report()
+    }
+
+    /// Returns what the polls after this number say about the primary queue, the latest last, and the number of the latest.
+    /// At most 64 are kept.
+    pub(crate) fn after(&self, number: u64) -> (u64, Vec<Measurement>) {
+        self.lock().after(number)
     }
 
     fn lock(&self) -> MutexGuard<'_, PollState> {

@@ -1,10 +1,13 @@
 //! What a poll knows: the latest counters, the latest interval, the average, and counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use thalweg_control::threshold::regulator::Measurement;
 use thalweg_poll::{Differences, InterfaceReading, Interval, Loss, LossWindow, ReadError, Unusable};
 use thalweg_wire::Timestamp;
+
+/// Measurements to keep for a reader that is late.
+const RECENT: usize = 64;
 
 /// What a poll knows.
 #[derive(Debug)]
@@ -12,6 +15,8 @@ pub struct PollState {
     differences: Differences,
     window: LossWindow,
     report: PollReport,
+    /// Of the latest polls, the latest last.
+    recent: VecDeque<Measurement>,
 }
 
 /// A poll at one moment.
@@ -61,6 +66,7 @@ impl PollState {
             differences: Differences::default(),
             window: LossWindow::new(average),
             report: PollReport::default(),
+            recent: VecDeque::new(),
         }
     }
 
@@ -95,6 +101,7 @@ impl PollState {
             averaged: self.window.len(),
             counts: std::mem::take(counts),
         };
+        self.remember();
         unusable
     }
 
@@ -106,6 +113,22 @@ impl PollState {
         report.error = Some(error.to_string());
         report.error_kind = Some(error.kind());
         *report.counts.failed.entry(error.kind()).or_default() += 1;
+        self.remember();
+    }
+
+    fn remember(&mut self) {
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.extend(self.report.measurement());
+    }
+
+    /// Returns what the polls after this number say about the primary queue, the latest last, and the number of the latest.
+    /// At most 64 are kept.
+    pub(super) fn after(&self, number: u64) -> (u64, Vec<Measurement>) {
+        let missed = self.report.number.saturating_sub(number);
+        let old = self.recent.len().saturating_sub(usize::try_from(missed).unwrap_or(usize::MAX));
+        (self.report.number, self.recent.range(old..).cloned().collect())
     }
 
     pub(super) fn note_lost_row(&mut self) {
@@ -120,7 +143,7 @@ impl PollState {
 
 impl PollReport {
     /// Returns what the latest poll says about the primary queue, for the regulator of R; `None` before the first.
-    pub fn measurement(&self) -> Option<Measurement> {
+    fn measurement(&self) -> Option<Measurement> {
         if let Some(kind) = self.error_kind {
             return Some(Measurement::Unusable(kind.to_owned()));
         }
@@ -181,6 +204,10 @@ mod tests {
             (3, Some(Measurement::Unusable("timeout".to_owned())))
         );
         assert_eq!(report.error.as_deref(), Some("no answer from r1:161: 2 s"));
+        let loss = Measurement::Loss { packets: 1_000, drops: 2 };
+        let failed = Measurement::Unusable("timeout".to_owned());
+        assert_eq!(state.after(1), (3, vec![loss, failed.clone()]), "a late reader misses none");
+        assert_eq!((state.after(2), state.after(3)), ((3, vec![failed]), (3, vec![])));
         // The interval over the failed poll is longer, and loses nothing.
         state.add(reading(30, 4_000, 5, Scope::OneQueue), now);
         let report = state.report();

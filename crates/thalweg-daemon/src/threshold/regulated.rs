@@ -49,11 +49,9 @@ impl Regulated {
     /// Handles what the poll has read since the last call. Returns R for the base that the traffic suggests.
     pub(super) fn advance(&mut self, base: BitRate) -> BitRate {
         self.regulator.set_base(base);
-        let report = self.poll.latest();
-        if report.number != self.seen
-            && let Some(measurement) = report.measurement()
-        {
-            self.seen = report.number;
+        let (number, measurements) = self.poll.after(self.seen);
+        self.seen = number;
+        for measurement in measurements {
             let before = self.last.as_ref().and_then(|step| step.loss);
             let step = self.regulator.observe(measurement);
             self.lowered += u64::from(step.change == Change::Lowered);
