@@ -1,41 +1,28 @@
 //! Isolation by tc with very many redirections: a daemon whose collector finds ever new cheetah flows.
 //!
 //! A router in a network namespace forwards flows of one packet per second, each of which is a cheetah flow by a very low rate
-//! threshold. Flows live for [`LIFE`] seconds, so that each second as many are redirected as released. tcpreplay sends them. Probe
-//! flows measure the time from their first packet, by which they are cheetah flows, to their first packet in the scavenger queue.
+//! threshold. Flows live for [`LIFE`] seconds, so that each second as many are redirected as released. tcpreplay sends them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use thalweg_api::Redirection;
-use thalweg_api::client::{Client, ClientOptions, segment};
+use thalweg_api::client::{Client, ClientOptions};
 use thalweg_linux::Namespace;
-use thalweg_linux::clock::realtime;
-use thalweg_wire::Timestamp;
 
 use crate::results::{Page, Table, grouped, save_page, save_rows};
 use crate::row;
-use crate::statistics::quantile;
 
 /// Seconds for which a flow sends a packet per second.
 const LIFE: u64 = 20;
 
 /// Maximum time until all flows are redirected, and of each other step.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Packets of a probe flow, and the time between them.
-const PROBE_PACKETS: u32 = 1_000;
-const PROBE_GAP: Duration = Duration::from_micros(200);
-
-/// Maximum time until the daemon reports the first packet of a probe.
-const PROBE_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Destination of all flows, and the port of the daemon's API.
 const DESTINATION: &str = "192.0.2.2";
@@ -79,10 +66,8 @@ pub fn run(options: &IsolationOptions) -> anyhow::Result<()> {
     let mut page = Page::new("Isolation by tc with many redirections", &command);
     page.paragraph(format!(
         "{} flows through a router, a packet per second each; every second a flow in {LIFE} ends and another begins. The daemon \
-         finds, redirects, refreshes, reads and releases them, on the same processors as router and sender. A probe flow sends a \
-         packet every {} us.",
-        grouped(options.flows),
-        PROBE_GAP.as_micros()
+         finds, redirects, refreshes, reads and releases them, on the same processors as router and sender.",
+        grouped(options.flows)
     ));
     let table = measured.table();
     page.table(&table);
@@ -99,8 +84,6 @@ struct Measured {
     counters: BTreeMap<String, f64>,
     /// Processor time by thread, in seconds.
     processor: BTreeMap<String, f64>,
-    /// Milliseconds from the first packet of a probe to its first packet in the scavenger queue.
-    latencies: Vec<f64>,
 }
 
 impl Measured {
@@ -122,14 +105,6 @@ impl Measured {
         let isolation = self.processor.get("isolation").copied().unwrap_or_default();
         row!(table, "processor time of the isolation thread", share(isolation));
         row!(table, "processor time of the daemon", share(self.processor.values().sum()));
-        for (name, of) in [("median", 0.5), ("99th percentile", 0.99), ("longest", 1.0)] {
-            row!(
-                table,
-                format!("first packet to scavenger queue, {name}, ms"),
-                format!("{:.2}", quantile(&self.latencies, of))
-            );
-        }
-        row!(table, "probe flows", self.latencies.len());
         for (name, change) in [
             ("redirections that failed", "failed"),
             ("releases that were forced", "forced"),
@@ -166,11 +141,9 @@ fn measure(options: &IsolationOptions, folder: &Path) -> anyhow::Result<Measured
     // The crowd of the start is over, and flows end as often as they begin.
     sleep(Duration::from_secs(5));
     let (before, processor, started) = (daemon.metrics()?, daemon.processor_times()?, Instant::now());
-    let (mut latencies, mut fewest) = (Vec::new(), f64::INFINITY);
-    let mut port = 20_000;
+    let mut fewest = f64::INFINITY;
     while started.elapsed() < Duration::from_secs(options.seconds) {
-        latencies.push(daemon.probe(&network, port)?);
-        port += 1;
+        sleep(Duration::from_secs(1));
         fewest = fewest.min(active(&daemon.metrics()?));
     }
     let seconds = started.elapsed().as_secs_f64();
@@ -182,13 +155,7 @@ fn measure(options: &IsolationOptions, folder: &Path) -> anyhow::Result<Measured
         let before = processor.get(&name).copied().unwrap_or_default();
         (name, time - before)
     });
-    Ok(Measured {
-        seconds,
-        active: fewest,
-        counters: differences.collect(),
-        processor: used.collect(),
-        latencies,
-    })
+    Ok(Measured { seconds, active: fewest, counters: differences.collect(), processor: used.collect() })
 }
 
 /// Active redirections: flows whose packets the program redirects.
@@ -387,32 +354,6 @@ impl Daemon {
             *times.entry(name.to_owned()).or_default() += ticks / 100.0;
         }
         Ok(times)
-    }
-
-    /// Sends a flow, and returns the milliseconds from its first packet to its first in the scavenger queue.
-    fn probe(&self, network: &Network, port: u16) -> anyhow::Result<f64> {
-        let (socket, first) = network.hosts.within(|| -> std::io::Result<(UdpSocket, Timestamp)> {
-            let socket = UdpSocket::bind(("10.1.0.2", port))?;
-            socket.connect((DESTINATION, 9))?;
-            let first = realtime();
-            for _ in 0..PROBE_PACKETS {
-                socket.send(&[0; 36])?;
-                sleep(PROBE_GAP);
-            }
-            Ok((socket, first))
-        })??;
-        let path = format!("/v1/redirections/{}", segment(&format!("udp 10.1.0.2:{port} > {DESTINATION}:9")));
-        let until = Instant::now() + PROBE_PATIENCE;
-        loop {
-            // A silent flow would be released, and soon forgotten.
-            socket.send(&[0; 36])?;
-            let redirection: Option<Redirection> = self.client.get(&path).ok();
-            if let Some(entered) = redirection.and_then(|it| it.first_packet) {
-                return Ok(entered.0.since(first).0 as f64 / 1e6);
-            }
-            ensure!(Instant::now() < until, "the probe flow from port {port} was not redirected");
-            sleep(Duration::from_millis(20));
-        }
     }
 }
 
