@@ -228,12 +228,10 @@ impl Network {
             format!("-n {router} address add 10.1.0.1/24 dev in"),
             format!("-n {router} address add 192.0.2.1/24 dev out"),
             format!("-n {router} neighbour add {DESTINATION} lladdr {RECEIVER_ADDRESS} dev out"),
-            format!("-n {hosts} address add 10.1.0.2/24 dev left"),
             format!("-n {router} link set in up"),
             format!("-n {router} link set out up"),
             format!("-n {hosts} link set left up"),
             format!("-n {hosts} link set right up"),
-            format!("-n {hosts} route add {DESTINATION} via 10.1.0.1"),
         ] {
             let output = Command::new("ip").args(command.split(' ')).output().context("cannot run ip")?;
             ensure!(
