@@ -12,11 +12,15 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use thalweg_api::Redirections;
 use thalweg_api::client::{Client, ClientOptions};
 use thalweg_linux::Namespace;
+use thalweg_linux::clock::realtime;
+use thalweg_wire::Timestamp;
 
 use crate::results::{Page, Table, grouped, save_page, save_rows};
 use crate::row;
+use crate::statistics::quantile;
 
 /// Seconds for which a flow sends a packet per second.
 const LIFE: u64 = 20;
@@ -27,6 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Destination of all flows, and the port of the daemon's API.
 const DESTINATION: &str = "192.0.2.2";
 const API_PORT: u16 = 19_477;
+
+/// Redirections asked for at once.
+const PAGE: usize = 1_000;
 
 /// Hardware addresses of the router's interface to the senders, and of the receiver.
 const ROUTER_ADDRESS: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -84,6 +91,8 @@ struct Measured {
     counters: BTreeMap<String, f64>,
     /// Processor time by thread, in seconds.
     processor: BTreeMap<String, f64>,
+    /// Times from the packet by which a flow was found to its redirection, in milliseconds, in order.
+    delays: Vec<f64>,
 }
 
 impl Measured {
@@ -105,6 +114,11 @@ impl Measured {
         let isolation = self.processor.get("isolation").copied().unwrap_or_default();
         row!(table, "processor time of the isolation thread", share(isolation));
         row!(table, "processor time of the daemon", share(self.processor.values().sum()));
+        for (name, share) in [("median", 0.5), ("99th percentile", 0.99), ("longest", 1.0)] {
+            let delay = quantile(&self.delays, share);
+            row!(table, format!("packet to redirection, {name}, ms"), format!("{delay:.2}"));
+        }
+        row!(table, "of redirections", grouped(self.delays.len() as u64));
         for (name, change) in [
             ("redirections that failed", "failed"),
             ("releases that were forced", "forced"),
@@ -141,6 +155,7 @@ fn measure(options: &IsolationOptions, folder: &Path) -> anyhow::Result<Measured
     // The crowd of the start is over, and flows end as often as they begin.
     sleep(Duration::from_secs(5));
     let (before, processor, started) = (daemon.metrics()?, daemon.processor_times()?, Instant::now());
+    let start = realtime();
     let mut fewest = f64::INFINITY;
     while started.elapsed() < Duration::from_secs(options.seconds) {
         sleep(Duration::from_secs(1));
@@ -155,7 +170,8 @@ fn measure(options: &IsolationOptions, folder: &Path) -> anyhow::Result<Measured
         let before = processor.get(&name).copied().unwrap_or_default();
         (name, time - before)
     });
-    Ok(Measured { seconds, active: fewest, counters: differences.collect(), processor: used.collect() })
+    let (counters, processor) = (differences.collect(), used.collect());
+    Ok(Measured { seconds, active: fewest, counters, processor, delays: daemon.delays(start)? })
 }
 
 /// Active redirections: flows whose packets the program redirects.
@@ -321,6 +337,24 @@ impl Daemon {
         let text = self.client.text("/metrics")?;
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         Ok(lines.filter_map(|line| line.rsplit_once(' ')).filter_map(parse_metric).collect())
+    }
+
+    /// Returns the times from packet to redirection of active redirections that were requested since `start`.
+    fn delays(&self, start: Timestamp) -> anyhow::Result<Vec<f64>> {
+        let (mut delays, mut after) = (Vec::new(), 0);
+        loop {
+            let path = format!("/v1/redirections?active={PAGE}&limit=1&after={after}");
+            let page: Redirections = self.client.get(&path)?;
+            let Some(last) = page.active.last() else { break };
+            after = last.id;
+            for it in page.active.iter().filter(|it| it.requested.0 >= start) {
+                if let (Some(detected), Some(redirected)) = (it.detected, it.redirected) {
+                    delays.push(redirected.0.since(detected.0).as_secs_f64() * 1e3);
+                }
+            }
+        }
+        delays.sort_by(f64::total_cmp);
+        Ok(delays)
     }
 
     fn wait(&self, what: &str, holds: impl Fn(&BTreeMap<String, f64>) -> bool) -> anyhow::Result<()> {

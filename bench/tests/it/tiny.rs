@@ -185,7 +185,7 @@ fn every_experiment_of_planck_writes_result_table_and_plot() {
     for name in ["bursts", "latency", "slow-start", "error", "timeline"] {
         let folder = tempfile::tempdir().unwrap();
         let name = format!("planck-{name}");
-        let page = bench(folder.path(), &["experiment", &name, "--seconds", "0.01", "--seeds", "1"]);
+        let page = bench(folder.path(), &["experiment", &name, "--seconds", "0.004", "--seeds", "1"]);
         assert!(
             page.contains("plot.svg") && page.contains("| what the paper says | here |"),
             "{name}: {page}"

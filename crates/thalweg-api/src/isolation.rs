@@ -14,8 +14,10 @@ pub struct Redirections {
     pub dry_run: bool,
     /// What is wrong with the actuator now; null if nothing is.
     pub error: Option<String>,
-    /// Active redirections, the oldest first.
+    /// Active redirections, the oldest first. There may be more: see `active_count`, and ask with `after`.
     pub active: Vec<Redirection>,
+    /// Number of all active redirections.
+    pub active_count: u64,
     /// Redirections that have ended, the latest first.
     pub ended: Vec<Redirection>,
     /// Both queues of the link; null if the actuator reads none.
@@ -39,6 +41,8 @@ pub struct Redirection {
     pub found_by: Option<String>,
     /// The flight rate of the cheetah flow in bits per second; null for other reasons.
     pub rate_bps: Option<u64>,
+    /// The time of the packet by which the cheetah flow was found, by the clock of the collector's packets; null for other reasons.
+    pub detected: Option<UtcTime>,
     /// The phase.
     pub phase: RedirectionPhase,
     /// When it was requested. These times are of the machine's clock.

@@ -22,6 +22,7 @@ mod text;
 
 use std::time::Duration;
 
+use thalweg_control::isolate::RedirectionId;
 use thalweg_http::Counts;
 use thalweg_measure::collector::LinkReport;
 use thalweg_records::export::{Destination, ExportCounters};
@@ -124,7 +125,8 @@ impl Snapshot {
             let links = counters.as_ref().and_then(|_| handle.links(timeout()).ok());
             CollectorSnapshot { handle, counters, links: links.map(|reply| reply.value).unwrap_or_default() }
         });
-        let isolation = parts.isolation.as_ref().map(|isolation| isolation.state().report(0));
+        let isolation =
+            parts.isolation.as_ref().map(|isolation| isolation.state().report(RedirectionId(0), 0, 0));
         let polls = parts.polls.all().iter().map(|poll| (poll.name().to_owned(), poll.latest())).collect();
         let threshold = parts.threshold.as_ref().and_then(|threshold| threshold.report());
         Snapshot {

@@ -51,9 +51,9 @@ fn rerouting_a_collision_increases_throughput() {
 fn no_flow_moves_more_than_three_times() {
     // The emulator counts the moves of each flow that is sending.
     let cases = [
-        (Pattern::RandomBijection, Bytes(8 << 20)),
-        (Pattern::Shuffle, Bytes(1 << 19)),
-        (Pattern::LongAndShort, Bytes(4 << 20)),
+        (Pattern::RandomBijection, Bytes(4 << 20)),
+        (Pattern::Shuffle, Bytes(1 << 18)),
+        (Pattern::LongAndShort, Bytes(2 << 20)),
     ];
     for (pattern, bytes) in cases {
         let method = Method::Planck(GreedyOptions::default());

@@ -55,12 +55,12 @@ pub trait Isolator: Send {
         Vec::new()
     }
 
-    /// Reads the counters of all flows and queues, if it can.
+    /// Reads the counters of the queues and of these flows at least, if it can. `None` if it has nothing new.
     ///
     /// # Errors
     /// A message.
-    fn read(&mut self, now: Timestamp) -> Result<Option<Reading>, String> {
-        let _ = now;
+    fn read(&mut self, flows: &[FlowKey], now: Timestamp) -> Result<Option<Reading>, String> {
+        let _ = (flows, now);
         Ok(None)
     }
 

@@ -16,7 +16,7 @@ use thalweg_control::isolate::{
 };
 use thalweg_linux::clock::monotonic;
 use thalweg_wire::openflow::{DatapathId, QueueId, TableId};
-use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos};
+use thalweg_wire::{BitRate, Bytes, FlowKey, Nanos, Timestamp};
 
 use network::{Flow, LISTEN, Network, PATIENCE, PORT, PRIMARY, SCAVENGER, wait};
 
@@ -82,7 +82,8 @@ impl Daemon {
         }
         if self.read.elapsed() >= Duration::from_millis(100) {
             self.read = Instant::now();
-            if let Some(reading) = self.isolator.read(monotonic()).unwrap() {
+            let flows = self.isolation.next_to_read(usize::MAX);
+            if let Some(reading) = self.isolator.read(&flows, monotonic()).unwrap() {
                 self.apply(Input::Reading(reading));
             }
         }
@@ -105,6 +106,7 @@ impl Daemon {
             collector: Arc::from("lan"),
             rate: BitRate(100_000_000),
             bytes: Bytes(1_000_000),
+            detected: Timestamp(0),
         };
         self.apply(Input::Began { key, reason });
     }

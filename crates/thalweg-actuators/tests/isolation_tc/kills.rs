@@ -37,7 +37,7 @@ fn child() {
         let id = RedirectionId(number);
         tc.execute(Command::Redirect(id, key), now());
         tc.execute(Command::Refresh(vec![(id, key)]), now());
-        let _ = tc.read(now());
+        let _ = tc.read(&[key], now());
         let _ = tc.maintain(now());
         tc.execute(Command::Release { id, key, if_packets: Some(number % 3) }, now());
         tc.execute(Command::Release { id, key, if_packets: None }, now());

@@ -22,8 +22,9 @@ fn redirect(tc: &mut dyn Isolator, key: FlowKey) {
 }
 
 fn counters(tc: &mut dyn Isolator, key: FlowKey) -> Option<FlowCounters> {
-    let reading = tc.read(now()).unwrap().unwrap();
-    reading.flows.into_iter().find(|(flow, _)| *flow == key).map(|(_, counters)| counters)
+    let reading = tc.read(&[key], now()).unwrap().unwrap();
+    assert_eq!(reading.flows.len(), 1);
+    reading.flows[0].1
 }
 
 #[test]
@@ -248,7 +249,7 @@ fn an_interface_that_returns_is_set_up_again() {
     router.run("ip", &["link", "del", "other"]);
     let error = tc.maintain(now()).unwrap_err();
     assert_eq!(error, "interface out does not exist");
-    assert!(tc.read(now()).unwrap().is_none());
+    assert!(tc.read(&[flow.key], now()).unwrap().is_none());
     let answer = tc.execute(Command::Redirect(ID, flow.key), now());
     assert!(matches!(answer, Some(Input::Failed(ID, _))), "{answer:?}");
     router.run("ip", &["link", "add", INTERFACE, "type", "veth", "peer", "name", "peer"]);
@@ -286,7 +287,7 @@ fn released(conditionally: bool) -> Option<Vec<u32>> {
                 isolation.handle(now(), answer);
             }
         }
-        let reading = tc.read(now()).unwrap().unwrap();
+        let reading = tc.read(&isolation.next_to_read(1), now()).unwrap().unwrap();
         isolation.handle(now(), Input::Reading(reading));
         isolation.handle(now(), Input::Tick);
     };

@@ -91,7 +91,7 @@ fn transfer(conditionally: bool) -> Option<u64> {
                 isolation.handle(now(), answer);
             }
         }
-        let reading = tc.read(now()).unwrap().unwrap();
+        let reading = tc.read(&isolation.next_to_read(1), now()).unwrap().unwrap();
         isolation.handle(now(), Input::Reading(reading));
         isolation.handle(now(), Input::Tick);
     };

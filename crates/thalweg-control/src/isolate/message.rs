@@ -19,6 +19,8 @@ pub enum Reason {
         rate: BitRate,
         /// The bytes of the flight that exceeded the threshold.
         bytes: Bytes,
+        /// The time of the packet by which it was found, by the clock of the collector's packets.
+        detected: Timestamp,
     },
     /// A user pinned it.
     Pinned,
@@ -54,7 +56,7 @@ pub enum Input {
     StillSending(RedirectionId),
     /// A flow could not be released. It may still be redirected.
     ReleaseFailed(RedirectionId, String),
-    /// Counters of the queues and of all redirected flows.
+    /// Counters of the queues and of redirected flows.
     Reading(Reading),
     /// A flow is no longer redirected, and the actuator cannot redirect it again.
     Lost(RedirectionId, String),
@@ -81,15 +83,15 @@ pub enum Command {
     },
 }
 
-/// Counters of the queues, and of all redirected flows. Flows are read before queues.
+/// Counters of the queues, and of redirected flows. Flows are read before queues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// The queue of redirected flows.
     pub scavenger: QueueReading,
     /// The queue of all others.
     pub primary: QueueReading,
-    /// The redirected flows, in any order.
-    pub flows: Vec<(FlowKey, FlowCounters)>,
+    /// The flows that were read, in any order; `None` for those that are no longer redirected.
+    pub flows: Vec<(FlowKey, Option<FlowCounters>)>,
 }
 
 /// Counters of a queue.

@@ -11,6 +11,8 @@
 //! | [`message`] | inputs, commands and options |
 //! | [`redirection`] | the lifecycle of one redirection |
 //! | [`exclusions`] | flows that are never redirected |
+//! | `limiter` | the limit of changes per second |
+//! | `turn` | work on all redirections in parts |
 //!
 //! **Lifecycle**: waiting, requested, redirected, confirmed, draining, releasing, released. A flow is released when it has
 //! ended or is quiet. The dissertation deletes the rule at once, which reorders TCP if packets are still queued. Here a
@@ -23,14 +25,17 @@
 //! more.
 //!
 //! **Time** is an argument, from a clock that does not step. **Deterministic**: the same inputs give the same commands.
-//! **Bounded**: by `max_redirections` and `history` of [`IsolationOptions`]. Each flow that is not redirected is counted.
+//! **Bounded**: by `max_redirections` and `history` of [`IsolationOptions`]. Each flow that is not redirected is counted. What goes through
+//! all redirections does so in parts, so that a finding never waits for long.
 
 pub mod exclusions;
 mod limiter;
 pub mod message;
 pub mod redirection;
+mod turn;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 
 use thalweg_wire::{FlowKey, Nanos, Timestamp};
 
@@ -39,6 +44,7 @@ pub use message::{Command, Input, IsolationOptions, Reading, Reason, Redirection
 use message::{FlowCounters, QueueReading, ScavengerName};
 use redirection::{Due, Missing, ReadResult, Redirection};
 pub use redirection::{EndCause, Phase, RedirectionReport};
+use turn::Turn;
 
 /// Attempts to redirect or to release a flow before it counts as failed.
 const MAX_ATTEMPTS: u32 = 5;
@@ -46,11 +52,11 @@ const MAX_ATTEMPTS: u32 = 5;
 /// Time before the second attempt; doubles with each.
 const RETRY_AFTER: Nanos = Nanos::from_secs(1);
 
-/// Redirections whose expiry is extended at once: at least so many, and at least one in [`REFRESH_PART`]. Findings wait meanwhile.
-const MIN_REFRESHES: usize = 4_096;
+/// Redirections that a tick goes through: at least so many, and at least one in [`TICKS`].
+const MIN_PER_TICK: usize = 2_048;
 
-/// The part of all redirections that is refreshed at once.
-const REFRESH_PART: usize = 8;
+/// Ticks that go through all redirections.
+const TICKS: usize = 64;
 
 /// Counters of isolation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,8 +112,8 @@ pub struct Isolation {
     /// Changes of phase since the last call of [`take_changes`](Self::take_changes).
     changes: VecDeque<RedirectionReport>,
     queues: Option<(QueueReading, QueueReading)>,
-    /// The time of the last reading.
-    read: Timestamp,
+    tick_turn: Turn,
+    read_turn: Turn,
     counters: IsolationCounters,
     last_id: u64,
     is_stopping: bool,
@@ -125,7 +131,8 @@ impl Isolation {
             ended: VecDeque::new(),
             changes: VecDeque::new(),
             queues: None,
-            read: now,
+            tick_turn: Turn::new(),
+            read_turn: Turn::new(),
             counters: IsolationCounters::default(),
             last_id: 0,
             is_stopping: false,
@@ -163,6 +170,29 @@ impl Isolation {
     /// Returns the active redirections by number.
     pub fn active(&self) -> impl Iterator<Item = &RedirectionReport> {
         self.active.values().map(|redirection| &redirection.report)
+    }
+
+    /// Returns the active redirections with higher numbers than `id`, by number.
+    pub fn active_after(&self, id: RedirectionId) -> impl Iterator<Item = &RedirectionReport> {
+        let later = (Bound::Excluded(id), Bound::Unbounded);
+        self.active.range(later).map(|(_, redirection)| &redirection.report)
+    }
+
+    /// Returns the number of active redirections.
+    pub fn active_count(&self) -> usize {
+        self.active.len()
+    }
+
+    /// Returns the flows whose counters are to be read next: those of the next `count` redirections that are in force. Ask again
+    /// before each [reading](Input::Reading).
+    pub fn next_to_read(&mut self, count: usize) -> Vec<FlowKey> {
+        let mut keys = Vec::with_capacity(count.min(self.active.len()));
+        self.read_turn.visit(&mut self.active, count, |_, it| {
+            if it.is_in_force() {
+                keys.push(it.report.key);
+            }
+        });
+        keys
     }
 
     /// Returns the redirection of a flow, if it has an active one.
@@ -395,26 +425,18 @@ impl Isolation {
 
     fn read(&mut self, reading: Reading, now: Timestamp) {
         let Reading { scavenger, primary, flows } = reading;
-        (self.queues, self.read) = (Some((scavenger, primary)), now);
-        let flows: HashMap<FlowKey, FlowCounters> = flows.into_iter().collect();
-        // Most redirections only take their counters.
-        let mut missing = Vec::new();
-        let mut results = Vec::new();
-        for (id, it) in self.active.iter_mut().filter(|(_, it)| it.is_in_force()) {
-            let Some(flow) = flows.get(&it.report.key) else {
-                missing.push(*id);
+        self.queues = Some((scavenger, primary));
+        for (key, flow) in flows {
+            let Some(id) = self.by_key.get(&key).copied() else { continue };
+            let Some(it) = self.active.get_mut(&id).filter(|it| it.is_in_force()) else { continue };
+            let Some(flow) = flow else {
+                self.is_missing(id, now);
                 continue;
             };
             let before = it.report.phase;
-            let result = it.read(now, *flow, &scavenger, &primary, &self.options);
-            let is_confirmed = before == Phase::Redirected && it.report.phase == Phase::Confirmed;
-            if is_confirmed || result != ReadResult::Nothing {
-                results.push((*id, is_confirmed.then(|| it.report.clone()), result));
-            }
-        }
-        missing.into_iter().for_each(|id| self.is_missing(id, now));
-        for (id, confirmed, result) in results {
-            if let Some(report) = confirmed {
+            let result = it.read(now, flow, &scavenger, &primary, &self.options);
+            if before == Phase::Redirected && it.report.phase == Phase::Confirmed {
+                let report = it.report.clone();
                 self.counters.confirmed += 1;
                 self.record(report);
             }
@@ -484,25 +506,22 @@ impl Isolation {
         self.record(report);
     }
 
-    /// Does what is due at `now`. Redirections with nothing to do cost one comparison or two.
+    /// Does what is due at `now`, for the next part of the redirections.
     fn tick(&mut self, now: Timestamp) {
-        let at_once = MIN_REFRESHES.max(self.active.len() / REFRESH_PART);
-        let due = self.active.iter_mut().filter(|(_, it)| it.refresh_is_due(now, &self.options));
-        let refreshed = due.take(at_once).map(|(id, it)| {
-            it.refreshed = now;
-            (*id, it.report.key)
+        let count = MIN_PER_TICK.max(self.active.len().div_ceil(TICKS));
+        let (is_stopping, options) = (self.is_stopping, &self.options);
+        let (mut refreshed, mut all_due) = (Vec::new(), Vec::new());
+        self.tick_turn.visit(&mut self.active, count, |id, it| {
+            if it.refresh_is_due(now, options) {
+                it.refreshed = now;
+                refreshed.push((id, it.report.key));
+            }
+            all_due.extend(it.due(now, is_stopping, options).map(|due| (id, due)));
         });
-        let refreshed: Vec<(RedirectionId, FlowKey)> = refreshed.collect();
         if !refreshed.is_empty() {
             self.commands.push_back(Command::Refresh(refreshed));
         }
-        let (read, is_stopping) = (self.read, self.is_stopping);
-        let due = self
-            .active
-            .iter()
-            .filter_map(|(id, it)| Some((*id, it.due(now, read, is_stopping, &self.options)?)));
-        let due: Vec<(RedirectionId, Due)> = due.collect();
-        for (id, due) in due {
+        for (id, due) in all_due {
             match due {
                 Due::Request => self.request(id, now),
                 Due::NoAnswer(key) => {

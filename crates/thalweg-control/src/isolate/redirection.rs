@@ -101,6 +101,8 @@ pub(super) struct Redirection {
     pub(super) refreshed: Timestamp,
     /// The last reading with new packets; at first when it was redirected.
     pub(super) active: Timestamp,
+    /// The last reading; at first when it was redirected.
+    read: Timestamp,
     /// Start of the present attempt to release it.
     pub(super) drains_since: Option<Timestamp>,
     /// The flow became a cheetah again while it was being released.
@@ -232,6 +234,7 @@ impl Redirection {
             attempts: 0,
             refreshed: now,
             active: now,
+            read: now,
             drains_since: None,
             again: None,
             scavenger_before: None,
@@ -257,14 +260,8 @@ impl Redirection {
             && now.since(self.refreshed) >= options.refresh
     }
 
-    /// Returns what is due at `now`, if anything. Counters were last read at `read`.
-    pub(super) fn due(
-        &self,
-        now: Timestamp,
-        read: Timestamp,
-        is_stopping: bool,
-        options: &IsolationOptions,
-    ) -> Option<Due> {
+    /// Returns what is due at `now`, if anything.
+    pub(super) fn due(&self, now: Timestamp, is_stopping: bool, options: &IsolationOptions) -> Option<Due> {
         let has_no_answer = now.since(self.since) >= ANSWER_TIMEOUT;
         match self.report.phase {
             Phase::Waiting => (now >= self.since).then_some(Due::Request),
@@ -272,7 +269,7 @@ impl Redirection {
             Phase::Redirected | Phase::Confirmed if self.is_pinned() => None,
             // Without a reading, nobody knows whether the flow sends.
             Phase::Redirected | Phase::Confirmed if options.reads_counters => {
-                (read.since(self.active) >= options.quiet).then_some(Due::Drain(EndCause::Quiet))
+                (self.read.since(self.active) >= options.quiet).then_some(Due::Drain(EndCause::Quiet))
             }
             Phase::Redirected | Phase::Confirmed => {
                 let age = now.since(self.report.redirected.unwrap_or(now));
@@ -296,7 +293,7 @@ impl Redirection {
         self.report.phase = Phase::Redirected;
         self.report.redirected = Some(now);
         self.report.error = None;
-        (self.refreshed, self.active, self.attempts) = (now, now, 0);
+        (self.refreshed, self.active, self.read, self.attempts) = (now, now, now, 0);
         if let Some((scavenger, primary)) = queues {
             (self.scavenger_before, self.scavenger) = (Some(scavenger), Some(scavenger));
             self.report.primary_backlog_before = primary.backlog;
@@ -331,6 +328,7 @@ impl Redirection {
         options: &IsolationOptions,
     ) -> ReadResult {
         let (before, was_active) = (self.report.counters, self.active);
+        self.read = now;
         if before.is_none_or(|before| before.packets != flow.packets) {
             self.active = now;
         }

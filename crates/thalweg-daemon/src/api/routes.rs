@@ -296,7 +296,7 @@ fn of_isolation(routes: Routes<Api>) -> Routes<Api> {
             Operation {
                 scope: READ,
                 summary: "Redirections of cheetah flows",
-                description: "All active redirections, the latest that have ended, the queues, and counters.",
+                description: "Active redirections, the latest that have ended, the queues, and counters.",
                 errors: &[Code::NotConfigured],
                 waits: true,
             },

@@ -3,6 +3,9 @@ pub(super) mod injected;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use thalweg_linux::clock::realtime;
+use thalweg_wire::Nanos;
+
 use super::*;
 use crate::config::Config;
 use crate::config::SampleOptions;
@@ -105,6 +108,34 @@ fn a_capture_and_its_emulation_give_the_same_events() {
     assert_eq!(one, two);
     assert_eq!(one, emulated);
     assert!(one.last().unwrap().contains("Stopped") && one[0].contains("Running"), "{one:#?}");
+}
+
+/// The flow sends 29 bytes every 5 ms: 46 kbit/s. If all its packets counted for one moment, it would be a cheetah after 43 of them.
+#[test]
+fn a_clock_that_is_set_back_makes_no_cheetahs() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!(
+        "[[collector]]\nname = \"a\"\nswitch = \"leaf0\"\ninterface = {:?}\nflight_duration = \"100ms\"\n\
+         rate_threshold = \"100kbps\"\n",
+        injected::SET_BACK_INTERFACE
+    );
+    let (daemon, mut fleet, _) = daemon(&text, folder.path());
+    let handle = wait_for(&daemon, "a", "running");
+    let start = Instant::now();
+    let counters = loop {
+        let counters = handle.counters(TIMEOUT).unwrap().value;
+        if counters.source.frames >= injected::FRAMES_AHEAD + 100 {
+            break counters;
+        }
+        assert!(start.elapsed() < TIMEOUT, "{counters:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let table = counters.collector.flow_table;
+    assert_eq!((table.flows, table.cheetahs, counters.flows), (2, 0, 1), "{counters:?}");
+    assert_eq!(counters.intake.backwards, 1);
+    let flows = handle.links(TIMEOUT).unwrap();
+    assert!(flows.time < realtime() + Nanos::from_secs(60), "its time is the new one");
+    fleet.stop();
 }
 
 #[test]

@@ -21,8 +21,11 @@ use crate::lifecycle::Lifecycle;
 /// Maximum delay of retries and of answers.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Interval at which counters are read.
+/// Interval at which the counters of a flow are read, unless there are too many for that.
 const READ_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Maximum number of flows whose counters are read at once. Findings wait meanwhile.
+const READ_AT_ONCE: usize = 512;
 
 /// Interval at which queues, program and rules are checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -36,13 +39,13 @@ const STOP_LIMIT: Duration = Duration::from_secs(3);
 /// The name of isolation in events, where collectors have theirs.
 const NAME: &str = "isolation";
 
-/// Minimum time between two ticks: they go through all redirections.
+/// Minimum time between two ticks: each goes through thousands of redirections.
 const MIN_TICK: Duration = Duration::from_millis(10);
 
 /// Readings and ticks each take at most this part of the time, however many redirections there are.
 const MAX_PART: u32 = 5;
 
-/// When counters are read and redirections are gone through next.
+/// When counters are read next, and when redirections are gone through.
 struct Pace {
     read: Instant,
     tick: Instant,
@@ -52,6 +55,11 @@ impl Pace {
     fn start() -> Pace {
         let now = Instant::now();
         Pace { read: now, tick: now }
+    }
+
+    /// Returns the time to wait for findings before something else is due.
+    fn wait(&self) -> Duration {
+        self.read.saturating_duration_since(Instant::now()).min(TICK)
     }
 }
 
@@ -104,7 +112,7 @@ impl Driver {
     pub(super) fn run(mut self) {
         let (mut pace, mut checked) = (Pace::start(), Instant::now());
         while !self.lifecycle.is_stopping() {
-            self.wait();
+            self.wait(pace.wait());
             self.advance(&mut pace);
             if checked.elapsed() >= CHECK_INTERVAL {
                 checked = Instant::now();
@@ -114,8 +122,8 @@ impl Driver {
         self.stop();
     }
 
-    /// Waits for a finding, a request or a tick.
-    fn wait(&mut self) {
+    /// Waits for a finding or a request, at most for this time.
+    fn wait(&mut self, limit: Duration) {
         let first = crossbeam_channel::select! {
             recv(self.findings) -> finding => match finding {
                 Ok(finding) => Some(finding),
@@ -126,7 +134,7 @@ impl Driver {
                 }
             },
             recv(self.wakeups) -> _ => None,
-            default(TICK) => None,
+            default(limit) => None,
         };
         let Some(first) = first else { return };
         self.find(first);
@@ -142,7 +150,12 @@ impl Driver {
         self.apply(match finding {
             Finding::Began(cheetah) => Input::Began {
                 key: cheetah.key,
-                reason: Reason::Cheetah { collector, rate: cheetah.rate, bytes: cheetah.bytes },
+                reason: Reason::Cheetah {
+                    collector,
+                    rate: cheetah.rate,
+                    bytes: cheetah.bytes,
+                    detected: cheetah.detected,
+                },
             },
             Finding::Ended(end) => Input::Ended(end.key),
         });
@@ -155,8 +168,8 @@ impl Driver {
         }
         let now = Instant::now();
         if now >= pace.read {
-            self.read();
-            pace.read = next(now, READ_INTERVAL);
+            let parts = self.read().div_ceil(READ_AT_ONCE).max(1);
+            pace.read = next(now, READ_INTERVAL / u32::try_from(parts).unwrap_or(u32::MAX));
         }
         let now = Instant::now();
         if now >= pace.tick {
@@ -169,15 +182,24 @@ impl Driver {
             work.isolator = isolator;
             work.isolation.take_changes()
         };
-        changes.into_iter().for_each(|report| self.publish(report));
+        if !changes.is_empty() {
+            let clock = WallClock::now();
+            changes.into_iter().for_each(|report| self.publish(report, clock));
+        }
     }
 
-    fn read(&mut self) {
-        match self.isolator.read(monotonic()) {
+    /// Reads the counters of the next flows. Returns the number of active redirections.
+    fn read(&mut self) -> usize {
+        let (flows, count) = {
+            let isolation = &mut self.isolation.state().lock().isolation;
+            (isolation.next_to_read(READ_AT_ONCE), isolation.active_count())
+        };
+        match self.isolator.read(&flows, monotonic()) {
             Ok(Some(reading)) => self.apply(Input::Reading(reading)),
             Ok(None) => {}
             Err(error) => self.report_error(Some(error)),
         }
+        count
     }
 
     /// Checks and repairs queues and program.
@@ -222,9 +244,9 @@ impl Driver {
         }
     }
 
-    fn publish(&self, report: RedirectionReport) {
+    fn publish(&self, report: RedirectionReport, clock: WallClock) {
         log(&report);
-        let report = WallClock::now().convert(report);
+        let report = clock.convert(report);
         let now = realtime();
         let (collector, switch) = (Arc::clone(&self.name), "".into());
         let kind = EventKind::Redirection(report);
@@ -237,9 +259,8 @@ impl Driver {
             self.apply(Input::ReleaseAll);
             let until = Instant::now() + STOP_LIMIT;
             let mut pace = Pace::start();
-            while self.isolation.state().lock().isolation.active().next().is_some() && Instant::now() < until
-            {
-                std::thread::sleep(TICK);
+            while self.isolation.state().lock().isolation.active_count() > 0 && Instant::now() < until {
+                std::thread::sleep(pace.wait());
                 self.advance(&mut pace);
             }
             self.release_rest();

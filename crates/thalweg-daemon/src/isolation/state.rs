@@ -8,7 +8,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use thalweg_actuators::isolation::IsolatorCounters;
 use thalweg_control::isolate::message::{FlowCounters, QueueReading};
 use thalweg_control::isolate::{
-    Input, Isolation, IsolationCounters, IsolationOptions, Reason, RedirectionReport,
+    Input, Isolation, IsolationCounters, IsolationOptions, Phase, Reason, RedirectionId, RedirectionReport,
 };
 use thalweg_linux::clock::{monotonic, realtime};
 use thalweg_wire::{FlowKey, Nanos, Timestamp};
@@ -16,6 +16,12 @@ use thiserror::Error;
 
 /// Readings of both clocks, of which the best is taken.
 const CLOCK_ATTEMPTS: u32 = 3;
+
+/// The phases of active redirections, the first ones of [`Phase::ALL`].
+const ACTIVE_PHASES: usize = Phase::Releasing as usize + 1;
+
+/// Redirections that are counted while the lock is held.
+const COUNTED_AT_ONCE: usize = 1_024;
 
 /// The state of isolation.
 #[derive(Debug)]
@@ -36,9 +42,11 @@ pub(super) struct Work {
 /// Isolation at one moment. Times are of the wall clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IsolationReport {
-    /// Active redirections, the oldest first.
+    /// Active redirections, the oldest first, as many as were asked for.
     pub active: Vec<RedirectionReport>,
-    /// Ended redirections, the latest first.
+    /// The number of all active redirections.
+    pub active_count: usize,
+    /// Ended redirections, the latest first, as many as were asked for.
     pub ended: Vec<RedirectionReport>,
     /// Counters of decisions.
     pub counters: IsolationCounters,
@@ -81,18 +89,39 @@ impl State {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a report with at most `limit` ended redirections.
-    pub fn report(&self, limit: usize) -> IsolationReport {
+    /// Returns a report with at most `active` active redirections, those with numbers after `after`, and at most `ended` that have
+    /// ended.
+    pub fn report(&self, after: RedirectionId, active: usize, ended: usize) -> IsolationReport {
+        let clock = WallClock::now();
         let work = self.lock();
         let isolation = &work.isolation;
-        let clock = WallClock::now();
+        let convert = |report: &RedirectionReport| clock.convert(report.clone());
         IsolationReport {
-            active: isolation.active().cloned().map(|report| clock.convert(report)).collect(),
-            ended: isolation.ended().take(limit).cloned().map(|report| clock.convert(report)).collect(),
+            active: isolation.active_after(after).take(active).map(convert).collect(),
+            active_count: isolation.active_count(),
+            ended: isolation.ended().take(ended).map(convert).collect(),
             counters: isolation.counters(),
             isolator: work.isolator,
             queues: isolation.queues(),
             error: work.error.clone(),
+        }
+    }
+
+    /// Returns the number of active redirections in each phase that they can be in.
+    pub fn phases(&self) -> [(Phase, usize); ACTIVE_PHASES] {
+        let mut phases = std::array::from_fn(|at| (Phase::ALL[at].0, 0));
+        // The lock is held for one part at a time.
+        let mut last = RedirectionId(0);
+        loop {
+            let work = self.lock();
+            let before = last;
+            for report in work.isolation.active_after(before).take(COUNTED_AT_ONCE) {
+                phases[report.phase as usize].1 += 1;
+                last = report.id;
+            }
+            if last == before {
+                return phases;
+            }
         }
     }
 
@@ -119,7 +148,7 @@ impl State {
         // On a dry run, it has ended already.
         let withheld = || isolation.ended().next().filter(|_| isolation.options().dry_run);
         let report =
-            active.or_else(withheld).cloned().ok_or_else(|| PinError::Full(isolation.active().count()))?;
+            active.or_else(withheld).cloned().ok_or_else(|| PinError::Full(isolation.active_count()))?;
         self.wake();
         Ok(WallClock::now().convert(report))
     }

@@ -1,7 +1,6 @@
 //! All metrics.
 
 use thalweg_api::problem::Code;
-use thalweg_control::isolate::Phase;
 use thalweg_control::threshold::Unusable;
 use thalweg_measure::collector::{LinkReport, PortDirection};
 use thalweg_measure::meter::record::EndReason;
@@ -731,9 +730,9 @@ pub const METRICS: &[Metric] = &[
     ),
     // Isolation.
     gauge("thalweg_redirections", &["phase"], "Active redirections of cheetah flows, by phase.", |s, out| {
-        if let Some(report) = &s.isolation {
-            for (phase, name) in Phase::ALL.into_iter().take_while(|(phase, _)| *phase < Phase::Released) {
-                out.put(&[name], report.active.iter().filter(|it| it.phase == phase).count());
+        if let Some(isolation) = &s.parts.isolation {
+            for (phase, count) in isolation.state().phases() {
+                out.put(&[phase.name()], count);
             }
         }
     }),

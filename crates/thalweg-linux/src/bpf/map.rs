@@ -299,9 +299,24 @@ impl<const KEY: usize, const VALUE: usize> Map<KEY, VALUE> {
     }
 
     fn entries_by_key(&self) -> io::Result<Vec<([u8; KEY], [u8; VALUE])>> {
+        self.entries_after(None, usize::MAX)
+    }
+
+    /// Returns at most `count` keys and values, in the order of the kernel, after the key `last`. From the first one on, if
+    /// that is `None` or no longer present in a hash table. Two system calls read one.
+    ///
+    /// # Errors
+    /// If the kernel returns an error.
+    pub fn entries_after(
+        &self,
+        last: Option<&[u8; KEY]>,
+        count: usize,
+    ) -> io::Result<Vec<([u8; KEY], [u8; VALUE])>> {
         let mut entries = Vec::new();
-        let mut last = None;
-        while let Some(key) = self.next_key(last.as_ref())? {
+        let mut last = last.copied();
+        while entries.len() < count
+            && let Some(key) = self.next_key(last.as_ref())?
+        {
             if let Some(value) = self.get(&key)? {
                 entries.push((key, value));
             }

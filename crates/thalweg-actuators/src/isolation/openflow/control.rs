@@ -416,7 +416,8 @@ impl Control {
                 "cannot read the counters of the queues of port {port}: {failure}"
             )),
         };
-        let flows = self.rules.flows();
+        let flows: Vec<_> =
+            self.rules.flows().into_iter().map(|(key, counters)| (key, Some(counters))).collect();
         let reading = |(scavenger, primary)| Reading { scavenger, primary, flows };
         self.reading = self.last_queues.map(reading);
     }

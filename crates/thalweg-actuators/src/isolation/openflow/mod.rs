@@ -29,6 +29,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 
 use thalweg_control::isolate::{Command, Input, Reading, RedirectionId};
@@ -176,9 +177,13 @@ impl Isolator for OpenFlow {
         Vec::new()
     }
 
-    fn read(&mut self, now: Timestamp) -> Result<Option<Reading>, String> {
+    /// A switch sends the counters of all entries at once.
+    fn read(&mut self, flows: &[FlowKey], now: Timestamp) -> Result<Option<Reading>, String> {
         self.control.advance(now);
-        Ok(self.control.take_reading())
+        let Some(mut reading) = self.control.take_reading() else { return Ok(None) };
+        let found: HashSet<FlowKey> = reading.flows.iter().map(|(key, _)| *key).collect();
+        reading.flows.extend(flows.iter().filter(|key| !found.contains(key)).map(|key| (*key, None)));
+        Ok(Some(reading))
     }
 
     fn maintain(&mut self, _now: Timestamp) -> Result<Vec<String>, String> {

@@ -19,6 +19,9 @@ const PREVIOUS: usize = 1_024;
 /// The only key of the arrays.
 const ZERO: [u8; 4] = [0; 4];
 
+/// Entries that one sweep looks at.
+const SWEPT: usize = 1_024;
+
 /// Offsets in `struct previous`.
 const KIND_LENGTH: usize = 16;
 const OPTIONS_AT: usize = KIND_LENGTH + 8;
@@ -50,6 +53,8 @@ pub(super) struct Maps {
     totals: PerCpuMap<4, TOTALS>,
     previous: Map<4, PREVIOUS>,
     capacity: u32,
+    /// Where the next sweep begins.
+    swept: Option<[u8; FLOW]>,
 }
 
 impl Maps {
@@ -70,6 +75,7 @@ impl Maps {
             totals: take("totals")?.try_into()?,
             previous: take("previous")?.try_into()?,
             capacity,
+            swept: None,
         })
     }
 
@@ -110,6 +116,27 @@ impl Maps {
     /// Returns the counters of a flow.
     pub(super) fn counters(&self, key: &FlowKey) -> io::Result<Option<FlowCounters>> {
         Ok(self.counters.get(&bytes_of(key))?.map(counters))
+    }
+
+    /// Returns the counters of a flow; `None` unless the program redirects it, which it does not do without counters.
+    pub(super) fn redirected(&self, key: &FlowKey, now: Timestamp) -> io::Result<Option<FlowCounters>> {
+        match self.get(key)? {
+            Some(entry) if entry.expires > now => self.counters(key),
+            _ => Ok(None),
+        }
+    }
+
+    /// Removes the entries that have expired, among the next ones.
+    pub(super) fn sweep(&mut self, now: Timestamp) -> io::Result<()> {
+        let part = self.redirections.entries_after(self.swept.as_ref(), SWEPT)?;
+        self.swept = part.last().map(|(flow, _)| *flow);
+        for (flow, entry) in &part {
+            if Entry::read(entry).expires <= now {
+                self.redirections.remove(flow)?;
+                self.counters.remove(flow)?;
+            }
+        }
+        Ok(())
     }
 
     /// Removes a flow.

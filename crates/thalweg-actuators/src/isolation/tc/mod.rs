@@ -351,17 +351,10 @@ impl Isolator for Tc {
         }
     }
 
-    /// Also removes entries that have expired.
-    fn read(&mut self, now: Timestamp) -> Result<Option<Reading>, String> {
+    fn read(&mut self, flows: &[FlowKey], now: Timestamp) -> Result<Option<Reading>, String> {
         let Some(interface) = self.interface else { return Ok(None) };
-        let mut flows = Vec::new();
-        for (key, entry, counters) in self.maps.all().map_err(|error| error.to_string())? {
-            match entry.expires > now {
-                // Without counters the program redirects nothing: the flow is missing.
-                true => flows.extend(counters.map(|counters| (key, counters))),
-                false => self.maps.remove(&key).map_err(|error| error.to_string())?,
-            }
-        }
+        let counters = flows.iter().map(|key| Ok((*key, self.maps.redirected(key, now)?)));
+        let flows = counters.collect::<std::io::Result<_>>().map_err(|error| error.to_string())?;
         let classes = self.netlink.classes(interface).map_err(|error| error.to_string())?;
         let queue = |minor| {
             let counters = find_class(&classes, minor).map(|class| class.counters).unwrap_or_default();
@@ -375,8 +368,10 @@ impl Isolator for Tc {
         Ok(Some(Reading { scavenger: queue(SCAVENGER), primary: queue(PRIMARY), flows }))
     }
 
-    fn maintain(&mut self, _now: Timestamp) -> Result<Vec<String>, String> {
-        let mut repaired = self.set_up();
+    /// Also removes entries that have expired, in parts: one is left behind where a release has failed.
+    fn maintain(&mut self, now: Timestamp) -> Result<Vec<String>, String> {
+        let swept = self.maps.sweep(now).map_err(|error| error.to_string());
+        let mut repaired = swept.and_then(|()| self.set_up());
         if let Ok(repaired) = &mut repaired {
             repaired.extend(self.note.take());
         }

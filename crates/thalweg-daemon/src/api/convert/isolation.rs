@@ -5,19 +5,21 @@ use thalweg_api::{
     RedirectionReason, Redirections,
 };
 use thalweg_control::isolate::message::QueueReading;
-use thalweg_control::isolate::{EndCause, Phase, Reason, RedirectionReport};
+use thalweg_control::isolate::{EndCause, Phase, Reason, RedirectionId, RedirectionReport};
 
 use crate::isolation::Isolation;
 
-/// Converts the state of isolation, with at most `limit` redirections that have ended.
-pub fn redirections(isolation: &Isolation, limit: usize) -> Redirections {
-    let report = isolation.state().report(limit);
+/// Converts the state of isolation, with at most `active` active redirections, those after number `after`, and at most `ended` that
+/// have ended.
+pub fn redirections(isolation: &Isolation, after: u64, active: usize, ended: usize) -> Redirections {
+    let report = isolation.state().report(RedirectionId(after), active, ended);
     let it = report.counters;
     Redirections {
         actuator: isolation.config().isolator.name().to_owned(),
         dry_run: isolation.config().options.dry_run,
         error: report.error,
         active: report.active.iter().map(redirection).collect(),
+        active_count: report.active_count as u64,
         ended: report.ended.iter().map(redirection).collect(),
         queues: report
             .queues
@@ -47,20 +49,20 @@ pub fn redirections(isolation: &Isolation, limit: usize) -> Redirections {
 
 /// Converts a redirection.
 pub fn redirection(report: &RedirectionReport) -> Redirection {
-    let (reason, found_by, rate_bps) = match &report.reason {
-        Reason::Cheetah { collector, rate, .. } => {
-            (RedirectionReason::Cheetah, Some(collector.to_string()), Some(rate.0))
+    let (found_by, rate_bps, detected) = match &report.reason {
+        Reason::Cheetah { collector, rate, detected, .. } => {
+            (Some(collector.to_string()), Some(rate.0), Some((*detected).into()))
         }
-        Reason::Pinned => (RedirectionReason::Pinned, None, None),
-        Reason::Adopted => (RedirectionReason::Adopted, None, None),
+        Reason::Pinned | Reason::Adopted => (None, None, None),
     };
     Redirection {
         id: report.id.0,
         flow: FlowName::from(&report.key),
         key: report.key.to_string(),
-        reason,
+        reason: reason(&report.reason),
         found_by,
         rate_bps,
+        detected,
         phase: phase(report.phase),
         requested: report.requested.into(),
         redirected: report.redirected.map(Into::into),
@@ -74,6 +76,14 @@ pub fn redirection(report: &RedirectionReport) -> Redirection {
         primary_backlog_before: report.primary_backlog_before.map(|bytes| bytes.0),
         primary_backlog_after: report.primary_backlog_after.map(|bytes| bytes.0),
         error: report.error.clone(),
+    }
+}
+
+fn reason(reason: &Reason) -> RedirectionReason {
+    match reason {
+        Reason::Cheetah { .. } => RedirectionReason::Cheetah,
+        Reason::Pinned => RedirectionReason::Pinned,
+        Reason::Adopted => RedirectionReason::Adopted,
     }
 }
 

@@ -12,9 +12,16 @@ use thalweg_http::input::{Path, Query};
 use thalweg_http::output::Json;
 use thalweg_http::parameters::{Count, Parsed};
 
-/// A limit of redirections that have ended.
+/// Which redirections to return.
 #[derive(Deserialize, JsonSchema)]
-pub(in crate::api) struct EndedLimit {
+pub(in crate::api) struct Choice {
+    /// Maximum number of active redirections, the oldest first: 1 to 10,000; default 1,000.
+    #[serde(default)]
+    #[schemars(example = 100)]
+    active: Count<1_000, 10_000>,
+    /// Active redirections with higher numbers than this one: the `id` of the last one that you have. Default 0.
+    #[schemars(example = 1_000)]
+    after: Option<Parsed<u64>>,
     /// Maximum number of redirections that have ended, the latest first: 1 to 1,000; default 100. The daemon keeps 1,000.
     #[serde(default)]
     #[schemars(example = 20)]
@@ -32,9 +39,9 @@ pub(in crate::api) struct RedirectionPath {
 /// `GET /v1/redirections`
 pub(in crate::api) fn all(
     api: &Api,
-    Query(EndedLimit { limit: Count(limit) }): Query<EndedLimit>,
+    Query(Choice { active: Count(active), after, limit: Count(ended) }): Query<Choice>,
 ) -> Result<Json<Redirections>, Problem> {
-    Ok(Json(convert::redirections(isolation(api)?, limit)))
+    Ok(Json(convert::redirections(isolation(api)?, after.map_or(0, |Parsed(id)| id), active, ended)))
 }
 
 /// `GET /v1/redirections/{key}`

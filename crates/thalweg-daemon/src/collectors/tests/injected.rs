@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Source, SourceCounters, Timestamp};
+use thalweg_wire::{Batch, FrameRef, Interface, LinkType, Nanos, Source, SourceCounters, Timestamp};
 
 use crate::collectors::SourceError;
 use crate::config::{CollectorConfig, SourceConfig};
@@ -18,6 +18,12 @@ pub(in crate::collectors) const HEALTHY_INTERFACE: &str = "is well";
 /// Like the healthy one, but for each frame that it returns it has dropped another.
 pub(in crate::collectors) const DROPPING_INTERFACE: &str = "drops frames";
 
+/// Like the healthy one, but its clock is an hour ahead for the first [`FRAMES_AHEAD`] frames.
+pub(in crate::collectors) const SET_BACK_INTERFACE: &str = "is set back";
+
+/// Frames before the clock is set back.
+pub(in crate::collectors) const FRAMES_AHEAD: u64 = 40;
+
 /// Ethernet, IPv4, UDP of one byte.
 const FRAME: [u8; 43] = {
     let mut frame = [0; 43];
@@ -29,6 +35,7 @@ const FRAME: [u8; 43] = {
 pub(in crate::collectors) struct Injected {
     panics: bool,
     drops: bool,
+    is_set_back: bool,
     interfaces: [Interface; 1],
     frame: [FrameRef; 1],
     counters: SourceCounters,
@@ -40,13 +47,14 @@ pub(in crate::collectors) fn source(config: &CollectorConfig) -> Option<Injected
     let SourceConfig::Interface { name, .. } = &config.source else { return None };
     let panics = match &**name {
         PANICS_TWICE_INTERFACE => OPENED.fetch_add(1, Ordering::Relaxed) < 2,
-        HEALTHY_INTERFACE | DROPPING_INTERFACE => false,
+        HEALTHY_INTERFACE | DROPPING_INTERFACE | SET_BACK_INTERFACE => false,
         _ => return None,
     };
     let interface = Interface { name: None, link_type: LinkType::Ethernet, snap_length: 0 };
     Some(Injected {
         panics,
         drops: &**name == DROPPING_INTERFACE,
+        is_set_back: &**name == SET_BACK_INTERFACE,
         interfaces: [interface],
         frame: [FrameRef {
             time: Timestamp::default(),
@@ -67,7 +75,9 @@ impl Source for Injected {
         self.counters.frames += 1;
         self.counters.kernel_drops += u64::from(self.drops);
         assert!(!self.panics || self.counters.frames < 60, "provoked by a test");
-        self.frame[0].time = realtime();
+        let is_ahead = self.is_set_back && self.counters.frames <= FRAMES_AHEAD;
+        let ahead = if is_ahead { Nanos::from_secs(3_600) } else { Nanos::ZERO };
+        self.frame[0].time = realtime() + ahead;
         Ok(Some(Batch { bytes: &FRAME, frames: &self.frame, interfaces: &self.interfaces }))
     }
 

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use thalweg_control::isolate::RedirectionId;
 use thalweg_daemon::collectors::CollectorHandle;
 use thalweg_daemon::config::Config;
 use thalweg_daemon::control::Injected;
@@ -195,7 +196,7 @@ impl Daemon {
 
     /// Returns redirections and queues. Times are of the wall clock.
     pub fn report(&self) -> IsolationReport {
-        self.isolation.state().report(ENDED)
+        self.isolation.state().report(RedirectionId(0), usize::MAX, ENDED)
     }
 
     /// Redirects a flow by hand.
