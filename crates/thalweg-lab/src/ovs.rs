@@ -135,6 +135,13 @@ impl Ovs {
         Ok(count.saturating_sub(own))
     }
 
+    /// Sends a frame out of a port of a bridge.
+    pub(crate) fn send(&self, bridge: &str, port: u32, frame: &str) -> Result<(), LabError> {
+        let packet = format!("packet={frame} actions=output:{port}");
+        let arguments = ["packet-out", &self.socket(bridge), &format!("in_port=controller {packet}")];
+        self.ofctl(&arguments, None).map(drop)
+    }
+
     /// Installs rules that answer broadcast ARP requests: they swap addresses and roles, and return the frame to its
     /// port.
     fn answer_arp(&self, router: RouterId, topology: &Topology) -> Result<(), LabError> {
@@ -191,7 +198,11 @@ impl Ovs {
 
     /// Returns the socket of a bridge for `ovs-ofctl`.
     fn bridge(&self, router: RouterId) -> String {
-        format!("unix:{}", self.path(&format!("{router}.mgmt")))
+        self.socket(&router.to_string())
+    }
+
+    fn socket(&self, bridge: &str) -> String {
+        format!("unix:{}", self.path(&format!("{bridge}.mgmt")))
     }
 
     fn database(&self) -> String {

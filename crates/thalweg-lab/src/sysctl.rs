@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use thalweg_linux::Namespace;
+use thalweg_wire::Bytes;
 
 use crate::error::LabError;
 
@@ -15,6 +16,9 @@ const ALLOWED: &str = "net/ipv4/tcp_allowed_congestion_control";
 
 /// The congestion controls that the kernel has.
 const AVAILABLE: &str = "net/ipv4/tcp_available_congestion_control";
+
+/// The send buffer of sockets that set none of their own, in bytes; one value for the machine.
+const SEND_BUFFER: &str = "net/core/wmem_default";
 
 /// A parameter of the machine that a lab has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +37,14 @@ impl SysctlChange {
         }
         let after = format!("{before} {congestion_control}");
         Ok(Some(SysctlChange { name: ALLOWED.to_owned(), before, after }))
+    }
+
+    /// Returns the change that gives new sockets a send buffer of at least this size; `None` if they have it already.
+    pub(crate) fn to_buffer(size: Bytes) -> Result<Option<SysctlChange>, LabError> {
+        let before = read(SEND_BUFFER)?;
+        let is_enough = before.parse().is_ok_and(|before: u64| before >= size.0);
+        let change = || SysctlChange { name: SEND_BUFFER.to_owned(), before, after: size.0.to_string() };
+        Ok((!is_enough).then(change))
     }
 
     /// Applies the change.

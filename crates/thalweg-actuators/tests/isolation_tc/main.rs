@@ -144,6 +144,22 @@ fn a_redirection_expires_without_the_daemon() {
 }
 
 #[test]
+fn entries_that_have_expired_are_removed_and_make_room() {
+    let Some(router) = Router::start() else { return };
+    let mut tc = router.open(TcOptions { capacity: 2, ..options() }).unwrap();
+    let keys = [5_001, 5_002, 5_003].map(|port| router.flow(false, port).key);
+    redirect(&mut tc, keys[0]);
+    redirect(&mut tc, keys[1]);
+    let full = tc.execute(Command::Redirect(ID, keys[2]), now());
+    assert!(matches!(full, Some(Input::Failed(ID, _))), "{full:?}");
+    tc.maintain(now()).unwrap();
+    assert_eq!(counters(&mut tc, keys[0]).map(|flow| flow.packets), Some(0), "it has not expired");
+    tc.maintain(now() + options().expiry + Nanos::from_secs(1)).unwrap();
+    assert_eq!(counters(&mut tc, keys[0]), None);
+    redirect(&mut tc, keys[2]);
+}
+
+#[test]
 fn a_restart_takes_over_program_queues_and_redirections() {
     let Some(router) = Router::start() else { return };
     let mut tc = router.open(options()).unwrap();

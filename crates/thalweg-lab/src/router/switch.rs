@@ -14,6 +14,7 @@ use thalweg_wire::{BitRate, Bytes};
 use super::{LINK_INTERFACE, RouterLab};
 use crate::error::LabError;
 use crate::ovs::{DAEMON_PATH, Ovs, run};
+use crate::sysctl::SysctlChange;
 
 /// The datapath ID of the bridge.
 pub const DATAPATH_ID: u64 = 1;
@@ -34,6 +35,12 @@ const SCAVENGER: u16 = 2;
 
 /// Major numbers of the queues inside both classes.
 const LEAVES: [u16; 2] = [0x11, 0x12];
+
+/// Frames of both queues, with the memory that the kernel counts for each.
+const SEND_BUFFER: Bytes = Bytes(16 << 20);
+
+/// An Ethernet frame for local experiments (IEEE 802, EtherType 0x88b5), in hexadecimal.
+const FIRST_FRAME: &str = "ffffffffffff02000000000188b500000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000";
 
 /// Open vSwitch rejects lower guaranteed rates: a full packet per second.
 const MIN_RATE: BitRate = BitRate(12_000);
@@ -108,9 +115,22 @@ impl SwitchQueues {
 }
 
 /// Starts Open vSwitch with a bridge of these ports; they have the OpenFlow numbers from 1 on.
+///
+/// In user space it sends all frames through one socket, which it opens for the first one. Frames in queues count against the send
+/// buffer of this socket. With that of other sockets it would drop frames before a queue is full, whatever their class.
 pub(super) fn start(lab: &RouterLab, ports: &[String]) -> Result<(), LabError> {
+    let buffer = SysctlChange::to_buffer(SEND_BUFFER)?;
+    buffer.as_ref().map_or(Ok(()), SysctlChange::apply)?;
+    let started = open(lab, ports);
+    buffer.as_ref().map_or(Ok(()), SysctlChange::restore)?;
+    started
+}
+
+/// Starts Open vSwitch, and lets it send a frame.
+fn open(lab: &RouterLab, ports: &[String]) -> Result<(), LabError> {
     let ovs = Ovs::launch(&lab.prefix, &lab.router())?;
-    ovs.vsctl(&bridge(ports)).map(drop)
+    ovs.vsctl(&bridge(ports))?;
+    ovs.send(BRIDGE, 1, FIRST_FRAME)
 }
 
 fn bridge(ports: &[String]) -> Vec<String> {
