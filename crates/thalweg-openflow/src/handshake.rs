@@ -7,7 +7,7 @@ use thalweg_wire::openflow::{
 };
 use thiserror::Error;
 
-use super::config::Config;
+use crate::config::Config;
 
 /// Xids of the handshake's requests; unsolicited messages have zero.
 const FEATURES: Xid = Xid(1);
@@ -18,7 +18,7 @@ const GROUPS: Xid = Xid(5);
 const BARRIER: Xid = Xid(6);
 
 /// The first xid after the handshake's own.
-pub(super) const FIRST_XID: Xid = Xid(7);
+pub(crate) const FIRST_XID: Xid = Xid(7);
 
 /// Maximum number of port and flow changes during the handshake.
 const MAX_EARLY: usize = 4_096;
@@ -82,7 +82,7 @@ pub enum HandshakeError {
 
 /// The state of the handshake.
 #[derive(Debug)]
-pub(super) struct Handshake {
+pub(crate) struct Handshake {
     hello_received: bool,
     /// Number of answer messages still allowed.
     parts_left: usize,
@@ -92,17 +92,17 @@ pub(super) struct Handshake {
 
 /// The state of a switch when its handshake is complete.
 #[derive(Debug, Default)]
-pub(super) struct SwitchState {
-    pub(super) ports: Vec<Port>,
-    pub(super) flows: Vec<FlowStats>,
-    pub(super) groups: Vec<GroupDescription>,
+pub(crate) struct SwitchState {
+    pub(crate) ports: Vec<Port>,
+    pub(crate) flows: Vec<FlowStats>,
+    pub(crate) groups: Vec<GroupDescription>,
     /// Unsolicited messages during the handshake.
-    pub(super) early: Vec<Message>,
+    pub(crate) early: Vec<Message>,
 }
 
 /// The result of a message.
 #[derive(Debug)]
-pub(super) enum Progress {
+pub(crate) enum Progress {
     /// Wait for the next message.
     Wait,
     /// Send these messages.
@@ -113,7 +113,7 @@ pub(super) enum Progress {
 
 impl Handshake {
     /// Starts a handshake. Returns the first message to send.
-    pub(super) fn begin(config: &Config) -> (Message, Handshake) {
+    pub(crate) fn begin(config: &Config) -> (Message, Handshake) {
         let hello = Message { xid: Xid(0), body: Body::Hello(Hello::supported()) };
         let parts_left = config.max_answer_parts;
         (
@@ -123,7 +123,7 @@ impl Handshake {
     }
 
     /// Handles the next message, whose header has this version.
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         version: u8,
         message: Message,
@@ -215,7 +215,7 @@ fn highest(hello: &Hello, version: u8) -> u8 {
 }
 
 /// Returns the error for a switch with an incompatible version (OFPHFC_INCOMPATIBLE, section "Error Message").
-pub(super) fn incompatible() -> Message {
+pub(crate) fn incompatible() -> Message {
     let data = format!("only OpenFlow 1.{} is supported", VERSION - 1).into_bytes();
     let error = ErrorMessage { error_type: ErrorType::HELLO_FAILED, code: 0, data };
     Message { xid: Xid(0), body: Body::Error(error) }

@@ -10,7 +10,7 @@ pub struct Config {
     pub miss_send_length: u16,
     /// Flows to read back when a switch connects. Default: all cookies.
     pub read_back: ReadBack,
-    /// Maximum time for a TCP connection to be established, and from there to [`Up`](super::Event::Up). Default 5 s.
+    /// Maximum time for a TCP connection to be established, and from there to [`Up`](crate::Event::Up). Default 5 s.
     pub handshake_timeout: Nanos,
     /// Interval at which the entries of a connected switch are compared with those that were sent. Default 500 ms.
     pub audit_interval: Nanos,
