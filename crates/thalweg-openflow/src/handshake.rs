@@ -2,8 +2,8 @@
 
 use thalweg_wire::openflow::multipart::{FlowFilter, FlowStats, GroupDescription, Reply, Request};
 use thalweg_wire::openflow::{
-    Body, DecodeError, ErrorMessage, ErrorType, FragmentHandling, Hello, Message, Port, SwitchConfig,
-    SwitchFeatures, VERSION, Xid,
+    AsyncConfig, Body, DecodeError, ErrorMessage, ErrorType, FragmentHandling, Hello, Message, Port,
+    PortReason, RoleMasks, SwitchConfig, SwitchFeatures, VERSION, Xid,
 };
 use thiserror::Error;
 
@@ -16,9 +16,10 @@ const PORTS: Xid = Xid(3);
 const FLOWS: Xid = Xid(4);
 const GROUPS: Xid = Xid(5);
 const BARRIER: Xid = Xid(6);
+const SET_ASYNC: Xid = Xid(7);
 
 /// The first xid after the handshake's own.
-pub(crate) const FIRST_XID: Xid = Xid(7);
+pub(crate) const FIRST_XID: Xid = Xid(8);
 
 /// Maximum number of port and flow changes during the handshake.
 const MAX_EARLY: usize = 4_096;
@@ -160,8 +161,8 @@ impl Handshake {
                     _ => {}
                 }
             }
-            // Groups are optional.
-            Body::Error(_) if xid == GROUPS => {}
+            // Groups and the choice of asynchronous messages are optional.
+            Body::Error(_) if xid == GROUPS || xid == SET_ASYNC => {}
             Body::Error(error) => return Err(HandshakeError::Refused { what: what(xid), error }),
             Body::BarrierReply if xid == BARRIER => {
                 let features = self.features.ok_or(HandshakeError::NoFeatures)?;
@@ -184,6 +185,16 @@ fn requests(config: &Config) -> Vec<Message> {
     let ask = |request: Request| Body::MultipartRequest(request.into());
     let flags = FragmentHandling::NORMAL;
     let flows = FlowFilter::by_cookie(config.read_back.cookie, config.read_back.mask);
+    if config.reads_only {
+        return [
+            (FEATURES, Body::FeaturesRequest),
+            (SET_ASYNC, Body::SetAsync(only_port_status())),
+            (PORTS, ask(Request::PortDesc)),
+            (BARRIER, Body::BarrierRequest),
+        ]
+        .map(|(xid, body)| Message { xid, body })
+        .into();
+    }
     [
         (FEATURES, Body::FeaturesRequest),
         (SET_CONFIG, Body::SetConfig(SwitchConfig { flags, miss_send_len: config.miss_send_length })),
@@ -194,6 +205,17 @@ fn requests(config: &Config) -> Vec<Message> {
     ]
     .map(|(xid, body)| Message { xid, body })
     .into()
+}
+
+/// Selects port-status messages of all reasons in any role, and no others.
+fn only_port_status() -> AsyncConfig {
+    let reasons = [PortReason::ADD, PortReason::DELETE, PortReason::MODIFY];
+    let mask = reasons.into_iter().fold(0, |mask, reason| mask | 1 << reason.0);
+    AsyncConfig {
+        packet_in: RoleMasks::default(),
+        port_status: RoleMasks { master: mask, slave: mask },
+        flow_removed: RoleMasks::default(),
+    }
 }
 
 fn what(xid: Xid) -> &'static str {

@@ -136,7 +136,7 @@ impl ScriptedSwitch {
                     other => panic!("{other:?}"),
                 },
                 Body::FeaturesRequest => self.send(xid, Body::FeaturesReply(features(datapath))),
-                Body::SetConfig(_) => {}
+                Body::SetConfig(_) | Body::SetAsync(_) => {}
                 Body::BarrierRequest => {
                     self.send(xid, Body::BarrierReply);
                     return requests;

@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use thalweg_wire::openflow::multipart::{
     FlowFilter, FlowStats, GroupDescription, PortFilter, PortStats, QueueFilter, QueueStats, Reply, Request,
 };
-use thalweg_wire::openflow::{Body, DatapathId, PortNumber, RoleRequest, Xid};
+use thalweg_wire::openflow::{Body, DatapathId, Port, PortNumber, RoleRequest, Xid};
 use thalweg_wire::{Nanos, Timestamp};
 use thiserror::Error;
 
@@ -163,6 +163,30 @@ impl Switch {
             .into_iter()
             .flat_map(|part| if let Reply::GroupDesc(groups) = part { groups } else { vec![] })
             .collect())
+    }
+
+    /// Requests the present ports.
+    ///
+    /// # Errors
+    /// As for [`Switch::request`].
+    pub fn ports(&self, within: Nanos) -> Result<Vec<Port>, SwitchRequestError> {
+        let parts = self.request(Request::PortDesc, within)?;
+        Ok(parts
+            .into_iter()
+            .flat_map(|part| if let Reply::PortDesc(ports) = part { ports } else { vec![] })
+            .collect())
+    }
+
+    /// Requests the counters of queues.
+    ///
+    /// # Errors
+    /// As for [`Switch::request`].
+    pub fn queue_stats(
+        &self,
+        filter: QueueFilter,
+        within: Nanos,
+    ) -> Result<Vec<QueueStats>, SwitchRequestError> {
+        Ok(queues_of(self.request(Request::Queue(filter), within)?))
     }
 
     /// Requests the counters of a port, or of all with [`PortNumber::ANY`].

@@ -1,15 +1,21 @@
 //! `[[poll]]`: interface counters that are polled.
 
+mod openflow;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use thalweg_config::{Document, Problem, Typed};
 use thalweg_linux::Namespace;
+use thalweg_poll::openflow::OpenFlowOptions;
 use thalweg_poll::qdisc::{QdiscOptions, parse_class};
 use thalweg_poll::snmp::{NameObject, OidTemplate, QueueObjects};
 use thalweg_wire::Nanos;
 
+pub use openflow::OpenFlowEndpoint;
+
 use super::table::{InterfaceByName, Poll, PollSourceName};
+use super::{ControlConfig, IsolationConfig};
 
 /// Maximum number of polls. Each has a thread.
 const MAX_POLLS: usize = 256;
@@ -35,6 +41,13 @@ pub struct PollConfig {
 pub enum PollSource {
     /// A router, by SNMP.
     Snmp(SnmpConfig),
+    /// A port of a switch, by OpenFlow.
+    OpenFlow {
+        /// What to read.
+        options: OpenFlowOptions,
+        /// The connection to the switch.
+        endpoint: OpenFlowEndpoint,
+    },
     /// The queues of an interface of this host.
     Qdisc {
         /// What to read.
@@ -69,22 +82,33 @@ pub struct SnmpConfig {
     pub has_scavenger: bool,
 }
 
-/// Keys of one source.
-const SNMP_KEYS: [&str; 9] = [
-    Poll::target,
-    Poll::credentials_file,
-    Poll::interface_by,
-    Poll::timeout,
-    Poll::retries,
-    Poll::cache_time,
-    Poll::has_scavenger,
-    Poll::primary_oids,
-    Poll::scavenger_oids,
+/// Keys, and the sources that they belong to.
+const KEYS: [(&[&str], &[PollSourceName]); 5] = [
+    (
+        &[
+            Poll::target,
+            Poll::credentials_file,
+            Poll::interface_by,
+            Poll::retries,
+            Poll::cache_time,
+            Poll::primary_oids,
+            Poll::scavenger_oids,
+        ],
+        &[PollSourceName::Snmp],
+    ),
+    (&openflow::KEYS, &[PollSourceName::OpenFlow]),
+    (&[Poll::primary_class, Poll::scavenger_class], &[PollSourceName::Qdisc]),
+    (&[Poll::timeout, Poll::has_scavenger], &[PollSourceName::Snmp, PollSourceName::OpenFlow]),
+    (&[Poll::namespace], &[PollSourceName::Qdisc, PollSourceName::OpenFlow]),
 ];
-const QDISC_KEYS: [&str; 3] = [Poll::namespace, Poll::primary_class, Poll::scavenger_class];
 
 /// Reads all sections.
-pub(super) fn read(document: &Document, problems: &mut Vec<Problem>) -> Vec<PollConfig> {
+pub(super) fn read(
+    document: &Document,
+    control: Option<&ControlConfig>,
+    isolation: Option<&IsolationConfig>,
+    problems: &mut Vec<Problem>,
+) -> Vec<PollConfig> {
     let mut polls: Vec<PollConfig> = Vec::new();
     for entry in document.all::<Poll>() {
         if polls.len() == MAX_POLLS {
@@ -97,9 +121,11 @@ pub(super) fn read(document: &Document, problems: &mut Vec<Problem>) -> Vec<Poll
         check_keys(&entry, problems);
         let source = match entry.source {
             PollSourceName::Snmp => snmp(&entry, document, problems),
+            PollSourceName::OpenFlow => openflow::read(&entry, document, problems),
             PollSourceName::Qdisc => qdisc(&entry, problems),
         };
         let Some(source) = source else { continue };
+        openflow::check_listen(&entry, &source, &polls, control, isolation, problems);
         polls.push(PollConfig {
             name: entry.name.clone(),
             source,
@@ -110,11 +136,13 @@ pub(super) fn read(document: &Document, problems: &mut Vec<Problem>) -> Vec<Poll
     polls
 }
 
-/// Reports keys of the other source, and times that exclude each other.
+/// Reports keys of other sources, and times that exclude each other.
 fn check_keys(entry: &Typed<'_, Poll>, problems: &mut Vec<Problem>) {
-    for (keys, owner) in [(&SNMP_KEYS[..], PollSourceName::Snmp), (&QDISC_KEYS[..], PollSourceName::Qdisc)] {
-        if let Some(key) = keys.iter().copied().find(|key| entry.source != owner && entry.is_set(key)) {
-            let reason = format!("requires source {}, not {}", owner.name(), entry.source.name());
+    for (keys, owners) in KEYS {
+        let is_foreign = |key: &&str| !owners.contains(&entry.source) && entry.is_set(key);
+        if let Some(key) = keys.iter().copied().find(is_foreign) {
+            let owners: Vec<&str> = owners.iter().map(|owner| owner.name()).collect();
+            let reason = format!("requires source {}, not {}", owners.join(" or "), entry.source.name());
             problems.push(entry.refuse(key, reason));
         }
     }

@@ -112,15 +112,16 @@ impl Poll {
 }
 
 impl PreparedPolls {
-    /// Opens sources and reads credentials, with the privileges of the start. Sends nothing.
+    /// Opens sources and reads credentials, with the privileges of the start. Connections to OpenFlow switches begin.
     ///
     /// # Errors
-    /// A message, if credentials cannot be read, or a network namespace not be entered.
+    /// A message, if credentials or certificates cannot be read, an address cannot be bound, or a network namespace not be
+    /// entered.
     pub(crate) fn open(configs: &[PollConfig]) -> Result<PreparedPolls, String> {
-        let (mut polls, mut pollers) = (Vec::new(), Vec::new());
+        let (mut polls, mut pollers, mut connections) = (Vec::new(), Vec::new(), Vec::new());
         for config in configs {
-            let source =
-                sources::open(&config.source).map_err(|error| format!("poll {}: {error}", config.name))?;
+            let source = sources::open(&config.source, &mut connections)
+                .map_err(|error| format!("poll {}: {error}", config.name))?;
             polls.push(Poll {
                 name: config.name.as_str().into(),
                 description: source.description().into(),

@@ -87,6 +87,28 @@ fn a_connected_switch_reports_its_ports_flows_and_groups() {
 }
 
 #[test]
+fn a_controller_that_only_reads_leaves_the_switch_alone() {
+    let (_switches, events, address) = listening(Config { reads_only: true, ..Config::default() });
+    let mut peer = ScriptedSwitch::connect(address);
+    let requests = peer.complete_handshake(DATAPATH);
+    let names: Vec<_> = requests.iter().map(Body::name).collect();
+    assert_eq!(names, ["FeaturesRequest", "SetAsync", "MultipartRequest", "BarrierRequest"]);
+    let Body::SetAsync(wanted) = &requests[1] else { panic!("{requests:?}") };
+    assert_eq!((wanted.packet_in.master, wanted.flow_removed.master, wanted.port_status.master), (0, 0, 7));
+    assert_eq!(up(&events).ports, [port(1), port(2)]);
+    // A switch need not support the choice of asynchronous messages.
+    let mut peer = ScriptedSwitch::connect(address);
+    peer.hello();
+    let refusal = ErrorMessage { error_type: ErrorType::BAD_REQUEST, code: 1, data: vec![] };
+    let xid = peer.receive().xid;
+    peer.send(xid, Body::FeaturesReply(scripted_switch::features(DatapathId(2))));
+    let xid = peer.receive().xid;
+    peer.send(xid, Body::Error(refusal));
+    peer.answer_requests(DatapathId(2));
+    assert_eq!(up(&events).features.datapath_id, DatapathId(2));
+}
+
+#[test]
 fn changes_during_the_handshake_are_reported_after_the_up_event() {
     let (_switches, events, address) = listening(Config::default());
     let mut peer = ScriptedSwitch::connect(address);
