@@ -26,8 +26,8 @@ pub enum Peer {
 
 /// Connections to the switches of one address. Closed on drop.
 pub struct Connections {
+    /// A listening address is the bound one.
     peer: Peer,
-    bound: Option<SocketAddr>,
     /// Taken from while `shared` is locked only, so that all events before an answer are known with the answer.
     events: Receiver<Event>,
     shared: Arc<Shared>,
@@ -47,8 +47,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     up: BTreeMap<DatapathId, Up>,
-    /// Why the latest connection ended or was not established.
-    problem: Option<String>,
+    /// Why the latest connection ended or was not established, and the other side of one that was not.
+    problem: Option<(Option<SocketAddr>, String)>,
 }
 
 /// A connected switch.
@@ -81,23 +81,19 @@ impl Connections {
             Some(namespace) => namespace.within(connect).map_err(|error| error.to_string())?,
         };
         let bound = bound.map_err(|error| error.to_string())?;
+        let peer = bound.map_or(peer, Peer::Listen);
         let shared = Arc::<Shared>::default();
         let (taker, taken) = (Arc::clone(&shared), events.clone());
         let thread = std::thread::Builder::new()
             .name("openflow-poll".to_owned())
             .spawn(move || taker.take_until_closed(&taken))
             .map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Connections { peer, bound, events, shared, switches: Some(switches), thread: Some(thread) })
+        Ok(Connections { peer, events, shared, switches: Some(switches), thread: Some(thread) })
     }
 
-    /// Returns who connects to whom.
+    /// Returns who connects to whom. A listening address has the port that was bound.
     pub fn peer(&self) -> &Peer {
         &self.peer
-    }
-
-    /// Returns the address at which it listens.
-    pub fn address(&self) -> Option<SocketAddr> {
-        self.bound
     }
 
     /// Returns a switch and the number of port changes so far. Waits for its connection, at most for `within`.
@@ -137,9 +133,12 @@ impl Connections {
             true => String::new(),
             false => format!("; connected: {}", others.join(", ")),
         };
-        match &state.problem {
-            Some(problem) => format!("{}: {problem}{others}", self.peer),
-            None => format!("{}: no connection yet{others}", self.peer),
+        match (&state.problem, &self.peer) {
+            (Some((Some(other), problem)), Peer::Listen(_)) => {
+                format!("{}: {other}: {problem}{others}", self.peer)
+            }
+            (Some((_, problem)), _) => format!("{}: {problem}{others}", self.peer),
+            (None, _) => format!("{}: no connection yet{others}", self.peer),
         }
     }
 }
@@ -193,9 +192,9 @@ impl State {
             }
             Event::Down { datapath, reason } => {
                 self.up.remove(&datapath);
-                self.problem = Some(format!("switch {datapath}: {reason}"));
+                self.problem = Some((None, format!("switch {datapath}: {reason}")));
             }
-            Event::Refused { peer, error } => self.problem = Some(format!("{peer}: {error}")),
+            Event::Refused { peer, error } => self.problem = Some((Some(peer), error.to_string())),
             Event::PortStatus { datapath, .. } => {
                 if let Some(up) = self.up.get_mut(&datapath) {
                     up.port_changes += 1;

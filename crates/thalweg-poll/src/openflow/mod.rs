@@ -144,16 +144,45 @@ impl OpenFlow {
         stats.into_iter().find(|stats| stats.port_no == number).ok_or_else(missing)
     }
 
-    /// Requests all queues of the port, so that an error can name those that exist. Requests nothing if no queue is needed.
-    fn queue_stats(&self, switch: &Switch, number: PortNumber) -> Result<Vec<QueueStats>, ReadError> {
-        if self.options.primary.is_none() && self.options.scavenger.is_none() {
-            return Ok(Vec::new());
+    /// Requests the queues that are needed, each alone: Open vSwitch reports the age of a queue only if it alone is requested.
+    fn queue_stats(&self, switch: &Switch, port: PortNumber) -> Result<Vec<QueueStats>, ReadError> {
+        let queues = self.options.primary.into_iter().chain(self.options.scavenger);
+        queues.map(|queue| self.one_queue(switch, port, queue)).collect()
+    }
+
+    fn one_queue(
+        &self,
+        switch: &Switch,
+        port_no: PortNumber,
+        queue_id: QueueId,
+    ) -> Result<QueueStats, ReadError> {
+        let what = format!("the counters of queue {} of port {port_no}", queue_id.0);
+        let answer = switch.queue_stats(QueueFilter { port_no, queue_id }, self.timeout());
+        let is_it = |queue: &QueueStats| (queue.port_no, queue.queue_id) == (port_no, queue_id);
+        match answer.map_err(|error| self.failed(&what, error)) {
+            Ok(queues) => queues.into_iter().find(is_it).ok_or_else(|| ReadError::NoCounter {
+                target: self.target(),
+                object: format!("counters of queue {}", queue_id.0),
+                interface: [&*self.options.port, &self.known_queues(switch, port_no)].concat(),
+            }),
+            Err(ReadError::Refused { target, what, message }) => {
+                let message = [message, self.known_queues(switch, port_no)].concat();
+                Err(ReadError::Refused { target, what, message })
+            }
+            Err(error) => Err(error),
         }
-        let filter = QueueFilter { port_no: number, queue_id: QueueId::ALL };
-        let queues = switch
-            .queue_stats(filter, self.timeout())
-            .map_err(|error| self.failed(&format!("the counters of the queues of port {number}"), error))?;
-        Ok(queues.into_iter().filter(|queue| queue.port_no == number).collect())
+    }
+
+    /// Returns the queues of a port for an error message; nothing if the switch does not report them.
+    fn known_queues(&self, switch: &Switch, port_no: PortNumber) -> String {
+        let filter = QueueFilter { port_no, queue_id: QueueId::ALL };
+        let Ok(queues) = switch.queue_stats(filter, self.timeout()) else { return String::new() };
+        let numbers: Vec<String> =
+            queues.iter().take(NAMES_SHOWN).map(|queue| queue.queue_id.0.to_string()).collect();
+        match numbers.is_empty() {
+            true => "; the port has no queues".to_owned(),
+            false => format!("; the port has queues {}", numbers.join(", ")),
+        }
     }
 
     /// Converts an error of a request for `what`.

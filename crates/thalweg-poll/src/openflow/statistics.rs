@@ -4,10 +4,11 @@ use thalweg_wire::openflow::multipart::{PortStats, QueueStats};
 use thalweg_wire::openflow::{Port, QueueId};
 use thalweg_wire::{BitRate, Nanos, Timestamp};
 
-use super::{NAMES_SHOWN, OpenFlowOptions};
+use super::OpenFlowOptions;
 use crate::{Counter, InterfaceReading, PortCounters, QueueCounters, ReadError, Scope};
 
-/// An older port or queue has no known age, in seconds: 68 years. Open vSwitch reports 4,219,951,742 s and more for queues.
+/// A port or queue that is older has no known age, in seconds: 68 years. Open vSwitch reports such ages, without a meaning, for queues
+/// that are requested together.
 const MAX_AGE: u32 = 1 << 31;
 
 /// The statistics of a port.
@@ -81,12 +82,8 @@ impl Answer<'_> {
     }
 
     fn queue(&self, wanted: QueueId) -> Result<QueueCounters, ReadError> {
-        let queue = self.queues.iter().find(|queue| queue.queue_id == wanted).ok_or_else(|| {
-            let known: Vec<String> =
-                self.queues.iter().take(NAMES_SHOWN).map(|queue| queue.queue_id.0.to_string()).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            self.missing(format!("queue {} (only {known})", wanted.0))
-        })?;
+        let found = self.queues.iter().find(|queue| queue.queue_id == wanted);
+        let queue = found.ok_or_else(|| self.missing(format!("queue {}", wanted.0)))?;
         let counter = |name: &str, value: u64| match value {
             u64::MAX => Err(self.unsupported(&format!("{name} of queue {}", wanted.0))),
             // Open vSwitch reads the packets of a queue from a counter of 32 bits.
