@@ -149,7 +149,7 @@ fn polls_equal_what_ovs_ofctl_shows() {
     assert_eq!(role(&switches, &events, Role::NO_CHANGE, 0), Role::MASTER);
     let flows = network.ofctl("dump-flows", None);
     assert!(flows.contains("priority=0 actions=NORMAL"), "{flows}");
-    // Other queues, another number of the port, and a restart of the switch.
+    // Other queues, a restart of the switch, and another number of the port.
     let mut differences = Differences::default();
     differences.next(end);
     network.vsctl("clear port wan0 qos");
@@ -164,14 +164,6 @@ fn polls_equal_what_ovs_ofctl_shows() {
     });
     let reason = differences.next(other_queues.unwrap()).loss.unwrap_err();
     assert_eq!(reason, Unusable::Reset);
-    network.vsctl("set interface wan0 ofport_request=7");
-    let mut moved = None;
-    wait("the port has another number", || {
-        moved = queues.read(&monotonic).ok().filter(|reading| reading.index == 7);
-        moved.is_some()
-    });
-    let reason = differences.next(moved.unwrap()).loss.unwrap_err();
-    assert!(matches!(reason, Unusable::Restarted | Unusable::Reindexed), "{reason:?}");
     network.kill_switch();
     let mut queues = source(options(SHORT));
     wait("the switch is gone", || queues.read(&monotonic).is_err());
@@ -182,4 +174,12 @@ fn polls_equal_what_ovs_ofctl_shows() {
         again.is_some()
     });
     assert_eq!(differences.next(again.unwrap()).loss.unwrap_err(), Unusable::Restarted);
+    network.vsctl("set interface wan0 ofport_request=7");
+    let mut moved = None;
+    wait("the port has another number", || {
+        moved = queues.read(&monotonic).ok().filter(|reading| reading.index == 7);
+        moved.is_some()
+    });
+    let reason = differences.next(moved.unwrap()).loss.unwrap_err();
+    assert!(matches!(reason, Unusable::Restarted | Unusable::Reindexed), "{reason:?}");
 }
