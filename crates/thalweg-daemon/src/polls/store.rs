@@ -103,3 +103,47 @@ pub(super) fn row(reading: &InterfaceReading, now: Timestamp) -> CounterRecord {
         ..CounterRecord::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use thalweg_poll::{PortCounters, Scope};
+    use thalweg_wire::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn a_row_has_the_agent_and_says_what_is_not_counted() {
+        let port = PortCounters {
+            packets: Counter::bits64((1 << 32) + 7),
+            bytes: Counter::bits64(9_000),
+            errors: None,
+            discards: Some(Counter::bits64(3)),
+        };
+        let reading = InterfaceReading {
+            time: Timestamp(1),
+            agent: Some("192.0.2.1".parse().unwrap()),
+            time_error: Nanos::ZERO,
+            name: "wan0".to_owned(),
+            description: None,
+            is_up: true,
+            index: 3,
+            speed: None,
+            uptime_ticks: None,
+            discontinuity_ticks: None,
+            input: port,
+            output: port,
+            primary: None,
+            scavenger: None,
+            scope: Scope::AllQueues,
+        };
+        let row = row(&reading, Timestamp(5_000_000));
+        let agent: std::net::IpAddr = "192.0.2.1".parse().unwrap();
+        assert_eq!((row.exporter, row.interface, row.received_us), (Address::from(agent), 3, 5_000));
+        assert_eq!((row.out_unicast_packets, row.out_octets), (7, 9_000), "packets wrap at 2^32");
+        assert_eq!((row.out_discards, row.out_errors), (3, u32::MAX));
+        assert_eq!(
+            super::row(&InterfaceReading { agent: None, ..reading }, Timestamp(0)).exporter,
+            Address::NONE
+        );
+    }
+}

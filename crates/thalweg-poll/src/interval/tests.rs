@@ -144,7 +144,7 @@ fn a_sum_of_queues_is_no_loss_of_the_primary_queue() {
     let interval = between(&sum(10, 0, 0), &sum(20, 1_000, 100));
     assert_eq!(interval.loss, Err(Unusable::SumOfQueues));
     // The port is still known.
-    assert_eq!(interval.port.unwrap().1.discards, 100);
+    assert_eq!(interval.port.unwrap().1.discards, Some(100));
 }
 
 proptest! {
