@@ -532,7 +532,8 @@ section! {
         openflow_key: String [FILE] or "no TLS",
         /// With openflow: CA certificates (PEM) that must have issued those of switches.
         openflow_ca_file: String [FILE] or "no TLS",
-        /// With qdisc and openflow: network namespace of the interface or of the connections, as in `ip netns`.
+        /// With qdisc: network namespace of the interface, as in `ip netns`. With openflow: that of the connections; must be that of
+        /// the daemon if it drops privileges.
         namespace: String [Text("the name of a network namespace")] or "that of the daemon",
         /// With qdisc: class of the primary queue, as tc prints it.
         primary_class: String [Text("a class, such as \"1:10\"")] or "that of [isolation], or the only queue of the interface",

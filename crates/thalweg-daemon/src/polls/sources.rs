@@ -16,20 +16,20 @@ use crate::config::{OpenFlowEndpoint, PollSource, TlsFiles};
 /// Maximum size of a credentials file in bytes.
 const MAX_FILE: u64 = 64 << 10;
 
-/// Connections to switches that are open. Polls of the same address share one.
-pub(super) type OpenConnections = Vec<(OpenFlowEndpoint, Arc<Connections>)>;
+/// Connections to switches. Polls of the same address share one.
+pub(super) type AllConnections = Vec<(OpenFlowEndpoint, Arc<Connections>)>;
 
-/// Opens a source. SNMP sends nothing; OpenFlow listens or connects, unless `connections` has the address.
+/// Opens a source. Starts no thread and sends nothing: adds connections to switches to `connections`, unless their address is there.
 ///
 /// # Errors
-/// A message, if credentials or certificates cannot be read, an address cannot be bound, or a network namespace not be entered.
+/// A message, if credentials or certificates cannot be read, or a network namespace not be entered.
 pub(super) fn open(
     config: &PollSource,
-    connections: &mut OpenConnections,
+    connections: &mut AllConnections,
 ) -> Result<Box<dyn CounterSource>, String> {
     match config {
         PollSource::OpenFlow { options, endpoint } => {
-            Ok(Box::new(OpenFlow::new(options.clone(), connected(endpoint, connections)?)))
+            Ok(Box::new(OpenFlow::new(options.clone(), connections_of(endpoint, connections)?)))
         }
         PollSource::Qdisc { options, namespace } => {
             Ok(Box::new(Qdisc::open(options.clone(), namespace.as_ref())?))
@@ -52,18 +52,19 @@ pub(super) fn open(
     }
 }
 
-fn connected(
+/// Returns the connections of an address.
+fn connections_of(
     endpoint: &OpenFlowEndpoint,
-    connections: &mut OpenConnections,
+    connections: &mut AllConnections,
 ) -> Result<Arc<Connections>, String> {
-    if let Some((_, open)) = connections.iter().find(|(other, _)| other == endpoint) {
-        return Ok(Arc::clone(open));
+    if let Some((_, known)) = connections.iter().find(|(other, _)| other == endpoint) {
+        return Ok(Arc::clone(known));
     }
     let OpenFlowEndpoint { peer, tls, namespace } = endpoint;
     let tls = tls.as_ref().map(TlsFiles::read).transpose().map_err(|error| error.to_string())?;
-    let open = Arc::new(Connections::open(peer.clone(), tls, namespace.as_ref())?);
-    connections.push((endpoint.clone(), Arc::clone(&open)));
-    Ok(open)
+    let new = Arc::new(Connections::new(peer.clone(), tls, namespace.clone()));
+    connections.push((endpoint.clone(), Arc::clone(&new)));
+    Ok(new)
 }
 
 /// Returns the name of the interface.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -26,15 +26,18 @@ pub enum Peer {
 
 /// Connections to the switches of one address. Closed on drop.
 pub struct Connections {
-    /// A listening address is the bound one.
     peer: Peer,
+    tls: Option<Tls>,
+    namespace: Option<Namespace>,
+    /// The address at which it listens.
+    bound: OnceLock<SocketAddr>,
     /// Taken from while `shared` is locked only, so that all events before an answer are known with the answer.
     events: Receiver<Event>,
     shared: Arc<Shared>,
     /// `None` once dropped.
     switches: Option<Switches>,
     /// The thread that takes events.
-    thread: Option<JoinHandle<()>>,
+    thread: OnceLock<JoinHandle<()>>,
 }
 
 #[derive(Default)]
@@ -59,41 +62,58 @@ struct Up {
 }
 
 impl Connections {
-    /// Listens or connects, in a network namespace if there is one, and reconnects whenever a connection ends. Needs no
-    /// privileges except to enter the namespace and to listen at a port below 1,024.
+    /// Creates an instance without connections and threads.
+    pub fn new(peer: Peer, tls: Option<Tls>, namespace: Option<Namespace>) -> Connections {
+        let (switches, events) = Switches::new(Config { reads_only: true, ..Config::default() });
+        Connections {
+            peer,
+            tls,
+            namespace,
+            bound: OnceLock::new(),
+            events,
+            shared: Arc::default(),
+            switches: Some(switches),
+            thread: OnceLock::new(),
+        }
+    }
+
+    /// Listens or connects, in the network namespace if there is one, and reconnects whenever a connection ends. Needs no
+    /// privileges except to enter the namespace and to listen at a port below 1,024. Call it once.
     ///
     /// # Errors
     /// A message, if the address cannot be bound, the namespace cannot be entered, or the name is in no certificate.
-    pub fn open(peer: Peer, tls: Option<Tls>, namespace: Option<&Namespace>) -> Result<Connections, String> {
-        let (switches, events) = Switches::new(Config { reads_only: true, ..Config::default() });
-        let connect = || -> Result<Option<SocketAddr>, OpenFlowError> {
-            match &peer {
-                Peer::Listen(address) => switches.listen(*address, tls.clone()).map(Some),
-                Peer::Connect(address, name) => {
-                    let tls = tls.clone().map(|tls| (tls, name.as_str()));
-                    switches.connect(*address, tls).map(|()| None)
-                }
-            }
-        };
+    pub fn start(&self) -> Result<(), String> {
         // Threads stay in the namespace that they are started in, and reconnect there.
-        let bound = match namespace {
-            None => connect(),
-            Some(namespace) => namespace.within(connect).map_err(|error| error.to_string())?,
+        let connected = match &self.namespace {
+            None => self.connect(),
+            Some(namespace) => namespace.within(|| self.connect()).map_err(|error| error.to_string())?,
         };
-        let bound = bound.map_err(|error| error.to_string())?;
-        let peer = bound.map_or(peer, Peer::Listen);
-        let shared = Arc::<Shared>::default();
-        let (taker, taken) = (Arc::clone(&shared), events.clone());
+        if let Some(address) = connected.map_err(|error| error.to_string())? {
+            self.bound.get_or_init(|| address);
+        }
+        let (shared, events) = (Arc::clone(&self.shared), self.events.clone());
         let thread = std::thread::Builder::new()
             .name("openflow-poll".to_owned())
-            .spawn(move || taker.take_until_closed(&taken))
+            .spawn(move || shared.take_until_closed(&events))
             .map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Connections { peer, events, shared, switches: Some(switches), thread: Some(thread) })
+        self.thread.get_or_init(|| thread);
+        Ok(())
     }
 
-    /// Returns who connects to whom. A listening address has the port that was bound.
-    pub fn peer(&self) -> &Peer {
-        &self.peer
+    fn connect(&self) -> Result<Option<SocketAddr>, OpenFlowError> {
+        let Some(switches) = &self.switches else { return Ok(None) };
+        match &self.peer {
+            Peer::Listen(address) => switches.listen(*address, self.tls.clone()).map(Some),
+            Peer::Connect(address, name) => {
+                let tls = self.tls.clone().map(|tls| (tls, name.as_str()));
+                switches.connect(*address, tls).map(|()| None)
+            }
+        }
+    }
+
+    /// Returns who connects to whom. A listening address has the port that was bound, once it has started.
+    pub fn peer(&self) -> Peer {
+        self.bound.get().map_or_else(|| self.peer.clone(), |address| Peer::Listen(*address))
     }
 
     /// Returns a switch and the number of port changes so far. Waits for its connection, at most for `within`.
@@ -133,12 +153,13 @@ impl Connections {
             true => String::new(),
             false => format!("; connected: {}", others.join(", ")),
         };
-        match (&state.problem, &self.peer) {
+        let own = self.peer();
+        match (&state.problem, &own) {
             (Some((Some(other), problem)), Peer::Listen(_)) => {
-                format!("{}: {other}: {problem}{others}", self.peer)
+                format!("{own}: {other}: {problem}{others}")
             }
-            (Some((_, problem)), _) => format!("{}: {problem}{others}", self.peer),
-            (None, _) => format!("{}: no connection yet{others}", self.peer),
+            (Some((_, problem)), _) => format!("{own}: {problem}{others}"),
+            (None, _) => format!("{own}: no connection yet{others}"),
         }
     }
 }

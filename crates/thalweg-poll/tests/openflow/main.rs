@@ -49,13 +49,19 @@ fn options(timeout: Duration) -> OpenFlowOptions {
     }
 }
 
+fn started(peer: Peer) -> Arc<Connections> {
+    let connections = Connections::new(peer, None, None);
+    connections.start().unwrap();
+    Arc::new(connections)
+}
+
 fn listening() -> Arc<Connections> {
-    Arc::new(Connections::open(Peer::Listen(local()), None, None).unwrap())
+    started(Peer::Listen(local()))
 }
 
 fn address_of(connections: &Connections) -> SocketAddr {
     let Peer::Listen(address) = connections.peer() else { panic!("{}", connections.peer()) };
-    *address
+    address
 }
 
 /// A switch that has connected, and a source that reads it.
@@ -291,8 +297,7 @@ fn all_ports_of_a_switch_that_listens_are_read_over_one_connection() {
     let model = model();
     let listener = TcpListener::bind(local()).unwrap();
     let address = listener.local_addr().unwrap();
-    let peer = Peer::Connect(address, String::new());
-    let connections = Arc::new(Connections::open(peer, None, None).unwrap());
+    let connections = started(Peer::Connect(address, String::new()));
     let device = model.accept(&listener, SWITCH);
     let mut wan = OpenFlow::new(options(PATIENT), Arc::clone(&connections));
     let without =
@@ -314,12 +319,12 @@ fn all_ports_of_a_switch_that_listens_are_read_over_one_connection() {
 #[test]
 fn a_switch_that_cannot_be_reached_is_reported_with_the_reason() {
     let free = TcpListener::bind(local()).unwrap().local_addr().unwrap();
-    let connections = Connections::open(Peer::Connect(free, String::new()), None, None).unwrap();
-    let mut source = OpenFlow::new(options(SHORT), Arc::new(connections));
+    let connections = started(Peer::Connect(free, String::new()));
+    let mut source = OpenFlow::new(options(SHORT), connections);
     let expected = format!("switch 00000000000000d1 is not connected: at {free}: cannot connect: ");
     while !message(read(&mut source, 0)).starts_with(&expected) {}
     let taken = TcpListener::bind(local()).unwrap();
     let address = taken.local_addr().unwrap();
-    let error = Connections::open(Peer::Listen(address), None, None).err().unwrap();
+    let error = Connections::new(Peer::Listen(address), None, None).start().unwrap_err();
     assert!(error.starts_with(&format!("cannot listen at {address}: ")), "{error}");
 }

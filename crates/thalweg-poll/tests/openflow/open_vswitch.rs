@@ -102,7 +102,8 @@ fn polls_equal_what_ovs_ofctl_shows() {
         network.sent(PRIMARY) > 10 && network.sent(SCAVENGER) > 10
     });
     let peer = Peer::Connect(LISTEN.parse().unwrap(), String::new());
-    let connections = Arc::new(Connections::open(peer, None, Some(&network.switch)).unwrap());
+    let connections = Arc::new(Connections::new(peer, None, Some(network.switch.clone())));
+    connections.start().unwrap();
     let source = |options| OpenFlow::new(options, Arc::clone(&connections));
     let mut queues = source(options(PATIENT));
     let without = OpenFlowOptions { primary: None, scavenger: None, has_one_queue: true, ..options(PATIENT) };
